@@ -11,6 +11,7 @@ import {
   NODES_DEFAULT_MAX,
   NODES_HIGHEST_MAX,
   PORT_MAX,
+  TLS_PORT,
   OUTPUT_HEAD_DEFAULT_BYTES,
   OUTPUT_KEPT_MAX_BYTES,
   OUTPUT_TAIL_DEFAULT_BYTES,
@@ -24,6 +25,7 @@ import { LOG_LEVELS, type LogLevel } from "./lib/log.ts";
 import { DAY_MS, HOUR_MS } from "./lib/clock.ts";
 import { durationMs } from "./lib/duration.ts";
 import { didYouMean } from "./lib/closest.ts";
+import { isNeverAllowed } from "./lib/address-policy.ts";
 import { type Network, isIP, parseNetwork } from "./lib/ip.ts";
 
 export type ListenSpec = {
@@ -38,6 +40,8 @@ export type Config = {
   readonly dataDir: string;
   /** The URL of a PostgreSQL database, with its password; null: SQLite in the data directory. */
   readonly database: string | null;
+  /** Whether the hub makes its certificate by itself. */
+  readonly tlsAuto: boolean;
   readonly tlsCert: string | null;
   readonly tlsKey: string | null;
   readonly maxFileBytes: number;
@@ -70,6 +74,8 @@ export type Config = {
   readonly log: "pretty" | "json";
   readonly logLevel: LogLevel;
   readonly trustProxy: readonly Network[];
+  /** The private networks whose addresses webhooks may call. */
+  readonly webhookAllow: readonly Network[];
   /** Origins whose pages may call the hub, or `*`. */
   readonly cors: readonly string[];
   /** The host names by which the hub may be called, in lower case; when empty, any. */
@@ -161,6 +167,8 @@ function readListen(text: string): ListenSpec | null {
 }
 
 const NETWORK_FORM = "an address or a network such as 127.0.0.1, 10.0.0.0/8 or fd00::/8";
+
+const ALLOWED_NETWORK_FORM = "a private network such as 192.168.0.0/16; not loopback or link-local";
 
 type Setting<T> = {
   /** The flag without dashes. The environment variable is LUXHUB_ and the flag in upper case. */
@@ -254,6 +262,13 @@ const SETTINGS = {
     ),
     isSecret: true,
   },
+  tls: setting(
+    "tls",
+    "auto",
+    null,
+    `certificate of the hub's own; port ${TLS_PORT} unless there is a +tls`,
+    oneOf("auto", "auto"),
+  ),
   tlsCert: setting("tls-cert", "FILE", null, "certificate (PEM) for the +tls listeners", readPath),
   tlsKey: setting("tls-key", "FILE", null, "private key (PEM) for the +tls listeners", readPath),
   maxFile: setting(
@@ -447,6 +462,16 @@ const TRUST_PROXY = setting(
   "proxy whose X-Forwarded-For is trusted, repeatable: an address or a network, such as 10.0.0.0/8",
   parser(NETWORK_FORM, parseNetwork),
 );
+const WEBHOOK_ALLOW = setting(
+  "webhook-allow",
+  "NETWORK",
+  null,
+  "private network whose addresses webhooks may call, repeatable, such as 192.168.0.0/16",
+  parser(ALLOWED_NETWORK_FORM, (text) => {
+    const network = parseNetwork(text);
+    return network === null || isNeverAllowed(network) ? null : network;
+  }),
+);
 
 const CORS = setting(
   "cors",
@@ -464,7 +489,7 @@ const ALLOWED_HOST = setting(
     HOST_NAME.test(text) ? text.toLowerCase().replace(/\.$/, "") : null,
   ),
 );
-const LISTS: readonly Setting<unknown>[] = [LISTEN, TRUST_PROXY, CORS, ALLOWED_HOST];
+const LISTS: readonly Setting<unknown>[] = [LISTEN, TRUST_PROXY, WEBHOOK_ALLOW, CORS, ALLOWED_HOST];
 
 /** A flag without a value; in the environment and in luxhub.toml its value is true or false. */
 function toggle(flag: string, help: string): Setting<boolean> {
@@ -498,6 +523,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.data,
   SETTINGS.database,
   LISTEN,
+  SETTINGS.tls,
   SETTINGS.tlsCert,
   SETTINGS.tlsKey,
   SETTINGS.maxFile,
@@ -527,6 +553,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   PRIVATE,
   STRICT,
   TRUST_PROXY,
+  WEBHOOK_ALLOW,
   CORS,
   ALLOWED_HOST,
 ].map((one: Setting<unknown>) => ({
@@ -561,8 +588,12 @@ export function readConfig(sources: Sources): Config {
     port: get(SETTINGS.port) ?? 0,
     tls: false,
   };
+  const tlsAuto = get(SETTINGS.tls) === "auto";
+  const more = readList(LISTEN, sources);
+  const isMissing = tlsAuto && !more.some((spec) => spec.tls);
   const config: Config = {
-    listen: [listen, ...readList(LISTEN, sources)],
+    listen: [listen, ...more, ...(isMissing ? [{ ...listen, port: TLS_PORT, tls: true }] : [])],
+    tlsAuto,
     dataDir: get(SETTINGS.data) ?? "",
     database: get(SETTINGS.database),
     tlsCert: get(SETTINGS.tlsCert),
@@ -586,6 +617,7 @@ export function readConfig(sources: Sources): Config {
     log: get(SETTINGS.log) ?? "pretty",
     logLevel: get(SETTINGS.logLevel) ?? "info",
     trustProxy: readList(TRUST_PROXY, sources),
+    webhookAllow: readList(WEBHOOK_ALLOW, sources),
     cors: readList(CORS, sources),
     allowedHosts: readList(ALLOWED_HOST, sources),
     isPrivate: get(PRIVATE) ?? false,
@@ -597,8 +629,11 @@ export function readConfig(sources: Sources): Config {
     name: get(SETTINGS.name),
     publicUrl: get(SETTINGS.publicUrl),
   };
-  if (config.listen.some((spec) => spec.tls) && (config.tlsCert === null || config.tlsKey === null)) {
-    throw new ConfigError("a +tls listener needs --tls-cert and --tls-key");
+  if (tlsAuto && (config.tlsCert !== null || config.tlsKey !== null))
+    throw new ConfigError("--tls auto makes a certificate: leave --tls-cert and --tls-key out");
+  const isGivenOne = config.tlsCert !== null && config.tlsKey !== null;
+  if (config.listen.some((spec) => spec.tls) && !tlsAuto && !isGivenOne) {
+    throw new ConfigError("a +tls listener needs --tls auto, or --tls-cert and --tls-key");
   }
   const scheduled = [SETTINGS.backupEvery, SETTINGS.backupKeep].find((one) => isGiven(one, sources));
   if (config.backupTo === null && scheduled)

@@ -39,6 +39,9 @@ export type DataDir = {
   readonly addressFile: string;
   readonly secretFile: string;
   readonly adminKeyFile: string;
+  /** The authority of `--tls auto`: its private key, and its certificate, which clients trust. */
+  readonly authorityKeyFile: string;
+  readonly authorityFile: string;
 };
 
 /** Whether the disk can store `bytes` more and still has the free space that must remain. */
@@ -97,6 +100,8 @@ export function dataDirAt(given: string): DataDir {
     addressFile: join(path, "address"),
     secretFile: join(path, "secret"),
     adminKeyFile: join(path, "admin-key"),
+    authorityKeyFile: join(path, "tls-ca-key.pem"),
+    authorityFile: join(path, "tls-ca.pem"),
   };
 }
 
@@ -206,6 +211,7 @@ export function secretWarnings(dir: DataDir, env: Environment): string[] {
     ...permissionWarnings(dir.path, "the data directory", false),
     ...permissionWarnings(dir.secretFile, "the secret file", true),
     ...permissionWarnings(dir.adminKeyFile, "the secret file", true),
+    ...permissionWarnings(dir.authorityKeyFile, "the key of --tls auto", true),
   ];
 }
 

@@ -9,10 +9,12 @@ import { a2aEndpoints } from "./a2a/endpoint.ts";
 import { dashboardEndpoints } from "./api/dashboard.ts";
 import type { Endpoint } from "./api/endpoint.ts";
 import { fileEndpoints, uploadLimit } from "./api/files.ts";
+import { invitationEndpoints } from "./api/invitations.ts";
 import { MANUAL_ENDPOINTS } from "./api/manual.ts";
 import { monitoringEndpoints } from "./api/monitoring.ts";
 import { outputStreamEndpoint } from "./api/output.ts";
 import { Pipeline } from "./api/pipeline.ts";
+import { encodeLuxhub, encoderOf, ntfyEncoder } from "./api/webhook-formats.ts";
 import { ResponseBackpressure } from "./api/response-backpressure.ts";
 import { ENDPOINTS, PYTHON_CLIENT } from "./api/routes.ts";
 import { EventStreams } from "./api/stream.ts";
@@ -28,6 +30,7 @@ import {
 } from "./domain/limits.ts";
 import type { OutputWindow } from "./domain/output.ts";
 import type { Quotas } from "./domain/quota.ts";
+import { type Post, outbound, urlRefusal } from "./http/outbound.ts";
 import { CrossOrigin } from "./http/cross-origin.ts";
 import { LARGE_REQUESTS } from "./http/json-body.ts";
 import { RequestMetrics } from "./http/request-metrics.ts";
@@ -44,12 +47,14 @@ import {
   type OpenListener,
   listen,
   publicUrlOf,
-  readTls,
+  openTls,
   stopListeners,
   watchCertificate,
 } from "./hub/listeners.ts";
+import { joinPlaceOf } from "./hub/addresses.ts";
 import { InvariantBroken, onInvariantBroken } from "./lib/assert.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
+import { blockListOf } from "./lib/ip.ts";
 import { newId } from "./lib/ids.ts";
 import { type Log, causeOf } from "./lib/log.ts";
 import type { Mail } from "./mail/mail.ts";
@@ -57,10 +62,13 @@ import { type LoadServer, mcpEndpoints } from "./mcp/endpoint.ts";
 import { A2aTasks } from "./service/a2a-tasks.ts";
 import { ActivityLog } from "./service/activity-log.ts";
 import { Budgets } from "./service/budgets.ts";
+import { Explanations } from "./service/explanations.ts";
+import { Limits } from "./service/limits.ts";
 import { Feed } from "./service/feed.ts";
 import { Takes } from "./service/blocked-calls.ts";
 import { FileService } from "./service/files.ts";
 import { IdleWorkers } from "./service/idle-workers.ts";
+import { InvitationService } from "./service/invitations.ts";
 import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
 import { LeaseService } from "./service/leases.ts";
 import { LuxService } from "./service/lux.ts";
@@ -84,6 +92,9 @@ import { QuotaService } from "./service/quotas.ts";
 import { Readiness } from "./service/readiness.ts";
 import { secretsComparison } from "./service/same-secrets.ts";
 import { type ChoreRuns, Leadership, Scheduler } from "./service/scheduler.ts";
+import { AnswerTokens } from "./service/answer-tokens.ts";
+import { WebhookCourier } from "./service/webhook-courier.ts";
+import { WebhookService } from "./service/webhooks.ts";
 import { Lessons } from "./service/lessons.ts";
 import { GroupService } from "./service/groups.ts";
 import { QuestionService } from "./service/questions.ts";
@@ -99,6 +110,8 @@ import { TypeStatistics } from "./service/type-stats.ts";
 import { TypeMetrics } from "./service/type-metrics.ts";
 import { newestEvents } from "./store/sql/events.ts";
 import { databaseId } from "./store/sql/messages.ts";
+import { questionOf } from "./store/sql/questions.ts";
+import { taskById } from "./store/sql/tasks.ts";
 import { type Store, StoreFull } from "./store/store.ts";
 import { VARIANTS } from "./variant/by-name.ts";
 import { SOFTWARE, VERSION } from "./version.ts";
@@ -113,6 +126,8 @@ export type HubParts = {
   readonly onFailure?: () => void;
   /** The periodic jobs that the caller does by itself, for the metrics. */
   readonly otherChores?: () => readonly ChoreRuns[];
+  /** For tests: replaces what sends webhooks to their receivers. */
+  readonly post?: Post;
   /** For tests: replaces the hub's MCP server. */
   readonly loadMcp?: LoadServer;
 };
@@ -189,11 +204,24 @@ async function assemble(parts: HubParts, closing: Closing): Promise<Hub> {
     chores: keyChoresOf(core.keys),
     pauseMs: KEYS_RELOAD_EVERY_MS,
   });
-  schedulers.push(scheduler, keyScheduler);
+  // Another one, which every hub runs: deliveries must not wait for a long sweep, and must end when the leadership does.
+  const { courier } = services;
+  const webhookScheduler = new Scheduler({
+    ...common,
+    chores: [
+      { name: "webhooks", everyMs: 0, onEveryHub: true, run: () => courier.tick(leadership.isLeading) },
+    ],
+    pauseMs: SWEEP_EVERY_MS,
+  });
+  schedulers.push(scheduler, keyScheduler, webhookScheduler);
   for (const one of schedulers) one.start();
   void scheduler.sweep(); // not awaited: the chores may have much to do at first, and the hub serves meanwhile
   closing.push(() => scheduler.stop());
   closing.push(() => keyScheduler.stop());
+  closing.push(async () => {
+    await webhookScheduler.stop();
+    await courier.stop();
+  });
   closing.push(() => readiness.drain()); // closing begins with this
   readiness.start();
   let closed: Promise<void> | null = null;
@@ -204,6 +232,7 @@ async function assemble(parts: HubParts, closing: Closing): Promise<Hub> {
     sweep: async () => {
       await keyScheduler.sweep();
       await scheduler.sweep();
+      await webhookScheduler.sweep();
     },
     close: () => (closed ??= closeAll(closing)),
   };
@@ -244,8 +273,15 @@ async function openCore(parts: HubParts, closing: Closing) {
   };
   const pinned = (): boolean => isPinned(dir);
   const { maxNodes } = config;
+  const listeners: OpenListener[] = [];
+  const publicUrl = (): string => publicUrlOf(config, listeners);
+  const allowed = blockListOf(config.webhookAllow);
   const services = joinServices({
     store,
+    log,
+    publicUrl,
+    post: parts.post ?? outbound(allowed),
+    refusalOf: (url) => (parts.post ? null : urlRefusal(url, allowed)),
     quotas,
     mail,
     feed,
@@ -262,7 +298,20 @@ async function openCore(parts: HubParts, closing: Closing) {
   });
   const compareSecrets =
     shareMarks && secretsComparison(shareMarks, () => store.read(databaseId()), secrets, log);
-  return { store, blobs, clock, keys, feed, idle, quotas, services, metrics, readiness, compareSecrets };
+  const core = {
+    store,
+    blobs,
+    clock,
+    keys,
+    feed,
+    idle,
+    quotas,
+    services,
+    metrics,
+    readiness,
+    compareSecrets,
+  };
+  return { ...core, listeners, publicUrl };
 }
 
 type Periodic = { readonly leadership: Leadership; readonly schedulers: readonly Scheduler[] };
@@ -270,7 +319,7 @@ type Periodic = { readonly leadership: Leadership; readonly schedulers: readonly
 /** Opens the listeners, with every endpoint that the configuration wants. */
 async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Periodic, closing: Closing) {
   const { config, log } = parts;
-  const { store, clock, keys, feed, idle, services } = core;
+  const { store, clock, keys, feed, idle, services, listeners, publicUrl } = core;
   const backpressure = new ResponseBackpressure();
   const streams = new EventStreams(feed, log);
   const metrics = new RequestMetrics();
@@ -283,15 +332,16 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
       diskFree: () => freeBytes(parts.dir),
       diagnose: () => services.system.diagnose(),
       writeRequests: (text) => metrics.writeTo(text),
+      webhooks: () => services.courier.counts(),
     });
-  const listeners: OpenListener[] = [];
+  const tls = await openTls(parts);
   const crossOrigin = new CrossOrigin({ origins: config.cors, hosts: config.allowedHosts });
-  const publicUrl = (): string => publicUrlOf(config, listeners);
   const openStream: EventStreams["open"] = (call, opening) => streams.open(call, opening);
   const uploads = uploadLimit();
   const endpoints: readonly Endpoint[] = [
     ...ENDPOINTS,
     ...fileEndpoints(config.maxFileBytes, uploads),
+    ...invitationEndpoints((named) => joinPlaceOf(config, listeners, tls?.pin ?? null, named)),
     ...streams.endpoints,
     outputStreamEndpoint(streams),
     ...MANUAL_ENDPOINTS,
@@ -333,7 +383,6 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     streams.close();
     await stopListeners(listeners);
   });
-  const tls = readTls(config);
   const routesOf = (variant: ListenSpec["variant"]) => pipeline.routes(endpoints, VARIANTS[variant]);
   await listen(parts, tls, { routesOf, metrics, crossOrigin }, listeners);
   const watch = watchCertificate(parts, tls, listeners);
@@ -378,6 +427,10 @@ type Joined = {
   readonly maxNodes: number;
   readonly name: string | null;
   readonly outputWindow: OutputWindow;
+  readonly log: Log;
+  readonly publicUrl: () => string;
+  readonly post: Post;
+  readonly refusalOf: (url: string) => string | null;
 };
 
 function joinServices({
@@ -395,12 +448,30 @@ function joinServices({
   maxNodes,
   name,
   outputWindow,
+  log,
+  publicUrl,
+  post,
+  refusalOf,
 }: Joined) {
   const tasks = new TaskService(store, clock, newId);
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   const takes = new Takes(store, clock);
   const lessons = new Lessons(store);
   const quotaService = new QuotaService(store, quotas);
+  const answerTokens = new AnswerTokens(keys, clock);
+  const a2a = new A2aTasks(store);
+  const files = new FileService(store, clock, blobs, pinned);
+  const lookup = {
+    task: (taskId: string) => store.read(taskById(taskId)),
+    question: (taskId: string, questionId: string) => store.read(questionOf(taskId, questionId)),
+  };
+  const encode = encoderOf({
+    luxhub: encodeLuxhub,
+    ntfy: ntfyEncoder(lookup, answerTokens, publicUrl),
+    // Loaded at the first message: an idle hub does not hold the protocol.
+    a2a: async (webhook, happened) =>
+      (await import("./a2a/push.ts")).encodePush(webhook, happened, { a2a, feed, files, publicUrl }),
+  });
   return {
     takes,
     feed,
@@ -420,14 +491,20 @@ function joinServices({
     schedules: new ScheduleService(store, clock, newId, quotaService),
     spending: new SpendingService(store),
     budgets: new Budgets(store, clock),
-    a2a: new A2aTasks(store),
+    webhooks: new WebhookService(store, clock, newId, refusalOf),
+    courier: new WebhookCourier({ store, clock, log, post, encode }),
+    answerTokens,
+    a2a,
+    limits: new Limits(store, clock),
+    explanations: new Explanations(store, clock),
     nodes,
     next: new NextService(store, clock, nodes, tasks, idle, takes),
     messages: new MessageService(store, mail, clock, newId, feed.receivers, takes),
     notes: new NoteService(store, clock),
     leases: new LeaseService(store, clock),
+    invitations: new InvitationService(store, clock, newId, keys),
     lux: new LuxService(store, clock, newId),
-    files: new FileService(store, clock, blobs, pinned),
+    files,
     system: new SystemService(store, mail, blobs, clock, SOFTWARE, diskFree, name),
     batches: LARGE_REQUESTS,
   };

@@ -181,7 +181,7 @@ export async function makeHubPackage(folder: string): Promise<string> {
   const manifest = await packageJson();
   const { name, description, dependencies } = manifest;
   return pack(folder, name, async (place) => {
-    const bundle = ["build", "--splitting", "--minify", "--format=esm"];
+    const bundle = ["build", "--production", "--splitting", "--minify", "--format=esm"];
     run([process.execPath, ...bundle, "--target=bun", `--outdir=${place}/lib`, "src/main.ts"]);
     run([
       process.execPath,
@@ -223,16 +223,12 @@ export async function makeClientPackage(folder: string): Promise<void> {
   const name = `${manifest.name}-client`;
   const archive = await pack(folder, name, async (place) => {
     const main = join(CLIENT, "index.ts");
-    run([
-      process.execPath,
-      "build",
-      "--target=browser",
-      "--format=esm",
-      `--outfile=${place}/luxhub.js`,
-      main,
-    ]);
+    const joined = join(CLIENT, "joined.ts"); // for programs on a machine, which has files
+    const build = [process.execPath, "build", "--format=esm"];
+    run([...build, "--target=browser", `--outfile=${place}/luxhub.js`, main]);
+    run([...build, "--target=node", `--outfile=${place}/joined.js`, joined]);
     const types = join(place, "types");
-    const tsc = ["npm", "exec", "--yes", `--package=${TYPESCRIPT}`, "--", "tsc", main];
+    const tsc = ["npm", "exec", "--yes", `--package=${TYPESCRIPT}`, "--", "tsc", main, joined];
     const declare = [
       "--declaration",
       "--emitDeclarationOnly",
@@ -258,7 +254,10 @@ export async function makeClientPackage(folder: string): Promise<void> {
       type: "module",
       sideEffects: false,
       types: "./types/index.d.ts",
-      exports: { ".": { types: "./types/index.d.ts", default: "./luxhub.js" } },
+      exports: {
+        ".": { types: "./types/index.d.ts", default: "./luxhub.js" },
+        "./joined": { types: "./types/joined.d.ts", default: "./joined.js" },
+      },
       engines: { node: ">=20" },
     };
   });

@@ -104,13 +104,19 @@ function target({ call }: Session, named: OperationName): { operation: Operation
   const path = pathParameter(call.exchange, "task_id");
   const [, taskId = path, verb = ""] = /^(.*):(cancel|subscribe)$/.exec(path) ?? [];
   if (named !== "GetTask" && named !== "CancelTask")
-    return { operation: named, params: path === "" ? {} : { taskId: path } };
+    return { operation: named, params: { ...(path === "" ? {} : { taskId: path }), ...configOf(call) } };
   const params = { id: taskId };
   if (verb === "subscribe") return { operation: "SubscribeToTask", params };
   if ((verb === "cancel") === (named === "CancelTask")) return { operation: named, params };
   const detail =
     "A POST here is /tasks/<id>:cancel or /tasks/<id>:subscribe, and a GET /tasks/<id> or /tasks/<id>:subscribe.";
   throw new Problem(404, "not_found", "Not found", detail);
+}
+
+/** The push notification config that the path names. */
+function configOf({ exchange }: Session["call"]): JsonObject {
+  const id = pathParameter(exchange, "config_id");
+  return id === "" ? {} : { id };
 }
 
 /** Parses the parameters of a query into JSON values: numbers and booleans. */

@@ -17,7 +17,7 @@ export const PROTOCOL_VERSION = "1.0";
 
 const CAPABILITIES = {
   streaming: true,
-  pushNotifications: false,
+  pushNotifications: true,
   extendedAgentCard: false,
   extensions: [],
 };

@@ -13,7 +13,7 @@ import {
 } from "@a2a-js/sdk";
 import type { LoggedEvent } from "../domain/event.ts";
 import type { Failure, FileRecord, Question, Task as HubTask, TaskResult } from "../domain/model.ts";
-import { isAsking } from "../domain/task.ts";
+import { hasEnded, isAsking, isInReview } from "../domain/task.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { SentEntry, SentTask } from "../service/a2a-tasks.ts";
 import { isInputFile } from "./message.ts";
@@ -27,7 +27,8 @@ export function stateOf({
   status,
   failureKind,
   isAsking,
-}: Pick<SentEntry, "status" | "failureKind" | "isAsking">): TaskState {
+  isInReview,
+}: Pick<SentEntry, "status" | "failureKind" | "isAsking" | "isInReview">): TaskState {
   if (isAsking) return TaskState.TASK_STATE_INPUT_REQUIRED;
   switch (status) {
     case "open":
@@ -35,7 +36,8 @@ export function stateOf({
     case "assigned":
       return TaskState.TASK_STATE_WORKING;
     case "completed":
-      return TaskState.TASK_STATE_COMPLETED;
+      // It may be open again: a state from which nothing follows would be wrong.
+      return isInReview ? TaskState.TASK_STATE_WORKING : TaskState.TASK_STATE_COMPLETED;
     case "failed":
       return failedState(failureKind);
   }
@@ -44,8 +46,8 @@ export function stateOf({
 const failedState = (kind: unknown): TaskState =>
   kind === "cancelled" ? TaskState.TASK_STATE_CANCELED : TaskState.TASK_STATE_FAILED;
 
-export function isOver({ status }: HubTask): boolean {
-  return status === "completed" || status === "failed";
+export function isOver(task: HubTask): boolean {
+  return hasEnded(task);
 }
 
 /**
@@ -61,9 +63,11 @@ export function encodeTask(
 ): Task {
   const ids = { taskId: task.taskId, contextId: origin.contextId };
   const artifacts = (files ?? []).filter(isArtifact).map((file) => fileArtifact(file, publicUrl));
-  if (files && task.result) artifacts.push(resultArtifact(task.result));
+  if (files && task.result && !isInReview(task)) artifacts.push(resultArtifact(task.result));
   const failureKind = task.failure?.kind ?? null;
-  const state = stateOf({ status: task.status, failureKind, isAsking: isAsking(task) });
+  const { status: word } = task;
+  const waits = { isAsking: isAsking(task), isInReview: isInReview(task) };
+  const state = stateOf({ status: word, failureKind, ...waits });
   return {
     id: task.taskId,
     contextId: origin.contextId,
@@ -80,7 +84,11 @@ function questionText({ question, choices }: Question): string {
     : `${question}\n\n${choices.map((choice) => `- ${choice}`).join("\n")}`;
 }
 
-function statusTextOf({ status: word, progress, failure }: HubTask): string | null {
+const IN_REVIEW = "The result waits for its review.";
+
+function statusTextOf(task: HubTask): string | null {
+  const { status: word, progress, failure } = task;
+  if (isInReview(task)) return IN_REVIEW;
   if (word === "failed") return failure && failureText(failure);
   return word === "assigned" ? progress : null;
 }
@@ -208,7 +216,7 @@ export async function updateOf(
       const open = await question();
       if (open) return goesOn(now(TaskState.TASK_STATE_INPUT_REQUIRED, questionText(open)));
       const { status: word } = after;
-      return goesOn(now(stateOf({ status: word, failureKind: null, isAsking: false })));
+      return goesOn(now(stateOf({ status: word, failureKind: null, isAsking: false, isInReview: false })));
     }
     case "task.released":
       // A question that parks the task comes with an event of its own.
@@ -218,6 +226,7 @@ export async function updateOf(
     case "task.retried":
       return goesOn(now(TaskState.TASK_STATE_SUBMITTED));
     case "task.attempt_failed":
+    case "task.review_rejected":
     case "task.timed_out":
     case "task.requeued": {
       const failure = (await task())?.failure;
@@ -233,7 +242,12 @@ export async function updateOf(
       const found = await file(String(data["file_id"]));
       return found && isArtifact(found) ? goesOn(artifactUpdate(ids, fileArtifact(found, publicUrl))) : null;
     }
+    case "task.review_requested":
+      return goesOn(now(TaskState.TASK_STATE_WORKING, IN_REVIEW));
+    case "task.review_passed":
     case "task.completed": {
+      const review = (await task())?.review ?? null;
+      if (kind === "task.completed" && review !== null) return null; // its review follows
       const result = (await task())?.result;
       const artifacts = result ? [artifactUpdate(ids, resultArtifact(result))] : [];
       return { responses: [...artifacts, now(TaskState.TASK_STATE_COMPLETED)], isLast: true };

@@ -1,7 +1,6 @@
 /** The errors of A2A (its specification, 5.4), and how each binding encodes them. */
 import {
   type A2AError,
-  PushNotificationNotSupportedError,
   RequestMalformedError,
   TaskNotCancelableError,
   TaskNotFoundError,
@@ -15,7 +14,6 @@ import { problemOf } from "../api/error-table.ts";
 import type { FieldError, Problem } from "../http/problem.ts";
 
 const KINDS = {
-  PushNotificationNotSupportedError,
   RequestMalformedError,
   TaskNotCancelableError,
   TaskNotFoundError,

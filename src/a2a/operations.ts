@@ -15,7 +15,7 @@ import * as limit from "../domain/limits.ts";
 import type { Task as HubTask } from "../domain/model.ts";
 import type { Settled } from "../domain/question.ts";
 import { fileBytes } from "../domain/quota.ts";
-import { isAsking } from "../domain/task.ts";
+import { isAsking, isFinished } from "../domain/task.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
 import { frame } from "../http/sse.ts";
@@ -28,6 +28,7 @@ import { extendedCard } from "./card.ts";
 import { encodeTask, isOver, stateOf, updateOf } from "./encoding.ts";
 import { Fault, malformed } from "./fault.ts";
 import { type Content, answerIn, contentsOf, descriptionOf, titleOf } from "./message.ts";
+import { createPush, deletePush, getPush, listPushes, orNull, savePush } from "./push.ts";
 import {
   type SendMessage,
   encodePageToken,
@@ -52,10 +53,10 @@ export const OPERATIONS: Readonly<Record<OperationName, Operation>> = {
     session.call.backpressure.runRead(session.call, () => listTasks(session, params)),
   CancelTask: cancelTask,
   SubscribeToTask: subscribeToTask,
-  CreateTaskPushNotificationConfig: noPushNotifications,
-  GetTaskPushNotificationConfig: noPushNotifications,
-  ListTaskPushNotificationConfigs: noPushNotifications,
-  DeleteTaskPushNotificationConfig: noPushNotifications,
+  CreateTaskPushNotificationConfig: (session, params) => createPush(session, callerOf(session), params),
+  GetTaskPushNotificationConfig: (session, params) => getPush(session, callerOf(session), params),
+  ListTaskPushNotificationConfigs: (session, params) => listPushes(session, callerOf(session), params),
+  DeleteTaskPushNotificationConfig: (session, params) => deletePush(session, callerOf(session), params),
   GetExtendedAgentCard: extendedCard,
 };
 
@@ -65,11 +66,6 @@ function callerOf({ call: { key }, nodeId }: Session): string {
 }
 
 const pathOf = (nodeId: string | null): string => (nodeId === null ? HUB_PATH : nodePath(nodeId));
-
-async function noPushNotifications(): Promise<never> {
-  const what = "The hub sends no push notifications. Stream the task, or ask for it again.";
-  throw new Fault("PushNotificationNotSupportedError", what);
-}
 
 async function sendMessage(session: Session, params: JsonObject): Promise<unknown> {
   const asked = parseSendMessage(params);
@@ -104,19 +100,33 @@ async function sendStreamingMessage(session: Session, params: JsonObject, wrap: 
 }
 
 /** @returns the id of the task that the message created, or whose question it answers, now or when it was sent before */
-function accept(session: Session, asked: SendMessage, params: JsonObject): Promise<string> {
-  const { taskId } = asked.message;
-  return taskId ? answerQuestion(session, asked, taskId, params) : create(session, asked, params);
+async function accept(session: Session, asked: SendMessage, params: JsonObject): Promise<string> {
+  const push = asked.configuration?.taskPushNotificationConfig;
+  const sent = asked.message.taskId;
+  if (!push) return sent ? answerQuestion(session, asked, sent, params) : create(session, asked, params);
+  const refusal = session.call.services.webhooks.refusalOf(push.url);
+  if (refusal !== null)
+    throw malformed("configuration.taskPushNotificationConfig.url", `must not be called: ${refusal}`);
+  // Before the task is created, so that its first event is sent too.
+  const from = sent ? null : await session.call.services.feed.lastId();
+  const taskId = await (sent ? answerQuestion(session, asked, sent, params) : create(session, asked, params));
+  try {
+    await savePush(session, callerOf(session), taskId, push, from);
+  } catch (error) {
+    // It has ended meanwhile, or the message was sent before: the response shows that.
+    const isOver = error instanceof Rejection && ["task_completed", "task_failed"].includes(error.code);
+    if (!isOver) throw error;
+  }
+  return taskId;
 }
 
 /** @returns the id of the task that the message created, now or when it was sent before */
 async function create(
   session: Session,
-  { message, configuration, metadata }: SendMessage,
+  { message, metadata }: SendMessage,
   params: JsonObject,
 ): Promise<string> {
   const { call, shared, nodeId } = session;
-  if (configuration?.taskPushNotificationConfig != null) await noPushNotifications();
   const description = descriptionOf(message);
   const fields = { ...withRoundedNumbers(metadata?.luxhub ?? {}), title: titleOf(description), description };
   const draft = await asParts(async () => parseNewTask(fields));
@@ -168,12 +178,11 @@ async function taskIdIn(answer: Response | Body): Promise<string> {
  */
 async function answerQuestion(
   session: Session,
-  { message, configuration }: SendMessage,
+  { message }: SendMessage,
   taskId: string,
   params: JsonObject,
 ): Promise<string> {
   const { call } = session;
-  if (configuration?.taskPushNotificationConfig != null) await noPushNotifications();
   const { task, origin } = await call.services.a2a.get(taskId, callerOf(session));
   if (message.contextId && message.contextId !== origin.contextId)
     throw malformed("message.contextId", `is not that of the task, which is ${origin.contextId}`);
@@ -283,7 +292,7 @@ async function cancelTask(session: Session, params: JsonObject): Promise<unknown
   const { id: taskId } = parseTaskId(params);
   const { services, transact, key } = session.call;
   const { task } = await services.a2a.get(taskId, callerOf(session));
-  if (isOver(task)) throw new Fault("TaskNotCancelableError", `Task ${taskId} has ended already.`);
+  if (isFinished(task)) throw new Fault("TaskNotCancelableError", `Task ${taskId} has ended already.`);
   await services.tasks.cancel(transact, { taskId, nodeId: null, reason: null, boundTo: key?.nodeId ?? null });
   return show(session, taskId, null);
 }
@@ -354,13 +363,4 @@ function textOfTask(session: Session, ids: { taskId: string; contextId: string }
 function framed(response: StreamResponse, id: number | null, wrap: Wrap): string {
   const data = JSON.stringify(wrap(StreamResponse.toJSON(response)));
   return frame({ ...(id === null ? {} : { id }), data });
-}
-
-async function orNull<T>(found: Promise<T>): Promise<T | null> {
-  try {
-    return await found;
-  } catch (error) {
-    if (error instanceof Rejection) return null; // it is deleted
-    throw error;
-  }
 }

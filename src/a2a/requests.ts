@@ -5,6 +5,7 @@ import { inputParser, withoutAbsent } from "../api/input.ts";
 import * as limit from "../domain/limits.ts";
 import { type JsonObject, isNestedDeeper } from "../http/json-body.ts";
 import type { Place } from "../service/a2a-tasks.ts";
+import { isWebhookUrl } from "../api/request-fields.ts";
 import { malformed } from "./fault.ts";
 
 const text = (max: number) =>
@@ -60,6 +61,31 @@ function isBase64(value: string): boolean {
   }
 }
 
+const pushFields = () => ({
+  id: maybeText(limit.PUSH_CONFIG_ID_MAX_CHARS),
+  url: text(limit.WEBHOOK_URL_MAX_CHARS).check(
+    z.refine(isWebhookUrl, "must be a URL of http or https, without a user name, a password and a fragment"),
+  ),
+  token: maybeText(limit.PUSH_TOKEN_MAX_CHARS).check(z.refine(isHeaderValue, NOT_A_HEADER)),
+  authentication: z.nullish(
+    z.object({
+      scheme: text(limit.PUSH_SCHEME_MAX_CHARS).check(
+        z.regex(/^[\w!#$%&'*+.^`|~-]+$/, "must be a scheme of HTTP authentication, such as Bearer"),
+      ),
+      credentials: maybeText(limit.PUSH_TOKEN_MAX_CHARS).check(z.refine(isHeaderValue, NOT_A_HEADER)),
+    }),
+  ),
+});
+
+const NOT_A_HEADER = "must be printable ASCII";
+
+function isHeaderValue(value: string | null | undefined): boolean {
+  return /^[\x21-\x7e]?(?:[\x20-\x7e]*[\x21-\x7e])?$/.test(value ?? "");
+}
+
+const pushConfig = () => z.object({ taskId: taskId(), ...pushFields() });
+export type AskedPush = Omit<z.infer<ReturnType<typeof pushConfig>>, "taskId">;
+
 const sendMessage = () =>
   z.object({
     message: z.object({
@@ -73,7 +99,7 @@ const sendMessage = () =>
       z.object({
         historyLength: historyLength(),
         returnImmediately: z.nullish(z.boolean()),
-        taskPushNotificationConfig: z.nullish(z.unknown()),
+        taskPushNotificationConfig: z.nullish(z.object(pushFields())),
       }),
     ),
     metadata: z.nullish(z.object({ luxhub: z.nullish(z.record(z.string(), z.unknown())) })),
@@ -85,6 +111,12 @@ export type Part = SendMessage["message"]["parts"][number];
 export const parseSendMessage = inputParser(sendMessage);
 export const parseGetTask = inputParser(() => z.object({ id: taskId(), historyLength: historyLength() }));
 export const parseTaskId = inputParser(() => z.object({ id: taskId() }));
+
+export const parsePushConfig = inputParser(pushConfig);
+export const parsePushId = inputParser(() =>
+  z.object({ taskId: taskId(), id: text(limit.PUSH_CONFIG_ID_MAX_CHARS) }),
+);
+export const parseTaskOfPushes = inputParser(() => z.object({ taskId: taskId() }));
 
 const listTasks = () =>
   z.object({

@@ -23,7 +23,7 @@ import { keyBoundElsewhere, keyLost, keyNotBound, unauthorized, viewerNotAllowed
 
 /**
  * `public` needs no secret on variant A, unless the hub is private, but does on B; `admin` needs the administrator key
- * in addition to the secret. Outside /api/v1: `open` needs nothing, and reads no header. The secret comes in the header
+ * in addition to the secret. `open` needs nothing, and reads no header: join, and paths outside /api/v1. The secret comes in the header
  * X-Matrix-Secret or as a bearer token (RFC 6750); if both are sent, the header X-Matrix-Secret counts.
  */
 export type Auth = "public" | "secret" | "admin" | "open";
@@ -195,7 +195,7 @@ export class Authenticator {
     if (redeemed === "expired")
       throw unauthorized(`This URL has expired. Get a new one (POST /api/v1/file/${kind}-url).`);
     if (redeemed !== null) return redeemed;
-    this.#recordWrongSecret(exchange);
+    this.recordWrongSecret(exchange);
     throw unauthorized(
       `The ticket of this URL is wrong, or its key was revoked. Get a new URL (POST /api/v1/file/${kind}-url).`,
     );
@@ -203,14 +203,15 @@ export class Authenticator {
 
   #unauthorized(exchange: Exchange, secret: string | null): Problem {
     const isMissing = secret === null || secret === "";
-    if (!isMissing) this.#recordWrongSecret(exchange);
+    if (!isMissing) this.recordWrongSecret(exchange);
     const detail = isMissing
       ? "Send the hub's secret in the header X-Matrix-Secret or Authorization: Bearer."
       : "The secret in the header X-Matrix-Secret or Authorization: Bearer is unknown, expired or revoked.";
     return unauthorized(detail);
   }
 
-  #recordWrongSecret(exchange: Exchange): void {
+  /** Counts a wrong secret of the caller's address. @throws {Problem} 429 after too many */
+  recordWrongSecret(exchange: Exchange): void {
     const waitMs = this.#wrongSecrets.recordFailure(this.addressOf(exchange), this.#clock.steady());
     if (waitMs === 0) return;
     const seconds = Math.ceil(waitMs / SECOND_MS);

@@ -20,6 +20,7 @@ import type { FileService } from "../service/files.ts";
 import type { GroupService } from "../service/groups.ts";
 import type { History } from "../service/history.ts";
 import type { KeyRing } from "../service/keys.ts";
+import type { InvitationService } from "../service/invitations.ts";
 import type { LeaseService } from "../service/leases.ts";
 import type { LuxService } from "../service/lux.ts";
 import type { MessageService } from "../service/messages.ts";
@@ -31,9 +32,14 @@ import type { QuestionService } from "../service/questions.ts";
 import type { NoteService } from "../service/notes.ts";
 import type { QuotaService } from "../service/quotas.ts";
 import type { ScheduleService } from "../service/schedules.ts";
+import type { AnswerTokens } from "../service/answer-tokens.ts";
+import type { WebhookCourier } from "../service/webhook-courier.ts";
+import type { WebhookService } from "../service/webhooks.ts";
 import type { SystemService } from "../service/system.ts";
 import type { Lessons } from "../service/lessons.ts";
 import type { Budgets } from "../service/budgets.ts";
+import type { Explanations } from "../service/explanations.ts";
+import type { Limits } from "../service/limits.ts";
 import type { SpendingService } from "../service/spending.ts";
 import type { TaskContexts } from "../service/task-context.ts";
 import type { TaskService } from "../service/tasks.ts";
@@ -59,8 +65,13 @@ export type Services = {
   readonly outputs: Outputs;
   readonly questions: QuestionService;
   readonly schedules: ScheduleService;
+  readonly webhooks: WebhookService;
+  readonly courier: Pick<WebhookCourier, "test">;
+  readonly answerTokens: AnswerTokens;
   readonly spending: SpendingService;
   readonly budgets: Budgets;
+  readonly limits: Limits;
+  readonly explanations: Explanations;
   readonly a2a: A2aTasks;
   readonly next: NextService;
   readonly messages: MessageService;
@@ -70,6 +81,7 @@ export type Services = {
   readonly files: FileService;
   readonly feed: Feed;
   readonly keys: KeyRing;
+  readonly invitations: InvitationService;
   readonly quotas: QuotaService;
   readonly tickets: Tickets;
   readonly minutes: Minutes;
@@ -119,6 +131,8 @@ export type ReadCall = {
   ) => Promise<void> | undefined;
   /** Whether the request also has a valid administrator key. */
   readonly hasAdminKey: () => Promise<boolean>;
+  /** Counts a wrong token as a wrong secret of the caller's address. @throws {Problem} 429 after too many */
+  readonly countWrongSecret: () => void;
   /** Runs a call that waits: see long-poll.ts. */
   readonly hold: Hold;
   /** Calls `onLoss` once if the key that the caller showed is revoked or expires. Returns the way to unsubscribe. */
@@ -182,6 +196,8 @@ export type Declared = Access & {
  */
 type JsonDeclared<In, Out> = Omit<Declared, "method"> & {
   readonly input: () => z.ZodMiniType<In>;
+  /** Fields in which null is not the same as leaving them out. */
+  readonly clearable?: readonly string[];
   /** Fields that the specification names and the hub does not read: the response does not name them. */
   readonly unread?: readonly string[];
   /** The schema of a success, without `success: true` and `ignored`. For tests and documentation: requests never make it. */
@@ -304,7 +320,7 @@ function jsonEndpoint<In, Out>(
   const parseInput = inputParser(declared.input);
   const ignoredIn = ignoredFinder(declared);
   const parse = (raw: JsonObject, variant: Variant, unread: readonly string[] = []): JsonRequest => {
-    const present = withoutAbsent(raw, method === "GET" ? "" : null);
+    const present = withoutAbsent(raw, method === "GET" ? "" : null, declared.clearable);
     const input = parseInput(present);
     const found = ignoredIn(present, variant);
     const ignored = unread.length === 0 ? found : namesOfIgnored([...found, ...unread]);

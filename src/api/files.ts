@@ -52,7 +52,7 @@ export function fileEndpoints(maxFileBytes: number, uploads = uploadLimit()): re
     ticket: "upload",
     strict: UPLOAD_STRICT,
     summary: "Stores a file, sent as multipart form data",
-    rejections: ["node_not_found", "task_files_limit", "key_bound_to_other_node"],
+    rejections: ["node_not_found", "task_files_limit", "task_sealed", "key_bound_to_other_node"],
     handle: async (call) => {
       using _place = uploads.enter(call.share());
       return await receiveUpload(call, maxFileBytes);

@@ -1,6 +1,6 @@
 /** The endpoints of groups of tasks: group/*. */
 import * as z from "zod/mini";
-import { type Group, type GroupCounts, countOf, unfinishedIn } from "../domain/group.ts";
+import { type Group, type GroupCounts, countOf, inReviewIn, unfinishedIn } from "../domain/group.ts";
 import { toLux } from "../domain/lux.ts";
 import { TASK_STATUSES } from "../domain/model.ts";
 import { isoTime } from "../lib/clock.ts";
@@ -24,6 +24,7 @@ const countsSchema = (variant: Variant) => ({
   done: z.boolean(),
   total: count(),
   unfinished: count(),
+  in_review: z.optional(count()),
   by_status: z.record(statusWord(variant), count()),
   first_created_at: time(),
   last_created_at: time(),
@@ -93,20 +94,23 @@ function encodeCounts(group: GroupCounts, variant: Variant) {
     const word = variant.statusWord(status);
     byStatus[word] = (byStatus[word] ?? 0) + countOf(group, status);
   }
-  const luxOf = (some: Group["parts"]): number =>
-    toLux(some.reduce((sum, { luxRewardMicro }) => sum + luxRewardMicro, 0));
+  const luxReward = parts.reduce((sum, { luxRewardMicro }) => sum + luxRewardMicro, 0);
   const unfinished = unfinishedIn(group);
+  const inReview = inReviewIn(group);
+  const paid = ({ status, luxRewardMicro, luxHeldMicro }: Group["parts"][number]): number =>
+    status === "completed" ? luxRewardMicro - luxHeldMicro : 0;
   return {
     group: name,
     done: unfinished === 0,
     total: parts.reduce((sum, part) => sum + part.count, 0),
     unfinished,
+    ...(inReview > 0 && { in_review: inReview }),
     by_status: byStatus,
     first_created_at: isoTime(Math.min(...parts.map(({ firstCreatedAt }) => firstCreatedAt))),
     last_created_at: isoTime(Math.max(...parts.map(({ lastCreatedAt }) => lastCreatedAt))),
     last_updated_at: isoTime(Math.max(...parts.map(({ lastUpdatedAt }) => lastUpdatedAt))),
-    lux_reward: luxOf(parts),
-    lux_paid: luxOf(parts.filter(({ status }) => status === "completed")),
+    lux_reward: toLux(luxReward),
+    lux_paid: toLux(parts.reduce((sum, part) => sum + paid(part), 0)),
   };
 }
 

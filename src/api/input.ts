@@ -45,9 +45,11 @@ export function parseInput<In>(schema: z.ZodMiniType<In>, raw: unknown, within?:
  * Removes the fields whose value is `absent` (null in a body, an empty text in a query), which means the same as
  * leaving them out. So a client can send a record back as the hub answered it.
  */
-export function withoutAbsent(raw: JsonObject, absent: null | ""): JsonObject {
+export function withoutAbsent(raw: JsonObject, absent: null | "", kept: readonly string[] = []): JsonObject {
   if (!Object.values(raw).includes(absent)) return raw;
-  return Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== absent));
+  return Object.fromEntries(
+    Object.entries(raw).filter(([name, value]) => value !== absent || kept.includes(name)),
+  );
 }
 
 /**

@@ -14,6 +14,7 @@ import * as field from "./request-fields.ts";
 import recorded from "../../tools/recorded/openapi-examples.json" with { type: "json" };
 import { ABOUT, ERRORS, type ErrorCode, FIELDS, RESOURCES } from "./openapi-texts.ts";
 import * as schemas from "./response-schemas.ts";
+import { invitationSchema } from "./invitations.ts";
 import { foundNoteSchema, noteHeadSchema, noteSchema } from "./notes.ts";
 import {
   checkpointSchema,
@@ -24,8 +25,11 @@ import {
 } from "./task-context.ts";
 import { OUTPUT_STREAM_QUERY, outputAttemptSchema } from "./output.ts";
 import { openQuestionSchema } from "./questions.ts";
+import { pendingReviewSchema } from "./reviews.ts";
 import { scheduleSchema } from "./schedules.ts";
+import { webhookSchema } from "./webhooks.ts";
 import { budgetSchema } from "./budgets.ts";
+import { limitSchema, pauseSchema, reasonSchema } from "./limits.ts";
 import { failureGroupSchema, typeStatsSchema } from "./stats.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
@@ -264,6 +268,7 @@ function securityOf({ auth, ticket }: Declared, variant: Variant): Operation["se
       { secret: [], admin_key: [] },
       { bearer: [], admin_key: [] },
     ];
+  if (auth === "open") return [];
   const either = [{ secret: [] }, { bearer: [] }, ...(ticket ? [{ ticket: [] }] : [])];
   return auth === "public" && variant.publicEndpoints ? [{}, ...either] : either;
 }
@@ -357,6 +362,10 @@ class Records {
     this.#add("TaskResult", schemas.resultSchema());
     this.#add("Spending", schemas.spendingSchema());
     this.#add("Budget", budgetSchema());
+    this.#add("Pause", pauseSchema());
+    this.#add("Limit", limitSchema());
+    this.#add("Reason", reasonSchema());
+    this.#add("Requirements", schemas.requiresSchema());
     this.#add("InputFile", inputFileSchema());
     this.#add("TaskInput", inputSchema(variant));
     this.#add("Checkpoint", checkpointSchema());
@@ -364,6 +373,9 @@ class Records {
     this.#add("OutputAttempt", outputAttemptSchema());
     this.#add("Question", schemas.questionSchema());
     this.#add("OpenQuestion", openQuestionSchema());
+    this.#add("Review", schemas.reviewSchema());
+    this.#add("Quorum", schemas.quorumSchema());
+    this.#add("PendingReview", pendingReviewSchema());
     this.#add("Context", contextSchema(variant));
     this.#add("Task", schemas.taskSchema(variant));
     this.#add("TaskSummary", schemas.taskSummarySchema(variant));
@@ -381,7 +393,9 @@ class Records {
     this.#add("Receipt", schemas.receiptSchema());
     this.#add("FileRecord", schemas.fileSchema());
     this.#add("Schedule", scheduleSchema(variant));
+    this.#add("Webhook", webhookSchema());
     this.#add("Key", schemas.keySchema());
+    this.#add("Invitation", invitationSchema());
     this.#add("Event", schemas.eventSchema());
     this.#add("Durations", durationsSchema());
     this.#add("TypeStats", typeStatsSchema());

@@ -151,6 +151,7 @@ export class Pipeline {
       exchange,
       checkActsFor: (nodeIds, strict) => this.#authenticator.checkActsFor(exchange, caller, nodeIds, strict),
       hasAdminKey: () => this.#authenticator.hasAdminKey(exchange),
+      countWrongSecret: () => this.#authenticator.recordWrongSecret(exchange),
       hold: (wait) => this.#longPolls.hold(exchange, caller, call.share(), wait),
       watchKey: (onLoss) => (shownKey === null ? () => {} : this.#keys.hold(shownKey, onLoss)),
       share: () => this.#authenticator.shareOf(exchange, caller),

@@ -3,8 +3,10 @@ import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import type { Question } from "../domain/model.ts";
 import type { Settled } from "../domain/question.ts";
+import type { Problem } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { type Endpoint, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { unauthorized } from "./error-table.ts";
 import * as field from "./request-fields.ts";
 import { encodeQuestion, questionSchema } from "./response-schemas.ts";
 import { HOLDER_REJECTIONS, holderOf, ofHolder } from "./tasks.ts";
@@ -85,6 +87,28 @@ const answer = writeEndpoint({
   encode: ({ question }: Settled) => ({ question: encodeQuestion(question) }),
 });
 
+const answerByToken = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/task/answer-by-token",
+  auth: "open",
+  summary: "Answers a question with a choice, by a token from a notification",
+  rejections: ["task_not_found", "question_not_found", "question_answered", "question_timed_out"],
+  notInBatch: "needs no secret: send it alone",
+  input: () => z.object({ token: field.answerToken() }),
+  answer: questionAnswer,
+  handle: async ({ services, transact }, { token }) => {
+    const granted = await services.answerTokens.redeem(token);
+    if (!granted) throw invalidToken();
+    return services.questions.choose(transact, granted);
+  },
+  encode: ({ question }: Settled) => ({ question: encodeQuestion(question) }),
+});
+
+function invalidToken(): Problem {
+  const detail = "The token is wrong, or the deadline of its question has passed.";
+  return unauthorized(detail);
+}
+
 const ofTask = readEndpoint({
   path: "/api/v1/task/:task_id/questions",
   auth: "public",
@@ -157,4 +181,4 @@ const open = readEndpoint({
   }),
 });
 
-export const QUESTION_ENDPOINTS: readonly Endpoint[] = [ask, answer, ofTask, open];
+export const QUESTION_ENDPOINTS: readonly Endpoint[] = [ask, answer, answerByToken, ofTask, open];

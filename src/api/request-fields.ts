@@ -5,6 +5,7 @@
 import * as z from "zod/mini";
 import { EVENT_KINDS, type EventKind, isEventKind } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
+import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { toMicro } from "../domain/lux.ts";
 import {
   BROADCAST_TYPES,
@@ -15,10 +16,16 @@ import {
   KEY_ROLES,
   ON_DEPENDENCY,
   ON_LIMIT,
+  ON_REVIEW_TIMEOUT,
   OVERLAPS,
   type Priority,
+  type Requirements,
+  type Resources,
+  type Reviewer,
   SEND_TYPES,
   type UsageReport,
+  VERDICTS,
+  WEBHOOK_FORMATS,
 } from "../domain/model.ts";
 import { dayOf, toMicroUsd } from "../domain/spending.ts";
 import { isCron, isTimeZone } from "../lib/cron.ts";
@@ -152,6 +159,28 @@ export const scheduleName = () => {
   const pattern = new RegExp(`^[A-Za-z0-9._:-]{1,${max}}$`);
   return z.string().check(z.regex(pattern, `must be 1 to ${max} characters of A-Z a-z 0-9 . _ : -`));
 };
+export const webhookName = () => {
+  const max = limit.WEBHOOK_NAME_MAX_CHARS;
+  const pattern = new RegExp(`^[A-Za-z0-9._-]{1,${max}}$`);
+  return z.string().check(z.regex(pattern, `must be 1 to ${max} characters of A-Z a-z 0-9 . _ -`));
+};
+/** Also the name of a push config of A2A, which the hub makes (a2a/push.ts). */
+export const anyWebhookName = () => z.string().check(z.maxLength(limit.PUSH_NAME_MAX_CHARS), z.minLength(1));
+export const webhookUrl = () =>
+  chars(limit.WEBHOOK_URL_MAX_CHARS).check(
+    z.refine(isWebhookUrl, "must be a URL of http or https, without a user name, a password and a fragment"),
+  );
+export function isWebhookUrl(value: string): boolean {
+  const url = URL.parse(value);
+  if (!url || !["http:", "https:"].includes(url.protocol)) return false;
+  return url.username === "" && url.password === "" && !value.includes("#");
+}
+export const webhookFormat = () => word(WEBHOOK_FORMATS);
+export const webhookSecret = () => chars(limit.WEBHOOK_TOKEN_MAX_CHARS);
+export const webhookKinds = () => z.array(z.enum(EVENT_KINDS)).check(z.maxLength(EVENT_KINDS.length));
+/** The id of an event of the log. */
+export const eventId = () => z.int().check(z.minimum(0));
+export const answerToken = () => chars(limit.ANSWER_TOKEN_MAX_CHARS);
 /** A cron expression of five fields, or a nickname such as @daily. */
 export const cron = () =>
   chars(limit.CRON_MAX_CHARS).check(
@@ -170,10 +199,74 @@ export const catchUp = () => word(CATCH_UPS);
 export const keyRole = () => word(KEY_ROLES);
 export const variant = () => z.pipe(z.transform(upperCase), z.enum(["A", "B"]));
 export const keyLifetime = () => seconds(1, limit.KEY_EXPIRES_MAX_SECONDS);
+export const invitationLife = () => seconds(limit.INVITATION_MIN_SECONDS, limit.INVITATION_MAX_SECONDS);
+export const invitationToken = () => chars(limit.SECRET_MAX_CHARS).check(notBlank());
+/** A SHA-256 in lower-case hex. */
+export const sha256 = () => z.string().check(z.regex(/^[0-9a-f]{64}$/, "must be 64 characters of 0-9 a-f"));
+/** The base URL of a hub, without a slash at its end. */
+export const hubUrl = () =>
+  z.pipe(
+    chars(limit.INVITATION_URL_MAX_CHARS).check(
+      z.refine(isHubUrl, "must be a URL such as https://hub.example.org:19443, without a query"),
+    ),
+    z.transform((text: string) => text.replace(/\/+$/, "")),
+  );
+
+function isHubUrl(text: string): boolean {
+  const url = /^https?:\/\/[^/]/i.test(text) ? URL.parse(text) : null;
+  return url !== null && url.username === "" && url.password === "" && !/[?#\s]/.test(text);
+}
+
 export const delay = () => seconds(0, limit.TASK_AHEAD_MAX_SECONDS);
 export const taskFiles = () => z.array(id()).check(z.maxLength(limit.FILES_OF_TASK_MAX));
 export const dependsOn = () => z.array(id()).check(z.maxLength(limit.DEPENDENCIES_MAX));
 export const onDependency = () => word(ON_DEPENDENCY);
+export const quorumResults = () => z.int().check(z.minimum(2), z.maximum(limit.QUORUM_RESULTS_MAX));
+export const quorumOf = () => z.int().check(z.minimum(2), z.maximum(limit.QUORUM_COPIES_MAX));
+
+const COMPARED =
+  "must be output, or json: and JSON pointers into the result, separated by commas: json:/output/answer";
+
+/** `json:/a,/b`, or null. */
+function pointersIn(text: string): readonly string[] | null {
+  if (text === "output") return [OUTPUT_POINTER];
+  const pointers = text.startsWith("json:") ? text.slice("json:".length).split(",") : [];
+  const isPointer = (pointer: string): boolean => /^(?:\/(?:[^~/]|~[01])*)+$/.test(pointer);
+  const isFew = pointers.length > 0 && pointers.length <= limit.QUORUM_POINTERS_MAX;
+  return isFew && pointers.every(isPointer) ? pointers : null;
+}
+
+/** What must be equal in results that agree, parsed to JSON pointers. */
+export const compared = () =>
+  z.pipe(
+    z.pipe(chars(limit.ID_MAX_CHARS), z.transform(pointersIn)),
+    z.custom<readonly string[]>((pointers) => pointers !== null, COMPARED),
+  );
+
+const REVIEWER = new RegExp(
+  `^(?:creator|node:[A-Za-z0-9._:-]{1,${limit.NODE_ID_MAX_CHARS}}|capability:[^,]{1,${limit.TASK_TYPE_MAX_CHARS}})$`,
+);
+
+function isReviewer(text: string): text is Reviewer {
+  return REVIEWER.test(text) && !/:\s*$/.test(text);
+}
+
+/** Who checks a result. */
+export const reviewer = () =>
+  z.pipe(
+    chars(limit.ID_MAX_CHARS),
+    z.pipe(
+      z.transform((text: string) => text.trim()),
+      z.custom<Reviewer>(
+        (text) => typeof text === "string" && isReviewer(text),
+        "must be creator, node:<node_id> or capability:<word>",
+      ),
+    ),
+  );
+export const reviewWithin = () => seconds(1, limit.REVIEW_MAX_SECONDS);
+export const onReviewTimeout = () => word(ON_REVIEW_TIMEOUT);
+export const verdict = () => word(VERDICTS);
+export const reviewNote = () => chars(limit.REVIEW_NOTE_MAX_CHARS).check(notBlank());
 export const uniqueKey = () => chars(limit.UNIQUE_KEY_MAX_CHARS).check(notBlank());
 export const uniqueFor = () => seconds(1, limit.TASK_AHEAD_MAX_SECONDS);
 const DATE =
@@ -297,6 +390,62 @@ function usd(max: number) {
 export const costLimit = () => usd(limit.COST_LIMIT_MAX_USD);
 
 export const tokenLimit = () => z.int().check(z.minimum(0), z.maximum(limit.BUDGET_TOKENS_MAX));
+/** The key of a limit; "" is that of the tasks without a type. */
+export const limitKey = () => trimmed(limit.LIMIT_KEY_MAX_CHARS);
+export const limitRunning = () => z.int().check(z.minimum(1), z.maximum(limit.LIMIT_RUNNING_MAX));
+export const limitPerMinute = () => z.int().check(z.minimum(1), z.maximum(limit.LIMIT_PER_MINUTE_MAX));
+export const holdSeconds = () => seconds(1, limit.HOLD_MAX_SECONDS);
+const NAME_OF_RESOURCE = /^[A-Za-z0-9._:-]+$/;
+/** Amounts by name; three decimals count. */
+export const resources = () =>
+  z.pipe(
+    z
+      .record(
+        z
+          .string()
+          .check(
+            z.maxLength(limit.RESOURCE_NAME_MAX_CHARS),
+            z.regex(NAME_OF_RESOURCE, "must be characters of A-Z a-z 0-9 . _ : -"),
+          ),
+        z.number().check(z.minimum(0), z.maximum(limit.RESOURCE_AMOUNT_MAX)),
+      )
+      .check(
+        z.refine(
+          (amounts) => Object.keys(amounts).length <= limit.RESOURCES_MAX,
+          `must have at most ${limit.RESOURCES_MAX} names`,
+        ),
+      ),
+    z.transform(toResources),
+  );
+function toResources(amounts: Readonly<Record<string, number>>): Resources {
+  const units = Object.entries(amounts).map(
+    ([name, amount]) => [name, Math.round(amount * limit.RESOURCE_UNITS)] as const,
+  );
+  return Object.fromEntries(units.filter(([, amount]) => amount > 0));
+}
+/** What a task requires of its node; null if that is nothing. */
+export const requires = () =>
+  z.pipe(
+    z.object({
+      capabilities: z.optional(
+        z
+          .array(
+            z.pipe(
+              chars(limit.CAPABILITY_MAX_CHARS).check(notBlank()),
+              z.transform((word: string) => word.trim()),
+            ),
+          )
+          .check(z.maxLength(limit.REQUIRED_WORDS_MAX)),
+      ),
+      resources: z.optional(resources()),
+    }),
+    z.transform(({ capabilities = [], resources = {} }): Requirements | null => {
+      const words = [...new Set(capabilities)];
+      return words.length === 0 && Object.keys(resources).length === 0
+        ? null
+        : { capabilities: words, resources };
+    }),
+  );
 export const budgetScope = () => word(BUDGET_SCOPES);
 export const budgetPeriod = () => word(BUDGET_PERIODS);
 export const onLimit = () => word(ON_LIMIT);
@@ -400,7 +549,7 @@ export const answer = () => json(limit.ANSWER_MAX_BYTES, isSent, "is required, a
 export const within = () => seconds(1, limit.QUESTION_MAX_SECONDS);
 
 function isObject(value: unknown): boolean {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !isRawNumber(value);
 }
 
 /** By hand, because a schema for an object of any keys loses one that is called __proto__. */

@@ -5,6 +5,8 @@
 import * as z from "zod/mini";
 import type { LoggedEvent } from "../domain/event.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
+import { OUTPUT_POINTER } from "../domain/compare.ts";
+import { RESOURCE_UNITS } from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import { isVerified } from "../domain/file.ts";
 import { KEY_STATES, stateOf } from "../domain/key.ts";
@@ -23,10 +25,17 @@ import {
   type MessageFate,
   type Moment,
   type Node,
+  ON_REVIEW_TIMEOUT,
   PRIORITIES,
   QUESTION_STATES,
+  QUORUM_STATES,
   type Question,
+  type Quorum,
+  REVIEW_STATES,
   type Receipt,
+  type Requirements,
+  type Resources,
+  type Review,
   SEND_TYPES,
   type Spending,
   type Task,
@@ -37,7 +46,7 @@ import {
 } from "../domain/model.ts";
 import { SUMMARY_LINE_MAX_CHARS } from "../domain/limits.ts";
 import { threadOf } from "../domain/message.ts";
-import { isAsking, isReady } from "../domain/task.ts";
+import { isAsking, isInReview, isReady, isSealed } from "../domain/task.ts";
 import { costOf, toUsd } from "../domain/spending.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { DAY_MS, SECOND_MS, isoTime } from "../lib/clock.ts";
@@ -63,6 +72,8 @@ export const nodeSchema = (variant: Variant) =>
     host: z.nullable(z.string()),
     port: z.nullable(z.int()),
     capabilities: typeof variant.capabilityWords([]) === "string" ? z.string() : z.array(z.string()),
+    resources: z.optional(resourcesSchema()),
+    resources_used: z.optional(resourcesSchema()),
     max_tasks: z.nullable(z.int()),
     auto_assign: z.boolean(),
     draining: z.boolean(),
@@ -81,6 +92,10 @@ export function encodeNode(node: Node, variant: Variant): JsonAnswer {
     host: node.host,
     port: node.port,
     capabilities: variant.capabilityWords(node.capabilities),
+    ...(Object.keys(node.resources).length > 0 && {
+      resources: encodeResources(node.resources),
+      resources_used: encodeResources(node.used),
+    }),
     max_tasks: node.maxTasks,
     auto_assign: node.autoAssign,
     draining: node.draining,
@@ -129,6 +144,56 @@ export function encodeSpending(spending: Spending) {
   };
 }
 
+/** The check of a task's results. What says something of the last one is null until there is one. */
+export const reviewSchema = () =>
+  z.strictObject({
+    by: z.string(),
+    within_s: z.number(),
+    on_timeout: z.enum(ON_REVIEW_TIMEOUT),
+    state: z.nullable(z.enum(REVIEW_STATES)),
+    epoch: z.nullable(count()),
+    until: z.nullable(time()),
+    note: z.nullable(z.string()),
+    reviewed_by: z.nullable(z.string()),
+    reviewed_at: z.nullable(time()),
+    timed_out: z.boolean(),
+  });
+
+export function encodeReview({ by, withinMs, onTimeout, check }: Review) {
+  return {
+    by,
+    within_s: withinMs / SECOND_MS,
+    on_timeout: onTimeout,
+    state: check?.state ?? null,
+    epoch: check?.epoch ?? null,
+    until: maybeTime(check?.until ?? null),
+    note: check?.note ?? null,
+    reviewed_by: check?.decidedBy ?? null,
+    reviewed_at: maybeTime(check?.decidedAt ?? null),
+    timed_out: check?.timedOut ?? false,
+  };
+}
+
+export const quorumSchema = () =>
+  z.strictObject({
+    results: count(),
+    of: count(),
+    compare: z.string(),
+    state: z.enum(QUORUM_STATES),
+    copies: z.array(z.string()),
+    agreed: z.array(z.string()),
+  });
+
+export function encodeQuorum({ results, of, compare, state, copies, agreed }: Quorum) {
+  return { results, of, compare: comparedWord(compare), state, copies, agreed };
+}
+
+/** As it is in a request. */
+export function comparedWord(pointers: readonly string[]): string {
+  const isOutput = pointers.length === 1 && pointers[0] === OUTPUT_POINTER;
+  return isOutput ? "output" : `json:${pointers.join(",")}`;
+}
+
 export const taskSchema = (variant: Variant) =>
   z.strictObject({
     task_id: z.string(),
@@ -157,7 +222,12 @@ export const taskSchema = (variant: Variant) =>
     depends_on: z.array(z.string()),
     started_at: z.nullable(time()),
     progress: z.nullable(z.string()),
-    waiting_for: z.nullable(z.literal("answer")),
+    waiting_for: z.nullable(z.enum(["answer", "review"])),
+    review: z.optional(reviewSchema()),
+    quorum: z.optional(quorumSchema()),
+    parent_task: z.optional(z.string()),
+    made_for: z.optional(z.enum(["review", "copy"])),
+    sealed: z.optional(z.literal(true)),
     failure: z.nullable(failureSchema()),
     files: z.array(z.string()),
     inputs: z.array(z.string()),
@@ -165,6 +235,8 @@ export const taskSchema = (variant: Variant) =>
     schedule: z.optional(z.strictObject({ name: z.string(), at: z.nullable(time()) })),
     group: z.optional(z.string()),
     tags: z.optional(z.array(z.string())),
+    requires: z.optional(requiresSchema()),
+    limit_key: z.optional(z.string()),
     unique_key: z.optional(z.string()),
     unique_until: z.optional(time()),
     on_dependency: z.optional(z.literal("run")),
@@ -184,7 +256,7 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     status: variant.statusWord(task.status),
     lux_reward: toLux(task.luxRewardMicro),
     assigned_node: task.assignedNode,
-    result: task.result && encodeResult(task.result),
+    result: task.result && !isSealed(task) ? encodeResult(task.result) : null,
     result_verified: task.resultVerified,
     ready: isReady(task, now),
     attempts: task.attempts,
@@ -200,13 +272,19 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     depends_on: task.dependsOn,
     started_at: maybeTime(task.startedAt),
     progress: task.progress,
-    waiting_for: isAsking(task) ? "answer" : null,
+    waiting_for: waitingFor(task),
+    ...(task.review && { review: encodeReview(task.review) }),
+    ...(task.quorum && { quorum: encodeQuorum(task.quorum) }),
+    ...ofFamily(task),
+    ...(isSealed(task) && { sealed: true }),
     failure: task.failure && encodeFailure(task.failure),
     files: task.files,
     inputs: inputsOf(task),
     outputs: task.outputs,
     ...(task.schedule && { schedule: { name: task.schedule.name, at: maybeTime(task.schedule.at) } }),
     ...encodeGroup(task),
+    ...(task.requires && { requires: encodeRequires(task.requires) }),
+    ...(task.limitKey !== null && { limit_key: task.limitKey }),
     ...(task.uniqueKey !== null && { unique_key: task.uniqueKey }),
     ...(task.uniqueUntil !== null && { unique_until: isoTime(task.uniqueUntil) }),
     ...(task.onDependency === "run" && { on_dependency: task.onDependency }),
@@ -234,7 +312,9 @@ export const taskSummarySchema = (variant: Variant) =>
     unmet_count: count(),
     started_at: z.nullable(time()),
     progress: z.nullable(z.string()),
-    waiting_for: z.nullable(z.literal("answer")),
+    waiting_for: z.nullable(z.enum(["answer", "review"])),
+    parent_task: z.optional(z.string()),
+    made_for: z.optional(z.enum(["review", "copy"])),
     failure: z.nullable(failureSchema()),
     schedule: z.optional(z.strictObject({ name: z.string(), at: z.nullable(time()) })),
     group: z.optional(z.string()),
@@ -265,7 +345,8 @@ export function encodeTaskSummary(
     unmet_count: task.unmet,
     started_at: maybeTime(task.startedAt),
     progress: summaryLine(task.progress),
-    waiting_for: isAsking(task) ? "answer" : null,
+    waiting_for: waitingFor(task),
+    ...ofFamily(task),
     failure: task.failure && {
       ...encodeFailure(task.failure),
       message: summaryLine(task.failure.message),
@@ -282,6 +363,29 @@ export function summaryLine(text: string | null): string | null {
   const line = text === null ? null : (/\S.*/.exec(text)?.[0].trimEnd() ?? "");
   if (line === null || line.length <= SUMMARY_LINE_MAX_CHARS) return line;
   return `${line.slice(0, SUMMARY_LINE_MAX_CHARS - 1).toWellFormed()}…`;
+}
+
+function waitingFor(task: Pick<Task, "questions" | "review">): "answer" | "review" | null {
+  if (isAsking(task)) return "answer";
+  return isInReview(task) ? "review" : null;
+}
+
+function ofFamily({ child }: Pick<Task, "child">) {
+  return child && { parent_task: child.of, made_for: child.as };
+}
+
+export const requiresSchema = () =>
+  z.strictObject({ capabilities: z.array(z.string()), resources: resourcesSchema() });
+
+export const resourcesSchema = () => z.record(z.string(), z.number());
+
+export function encodeRequires({ capabilities, resources }: Requirements) {
+  return { capabilities, resources: encodeResources(resources) };
+}
+
+export function encodeResources(resources: Resources): Readonly<Record<string, number>> {
+  const amounts = Object.entries(resources);
+  return Object.fromEntries(amounts.map(([name, amount]) => [name, amount / RESOURCE_UNITS]));
 }
 
 /** What few tasks have, and the others do not show. */

@@ -1,5 +1,6 @@
 /**
- * The index of the API: all endpoints, except those of files.ts (made with the configured limit) and stream.ts. The
+ * The index of the API: all endpoints, except those of files.ts (made with the configured
+ * limit), invitations.ts (made with the addresses) and stream.ts. The
  * OpenAPI document is here, because it describes this index.
  */
 import { matchesEtag } from "../http/download.ts";
@@ -9,9 +10,11 @@ import { BATCH_ENDPOINT } from "./batch.ts";
 import { type Declared, type Endpoint, rawEndpoint } from "./endpoint.ts";
 import { fileEndpoints } from "./files.ts";
 import { GROUP_ENDPOINTS } from "./groups.ts";
+import { type PlaceFor, invitationEndpoints } from "./invitations.ts";
 import { KEY_ENDPOINTS } from "./keys.ts";
 import { LEASE_ENDPOINTS } from "./leases.ts";
 import { LESSON_ENDPOINTS } from "./lessons.ts";
+import { LIMIT_ENDPOINTS } from "./limits.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
 import { MESSAGE_ENDPOINTS } from "./messages.ts";
 import { NODE_ENDPOINTS } from "./nodes.ts";
@@ -20,10 +23,12 @@ import { SCHEDULE_ENDPOINTS } from "./schedules.ts";
 import { NOTE_ENDPOINTS } from "./notes.ts";
 import { LOG_STREAM, NODE_STREAM } from "./stream.ts";
 import { QUESTION_ENDPOINTS } from "./questions.ts";
+import { REVIEW_ENDPOINTS } from "./reviews.ts";
 import { STATS_ENDPOINTS } from "./stats.ts";
 import { SYSTEM_ENDPOINTS } from "./system.ts";
 import { TASK_ENDPOINTS } from "./tasks.ts";
 import { USAGE_ENDPOINTS } from "./usage.ts";
+import { WEBHOOK_ENDPOINTS } from "./webhooks.ts";
 
 /** Made at the first request, by a module that an idle hub does not load. */
 const openApiDocument = rawEndpoint({
@@ -48,14 +53,17 @@ export const ENDPOINTS: readonly Endpoint[] = [
   ...LESSON_ENDPOINTS,
   ...OUTPUT_ENDPOINTS,
   ...QUESTION_ENDPOINTS,
+  ...REVIEW_ENDPOINTS,
   ...MESSAGE_ENDPOINTS,
   ...NOTE_ENDPOINTS,
   ...LEASE_ENDPOINTS,
   ...LUX_ENDPOINTS,
   ...GROUP_ENDPOINTS,
   ...SCHEDULE_ENDPOINTS,
+  ...WEBHOOK_ENDPOINTS,
   ...USAGE_ENDPOINTS,
   ...BUDGET_ENDPOINTS,
+  ...LIMIT_ENDPOINTS,
   ...KEY_ENDPOINTS,
   ...STATS_ENDPOINTS,
   ...SYSTEM_ENDPOINTS,
@@ -63,10 +71,13 @@ export const ENDPOINTS: readonly Endpoint[] = [
   openApiDocument,
 ];
 
+const placeFor: PlaceFor = () => ({ url: "", otherUrls: [], pin: null });
+
 /** Every endpoint under /api/v1, for documentation. */
 export const DECLARED: readonly (Endpoint | Declared)[] = [
   ...ENDPOINTS,
   ...fileEndpoints(1),
+  ...invitationEndpoints(placeFor),
   NODE_STREAM,
   LOG_STREAM,
   OUTPUT_STREAM,

@@ -2,7 +2,15 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
-import { CATCH_UPS, type Moment, OVERLAPS, PRIORITIES, type Schedule, type Task } from "../domain/model.ts";
+import {
+  CATCH_UPS,
+  type Moment,
+  ON_REVIEW_TIMEOUT,
+  OVERLAPS,
+  PRIORITIES,
+  type Schedule,
+  type Task,
+} from "../domain/model.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import { toUsd } from "../domain/spending.ts";
 import { must } from "../lib/assert.ts";
@@ -12,6 +20,7 @@ import type { JsonAnswer } from "./answer.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import {
+  comparedWord,
   count,
   encodeGroup,
   encodePage,
@@ -31,10 +40,17 @@ const scheduledTask = () => {
     newTask().shape;
   const max = limit.SCHEDULE_DESCRIPTION_MAX_BYTES;
   const isShort = (text: string): boolean => Buffer.byteLength(text) <= max;
-  return z.strictObject({
-    ...fields,
-    description: description.check(z.refine(isShort, `must be at most ${max} bytes of UTF-8`)),
-  });
+  return z
+    .strictObject({
+      ...fields,
+      description: description.check(z.refine(isShort, `must be at most ${max} bytes of UTF-8`)),
+    })
+    .check(
+      z.refine(({ review, quorum }) => review === undefined || quorum === undefined, {
+        path: ["review"],
+        message: "must not be sent together with quorum",
+      }),
+    );
 };
 
 const put = writeEndpoint({
@@ -164,6 +180,10 @@ export const scheduleSchema = (variant: Variant) =>
       max_run_s: z.nullable(z.number()),
       max_cost_usd: z.nullable(z.number()),
       retain_s: z.nullable(z.number()),
+      review: z.optional(z.string()),
+      review_within_s: z.optional(z.number()),
+      on_review_timeout: z.optional(z.enum(ON_REVIEW_TIMEOUT)),
+      quorum: z.optional(z.strictObject({ results: count(), of: count(), compare: z.string() })),
       delay_s: z.number(),
       group: z.optional(z.string()),
       tags: z.optional(z.array(z.string())),
@@ -216,6 +236,14 @@ function encodeDraft(draft: Schedule["task"], variant: Variant): JsonAnswer {
     max_run_s: seconds(draft.maxRunMs),
     max_cost_usd: draft.maxCostMicro === null ? null : toUsd(draft.maxCostMicro),
     retain_s: seconds(draft.retainMs),
+    ...(draft.reviewTerms && {
+      review: draft.reviewTerms.by,
+      review_within_s: draft.reviewTerms.withinMs / SECOND_MS,
+      on_review_timeout: draft.reviewTerms.onTimeout,
+    }),
+    ...(draft.quorumTerms && {
+      quorum: { ...draft.quorumTerms, compare: comparedWord(draft.quorumTerms.compare) },
+    }),
     delay_s: draft.delayMs / SECOND_MS,
     ...encodeGroup(draft),
   };

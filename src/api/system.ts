@@ -6,6 +6,7 @@ import { MINUTE_MS, SECOND_MS, isoTime } from "../lib/clock.ts";
 import { RANGES } from "../service/history.ts";
 import { takesHalf } from "../service/system.ts";
 import { toLux } from "../domain/lux.ts";
+import { PAUSE_SCOPES } from "../domain/model.ts";
 import type { DurationSummary, Summary } from "../service/minutes.ts";
 import { type Endpoint, readEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
@@ -31,6 +32,9 @@ const status = readEndpoint({
       name: z.nullable(z.string()),
       variant: z.literal(name),
       transport: z.string(),
+      paused: z.optional(
+        z.array(z.strictObject({ scope: z.enum(PAUSE_SCOPES), value: z.nullable(z.string()) })),
+      ),
       storage: z.strictObject({
         database_bytes: z.int(),
         files_bytes: z.int(),
@@ -38,9 +42,14 @@ const status = readEndpoint({
         free_bytes: z.nullable(z.int()),
         warning: z.nullable(z.string()),
       }),
+      webhooks_suspended: z.optional(z.int()),
     }),
-  handle: ({ services }) => services.system.status(),
+  handle: async ({ services }) => ({
+    ...(await services.system.status()),
+    suspended: await services.webhooks.suspended(),
+  }),
   encode: (hub, variant) => ({
+    ...(hub.suspended === 0 ? {} : { webhooks_suspended: hub.suspended }),
     status: hub.writable ? "ok" : "degraded",
     version: variant.version,
     uptime: Math.floor(hub.uptimeMs / SECOND_MS),
@@ -50,6 +59,9 @@ const status = readEndpoint({
     name: hub.name,
     variant: variant.name,
     transport: hub.transport,
+    ...(hub.pauses.length > 0 && {
+      paused: hub.pauses.map(({ scope, value }) => ({ scope, value: value === "" ? null : value })),
+    }),
     storage: {
       database_bytes: hub.storage.databaseBytes,
       files_bytes: hub.storage.filesBytes,

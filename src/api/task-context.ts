@@ -12,6 +12,7 @@ import {
   encodeQuestion,
   encodeResult,
   failureSchema,
+  maybeTime,
   questionSchema,
   resultSchema,
   statusWord,
@@ -59,6 +60,13 @@ export const contextSchema = (variant: Variant) =>
     inputs: z.optional(z.array(inputSchema(variant))),
     checkpoint: z.optional(checkpointSchema()),
     answers: z.optional(z.array(questionSchema())),
+    review: z.optional(
+      z.strictObject({
+        note: z.nullable(z.string()),
+        reviewed_by: z.nullable(z.string()),
+        reviewed_at: z.nullable(time()),
+      }),
+    ),
     failures: z.optional(z.array(failureSchema())),
     lessons: z.optional(z.array(lessonSchema())),
   });
@@ -103,13 +111,20 @@ export function encodeLesson(lesson: Lesson): JsonAnswer {
 }
 
 export function encodeContext(
-  { inputs, checkpoint, failures, answers, lessons }: TaskContext,
+  { inputs, checkpoint, failures, answers, review, lessons }: TaskContext,
   variant: Variant,
 ): JsonAnswer {
   return {
     ...(inputs.length > 0 && { inputs: inputs.map((input) => encodeInput(input, variant)) }),
     ...(checkpoint && { checkpoint: encodeCheckpoint(checkpoint) }),
     ...(answers.length > 0 && { answers: answers.map(encodeQuestion) }),
+    ...(review && {
+      review: {
+        note: review.note,
+        reviewed_by: review.decidedBy,
+        reviewed_at: maybeTime(review.decidedAt),
+      },
+    }),
     ...(failures.length > 0 && { failures: failures.map(encodeFailure) }),
     ...(lessons.length > 0 && { lessons: lessons.map(encodeLesson) }),
   };

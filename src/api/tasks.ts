@@ -2,7 +2,10 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
+import { OUTPUT_POINTER } from "../domain/compare.ts";
+import { PRIMARY_KEY_ID } from "../domain/key.ts";
 import {
+  type KeyRecord,
   type Moment,
   type Priority,
   TASK_STATUSES,
@@ -11,7 +14,13 @@ import {
   type TaskSummary,
 } from "../domain/model.ts";
 import { budgetLeft, toUsd } from "../domain/spending.ts";
-import type { Completion, Created, HolderRequest, TaskDraft } from "../domain/task.ts";
+import {
+  type Completion,
+  type Created,
+  type HolderRequest,
+  type TaskDraft,
+  isSealed,
+} from "../domain/task.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
@@ -70,7 +79,7 @@ export const taskAnswer = (variant: Variant) =>
     task: taskSchema(variant),
   });
 
-function encodeTaskAnswer(task: Task, variant: Variant, at: Moment): JsonAnswer {
+export function encodeTaskAnswer(task: Task, variant: Variant, at: Moment): JsonAnswer {
   return {
     task_id: task.taskId,
     status: variant.statusWord(task.status),
@@ -93,6 +102,10 @@ const create = writeEndpoint({
     "node_draining",
     "task_not_ready",
     "budget_exceeded",
+    "paused",
+    "limit_reached",
+    "requirements_not_met",
+    "too_many_lanes",
   ],
   input: () =>
     z
@@ -137,6 +150,21 @@ export async function checkMaySendTo(call: Pick<Call, "key" | "checkActsFor">, n
   if (call.key?.nodeId == null) await call.checkActsFor([nodeId], "administrator");
 }
 
+function quorum() {
+  return z
+    .object({
+      results: field.quorumResults(),
+      of: z.optional(field.quorumOf()),
+      compare: z.optional(field.compared()),
+    })
+    .check(
+      z.refine(({ results, of = results }) => of >= results, {
+        path: ["of"],
+        message: "must be at least results",
+      }),
+    );
+}
+
 /** The fields that the creator of a task sends. */
 export function newTask() {
   return z.object({
@@ -152,6 +180,10 @@ export function newTask() {
     max_run_s: z.optional(field.taskMaxRun()),
     max_cost_usd: z.optional(field.costLimit()),
     retain_s: z.optional(field.retention()),
+    review: z.optional(field.reviewer()),
+    review_within_s: z.optional(field.reviewWithin()),
+    on_review_timeout: z.optional(field.onReviewTimeout()),
+    quorum: z.optional(quorum()),
     delay_s: z.optional(field.delay()),
     not_before: z.optional(field.date()),
     expires_at: z.optional(field.date()),
@@ -160,6 +192,8 @@ export function newTask() {
     files: z.optional(field.taskFiles()),
     group: z.optional(field.group()),
     tags: z.optional(field.tags()),
+    requires: z.optional(field.requires()),
+    limit_key: z.optional(field.limitKey()),
   });
 }
 
@@ -221,10 +255,29 @@ export function draftOf(
     retainMs: input.retain_s ?? null,
     group: input.group ?? null,
     tags: input.tags ?? [],
+    ...(input.review !== undefined && {
+      reviewTerms: {
+        by: input.review,
+        withinMs: input.review_within_s ?? limit.REVIEW_DEFAULT_SECONDS * SECOND_MS,
+        onTimeout: input.on_review_timeout ?? "pay",
+      },
+    }),
+    ...(input.quorum !== undefined && {
+      quorumTerms: {
+        results: input.quorum.results,
+        // So many that a majority of them can agree.
+        of: input.quorum.of ?? Math.min(2 * input.quorum.results - 1, limit.QUORUM_COPIES_MAX),
+        compare: input.quorum.compare ?? [OUTPUT_POINTER],
+      },
+    }),
+    requires: input.requires ?? null,
+    limitKey: input.limit_key || null,
   };
 }
 
 type Scheduling = {
+  readonly review?: unknown;
+  readonly quorum?: unknown;
   readonly delay_s?: number | undefined;
   readonly not_before?: number | undefined;
   readonly expires_at?: number | undefined;
@@ -233,6 +286,8 @@ type Scheduling = {
 /** The errors of a new task that only the clock or several fields together show. */
 function schedulingErrors(asked: Scheduling, { now }: Moment): readonly FieldError[] {
   const errors: FieldError[] = [];
+  if (asked.review !== undefined && asked.quorum !== undefined)
+    errors.push({ path: "review", message: "must not be sent together with quorum" });
   if (asked.delay_s !== undefined && asked.not_before !== undefined)
     errors.push({ path: "delay_s", message: "must not be sent together with not_before" });
   const latest = now + limit.TASK_AHEAD_MAX_SECONDS * SECOND_MS;
@@ -320,7 +375,11 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
       "task_failed",
       "node_offline",
       "node_draining",
+      "node_excluded",
       "budget_exceeded",
+      "paused",
+      "limit_reached",
+      "requirements_not_met",
     ],
     input: taskAndNode,
     actsFor: (input) => [input.node_id],
@@ -369,26 +428,30 @@ const OF_HOLDER = {
 const release = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/release",
+  rejections: [...HOLDER_REJECTIONS, "limits_limit"],
   summary: "A node gives back a task that it holds",
   input: () =>
     z.extend(ofHolder(), {
       reason: z.optional(field.reason()),
       checkpoint: z.optional(field.checkpoint()),
       usage: z.optional(field.usage()),
+      hold_s: z.optional(field.holdSeconds()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact }, { reason, checkpoint, usage, ...holder }) =>
+  handle: ({ services, transact }, { reason, checkpoint, usage, hold_s, ...holder }) =>
     services.tasks.release(transact, {
       ...holderOf(holder),
       reason: reason ?? null,
       checkpoint: checkpoint ?? null,
       usage: usage ?? [],
+      holdMs: hold_s ?? null,
     }),
 });
 
 const fail = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/fail",
+  rejections: [...HOLDER_REJECTIONS, "limits_limit"],
   summary: "A node reports that its attempt at a task failed",
   input: () =>
     z.extend(ofHolder(), {
@@ -396,15 +459,17 @@ const fail = writeEndpoint({
       retry: z.optional(z.boolean()),
       checkpoint: z.optional(field.checkpoint()),
       usage: z.optional(field.usage()),
+      hold_s: z.optional(field.holdSeconds()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact }, { error, retry, checkpoint, usage, ...holder }) =>
+  handle: ({ services, transact }, { error, retry, checkpoint, usage, hold_s, ...holder }) =>
     services.tasks.fail(transact, {
       ...holderOf(holder),
       error,
       retry: retry ?? true,
       checkpoint: checkpoint ?? null,
       usage: usage ?? [],
+      holdMs: hold_s ?? null,
     }),
 });
 
@@ -512,6 +577,7 @@ const update = writeEndpoint({
     "task_failed",
     "lower_reward",
   ],
+  clearable: ["not_before", "expires_at"],
   input: () =>
     z
       .object({
@@ -520,8 +586,8 @@ const update = writeEndpoint({
         description: z.optional(field.description()),
         priority: z.optional(field.priority()),
         lux_reward: z.optional(field.luxReward()),
-        not_before: z.optional(field.date()),
-        expires_at: z.optional(field.date()),
+        not_before: z.optional(z.nullable(field.date())),
+        expires_at: z.optional(z.nullable(field.date())),
       })
       .check(
         z.refine((input) => UPDATED.some((name) => input[name] !== undefined), {
@@ -533,7 +599,10 @@ const update = writeEndpoint({
     { services, transact, key, at, hasAdminKey },
     { task_id, lux_reward: luxRewardMicro, not_before, expires_at, ...fields },
   ) => {
-    const errors = schedulingErrors({ not_before, expires_at }, at);
+    const errors = schedulingErrors(
+      { not_before: not_before ?? undefined, expires_at: expires_at ?? undefined },
+      at,
+    );
     if (errors.length > 0) throw invalidRequest(errors);
     const { title, description, priority } = fields;
     const patch = {
@@ -572,6 +641,10 @@ const complete = writeEndpoint({
     "stale_lease",
     "usage_limit",
     "lux_balance_limit",
+    "own_work",
+    "verdict_missing",
+    "compared_value_missing",
+    "node_excluded",
   ],
   input: () => z.extend(ofHolder(), { result: field.result(), usage: z.optional(field.usage()) }),
   exactNumbers: true,
@@ -580,23 +653,31 @@ const complete = writeEndpoint({
     z.strictObject({
       status: z.literal("completed"),
       lux_paid: z.number(),
+      lux_held: z.optional(z.number()),
       receipt: z.nullable(receiptSchema()),
       task_id: z.string(),
     }),
-  handle: ({ services, variant, transact }, { result, usage, ...holder }) =>
+  handle: ({ services, variant, transact, key }, { result, usage, ...holder }) =>
     services.tasks.complete(transact, {
       ...holderOf(holder),
       result,
       usage: usage ?? [],
       claimOnComplete: variant.claimOnComplete,
+      keyId: nameOfKey(key),
     }),
-  encode: ({ taskId, receipt }: Completion) => ({
+  encode: ({ taskId, receipt, luxHeldMicro }: Completion) => ({
     status: "completed",
     lux_paid: toLux(receipt?.amountMicro ?? 0),
+    ...(luxHeldMicro !== null && { lux_held: toLux(luxHeldMicro) }),
     receipt: receipt && encodeReceipt(receipt),
     task_id: taskId,
   }),
 });
+
+/** What identifies a caller besides its node; null: the secret of the hub, which all may share. */
+export function nameOfKey(key: KeyRecord | null): string | null {
+  return key === null || key.keyId === PRIMARY_KEY_ID ? null : key.keyId;
+}
 
 const revoke = writeEndpoint({
   method: "POST",
@@ -612,6 +693,9 @@ const revoke = writeEndpoint({
     "node_offline",
     "node_draining",
     "budget_exceeded",
+    "paused",
+    "limit_reached",
+    "requirements_not_met",
   ],
   input: () =>
     z.object({
@@ -894,7 +978,9 @@ const get = readEndpoint({
         ? await services.feed.task(task_id)
         : await hold((signal) => services.feed.taskEnd(task_id, wait, signal));
     const found = await services.tasks.withUnmet(task);
-    return { ...found, context: context ? await services.contexts.of(found.task) : null };
+    // What a worker leaves for later attempts could tell the others its result.
+    const isShown = context && !isSealed(found.task);
+    return { ...found, context: isShown ? await services.contexts.of(found.task) : null };
   },
   encode: ({ task, waitsFor, context }, variant, at) => ({
     task: { ...encodeTask(task, variant, at), unmet: { count: task.unmet, task_ids: waitsFor } },

@@ -55,6 +55,11 @@ const PER: Flag = {
   help: "day, month (both in UTC) or total",
   choices: ["day", "month", "total"],
 };
+const PAUSED: Command["flags"] = {
+  type: { value: "TYPE", help: "the tasks of a type" },
+  "limit-key": { value: "KEY", help: "the tasks with a limit key" },
+  creator: { value: "NODE", help: "the tasks that a node has created" },
+};
 const IF_VERSION: Flag = { value: "N", help: "only if the note has this version; 0: if there is none" };
 const PREFIX: Flag = { value: "TEXT", help: "only keys that begin with this" };
 const LEASE_TASK: Flag = { value: "ID", help: "only leases for this task" };
@@ -89,6 +94,16 @@ Exit code 1: the export is not intact.
 luxhub lux export | luxhub lux verify --head 5f2c…`;
 
 const ADMIN_ABOUT = "Needs the administrator key (LUXHUB_ADMIN_KEY, or the one in the data directory).";
+
+const INVITE_ABOUT = `The line has the hub's URL, a token for one use and, with serve --tls auto, the hash of the hub's key, which
+the joining machine checks before it sends anything. ${ADMIN_ABOUT}
+
+luxhub invite worker-2 --expires 10m`;
+
+const JOIN_ABOUT = `Makes a key that is bound to the node, and stores it with the hub's URL in ~/.config/luxhub/hub.json (or the
+file of LUXHUB_JOINED), for this user only. From then on the commands that call a hub need nothing else here:
+
+luxhub worker -- ./work.sh`;
 
 const WORKER_ABOUT = `The command gets the task as JSON on standard input, and as LUXHUB_TASK_ID, LUXHUB_TASK_TITLE,
 LUXHUB_TASK_TYPE, LUXHUB_TASK_DESCRIPTION and LUXHUB_TASK_EPOCH; also LUXHUB_NODE_ID and LUXHUB_URL.
@@ -176,6 +191,18 @@ const ATTEMPTS = {
   timeout: { value: "TIME", help: "how long a node may hold it without extending its lease" },
   "max-run": { value: "TIME", help: "how long one attempt may take in all, extended or not" },
   retain: { value: "TIME", help: "how long the task is kept after its end (see serve --retain-tasks)" },
+  review: { value: "WHO", help: "who checks the result: creator, node:ID or capability:WORD" },
+  "review-within": { value: "TIME", help: "how long a result waits for its review (7d)" },
+  "on-review-timeout": {
+    value: "WORD",
+    help: "when nobody has reviewed it in time: pay (the default) or reject",
+    choices: ["pay", "reject"],
+  },
+  quorum: {
+    value: "N[/M]",
+    help: "several nodes do the task: N results must agree, of at most M (a majority of M)",
+  },
+  compare: { value: "WHAT", help: "what must agree: output (the default) or json:/POINTER[,…]" },
   "max-cost": { value: "USD", help: "the dollars that all attempts together may cost" },
   "max-attempts": { value: "N", help: "how many attempts before the task fails permanently" },
   backoff: {
@@ -246,6 +273,7 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     "WORDS search the lessons and the titles of their tasks: luxhub lessons 'login cookie'",
   ),
   remote("questions", "", "the open questions of all tasks, the most urgent first", { limit: LIMIT }),
+  remote("reviews", "", "the results that wait for a review, the most urgent first", { limit: LIMIT }),
   remote("usage", "", "what work has cost in tokens and dollars", {
     by: {
       value: "WHAT",
@@ -273,8 +301,82 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     `SCOPE is hub, or node, creator, type or group with a VALUE; creator and type without one are the tasks without a
 creator or type. ${ADMIN_ABOUT}`,
   ),
+  remote(
+    "webhook put",
+    "NAME URL",
+    "create or replace a webhook, which sends events to a URL; prints the secret that signs them, once",
+    {
+      kind: {
+        value: "KIND",
+        help: "only events of this kind, repeatable",
+        multiple: true,
+        choices: EVENT_KINDS,
+      },
+      task: { value: "ID", help: "only events of this task" },
+      node: { value: "NODE", help: "only events of this node" },
+      creator: { value: "NODE", help: "only events of the tasks that this node created" },
+      group: { value: "NAME", help: "only events of the tasks of this group" },
+      format: {
+        value: "FORMAT",
+        help: "luxhub (the default): JSON, signed; ntfy: notifications for people; a2a: as A2A pushes",
+        choices: ["luxhub", "ntfy", "a2a"],
+      },
+      "secret-env": {
+        value: "NAME",
+        help: "environment variable with the secret to use: whsec_…, or the access token of ntfy",
+      },
+    },
+    `The hub must reach the URL: it calls no loopback or link-local address, and a private network only if serve names it
+with --webhook-allow. ${ADMIN_ABOUT}`,
+  ),
+  remote(
+    "webhook list",
+    "",
+    "all webhooks, and what became of their deliveries",
+    { limit: LIMIT },
+    ADMIN_ABOUT,
+  ),
+  remote("webhook test", "NAME", "send a test message now, and say what came of it", {}, ADMIN_ABOUT),
+  remote(
+    "webhook resume",
+    "NAME",
+    "deliver again, from the first event that was not delivered",
+    {
+      after: {
+        value: "N",
+        help: "from the events after this id instead: to leave some out, or to send some again",
+      },
+    },
+    ADMIN_ABOUT,
+  ),
+  remote("webhook delete", "NAME", "delete a webhook", {}, ADMIN_ABOUT),
   remote("budget list", "", "all budgets, and what is spent of them", {}, ADMIN_ABOUT),
   remote("budget delete", "[SCOPE VALUE]", "delete a budget", { per: PER }, ADMIN_ABOUT),
+  remote(
+    "limit set",
+    "[KEY]",
+    "limit how many tasks of a key run at once, or start in a minute",
+    {
+      running: { value: "N", help: "how many may be assigned at once" },
+      "per-minute": { value: "N", help: "how many may be handed out in any 60 s" },
+    },
+    `The KEY of a task is its limit_key or, without one, its type. ${ADMIN_ABOUT}`,
+  ),
+  remote("limit list", "", "all limits and holds, and what is used of them", {}, ADMIN_ABOUT),
+  remote("limit delete", "[KEY]", "delete a limit, and end its hold", {}, ADMIN_ABOUT),
+  remote("limit hold", "[KEY]", "hand out no task of a key for a time", {
+    for: { value: "SECONDS", help: "how long, at most 3600" },
+    node: NODE,
+  }),
+  remote(
+    "pause",
+    "",
+    "hand out no tasks: of a type, a limit key, a creator, or at all",
+    { ...PAUSED, reason: { value: "TEXT", help: "why" } },
+    ADMIN_ABOUT,
+  ),
+  remote("resume", "", "end a pause", PAUSED, ADMIN_ABOUT),
+  remote("pauses", "", "what is paused", {}, ADMIN_ABOUT),
   remote("lux", "NODE", "the balance and the ledger of a node", { limit: LIMIT }, LUX_ABOUT),
   remote(
     "lux export",
@@ -387,6 +489,11 @@ creator or type. ${ADMIN_ABOUT}`,
       ...ATTEMPTS,
       group: { value: "NAME", help: "the group that it joins" },
       tag: { value: "WORD", help: "a word to find it by, repeatable", multiple: true },
+      requires: {
+        value: "LIST",
+        help: "what its node must have: words and amounts of resources, as cuda12,gpu=1,vram_gib=10",
+      },
+      "limit-key": { value: "KEY", help: "the key of its limit, in place of its type" },
     },
     "TASK=$(luxhub task add 'Say hello' -d 'To everyone') && luxhub task wait $TASK",
   ),
@@ -399,6 +506,7 @@ creator or type. ${ADMIN_ABOUT}`,
     "luxhub task export --group nightly > results.jsonl",
   ),
   remote("task show", "ID", "one task, with its result"),
+  remote("task why", "ID", "why a task does not run: every reason"),
   remote(
     "task wait",
     "ID…",
@@ -465,6 +573,17 @@ creator or type. ${ADMIN_ABOUT}`,
 Exit code 124: there is no answer yet, or none came in time.
 Within luxhub worker, --node and --epoch follow from its environment.`,
   ),
+  remote(
+    "task review",
+    "ID VERDICT",
+    "pass or reject the result of a task that was created with --review",
+    {
+      node: { value: "NODE", help: "the node that reviews" },
+      note: { value: "TEXT", help: "why; the worker who does it again gets it" },
+      epoch: { value: "N", help: "the epoch of the result that was checked: 409 if there is another since" },
+    },
+    "VERDICT is pass, which pays the reward, or reject, which opens the task again.",
+  ),
   remote("task answer", "ID ANSWER", "answer an open question of a task", {
     question: { value: "ID", help: "which question; needed if the task has several open ones" },
     parse: { help: "ANSWER is JSON; without it, a text" },
@@ -500,8 +619,11 @@ and the command needs no secret.`,
     description: { value: "TEXT", help: "what to do; - reads standard input", short: "d" },
     priority: NEW_TASK.priority,
     reward: { value: "N", help: "more LUX; less only with LUXHUB_ADMIN_KEY" },
-    "not-before": { value: "TIME", help: "start them no sooner: a time from now, or ISO 8601" },
-    expires: { value: "TIME", help: "fail them if they are not completed by then" },
+    "not-before": {
+      value: "TIME",
+      help: "start them no sooner: a time from now, ISO 8601, or none: at once",
+    },
+    expires: { value: "TIME", help: "fail them if they are not completed by then; none: they never expire" },
   }),
   remote("task delete", "ID…", "delete tasks permanently", {}, ADMIN_ABOUT),
   remote("node list", "", "all nodes"),
@@ -622,6 +744,11 @@ and the command needs no secret.`,
         value: "LIST",
         help: "the task types that it takes, comma-separated; without it all types",
       },
+      resources: {
+        value: "LIST",
+        help: "what the node has, as gpu=2,vram_gib=24: tasks may require some of it",
+      },
+      detect: { help: "add cpu, memory_gib and, where nvidia-smi is there, gpu and vram_gib" },
       concurrency: { value: "N", help: "how many tasks at once (1)" },
       timeout: {
         value: "TIME",
@@ -660,6 +787,34 @@ and the command needs no secret.`,
     },
     MCP_CONFIG_ABOUT,
   ),
+  remote(
+    "invite",
+    "NODE",
+    "invite a node: print the line with which its machine joins",
+    {
+      expires: { value: "TIME", help: "how long the line is good for: 10m, 12h, 7d (1h)" },
+      "join-url": {
+        value: "URL",
+        help: "the hub's URL in the line; without it --url, or one of the hub's own",
+      },
+    },
+    INVITE_ABOUT,
+  ),
+  remote("invitation list", "", "the invitations of the last days", { limit: LIMIT }, ADMIN_ABOUT),
+  remote(
+    "invitation delete",
+    "ID…",
+    "delete invitations, so that nobody can join with them",
+    {},
+    `A key that was made from one stays: luxhub keys revoke. ${ADMIN_ABOUT}`,
+  ),
+  {
+    name: "join",
+    words: "LINE",
+    summary: "join a hub with the line that luxhub invite printed there",
+    flags: { replace: { help: "leave the hub that this machine has joined before" } },
+    about: JOIN_ABOUT,
+  },
   {
     name: "keys list",
     words: "",

@@ -45,6 +45,7 @@ export function mcpCommand(argv: readonly string[], env: Environment): Promise<n
 class Bridge {
   readonly #url: string;
   readonly #headers: Headers;
+  readonly #fetch: NonNullable<Remote["fetch"]>;
   readonly #clock = systemClock();
   /** The requests without a response, by their id as JSON. */
   readonly #running = new Map<string, AbortController>();
@@ -54,9 +55,10 @@ class Bridge {
   #revision: string | null = null;
   #isAway = false;
 
-  constructor({ url, secret, values }: Remote) {
+  constructor({ url, secret, values, nodeId, fetch: pinned = fetch }: Remote) {
+    this.#fetch = pinned;
     this.#url = `${url.replace(/\/+$/, "")}/mcp`;
-    const node = values.text("node");
+    const node = values.text("node") ?? nodeId;
     this.#headers = new Headers({
       "Content-Type": "application/json",
       Accept: "application/json, text/event-stream",
@@ -134,13 +136,14 @@ class Bridge {
   async #attempt(line: string, message: Json, signal: AbortSignal): Promise<Error | null> {
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_MS)]);
     try {
-      const response = await fetch(this.#url, {
+      const init: BunFetchRequestInit = {
         method: "POST",
         headers: this.#headersOf(message),
         body: line,
         signal: deadline,
         timeout: false,
-      });
+      };
+      const response = await this.#fetch(this.#url, init);
       if (TEMPORARY.has(response.status)) {
         await response.body?.cancel();
         return new Error(`the hub at ${this.#url} returned ${response.status}`);

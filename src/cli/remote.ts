@@ -4,14 +4,17 @@
  */
 import { readFileSync } from "node:fs";
 import type { Environment } from "../config.ts";
-import { HubUnreachable, LuxHub, LuxHubError } from "../client/luxhub.ts";
-import { findSecrets, recordedAddresses } from "../data-dir.ts";
+import { joinedFile, pinnedFetch, readJoined } from "../client/joined.ts";
+import { HubUnreachable, LuxHub, LuxHubError, type LuxHubOptions } from "../client/luxhub.ts";
+import { findSecrets, isThere, recordedAddresses } from "../data-dir.ts";
+import { SERVER_NAME } from "../hub/own-certificate.ts";
+import { isoTime, systemClock } from "../lib/clock.ts";
 import { printableLine } from "../lib/printable.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { isHeld } from "../store/sqlite/file-lock.ts";
 import { type Arguments, UsageError, readArguments, readSubcommand } from "./arguments.ts";
 import { commandsOf, formOf } from "./commands.ts";
-import { findHub } from "./config-file.ts";
+import { findHub, readConfigFile } from "./config-file.ts";
 import { EXIT, exitCodeOf } from "./exit-codes.ts";
 import { helpIn, helpOf } from "./help.ts";
 import { BrokenPipe } from "./table.ts";
@@ -23,6 +26,12 @@ export type Remote = {
   readonly url: string;
   readonly secret: string | undefined;
   readonly adminKey: string | undefined;
+  /** The node of this machine, if it has joined the hub. */
+  readonly nodeId: string | undefined;
+  /** Whether the user has named the URL. */
+  readonly isNamed: boolean;
+  /** The fetch that trusts only the hub's own authority; undefined: the platform's. */
+  readonly fetch: LuxHubOptions["fetch"];
   readonly values: Values;
   readonly words: readonly string[];
   /** Print JSON, not a table. */
@@ -33,7 +42,7 @@ export type Remote = {
 export type Run = (remote: Remote) => Promise<number>;
 
 /** How long to retry a hub that cannot be reached: short, because a person waits. */
-const RETRY_FOR_MS = 3_000;
+export const RETRY_FOR_MS = 3_000;
 
 /** Runs a command that belongs to no group, such as "status". */
 export function runRemote(
@@ -68,16 +77,18 @@ async function runOn(name: string, run: Run, args: Arguments, env: Environment):
   const values = new Values(args, name);
   let asked: string | undefined;
   try {
-    const { url, secret, adminKey } = placeOf(values, args, env, name);
+    const place = placeOf(values, args, env, name);
+    const { url, secret, adminKey } = place;
     asked = url;
     const hub = new LuxHub({
       url,
       secret,
       adminKey,
+      fetch: place.fetch,
       retry: { forMs: RETRY_FOR_MS },
       onIgnored: warnOfIgnored,
     });
-    return await run({ hub, url, secret, adminKey, values, words: args.words, json: values.has("json") });
+    return await run({ ...place, hub, values, words: args.words, json: values.has("json") });
   } catch (error) {
     return reportFault(error, asked);
   }
@@ -96,6 +107,10 @@ export function reportFault(error: unknown, url = ""): number {
     const code = codeOf(error.cause);
     const reason = NETWORK_REASONS[code];
     if (UNTRUSTED_CERTIFICATE.test(code)) printError(`${error.message}; ${TRUST_IT}`);
+    else if (WRONG_TIME.test(code))
+      printError(
+        `${error.message}; the clock of this machine says ${isoTime(systemClock().now())}: if that is wrong, set it, else set that of the hub`,
+      );
     else if (reason === undefined) printError(error.message);
     else
       printError(
@@ -127,6 +142,7 @@ const NETWORK_REASONS: Readonly<Record<string, string>> = {
 };
 
 const UNTRUSTED_CERTIFICATE = /SELF_SIGNED_CERT|ISSUER_CERT|LEAF_SIGNATURE/;
+const WRONG_TIME = /CERT_NOT_YET_VALID|CERT_HAS_EXPIRED/;
 const TRUST_IT = "name a file with the certificate to trust in NODE_EXTRA_CA_CERTS";
 
 /** Warns that the hub has not read some fields of a request. */
@@ -144,15 +160,11 @@ class NoHubHere extends Error {
   override readonly name = "NoHubHere";
 }
 
-type Place = {
-  readonly url: string;
-  readonly secret: string | undefined;
-  readonly adminKey: string | undefined;
-};
+type Place = Pick<Remote, "url" | "secret" | "adminKey" | "nodeId" | "isNamed" | "fetch">;
 
 /**
- * Finds the hub: --url or --data, else LUXHUB_URL, else the hub of the data directory. The secrets in that directory
- * are sent to no other hub.
+ * Finds the hub: --url or --data, else LUXHUB_URL, else the hub that runs on the data directory, else the one that this
+ * machine has joined. The secrets in that directory, and that of the join, are sent to no other hub.
  */
 function placeOf(values: Values, args: Arguments, env: Environment, name: string): Place {
   const [urlFlag, dataFlag] = [values.text("url"), values.text("data")];
@@ -168,31 +180,59 @@ function placeOf(values: Values, args: Arguments, env: Environment, name: string
         name,
       );
     const [secret, adminKey] = [env["LUXHUB_SECRET"] || undefined, env["LUXHUB_ADMIN_KEY"] || undefined];
-    return { url, secret: given ?? secret, adminKey };
+    const joined = readJoined(joinedFile(env));
+    const fetch = joined?.url === url.replace(/\/+$/, "") ? pinnedFetch(joined) : undefined;
+    return { url, secret: given ?? secret, adminKey, nodeId: undefined, isNamed: true, fetch };
   }
   const { dir } = findHub(args, env);
   const addresses = recordedAddresses(dir);
   // Prefers plain HTTP, because TLS needs a certificate that this machine trusts; then variant A.
   const [address] = addresses.toSorted((a, b) => rank(a.variant, a.url) - rank(b.variant, b.url));
-  if (!address || !isHeld(dir.lock))
-    throw new NoHubHere(
-      `no hub runs on ${dir.path}: start one with luxhub serve, or name one with --url or LUXHUB_URL`,
-    );
+  if (!address || !isHeld(dir.lock)) {
+    const joined = isDataNamed(args, env) ? null : readJoined(joinedFile(env));
+    if (joined === null)
+      throw new NoHubHere(
+        `no hub runs on ${dir.path}: start one with luxhub serve, name one with --url or LUXHUB_URL, or join one with luxhub join`,
+      );
+    const { url, node_id: nodeId } = joined;
+    const adminKey = env["LUXHUB_ADMIN_KEY"] || undefined;
+    return {
+      url,
+      secret: given ?? joined.secret,
+      adminKey,
+      nodeId,
+      isNamed: false,
+      fetch: pinnedFetch(joined),
+    };
+  }
   const { secret, adminKey } = findSecrets(dir, env);
-  return { url: address.url, secret: given ?? secret, adminKey };
+  const { url: local } = address;
+  const ca = local.startsWith("https:") && isThere(dir.authorityFile) ? textIn(dir.authorityFile) : null;
+  const fetch = pinnedFetch({ ca, server_name: SERVER_NAME });
+  return { url: local, secret: given ?? secret, adminKey, nodeId: undefined, isNamed: false, fetch };
+}
+
+/** Whether the user has said where the data of a hub is. */
+function isDataNamed({ flags }: Arguments, env: Environment): boolean {
+  return (
+    flags["data"] !== undefined || Boolean(env["LUXHUB_DATA"]) || readConfigFile()?.["data"] !== undefined
+  );
 }
 
 function rank(variant: string, url: string): number {
   return (url.startsWith("http:") ? 0 : 2) + (variant === "A" ? 0 : 1);
 }
 
-function secretIn(file: string): string {
-  let text: string;
+function textIn(file: string): string {
   try {
-    text = readFileSync(file, "utf8").trim();
+    return readFileSync(file, "utf8");
   } catch (error) {
     throw new Error(`cannot read ${file}: ${reasonOf(error)}`, { cause: error });
   }
+}
+
+function secretIn(file: string): string {
+  const text = textIn(file).trim();
   if (/^[\x21-\x7e]+$/.test(text)) return text;
   throw new Error(`${file} must hold one word of visible ASCII characters, the secret`);
 }

@@ -4,7 +4,7 @@ import { writeLine } from "./standard-output.ts";
 import { EXIT } from "./exit-codes.ts";
 import { type Remote, type Run, collect, limitOf, recordOf, rowsOf, runGroup } from "./remote.ts";
 import { printJson, printJsonList, printTable, timeText } from "./table.ts";
-import { descriptionOf, priorityOf } from "./task.ts";
+import { descriptionOf, priorityOf, reviewOf } from "./task.ts";
 
 export function scheduleCommand(argv: readonly string[], env: Environment): Promise<number> {
   return runGroup("schedule", RUNS, argv, env);
@@ -42,6 +42,7 @@ async function put({ hub, values, json, words: [name = "", title = ""] }: Remote
     timeout_s: values.seconds("timeout"),
     max_run_s: values.seconds("max-run"),
     max_cost_usd: values.number("max-cost"),
+    ...reviewOf(values),
     retain_s: values.seconds("retain"),
     max_attempts: values.whole("max-attempts", 1),
     backoff_s: values.seconds("backoff"),

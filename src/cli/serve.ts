@@ -1,6 +1,5 @@
 /** `luxhub serve`: starts the hub, prints its addresses, and ends it on a signal or an uncaught error. */
 import { fstatSync } from "node:fs";
-import { networkInterfaces } from "node:os";
 import { type Environment, type Config, ConfigError, SETTING_ROWS, readConfig } from "../config.ts";
 import {
   type DataDir,
@@ -13,9 +12,9 @@ import {
 } from "../data-dir.ts";
 import { FAULT_END_MAX_MS } from "../domain/limits.ts";
 import { type Hub, openHub } from "../hub.ts";
+import { isEverywhere, urlOf, urlsElsewhere } from "../hub/addresses.ts";
 import type { OpenListener } from "../hub/listeners.ts";
 import { systemClock } from "../lib/clock.ts";
-import { canonicalIp } from "../lib/ip.ts";
 import { type Log, causeOf, openLog } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
@@ -323,48 +322,18 @@ function linesToTry({ config, hub, dir, secrets, showsSecrets }: Announcement): 
         ]
       : [`${curl} ${url("/node/register")} ${registration}`]),
     `${curl} ${url("/task/create")} -d '{"title":"Say hello","description":"To everyone"}'`,
-    ...(elsewhere === undefined || isStrict
-      ? []
-      : [
+    ...(config.tlsAuto
+      ? [
           "",
-          `On a second machine${copied}:`,
-          "",
-          `${curlWith(secretOr("secret"))} ${url("/node/register", elsewhere)} -d '{"node_id":"worker-2","name":"Worker Two"}'`,
-        ]),
+          `  luxhub invite worker-2 --data ${shellWord(dir.path)}   # prints the line with which a second machine joins`,
+        ]
+      : elsewhere === undefined || isStrict
+        ? []
+        : [
+            "",
+            `On a second machine${copied}:`,
+            "",
+            `${curlWith(secretOr("secret"))} ${url("/node/register", elsewhere)} -d '{"node_id":"worker-2","name":"Worker Two"}'`,
+          ]),
   ];
-}
-
-function urlOf({ host, port, tls }: OpenListener): string {
-  return urlAt(isEverywhere(host) ? "127.0.0.1" : host, port, tls);
-}
-
-function urlAt(host: string, port: number, tls: boolean): string {
-  return `${tls ? "https" : "http"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
-}
-
-/** How many addresses of a machine are shown; a host of containers has many. */
-const SHOWN_ADDRESSES = 4;
-
-/** The URLs at which other machines reach a listener: none for one on the loopback. */
-function urlsElsewhere({ host, port, tls }: OpenListener): string[] {
-  if (!isEverywhere(host)) return isLoopback(host) ? [] : [urlAt(host, port, tls)];
-  const own = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
-  return own
-    .filter(({ internal, family, address }) => {
-      const isLinkLocal = /^(?:169\.254\.|fe[89ab])/i.test(address); // works only together with the name of an interface
-      return !internal && !isLinkLocal && (family === "IPv4" || canonicalIp(host) === "::");
-    })
-    .toSorted((a, b) => Number(a.family !== "IPv4") - Number(b.family !== "IPv4"))
-    .slice(0, SHOWN_ADDRESSES)
-    .map(({ address }) => urlAt(address, port, tls));
-}
-
-/** Whether the host is the wildcard address, however it is written: 0.0.0.0, ::, 0:0:0:0:0:0:0:0. */
-function isEverywhere(host: string): boolean {
-  return ["0.0.0.0", "::"].includes(canonicalIp(host) ?? "");
-}
-
-function isLoopback(host: string): boolean {
-  const ip = canonicalIp(host);
-  return ip === null ? /^(?:.*\.)?localhost$/i.test(host) : ip === "::1" || ip.startsWith("127.");
 }

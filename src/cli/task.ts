@@ -40,6 +40,22 @@ export function taskCommand(argv: readonly string[], env: Environment): Promise<
   return runGroup("task", { ...RUNS, "task usage": usage }, argv, env);
 }
 
+function requiresOf(values: Remote["values"]) {
+  const found = values.requirements("requires");
+  return found === null ? undefined : { capabilities: [...found.words], resources: found.amounts };
+}
+
+async function why({ hub, json, words: [taskId = ""] }: Remote): Promise<number> {
+  const { ready, reasons, position } = await hub.tasks.explain({ task_id: taskId });
+  if (json) printJson({ ready, reasons, position });
+  else
+    printTable(
+      ["WHY", "UNTIL", "DETAIL"],
+      reasons.map(({ code, until, detail }) => [code, until, plain(detail)]),
+    );
+  return EXIT.OK;
+}
+
 const RUNS: Readonly<Record<string, Run>> = {
   "task add": add,
   "task list": list,
@@ -48,6 +64,7 @@ const RUNS: Readonly<Record<string, Run>> = {
     const { task } = await hub.tasks.get({ task_id: taskId });
     return show(task, json);
   },
+  "task why": why,
   "task wait": wait,
   "task logs": logs,
   "task claim": (remote) => {
@@ -77,6 +94,7 @@ const RUNS: Readonly<Record<string, Run>> = {
   "task checkpoint": checkpoint,
   "task ask": askQuestion,
   "task answer": answerQuestion,
+  "task review": review,
   "task retry": (remote) =>
     remote.values.has("with-dependents")
       ? retryAll(remote)
@@ -94,8 +112,8 @@ const RUNS: Readonly<Record<string, Run>> = {
       description: values.has("description") ? await descriptionOf(values) : undefined,
       priority: priorityOf(values),
       lux_reward: values.number("reward"),
-      not_before: values.moment("not-before"),
-      expires_at: values.moment("expires"),
+      not_before: timeOrNone(values, "not-before"),
+      expires_at: timeOrNone(values, "expires"),
     };
     return change(remote, (task_id) => hub.tasks.update({ task_id, ...fields }));
   },
@@ -108,6 +126,11 @@ const RUNS: Readonly<Record<string, Run>> = {
 };
 
 /** Who holds the task: as the flags say, or within luxhub worker as the environment of its command says. */
+/** The time of a flag; null for "none", which takes it away. */
+function timeOrNone(values: Remote["values"], flag: string): string | null | undefined {
+  return values.text(flag) === "none" ? null : values.moment(flag);
+}
+
 function holderOf({ values, words: [task_id = ""] }: Remote) {
   const isOwn = process.env["LUXHUB_TASK_ID"] === task_id;
   const own = (name: string): string | undefined => (isOwn ? process.env[name] : undefined);
@@ -143,6 +166,17 @@ async function askQuestion(remote: Remote): Promise<number> {
   if (wait === undefined || state === "answered") return EXIT.OK;
   printError(state === "open" ? "there is no answer yet" : "there was no answer in time");
   return EXIT.TIMED_OUT;
+}
+
+async function review({ hub, values, json, words: [task_id = "", given = ""] }: Remote): Promise<number> {
+  const verdict = (["pass", "reject"] as const).find((word) => word === given.toLowerCase());
+  if (!verdict) throw new UsageError("VERDICT must be pass or reject", "task review");
+  const epoch = values.text("epoch") === undefined ? undefined : Number(values.whole("epoch"));
+  const fields = { node_id: values.text("node"), note: values.text("note"), epoch };
+  const answer = recordOf(await hub.tasks.review({ task_id, verdict, ...fields }));
+  if (json) printJson(answer);
+  else writeLine(`${task_id}  ${answer.task.review?.state ?? verdict}`);
+  return EXIT.OK;
 }
 
 async function answerQuestion({ hub, values, json, words }: Remote): Promise<number> {
@@ -205,6 +239,26 @@ export async function descriptionOf(values: Values): Promise<string> {
   return given === "-" ? readStandardInput() : given;
 }
 
+/** `--quorum 2/3`. */
+function quorumOf(values: Values) {
+  const given = values.text("quorum");
+  const compare = values.text("compare");
+  if (given === undefined) return undefined;
+  const [, results, of] = /^(\d+)(?:\/(\d+))?$/.exec(given) ?? [];
+  if (results === undefined) throw new UsageError("--quorum must be N or N/M, for example 2/3", "task add");
+  return { results: Number(results), of: of === undefined ? undefined : Number(of), compare };
+}
+
+/** `--review`, `--quorum` and their kin. */
+export function reviewOf(values: Values) {
+  return {
+    quorum: quorumOf(values),
+    review: values.text("review"),
+    review_within_s: values.seconds("review-within"),
+    on_review_timeout: values.choice("on-review-timeout", ["pay", "reject"] as const),
+  };
+}
+
 async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<number> {
   const request: RequestOf<"task/create"> = {
     title,
@@ -223,11 +277,14 @@ async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<
     timeout_s: values.seconds("timeout"),
     max_run_s: values.seconds("max-run"),
     max_cost_usd: values.number("max-cost"),
+    ...reviewOf(values),
     retain_s: values.seconds("retain"),
     max_attempts: values.whole("max-attempts", 1),
     backoff_s: values.seconds("backoff"),
     group: values.text("group"),
     tags: values.has("tag") ? [...values.texts("tag")] : undefined,
+    requires: requiresOf(values),
+    limit_key: values.text("limit-key"),
   };
   const paths = values.texts("file");
   const answer = recordOf(

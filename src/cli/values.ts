@@ -5,6 +5,7 @@
 import { SECOND_MS, isoTime, systemClock } from "../lib/clock.ts";
 import { didYouMean } from "../lib/closest.ts";
 import { durationMs, momentMs } from "../lib/duration.ts";
+import { parseRequirements } from "./resources.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
 import { commandNamed } from "./commands.ts";
 
@@ -58,6 +59,15 @@ export class Values {
     const ms = spanOf(text);
     if (ms !== null) return ms / SECOND_MS;
     throw this.#refusal(flag, text, "a time such as 500ms, 10s, 5m, 2h or 1d");
+  }
+
+  /** A list such as `cuda12,gpu=2,vram_gib=24`: words, and amounts of resources. */
+  requirements(flag: string): ReturnType<typeof parseRequirements> {
+    const text = this.text(flag);
+    if (text === undefined) return null;
+    const found = parseRequirements(text);
+    if (found !== null) return found;
+    throw this.#refusal(flag, text, "a list such as cuda12,gpu=2,vram_gib=24");
   }
 
   /** Returns a time in ISO 8601, given as such or as a duration from now. */

@@ -19,6 +19,7 @@ import { eraseFromEnvironmentBlock } from "./environment-block.ts";
 import { EXIT } from "./exit-codes.ts";
 import { openLogOutput } from "./log-output.ts";
 import { type Remote, printError, reportFault, runRemote } from "./remote.ts";
+import { detectResources } from "./resources.ts";
 import { endingSignals, onStarterExit } from "./signals.ts";
 import type { Values } from "./values.ts";
 import { MARK, takeWorkerLock } from "./worker-lock.ts";
@@ -41,7 +42,8 @@ export function workerCommand(argv: readonly string[], env: Environment): Promis
 async function work(remote: Remote, env: Environment): Promise<number> {
   const { url, secret, values, words } = remote;
   const agent = agentOf(values);
-  const nodeId = agent === null ? values.needed("node") : (values.text("node") ?? nodeOf(agent));
+  const nodeId =
+    values.text("node") ?? remote.nodeId ?? (agent === null ? values.needed("node") : nodeOf(agent));
   const concurrency = values.whole("concurrency", 1) ?? 1;
   const isOnce = values.has("once");
   if (isOnce && concurrency > 1) throw new UsageError("--once does one task, not --concurrency", NAME);
@@ -60,7 +62,7 @@ async function work(remote: Remote, env: Environment): Promise<number> {
     log.warn("the hub ignored fields of a request: it may be older than this luxhub", {
       fields: fields.join(", "),
     });
-  const hub = new LuxHub({ url, secret, onIgnored, ...connectionLog(log) });
+  const hub = new LuxHub({ url, secret, onIgnored, ...connectionLog(log, remote.fetch) });
 
   const onStop = (): void => log.info("stopping: takes no more tasks, finishes those it has");
   signals.stop.signal.addEventListener("abort", () => (isOnce ? null : onStop()));
@@ -126,6 +128,7 @@ async function work(remote: Remote, env: Environment): Promise<number> {
       {
         name: values.text("name"),
         capabilities: values.text("capabilities"),
+        resources: resourcesOf(values),
         concurrency,
         signal: signals.stop.signal,
         release: signals.release.signal,
@@ -230,7 +233,10 @@ class Signals {
 }
 
 /** Logs once that the hub does not answer, and once that it answers again. */
-function connectionLog(log: Log): Pick<ConstructorParameters<typeof LuxHub>[0], "fetch" | "onRetry"> {
+function connectionLog(
+  log: Log,
+  send: Remote["fetch"] = fetch,
+): Pick<ConstructorParameters<typeof LuxHub>[0], "fetch" | "onRetry"> {
   let isAway = false;
   return {
     onRetry: (fault) => {
@@ -238,7 +244,7 @@ function connectionLog(log: Log): Pick<ConstructorParameters<typeof LuxHub>[0], 
       isAway = true;
     },
     fetch: async (url, init) => {
-      const response = await fetch(url, init);
+      const response = await send(url, init);
       if (isAway && response.status < 500) {
         isAway = false;
         log.info("the hub answers again");
@@ -268,6 +274,16 @@ function timeoutOf({ max_run_s }: Task, { timeoutMs }: TaskOptions): number | nu
   if (timeoutMs !== null) return timeoutMs;
   const limitMs = max_run_s === null ? null : max_run_s * 1_000;
   return limitMs !== null && limitMs <= TIMER_MAX_MS ? limitMs : null;
+}
+
+/** What the node has; undefined: nothing was said. Words are no resources. */
+function resourcesOf(values: Values): Readonly<Record<string, number>> | undefined {
+  const said = values.requirements("resources");
+  if (said !== null && said.words.length > 0)
+    throw new UsageError("--resources needs a list such as gpu=2,vram_gib=24", "worker");
+  const found = values.has("detect") ? detectResources() : {};
+  const all = { ...found, ...said?.amounts };
+  return Object.keys(all).length === 0 ? undefined : all;
 }
 
 /** Says which tasks the worker takes: without capabilities it takes every type. */

@@ -679,6 +679,25 @@ _UPLOAD_SILENCE_S = 300
 
 # ---- The hub
 
+#: Takes a value away where leaving it out would keep it: `hub.tasks.update(task_id, not_before=CLEAR)`.
+CLEAR: Any = object()
+
+
+def _joined_in(file: str | os.PathLike[str] | None) -> dict[str, Any]:
+    path = file or os.environ.get("LUXHUB_JOINED")
+    if path is None:
+        home = os.environ.get("XDG_CONFIG_HOME", "")
+        config = home if os.path.isabs(home) else os.path.expanduser("~/.config")
+        path = os.path.join(config, "luxhub", "hub.json")
+    with open(path, encoding="utf-8") as stored:
+        hub = cast("dict[str, Any]", json.load(stored))
+    return hub
+
+
+def joined_node(file: str | os.PathLike[str] | None = None) -> str:
+    """Returns the node as which this machine has joined a hub: the only one that its key acts for."""
+    return str(_joined_in(file)["node_id"])
+
 
 class LuxHub:
     """A hub. Each method takes the fields of the endpoint of the same name, and returns its answer.
@@ -720,8 +739,33 @@ class LuxHub:
         self.leases = Leases(self.call)
         self.lux = Lux(self.call)
         self.files = Files(self.call, self._http)
+        self.costs = Costs(self.call)
+        self.groups = Groups(self.call)
         self.schedules = Schedules(self.call)
+        self.invitations = Invitations(self.call)
         self.keys = Keys(self.call)
+
+    @classmethod
+    def joined(
+        cls,
+        file: str | os.PathLike[str] | None = None,
+        *,
+        retry: Retry = Retry(),
+        on_retry: Callable[[Exception, float], object] | None = None,
+    ) -> LuxHub:
+        """Returns the hub that this machine has joined (`luxhub join`), with its key; see also `joined_node`.
+
+        Its connections trust the hub's own authority and nothing else.
+
+        file: By default that of LUXHUB_JOINED, or luxhub/hub.json in the directory of configuration.
+        """
+        hub = _joined_in(file)
+        context = None
+        if hub.get("ca"):
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname = False  # whoever has a certificate of the hub's authority is the hub
+            context.load_verify_locations(cadata=hub["ca"])
+        return cls(hub["url"], hub["secret"], retry=retry, on_retry=on_retry, context=context)
 
     def close(self) -> None:
         """Closes the idle connections."""
@@ -920,7 +964,7 @@ class LuxHub:
         if method == "POST":
             headers = {"Content-Type": "application/json", **_key_header(operation, options)}
             body = json.dumps(left, allow_nan=False, default=_plain).encode()
-            is_repeatable = operation != _NOT_REPEATABLE
+            is_repeatable = operation not in _NOT_REPEATABLE
             request = _Request(method, f"/api/v1/{path}", headers, lambda: body, is_repeatable, silence_s)
         else:
             query = urlencode({name: _query_text(value) for name, value in left.items()})
@@ -932,22 +976,24 @@ class LuxHub:
 
 
 #: The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost.
-_NOT_REPEATABLE = "key/add"
-#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, and the hub
-#: does not store an answer with a ticket.
-_NEEDS_NO_KEY = ("node/heartbeat", "task/output", "file/download-url", "file/upload-url")
+_NOT_REPEATABLE = ("key/add", "invitation/create")
+#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, the hub
+#: does not store an answer with a ticket, and who joins has no key yet.
+_NEEDS_NO_KEY = ("node/heartbeat", "task/output", "file/download-url", "file/upload-url", "join")
 #: An empty answer that arrives this much too early ends the wait: the node leaves or drains, or the hub stops.
 _EARLY_S = 0.5
 
 
 def _key_header(operation: str, options: CallOptions) -> dict[str, str]:
-    if operation == _NOT_REPEATABLE or operation in _NEEDS_NO_KEY:
+    if operation in _NOT_REPEATABLE or operation in _NEEDS_NO_KEY:
         return {}
     return {"Idempotency-Key": options.idempotency_key or secrets.token_hex(16)}
 
 
 def _plain(value: object) -> object:
     """Converts other sequences and mappings to lists and dicts, for json.dumps."""
+    if value is CLEAR:
+        return None
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
@@ -2090,6 +2136,7 @@ def _signal_handlers(stop: Stop, release: Stop) -> Iterator[None]:
 # ---- from here to the end: do not edit.
 
 EventKind = Literal[
+    "node.joined",
     "node.registered",
     "node.updated",
     "node.online",
@@ -2112,13 +2159,25 @@ EventKind = Literal[
     "task.retried",
     "task.updated",
     "task.completed",
+    "task.review_requested",
+    "task.review_passed",
+    "task.review_rejected",
     "task.deleted",
     "group.ended",
     "schedule.saved",
     "schedule.skipped",
     "schedule.deleted",
+    "webhook.saved",
+    "webhook.deleted",
+    "webhook.suspended",
+    "webhook.resumed",
     "budget.set",
     "budget.deleted",
+    "hub.paused",
+    "hub.resumed",
+    "limit.set",
+    "limit.held",
+    "limit.deleted",
     "budget.warning",
     "budget.exceeded",
     "lux.paid",
@@ -2146,6 +2205,8 @@ ErrorCode = Literal[
     "not_your_message",
     "viewer_not_allowed",
     "lower_reward",
+    "own_work",
+    "not_reviewer",
     "not_found",
     "node_not_found",
     "task_not_found",
@@ -2153,8 +2214,11 @@ ErrorCode = Literal[
     "question_not_found",
     "file_not_found",
     "budget_not_found",
+    "pause_not_found",
+    "limit_not_found",
     "note_not_found",
     "key_not_found",
+    "invitation_not_found",
     "method_not_allowed",
     "request_timeout",
     "task_not_open",
@@ -2179,14 +2243,31 @@ ErrorCode = Literal[
     "question_answered",
     "question_timed_out",
     "questions_limit",
+    "not_in_review",
+    "review_decided",
+    "verdict_missing",
+    "compared_value_missing",
+    "task_sealed",
+    "node_excluded",
     "schedule_not_found",
     "group_not_found",
     "schedules_limit",
+    "webhook_not_found",
+    "webhooks_limit",
     "usage_limit",
     "budget_exceeded",
     "budgets_limit",
+    "paused",
+    "pauses_limit",
+    "limit_reached",
+    "limits_limit",
+    "too_many_lanes",
+    "requirements_not_met",
     "key_exists",
     "keys_limit",
+    "invitation_used",
+    "invitation_expired",
+    "invitations_limit",
     "ref_refused",
     "body_too_large",
     "unsupported_media_type",
@@ -2218,7 +2299,7 @@ class Lease(TypedDict):
 class Failure(TypedDict):
     #: `failed`, `timed_out`, `offline`: why an attempt ended; `cancelled`, `expired`, `dependency`: why the
     #: task ended.
-    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"]
+    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"]
     #: The `error` of the node, or the `reason` of the cancellation.
     message: str | None
     #: The node that held the task or, if it was cancelled, the node that cancelled it.
@@ -2269,6 +2350,52 @@ class Budget(TypedDict):
     #: What was spent in its period. Reports without a cost count for no dollars: `without_cost` says how
     #: many.
     spent: Spending
+
+
+class Pause(TypedDict):
+    #: What is paused: the whole hub, or a type, a limit key or a creator of tasks.
+    scope: Literal["hub", "type", "limit_key", "creator"]
+    #: The type, the limit key or the creator; null: the hub, or tasks without a type.
+    value: str | None
+    #: Why.
+    reason: str | None
+    #: Since when.
+    at: str
+
+
+class Limit(TypedDict):
+    #: The limit key; empty for tasks without a type.
+    key: str
+    #: How many tasks of the key may be assigned at once; null: any number.
+    running: int | None
+    #: How many tasks of the key may be handed out in any 60 s; null: any number.
+    per_minute: int | None
+    #: Until then none of its tasks is handed out; null: it is not held.
+    held_until: str | None
+    #: How many are assigned; 0 without `running`.
+    running_now: int
+    #: How many were handed out in the last minute; 0 without `per_minute`.
+    last_minute: int
+
+
+class Reason(TypedDict):
+    #: What keeps the task back.
+    code: Literal["finished", "assigned", "not_before", "depends_on", "question", "paused", "limit", "rate", "budget", "no_node", "nodes_offline", "nodes_draining", "nodes_full", "in_line"]
+    #: The same in a sentence.
+    detail: str
+    #: When time alone ends it; null: nobody knows.
+    until: str | None
+    #: Of `depends_on`: the first 20 tasks that it waits for.
+    task_ids: NotRequired[list[str]]
+    #: Of `no_node`: what the node lacks that comes closest.
+    missing: NotRequired[list[str]]
+
+
+class Requirements(TypedDict):
+    #: All of them must be among the capabilities of the node.
+    capabilities: list[str]
+    #: Amounts by name, with three decimals.
+    resources: dict[str, float]
 
 
 class InputFile(TypedDict):
@@ -2407,6 +2534,73 @@ class OpenQuestion(TypedDict):
     creator_node: str | None
 
 
+class Review(TypedDict):
+    #: Who checks: `creator`, `node:<node_id>` or `capability:<word>`.
+    by: str
+    #: Seconds that a result waits for its review.
+    within_s: float
+    #: What happens when nobody has reviewed it in time.
+    on_timeout: Literal["pay", "reject"]
+    #: The state of the last result; null until there is one.
+    state: Literal["pending", "passed", "rejected"] | None
+    #: The dispatch whose result it is: send it with task/review.
+    epoch: int | None
+    #: The deadline of the review.
+    until: str | None
+    #: What the reviewer wrote.
+    note: str | None
+    #: The node that reviewed; null: a caller that named none, or the deadline.
+    reviewed_by: str | None
+    #: When it was passed or rejected.
+    reviewed_at: str | None
+    #: Whether the deadline decided.
+    timed_out: bool
+
+
+class Quorum(TypedDict):
+    #: How many results must agree.
+    results: int
+    #: How many copies there are at most.
+    of: int
+    #: `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what must be
+    #: equal, as JSON values.
+    compare: str
+    #: `failed`: they cannot agree any more.
+    state: Literal["pending", "agreed", "failed"]
+    #: The ids of its copies: tasks with `parent_task`.
+    copies: list[str]
+    #: The nodes whose results agree, the first to complete first.
+    agreed: list[str]
+
+
+class PendingReview(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: What to do, in one line.
+    title: str
+    #: The node that created the task; it need not be registered.
+    creator_node: str | None
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: The reward that the result waits for.
+    lux_held: float
+    #: Who checks the result before the reward is paid: `creator` (of a task without one: any caller that no
+    #: key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for
+    #: another node.
+    review: Review
+
+
+class ContextReview(TypedDict):
+    """Why the last result was rejected."""
+
+    #: The progress of the work; the task shows it as `progress`.
+    note: str | None
+    #: The node that reviewed; null: a caller that named none, or the deadline.
+    reviewed_by: str | None
+    #: When it was passed or rejected.
+    reviewed_at: str | None
+
+
 class Context(TypedDict):
     #: The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
     #: task/<task_id>/inputs has all of them.
@@ -2415,6 +2609,8 @@ class Context(TypedDict):
     checkpoint: NotRequired[Checkpoint]
     #: The newest questions about the task with their answers, oldest first: at most 20.
     answers: NotRequired[list[Question]]
+    #: Why the last result was rejected.
+    review: NotRequired[ContextReview]
     #: The last 5 attempts that failed, oldest first.
     failures: NotRequired[list[Failure]]
     #: What the last 5 completed tasks of the same type have taught, newest first: at most 2 KiB together, and
@@ -2488,8 +2684,19 @@ class Task(TypedDict):
     started_at: str | None
     #: The last note of the node that holds it.
     progress: str | None
-    #: `answer` while a question about the task is open; else null.
-    waiting_for: Literal["answer"] | None
+    #: `answer` while a question about the task is open, `review` while its result waits for one; else null.
+    waiting_for: Literal["answer", "review"] | None
+    #: How its results are checked; only on tasks with a review.
+    review: NotRequired[Review]
+    #: How many do it, and whether they agree; only on such tasks.
+    quorum: NotRequired[Quorum]
+    #: The task for which the hub created this one; only on such tasks.
+    parent_task: NotRequired[str]
+    #: `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it is
+    #: one of several.
+    made_for: NotRequired[Literal["review", "copy"]]
+    #: Nobody can read what its worker has sent, until the quorum is decided; only on such tasks.
+    sealed: NotRequired[Literal[True]]
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
@@ -2504,6 +2711,11 @@ class Task(TypedDict):
     group: NotRequired[str]
     #: The words to find the task by; left out if it has none.
     tags: NotRequired[list[str]]
+    #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
+    #: it says.
+    requires: NotRequired[Requirements]
+    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    limit_key: NotRequired[str]
     #: While an unfinished task has this key, task/create makes no other, and answers with that one
     #: (`deduplicated`).
     unique_key: NotRequired[str]
@@ -2561,8 +2773,13 @@ class TaskSummary(TypedDict):
     started_at: str | None
     #: The first line of the last note, at most 200 characters.
     progress: str | None
-    #: `answer` while a question about the task is open; else null.
-    waiting_for: Literal["answer"] | None
+    #: `answer` while a question about the task is open, `review` while its result waits for one; else null.
+    waiting_for: Literal["answer", "review"] | None
+    #: The task for which the hub created this one; only on such tasks.
+    parent_task: NotRequired[str]
+    #: `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it is
+    #: one of several.
+    made_for: NotRequired[Literal["review", "copy"]]
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The schedule that created the task; only on such tasks.
@@ -2652,8 +2869,19 @@ class TaskDetails(TypedDict):
     started_at: str | None
     #: The last note of the node that holds it.
     progress: str | None
-    #: `answer` while a question about the task is open; else null.
-    waiting_for: Literal["answer"] | None
+    #: `answer` while a question about the task is open, `review` while its result waits for one; else null.
+    waiting_for: Literal["answer", "review"] | None
+    #: How its results are checked; only on tasks with a review.
+    review: NotRequired[Review]
+    #: How many do it, and whether they agree; only on such tasks.
+    quorum: NotRequired[Quorum]
+    #: The task for which the hub created this one; only on such tasks.
+    parent_task: NotRequired[str]
+    #: `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it is
+    #: one of several.
+    made_for: NotRequired[Literal["review", "copy"]]
+    #: Nobody can read what its worker has sent, until the quorum is decided; only on such tasks.
+    sealed: NotRequired[Literal[True]]
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
@@ -2668,6 +2896,11 @@ class TaskDetails(TypedDict):
     group: NotRequired[str]
     #: The words to find the task by; left out if it has none.
     tags: NotRequired[list[str]]
+    #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
+    #: it says.
+    requires: NotRequired[Requirements]
+    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    limit_key: NotRequired[str]
     #: While an unfinished task has this key, task/create makes no other, and answers with that one
     #: (`deduplicated`).
     unique_key: NotRequired[str]
@@ -2697,6 +2930,10 @@ class Node(TypedDict):
     port: int | None
     #: The task types that the node takes; empty means all.
     capabilities: str | list[str]
+    #: What the node has; left out if it has said nothing.
+    resources: NotRequired[dict[str, float]]
+    #: What its unfinished tasks use of it.
+    resources_used: NotRequired[dict[str, float]]
     #: The balancer assigns the node no more unfinished tasks than this; null means any number.
     max_tasks: int | None
     #: Whether the balancer may assign the node tasks.
@@ -2883,15 +3120,19 @@ class AdvisoryLease(TypedDict):
     until: str
 
 
-class LedgerEntry(TypedDict):
+_LedgerEntryKeywords = TypedDict("_LedgerEntryKeywords", {
+    #: The account that it comes from: `treasury`, or `held:` and the task_id.
+    "from": "str",
+})
+
+
+class LedgerEntry(_LedgerEntryKeywords):
     #: The number of the entry in the ledger of all nodes: 1, 2, 3, …
     seq: int
     #: The id of the entry.
     id: str
     #: The node that was paid; null: the entry goes to another account.
     node_id: str | None
-    #: The account that it comes from: `treasury`, or `held:` and the task_id.
-    from: str
     #: The account that it goes to: `node:` and the node_id, `held:` and the task_id, or `treasury`.
     to: str
     #: LUX, exact to 6 decimals.
@@ -2955,6 +3196,18 @@ class FileRecord(TypedDict):
     url: str
 
 
+class ScheduleTaskQuorum(TypedDict):
+    """Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15; as many as make `results` a majority if left out) copies agree."""
+
+    #: The result of each assignment, in the same order.
+    results: int
+    #: How many copies there are at most.
+    of: int
+    #: `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what must be
+    #: equal, as JSON values.
+    compare: str
+
+
 class ScheduleTask(TypedDict):
     """The task that it creates."""
 
@@ -2985,6 +3238,17 @@ class ScheduleTask(TypedDict):
     max_cost_usd: float | None
     #: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their own.
     retain_s: float | None
+    #: Who checks the result before the reward is paid: `creator` (of a task without one: any caller that no
+    #: key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for
+    #: another node.
+    review: NotRequired[str]
+    #: Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out.
+    review_within_s: NotRequired[float]
+    #: What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`.
+    on_review_timeout: NotRequired[Literal["pay", "reject"]]
+    #: Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15;
+    #: as many as make `results` a majority if left out) copies agree.
+    quorum: NotRequired[ScheduleTaskQuorum]
     #: Seconds until the task may be handed out.
     delay_s: float
     #: The name of the group of tasks.
@@ -3026,6 +3290,43 @@ class Schedule(TypedDict):
     updated_at: str
 
 
+class Webhook(TypedDict):
+    #: The name of the webhook; that of a push notification config of A2A begins with `a2a:`.
+    name: str
+    #: The URL to which it sends.
+    url: str
+    #: What it sends: events as JSON (`luxhub`), notifications (`ntfy`), or the updates of A2A (`a2a`).
+    format: Literal["luxhub", "a2a", "ntfy"]
+    #: Only events of these kinds; without any, of all kinds.
+    kinds: list[EventKind]
+    #: Only events of this task.
+    task_id: str | None
+    #: Only events of this node.
+    node_id: str | None
+    #: Only events of the tasks that this node created.
+    creator_node: str | None
+    #: Only events of the tasks of this group.
+    group: str | None
+    #: `suspended`: it sends nothing until webhook/resume.
+    state: Literal["active", "suspended"]
+    #: The id of the last event that needs no delivery any more.
+    cursor: int
+    #: How often the delivery has failed since the last success.
+    attempts: int
+    #: When the first of these attempts was; null: the last one succeeded.
+    failing_since: str | None
+    #: When it tries again.
+    next_attempt_at: str | None
+    #: Why the last attempt failed.
+    last_error: str | None
+    #: When it last delivered a message.
+    last_delivered_at: str | None
+    #: When the task was created.
+    created_at: str
+    #: When the task last changed.
+    updated_at: str
+
+
 class KeyUsed(TypedDict):
     """What counts against the quotas of its node. Only in key/list, for a key of the role `full` that is bound to a node."""
 
@@ -3055,6 +3356,23 @@ class Key(TypedDict):
     #: What counts against the quotas of its node. Only in key/list, for a key of the role `full` that is
     #: bound to a node.
     used: NotRequired[KeyUsed]
+
+
+class Invitation(TypedDict):
+    #: The invitation.
+    invitation_id: str
+    #: The node for which the machine that joins gets a key.
+    node_id: str
+    #: Whether the invitation is `open`, `used` or `expired`.
+    state: Literal["open", "used", "expired"]
+    #: When it was made.
+    created_at: str
+    #: When it ends, by the hub's clock.
+    expires_at: str
+    #: When a machine joined with it.
+    used_at: str | None
+    #: The name of the key that was made from it; null until then.
+    key: str | None
 
 
 class Event(TypedDict):
@@ -3118,7 +3436,7 @@ class FailureGroup(TypedDict):
     #: The type of its tasks; null without one.
     task_type: str | None
     #: The kind of the failures.
-    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"]
+    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"]
     #: The first line of the newest message. The messages of a group are the same but for numbers and ids.
     message: str
     #: How many tasks have failed so.
@@ -3370,6 +3688,27 @@ class NodeGetAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class TaskCreateQuorum(TypedDict):
+    """Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15; as many as make `results` a majority if left out) copies agree."""
+
+    #: The result of each assignment, in the same order.
+    results: int
+    #: How many copies there are at most.
+    of: NotRequired[int]
+    #: `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what must be
+    #: equal, as JSON values.
+    compare: NotRequired[str]
+
+
+class TaskCreateRequires(TypedDict):
+    """What a node must have to get the task: all the words in `capabilities`, and of each resource as much as it says."""
+
+    #: The task types that the node takes; without any it takes all. Comma-separated, or an array.
+    capabilities: NotRequired[Sequence[str]]
+    #: Amounts by name, with three decimals.
+    resources: NotRequired[Mapping[str, float]]
+
+
 class TaskCreateAnswer(TypedDict):
     success: Literal[True]
     #: The id of the task.
@@ -3444,6 +3783,8 @@ class TaskCompleteAnswer(TypedDict):
     status: Literal["completed"]
     #: LUX that the task paid.
     lux_paid: float
+    #: The reward while the result waits for its review; only of tasks with a review.
+    lux_held: NotRequired[float]
     #: The entry of the ledger that paid it; null if nothing was paid. A repeat gets the same receipt.
     receipt: Receipt | None
     #: The id of the task.
@@ -3530,6 +3871,19 @@ class TaskAnswerAnswer(TypedDict):
     success: Literal[True]
     #: The question.
     question: Question
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class ReviewsAnswer(TypedDict):
+    success: Literal[True]
+    #: The results that wait, the most urgent first.
+    reviews: list[PendingReview]
+    #: How many there are in all.
+    total: int
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -3760,6 +4114,19 @@ class TaskGetInputsAnswer(TypedDict):
     total: int
     #: Send it as `cursor` to get the next page; null at the end.
     next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskGetExplainAnswer(TypedDict):
+    success: Literal[True]
+    #: Whether it may be handed out to a node that fits.
+    ready: bool
+    #: All reasons; the last one of a task that is ready is `in_line`.
+    reasons: list[Reason]
+    #: Its position in its lane, up to 1,001; null if it is not ready.
+    position: int | None
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4095,6 +4462,26 @@ class LuxLedgerAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class LuxTopAnswerNode(TypedDict):
+    #: The id of the node.
+    node_id: str
+    #: The LUX that the node has earned since then, sign-ins too.
+    lux_earned: float
+    #: How many ledger entries that were.
+    entries: int
+
+
+class LuxTopAnswer(TypedDict):
+    success: Literal[True]
+    #: The 50 nodes that earned the most, the most first.
+    nodes: list[LuxTopAnswerNode]
+    #: False: there are more entries, because one call looks at the newest 200,000.
+    exact: bool
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class LuxEntriesAnswer(TypedDict):
     success: Literal[True]
     #: The entries.
@@ -4184,6 +4571,69 @@ class BudgetDeleteAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class LimitSetAnswer(TypedDict):
+    success: Literal[True]
+    #: The limit, and what of it is used.
+    limit: Limit
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LimitListAnswer(TypedDict):
+    success: Literal[True]
+    #: All limits and holds, by key.
+    limits: list[Limit]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LimitDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The limit as it was.
+    limit: Limit
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LimitHoldAnswer(TypedDict):
+    success: Literal[True]
+    #: The limit of the key, or only its hold.
+    limit: Limit
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class HubPauseAnswer(TypedDict):
+    success: Literal[True]
+    #: What is paused.
+    pause: Pause
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class HubResumeAnswer(TypedDict):
+    success: Literal[True]
+    #: What is paused.
+    pause: Pause
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class HubPausesAnswer(TypedDict):
+    success: Literal[True]
+    #: What is paused, by scope and value.
+    pauses: list[Pause]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class FileListAnswer(TypedDict):
     success: Literal[True]
     #: The files.
@@ -4262,6 +4712,8 @@ class GroupListAnswerGroup(TypedDict):
     total: int
     #: How many of its tasks are neither completed nor failed.
     unfinished: int
+    #: Of its completed tasks, those whose result waits for a review; only if there are any.
+    in_review: NotRequired[int]
     #: How many tasks there are of each status.
     by_status: GroupListAnswerGroupByStatus
     #: When its first task was created.
@@ -4329,6 +4781,8 @@ class GroupGetAnswer(TypedDict):
     total: int
     #: How many of its tasks are neither completed nor failed.
     unfinished: int
+    #: Of its completed tasks, those whose result waits for a review; only if there are any.
+    in_review: NotRequired[int]
     #: How many tasks there are of each status.
     by_status: GroupGetAnswerByStatus
     #: When its first task was created.
@@ -4339,7 +4793,7 @@ class GroupGetAnswer(TypedDict):
     last_updated_at: str
     #: The rewards of all its tasks.
     lux_reward: float
-    #: The rewards of its completed tasks.
+    #: The rewards of its completed tasks, but for those that wait for a review.
     lux_paid: float
     #: What its tasks have used, deleted ones included; null: no worker has reported any usage.
     usage: Spending | None
@@ -4378,6 +4832,27 @@ class GroupRetryAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class SchedulePutTaskQuorum(TypedDict):
+    """Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15; as many as make `results` a majority if left out) copies agree."""
+
+    #: The result of each assignment, in the same order.
+    results: int
+    #: How many copies there are at most.
+    of: NotRequired[int]
+    #: `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what must be
+    #: equal, as JSON values.
+    compare: NotRequired[str]
+
+
+class SchedulePutTaskRequires(TypedDict):
+    """What a node must have to get the task: all the words in `capabilities`, and of each resource as much as it says."""
+
+    #: The task types that the node takes; without any it takes all. Comma-separated, or an array.
+    capabilities: NotRequired[Sequence[str]]
+    #: Amounts by name, with three decimals.
+    resources: NotRequired[Mapping[str, float]]
+
+
 class SchedulePutTask(TypedDict):
     """The task to create, as for task/create."""
 
@@ -4406,12 +4881,28 @@ class SchedulePutTask(TypedDict):
     max_cost_usd: NotRequired[float]
     #: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their own.
     retain_s: NotRequired[float]
+    #: Who checks the result before the reward is paid: `creator` (of a task without one: any caller that no
+    #: key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for
+    #: another node.
+    review: NotRequired[str]
+    #: Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out.
+    review_within_s: NotRequired[float]
+    #: What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`.
+    on_review_timeout: NotRequired[Literal["pay", "reject"]]
+    #: Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15;
+    #: as many as make `results` a majority if left out) copies agree.
+    quorum: NotRequired[SchedulePutTaskQuorum]
     #: Seconds until the task may be handed out.
     delay_s: NotRequired[float]
     #: The name of the group of tasks.
     group: NotRequired[str]
     #: The words to find the task by; left out if it has none.
     tags: NotRequired[Sequence[str]]
+    #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
+    #: it says.
+    requires: NotRequired[SchedulePutTaskRequires]
+    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    limit_key: NotRequired[str]
     #: What to do; at most 64 KiB of UTF-8.
     description: str
 
@@ -4466,6 +4957,113 @@ class ScheduleDeleteAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class InvitationCreateAnswer(TypedDict):
+    success: Literal[True]
+    #: The invitation.
+    invitation: Invitation
+    #: What `luxhub join` takes: the URL, the token and the hash. It cannot be shown again.
+    line: str
+    #: The hub's URL in the line. In a request: left out, the hub chooses one of its own.
+    url: str
+    #: Other URLs at which the hub may be reached.
+    other_urls: list[str]
+    #: The SHA-256 of the public key of the hub's own authority, in base64url; null: nothing is pinned.
+    pin: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class InvitationListAnswer(TypedDict):
+    success: Literal[True]
+    #: The invitations, oldest first.
+    invitations: list[Invitation]
+    #: Send it as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class InvitationDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The invitation.
+    invitation_id: str
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class WebhookPutAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the webhook; one of this name is replaced.
+    name: str
+    #: The webhook.
+    webhook: Webhook
+    #: Signs the messages: `whsec_` and base64; with the format `ntfy`, its access token. Without one the hub
+    #: makes one; in the response only if it has.
+    secret: NotRequired[str]
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class WebhookListAnswer(TypedDict):
+    success: Literal[True]
+    #: The webhooks, by name.
+    webhooks: list[Webhook]
+    #: The number of the page, from 1.
+    page: int
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: How many there are in all.
+    total: int
+    #: How many pages there are.
+    pages: int
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class WebhookTestAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the webhook.
+    name: str
+    #: Whether the receiver answered with a status of 200 to 299.
+    delivered: bool
+    #: The status of the receiver's response; null: there was none.
+    status: int | None
+    #: Why the message was not delivered.
+    error: str | None
+    #: How long that took, in milliseconds.
+    ms: float
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class WebhookResumeAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the webhook.
+    name: str
+    #: The webhook.
+    webhook: Webhook
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class WebhookDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The name of the webhook.
+    name: str
+    #: The webhook.
+    webhook: Webhook
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class KeyListAnswer(TypedDict):
     success: Literal[True]
     #: All keys, including the two of the first start.
@@ -4497,6 +5095,13 @@ class KeyRevokeAnswer(TypedDict):
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
+
+
+class StatusAnswerPaused(TypedDict):
+    #: What is paused: the whole hub, or a type, a limit key or a creator of tasks.
+    scope: Literal["hub", "type", "limit_key", "creator"]
+    #: The type, the limit key or the creator; null: the hub, or tasks without a type.
+    value: str | None
 
 
 class StatusAnswerStorage(TypedDict):
@@ -4534,8 +5139,12 @@ class StatusAnswer(TypedDict):
     variant: Literal["A", "B"]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
+    #: What is paused; left out if nothing is.
+    paused: NotRequired[list[StatusAnswerPaused]]
     #: What the hub's data takes.
     storage: StatusAnswerStorage
+    #: How many webhooks are suspended; only if there are any.
+    webhooks_suspended: NotRequired[int]
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4611,6 +5220,7 @@ class Nodes(_Resource):
         host: str | None = None,
         port: int | None = None,
         capabilities: str | Sequence[str] | None = None,
+        resources: Mapping[str, float] | None = None,
         max_tasks: int | None = None,
         auto_assign: bool | None = None,
         options: CallOptions | None = None,
@@ -4623,6 +5233,7 @@ class Nodes(_Resource):
         port: Where people can reach the node: the hub does not use it.
         capabilities: The task types that the node takes; without any it takes all. Comma-separated, or an
             array.
+        resources: What the node has, as amounts by name with three decimals; tasks may require some of it.
         max_tasks: The balancer assigns the node no more unfinished tasks than this; null means any number.
         auto_assign: Whether the balancer may assign the node tasks.
         """
@@ -4632,6 +5243,7 @@ class Nodes(_Resource):
             "host": host,
             "port": port,
             "capabilities": capabilities,
+            "resources": resources,
             "max_tasks": max_tasks,
             "auto_assign": auto_assign,
         }
@@ -4738,6 +5350,10 @@ class Tasks(_Resource):
         max_run_s: float | None = None,
         max_cost_usd: float | None = None,
         retain_s: float | None = None,
+        review: str | None = None,
+        review_within_s: float | None = None,
+        on_review_timeout: Literal["pay", "reject"] | None = None,
+        quorum: TaskCreateQuorum | None = None,
         delay_s: float | None = None,
         not_before: str | None = None,
         expires_at: str | None = None,
@@ -4746,6 +5362,8 @@ class Tasks(_Resource):
         files: Sequence[str] | None = None,
         group: str | None = None,
         tags: Sequence[str] | None = None,
+        requires: TaskCreateRequires | None = None,
+        limit_key: str | None = None,
         for_node: str | None = None,
         unique_key: str | None = None,
         unique_for_s: float | None = None,
@@ -4769,6 +5387,15 @@ class Tasks(_Resource):
             the task permanently (kind `budget`). Null: any.
         retain_s: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with
             their own.
+        review: Who checks the result before the reward is paid: `creator` (of a task without one: any caller
+            that no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of
+            that type for another node.
+        review_within_s: Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left
+            out.
+        on_review_timeout: What happens when nobody has reviewed the result in time: `pay` (if left out) or
+            `reject`.
+        quorum: Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results`
+            to 15; as many as make `results` a majority if left out) copies agree.
         delay_s: Seconds until the task may be handed out.
         not_before: The task is not handed out before this time.
         expires_at: If the task is not completed by this time, it fails.
@@ -4779,6 +5406,10 @@ class Tasks(_Resource):
             commit.
         group: The group that the task joins. A group is its tasks: it begins with the first one.
         tags: Up to 16 words to find the task by, none with a comma.
+        requires: What a node must have to get the task: all the words in `capabilities`, and of each resource
+            as much as it says.
+        limit_key: The key under which the hand-outs of the task are limited (limit/set); left out: its
+            `task_type`.
         for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
             gives it back or goes offline, other nodes may take it.
         unique_key: While an unfinished task has this key, task/create makes no other, and answers with that
@@ -4798,6 +5429,10 @@ class Tasks(_Resource):
             "max_run_s": max_run_s,
             "max_cost_usd": max_cost_usd,
             "retain_s": retain_s,
+            "review": review,
+            "review_within_s": review_within_s,
+            "on_review_timeout": on_review_timeout,
+            "quorum": quorum,
             "delay_s": delay_s,
             "not_before": not_before,
             "expires_at": expires_at,
@@ -4806,6 +5441,8 @@ class Tasks(_Resource):
             "files": files,
             "group": group,
             "tags": tags,
+            "requires": requires,
+            "limit_key": limit_key,
             "for_node": for_node,
             "unique_key": unique_key,
             "unique_for_s": unique_for_s,
@@ -4884,6 +5521,7 @@ class Tasks(_Resource):
         reason: str | None = None,
         checkpoint: Any | None = None,
         usage: Sequence[TaskReleaseUsage] | None = None,
+        hold_s: float | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """A node gives back a task that it holds.
@@ -4894,6 +5532,7 @@ class Tasks(_Resource):
         reason: The reason, which the event shows.
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
+        hold_s: Also holds the limit key of the task for so many seconds, as limit/hold does.
         """
         fields = {
             "task_id": task_id,
@@ -4902,6 +5541,7 @@ class Tasks(_Resource):
             "reason": reason,
             "checkpoint": checkpoint,
             "usage": usage,
+            "hold_s": hold_s,
         }
         return cast("TaskAnswer", self._call("task/release", fields, options))
 
@@ -4915,6 +5555,7 @@ class Tasks(_Resource):
         retry: bool | None = None,
         checkpoint: Any | None = None,
         usage: Sequence[TaskFailUsage] | None = None,
+        hold_s: float | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """A node reports that its attempt at a task failed.
@@ -4926,6 +5567,7 @@ class Tasks(_Resource):
         retry: Whether the task may be tried again.
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
         usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
+        hold_s: Also holds the limit key of the task for so many seconds, as limit/hold does.
         """
         fields = {
             "task_id": task_id,
@@ -4935,6 +5577,7 @@ class Tasks(_Resource):
             "retry": retry,
             "checkpoint": checkpoint,
             "usage": usage,
+            "hold_s": hold_s,
         }
         return cast("TaskAnswer", self._call("task/fail", fields, options))
 
@@ -5030,6 +5673,42 @@ class Tasks(_Resource):
         fields = {"task_id": task_id, "question_id": question_id, "answer": answer, "node_id": node_id}
         return cast("TaskAnswerAnswer", self._call("task/answer", fields, options))
 
+    def review(
+        self,
+        task_id: str,
+        verdict: Literal["pass", "reject"],
+        *,
+        node_id: str | None = None,
+        note: str | None = None,
+        epoch: int | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskAnswer:
+        """Passes or rejects a result: pays the reward, or opens the task again.
+
+        task_id: The id of the task.
+        verdict: `pass` pays the reward; `reject` opens the task again, or fails it after its last attempt.
+        node_id: The node that reviews.
+        note: For the worker who does it again: it gets it in `context.review`.
+        epoch: `review.epoch` of the result that was checked: if there is another since, 409 `stale_lease`.
+        """
+        fields = {"task_id": task_id, "verdict": verdict, "node_id": node_id, "note": note, "epoch": epoch}
+        return cast("TaskAnswer", self._call("task/review", fields, options))
+
+    def in_review(
+        self,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> ReviewsAnswer:
+        """The results that wait for a review, the most urgent first.
+
+        cursor: The id of the last event that the hub examined: the next `since`.
+        limit: How many to return at most.
+        """
+        fields = {"cursor": cursor, "limit": limit}
+        return cast("ReviewsAnswer", self._call("reviews", fields, options))
+
     def retry(
         self,
         task_id: str,
@@ -5092,8 +5771,8 @@ class Tasks(_Resource):
         priority: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or
             `medium` (the default); 2, `p2` or `low`; `p5` is background work.
         lux_reward: It can only grow, unless the request has the administrator key too.
-        not_before: The task is not handed out before this time; one in the past: at once.
-        expires_at: If the task is not completed by this time, it fails.
+        not_before: The task is not handed out before this time; one in the past, or null: at once.
+        expires_at: If the task is not completed by this time, it fails; null: it expires no more.
         """
         fields = {
             "task_id": task_id,
@@ -5154,7 +5833,7 @@ class Tasks(_Resource):
         group: str | None = None,
         tag: str | None = None,
         failed_by: str | None = None,
-        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"] | None = None,
+        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"] | None = None,
         failure_group: str | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -5224,7 +5903,7 @@ class Tasks(_Resource):
         group: str | None = None,
         tag: str | None = None,
         failed_by: str | None = None,
-        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"] | None = None,
+        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"] | None = None,
         failure_group: str | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -5296,7 +5975,7 @@ class Tasks(_Resource):
         group: str | None = None,
         tag: str | None = None,
         failed_by: str | None = None,
-        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"] | None = None,
+        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"] | None = None,
         failure_group: str | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -5414,6 +6093,14 @@ class Tasks(_Resource):
         """
         fields = {"task_id": task_id, "cursor": cursor, "limit": limit}
         return cast("TaskGetInputsAnswer", self._call("task/{task_id}/inputs", fields, options))
+
+    def explain(self, task_id: str, *, options: CallOptions | None = None) -> TaskGetExplainAnswer:
+        """Why a task does not run: all reasons, and its position.
+
+        task_id: The id of the task.
+        """
+        fields = {"task_id": task_id}
+        return cast("TaskGetExplainAnswer", self._call("task/{task_id}/explain", fields, options))
 
     def lessons(
         self,
@@ -5917,6 +6604,14 @@ class Lux(_Resource):
         fields = {"node_id": node_id, "page": page, "per_page": per_page}
         return cast("LuxLedgerAnswer", self._call("lux/ledger", fields, options))
 
+    def top(self, since: str, *, options: CallOptions | None = None) -> LuxTopAnswer:
+        """The nodes that earned the most LUX since a time.
+
+        since: Only LUX that was earned from this time on.
+        """
+        fields = {"since": since}
+        return cast("LuxTopAnswer", self._call("lux/top", fields, options))
+
     def entries(
         self,
         *,
@@ -6012,6 +6707,94 @@ class Costs(_Resource):
         """
         fields = {"scope": scope, "per": per, "value": value}
         return cast("BudgetDeleteAnswer", self._call("budget/delete", fields, options))
+
+
+class Limits(_Resource):
+    def set(
+        self,
+        key: str,
+        *,
+        running: int | None = None,
+        per_minute: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LimitSetAnswer:
+        """Limits how many tasks of a key run at once, or start in a minute.
+
+        key: The limit key; the key of a task is its `limit_key` or, without one, its `task_type`.
+        running: How many tasks of the key may be assigned at once; left out: any number.
+        per_minute: How many tasks of the key may be handed out in any 60 s; left out: any number.
+        """
+        fields = {"key": key, "running": running, "per_minute": per_minute}
+        return cast("LimitSetAnswer", self._call("limit/set", fields, options))
+
+    def list(self, *, options: CallOptions | None = None) -> LimitListAnswer:
+        """All limits and holds, and what is used of them."""
+        return cast("LimitListAnswer", self._call("limit/list", None, options))
+
+    def delete(self, key: str, *, options: CallOptions | None = None) -> LimitDeleteAnswer:
+        """Deletes the limit of a key, and ends its hold.
+
+        key: The limit key.
+        """
+        fields = {"key": key}
+        return cast("LimitDeleteAnswer", self._call("limit/delete", fields, options))
+
+    def hold(
+        self,
+        key: str,
+        for_s: float,
+        *,
+        node_id: str | None = None,
+        options: CallOptions | None = None,
+    ) -> LimitHoldAnswer:
+        """Lets a limit key rest: none of its tasks is handed out for a time.
+
+        key: The limit key.
+        for_s: How many seconds none of its tasks is handed out; a longer hold stays.
+        node_id: The node that asks for the hold; the event names it.
+        """
+        fields = {"key": key, "for_s": for_s, "node_id": node_id}
+        return cast("LimitHoldAnswer", self._call("limit/hold", fields, options))
+
+    def pause(
+        self,
+        *,
+        type: str | None = None,
+        limit_key: str | None = None,
+        creator_node: str | None = None,
+        reason: str | None = None,
+        options: CallOptions | None = None,
+    ) -> HubPauseAnswer:
+        """Stops handing out tasks: of a type, a limit key, a creator, or all.
+
+        type: The type of the tasks; without `type`, `limit_key` and `creator_node`: all tasks.
+        limit_key: The limit key of the tasks.
+        creator_node: The creator of the tasks.
+        reason: Why; everybody who asks why a task does not run can read it.
+        """
+        fields = {"type": type, "limit_key": limit_key, "creator_node": creator_node, "reason": reason}
+        return cast("HubPauseAnswer", self._call("hub/pause", fields, options))
+
+    def resume(
+        self,
+        *,
+        type: str | None = None,
+        limit_key: str | None = None,
+        creator_node: str | None = None,
+        options: CallOptions | None = None,
+    ) -> HubResumeAnswer:
+        """Ends a pause.
+
+        type: As in hub/pause.
+        limit_key: As in hub/pause.
+        creator_node: As in hub/pause.
+        """
+        fields = {"type": type, "limit_key": limit_key, "creator_node": creator_node}
+        return cast("HubResumeAnswer", self._call("hub/resume", fields, options))
+
+    def pauses(self, *, options: CallOptions | None = None) -> HubPausesAnswer:
+        """What is paused."""
+        return cast("HubPausesAnswer", self._call("hub/pauses", None, options))
 
 
 class Files(_FileTransfer):
@@ -6216,6 +6999,141 @@ class Schedules(_Resource):
         return cast("ScheduleDeleteAnswer", self._call("schedule/delete", fields, options))
 
 
+class Invitations(_Resource):
+    def create(
+        self,
+        node_id: str,
+        *,
+        expires_in_s: float | None = None,
+        url: str | None = None,
+        options: CallOptions | None = None,
+    ) -> InvitationCreateAnswer:
+        """Invites a node: the line with which its machine joins.
+
+        Not repeated after a fault: only its answer has the line.
+
+        node_id: The node that is invited. It need not be registered.
+        expires_in_s: Seconds until it ends, 60 to 604,800; 3,600 if left out.
+        url: The hub's URL in the line. In a request: left out, the hub chooses one of its own.
+        """
+        fields = {"node_id": node_id, "expires_in_s": expires_in_s, "url": url}
+        return cast("InvitationCreateAnswer", self._call("invitation/create", fields, options))
+
+    def list(
+        self,
+        *,
+        cursor: str | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> InvitationListAnswer:
+        """The invitations, oldest first.
+
+        cursor: The `next_cursor` of the previous page.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"cursor": cursor, "per_page": per_page}
+        return cast("InvitationListAnswer", self._call("invitation/list", fields, options))
+
+    def delete(self, invitation_id: str, *, options: CallOptions | None = None) -> InvitationDeleteAnswer:
+        """Deletes an invitation, so that nobody can join with it.
+
+        invitation_id: The invitation.
+        """
+        fields = {"invitation_id": invitation_id}
+        return cast("InvitationDeleteAnswer", self._call("invitation/delete", fields, options))
+
+
+class Webhooks(_Resource):
+    def put(
+        self,
+        name: str,
+        url: str,
+        *,
+        kinds: Sequence[EventKind] | None = None,
+        task_id: str | None = None,
+        node_id: str | None = None,
+        creator_node: str | None = None,
+        group: str | None = None,
+        format: Literal["luxhub", "a2a", "ntfy"] | None = None,
+        secret: str | None = None,
+        options: CallOptions | None = None,
+    ) -> WebhookPutAnswer:
+        """Creates or replaces a webhook, which sends events to a URL.
+
+        Not repeated after a fault: the hub shows a secret only once.
+
+        name: The name of the webhook; one of this name is replaced.
+        url: The URL to which it sends: of http or https, without a user name, a password and a fragment.
+        kinds: Only events of these kinds; without any, of all kinds.
+        task_id: Only events of this task.
+        node_id: Only events of this node.
+        creator_node: Only events of the tasks that this node created.
+        group: Only events of the tasks of this group.
+        format: What it sends: events as JSON (`luxhub`), notifications (`ntfy`), or the updates of A2A
+            (`a2a`).
+        secret: Signs the messages: `whsec_` and base64; with the format `ntfy`, its access token. Without one
+            the hub makes one; in the response only if it has.
+        """
+        fields = {
+            "name": name,
+            "url": url,
+            "kinds": kinds,
+            "task_id": task_id,
+            "node_id": node_id,
+            "creator_node": creator_node,
+            "group": group,
+            "format": format,
+            "secret": secret,
+        }
+        return cast("WebhookPutAnswer", self._call("webhook/put", fields, options))
+
+    def list(
+        self,
+        *,
+        page: int | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> WebhookListAnswer:
+        """All webhooks, by name, without their secrets.
+
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"page": page, "per_page": per_page}
+        return cast("WebhookListAnswer", self._call("webhook/list", fields, options))
+
+    def test(self, name: str, *, options: CallOptions | None = None) -> WebhookTestAnswer:
+        """Sends a test message to a webhook now, and says what came of it.
+
+        name: The name of the webhook.
+        """
+        fields = {"name": name}
+        return cast("WebhookTestAnswer", self._call("webhook/test", fields, options))
+
+    def resume(
+        self,
+        name: str,
+        *,
+        after: int | None = None,
+        options: CallOptions | None = None,
+    ) -> WebhookResumeAnswer:
+        """A suspended webhook delivers again, from its cursor or another event.
+
+        name: The name of the webhook.
+        after: Goes on after the event with this id, not after the cursor.
+        """
+        fields = {"name": name, "after": after}
+        return cast("WebhookResumeAnswer", self._call("webhook/resume", fields, options))
+
+    def delete(self, name: str, *, options: CallOptions | None = None) -> WebhookDeleteAnswer:
+        """Deletes a webhook; what it has not delivered stays in the event log.
+
+        name: The name of the webhook.
+        """
+        fields = {"name": name}
+        return cast("WebhookDeleteAnswer", self._call("webhook/delete", fields, options))
+
+
 class Keys(_Resource):
     def list(self, *, options: CallOptions | None = None) -> KeyListAnswer:
         """All keys, without their secrets."""
@@ -6299,8 +7217,11 @@ METHODS = {
     "task/{task_id}/output": "GET",
     "task/ask": "POST",
     "task/answer": "POST",
+    "task/answer-by-token": "POST",
     "task/{task_id}/questions": "GET",
     "questions": "GET",
+    "task/review": "POST",
+    "reviews": "GET",
     "message/send": "POST",
     "message/receive": "POST",
     "message/broadcast": "POST",
@@ -6323,6 +7244,7 @@ METHODS = {
     "lease/list": "GET",
     "signin": "POST",
     "lux/ledger": "GET",
+    "lux/top": "GET",
     "lux/entries": "GET",
     "lux/head": "GET",
     "group/list": "GET",
@@ -6333,10 +7255,23 @@ METHODS = {
     "schedule/list": "GET",
     "schedule/run": "POST",
     "schedule/delete": "POST",
+    "webhook/put": "POST",
+    "webhook/list": "GET",
+    "webhook/test": "POST",
+    "webhook/resume": "POST",
+    "webhook/delete": "POST",
     "usage": "GET",
     "budget/set": "POST",
     "budget/list": "GET",
     "budget/delete": "POST",
+    "hub/pause": "POST",
+    "hub/resume": "POST",
+    "hub/pauses": "GET",
+    "limit/set": "POST",
+    "limit/list": "GET",
+    "limit/delete": "POST",
+    "limit/hold": "POST",
+    "task/{task_id}/explain": "GET",
     "key/list": "GET",
     "key/add": "POST",
     "key/revoke": "POST",
@@ -6355,4 +7290,8 @@ METHODS = {
     "file/upload-url": "POST",
     "file/delete": "POST",
     "file/{file_id}": "DELETE",
+    "invitation/create": "POST",
+    "invitation/list": "GET",
+    "invitation/delete": "POST",
+    "join": "POST",
 }

@@ -71,6 +71,10 @@ export class LuxHub<V extends Variant = "A"> {
     /** Asks about a task that the node holds. Waits up to `wait` seconds for the answer, however many. */
     ask: this.#method("task/ask"),
     answer: this.#method("task/answer"),
+    /** Passes or rejects the result of a task that was created with `review`. */
+    review: this.#method("task/review"),
+    /** The results that wait for a review. */
+    inReview: this.#method("reviews"),
     retry: this.#method("task/retry"),
     cancel: this.#method("task/cancel"),
     /** Changes a task that nobody holds. */
@@ -93,6 +97,8 @@ export class LuxHub<V extends Variant = "A"> {
     get: this.#method("task/{task_id}"),
     /** Lists the tasks on which a task depends, with their results. */
     inputs: this.#method("task/{task_id}/inputs"),
+    /** Why it does not run. */
+    explain: this.#method("task/{task_id}/explain"),
     /** Searches what the workers of completed tasks have learned. */
     lessons: this.#method("lessons"),
     /**
@@ -140,9 +146,23 @@ export class LuxHub<V extends Variant = "A"> {
   readonly lux = {
     signIn: this.#method("signin"),
     ledger: this.#method("lux/ledger"),
+    /** The nodes that earned the most since a time. */
+    top: this.#method("lux/top"),
     /** The ledger of all nodes, oldest first. */
     entries: this.#method("lux/entries"),
     head: this.#method("lux/head"),
+  };
+
+  /** What is handed out, and what is not. */
+  readonly limits = {
+    set: this.#method("limit/set"),
+    list: this.#method("limit/list"),
+    delete: this.#method("limit/delete"),
+    /** Lets a limit key rest, for example after a provider has answered 429. */
+    hold: this.#method("limit/hold"),
+    pause: this.#method("hub/pause"),
+    resume: this.#method("hub/resume"),
+    pauses: this.#method("hub/pauses"),
   };
 
   readonly costs = {
@@ -189,12 +209,33 @@ export class LuxHub<V extends Variant = "A"> {
     delete: this.#method("schedule/delete"),
   };
 
+  readonly webhooks = {
+    /** Creates or replaces the webhook of this name. Not retried after a fault: the hub shows a secret only once. */
+    put: this.#method("webhook/put"),
+    list: this.#method("webhook/list"),
+    /** Sends a test message now. */
+    test: this.#method("webhook/test"),
+    /** Delivers again, from the cursor or after another event. */
+    resume: this.#method("webhook/resume"),
+    delete: this.#method("webhook/delete"),
+  };
+
   readonly keys = {
     list: this.#method("key/list"),
     /** Not retried after a fault: the hub does not store the secret, so it cannot repeat its answer. */
     add: this.#method("key/add"),
     revoke: this.#method("key/revoke"),
   };
+
+  readonly invitations = {
+    /** Not retried after a fault, because only its answer has the line. */
+    create: this.#method("invitation/create"),
+    list: this.#method("invitation/list"),
+    delete: this.#method("invitation/delete"),
+  };
+
+  /** Turns an invitation into a key. `key_hash`: the SHA-256 of the secret that the caller has made. */
+  readonly join = this.#method("join");
 
   readonly status = this.#method("status");
   /** Returns the counts and durations of the last minutes. */
@@ -274,7 +315,7 @@ export class LuxHub<V extends Variant = "A"> {
             path: `/api/v1/${path}`,
             headers: { "Content-Type": "application/json", ...keyHeader(operation, options) },
             body: () => JSON.stringify(fields),
-            isRepeatable: operation !== NOT_REPEATABLE,
+            isRepeatable: !NOT_REPEATABLE.has(operation),
             waitMs: waitSeconds * 1_000,
           }
         : {
@@ -346,20 +387,21 @@ export class LuxHub<V extends Variant = "A"> {
 type Fields = Record<string, unknown>;
 
 /** The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost. */
-const NOT_REPEATABLE = "key/add";
+const NOT_REPEATABLE: ReadonlySet<string> = new Set(["key/add", "invitation/create", "webhook/put"]);
 /**
- * Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, and the hub
- * does not store an answer with a ticket.
+ * Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, the hub does
+ * not store an answer with a ticket, and who joins has no key yet.
  */
 const NEEDS_NO_KEY: ReadonlySet<string> = new Set([
   "node/heartbeat",
   "task/output",
   "file/download-url",
   "file/upload-url",
+  "join",
 ]);
 
 function keyHeader(operation: string, { idempotencyKey }: CallOptions): Readonly<Record<string, string>> {
-  if (NEEDS_NO_KEY.has(operation) || operation === NOT_REPEATABLE) return {};
+  if (NEEDS_NO_KEY.has(operation) || NOT_REPEATABLE.has(operation)) return {};
   return { "Idempotency-Key": idempotencyKey ?? newIdempotencyKey() };
 }
 

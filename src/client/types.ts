@@ -8,6 +8,7 @@ export type Variant = "A" | "B";
 export type By<V extends Variant, OfA, OfB> = V extends "A" ? OfA : OfB;
 
 export type EventKind =
+  | "node.joined"
   | "node.registered"
   | "node.updated"
   | "node.online"
@@ -30,13 +31,25 @@ export type EventKind =
   | "task.retried"
   | "task.updated"
   | "task.completed"
+  | "task.review_requested"
+  | "task.review_passed"
+  | "task.review_rejected"
   | "task.deleted"
   | "group.ended"
   | "schedule.saved"
   | "schedule.skipped"
   | "schedule.deleted"
+  | "webhook.saved"
+  | "webhook.deleted"
+  | "webhook.suspended"
+  | "webhook.resumed"
   | "budget.set"
   | "budget.deleted"
+  | "hub.paused"
+  | "hub.resumed"
+  | "limit.set"
+  | "limit.held"
+  | "limit.deleted"
   | "budget.warning"
   | "budget.exceeded"
   | "lux.paid"
@@ -72,7 +85,16 @@ export interface Failure {
    * `failed`, `timed_out`, `offline`: why an attempt ended; `cancelled`, `expired`, `dependency`: why
    * the task ended.
    */
-  kind: "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget";
+  kind:
+    | "failed"
+    | "timed_out"
+    | "offline"
+    | "cancelled"
+    | "expired"
+    | "dependency"
+    | "budget"
+    | "rejected"
+    | "no_quorum";
   /** The `error` of the node, or the `reason` of the cancellation. */
   message: string | null;
   /** The node that held the task or, if it was cancelled, the node that cancelled it. */
@@ -136,6 +158,66 @@ export interface Budget {
    * many.
    */
   spent: Spending;
+}
+
+export interface Pause {
+  /** What is paused: the whole hub, or a type, a limit key or a creator of tasks. */
+  scope: "hub" | "type" | "limit_key" | "creator";
+  /** The type, the limit key or the creator; null: the hub, or tasks without a type. */
+  value: string | null;
+  /** Why. */
+  reason: string | null;
+  /** Since when. */
+  at: string;
+}
+
+export interface Limit {
+  /** The limit key; empty for tasks without a type. */
+  key: string;
+  /** How many tasks of the key may be assigned at once; null: any number. */
+  running: number | null;
+  /** How many tasks of the key may be handed out in any 60 s; null: any number. */
+  per_minute: number | null;
+  /** Until then none of its tasks is handed out; null: it is not held. */
+  held_until: string | null;
+  /** How many are assigned; 0 without `running`. */
+  running_now: number;
+  /** How many were handed out in the last minute; 0 without `per_minute`. */
+  last_minute: number;
+}
+
+export interface Reason {
+  /** What keeps the task back. */
+  code:
+    | "finished"
+    | "assigned"
+    | "not_before"
+    | "depends_on"
+    | "question"
+    | "paused"
+    | "limit"
+    | "rate"
+    | "budget"
+    | "no_node"
+    | "nodes_offline"
+    | "nodes_draining"
+    | "nodes_full"
+    | "in_line";
+  /** The same in a sentence. */
+  detail: string;
+  /** When time alone ends it; null: nobody knows. */
+  until: string | null;
+  /** Of `depends_on`: the first 20 tasks that it waits for. */
+  task_ids?: string[] | undefined;
+  /** Of `no_node`: what the node lacks that comes closest. */
+  missing?: string[] | undefined;
+}
+
+export interface Requirements {
+  /** All of them must be among the capabilities of the node. */
+  capabilities: string[];
+  /** Amounts by name, with three decimals. */
+  resources: Record<string, number>;
 }
 
 export interface InputFile {
@@ -276,6 +358,66 @@ export interface OpenQuestion {
   creator_node: string | null;
 }
 
+export interface Review {
+  /** Who checks: `creator`, `node:<node_id>` or `capability:<word>`. */
+  by: string;
+  /** Seconds that a result waits for its review. */
+  within_s: number;
+  /** What happens when nobody has reviewed it in time. */
+  on_timeout: "pay" | "reject";
+  /** The state of the last result; null until there is one. */
+  state: "pending" | "passed" | "rejected" | null;
+  /** The dispatch whose result it is: send it with task/review. */
+  epoch: number | null;
+  /** The deadline of the review. */
+  until: string | null;
+  /** What the reviewer wrote. */
+  note: string | null;
+  /** The node that reviewed; null: a caller that named none, or the deadline. */
+  reviewed_by: string | null;
+  /** When it was passed or rejected. */
+  reviewed_at: string | null;
+  /** Whether the deadline decided. */
+  timed_out: boolean;
+}
+
+export interface Quorum {
+  /** How many results must agree. */
+  results: number;
+  /** How many copies there are at most. */
+  of: number;
+  /**
+   * `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what
+   * must be equal, as JSON values.
+   */
+  compare: string;
+  /** `failed`: they cannot agree any more. */
+  state: "pending" | "agreed" | "failed";
+  /** The ids of its copies: tasks with `parent_task`. */
+  copies: string[];
+  /** The nodes whose results agree, the first to complete first. */
+  agreed: string[];
+}
+
+export interface PendingReview {
+  /** The id of the task. */
+  task_id: string;
+  /** What to do, in one line. */
+  title: string;
+  /** The node that created the task; it need not be registered. */
+  creator_node: string | null;
+  /** The node that holds the task, or completed it. */
+  assigned_node: string | null;
+  /** The reward that the result waits for. */
+  lux_held: number;
+  /**
+   * Who checks the result before the reward is paid: `creator` (of a task without one: any caller that
+   * no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that
+   * type for another node.
+   */
+  review: Review;
+}
+
 export interface Context<V extends Variant = "A"> {
   /**
    * The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
@@ -286,6 +428,17 @@ export interface Context<V extends Variant = "A"> {
   checkpoint?: Checkpoint | undefined;
   /** The newest questions about the task with their answers, oldest first: at most 20. */
   answers?: Question[] | undefined;
+  /** Why the last result was rejected. */
+  review?:
+    | {
+        /** The progress of the work; the task shows it as `progress`. */
+        note: string | null;
+        /** The node that reviewed; null: a caller that named none, or the deadline. */
+        reviewed_by: string | null;
+        /** When it was passed or rejected. */
+        reviewed_at: string | null;
+      }
+    | undefined;
   /** The last 5 attempts that failed, oldest first. */
   failures?: Failure[] | undefined;
   /**
@@ -363,8 +516,24 @@ export interface Task<V extends Variant = "A"> {
   started_at: string | null;
   /** The last note of the node that holds it. */
   progress: string | null;
-  /** `answer` while a question about the task is open; else null. */
-  waiting_for: "answer" | null;
+  /**
+   * `answer` while a question about the task is open, `review` while its result waits for one; else
+   * null.
+   */
+  waiting_for: "answer" | "review" | null;
+  /** How its results are checked; only on tasks with a review. */
+  review?: Review | undefined;
+  /** How many do it, and whether they agree; only on such tasks. */
+  quorum?: Quorum | undefined;
+  /** The task for which the hub created this one; only on such tasks. */
+  parent_task?: string | undefined;
+  /**
+   * `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it
+   * is one of several.
+   */
+  made_for?: "review" | "copy" | undefined;
+  /** Nobody can read what its worker has sent, until the quorum is decided; only on such tasks. */
+  sealed?: true | undefined;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
@@ -386,6 +555,13 @@ export interface Task<V extends Variant = "A"> {
   group?: string | undefined;
   /** The words to find the task by; left out if it has none. */
   tags?: string[] | undefined;
+  /**
+   * What a node must have to get the task: all the words in `capabilities`, and of each resource as
+   * much as it says.
+   */
+  requires?: Requirements | undefined;
+  /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+  limit_key?: string | undefined;
   /**
    * While an unfinished task has this key, task/create makes no other, and answers with that one
    * (`deduplicated`).
@@ -440,8 +616,18 @@ export interface TaskSummary<V extends Variant = "A"> {
   started_at: string | null;
   /** The first line of the last note, at most 200 characters. */
   progress: string | null;
-  /** `answer` while a question about the task is open; else null. */
-  waiting_for: "answer" | null;
+  /**
+   * `answer` while a question about the task is open, `review` while its result waits for one; else
+   * null.
+   */
+  waiting_for: "answer" | "review" | null;
+  /** The task for which the hub created this one; only on such tasks. */
+  parent_task?: string | undefined;
+  /**
+   * `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it
+   * is one of several.
+   */
+  made_for?: "review" | "copy" | undefined;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The schedule that created the task; only on such tasks. */
@@ -531,8 +717,24 @@ export interface TaskDetails<V extends Variant = "A"> {
   started_at: string | null;
   /** The last note of the node that holds it. */
   progress: string | null;
-  /** `answer` while a question about the task is open; else null. */
-  waiting_for: "answer" | null;
+  /**
+   * `answer` while a question about the task is open, `review` while its result waits for one; else
+   * null.
+   */
+  waiting_for: "answer" | "review" | null;
+  /** How its results are checked; only on tasks with a review. */
+  review?: Review | undefined;
+  /** How many do it, and whether they agree; only on such tasks. */
+  quorum?: Quorum | undefined;
+  /** The task for which the hub created this one; only on such tasks. */
+  parent_task?: string | undefined;
+  /**
+   * `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it
+   * is one of several.
+   */
+  made_for?: "review" | "copy" | undefined;
+  /** Nobody can read what its worker has sent, until the quorum is decided; only on such tasks. */
+  sealed?: true | undefined;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
@@ -554,6 +756,13 @@ export interface TaskDetails<V extends Variant = "A"> {
   group?: string | undefined;
   /** The words to find the task by; left out if it has none. */
   tags?: string[] | undefined;
+  /**
+   * What a node must have to get the task: all the words in `capabilities`, and of each resource as
+   * much as it says.
+   */
+  requires?: Requirements | undefined;
+  /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+  limit_key?: string | undefined;
   /**
    * While an unfinished task has this key, task/create makes no other, and answers with that one
    * (`deduplicated`).
@@ -592,6 +801,10 @@ export interface Node<V extends Variant = "A"> {
   port: number | null;
   /** The task types that the node takes; empty means all. */
   capabilities: By<V, string, string[]>;
+  /** What the node has; left out if it has said nothing. */
+  resources?: Record<string, number> | undefined;
+  /** What its unfinished tasks use of it. */
+  resources_used?: Record<string, number> | undefined;
   /** The balancer assigns the node no more unfinished tasks than this; null means any number. */
   max_tasks: number | null;
   /** Whether the balancer may assign the node tasks. */
@@ -920,6 +1133,33 @@ export interface Schedule<V extends Variant = "A"> {
      * own.
      */
     retain_s: number | null;
+    /**
+     * Who checks the result before the reward is paid: `creator` (of a task without one: any caller that
+     * no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that
+     * type for another node.
+     */
+    review?: string | undefined;
+    /** Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out. */
+    review_within_s?: number | undefined;
+    /** What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`. */
+    on_review_timeout?: "pay" | "reject" | undefined;
+    /**
+     * Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to
+     * 15; as many as make `results` a majority if left out) copies agree.
+     */
+    quorum?:
+      | {
+          /** The result of each assignment, in the same order. */
+          results: number;
+          /** How many copies there are at most. */
+          of: number;
+          /**
+           * `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what
+           * must be equal, as JSON values.
+           */
+          compare: string;
+        }
+      | undefined;
     /** Seconds until the task may be handed out. */
     delay_s: number;
     /** The name of the group of tasks. */
@@ -943,6 +1183,43 @@ export interface Schedule<V extends Variant = "A"> {
   last_task_id: string | null;
   /** When it created that task. */
   last_at: string | null;
+  /** When the task was created. */
+  created_at: string;
+  /** When the task last changed. */
+  updated_at: string;
+}
+
+export interface Webhook {
+  /** The name of the webhook; that of a push notification config of A2A begins with `a2a:`. */
+  name: string;
+  /** The URL to which it sends. */
+  url: string;
+  /** What it sends: events as JSON (`luxhub`), notifications (`ntfy`), or the updates of A2A (`a2a`). */
+  format: "luxhub" | "a2a" | "ntfy";
+  /** Only events of these kinds; without any, of all kinds. */
+  kinds: EventKind[];
+  /** Only events of this task. */
+  task_id: string | null;
+  /** Only events of this node. */
+  node_id: string | null;
+  /** Only events of the tasks that this node created. */
+  creator_node: string | null;
+  /** Only events of the tasks of this group. */
+  group: string | null;
+  /** `suspended`: it sends nothing until webhook/resume. */
+  state: "active" | "suspended";
+  /** The id of the last event that needs no delivery any more. */
+  cursor: number;
+  /** How often the delivery has failed since the last success. */
+  attempts: number;
+  /** When the first of these attempts was; null: the last one succeeded. */
+  failing_since: string | null;
+  /** When it tries again. */
+  next_attempt_at: string | null;
+  /** Why the last attempt failed. */
+  last_error: string | null;
+  /** When it last delivered a message. */
+  last_delivered_at: string | null;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
@@ -978,6 +1255,23 @@ export interface Key {
         bytes: number;
       }
     | undefined;
+}
+
+export interface Invitation {
+  /** The invitation. */
+  invitation_id: string;
+  /** The node for which the machine that joins gets a key. */
+  node_id: string;
+  /** Whether the invitation is `open`, `used` or `expired`. */
+  state: "open" | "used" | "expired";
+  /** When it was made. */
+  created_at: string;
+  /** When it ends, by the hub's clock. */
+  expires_at: string;
+  /** When a machine joined with it. */
+  used_at: string | null;
+  /** The name of the key that was made from it; null until then. */
+  key: string | null;
 }
 
 export interface Event {
@@ -1045,7 +1339,16 @@ export interface FailureGroup {
   /** The type of its tasks; null without one. */
   task_type: string | null;
   /** The kind of the failures. */
-  kind: "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget";
+  kind:
+    | "failed"
+    | "timed_out"
+    | "offline"
+    | "cancelled"
+    | "expired"
+    | "dependency"
+    | "budget"
+    | "rejected"
+    | "no_quorum";
   /** The first line of the newest message. The messages of a group are the same but for numbers and ids. */
   message: string;
   /** How many tasks have failed so. */
@@ -1159,6 +1462,8 @@ export interface Problem {
     | "not_your_message"
     | "viewer_not_allowed"
     | "lower_reward"
+    | "own_work"
+    | "not_reviewer"
     | "not_found"
     | "node_not_found"
     | "task_not_found"
@@ -1166,8 +1471,11 @@ export interface Problem {
     | "question_not_found"
     | "file_not_found"
     | "budget_not_found"
+    | "pause_not_found"
+    | "limit_not_found"
     | "note_not_found"
     | "key_not_found"
+    | "invitation_not_found"
     | "method_not_allowed"
     | "request_timeout"
     | "task_not_open"
@@ -1192,14 +1500,31 @@ export interface Problem {
     | "question_answered"
     | "question_timed_out"
     | "questions_limit"
+    | "not_in_review"
+    | "review_decided"
+    | "verdict_missing"
+    | "compared_value_missing"
+    | "task_sealed"
+    | "node_excluded"
     | "schedule_not_found"
     | "group_not_found"
     | "schedules_limit"
+    | "webhook_not_found"
+    | "webhooks_limit"
     | "usage_limit"
     | "budget_exceeded"
     | "budgets_limit"
+    | "paused"
+    | "pauses_limit"
+    | "limit_reached"
+    | "limits_limit"
+    | "too_many_lanes"
+    | "requirements_not_met"
     | "key_exists"
     | "keys_limit"
+    | "invitation_used"
+    | "invitation_expired"
+    | "invitations_limit"
     | "ref_refused"
     | "body_too_large"
     | "unsupported_media_type"
@@ -1252,6 +1577,8 @@ export interface Operations<V extends Variant = "A"> {
       port?: number | undefined;
       /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
       capabilities?: string | readonly string[] | undefined;
+      /** What the node has, as amounts by name with three decimals; tasks may require some of it. */
+      resources?: Record<string, number> | undefined;
       /** The balancer assigns the node no more unfinished tasks than this; null means any number. */
       max_tasks?: number | undefined;
       /** Whether the balancer may assign the node tasks. */
@@ -1483,6 +1810,33 @@ export interface Operations<V extends Variant = "A"> {
        * own.
        */
       retain_s?: number | undefined;
+      /**
+       * Who checks the result before the reward is paid: `creator` (of a task without one: any caller that
+       * no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that
+       * type for another node.
+       */
+      review?: string | undefined;
+      /** Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out. */
+      review_within_s?: number | undefined;
+      /** What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`. */
+      on_review_timeout?: "pay" | "reject" | undefined;
+      /**
+       * Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to
+       * 15; as many as make `results` a majority if left out) copies agree.
+       */
+      quorum?:
+        | {
+            /** The result of each assignment, in the same order. */
+            results: number;
+            /** How many copies there are at most. */
+            of?: number | undefined;
+            /**
+             * `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what
+             * must be equal, as JSON values.
+             */
+            compare?: string | undefined;
+          }
+        | undefined;
       /** Seconds until the task may be handed out. */
       delay_s?: number | undefined;
       /** The task is not handed out before this time. */
@@ -1505,6 +1859,20 @@ export interface Operations<V extends Variant = "A"> {
       group?: string | undefined;
       /** Up to 16 words to find the task by, none with a comma. */
       tags?: readonly string[] | undefined;
+      /**
+       * What a node must have to get the task: all the words in `capabilities`, and of each resource as
+       * much as it says.
+       */
+      requires?:
+        | {
+            /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
+            capabilities?: readonly string[] | undefined;
+            /** Amounts by name, with three decimals. */
+            resources?: Record<string, number> | undefined;
+          }
+        | undefined;
+      /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+      limit_key?: string | undefined;
       /**
        * Assigns the task to this node, which must be online. The task must be ready. If the node gives it
        * back or goes offline, other nodes may take it.
@@ -1663,6 +2031,8 @@ export interface Operations<V extends Variant = "A"> {
       status: "completed";
       /** LUX that the task paid. */
       lux_paid: number;
+      /** The reward while the result waits for its review; only of tasks with a review. */
+      lux_held?: number | undefined;
       /** The entry of the ledger that paid it; null if nothing was paid. A repeat gets the same receipt. */
       receipt: Receipt | null;
       /** The id of the task. */
@@ -1705,6 +2075,8 @@ export interface Operations<V extends Variant = "A"> {
             cost_usd?: number | null | undefined;
           }[]
         | undefined;
+      /** Also holds the limit key of the task for so many seconds, as limit/hold does. */
+      hold_s?: number | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -1741,6 +2113,8 @@ export interface Operations<V extends Variant = "A"> {
             cost_usd?: number | null | undefined;
           }[]
         | undefined;
+      /** Also holds the limit key of the task for so many seconds, as limit/hold does. */
+      hold_s?: number | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -1871,10 +2245,10 @@ export interface Operations<V extends Variant = "A"> {
       priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
       /** It can only grow, unless the request has the administrator key too. */
       lux_reward?: number | undefined;
-      /** The task is not handed out before this time; one in the past: at once. */
-      not_before?: string | undefined;
-      /** If the task is not completed by this time, it fails. */
-      expires_at?: string | undefined;
+      /** The task is not handed out before this time; one in the past, or null: at once. */
+      not_before?: string | null | undefined;
+      /** If the task is not completed by this time, it fails; null: it expires no more. */
+      expires_at?: string | null | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -1986,7 +2360,16 @@ export interface Operations<V extends Variant = "A"> {
       failed_by?: string | undefined;
       /** Only tasks whose last failure is of this kind. */
       failure_kind?:
-        "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget" | undefined;
+        | "failed"
+        | "timed_out"
+        | "offline"
+        | "cancelled"
+        | "expired"
+        | "dependency"
+        | "budget"
+        | "rejected"
+        | "no_quorum"
+        | undefined;
       /**
        * Only failed tasks of this group of stats/failures, those that failed last first, as with
        * `order=updated`.
@@ -2061,7 +2444,16 @@ export interface Operations<V extends Variant = "A"> {
       failed_by?: string | undefined;
       /** Only tasks whose last failure is of this kind. */
       failure_kind?:
-        "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget" | undefined;
+        | "failed"
+        | "timed_out"
+        | "offline"
+        | "cancelled"
+        | "expired"
+        | "dependency"
+        | "budget"
+        | "rejected"
+        | "no_quorum"
+        | undefined;
       /**
        * Only failed tasks of this group of stats/failures, those that failed last first, as with
        * `order=updated`.
@@ -2136,7 +2528,16 @@ export interface Operations<V extends Variant = "A"> {
       failed_by?: string | undefined;
       /** Only tasks whose last failure is of this kind. */
       failure_kind?:
-        "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget" | undefined;
+        | "failed"
+        | "timed_out"
+        | "offline"
+        | "cancelled"
+        | "expired"
+        | "dependency"
+        | "budget"
+        | "rejected"
+        | "no_quorum"
+        | undefined;
       /**
        * Only failed tasks of this group of stats/failures, those that failed last first, as with
        * `order=updated`.
@@ -2498,6 +2899,24 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** Answers a question with a choice, by a token from a notification */
+  "task/answer-by-token": {
+    request: {
+      /** The token of a button in a notification. */
+      token: string;
+    };
+    answer: {
+      success: true;
+      /** The question. */
+      question: Question;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** The questions of a task with their answers; may wait until one changes */
   "task/{task_id}/questions": {
     request: {
@@ -2547,6 +2966,47 @@ export interface Operations<V extends Variant = "A"> {
       /** The open questions, the most urgent first, with the title and the creator of their tasks. */
       questions: OpenQuestion[];
       /** How many are open, counted up to 10,000. */
+      total: number;
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Passes or rejects a result: pays the reward, or opens the task again */
+  "task/review": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+      /** The node that reviews. */
+      node_id?: string | undefined;
+      /** `pass` pays the reward; `reject` opens the task again, or fails it after its last attempt. */
+      verdict: "pass" | "reject";
+      /** For the worker who does it again: it gets it in `context.review`. */
+      note?: string | undefined;
+      /** `review.epoch` of the result that was checked: if there is another since, 409 `stale_lease`. */
+      epoch?: number | undefined;
+    };
+    answer: TaskAnswer<V>;
+  };
+
+  /** The results that wait for a review, the most urgent first */
+  reviews: {
+    request: {
+      /** The id of the last event that the hub examined: the next `since`. */
+      cursor?: string | undefined;
+      /** How many to return at most. */
+      limit?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The results that wait, the most urgent first. */
+      reviews: PendingReview[];
+      /** How many there are in all. */
       total: number;
       /** Send it as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
@@ -3160,6 +3620,33 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** The nodes that earned the most LUX since a time */
+  "lux/top": {
+    request: {
+      /** Only LUX that was earned from this time on. */
+      since: string;
+    };
+    answer: {
+      success: true;
+      /** The 50 nodes that earned the most, the most first. */
+      nodes: {
+        /** The id of the node. */
+        node_id: string;
+        /** The LUX that the node has earned since then, sign-ins too. */
+        lux_earned: number;
+        /** How many ledger entries that were. */
+        entries: number;
+      }[];
+      /** False: there are more entries, because one call looks at the newest 200,000. */
+      exact: boolean;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** The whole ledger after an entry, oldest first, with the hash chain */
   "lux/entries": {
     request: {
@@ -3219,6 +3706,8 @@ export interface Operations<V extends Variant = "A"> {
         total: number;
         /** How many of its tasks are neither completed nor failed. */
         unfinished: number;
+        /** Of its completed tasks, those whose result waits for a review; only if there are any. */
+        in_review?: number | undefined;
         /** How many tasks there are of each status. */
         by_status: By<
           V,
@@ -3280,6 +3769,8 @@ export interface Operations<V extends Variant = "A"> {
       total: number;
       /** How many of its tasks are neither completed nor failed. */
       unfinished: number;
+      /** Of its completed tasks, those whose result waits for a review; only if there are any. */
+      in_review?: number | undefined;
       /** How many tasks there are of each status. */
       by_status: By<
         V,
@@ -3310,7 +3801,7 @@ export interface Operations<V extends Variant = "A"> {
       last_updated_at: string;
       /** The rewards of all its tasks. */
       lux_reward: number;
-      /** The rewards of its completed tasks. */
+      /** The rewards of its completed tasks, but for those that wait for a review. */
       lux_paid: number;
       /** What its tasks have used, deleted ones included; null: no worker has reported any usage. */
       usage: Spending | null;
@@ -3438,12 +3929,53 @@ export interface Operations<V extends Variant = "A"> {
          * own.
          */
         retain_s?: number | undefined;
+        /**
+         * Who checks the result before the reward is paid: `creator` (of a task without one: any caller that
+         * no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that
+         * type for another node.
+         */
+        review?: string | undefined;
+        /** Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out. */
+        review_within_s?: number | undefined;
+        /** What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`. */
+        on_review_timeout?: "pay" | "reject" | undefined;
+        /**
+         * Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to
+         * 15; as many as make `results` a majority if left out) copies agree.
+         */
+        quorum?:
+          | {
+              /** The result of each assignment, in the same order. */
+              results: number;
+              /** How many copies there are at most. */
+              of?: number | undefined;
+              /**
+               * `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what
+               * must be equal, as JSON values.
+               */
+              compare?: string | undefined;
+            }
+          | undefined;
         /** Seconds until the task may be handed out. */
         delay_s?: number | undefined;
         /** The name of the group of tasks. */
         group?: string | undefined;
         /** The words to find the task by; left out if it has none. */
         tags?: readonly string[] | undefined;
+        /**
+         * What a node must have to get the task: all the words in `capabilities`, and of each resource as
+         * much as it says.
+         */
+        requires?:
+          | {
+              /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
+              capabilities?: readonly string[] | undefined;
+              /** Amounts by name, with three decimals. */
+              resources?: Record<string, number> | undefined;
+            }
+          | undefined;
+        /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+        limit_key?: string | undefined;
         /** What to do; at most 64 KiB of UTF-8. */
         description: string;
       };
@@ -3532,6 +4064,146 @@ export interface Operations<V extends Variant = "A"> {
       name: string;
       /** The schedule. */
       schedule: Schedule<V>;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Creates or replaces a webhook, which sends events to a URL */
+  "webhook/put": {
+    request: {
+      /** The name of the webhook; one of this name is replaced. */
+      name: string;
+      /** The URL to which it sends: of http or https, without a user name, a password and a fragment. */
+      url: string;
+      /** Only events of these kinds; without any, of all kinds. */
+      kinds?: readonly EventKind[] | undefined;
+      /** Only events of this task. */
+      task_id?: string | undefined;
+      /** Only events of this node. */
+      node_id?: string | undefined;
+      /** Only events of the tasks that this node created. */
+      creator_node?: string | undefined;
+      /** Only events of the tasks of this group. */
+      group?: string | undefined;
+      /** What it sends: events as JSON (`luxhub`), notifications (`ntfy`), or the updates of A2A (`a2a`). */
+      format?: "luxhub" | "a2a" | "ntfy" | undefined;
+      /**
+       * Signs the messages: `whsec_` and base64; with the format `ntfy`, its access token. Without one the
+       * hub makes one; in the response only if it has.
+       */
+      secret?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The name of the webhook; one of this name is replaced. */
+      name: string;
+      /** The webhook. */
+      webhook: Webhook;
+      /**
+       * Signs the messages: `whsec_` and base64; with the format `ntfy`, its access token. Without one the
+       * hub makes one; in the response only if it has.
+       */
+      secret?: string | undefined;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** All webhooks, by name, without their secrets */
+  "webhook/list": {
+    request: {
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The webhooks, by name. */
+      webhooks: Webhook[];
+      /** The number of the page, from 1. */
+      page: number;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page: number;
+      /** How many there are in all. */
+      total: number;
+      /** How many pages there are. */
+      pages: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Sends a test message to a webhook now, and says what came of it */
+  "webhook/test": {
+    request: {
+      /** The name of the webhook. */
+      name: string;
+    };
+    answer: {
+      success: true;
+      /** The name of the webhook. */
+      name: string;
+      /** Whether the receiver answered with a status of 200 to 299. */
+      delivered: boolean;
+      /** The status of the receiver's response; null: there was none. */
+      status: number | null;
+      /** Why the message was not delivered. */
+      error: string | null;
+      /** How long that took, in milliseconds. */
+      ms: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** A suspended webhook delivers again, from its cursor or another event */
+  "webhook/resume": {
+    request: {
+      /** The name of the webhook. */
+      name: string;
+      /** Goes on after the event with this id, not after the cursor. */
+      after?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The name of the webhook. */
+      name: string;
+      /** The webhook. */
+      webhook: Webhook;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Deletes a webhook; what it has not delivered stays in the event log */
+  "webhook/delete": {
+    request: {
+      /** The name of the webhook. */
+      name: string;
+    };
+    answer: {
+      success: true;
+      /** The name of the webhook. */
+      name: string;
+      /** The webhook. */
+      webhook: Webhook;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -3663,6 +4335,166 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The budget, and what is spent of it. */
       budget: Budget;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Stops handing out tasks: of a type, a limit key, a creator, or all */
+  "hub/pause": {
+    request: {
+      /** The type of the tasks; without `type`, `limit_key` and `creator_node`: all tasks. */
+      type?: string | undefined;
+      /** The limit key of the tasks. */
+      limit_key?: string | undefined;
+      /** The creator of the tasks. */
+      creator_node?: string | undefined;
+      /** Why; everybody who asks why a task does not run can read it. */
+      reason?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** What is paused. */
+      pause: Pause;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Ends a pause */
+  "hub/resume": {
+    request: {
+      /** As in hub/pause. */
+      type?: string | undefined;
+      /** As in hub/pause. */
+      limit_key?: string | undefined;
+      /** As in hub/pause. */
+      creator_node?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** What is paused. */
+      pause: Pause;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** What is paused */
+  "hub/pauses": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** What is paused, by scope and value. */
+      pauses: Pause[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Limits how many tasks of a key run at once, or start in a minute */
+  "limit/set": {
+    request: {
+      /** The limit key; the key of a task is its `limit_key` or, without one, its `task_type`. */
+      key: string;
+      /** How many tasks of the key may be assigned at once; left out: any number. */
+      running?: number | undefined;
+      /** How many tasks of the key may be handed out in any 60 s; left out: any number. */
+      per_minute?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The limit, and what of it is used. */
+      limit: Limit;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** All limits and holds, and what is used of them */
+  "limit/list": {
+    request: Record<never, never>;
+    answer: {
+      success: true;
+      /** All limits and holds, by key. */
+      limits: Limit[];
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Deletes the limit of a key, and ends its hold */
+  "limit/delete": {
+    request: {
+      /** The limit key. */
+      key: string;
+    };
+    answer: {
+      success: true;
+      /** The limit as it was. */
+      limit: Limit;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Lets a limit key rest: none of its tasks is handed out for a time */
+  "limit/hold": {
+    request: {
+      /** The limit key. */
+      key: string;
+      /** How many seconds none of its tasks is handed out; a longer hold stays. */
+      for_s: number;
+      /** The node that asks for the hold; the event names it. */
+      node_id?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The limit of the key, or only its hold. */
+      limit: Limit;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Why a task does not run: all reasons, and its position */
+  "task/{task_id}/explain": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+    };
+    answer: {
+      success: true;
+      /** Whether it may be handed out to a node that fits. */
+      ready: boolean;
+      /** All reasons; the last one of a task that is ready is `in_line`. */
+      reasons: Reason[];
+      /** Its position in its lane, up to 1,001; null if it is not ready. */
+      position: number | null;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -3812,6 +4644,15 @@ export interface Operations<V extends Variant = "A"> {
       variant: By<V, "A", "B">;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
+      /** What is paused; left out if nothing is. */
+      paused?:
+        | {
+            /** What is paused: the whole hub, or a type, a limit key or a creator of tasks. */
+            scope: "hub" | "type" | "limit_key" | "creator";
+            /** The type, the limit key or the creator; null: the hub, or tasks without a type. */
+            value: string | null;
+          }[]
+        | undefined;
       /** What the hub's data takes. */
       storage: {
         /** The size of the database, at most 10 s old. */
@@ -3825,6 +4666,8 @@ export interface Operations<V extends Variant = "A"> {
         /** What to do, when the database and the files take half of the disk; else null. */
         warning: string | null;
       };
+      /** How many webhooks are suspended; only if there are any. */
+      webhooks_suspended?: number | undefined;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -4098,6 +4941,98 @@ export interface Operations<V extends Variant = "A"> {
       ignored?: string[] | undefined;
     };
   };
+
+  /** Invites a node: the line with which its machine joins */
+  "invitation/create": {
+    request: {
+      /** The node that is invited. It need not be registered. */
+      node_id: string;
+      /** Seconds until it ends, 60 to 604,800; 3,600 if left out. */
+      expires_in_s?: number | undefined;
+      /** The hub's URL in the line. In a request: left out, the hub chooses one of its own. */
+      url?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The invitation. */
+      invitation: Invitation;
+      /** What `luxhub join` takes: the URL, the token and the hash. It cannot be shown again. */
+      line: string;
+      /** The hub's URL in the line. In a request: left out, the hub chooses one of its own. */
+      url: string;
+      /** Other URLs at which the hub may be reached. */
+      other_urls: string[];
+      /** The SHA-256 of the public key of the hub's own authority, in base64url; null: nothing is pinned. */
+      pin: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** The invitations, oldest first */
+  "invitation/list": {
+    request: {
+      /** The `next_cursor` of the previous page. */
+      cursor?: string | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
+    answer: {
+      success: true;
+      /** The invitations, oldest first. */
+      invitations: Invitation[];
+      /** Send it as `cursor` to get the next page; null at the end. */
+      next_cursor: string | null;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Deletes an invitation, so that nobody can join with it */
+  "invitation/delete": {
+    request: {
+      /** The invitation. */
+      invitation_id: string;
+    };
+    answer: {
+      success: true;
+      /** The invitation. */
+      invitation_id: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Turns an invitation into a key for its node */
+  join: {
+    request: {
+      /** The token of the invitation: in its line the part after `#join.` */
+      token: string;
+      /** The SHA-256, in lower-case hex, of the secret that the caller has made for the new key. */
+      key_hash: string;
+    };
+    answer: {
+      success: true;
+      /** The node that the key is bound to. */
+      node_id: string;
+      /** The name of the key. */
+      key: string;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
 }
 
 /** How each operation is called. */
@@ -4136,8 +5071,11 @@ export const METHODS = {
   "task/{task_id}/output": "GET",
   "task/ask": "POST",
   "task/answer": "POST",
+  "task/answer-by-token": "POST",
   "task/{task_id}/questions": "GET",
   questions: "GET",
+  "task/review": "POST",
+  reviews: "GET",
   "message/send": "POST",
   "message/receive": "POST",
   "message/broadcast": "POST",
@@ -4160,6 +5098,7 @@ export const METHODS = {
   "lease/list": "GET",
   signin: "POST",
   "lux/ledger": "GET",
+  "lux/top": "GET",
   "lux/entries": "GET",
   "lux/head": "GET",
   "group/list": "GET",
@@ -4170,10 +5109,23 @@ export const METHODS = {
   "schedule/list": "GET",
   "schedule/run": "POST",
   "schedule/delete": "POST",
+  "webhook/put": "POST",
+  "webhook/list": "GET",
+  "webhook/test": "POST",
+  "webhook/resume": "POST",
+  "webhook/delete": "POST",
   usage: "GET",
   "budget/set": "POST",
   "budget/list": "GET",
   "budget/delete": "POST",
+  "hub/pause": "POST",
+  "hub/resume": "POST",
+  "hub/pauses": "GET",
+  "limit/set": "POST",
+  "limit/list": "GET",
+  "limit/delete": "POST",
+  "limit/hold": "POST",
+  "task/{task_id}/explain": "GET",
   "key/list": "GET",
   "key/add": "POST",
   "key/revoke": "POST",
@@ -4192,4 +5144,8 @@ export const METHODS = {
   "file/upload-url": "POST",
   "file/delete": "POST",
   "file/{file_id}": "DELETE",
+  "invitation/create": "POST",
+  "invitation/list": "GET",
+  "invitation/delete": "POST",
+  join: "POST",
 } as const;

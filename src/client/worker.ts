@@ -108,6 +108,8 @@ export type WorkerOptions<V extends Variant = "A"> = {
   /** The display name of the node; by default its id. */
   readonly name?: string | undefined;
   readonly capabilities?: RequestOf<"node/register">["capabilities"];
+  /** What the node has, as amounts by name: tasks may require some of it. */
+  readonly resources?: RequestOf<"node/register">["resources"];
   /** Takes only open tasks of these types. */
   readonly taskTypes?: readonly string[] | undefined;
   /** How many tasks it does at once; by default 1. */
@@ -309,10 +311,17 @@ class Worker<V extends Variant> {
 
   /** Returns the interval of the heartbeats in milliseconds. */
   async #register(): Promise<number> {
-    const { name = this.#nodeId, capabilities } = this.#options;
+    const { name = this.#nodeId, capabilities, resources } = this.#options;
     const { heartbeat_interval } = await this.#call(
       "node/register",
-      { node_id: this.#nodeId, name, capabilities, max_tasks: this.#concurrency, auto_assign: false },
+      {
+        node_id: this.#nodeId,
+        name,
+        capabilities,
+        resources,
+        max_tasks: this.#concurrency,
+        auto_assign: false,
+      },
       { signal: this.#stop.signal, retry: FOREVER },
     );
     this.#emit({ kind: "registered", nodeId: this.#nodeId });

@@ -8,30 +8,44 @@ import type {
   Budget,
   BudgetKey,
   Checkpoint,
+  Child,
   DeliveryState,
   FileRecord,
+  Invitation,
   KeyRecord,
   Lease,
   LedgerEntry,
+  Limit,
   Message,
   Node,
   OutputAttempt,
   OutputBlock,
   Question,
+  Quorum,
+  Review,
   Schedule,
   Spending,
   Note,
+  Pause,
+  PauseKey,
   StoredAnswer,
   SumKey,
   Task,
   TaskOrigin,
   Usage,
   UsageReport,
+  Webhook,
+  WebhookProgress,
 } from "./model.ts";
 
-/** A task that waits for a worker: an open one that is ready, or a gift (domain/task.ts) of a node. */
+/**
+ * What a worker may wait for: an open task that is ready (`taskType`: the name of its lane), a gift (domain/task.ts) of a
+ * node, or room under the limit of a key.
+ */
 export type Offer =
-  { readonly kind: "open"; readonly taskType: string } | { readonly kind: "gift"; readonly nodeId: string };
+  | { readonly kind: "open"; readonly taskType: string }
+  | { readonly kind: "gift"; readonly nodeId: string }
+  | { readonly kind: "key"; readonly key: string };
 
 /**
  * The content of a commit notification: the changes of a transaction or, for another hub's transaction, a summary.
@@ -79,6 +93,10 @@ export type Change =
   | { readonly kind: "task.created"; readonly task: Task }
   | { readonly kind: "schedule.saved"; readonly schedule: Schedule }
   | { readonly kind: "schedule.deleted"; readonly name: string }
+  | { readonly kind: "webhook.saved"; readonly webhook: Webhook }
+  /** What deliveries change of a webhook. */
+  | { readonly kind: "webhook.moved"; readonly name: string; readonly progress: WebhookProgress }
+  | { readonly kind: "webhook.deleted"; readonly name: string }
   /** The task came through A2A. */
   | { readonly kind: "task.sent"; readonly taskId: string; readonly origin: TaskOrigin }
   /**
@@ -88,6 +106,28 @@ export type Change =
   | { readonly kind: "task.moved"; readonly task: Task; readonly waitedMs?: number }
   /** What its creator has set: title, description, priority and reward. */
   | { readonly kind: "task.edited"; readonly task: Task }
+  /** How its results are checked, and the check of the last one. */
+  | { readonly kind: "task.reviewed"; readonly taskId: string; readonly review: Review }
+  /** Its result was rejected. */
+  | { readonly kind: "result.removed"; readonly taskId: string }
+  /** The hub created it for another task. */
+  | {
+      readonly kind: "task.related";
+      readonly taskId: string;
+      readonly child: Child;
+      readonly notNodes: readonly string[];
+    }
+  /** How many do it, and whether they agree. */
+  | { readonly kind: "task.quorate"; readonly taskId: string; readonly quorum: Quorum }
+  /** A node has got a copy of a task (Child.of): it gets no other one. */
+  | {
+      readonly kind: "copies.excluded";
+      readonly of: string;
+      readonly taskId: string;
+      readonly nodeId: string;
+    }
+  /** What a task and its children need of one another must be looked at; it was (family.ts). */
+  | { readonly kind: "family.touched" | "family.checked"; readonly taskId: string }
   | { readonly kind: "task.deleted"; readonly taskId: string }
   /** Replaces the checkpoint of a task. */
   | { readonly kind: "checkpoint.saved"; readonly taskId: string; readonly checkpoint: Checkpoint }
@@ -140,6 +180,16 @@ export type Change =
   | ({ readonly kind: "spending.summed" } & SumKey & Spending)
   | { readonly kind: "budget.saved"; readonly budget: Budget }
   | { readonly kind: "budget.deleted"; readonly key: BudgetKey }
+  | { readonly kind: "pause.saved"; readonly pause: Pause }
+  | { readonly kind: "pause.deleted"; readonly key: PauseKey }
+  | { readonly kind: "limit.saved"; readonly limit: Limit }
+  | { readonly kind: "limit.deleted"; readonly key: string }
+  /** A task of the key was handed out in this second of the wall clock. */
+  | { readonly kind: "limit.used"; readonly key: string; readonly second: number }
+  /** Removes what was counted of a key before a second. */
+  | { readonly kind: "limit.uses.removed"; readonly key: string; readonly before: number }
+  /** The assigned tasks of a key count for it from now on. */
+  | { readonly kind: "tasks.counted"; readonly key: string }
   /** Whether the holder of a task has taken leases for it. */
   | { readonly kind: "task.leased"; readonly taskId: string; readonly hasLeases: boolean }
   /** Another task depends on it from now on. */
@@ -253,6 +303,12 @@ export type Change =
   | { readonly kind: "minutes.pruned"; readonly first: number; readonly last: number }
   | { readonly kind: "answer.stored"; readonly answer: StoredAnswer }
   | { readonly kind: "key.saved"; readonly key: KeyRecord }
+  | { readonly kind: "invitation.saved"; readonly invitation: Invitation }
+  | { readonly kind: "invitation.deleted"; readonly invitation: Invitation }
+  /** Deletes the unused invitations of a node that is deleted. */
+  | { readonly kind: "invitations.dropped"; readonly nodeId: string }
+  /** Deletes the invitations that were used, or expired, at this time or before. */
+  | { readonly kind: "invitations.pruned"; readonly before: number }
   /** Restarts the running leases of all nodes that registered through `variant`: no node loses its lease through a stop, a sleep or a clock jump. */
   | { readonly kind: "node.leases.renewed"; readonly variant: Node["variant"]; readonly leaseUntil: number }
   | { readonly kind: "delivery.leases.renewed"; readonly leaseUntil: number }

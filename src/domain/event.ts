@@ -4,6 +4,7 @@
  */
 
 export const EVENT_KINDS = [
+  "node.joined",
   "node.registered",
   "node.updated",
   "node.online",
@@ -26,13 +27,25 @@ export const EVENT_KINDS = [
   "task.retried",
   "task.updated",
   "task.completed",
+  "task.review_requested",
+  "task.review_passed",
+  "task.review_rejected",
   "task.deleted",
   "group.ended",
   "schedule.saved",
   "schedule.skipped",
   "schedule.deleted",
+  "webhook.saved",
+  "webhook.deleted",
+  "webhook.suspended",
+  "webhook.resumed",
   "budget.set",
   "budget.deleted",
+  "hub.paused",
+  "hub.resumed",
+  "limit.set",
+  "limit.held",
+  "limit.deleted",
   "budget.warning",
   "budget.exceeded",
   "lux.paid",
@@ -81,6 +94,7 @@ export type LoggedEvent = NewEvent & { readonly id: number; readonly verified: b
 const ADMINISTERED: readonly EventKind[] = [
   "task.revoked",
   "task.deleted",
+  "task.review_requested",
   "node.deleted",
   "schedule.skipped",
 ];
@@ -92,6 +106,8 @@ const ASSIGNERS: readonly unknown[] = ["balancer", "revoke"];
 export function actorOf({ kind, nodeId, data }: Pick<NewEvent, "kind" | "nodeId" | "data">): string | null {
   if (kind === "message.sent") return typeof data["from_node"] === "string" ? data["from_node"] : null;
   if (kind === "task.answered") return typeof data["answered_by"] === "string" ? data["answered_by"] : null;
+  if (kind === "task.review_passed" || kind === "task.review_rejected")
+    return typeof data["reviewed_by"] === "string" ? data["reviewed_by"] : null;
   const isGiven = kind === "task.assigned" && ASSIGNERS.includes(data["by"]);
   return isGiven || ADMINISTERED.includes(kind) ? null : nodeId;
 }

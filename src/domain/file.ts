@@ -32,6 +32,7 @@ export function upload(
     if (task && task.creatorNode !== nodeId && task.assignedNode !== nodeId)
       return boundElsewhere(nodeId, `and task ${task.taskId} is neither assigned to it nor made by it`);
   }
+  if (task?.child?.sealed) return taskSealed(task);
   if (task && task.files.length >= FILES_OF_TASK_MAX) return taskFull(task);
   const nodeId = bound?.nodeId ?? node?.nodeId ?? null;
   const isOutput = nodeId !== null && task?.assignedNode === nodeId;
@@ -90,6 +91,11 @@ function boundElsewhere(nodeId: string, what: string): Rejected {
 function taskFull({ taskId, files }: Task): Rejected {
   const detail = `Task ${taskId} has ${files.length} files, and ${FILES_OF_TASK_MAX} is the maximum. Delete one with POST /api/v1/file/delete, or put several into one archive.`;
   return reject("task_files_limit", detail);
+}
+
+function taskSealed({ taskId }: Task): Rejected {
+  const detail = `Several nodes do task ${taskId}, and nobody may see what the others make: send all of the result with POST /api/v1/task/complete.`;
+  return reject("task_sealed", detail);
 }
 
 export function fileNotFound(fileId: string): Rejected {

@@ -2,7 +2,7 @@
  * Groups of tasks: all tasks that were created with the same `group` are followed, cancelled and retried as one. A group
  * has no row of its own: it is its tasks.
  *
- * A group ends when the last of its unfinished tasks ends. The commit that ends a task marks its group (touchedGroup() of
+ * A group ends when the last of its unfinished tasks ends; one whose result waits for a review has not ended. The commit that ends a task marks its group (touchedGroup() of
  * task.ts). Then one transaction looks whether any task of the group is unfinished, logs group.ended if none is, and
  * removes the mark. So no counter can leak, a crash between the two loses no event, and a task without a group costs
  * nothing.
@@ -19,6 +19,9 @@ export type GroupPart = {
   readonly status: TaskStatus;
   readonly count: number;
   readonly luxRewardMicro: number;
+  /** Of the completed ones, those whose result waits for a review, and their rewards. */
+  readonly inReview: number;
+  readonly luxHeldMicro: number;
   readonly firstCreatedAt: number;
   readonly lastCreatedAt: number;
   readonly lastUpdatedAt: number;
@@ -53,7 +56,11 @@ export function countOf({ parts }: GroupCounts, status: TaskStatus): number {
 }
 
 export function unfinishedIn(group: GroupCounts): number {
-  return countOf(group, "open") + countOf(group, "assigned");
+  return countOf(group, "open") + countOf(group, "assigned") + inReviewIn(group);
+}
+
+export function inReviewIn({ parts }: GroupCounts): number {
+  return parts.reduce((sum, { inReview }) => sum + inReview, 0);
 }
 
 export function groupNotFound(group: string): Rejected {

@@ -56,6 +56,8 @@ export const NODE_NAME_MAX_CHARS = 200;
 export const NODE_CURSOR_MAX_CHARS = 256;
 export const HOST_MAX_CHARS = 255;
 export const PORT_MAX = 65_535;
+/** Where a hub with --tls auto listens with TLS, unless it is told where. */
+export const TLS_PORT = 19_443;
 export const CAPABILITIES_MAX = 64;
 export const CAPABILITY_MAX_CHARS = 100;
 export const NODE_MAX_TASKS_MAX = 1_000_000;
@@ -156,6 +158,22 @@ export const ANSWER_MAX_BYTES = 16 * KIB;
 /** How long a question waits for its answer. */
 export const QUESTION_DEFAULT_SECONDS = 86_400;
 export const QUESTION_MAX_SECONDS = 604_800;
+/** How long a result may wait for its review. */
+export const REVIEW_DEFAULT_SECONDS = 604_800;
+export const REVIEW_MAX_SECONDS = 2_592_000;
+export const REVIEW_NOTE_MAX_CHARS = 4_000;
+/** A review that is passed by its deadline, and whose worker cannot be paid now, is settled so much later. */
+export const REVIEW_POSTPONED_MS = 86_400_000;
+/** On one page of the list of reviews; and how far all of them are counted. */
+export const REVIEWS_PER_PAGE_DEFAULT = 50;
+export const REVIEWS_PER_PAGE_MAX = 100;
+export const REVIEWS_COUNTED_MAX = 1_000;
+/** Of a quorum: how many results must agree, how many copies there are, and how many values are compared. */
+export const QUORUM_RESULTS_MAX = 9;
+export const QUORUM_COPIES_MAX = 15;
+export const QUORUM_POINTERS_MAX = 10;
+/** A task with the tasks that the hub creates for it: how many one transaction looks at. */
+export const FAMILIES_CHECKED = 20;
 export const OPEN_QUESTIONS_OF_TASK_MAX = 20;
 /** Questions that one task ever has. */
 export const QUESTIONS_OF_TASK_MAX = 1_000;
@@ -176,6 +194,29 @@ export const BUDGET_WARNING_AT = 0.8;
 export const BUDGET_VALUE_MAX_CHARS = 200;
 /** Tokens of a budget. */
 export const BUDGET_TOKENS_MAX = 1_000_000_000_000_000;
+/** Limits of limit keys, holds included. */
+export const LIMITS_MAX = 500;
+export const LIMIT_KEY_MAX_CHARS = 200;
+export const LIMIT_RUNNING_MAX = 10_000;
+export const LIMIT_PER_MINUTE_MAX = 60_000;
+export const HOLD_MAX_SECONDS = 3_600;
+export const PAUSES_MAX = 200;
+/** Special lanes (lane.ts) with unfinished tasks. */
+export const LANES_MAX = 10_000;
+/** The position of a task that task/<id>/explain counts. */
+export const POSITION_COUNTED_MAX = 1_000;
+/** How often one task/next reads again because other lanes have opened or closed meanwhile. */
+export const LANES_REREADS = 8;
+/** Resources of a node, or of a task. */
+export const RESOURCES_MAX = 16;
+export const RESOURCE_NAME_MAX_CHARS = 64;
+export const RESOURCE_AMOUNT_MAX = 1_000_000_000;
+/** Resources are whole thousandths. */
+export const RESOURCE_UNITS = 1_000;
+/** Words that a task requires. */
+export const REQUIRED_WORDS_MAX = 16;
+/** Resources that every machine has: a task that needs only these does not come before others. */
+export const RESOURCES_OF_EVERY_NODE: ReadonlySet<string> = new Set(["cpu", "memory_gib"]);
 /** Types of ready tasks among which a node that takes every type chooses, while a budget keeps some types back. */
 export const OPEN_TYPES_MAX = 200;
 export const MODEL_MAX_CHARS = 128;
@@ -331,6 +372,10 @@ export const FAILURES_LAST_MAX_SECONDS = 30 * 86_400;
 export const FAILURES_LAST_SECONDS = 3_600;
 /** The first line of the message of a group of failures. */
 export const FAILURE_LINE_MAX_CHARS = 200;
+/** Entries of the ledger that lux/top examines, those of one step (some milliseconds), and the nodes that it shows. */
+export const LUX_TOP_SCANNED_MAX = 200_000;
+export const LUX_TOP_PART = 5_000;
+export const LUX_TOP_NODES_MAX = 50;
 /** Nodes in its `by_node`. */
 export const PARKED_NODES_MAX = 50;
 /** Tasks of each node in a node/list with `tasks`. */
@@ -659,6 +704,13 @@ export const BALANCE_MAX_MICRO = 9_000_000_000_000_000_000n;
 // TLS.
 /** A changed certificate is in use after two of these at the latest. */
 export const CERTIFICATE_CHECK_MS = 4 * SECOND_MS;
+/** The certificate that a hub with --tls auto makes for its listeners: how long it is valid, and when it is renewed. */
+export const CERTIFICATE_MS = 365 * DAY_MS;
+export const CERTIFICATE_RENEWED_AFTER_MS = 30 * DAY_MS;
+/** How far the clock of a client may be behind the hub's. */
+export const CERTIFICATE_BACKDATE_MS = 7 * DAY_MS;
+/** 9999-12-31T23:59:59Z, which says "no end" (RFC 5280, 4.1.2.5): pins of the authority stay valid. */
+export const AUTHORITY_ENDS_AT = 253_402_300_799_000;
 
 // Quotas: what the keys that are bound to one node may leave behind (quota.ts).
 /** Unfinished tasks that they created. */
@@ -724,18 +776,77 @@ export const RETENTION_LOOK_TASKS = 500;
  * looking at all unfinished tasks.
  */
 export const RETENTION_UNFINISHED_MAX = 10_000;
+/**
+ * How much later than it should be the next time of a schedule is when the clock was set back: after smaller corrections
+ * the schedule waits.
+ */
+export const SCHEDULE_REWOUND_MS = 3 * HOUR_MS;
+/** How often the hub looks for such schedules. */
+export const SCHEDULES_REWIND_EVERY_MS = 5 * MINUTE_MS;
 /** Schedules that are due, read at once. */
 export const SCHEDULES_DUE_BATCH = 100;
+/** Webhooks of administrators; push notification configs of A2A, in all and of one task. */
+export const WEBHOOKS_MAX = 200;
+export const PUSH_CONFIGS_MAX = 10_000;
+export const PUSH_CONFIGS_OF_TASK_MAX = 5;
+export const WEBHOOK_NAME_MAX_CHARS = 64;
+export const WEBHOOK_URL_MAX_CHARS = 2_048;
+/** A secret of Standard Webhooks, without its prefix: from 24 to 64 bytes. */
+export const WEBHOOK_SECRET_MIN_BYTES = 24;
+export const WEBHOOK_SECRET_MAX_BYTES = 64;
+export const WEBHOOK_SECRET_NEW_BYTES = 32;
+/** The access token of ntfy. */
+export const WEBHOOK_TOKEN_MAX_CHARS = 256;
+export const PUSH_CONFIG_ID_MAX_CHARS = 128;
+/** "a2a:", the id of a task, ":" and that of the config. */
+export const PUSH_NAME_MAX_CHARS = 512;
+export const PUSH_TOKEN_MAX_CHARS = 1_024;
+export const PUSH_SCHEME_MAX_CHARS = 64;
+/** How long a receiver may take to answer. */
+export const WEBHOOK_TIMEOUT_MS = 15 * SECOND_MS;
+/** Deliveries that are under way at the leader. */
+export const WEBHOOK_DELIVERIES_MAX = 32;
+/** How long a webhook with a backlog delivers before the next one that waits has its turn. */
+export const WEBHOOK_TURN_MS = 1 * SECOND_MS;
+/** Events of a webhook that are in memory, and events of the log that one read looks at. */
+export const WEBHOOK_READ_EVENTS = 50;
+export const WEBHOOK_LOG_WINDOW = 2_000;
+/** The time between two attempts: doubled from the first to the last. A receiver may ask for more (Retry-After). */
+export const WEBHOOK_RETRY_MIN_MS = 1 * SECOND_MS;
+export const WEBHOOK_RETRY_MAX_MS = 1 * HOUR_MS;
+export const WEBHOOK_RETRY_AFTER_MAX_MS = 24 * HOUR_MS;
+/** A webhook that fails for so long, and so often, is suspended. A machine that slept for a day has tried only once. */
+export const WEBHOOK_SUSPEND_AFTER_MS = 24 * HOUR_MS;
+export const WEBHOOK_SUSPEND_ATTEMPTS_MIN = 10;
+/** How often the cursors of webhooks that had nothing to send are stored, so that they are not taken for a gap. */
+export const WEBHOOK_CURSORS_SAVE_MS = 10 * MINUTE_MS;
+/** How many of them one step stores, and how many webhooks one step reads. */
+export const WEBHOOK_STEP = 500;
+/** How long the hub waits for deliveries under way when it stops. */
+export const WEBHOOK_DRAIN_MS = 3 * SECOND_MS;
+/** ntfy shows no more buttons. */
+export const NTFY_ACTIONS_MAX = 3;
+/** Of what ntfy shows, in characters; it cuts a message after 4,096 bytes. */
+export const NTFY_MESSAGE_MAX_CHARS = 1_000;
 export const KEYS_MAX = 1_000;
 export const KEY_NAME_MAX_CHARS = 64;
 /** Ten years. */
 export const KEY_EXPIRES_MAX_SECONDS = 315_360_000;
+/** Invitations that are kept; how long each can be accepted; and how long one that has ended is kept, to say why. */
+export const INVITATIONS_MAX = 1_000;
+export const INVITATION_DEFAULT_SECONDS = 3_600;
+export const INVITATION_MIN_SECONDS = 60;
+export const INVITATION_MAX_SECONDS = 604_800;
+export const INVITATION_KEPT_MS = 7 * DAY_MS;
+export const INVITATION_URL_MAX_CHARS = 300;
 /** Secrets that are looked up in the store together, because the hub does not know them. */
 export const KEY_LOOKUPS_MAX = 500;
 export const SECRET_MAX_CHARS = 512;
 /** How long a presigned URL is valid, and how long its ticket may be: it names a key, a node and a task. */
 export const TICKET_LIFE_MS = 10 * MINUTE_MS;
 export const TICKET_MAX_CHARS = 1_024;
+/** A token that answers a question names the question and its task. */
+export const ANSWER_TOKEN_MAX_CHARS = 512;
 /** 128 bits. */
 export const TICKET_MAC_BYTES = 16;
 /** Rounds of PBKDF2 for the key of the MAC: some 50 ms at the first ticket of a hub. */

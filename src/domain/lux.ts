@@ -155,14 +155,38 @@ export function payReward(
   { taskId, luxRewardMicro: amountMicro }: Task,
   { entryId, head }: NewEntry,
   now: number,
+  from: HeldAccount | typeof TREASURY = TREASURY,
 ): Decision<Receipt | null> {
   if (amountMicro === 0) return accept(null);
-  const entry = transfer(head, { id: entryId, amountMicro, kind: "reward", taskId, at: now }, node);
+  const entry = transfer(head, { id: entryId, amountMicro, kind: "reward", taskId, at: now }, node, from);
   if ("code" in entry) return entry;
   return accept(receiptOf(entry), [
     { kind: "lux.entered", entry },
     { kind: "event.logged", event: paidEvent("lux.paid", entry, node.nodeId) },
   ]);
+}
+
+/** Holds a task's reward back until its result is reviewed. It pays nobody yet. */
+export function holdReward(task: Task, entry: NewEntry, now: number): Decision<null> {
+  return moveReward("hold", task, TREASURY, heldAccount(task.taskId), entry, now);
+}
+
+/** Gives back what is held of a task's reward. */
+export function returnHeld(task: Task, entry: NewEntry, now: number): Decision<null> {
+  return moveReward("return", task, heldAccount(task.taskId), TREASURY, entry, now);
+}
+
+function moveReward(
+  kind: "hold" | "return",
+  { taskId, luxRewardMicro: amountMicro }: Task,
+  from: HeldAccount | typeof TREASURY,
+  to: HeldAccount | typeof TREASURY,
+  { entryId, head }: NewEntry,
+  now: number,
+): Decision<null> {
+  if (amountMicro === 0) return accept(null);
+  const entry = transfer(head, { id: entryId, amountMicro, kind, taskId, at: now }, to, from);
+  return "code" in entry ? entry : accept(null, [{ kind: "lux.entered", entry }]);
 }
 
 function paidEvent(

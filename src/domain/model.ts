@@ -2,10 +2,11 @@
  * The domain model: nodes, tasks, LUX, messages, files, keys. Types only; the rules are in the file of each resource.
  * Times are epoch milliseconds of the wall clock, unless a comment says that they are of the steady clock.
  */
+import type { EventKind } from "./event.ts";
 
 /**
- * One moment on both clocks: the wall clock dates what people see, the steady clock ends leases. `gate`: the budgets of
- * that moment; absent where nothing is handed out and no usage is reported, or nothing may be kept back.
+ * One moment on both clocks: the wall clock dates what people see, the steady clock ends leases. `gate`: what may be handed
+ * out then (gate.ts); absent where nothing is handed out and no usage is reported, or nothing may be kept back.
  */
 export type Moment = { readonly now: number; readonly steady: number; readonly gate?: Gate | null };
 
@@ -23,6 +24,9 @@ export type Node = {
   readonly host: string | null;
   readonly port: number | null;
   readonly capabilities: readonly string[];
+  readonly resources: Resources;
+  /** What its unfinished tasks use of them: computed from the tasks. */
+  readonly used: Resources;
   /** How it registered, which determines the heartbeat interval. */
   readonly variant: JoinedThrough;
   /** How many unfinished tasks the balancer may give it; null is any number. */
@@ -49,6 +53,12 @@ export type Node = {
   readonly balanceMicro: bigint;
 };
 
+/** Amounts of resources by name, in thousandths. */
+export type Resources = Readonly<Record<string, number>>;
+
+/** What a node must have for a task: all of these words among its capabilities, and enough of each resource. */
+export type Requirements = { readonly capabilities: readonly string[]; readonly resources: Resources };
+
 /** The fields of a node that a heartbeat reads. */
 export type Pulse = Pick<Node, "nodeId" | "variant" | "online" | "draining" | "tasksAssigned">;
 
@@ -66,6 +76,8 @@ export const FAILURE_KINDS = [
   "expired",
   "dependency",
   "budget",
+  "rejected",
+  "no_quorum",
 ] as const;
 
 /** Why an attempt or a task failed. */
@@ -165,12 +177,28 @@ export type Task = {
   readonly retainMs: number | null;
   /** null: nothing was ever asked about it. */
   readonly questions: TaskQuestions | null;
+  /** How its results are checked before they are paid (domain/review.ts); null: not at all. */
+  readonly review: Review | null;
+  /** How many nodes do it, and how many must agree (domain/quorum.ts); null: one does it. */
+  readonly quorum: Quorum | null;
+  /** The task for which the hub created it (domain/family.ts); null: it was not created for another one. */
+  readonly child: Child | null;
+  /** Nodes that may not have it. */
+  readonly notNodes: readonly string[];
   /** The schedule that created it, and its nominal time (null: it was run by hand); null: no schedule did. */
   readonly schedule: { readonly name: string; readonly at: number | null } | null;
   /** The group that it belongs to (domain/group.ts); null: none. It never changes. */
   readonly group: string | null;
   /** Words of its creator, to find it by. */
   readonly tags: readonly string[];
+  /** What a node must have to get it; null: nothing. */
+  readonly requires: Requirements | null;
+  /** The key under which its hand-outs are limited; null: its type. */
+  readonly limitKey: string | null;
+  /** Its special lane (lane.ts); null: it is in the plain lane of its type. */
+  readonly lane: string | null;
+  /** The limit key under which it is counted while it is assigned; null: the key had no limit when it was handed out. */
+  readonly countsFor: string | null;
   /** While it is unfinished, or until `uniqueUntil`, no other task is created with this key; null: none. */
   readonly uniqueKey: string | null;
   /** How long it holds its key although it is finished; null: not at all. */
@@ -191,6 +219,87 @@ export type Task = {
   readonly keptBytes: number;
   /** Those of `files` that are outputs (domain/file.ts); the others are inputs. */
   readonly outputs: readonly string[];
+};
+
+export const ON_REVIEW_TIMEOUT = ["pay", "reject"] as const;
+export const REVIEW_STATES = ["pending", "passed", "rejected"] as const;
+export const VERDICTS = ["pass", "reject"] as const;
+export type Verdict = (typeof VERDICTS)[number];
+
+/** Who checks a result: the node that created the task, a node by its id, or any node with a capability. */
+export type Reviewer = "creator" | `node:${string}` | `capability:${string}`;
+
+/** What the creator of a task asks for. */
+export type ReviewTerms = {
+  readonly by: Reviewer;
+  /** How long a result waits for its verdict, and what counts as the verdict then. */
+  readonly withinMs: number;
+  readonly onTimeout: (typeof ON_REVIEW_TIMEOUT)[number];
+};
+
+/** The terms, and the check of one result. */
+export type Review = ReviewTerms & {
+  /** The last result that was checked, or is being checked; null: there was none. */
+  readonly check: ReviewCheck | null;
+};
+
+export type ReviewCheck = {
+  readonly state: (typeof REVIEW_STATES)[number];
+  /** The dispatch whose result it is. */
+  readonly epoch: number;
+  /** The name of the key with which the result came; null: the secret that all share. */
+  readonly keyId: string | null;
+  readonly until: number;
+  readonly note: string | null;
+  /** The node that decided; null: a person, or the deadline. */
+  readonly decidedBy: string | null;
+  readonly decidedAt: number | null;
+  /** Nobody decided in time. */
+  readonly timedOut: boolean;
+};
+
+/** A result that waits for a verdict: what a list shows of its task. */
+export type PendingReview = Pick<
+  Task,
+  "seq" | "taskId" | "title" | "creatorNode" | "assignedNode" | "luxRewardMicro"
+> & { readonly review: Review };
+
+/** What the hub created a task for. */
+export type Child = {
+  /** The id of the other task, its parent. */
+  readonly of: string;
+  /** It checks the result of its parent; or it is one of the copies that several nodes do (domain/quorum.ts). */
+  readonly as: "review" | "copy";
+  /** Of a review, the dispatch of the parent whose result it checks; of a copy, the round of the quorum. */
+  readonly epoch: number;
+  /** Of a review, the name of the key that may not complete it; null: any may. */
+  readonly notKey: string | null;
+  /** Of a copy: nobody can read its result yet. */
+  readonly sealed: boolean;
+  /** Of a copy: what is compared. */
+  readonly compare: readonly string[] | null;
+};
+
+export const QUORUM_STATES = ["pending", "agreed", "failed"] as const;
+
+/** What the creator of a task asks for. */
+export type QuorumTerms = {
+  /** How many results must agree. */
+  readonly results: number;
+  /** How many copies there are at most. */
+  readonly of: number;
+  /** The values that must be equal, as JSON pointers (RFC 6901) into the result. */
+  readonly compare: readonly string[];
+};
+
+export type Quorum = QuorumTerms & {
+  readonly state: (typeof QUORUM_STATES)[number];
+  /** Each retry of the task begins a new one. */
+  readonly round: number;
+  /** The ids of the copies of this round. */
+  readonly copies: readonly string[];
+  /** The nodes whose results agree, the first to complete first. */
+  readonly agreed: readonly string[];
 };
 
 export const ON_DEPENDENCY = ["fail", "run"] as const;
@@ -215,7 +324,14 @@ export type TaskTemplate = Pick<
   | "retainMs"
   | "group"
   | "tags"
->;
+  | "requires"
+  | "limitKey"
+> & {
+  /** How its results are checked; left out: not at all. */
+  readonly reviewTerms?: ReviewTerms | null;
+  /** How many nodes do it; left out: one. */
+  readonly quorumTerms?: QuorumTerms | null;
+};
 
 /** What a worker left for the attempts after its own. */
 export type Checkpoint = {
@@ -347,6 +463,31 @@ export type Budget = BudgetKey & {
 /** A budget, and what was spent of it in its period. */
 export type BudgetState = Budget & { readonly spent: Spending };
 
+/** What an administrator has paused (gate.ts). `value`: "" for the hub, for no type and for no creator. */
+export const PAUSE_SCOPES = ["hub", "type", "limit_key", "creator"] as const;
+
+export type PauseKey = { readonly scope: (typeof PAUSE_SCOPES)[number]; readonly value: string };
+
+export type Pause = PauseKey & { readonly reason: string | null; readonly at: number };
+
+/** How many tasks of a limit key may run, and be handed out (gate.ts). "" is the key of the tasks without a type. */
+export type Limit = {
+  readonly key: string;
+  /** null: any number. */
+  readonly running: number | null;
+  readonly perMinute: number | null;
+  /** No task of the key is handed out before then (wall clock); null: it is not held. */
+  readonly heldUntil: number | null;
+};
+
+/** A limit, and what of it is used. */
+export type LimitState = Limit & {
+  /** The tasks of the key that are running; 0 without `running`. */
+  readonly inUse: number;
+  /** The hand-outs of the last minute, by second. */
+  readonly uses: readonly { readonly second: number; readonly count: number }[];
+};
+
 /** What is not handed out. */
 export type Closed = {
   readonly hub: boolean;
@@ -356,13 +497,21 @@ export type Closed = {
   /** "" is no type. */
   readonly types: ReadonlySet<string>;
   readonly groups: ReadonlySet<string>;
+  /** Limit keys. "" is the key of the tasks without a type. */
+  readonly keys: ReadonlySet<string>;
 };
 
-/** The budgets on one UTC day; `closed` is null when none keeps anything back. */
+/**
+ * The budgets on one UTC day, the pauses and the limits (gate.ts); `closed` is null when none keeps anything back.
+ * `opensAt`: the first time at which something opens because of the time alone; null: nothing does.
+ */
 export type Gate = {
   readonly day: number;
   readonly budgets: readonly BudgetState[];
+  readonly pauses: readonly Pause[];
+  readonly limits: readonly LimitState[];
   readonly closed: Closed | null;
+  readonly opensAt: number | null;
 };
 
 /** What a caller reads of a task while it waits for its end. */
@@ -392,6 +541,9 @@ export type TaskSummary = Pick<
   | "progress"
   | "failure"
   | "questions"
+  | "review"
+  | "quorum"
+  | "child"
   | "schedule"
   | "group"
   | "tags"
@@ -440,6 +592,67 @@ export type Schedule = ScheduleDraft & {
   readonly createdAt: number;
   readonly updatedAt: number;
 };
+
+// ---- Webhooks
+
+export const WEBHOOK_FORMATS = ["luxhub", "a2a", "ntfy"] as const;
+export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number];
+
+/** Which events of the log a webhook sends. Null and an empty list are no condition. */
+export type WebhookFilter = {
+  readonly kinds: readonly EventKind[];
+  readonly taskId: string | null;
+  readonly nodeId: string | null;
+  readonly creatorNode: string | null;
+  readonly group: string | null;
+};
+
+/** The push notification config of an A2A client for one task. It is deleted when the task has ended. */
+export type PushConfig = {
+  readonly configId: string;
+  /** The caller that created it, and the only one that finds it. */
+  readonly caller: string;
+  readonly contextId: string;
+  /** Shown to the receiver, so that it knows the sender; "": none. */
+  readonly token: string;
+  /** Of the header Authorization; null: none. */
+  readonly authentication: { readonly scheme: string; readonly credentials: string } | null;
+};
+
+export type WebhookDraft = {
+  readonly name: string;
+  readonly url: string;
+  readonly format: WebhookFormat;
+  readonly filter: WebhookFilter;
+  readonly push: PushConfig | null;
+};
+
+/** What a webhook has done so far: the part of it that deliveries change. */
+export type WebhookProgress = {
+  /** The id of the last event of the log that needs no delivery any more. */
+  readonly cursor: number;
+  readonly state: "active" | "suspended";
+  /** Failed attempts since the last success, and when the first of them was. */
+  readonly attempts: number;
+  readonly failingSince: number | null;
+  /** Not before this moment; null: at once. */
+  readonly nextAt: number | null;
+  readonly lastError: string | null;
+  readonly deliveredAt: number | null;
+};
+
+/** A subscription to the event log, which is delivered to a URL. */
+export type Webhook = WebhookDraft &
+  WebhookProgress & {
+    /** A name may be used again after a deletion, this id not. */
+    readonly webhookId: string;
+    /** Signs the messages (Standard Webhooks), or is the access token of ntfy; null: none. Never shown or logged. */
+    readonly secret: string | null;
+    /** Grows with each change by an administrator. */
+    readonly revision: number;
+    readonly createdAt: number;
+    readonly updatedAt: number;
+  };
 
 // ---- LUX
 
@@ -623,6 +836,19 @@ export type KeyRecord = {
   readonly createdAt: number;
   readonly expiresAt: number | null;
   readonly revokedAt: number | null;
+};
+
+/** An invitation to a node (domain/invitation.ts). */
+export type Invitation = {
+  readonly invitationId: string;
+  /** Lower-case hex SHA-256 of its token. */
+  readonly tokenHash: string;
+  readonly nodeId: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly usedAt: number | null;
+  /** The key that was made from it; null until then. */
+  readonly keyId: string | null;
 };
 
 /** What the keys of a node have stored: unfinished tasks that they created, and bytes (quota.ts). */

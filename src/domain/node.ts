@@ -23,15 +23,18 @@ import {
 import type { EventData, NewEvent } from "./event.ts";
 import { HEARTBEAT_FRESH_MS } from "./limits.ts";
 import { balance } from "./balancer.ts";
-import { isClosed } from "./budget.ts";
-import type { Moment, Node, Pulse, Task } from "./model.ts";
+import { isClosed } from "./gate.ts";
+import type { Moment, Node, Pulse, Resources, Task } from "./model.ts";
 import { type Next, type NextTasks, assignTo, comesFirst, next } from "./task.ts";
 
 /** The fields of a node that its registration sets. */
 export type NodeProfile = Pick<
   Node,
   "nodeId" | "name" | "host" | "port" | "capabilities" | "variant" | "maxTasks" | "autoAssign"
->;
+> & {
+  /** Left out: none. */
+  readonly resources?: Resources;
+};
 
 /** When a heartbeat arrived, on both clocks, and how long the lease is that it starts. */
 export type HeartbeatTime = Moment & { readonly leaseMs: number };
@@ -42,6 +45,7 @@ const PROFILE_FIELDS: Readonly<Record<string, (profile: NodeProfile) => unknown>
   host: ({ host }) => host,
   port: ({ port }) => port,
   capabilities: ({ capabilities }) => capabilities.join(),
+  resources: ({ resources = {} }) => JSON.stringify(Object.entries(resources).toSorted()),
   variant: ({ variant }) => variant,
   max_tasks: ({ maxTasks }) => maxTasks,
   auto_assign: ({ autoAssign }) => autoAssign,
@@ -62,6 +66,8 @@ export function register(
   const totals = existing ?? former;
   const node: Node = {
     ...profile,
+    resources: profile.resources ?? {},
+    used: totals?.used ?? {},
     draining: existing?.draining ?? false,
     online: true,
     hasLeases: existing?.hasLeases ?? false,
@@ -210,6 +216,7 @@ export function remove(node: Node | null, nodeId: string, now: number): Decision
   return accept(node, [
     { kind: "node.deleted", nodeId },
     ...withoutLeases(node),
+    { kind: "invitations.dropped", nodeId },
     nodeEvent("node.deleted", node, now),
   ]);
 }
@@ -258,9 +265,8 @@ type Given = { readonly node: Node; readonly given: readonly Task[]; readonly ch
 
 function giveWaiting(node: Node, waiting: readonly Task[], at: Moment): Given {
   const mayHave = (task: Task): boolean => !isClosed(at.gate?.closed, task, node.nodeId);
-  const steps = balance(waiting.filter(mayHave), [node], at.now).map(({ task, nodeId }) =>
-    assignTo(task, nodeId, "balancer", at),
-  );
+  const given = balance(waiting.filter(mayHave), [node], at.now, at.gate);
+  const steps = given.map(({ task, nodeId }) => assignTo(task, nodeId, "balancer", at));
   return {
     node: { ...node, tasksAssigned: node.tasksAssigned + steps.length },
     given: steps.map(({ after }) => after),

@@ -58,6 +58,7 @@ function taskBytes(task: Task): number {
   for (const { message } of earlierFailures) bytes += Buffer.byteLength(message ?? "");
   for (const word of group === null ? tags : [group, ...tags]) bytes += Buffer.byteLength(word);
   bytes += task.checkpointBytes + (task.questions?.bytes ?? 0);
+  bytes += Buffer.byteLength(task.review?.check?.note ?? "");
   return bytes + (task.spent?.reports ?? 0) * KEPT_REPORT_BYTES;
 }
 
@@ -191,6 +192,9 @@ function beginsWith(bill: Bill, bytes: number): void {
 /** The events of what ends something. */
 const ENDINGS: ReadonlySet<EventKind> = new Set([
   "task.completed",
+  "task.review_requested",
+  "task.review_passed",
+  "task.review_rejected",
   "task.attempt_failed",
   "task.failed",
   "task.released",

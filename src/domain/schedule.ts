@@ -6,7 +6,7 @@
  * handles exactly that time: it creates the task or skips it, and moves `nextAt` in the same commit.
  *
  * Invariant: each nominal time is handled once, however many hubs and restarts there are, because only the commit that
- * moves `nextAt` handles it.
+ * moves `nextAt` handles it. After the clock was set back by hours, days or years its times come again (rewind()).
  *
  * A time is missed when no hub could handle it for SCHEDULE_LATE_MS. Of the missed times of a schedule, catch-up "one"
  * makes up for the last, and "none" skips all.
@@ -15,7 +15,7 @@ import { lastCron, nextCron } from "../lib/cron.ts";
 import type { Change } from "./change.ts";
 import { type Accepted, type Decision, accept, reject } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
-import { SCHEDULES_MAX, SCHEDULES_OF_NODE_MAX, SCHEDULE_LATE_MS } from "./limits.ts";
+import { SCHEDULES_MAX, SCHEDULES_OF_NODE_MAX, SCHEDULE_LATE_MS, SCHEDULE_REWOUND_MS } from "./limits.ts";
 import type { Moment, Node, Schedule, ScheduleDraft, Task, Timing } from "./model.ts";
 import { type TaskDraft, create } from "./task.ts";
 
@@ -109,6 +109,34 @@ export function skip(schedule: Schedule, now: number, reason: SkipReason): Accep
     { kind: "schedule.saved", schedule: next },
     logged("schedule.skipped", schedule, now, { reason, at }),
   ]);
+}
+
+/**
+ * Brings the next time of a schedule back, if it lies so far ahead that the clock must have been set back since it was
+ * computed. It stays after smaller corrections of the clock (SCHEDULE_REWOUND_MS), because its times up to then were
+ * handled already. Null: it is right.
+ */
+export function rewind(schedule: Schedule, now: number): Schedule | null {
+  const { timing, nextAt, until } = schedule;
+  if (nextAt === null) return null;
+  const first = timeFrom(timing, nextAt, now);
+  const second = first === null ? null : timeAfter(timing, first, first);
+  if (first === null || second === null || nextAt <= second || nextAt - first <= SCHEDULE_REWOUND_MS)
+    return null;
+  return { ...schedule, nextAt: upTo(until, first) };
+}
+
+/** The first time after `now` of a timing that has a time at `known`. */
+function timeFrom(timing: Timing, known: number, now: number): number | null {
+  if ("cron" in timing) return timeAfter(timing, now, now);
+  return known - Math.floor((known - now - 1) / timing.everyMs) * timing.everyMs;
+}
+
+/** Brings the next time of a stored schedule back: see rewind(). Answers whether it did. */
+export function rewindStored(schedule: Schedule | null, now: number): Accepted<boolean> {
+  const rewound = schedule && rewind(schedule, now);
+  if (!rewound) return accept(false);
+  return accept(true, [{ kind: "schedule.saved", schedule: rewound }]);
 }
 
 /** Creates the task of a nominal time; null: the time of a run by hand. */

@@ -12,7 +12,7 @@
  *      |                |  v dependency               v with the last attempt
  *      +--------------> failed <----------------------+
  *        dependency
- *   any --delete--> (none)       open --update--> open
+ *   any --delete--> (none)       open --update--> open       completed, in review --rejected--> open or failed
  *
  *   dependency       a task that it depends on has failed or is deleted, unless it runs however they end
  *                    (onDependency); also at once, when it is created or retried
@@ -32,7 +32,6 @@
  * Every transition returns the change of the task and the changes of the running totals together (`tallies`).
  */
 import { hasRoom, pick } from "./balancer.ts";
-import { afterUsage, isClosed, refusedByBudget, spendWithin } from "./budget.ts";
 import type { Change, Notified, Offer, Outcome } from "./change.ts";
 import {
   type Accepted,
@@ -45,28 +44,37 @@ import {
 } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
 import { attach, upload } from "./file.ts";
+import { afterUsage, countedFor, gateAt, isClosed, refusedByGate, spendWithin } from "./gate.ts";
+import { couldTake, hasFree, laneNameOf, limitKeyOf, needsRare, specialLane } from "./lane.ts";
+import { hold } from "./limit.ts";
 import { BACKOFF_MAX_SECONDS, FAILED_ATTEMPTS_KEPT, FAILURES_DEFAULT_MAX } from "./limits.ts";
-import { type NewEntry, payReward } from "./lux.ts";
+import { type NewEntry, holdReward, payReward, returnHeld } from "./lux.ts";
+import { missingIn } from "./compare.ts";
 import { recharged, usageTally } from "./quota.ts";
 import { type KnownReport, type Spent, isOverspent, overspentMessage } from "./spending.ts";
-import { assert } from "../lib/assert.ts";
+import { assert, must } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { isSameJson } from "../lib/exact-json.ts";
-import type {
-  Checkpoint,
-  Failure,
-  FileRecord,
-  Moment,
-  Node,
-  OnDependency,
-  Receipt,
-  Task,
-  TaskOrigin,
-  TaskQuestions,
-  TaskResult,
-  TaskStatus,
-  TaskTemplate,
-  UsageReport,
+import {
+  type Checkpoint,
+  type Child,
+  type Failure,
+  type FileRecord,
+  type Moment,
+  type Node,
+  type OnDependency,
+  type Quorum,
+  type Receipt,
+  type Review,
+  type Task,
+  type TaskOrigin,
+  type TaskQuestions,
+  type TaskResult,
+  type TaskStatus,
+  type TaskTemplate,
+  type UsageReport,
+  VERDICTS,
+  type Verdict,
 } from "./model.ts";
 
 /** The fields of a task that its creator sets. */
@@ -76,6 +84,11 @@ export type TaskDraft = TaskTemplate &
     readonly onDependency?: OnDependency;
     /** Left out: it has none. */
     readonly unique?: Unique | null;
+    /** Of a task that the hub creates for another one; and the nodes that may not have it. */
+    readonly child?: Child | null;
+    readonly notNodes?: readonly string[];
+    /** Whether its lane is one of its creator alone (lane.ts). Left out: it is not. */
+    readonly isFair?: boolean;
   };
 
 /** The unique key of a new task. `forMs`: how long from its creation it holds the key, finished or not; null: while it is unfinished. */
@@ -86,6 +99,8 @@ export type Created = Task & { readonly deduplicated?: true };
 
 /** The fields of a task that those depending on it read. */
 export type Dependency = Pick<Task, "taskId" | "status" | "hasDependents"> & {
+  /** Whether its result waits for a review; left out: no. */
+  readonly inReview?: boolean;
   /**
    * Of a task that failed through its dependencies: the one at the root of it, which failed in another way or was
    * deleted. A retry of that one can open all of them again.
@@ -103,13 +118,25 @@ export function comesFirst(a: Place, b: Place): boolean {
   return a.priority < b.priority || (a.priority === b.priority && a.seq < b.seq);
 }
 
-/** Whether a task may be handed out now. */
+/** The order in which a node is offered tasks: of one priority, those first that need what not every node has. */
+export function isOfferedFirst(a: Task, b: Task): boolean {
+  const rarer = Number(needsRare(b)) - Number(needsRare(a));
+  if (a.priority !== b.priority || rarer === 0) return comesFirst(a, b);
+  return rarer < 0;
+}
+
+/** Whether nothing of its own keeps a task from being handed out now: its time, its dependencies, a question. */
 export function isReady(
-  task: Pick<Task, "status" | "unmet" | "notBefore" | "questions">,
+  task: Pick<Task, "status" | "unmet" | "notBefore" | "questions" | "quorum">,
   now: number,
 ): boolean {
-  if (task.status !== "open" || task.unmet > 0 || task.questions?.state === "parked") return false;
-  return task.notBefore === null || task.notBefore <= now;
+  if (task.status !== "open" || task.questions?.state === "parked") return false;
+  return task.quorum === null && !isWaiting(task, now); // of a quorum, only the copies are handed out
+}
+
+/** Whether it waits for its time or for other tasks. */
+function isWaiting({ unmet, notBefore }: Pick<Task, "unmet" | "notBefore">, now: number): boolean {
+  return unmet > 0 || (notBefore !== null && notBefore > now);
 }
 
 /**
@@ -126,13 +153,28 @@ export function create(
   dependencies: readonly Dependency[] = [],
   files: readonly string[] = [],
 ): Accepted<Task> {
-  const { unique, onDependency = "fail", ...fields } = draft;
+  const {
+    unique,
+    isFair = false,
+    onDependency = "fail",
+    reviewTerms = null,
+    quorumTerms = null,
+    child = null,
+    notNodes = [],
+    ...fields
+  } = draft;
   const { dependsOn } = draft;
-  const wait = waitFor({ taskId, dependsOn, onDependency }, byId(dependencies), at);
+  const wait = waitFor({ taskId, dependsOn, onDependency, child }, byId(dependencies), at);
   const uniqueFor = unique?.forMs ?? null;
   const blank: Task = {
     ...fields,
     onDependency,
+    review: reviewTerms && { ...reviewTerms, check: null },
+    quorum: quorumTerms && { ...quorumTerms, state: "pending", round: 0, copies: [], agreed: [] },
+    child,
+    notNodes,
+    lane: specialLane(draft, isFair),
+    countsFor: null,
     uniqueKey: unique?.key ?? null,
     uniqueUntil: uniqueFor === null ? null : at.now + uniqueFor,
     seq: 0,
@@ -170,13 +212,19 @@ export function create(
   };
   const task = withSchedule(blank, at.now);
   const node = pickFor(task, candidates, at);
+  const counted = countedFor(node && at.gate, task, at.now);
   const created: Task = node ? { ...task, ...handedOut(task, node.nodeId, at) } : task;
   const changes: Change[] = [
     { kind: "task.created", task: created },
+    ...(created.review ? [reviewed(created.taskId, created.review)] : []),
+    ...(created.quorum ? [quorate(taskId, created.quorum)] : []),
+    ...(child ? [{ kind: "task.related", taskId, child, notNodes } as const] : []),
+    ...nowCopied(created, at.now),
     ...tallies(null, created, at.now),
     ...wait.changes,
     taskEvent("task.created", task, task.creatorNode, at.now, { title: task.title }),
   ];
+  changes.push(...counted.changes);
   if (node) changes.push(taskEvent("task.assigned", created, node.nodeId, at.now, { by: "balancer" }));
   if (wait.patch.failure) changes.push(failedEvent(created, null, wait.patch.failure));
   return accept(created, changes);
@@ -203,7 +251,7 @@ export function createWith(
 
 /** The task that keeps another from being created with its unique key; `tasks` have the key. */
 export function holderOfKey(tasks: readonly Task[], { now }: Pick<Moment, "now">): Task | null {
-  const isHeld = (task: Task): boolean => !isFinished(task) || (task.uniqueUntil ?? 0) > now;
+  const isHeld = (task: Task): boolean => !hasEnded(task) || (task.uniqueUntil ?? 0) > now;
   return tasks.find(isHeld) ?? null;
 }
 
@@ -271,7 +319,7 @@ export function take(
   }
   if (task.status === "assigned") return notOpen(task);
   if (!isReady(task, at.now)) return notReady(task);
-  const refused = refusesTasks(node) ?? keptBack(task, node, at);
+  const refused = refusesTasks(node) ?? notForNode(task, node) ?? keptBack(task, node, at);
   if (refused) return refused;
   const { after, changes } = assignTo(task, node.nodeId, asked.by, at);
   return accept(after, changes);
@@ -295,11 +343,15 @@ export type Next =
       readonly ended: Task | null;
     };
 
-/** The candidates of `next`: the best task of each kind, null if there is none. `open` may have several. */
+/**
+ * The candidates of `next`: the best task of each kind, null if there is none. `open` and `special` (of special lanes, in
+ * the order in which the hub offers them) may have several.
+ */
 export type NextTasks = {
   readonly started: Task | null;
   readonly gifts: Task | null;
   readonly open: readonly Task[];
+  readonly special?: readonly Task[];
 };
 
 /**
@@ -319,11 +371,22 @@ export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
     return accept<Next>({ task: after, from: "gifts", draining, ended }, [...before, moved]);
   }
   const isFull = !hasRoom(ended ? { ...node, tasksAssigned: node.tasksAssigned - 1 } : node);
-  const mayHave = (task: Task): boolean => !isClosed(at.gate?.closed, task, nodeId);
-  const best = draining || isFull ? undefined : found.open.find(mayHave);
+  const best = draining || isFull ? null : bestFor(node, found, at);
   if (!best) return { ...accept<Next>({ task: null, isFull, draining, ended }, before), isStored: false };
   const { after, changes } = assignTo(best, nodeId, "next", at);
   return accept<Next>({ task: after, from: "open", draining, ended }, [...before, ...changes]);
+}
+
+/** The best open task that the node may have now. */
+function bestFor(node: Node, { open, special = [] }: NextTasks, { gate }: Moment): Task | null {
+  const mayHave = (task: Task): boolean =>
+    !isClosed(gate?.closed, task, node.nodeId) &&
+    !isExcluded(task, node.nodeId) &&
+    hasFree(node, task.requires);
+  const plain = open.find(mayHave) ?? null;
+  const other = special.find(mayHave) ?? null;
+  if (plain === null || other === null) return plain ?? other;
+  return isOfferedFirst(other, plain) ? other : plain;
 }
 
 /**
@@ -364,8 +427,11 @@ export function offersOf(changes: readonly Notified[]): readonly Offer[] {
   // One transaction may move a task twice.
   const after = written.length < 2 ? written : new Map(written.map((task) => [task.taskId, task])).values();
   const offers: Offer[] = [];
-  for (const { status, scheduled, taskType, assignedNode, startedAt } of after) {
-    if (status === "open" && !scheduled) offers.push({ kind: "open", taskType });
+  for (const task of after) {
+    const { status, scheduled, assignedNode, startedAt, countsFor } = task;
+    // It ran under a limit, and runs no more: another task of the key may be handed out.
+    if (countsFor !== null && status !== "assigned") offers.push({ kind: "key", key: countsFor });
+    if (status === "open" && !scheduled) offers.push({ kind: "open", taskType: laneNameOf(task) });
     else if (status === "assigned" && startedAt === null && assignedNode !== null)
       offers.push({ kind: "gift", nodeId: assignedNode });
   }
@@ -376,21 +442,34 @@ export type Completion = {
   readonly taskId: string;
   /** What was paid; null: nothing. */
   readonly receipt: Receipt | null;
-  /** The node has a task limit and one task less: the balancer may have one for it. */
+  /** The reward, while the result waits for its review; null: the task has no review. */
+  readonly luxHeldMicro: number | null;
+  /** The node has a task limit, or used resources, and has one task less: the balancer may have one for it. */
   readonly madeRoom: boolean;
   /** Tasks wait for this one. */
   readonly hasDependents: boolean;
 };
 
 /**
+ * `claimOnComplete`: an open task is taken for the node first. `keyId`: the name of the caller's key; null: the secret
+ * that all share.
+ */
+export type CompleteRequest = UsageRequest & {
+  readonly result: TaskResult;
+  readonly claimOnComplete: boolean;
+  readonly keyId?: string | null;
+};
+
+/**
  * Completes a task and pays its reward once. `claimOnComplete` (variant B, which has no claim) lets a registered node
  * complete an open task. A repeat with the same result succeeds and pays nothing more. A task that has cost more than it
- * may with this completes nevertheless: the result is there, and it is paid.
+ * may with this completes nevertheless: the result is there, and it is paid. The reward of a task with a review is held
+ * until the verdict (review.ts).
  */
 export function complete(
   task: Task | null,
   node: Node | null,
-  asked: UsageRequest & NewEntry & { result: TaskResult; claimOnComplete: boolean },
+  asked: CompleteRequest & NewEntry,
   at: Moment,
   known: readonly KnownReport[] | null = null,
 ): Decision<Completion> {
@@ -407,10 +486,16 @@ export function complete(
   if (task.status === "open") {
     if (!asked.claimOnComplete) return notAssigned(task, "Claim or assign it first.");
     if (!isReady(task, at.now)) return notReady(task);
+    const excluded = notForNode(task, node);
+    if (excluded) return excluded;
     before = { ...task, ...handedOut(task, node.nodeId, at) };
+    changes.push(...noOtherCopy(task, node.nodeId));
     changes.push(taskEvent("task.assigned", before, node.nodeId, at.now, { by: "complete" }));
   }
-  const payment = payReward(node, task, asked, at.now);
+  const unfit = task.child && unfitResult(task, task.child, asked);
+  if (unfit) return unfit;
+  const review = beginReview(before, asked.keyId ?? null, at);
+  const payment = review ? holdReward(task, asked, at.now) : payReward(node, task, asked, at.now);
   if (payment.kind === "rejected") return payment;
   const spent = spendWithin(before, node.nodeId, asked.usage ?? [], known, at);
   if ("code" in spent) return spent;
@@ -419,6 +504,7 @@ export function complete(
     status: "completed",
     scheduled: false, // its time has come, and perhaps the periodic work has not seen that
     result: asked.result,
+    review,
     receipt: payment.answer,
     ...NO_LEASE,
     checkpointBytes: 0,
@@ -430,10 +516,12 @@ export function complete(
   changes.push(...withoutCheckpoint(task), ...withoutLeases(task, after));
   changes.push(...closedQuestions(task, at.now));
   changes.push(...tallies(task, after, at.now, payment.answer?.amountMicro ?? 0));
-  changes.push(...settlement(after, "completed"));
+  if (!review) changes.push(...settlement(after, "completed"));
   changes.push(taskEvent("task.completed", after, node.nodeId, at.now, {}));
+  if (review) changes.push(...reviewRequested(after, review, at));
   changes.push(...payment.changes);
-  return accept(completion(after, node.maxTasks !== null), changes);
+  const isBounded = node.maxTasks !== null || task.requires !== null;
+  return accept(completion(after, isBounded), changes);
 }
 
 // ---- Requests of the node that holds the task
@@ -451,12 +539,15 @@ export type UsageRequest = HolderRequest & { readonly usage?: readonly UsageRepo
 /** A request with which a worker may leave a checkpoint, the text of a JSON value, and report its usage. */
 export type CheckpointRequest = UsageRequest & { readonly checkpoint?: string | null };
 
+/** A request that gives a task back. `holdMs`: also holds its limit key so long (limit.ts); null: it does not. */
+export type ReturnRequest = CheckpointRequest & { readonly holdMs?: number | null };
+
 /** Reopens a task; its attempts stay. The balancer does not assign it to the same node at once. */
 export function release(
   task: Task | null,
   node: Node | null,
   candidates: readonly Node[],
-  asked: CheckpointRequest & { reason: string | null },
+  asked: ReturnRequest & { reason: string | null },
   at: Moment,
   known: readonly KnownReport[] | null = null,
 ): Decision<Task> {
@@ -466,15 +557,13 @@ export function release(
   if ("code" in left) return left;
   const { held, saved } = left;
   if (isOverspent(held)) return endOverspent(left, null, at);
+  const resting = rest(held, asked, at);
+  if ("code" in resting) return resting;
   const freed = move(held, { ...returned(held), revokedFrom: held.assignedNode }, at.now);
   const data = { reason: asked.reason };
   const event = taskEvent("task.released", freed.after, held.assignedNode, at.now, data);
-  return assignIfBalanced(
-    freed.after,
-    candidates,
-    [...saved, ...freed.changes, event],
-    afterUsage(at, saved),
-  );
+  const changes = [...saved, ...resting.changes, ...freed.changes, event];
+  return assignIfBalanced(freed.after, candidates, changes, afterUsage(resting.at, saved));
 }
 
 /** Ends an attempt without a result. Without `retry` it was the last one. */
@@ -482,7 +571,7 @@ export function fail(
   task: Task | null,
   node: Node | null,
   candidates: readonly Node[],
-  asked: CheckpointRequest & { error: string; retry: boolean },
+  asked: ReturnRequest & { error: string; retry: boolean },
   at: Moment,
   known: readonly KnownReport[] | null = null,
 ): Decision<Task> {
@@ -492,8 +581,25 @@ export function fail(
   if ("code" in left) return left;
   const { held, saved } = left;
   if (isOverspent(held)) return endOverspent(left, asked.error, at);
+  const resting = rest(held, asked, at);
+  if ("code" in resting) return resting;
   const ended = endAttempt(held, { kind: "failed", message: asked.error, retry: asked.retry }, at);
-  return assignIfBalanced(ended.after, candidates, [...saved, ...ended.changes], afterUsage(at, saved));
+  const changes = [...saved, ...resting.changes, ...ended.changes];
+  return assignIfBalanced(ended.after, candidates, changes, afterUsage(resting.at, saved));
+}
+
+/** Holds the limit key of a task that is given back; `at`: the moment with the gate after that. */
+function rest(
+  task: Task,
+  { holdMs = null, nodeId }: ReturnRequest,
+  at: Moment,
+): { readonly at: Moment; readonly changes: readonly Change[] } | Rejected {
+  if (holdMs === null || !at.gate) return { at, changes: [] };
+  const held = hold(at.gate, { key: limitKeyOf(task), forMs: holdMs, nodeId }, at.now);
+  if (held.kind === "rejected") return held;
+  const others = at.gate.limits.filter(({ key }) => key !== held.answer.key);
+  const gate = gateAt({ ...at.gate, limits: [...others, held.answer] }, at.now);
+  return { at: { ...at, gate }, changes: held.changes };
 }
 
 /**
@@ -514,15 +620,15 @@ export function extend(
   const { held, saved } = left;
   if (isOverspent(held)) return endOverspent(left, null, at);
   if (asked.note === null && saved.length === 0 && before.timeoutMs === null) return accept(before);
+  const note = isSealed(held) ? null : asked.note; // the others could read it
   const after = recharged({
     ...held,
     leaseUntil: leaseFrom(held, held.runUntil, at),
-    progress: asked.note ?? held.progress,
+    progress: note ?? held.progress,
     updatedAt: asked.note === null ? held.updatedAt : at.now,
   });
   const changes: Change[] = [...saved, { kind: "task.moved", task: after }, ...usageTally(before, after)];
-  if (asked.note !== null)
-    changes.push(taskEvent("task.progress", after, asked.nodeId, at.now, { note: asked.note }));
+  if (note !== null) changes.push(taskEvent("task.progress", after, asked.nodeId, at.now, { note }));
   return accept(after, changes);
 }
 
@@ -735,7 +841,12 @@ function reopen(
 ): Step {
   const expiresAt = task.expiresAt !== null && task.expiresAt <= at.now ? null : task.expiresAt;
   const uncounted = { attempts: 0, failures: 0, restarts: 0 };
-  const again: Task = { ...task, ...returned(task), ...uncounted, expiresAt };
+  const { quorum } = task;
+  const newRound: Quorum | null = quorum && {
+    ...quorum,
+    ...{ state: "pending", round: quorum.round + 1, copies: [], agreed: [] },
+  };
+  const again: Task = { ...task, ...returned(task), ...uncounted, expiresAt, quorum: newRound };
   const wait = waitFor(again, dependencies, at);
   const { failure } = wait.patch;
   const failedAgain = failure ? failedBy(task, failure) : {};
@@ -747,6 +858,7 @@ function reopen(
       ...changes,
       ...wait.changes,
       ...(wasBroken ? [broken(task, null)] : []),
+      ...(newRound ? [quorate(task.taskId, newRound)] : []),
       taskEvent("task.retried", after, task.creatorNode, at.now, because),
       ...(failure ? [...settlement(after, "failed"), failedEvent(after, null, failure)] : forget(task)),
     ],
@@ -783,8 +895,8 @@ export function retryWithDependents(
   const first = isFailed ? retry(task, dependencies, candidates, asked, at) : accept(task);
   if (first.kind === "rejected") return first;
   const changes: Change[] = [...first.changes];
-  const remember = ({ taskId, status, hasDependents }: Task, brokenBy: string | null): void =>
-    void known.set(taskId, { taskId, status, hasDependents, brokenBy });
+  const remember = (task: Task, brokenBy: string | null): void =>
+    void known.set(task.taskId, asDependency(task, brokenBy));
   remember(first.answer, null);
   if (first.answer.status === "failed") return accept({ task: first.answer, opened: 0 }, changes);
   let opened = 0;
@@ -839,23 +951,36 @@ export function retryGroup(
   for (const task of tasks) {
     if (isOverspent(task) || firstFailure(task, known) !== null) continue;
     const step = reopen(task, known, at);
-    const { taskId, status, hasDependents } = step.after;
-    known.set(taskId, { taskId, status, hasDependents, brokenBy: null });
+    known.set(step.after.taskId, asDependency(step.after, null));
     opened.push(step.after);
     changes.push(...step.changes);
   }
   return accept(opened, changes);
 }
 
-/** Deletes a task in any state. LUX that was paid for it stays paid. */
-export function remove(task: Task | null, taskId: string, now: number): Decision<Task> {
+/**
+ * Deletes a task in any state. LUX that was paid for it stays paid. `entry`: for what is held of its reward; it may be
+ * null for a task that is not in review.
+ */
+export function remove(
+  task: Task | null,
+  taskId: string,
+  now: number,
+  entry: NewEntry | null = null,
+): Decision<Task> {
   if (!task) return taskNotFound(taskId);
+  const held = isInReview(task)
+    ? returnHeld(task, must(entry, "what is held is returned"), now)
+    : accept(null);
+  if (held.kind === "rejected") return held;
   return accept(task, [
+    ...held.changes,
     ...withoutTask(task),
     ...withoutLeases(task, null),
     ...tallies(task, null, now),
     ...(task.unmet > 0 ? [noLongerWaits(task)] : []),
-    ...(isFinished(task) ? [] : settlement(task, "deleted")),
+    ...(hasEnded(task) ? [] : settlement(task, "deleted")),
+    ...(task.review === null && task.quorum === null ? [] : [touchedFamily(task.taskId)]),
     taskEvent("task.deleted", task, task.assignedNode, now, { title: task.title }),
   ]);
 }
@@ -874,7 +999,7 @@ function withoutTask(task: Task): readonly Change[] {
 
 /** Whether a task has ended, and its retention is over. `before`: ended before it; null: tasks are kept forever. */
 export function isPastRetention(task: Task, before: number | null, now: number): boolean {
-  if (!isFinished(task)) return false;
+  if (!hasEnded(task) || isSealed(task)) return false;
   if (task.uniqueUntil !== null && task.uniqueUntil > now) return false; // it still holds its key
   const until = retainUntil(task);
   return until === null ? before !== null && task.updatedAt < before : until <= now;
@@ -882,7 +1007,7 @@ export function isPastRetention(task: Task, before: number | null, now: number):
 
 /** When the retention of its own ends; null: it has none, or has not ended. */
 export function retainUntil(task: Task): number | null {
-  return task.retainMs !== null && isFinished(task) ? task.updatedAt + task.retainMs : null;
+  return task.retainMs !== null && hasEnded(task) ? task.updatedAt + task.retainMs : null;
 }
 
 /**
@@ -937,7 +1062,8 @@ export function expire(tasks: readonly Task[], at: Moment): Accepted<readonly Ta
 
 /** Puts open tasks whose time has come into the backlog. */
 export function makeReady(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
-  return each(tasks, (task) => move(task, {}, at.now));
+  // Of a quorum the copies are created now, and its time must not come again.
+  return each(tasks, (task) => move(task, task.quorum ? { notBefore: null } : {}, at.now));
 }
 
 /**
@@ -986,7 +1112,9 @@ function each(tasks: readonly Task[], step: (task: Task) => Step): Accepted<read
 export function assignTo(task: Task, nodeId: string, by: AssignedBy, at: Moment): Step {
   const startedAt = by === "claim" || by === "next" ? at.now : null;
   const { after, changes } = move(task, { ...handedOut(task, nodeId, at), startedAt }, at.now);
-  return { after, changes: [...changes, taskEvent("task.assigned", after, nodeId, at.now, { by })] };
+  const counted = countedFor(at.gate, task, at.now).changes;
+  const event = taskEvent("task.assigned", after, nodeId, at.now, { by });
+  return { after, changes: [...changes, ...counted, ...noOtherCopy(task, nodeId), event] };
 }
 
 /** The node to which the balancer assigns the task now; null: none, or it may not assign it. */
@@ -1018,6 +1146,7 @@ const ATTEMPT_EVENTS = {
   timed_out: "task.timed_out",
   offline: "task.requeued",
   budget: "task.attempt_failed",
+  rejected: "task.review_rejected",
 } as const;
 
 type EndOfAttempt = {
@@ -1025,16 +1154,19 @@ type EndOfAttempt = {
   readonly message: string;
   /** Whether another attempt is allowed. */
   readonly retry: boolean;
+  /** More of its event. */
+  readonly data?: EventData;
 };
 
 /** Assigned -> open after a backoff, or failed when it was the last attempt. */
-function endAttempt(task: Task, { kind, message, retry }: EndOfAttempt, at: Moment): Step {
+export function endAttempt(task: Task, { kind, message, retry, data: more }: EndOfAttempt, at: Moment): Step {
   const nodeId = task.assignedNode;
   const attempts = task.attempts + 1;
   const failures = task.failures + Number(kind !== "offline");
   const failure: Failure = { kind, message, nodeId, at: at.now };
   const counted: Task = { ...task, attempts, failures };
-  const data = kind === "failed" || kind === "budget" ? { attempts, error: message } : { attempts };
+  const error = kind === "failed" || kind === "budget" ? { error: message } : {};
+  const data = { attempts, ...error, ...more };
   const event = taskEvent(ATTEMPT_EVENTS[kind], task, nodeId, at.now, data);
   if (!retry || isUsedUp(counted)) return end(counted, failure, at, [event]);
   const notBefore = kind === "offline" ? task.notBefore : at.now + backoffOf(counted);
@@ -1073,6 +1205,15 @@ function backoffOf({ backoffMs, attempts }: Task): number {
   return Math.min(backoffMs * 2 ** doublings, BACKOFF_MAX_SECONDS * SECOND_MS);
 }
 
+/** Ends an unfinished task because it is not needed any more. */
+export function endFor(task: Task, message: string, at: Moment): Step {
+  return endWith(task, { kind: "cancelled", message, nodeId: null, at: at.now }, at);
+}
+
+export function endWith(task: Task, failure: Failure, at: Moment): Step {
+  return end(task, failure, at);
+}
+
 /** Unfinished -> failed. `before`: the event of the attempt that ended it. */
 function end(task: Task, failure: Failure, at: Moment, before: readonly Change[] = []): Step {
   const failed = { status: "failed", assignedNode: null, unmet: 0 } as const;
@@ -1103,6 +1244,7 @@ function handedOut(task: Task, nodeId: string, at: Moment) {
     assignedNode: nodeId,
     revokedFrom: null,
     epoch: task.epoch + 1,
+    countsFor: countedFor(at.gate, task, at.now).countsFor,
     ...newLease(task, at),
   } as const;
 }
@@ -1138,6 +1280,11 @@ function leaseFrom({ timeoutMs, questions }: Leased, runUntil: number | null, at
   return runUntil === null ? steady + timeoutMs : Math.min(steady + timeoutMs, runUntil);
 }
 
+function asDependency(task: Task, brokenBy: string | null): Dependency {
+  const { taskId, status, hasDependents } = task;
+  return { taskId, status, hasDependents, inReview: isInReview(task), brokenBy };
+}
+
 function byId(dependencies: readonly Dependency[]): ReadonlyMap<string, Dependency> {
   return new Map(dependencies.map((dependency) => [dependency.taskId, dependency]));
 }
@@ -1161,7 +1308,7 @@ function firstFailure(
  * however they end.
  */
 function waitFor(
-  task: Pick<Task, "taskId" | "dependsOn" | "onDependency">,
+  task: Pick<Task, "taskId" | "dependsOn" | "onDependency" | "child">,
   dependencies: ReadonlyMap<string, Dependency>,
   at: Moment,
 ): { readonly patch: Partial<Task>; readonly changes: readonly Change[] } {
@@ -1172,7 +1319,8 @@ function waitFor(
   }
   const unfinished = task.dependsOn.flatMap((taskId) => {
     const dependency = dependencies.get(taskId);
-    return dependency && !isFinished(dependency) ? [dependency] : [];
+    if (!dependency || task.child?.of === taskId) return []; // its result is what the child checks
+    return !isFinished(dependency) || dependency.inReview ? [dependency] : [];
   });
   const changes: Change[] = [];
   if (unfinished.length > 0) {
@@ -1205,7 +1353,7 @@ function noLongerWaits({ taskId, unmet }: Task): Change {
 }
 
 /** Asks the periodic work to update the tasks that depend on this one. */
-function settlement({ taskId, hasDependents }: Task, outcome: Outcome): readonly Change[] {
+export function settlement({ taskId, hasDependents }: Task, outcome: Outcome): readonly Change[] {
   return hasDependents ? [{ kind: "dependency.settled", taskId, outcome }] : [];
 }
 
@@ -1218,7 +1366,11 @@ export function move(before: Task, patch: Partial<Task>, now: number): Step {
   const moved = recharged(withSchedule({ ...before, ...patch, updatedAt: now }, now));
   const after = moved.hasLeases && moved.status !== "assigned" ? { ...moved, hasLeases: false } : moved;
   const leases = before.hasLeases ? withoutLeases(before, after) : [];
-  return { after, changes: [movedFrom(before, after, now), ...leases, ...tallies(before, after, now)] };
+  const copied = nowCopied(after, now);
+  return {
+    after,
+    changes: [movedFrom(before, after, now), ...leases, ...tallies(before, after, now), ...copied],
+  };
 }
 
 function movedFrom(before: Task, task: Task, now: number): Change {
@@ -1229,7 +1381,7 @@ function movedFrom(before: Task, task: Task, now: number): Change {
 }
 
 /** The changes of the running totals that a step from `before` to `after` means (null: no task), in which its node is paid `rewardMicro`. */
-function tallies(before: Task | null, after: Task | null, now: number, rewardMicro = 0): Change[] {
+export function tallies(before: Task | null, after: Task | null, now: number, rewardMicro = 0): Change[] {
   const step = (status: TaskStatus): number =>
     Number(after?.status === status) - Number(before?.status === status);
   assert(after === null || isSound(after), "a task has a holder exactly when it is assigned or completed");
@@ -1247,15 +1399,46 @@ function tallies(before: Task | null, after: Task | null, now: number, rewardMic
   const taker = after?.assignedNode ?? null;
   if (giver !== null && giver !== taker) changes.push(nodeTally(giver, before, after, now, rewardMicro));
   if (taker !== null) changes.push(nodeTally(taker, before, after, now, rewardMicro));
-  changes.push(...usageTally(before, after), ...touchedGroup(before, after));
+  changes.push(...usageTally(before, after), ...touchedGroup(before, after), ...touchedParent(before, after));
   return changes;
 }
 
 /** The end of a task may be the end of its group (group.ts). A new task that has failed at once has ended too. */
 function touchedGroup(before: Task | null, after: Task | null): readonly Change[] {
   const group = (after ?? before)?.group ?? null;
-  if (group === null || (before !== null && isFinished(before))) return [];
-  return after !== null && !isFinished(after) ? [] : [{ kind: "group.touched", group }];
+  if (group === null || (before !== null && hasEnded(before))) return [];
+  return after !== null && !hasEnded(after) ? [] : [{ kind: "group.touched", group }];
+}
+
+/** A parent waits for the end of its children, and its own ends theirs (family.ts). */
+function touchedParent(before: Task | null, after: Task | null): readonly Change[] {
+  if (before === null || (before.child === null && before.quorum === null)) return [];
+  if (isFinished(before) || (after !== null && !isFinished(after))) return [];
+  return [touchedFamily(before.child?.of ?? before.taskId)];
+}
+
+/** The copies of a task are created when it waits for nothing any more. */
+function nowCopied(task: Task, now: number): readonly Change[] {
+  const isDue = task.quorum !== null && task.status === "open" && !isWaiting(task, now);
+  return isDue ? [touchedFamily(task.taskId)] : [];
+}
+
+/** A node gets only one copy of a task. */
+function noOtherCopy({ child, taskId }: Task, nodeId: string): readonly Change[] {
+  return child?.as === "copy" ? [{ kind: "copies.excluded", of: child.of, taskId, nodeId }] : [];
+}
+
+export function quorate(taskId: string, quorum: Quorum): Change {
+  return { kind: "task.quorate", taskId, quorum };
+}
+
+/** Whether nobody may read its result and what else its worker sends. */
+export function isSealed({ child }: Pick<Task, "child">): boolean {
+  return child?.sealed === true;
+}
+
+export function touchedFamily(taskId: string): Change {
+  return { kind: "family.touched", taskId };
 }
 
 function isSound({ status, assignedNode }: Task): boolean {
@@ -1283,8 +1466,72 @@ function nodeTally(
   };
 }
 
-function completion({ taskId, receipt, hasDependents }: Task, madeRoom: boolean): Completion {
-  return { taskId, receipt, madeRoom, hasDependents };
+function completion(task: Task, madeRoom: boolean): Completion {
+  const { taskId, receipt, luxRewardMicro, hasDependents, review } = task;
+  const luxHeldMicro = review && (isInReview(task) ? luxRewardMicro : 0);
+  return { taskId, receipt, luxHeldMicro, madeRoom, hasDependents };
+}
+
+// ---- Review: the rest is in review.ts
+
+/** Whether its result waits for a verdict. */
+export function isInReview({ review }: Pick<Task, "review">): boolean {
+  return review?.check?.state === "pending";
+}
+
+/** Finished, and no verdict can open it again. */
+export function hasEnded(task: Pick<Task, "status" | "review">): boolean {
+  return isFinished(task) && !isInReview(task);
+}
+
+/** The review of a result that comes now; null: the task has none. */
+function beginReview({ review, epoch }: Task, keyId: string | null, at: Moment): Review | null {
+  if (review === null) return null;
+  const undecided = { note: null, decidedBy: null, decidedAt: null, timedOut: false };
+  const until = at.now + review.withinMs;
+  return { ...review, check: { state: "pending", epoch, keyId, until, ...undecided } };
+}
+
+export function reviewed(taskId: string, review: Review): Change {
+  return { kind: "task.reviewed", taskId, review };
+}
+
+/** The event reaches the stream of the node that is to decide, and that of the creator. */
+function reviewRequested(task: Task, review: Review, at: Moment): readonly Change[] {
+  const { by, check } = review;
+  const { taskId, creatorNode } = task;
+  const reviewer = by === "creator" ? creatorNode : by.startsWith("node:") ? by.slice("node:".length) : null;
+  const until = new Date(must(check, "a result is in review").until).toISOString();
+  return [
+    reviewed(taskId, review),
+    ...(by.startsWith("capability:") ? [touchedFamily(taskId)] : []),
+    taskEvent("task.review_requested", task, reviewer, at.now, { by, until }),
+  ];
+}
+
+/** The verdict in the result of a task that checks another; null: it has none. */
+export function verdictOf({ extra }: TaskResult): Verdict | null {
+  const fields = extra === null ? {} : Object(JSON.parse(extra));
+  return VERDICTS.find((verdict) => verdict === fields.verdict) ?? null;
+}
+
+/** Why a result cannot be the verdict on that of another task, or be compared with others. */
+function unfitResult(task: Task, child: Child, { result, keyId = null }: CompleteRequest): Rejected | null {
+  if (child.as === "copy") {
+    const missing = missingIn(result, child.compare ?? []);
+    if (missing === null) return null;
+    const detail = `The results of task ${task.taskId} are compared with those of others: the result must have ${missing}.`;
+    return reject("compared_value_missing", detail);
+  }
+  if (child.notKey !== null && child.notKey === keyId) return ownWork(child.of);
+  if (verdictOf(result) !== null) return null;
+  const detail = `Task ${task.taskId} checks the result of task ${child.of}: its result must have verdict, "pass" or "reject".`;
+  return reject("verdict_missing", detail);
+}
+
+export function ownWork(taskId: string): Rejected {
+  const detail = `The result of task ${taskId} came from this node, or with this key: another one must review it.`;
+  return reject("own_work", detail);
 }
 
 function sameResult(a: TaskResult | null, b: TaskResult): boolean {
@@ -1315,6 +1562,19 @@ function failedEvent(task: Task, holder: string | null, { kind, message, at }: F
 }
 
 // ---- Refusals
+
+/** Whether a node may never have a task, although the task fits. */
+export function isExcluded({ notNodes }: Pick<Task, "notNodes">, nodeId: string): boolean {
+  return notNodes.length > 0 && notNodes.includes(nodeId);
+}
+
+function notForNode(task: Task, { nodeId }: Node): Rejected | null {
+  if (!isExcluded(task, nodeId)) return null;
+  const why =
+    task.child?.as === "copy" ? `${nodeId} has another copy of it` : `it checks what ${nodeId} has done`;
+  const detail = `Task ${task.taskId} is not for ${nodeId}: ${why}. Leave it to another node.`;
+  return reject("node_excluded", detail);
+}
 
 /** Whether a task is completed or has failed. */
 export const isFinished = ({ status }: Pick<Task, "status">): boolean =>
@@ -1348,7 +1608,9 @@ function lowerReward({ taskId }: Task): Rejected {
 function notReady(task: Task): Rejected {
   return reject(
     "task_not_ready",
-    `Task ${task.taskId} waits for its start time, for other tasks or for an answer. Choose another with GET /api/v1/task/pull.`,
+    task.quorum
+      ? `Several nodes do copies of task ${task.taskId}, and it is not handed out itself. Take a copy with POST /api/v1/task/next.`
+      : `Task ${task.taskId} waits for its start time, for other tasks or for an answer. Choose another with GET /api/v1/task/pull.`,
   );
 }
 
@@ -1392,9 +1654,19 @@ function staleLease(task: Task): Rejected {
   );
 }
 
-/** Why a budget keeps a task from a node. */
-function keptBack(task: Task, { nodeId }: Node, { gate }: Moment): Rejected | null {
-  return gate && isClosed(gate.closed, task, nodeId) ? refusedByBudget(gate, task, nodeId) : null;
+/** Why the gate keeps a task from a node, or the node does not fit. */
+function keptBack(task: Task, node: Node, { gate, now }: Moment): Rejected | null {
+  if (gate && isClosed(gate.closed, task, node.nodeId)) return refusedByGate(gate, task, node.nodeId, now);
+  return unfit(task, node);
+}
+
+/** Why a node does not have what a task requires. Its type is no reason: who names a node knows why. */
+function unfit(task: Task, node: Node): Rejected | null {
+  const { requires, taskId } = task;
+  if (requires === null || (couldTake(node, { taskType: "", requires }) && hasFree(node, requires)))
+    return null;
+  const detail = `Node ${node.nodeId} does not have what task ${taskId} requires, or uses it for other tasks. GET /api/v1/task/${taskId}/explain says what is missing.`;
+  return reject("requirements_not_met", detail);
 }
 
 /** Why a node cannot be given a task. */

@@ -3,6 +3,7 @@
  * OpenSSL's error, which does not say which of the two is wrong.
  */
 import { readFile } from "node:fs/promises";
+import type { Clock } from "../lib/clock.ts";
 import { type Log, causeOf } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 
@@ -105,6 +106,61 @@ export class CertificateWatch {
       return null;
     } catch (error) {
       return error instanceof Error && "path" in error ? reasonOf(error) : causeOf(error);
+    }
+  }
+}
+
+export type RenewedCertificate = {
+  readonly make: () => Promise<Pair>;
+  readonly onChange: (pair: Pair) => void;
+  readonly afterMs: number;
+};
+
+/**
+ * Renews the certificate that a hub makes by itself, by the wall clock: also after the clock has jumped, as on a machine
+ * that starts without the time.
+ */
+export class Renewal {
+  readonly #make: () => Promise<Pair>;
+  readonly #onChange: (pair: Pair) => void;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  #madeAt: number;
+  #timer: Timer | null = null;
+  #making: Promise<void> | null = null;
+
+  readonly #afterMs: number;
+
+  /** The certificate in use was made just now. @param afterMs when it is renewed */
+  constructor({ make, onChange, afterMs }: RenewedCertificate, clock: Clock, log: Log) {
+    this.#make = make;
+    this.#onChange = onChange;
+    this.#afterMs = afterMs;
+    this.#clock = clock;
+    this.#log = log;
+    this.#madeAt = clock.now();
+  }
+
+  start(everyMs: number): void {
+    this.#timer = setInterval(() => {
+      this.#making ??= this.check().finally(() => (this.#making = null));
+    }, everyMs).unref();
+  }
+
+  async stop(): Promise<void> {
+    if (this.#timer !== null) clearInterval(this.#timer);
+    await this.#making;
+  }
+
+  async check(): Promise<void> {
+    const now = this.#clock.now();
+    if (Math.abs(now - this.#madeAt) < this.#afterMs) return;
+    try {
+      this.#onChange(await this.#make());
+      this.#madeAt = now;
+      this.#log.info("the hub's own TLS certificate was renewed");
+    } catch (error) {
+      this.#log.error("the hub's own TLS certificate could not be renewed", { cause: causeOf(error) });
     }
   }
 }

@@ -5,12 +5,20 @@
 import { readFileSync } from "node:fs";
 import { problemOf } from "../api/error-table.ts";
 import { type Config, ConfigError, type ListenSpec } from "../config.ts";
-import { DRAIN_MS, LOG_PATH_MAX_CHARS, LOG_WARNINGS_PER_SECOND } from "../domain/limits.ts";
+import type { DataDir } from "../data-dir.ts";
+import {
+  CERTIFICATE_RENEWED_AFTER_MS,
+  DRAIN_MS,
+  LOG_PATH_MAX_CHARS,
+  LOG_WARNINGS_PER_SECOND,
+} from "../domain/limits.ts";
 import { openAccessLog } from "../http/access-log.ts";
-import { CertificateWatch, findCertificateFault } from "../http/certificate.ts";
+import { CertificateWatch, Renewal, findCertificateFault } from "../http/certificate.ts";
 import type { CrossOrigin } from "../http/cross-origin.ts";
 import { type Listener, openListener } from "../http/listener.ts";
 import type { RequestMetrics } from "../http/request-metrics.ts";
+import type { Tls } from "./own-tls.ts";
+import type { Clock } from "../lib/clock.ts";
 import { blockListOf, isIP } from "../lib/ip.ts";
 import { countingIds } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
@@ -18,7 +26,7 @@ import { codeOf, reasonOf } from "../lib/reason.ts";
 
 export type OpenListener = Listener & { readonly spec: ListenSpec };
 
-type ListenParts = { readonly config: Config; readonly log: Log };
+type ListenParts = { readonly config: Config; readonly clock: Clock; readonly log: Log };
 
 /** The start of links to this hub. Never uses the Host of a request, which its caller can choose. */
 export function publicUrlOf({ publicUrl }: Config, [first]: readonly OpenListener[]): string {
@@ -28,18 +36,23 @@ export function publicUrlOf({ publicUrl }: Config, [first]: readonly OpenListene
   return `${first.tls ? "https" : "http"}://${host}:${first.port}`;
 }
 
-/** Puts a changed certificate to use without a restart; null if there is none to watch. */
+/** What keeps the certificate of the listeners current. */
+export type TlsWatch = { start(everyMs: number): void; stop(): Promise<void> };
+
+/** Puts a changed certificate, or a new one of the hub's own, to use without a restart; null if there is none to watch. */
 export function watchCertificate(
-  { config, log }: ListenParts,
+  { config, clock, log }: ListenParts,
   inUse: Tls,
   listeners: readonly Listener[],
-): CertificateWatch | null {
+): TlsWatch | null {
   const { tlsCert: certPath, tlsKey: keyPath } = config;
   const secured = listeners.filter(({ tls }) => tls);
-  if (certPath === null || keyPath === null || inUse === null || secured.length === 0) return null;
+  if (inUse === null || secured.length === 0) return null;
   const onChange: Listener["renewTls"] = (tls) => secured.forEach((listener) => listener.renewTls(tls));
-  const watch = new CertificateWatch({ certPath, keyPath, inUse, onChange }, log);
-  return watch;
+  if (inUse.renew)
+    return new Renewal({ make: inUse.renew, onChange, afterMs: CERTIFICATE_RENEWED_AFTER_MS }, clock, log);
+  if (certPath === null || keyPath === null) return null;
+  return new CertificateWatch({ certPath, keyPath, inUse, onChange }, log);
 }
 
 /** Opens the configured listeners. If one fails, the caller closes those already in `listeners`. */
@@ -77,20 +90,20 @@ export async function listen(
   }
 }
 
-/** Certificate and key in PEM, and their names in messages to the operator. */
-export type Tls = {
-  readonly cert: string;
-  readonly key: string;
-  readonly names: Readonly<Record<"cert" | "key" | "both", string>>;
-} | null;
-
-export function readTls({ tlsCert, tlsKey }: Config): Tls {
+export async function openTls({ config, dir, clock }: TlsParts): Promise<Tls> {
+  const { tlsAuto, tlsCert, tlsKey } = config;
+  if (tlsAuto) {
+    const { openOwnTls } = await import("./own-tls.ts"); // only for --tls auto
+    return openOwnTls(config, dir, clock);
+  }
   if (tlsCert === null || tlsKey === null) return null;
   const cert = `${tlsCert} (--tls-cert)`;
   const key = `${tlsKey} (--tls-key)`;
   const names = { cert, key, both: `${cert} with ${key}` };
-  return { cert: readPem(tlsCert, cert), key: readPem(tlsKey, key), names };
+  return { cert: readPem(tlsCert, cert), key: readPem(tlsKey, key), names, pin: null, renew: null };
 }
+
+type TlsParts = { readonly config: Config; readonly dir: DataDir; readonly clock: Clock };
 
 function readPem(path: string, name: string): string {
   try {

@@ -110,6 +110,12 @@ export function callerKey(ip: string): string {
 /** The bits in front of an IPv4 address that is mapped to IPv6. */
 const MAPPED_BITS = 96;
 
+/** Returns the 4 or 16 bytes of an address. */
+export function ipBytes(ip: string): Uint8Array {
+  const groups = parseIpv6(ip) ?? ipv4Groups(ip);
+  return Uint8Array.from(groups.flatMap((group) => [group >>> 8, group & 0xff]));
+}
+
 /** Returns the eight groups of an address; those of an IPv4 address as mapped to IPv6. */
 function groupsOf(ip: string): readonly number[] {
   return parseIpv6(ip) ?? [0, 0, 0, 0, 0, 0xffff, ...ipv4Groups(ip)];

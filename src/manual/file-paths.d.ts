@@ -15,3 +15,7 @@ declare module "*.sh" {
   const path: string;
   export = path;
 }
+declare module "*.mjs" {
+  const path: string;
+  export = path;
+}

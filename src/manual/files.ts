@@ -14,6 +14,7 @@ import benchmarks from "../../docs/benchmarks.md" with { type: "file" };
 import cli from "../../docs/cli.md" with { type: "file" };
 import comparison from "../../docs/comparison.md" with { type: "file" };
 import concepts from "../../docs/concepts.md" with { type: "file" };
+import lanes from "../../docs/lanes.md" with { type: "file" };
 import costs from "../../docs/costs.md" with { type: "file" };
 import dashboardOverviewPng from "../../docs/dashboard-overview.png" with { type: "file" };
 import dashboardPhonePng from "../../docs/dashboard-phone.png" with { type: "file" };
@@ -42,11 +43,14 @@ import troubleshooting from "../../docs/troubleshooting.md" with { type: "file" 
 import tutorial from "../../docs/tutorial.md" with { type: "file" };
 import typescript from "../../docs/typescript.md" with { type: "file" };
 import versioning from "../../docs/versioning.md" with { type: "file" };
+import webhooks from "../../docs/webhooks.md" with { type: "file" };
 import workerCommand from "../../docs/worker-command.md" with { type: "file" };
 import worker from "../../docs/worker.md" with { type: "file" };
 import exampleGrafanaJson from "../../docs/examples/grafana.json" with { type: "file" };
 import examplePlannerPy from "../../docs/examples/planner.py" with { type: "file" };
 import exampleProducerSh from "../../docs/examples/producer.sh" with { type: "file" };
+import exampleVerifyWebhookMjs from "../../docs/examples/verify-webhook.mjs" with { type: "file" };
+import exampleWebhookReceiverPy from "../../docs/examples/webhook-receiver.py" with { type: "file" };
 import exampleWorkerPy from "../../docs/examples/worker.py" with { type: "file" };
 import exampleWorkerSh from "../../docs/examples/worker.sh" with { type: "file" };
 
@@ -64,6 +68,7 @@ export const FILES: ReadonlyMap<string, string> = new Map([
   ["docs/cli.md", cli],
   ["docs/comparison.md", comparison],
   ["docs/concepts.md", concepts],
+  ["docs/lanes.md", lanes],
   ["docs/costs.md", costs],
   ["docs/dashboard-overview.png", dashboardOverviewPng],
   ["docs/dashboard-phone.png", dashboardPhonePng],
@@ -92,11 +97,14 @@ export const FILES: ReadonlyMap<string, string> = new Map([
   ["docs/tutorial.md", tutorial],
   ["docs/typescript.md", typescript],
   ["docs/versioning.md", versioning],
+  ["docs/webhooks.md", webhooks],
   ["docs/worker-command.md", workerCommand],
   ["docs/worker.md", worker],
   ["docs/examples/grafana.json", String(exampleGrafanaJson)], // the compiler takes it for the JSON itself
   ["docs/examples/planner.py", examplePlannerPy],
   ["docs/examples/producer.sh", exampleProducerSh],
+  ["docs/examples/verify-webhook.mjs", exampleVerifyWebhookMjs],
+  ["docs/examples/webhook-receiver.py", exampleWebhookReceiverPy],
   ["docs/examples/worker.py", exampleWorkerPy],
   ["docs/examples/worker.sh", exampleWorkerSh],
 ]);

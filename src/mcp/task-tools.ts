@@ -252,7 +252,18 @@ export async function taskGet(session: Session, args: Args): Promise<ToolResult>
   const query = { task_id, wait: String(wait), context: "1" };
   const answer = await session.ask("GET", "task/:task_id", query);
   const task = recordOf(answer["task"]);
-  return { say: standOf(task, session.nodeId, wait), task: taskDetail(task, answer["context"]) };
+  const detail = taskDetail(task, answer["context"]);
+  const say = standOf(task, session.nodeId, wait);
+  if (task["status"] !== "open") return { say, task: detail };
+  const why = await reasonsOf(session, task_id);
+  if (why.length === 0) return { say, task: detail };
+  return { say: `${say} Why it does not run: ${why.join(", ")}.`, why, task: detail };
+}
+
+/** The codes of what keeps a task back, without its position in line. */
+async function reasonsOf(session: Session, taskId: unknown): Promise<readonly string[]> {
+  const { reasons } = await session.ask("GET", "task/:task_id/explain", { task_id: taskId });
+  return recordsOf(reasons).flatMap(({ code }) => (code === "in_line" ? [] : [String(code)]));
 }
 
 /** How a task stands, for its creator. */

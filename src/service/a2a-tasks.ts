@@ -13,6 +13,7 @@ import {
   type Place,
   type SentEntry,
   type SentTask,
+  contextOf,
   filesOfTask,
   sentEntries,
   sentTask,
@@ -73,6 +74,11 @@ export class A2aTasks {
   async question(taskId: string): Promise<Question | null> {
     const [question = null] = await this.#store.read(openQuestionsOf(taskId));
     return question;
+  }
+
+  /** The context of a task; null for one that was not created through A2A. */
+  contextOf(taskId: string): Promise<string | null> {
+    return this.#store.read(contextOf(taskId));
   }
 
   /** Oldest first. */

@@ -129,6 +129,10 @@ function budgetOf({ scope, value, per }: NewEvent["data"]): string {
   return `${scope === "hub" ? "the hub" : `${scope} ${value ?? "(none)"}`} per ${per}`;
 }
 
+function pausedOf({ scope, value }: NewEvent["data"]): string {
+  return scope === "hub" ? "the hub" : `${String(scope).replace("_", " ")} ${value ?? "(none)"}`;
+}
+
 function textOf(entry: Entry): string {
   const { event, task, counts } = entry;
   const { kind, nodeId, taskId, data } = event;
@@ -147,10 +151,22 @@ function textOf(entry: Entry): string {
       return `budget of ${budgetOf(data)}: more than 80 % are used`;
     case "budget.exceeded":
       return `budget of ${budgetOf(data)} used up${data["on_limit"] === "pause" ? ": its tasks wait" : ""}`;
+    case "hub.paused":
+      return `${pausedOf(data)} paused${reasonOf(data["reason"])}`;
+    case "hub.resumed":
+      return `${pausedOf(data)} resumed`;
+    case "limit.set":
+      return `limit of ${data["key"] ?? "(none)"} set`;
+    case "limit.held":
+      return `limit key ${data["key"] ?? "(none)"} held for ${data["for_s"]} s`;
+    case "limit.deleted":
+      return `limit of ${data["key"] ?? "(none)"} deleted`;
     case "note.changed":
       return `${who} wrote the note ${quoted(data["key"])}, version ${data["version"]}`;
     case "note.deleted":
       return `${who} deleted the note ${quoted(data["key"])}`;
+    case "node.joined":
+      return `${who} joined, with the key ${data["key"]}`;
     case "node.registered":
       return `${who} registered`;
     case "node.online":
@@ -167,6 +183,12 @@ function textOf(entry: Entry): string {
       return `${what} assigned to ${who}${byWhom(data["by"])} ${id}`;
     case "task.completed":
       return `${who} completed ${what}${rewardOf(task)} ${id}`;
+    case "task.review_requested":
+      return `the result of ${what} waits for a review ${id}`;
+    case "task.review_passed":
+      return `${data["reviewed_by"] ?? "somebody"} passed the result of ${what}${rewardOf(task)} ${id}`;
+    case "task.review_rejected":
+      return `${data["reviewed_by"] ?? "somebody"} rejected the result of ${what} ${id}`;
     case "task.revoked":
       return `${what} revoked from ${who}${reasonOf(data["reason"])} ${id}`;
     case "task.released":
@@ -207,6 +229,12 @@ function textOf(entry: Entry): string {
       return `schedule ${data["name"]} deleted`;
     case "schedule.skipped":
       return `schedule ${data["name"]} skipped ${data["at"]}: ${SKIPPED[String(data["reason"])]}`;
+    case "webhook.saved":
+    case "webhook.resumed":
+    case "webhook.deleted":
+      return `webhook ${data["name"]} ${kind.replace("webhook.", "")}`;
+    case "webhook.suspended":
+      return `webhook ${data["name"]} suspended, ${data["reason"] === "gone" ? "the receiver is gone" : `after ${data["attempts"]} attempts`}`;
     case "lux.signin":
       return `${who} signed in for ${data["amount"]} LUX`;
     case "message.sent":

@@ -7,7 +7,8 @@
  * most 12 ms at a time, and 200,000 of them before 1,000 that fit take no step.
  */
 import { type Candidate, balance, typesTaken } from "../domain/balancer.ts";
-import { isClosed } from "../domain/budget.ts";
+import { closedTypes, isClosed, isLaneClosed } from "../domain/gate.ts";
+import { laneNameOf } from "../domain/lane.ts";
 import { accept } from "../domain/decision.ts";
 import {
   BACKLOG_TYPES_PART,
@@ -19,7 +20,6 @@ import {
   SWEEP_BATCH,
 } from "../domain/limits.ts";
 import type { Gate } from "../domain/model.ts";
-import { dayOf } from "../domain/spending.ts";
 import { assignTo, comesFirst } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import {
@@ -32,7 +32,7 @@ import {
   isBacklogEmpty,
   openTasks,
 } from "../store/sql/balancer.ts";
-import { gateOn } from "../store/sql/budgets.ts";
+import { type Lanes, gateOn, readyLanes } from "../store/sql/gate.ts";
 import { lastEventId } from "../store/sql/events.ts";
 import { CapabilityLists } from "../store/sql/rows.ts";
 import type { Query, Store } from "../store/store.ts";
@@ -66,9 +66,13 @@ export class BalancerRounds {
     const lists = new CapabilityLists();
     const { closed } = await this.#store.read(this.#gate());
     if (closed?.hub) return { assignments, isCutShort: false };
-    for await (const waiting of this.#waitingTypes(onlyBalanced)) {
-      const types = await this.#typesTaken(waiting, lists);
-      for (const type of closed?.types ?? []) types.delete(type); // their tasks cost nothing
+    const special = await this.#store.read(readyLanes());
+    for await (const waiting of this.#waitingTypes(onlyBalanced, special)) {
+      const types = await this.#typesTaken(waiting, special, lists);
+      if (closed) {
+        for (const type of closedTypes(closed)) types.delete(type); // their tasks cost nothing
+        for (const [name, lane] of special) if (isLaneClosed(closed, lane)) types.delete(name);
+      }
       for (let after = BACKLOG_START; ;) {
         const limit = Math.min(SWEEP_BATCH, BALANCE_ROUND_MAX - assignments.length);
         if (limit === 0) return { assignments, isCutShort: true };
@@ -86,9 +90,9 @@ export class BalancerRounds {
     return { assignments, isCutShort: false };
   }
 
-  /** The types in the backlog and "", in sets of BALANCE_TYPES_MAX. With several sets, each is assigned best first. */
-  async *#waitingTypes(onlyBalanced: boolean): AsyncGenerator<ReadonlySet<string>> {
-    let types = new Set([""]);
+  /** The lanes in the backlog and "", in sets of BALANCE_TYPES_MAX. With several sets, each is assigned best first. */
+  async *#waitingTypes(onlyBalanced: boolean, special: Lanes): AsyncGenerator<ReadonlySet<string>> {
+    let types = new Set(["", ...special.keys()]);
     for (const balanced of onlyBalanced ? [true] : [true, false])
       for (let after: string | undefined = ""; after !== undefined;) {
         const part: readonly string[] = await this.#store.read(
@@ -105,11 +109,16 @@ export class BalancerRounds {
   }
 
   /** Reads all available nodes, a page at a time. */
-  async #typesTaken(waiting: ReadonlySet<string>, lists: CapabilityLists): Promise<Set<string>> {
+  async #typesTaken(
+    waiting: ReadonlySet<string>,
+    special: Lanes,
+    lists: CapabilityLists,
+  ): Promise<Set<string>> {
+    const lanes = new Map([...special].filter(([name]) => waiting.has(name)));
     const taken = new Set<string>();
     for (let after: string | undefined = ""; after !== undefined;) {
       const nodes: readonly Candidate[] = await this.#store.read(availableAfter(after, NODES_PART, lists));
-      for (const type of typesTaken(waiting, nodes)) taken.add(type);
+      for (const type of typesTaken(waiting, nodes, lanes)) taken.add(type);
       after = nodes.length < NODES_PART ? undefined : nodes.at(-1)?.nodeId;
       await yieldToEventLoop();
     }
@@ -134,7 +143,7 @@ export class BalancerRounds {
   }
 
   #gate(): Query<Gate> {
-    return gateOn(dayOf(this.#clock.now()));
+    return gateOn(this.#clock.now());
   }
 
   /** One step. Tasks that have been claimed since they were found are left out. */
@@ -144,18 +153,21 @@ export class BalancerRounds {
       available: availableNodes(lists),
       gate: this.#gate(),
     };
-    return this.#store.transact(load, ({ waiting, available, gate: { closed } }) => {
-      const at = { now: this.#clock.now(), steady: this.#clock.steady() };
+    return this.#store.transact(load, ({ waiting, available, gate }) => {
+      const { closed } = gate;
+      const at = { now: this.#clock.now(), steady: this.#clock.steady(), gate };
       const tasks = closed ? waiting.filter((task) => !isClosed(closed, task, null)) : waiting;
       const nodes = closed ? available.filter(({ nodeId }) => !closed.nodes.has(nodeId)) : available;
-      const given = balance(tasks, nodes, at.now);
+      const given = balance(tasks, nodes, at.now, gate);
       const left = new Set(tasks);
       for (const { task } of given) left.delete(task);
-      const exhausted = [...left].filter(({ revokedFrom }) => revokedFrom === null);
+      const exhausted = [...left].filter(
+        ({ revokedFrom, notNodes, child }) => revokedFrom === null && notNodes.length === 0 && !child,
+      );
       return accept(
         {
           assignments: given.map(({ task, nodeId }): Assignment => ({ taskId: task.taskId, nodeId })),
-          exhausted: new Set(exhausted.map(({ taskType }) => taskType)),
+          exhausted: new Set(exhausted.map(laneNameOf)),
         },
         given.flatMap(({ task, nodeId }) => assignTo(task, nodeId, "balancer", at).changes),
       );

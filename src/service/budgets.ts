@@ -4,7 +4,7 @@ import type { Budget, BudgetKey, BudgetState, Gate } from "../domain/model.ts";
 import { periodOf } from "../domain/budget.ts";
 import { dayOf } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
-import { gateOn } from "../store/sql/budgets.ts";
+import { gateOn } from "../store/sql/gate.ts";
 import { spentBy } from "../store/sql/spending.ts";
 import type { Committed, Store, Transact } from "../store/store.ts";
 
@@ -21,7 +21,7 @@ export class Budgets {
   }
 
   list(): Promise<Gate> {
-    return this.#store.read(gateOn(this.#today()));
+    return this.#store.read(gateOn(this.#clock.now()));
   }
 
   set(
@@ -31,7 +31,7 @@ export class Budgets {
     const day = this.#today();
     const { scope, value, per } = asked;
     const load = {
-      gate: gateOn(day),
+      gate: gateOn(this.#clock.now()),
       spent: spentBy(scope, value, { since: periodOf(per, day), until: day }),
     };
     return transact(load, ({ gate, spent }) => dated(day, setBudget(gate, asked, spent, this.#clock.now())));
@@ -39,7 +39,7 @@ export class Budgets {
 
   delete(transact: Transact<DatedBudget>, key: BudgetKey): Promise<Committed<DatedBudget>> {
     const day = this.#today();
-    return transact({ gate: gateOn(day) }, ({ gate }) =>
+    return transact({ gate: gateOn(this.#clock.now()) }, ({ gate }) =>
       dated(day, deleteBudget(gate, key, this.#clock.now())),
     );
   }

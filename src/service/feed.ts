@@ -74,9 +74,10 @@ const POLLS = "";
 const ANY_TASK = "";
 /** Where the calls wait that wait for the end of a group. No task has such an id. */
 const queueOf = (group: string): string => `group ${group}`;
-/** What may end a wait for a task: for its end, or for a change of its questions. */
+/** What may end a wait for a task: for its end (through A2A after its review), or for a change of its questions. */
 const TASK_NEWS: ReadonlySet<EventKind> = new Set([
   "task.completed",
+  "task.review_passed",
   "task.failed",
   "task.deleted",
   "task.asked",

@@ -5,19 +5,22 @@
  *   queue            announces                          who sleeps there
  *   gifts of a node  a task assigned to the node        its calls
  *   room of a node   the node holds one task less       its calls that found the node full
- *   open of a type   an open task (see offersOf)        the calls that take the type and found room in their node
- *   open             an open task of any type           the same for calls that take every type
+ *   open of a lane   an open task (see offersOf)        the calls that take from the lane and found room in their node
+ *   open             an open task of any plain lane     the same for calls that take every type
+ *   key              a task of a limit key has ended    the calls that could take from a lane which the key closes
  *
  * Only wake-ups are in order: a worker that has just joined reads at once, and may take the task for which an earlier
  * worker was woken. The earlier one keeps its position, and is woken first for the next task. A wake-up for room is not
  * used up by taking a task, because the node may have more room: when the worker leaves, the wake-up passes to the next
- * one, until a worker finds the node full. After `work.missed` (notifications of other hubs may be lost) all read again.
+ * one, until a worker finds the node full. A call whose node has too little left of a resource for a lane sleeps for room,
+ * not for that lane. A special lane that is new to this hub wakes all, so that they join its queue. After `work.missed` (notifications of other hubs may be lost) all read again.
  *
  * Must not: touch the store but to listen, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */
 import type { Notified, Offer } from "../domain/change.ts";
 import type { EventKind } from "../domain/event.ts";
-import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
+import { isSpecial, laneNameOf, limitKeyOf } from "../domain/lane.ts";
+import { LANES_MAX, WAKE_UPS_TOGETHER } from "../domain/limits.ts";
 import type { JoinedThrough, Task } from "../domain/model.ts";
 import { type TakenFrom, offersOf } from "../domain/task.ts";
 import type { Store } from "../store/store.ts";
@@ -29,7 +32,8 @@ export type Found =
 
 const giftsOf = (nodeId: string): string => `gifts ${nodeId}`;
 const roomOf = (nodeId: string): string => `room ${nodeId}`;
-const openOf = (type: string): string => `open ${type}`;
+const openOf = (lane: string): string => `open ${lane}`;
+const freedOf = (key: string): string => `key ${key}`;
 const OPEN = "open";
 
 /** After these events the workers of the node read again, because the tasks that they may take have changed. */
@@ -51,12 +55,20 @@ const MAKE_ROOM: ReadonlySet<EventKind> = new Set([
   "task.deleted",
 ]);
 
-/** After these events tasks may be handed out that a budget has kept back. */
-const OPENS_BUDGETS: ReadonlySet<EventKind> = new Set(["budget.set", "budget.deleted"]);
+/** After these events tasks may be handed out that the gate has kept back. */
+const OPENS_GATE: ReadonlySet<EventKind> = new Set([
+  "budget.set",
+  "budget.deleted",
+  "hub.resumed",
+  "limit.set",
+  "limit.deleted",
+]);
 
 export class IdleWorkers {
   readonly #waiters = new Waiters();
   readonly #workers = new Set<IdleWorker>();
+  /** The special lanes whose workers have had the chance to join their queues. */
+  readonly #lanes = new Set<string>();
 
   constructor(store: Pick<Store, "onDecision" | "onCommit">) {
     store.onDecision((changes) => this.decided(changes));
@@ -77,7 +89,7 @@ export class IdleWorkers {
     return [...nodeIds];
   }
 
-  /** Makes all workers read again: a new day has begun, and with it a new period of budgets. */
+  /** Makes all workers read again: time has opened something. */
   wakeAll(): void {
     this.#waiters.wakeAllOfEach();
   }
@@ -103,7 +115,7 @@ export class IdleWorkers {
       if (change.kind === "work.missed") this.#waiters.wakeAllOfEach();
       else if (change.kind === "work.offered")
         for (let left = change.count; left > 0; left--) this.#wakeFor(change.offer, true);
-      else if (change.kind === "event.logged" && OPENS_BUDGETS.has(change.event.kind))
+      else if (change.kind === "event.logged" && OPENS_GATE.has(change.event.kind))
         this.#waiters.wakeAllOfEach();
       else if (change.kind === "event.logged" && change.event.nodeId !== null)
         this.#onEvent(change.event.kind, change.event.nodeId);
@@ -111,10 +123,17 @@ export class IdleWorkers {
   }
 
   #wakeFor(offer: Offer, isLater: boolean): void {
-    const isGift = offer.kind === "gift";
-    const [key, orKey] = isGift ? [giftsOf(offer.nodeId), null] : [openOf(offer.taskType), OPEN];
+    if (offer.kind === "open" && this.#isNewLane(offer.taskType)) return this.#waiters.wakeAllOfEach();
+    const [key, orKey] = queuesOf(offer);
     if (isLater) this.#waiters.wakeOneLater(key, orKey);
     else this.#waiters.wakeOne(key, orKey);
+  }
+
+  #isNewLane(lane: string): boolean {
+    if (!isSpecial(lane) || this.#lanes.has(lane)) return false;
+    if (this.#lanes.size >= LANES_MAX) this.#lanes.clear();
+    this.#lanes.add(lane);
+    return true;
   }
 
   #onEvent(kind: EventKind, nodeId: string): void {
@@ -123,6 +142,25 @@ export class IdleWorkers {
     else if (NODE_CHANGES.has(kind)) this.#waiters.wakeAll(giftsOf(nodeId));
   }
 }
+
+/** The queues of an offer. */
+function queuesOf(offer: Offer): readonly [string, string | null] {
+  if (offer.kind === "gift") return [giftsOf(offer.nodeId), null];
+  if (offer.kind === "key") return [freedOf(offer.key), null];
+  return [openOf(offer.taskType), isSpecial(offer.taskType) ? null : OPEN];
+}
+
+/** What a worker waits for beside plain lanes. */
+export type Awaited = {
+  /** The names of special lanes. */
+  readonly special: readonly string[];
+  /** Of those, the ones for which its node has too little left of a resource. */
+  readonly short: readonly string[];
+  /** The limit keys that are closed. */
+  readonly keys: readonly string[];
+};
+
+const NOTHING_MORE: Awaited = { special: [], short: [], keys: [] };
 
 /** One blocked call of task/next. */
 export class IdleWorker {
@@ -135,6 +173,8 @@ export class IdleWorker {
   readonly #workers: Set<IdleWorker>;
   /** Whether the last read found the node full. */
   #isFull = false;
+  /** The queues of the lanes for which its node is short of a resource. */
+  #short: ReadonlySet<string> = new Set();
 
   constructor(nodeId: string, waiters: Waiters, workers: Set<IdleWorker>) {
     this.nodeId = nodeId;
@@ -148,24 +188,34 @@ export class IdleWorker {
    * Must precede each read of the store.
    * @param types the types of open tasks that it takes; null: every type
    */
-  beginRead(types: readonly string[] | null, variant: JoinedThrough | null): void {
+  beginRead(
+    types: readonly string[] | null,
+    variant: JoinedThrough | null,
+    { special, short, keys }: Awaited = NOTHING_MORE,
+  ): void {
     this.variant = variant;
     const open = types === null ? [OPEN] : types.map(openOf);
-    this.#waiter.standIn([this.#gifts, this.#room, ...open]);
+    this.#short = new Set(short.map(openOf));
+    this.#waiter.standIn([this.#gifts, this.#room, ...open, ...special.map(openOf), ...keys.map(freedOf)]);
   }
 
   endRead(found: Found): void {
     if (found.task === null) this.#isFull = found.isFull;
-    else if (found.from === "open") this.#waiter.markServed(openOf(found.task.taskType));
-    else if (found.from === "gifts") this.#waiter.markServed(this.#gifts);
+    else if (found.from === "open") {
+      this.#waiter.markServed(openOf(laneNameOf(found.task)));
+      this.#waiter.markServed(freedOf(limitKeyOf(found.task)));
+    } else if (found.from === "gifts") this.#waiter.markServed(this.#gifts);
     // "started": the node held the task already, so it used no wake-up.
   }
 
   /** Sleeps after a read that found no task: as Waiter.wait(). */
   wait(remainingMs: number, signal: AbortSignal, onWake?: () => void): Promise<Outcome> {
-    // Full: gifts and room; otherwise gifts and open tasks.
-    const isEmpty = (key: string): boolean =>
-      key === this.#gifts || (this.#isFull ? key === this.#room : key !== this.#room);
+    // Full: gifts and room; otherwise gifts and open tasks, and room if its node is short of something.
+    const isEmpty = (key: string): boolean => {
+      if (key === this.#gifts) return true;
+      if (key === this.#room) return this.#isFull || this.#short.size > 0;
+      return !this.#isFull && !this.#short.has(key);
+    };
     return this.#waiter.wait(remainingMs, signal, onWake, isEmpty);
   }
 

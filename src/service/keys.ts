@@ -71,6 +71,11 @@ export class KeyRing {
     return everyKey(this.#primary, await this.#store.read(allKeys()));
   }
 
+  /** The stored keys together with the primary keys. */
+  with(stored: readonly KeyRecord[]): readonly KeyRecord[] {
+    return everyKey(this.#primary, stored);
+  }
+
   /** A new key and its secret, which is not kept. @throws {Rejection} key_exists, keys_limit */
   add(transact: Transact<NewKey>, draft: KeyDraft): Promise<Committed<NewKey>> {
     const secret = makeSecret();

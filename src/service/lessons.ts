@@ -18,6 +18,7 @@ import {
   LIST_SCANNED_MAX,
 } from "../domain/limits.ts";
 import type { Task } from "../domain/model.ts";
+import { isInReview } from "../domain/task.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 import { matchesWords } from "../lib/word-search.ts";
 import { type ExaminedTask, lessonsBelow, lessonsOf } from "../store/sql/lessons.ts";
@@ -119,13 +120,16 @@ export class Lessons {
       else if (change.kind === "event.logged" && origin === "remote") {
         const { kind, taskId } = change.event;
         if (taskId === null) continue;
-        if (kind === "task.completed") this.#note(taskId);
+        if (kind === "task.completed" || kind === "task.review_passed") this.#note(taskId);
         else if (kind === "task.deleted") this.#remove(taskId);
       }
     }
   }
 
-  #moved({ taskId, title, taskType, status, assignedNode, result, resultVerified, updatedAt }: Task): void {
+  #moved(task: Task): void {
+    const { taskId, title, taskType, status, assignedNode, result, resultVerified, updatedAt } = task;
+    // What nobody has checked teaches nobody, and of copies the task that they are of has the lesson.
+    if (isInReview(task) || task.child !== null) return;
     if (taskType === "" || status !== "completed" || result === null || assignedNode === null) return;
     const { lesson } = result;
     const beginning = firstChars(lesson, LESSON_SHOWN_MAX_CHARS);

@@ -10,21 +10,22 @@
  *
  * Must not: answer with a task before its commit.
  */
-import { typesFor } from "../domain/balancer.ts";
-import { isSameClosed } from "../domain/budget.ts";
+import { type OpenLanes, closedTypes } from "../domain/gate.ts";
+import { typesFor } from "../domain/lane.ts";
 import { Rejection, UNDECIDED } from "../domain/decision.ts";
-import { NOT_TAKEN_MAX, OPEN_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
-import type { Gate, JoinedThrough, Moment, Node, Task } from "../domain/model.ts";
+import { LANES_REREADS, NOT_TAKEN_MAX, OPEN_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
+import type { Closed, JoinedThrough, Moment, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
 import { dayOf } from "../domain/spending.ts";
-import { type Next, type TakenFrom, returnGift } from "../domain/task.ts";
+import { type Next, type TakenFrom, isExcluded as mayNotHave, returnGift } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
-import { gateOn } from "../store/sql/budgets.ts";
+import { gateOn, readyLanes } from "../store/sql/gate.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import {
   bestGift,
+  bestOfLanes,
   bestReady,
   firstStarted,
   firstUnacknowledged,
@@ -34,7 +35,8 @@ import {
 import { type Answer, type Committed, type Store, type Transact, uncommitted } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import type { TakerPatience, Takes } from "./blocked-calls.ts";
-import type { IdleWorkers } from "./idle-workers.ts";
+import type { Awaited, IdleWorkers } from "./idle-workers.ts";
+import type { KnownLanes } from "./known-lanes.ts";
 import type { NodeService } from "./nodes.ts";
 import type { TaskService } from "./tasks.ts";
 
@@ -50,15 +52,24 @@ export type NextAsked = {
   readonly inBatch: boolean;
 };
 
-/** The node as it was read last, the types of open tasks that it is asked for, and whether this call was its heartbeat. */
+/** The node as it was read last, the lanes that are open to it, and whether this call was its heartbeat. */
 type Known = {
   readonly node: Node | null;
-  readonly types: readonly string[] | null;
+  readonly open: OpenLanes;
   readonly isBeaten: boolean;
+  /** The best tasks for all nodes are such as this one may not have. */
+  readonly isExcluded: boolean;
+  /** Whether the call may ask again when more lanes are open than it knew. */
+  readonly mayAskAgain: boolean;
 };
 
+const NO_LANES: OpenLanes = { types: [], special: [], short: [], closed: [] };
+
 /** `found`: undefined when the node is not as it was known; `current`: the node as it is. */
-type HandOut = { readonly found?: Committed<Next> | undefined; readonly current: Node | null };
+type HandOut = {
+  readonly found?: Committed<Next> | undefined;
+  readonly current: Node | null;
+} & Pick<Known, "isExcluded">;
 
 /** `task` is null if there was none in time; `draining`: the node gets no new tasks. */
 export type NextAnswer = Pick<Next, "task" | "draining">;
@@ -70,8 +81,7 @@ export class NextService {
   readonly #tasks: TaskService;
   readonly #idle: IdleWorkers;
   readonly #takes: Takes;
-  /** The budgets as a transaction of this hub loaded them last. The next one checks them. */
-  #gate: Gate | null = null;
+  readonly #known: KnownLanes;
   /** Reads of nodes that many requests of one batch share, by the node's id. */
   readonly #reading = new Map<string, Promise<Node | null>>();
 
@@ -88,6 +98,7 @@ export class NextService {
     this.#clock = clock;
     this.#nodes = nodes;
     this.#tasks = tasks;
+    this.#known = tasks.known;
     this.#idle = idle;
   }
 
@@ -106,16 +117,26 @@ export class NextService {
     const worker = patience.waitMs > 0 ? this.#idle.join(nodeId) : null;
     let node: Node | null | undefined;
     let isBeaten = false;
+    let isExcluded = false;
     const take = async (): Promise<Committed<Next> | null> => {
+      let asks = 0;
       if (node === undefined)
         node = await (asked.inBatch ? this.#readTogether(nodeId) : this.#store.read(nodeById(nodeId)));
       while (!signal.aborted && !worker?.isEnded) {
-        const taken = node ? this.#openTypes(node, typesFor(node, asked.taskTypes)) : [];
-        worker?.beginRead(taken, node?.variant ?? null);
-        const types = taken ?? (await this.#openBacklogTypes());
-        const { found, current } = await this.#handOut(transact, asked, { node, types, isBeaten }, signal);
+        const open = node ? this.#known.openTo(node, asked.taskTypes) : NO_LANES;
+        worker?.beginRead(open.types, node?.variant ?? null, awaited(open, this.#known.closed));
+        const types = open.types ?? (await this.#openBacklogTypes());
+        const known = {
+          node,
+          open: { ...open, types },
+          isBeaten,
+          isExcluded,
+          mayAskAgain: asks++ < LANES_REREADS,
+        };
+        const { found, current, ...seen } = await this.#handOut(transact, asked, known, signal);
+        ({ isExcluded } = seen);
         node = current;
-        if (!found) continue; // the node has changed, or the caller is gone
+        if (!found) continue; // the node or the lanes have changed, or the caller is gone
         isBeaten = true;
         worker?.endRead(found);
         return found.task || found.draining ? found : null;
@@ -169,21 +190,14 @@ export class NextService {
     return reading;
   }
 
-  /** The types of a node without those that a budget keeps back, as this hub knows the budgets. */
-  #openTypes({ nodeId }: Node, types: readonly string[] | null): readonly string[] | null {
-    const closed = this.#gate?.closed ?? null;
-    if (closed === null) return types;
-    if (closed.hub || closed.nodes.has(nodeId)) return [];
-    return types === null ? null : types.filter((type) => !closed.types.has(type));
-  }
-
   /**
-   * For a node that takes every type, while a budget keeps some back: the others in the backlog. Each costs one lookup,
+   * For a node that takes every type, while the gate keeps some back: the others in the backlog. Each costs one lookup,
    * however many tasks it has. Null is every type.
    */
   async #openBacklogTypes(): Promise<readonly string[] | null> {
-    const closed = this.#gate?.closed?.types;
-    if (closed === undefined || closed.size === 0) return null;
+    const gate = this.#known.closed;
+    const closed = gate && closedTypes(gate);
+    if (closed === null || closed.size === 0) return null;
     const limit = OPEN_TYPES_MAX + closed.size;
     const [balanced, others] = await Promise.all([
       this.#store.read(backlogTypes(true, "", limit)),
@@ -196,36 +210,49 @@ export class NextService {
   /** Nothing is found and nothing written when the node is not as it was known, or the caller is gone. */
   async #handOut(
     transact: Transact<NextAnswer>,
-    { nodeId, resume, inBatch }: NextAsked,
+    asked: NextAsked,
     known: Known,
     signal: AbortSignal,
   ): Promise<HandOut> {
+    const { nodeId, resume, inBatch } = asked;
     const comesBack = known.node !== null && !known.node.online;
+    const before = this.#known.closed;
     const load = {
       node: nodeById(nodeId),
       started: resume ? firstStarted(nodeId) : NO_ROW,
       gifts: bestGift(nodeId),
-      open: bestReady(known.types, inBatch, this.#gate?.closed ?? null),
+      open: bestReady(known.open.types, inBatch, before, known.isExcluded ? nodeId : null),
+      special: bestOfLanes(known.open.special, before, { butFor: nodeId }),
+      lanes: readyLanes(),
       waiting: known.node && comesBack ? waitingFor(known.node, SWEEP_BATCH) : NO_ROW,
-      gate: gateOn(dayOf(this.#clock.now())),
+      gate: gateOn(this.#clock.now()),
     };
-    const before = this.#gate?.closed ?? null;
     let current = known.node;
     let isFilled = true;
-    const found = await transact(load, ({ node, waiting, started, gifts, open, gate }) => {
-      this.#gate = gate;
-      if (!isSameClosed(gate.closed, before)) return UNDECIDED; // other tasks may be handed out
+    let isExcluded = false;
+    const found = await transact(load, ({ node, waiting, started, gifts, open, special, lanes, gate }) => {
+      this.#known.learn(gate, lanes);
       current = node;
-      isFilled = waiting?.length !== SWEEP_BATCH;
+      isFilled = waiting?.length !== SWEEP_BATCH && (!comesBack || lanes.size === 0);
       if (signal.aborted || (node && !isSame(node, known.node))) return UNDECIDED;
+      if (node && known.mayAskAgain && this.#known.hasOpened(node, asked.taskTypes, known.open, before))
+        return UNDECIDED;
+      isExcluded = open.tasks.length > 0 && open.tasks.every((task) => mayNotHave(task, nodeId));
+      if (isExcluded && !open.isAll) return UNDECIDED; // there may be others behind them
       const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady(), gate };
       const beat = { ...at, leaseMs: node ? leaseOf(node) : 0 };
-      const rows = { started, gifts, open: open.tasks, waiting: waiting ?? [] };
+      const rows = {
+        started,
+        gifts,
+        open: open.tasks,
+        special: special ?? [],
+        waiting: lanes.size === 0 ? (waiting ?? []) : [],
+      };
       return nextTask(node, nodeId, rows, beat, known.isBeaten);
     });
     if (found?.ended) await this.#tasks.settleAfter(found.ended);
     if (found && !isFilled) await this.#tasks.fillIfPossible(nodeId); // the rest of a long backlog
-    return { found, current };
+    return { found, current, isExcluded };
   }
 
   /** Writes the heartbeats of the nodes registered through `variant` that have a waiting call. */
@@ -234,14 +261,17 @@ export class NextService {
   }
 
   /**
-   * When a day has begun, and there are budgets: wakes all waiting calls, because there may be tasks that were kept back.
+   * When time has opened something of the gate (a new day of budgets, the end of a hold, a rate): wakes all waiting calls.
    * Returns whether it is so.
    */
-  turnDay(): boolean {
-    const gate = this.#gate;
-    const day = dayOf(this.#clock.now());
-    if (gate === null || gate.day === day || gate.budgets.length === 0) return false;
-    this.#gate = { ...gate, day }; // once; the next transaction loads it
+  openByTime(): boolean {
+    const { gate } = this.#known;
+    if (gate === null) return false;
+    const now = this.#clock.now();
+    const isNewDay = gate.day !== dayOf(now) && gate.budgets.length > 0;
+    const isOver = gate.opensAt !== null && gate.opensAt <= now;
+    if (!isNewDay && !isOver) return false;
+    this.#known.gate = { ...gate, day: dayOf(now), opensAt: null }; // once; the next transaction loads it
     this.#idle.wakeAll();
     return true;
   }
@@ -260,6 +290,15 @@ export class NextService {
   }
 }
 
+/** What a worker waits for beside its plain lanes. */
+function awaited({ special, short, closed }: OpenLanes, gate: Closed | null): Awaited {
+  return {
+    special: [...special, ...short, ...closed].map(({ name }) => name),
+    short: short.map(({ name }) => name),
+    keys: [...(gate?.keys ?? [])],
+  };
+}
+
 /** How long a node may be silent. */
 function leaseOf({ variant }: Pick<Node, "variant">): number {
   return INTERVALS[variant].offlineAfterMs;
@@ -268,5 +307,6 @@ function leaseOf({ variant }: Pick<Node, "variant">): number {
 /** Whether what was loaded for a node as it was known serves it still. */
 function isSame(node: Node, before: Node | null): boolean {
   if (!before || node.capabilities.join() !== before.capabilities.join()) return false;
+  if (node.resources !== before.resources && !Bun.deepEquals(node.resources, before.resources)) return false;
   return node.online || (!before.online && node.autoAssign === before.autoAssign);
 }

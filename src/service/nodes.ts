@@ -22,12 +22,11 @@ import {
   retire,
   tooManyNodes,
 } from "../domain/node.ts";
-import { dayOf } from "../domain/spending.ts";
 import { releaseAll } from "../domain/task.ts";
 import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { TickQueue } from "../lib/semaphore.ts";
-import { gateOn } from "../store/sql/budgets.ts";
+import { gateOn, readyLanes } from "../store/sql/gate.ts";
 import { waitingPart } from "../store/sql/messages.ts";
 import {
   deletedNode,
@@ -96,14 +95,16 @@ export class NodeService {
       node: nodeById(profile.nodeId),
       former: deletedNode(profile.nodeId),
       waiting: waitingFor(profile, SWEEP_BATCH),
+      lanes: readyLanes(),
       gate: this.#gate(),
       isFull: hasNodes(this.#maxNodes),
     };
-    const registered = await transact(load, ({ node, former, waiting, isFull, gate }) =>
-      !node && isFull
-        ? tooManyNodes(this.#maxNodes)
-        : register(profile, node, waiting, { ...this.#beat(leaseMs), gate }, former),
-    );
+    const registered = await transact(load, ({ node, former, waiting, isFull, lanes, gate }) => {
+      this.#tasks.known.learn(gate, lanes);
+      if (!node && isFull) return tooManyNodes(this.#maxNodes);
+      const beat = { ...this.#beat(leaseMs), gate };
+      return register(profile, node, lanes.size === 0 ? waiting : [], beat, former);
+    });
     await this.#fillFurther(registered.node);
     return registered;
   }
@@ -252,11 +253,16 @@ export class NodeService {
     const load = {
       node: nodeById(nodeId),
       waiting: waitingFor(known, SWEEP_BATCH),
+      lanes: readyLanes(),
       gate: this.#gate(),
       mail: waitingPart(nodeId, 0),
     };
-    const back = await transact(load, ({ node, waiting, mail, gate }) => {
-      const decision = goOnline(node, nodeId, waiting, { ...this.#beat(leaseOf(known)), gate });
+    const back = await transact(load, ({ node, waiting, mail, lanes, gate }) => {
+      this.#tasks.known.learn(gate, lanes);
+      const decision = goOnline(node, nodeId, lanes.size === 0 ? waiting : [], {
+        ...this.#beat(leaseOf(known)),
+        gate,
+      });
       if (decision.kind === "rejected") return decision;
       const messagesWaiting = mail.count < WAITING_PART_MAX ? mail.count : Math.max(mail.count, counted);
       return { ...decision, answer: { ...decision.answer, messagesWaiting } };
@@ -277,14 +283,15 @@ export class NodeService {
     }
   }
 
-  /** The first commit assigns up to SWEEP_BATCH tasks; for more tasks this makes further commits. */
+  /** The first commit assigns up to SWEEP_BATCH tasks, and none if there are special lanes; this makes further commits. */
   async #fillFurther(node: Pick<Node, "nodeId" | "tasksAssigned">): Promise<void> {
-    if (node.tasksAssigned >= SWEEP_BATCH) await this.#tasks.fillIfPossible(node.nodeId);
+    if (node.tasksAssigned >= SWEEP_BATCH || this.#tasks.known.lanes.size > 0)
+      await this.#tasks.fillIfPossible(node.nodeId);
   }
 
   /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */
   #gate(): Query<Gate> {
-    return gateOn(dayOf(this.#clock.now()));
+    return gateOn(this.#clock.now());
   }
 
   #beat(leaseMs: number): HeartbeatTime {

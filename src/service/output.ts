@@ -15,7 +15,7 @@ import {
   blockAt,
   textFrom,
 } from "../domain/output.ts";
-import { type HolderRequest, isFinished } from "../domain/task.ts";
+import { type HolderRequest, isFinished, isSealed } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { attemptsOf, outputBlocks } from "../store/sql/output.ts";
@@ -124,7 +124,7 @@ async function readPart(
 ): Promise<OutputPart> {
   const task = await read(taskById(taskId));
   if (!task) throw new Rejection(taskNotFound(taskId));
-  const attempts = task.hasOutput ? await read(attemptsOf(taskId)) : [];
+  const attempts = task.hasOutput && !isSealed(task) ? await read(attemptsOf(taskId)) : [];
   const attempt = (asked === null ? attempts.at(-1) : attempts.find(({ epoch }) => epoch >= asked)) ?? null;
   if (attempt === null) return { ...NOTHING, task, attempt, attempts, hasEnded: isFinished(task) };
   const { epoch, bytes } = attempt;

@@ -10,11 +10,12 @@
  *                     others depend on has ended) of domain/task.ts
  *   heartbeats A, B   keeps nodes online for which a task/next waits (next.ts)
  *   schedules         creates the tasks of schedules that are due (schedules.ts)
+ *   rewound           brings schedules back whose next time lies far ahead since the clock was set back (schedules.ts)
  *   put-backs         retries to put back messages and tasks whose receiver hung up (blocked-calls.ts)
  *   messages          visibility timeout: redelivers messages without an ACK, or parks them (domain/message.ts)
  *   broadcasts        removes unfinished broadcasts (domain/message.ts)
  *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
- *   budgets           wakes the workers and the balancer when a new period of budgets begins (next.ts)
+ *   budgets           wakes the workers and the balancer when time opens something of the gate (next.ts)
  *   memory            collects garbage after work (memory-saver.ts)
  *   minutes           saves the numbers of the last minutes (minutes.ts)
  *   history           saves the sums of longer periods (history.ts), before `prune` removes old minutes
@@ -127,6 +128,10 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
       await runTasks(parts, balancer, signal);
     }),
     writing("schedules", everySweep, (signal) => fireSchedules(parts, signal)),
+    writing("rewound", limit.SCHEDULES_REWIND_EVERY_MS, async () => {
+      const schedules = await parts.schedules.rewindAll();
+      if (schedules > 0) log.warn("the clock was set back: schedules begin again at its time", { schedules });
+    }),
     // Each hub holds its failed put-backs in its own memory.
     { ...writing("put-backs", everySweep, () => takes.retryPutBacks()), onEveryHub: true },
     writing("messages", everySweep, (signal, lateMs) =>
@@ -143,7 +148,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
       everyMs: everySweep,
       onEveryHub: true,
       run: async () => {
-        if (next.turnDay()) balancer.wake();
+        if (next.openByTime()) balancer.wake();
       },
     },
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),

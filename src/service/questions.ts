@@ -13,10 +13,9 @@ import {
   ask,
   questionNotFound,
 } from "../domain/question.ts";
-import { dayOf } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import { gateOn } from "../store/sql/budgets.ts";
+import { gateOn } from "../store/sql/gate.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import {
@@ -124,11 +123,23 @@ export class QuestionService {
       open: openQuestionsOf(taskId),
       node: nodeId === null ? NO_ROW : nodeById(nodeId),
       candidates: candidatesIfBalanced(before, null),
-      gate: before?.balanced ? gateOn(dayOf(this.#clock.now())) : NO_ROW,
+      gate: before?.balanced ? gateOn(this.#clock.now()) : NO_ROW,
     };
     return transact(load, ({ candidates, gate, ...rows }) =>
       answer({ ...rows, candidates: candidates ?? [] }, asked, { ...this.#at(), gate }),
     );
+  }
+
+  /** Answers with one of the choices, from 0; nobody is known to have answered. */
+  async choose(
+    transact: Transact<Settled>,
+    { taskId, questionId, choice }: { taskId: string; questionId: string; choice: number },
+  ): Promise<Committed<Settled>> {
+    const question = await this.#store.read(questionOf(taskId, questionId));
+    const chosen = question?.choices[choice];
+    if (chosen === undefined) throw new Rejection(questionNotFound({ taskId, questionId }));
+    const answer = JSON.stringify(chosen);
+    return this.answer(transact, { taskId, questionId, answer, nodeId: null, boundTo: null });
   }
 
   /**

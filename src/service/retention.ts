@@ -15,7 +15,7 @@ import {
   RETENTION_UNFINISHED_MAX,
 } from "../domain/limits.ts";
 import type { Task } from "../domain/model.ts";
-import { discard, isFinished, isPastRetention } from "../domain/task.ts";
+import { discard, hasEnded, isPastRetention } from "../domain/task.ts";
 import {
   type Aged,
   dependedOn,
@@ -132,8 +132,7 @@ export class Retention {
     };
     const fileIds = await this.#store.transact(load, ({ files, tasks }) => {
       const kept = new Set<string | null>();
-      for (const task of tasks ?? [])
-        if (!isFinished(task) || task.updatedAt >= before) kept.add(task.taskId);
+      for (const task of tasks ?? []) if (!hasEnded(task) || task.updatedAt >= before) kept.add(task.taskId);
       const old = files.filter(({ taskId }) => taskId === null || !kept.has(taskId));
       return accept(
         old.map(({ fileId }) => fileId),

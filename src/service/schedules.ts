@@ -1,12 +1,20 @@
 /** The use cases of schedules (domain/schedule.ts), and the chore that creates their tasks when they are due. */
 import { Rejection, UNDECIDED } from "../domain/decision.ts";
-import { SCHEDULES_DUE_BATCH } from "../domain/limits.ts";
+import { SCHEDULES_DUE_BATCH, SCHEDULE_REWOUND_MS } from "../domain/limits.ts";
 import type { Gate, Moment, Schedule, ScheduleDraft, Task } from "../domain/model.ts";
-import { type Fired, deleteSchedule, fire, putSchedule, runSchedule, skip } from "../domain/schedule.ts";
-import { dayOf } from "../domain/spending.ts";
+import {
+  type Fired,
+  deleteSchedule,
+  fire,
+  putSchedule,
+  rewind,
+  rewindStored,
+  runSchedule,
+  skip,
+} from "../domain/schedule.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import { gateOn } from "../store/sql/budgets.ts";
+import { gateOn } from "../store/sql/gate.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { candidatesFor } from "../store/sql/balancer.ts";
 import {
@@ -16,6 +24,7 @@ import {
   scheduleCount,
   scheduleCounts,
   schedulePage,
+  schedulesAfter,
 } from "../store/sql/schedules.ts";
 import type { Committed, Store, Transact } from "../store/store.ts";
 import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
@@ -98,6 +107,20 @@ export class ScheduleService {
     return due.length;
   }
 
+  /** Brings the next times back that lie too far ahead because the clock was set back. Resolves to how many it were. */
+  async rewindAll(): Promise<number> {
+    const ahead = await this.#store.read(schedulesAfter(this.#clock.now() + SCHEDULE_REWOUND_MS));
+    let rewound = 0;
+    for (const { name } of ahead.filter((one) => rewind(one, this.#clock.now()) !== null)) {
+      const load = { schedule: scheduleByName(name) };
+      const isRewound = await this.#store.transact(load, ({ schedule }) =>
+        rewindStored(schedule, this.#clock.now()),
+      );
+      if (isRewound) rewound++;
+    }
+    return rewound;
+  }
+
   /** Handles the next time of a schedule, unless it has changed since it was read: then the next step handles it. */
   async #fire(due: Schedule): Promise<void> {
     const { name, task } = due;
@@ -134,8 +157,8 @@ export class ScheduleService {
   #takersOf(schedule: Schedule | null) {
     if (!schedule?.task.balanced) return { candidates: NO_ROW, gate: NO_ROW };
     return {
-      candidates: candidatesFor(schedule.task.taskType, null),
-      gate: gateOn(dayOf(this.#clock.now())),
+      candidates: schedule.task.requires === null ? candidatesFor(schedule.task.taskType, null) : NO_ROW,
+      gate: gateOn(this.#clock.now()),
     };
   }
 }

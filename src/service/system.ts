@@ -1,9 +1,11 @@
 /** The use cases of the hub itself: its status, and the diagnosis of its store. */
 import type { Blobs } from "../blobs/blobs.ts";
 import { DIAGNOSIS_MAX_MS, STORAGE_SIZE_KEPT_MS } from "../domain/limits.ts";
+import type { Pause } from "../domain/model.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import type { Mail } from "../mail/mail.ts";
 import { fileTotals } from "../store/sql/files.ts";
+import { gateOn } from "../store/sql/gate.ts";
 import { nodesCount } from "../store/sql/nodes.ts";
 import { taskTotals } from "../store/sql/tasks.ts";
 import { type Diagnosis, type Store, StoreUnavailable } from "../store/store.ts";
@@ -32,6 +34,7 @@ export type HubStatus = {
   readonly software: string;
   readonly name: string | null;
   readonly transport: string;
+  readonly pauses: readonly Pause[];
 };
 
 type Found = Diagnosis & { readonly latencyMs: number };
@@ -83,6 +86,7 @@ export class SystemService {
       software: this.#software,
       name: this.#name,
       transport: this.#mail.transport,
+      pauses: (await this.#store.read(gateOn(this.#clock.now()))).pauses,
       storage: {
         databaseBytes: await this.#databaseBytes(),
         filesBytes: (await this.#store.read(fileTotals())).bytes,

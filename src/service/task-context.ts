@@ -15,7 +15,7 @@ import {
   CONTEXT_RESULTS_MAX_BYTES,
   INPUTS_PAGE_MAX_BYTES,
 } from "../domain/limits.ts";
-import type { Checkpoint, Failure, Question, Task, TaskResult } from "../domain/model.ts";
+import type { Checkpoint, Failure, Question, ReviewCheck, Task, TaskResult } from "../domain/model.ts";
 import { bytesOf } from "../domain/question.ts";
 import { failedAttempts } from "../domain/task.ts";
 import { taskNotFound, Rejection } from "../domain/decision.ts";
@@ -53,6 +53,8 @@ export type TaskContext = {
   readonly lessons: readonly Lesson[];
   /** The newest questions with their answers, oldest first. */
   readonly answers: readonly Question[];
+  /** Why its last result was rejected; null: it was not. */
+  readonly review: ReviewCheck | null;
 };
 
 /** A page of the inputs of a task. `next`: where the next page begins; null: this is the last one. */
@@ -75,16 +77,18 @@ export class TaskContexts {
   async of(task: Task): Promise<TaskContext | null> {
     const { taskId, taskType, dependsOn, checkpointBytes, questions } = task;
     const failures = failedAttempts(task);
+    const check = task.review?.check ?? null;
+    const review = check?.state === "rejected" ? check : null;
     const lessons = (await this.#lessons.lastOf(taskType)).filter((lesson) => lesson.taskId !== taskId);
     if (dependsOn.length === 0 && checkpointBytes === 0 && questions === null) {
-      const isEmpty = failures.length === 0 && lessons.length === 0;
-      return isEmpty ? null : { inputs: [], checkpoint: null, failures, answers: [], lessons };
+      const isEmpty = failures.length === 0 && lessons.length === 0 && review === null;
+      return isEmpty ? null : { inputs: [], checkpoint: null, failures, answers: [], review, lessons };
     }
     return this.#store.readTogether(async (read) => {
       const checkpoint = checkpointBytes === 0 ? null : await read(checkpointOf(taskId));
-      const inputs = await readInputs(read, dependsOn, CONTEXT_RESULTS_MAX_BYTES, false);
+      const inputs = await readInputs(read, task, dependsOn, CONTEXT_RESULTS_MAX_BYTES, false);
       const answers = questions === null ? [] : await readAnswers(read, taskId);
-      return { inputs, checkpoint, failures, answers, lessons };
+      return { inputs, checkpoint, failures, answers, review, lessons };
     });
   }
 
@@ -100,7 +104,7 @@ export class TaskContexts {
       const task = await read(taskById(taskId));
       if (!task) throw new Rejection(taskNotFound(taskId));
       const asked = task.dependsOn.slice(from, from + limit);
-      const inputs = await readInputs(read, asked, INPUTS_PAGE_MAX_BYTES, true);
+      const inputs = await readInputs(read, task, asked, INPUTS_PAGE_MAX_BYTES, true);
       const total = task.dependsOn.length;
       const end = from + inputs.length;
       return { inputs, total, next: end < total && inputs.length > 0 ? end : null };
@@ -119,6 +123,7 @@ async function readAnswers(read: Read, taskId: string): Promise<readonly Questio
 /** Reads results up to `maxBytes`; then it ends (`endsThere`, but not before the first), or leaves the other results out. */
 async function readInputs(
   read: Read,
+  { child }: Pick<Task, "child">,
   taskIds: readonly string[],
   maxBytes: number,
   endsThere: boolean,
@@ -133,7 +138,14 @@ async function readInputs(
     whole.push(taskId);
   }
   const shown = endsThere ? whole : taskIds;
-  const results = whole.length === 0 ? new Map<string, TaskResult>() : await read(resultsOf(whole));
+  // A result that waits for its review is an input only of the task that checks it, and a sealed one of none.
+  const mayRead = ({ taskId, inReview, isSealed }: InputTask): boolean =>
+    !isSealed && (!inReview || child?.of === taskId);
+  const checked = whole.filter((taskId) => {
+    const task = tasks.get(taskId);
+    return task !== undefined && mayRead(task);
+  });
+  const results = checked.length === 0 ? new Map<string, TaskResult>() : await read(resultsOf(checked));
   const files = await read(filesOfTasks(shown, CONTEXT_FILES_MAX + 1));
   const filesOf = Map.groupBy(files.slice(0, CONTEXT_FILES_MAX), ({ taskId }) => taskId);
   const isCut = files.length > CONTEXT_FILES_MAX;

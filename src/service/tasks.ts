@@ -1,7 +1,7 @@
 /** The use cases of tasks. Each write uses the Transact it is given, so that the caller can add to the commit. */
 import { balance, isAvailable } from "../domain/balancer.ts";
-import { isClosed } from "../domain/budget.ts";
-import type { Change } from "../domain/change.ts";
+import { isClosed } from "../domain/gate.ts";
+import type { Change, Notified } from "../domain/change.ts";
 import {
   type Accepted,
   type Decision,
@@ -9,6 +9,8 @@ import {
   Rejection,
   UNDECIDED,
   accept,
+  nodeNotFound,
+  reject,
   taskNotFound,
 } from "../domain/decision.ts";
 import { isFree } from "../domain/file.ts";
@@ -17,20 +19,25 @@ import {
   BALANCE_ROUND_MAX,
   DEPENDENTS_COUNTED_MAX,
   GROUPS_CHECKED,
+  LANES_MAX,
+  LANES_REREADS,
   PULL_ANSWER_MAX_BYTES,
   RETRIED_DEPENDENCIES_MAX,
   RETRIED_DEPENDENTS_MAX,
   SWEEP_BATCH,
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
+import { specialLane } from "../domain/lane.ts";
 import { timeOutQuestions } from "../domain/question.ts";
-import type { FileRecord, Gate, Moment, Node, Task, TaskResult, TaskSummary } from "../domain/model.ts";
+import type { FileRecord, Gate, Moment, Node, Task, TaskSummary } from "../domain/model.ts";
 import {
   type Completion,
   type CheckpointRequest,
+  type CompleteRequest,
   type Created,
   type CreatorRequest,
   type RetryRequest,
+  type ReturnRequest,
   type Dependency,
   type Sent,
   type TaskDraft,
@@ -46,6 +53,9 @@ import {
   extend,
   fail,
   holderOfKey,
+  isExcluded,
+  isInReview,
+  isOfferedFirst,
   makeReady,
   release,
   releaseAll,
@@ -59,11 +69,11 @@ import {
   timeOut,
   update,
 } from "../domain/task.ts";
-import { type KnownReport, dayOf } from "../domain/spending.ts";
+import type { KnownReport } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
-import { gateOn } from "../store/sql/budgets.ts";
+import { gateOn, hasLane, lanesCount, readyLanes } from "../store/sql/gate.ts";
 import { filesById } from "../store/sql/files.ts";
 import { touchedGroups } from "../store/sql/groups.ts";
 import { ledgerHead } from "../store/sql/lux.ts";
@@ -73,6 +83,7 @@ import { dueQuestions, tasksOfDueQuestions } from "../store/sql/questions.ts";
 import { knownReports } from "../store/sql/spending.ts";
 import {
   type TaskTotals,
+  bestOfLanes,
   brokenCount,
   brokenTasks,
   claimableSizes,
@@ -95,8 +106,10 @@ import {
 } from "../store/sql/tasks.ts";
 import type { Committed, Loaded, Query, Store, Transact } from "../store/store.ts";
 import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
+import { KnownLanes } from "./known-lanes.ts";
 import { getNode } from "./known-node.ts";
 import { Rows, loadRows, upToBytes } from "./list-pages.ts";
+import { ReviewService } from "./reviews.ts";
 import { TASK_SUMMARIES, TaskLists, WHOLE_TASKS } from "./task-lists.ts";
 import { TopNodes } from "./top-nodes.ts";
 
@@ -153,9 +166,12 @@ export class TaskService {
   readonly #top: TopNodes;
   /** Steps that follow a commit and have not begun. */
   readonly #following = new Map<string, Promise<void>>();
+  readonly reviews: ReviewService;
   readonly lists: TaskLists<Task>;
   /** The same without the long texts of the tasks. */
   readonly summaries: TaskLists<TaskSummary>;
+  /** For all use cases of this hub that hand out. */
+  readonly known = new KnownLanes();
 
   constructor(store: Store, clock: Clock, newId: NewId) {
     this.#store = store;
@@ -166,7 +182,19 @@ export class TaskService {
     this.lists = new TaskLists(store, WHOLE_TASKS);
     this.summaries = this.lists.of(TASK_SUMMARIES);
     store.onCommit((changes) => {
-      if (changes.some(({ kind }) => kind === "group.touched")) void this.#endGroupsIfPossible();
+      let [hasEnded, isOfFamily, isFreed] = [false, false, false];
+      for (const change of changes) {
+        hasEnded ||= change.kind === "group.touched";
+        isOfFamily ||= change.kind === "family.touched";
+        isFreed ||= hasLeftLimit(change);
+      }
+      if (hasEnded) void this.#endGroupsIfPossible();
+      if (isOfFamily) void this.#checkFamiliesIfPossible();
+      if (isFreed) void this.#balanceIfPossible(); // under the limit of a key there is room
+    });
+    this.reviews = new ReviewService(store, clock, newId, {
+      candidates: (task) => candidatesIfBalanced(task, task?.assignedNode ?? null),
+      follow: () => this.#settleIfPossible(),
     });
   }
 
@@ -193,13 +221,18 @@ export class TaskService {
     const taskId = asked.taskId ?? this.#newId();
     const { balanced, dependsOn, unique } = draft;
     const { boundTo, fileIds } = asked;
-    if (!balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique)
+    const reviewer = reviewerOf(draft);
+    const isPlain = specialLane(draft, false) === null && reviewer === null;
+    if (isPlain && !balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique)
       return transact({}, () => create(draft, taskId, [], this.#at()));
     const load = { ...ofNewTask(draft, asked), gate: balanced ? this.#gate() : NO_ROW };
     let unusable: References | null = null;
     const created = await transact(load, (loaded) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
+      if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
+      const crowded = tooManyLanes(loaded);
+      if (crowded) return crowded;
       const rows = rowsOf(loaded);
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
       if (isAny(unusable)) return UNDECIDED;
@@ -230,6 +263,11 @@ export class TaskService {
     const sentTask = await transact(load, ({ node, ...loaded }) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
+      const reviewer = reviewerOf(draft);
+      if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
+      const crowded = tooManyLanes(loaded);
+      refused = crowded;
+      if (crowded) return UNDECIDED;
       const rows = { ...rowsOf(loaded), node };
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
       if (isAny(unusable)) return UNDECIDED;
@@ -257,10 +295,7 @@ export class TaskService {
     return transact(load, ({ task, node, gate }) => take(task, node, { taskId, nodeId, by }, this.#at(gate)));
   }
 
-  async complete(
-    transact: Transact<Completion>,
-    asked: UsageRequest & { result: TaskResult; claimOnComplete: boolean },
-  ): Promise<Committed<Completion>> {
+  async complete(transact: Transact<Completion>, asked: CompleteRequest): Promise<Committed<Completion>> {
     const { taskId, nodeId } = asked;
     const entryId = this.#newId();
     const load = {
@@ -279,7 +314,7 @@ export class TaskService {
 
   release(
     transact: Transact<Task>,
-    asked: CheckpointRequest & { reason: string | null },
+    asked: ReturnRequest & { reason: string | null },
   ): Promise<Committed<Task>> {
     return this.#endHold(transact, asked, asked.nodeId, ({ task, node, candidates, known, gate }) =>
       release(task, node, candidates, asked, this.#at(gate), known),
@@ -288,7 +323,7 @@ export class TaskService {
 
   fail(
     transact: Transact<Task>,
-    asked: CheckpointRequest & { error: string; retry: boolean },
+    asked: ReturnRequest & { error: string; retry: boolean },
   ): Promise<Committed<Task>> {
     return this.#endHold(transact, asked, null, ({ task, node, candidates, known, gate }) =>
       fail(task, node, candidates, asked, this.#at(gate), known),
@@ -472,9 +507,17 @@ export class TaskService {
   }
 
   async remove(transact: Transact<Task>, taskId: string): Promise<Committed<Task>> {
-    const task = await transact({ task: taskById(taskId) }, ({ task }) =>
-      remove(task, taskId, this.#clock.now()),
-    );
+    const entryId = this.#newId();
+    let task: Committed<Task> | undefined;
+    for (let isHeld = false; !task;) {
+      // The ledger is needed only for what is held of a reward.
+      const load = { task: taskById(taskId), head: isHeld ? ledgerHead() : NO_ROW };
+      task = await transact(load, ({ task, head }) => {
+        isHeld = task !== null && isInReview(task);
+        if (isHeld && !head) return UNDECIDED;
+        return remove(task, taskId, this.#clock.now(), head && { entryId, head });
+      });
+    }
     if (task.hasDependents) await this.#settleIfPossible();
     if (task.status === "assigned" && task.assignedNode !== null)
       await this.fillIfPossible(task.assignedNode);
@@ -500,7 +543,10 @@ export class TaskService {
         const item = { taskId, nodeId, by: "assign" } as const;
         const taken = take(tasks.get(taskId) ?? null, nodes.get(nodeId) ?? null, item, at);
         if (taken.kind === "rejected") return { taskId, nodeId, code: taken.code };
-        tasks.set(taskId, taken.answer); // later items see the effect of earlier ones
+        // Later items see the effect of earlier ones.
+        tasks.set(taskId, taken.answer);
+        for (const other of tasks.values())
+          tasks.set(other.taskId, withoutCopies(other, taken.answer, nodeId));
         changes.push(...taken.changes);
         return { taskId, nodeId, code: null };
       });
@@ -544,19 +590,37 @@ export class TaskService {
   }
 
   async #fill(nodeId: string): Promise<void> {
-    const node = await this.#store.read(nodeById(nodeId));
-    if (!node || !isAvailable(node)) return;
+    let node = await this.#store.read(nodeById(nodeId));
     // The balancer's next round assigns the rest of a very long backlog.
-    for (let given = 0; given < BALANCE_ROUND_MAX; given += SWEEP_BATCH) {
-      const load = { node: nodeById(nodeId), waiting: waitingFor(node, SWEEP_BATCH), gate: this.#gate() };
-      const count = await this.#store.transact(load, ({ node: current, waiting, gate }) => {
-        const at = this.#at();
-        const mayHave = (task: Task): boolean => !isClosed(gate.closed, task, nodeId);
-        const found = current ? balance(waiting.filter(mayHave), [current], at.now) : [];
+    for (let given = 0, asks = 0; given < BALANCE_ROUND_MAX && node && isAvailable(node);) {
+      const before = this.known.closed;
+      const open = this.known.openTo(node, null);
+      const mine = { onlyBalanced: true, limit: SWEEP_BATCH, notRevokedFrom: nodeId, butFor: nodeId };
+      const load = {
+        node: nodeById(nodeId),
+        waiting: waitingFor(node, SWEEP_BATCH),
+        special: node.autoAssign ? bestOfLanes(open.special, before, mine) : NO_ROW,
+        lanes: readyLanes(),
+        gate: this.#gate(),
+      };
+      const filled = await this.#store.transact(load, ({ node: current, waiting, special, lanes, gate }) => {
+        this.known.learn(gate, lanes);
+        node = current;
+        const mayAskAgain = asks++ < LANES_REREADS;
+        if (current && mayAskAgain && this.known.hasOpened(current, null, open, before)) return UNDECIDED;
+        const at = this.#at(gate);
+        const mayHave = (task: Task): boolean =>
+          !isClosed(gate.closed, task, nodeId) && !isExcluded(task, nodeId);
+        const best = [...waiting, ...(special ?? [])].toSorted((a, b) => (isOfferedFirst(a, b) ? -1 : 1));
+        const found = current ? balance(best.filter(mayHave), [current], at.now, gate) : [];
         const changes = found.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", at).changes);
-        return accept(found.length, changes);
+        // Of a special lane only the best task was loaded.
+        const isMore = found.length >= SWEEP_BATCH || found.some(({ task }) => task.lane !== null);
+        return accept({ count: found.length, isMore }, changes);
       });
-      if (count < SWEEP_BATCH) return;
+      if (!filled) continue;
+      given += filled.count;
+      if (!filled.isMore) return;
     }
   }
 
@@ -604,6 +668,8 @@ export class TaskService {
     if (work.settled || steps.length > 0) steps.push(() => this.#settleSome());
     if (work.due) steps.push(step((at) => dueTasks(at.now, SWEEP_BATCH), makeReady));
     if (work.questions) steps.push(() => this.#timeOutQuestions());
+    if (work.reviews) steps.push(() => this.#timeOutReviews());
+    if (work.families) steps.push(() => this.#checkFamilies());
     if (work.groups) steps.push(() => this.#endGroups());
     return steps;
   }
@@ -620,6 +686,25 @@ export class TaskService {
       return accept(due.length, changes);
     });
     return { moved, isMore: moved >= SWEEP_BATCH };
+  }
+
+  async #timeOutReviews(): Promise<StepResult> {
+    const moved = await this.reviews.timeOut();
+    return { moved, isMore: moved >= SWEEP_BATCH };
+  }
+
+  async #checkFamilies(): Promise<StepResult> {
+    const moved = await this.reviews.checkFamilies();
+    return { moved, isMore: moved > 0 };
+  }
+
+  /** If it fails, the periodic work does the same. */
+  #checkFamiliesIfPossible(): Promise<void> {
+    return this.#together("families", async () => {
+      if ((await this.reviews.checkFamilies()) === 0) return;
+      await this.#settleIfPossible();
+      await this.#balanceIfPossible();
+    });
   }
 
   /** Applies a rule to the tasks of a query. Returns how many there were. */
@@ -695,7 +780,7 @@ export class TaskService {
 
   /** The budgets of today: every transaction that hands out a task, or stores usage, loads them. */
   #gate(): Query<Gate> {
-    return gateOn(dayOf(this.#clock.now()));
+    return gateOn(this.#clock.now());
   }
 
   /** After the deletion of a node: opens its remaining tasks and runs the balancer. If it fails, periodic work does it. */
@@ -710,9 +795,9 @@ export class TaskService {
 
   /** The open tasks that a node could claim, best first, as many as one answer carries. @throws {Rejection} node_not_found */
   async claimable(nodeId: string, limit: number): Promise<Rows<Task>> {
-    const { capabilities, draining } = await getNode(this.#store, nodeId);
-    if (draining) return new Rows([]);
-    const sizes = await this.#store.read(claimableSizes(capabilities, limit));
+    const node = await getNode(this.#store, nodeId);
+    if (node.draining) return new Rows([]);
+    const sizes = await this.#store.read(claimableSizes(node.capabilities, limit, nodeId));
     // A task may have been claimed before its part is loaded: openTasks() omits it.
     return loadRows(upToBytes(sizes, PULL_ANSWER_MAX_BYTES), openTasks, (query) => this.#store.read(query));
   }
@@ -723,27 +808,63 @@ export class TaskService {
   }
 }
 
-/** The candidates for a task, whose type and `balanced` never change; nothing for one that the balancer may not assign. */
+/**
+ * The candidates for a task, whose type and `balanced` never change; nothing for one that the balancer may not assign. A
+ * node that has what a task requires is found in the balancer's rounds.
+ */
 export function candidatesIfBalanced(
   task: Task | null,
   notNode: string | null,
 ): Query<readonly Node[] | null> {
-  return task?.balanced ? candidatesFor(task.taskType, notNode) : NO_ROW;
+  return task?.balanced && task.requires === null ? candidatesFor(task.taskType, notNode) : NO_ROW;
+}
+
+function hasLeftLimit(change: Notified): boolean {
+  return change.kind === "task.moved" && change.task.countsFor !== null && change.task.status !== "assigned";
+}
+
+/** A task after `nodeId` has got another: it gets no second copy of one. */
+function withoutCopies(task: Task, got: Task, nodeId: string): Task {
+  const isCopy = got.child?.as === "copy" && task.child?.of === got.child.of && task.taskId !== got.taskId;
+  return isCopy ? { ...task, notNodes: [...task.notNodes, nodeId] } : task;
 }
 
 const NO_FILES: Creation = { fileIds: [], boundTo: null };
 
+/** The node that reviews the results of a new task, if the task names one. */
+function reviewerOf({ reviewTerms }: TaskDraft): string | null {
+  return reviewTerms?.by.startsWith("node:") ? reviewTerms.by.slice("node:".length) : null;
+}
+
 /** The rows that decide about a new task. */
-function ofNewTask({ balanced, taskType, dependsOn, unique }: TaskDraft, { fileIds }: Creation) {
+function ofNewTask(draft: TaskDraft, { fileIds }: Creation) {
+  const { balanced, taskType, dependsOn, unique, requires } = draft;
+  const reviewer = reviewerOf(draft);
+  const lane = specialLane(draft, draft.isFair ?? false);
   return {
+    reviewer: reviewer === null ? NO_ROW : nodeById(reviewer),
+    hasLane: lane === null ? NO_ROW : hasLane(lane),
+    lanesCount: lane === null ? NO_ROW : lanesCount(LANES_MAX),
     ofKey: unique ? tasksByUniqueKey(unique.key) : NO_ROW,
-    candidates: balanced ? candidatesFor(taskType, null) : NO_ROW,
+    candidates: balanced && requires === null ? candidatesFor(taskType, null) : NO_ROW,
     dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
     files: fileIds.length > 0 ? filesById(fileIds) : NO_ROW,
   };
 }
 
-function rowsOf({ candidates, dependencies, files }: Omit<Loaded<ReturnType<typeof ofNewTask>>, "ofKey">) {
+type LoadedRows = Omit<Loaded<ReturnType<typeof ofNewTask>>, "ofKey" | "reviewer" | "hasLane" | "lanesCount">;
+
+/** The refusal of a task in a lane that there is not, when there are too many. */
+function tooManyLanes(rows: {
+  readonly hasLane: boolean | null;
+  readonly lanesCount: number | null;
+}): Rejected | null {
+  if (rows.hasLane !== false || (rows.lanesCount ?? 0) < LANES_MAX) return null;
+  const detail = `Unfinished tasks have ${LANES_MAX} different combinations of type, requirements and limit key, which is the most. Use fewer limit keys, or wait until some tasks have ended.`;
+  return reject("too_many_lanes", detail);
+}
+
+function rowsOf({ candidates, dependencies, files }: LoadedRows) {
   return { candidates: candidates ?? [], dependencies: dependencies ?? [], files: files ?? [] };
 }
 

@@ -21,6 +21,9 @@ export type ReadByKey = {
   readonly isOrdered: boolean;
 };
 
+/** Which optional things there are: Query.needs. */
+export type Needed = { readonly gate: boolean; readonly lanes: boolean };
+
 /** A named read: one statement, its parameters ($1, $2, …), and how its rows become a value of the domain. */
 export type Query<R> = {
   readonly sql: string;
@@ -39,11 +42,14 @@ export type Query<R> = {
   readonly byKey?: ReadByKey;
   /** Set if an engine that is the only writer may keep the answer in memory (store/sqlite/row-cache.ts). */
   readonly cached?: {
-    readonly as: "task" | "node" | "ready" | "usage" | "gate" | "ledger";
+    readonly as: "task" | "node" | "ready" | "usage" | "gate" | "lanes" | "ledger";
     readonly id: string;
   };
-  /** It has no row while this table has none, and reads no other table then: an engine need not run it. */
-  readonly needs?: "budgets";
+  /**
+   * It has no row while there are none of these, and an engine need not run it then: `gate`: budgets, pauses or limits;
+   * `lanes`: unfinished tasks in special lanes.
+   */
+  readonly needs?: keyof Needed;
   /** SQLite runs this instead, for the same rows. */
   readonly onSqlite?: SqliteQuery & {
     /** Runs if that finds no row, when the nodes of these types are ranked (store/sqlite/capability-index.ts). */

@@ -21,6 +21,7 @@ import {
   type HubPlace,
   MANIFEST_ENTRY,
   type Manifest,
+  NEEDED_SECRETS,
   SECRET_ENTRIES,
   type Tools,
 } from "./upkeep.ts";
@@ -132,7 +133,7 @@ async function writeArchive(
     return {
       manifest,
       sizeBytes: archive.size,
-      hasSecrets: secrets.length === SECRET_ENTRIES.length,
+      hasSecrets: NEEDED_SECRETS.every((name) => secrets.includes(name)),
     };
   } finally {
     await archive.close();

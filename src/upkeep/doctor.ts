@@ -53,6 +53,7 @@ async function* examineServer(dir: DataDir, url: string, tools: Tools): AsyncGen
       yield* examineFacts(db, tools);
       yield examineChain(db, tools);
       yield examineClock(db, tools);
+      yield* examineWebhooks(db);
       yield* examineFiles(db, source.open, tools);
     } finally {
       db.close();
@@ -92,6 +93,7 @@ async function* examineDirectory(dir: DataDir, tools: Tools): AsyncGenerator<Fin
       yield* examineFacts(db, tools);
       yield examineChain(db, tools);
       yield examineClock(db, tools);
+      yield* examineWebhooks(db);
       db.run("COMMIT"); // the checks of files take long, and a snapshot keeps the hub from truncating its log
       yield* examineFiles(db, (fileId) => storedAt(join(dir.path, blobFileOf(fileId))), tools);
       yield* examineOrphans(db, dir, tools);
@@ -102,6 +104,16 @@ async function* examineDirectory(dir: DataDir, tools: Tools): AsyncGenerator<Fin
   const { bavail, blocks, bsize } = await statfs(dir.path);
   yield checkFreeSpace(bavail * bsize, blocks * bsize);
   yield checkSize(await sizeOfHub(dir), bavail * bsize);
+}
+
+/** Names the webhooks that deliver nothing until somebody resumes them. */
+function* examineWebhooks(db: Database): Generator<Finding> {
+  const sql = `SELECT name FROM webhooks WHERE state = 'suspended' ORDER BY name LIMIT ${SHOWN + 1}`;
+  const names = db.query<{ name: string }, []>(sql).all();
+  if (names.length === 0) return;
+  const shown = names.slice(0, SHOWN).map(({ name }) => name);
+  const text = `suspended: ${shown.join(", ")}${names.length > SHOWN ? " and more" : ""}; resume with luxhub webhook resume`;
+  yield { grade: "warn", about: "suspended", text: `webhooks are ${text}` };
 }
 
 /** The bytes of the database and of the files. */

@@ -33,8 +33,10 @@ export const ADMIN_KEY_ENTRY = "admin-key";
 export const MANIFEST_ENTRY = "backup.json";
 /** The version of the format; others are refused. */
 export const BACKUP_FORMAT = 1;
-/** The entries for the hub's secrets, which are named as the files in the data directory. */
-export const SECRET_ENTRIES: readonly string[] = [SECRET_ENTRY, ADMIN_KEY_ENTRY];
+/** The secrets that every hub has. */
+export const NEEDED_SECRETS: readonly string[] = [SECRET_ENTRY, ADMIN_KEY_ENTRY];
+/** The entries for the hub's secrets, which are named as the files in the data directory; the last two are of --tls auto. */
+export const SECRET_ENTRIES: readonly string[] = [...NEEDED_SECRETS, "tls-ca-key.pem", "tls-ca.pem"];
 
 /** What every version of the last entry has. */
 export const formatSchema = z.object({ format: z.int() });

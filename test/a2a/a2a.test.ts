@@ -9,8 +9,9 @@ import {
   type Message,
   Role,
   type SendMessageRequest,
-  type StreamResponse,
+  StreamResponse,
   type Task,
+  type TaskPushNotificationConfig,
   TaskState,
 } from "@a2a-js/sdk";
 import {
@@ -21,9 +22,10 @@ import {
   RestTransportFactory,
 } from "@a2a-js/sdk/client";
 import * as limit from "../../src/domain/limits.ts";
-import { RESULT, addNode, complete, list, ok, record, until } from "../api/scene.ts";
+import { RESULT, addNode, addTask, complete, list, ok, record, until } from "../api/scene.ts";
 import { addKey, keys } from "../api/key-commands.ts";
 import { ADMIN_KEY, SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { RECEIVER_URL, Receiver, idOf } from "../support/receiver.ts";
 
 const SUBMITTED = "TASK_STATE_SUBMITTED";
 const WORKING = "TASK_STATE_WORKING";
@@ -244,16 +246,81 @@ describe("the official client", () => {
         "has ended",
       );
       await expect(client.getTask({ tenant: "", id: "nosuch" })).rejects.toThrow("nosuch");
-      expect(() =>
-        client.createTaskPushNotificationConfig({
-          tenant: "",
-          id: "c",
-          taskId: open.id,
-          url: "https://client.example",
-          token: "",
-          authentication: undefined,
-        }),
-      ).toThrow(/push/i); // by the card
+    });
+
+    test(`${binding}: gets its pushes until the task has ended, and manages their configs`, async () => {
+      await using receiver = new Receiver();
+      await using pushing = await startHub({ post: receiver.post });
+      await addNode(pushing, "w1");
+      const client = await connect(pushing, binding);
+      const config = (taskId: string, id: string): TaskPushNotificationConfig => ({
+        tenant: "",
+        id,
+        taskId,
+        url: RECEIVER_URL,
+        token: "client-token",
+        authentication: { scheme: "Bearer", credentials: "client-secret" },
+      });
+      const sent = request("push it", true);
+      const configuration = { ...sent.configuration, acceptedOutputModes: [], returnImmediately: true };
+      const withPush = { ...configuration, taskPushNotificationConfig: config("", "first") };
+      const { id } = asTask(await client.sendMessage({ ...sent, configuration: withPush }));
+      const second = await client.createTaskPushNotificationConfig(config(id, ""));
+      expect(second).toEqual(config(id, id));
+      const found = await client.getTaskPushNotificationConfig({ tenant: "", taskId: id, id: "first" });
+      expect(found).toEqual(config(id, "first"));
+      const listing = { tenant: "", taskId: id, pageSize: 0, pageToken: "" };
+      const ids = async (): Promise<string[]> =>
+        (await client.listTaskPushNotificationConfig(listing)).configs.map((one) => one.id).toSorted();
+      expect(await ids()).toEqual([id, "first"].toSorted());
+      await client.deleteTaskPushNotificationConfig({ tenant: "", taskId: id, id });
+      expect(await ids()).toEqual(["first"]);
+      const gone = client.getTaskPushNotificationConfig({ tenant: "", taskId: id, id });
+      await expect(gone).rejects.toThrow("no push notification config");
+      await pushing.sweep();
+      await claim(pushing, id);
+      await ok(complete(pushing, id, "w1"));
+      const received = await receiver.until(({ length }) => length === 4);
+      expect(received.map(({ body }) => told(body))).toEqual([
+        "statusUpdate SUBMITTED",
+        "statusUpdate WORKING",
+        "artifact result",
+        "statusUpdate COMPLETED",
+      ]);
+      expect(received.map(({ body }) => caseOf(StreamResponse.fromJSON(body)))).toContain("artifactUpdate");
+      const { headers } = received[0] ?? expect.unreachable();
+      expect(headers.get("content-type")).toBe("application/a2a+json");
+      expect(headers.get("authorization")).toBe("Bearer client-secret");
+      expect(headers.get("x-a2a-notification-token")).toBe("client-token");
+      expect(new Set(received.map(idOf)).size).toBe(4);
+      await until("the config ends with its task", async () => (await ids()).length === 0);
+      await expect(client.createTaskPushNotificationConfig(config(id, ""))).rejects.toThrow("has ended");
+      const kinds = list(await ok(pushing.get(`/events?task_id=${id}&kind=webhook.deleted`)), "events");
+      expect(kinds.map(({ data }) => record(data)["reason"])).toEqual(["deleted", "ended"]);
+    });
+
+    test(`${binding}: no push goes to an address of the hub's own network, and none of another's task`, async () => {
+      await using own = await startHub();
+      const client = await connect(own, binding);
+      const open = asTask(await client.sendMessage(request("not pushed", true)));
+      const config = (taskId: string, url: string): TaskPushNotificationConfig => ({
+        tenant: "",
+        id: "",
+        taskId,
+        url,
+        token: "",
+        authentication: undefined,
+      });
+      for (const url of [
+        "http://127.0.0.1/",
+        "http://169.254.169.254/",
+        "ftp://example.org",
+        "http://u:p@example.org",
+      ])
+        await expect(client.createTaskPushNotificationConfig(config(open.id, url))).rejects.toThrow("url");
+      const elsewhere = await addTask(own);
+      const theirs = client.createTaskPushNotificationConfig(config(elsewhere, RECEIVER_URL));
+      await expect(theirs).rejects.toThrow(elsewhere);
     });
 
     test(`${binding}: streams a message, and subscribes to a task`, async () => {
@@ -314,6 +381,28 @@ describe("the official client", () => {
       expect(questions).toMatchObject([{ state: "answered", answer: "blue" }]);
       await expect(client.sendMessage(answer({ contextId }))).rejects.toThrow("asks for no input");
       await ok(complete(hub, id, "w1"));
+    });
+
+    test(`${binding}: has not ended while its result waits for a review`, async () => {
+      const client = await connect(hub, binding);
+      const sent = client.sendMessage({
+        ...request("paint the door"),
+        metadata: { luxhub: { review: "creator" } },
+      });
+      const states: (TaskState | undefined)[] = [];
+      await work(hub, async (task_id) => {
+        await ok(complete(hub, task_id, "w1"));
+        const { status, artifacts } = await client.getTask({ tenant: "", id: task_id });
+        expect(artifacts).toEqual([]);
+        states.push(status?.state);
+        await ok(hub.post("/task/review", { task_id, verdict: "pass" }));
+      });
+      const { status, artifacts } = asTask(await sent);
+      expect([...states, status?.state]).toEqual([
+        TaskState.TASK_STATE_WORKING,
+        TaskState.TASK_STATE_COMPLETED,
+      ]);
+      expect(artifacts).toHaveLength(1);
     });
   }
 
@@ -533,19 +622,46 @@ describe("the specification's examples", () => {
     for (const id of ids) await http(hub, `/tasks/${id}:cancel`, {});
   });
 
-  test("6.6: push notifications are refused", async () => {
+  test("6.6: a task is sent with its push config, and bad configs are refused", async () => {
     const config = { url: "https://client.example.com/webhook", token: "t" };
-    const push = [400, "PUSH_NOTIFICATION_NOT_SUPPORTED"];
-    const asked = { ...said("report"), configuration: { taskPushNotificationConfig: config } };
-    expect(await httpError(hub, "/message:send", asked)).toEqual(push);
-    const path = "/tasks/x/pushNotificationConfigs";
-    expect(await httpError(hub, path, config)).toEqual(push);
-    expect(await httpError(hub, path)).toEqual(push);
-    expect(await httpError(hub, `${path}/c`)).toEqual(push);
-    expect(await httpError(hub, `${path}/c`, undefined, { method: "DELETE" })).toEqual(push);
-    for (const method of ["Create", "Get", "Delete"])
-      expect(codeOf(await rpc(hub, `${method}TaskPushNotificationConfig`, { taskId: "x" }))).toBe(-32_003);
-    expect(codeOf(await rpc(hub, "ListTaskPushNotificationConfigs", { taskId: "x" }))).toBe(-32_003);
+    const asked = said(
+      "report",
+      {},
+      {
+        configuration: { taskPushNotificationConfig: config, returnImmediately: true },
+      },
+    );
+    const { id } = record((await http(hub, "/message:send", asked))["task"]);
+    const path = `/tasks/${id}/pushNotificationConfigs`;
+    const stored = { id, taskId: id, ...config };
+    expect(await http(hub, path)).toEqual({ configs: [stored], nextPageToken: "" });
+    expect(await http(hub, `${path}/${id}`)).toEqual(stored);
+    await http(hub, "/message:send", asked);
+    expect(list(await http(hub, path), "configs")).toHaveLength(1);
+    const malformed = [400, "INVALID_PARAMS"];
+    const bad = { url: "ftp://x", token: "a\nb", authentication: { scheme: "a b", credentials: "é" } };
+    expect(await httpError(hub, path, bad)).toEqual([
+      ...malformed,
+      ["url", "token", "authentication.scheme", "authentication.credentials"],
+    ]);
+    const inside = {
+      ...said("report"),
+      configuration: { taskPushNotificationConfig: { url: "http://10.0.0.1" } },
+    };
+    expect(await httpError(hub, "/message:send", inside)).toEqual([
+      ...malformed,
+      ["configuration.taskPushNotificationConfig.url"],
+    ]);
+    for (let n = 1; n < limit.PUSH_CONFIGS_OF_TASK_MAX; n++)
+      await http(hub, path, { ...config, id: `c${n}` });
+    expect((await send(hub, path, { ...config, id: "more" })).status).toBe(409);
+    expect(await http(hub, `${path}/c1`, undefined, { method: "DELETE" })).toEqual({});
+    expect(await http(hub, `${path}/c1`, undefined, { method: "DELETE" })).toEqual({});
+    for (const method of ["Create", "Get", "Delete"]) {
+      const params = { taskId: "x", id: "c", ...config };
+      expect(codeOf(await rpc(hub, `${method}TaskPushNotificationConfig`, params))).toBe(-32_001);
+    }
+    expect(codeOf(await rpc(hub, "ListTaskPushNotificationConfigs", { taskId: "x" }))).toBe(-32_001);
   });
 
   test("6.7 and 6.8: a file becomes a file of the task, and data a part of its description", async () => {
@@ -705,7 +821,7 @@ describe("the cards", () => {
         { url, protocolBinding: "JSONRPC", protocolVersion: "1.0" },
         { url, protocolBinding: "HTTP+JSON", protocolVersion: "1.0" },
       ],
-      capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: true },
+      capabilities: { streaming: true, pushNotifications: true, extendedAgentCard: true },
       securitySchemes: { bearer: { httpAuthSecurityScheme: { scheme: "Bearer" } } },
       skills: [{ id: "task", tags: ["task"] }],
     });

@@ -517,6 +517,8 @@ const EACH: readonly ((ids: Readonly<Record<string, string>>) => Asked)[] = [
   () => ["schedule/put", { name: "s", every_s: 60, task: { title: "t", description: "d" } }],
   () => ["schedule/run", { name: "s" }],
   () => ["schedule/delete", { name: "s" }],
+  () => ["webhook/resume", { name: "w" }],
+  () => ["webhook/delete", { name: "w" }],
   () => ["note/put", { key: "k", text: "x" }],
   () => ["note/delete", { key: "k" }],
   () => ["lease/acquire", { name: "a", node_id: "n1" }],
@@ -547,6 +549,9 @@ const NEVER: readonly string[] = [
   "file/upload",
   "file/upload-url",
   "key/add",
+  "webhook/put",
+  "webhook/test",
+  "task/answer-by-token",
 ];
 
 test("every POST is done in a batch, or refused there", async () => {
@@ -558,6 +563,7 @@ test("every POST is done in a batch, or refused there", async () => {
   await using hub = await startHub();
   await addNode(hub, "n1");
   await ok(hub.admin("/key/add", { name: "spare" }));
+  await ok(hub.admin("/webhook/put", { name: "w", url: "https://receiver.test/" }));
   const form = new FormData();
   form.append("file", new Blob(["bytes"]), "a.txt");
   const ids = {

@@ -320,6 +320,27 @@ describe("task/update", () => {
     await refused(hub.post("/task/claim", { task_id: other, node_id: "n1" }), 409, "task_not_ready");
   });
 
+  test.each(VARIANTS)(
+    "null ends the wait for a time, and takes the end of a task away (%s)",
+    async (variant) => {
+      await using hub = await startHub();
+      const later = isoTime(hub.clock.now() + 60_000);
+      const taskId = await addTask(hub, { not_before: later, expires_at: later }, variant);
+      await addNode(hub, "n1", {}, variant);
+      const { task } = await ok(update(hub, taskId, { not_before: null, expires_at: null }, { variant }));
+      expect(task).toMatchObject({ not_before: null, expires_at: null });
+      expect(await get(hub, taskId)).toMatchObject({ assigned_node: variant === "B" ? "n1" : null });
+      await ok(update(hub, await addTask(hub), { not_before: null })); // there is nothing to clear
+      const events = list(await ok(hub.get("/events?since=0&kind=task.updated")), "events");
+      expect(events).toMatchObject([{ task_id: taskId, data: { changed: "not_before,expires_at" } }]);
+      hub.clock.pass(61_000);
+      await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
+      await hub.sweep();
+      expect((await get(hub, taskId))["failure"]).toBeNull();
+      await badFields(update(hub, taskId, { title: null }), [""]);
+    },
+  );
+
   test("a worker that waits gets a task whose wait was ended", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");

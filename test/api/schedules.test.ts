@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
-import { SCHEDULES_OF_NODE_MAX } from "../../src/domain/limits.ts";
+import { SCHEDULES_OF_NODE_MAX, SCHEDULES_REWIND_EVERY_MS } from "../../src/domain/limits.ts";
 import { HOUR_MS, MINUTE_MS, isoTime } from "../../src/lib/clock.ts";
 import { ADMIN_KEY, TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import { as } from "./key-commands.ts";
@@ -98,6 +98,34 @@ describe.concurrent("a schedule", () => {
     expect((await put(hub, { paused: true }))["next_at"]).toBeNull();
     await pass(hub, 2 * HOUR_MS);
     expect(await tasksOf(hub)).toEqual([]);
+  });
+
+  test("comes again when the clock was set back by years, also over a restart", async () => {
+    const dataDir = newDataDir();
+    const clock = new TestClock();
+    clock.jump(730 * 24 * HOUR_MS);
+    try {
+      {
+        await using hub = await startHub({ dataDir, clock });
+        await put(hub);
+        await put(hub, { name: "other" });
+        clock.jump(-730 * 24 * HOUR_MS);
+        await pass(hub, SCHEDULES_REWIND_EVERY_MS);
+        await pass(hub, HOUR_MS);
+        expect(await tasksOf(hub)).toHaveLength(2);
+        clock.jump(730 * 24 * HOUR_MS);
+        await hub.sweep();
+        await put(hub, { name: "third" });
+      }
+      clock.jump(-730 * 24 * HOUR_MS);
+      await using hub = await startHub({ dataDir, clock });
+      await pass(hub, SCHEDULES_REWIND_EVERY_MS);
+      await pass(hub, HOUR_MS);
+      const names = (await tasksOf(hub)).map((task) => record(task["schedule"])["name"]);
+      expect(names.filter((name) => name === "third")).toHaveLength(1);
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true });
+    }
   });
 
   test("runs by hand, also while it is paused, and in a batch with its put", async () => {

@@ -3,9 +3,12 @@
  * tested here is a defect.
  */
 import { describe, expect, test } from "bun:test";
+import { AnswerTokens } from "../../src/service/answer-tokens.ts";
+import { hashSecret } from "../../src/service/keys.ts";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
-import { ADMIN_KEY, type Answer, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
+import { invitationEndpoints } from "../../src/api/invitations.ts";
+import { ADMIN_KEY, type Answer, SECRET, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 import {
   RESULT,
   VARIANTS,
@@ -27,6 +30,7 @@ import {
 } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
+const INVITATION_ENDPOINTS = invitationEndpoints(() => ({ url: "", otherUrls: [], pin: null }));
 
 describe("every endpoint on both variants", () => {
   /** Calls everything once with success. The answers, by method and path. */
@@ -78,11 +82,21 @@ describe("every endpoint on both variants", () => {
     seen.set("GET /task/:task_id/output", output);
     await ok(hub.admin("/task/delete", { task_id: running }));
     await ok(hub.post("/task/claim", { task_id: fourth, node_id: "n1" }));
-    const { question } = await post("/task/ask", { task_id: fourth, node_id: "n1", question: "which?" });
+    const asking = { task_id: fourth, node_id: "n1", question: "which?", choices: ["this", "that"] };
+    const { question } = await post("/task/ask", asking);
     await get("/questions");
     const { question_id } = record(question);
     await post("/task/answer", { task_id: fourth, question_id, answer: "that" });
+    const tokens = new AnswerTokens({ primaryHash: hashSecret(SECRET) }, hub.clock);
+    const of = { taskId: fourth, questionId: String(question_id), until: hub.clock.now() + 60_000 };
+    await post("/task/answer-by-token", { token: await tokens.issue(of, 1) });
     seen.set("GET /task/:task_id/questions", await ok(hub.get(`/task/${fourth}/questions`, { variant })));
+    const checked = await addTask(hub, { review: "creator", creator_node: "boss" });
+    await ok(hub.post("/task/claim", { task_id: checked, node_id: "n1" }));
+    await ok(hub.post("/task/complete", { task_id: checked, node_id: "n1", result: RESULT }));
+    await get("/reviews");
+    await post("/task/review", { task_id: checked, verdict: "reject", note: "Again." });
+    await ok(hub.admin("/task/delete", { task_id: checked }));
     await post("/task/next", { node_id: "n1", task_types: ["none"] });
     const waits = await post("/task/create", { title: "t", description: "d", unique_key: "k", delay_s: 60 });
     await post("/task/update", { task_id: waits["task_id"], priority: 0 });
@@ -141,6 +155,7 @@ describe("every endpoint on both variants", () => {
 
     await post("/signin", { node_id: "n1" });
     await get("/lux/ledger", "?node_id=n1");
+    await get("/lux/top", "?since=2020-01-01T00:00:00Z");
     await get("/lux/entries");
     await get("/lux/head");
     await get("/usage", "?by=node");
@@ -151,6 +166,14 @@ describe("every endpoint on both variants", () => {
       await ok(hub.get("/budget/list", { variant, headers: { "X-Admin-Key": ADMIN_KEY } })),
     );
     await post("/budget/delete", budget, "admin");
+    await get(`/task/${await addTask(hub, { requires: { capabilities: ["nobody"] } }, variant)}/explain`);
+    await post("/hub/pause", { type: "none" }, "admin");
+    await post("/limit/set", { key: "k", running: 1 }, "admin");
+    for (const path of ["/hub/pauses", "/limit/list"])
+      seen.set(`GET ${path}`, await ok(hub.get(path, { variant, headers: { "X-Admin-Key": ADMIN_KEY } })));
+    await post("/hub/resume", { type: "none" }, "admin");
+    await post("/limit/hold", { key: "k", for_s: 1 });
+    await post("/limit/delete", { key: "k" }, "admin");
 
     const upload = async () => {
       const form = new FormData();
@@ -181,11 +204,29 @@ describe("every endpoint on both variants", () => {
     await post("/schedule/run", { name: "nightly" });
     await get("/schedule/list");
     await post("/schedule/delete", { name: "nightly" });
+    await post("/webhook/put", { name: "w", url: "https://receiver.test/" }, "admin");
+    await post("/webhook/test", { name: "w" }, "admin");
+    await post("/webhook/resume", { name: "w" }, "admin");
+    seen.set(
+      "GET /webhook/list",
+      await ok(hub.get("/webhook/list", { variant, headers: { "X-Admin-Key": ADMIN_KEY } })),
+    );
+    await post("/webhook/delete", { name: "w" }, "admin");
     await post("/task/create", { title: "t", description: "d", task_type: "z", group: "g", tags: ["x"] });
     seen.set("GET /group/list", await ok(hub.get("/group/list", { variant })));
     seen.set("GET /group/:group", await ok(hub.get("/group/g", { variant })));
     await post("/group/retry", { group: "g" });
     await post("/group/cancel", { group: "g" });
+    const invited = await ok(hub.admin("/invitation/create", { node_id: "n9" }, { variant }));
+    seen.set("POST /invitation/create", invited);
+    seen.set(
+      "GET /invitation/list",
+      await ok(hub.get("/invitation/list", { variant, headers: { "X-Admin-Key": ADMIN_KEY } })),
+    );
+    const [, token] = /#join\.([^.]+)/.exec(String(invited["line"])) ?? [];
+    await post("/join", { token, key_hash: hashSecret("of n9") });
+    const { invitation_id } = record(invited["invitation"]);
+    await post("/invitation/delete", { invitation_id }, "admin");
     await post("/key/add", { name: "other" }, "admin");
     await post("/key/revoke", { name: "other" }, "admin");
     seen.set(
@@ -211,7 +252,7 @@ describe("every endpoint on both variants", () => {
 
   test("is in the tour, and answers the same fields, except batch-assign and the encoding of a variant", async () => {
     const [a, b] = [await tour("A"), await tour("B")];
-    const declared = [...ENDPOINTS, ...fileEndpoints(1)].map(
+    const declared = [...ENDPOINTS, ...fileEndpoints(1), ...INVITATION_ENDPOINTS].map(
       ({ method, path }) => `${method} ${path.replace("/api/v1", "")}`,
     );
     for (const seen of [a, b]) expect([...seen.keys()].toSorted()).toEqual(declared.toSorted());

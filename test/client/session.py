@@ -137,7 +137,7 @@ def main(place: pathlib.Path) -> None:
     hub.messages.ack("w", sent)
     assert hub.messages.history("w", count=1)["messages"][0]["state"] == "acked"
     assert len(hub.messages.mailbox("w")["messages"]) == 11
-    assert hub.messages.parked("w")["total"] == 0
+    assert hub.messages.parked(node_id="w")["total"] == 0
     assert refusal(lambda: hub.messages.redrive("w", sent)).code == "message_not_parked"
     assert hub.messages.broadcast("s", "all")["receivers"] == ["w"]
 

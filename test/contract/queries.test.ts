@@ -255,8 +255,11 @@ function nodeQueries({ nodes }: Rows, read: Read): void {
     const expected = nodes
       .filter(isAvailable)
       .toSorted(byId)
-      .map(({ nodeId, capabilities, online, draining, autoAssign, maxTasks, tasksAssigned, idleSince }) => {
-        return { nodeId, capabilities, online, draining, autoAssign, maxTasks, tasksAssigned, idleSince };
+      .map((one) => {
+        const { nodeId, capabilities, resources, used, online, draining, autoAssign } = one;
+        const { maxTasks, tasksAssigned, idleSince } = one;
+        const load = { maxTasks, tasksAssigned, idleSince };
+        return { nodeId, capabilities, resources, used, online, draining, autoAssign, ...load };
       });
     expect(expected.length).toBeGreaterThan(5);
     const lists = new CapabilityLists();
@@ -333,6 +336,7 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
       status: one.status,
       failureKind: one.failure?.kind ?? null,
       isAsking: false,
+      isInReview: false,
       contextId: originOf(one)?.contextId ?? "",
       bytes: bytesOf(one),
     }));

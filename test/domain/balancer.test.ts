@@ -173,6 +173,8 @@ describe("many tasks and nodes", () => {
     tasksAssigned: fc.integer({ min: 0, max: 5 }),
     idleSince: fc.integer({ min: NOW - 2, max: NOW + 2 }), // also ahead of a clock that was set back
     capabilities: fc.subarray(TYPES),
+    resources: fc.constant({}),
+    used: fc.constant({}),
   });
   const nodes = fc.uniqueArray(member, { selector: ({ nodeId }) => nodeId, maxLength: 24 });
   const waiting = (maxLength: number) =>

@@ -41,6 +41,8 @@ export function profile(nodeId: string, patch: Partial<NodeProfile> = {}): NodeP
 export function node(nodeId: string, patch: Partial<Node> = {}): Node {
   return {
     ...profile(nodeId),
+    resources: {},
+    used: {},
     draining: false,
     online: true,
     hasLeases: false,
@@ -85,6 +87,8 @@ export const UNSCHEDULED = {
   dependsOn: [],
   group: null,
   tags: [],
+  requires: null,
+  limitKey: null,
 } as const;
 
 /** What task/list asks for without a filter. */
@@ -122,6 +126,8 @@ export function draft(patch: Partial<TaskDraft> = {}): TaskDraft {
 export function task(taskId: string, patch: Partial<Task> = {}): Task {
   return {
     ...draft(),
+    lane: null,
+    countsFor: null,
     uniqueKey: null,
     uniqueUntil: null,
     onDependency: "fail",
@@ -150,6 +156,10 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     checkpointBytes: 0,
     hasOutput: false,
     questions: null,
+    review: null,
+    quorum: null,
+    child: null,
+    notNodes: [],
     spent: null,
     maxCostMicro: null,
     createdAt: EARLIER,

@@ -5,7 +5,8 @@
 import { describe, expect, test } from "bun:test";
 import { SCHEDULE_LATE_MS } from "../../src/domain/limits.ts";
 import type { Schedule, ScheduleDraft } from "../../src/domain/model.ts";
-import { type Fired, fire, putSchedule } from "../../src/domain/schedule.ts";
+import { type Fired, fire, putSchedule, rewind } from "../../src/domain/schedule.ts";
+import { must } from "../../src/lib/assert.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, isoTime } from "../../src/lib/clock.ts";
 import { lastCron, nextCron } from "../../src/lib/cron.ts";
 import { task } from "./samples.ts";
@@ -196,6 +197,51 @@ describe("put", () => {
     const paused = put(draftOf({ paused: true }), now, before);
     expect(paused.nextAt).toBeNull();
     expect(put(draftOf(), now + 10 * DAY_MS, paused).nextAt).toBe(at("2026-12-03T09:00:00Z"));
+  });
+});
+
+describe("after the clock was set back", () => {
+  const right = at("2026-11-23T08:30:00Z");
+
+  test.each<[string, Partial<ScheduleDraft>, string]>([
+    ["each day", {}, "2026-11-23T09:00:00.000Z"],
+    ["each minute", { timing: { cron: "* * * * *", tz: "UTC" } }, "2026-11-23T08:31:00.000Z"],
+    ["in a time zone", { timing: { cron: "0 9 * * *", tz: "Asia/Tokyo" } }, "2026-11-24T00:00:00.000Z"],
+  ])("by years it comes at the first time again: %s", (_, patch, first) => {
+    const wrong = put(draftOf(patch), right + 730 * DAY_MS);
+    const healed = rewind(wrong, right);
+    expect(isoTime(healed?.nextAt ?? 0)).toBe(first);
+    expect(healed && rewind(healed, right)).toBeNull(); // and stays
+    expect(fireAll(must(healed, "healed"), Date.parse(first))[0]).toEqual([first]);
+  });
+
+  test("an interval keeps its beat", () => {
+    const wrong = put(draftOf({ timing: { everyMs: HOUR_MS } }), right + 730 * DAY_MS + MINUTE_MS);
+    expect(rewind(wrong, right)?.nextAt).toBe(right + MINUTE_MS);
+  });
+
+  test("past its end it has no next time", () => {
+    const ends = draftOf({ until: right + DAY_MS / 2 });
+    const wrong: Schedule = { ...put(ends, right), nextAt: right + 730 * DAY_MS };
+    expect(rewind(wrong, right)?.nextAt).toBe(at("2026-11-23T09:00:00Z"));
+    expect(rewind({ ...wrong, until: right }, right)?.nextAt).toBeNull();
+  });
+
+  test("a little, or to before a time that it has handled, it waits, so that no time comes twice", () => {
+    const yearly = draftOf({ timing: { cron: "0 0 1 1 *", tz: "UTC" } });
+    for (const [draft, setBackMs] of [
+      [draftOf(), 1],
+      [draftOf(), 2 * HOUR_MS],
+      [yearly, SECOND_MS],
+      [draftOf({ timing: { cron: "* * * * *", tz: "UTC" } }), 10 * MINUTE_MS],
+      [draftOf({ timing: { everyMs: SECOND_MS } }), 2 * HOUR_MS],
+    ] as const) {
+      const start = at("2027-01-01T00:00:00Z") - 1;
+      const [, handled] = fireAll(put(draft, start), start + 10 * HOUR_MS);
+      expect(rewind(handled, start + 10 * HOUR_MS - setBackMs)).toBeNull();
+      expect(rewind(handled, start + 10 * HOUR_MS)).toBeNull();
+    }
+    expect(rewind(put(draftOf({ paused: true }), right), right)).toBeNull();
   });
 });
 

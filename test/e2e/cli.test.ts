@@ -132,6 +132,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--tls",
+    of: (config) => config.tlsAuto,
+    byDefault: false,
+    values: [
+      ["auto", true],
+      ["auto", true],
+      ["auto", true],
+    ],
+  },
+  {
     flag: "--tls-cert",
     of: (config) => config.tlsCert,
     byDefault: null,
@@ -412,6 +422,12 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--webhook-allow",
+    of: (config) => config.webhookAllow,
+    byDefault: [],
+    values: [["192.168.0.0/16, fd00::/8", [parseNetwork("192.168.0.0/16"), parseNetwork("fd00::/8")]]],
+  },
+  {
     flag: "--trust-proxy",
     of: (config) => config.trustProxy,
     byDefault: [],
@@ -638,6 +654,10 @@ describe("a mistake is one line and exit code 2", () => {
     {
       args: ["serve", "--trust-proxy", "10.0.0.0/33"],
       says: /--trust-proxy is "10\.0\.0\.0\/33".*10\.0\.0\.0\/8/,
+    },
+    {
+      args: ["serve", "--webhook-allow", "127.0.0.0/8"],
+      says: /--webhook-allow is "127\.0\.0\.0\/8".*private network/,
     },
     { args: ["serve", "--trust-proxy", "localhost"], says: /--trust-proxy is "localhost"/ },
     { args: ["serve"], toml: 'trust_proxy = ["::1", 5]\n', says: /trust_proxy in luxhub\.toml is "5"/ },

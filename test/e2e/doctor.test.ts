@@ -150,6 +150,20 @@ const ROWS: readonly Harm[] = [
     says: /BAD +advisory +lease 0 is not of a node that is online/,
   },
   {
+    name: "a webhook that fails since never",
+    harm: `INSERT INTO webhooks (name, webhook_id, revision, url, format, filter, cursor_id, state, attempts, created_at, updated_at)
+      VALUES ('ci', 'w', 1, 'https://receiver.test/', 'luxhub', '{}', 0, 'active', 3, 1, 1)`,
+    says: /BAD +webhooks +webhook ci is active after 3 failed attempts/,
+  },
+  {
+    name: "a suspended webhook",
+    harm: `INSERT INTO webhooks (name, webhook_id, revision, url, format, filter, cursor_id, state, attempts, failing_since,
+        last_error, created_at, updated_at)
+      VALUES ('ci', 'w', 1, 'https://receiver.test/', 'luxhub', '{}', 0, 'suspended', 3, 1, 'HTTP 410', 1, 1)`,
+    says: /warn +suspended +webhooks are suspended: ci; resume with luxhub webhook resume/,
+    code: 0,
+  },
+  {
     name: "a fencing number that was never drawn",
     harm: "INSERT INTO leases VALUES ('nobody', 'a', '', 0, 0, 7, 1, 1, 1)",
     says: /BAD +advisory +.*; a lease has the fencing number 7, and 0 is the last one/,

@@ -8,14 +8,14 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod/mini";
 import packageJson from "../../package.json";
-import { DECLARED, ENDPOINTS } from "../../src/api/routes.ts";
+import { DECLARED } from "../../src/api/routes.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { EXIT_LINES, exitCodeOf } from "../../src/cli/exit-codes.ts";
 import type { Declared } from "../../src/api/endpoint.ts";
 import { groupSchema } from "../../src/api/groups.ts";
 import { noteSchema } from "../../src/api/notes.ts";
 import { ERRORS } from "../../src/api/openapi-texts.ts";
-import { fileEndpoints } from "../../src/api/files.ts";
+import { invitationSchema } from "../../src/api/invitations.ts";
 import {
   deliverySchema,
   advisoryLeaseSchema,
@@ -27,11 +27,14 @@ import {
   messageSchema,
   nodeSchema,
   questionSchema,
+  quorumSchema,
+  reviewSchema,
   taskSchema,
   taskStateSchema,
   taskSummarySchema,
 } from "../../src/api/response-schemas.ts";
 import { scheduleSchema } from "../../src/api/schedules.ts";
+import { webhookSchema } from "../../src/api/webhooks.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import * as limits from "../../src/domain/limits.ts";
@@ -426,7 +429,7 @@ describe("the pages", () => {
       .split(/^### /m)
       .slice(1)
       .map((block) => [/^`(.*)`\n/.exec(block)?.[1] ?? "", item(block, "Takes"), item(block, "Returns")]);
-    const json = [...ENDPOINTS, ...fileEndpoints(1)].filter((endpoint) => endpoint.kind === "json");
+    const json = DECLARED.flatMap((one) => ("kind" in one && one.kind === "json" ? [one] : []));
     const wanted = ALL_ENDPOINTS.map(({ method, path }) => {
       const endpoint = json.find((one) => one.method === method && one.path === path);
       const name = `${method} ${shortPath({ path })}`;
@@ -442,8 +445,11 @@ describe("the pages", () => {
     const schemas = {
       node: nodeSchema(VARIANT_A),
       task: taskSchema(VARIANT_A),
+      review: reviewSchema(),
+      quorum: quorumSchema(),
       group: groupSchema(VARIANT_A),
       schedule: scheduleSchema(VARIANT_A),
+      webhook: webhookSchema(),
       "task of task/wait": taskStateSchema(VARIANT_A),
       "task summary": taskSummarySchema(VARIANT_A),
       question: questionSchema(),
@@ -455,6 +461,7 @@ describe("the pages", () => {
       note: noteSchema(),
       "advisory lease": advisoryLeaseSchema(),
       "ledger entry": entrySchema(),
+      invitation: invitationSchema(),
       key: keySchema(),
     };
     const text = page("docs/records.md");
@@ -565,6 +572,19 @@ describe("limits", () => {
     ["Budgets", count("BUDGETS_MAX")],
     ["`tokens` of a budget", count("BUDGET_TOKENS_MAX")],
     ["`value` of a budget", count("BUDGET_VALUE_MAX_CHARS")],
+    ["Pauses · limits and holds", count("PAUSES_MAX"), count("LIMITS_MAX")],
+    ["`limit_key`", count("LIMIT_KEY_MAX_CHARS")],
+    ["`running` · `per_minute` of a limit", count("LIMIT_RUNNING_MAX"), count("LIMIT_PER_MINUTE_MAX")],
+    ["`for_s` of a hold, `hold_s`", "1", `${count("HOLD_MAX_SECONDS")} s`],
+    [
+      "Resources of a node, or that a task requires",
+      count("RESOURCES_MAX"),
+      count("RESOURCE_NAME_MAX_CHARS"),
+    ],
+    ["Amount of a resource", count("RESOURCE_AMOUNT_MAX")],
+    ["Words that a task requires", count("REQUIRED_WORDS_MAX")],
+    ["Lanes with unfinished tasks", count("LANES_MAX")],
+    ["`position` of task/<task_id>/explain", count("POSITION_COUNTED_MAX")],
     ["Days of GET usage", count("USAGE_DAYS_MAX")],
     ["`depends_on`", count("DEPENDENCIES_MAX")],
     ["Tasks in `unmet`", count("UNMET_SHOWN_MAX")],
@@ -574,6 +594,12 @@ describe("limits", () => {
       count("RETRIED_DEPENDENCIES_MAX"),
     ],
     ["`left` of task/retry", count("DEPENDENTS_COUNTED_MAX")],
+    [
+      "`expires_in_s` of an invitation",
+      count("INVITATION_MIN_SECONDS"),
+      `${count("INVITATION_MAX_SECONDS")} s`,
+    ],
+    ["`url` of an invitation", count("INVITATION_URL_MAX_CHARS")],
     ["`name` of a key", count("KEY_NAME_MAX_CHARS")],
     ["`expires_at`, `expires_in_s` of a key", `${count("KEY_EXPIRES_MAX_SECONDS")} s`],
     ["`description` of a task", bytes("DESCRIPTION_MAX_BYTES")],
@@ -616,6 +642,12 @@ describe("limits", () => {
     ],
     ["`limit` of questions and task/<task_id>/questions", count("QUESTIONS_PER_PAGE_MAX")],
     ["`total` of questions", count("QUESTIONS_COUNTED_MAX")],
+    ["`review_within_s`", "1", `${count("REVIEW_MAX_SECONDS")} s`, count("REVIEW_DEFAULT_SECONDS")],
+    ["`note` of a review", count("REVIEW_NOTE_MAX_CHARS")],
+    ["`limit` of reviews", count("REVIEWS_PER_PAGE_MAX")],
+    ["`total` of reviews", count("REVIEWS_COUNTED_MAX")],
+    ["`results` and `of` of a quorum", "2", count("QUORUM_RESULTS_MAX"), count("QUORUM_COPIES_MAX")],
+    ["JSON pointers of `compare`", count("QUORUM_POINTERS_MAX")],
     ["`lux_reward`", "0", count("LUX_REWARD_MAX"), String(Math.log10(valueOf("MICRO_PER_LUX")))],
     ["`content` of a message", bytes("CONTENT_MAX_BYTES")],
     ["`assignments` of batch-assign", count("BATCH_ASSIGN_MAX")],
@@ -627,6 +659,11 @@ describe("limits", () => {
     ["Parked messages of all nodes that are counted", count("PARKED_COUNTED_MAX")],
     ["`by_node` of message/parked", count("PARKED_NODES_MAX")],
     ["Tasks of each node in node/list with `tasks`", count("NODE_TASKS_SHOWN")],
+    [
+      "Ledger entries that lux/top looks at · nodes that it shows",
+      count("LUX_TOP_SCANNED_MAX"),
+      count("LUX_TOP_NODES_MAX"),
+    ],
     [
       "Types in stats/types · types that a minute counts",
       count("STATS_TYPES_MAX"),
@@ -715,7 +752,15 @@ describe("limits", () => {
     ["`every_s`", "1", count("SCHEDULE_EVERY_MAX_SECONDS")],
     ["`jitter_s`", "0", count("SCHEDULE_JITTER_MAX_SECONDS")],
     ["A time of a schedule counts as missed", seconds("SCHEDULE_LATE_MS")],
+    ["Webhooks", count("WEBHOOKS_MAX")],
+    ["Push configs of A2A", count("PUSH_CONFIGS_MAX"), count("PUSH_CONFIGS_OF_TASK_MAX")],
+    ["Name, and URL, of a webhook", count("WEBHOOK_NAME_MAX_CHARS"), count("WEBHOOK_URL_MAX_CHARS")],
+    ["A secret of a webhook", count("WEBHOOK_SECRET_MIN_BYTES"), count("WEBHOOK_SECRET_MAX_BYTES")],
+    ["A receiver's response", seconds("WEBHOOK_TIMEOUT_MS")],
+    ["Webhook deliveries at once", count("WEBHOOK_DELIVERIES_MAX")],
     ["Keys", count("KEYS_MAX")],
+    ["Invitations", count("INVITATIONS_MAX")],
+    ["An invitation that has ended is listed", seconds("INVITATION_KEPT_MS")],
     ["Concurrent look-ups of unknown secrets", count("KEY_LOOKUPS_MAX")],
     ["A secret", count("SECRET_MAX_CHARS")],
     ["Wrong secrets from one address", count("WRONG_SECRETS_PER_MINUTE"), seconds("WRONG_SECRET_WINDOW_MS")],
@@ -810,7 +855,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD)|OPEN_TYPES|RETENTION_UNFINISHED)/;
+    /^(?:ANSWER_TOKEN|NTFY_|PUSH_(?:CONFIG_ID|NAME|SCHEME|TOKEN)|WEBHOOK_(?:RETRY|TOKEN)|STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|LUX_TOP_PART|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD)|OPEN_TYPES|RETENTION_UNFINISHED)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>
@@ -899,6 +944,7 @@ describe("what the pages name exists", () => {
       ...(sources.match(/--[a-z][a-z-]+\b|\bLUXHUB_[A-Z_]+\b/g) ?? []),
       ...["only", "scale", "seed"].map((name) => `--${name}`), // of torture, read by parseArgs
       "--yes", // npx
+      "--cacert", // curl
       "--retry", // curl
       ...["--arg", "--argjson"], // jq
       "--retry-delay",

@@ -107,6 +107,7 @@ function expectedOf(sent: Sent): ReadonlySet<Outcome> {
   const bad = target.kind === "json" ? badInput(sent, target) : rawOutcomes(sent, target);
   if (bad) return bad;
   const outcomes = new Set<Outcome>(["ok", ...target.rejections]);
+  if (target.path === "/api/v1/join") outcomes.add("too_many_wrong_secrets"); // a wrong token counts as one
   if (request.secret === "bound") outcomes.add("key_bound_to_other_node");
   if (target.method === "POST" && sent.headers.has("idempotency-key")) outcomes.add("idempotency_key_reused");
   if (CHECKED_FURTHER.has(target.path)) outcomes.add("invalid_request");
@@ -116,7 +117,7 @@ function expectedOf(sent: Sent): ReadonlySet<Outcome> {
 /**
  * These can refuse what their declared schema takes: batch-assign validates the items of its list after it, create and
  * update look at the clock, create at the tasks there are, key/add and the presigned URLs for an Idempotency-Key, key/add at the clock,
- * schedule/put whether its fields go together,
+ * schedule/put whether its fields go together, webhook/put whether its URL may be called,
  * the lists whether their fields go together, and of task/<id> a query can be invalid beside a path that is any text.
  */
 const CHECKED_FURTHER: ReadonlySet<string> = new Set([
@@ -125,6 +126,9 @@ const CHECKED_FURTHER: ReadonlySet<string> = new Set([
   "/api/v1/task/update",
   "/api/v1/schedule/put",
   "/api/v1/key/add",
+  "/api/v1/invitation/create",
+  "/api/v1/join",
+  "/api/v1/webhook/put",
   "/api/v1/task/list",
   "/api/v1/task/count",
   "/api/v1/file/list",
@@ -134,6 +138,9 @@ const CHECKED_FURTHER: ReadonlySet<string> = new Set([
   "/api/v1/usage",
   "/api/v1/budget/set",
   "/api/v1/budget/delete",
+  "/api/v1/hub/pause",
+  "/api/v1/hub/resume",
+  "/api/v1/limit/set",
   "/api/v1/task/:task_id",
   "/api/v1/task/:task_id/inputs",
   "/api/v1/task/:task_id/output",
@@ -164,7 +171,7 @@ function variantOf({ request }: Pick<Sent, "request">): VariantName {
 }
 
 function barredBy({ request }: Sent, { auth }: Target): ReadonlySet<Outcome> | null {
-  if (auth === "public" && variantOf({ request }) === "A") return null;
+  if (auth === "open" || (auth === "public" && variantOf({ request }) === "A")) return null;
   if (request.secret === "missing") return new Set(["unauthorized"]);
   if (request.secret === "wrong") return new Set(["unauthorized", "too_many_wrong_secrets"]);
   if (auth === "admin" && request.adminKey !== "right") return new Set(["admin_key_required"]);

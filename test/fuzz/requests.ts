@@ -5,6 +5,7 @@
 import fc from "fast-check";
 import type * as z from "zod/mini";
 import type { Endpoint } from "../../src/api/endpoint.ts";
+import { invitationEndpoints } from "../../src/api/invitations.ts";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import { OUTPUT_STREAM } from "../../src/api/output.ts";
@@ -29,8 +30,10 @@ const SSE: Target = { kind: "raw", ...NODE_STREAM };
 const LOG: Target = { kind: "raw", ...LOG_STREAM };
 const OUTPUT: Target = { kind: "raw", ...OUTPUT_STREAM };
 
+const INVITATIONS = invitationEndpoints(() => ({ url: "http://hub", otherUrls: [], pin: null }));
+
 export const TARGETS: readonly Target[] = [
-  ...[...ENDPOINTS, ...fileEndpoints(MAX_FILE_BYTES)].map((endpoint): Target =>
+  ...[...ENDPOINTS, ...fileEndpoints(MAX_FILE_BYTES), ...INVITATIONS].map((endpoint): Target =>
     endpoint.kind === "json" ? { ...endpoint, input: endpoint.input() } : endpoint,
   ),
   SSE,

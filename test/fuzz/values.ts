@@ -123,6 +123,10 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
   }
   if (name === "cron" && def.type === "string")
     return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"0 6 * * 1-5"', '"@daily"') }, strings(schema));
+  if (name === "url" && takes(schema, '"http://h"'))
+    return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"http://h"', '"https://[::1]:1/a/"') }, hostile);
+  if (name === "key_hash")
+    return fc.oneof({ weight: 9, arbitrary: fc.constant(json("0a".repeat(32))) }, hostile);
   if (name === "tz" && def.type === "string")
     return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"UTC"', '"Europe/Berlin"') }, strings(schema));
   if (name === "kind" && takes(schema, '"task.created,lux.paid"'))

@@ -32,6 +32,7 @@ type LayerName =
   | "variant"
   | "manual"
   | "api"
+  | "joined hub"
   | "client"
   | "mcp"
   | "a2a"
@@ -101,6 +102,8 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
     layers: ["api", "service", "http", "domain", "lib", "config"],
     packages: ["@a2a-js/sdk", "@a2a-js/sdk/errors", "zod/mini"],
   },
+  // A module of the client for programs on a machine, which has files.
+  "joined hub": { files: ["client/joined.ts"], layers: [], packages: ["node:*"] },
   // Shipped by itself, also to browsers: see docs/typescript.md.
   client: { files: ["client/**"], layers: [] },
   // The page runs in browsers; dashboard.ts, which builds it, in the hub.
@@ -168,6 +171,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
       "variant",
       "api",
       "client",
+      "joined hub",
       "config",
       "data directory",
       "upkeep",

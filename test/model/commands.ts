@@ -40,6 +40,8 @@ import {
   deleteBudget,
   extend,
   fail,
+  graph,
+  group,
   list,
   next,
   output,
@@ -53,6 +55,7 @@ import {
   sameBudgets,
   sameContext,
   sameCosts,
+  sameGroup,
   sameOutput,
   setBudget,
   stats,
@@ -317,6 +320,7 @@ export async function compareAll(world: World, real: Real): Promise<void> {
     await sameContext(model, id, real.hub);
     await sameOutput(model, id, real.hub, "A");
   }
+  await sameGroup(model, real.hub, "A");
   await sameBudgets(model, real.hub);
   for (const by of ["node", "type"] as const) await sameCosts(model, by, real.hub, "A");
   await same(real.hub.get("/node/list"), () => {
@@ -331,7 +335,7 @@ const changing = [
     create,
     create,
     create,
-    create,
+    graph,
     take("assign"),
     take("claim"),
     take("claim"),
@@ -370,6 +374,7 @@ const changing = [
 const looking = [
   nodeList,
   pull,
+  group,
   list,
   readOutput,
   costs,

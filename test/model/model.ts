@@ -52,6 +52,10 @@ export type Draft = {
   /** It runs when all that it depends on have ended, however. */
   readonly runsAnyway: boolean;
   readonly maxCostMicro: number | null;
+  readonly group: string | null;
+  /** While an unfinished task has it, and for so long after the creation of one, no other is created with it. */
+  readonly uniqueKey: string | null;
+  readonly uniqueForMs: number | null;
 };
 
 export type Task = Draft & {
@@ -77,6 +81,7 @@ export type Task = Draft & {
   startedAt: number | null;
   notBefore: number | null;
   expiresAt: number | null;
+  readonly uniqueUntil: number | null;
   /** Those of its dependencies that are not completed. */
   readonly unmet: Set<string>;
   /** The kind of the last one. */
@@ -320,6 +325,7 @@ export class Model {
     const times = {
       notBefore: draft.delayMs === null ? null : this.now + draft.delayMs,
       expiresAt: draft.expiresInMs === null ? null : this.now + draft.expiresInMs,
+      uniqueUntil: draft.uniqueForMs === null ? null : this.now + draft.uniqueForMs,
     };
     const task: Task = {
       ...draft,
@@ -340,6 +346,30 @@ export class Model {
     if (!this.#waitForOthers(task)) this.#end(task, "dependency");
     else if (balanced) this.#balance([task]);
     return task;
+  }
+
+  /** The task that keeps another from being created with this key; null: none. */
+  holderOf(uniqueKey: string | null): Task | null {
+    if (uniqueKey === null) return null;
+    const all = this.tasks.filter((task) => task.uniqueKey === uniqueKey);
+    const longest = all.toSorted((a, b) => (b.uniqueUntil ?? 0) - (a.uniqueUntil ?? 0))[0];
+    const isUnfinished = ({ status }: Task): boolean => status === "open" || status === "assigned";
+    const first = (status: Task["status"]) => all.find((task) => task.status === status);
+    const candidates = [first("open"), first("assigned"), longest].filter((task) => task !== undefined);
+    return (
+      candidates
+        .toSorted((a, b) => this.tasks.indexOf(a) - this.tasks.indexOf(b))
+        .find((task) => isUnfinished(task) || (task.uniqueUntil ?? 0) > this.now) ?? null
+    );
+  }
+
+  /** Its tasks by their states. */
+  group(name: string): ReadonlyMap<Task["status"], number> {
+    const own = this.tasks.filter(({ group }) => group === name);
+    if (own.length === 0) refuse("group_not_found");
+    return new Map(
+      [...Map.groupBy(own, ({ status }) => status)].map(([status, tasks]) => [status, tasks.length]),
+    );
   }
 
   /** Assign and claim: of whoever asks, the first gets it; who has it already is told so. A claim starts it. */
@@ -600,15 +630,22 @@ export class Model {
     if (task.status === "assigned") this.#startLease(task);
   }
 
-  /** Changes a task that nobody holds; `startsNow`: it waits for its time no longer. */
-  update(taskId: string, priority: Task["priority"], startsNow: boolean): Task {
+  /** Changes a task that nobody holds. `start`: its time stays, is past, or is none; `staysOn`: it expires no more. */
+  update(
+    taskId: string,
+    priority: Task["priority"],
+    start: "keep" | "past" | "none",
+    staysOn: boolean,
+  ): Task {
     const task = this.task(taskId);
     refuseFinished(task);
     if (task.status === "assigned") refuse("task_not_open");
-    const isSame = task.priority === priority && !startsNow;
+    const isCleared = (start === "none" && task.notBefore !== null) || (staysOn && task.expiresAt !== null);
+    const isSame = task.priority === priority && start !== "past" && !isCleared;
     if (isSame) return task;
     task.priority = priority;
-    if (startsNow) task.notBefore = this.now - SECOND_MS;
+    if (start !== "keep") task.notBefore = start === "none" ? null : this.now - SECOND_MS;
+    if (staysOn) task.expiresAt = null;
     this.#log("task.updated", null, task);
     if (task.balanced) this.#balance([task]);
     return task;

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { Model } from "./model.ts";
 import { compareAll, mixes } from "./commands.ts";
 import { Real } from "./real.ts";
+import { anchor } from "./task-commands.ts";
 import { type Command, World } from "./world.ts";
 
 /** As many commands as a sequence has at most. */
@@ -21,6 +22,7 @@ export async function playSequences(count: number, seed: number): Promise<Played
     played.sequences++;
     await using real = await Real.start(START);
     const world = new World(new Model(START));
+    await anchor(world, real);
     await fc.asyncModelRun(() => ({ model: world, real }), counted(chosen, played));
     await compareAll(world, real);
   });

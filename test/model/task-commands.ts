@@ -1,11 +1,11 @@
 /** The commands of tasks: each runs on the hub and on the model, and both must agree. */
 import { expect } from "bun:test";
 import fc from "fast-check";
-import { MICRO_PER_USD } from "../../src/domain/limits.ts";
+import { MICRO_PER_USD, TASK_AHEAD_MAX_SECONDS } from "../../src/domain/limits.ts";
 import { DAY_MS, SECOND_MS } from "../../src/lib/clock.ts";
 import { ADMIN_KEY, type TestHub } from "../support/hub.ts";
 import type { Budget, Model, Report, Task, VariantName } from "./model.ts";
-import { arrayOf, same } from "./real.ts";
+import { type Real, arrayOf, same } from "./real.ts";
 import {
   STATUS_WORDS,
   contextWords,
@@ -20,6 +20,7 @@ import {
 import { type Command, type World, command, node, recent, variant } from "./world.ts";
 
 const PER_PAGE = 3;
+const GROUP = "g";
 const micro = fc.constantFrom(0, 1, 100_000, 2_500_000, 1_000_000_000_000_000);
 
 const PRIORITY_ASKED = { 0: 0, 1: "medium", 2: 2, 5: "p5" } as const;
@@ -35,7 +36,38 @@ const schedule = fc.record({
   dependsOn: fc.constantFrom<readonly number[]>([], [], [], [0], [0, 2]),
   runsAnyway: fc.boolean(),
   maxCostMicro: fc.constantFrom(null, null, 0, 1_500_000),
+  group: fc.constantFrom(null, null, GROUP),
+  unique: fc.constantFrom(
+    ...[null, null, null, null, null, null],
+    ...[
+      { key: "u0", forMs: null },
+      { key: "u1", forMs: 45_000 },
+    ],
+  ),
 });
+type Wanted = typeof schedule extends fc.Arbitrary<infer W> ? W : never;
+
+/** The fields of a new task, of which `dependsOn` are the ids. */
+function wantedBody(wanted: Wanted, now: number) {
+  const { maxAttempts, backoffMs, timeoutMs, maxRunMs, delayMs, expiresInMs, maxCostMicro, unique } = wanted;
+  return {
+    max_attempts: maxAttempts,
+    backoff_s: backoffMs / SECOND_MS,
+    timeout_s: timeoutMs === null ? null : timeoutMs / SECOND_MS,
+    max_run_s: maxRunMs === null ? null : maxRunMs / SECOND_MS,
+    delay_s: delayMs === null ? null : delayMs / SECOND_MS,
+    expires_at: expiresInMs === null ? null : new Date(now + expiresInMs).toISOString(),
+    on_dependency: wanted.runsAnyway ? "run" : null,
+    max_cost_usd: maxCostMicro === null ? undefined : maxCostMicro / MICRO_PER_USD,
+    group: wanted.group,
+    unique_key: unique?.key,
+    unique_for_s: unique?.forMs == null ? undefined : unique.forMs / SECOND_MS,
+  };
+}
+
+function draftOf({ unique, ...wanted }: Wanted) {
+  return { ...wanted, uniqueKey: unique?.key ?? null, uniqueForMs: unique?.forMs ?? null };
+}
 
 const creation = (files: fc.Arbitrary<readonly number[]>): fc.Arbitrary<Command> =>
   command(
@@ -53,7 +85,6 @@ const creation = (files: fc.Arbitrary<readonly number[]>): fc.Arbitrary<Command>
         model.files.some((file) => file.id === id && file.taskId === null);
       const own = files.flatMap((n) => fileIds.at(-1 - n) ?? []).filter(isFree);
       const dependsOn = schedule.dependsOn.flatMap((n) => model.tasks.at(-1 - n)?.id ?? []);
-      const { maxAttempts, backoffMs, timeoutMs, maxRunMs, delayMs, expiresInMs, maxCostMicro } = schedule;
       const asked = hub.post(
         "/task/create",
         {
@@ -62,23 +93,18 @@ const creation = (files: fc.Arbitrary<readonly number[]>): fc.Arbitrary<Command>
           task_type: type,
           lux_reward: lux(micro),
           priority: PRIORITY_ASKED[priority],
-          max_attempts: maxAttempts,
-          backoff_s: backoffMs / SECOND_MS,
-          timeout_s: timeoutMs === null ? null : timeoutMs / SECOND_MS,
-          max_run_s: maxRunMs === null ? null : maxRunMs / SECOND_MS,
-          delay_s: delayMs === null ? null : delayMs / SECOND_MS,
-          expires_at: expiresInMs === null ? null : new Date(model.now + expiresInMs).toISOString(),
+          ...wantedBody(schedule, model.now),
           depends_on: dependsOn,
-          on_dependency: schedule.runsAnyway ? "run" : null,
-          max_cost_usd: maxCostMicro === null ? undefined : maxCostMicro / MICRO_PER_USD,
           files: own,
         },
         { variant },
       );
       return same(asked, (answer) => {
+        const draft = { ...draftOf(schedule), dependsOn, type, priority, rewardMicro: micro };
+        const holder = model.holderOf(draft.uniqueKey);
+        if (holder) return { ...taskAnswer(model, holder, variant), deduplicated: true };
         const id = String(answer["task_id"]);
         taskIds.push(id);
-        const draft = { ...schedule, dependsOn, type, priority, rewardMicro: micro };
         return taskAnswer(model, model.create(variant, draft, id, own), variant);
       });
     },
@@ -87,6 +113,94 @@ const creation = (files: fc.Arbitrary<readonly number[]>): fc.Arbitrary<Command>
 export const create = creation(fc.constantFrom<readonly number[]>([], [], [], [0], [0, 2]));
 /** For a batch: two of its requests must not name the same file, of which the model hears after the batch. */
 export const createWithoutFiles = creation(fc.constant([]));
+
+/** A graph in one batch: a later task depends on earlier ones, which it names by their refs. */
+export const graph = command(
+  "graph",
+  fc.record({
+    variant,
+    wanted: fc.array(fc.record({ schedule, type: fc.constantFrom("", "x"), on: fc.subarray([0, 1, 2]) }), {
+      minLength: 2,
+      maxLength: 4,
+    }),
+  }),
+  async ({ model, taskIds }, { hub }, { variant, wanted }) => {
+    const refsOf = (on: readonly number[], i: number): readonly number[] => on.filter((n) => n < i);
+    const requests = wanted.map(({ schedule, type, on }, i) => ({
+      ref: `t${i}`,
+      path: "task/create",
+      body: {
+        title: "t",
+        description: "d",
+        task_type: type,
+        ...wantedBody({ ...schedule, unique: null }, model.now),
+        depends_on: refsOf(on, i).map((n) => ({ $ref: `t${n}` })),
+      },
+    }));
+    const ids: string[] = [];
+    await same(hub.post("/batch", { requests }, { variant }), ({ answers }) => {
+      for (const [i, answer] of arrayOf(answers).entries()) {
+        const { schedule = null, type = "", on = [] } = wanted[i] ?? {};
+        if (schedule === null) throw new Error("a batch has an answer for each request");
+        const id = String(Object(answer["body"])["task_id"]);
+        const dependsOn = refsOf(on, i).map((n) => ids[n] ?? "");
+        ids.push(id);
+        taskIds.push(id);
+        const draft = { ...draftOf({ ...schedule, unique: null }), dependsOn, type };
+        const task = model.create(variant, { ...draft, priority: 1, rewardMicro: 0 }, id);
+        expect(answer).toMatchObject({ status: 200, body: taskAnswer(model, task, variant) });
+      }
+      return {};
+    });
+  },
+);
+
+/** The tasks of the group, by their states. */
+export const group = command("group", fc.record({ variant }), ({ model }, { hub }, { variant }) =>
+  sameGroup(model, hub, variant),
+);
+
+export function sameGroup(model: Model, hub: TestHub, variant: VariantName): Promise<void> {
+  return same(hub.get(`/group/${GROUP}`, { variant }), ({ by_status }) => {
+    const counts: Record<string, number> = {};
+    for (const [status, count] of model.group(GROUP)) {
+      const word = statusWord(status, variant);
+      counts[word] = (counts[word] ?? 0) + count;
+    }
+    expect(Object.fromEntries(Object.entries(Object(by_status)).filter(([, n]) => n !== 0))).toEqual(counts);
+    const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
+    const unfinished = total - (counts["completed"] ?? 0) - (counts["failed"] ?? 0);
+    return { group: GROUP, total, unfinished, done: unfinished === 0 };
+  });
+}
+
+/** A task of the group that is never ready: so the group does not end, which it would in a commit of its own. */
+export function anchor({ model }: World, { hub }: Real): Promise<void> {
+  const ahead = { delay_s: TASK_AHEAD_MAX_SECONDS };
+  const asked = { title: "t", description: "d", group: GROUP, ...ahead };
+  return same(hub.post("/task/create", asked), (answer) => {
+    const none = {
+      maxAttempts: null,
+      timeoutMs: null,
+      maxRunMs: null,
+      expiresInMs: null,
+      maxCostMicro: null,
+    };
+    const draft = {
+      ...none,
+      ...{
+        type: "",
+        priority: 1 as const,
+        rewardMicro: 0,
+        backoffMs: 5_000,
+        runsAnyway: false,
+        dependsOn: [],
+      },
+      ...{ delayMs: TASK_AHEAD_MAX_SECONDS * SECOND_MS, group: GROUP, uniqueKey: null, uniqueForMs: null },
+    } as const;
+    return taskAnswer(model, model.create("A", draft, String(answer["task_id"])), "A");
+  });
+}
 
 const taskAndNode = fc.record({ variant, task: recent, node });
 
@@ -395,14 +509,25 @@ export const cancel = command(
 
 export const update = command(
   "update",
-  fc.record({ variant, task: recent, priority: fc.constantFrom(0, 1, 2, 5), startsNow: fc.boolean() }),
-  (world, { hub }, { variant, task, priority, startsNow }) => {
+  fc.record({
+    variant,
+    task: recent,
+    priority: fc.constantFrom(0, 1, 2, 5),
+    start: fc.constantFrom("keep", "past", "none"),
+    staysOn: fc.boolean(),
+  }),
+  (world, { hub }, { variant, task, priority, start, staysOn }) => {
     const { model } = world;
     const taskId = world.task(task);
-    const not_before = startsNow ? new Date(model.now - SECOND_MS).toISOString() : null;
-    const body = { task_id: taskId, priority: PRIORITY_ASKED[priority], not_before };
+    const times = {
+      ...(start !== "keep" && {
+        not_before: start === "none" ? null : new Date(model.now - SECOND_MS).toISOString(),
+      }),
+      ...(staysOn && { expires_at: null }),
+    };
+    const body = { task_id: taskId, priority: PRIORITY_ASKED[priority], ...times };
     return same(hub.post("/task/update", body, { variant }), () =>
-      taskAnswer(model, model.update(taskId, priority, startsNow), variant),
+      taskAnswer(model, model.update(taskId, priority, start, staysOn), variant),
     );
   },
 );

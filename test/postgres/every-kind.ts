@@ -33,6 +33,8 @@ export type Scene = {
   readonly files: string[];
   readonly open: string;
   readonly leased: readonly string[];
+  /** The token of an invitation. */
+  readonly invitation: string;
   readonly waiting: string;
   /** A task of n2 with CHECKPOINT. */
   readonly checkpointed: string;
@@ -69,6 +71,21 @@ export async function fill(hub: TestHub): Promise<Scene> {
   const usage = [{ seq: 1, model: odd.trim(), input_tokens: 5, output_tokens: 7, cost_usd: 0.000001 }];
   await ok(hub.post("/task/extend", { task_id: checkpointed, node_id: "n2", usage }));
   await ok(hub.admin("/budget/set", { scope: "node", value: "n2", per: "day", cost_usd: 1_000_000 }));
+  await ok(hub.admin("/hub/pause", { type: "paused", reason: odd }));
+  await ok(hub.admin("/limit/set", { key: "openai", running: 5, per_minute: 50 }));
+  await ok(hub.post("/limit/hold", { key: odd.trim().slice(0, 20), for_s: 3_600 }));
+  const requires = { capabilities: ["cuda"], resources: { gpu: 0.5 } };
+  const limited = await addTask(hub, { requires, limit_key: "openai" });
+  const able = {
+    node_id: "n3",
+    name: "n3",
+    capabilities: ["cuda"],
+    resources: { gpu: 1 },
+    auto_assign: false,
+  };
+  await ok(hub.post("/node/register", able));
+  await ok(hub.post("/task/claim", { task_id: limited, node_id: "n3" }));
+  await addTask(hub, { requires });
   await ok(
     hub.post("/task/output", { task_id: checkpointed, node_id: "n2", offset: 0, data: odd.repeat(500) }),
   );
@@ -90,9 +107,12 @@ export async function fill(hub: TestHub): Promise<Scene> {
       task,
     }),
   );
+  await ok(hub.admin("/webhook/put", { name: "ci", url: "https://receiver.test/ä", group: "g" }));
   const { secret } = await ok(hub.admin("/key/add", { name: "bound", node_id: "n2" }));
   const bound = { headers: { "X-Matrix-Secret": String(secret) } };
   await ok(hub.post("/task/create", { title: "of a bound key", description: odd }, bound)); // counts against a quota
+  const { line } = await ok(hub.admin("/invitation/create", { node_id: "n9" }));
+  const invitation = String(line).split("#join.").at(-1) ?? "";
   const deleted = await addTask(hub);
   await ok(hub.admin("/task/delete", { task_id: deleted }));
   await ok(hub.post("/signin", { node_id: "n2" }));
@@ -118,7 +138,7 @@ export async function fill(hub: TestHub): Promise<Scene> {
     await upload(hub, "", null),
     await upload(hub, LARGE, null),
   ];
-  return { files, open, leased, waiting, checkpointed, idempotent: { key, body, answer } };
+  return { files, open, leased, invitation, waiting, checkpointed, idempotent: { key, body, answer } };
 }
 
 /** What callers see, in both variants, but for the hub's own starts. */
@@ -172,6 +192,8 @@ export async function goesOn(hub: TestHub, scene: Scene, cursor: number, key: st
   expect(next["lease"]).toMatchObject({ fencing: 3 });
   const events = await ok(hub.get(`/events?since=${cursor}&limit=1000`));
   expect(pick(events, "events", "id")).toEqual([cursor + 1]); // the hub's start
+  const joined = { token: scene.invitation, key_hash: "0e".repeat(32) };
+  expect(await ok(hub.post("/join", joined))).toMatchObject({ node_id: "n9" });
   const { key: once, body, answer } = scene.idempotent;
   expect(await ok(hub.post("/task/create", body, { headers: { "Idempotency-Key": once } }))).toEqual(answer);
   const waiting = await receive(hub, "n1");

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { type Config, readConfig } from "../../src/config.ts";
 import { makeDataDir } from "../../src/data-dir.ts";
 import type { VariantName } from "../../src/domain/model.ts";
+import type { Post } from "../../src/http/outbound.ts";
 import { type Hub, openHub } from "../../src/hub.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
@@ -259,6 +260,8 @@ export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
   readonly clock?: TestClock;
   /** The secret it is started with; call() and its kin send SECRET all the same. */
   readonly secret?: string;
+  /** Sends webhooks instead of what does it in the program, which calls no loopback address. */
+  readonly post?: Post;
   /** Another server of MCP than the hub's own. */
   readonly loadMcp?: LoadServer;
   /** Run a single hub, not two behind a proxy. */
@@ -297,6 +300,7 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
     secret = SECRET,
     alone,
     loadMcp,
+    post,
     ...settings
   } = options;
   const path = dataDir ?? newDataDir();
@@ -329,6 +333,7 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
       clock,
       log,
       ...(loadMcp ? { loadMcp } : {}),
+      ...(post ? { post } : {}),
     });
   const beside = others.map((own, i) => ({ ...config, listen: own, dataDir: join(path, `hub-${i + 2}`) }));
   const hubs = await Promise.all([config, ...beside].map(open));

@@ -63,7 +63,7 @@ async function refusal({ variant, ...stage }: Stage): Promise<void> {
   await page.shows("Tasks a minute");
   expect(await pagesOf(page)).toEqual(FOR_EVERYBODY);
   await page.go("tasks");
-  await page.shows("Creator");
+  await page.shows("More filters");
   expect(await page.text()).not.toContain("New task");
   await page.press("sign-out");
   await page.shows("Administrator key");
@@ -420,13 +420,14 @@ async function traps(stage: Stage): Promise<void> {
   await page.press("no");
 
   for (const [address, wrong] of [
-    ["tasks?status=waiting", "status=waiting"],
+    ["tasks?status=waitng", "status=waitng"],
     ["nodes?status=busy", "status=busy"],
     ["events?kind=task.eaten", "kind=task.eaten"],
     ["tasks?stauts=failed", "stauts=failed"],
     ["nodes?state=online", "state=online"],
     ["events?task=x", "task=x"],
     ["files?node=breaker", "node=breaker"],
+    ["overview?range=year", "range=year"],
   ] as const) {
     await page.go(address);
     await page.shows(
@@ -477,6 +478,51 @@ async function selection(stage: Stage): Promise<void> {
   await page.until(canSayYes);
   await page.press("yes");
   await page.shows("101 deleted. Done.");
+}
+
+/** Tasks by what they wait for, by when they changed, and by who failed them and why. */
+async function filters(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "sifter");
+  const add = (title: string, more: object = {}) =>
+    addTask(hub, { title, group: "sieve", backoff_s: 0, ...more });
+  const first = await add("Goes first");
+  await add("Goes second", { depends_on: [first] });
+  await add("Goes late", { delay_s: 3_600 });
+  for (const [title, path, how] of [
+    ["Breaks", "/task/fail", { error: "Snapped", retry: false }],
+    ["Ends", "/task/cancel", { reason: "Enough" }],
+  ] as const) {
+    const of = { task_id: await add(title), node_id: "sifter" };
+    await ok(hub.post("/task/claim", of));
+    await ok(hub.post(path, { ...of, ...how }));
+  }
+  using page = await admin(stage);
+  const found = async (query: string, titles: readonly string[]): Promise<void> => {
+    await page.go(`tasks?group=sieve&${query}`);
+    const shown = `[...document.querySelectorAll("a.row")].map((row) => row.textContent).join()`;
+    await page.until(`document.querySelector("h1 small") && ${shown} === ${JSON.stringify(titles.join())}`);
+  };
+  await found("status=pending", ["Goes late", "Goes second", "Goes first"]);
+  await found("status=ready", ["Goes first"]);
+  await found("status=waiting", ["Goes late", "Goes second"]);
+  await found("status=waiting-tasks", ["Goes second"]);
+  await page.shows("waits for a task");
+  await found("status=waiting-time", ["Goes late"]);
+  await page.shows(/starts at \d/);
+  await found("status=failed", ["Ends", "Breaks"]); // which failed last is the first
+  await found("failed_by=sifter&kind=failed", ["Breaks"]);
+  await found("last=3600&kind=cancelled", ["Ends"]);
+  await found("since=2001-01-01T00:00", ["Ends", "Breaks", "Goes late", "Goes second", "Goes first"]);
+  await found("until=2001-01-01T00:00", []);
+  await page.fill("until", "");
+  await rows(page, 5);
+  await page.fill("status", "waiting");
+  await rows(page, 2);
+  await page.press("task/cancel-all");
+  await page.shows("Cancel the 2 tasks that match (waiting for anything, group sieve), also on other pages?");
+  await page.press("yes");
+  await page.shows("2 cancelled. Done.");
 }
 
 async function groups(stage: Stage): Promise<void> {
@@ -592,7 +638,10 @@ async function old(stage: Stage): Promise<void> {
   for (let i = 0; i < 2; i++)
     await ok(hub.post("/batch", { requests: Array.from({ length: 500 }, () => note) }));
   await page.shows("Only its first 1,000 events.");
-  await page.go("tasks?q=antique");
+  await page.key("/");
+  await page.fill("text", "antique", "dialog");
+  await page.shows("Among the newest 10,000 tasks only; look further");
+  await page.click("#found a");
   await page.shows("No match so far.");
   await page.shows("The search has examined 10,000 tasks.");
   await page.click('a[rel="next"]');
@@ -627,13 +676,43 @@ async function nodes(stage: Stage): Promise<void> {
   await page.fill("q", "drai");
   await rows(page, 1); // its row stays where it is now
   await page.click('a[href="#/nodes/drained"]');
+  const held = await addTask(hub, { title: "Held by the drained" });
+  await ok(hub.post("/task/claim", { task_id: held, node_id: "drained" }));
+  await ok(hub.post("/task/extend", { task_id: held, node_id: "drained", note: "Half way" }));
+  await page.shows(/Runs now[^]*Held by the drained\s+Half way/);
   await page.press("drain");
   await page.shows("End the drain");
+  await page.shows("Drains: 1 task still runs.");
+  await ok(hub.post("/task/fail", { task_id: held, node_id: "drained", error: "Too heavy", retry: false }));
+  await page.shows("Drained: nothing runs here. It is safe to stop the node.");
+  await page.shows(/Failed in the last hour[^]*Held by the drained\s+1×\s+Too heavy/);
   const nodeOf = async (): Promise<unknown> => (await hub.get("/node/drained")).body["node"];
   expect(await nodeOf()).toMatchObject({ draining: true });
   await page.press("drain");
   await page.until(`document.querySelector('[data-do="drain"]')?.textContent === "Drain"`);
   expect(await nodeOf()).toMatchObject({ draining: false });
+  await page.go("nodes?order=fails");
+  await page.shows(/drained[^]*1\s+0/);
+  await page.click('td.number a[href^="#/tasks?failed_by="]');
+  await page.shows(/Held by the drained[^]*Too heavy/);
+  // Several at once, from the list.
+  await page.go("nodes?q=pool-1&order=id");
+  await rows(page, 10);
+  await page.eval(
+    `[...document.querySelectorAll('[data-do="select"]')].slice(2, 5).forEach((box) => box.click())`,
+  );
+  await page.shows("3 selected:");
+  await page.press("drain-selected");
+  await page.shows("3 nodes drain.");
+  await page.fill("status", "draining");
+  await rows(page, 3);
+  await page.shows(/pool-12[^]*nothing: safe to stop/);
+  await page.eval(`document.querySelectorAll('[data-do="select"]').forEach((box) => box.click())`);
+  await page.press("undrain-selected");
+  await page.shows("3 nodes take tasks again.");
+  const { nodes: again } = (await hub.get("/node/list?q=pool-1&status=draining")).body;
+  expect(again).toEqual([]);
+  await page.go("nodes/drained");
   await page.press("delete");
   await page.press("yes");
   await page.until(`location.hash === "#/nodes"`);
@@ -854,6 +933,39 @@ async function events(stage: Stage): Promise<void> {
   await page.until(`!document.body.innerText.includes("live-2")`);
 }
 
+/** What an event costs the list of events: its own row, and no drawing of the others, at most four times a second. */
+async function manyEvents(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "chatty");
+  const send = async (count: number): Promise<void> => {
+    const body = { from_node: "op", to_node: "chatty", content: "Hello" };
+    const requests = Array.from({ length: count }, () => ({ path: "message/send", body }));
+    await ok(hub.post("/batch", { requests }));
+  };
+  await send(100);
+  using page = await admin(stage);
+  await page.go("events?kind=message.sent");
+  const count = `document.querySelectorAll("tbody tr").length`;
+  await page.until(`${count} === 100`);
+  await page.eval(`void (() => {
+    window.draws = { batches: 0, rows: 0, others: 0, startedAt: performance.now(), endedAt: 0 };
+    new MutationObserver((records) => {
+      const rows = records.filter(({ target }) => target.matches?.("tbody")).flatMap(({ addedNodes }) => [...addedNodes]);
+      draws.rows += rows.length;
+      draws.batches += rows.length > 0;
+      draws.endedAt = performance.now();
+      // Ages are texts that change with the clock alone.
+      draws.others += records.filter(({ type, target }) => type === "attributes" && target.closest("tbody")).length;
+    }).observe(document.querySelector("table"), { subtree: true, childList: true, attributes: true });
+  })()`);
+  for (let i = 0; i < 50; i++) await send(5);
+  await page.until(`draws.rows === 250`);
+  const { batches, others, startedAt, endedAt } = (await page.eval("draws")) as Record<string, number>;
+  expect(others).toBe(0);
+  expect(batches).toBeLessThanOrEqual(1 + Math.ceil((Number(endedAt) - Number(startedAt)) / 250));
+  expect(await page.eval(count)).toBe(200);
+}
+
 async function faults(stage: Stage): Promise<void> {
   using page = await visit(stage);
   await page.eval(`void (() => {
@@ -923,8 +1035,10 @@ async function keyboard(stage: Stage): Promise<void> {
   await page.key("j");
   await page.key("k");
   await page.until(`document.activeElement === document.querySelector("a.row")`);
-  await page.key("/");
+  await page.key("f");
   await page.until(`document.activeElement?.name === "q"`);
+  await page.key("Escape");
+  await page.until(`document.activeElement?.name !== "q"`);
   await page.eval(`document.activeElement.blur()`);
   await page.key("?");
   await page.shows("Keyboard");
@@ -936,17 +1050,128 @@ async function keyboard(stage: Stage): Promise<void> {
   );
 }
 
+/** Anything is found by what it is called. */
+async function find(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "zebra-node");
+  const fields = { title: "The zebra crossing", task_type: "zebra", group: "zebra-group", tags: ["zebra"] };
+  const taskId = await addTask(hub, fields);
+  const form = new FormData();
+  form.set("metadata", "{}");
+  form.set("file", new File(["stripes"], "zebra.txt"));
+  await ok(hub.post("/file/upload", form));
+  using page = await admin(stage);
+  const look = async (text: string): Promise<void> => {
+    await page.key("/");
+    await page.fill("text", text, "dialog");
+  };
+  const hits = `[...document.querySelectorAll("#found a")].map((hit) => hit.innerText.replace(/\\s+/g, " "))`;
+  await look("zebra");
+  await page.until(`${hits}.length === 6`);
+  expect(await page.eval(hits)).toEqual([
+    "task The zebra crossing open zebra",
+    "node zebra-node online",
+    "group zebra-group 1 tasks",
+    "type zebra 1 task",
+    "tag zebra 1 task",
+    "file zebra.txt 7 B",
+  ]);
+  await loadAxe(page);
+  expect(await page.eval(VIOLATIONS)).toEqual([]);
+  await page.key("ArrowDown");
+  await page.until(`document.querySelector("#found [aria-selected=true]").innerText.includes("zebra-node")`);
+  await page.key("Enter");
+  await page.until(`location.hash === "#/nodes/zebra-node" && document.querySelector("dialog") === null`);
+  await look(taskId);
+  await page.until(`${hits}.length === 1`);
+  await page.key("Enter");
+  await page.until(`location.hash === "#/tasks/${taskId}"`);
+  await look("no such thing");
+  await page.shows("Nothing of this name.");
+  await page.fill("text", "mess", "dialog");
+  await page.until(`String(${hits}) === "page Messages"`);
+  await page.fill("text", "zebra.txt", "dialog");
+  await page.until(`${hits}.some((hit) => hit.startsWith("file"))`);
+  await page.eval(
+    `[...document.querySelectorAll("#found a")].find((hit) => hit.innerText.startsWith("file")).click()`,
+  );
+  await rows(page, 1);
+  await page.fill("q", "no-such-file");
+  await page.shows("No file matches.");
+  const { body } = await hub.get("/file/list?q=zebra");
+  for (const { file_id } of body["files"] as { file_id: string }[])
+    await ok(hub.post("/file/delete", { file_id }));
+}
+
+/** What is wrong, and what can be done about it where it is said. */
+async function overview(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  for (const name of ["weaver", "spinner"]) {
+    await addNode(hub, name, { capabilities: ["weaving"] });
+    for (const thread of [1, 2, 3]) {
+      const task_id = await addTask(hub, { title: `Weave ${thread}`, task_type: "weaving" });
+      await ok(hub.post("/task/claim", { task_id, node_id: name }));
+      const failure = { error: `The thread ${thread} broke at ${name === "weaver" ? 7 : 12}`, retry: false };
+      await ok(hub.post("/task/fail", { task_id, node_id: name, ...failure }));
+    }
+  }
+  await addTask(hub, { title: "Melt", task_type: "glass" });
+  using page = await admin(stage);
+  await page.go("overview");
+  // Nodes of other tests may take any type.
+  const takers = await hub.get("/node/list?capability=glass&status=online&per_page=1");
+  if (takers.body["total"] === 0)
+    await page.shows(/1 task has no node that can take it\.\s+Type “glass”: no node has/);
+  await page.shows(/glass\s+1\s+/);
+  await page.shows(/6×\s*The thread 3 broke at 12\s*weaving · 2 nodes/);
+  await page.until(`document.querySelector('[data-node="weaver"].fails')?.title.includes("3 failed")`);
+  await page.eval(
+    `[...document.querySelectorAll('[data-do="retry-group"]')].find((b) => b.textContent === "Retry 6").click()`,
+  );
+  await page.shows("Retry the 6 tasks that failed with “The thread 3 broke at 12”?");
+  await page.press("yes");
+  await page.shows("6 retried. Done.");
+  await page.press("close");
+  await page.until(`!document.body.innerText.includes("The thread 3 broke")`);
+  const open = await hub.get("/task/list?task_type=weaving&status=open");
+  expect(open.body["total"]).toBe(6);
+  for (const [range, words] of [
+    ["24 h", "Tasks in 10 minutes, the last 24 hours"],
+    ["30 d", "Tasks an hour, the last 30 days"],
+    ["1 h", "Tasks a minute, the last hour"],
+  ] as const) {
+    await page.eval(
+      `[...document.querySelectorAll(".ranges a")].find((a) => a.textContent === "${range}").click()`,
+    );
+    await page.shows(words);
+    await page.until(`document.querySelector(".ranges [aria-current]").textContent === "${range}"`);
+  }
+  // The cross-hair reads by keyboard too, and a lamp leads to its node.
+  await page.eval(`document.querySelector(".plot").focus()`);
+  await page.key("End");
+  await page.shows(/:\d\d.* created \d+ · completed \d+ · failed \d+/);
+  await page.click('[data-node="weaver"]');
+  await page.until(`location.hash === "#/nodes/weaver"`);
+  const { tasks } = (await hub.get("/task/list?status=open&per_page=50")).body as {
+    tasks: { task_id: string; task_type: string }[];
+  };
+  for (const { task_id, task_type } of tasks)
+    if (/^(?:weaving|glass)$/.test(task_type)) await ok(hub.admin("/task/delete", { task_id }));
+}
+
 export const ACTIONS: readonly Action[] = [
   { name: "a wrong secret is refused; without one only the public reads of A are shown", run: refusal },
   { name: "a viewer is offered what it may see; a revoked key signs out", run: viewer },
   { name: "tabs share one sign-in; a session that ends leaves the page and its forms", run: sessions },
   { name: "Back restores the place; ages are the hub's; a copy works without a clipboard", run: places },
+  { name: "the overview says what is wrong, by type and message, and retries it", run: overview },
   { name: "a task is created, cancelled, retried, run again and deleted; its story is told", run: task },
   { name: "a task gets input files, shows its outputs, and is retried with its dependents", run: taskFiles },
   { name: "the output of a task is shown as it comes, as text, and each attempt", run: output },
   { name: "what is copied is a command that works", run: copies },
   { name: "filters and cursor stand in the URL; new rows wait; all that match are changed", run: lists },
   { name: "rows are selected with x and Shift; to delete more than 100 wants the number", run: selection },
+  { name: "tasks are found by what they wait for, by time, and by who failed them and why", run: filters },
   { name: "nodes are found by pages; one drains, takes tasks again, and is deleted", run: nodes },
   { name: "open questions come live, and are answered by a choice, a text or JSON", run: questions },
   { name: "groups are found by name; one is followed, exported, retried and cancelled", run: groups },
@@ -955,6 +1180,7 @@ export const ACTIONS: readonly Action[] = [
   { name: "messages are sent, broadcast, shown by pages with their states, and redriven", run: messages },
   { name: "a file is uploaded, previewed, downloaded and deleted; a large one is not held", run: files },
   { name: "events come live, are filtered by kind, and can be held", run: events },
+  { name: "many events cost a row each, and few drawings; the newest 200 are shown", run: manyEvents },
   {
     name: "what ends the event stream is shown, and it can be followed again; a hub that is back is asked again",
     run: faults,
@@ -962,6 +1188,7 @@ export const ACTIONS: readonly Action[] = [
   { name: "keys are added, shown once and revoked; the ledger of a node is shown", run: keys },
   { name: "nothing is hidden or destroyed by mistake: all tasks, mistyped links, who failed", run: traps },
   { name: "keyboard: search, rows, pages, help; and the colours", run: keyboard },
+  { name: "anything is found: by id, title, type, group, tag, node, file, page", run: find },
   { name: "an old task has its time line, and is found by its title", run: old },
 ];
 

@@ -197,6 +197,11 @@ export class Page {
     await this.#view.resize(width, height);
   }
 
+  /** A command of the browser's own protocol. */
+  protocol<T>(method: string, params: Record<string, unknown> = {}): Promise<T> {
+    return this.#view.cdp<T>(method, params);
+  }
+
   screenshot(): Promise<Blob> {
     return this.#view.screenshot();
   }

@@ -10,6 +10,7 @@ const WELL: Facts = {
   running: 0,
   nodesOnline: 2,
   nodesDraining: 0,
+  types: [],
   done: 100,
   failed: 0,
   deadLetters: 0,
@@ -46,6 +47,21 @@ test("open tasks that no node takes are named with the reason, and their list is
   expect(said({ open: 30, done: 0 })).toEqual([
     "wait | 30 tasks open, and none runs. | Nodes are online, but none has taken a task in the last hour. | tasks?status=open",
   ]);
+});
+
+test("a type that no online node takes is named, with how long its oldest task waits", () => {
+  const gpu = { type: "gpu", open: 1_180, oldestS: 2_050, nodesOnline: 0, nodesRegistered: 0 };
+  const well = { ...gpu, type: "crawl", nodesOnline: 3 };
+  expect(said({ open: 1_200, types: [well, gpu] })).toEqual([
+    "bad | 1,180 tasks have no node that can take them. | Type “gpu”: no node has this capability. The oldest waits for 34 min. | tasks?status=open&type=gpu",
+  ]);
+  const asleep = { ...gpu, type: null, open: 1, oldestS: null, nodesRegistered: 2 };
+  expect(said({ open: 1, types: [asleep] })).toEqual([
+    "bad | 1 task has no node that can take it. | Tasks without a type: the 2 nodes that can are offline. | tasks?status=open",
+  ]);
+  const [both] = said({ open: 1_181, types: [asleep, gpu] });
+  expect(both).toContain("1,181 tasks have no node");
+  expect(both).toContain("The same for no type.");
 });
 
 test("failures are said from five on, if they are more than a tenth", () => {

@@ -41,6 +41,8 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     extend: "task/extend",
     ask: "task/ask",
     answer: "task/answer",
+    review: "task/review",
+    in_review: "reviews",
     retry: "task/retry",
     cancel: "task/cancel",
     update: "task/update",
@@ -56,6 +58,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     stats: "task/stats",
     get: "task/{task_id}",
     inputs: "task/{task_id}/inputs",
+    explain: "task/{task_id}/explain",
     lessons: "lessons",
     output: "task/output",
     read_output: "task/{task_id}/output",
@@ -86,12 +89,21 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     release: "lease/release",
     list: "lease/list",
   },
-  Lux: { sign_in: "signin", ledger: "lux/ledger", entries: "lux/entries", head: "lux/head" },
+  Lux: { sign_in: "signin", ledger: "lux/ledger", top: "lux/top", entries: "lux/entries", head: "lux/head" },
   Costs: {
     usage: "usage",
     set_budget: "budget/set",
     budgets: "budget/list",
     delete_budget: "budget/delete",
+  },
+  Limits: {
+    set: "limit/set",
+    list: "limit/list",
+    delete: "limit/delete",
+    hold: "limit/hold",
+    pause: "hub/pause",
+    resume: "hub/resume",
+    pauses: "hub/pauses",
   },
   Files: {
     list: "file/list",
@@ -101,6 +113,14 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   Groups: { list: "group/list", get: "group/{group}", cancel: "group/cancel", retry: "group/retry" },
   Schedules: { put: "schedule/put", list: "schedule/list", run: "schedule/run", delete: "schedule/delete" },
+  Invitations: { create: "invitation/create", list: "invitation/list", delete: "invitation/delete" },
+  Webhooks: {
+    put: "webhook/put",
+    list: "webhook/list",
+    test: "webhook/test",
+    resume: "webhook/resume",
+    delete: "webhook/delete",
+  },
   Keys: { list: "key/list", add: "key/add", revoke: "key/revoke" },
 };
 /** Reached by other methods, or another name of one that is above. */
@@ -115,6 +135,8 @@ const WITHOUT_METHOD = [
   "poll",
   "batch",
   "openapi.json",
+  "join",
+  "task/answer-by-token",
   "file/{file_id}",
 ];
 
@@ -130,8 +152,13 @@ const NOTES: Readonly<Record<string, string>> = {
   "task/ask": "Waits for `wait` seconds, however long that is.",
   "task/wait": "Waits for `wait` seconds, however long that is.",
   "message/receive": "With `blocking` it waits for `timeout` seconds, however long that is.",
+  "invitation/create": "Not repeated after a fault: only its answer has the line.",
+  "webhook/put": "Not repeated after a fault: the hub shows a secret only once.",
   "key/add": "Not repeated after a fault: the hub keeps no secret that it could answer again.",
 };
+
+/** Names of fields that cannot be written as an attribute of a class. */
+const KEYWORDS: ReadonlySet<string> = new Set(["from", "in", "is", "not", "class", "global", "with", "as"]);
 
 /** The classes that were needed so far, in the order in which they were. */
 const classes = new Map<string, string>();
@@ -213,14 +240,20 @@ function mappingOf({ additionalProperties }: Schema, name: string, isSent: boole
 function classOf(a: Schema, b: Schema, name: string, isSent: boolean): string {
   if (a.additionalProperties) return `${isSent ? "Mapping" : "dict"}[str, Any]`;
   const all = { ...b.properties, ...a.properties };
+  const keywords: string[] = [];
   const fields = Object.entries(all).map(([field, schema]) => {
     const [ofA, ofB] = [a.properties?.[field] ?? schema, b.properties?.[field] ?? schema];
     const isRequired = a.required?.includes(field) && b.required?.includes(field);
     const type = typeOf(ofA, ofB, name + camel(field), isSent);
     const doc = field === "success" ? "" : comment(schema.description);
-    return `${doc}    ${field}: ${isRequired ? type : `NotRequired[${type}]`}\n`;
+    const needed = isRequired ? type : `NotRequired[${type}]`;
+    if (!KEYWORDS.has(field)) return `${doc}    ${field}: ${needed}\n`;
+    keywords.push(`${doc}    "${field}": "${needed}",\n`);
+    return "";
   });
-  classes.set(name, `class ${name}(TypedDict):\n${docOf(a.description)}${fields.join("")}`);
+  const base = keywords.length === 0 ? "TypedDict" : `_${name}Keywords`;
+  const first = keywords.length === 0 ? "" : `${base} = TypedDict("${base}", {\n${keywords.join("")}})\n\n\n`;
+  classes.set(name, `${first}class ${name}(${base}):\n${docOf(a.description)}${fields.join("")}`);
   return name;
 }
 

@@ -14,7 +14,7 @@ import { FACTS } from "../../src/store/sql/consistency.ts";
 import { toLedgerEntry } from "../../src/store/sql/rows.ts";
 import { type Hub, listOf } from "../../test/e2e/program.ts";
 import { OUTPUT_ATTEMPTS_KEPT } from "../../src/domain/limits.ts";
-import { type Ledger, outputOf } from "./crash-writer.ts";
+import { GRAPH_TAG, type Ledger, outputOf } from "./crash-writer.ts";
 
 /** What was found wrong, by kind, with words for the first of each. */
 export class Findings {
@@ -115,7 +115,40 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
      WHERE kind = 'task.assigned' AND earlier NOT IN (${quoted(OPENED)})`,
   ],
   ["twice", "SELECT task_id FROM events WHERE kind = 'task.completed' GROUP BY task_id HAVING count(*) > 1"],
-  ["twice", "SELECT title FROM tasks GROUP BY title HAVING count(*) > 1"],
+  ["twice", "SELECT title FROM tasks WHERE schedule IS NULL GROUP BY title HAVING count(*) > 1"],
+  [
+    "twice",
+    "SELECT unique_key FROM tasks WHERE unique_key IS NOT NULL GROUP BY unique_key HAVING count(*) > 1",
+  ],
+  // A schedule of one second creates one task for each, whether a hub ran at that moment or not.
+  [
+    "twice",
+    `SELECT schedule, schedule_at FROM tasks WHERE schedule_at IS NOT NULL
+     GROUP BY schedule, schedule_at HAVING count(*) > 1`,
+  ],
+  [
+    "unequal",
+    `SELECT schedule, count(*) AS tasks FROM tasks WHERE schedule_at IS NOT NULL GROUP BY schedule
+     HAVING max(schedule_at) - min(schedule_at) <> 1000 * (count(*) - 1)`,
+  ],
+  // In a graph of one batch, the second task depends on the first.
+  [
+    "unequal",
+    `SELECT b.title FROM tasks b JOIN tasks a ON a.title = substr(b.title, 1, length(b.title) - 1) || 'a'
+     WHERE b.tags LIKE '%,${GRAPH_TAG},%' AND coalesce(b.depends_on, '') NOT LIKE '%' || a.task_id || '%'`,
+  ],
+  // A group of which all tasks have ended has said so since, or is marked to be looked at.
+  [
+    "unequal",
+    `SELECT t.task_group FROM tasks t WHERE t.task_group IS NOT NULL
+       AND NOT EXISTS (SELECT 1 FROM group_endings g WHERE g.task_group = t.task_group)
+     GROUP BY t.task_group
+     HAVING sum(CASE WHEN t.status IN ('open', 'assigned') THEN 1 ELSE 0 END) = 0
+       AND coalesce((SELECT max(e.id) FROM events e WHERE e.kind = 'group.ended'
+           AND e.data LIKE '%"group":"' || t.task_group || '"%'), 0)
+         < (SELECT max(e.id) FROM events e JOIN tasks x ON x.task_id = e.task_id
+            WHERE x.task_group = t.task_group AND e.kind IN (${quoted(ENDED)}))`,
+  ],
   // The writers ask each question once.
   ["twice", "SELECT question FROM questions GROUP BY question HAVING count(*) > 1"],
   // Of a batch all is there or nothing.

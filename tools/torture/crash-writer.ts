@@ -63,6 +63,8 @@ type Call = {
   readonly body: object;
   /** Makes it safe to repeat; without one, some calls are safe by themselves. */
   readonly key: string | null;
+  /** Whether this one is safe by itself, though others of its path are not. */
+  readonly isSafe?: boolean;
   readonly told: (body: Row) => void;
   /** Other answers that are right. */
   readonly refusals?: readonly number[];
@@ -84,6 +86,10 @@ export type Crowd = {
 /** The task timed out, has expired or failed with what it depends on, before its holder asked. */
 const LATE = [403, 409];
 const EXPIRES_AFTER_MS = 1_500;
+/** Of the task that depends on the other one of its batch. */
+export const GRAPH_TAG = "graph";
+/** Longer than the test. */
+const UNIQUE_FOR_S = 86_400;
 /** How long a task/next waits, and when at the latest its caller hangs up. */
 const WAIT_S = 0.1;
 const HANG_UP_MOST_MS = 30;
@@ -144,8 +150,8 @@ export class Writer {
   /** Asks the next hub again what the last one did not answer, if that is safe; once more than needed, to be sure. */
   async repeat(hub: Hub): Promise<void> {
     if (this.#cut === null) return;
-    const { path, key } = this.#cut;
-    if (key === null && !SAFE_BY_THEMSELVES.has(path)) return;
+    const { path, key, isSafe = false } = this.#cut;
+    if (key === null && !isSafe && !SAFE_BY_THEMSELVES.has(path)) return;
     const first = await this.#ask(hub, this.#cut);
     this.#settle(this.#cut, first);
     const again = await this.#ask(hub, this.#cut);
@@ -187,6 +193,7 @@ export class Writer {
     const { ledger, open, random } = this.#crowd;
     const rewardMicro = Math.floor(random() * 5_000_000);
     const known = [...ledger.tasks.keys()];
+    const isUnique = key === null && step % 3 === 1;
     const scheduling = [
       {},
       { timeout_s: 1 },
@@ -201,6 +208,8 @@ export class Writer {
       lux_reward: rewardMicro / 1_000_000,
       backoff_s: 0,
       ...scheduling,
+      // Without an Idempotency-Key a repeat gets the task that has the unique key.
+      ...(isUnique && { unique_key: `${this.#nodeId} ${step}`, unique_for_s: UNIQUE_FOR_S }),
     };
     const told = ({ task_id, task }: Row): void => {
       ledger.tasks.set(String(task_id), rewardMicro);
@@ -208,7 +217,8 @@ export class Writer {
       else open.unshift(String(task_id));
     };
     // A repeat may come after expires_at.
-    return this.#call({ path: "/task/create", body, key, told, refusals: step % 6 === 4 ? [400] : [] });
+    const refusals = step % 6 === 4 ? [400] : [];
+    return this.#call({ path: "/task/create", body, key, told, refusals, isSafe: isUnique });
   }
 
   /** One of the newest tasks, so that several writers want the same; sometimes the oldest, which had to wait. */
@@ -272,16 +282,22 @@ export class Writer {
     return hangUp.signal.aborted;
   }
 
-  /** Two tasks, both there or none (crash-checks.ts), and perhaps one of them handed out. */
+  /**
+   * Two tasks of a group, both there or none (crash-checks.ts), and perhaps one of them handed out. Every other time the
+   * second depends on the first.
+   */
   async #batchAndEnd(step: number, key: string | null): Promise<void> {
     const { ledger, open, random } = this.#crowd;
     const rewards = [0, 1].map(() => Math.floor(random() * 5_000_000));
     const creates = rewards.map((micro, i) => ({
       path: "task/create",
+      ...(i === 0 && { ref: "a" }),
       body: {
         title: `${this.#nodeId} ${step} pair ${"ab"[i]}`,
         description: "Survive",
         lux_reward: micro / 1_000_000,
+        group: `${this.#nodeId}-${step}`,
+        ...(i === 1 && step % 2 === 0 && { tags: [GRAPH_TAG], depends_on: [{ $ref: "a" }] }),
       },
     }));
     const next = { path: "task/next", body: { node_id: this.#nodeId } };

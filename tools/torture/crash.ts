@@ -49,6 +49,9 @@ export async function crash(
   const { ledger, findings } = report;
   let hub = await Hub.start({ data });
   try {
+    const task = { title: "each second", description: "Survive" };
+    const put = await hub.post("/schedule/put", { name: "seconds", every_s: 1, overlap: "queue", task });
+    if (put.status !== 200) throw new Error(`schedule/put: ${JSON.stringify(put.body)}`);
     for (let cycle = 1; cycle <= cycles; cycle++) {
       const before = new Set(ledger.files.keys());
       const { writers, nodes, killMs } = await workAndKill(hub, cycle, ledger, random, writerCount);

@@ -16,6 +16,7 @@ import { MODEL } from "./model.ts";
 import { OVERLOAD } from "./overload.ts";
 import { pipelineSection } from "./pipeline.ts";
 import { redisSection } from "./redis.ts";
+import { reviewSection } from "./review.ts";
 import type { Section } from "./section.ts";
 import { TIME } from "./time.ts";
 import { vanishedHubSection } from "./vanished-hub.ts";
@@ -33,6 +34,7 @@ export const SECTIONS: readonly Section[] = [
   fleetSection,
   vanishedHubSection,
   pipelineSection,
+  reviewSection,
   FUZZ,
   MODEL,
   TIME,

@@ -129,7 +129,7 @@ export class CommitNotifications {
     for (const { changes, eventIds } of written) {
       let logged = 0;
       for (const offer of offersOf(changes)) {
-        const key = offer.kind === "open" ? `open ${offer.taskType}` : `gift ${offer.nodeId}`;
+        const key = JSON.stringify(offer);
         const known = offered.get(key);
         if (known) known.count++;
         else offered.set(key, { offer, count: 1 });

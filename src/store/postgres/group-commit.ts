@@ -29,19 +29,25 @@ import {
   type Written,
 } from "../pending-transaction.ts";
 import { writeOf } from "../sql/statements.ts";
-import type { Part } from "../store.ts";
+import type { Needed, Part } from "../store.ts";
 import type { Batch } from "./bulk-statements.ts";
 import { type Session, query } from "./connection.ts";
 import { GroupReads, type PartReads, valuesOf } from "./group-reads.ts";
 import { GroupWrites } from "./group-writes.ts";
 import { SCHEMA, WRITE_LOCK, isMigrated, schemaIsMigrated } from "./migrations.ts";
 
-/** The newest id, the schema, and whether there are budgets. The parameter makes the driver prepare it. */
+/** The newest id, the schema, and what there is (Query.needs). The parameter makes the driver prepare it. */
 const LAST_ID = `
-  SELECT coalesce(max(id), $1::bigint) AS n, ${SCHEMA} AS schema, CASE WHEN EXISTS (SELECT 1 FROM budgets) THEN 1 ELSE 0 END AS budgets FROM events`;
+  SELECT coalesce(max(id), $1::bigint) AS n, ${SCHEMA} AS schema,
+    CASE WHEN EXISTS (SELECT 1 FROM budgets) OR EXISTS (SELECT 1 FROM pauses) OR EXISTS (SELECT 1 FROM limits)
+      THEN 1 ELSE 0 END AS gate,
+    CASE WHEN EXISTS (SELECT 1 FROM tasks WHERE lane IS NOT NULL AND status IN ('open', 'assigned'))
+      THEN 1 ELSE 0 END AS lanes
+  FROM events`;
 
-/** Whether the last group of a session found budgets: then the next one loads them early, with the rest. */
-const HAS_BUDGETS = new WeakMap<Session, boolean>();
+/** What the last group of a session found: then the next one loads it early, with the rest. */
+const THERE = new WeakMap<Session, Needed>();
+const NOTHING: Needed = { gate: false, lanes: false };
 
 /** The engine's callbacks for the steps of a group. */
 export type GroupWatch = {
@@ -94,7 +100,7 @@ class GroupRun implements DecidedGroup {
 
   constructor(session: Session) {
     this.#session = session;
-    this.#reads = new GroupReads(HAS_BUDGETS.get(session) ?? false);
+    this.#reads = new GroupReads(THERE.get(session) ?? NOTHING);
   }
 
   async begin(watch: GroupWatch): Promise<void> {
@@ -108,11 +114,11 @@ class GroupRun implements DecidedGroup {
     const [row] = await last;
     if (isMigrated(row?.["schema"])) throw schemaIsMigrated(); // it cannot change while we have the lock
     this.#lastId = Number(row?.["n"]);
-    const hasBudgets = row?.["budgets"] === 1;
-    HAS_BUDGETS.set(this.#session, hasBudgets);
+    const there: Needed = { gate: row?.["gate"] === 1, lanes: row?.["lanes"] === 1 };
+    THERE.set(this.#session, there);
     this.#parts = this.#partsOf(watch.granted(this.#lastId));
     await early;
-    this.#reads.learn(hasBudgets);
+    this.#reads.learn(there);
     await this.#fetch(this.#parts);
   }
 

@@ -7,7 +7,7 @@ import { must } from "../../lib/assert.ts";
 import { EVERYTHING } from "../sql/conflict-keys.ts";
 import { NO_ROW } from "../sql/query.ts";
 import { writeSetOf } from "../sql/statements.ts";
-import type { Load, Param, Query, Row } from "../store.ts";
+import type { Load, Needed, Param, Query, Row } from "../store.ts";
 import { readMany } from "./bulk-statements.ts";
 import { type Connection, query } from "./connection.ts";
 import type { PlacedChange } from "./group-writes.ts";
@@ -31,18 +31,21 @@ export class GroupReads {
   readonly #readers = new Map<string, LoadedQuery[]>();
   /** Counts the changes. */
   #changes = 0;
-  /** Whether there are budgets (Query.needs); as long as the group does not know, what the last one knew. */
-  #hasBudgets: boolean;
+  /** What there is (Query.needs); as long as the group does not know, what the last one knew. */
+  #there: Needed;
 
-  constructor(hasBudgets: boolean) {
-    this.#hasBudgets = hasBudgets;
+  constructor(there: Needed) {
+    this.#there = there;
   }
 
   /** What the group knows since it has the write lock: what was not read, though it has rows, is read again. */
-  learn(hasBudgets: boolean): void {
-    if (hasBudgets && !this.#hasBudgets)
-      for (const loaded of this.#all()) if (loaded.query.needs !== undefined) loaded.isCurrent = false;
-    this.#hasBudgets = hasBudgets;
+  learn(there: Needed): void {
+    const before = this.#there;
+    this.#there = there;
+    for (const loaded of this.#all()) {
+      const { needs } = loaded.query;
+      if (needs !== undefined && there[needs] && !before[needs]) loaded.isCurrent = false;
+    }
   }
 
   of(load: Load): PartReads {
@@ -73,9 +76,9 @@ export class GroupReads {
     );
   }
 
-  /** A query that has no row, because the table that it needs has none. */
+  /** A query that has no row, because there is nothing of what it needs. */
   #isEmpty(loaded: LoadedQuery): boolean {
-    if (loaded.query.needs === undefined || this.#hasBudgets) return false;
+    if (loaded.query.needs === undefined || this.#there[loaded.query.needs]) return false;
     loaded.value = loaded.query.shape([]);
     loaded.isCurrent = true;
     return true;
@@ -85,7 +88,10 @@ export class GroupReads {
   apply({ change, row }: PlacedChange): void {
     if (this.#queries.size === 0) return;
     this.#changes++;
-    if (change.kind === "budget.saved") this.#hasBudgets = true;
+    this.#there = {
+      gate: this.#there.gate || OPENS_GATE.has(change.kind),
+      lanes: this.#there.lanes || isInLane(change),
+    };
     for (const key of writeSetOf(change, row)) {
       const readers = key === EVERYTHING ? this.#all() : this.#readers.get(key);
       if (readers) for (const loaded of readers) this.#patch(loaded, change);
@@ -121,6 +127,12 @@ export class GroupReads {
     if (readers) readers.push(loaded);
     else this.#readers.set(key, [loaded]);
   }
+}
+
+const OPENS_GATE: ReadonlySet<Change["kind"]> = new Set(["budget.saved", "pause.saved", "limit.saved"]);
+
+function isInLane(change: Change): boolean {
+  return (change.kind === "task.created" || change.kind === "task.moved") && change.task.lane !== null;
 }
 
 /** Runs queries of one text: at once if they are reads by key. */

@@ -676,6 +676,100 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     PRIMARY KEY (step_ms, at)
   );
   `,
+  `
+  -- invitations to nodes, by the hash of their token
+  CREATE TABLE invitations (
+    token_hash TEXT COLLATE "C" PRIMARY KEY,
+    invitation_id TEXT COLLATE "C" NOT NULL,
+    node_id TEXT COLLATE "C" NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    used_at BIGINT,
+    key_id TEXT COLLATE "C"
+  );
+  CREATE INDEX invitations_id ON invitations (invitation_id);
+  `,
+  `
+  -- the webhooks; filter is JSON, and push too (a push notification config of A2A, NULL: it is none)
+  CREATE TABLE webhooks (
+    name TEXT COLLATE "C" PRIMARY KEY,
+    webhook_id TEXT NOT NULL,
+    revision BIGINT NOT NULL,
+    url TEXT NOT NULL,
+    format TEXT NOT NULL,
+    filter TEXT NOT NULL,
+    push TEXT,
+    push_task_id TEXT COLLATE "C",
+    secret TEXT,
+    cursor_id BIGINT NOT NULL,             -- the last event that needs no delivery
+    state TEXT NOT NULL,
+    attempts BIGINT NOT NULL,
+    failing_since BIGINT,
+    next_at BIGINT,
+    last_error TEXT,
+    delivered_at BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+  );
+  CREATE INDEX webhooks_push ON webhooks (push_task_id, name) WHERE push_task_id IS NOT NULL;
+  CREATE INDEX webhooks_suspended ON webhooks (state) WHERE state = 'suspended';
+  `,
+  `
+  -- what a task requires of its node, the key of its limit, its special lane (NULL: the plain one of its type), and the
+  -- key under which it is counted while it is assigned
+  ALTER TABLE tasks ADD COLUMN requires TEXT;
+  ALTER TABLE tasks ADD COLUMN limit_key TEXT COLLATE "C";
+  ALTER TABLE tasks ADD COLUMN lane TEXT COLLATE "C";
+  ALTER TABLE tasks ADD COLUMN counts_for TEXT COLLATE "C";
+  ALTER TABLE nodes ADD COLUMN resources TEXT;
+  -- the backlog: the plain lanes, and the special ones
+  DROP INDEX tasks_pool;
+  DROP INDEX tasks_pool_type;
+  CREATE INDEX tasks_pool ON tasks (balanced, priority, seq)
+    WHERE status = 'open' AND scheduled = 0 AND lane IS NULL;
+  CREATE INDEX tasks_pool_type ON tasks (balanced, task_type, priority, seq)
+    WHERE status = 'open' AND scheduled = 0 AND lane IS NULL;
+  CREATE INDEX tasks_pool_lane ON tasks (balanced, lane, priority, seq)
+    WHERE status = 'open' AND scheduled = 0 AND lane IS NOT NULL;
+  -- which special lanes have unfinished tasks
+  CREATE INDEX tasks_lanes ON tasks (lane) WHERE lane IS NOT NULL AND status IN ('open', 'assigned');
+  -- what the tasks of a node use, and how many run under a limit
+  CREATE INDEX tasks_using ON tasks (assigned_node) WHERE status = 'assigned' AND requires IS NOT NULL;
+  CREATE INDEX tasks_counted ON tasks (counts_for) WHERE status = 'assigned' AND counts_for IS NOT NULL;
+  CREATE TABLE pauses (
+    scope TEXT COLLATE "C" NOT NULL,
+    value TEXT COLLATE "C" NOT NULL,
+    reason TEXT,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (scope, value)
+  );
+  CREATE TABLE limits (
+    limit_key TEXT COLLATE "C" PRIMARY KEY NOT NULL,
+    running BIGINT,
+    per_minute BIGINT,
+    held_until BIGINT
+  );
+  -- the hand-outs of the last minute, of the keys with a limit per minute
+  CREATE TABLE limit_uses (
+    limit_key TEXT COLLATE "C" NOT NULL,
+    second BIGINT NOT NULL,
+    uses BIGINT NOT NULL,
+    PRIMARY KEY (limit_key, second)
+  );
+  `,
+  `
+  ALTER TABLE tasks ADD COLUMN review TEXT;
+  ALTER TABLE tasks ADD COLUMN review_until BIGINT;
+  CREATE INDEX tasks_in_review ON tasks (review_until, seq) WHERE review_until IS NOT NULL;
+  CREATE INDEX tasks_group_in_review ON tasks (task_group, review_until, lux_reward_micro)
+    WHERE review_until IS NOT NULL AND task_group IS NOT NULL;
+  ALTER TABLE tasks ADD COLUMN quorum TEXT;
+  ALTER TABLE tasks ADD COLUMN child TEXT;
+  ALTER TABLE tasks ADD COLUMN parent_task TEXT COLLATE "C";
+  ALTER TABLE tasks ADD COLUMN not_nodes TEXT COLLATE "C";
+  CREATE INDEX tasks_children ON tasks (parent_task) WHERE parent_task IS NOT NULL;
+  CREATE TABLE family_checks (task_id TEXT COLLATE "C" PRIMARY KEY NOT NULL);
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

@@ -16,6 +16,12 @@ export function sentTask(taskId: string, caller: string): Query<SentTask | null>
   return one(`${SENT} WHERE task_id = $1 AND a2a_caller = $2`, [taskId, caller], toSentTask, reads);
 }
 
+/** The context of a task; null if it was not created through A2A. */
+export function contextOf(taskId: string): Query<string | null> {
+  const sql = `SELECT a2a_ids FROM tasks WHERE task_id = $1 AND a2a_ids IS NOT NULL`;
+  return one(sql, [taskId], (row) => decodeOriginIds(String(row["a2a_ids"])).contextId, [keyOf.task(taskId)]);
+}
+
 /** Oldest first. */
 export function sentTasksBySeq(seqs: readonly number[]): Query<readonly SentTask[]> {
   return rowsBySeq(SENT, seqs, "seq", toSentTask, ["tasks", "files"]);
@@ -30,6 +36,7 @@ export type SentEntry = Place & {
   readonly failureKind: Failure["kind"] | null;
   /** Whether it waits for the answer to a question. */
   readonly isAsking: boolean;
+  readonly isInReview: boolean;
   readonly contextId: string;
   readonly bytes: number;
 };
@@ -42,7 +49,7 @@ export function sentEntries(
   limit: number,
 ): Query<readonly SentEntry[]> {
   const sql = `
-    SELECT seq, updated_at, status, failure, questions, a2a_ids, ${TASK_BYTES} AS bytes FROM tasks t
+    SELECT seq, updated_at, status, failure, questions, review_until, a2a_ids, ${TASK_BYTES} AS bytes FROM tasks t
     WHERE a2a_caller = $1 AND (updated_at, seq) < ($2, $3) AND updated_at >= $4
     ORDER BY updated_at DESC, seq DESC LIMIT $5`;
   return many(sql, [caller, from.updatedAt, from.seq, since, limit], toEntry, ["tasks", "files"]);
@@ -57,6 +64,7 @@ function toEntry(row: Row): SentEntry {
     failureKind: typeof failure === "string" ? (JSON.parse(failure) as Failure).kind : null,
     isAsking:
       typeof questions === "string" && isAsking({ questions: JSON.parse(questions) as Task["questions"] }),
+    isInReview: row["review_until"] != null,
     contextId: decodeOriginIds(String(row["a2a_ids"])).contextId,
     bytes: Number(row["bytes"]),
   };

@@ -4,11 +4,13 @@
  * for one task is found without loading all nodes.
  */
 import type { Candidate } from "../../domain/balancer.ts";
+import { isSpecial } from "../../domain/lane.ts";
 import type { Node, Task } from "../../domain/model.ts";
 import type { Param, Query, Row } from "../store.ts";
-import { NODES, NODES_READ, NODE_COLUMNS } from "./nodes.ts";
+import { READY_IN_LANE } from "./gate.ts";
+import { NODES, NODES_READ, NODE_COLUMNS, RESOURCES } from "./nodes.ts";
 import { bind, byKey, padded, many, placeholders, query, union } from "./query.ts";
-import { type CapabilityLists, toNode, toTask } from "./rows.ts";
+import { type CapabilityLists, resourcesOf, toNode, toTask } from "./rows.ts";
 import { READY, TASK_COLUMNS } from "./tasks.ts";
 
 // ---- Nodes
@@ -69,7 +71,7 @@ export function candidatesFor(taskType: string, notNode: string | null): Query<r
   };
 }
 
-const CANDIDATE_COLUMNS = `node_id, capabilities, online, auto_assign, draining, max_tasks, tasks_assigned, idle_since`;
+const CANDIDATE_COLUMNS = `node_id, capabilities, ${RESOURCES}, online, auto_assign, draining, max_tasks, tasks_assigned, idle_since`;
 
 /** All available nodes. The caller passes the same `lists` to all its reads, so that each list is decoded once. */
 export function availableNodes(lists: CapabilityLists): Query<readonly Candidate[]> {
@@ -92,6 +94,7 @@ function toCandidate(row: Row, lists: CapabilityLists): Candidate {
   return {
     nodeId: String(row["node_id"]),
     capabilities: lists.decode(String(row["capabilities"])),
+    ...resourcesOf(row),
     online: row["online"] === 1,
     autoAssign: row["auto_assign"] === 1,
     draining: row["draining"] === 1,
@@ -110,11 +113,12 @@ export const BACKLOG_START: BacklogPlace = { priority: -1, seq: 0 };
 /** Whether no task is ready; with `onlyBalanced`, whether none is ready that the balancer may assign unasked. */
 export function isBacklogEmpty(onlyBalanced: boolean): Query<boolean> {
   const own = onlyBalanced ? " AND balanced = 1" : "";
-  const sql = `SELECT seq FROM tasks WHERE ${READY}${own} LIMIT 1`;
+  const one = (where: string): string => `SELECT seq FROM tasks WHERE ${where}${own} LIMIT 1`;
+  const sql = `${union([one(READY), one(READY_IN_LANE)])} LIMIT 1`;
   return query(sql, [], (rows) => rows.length === 0, ["tasks"]);
 }
 
-/** The types in the backlog, sorted, after one type; "" (no type) is left out. Each type costs one index lookup. */
+/** The types in the backlog of the plain lanes, sorted, after one type; "" (no type) is left out. Each type costs one index lookup. */
 export function backlogTypes(balanced: boolean, after: string, limit: number): Query<readonly string[]> {
   const next = (type: string): string => `(
     SELECT min(task_type) FROM tasks WHERE ${READY} AND balanced = $1 AND task_type > ${type})`;
@@ -126,7 +130,7 @@ export function backlogTypes(balanced: boolean, after: string, limit: number): Q
 }
 
 /**
- * The positions of the best tasks of these types after a position: a k-way merge of one index range for each type. Both
+ * The positions of the best tasks of these lanes, by name, after a position: a k-way merge of one index range for each type. Both
  * engines read no further than the limit, because each range states its order and has no limit of its own.
  */
 export function backlogAfter(
@@ -136,15 +140,17 @@ export function backlogAfter(
   limit: number,
 ): Query<readonly BacklogPlace[]> {
   const params: Param[] = [limit, after.priority, after.seq];
-  // Padded to a power of two with NULL, which equals no type, so that there are few different statements to prepare.
+  // Padded to a power of two with NULL, which equals no name, so that there are few different statements to prepare.
   const length = 2 ** Math.ceil(Math.log2(types.length));
   const filled = [...types, ...new Array<null>(length - types.length).fill(null)];
   const ranges = filled.flatMap((type) => {
+    const isOfLane = type !== null && isSpecial(type);
+    const where = isOfLane ? `${READY_IN_LANE} AND lane =` : `${READY} AND task_type =`;
     const ofType = bind(params, type);
     return (onlyBalanced ? [1] : [0, 1]).map(
       (balanced) => `
         SELECT priority, seq FROM tasks
-        WHERE ${READY} AND balanced = ${balanced} AND task_type = ${ofType} AND (priority, seq) > ($2, $3)
+        WHERE ${where} ${ofType} AND balanced = ${balanced} AND (priority, seq) > ($2, $3)
         ORDER BY priority, seq`,
     );
   });

@@ -5,7 +5,7 @@
  *
  * Invariant: the write set of a change has every key that a query may declare for the rows it writes.
  */
-import type { BudgetKey } from "../../domain/model.ts";
+import type { BudgetKey, PauseKey } from "../../domain/model.ts";
 
 export type Table =
   | "answer_totals"
@@ -17,21 +17,26 @@ export type Table =
   | "deliveries"
   | "dependencies"
   | "events"
+  | "family_checks"
   | "fencing"
   | "file_totals"
   | "files"
   | "group_endings"
   | "hubs"
   | "identity"
+  | "invitations"
   | "keys"
   | "leases"
   | "ledger"
+  | "limit_uses"
+  | "limits"
   | "messages"
   | "minutes"
   | "nodes"
   | "periods"
   | "output_blocks"
   | "outputs"
+  | "pauses"
   | "questions"
   | "notes"
   | "quota_usage"
@@ -40,7 +45,8 @@ export type Table =
   | "task_totals"
   | "tasks"
   | "usage_reports"
-  | "usage_sums";
+  | "usage_sums"
+  | "webhooks";
 
 export type ConflictKey =
   | Table
@@ -80,9 +86,14 @@ export const keyOf = {
   reports: (taskId: string): ConflictKey => `usage_reports ${taskId}`,
   spending: (scope: string, value: string, day: number): ConflictKey => `usage_sums ${scope} ${value} ${day}`,
   budget: ({ scope, value, per }: BudgetKey): ConflictKey => `budgets ${scope} ${per} ${value}`,
+  pause: ({ scope, value }: PauseKey): ConflictKey => `pauses ${scope} ${value}`,
+  limit: (key: string): ConflictKey => `limits ${key}`,
+  limitUses: (key: string, second: number): ConflictKey => `limit_uses ${second} ${key}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
   /** Whether a group may have ended. */
   groupEnding: (group: string): ConflictKey => `group_endings ${group}`,
+  /** Whether a family must be looked at. */
+  family: (taskId: string): ConflictKey => `family_checks ${taskId}`,
   file: (fileId: string): ConflictKey => `files ${fileId}`,
   filesOfTask: (taskId: string): ConflictKey => `files of ${taskId}`,
   /** The entries that go to a node. */
@@ -102,6 +113,8 @@ export const keyOf = {
   /** The number and the bytes of the stored answers of a key, or of all (null). */
   answersOf: (keyId: string | null): ConflictKey => `answers of ${keyId ?? ""}`,
   schedule: (name: string): ConflictKey => `schedules ${name}`,
+  webhook: (name: string): ConflictKey => `webhooks ${name}`,
   key: (keyId: string): ConflictKey => `keys ${keyId}`,
+  invitation: (tokenHash: string): ConflictKey => `invitations ${tokenHash}`,
   usage: (nodeId: string): ConflictKey => `quota_usage ${nodeId}`,
 } as const;

@@ -9,6 +9,8 @@ export type Fact = { readonly name: string; readonly holds: string; readonly sql
 const SHOWN = 5;
 /** What a task knows of its questions. */
 const QUESTIONS = "coalesce(json_extract(questions, '$.state'), 'none')";
+/** The state of its last result. */
+const REVIEW = "coalesce(json_extract(review, '$.check.state'), 'none')";
 const NOT_ASKING = `${QUESTIONS} <> 'open'`;
 
 export const FACTS: readonly Fact[] = [
@@ -26,7 +28,7 @@ export const FACTS: readonly Fact[] = [
   {
     name: "accounts",
     holds:
-      "every entry of the ledger moves LUX from one account to another, none is missing, and nothing is held back",
+      "every entry of the ledger moves LUX from one account to another, none is missing, and what is held back are the rewards of results in review",
     sql: `
       SELECT 'of the entries 1 to ' || max(seq) || ' there are ' || count(*) FROM ledger
       HAVING count(*) > 0 AND (min(seq) <> 1 OR max(seq) <> count(*))
@@ -39,9 +41,10 @@ export const FACTS: readonly Fact[] = [
       SELECT 'entry ' || seq || ' has no hash, and an earlier one has one' FROM ledger
       WHERE hash IS NULL AND seq > (SELECT min(seq) FROM ledger WHERE hash IS NOT NULL)
       UNION ALL
-      SELECT account || ' has ' || sum(amount) || ' millionths' FROM (
+      SELECT account || ' has ' || sum(amount) || ' millionths too many or too few' FROM (
         SELECT to_account AS account, amount_micro AS amount FROM ledger WHERE to_account LIKE 'held:%'
-        UNION ALL SELECT from_account, -amount_micro FROM ledger WHERE from_account LIKE 'held:%')
+        UNION ALL SELECT from_account, -amount_micro FROM ledger WHERE from_account LIKE 'held:%'
+        UNION ALL SELECT 'held:' || task_id, -lux_reward_micro FROM tasks WHERE review_until IS NOT NULL)
       GROUP BY account HAVING sum(amount) <> 0
       LIMIT ${SHOWN}`,
   },
@@ -56,21 +59,21 @@ export const FACTS: readonly Fact[] = [
   },
   {
     name: "payments",
-    holds: "every reward was paid once, to the node that completed the task",
+    holds: "every reward was paid once, to the node that completed the task, and after its review",
     sql: `
       SELECT 'task ' || task_id || ' was paid ' || count(*) || ' times' FROM ledger
       WHERE kind = 'reward' GROUP BY task_id HAVING count(*) > 1
       UNION ALL
       SELECT 'task ' || t.task_id || ' was not paid, or not as its receipt says' FROM tasks t
       LEFT JOIN ledger l ON l.entry_id = (t.receipt ->> '$.entryId')
-      WHERE (t.status = 'completed' AND t.lux_reward_micro > 0) <> (t.receipt IS NOT NULL)
+      WHERE (t.status = 'completed' AND t.lux_reward_micro > 0 AND t.review_until IS NULL AND t.quorum IS NULL) <> (t.receipt IS NOT NULL)
         OR (t.receipt IS NOT NULL AND (l.task_id IS NOT t.task_id OR l.kind <> 'reward'
           OR l.amount_micro <> (t.receipt ->> '$.amountMicro') OR l.hash IS NOT (t.receipt ->> '$.hash')))
       UNION ALL
       SELECT 'task ' || t.task_id || ' differs from its payment' FROM ledger l
       JOIN tasks t ON t.task_id = l.task_id
       WHERE l.kind = 'reward'
-        AND (t.status <> 'completed' OR t.assigned_node <> l.node_id OR t.lux_reward_micro <> l.amount_micro)
+        AND (t.status <> 'completed' OR t.review_until IS NOT NULL OR t.assigned_node <> l.node_id OR t.lux_reward_micro <> l.amount_micro)
       LIMIT ${SHOWN}`,
   },
   {
@@ -133,7 +136,7 @@ export const FACTS: readonly Fact[] = [
         OR (run_until IS NOT NULL) <> (status = 'assigned' AND max_run_ms IS NOT NULL AND ${NOT_ASKING})
         OR lease_until > run_until
         OR (scheduled = 1
-          AND (status <> 'open' OR (not_before IS NULL AND unmet = 0 AND ${QUESTIONS} <> 'parked')))
+          AND (status <> 'open' OR (not_before IS NULL AND unmet = 0 AND quorum IS NULL AND ${QUESTIONS} <> 'parked')))
         OR (unmet > 0 AND (status <> 'open' OR scheduled = 0)) LIMIT ${SHOWN}`,
   },
   {
@@ -186,6 +189,34 @@ export const FACTS: readonly Fact[] = [
         OR (coalesce(q.open, 0) > 0) <> (${QUESTIONS} IN ('open', 'parked'))
         OR (t.status IN ('completed', 'failed') AND coalesce(q.open, 0) > 0)
         OR (${QUESTIONS} = 'parked' AND (t.status <> 'open' OR t.scheduled = 0)))`,
+  },
+  {
+    name: "reviews",
+    holds:
+      "a task has a deadline of its review exactly while its completed result waits for one, and a rejected one is not completed",
+    sql: `
+      SELECT 'task ' || task_id || ' is ' || status || ', and its review is ' || ${REVIEW} FROM tasks
+      WHERE review IS NOT NULL AND (
+        (review_until IS NOT NULL) <> (${REVIEW} = 'pending')
+        OR (status = 'completed') <> (${REVIEW} IN ('pending', 'passed')))
+        OR (review IS NULL AND review_until IS NOT NULL)
+      UNION ALL
+      SELECT 'task ' || t.task_id || ' is ' || t.status || ', and its quorum is ' || json_extract(t.quorum, '$.state') FROM tasks t
+      WHERE t.quorum IS NOT NULL AND ((t.status = 'completed') <> (json_extract(t.quorum, '$.state') = 'agreed')
+        OR (t.status = 'open' AND t.scheduled = 0) OR t.status = 'assigned')
+      UNION ALL
+      SELECT 'task ' || c.task_id || ' is sealed, and nobody decides about it any more' FROM tasks c
+      LEFT JOIN tasks p ON p.task_id = c.parent_task
+      WHERE json_extract(c.child, '$.sealed') = 1 AND coalesce(p.status, 'failed') <> 'open'
+        AND c.parent_task NOT IN (SELECT task_id FROM family_checks)
+      UNION ALL
+      SELECT 'the node ' || assigned_node || ' has ' || count(*) || ' copies of task ' || parent_task FROM tasks
+      WHERE json_extract(child, '$.as') = 'copy' AND assigned_node IS NOT NULL
+      GROUP BY assigned_node, parent_task, json_extract(child, '$.epoch') HAVING count(*) > 1
+      UNION ALL
+      SELECT 'task ' || task_id || ' does not say what it was created for' FROM tasks
+      WHERE (child IS NULL) <> (parent_task IS NULL) OR json_extract(child, '$.of') <> parent_task
+      LIMIT ${SHOWN}`,
   },
   {
     name: "spending",
@@ -249,6 +280,21 @@ export const FACTS: readonly Fact[] = [
       LIMIT ${SHOWN}`,
   },
   {
+    name: "webhooks",
+    holds:
+      "every webhook that has failed says since when, one that is suspended waits for nothing, and a push has its task",
+    sql: `
+      SELECT 'webhook ' || name || ' is ' || state || ' after ' || attempts || ' failed attempts' FROM webhooks
+      WHERE state NOT IN ('active', 'suspended') OR (attempts = 0) <> (failing_since IS NULL)
+        OR (attempts = 0) <> (last_error IS NULL) OR (next_at IS NOT NULL AND (attempts = 0 OR state = 'suspended'))
+        OR (state = 'suspended' AND (attempts = 0 OR push IS NOT NULL))
+      UNION ALL
+      SELECT 'webhook ' || name || ' is the push of another task than its filter names' FROM webhooks
+      WHERE (push IS NULL) <> (push_task_id IS NULL)
+        OR (push_task_id IS NOT NULL AND push_task_id IS NOT (filter ->> '$.taskId'))
+      LIMIT ${SHOWN}`,
+  },
+  {
     name: "dependencies",
     holds:
       "every task waits for as many others as it counts, all of them unfinished or just ended; one that failed through others knows the cause",
@@ -260,7 +306,8 @@ export const FACTS: readonly Fact[] = [
       UNION ALL
       SELECT 'task ' || d.task_id || ' waits for ' || d.depends_on || ', which will not tell it' FROM dependencies d
       WHERE d.task_id NOT IN (SELECT task_id FROM tasks) OR NOT EXISTS (
-        SELECT 1 FROM tasks t WHERE t.task_id = d.depends_on AND status IN ('open', 'assigned') AND has_dependents = 1
+        SELECT 1 FROM tasks t WHERE t.task_id = d.depends_on AND (status IN ('open', 'assigned') OR review_until IS NOT NULL)
+          AND has_dependents = 1
         UNION ALL SELECT 1 FROM settlements s WHERE s.task_id = d.depends_on)
       UNION ALL
       SELECT 'task ' || task_id || ' is ' || status || ', and what its failure comes from is not' FROM tasks
@@ -344,6 +391,15 @@ export const FACTS: readonly Fact[] = [
       HAVING count(*) > 0 AND max(id) - min(id) + 1 <> count(*)
       UNION ALL
       SELECT 'event ' || id || ' cannot be read' FROM events WHERE NOT json_valid(data)
+      LIMIT ${SHOWN}`,
+  },
+  {
+    name: "invitations",
+    holds: "an invitation that was used has made a key for its node, and no other has",
+    sql: `
+      SELECT 'invitation ' || i.invitation_id || ' of ' || i.node_id FROM invitations i
+      LEFT JOIN keys k ON k.key_id = i.key_id AND k.node_id = i.node_id
+      WHERE (i.used_at IS NULL) <> (i.key_id IS NULL) OR (i.used_at IS NOT NULL AND k.key_id IS NULL)
       LIMIT ${SHOWN}`,
   },
 ];

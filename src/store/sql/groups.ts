@@ -4,14 +4,15 @@ import { TASK_STATUSES, type Task, type TaskState, type TaskStatus } from "../..
 import type { Param, Query, Row } from "../store.ts";
 import { bind, count, many, one, query, union } from "./query.ts";
 import { toTask, toTaskState } from "./rows.ts";
-import { TASKS_READ, TASK_COLUMNS, UNFINISHED } from "./tasks.ts";
+import { IN_REVIEW, TASKS_READ, TASK_COLUMNS, UNFINISHED } from "./tasks.ts";
 
 /** The marked groups, and whether each has no unfinished task. */
 export function touchedGroups(limit: number): Query<readonly TouchedGroup[]> {
   const has = (status: TaskStatus): string =>
     `EXISTS (SELECT 1 FROM tasks t WHERE t.task_group = g.task_group AND t.status = '${status}')`;
+  const isInReview = `EXISTS (SELECT 1 FROM tasks t WHERE t.task_group = g.task_group AND t.${IN_REVIEW})`;
   const sql = `
-    SELECT task_group, CASE WHEN ${UNFINISHED.map(has).join(" OR ")} THEN 0 ELSE 1 END AS ended
+    SELECT task_group, CASE WHEN ${[...UNFINISHED.map(has), isInReview].join(" OR ")} THEN 0 ELSE 1 END AS ended
     FROM group_endings g ORDER BY task_group LIMIT $1`;
   const toTouched = (row: Row): TouchedGroup => ({
     group: String(row["task_group"]),
@@ -28,8 +29,11 @@ export function groupParts(group: string): Query<readonly GroupPart[]> {
   const parts = TASK_STATUSES.map((status) => {
     const of = (what: string, more = ""): string =>
       `(SELECT ${what} FROM tasks WHERE task_group = $1 AND status = '${status}'${more})`;
+    const held = (what: string): string =>
+      status === "completed" ? `(SELECT ${what} FROM tasks WHERE task_group = $1 AND ${IN_REVIEW})` : "0";
     return `
-      SELECT '${status}' AS status, ${of("count(*)")} AS n,
+      SELECT '${status}' AS status, ${of("count(*)")} AS n, ${held("count(*)")} AS in_review,
+        CAST(coalesce(${held("sum(lux_reward_micro)")}, 0) AS BIGINT) AS held,
         CAST(coalesce(${of("sum(lux_reward_micro)", " AND lux_reward_micro > 0")}, 0) AS BIGINT) AS lux,
         ${of("created_at", " ORDER BY seq LIMIT 1")} AS first,
         ${of("created_at", " ORDER BY seq DESC LIMIT 1")} AS last, ${of("max(updated_at)")} AS updated`;
@@ -39,6 +43,8 @@ export function groupParts(group: string): Query<readonly GroupPart[]> {
     status: String(row["status"]) as TaskStatus, // only the rules write it
     count: Number(row["n"]),
     luxRewardMicro: Number(row["lux"]),
+    inReview: Number(row["in_review"]),
+    luxHeldMicro: Number(row["held"]),
     firstCreatedAt: Number(row["first"]),
     lastCreatedAt: Number(row["last"]),
     lastUpdatedAt: Number(row["updated"]),

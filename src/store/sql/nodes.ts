@@ -8,9 +8,15 @@ import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import { always, byKey, count, many, one, padded, placeholders, query } from "./query.ts";
 import { capabilitiesOf, toNode, toPulse } from "./rows.ts";
 
+/** The resources of a node, and what its unfinished tasks use: how many there are of each requirement (resourcesOf). */
+export const RESOURCES = `resources, CASE WHEN resources IS NULL THEN NULL ELSE (
+    SELECT string_agg(n || ' ' || requires, '\n') FROM (
+      SELECT requires, count(*) AS n FROM tasks
+      WHERE tasks.assigned_node = nodes.node_id AND status = 'assigned' AND requires IS NOT NULL GROUP BY requires) AS own) END AS used`;
+
 // LUX sums may exceed 2^53, where the drivers' numbers are not exact, so they are read as text.
 export const NODE_COLUMNS = `
-  node_id, name, host, port, capabilities, variant, max_tasks, auto_assign, draining, online, has_leases, registered_at, last_heartbeat_at,
+  node_id, name, host, port, capabilities, ${RESOURCES}, variant, max_tasks, auto_assign, draining, online, has_leases, registered_at, last_heartbeat_at,
   lease_until, tasks_assigned, tasks_completed, CAST(lux_earned_micro AS TEXT) AS lux_earned, idle_since,
   entries, CAST(balance_micro AS TEXT) AS balance`;
 /** Every node has its row in beats, from its registration on. Deleted ones are among them (deleted = 1). */
@@ -28,6 +34,13 @@ export function nodeById(nodeId: string): Query<Node | null> {
   return { ...one(NODE_BY_ID, [nodeId], toNode, [keyOf.node(nodeId)]), cached, patch: patchNode };
 }
 
+const NODE_EVER = byKey(["text"], `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id = $1`);
+
+/** The same, also if it is deleted. */
+export function nodeEver(nodeId: string): Query<Node | null> {
+  return { ...one(NODE_EVER, [nodeId], toNode, [keyOf.node(nodeId)]), patch: patchNode };
+}
+
 /** Returns a node after one of the frequent changes of a request. */
 export function patchNode(node: Node | null, change: Change): Node | undefined {
   if (node === null) return undefined;
@@ -36,6 +49,7 @@ export function patchNode(node: Node | null, change: Change): Node | undefined {
     return { ...node, lastHeartbeatAt, leaseUntil };
   }
   if (change.kind !== "node.tallied") return undefined;
+  if (Object.keys(node.resources).length > 0 && change.assigned !== 0) return undefined; // what it uses has changed
   const tasksAssigned = node.tasksAssigned + change.assigned;
   const tasksCompleted = node.tasksCompleted + change.completed;
   assert(tasksAssigned >= 0 && tasksCompleted >= 0, "a node counts no fewer tasks than none");

@@ -7,6 +7,7 @@ import type {
   Delivery,
   DeliveryStub,
   FileRecord,
+  Invitation,
   KeyRecord,
   Lease,
   LedgerEntry,
@@ -15,8 +16,11 @@ import type {
   Node,
   Note,
   NoteHead,
+  PendingReview,
   Pulse,
   Question,
+  Requirements,
+  Resources,
   Schedule,
   Task,
   TaskOrigin,
@@ -24,7 +28,9 @@ import type {
   TaskSummary,
   StoredAnswer,
   Usage,
+  Webhook,
 } from "../../domain/model.ts";
+import { addResources } from "../../domain/lane.ts";
 import type { Dependency } from "../../domain/task.ts";
 import { assert, must } from "../../lib/assert.ts";
 import type { Param, Row } from "../store.ts";
@@ -67,6 +73,31 @@ export function capabilitiesOf(row: Row): readonly string[] {
   return decodeCapabilities(text(row["capabilities"]));
 }
 
+const NO_RESOURCES: Pick<Node, "resources" | "used"> = { resources: {}, used: {} };
+
+/** The resources of a node, and what its unfinished tasks use of them: USED of nodes.ts. */
+export function resourcesOf(row: Row): Pick<Node, "resources" | "used"> {
+  const resources = maybeText(row["resources"]);
+  if (resources === null) return NO_RESOURCES;
+  const held = maybeText(row["used"]);
+  const used = (held === null ? [] : held.split("\n")).reduce<Resources>((sum, line) => {
+    const at = line.indexOf(" ");
+    const { resources: each } = JSON.parse(line.slice(at + 1)) as Requirements;
+    const times = Number(line.slice(0, at));
+    return addResources(sum, Object.fromEntries(Object.entries(each).map(([name, n]) => [name, n * times])));
+  }, {});
+  return { resources: JSON.parse(resources) as Resources, used };
+}
+
+/** NULL for none. */
+export function encodeResources(resources: Resources): string | null {
+  return Object.keys(resources).length === 0 ? null : JSON.stringify(resources);
+}
+
+export function decodeRequires(stored: string | null): Requirements | null {
+  return stored === null ? null : (JSON.parse(stored) as Requirements);
+}
+
 /** Encodes the ids of tasks as one text; NULL for none. */
 export function encodeDependsOn(taskIds: readonly string[]): string | null {
   return taskIds.length === 0 ? null : taskIds.join(",");
@@ -104,6 +135,7 @@ export function toNode(row: Row): Node {
     host: maybeText(row["host"]),
     port: maybeWhole(row["port"]),
     capabilities: capabilitiesOf(row),
+    ...resourcesOf(row),
     variant: text(row["variant"]) as Node["variant"],
     maxTasks: maybeWhole(row["max_tasks"]),
     autoAssign: flag(row["auto_assign"]),
@@ -132,7 +164,7 @@ export function toPulse(row: Row): Pulse {
   };
 }
 
-const NO_GROUP: Partial<Schedule["task"]> = { group: null, tags: [] };
+const NO_GROUP: Partial<Schedule["task"]> = { group: null, tags: [], requires: null, limitKey: null };
 const NO_FILES: Pick<Task, "files" | "outputs"> = { files: [], outputs: [] };
 /** Follows the id of an output in the list of a task's files. */
 export const OUTPUT_MARK = "+";
@@ -149,6 +181,11 @@ function decodeFiles(stored: string): Pick<Task, "files" | "outputs"> {
   return { files, outputs };
 }
 
+export function toChild(stored: Param | undefined): Task["child"] {
+  const child = maybeText(stored);
+  return child === null ? null : (JSON.parse(child) as Task["child"]);
+}
+
 export function toTask(row: Row): Task {
   const files = maybeText(row["files"]);
   const dependsOn = maybeText(row["depends_on"]);
@@ -158,6 +195,9 @@ export function toTask(row: Row): Task {
   const spent = maybeText(row["spent"]);
   const receipt = maybeText(row["receipt"]);
   const tags = maybeText(row["tags"]);
+  const review = maybeText(row["review"]);
+  const quorum = maybeText(row["quorum"]);
+  const notNodes = maybeText(row["not_nodes"]);
   return {
     seq: whole(row["seq"]),
     taskId: text(row["task_id"]),
@@ -199,10 +239,18 @@ export function toTask(row: Row): Task {
     hasOutput: flag(row["has_output"]),
     retainMs: maybeWhole(row["retain_ms"]),
     questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
+    review: review === null ? null : (JSON.parse(review) as Task["review"]),
+    quorum: quorum === null ? null : (JSON.parse(quorum) as Task["quorum"]),
+    child: toChild(row["child"]),
+    notNodes: notNodes === null ? [] : decodeCapabilities(notNodes),
     schedule:
       row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
     group: maybeText(row["task_group"]),
     tags: tags === null ? [] : decodeCapabilities(tags),
+    requires: decodeRequires(maybeText(row["requires"])),
+    limitKey: maybeText(row["limit_key"]),
+    lane: maybeText(row["lane"]),
+    countsFor: maybeText(row["counts_for"]),
     uniqueKey: maybeText(row["unique_key"]),
     uniqueUntil: maybeWhole(row["unique_until"]),
     onDependency: row["on_dependency"] === "run" ? "run" : "fail",
@@ -220,7 +268,7 @@ export function toSchedule(row: Row): Schedule {
   return {
     name: text(row["name"]),
     timing: JSON.parse(text(row["timing"])) as Schedule["timing"],
-    // One that was stored before there were groups and tags has none.
+    // One that was stored before there were groups, tags and lanes has none.
     task: { ...NO_GROUP, ...(JSON.parse(text(row["task"])) as Schedule["task"]) },
     overlap: text(row["overlap"]) as Schedule["overlap"],
     catchUp: text(row["catch_up"]) as Schedule["catchUp"],
@@ -235,10 +283,35 @@ export function toSchedule(row: Row): Schedule {
   };
 }
 
+export function toWebhook(row: Row): Webhook {
+  const push = maybeText(row["push"]);
+  return {
+    name: text(row["name"]),
+    webhookId: text(row["webhook_id"]),
+    revision: whole(row["revision"]),
+    url: text(row["url"]),
+    format: text(row["format"]) as Webhook["format"],
+    filter: JSON.parse(text(row["filter"])) as Webhook["filter"],
+    push: push === null ? null : (JSON.parse(push) as Webhook["push"]),
+    secret: maybeText(row["secret"]),
+    cursor: whole(row["cursor_id"]),
+    state: text(row["state"]) as Webhook["state"],
+    attempts: whole(row["attempts"]),
+    failingSince: maybeWhole(row["failing_since"]),
+    nextAt: maybeWhole(row["next_at"]),
+    lastError: maybeText(row["last_error"]),
+    deliveredAt: maybeWhole(row["delivered_at"]),
+    createdAt: whole(row["created_at"]),
+    updatedAt: whole(row["updated_at"]),
+  };
+}
+
 export function toTaskSummary(row: Row): TaskSummary {
   const failure = maybeText(row["failure"]);
   const questions = maybeText(row["questions"]);
   const tags = maybeText(row["tags"]);
+  const review = maybeText(row["review"]);
+  const quorum = maybeText(row["quorum"]);
   return {
     seq: whole(row["seq"]),
     taskId: text(row["task_id"]),
@@ -258,6 +331,9 @@ export function toTaskSummary(row: Row): TaskSummary {
     progress: maybeText(row["progress"]),
     failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
     questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
+    review: review === null ? null : (JSON.parse(review) as Task["review"]),
+    quorum: quorum === null ? null : (JSON.parse(quorum) as Task["quorum"]),
+    child: toChild(row["child"]),
     schedule:
       row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
     group: maybeText(row["task_group"]),
@@ -382,6 +458,19 @@ export function toDependency(row: Row): Dependency {
     status: text(row["status"]) as Task["status"],
     hasDependents: flag(row["has_dependents"]),
     brokenBy: maybeText(row["broken_by"]),
+    inReview: maybeWhole(row["review_until"]) !== null,
+  };
+}
+
+export function toPendingReview(row: Row): PendingReview {
+  return {
+    seq: whole(row["seq"]),
+    taskId: text(row["task_id"]),
+    title: text(row["title"]),
+    creatorNode: maybeText(row["creator_node"]),
+    assignedNode: maybeText(row["assigned_node"]),
+    luxRewardMicro: whole(row["lux_reward_micro"]),
+    review: JSON.parse(text(row["review"])) as PendingReview["review"],
   };
 }
 
@@ -505,6 +594,18 @@ export function toKey(row: Row): KeyRecord {
     createdAt: whole(row["created_at"]),
     expiresAt: maybeWhole(row["expires_at"]),
     revokedAt: maybeWhole(row["revoked_at"]),
+  };
+}
+
+export function toInvitation(row: Row): Invitation {
+  return {
+    invitationId: text(row["invitation_id"]),
+    tokenHash: text(row["token_hash"]),
+    nodeId: text(row["node_id"]),
+    createdAt: whole(row["created_at"]),
+    expiresAt: whole(row["expires_at"]),
+    usedAt: maybeWhole(row["used_at"]),
+    keyId: maybeText(row["key_id"]),
   };
 }
 

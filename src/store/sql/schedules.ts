@@ -41,6 +41,11 @@ export function dueSchedules(now: number, limit: number): Query<readonly Schedul
   );
 }
 
+/** The schedules whose next time is later than `at`; there are at most SCHEDULES_MAX. */
+export function schedulesAfter(at: number): Query<readonly Schedule[]> {
+  return many(`SELECT * FROM schedules WHERE next_at > $1 ORDER BY next_at`, [at], toSchedule, ["schedules"]);
+}
+
 /** Whether a task of the schedule is unfinished. */
 export function hasUnfinishedTask(name: string): Query<boolean> {
   const sql = `SELECT 1 AS one FROM tasks WHERE schedule = $1 AND status IN ('open', 'assigned') LIMIT 1`;

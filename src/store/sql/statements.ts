@@ -4,7 +4,7 @@
  */
 import type { Change } from "../../domain/change.ts";
 import { retainUntil } from "../../domain/task.ts";
-import type { UsageReport } from "../../domain/model.ts";
+import type { UsageReport, WebhookProgress } from "../../domain/model.ts";
 import { TREASURY } from "../../domain/lux.ts";
 import { plus } from "../../domain/spending.ts";
 import { headOf } from "../../domain/note.ts";
@@ -30,6 +30,7 @@ import {
   encodeChoices,
   encodeDependsOn,
   encodeOriginIds,
+  encodeResources,
   encodeTags,
   keyIdOf,
 } from "./rows.ts";
@@ -100,6 +101,19 @@ const MESSAGE_SEQ: Columns<{ readonly messageId: string }> = {
   seq: text(({ messageId }) => messageId, seqOf),
 };
 
+/** The columns of a webhook that deliveries change. */
+function progressColumns<C>(of: (change: C) => WebhookProgress): Columns<C> {
+  return {
+    cursor_id: whole((change) => of(change).cursor),
+    state: text((change) => of(change).state),
+    attempts: whole((change) => of(change).attempts),
+    failing_since: whole((change) => of(change).failingSince),
+    next_at: whole((change) => of(change).nextAt),
+    last_error: text((change) => of(change).lastError),
+    delivered_at: whole((change) => of(change).deliveredAt),
+  };
+}
+
 /** The columns of a task that change. */
 const TASK_STATE: Columns<OfTask> = {
   status: text(({ task }) => task.status),
@@ -108,6 +122,7 @@ const TASK_STATE: Columns<OfTask> = {
   attempts: whole(({ task }) => task.attempts),
   failures: whole(({ task }) => task.failures),
   restarts: whole(({ task }) => task.restarts),
+  counts_for: text(({ task }) => task.countsFor),
   run_until: whole(({ task }) => task.runUntil),
   lease_until: whole(({ task }) => task.leaseUntil),
   epoch: whole(({ task }) => task.epoch),
@@ -195,6 +210,11 @@ const LEASE_ID: Columns<Pick<Of<"lease.saved">, "lease">> = {
   name: text(({ lease }) => lease.name),
   task_id: text(({ lease }) => lease.taskId ?? ""),
 };
+const TOKEN_HASH: Columns<Pick<Of<"invitation.saved">, "invitation">> = {
+  token_hash: text(({ invitation }) => invitation.tokenHash),
+};
+const ofInvitation = ({ invitation }: Pick<Of<"invitation.saved">, "invitation">): ConflictKey =>
+  keyOf.invitation(invitation.tokenHash);
 /** Changes of leases of one node on one name are written in order. */
 const ofLease = ({ lease }: Pick<Of<"lease.saved">, "lease">): ConflictKey =>
   keyOf.leases(lease.nodeId, lease.name);
@@ -220,6 +240,15 @@ const OF_DELIVERY: Pick<Write<OfDelivery>, "row" | "keys" | "after"> = {
   after: ({ messageId }) => keyOf.message(messageId),
 };
 
+/** Adds a node to those that may not have the other copies, once. */
+const EXCLUDE_FROM_COPIES: Statement<Of<"copies.excluded">> = customStatement(
+  "tasks",
+  `UPDATE tasks SET not_nodes = coalesce(not_nodes, ',') || $3 || ','
+    WHERE parent_task = $1 AND task_id <> $2
+      AND replace(coalesce(not_nodes, ''), ',' || $3 || ',', '') = coalesce(not_nodes, '')`,
+  [text(({ of }) => of), text(({ taskId }) => taskId), text(({ nodeId }) => nodeId)],
+);
+
 const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   "node.saved": {
     row: ({ node }) => ofNode(node),
@@ -232,6 +261,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         host: text(({ node }) => node.host),
         port: whole(({ node }) => node.port),
         capabilities: text(({ node }) => encodeCapabilities(node.capabilities)),
+        resources: text(({ node }) => encodeResources(node.resources)),
         variant: text(({ node }) => node.variant),
         max_tasks: whole(({ node }) => node.maxTasks),
         auto_assign: flag(({ node }) => node.autoAssign),
@@ -312,6 +342,9 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       depends_on: text(({ task }) => encodeDependsOn(task.dependsOn)),
       task_group: text(({ task }) => task.group),
       tags: text(({ task }) => encodeTags(task.tags)),
+      requires: text(({ task }) => task.requires && JSON.stringify(task.requires)),
+      limit_key: text(({ task }) => task.limitKey),
+      lane: text(({ task }) => task.lane),
       schedule: text(({ task }) => task.schedule?.name ?? null),
       retain_ms: whole(({ task }) => task.retainMs),
       schedule_at: whole(({ task }) => task.schedule?.at ?? null),
@@ -347,6 +380,38 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     row: ({ name }) => keyOf.schedule(name),
     statement: remove("schedules", { name: text(({ name }) => name) }),
   },
+  "webhook.saved": {
+    row: ({ webhook }) => keyOf.webhook(webhook.name),
+    statement: upsert(
+      "webhooks",
+      { name: text(({ webhook }) => webhook.name) },
+      {
+        webhook_id: text(({ webhook }) => webhook.webhookId),
+        revision: whole(({ webhook }) => webhook.revision),
+        url: text(({ webhook }) => webhook.url),
+        format: text(({ webhook }) => webhook.format),
+        filter: text(({ webhook }) => JSON.stringify(webhook.filter)),
+        push: text(({ webhook }) => webhook.push && JSON.stringify(webhook.push)),
+        push_task_id: text(({ webhook }) => (webhook.push ? webhook.filter.taskId : null)),
+        secret: text(({ webhook }) => webhook.secret),
+        ...progressColumns<Of<"webhook.saved">>(({ webhook }) => webhook),
+        updated_at: whole(({ webhook }) => webhook.updatedAt),
+      },
+      { created_at: whole(({ webhook }) => webhook.createdAt) },
+    ),
+  },
+  "webhook.moved": {
+    row: ({ name }) => keyOf.webhook(name),
+    statement: update(
+      "webhooks",
+      { name: text(({ name }) => name) },
+      progressColumns<Of<"webhook.moved">>(({ progress }) => progress),
+    ),
+  },
+  "webhook.deleted": {
+    row: ({ name }) => keyOf.webhook(name),
+    statement: remove("webhooks", { name: text(({ name }) => name) }),
+  },
   "task.sent": {
     row: ({ taskId }) => keyOf.task(taskId),
     statement: update(
@@ -379,6 +444,61 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       priority: whole(({ task }) => task.priority),
       lux_reward_micro: whole(({ task }) => task.luxRewardMicro),
     }),
+  },
+  "task.reviewed": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    keys: () => [keyOf.dependents],
+    statement: update(
+      "tasks",
+      { task_id: text(({ taskId }) => taskId) },
+      {
+        review: text(({ review }) => JSON.stringify(review)),
+        review_until: whole(({ review: { check } }) => (check?.state === "pending" ? check.until : null)),
+      },
+    ),
+  },
+  "result.removed": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: update(
+      "tasks",
+      { task_id: text(({ taskId }) => taskId) },
+      { problem: "NULL", improvement: "NULL", lesson: "NULL", result_extra: "NULL" },
+    ),
+  },
+  "task.related": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: update(
+      "tasks",
+      { task_id: text(({ taskId }) => taskId) },
+      {
+        parent_task: text(({ child }) => child.of),
+        child: text(({ child }) => JSON.stringify(child)),
+        not_nodes: text(({ notNodes }) => encodeTags(notNodes)),
+      },
+    ),
+  },
+  "task.quorate": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: update(
+      "tasks",
+      { task_id: text(({ taskId }) => taskId) },
+      { quorum: text(({ quorum }) => JSON.stringify(quorum)) },
+    ),
+  },
+  "copies.excluded": { isSweep: true, statement: EXCLUDE_FROM_COPIES },
+  "family.touched": {
+    row: ({ taskId }) => keyOf.family(taskId),
+    statement: insert(
+      "family_checks",
+      { task_id: text(({ taskId }) => taskId) },
+      ` ON CONFLICT (task_id) DO NOTHING`,
+    ),
+    sum: (_, later) => later,
+  },
+  "family.checked": {
+    isSweep: true, // so that it stays before or behind what is summed
+    frees: true,
+    statement: remove("family_checks", { task_id: text(({ taskId }) => taskId) }),
   },
   "task.deleted": {
     frees: true,
@@ -518,6 +638,60 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         .join(", ")}`,
     ),
     sum: (earlier, later) => ({ ...later, ...plus(earlier, later) }),
+  },
+  "pause.saved": {
+    row: ({ pause }) => keyOf.pause(pause),
+    statement: upsert(
+      "pauses",
+      { scope: text(({ pause }) => pause.scope), value: text(({ pause }) => pause.value) },
+      { reason: text(({ pause }) => pause.reason), at: whole(({ pause }) => pause.at) },
+    ),
+  },
+  "pause.deleted": {
+    frees: true,
+    row: ({ key }) => keyOf.pause(key),
+    statement: remove("pauses", { scope: text(({ key }) => key.scope), value: text(({ key }) => key.value) }),
+  },
+  "limit.saved": {
+    row: ({ limit }) => keyOf.limit(limit.key),
+    statement: upsert(
+      "limits",
+      { limit_key: text(({ limit }) => limit.key) },
+      {
+        running: whole(({ limit }) => limit.running),
+        per_minute: whole(({ limit }) => limit.perMinute),
+        held_until: whole(({ limit }) => limit.heldUntil),
+      },
+    ),
+  },
+  "limit.deleted": {
+    frees: true,
+    row: ({ key }) => keyOf.limit(key),
+    statement: remove("limits", { limit_key: text(({ key }) => key) }),
+  },
+  "limit.used": {
+    row: ({ key, second }) => keyOf.limitUses(key, second),
+    statement: insert(
+      "limit_uses",
+      { limit_key: text(({ key }) => key), second: whole(({ second }) => second), uses: "1" },
+      ` ON CONFLICT (limit_key, second) DO UPDATE SET uses = limit_uses.uses + 1`,
+    ),
+  },
+  "limit.uses.removed": {
+    frees: true,
+    isSweep: true,
+    statement: customStatement("limit_uses", `DELETE FROM limit_uses WHERE limit_key = $1 AND second < $2`, [
+      text(({ key }) => key),
+      whole(({ before }) => before),
+    ]),
+  },
+  "tasks.counted": {
+    isSweep: true,
+    statement: customStatement(
+      "tasks",
+      `UPDATE tasks SET counts_for = $1 WHERE status = 'assigned' AND coalesce(limit_key, task_type) = $1`,
+      [text(({ key }) => key)],
+    ),
   },
   "budget.saved": {
     row: ({ budget }) => keyOf.budget(budget),
@@ -907,6 +1081,42 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         role: text(({ key }) => (key.role === "full" ? "secret" : key.role)),
         created_at: whole(({ key }) => key.createdAt),
       },
+    ),
+  },
+  "invitation.saved": {
+    row: ofInvitation,
+    statement: upsert(
+      "invitations",
+      TOKEN_HASH,
+      {
+        used_at: whole(({ invitation }) => invitation.usedAt),
+        key_id: text(({ invitation }) => invitation.keyId),
+      },
+      {
+        invitation_id: text(({ invitation }) => invitation.invitationId),
+        node_id: text(({ invitation }) => invitation.nodeId),
+        created_at: whole(({ invitation }) => invitation.createdAt),
+        expires_at: whole(({ invitation }) => invitation.expiresAt),
+      },
+    ),
+  },
+  "invitation.deleted": { frees: true, row: ofInvitation, statement: remove("invitations", TOKEN_HASH) },
+  "invitations.dropped": {
+    isSweep: true,
+    frees: true,
+    statement: customStatement(
+      "invitations",
+      `DELETE FROM invitations WHERE node_id = $1 AND used_at IS NULL`,
+      [text(({ nodeId }) => nodeId)],
+    ),
+  },
+  "invitations.pruned": {
+    isSweep: true,
+    frees: true,
+    statement: customStatement(
+      "invitations",
+      `DELETE FROM invitations WHERE coalesce(used_at, expires_at) <= $1`,
+      [whole(({ before }) => before)],
     ),
   },
   "node.leases.renewed": {

@@ -4,7 +4,7 @@ import { must } from "../../lib/assert.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { many, one, padded, placeholders, query } from "./query.ts";
-import { toCheckpoint, toResult } from "./rows.ts";
+import { toCheckpoint, toChild, toResult } from "./rows.ts";
 
 export function checkpointOf(taskId: string): Query<Checkpoint | null> {
   const sql = `SELECT data, epoch, node_id, at FROM checkpoints WHERE task_id = $1`;
@@ -18,6 +18,8 @@ export type InputTask = {
   readonly status: TaskStatus;
   readonly assignedNode: string | null;
   readonly resultVerified: boolean;
+  readonly inReview: boolean;
+  readonly isSealed: boolean;
   readonly bytes: number;
 };
 
@@ -27,7 +29,7 @@ export function inputTasks(taskIds: readonly string[]): Query<readonly InputTask
     (column) => `coalesce(octet_length(${column}), 0)`,
   );
   const sql = `
-    SELECT task_id, title, status, assigned_node, result_verified, ${lengths.join(" + ")} AS bytes
+    SELECT task_id, title, status, assigned_node, result_verified, review_until, child, ${lengths.join(" + ")} AS bytes
     FROM tasks WHERE task_id IN (${placeholders(ids)})`;
   const toInput = (row: Row): InputTask => ({
     taskId: String(row["task_id"]),
@@ -35,6 +37,8 @@ export function inputTasks(taskIds: readonly string[]): Query<readonly InputTask
     status: row["status"] as TaskStatus,
     assignedNode: row["assigned_node"] == null ? null : String(row["assigned_node"]),
     resultVerified: row["result_verified"] === 1,
+    inReview: row["review_until"] != null,
+    isSealed: toChild(row["child"])?.sealed === true,
     bytes: Number(row["bytes"]),
   });
   return many(sql, ids, toInput, ["tasks"]);

@@ -6,7 +6,8 @@ import {
   CACHED_TASK_MAX_CHARS,
   PER_PAGE_MAX,
 } from "../../domain/limits.ts";
-import { typesFor } from "../../domain/balancer.ts";
+import { closedTypes } from "../../domain/gate.ts";
+import { type Lane, needsRare, typesFor } from "../../domain/lane.ts";
 import type { Change, Outcome } from "../../domain/change.ts";
 import {
   type Closed,
@@ -17,9 +18,10 @@ import {
   type TaskStatus,
   type TaskSummary,
 } from "../../domain/model.ts";
-import { type Dependency, comesFirst } from "../../domain/task.ts";
+import { type Dependency, comesFirst, isInReview } from "../../domain/task.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
+import { READY_IN_LANE } from "./gate.ts";
 import {
   type Sized,
   type Slice,
@@ -54,7 +56,7 @@ export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, creator_verified, status,
   lux_reward_micro, assigned_node, balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
   lease_until, epoch, not_before, expires_at,
-  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, schedule, schedule_at, retain_ms, task_group, tags,
+  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, review, quorum, child, not_nodes, schedule, schedule_at, retain_ms, task_group, tags, t.requires, t.limit_key, t.lane, t.counts_for,
   unique_key, unique_until, on_dependency, spent, max_cost_micro, created_at, updated_at,
   problem, improvement, lesson, result_extra, result_verified, receipt, kept_bytes,
   (SELECT string_agg(file_id || mark, ',') FROM (
@@ -64,13 +66,13 @@ export const TASK_COLUMNS = `
 /** The columns of a TaskSummary: nothing long, and no other table. */
 const SUMMARY_COLUMNS = `
   seq, task_id, title, task_type, priority, creator_node, status, lux_reward_micro, assigned_node, attempts,
-  max_attempts, not_before, expires_at, unmet, started_at, progress, failure, questions, schedule, schedule_at,
-  task_group, tags, created_at, updated_at`;
+  max_attempts, not_before, expires_at, unmet, started_at, progress, failure, questions, review, quorum, child,
+  schedule, schedule_at, task_group, tags, created_at, updated_at`;
 /** Roughly the size of a TaskSummary in JSON. */
 export const SUMMARY_BYTES = 1_024;
 
-/** Open, and not waiting for its time or for other tasks: in the words of the indexes of the backlog. */
-export const READY = `status = 'open' AND scheduled = 0`;
+/** Open, not waiting for its time or for other tasks, and in a plain lane: in the words of the indexes of the backlog. */
+export const READY = `status = 'open' AND scheduled = 0 AND lane IS NULL`;
 
 export type TaskTotals = Readonly<Record<TaskStatus, number>>;
 
@@ -113,9 +115,16 @@ export function taskTotals(): Query<TaskTotals> {
   return always(sql, [], totals, ["task_totals"]);
 }
 
-/** The sizes of the ready tasks that a node with these capabilities could take, best first; openTasks() loads them. */
-export function claimableSizes(capabilities: readonly string[], limit: number): Query<readonly Sized[]> {
-  const { best, params } = bestOpen([0, 1], typesFor({ capabilities }, null), null, limit);
+/**
+ * The sizes of the ready tasks that a node with these capabilities could take, best first; openTasks() loads them.
+ * `nodeId`: without those that this node may not have.
+ */
+export function claimableSizes(
+  capabilities: readonly string[],
+  limit: number,
+  nodeId: string | null = null,
+): Query<readonly Sized[]> {
+  const { best, params } = bestOpen([0, 1], typesFor({ capabilities }, null), null, limit, null, nodeId);
   const sql = `
     SELECT seq, octet_length(description) + coalesce(octet_length(depends_on), 0) AS bytes
     FROM tasks WHERE seq IN (${best}) ORDER BY priority, seq`;
@@ -145,16 +154,18 @@ const READY_QUERIES = new Map<string, Query<ReadyTasks>>();
 
 /**
  * The best ready tasks of these types, at least one if there is any; null is every type. `closed`: without what budgets
- * keep back.
+ * keep back. `butFor`: without what this node may not have (Task.notNodes).
  */
 export function bestReady(
   types: readonly string[] | null,
   inBatch = false,
   closed: Closed | null = null,
+  butFor: string | null = null,
 ): Query<ReadyTasks> {
+  if (butFor !== null) return bestReadyBut(types, closed, butFor);
   if (
     closed !== null &&
-    (closed.creators.size > 0 || closed.groups.size > 0 || (types === null && closed.types.size > 0))
+    (closed.creators.size > 0 || closed.groups.size > 0 || (types === null && closedTypes(closed).size > 0))
   )
     return bestReadyBut(types, closed);
   const id = types === null ? "" : JSON.stringify(types);
@@ -180,10 +191,14 @@ export function bestReady(
   return built;
 }
 
-/** The same without some creators, groups and types; it reads past their tasks. */
-function bestReadyBut(types: readonly string[] | null, closed: Closed): Query<ReadyTasks> {
+/** The same without some creators, groups and types, and without what a node may not have; it reads past their tasks. */
+function bestReadyBut(
+  types: readonly string[] | null,
+  closed: Closed | null,
+  butFor: string | null = null,
+): Query<ReadyTasks> {
   if (types?.length === 0) return bestReady(types);
-  const { best, params } = bestOpen([0, 1], types, null, READY_TOGETHER, closed);
+  const { best, params } = bestOpen([0, 1], types, null, READY_TOGETHER, closed, butFor);
   const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
   const shape: Query<ReadyTasks>["shape"] = (rows) => ({
     tasks: rows.map(toTask),
@@ -201,11 +216,20 @@ function patchReady(
   if (change.kind === "task.deleted") return withoutTask(ready, change.taskId);
   // A new task has its files, and one that failed is not ready.
   if (change.kind === "file.attached" || change.kind === "task.broken") return ready;
+  // What they write is in the task that the same commit creates or moves.
+  if (
+    change.kind === "task.reviewed" ||
+    change.kind === "task.related" ||
+    change.kind === "task.quorate" ||
+    change.kind === "result.removed"
+  )
+    return ready;
   if (change.kind !== "task.created" && change.kind !== "task.moved") return undefined;
   const { task } = change;
   const others = change.kind === "task.created" ? ready : withoutTask(ready, task.taskId);
-  const { status, scheduled, taskType } = task;
-  const isReady = status === "open" && !scheduled && (types === null || types.includes(taskType));
+  const { status, scheduled, taskType, lane } = task;
+  const isPlain = status === "open" && !scheduled && lane === null;
+  const isReady = isPlain && (types === null || types.includes(taskType));
   return others && isReady ? withTask(others, task) : others;
 }
 
@@ -230,6 +254,84 @@ function withTask({ tasks, isAll }: ReadyTasks, task: Task): ReadyTasks | undefi
   const known = tasks.toSpliced(at, 0, task);
   if (known.length > CACHED_BACKLOG_TASKS) known.pop();
   return { tasks: known, isAll: isAll && tasks.length < CACHED_BACKLOG_TASKS };
+}
+
+/** How many of the best tasks of special lanes are loaded: a transaction may find that it may not have the first. */
+const HEADS_LOADED = 8;
+
+/**
+ * The best ready tasks of some special lanes, in the order in which a node is offered them (isOfferedFirst). Of each lane
+ * only the best one, or with `balanced` (0: which the balancer may not assign) the best one of those: one lookup each.
+ * `closed`: without the creators and groups that the gate keeps back. null: of no lanes.
+ */
+export function bestOfLanes(
+  lanes: readonly Lane[],
+  closed: Closed | null,
+  options: {
+    readonly onlyBalanced?: boolean;
+    readonly limit?: number;
+    readonly notRevokedFrom?: string;
+    /** Without what this node may not have (Task.notNodes). */
+    readonly butFor?: string;
+  } = {},
+): Query<readonly Task[] | null> {
+  if (lanes.length === 0) return NO_ROW;
+  const { onlyBalanced = false, limit = HEADS_LOADED, notRevokedFrom, butFor = null } = options;
+  const ranked = lanes.map((lane) => [lane.name, needsRare(lane) ? 0 : 1]);
+  const params: Param[] = [JSON.stringify(ranked), limit];
+  const more =
+    notRevokedFrom === undefined
+      ? ""
+      : ` AND (revoked_from IS NULL OR revoked_from <> ${bind(params, notRevokedFrom)})`;
+  const open =
+    more +
+    notExcluded(params, butFor) +
+    butClosed(params, "creator_node", closed?.creators) +
+    butClosed(params, "task_group", closed?.groups);
+  const sql = (elements: string): string => `
+    SELECT ${TASK_COLUMNS} FROM (
+      SELECT t.seq, l.rank FROM (${union(
+        (onlyBalanced ? [1] : [0, 1]).map(
+          (balanced) => `
+        SELECT value ->> 0 AS lane, CAST(value ->> 1 AS BIGINT) AS rank, ${balanced} AS flag FROM ${elements}`,
+        ),
+      )}) AS l
+      CROSS JOIN tasks t
+      WHERE t.seq = (
+        SELECT seq FROM tasks WHERE ${READY_IN_LANE} AND balanced = l.flag AND lane = l.lane${open}
+        ORDER BY priority, seq LIMIT 1)
+      ORDER BY t.priority, l.rank, t.seq LIMIT $2) AS best
+    CROSS JOIN tasks t WHERE t.seq = best.seq ORDER BY t.priority, best.rank, t.seq`;
+  const names = new Set(lanes.map(({ name }) => name));
+  return {
+    ...many(sql("json_array_elements(CAST($1 AS TEXT)::json)"), params, toTask, TASKS_READ),
+    patch: (tasks, change) => patchHeads(tasks ?? [], change, names),
+    // Differs because each engine reads JSON in its own way.
+    onSqlite: { sql: sql("json_each($1)"), params },
+  };
+}
+
+/** How many ready tasks of its lane come before a task, counted up to `most`. */
+export function aheadInLane(task: Task, most: number): Query<number> {
+  const params: Param[] = [most, task.lane ?? task.taskType, task.priority, task.seq];
+  const lane = task.lane === null ? `${READY} AND task_type = $2` : `${READY_IN_LANE} AND lane = $2`;
+  const ahead = [0, 1].map(
+    (balanced) =>
+      `SELECT 1 AS one FROM tasks WHERE ${lane} AND balanced = ${balanced} AND (priority, seq) < ($3, $4)`,
+  );
+  return count(`SELECT count(*) AS n FROM (${union(ahead)} LIMIT $1) AS counted`, params, ["tasks"]);
+}
+
+/** Undefined: another task of a lane may be its best one now. */
+function patchHeads(
+  tasks: readonly Task[],
+  change: Change,
+  lanes: ReadonlySet<string>,
+): readonly Task[] | undefined {
+  if (change.kind === "task.created" || change.kind === "task.moved" || change.kind === "task.edited")
+    return change.task.lane !== null && lanes.has(change.task.lane) ? undefined : tasks;
+  if (!("taskId" in change)) return undefined;
+  return tasks.some(({ taskId }) => taskId === change.taskId) ? undefined : tasks;
 }
 
 const HELD = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.assigned_node = $1 AND t.status = 'assigned'`;
@@ -281,6 +383,12 @@ function patchHeld(
   return (task.status === "assigned" && isOfKind(task)) || task.taskId === first?.taskId ? undefined : first;
 }
 
+/** The condition that a node may have a task (Task.notNodes); null: any node. */
+function notExcluded(params: Param[], nodeId: string | null): string {
+  if (nodeId === null) return "";
+  return ` AND (not_nodes IS NULL OR replace(not_nodes, ${bind(params, `,${nodeId},`)}, '') = not_nodes)`;
+}
+
 /** SQL for the numbers of the best open tasks of some types; null is every type. Each range has a LIMIT, because SQLite sorts the ranges below an IN. */
 function bestOpen(
   balanced: readonly number[],
@@ -288,20 +396,18 @@ function bestOpen(
   notRevokedFrom: string | null,
   limit: number,
   closed: Closed | null = null,
+  butFor: string | null = null,
 ): { readonly best: string; readonly params: readonly Param[] } {
   const params: Param[] = [limit];
   const notRevoked =
     notRevokedFrom === null
       ? ""
       : ` AND (revoked_from IS NULL OR revoked_from <> ${bind(params, notRevokedFrom)})`;
-  const but = (column: string, values: ReadonlySet<string> = new Set()): string =>
-    values.size === 0
-      ? ""
-      : ` AND coalesce(${column}, '') NOT IN (${[...values].map((value) => bind(params, value)).join(", ")})`;
   const notClosed =
-    but("creator_node", closed?.creators) +
-    but("task_group", closed?.groups) +
-    (types ? "" : but("task_type", closed?.types));
+    notExcluded(params, butFor) +
+    butClosed(params, "creator_node", closed?.creators) +
+    butClosed(params, "task_group", closed?.groups) +
+    (types ? "" : butClosed(params, "task_type", closed && closedTypes(closed)));
   const ranges = balanced.flatMap((flag) =>
     (types ? [...new Set(types)] : [null]).map((type) => {
       const ofType = type === null ? "" : ` AND task_type = ${bind(params, type)}`;
@@ -313,6 +419,12 @@ function bestOpen(
   );
   const best = `SELECT seq FROM (${union(ranges)}) AS hits ORDER BY priority, seq LIMIT $1`;
   return { best, params };
+}
+
+/** The condition that a column has none of the closed values. */
+function butClosed(params: Param[], column: string, values: ReadonlySet<string> | null = null): string {
+  if (values === null || values.size === 0) return "";
+  return ` AND coalesce(${column}, '') NOT IN (${[...values].map((value) => bind(params, value)).join(", ")})`;
 }
 
 /** Unfinished tasks whose node is offline. */
@@ -375,6 +487,7 @@ export function dueTasks(now: number, limit: number): Query<readonly Task[]> {
 const LEASED = "lease_until IS NOT NULL";
 const EXPIRING = "status IN ('open', 'assigned') AND expires_at IS NOT NULL";
 const SCHEDULED = "scheduled = 1 AND unmet = 0";
+export const IN_REVIEW = "review_until IS NOT NULL";
 
 /** Whether any of these tasks exist, and any ended tasks whose dependents must still be updated. */
 export type TaskWork = {
@@ -386,6 +499,10 @@ export type TaskWork = {
   readonly groups: boolean;
   /** Questions whose deadline has passed. */
   readonly questions: boolean;
+  /** Reviews whose deadline has passed. */
+  readonly reviews: boolean;
+  /** Families that must be looked at. */
+  readonly families: boolean;
 };
 
 /**
@@ -405,7 +522,9 @@ export function taskWork(now: number, steady: number): Query<TaskWork> {
       ${oneIf(hasCome("not_before", SCHEDULED, "$1"))} AS due,
       ${oneIf("EXISTS (SELECT 1 FROM settlements)")} AS settled,
       ${oneIf("EXISTS (SELECT 1 FROM group_endings)")} AS groups,
-      ${oneIf("(SELECT min(until) FROM questions WHERE state = 'open') <= $1")} AS questions`;
+      ${oneIf("(SELECT min(until) FROM questions WHERE state = 'open') <= $1")} AS questions,
+      ${oneIf(hasCome("review_until", IN_REVIEW, "$1"))} AS reviews,
+      ${oneIf("EXISTS (SELECT 1 FROM family_checks)")} AS families`;
   const work = (row: Row): TaskWork => ({
     timedOut: row["timed_out"] === 1,
     expired: row["expired"] === 1,
@@ -413,14 +532,18 @@ export function taskWork(now: number, steady: number): Query<TaskWork> {
     settled: row["settled"] === 1,
     groups: row["groups"] === 1,
     questions: row["questions"] === 1,
+    reviews: row["reviews"] === 1,
+    families: row["families"] === 1,
   });
-  return always(sql, [now, steady], work, ["tasks", "settlements", "group_endings", "questions"]);
+  const read = ["tasks", "settlements", "group_endings", "questions", "family_checks"] as const;
+  return always(sql, [now, steady], work, read);
 }
 
 /** The dependencies of a task: the fields that its rules read. */
 export function dependenciesById(taskIds: readonly string[]): Query<readonly Dependency[]> {
   const ids = padded(taskIds);
-  const sql = `SELECT task_id, status, has_dependents, broken_by FROM tasks WHERE task_id IN (${placeholders(ids)})`;
+  const sql = `
+    SELECT task_id, status, has_dependents, broken_by, review_until FROM tasks WHERE task_id IN (${placeholders(ids)})`;
   const wanted = new Set(taskIds);
   return {
     ...many(sql, ids, toDependency, ["tasks"]),
@@ -438,7 +561,8 @@ function patchDependencies(
     const { taskId, status, hasDependents } = change.task;
     if (!wanted.has(taskId)) return known;
     if (change.kind === "task.created") return [...known, { taskId, status, hasDependents, brokenBy: null }];
-    return known.map((one) => (one.taskId === taskId ? { ...one, status } : one));
+    const inReview = isInReview(change.task);
+    return known.map((one) => (one.taskId === taskId ? { ...one, status, inReview } : one));
   }
   if (!("taskId" in change)) return undefined;
   const { taskId } = change;

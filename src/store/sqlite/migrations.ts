@@ -804,4 +804,101 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     PRIMARY KEY (step_ms, at)
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- invitations to nodes, by the hash of their token
+  CREATE TABLE invitations (
+    token_hash TEXT PRIMARY KEY NOT NULL,
+    invitation_id TEXT NOT NULL,
+    node_id TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    used_at INTEGER,
+    key_id TEXT
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX invitations_id ON invitations (invitation_id);
+  `,
+  `
+  -- the webhooks; filter is JSON, and push too (a push notification config of A2A, NULL: it is none)
+  CREATE TABLE webhooks (
+    name TEXT PRIMARY KEY,
+    webhook_id TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    url TEXT NOT NULL,
+    format TEXT NOT NULL,
+    filter TEXT NOT NULL,
+    push TEXT,
+    push_task_id TEXT,
+    secret TEXT,
+    cursor_id INTEGER NOT NULL,             -- the last event that needs no delivery
+    state TEXT NOT NULL,
+    attempts INTEGER NOT NULL,
+    failing_since INTEGER,
+    next_at INTEGER,
+    last_error TEXT,
+    delivered_at INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX webhooks_push ON webhooks (push_task_id, name) WHERE push_task_id IS NOT NULL;
+  CREATE INDEX webhooks_suspended ON webhooks (state) WHERE state = 'suspended';
+  `,
+  `
+  -- what a task requires of its node, the key of its limit, its special lane (NULL: the plain one of its type), and the
+  -- key under which it is counted while it is assigned
+  ALTER TABLE tasks ADD COLUMN requires TEXT;
+  ALTER TABLE tasks ADD COLUMN limit_key TEXT;
+  ALTER TABLE tasks ADD COLUMN lane TEXT;
+  ALTER TABLE tasks ADD COLUMN counts_for TEXT;
+  ALTER TABLE nodes ADD COLUMN resources TEXT;
+  -- the backlog: the plain lanes, and the special ones
+  DROP INDEX tasks_pool;
+  DROP INDEX tasks_pool_type;
+  CREATE INDEX tasks_pool ON tasks (balanced, priority)
+    WHERE status = 'open' AND scheduled = 0 AND lane IS NULL;
+  CREATE INDEX tasks_pool_type ON tasks (balanced, task_type, priority)
+    WHERE status = 'open' AND scheduled = 0 AND lane IS NULL;
+  CREATE INDEX tasks_pool_lane ON tasks (balanced, lane, priority)
+    WHERE status = 'open' AND scheduled = 0 AND lane IS NOT NULL;
+  -- which special lanes have unfinished tasks
+  CREATE INDEX tasks_lanes ON tasks (lane) WHERE lane IS NOT NULL AND status IN ('open', 'assigned');
+  -- what the tasks of a node use, and how many run under a limit
+  CREATE INDEX tasks_using ON tasks (assigned_node) WHERE status = 'assigned' AND requires IS NOT NULL;
+  CREATE INDEX tasks_counted ON tasks (counts_for) WHERE status = 'assigned' AND counts_for IS NOT NULL;
+  CREATE TABLE pauses (
+    scope TEXT NOT NULL,
+    value TEXT NOT NULL,
+    reason TEXT,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (scope, value)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE limits (
+    limit_key TEXT PRIMARY KEY NOT NULL,
+    running INTEGER,
+    per_minute INTEGER,
+    held_until INTEGER
+  ) STRICT, WITHOUT ROWID;
+  -- the hand-outs of the last minute, of the keys with a limit per minute
+  CREATE TABLE limit_uses (
+    limit_key TEXT NOT NULL,
+    second INTEGER NOT NULL,
+    uses INTEGER NOT NULL,
+    PRIMARY KEY (limit_key, second)
+  ) STRICT, WITHOUT ROWID;
+  `,
+  `
+  -- how the results of a task are checked, and until when one waits for its verdict
+  ALTER TABLE tasks ADD COLUMN review TEXT;
+  ALTER TABLE tasks ADD COLUMN review_until INTEGER;
+  CREATE INDEX tasks_in_review ON tasks (review_until, seq) WHERE review_until IS NOT NULL;
+  CREATE INDEX tasks_group_in_review ON tasks (task_group, review_until, lux_reward_micro)
+    WHERE review_until IS NOT NULL AND task_group IS NOT NULL;
+  -- how many nodes do a task; what the hub created a task for, and the nodes (",a,b,") that may not have it
+  ALTER TABLE tasks ADD COLUMN quorum TEXT;
+  ALTER TABLE tasks ADD COLUMN child TEXT;
+  ALTER TABLE tasks ADD COLUMN parent_task TEXT;
+  ALTER TABLE tasks ADD COLUMN not_nodes TEXT;
+  CREATE INDEX tasks_children ON tasks (parent_task) WHERE parent_task IS NOT NULL;
+  -- the tasks whose family must be looked at
+  CREATE TABLE family_checks (task_id TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
+  `,
 ];

@@ -6,8 +6,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { BatchOperation, RequestOf } from "../../client/luxhub.ts";
-import { LIST_COUNTED_MAX } from "../../domain/limits.ts";
-import { type AnyTask, countOf, stateOf } from "./format.ts";
+import { type Summary, countOf, stateOf } from "./format.ts";
 import { Modal, askToConfirm } from "./parts.tsx";
 import { describe, hub, isAdmin } from "./session.ts";
 
@@ -15,7 +14,10 @@ const PAGE = 50;
 /** To delete more than these, the user types how many. */
 const DELETED_UNTYPED = 100;
 
-export type Filter = RequestOf<"task/list">;
+export type Filter = RequestOf<"task/list?fields=summary">;
+
+/** How many match; `isExact`: false if there may be more. */
+export type Total = { readonly count: number; readonly isExact: boolean };
 
 type BulkAction = { readonly path: BatchOperation; readonly verb: string; readonly done: string };
 
@@ -43,8 +45,22 @@ type Progress = {
 
 /** The filter in words: "failed, type summarise"; empty without one. */
 function wordsOf(filter: Filter): string {
-  const { status, task_type, node_id, creator_node, group, tag, q } = filter;
-  const words = { "": status, type: task_type, node: node_id, creator: creator_node, group, tag, title: q };
+  const { status, ready, waiting, task_type, node_id, creator_node, group, tag, failed_by, q } = filter;
+  const { failure_kind, since, until } = filter;
+  const words = {
+    "": ready ? "ready" : status,
+    waiting: waiting === "any" ? "for anything" : waiting && `for ${waiting}`,
+    type: task_type,
+    node: node_id,
+    "failed at": failed_by,
+    kind: failure_kind,
+    creator: creator_node,
+    group,
+    tag,
+    "changed since": since && new Date(since).toLocaleString(),
+    until: until && new Date(until).toLocaleString(),
+    title: q,
+  };
   return Object.entries(words)
     .flatMap(([name, value]) => (value ? [`${name} ${String(value)}`.trim()] : []))
     .join(", ");
@@ -52,14 +68,14 @@ function wordsOf(filter: Filter): string {
 
 /**
  * Stands above the rows, also when they are scrolled.
- * @param total how many tasks match; null if the hub has not counted them
+ * @param total how many tasks match; null until the hub has counted them
  * @param onClear deselects
  * @param onClose the user has seen what was done: the rows may change their places
  */
 export function BulkActions(props: {
   filter: Filter;
-  total: number | null;
-  selected: readonly AnyTask[];
+  total: Total | null;
+  selected: readonly Summary[];
   onClear: () => void;
   onDone: () => void;
   onClose: () => void;
@@ -70,29 +86,30 @@ export function BulkActions(props: {
   useEffect(() => () => abort.current?.abort(), []);
   const isChosen = selected.length > 0;
   const actions = BULK_ACTIONS.filter(({ path }) =>
-    isChosen ? selected.some((task) => suits(path, stateOf(task))) : suits(path, filter.status),
+    isChosen ? selected.some((task) => suits(path, stateOf(task))) : suits(path, statusOf(filter)),
   );
   const start = async (action: BulkAction): Promise<void> => {
     const chosen = selected.filter((task) => suits(action.path, stateOf(task)));
-    const count = isChosen ? chosen.length : total;
+    if (!isChosen && total === null) return;
+    const count = isChosen ? chosen.length : (total?.count ?? 0);
+    const isExact = isChosen || total?.isExact === true;
     const words = wordsOf(filter);
-    const number = count === null ? `more than ${countOf(LIST_COUNTED_MAX)}` : countOf(count);
+    const number = isExact ? countOf(count) : `more than ${countOf(count)}`;
     const isTyped =
-      !isChosen &&
-      (words === "" || (action.path === "task/delete" && (count === null || count > DELETED_UNTYPED)));
+      !isChosen && (words === "" || (action.path === "task/delete" && (!isExact || count > DELETED_UNTYPED)));
     const question = isChosen
       ? `${action.verb} the ${number} selected tasks?`
       : words === ""
         ? `${action.verb} all ${number} tasks of this hub?`
         : `${action.verb} the ${number} tasks that match (${words}), also on other pages?`;
-    const typed = isTyped ? String(count ?? "all") : null;
+    const typed = isTyped ? (isExact ? String(count) : "all") : null;
     if (!(await askToConfirm(question, `${action.verb} ${number}`, typed, action.path === "task/retry")))
       return;
     const ended = new AbortController();
     abort.current = ended;
     const report = (state: Omit<Progress, "action">): void => setProgress({ action, ...state });
     const pages = isChosen ? [chosen.map(({ task_id }) => task_id)] : matching(filter, ended.signal);
-    await changeAll(action, pages, ended.signal, count, report);
+    await changeAll(action, pages, ended.signal, isExact ? count : null, report);
     onDone();
   };
   const close = (): void => {
@@ -147,11 +164,17 @@ export function BulkActions(props: {
   );
 }
 
+/** The state that all tasks have that match; undefined: they may have any. */
+function statusOf({ status, ready, waiting, failed_by }: Filter): string | undefined {
+  if (failed_by !== undefined) return "failed";
+  return ready !== undefined || waiting !== undefined ? "open" : status;
+}
+
 /** The ids of the tasks that match, a page at a time. */
 async function* matching(filter: Filter, signal: AbortSignal): AsyncGenerator<readonly string[]> {
   let cursor: string | undefined;
   do {
-    const page = await hub.value.tasks.list({ ...filter, per_page: PAGE, cursor }, { signal });
+    const page = await hub.value.tasks.summaries({ ...filter, per_page: PAGE, cursor }, { signal });
     yield page.tasks.map(({ task_id }) => task_id);
     cursor = page.next_cursor ?? undefined;
   } while (cursor !== undefined);

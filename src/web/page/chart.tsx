@@ -175,8 +175,12 @@ function running(values: Values, x: Point, y: Point): string {
 }
 
 function area(values: Values, zero: number, x: Point, y: Point): string {
-  const whole = values.slice(0, -1);
-  return `M${x(0)} ${zero}${whole.map((value, i) => `L${x(i)} ${y(value ?? 0)}`).join("")}V${zero}Z`;
+  const start = values.findIndex((value) => value !== null);
+  const end = values.length - 2; // the last interval is not over
+  if (start === -1 || start > end) return "";
+  const whole = values.slice(start, end + 1);
+  const top = whole.map((value, i) => `L${x(start + i)} ${y(value ?? 0)}`).join("");
+  return `M${x(start)} ${zero}${top}V${zero}Z`;
 }
 
 type Scale = { readonly top: number; readonly isLog: boolean; readonly part: (value: number) => number };

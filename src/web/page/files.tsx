@@ -16,25 +16,28 @@ import {
   showNotice,
   useEvents,
   useLoad,
+  useTyped,
 } from "./parts.tsx";
-import { route, to, wrongQuery } from "./route.ts";
+import { route, setQuery, to, wrongQuery } from "./route.ts";
 import { describe, hub, mayAct, session } from "./session.ts";
 
 const PAGE = 50;
 
 export function Files(): JSX.Element {
-  const { task, page: asked } = route.value.query;
+  const { task, q, page: asked, cursor } = route.value.query;
   const page = Number(asked ?? 1);
-  const wrong = wrongQuery({ task: null, page: null });
-  const loaded = useLoad(`${task} ${page} ${wrong}`, (from, signal) =>
-    wrong === null
-      ? from.files.list({ task_id: task, page, per_page: PAGE }, { signal })
-      : Promise.reject(new Error(wrong)),
-  );
+  const wrong = wrongQuery({ task: null, q: null, page: null, cursor: null });
+  const loaded = useLoad(`${task} ${q} ${page} ${cursor} ${wrong}`, (from, signal) => {
+    if (wrong !== null) return Promise.reject(new Error(wrong));
+    const place = q ? { q, cursor } : { page };
+    return from.files.list({ task_id: task, per_page: PAGE, ...place }, { signal });
+  });
   useEvents(({ kind }) => kind.startsWith("file."), loaded);
+  const set = useTyped((changed) => setQuery({ ...changed, page: undefined, cursor: undefined }));
   const { error } = loaded;
   const value = wrong === null ? loaded.value : null;
   const at = (page: number): string => to("files", "", { task, page: String(page) });
+  const isEmpty = value?.files.length === 0;
   return (
     <>
       <header class="head">
@@ -45,15 +48,21 @@ export function Files(): JSX.Element {
           Files of <a href={to("tasks", task)}>one task</a>. <a href={to("files")}>All files</a>
         </p>
       )}
+      <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+        <Field label="Name" name="q" type="search" value={q} onInput={set("q")} />
+      </form>
       <Fault text={error} />
       {mayAct.value && <Upload onDone={loaded.reload} />}
-      {value?.total === 0 && (
-        <Empty
-          text="No files yet. Upload one here, or from a shell:"
-          line={commandOf("file", "put", "report.pdf")}
-        />
-      )}
-      {value && value.total !== 0 && (
+      {isEmpty &&
+        (q ? (
+          <Empty text={value.next_cursor === null ? "No file matches." : "No match so far."} />
+        ) : (
+          <Empty
+            text="No files yet. Upload one here, or from a shell:"
+            line={commandOf("file", "put", "report.pdf")}
+          />
+        ))}
+      {value && !isEmpty && (
         <Table
           label="Files"
           head={["Name", "Size", "Type", "Node", "Task", "Attached as", "Uploaded", "Actions"]}
@@ -85,7 +94,7 @@ export function Files(): JSX.Element {
         </Table>
       )}
       <nav class="pager" aria-label="Pages">
-        {page > 1 && <a href={at(page - 1)}>Newer</a>}
+        {page > 1 && !q && <a href={at(page - 1)}>Newer</a>}
         {value?.pages != null && page < value.pages && (
           <a rel="next" href={at(page + 1)}>
             Older

@@ -19,12 +19,8 @@ const FEW = 60;
 const RELOAD_MS = 30_000;
 /** A node without a limit is as bright as one that has this many. */
 const FULL = 4;
-/** Fewer failed attempts in the last events are no pattern. */
+/** Fewer failures in the last hour are no pattern. */
 const FAILS_MIN = 3;
-const FAILS_READ = 1_000;
-const HOUR_MS = 3_600_000;
-
-const FAILURES = "task.attempt_failed,task.timed_out";
 
 /** Changes of the number of a node's tasks. */
 const STEPS: Readonly<Partial<Record<Event["kind"], number>>> = {
@@ -40,9 +36,9 @@ const STEPS: Readonly<Partial<Record<Event["kind"], number>>> = {
 
 async function load(from: Hub, signal: AbortSignal) {
   const options = { signal };
-  const [stats, { events }] = await Promise.all([
+  const [stats, { by_node }] = await Promise.all([
     from.nodes.stats({}, options),
-    from.call("events", { kind: FAILURES, limit: FAILS_READ }, options),
+    from.tasks.failures({}, options),
   ]);
   const nodes: AnyNode[] = [];
   if (stats.total <= LAMPS) nodes.push(...(await from.nodes.list({}, options)).nodes);
@@ -54,11 +50,7 @@ async function load(from: Hub, signal: AbortSignal) {
     cursor = page.next_cursor;
   }
   nodes.sort((a, b) => (a.node_id < b.node_id ? -1 : 1));
-  const newest = Date.parse(events.at(-1)?.at ?? "");
-  const fails = new Map<string, number>();
-  for (const { at, node_id } of events)
-    if (node_id !== null && newest - Date.parse(at) < HOUR_MS)
-      fails.set(node_id, (fails.get(node_id) ?? 0) + 1);
+  const fails = new Map(by_node.map(({ node_id, count }) => [node_id, count]));
   return { stats, nodes, fails };
 }
 

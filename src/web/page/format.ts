@@ -1,28 +1,19 @@
 /** Formats values for people: ages, sizes, states, commands to paste. Pure. */
-import type { Node, Task, Variant } from "../../client/luxhub.ts";
-import { countOf } from "./numbers.ts";
+import type { Node, Task, TaskSummary, Variant } from "../../client/luxhub.ts";
+import { countOf, durationOf } from "./numbers.ts";
 
-export { countOf };
+export { countOf, durationOf };
 
 export type AnyTask = Task<Variant>;
+/** A task as a list has it, without long texts. */
+export type Summary = TaskSummary<Variant>;
 export type AnyNode = Node<Variant>;
-
-const UNITS = [
-  ["d", 86_400],
-  ["h", 3_600],
-  ["min", 60],
-] as const;
 
 /** `3 min`; for a moment that is to come, `in 3 min`. */
 export function ageOf(iso: string | null, now: number): string {
   if (iso === null) return "–";
   const seconds = Math.round((now - Date.parse(iso)) / 1_000);
   return seconds < -1 ? `in ${durationOf(-seconds)}` : durationOf(Math.max(0, seconds));
-}
-
-export function durationOf(seconds: number): string {
-  for (const [unit, size] of UNITS) if (seconds >= size) return `${Math.floor(seconds / size)} ${unit}`;
-  return seconds >= 10 || Number.isInteger(seconds) ? `${Math.round(seconds)} s` : `${seconds.toFixed(1)} s`;
 }
 
 export function sizeOf(bytes: number): string {
@@ -42,7 +33,11 @@ export function costOf(sum: { readonly cost_usd: number | null; readonly reports
 }
 
 /** Variant B says `pending` of what is open or assigned. */
-export function stateOf({ status, assigned_node, ready }: AnyTask): string {
+export function stateOf({
+  status,
+  assigned_node,
+  ready,
+}: Pick<Summary, "status" | "assigned_node" | "ready">): string {
   if (status === "pending") return assigned_node !== null ? "assigned" : ready ? "open" : "waiting";
   return status === "open" && !ready ? "waiting" : status;
 }
@@ -50,8 +45,19 @@ export function stateOf({ status, assigned_node, ready }: AnyTask): string {
 const PRIORITIES = { 0: "high", 1: "medium", 2: "low" } as const;
 
 /** Variant A answers with numbers. */
-export function priorityOf({ priority }: AnyTask): string {
+export function priorityOf({ priority }: Pick<Summary, "priority">): string {
   return typeof priority === "number" ? PRIORITIES[priority] : priority;
+}
+
+/** Why a task that is open may not be handed out, or what the node that holds it says; empty: nothing is known. */
+export function noteOf(task: Summary): string {
+  const { unmet_count, waiting_for, not_before, ready, progress } = task;
+  const state = stateOf(task);
+  if (state === "assigned") return waiting_for === null ? (progress ?? "") : "waits for an answer";
+  if (state !== "waiting") return "";
+  if (unmet_count > 0) return `waits for ${unmet_count === 1 ? "a task" : `${countOf(unmet_count)} tasks`}`;
+  if (waiting_for !== null) return "waits for an answer";
+  return !ready && not_before !== null ? `starts at ${new Date(not_before).toLocaleString()}` : "";
 }
 
 export function capabilitiesOf({ capabilities }: AnyNode): readonly string[] {

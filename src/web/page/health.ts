@@ -1,5 +1,5 @@
 /** What is wrong with the hub, in sentences with a link to where it can be put right. Pure. */
-import { countOf } from "./numbers.ts";
+import { countOf, durationOf } from "./numbers.ts";
 
 /** To a view, with its filters. */
 type Link = {
@@ -16,6 +16,16 @@ export type Finding = {
   readonly link: Link | null;
 };
 
+export type TypeFacts = {
+  /** Null: tasks without a type. */
+  readonly type: string | null;
+  readonly open: number;
+  /** How long the oldest open task has waited; null without any. */
+  readonly oldestS: number | null;
+  readonly nodesOnline: number;
+  readonly nodesRegistered: number;
+};
+
 export type Facts = {
   readonly isOnline: boolean;
   readonly canWrite: boolean;
@@ -25,6 +35,8 @@ export type Facts = {
   readonly running: number;
   readonly nodesOnline: number;
   readonly nodesDraining: number;
+  /** The types of tasks, and the nodes for them. */
+  readonly types: readonly TypeFacts[];
   /** In the last hour. */
   readonly done: number;
   readonly failed: number;
@@ -65,9 +77,11 @@ export function findingsOf(facts: Facts): readonly Finding[] {
     const link = { words: "Show the nodes", view: "nodes", query: { status: "draining" } };
     const why = "Every node that is online drains.";
     found.push({ tone: "bad", what: `${tasks(open)} ${open === 1 ? "waits" : "wait"}.`, why, link });
-  } else if (open > 0 && running === 0 && done === 0) {
+  } else {
+    const stuck = withoutNodes(facts.types);
     const why = "Nodes are online, but none has taken a task in the last hour.";
-    found.push({ tone: "wait", what: `${tasks(open)} open, and none runs.`, why, link: openTasks });
+    const idle: Finding = { tone: "wait", what: `${tasks(open)} open, and none runs.`, why, link: openTasks };
+    found.push(...(stuck.length === 0 && open > 0 && running === 0 && done === 0 ? [idle] : stuck));
   }
   if (failed >= FAILED_MIN && failed > FAILED_PART * (done + failed)) {
     const part = `${((100 * failed) / (done + failed)).toFixed(1)} % of what has ended.`;
@@ -85,6 +99,33 @@ export function findingsOf(facts: Facts): readonly Finding[] {
   const now = running === 0 ? "Nothing runs" : `${tasks(running)} ${running === 1 ? "runs" : "run"}`;
   const waiting = open === 0 ? "nothing waits for a node" : `${countOf(open)} wait for their turn`;
   return [{ tone: "good", what: "All is well.", why: `${now}, ${waiting}.`, link: null }];
+}
+
+/** A sentence names one type, and counts the others. */
+function withoutNodes(types: readonly TypeFacts[]): readonly Finding[] {
+  const stuck = types.filter(({ open, nodesOnline }) => open > 0 && nodesOnline === 0);
+  const [first, ...others] = stuck.toSorted((a, b) => b.open - a.open);
+  if (first === undefined) return [];
+  const { type, nodesRegistered, oldestS } = first;
+  const open = stuck.reduce((sum, one) => sum + one.open, 0);
+  const name = type === null ? "Tasks without a type" : `Type “${type}”`;
+  const why =
+    nodesRegistered === 0
+      ? "no node has this capability"
+      : nodesRegistered === 1
+        ? "the node that can is offline"
+        : `the ${countOf(nodesRegistered)} nodes that can are offline`;
+  const more =
+    others.length === 0 ? "" : ` The same for ${others.map((one) => one.type ?? "no type").join(", ")}.`;
+  const age = oldestS === null ? "" : ` The oldest waits for ${durationOf(oldestS)}.`;
+  return [
+    {
+      tone: "bad",
+      what: `${tasks(open)} ${open === 1 ? "has" : "have"} no node that can take ${open === 1 ? "it" : "them"}.`,
+      why: `${name}: ${why}.${age}${more}`,
+      link: { words: "Show them", view: "tasks", query: { status: "open", ...(type !== null && { type }) } },
+    },
+  ];
 }
 
 function tasks(count: number): string {

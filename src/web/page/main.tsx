@@ -9,6 +9,7 @@ import { countOf } from "./format.ts";
 import { Files } from "./files.tsx";
 import { GroupPage, Groups } from "./groups.tsx";
 import { Keys } from "./keys.tsx";
+import { Find, isFindOpen } from "./find.tsx";
 import { followAgain, liveFault } from "./live.ts";
 import { Lux } from "./lux.tsx";
 import { Messages } from "./messages.tsx";
@@ -124,6 +125,9 @@ function Frame(): JSX.Element {
         </nav>
         <div class="tools">
           <Bounds />
+          <button type="button" data-do="find" title="Find (/)" onClick={() => (isFindOpen.value = true)}>
+            Find
+          </button>
           <a href="docs">Manual</a>
           <button
             type="button"
@@ -164,6 +168,7 @@ function Frame(): JSX.Element {
         <Content />
       </main>
       {isHelpOpen.value && <Help />}
+      {isFindOpen.value && <Find pages={views.map((one) => [one.name, one.title])} />}
       {expired.value !== "" && !isPutAway.value && (
         <Modal title={expired.value} onClose={() => (isPutAway.value = true)}>
           <p>Sign in again. What you have written on this page stays.</p>
@@ -214,7 +219,11 @@ function Help(): JSX.Element {
         <dt>
           <kbd>/</kbd>
         </dt>
-        <dd>search</dd>
+        <dd>find anything: a task, node, file, group, page</dd>
+        <dt>
+          <kbd>f</kbd>
+        </dt>
+        <dd>the filters of a list</dd>
         <dt>
           <kbd>j</kbd> <kbd>k</kbd>
         </dt>
@@ -342,7 +351,11 @@ addEventListener("keydown", (event) => {
   if (isTyping && key === "Escape" && target instanceof HTMLElement) target.blur();
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]"))
     return;
-  if (key === "/") focusOn(event, document.querySelector<HTMLElement>('[role="search"] input'));
+  if (key === "/" && session.value !== null) {
+    event.preventDefault();
+    isFindOpen.value = true;
+  }
+  if (key === "f") focusOn(event, document.querySelector<HTMLElement>('[role="search"] input'));
   if (key === "?" && session.value !== null) isHelpOpen.value = true;
   if (key === "j" || key === "k") {
     const rows = [...document.querySelectorAll<HTMLElement>("a.row")];

@@ -1,7 +1,11 @@
-/** The nodes with their load and current tasks; one node with its tasks, ledger and events. */
+/**
+ * The nodes with their load, what they do now and how often they fail, to be drained one by one or together; and one
+ * node: what runs there now, what failed, and whether it is safe to stop.
+ */
 import type { JSX } from "preact";
-import { useRef } from "preact/hooks";
-import { type AnyNode, capabilitiesOf, countOf, curlOf } from "./format.ts";
+import { useRef, useState } from "preact/hooks";
+import { now } from "./clock.ts";
+import { type AnyNode, type Summary, capabilitiesOf, countOf, curlOf, durationOf, noteOf } from "./format.ts";
 import { EventTable } from "./events.tsx";
 import { Ledger } from "./lux.tsx";
 import {
@@ -18,8 +22,8 @@ import {
   useLoad,
   useTyped,
 } from "./parts.tsx";
-import { go, route, setQuery, to, wrongQuery } from "./route.ts";
-import { hasSecret, hub, isAdmin, mayAct } from "./session.ts";
+import { go, route, setQuery, to, useSubject, wrongQuery } from "./route.ts";
+import { type Hub, hasSecret, hub, isAdmin, mayAct } from "./session.ts";
 import { TaskTable } from "./tasks.tsx";
 
 const PAGE = 50;
@@ -35,13 +39,48 @@ const ORDERS = [
   ["", "by load"],
   ["id", "by id"],
   ["lux", "by LUX"],
+  ["fails", "by failures"],
 ] as const;
+
+/** The nodes that fail most are these, and are sought among the newest failures. */
+const FAILING = 20;
+const FAILURES_READ = 1_000;
+const HOUR_MS = 3_600_000;
+
+type Failures = {
+  readonly byNode: ReadonlyMap<string, number>;
+  /** Whether there were more in the hour than were read. */
+  readonly isCut: boolean;
+};
+
+/** How many attempts failed at each node in the last hour, most first. */
+async function failuresOf(from: Hub, signal: AbortSignal): Promise<Failures> {
+  const kind = "task.attempt_failed,task.timed_out";
+  const { events } = await from.call("events", { kind, limit: FAILURES_READ }, { signal });
+  const since = now.peek() - HOUR_MS;
+  const counts = new Map<string, number>();
+  const recent = events.filter(({ at }) => Date.parse(at) >= since);
+  for (const { node_id } of recent) if (node_id !== null) counts.set(node_id, (counts.get(node_id) ?? 0) + 1);
+  const byNode = new Map([...counts].toSorted(([, one], [, other]) => other - one));
+  return { byNode, isCut: recent.length === FAILURES_READ };
+}
+
+/** The nodes that failed most in the last hour, with what they do. */
+async function failing({ byNode }: Failures, from: Hub, signal: AbortSignal) {
+  const ids = [...byNode.keys()].slice(0, FAILING);
+  // One that was deleted meanwhile is left out.
+  const found = await Promise.all(
+    ids.map((node_id) => from.nodes.get({ node_id }, { signal }).catch(() => null)),
+  );
+  const nodes = found.flatMap((one) => one?.node ?? []);
+  return { nodes, tasks: [], next_cursor: null, total: null };
+}
 
 export function Nodes(): JSX.Element {
   const { query } = route.value;
   const { q, cursor } = query;
   const status = (["online", "draining", "offline"] as const).find((one) => one === query["status"]);
-  const order = (["id", "lux"] as const).find((one) => one === query["order"]) ?? "busy";
+  const order = (["id", "lux", "fails"] as const).find((one) => one === query["order"]) ?? "busy";
   const wrong = wrongQuery({
     q: null,
     status: STATES.map(([word]) => word),
@@ -51,13 +90,17 @@ export function Nodes(): JSX.Element {
   const key = JSON.stringify([q, status, order, cursor, wrong]);
   const loaded = useLoad(key, async (from, signal) => {
     if (wrong !== null) throw new Error(wrong);
-    const [page, { total }, { tasks }] = await Promise.all([
-      from.nodes.list({ q, status, order, cursor, per_page: PAGE }, { signal }),
+    const [failures, { total }] = await Promise.all([
+      failuresOf(from, signal),
       from.nodes.stats({}, { signal }),
-      from.tasks.list({ status: "assigned", per_page: 50 }, { signal }),
     ]);
-    const doing = new Map(tasks.map((task) => [task.assigned_node, task]));
-    return { nodes: page.nodes, next: page.next_cursor, total: page.total ?? null, all: total, doing };
+    const page =
+      order === "fails"
+        ? await failing(failures, from, signal)
+        : await from.nodes.list({ q, status, order, cursor, tasks: "1", per_page: PAGE }, { signal });
+    const doing = Map.groupBy(page.tasks ?? [], (task) => task.assigned_node);
+    const { nodes, next_cursor: next, total: found } = page;
+    return { nodes, next, total: found ?? null, all: total, doing, failures };
   });
   useEvents(({ kind }) => /^(?:node|task)\./.test(kind), loaded);
   const set = useTyped((changed) => setQuery({ ...changed, cursor: undefined }));
@@ -65,6 +108,21 @@ export function Nodes(): JSX.Element {
   const value = wrong === null ? loaded.value : null;
   const nodes = useSteady(key, value?.nodes ?? []);
   const isFiltered = Boolean(q || status);
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const selected = nodes.filter(({ node_id }) => chosen.has(node_id));
+  const toggle = (nodeId: string): void => setChosen((old) => old.symmetricDifference(new Set([nodeId])));
+  const drainAll = async (isOn: boolean): Promise<void> => {
+    const requests = selected.map(({ node_id }) => ({
+      path: "node/drain" as const,
+      body: { node_id, drain: isOn },
+    }));
+    const nodes = selected.length === 1 ? "1 node" : `${selected.length} nodes`;
+    const isDone = await runAction(`${nodes} ${isOn ? "drain" : "take tasks again"}.`, async () => {
+      const answers = await hub.value.batch(requests);
+      for (const { body } of answers) if (!body.success) throw new Error(body.detail);
+    });
+    if (isDone) setChosen(new Set());
+  };
   return (
     <>
       <header class="head">
@@ -98,16 +156,39 @@ export function Nodes(): JSX.Element {
           })}
         />
       )}
+      {selected.length > 0 && (
+        <p class="buttons act chosen">
+          <span>{selected.length} selected:</span>
+          <button type="button" data-do="drain-selected" onClick={() => void drainAll(true)}>
+            Drain
+          </button>
+          <button type="button" data-do="undrain-selected" onClick={() => void drainAll(false)}>
+            End the drain
+          </button>
+          <button type="button" data-do="deselect" onClick={() => setChosen(new Set())}>
+            Select none
+          </button>
+        </p>
+      )}
       {nodes.length > 0 && (
         <Table
           label="Nodes"
-          head={["State", "Node", "Heartbeat", "Load", "Doing", "Done", "LUX", "Capabilities"]}
+          head={["State", "Node", "Heartbeat", "Load", "Doing", "Failed/h", "Done", "LUX", "Capabilities"]}
         >
           {nodes.map((node) => {
-            const task = value?.doing.get(node.node_id);
+            const failed = value?.failures.byNode.get(node.node_id) ?? 0;
             return (
               <tr key={node.node_id}>
                 <td>
+                  {mayAct.value && (
+                    <input
+                      type="checkbox"
+                      data-do="select"
+                      aria-label={`Select ${node.name}`}
+                      checked={chosen.has(node.node_id)}
+                      onClick={() => toggle(node.node_id)}
+                    />
+                  )}{" "}
                   <State word={node.draining && node.status === "online" ? "draining" : node.status} />
                 </td>
                 <td class="name">
@@ -122,7 +203,17 @@ export function Nodes(): JSX.Element {
                 <td>
                   <Load node={node} />
                 </td>
-                <td class="wide">{task && <a href={to("tasks", task.task_id)}>{task.title}</a>}</td>
+                <td class="wide">
+                  <Doing node={node} tasks={value?.doing.get(node.node_id) ?? []} />
+                </td>
+                <td class="number">
+                  {failed > 0 && (
+                    <a href={to("tasks", "", { failed_by: node.node_id, last: "3600" })}>
+                      {countOf(failed)}
+                      {value?.failures.isCut && "+"}
+                    </a>
+                  )}
+                </td>
                 <td class="number">{countOf(node.tasks_completed)}</td>
                 <td class="number">{countOf(node.lux_balance)}</td>
                 <td class="names">{capabilitiesOf(node).join(", ") || <span class="quiet">{"any"}</span>}</td>
@@ -139,6 +230,29 @@ export function Nodes(): JSX.Element {
           </a>
         )}
       </nav>
+    </>
+  );
+}
+
+/** The first tasks that a node holds, and how many more it has. */
+function Doing({ node, tasks }: { node: AnyNode; tasks: readonly Summary[] }): JSX.Element {
+  const [first] = tasks;
+  const more = node.tasks_assigned - 1;
+  if (!first)
+    return (
+      <>{node.draining && node.tasks_assigned === 0 && <span class="quiet">nothing: safe to stop</span>}</>
+    );
+  return (
+    <>
+      <a href={to("tasks", first.task_id)} title={first.title}>
+        {first.title}
+      </a>{" "}
+      {more > 0 && <a href={to("tasks", "", { node: node.node_id, status: "assigned" })}>and {more} more</a>}
+      {first.progress !== null && (
+        <div class="why" title={first.progress}>
+          {first.progress}
+        </div>
+      )}
     </>
   );
 }
@@ -160,24 +274,42 @@ export function Load({ node }: { node: AnyNode }): JSX.Element {
   if (most === null) return <>{countOf(has)}</>;
   return (
     <span class="load">
-      <meter aria-label="Load" min={0} max={Math.max(1, most)} value={has} /> {has} of {most}
+      <meter
+        aria-label="Load"
+        class={has > most ? "over" : undefined}
+        min={0}
+        max={Math.max(1, most)}
+        value={has}
+      />{" "}
+      {has} of {most}
     </span>
   );
 }
 
+/** Tasks of each of the lists of a node. */
+const RUNNING = 50;
+const ENDED = 10;
+const EVENTS = 30;
+
 export function NodePage({ id }: { id: string }): JSX.Element {
   const loaded = useLoad(id, async (from, signal) => {
-    const [{ node }, { tasks }, { events }] = await Promise.all([
-      from.nodes.get({ node_id: id }, { signal }),
-      from.tasks.list({ node_id: id, per_page: 20 }, { signal }),
-      from.call("events", { node_id: id, limit: 30 }, { signal }),
+    const options = { signal };
+    const since = new Date(now.peek() - HOUR_MS).toISOString();
+    const [{ node }, running, failed, failures, done, { events }] = await Promise.all([
+      from.nodes.get({ node_id: id }, options),
+      from.tasks.summaries({ status: "assigned", node_id: id, per_page: RUNNING }, options),
+      from.tasks.summaries({ failed_by: id, since, order: "updated", per_page: ENDED }, options),
+      from.tasks.count({ failed_by: id, since }, options),
+      from.tasks.summaries({ status: "completed", node_id: id, per_page: ENDED }, options),
+      from.call("events", { node_id: id, limit: EVENTS }, options),
     ]);
-    return { node, tasks, events };
+    return { node, running: running.tasks, failed: failed.tasks, failures, done: done.tasks, events };
   });
   useEvents((event) => event.node_id === id, loaded);
   const { value, error } = loaded;
+  useSubject(value?.node.name ?? "");
   if (value === null) return <Fault text={error} />;
-  const { node, tasks, events } = value;
+  const { node, running, failed, failures, done, events } = value;
   const drain = (isOn: boolean): void =>
     void runAction(isOn ? "The node is draining: it gets no new tasks." : "The node takes tasks again.", () =>
       hub.value.nodes.drain({ node_id: id, drain: isOn }),
@@ -218,6 +350,23 @@ export function NodePage({ id }: { id: string }): JSX.Element {
           </button>
         )}
       </p>
+      {node.draining && (
+        <p class={`say t-${node.tasks_assigned === 0 ? "good" : "wait"}`} role="status">
+          {node.tasks_assigned === 0 ? (
+            <>
+              <b>Drained: nothing runs here.</b> It is safe to stop the node.
+            </>
+          ) : (
+            <>
+              <b>
+                Drains: {countOf(node.tasks_assigned)}{" "}
+                {node.tasks_assigned === 1 ? "task still runs." : "tasks still run."}
+              </b>{" "}
+              The node gets no new ones.
+            </>
+          )}
+        </p>
+      )}
       <dl class="facts inline">
         <dt>Heartbeat</dt>
         <dd>
@@ -237,8 +386,30 @@ export function NodePage({ id }: { id: string }): JSX.Element {
         <dd>{node.auto_assign ? "on" : "off"}</dd>
       </dl>
       <section>
-        <h2>Tasks</h2>
-        {tasks.length === 0 ? <p class="quiet">The node has no tasks.</p> : <TaskTable tasks={tasks} />}
+        <h2>Runs now</h2>
+        {running.length === 0 ? <p class="quiet">Nothing.</p> : <Running tasks={running} />}
+        {node.tasks_assigned > running.length && (
+          <a href={to("tasks", "", { node: id, status: "assigned" })}>All {countOf(node.tasks_assigned)}</a>
+        )}
+      </section>
+      <section>
+        <h2>Failed in the last hour</h2>
+        {failed.length === 0 ? (
+          <p class="quiet">No task.</p>
+        ) : (
+          <>
+            <TaskTable tasks={failed} isOfNode />
+            <a href={to("tasks", "", { failed_by: id, last: "3600" })}>
+              All {countOf(failures.count)}
+              {!failures.exact && "+"}
+            </a>
+          </>
+        )}
+      </section>
+      <section>
+        <h2>Completed last</h2>
+        {done.length === 0 ? <p class="quiet">No task.</p> : <TaskTable tasks={done} isOfNode />}
+        <a href={to("tasks", "", { node: id })}>All its tasks</a>
       </section>
       {hasSecret.value && (
         <section>
@@ -251,5 +422,34 @@ export function NodePage({ id }: { id: string }): JSX.Element {
         <EventTable events={events.toReversed()} />
       </section>
     </>
+  );
+}
+
+/** What a node does now, each task with its last note, how long it has run, and how long it has been silent. */
+function Running({ tasks }: { tasks: readonly Summary[] }): JSX.Element {
+  return (
+    <Table label="Runs now" head={["Task", "Type", "Runs for", "Last change"]}>
+      {tasks.map((task) => (
+        <tr key={task.task_id}>
+          <td class="wide">
+            <a class="row" href={to("tasks", task.task_id)} title={task.title}>
+              {task.title}
+            </a>
+            <div class="why">{noteOf(task)}</div>
+          </td>
+          <td class="id">{task.task_type ?? <span class="quiet">–</span>}</td>
+          <td>
+            {task.started_at === null ? (
+              <span class="quiet">not started</span>
+            ) : (
+              durationOf(Math.max(0, Math.round((now.value - Date.parse(task.started_at)) / 1_000)))
+            )}
+          </td>
+          <td>
+            <Age at={task.updated_at} />
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }

@@ -5,3 +5,14 @@ const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 6 });
 export function countOf(count: number): string {
   return NUMBER.format(count);
 }
+
+const UNITS = [
+  ["d", 86_400],
+  ["h", 3_600],
+  ["min", 60],
+] as const;
+
+export function durationOf(seconds: number): string {
+  for (const [unit, size] of UNITS) if (seconds >= size) return `${Math.floor(seconds / size)} ${unit}`;
+  return seconds >= 10 || Number.isInteger(seconds) ? `${Math.round(seconds)} s` : `${seconds.toFixed(1)} s`;
+}

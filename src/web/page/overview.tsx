@@ -1,43 +1,81 @@
 /** The overview: what is wrong and where to click, tasks by state, the last hour, the fleet, and what failed. */
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import type { AnswerOf, TaskSummary, TypeStats, Variant } from "../../client/luxhub.ts";
+import { now } from "./clock.ts";
 import { Chart } from "./chart.tsx";
+import { Failures } from "./failures.tsx";
 import { Fleet } from "./fleet.tsx";
-import { type AnyTask, commandOf, countOf, curlOf, durationOf, stateOf } from "./format.ts";
+import { commandOf, countOf, curlOf, durationOf } from "./format.ts";
 import { type Finding, findingsOf } from "./health.ts";
-import { Load } from "./nodes.tsx";
-import { Age, Empty, Fault, useEvents, useLoad } from "./parts.tsx";
+import { Age, Empty, Fault, Table, useEvents, useLoad } from "./parts.tsx";
 import { pulse } from "./pulse.ts";
 import { WaitingQuestions } from "./questions.tsx";
-import { to } from "./route.ts";
+import { route, to, wrongQuery } from "./route.ts";
 import { type Hub, isOnline } from "./session.ts";
 
 const FEW = 8;
 const MINUTE_MS = 60_000;
 
+const RANGES = {
+  hour: { short: "1 h", words: "the last hour" },
+  day: { short: "24 h", words: "the last 24 hours" },
+  month: { short: "30 d", words: "the last 30 days" },
+} as const;
+
+type Range = keyof typeof RANGES;
+
+const WORDS = ["hour", "day", "month"] as const;
+
+/** The names of the steps, by their seconds. */
+const STEPS: Readonly<Record<number, string>> = { 60: "a minute", 600: "in 10 minutes", 3_600: "an hour" };
+
 async function load(from: Hub, signal: AbortSignal) {
   const options = { signal };
-  const [status, stats, fleet, busiest, failed, busy, hour] = await Promise.all([
+  const [status, stats, fleet, busy, hour, byType] = await Promise.all([
     from.status({}, options),
     from.tasks.stats({}, options),
     from.nodes.stats({}, options),
-    from.nodes.list({ status: "online", order: "busy", per_page: FEW }, options),
-    from.tasks.list({ status: "failed", per_page: FEW }, options),
-    from.tasks.list({ status: "assigned", per_page: FEW }, options),
+    from.tasks.summaries({ status: "assigned", per_page: FEW }, options),
     from.minutes({}, options),
+    from.tasks.byType({}, options),
   ]);
-  return { status, stats, fleet, nodes: busiest.nodes, failed: failed.tasks, busy: busy.tasks, hour };
+  return { status, stats, fleet, busy: busy.tasks, hour, byType };
 }
 
 export function Overview(): JSX.Element {
   const loaded = useLoad("overview", load);
   useEvents(() => true, loaded);
-  const { value, error } = loaded;
+  const wrong = wrongQuery({ range: WORDS });
+  const range: Range = WORDS.find((word) => word === route.value.query["range"]) ?? "hour";
+  // The longer ranges change slowly: they are loaded with the view, and each minute.
+  const history = useLoad(range, async (from, signal) =>
+    range === "hour" ? null : from.minutes({ range }, { signal }),
+  );
+  useEffect(() => {
+    const timer = setInterval(history.reload, MINUTE_MS);
+    return () => clearInterval(timer);
+  }, []);
+  const { value } = loaded;
+  const error = wrong ?? (loaded.error || history.error);
   if (value === null) return <Fault text={error} />;
-  const { status, stats, fleet, hour } = value;
-  const { minutes, total } = hour;
+  const { status, stats, fleet, hour, byType } = value;
+  const shown = history.value ?? hour;
+  const { words } = RANGES[history.value === null ? "hour" : range];
+  const { types } = byType;
+  const { total } = hour;
+  const { minutes, total: sums } = shown;
   const by: Readonly<Record<string, number>> = stats.by_status;
-  const running = by["assigned"] ?? 0;
-  const open = by["open"] ?? by["pending"] ?? 0;
+  const sumOf = (count: (type: TypeStats) => number): number =>
+    types.reduce((sum, one) => sum + count(one), 0);
+  // Variant B counts open, waiting and running tasks as one: types have them apart, if not of the smallest types.
+  const waiting = sumOf((type) => type.waiting);
+  const running = by["assigned"] ?? sumOf((type) => type.assigned);
+  const open = Math.max(0, (by["open"] ?? (by["pending"] ?? 0) - running) - waiting);
+  const oldest = types
+    .flatMap(({ oldest_open_at }) => oldest_open_at ?? [])
+    .toSorted()
+    .at(0);
   const findings = findingsOf({
     isOnline: isOnline.value,
     canWrite: status.status === "ok",
@@ -46,11 +84,22 @@ export function Overview(): JSX.Element {
     running,
     nodesOnline: fleet.by_status.online,
     nodesDraining: fleet.draining,
+    types: types.map((type) => ({
+      type: type.task_type,
+      open: type.open,
+      oldestS: ageS(type.oldest_open_at, byType.at),
+      nodesOnline: type.nodes_online,
+      nodesRegistered: type.nodes_registered,
+    })),
     done: total.tasks_completed,
     failed: total.tasks_failed,
     deadLetters: pulse.value.deadLetters,
   });
-  const startedAt = Date.parse(minutes.at(-1)?.at ?? "") - status.uptime * 1_000;
+  const axis = {
+    times: minutes.map(({ at }) => at),
+    stepMs: shown.step_s * 1_000,
+    startedAt: now.peek() - status.uptime * 1_000,
+  };
   const ended = total.tasks_completed + total.tasks_failed;
   return (
     <>
@@ -66,61 +115,58 @@ export function Overview(): JSX.Element {
       <Says findings={findings} />
       <WaitingQuestions />
       <ul class="flow">
-        <Step
-          tone="wait"
-          count={open}
-          word={by["pending"] === undefined ? "open" : "pending"}
-          more=""
-          href={to("tasks", "", { status: by["pending"] === undefined ? "open" : "pending" })}
-        />
-        {by["assigned"] !== undefined && (
-          <Step
-            tone="busy"
-            count={running}
-            word="running"
-            more=""
-            href={to("tasks", "", { status: "assigned" })}
-          />
-        )}
+        <Step tone="wait" count={open} word="open" href={to("tasks", "", { status: "open" })}>
+          {oldest !== undefined && (
+            <>
+              oldest <Age at={oldest} />
+            </>
+          )}
+        </Step>
+        <Step tone="quiet" count={waiting} word="waiting" href={to("tasks", "", { status: "open" })}>
+          for a time, tasks or an answer
+        </Step>
+        <Step tone="busy" count={running} word="running" href={to("tasks", "", { status: "assigned" })}>
+          at {countOf(fleet.by_status.online)} {fleet.by_status.online === 1 ? "node" : "nodes"}
+        </Step>
         <Step
           tone="good"
           count={total.tasks_completed}
           word="done in the last hour"
-          more={`${countOf(by["completed"] ?? 0)} in all · ${countOf(Math.round(total.lux_paid))} LUX paid`}
           href={to("tasks", "", { status: "completed" })}
-        />
+        >
+          {`${countOf(by["completed"] ?? 0)} in all · ${countOf(Math.round(total.lux_paid))} LUX paid`}
+        </Step>
         <Step
           tone="bad"
           count={total.tasks_failed}
           word="failed in the last hour"
-          more={`${total.tasks_failed === 0 ? "" : `${((100 * total.tasks_failed) / ended).toFixed(1)} % · `}${countOf(by["failed"] ?? 0)} in all`}
           href={to("tasks", "", { status: "failed" })}
-        />
+        >
+          {`${total.tasks_failed === 0 ? "" : `${((100 * total.tasks_failed) / ended).toFixed(1)} % · `}${countOf(by["failed"] ?? 0)} in all`}
+        </Step>
       </ul>
       {fleet.total === 0 && stats.total === 0 && <Start />}
       <div class="columns charts">
         <section>
-          <h2>Tasks a minute, the last hour</h2>
+          <Ranges range={range} words={`Tasks ${STEPS[shown.step_s] ?? ""}, ${words}`} />
           <Chart
-            label="Tasks created, completed and failed in each minute of the last hour"
-            times={minutes.map(({ at }) => at)}
-            stepMs={MINUTE_MS}
-            startedAt={startedAt}
+            label={`Tasks created, completed and failed: ${words}`}
+            {...axis}
             series={[
               {
                 name: "created",
                 values: minutes.map((minute) => minute.tasks_created),
-                whole: total.tasks_created,
+                whole: sums.tasks_created,
               },
               {
                 name: "completed",
                 values: minutes.map((minute) => minute.tasks_completed),
-                whole: total.tasks_completed,
+                whole: sums.tasks_completed,
               },
               {
                 name: "failed",
                 values: minutes.map((minute) => minute.tasks_failed),
-                whole: total.tasks_failed,
+                whole: sums.tasks_failed,
                 isDown: true,
               },
             ]}
@@ -129,23 +175,25 @@ export function Overview(): JSX.Element {
         <Fleet />
       </div>
       <div class="columns">
+        <Types byType={byType} />
+        <Failures />
         <section>
-          <h2>Seconds to start and to finish (median)</h2>
+          <h2>
+            Seconds to start and to finish (median) <span>{words}</span>
+          </h2>
           <Chart
-            label="Median seconds from its creation until a task starts and until it is finished, the last hour"
-            times={minutes.map(({ at }) => at)}
-            stepMs={MINUTE_MS}
-            startedAt={startedAt}
+            label={`Median seconds from when a task is ready until it starts and until it is finished: ${words}`}
+            {...axis}
             series={[
               {
                 name: "to start",
                 values: minutes.map((minute) => minute.time_to_start.p50_s),
-                whole: total.time_to_start.p50_s,
+                whole: sums.time_to_start.p50_s,
               },
               {
                 name: "to finish",
                 values: minutes.map((minute) => minute.time_to_finish.p50_s),
-                whole: total.time_to_finish.p50_s,
+                whole: sums.time_to_finish.p50_s,
               },
             ]}
           />
@@ -154,29 +202,27 @@ export function Overview(): JSX.Element {
           <h2>Running now</h2>
           <Few tasks={value.busy} none="Nothing runs." />
         </section>
-        <section>
-          <h2>Failed tasks, newest first</h2>
-          <Few tasks={value.failed} none="Nothing has failed." />
-        </section>
-        <section>
-          <h2>Busiest nodes</h2>
-          {value.nodes.length === 0 && <p class="quiet">No node is online.</p>}
-          <ul class="plain lines">
-            {value.nodes.map((node) => (
-              <li key={node.node_id}>
-                <a href={to("nodes", node.node_id)} title={node.name}>
-                  {node.name}
-                </a>
-                <span>
-                  <Load node={node} />{" "}
-                  {node.tasks_assigned === 1 && node.max_tasks === null ? "task" : "tasks"}
-                </span>
-              </li>
-            ))}
-          </ul>
-        </section>
       </div>
     </>
+  );
+}
+
+function Ranges({ range, words }: { range: Range; words: string }): JSX.Element {
+  return (
+    <h2>
+      {words}
+      <span class="ranges">
+        {WORDS.map((word) => (
+          <a
+            key={word}
+            href={to("overview", "", { range: word === "hour" ? undefined : word })}
+            aria-current={word === range ? "true" : undefined}
+          >
+            {RANGES[word].short}
+          </a>
+        ))}
+      </span>
+    </h2>
   );
 }
 
@@ -193,18 +239,24 @@ function Says({ findings }: { findings: readonly Finding[] }): JSX.Element {
   );
 }
 
-function Step(props: { tone: string; count: number; word: string; more: string; href: string }): JSX.Element {
+function Step(props: {
+  tone: string;
+  count: number;
+  word: string;
+  href: string;
+  children: ComponentChildren;
+}): JSX.Element {
   return (
     <li class={`t-${props.tone}`}>
       <a href={props.href}>
         <b>{countOf(props.count)}</b> {props.word}
-        <small>{props.more}</small>
+        <small>{props.children}</small>
       </a>
     </li>
   );
 }
 
-function Few({ tasks, none }: { tasks: readonly AnyTask[]; none: string }): JSX.Element {
+function Few({ tasks, none }: { tasks: readonly TaskSummary<Variant>[]; none: string }): JSX.Element {
   if (tasks.length === 0) return <p class="quiet">{none}</p>;
   return (
     <ul class="plain lines">
@@ -213,19 +265,75 @@ function Few({ tasks, none }: { tasks: readonly AnyTask[]; none: string }): JSX.
           <a href={to("tasks", task.task_id)} title={task.title}>
             {task.title}
           </a>
-          <Why task={task} />
-          <Age at={task.updated_at} />
+          <span title={task.assigned_node ?? ""}>{task.assigned_node}</span>
+          <Age at={task.started_at ?? task.updated_at} />
         </li>
       ))}
     </ul>
   );
 }
 
-/** Who holds it, or why it failed. */
-function Why({ task }: { task: AnyTask }): JSX.Element {
-  const failure = task.failure?.message ?? task.failure?.kind ?? "";
-  const text = stateOf(task) === "failed" ? failure : (task.assigned_node ?? "");
-  return <span title={text}>{text}</span>;
+/** Both by the hub's clock. */
+function ageS(since: string | null, at: string): number | null {
+  return since === null ? null : (Date.parse(at) - Date.parse(since)) / 1_000;
+}
+
+function waitOf(seconds: number): string {
+  return seconds < 0.1 ? "< 0.1 s" : durationOf(seconds);
+}
+
+/** Longer waits are worth a look. */
+const LONG_S = 600;
+
+function Types({ byType }: { byType: AnswerOf<"stats/types", Variant> }): JSX.Element {
+  const { types, others, at } = byType;
+  const head = ["Type", "Open", "Oldest", "Nodes for it", "Running", "Done/h", "Failed/h", "Wait p50 · p95"];
+  return (
+    <section>
+      <h2>
+        By type <span>last hour{others > 0 && `; ${countOf(others)} smaller types are not shown`}</span>
+      </h2>
+      {types.length === 0 ? (
+        <p class="quiet">No tasks.</p>
+      ) : (
+        <Table label="Tasks by type" head={head}>
+          {types.map((type) => (
+            <TypeRow key={type.task_type} type={type} at={at} />
+          ))}
+        </Table>
+      )}
+    </section>
+  );
+}
+
+function TypeRow({ type, at }: { type: TypeStats; at: string }): JSX.Element {
+  const { task_type, open, oldest_open_at, nodes_online, takers, time_to_start } = type;
+  const waitsS = ageS(oldest_open_at, at) ?? 0;
+  const { p50_s, p95_s } = time_to_start;
+  return (
+    <tr>
+      <td class="names">
+        {task_type === null ? (
+          <i>no type</i>
+        ) : (
+          <a class="row" href={to("tasks", "", { type: task_type })}>
+            {task_type}
+          </a>
+        )}
+      </td>
+      <td class="number">{countOf(open)}</td>
+      <td class={waitsS > LONG_S ? "number s-failed" : "number"}>
+        {oldest_open_at === null ? <span class="quiet">–</span> : durationOf(Math.floor(waitsS))}
+      </td>
+      <td class="number" title={`${countOf(takers)} with room now, ${countOf(nodes_online)} online`}>
+        {nodes_online === 0 ? <b class={open > 0 ? "s-failed" : "quiet"}>none</b> : countOf(nodes_online)}
+      </td>
+      <td class="number">{countOf(type.assigned)}</td>
+      <td class="number">{countOf(type.completed)}</td>
+      <td class={type.failed > 0 ? "number s-failed" : "number"}>{countOf(type.failed)}</td>
+      <td class="number quiet">{p50_s === null ? "–" : `${waitOf(p50_s)} · ${waitOf(p95_s ?? p50_s)}`}</td>
+    </tr>
+  );
 }
 
 function Start(): JSX.Element {

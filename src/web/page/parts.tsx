@@ -229,12 +229,13 @@ export function ConfirmDialog(): JSX.Element | null {
 export function Modal(props: {
   title: string;
   onClose: () => void;
+  class?: string;
   children: ComponentChildren;
 }): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
   return (
-    <dialog ref={dialog} aria-labelledby="modal-title" onClose={props.onClose}>
+    <dialog ref={dialog} class={props.class} aria-labelledby="modal-title" onClose={props.onClose}>
       <h2 id="modal-title">{props.title}</h2>
       {props.children}
     </dialog>
@@ -323,6 +324,7 @@ export function Empty({ text, line }: { text: string; line?: string }): JSX.Elem
 /** The heads of columns of numbers. */
 const NUMBERS: ReadonlySet<string> = new Set([
   ...["Place", "LUX", "Done", "Failed", "Tasks done", "Id", "Size"],
+  ...["Open", "Oldest", "Nodes for it", "Running", "Done/h", "Failed/h", "Wait p50 · p95"],
   ...["Cost", "Input tokens", "Cached", "Output tokens", "Tokens"],
 ]);
 
@@ -357,7 +359,7 @@ type FieldProps = {
   label: string;
   name: string;
   value?: string | undefined;
-  type?: "text" | "search" | "number" | "password" | "file";
+  type?: "text" | "search" | "number" | "password" | "file" | "datetime-local";
   /** The id of a datalist with suggestions. */
   list?: string;
   required?: boolean;

@@ -4,58 +4,128 @@
  */
 import type { JSX, TargetedKeyboardEvent } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { BulkActions, type Filter } from "./bulk.tsx";
-import { type AnyTask, commandOf, countOf, priorityOf, stateOf } from "./format.ts";
+import { BulkActions, type Filter, type Total } from "./bulk.tsx";
+import { type Summary, commandOf, countOf, noteOf, priorityOf, stateOf } from "./format.ts";
+import { now } from "./clock.ts";
 import { NodeField } from "./node-field.tsx";
 import { Age, Empty, Fault, Field, Select, State, Table, useEvents, useLoad, useTyped } from "./parts.tsx";
 import { LIST_SCANNED_MAX } from "../../domain/limits.ts";
 import { type Query, route, setQuery, to, wrongQuery } from "./route.ts";
-import { mayAct } from "./session.ts";
+import { type Hub, mayAct } from "./session.ts";
 
 const PAGE = 50;
 
-/** The filter that stands in the URL. */
-function filterOf({ status, type, node, creator, group, tag, q }: Query): Filter {
-  const word = (["open", "assigned", "pending", "completed", "failed"] as const).find(
-    (one) => one === status,
-  );
-  return { status: word, task_type: type, node_id: node, creator_node: creator, group, tag, q };
-}
+/** What the states of the form mean for the API. */
+const STATE_FILTERS = {
+  "": {},
+  pending: { status: "pending" },
+  open: { status: "open" },
+  ready: { ready: "1" },
+  waiting: { waiting: "any" },
+  "waiting-time": { waiting: "time" },
+  "waiting-tasks": { waiting: "tasks" },
+  "waiting-answer": { waiting: "answer" },
+  assigned: { status: "assigned" },
+  completed: { status: "completed" },
+  failed: { status: "failed", order: "updated" },
+} as const satisfies Readonly<Record<string, Filter>>;
 
-const STATES = [
+type StateWord = keyof typeof STATE_FILTERS;
+
+const STATES: readonly (readonly [StateWord, string])[] = [
   ["", "any"],
   ["pending", "unfinished"],
   ["open", "open"],
+  ["ready", "open, ready"],
+  ["waiting", "waiting"],
+  ["waiting-time", "waiting for a time"],
+  ["waiting-tasks", "waiting for tasks"],
+  ["waiting-answer", "waiting for an answer"],
   ["assigned", "assigned"],
   ["completed", "completed"],
   ["failed", "failed"],
-] as const;
+];
+
+const KINDS = ["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"] as const;
+const KIND_OPTIONS = [["", "any"] as const, ...KINDS.map((kind) => [kind, kind.replace("_", " ")] as const)];
+
+const HOUR_S = 3_600;
+const LASTS: readonly (readonly [string, string])[] = [
+  ["", "ever"],
+  [String(HOUR_S / 4), "in the last 15 min"],
+  [String(HOUR_S), "in the last hour"],
+  [String(24 * HOUR_S), "in the last 24 h"],
+  [String(7 * 24 * HOUR_S), "in the last 7 days"],
+];
+
+/** What the list reads from the URL: any value, or one of these words. */
+const KNOWN = {
+  ...{ q: null, type: null, node: null, failed_by: null, creator: null, group: null, tag: null },
+  status: STATES.map(([word]) => word),
+  kind: ["", ...KINDS],
+  last: LASTS.map(([seconds]) => seconds),
+  ...{ since: null, until: null, cursor: null },
+};
+
+/** The filter that stands in the URL. What is relative in it is relative to now. */
+function filterOf(query: Query): Filter {
+  const { status = "", type, node, failed_by, creator, group, tag, kind, last, since, until, q } = query;
+  const word = STATES.map(([one]) => one).find((one) => one === status) ?? "";
+  return {
+    ...STATE_FILTERS[word],
+    ...(failed_by && { failed_by, order: "updated" as const }),
+    task_type: type,
+    node_id: node,
+    creator_node: creator,
+    group,
+    tag,
+    failure_kind: KINDS.find((one) => one === kind),
+    since: last ? new Date(now.peek() - Number(last) * 1_000).toISOString() : timeOf(since),
+    until: timeOf(until),
+    q,
+  };
+}
+
+/** A local time of the form, or one with a zone, as the API wants it; what is none goes as it is, and is refused. */
+function timeOf(text: string | undefined): string | undefined {
+  const time = new Date(text ?? "");
+  return Number.isNaN(time.getTime()) ? text : time.toISOString();
+}
 
 export function Tasks(): JSX.Element {
   const { query } = route.value;
-  const filter = filterOf(query);
   const [changes, setChanges] = useState(0);
-  const status = STATES.map(([word]) => word);
-  const words = { q: null, type: null, node: null, creator: null, group: null, tag: null };
-  const wrong = wrongQuery({ ...words, status, cursor: null });
-  const key = JSON.stringify([filter, query["cursor"], changes, wrong]);
-  const loaded = useLoad(key, (from, signal) =>
-    wrong === null
-      ? from.tasks.list({ ...filter, per_page: PAGE, cursor: query["cursor"] }, { signal })
-      : Promise.reject(new Error(wrong)),
-  );
+  const wrong = wrongQuery(KNOWN);
+  const key = JSON.stringify([query, changes, wrong]);
+  const loaded = useLoad(key, async (from, signal) => {
+    if (wrong !== null) throw new Error(wrong);
+    const filter = filterOf(query);
+    const page = await from.tasks.summaries(
+      { ...filter, per_page: PAGE, cursor: query["cursor"] },
+      { signal },
+    );
+    return { filter, ...page, total: await totalOf(filter, page.total, from, signal) };
+  });
   useEvents((event) => event.kind.startsWith("task."), loaded);
   const set = useTyped((changed) => setQuery({ ...changed, cursor: undefined }));
   const { error } = loaded;
   const value = wrong === null ? loaded.value : null;
-  const rows = useSteady(key, value?.tasks ?? null);
-  const isFiltered = Object.values(filter).some(Boolean);
-  const isSearch = [filter.q, filter.task_type, filter.creator_node, filter.group, filter.tag].some(Boolean);
+  const filter = value?.filter ?? {};
+  const rows = useSteady(key, value?.tasks ?? null, filter.order === "updated");
+  const isFiltered = Object.entries(query).some(([name, given]) => name !== "cursor" && given !== "");
   const selection = useSelection(key, rows.shown);
   return (
     <>
       <header class="head">
-        <h1>Tasks {value?.total != null && <small>{countOf(value.total)}</small>}</h1>
+        <h1>
+          Tasks{" "}
+          {value && (
+            <small>
+              {value.total.isExact ? "" : "more than "}
+              {countOf(value.total.count)}
+            </small>
+          )}
+        </h1>
         {rows.unseen > 0 && (
           // In the head, because it appears while the user reads and must not move the rows.
           <button type="button" class="news" onClick={rows.showAll}>
@@ -80,14 +150,47 @@ export function Tasks(): JSX.Element {
         />
         <Field label="Type" name="type" value={query["type"]} onInput={set("type")} />
         <NodeField label="Node" name="node" value={query["node"]} onInput={set("node")} />
-        <NodeField label="Creator" name="creator" value={query["creator"]} onInput={set("creator")} />
-        <Field label="Group" name="group" value={query["group"]} onInput={set("group")} />
-        <Field label="Tag" name="tag" value={query["tag"]} onInput={set("tag")} />
+        <Select label="Changed" name="last" value={query["last"]} options={LASTS} onInput={set("last")} />
         {isFiltered && (
           <a class="button" href={to("tasks")}>
             Clear
           </a>
         )}
+        <details class="more" open={MORE.some((name) => Boolean(query[name]))}>
+          <summary>More filters</summary>
+          <div class="row-of-fields">
+            <NodeField
+              label="Failed at node"
+              name="failed_by"
+              value={query["failed_by"]}
+              onInput={set("failed_by")}
+            />
+            <Select
+              label="Kind of failure"
+              name="kind"
+              value={query["kind"]}
+              options={KIND_OPTIONS}
+              onInput={set("kind")}
+            />
+            <Field label="Group" name="group" value={query["group"]} onInput={set("group")} />
+            <Field label="Tag" name="tag" value={query["tag"]} onInput={set("tag")} />
+            <NodeField label="Creator" name="creator" value={query["creator"]} onInput={set("creator")} />
+            <Field
+              label="Changed since"
+              name="since"
+              type="datetime-local"
+              value={query["since"]}
+              onInput={set("since")}
+            />
+            <Field
+              label="Changed before"
+              name="until"
+              type="datetime-local"
+              value={query["until"]}
+              onInput={set("until")}
+            />
+          </div>
+        </details>
       </form>
       <Fault text={error} />
       {mayAct.value && rows.shown.length > 0 && (
@@ -116,7 +219,7 @@ export function Tasks(): JSX.Element {
           />
         ))
       )}
-      {isSearch && value?.next_cursor && rows.shown.length < PAGE && (
+      {isFiltered && value?.next_cursor && rows.shown.length < PAGE && (
         <p role="status">
           The search has examined {countOf(LIST_SCANNED_MAX)} tasks. <b>Older</b> continues with those before
           them.
@@ -134,17 +237,32 @@ export function Tasks(): JSX.Element {
   );
 }
 
+/** The filters that are seldom used. */
+const MORE = ["failed_by", "kind", "group", "tag", "creator", "since", "until"];
+
+/** How many match: as the list says, or counted. */
+async function totalOf(filter: Filter, total: number | null, from: Hub, signal: AbortSignal): Promise<Total> {
+  if (total !== null) return { count: total, isExact: true };
+  const { order, ...counted } = filter;
+  const { count, exact } = await from.tasks.count(counted, { signal });
+  return { count, isExact: exact };
+}
+
 type Rows = {
-  readonly shown: readonly AnyTask[];
+  readonly shown: readonly Summary[];
   /** The ids of shown tasks that the filters no longer select. */
   readonly gone: ReadonlySet<string>;
   readonly unseen: number;
   readonly showAll: () => void;
 };
 
-/** Keeps the shown rows in place; new rows wait until the user asks for them. */
-function useSteady(key: string, tasks: readonly AnyTask[] | null): Rows {
-  const [order, setOrder] = useState<{ key: string; tasks: readonly AnyTask[] }>({ key: "", tasks: [] });
+/**
+ * Keeps the shown rows in place; new rows wait until the user asks for them.
+ * @param isByChange whether the list is ordered by the last change, instead of by creation
+ */
+function useSteady(key: string, tasks: readonly Summary[] | null, isByChange: boolean): Rows {
+  const placeOf = ({ created_at, updated_at }: Summary): string => (isByChange ? updated_at : created_at);
+  const [order, setOrder] = useState<{ key: string; tasks: readonly Summary[] }>({ key: "", tasks: [] });
   const isNew = tasks !== null && (order.key !== key || order.tasks.length === 0);
   useEffect(() => {
     if (isNew && tasks.length > 0) setOrder({ key, tasks });
@@ -159,16 +277,18 @@ function useSteady(key: string, tasks: readonly AnyTask[] | null): Rows {
   }
   const current = new Map(tasks.map((task) => [task.task_id, task]));
   const known = new Set(order.tasks.map(({ task_id }) => task_id));
-  const oldest = order.tasks.at(-1)?.created_at ?? "";
+  const last = order.tasks.at(-1);
+  const oldest = last ? placeOf(last) : "";
+  const lowest = tasks.at(-1);
   return {
     shown: order.tasks.map((task) => current.get(task.task_id) ?? task),
     // New rows move the last ones to the next page; these have not changed.
     gone: new Set(
       order.tasks
-        .filter((task) => !current.has(task.task_id) && task.created_at >= (tasks.at(-1)?.created_at ?? ""))
+        .filter((task) => !current.has(task.task_id) && placeOf(task) >= (lowest ? placeOf(lowest) : ""))
         .map(({ task_id }) => task_id),
     ),
-    unseen: tasks.filter((task) => !known.has(task.task_id) && task.created_at >= oldest).length,
+    unseen: tasks.filter((task) => !known.has(task.task_id) && placeOf(task) >= oldest).length,
     showAll: () => setOrder({ key, tasks }),
   };
 }
@@ -178,14 +298,14 @@ const NONE: ReadonlySet<string> = new Set();
 // ---- Rows that are selected
 
 type Selection = {
-  readonly tasks: readonly AnyTask[];
-  readonly has: (task: AnyTask) => boolean;
+  readonly tasks: readonly Summary[];
+  readonly has: (task: Summary) => boolean;
   /** Selects or deselects a task; as a range, also all between it and the one before. */
-  readonly toggle: (task: AnyTask, isRange: boolean) => void;
+  readonly toggle: (task: Summary, isRange: boolean) => void;
   readonly clear: () => void;
 };
 
-function useSelection(key: string, rows: readonly AnyTask[]): Selection {
+function useSelection(key: string, rows: readonly Summary[]): Selection {
   const [chosen, setChosen] = useState<{ key: string; ids: ReadonlySet<string> }>({ key, ids: NONE });
   const last = useRef("");
   const ids = chosen.key === key ? chosen.ids : NONE;
@@ -212,11 +332,14 @@ function useSelection(key: string, rows: readonly AnyTask[]): Selection {
 
 /** @param selection if rows can be selected: by a click, or with `x` on the row that has the focus */
 export function TaskTable(props: {
-  tasks: readonly AnyTask[];
+  tasks: readonly Summary[];
   gone?: ReadonlySet<string>;
   selection?: Selection;
+  /** On the page of a node, which need not be named in each row. */
+  isOfNode?: boolean;
 }): JSX.Element {
-  const { tasks, gone, selection } = props;
+  const { tasks, gone, selection, isOfNode = false } = props;
+  const head = ["State", "Title", "Type", "Priority", "Node", "LUX", "Created", "Changed"];
   const onKey = (event: TargetedKeyboardEvent<HTMLDivElement>): void => {
     if (event.key.toLowerCase() !== "x" || event.ctrlKey || event.metaKey || event.altKey) return;
     const rows = [...event.currentTarget.querySelectorAll("tbody tr")];
@@ -226,7 +349,7 @@ export function TaskTable(props: {
   };
   return (
     <div onKeyDown={onKey}>
-      <Table label="Tasks" head={["State", "Title", "Type", "Priority", "Node", "LUX", "Created", "Changed"]}>
+      <Table label="Tasks" head={isOfNode ? head.filter((word) => word !== "Node") : head}>
         {tasks.map((task) => (
           <tr key={task.task_id} class={gone?.has(task.task_id) ? "gone" : undefined}>
             <td>
@@ -247,23 +370,22 @@ export function TaskTable(props: {
               </a>
               {task.attempts > 0 && <small> {task.attempts}×</small>}
               <Labels task={task} />
-              {task.failure !== null && stateOf(task) === "failed" && (
-                <div class="why" title={task.failure.message ?? undefined}>
-                  {task.failure.message ?? task.failure.kind}
-                </div>
-              )}
+              <Why text={whyOf(task)} />
             </td>
             <td class="id" title={task.task_type ?? undefined}>
               {task.task_type ?? <span class="quiet">–</span>}
             </td>
             <td>{priorityOf(task)}</td>
-            <td class="id">
-              <NodeLink
-                name={
-                  task.assigned_node ?? (stateOf(task) === "failed" ? (task.failure?.node_id ?? null) : null)
-                }
-              />
-            </td>
+            {!isOfNode && (
+              <td class="id">
+                <NodeLink
+                  name={
+                    task.assigned_node ??
+                    (stateOf(task) === "failed" ? (task.failure?.node_id ?? null) : null)
+                  }
+                />
+              </td>
+            )}
             <td class="number">{task.lux_reward === 0 ? "" : countOf(task.lux_reward)}</td>
             <td>
               <Age at={task.created_at} />
@@ -276,8 +398,26 @@ export function TaskTable(props: {
   );
 }
 
+function whyOf(task: Summary): string {
+  if (stateOf(task) !== "failed" || task.failure === null) return noteOf(task);
+  return task.failure.message ?? task.failure.kind;
+}
+
+/** In a row: why a task failed, what it waits for, or what its node says. */
+function Why({ text }: { text: string }): JSX.Element | null {
+  return text === "" ? null : (
+    <div class="why" title={text}>
+      {text}
+    </div>
+  );
+}
+
 /** The group and the tags of a task, each as a link to the others that have it. */
-export function Labels({ task: { group, tags = [] } }: { task: AnyTask }): JSX.Element | null {
+export function Labels({
+  task: { group, tags = [] },
+}: {
+  task: Pick<Summary, "group" | "tags">;
+}): JSX.Element | null {
   if (group === undefined && tags.length === 0) return null;
   return (
     <small class="labels">

@@ -1,0 +1,142 @@
+/**
+ * The endpoints of invitations: invitation/*, and join. The hub shows a token once, in the line that the joining machine
+ * needs, and never sees the secret of the key that joining makes: it gets its hash.
+ */
+import * as z from "zod/mini";
+import { INVITATION_STATES, type Joined, stateOfInvitation } from "../domain/invitation.ts";
+import { INVITATION_DEFAULT_SECONDS, PER_PAGE_DEFAULT } from "../domain/limits.ts";
+import type { Invitation, Moment } from "../domain/model.ts";
+import { SECOND_MS, isoTime } from "../lib/clock.ts";
+import type { NewInvitation } from "../service/invitations.ts";
+import type { Variant } from "../variant/variant.ts";
+import type { JsonAnswer } from "./answer.ts";
+import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { keyBoundElsewhere } from "./error-table.ts";
+import * as field from "./request-fields.ts";
+import { maybeTime, time } from "./response-schemas.ts";
+
+/** The URL of the hub for a joining machine, other URLs, and the hash of the authority to pin; null: none is pinned. */
+export type JoinPlace = {
+  readonly url: string;
+  readonly otherUrls: readonly string[];
+  readonly pin: string | null;
+};
+
+/** Where a node joins, at the URL that the operator has named, or else the best that the hub knows. */
+export type PlaceFor = (named: string | null) => JoinPlace;
+
+/** What `luxhub join` takes: a URL whose fragment no browser sends. */
+export function joinLine({ url, pin }: Pick<JoinPlace, "url" | "pin">, token: string): string {
+  return `${url}/#join.${token}${pin === null ? "" : `.${pin}`}`;
+}
+
+export const invitationSchema = () =>
+  z.strictObject({
+    invitation_id: z.string(),
+    node_id: z.string(),
+    state: z.enum(INVITATION_STATES),
+    created_at: time(),
+    expires_at: time(),
+    used_at: z.nullable(time()),
+    key: z.nullable(z.string()),
+  });
+
+function encodeInvitation(invitation: Invitation, { now }: Pick<Moment, "now">): JsonAnswer {
+  return {
+    invitation_id: invitation.invitationId,
+    node_id: invitation.nodeId,
+    state: stateOfInvitation(invitation, now),
+    created_at: isoTime(invitation.createdAt),
+    expires_at: isoTime(invitation.expiresAt),
+    used_at: maybeTime(invitation.usedAt),
+    key: invitation.keyId,
+  };
+}
+
+const create = (placeFor: PlaceFor) =>
+  writeEndpoint({
+    method: "POST",
+    path: "/api/v1/invitation/create",
+    auth: "admin",
+    summary: "Invites a node: the line with which its machine joins",
+    rejections: ["key_bound_to_other_node", "invitations_limit"],
+    answersSecret: true,
+    input: () =>
+      z.object({
+        node_id: field.newNodeId(),
+        expires_in_s: z._default(field.invitationLife(), INVITATION_DEFAULT_SECONDS * SECOND_MS),
+        url: z.optional(field.hubUrl()),
+      }),
+    actsFor: ({ node_id }) => [node_id],
+    answer: () =>
+      z.strictObject({
+        invitation: invitationSchema(),
+        line: z.string(),
+        url: z.string(),
+        other_urls: z.array(z.string()),
+        pin: z.nullable(z.string()),
+      }),
+    handle: ({ services, transact }, { node_id, expires_in_s, url }) =>
+      services.invitations.create(transact, {
+        nodeId: node_id,
+        lifeMs: expires_in_s,
+        at: placeFor(url ?? null),
+      }),
+    encode: ({ invitation, token, at: place }: NewInvitation<JoinPlace>, _: Variant, at: Moment) => ({
+      invitation: encodeInvitation(invitation, at),
+      line: joinLine(place, token),
+      url: place.url,
+      other_urls: place.otherUrls,
+      pin: place.pin,
+    }),
+  });
+
+const list = readEndpoint({
+  path: "/api/v1/invitation/list",
+  auth: "admin",
+  summary: "The invitations, oldest first",
+  rejections: [],
+  input: () => z.object({ cursor: z.optional(field.id()), per_page: field.paging().per_page }),
+  answer: () =>
+    z.strictObject({ invitations: z.array(invitationSchema()), next_cursor: z.nullable(z.string()) }),
+  handle: ({ services }, { cursor, per_page }) =>
+    services.invitations.list(cursor ?? "", per_page ?? PER_PAGE_DEFAULT),
+  encode: ({ invitations, next }, _, at) => ({
+    invitations: invitations.map((one) => encodeInvitation(one, at)),
+    next_cursor: next,
+  }),
+});
+
+const remove = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/invitation/delete",
+  auth: "admin",
+  summary: "Deletes an invitation, so that nobody can join with it",
+  rejections: ["key_bound_to_other_node", "invitation_not_found"],
+  input: () => z.object({ invitation_id: field.id() }),
+  answer: () => z.strictObject({ invitation_id: z.string() }),
+  handle: ({ services, transact, key }, { invitation_id }) => {
+    if (key !== null && key.nodeId !== null) throw keyBoundElsewhere(key.nodeId);
+    return services.invitations.withdraw(transact, invitation_id);
+  },
+  encode: ({ invitationId }: Invitation) => ({ invitation_id: invitationId }),
+});
+
+const join = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/join",
+  auth: "open",
+  summary: "Turns an invitation into a key for its node",
+  rejections: ["invitation_not_found", "invitation_used", "invitation_expired", "keys_limit"],
+  answersSecret: true, // nothing is stored for a caller without a key; a repeat is safe without it
+  notInBatch: "must be sent alone",
+  input: () => z.object({ token: field.invitationToken(), key_hash: field.sha256() }),
+  answer: () => z.strictObject({ node_id: z.string(), key: z.string() }),
+  handle: ({ services, transact, countWrongSecret }, { token, key_hash }) =>
+    services.invitations.join(transact, { token, keyHash: key_hash }, countWrongSecret),
+  encode: ({ nodeId, keyId }: Joined) => ({ node_id: nodeId, key: keyId }),
+});
+
+export function invitationEndpoints(placeFor: PlaceFor): readonly Endpoint[] {
+  return [create(placeFor), list, remove, join];
+}

@@ -1,0 +1,209 @@
+/** The endpoints that say what is handed out: hub/pause, hub/resume, hub/pauses, limit/*, and why a task does not run. */
+import * as z from "zod/mini";
+import { REASON_CODES, type Reason } from "../domain/explain.ts";
+import { usesIn } from "../domain/gate.ts";
+import { type LimitState, type Moment, PAUSE_SCOPES, type Pause, type PauseKey } from "../domain/model.ts";
+import { invalidRequest } from "../http/problem.ts";
+import { isoTime } from "../lib/clock.ts";
+import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import * as field from "./request-fields.ts";
+import { maybeTime, time } from "./response-schemas.ts";
+
+// ---- Pauses
+
+export const pauseSchema = () =>
+  z.strictObject({
+    scope: z.enum(PAUSE_SCOPES),
+    value: z.nullable(z.string()),
+    reason: z.nullable(z.string()),
+    at: time(),
+  });
+
+export function encodePause({ scope, value, reason, at }: Pause) {
+  return { scope, value: value === "" ? null : value, reason, at: isoTime(at) };
+}
+
+const pauseFields = () => ({
+  type: z.optional(field.taskType()),
+  limit_key: z.optional(field.limitKey()),
+  creator_node: z.optional(field.nodeId()),
+});
+
+type PauseFields = {
+  readonly type?: string | undefined;
+  readonly limit_key?: string | undefined;
+  readonly creator_node?: string | undefined;
+};
+
+/** @throws {Problem} 400 when it names more than one */
+function pauseKeyOf({ type, limit_key, creator_node }: PauseFields): PauseKey {
+  const named = [
+    { scope: "type", path: "type", value: type },
+    { scope: "limit_key", path: "limit_key", value: limit_key },
+    { scope: "creator", path: "creator_node", value: creator_node },
+  ] as const;
+  const sent = named.filter(({ value }) => value !== undefined);
+  const [first, second] = sent;
+  if (second)
+    throw invalidRequest([{ path: second.path, message: `must not be sent together with ${first?.path}` }]);
+  return first ? { scope: first.scope, value: first.value ?? "" } : { scope: "hub", value: "" };
+}
+
+const PAUSE_ANSWER = {
+  answer: () => z.strictObject({ pause: pauseSchema() }),
+  encode: (pause: Pause) => ({ pause: encodePause(pause) }),
+} as const;
+
+const pause = writeEndpoint({
+  ...PAUSE_ANSWER,
+  method: "POST",
+  path: "/api/v1/hub/pause",
+  auth: "admin",
+  summary: "Stops handing out tasks: of a type, a limit key, a creator, or all",
+  rejections: ["pauses_limit"],
+  input: () => z.object({ ...pauseFields(), reason: z.optional(field.reason()) }),
+  handle: ({ services, transact }, { reason, ...key }) =>
+    services.limits.pause(transact, { ...pauseKeyOf(key), reason: reason ?? null }),
+});
+
+const resume = writeEndpoint({
+  ...PAUSE_ANSWER,
+  method: "POST",
+  path: "/api/v1/hub/resume",
+  auth: "admin",
+  summary: "Ends a pause",
+  rejections: ["pause_not_found"],
+  input: () => z.object(pauseFields()),
+  handle: ({ services, transact }, key) => services.limits.resume(transact, pauseKeyOf(key)),
+});
+
+const pauses = readEndpoint({
+  path: "/api/v1/hub/pauses",
+  auth: "admin",
+  summary: "What is paused",
+  rejections: [],
+  input: () => z.object({}),
+  answer: () => z.strictObject({ pauses: z.array(pauseSchema()) }),
+  handle: ({ services }) => services.limits.gate(),
+  encode: (gate) => ({ pauses: gate.pauses.map(encodePause) }),
+});
+
+// ---- Limits
+
+export const limitSchema = () =>
+  z.strictObject({
+    key: z.string(),
+    running: z.nullable(z.int()),
+    per_minute: z.nullable(z.int()),
+    held_until: z.nullable(z.string()),
+    running_now: z.int(),
+    last_minute: z.int(),
+  });
+
+function encodeLimit(limit: LimitState, { now }: Pick<Moment, "now">) {
+  const { key, running, perMinute, heldUntil, inUse } = limit;
+  return {
+    key,
+    running,
+    per_minute: perMinute,
+    held_until: heldUntil === null || heldUntil <= now ? null : isoTime(heldUntil),
+    running_now: inUse,
+    last_minute: usesIn(limit, now),
+  };
+}
+
+const LIMIT_ANSWER = {
+  answer: () => z.strictObject({ limit: limitSchema() }),
+  encode: (limit: LimitState, _: unknown, at: Moment) => ({ limit: encodeLimit(limit, at) }),
+} as const;
+
+const set = writeEndpoint({
+  ...LIMIT_ANSWER,
+  method: "POST",
+  path: "/api/v1/limit/set",
+  auth: "admin",
+  summary: "Limits how many tasks of a key run at once, or start in a minute",
+  rejections: ["limits_limit"],
+  input: () =>
+    z
+      .object({
+        key: field.limitKey(),
+        running: z.optional(field.limitRunning()),
+        per_minute: z.optional(field.limitPerMinute()),
+      })
+      .check(
+        z.refine(({ running, per_minute }) => running !== undefined || per_minute !== undefined, {
+          path: ["running"],
+          message: "must be sent, or per_minute, or both",
+        }),
+      ),
+  handle: ({ services, transact }, { key, running, per_minute }) =>
+    services.limits.set(transact, { key, running: running ?? null, perMinute: per_minute ?? null }),
+});
+
+const list = readEndpoint({
+  path: "/api/v1/limit/list",
+  auth: "admin",
+  summary: "All limits and holds, and what is used of them",
+  rejections: [],
+  input: () => z.object({}),
+  answer: () => z.strictObject({ limits: z.array(limitSchema()) }),
+  handle: ({ services }) => services.limits.gate(),
+  encode: (gate, _, at) => ({ limits: gate.limits.map((limit) => encodeLimit(limit, at)) }),
+});
+
+const remove = writeEndpoint({
+  ...LIMIT_ANSWER,
+  method: "POST",
+  path: "/api/v1/limit/delete",
+  auth: "admin",
+  summary: "Deletes the limit of a key, and ends its hold",
+  rejections: ["limit_not_found"],
+  input: () => z.object({ key: field.limitKey() }),
+  handle: ({ services, transact }, { key }) => services.limits.delete(transact, key),
+});
+
+const hold = writeEndpoint({
+  ...LIMIT_ANSWER,
+  method: "POST",
+  path: "/api/v1/limit/hold",
+  auth: "secret",
+  strict: "bound",
+  summary: "Lets a limit key rest: none of its tasks is handed out for a time",
+  rejections: ["limits_limit"],
+  input: () =>
+    z.object({ key: field.limitKey(), for_s: field.holdSeconds(), node_id: z.optional(field.nodeId()) }),
+  actsFor: (input) => [input.node_id],
+  handle: ({ services, transact }, { key, for_s, node_id }) =>
+    services.limits.hold(transact, { key, forMs: for_s, nodeId: node_id ?? null }),
+});
+
+// ---- Why a task does not run
+
+export const reasonSchema = () =>
+  z.strictObject({
+    code: z.enum(REASON_CODES),
+    detail: z.string(),
+    until: z.nullable(time()),
+    task_ids: z.optional(z.array(z.string())),
+    missing: z.optional(z.array(z.string())),
+  });
+
+function encodeReason({ code, detail, until, waitsFor, missing }: Reason) {
+  const more = { ...(waitsFor && { task_ids: waitsFor }), ...(missing && { missing }) };
+  return { code, detail, until: maybeTime(until), ...more };
+}
+
+const explain = readEndpoint({
+  path: "/api/v1/task/:task_id/explain",
+  auth: "public",
+  summary: "Why a task does not run: all reasons, and its position",
+  rejections: ["task_not_found"],
+  input: () => z.object({ task_id: z.string() }),
+  answer: () =>
+    z.strictObject({ ready: z.boolean(), reasons: z.array(reasonSchema()), position: z.nullable(z.int()) }),
+  handle: ({ services }, { task_id }) => services.explanations.of(task_id),
+  encode: ({ ready, reasons, position }) => ({ ready, reasons: reasons.map(encodeReason), position }),
+});
+
+export const LIMIT_ENDPOINTS: readonly Endpoint[] = [pause, resume, pauses, set, list, remove, hold, explain];

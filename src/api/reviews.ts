@@ -1,0 +1,93 @@
+/** The endpoints of reviews: task/review, reviews. */
+import * as z from "zod/mini";
+import * as limit from "../domain/limits.ts";
+import { toLux } from "../domain/lux.ts";
+import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import * as field from "./request-fields.ts";
+import { encodeReview, reviewSchema } from "./response-schemas.ts";
+import { encodeTaskAnswer, nameOfKey, taskAnswer } from "./tasks.ts";
+
+const review = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/task/review",
+  auth: "secret",
+  strict: "bound",
+  summary: "Passes or rejects a result: pays the reward, or opens the task again",
+  rejections: [
+    "task_not_found",
+    "node_not_found",
+    "own_work",
+    "not_reviewer",
+    "not_in_review",
+    "review_decided",
+    "stale_lease",
+    "lux_balance_limit",
+  ],
+  input: () =>
+    z.object({
+      task_id: field.id(),
+      node_id: z.optional(field.nodeId()),
+      verdict: field.verdict(),
+      note: z.optional(field.reviewNote()),
+      epoch: z.optional(field.epoch()),
+    }),
+  actsFor: (input) => [input.node_id],
+  answer: taskAnswer,
+  handle: ({ services, transact, key }, { task_id, node_id, verdict, note, epoch }) =>
+    services.tasks.reviews.review(transact, {
+      taskId: task_id,
+      nodeId: node_id ?? null,
+      verdict,
+      note: note ?? null,
+      epoch: epoch ?? null,
+      boundTo: key?.nodeId ?? null,
+      keyId: nameOfKey(key),
+    }),
+  encode: encodeTaskAnswer,
+});
+
+/** A result that waits for a verdict, without the result. */
+export const pendingReviewSchema = () =>
+  z.strictObject({
+    task_id: z.string(),
+    title: z.string(),
+    creator_node: z.nullable(z.string()),
+    assigned_node: z.nullable(z.string()),
+    lux_held: z.number(),
+    review: reviewSchema(),
+  });
+
+const pending = readEndpoint({
+  path: "/api/v1/reviews",
+  auth: "secret",
+  summary: "The results that wait for a review, the most urgent first",
+  readsMany: true,
+  rejections: [],
+  input: () =>
+    z.object({
+      cursor: z.optional(field.openCursor()),
+      limit: z.optional(field.queryCount(limit.REVIEWS_PER_PAGE_MAX)),
+    }),
+  answer: () =>
+    z.strictObject({
+      reviews: z.array(pendingReviewSchema()),
+      total: z.int(),
+      next_cursor: z.nullable(z.string()),
+    }),
+  handle: ({ services }, { cursor, limit: most }) =>
+    services.tasks.reviews.pending(cursor ?? null, most ?? limit.REVIEWS_PER_PAGE_DEFAULT),
+  encode: ({ reviews, total, next }) => ({
+    reviews: reviews.map((one) => ({
+      task_id: one.taskId,
+      title: one.title,
+      creator_node: one.creatorNode,
+      assigned_node: one.assignedNode,
+      lux_held: toLux(one.luxRewardMicro),
+      review: encodeReview(one.review),
+    })),
+    total,
+    next_cursor: next && field.encodeOpenCursor(next),
+  }),
+});
+
+export const REVIEW_ENDPOINTS: readonly Endpoint[] = [review, pending];

@@ -1,0 +1,191 @@
+/** The endpoints of webhooks: webhook/*. They never show a secret, but the response of webhook/put that made it. */
+import * as z from "zod/mini";
+import { EVENT_KINDS } from "../domain/event.ts";
+import * as limit from "../domain/limits.ts";
+import { WEBHOOK_FORMATS, type Webhook, type WebhookFormat } from "../domain/model.ts";
+import type { PutWebhook } from "../domain/webhook.ts";
+import { type FieldError, invalidRequest } from "../http/problem.ts";
+import { newId } from "../lib/ids.ts";
+import { uncommitted } from "../store/store.ts";
+import type { Attempt } from "../service/webhook-courier.ts";
+import { SECRET_PREFIX } from "../service/webhooks.ts";
+import type { JsonAnswer } from "./answer.ts";
+import { type Endpoint, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import * as field from "./request-fields.ts";
+import { count, encodePage, maybeTime, pageSchema, time } from "./response-schemas.ts";
+
+const put = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/webhook/put",
+  auth: "admin",
+  summary: "Creates or replaces a webhook, which sends events to a URL",
+  rejections: ["webhooks_limit"],
+  answersSecret: true,
+  input: () =>
+    z.object({
+      name: field.webhookName(),
+      url: field.webhookUrl(),
+      kinds: z.optional(field.webhookKinds()),
+      task_id: z.optional(field.id()),
+      node_id: z.optional(field.nodeId()),
+      creator_node: z.optional(field.nodeId()),
+      group: z.optional(field.group()),
+      format: z._default(field.webhookFormat(), "luxhub"),
+      secret: z.optional(field.webhookSecret()),
+    }),
+  answer: () =>
+    z.strictObject({ name: z.string(), webhook: webhookSchema(), secret: z.optional(z.string()) }),
+  handle: ({ services, transact }, input) => {
+    const { format, secret = null } = input;
+    const refusal = services.webhooks.refusalOf(input.url);
+    const errors: FieldError[] = [];
+    if (refusal !== null) errors.push({ path: "url", message: `must not be called: ${refusal}` });
+    if (format === "ntfy" && !/[^/]$/.test(new URL(input.url).pathname))
+      errors.push({ path: "url", message: "must end with the topic of ntfy" });
+    const fault = secret === null ? null : secretFault(secret, format);
+    if (fault !== null) errors.push({ path: "secret", message: fault });
+    if (errors.length > 0) throw invalidRequest(errors);
+    const filter = {
+      kinds: input.kinds ?? [],
+      taskId: input.task_id ?? null,
+      nodeId: input.node_id ?? null,
+      creatorNode: input.creator_node ?? null,
+      group: input.group ?? null,
+    };
+    return services.webhooks.put(
+      transact,
+      { name: input.name, url: input.url, format, filter, push: null },
+      secret,
+    );
+  },
+  encode: ({ webhook, secret }: PutWebhook) => ({
+    name: webhook.name,
+    webhook: encodeWebhook(webhook),
+    ...(secret === null ? {} : { secret }),
+  }),
+});
+
+/** Why a secret is not one of its format; null: it is one. */
+function secretFault(secret: string, format: WebhookFormat): string | null {
+  const { WEBHOOK_SECRET_MIN_BYTES: least, WEBHOOK_SECRET_MAX_BYTES: most } = limit;
+  if (format === "ntfy") return /^[\w.~+/=-]+$/.test(secret) ? null : "must be an access token of ntfy";
+  const key = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : null;
+  const bytes = key !== null && /^[A-Za-z0-9+/]+={0,2}$/.test(key) ? Buffer.from(key, "base64").length : 0;
+  return bytes >= least && bytes <= most
+    ? null
+    : `must be ${SECRET_PREFIX} and the base64 of ${least} to ${most} bytes`;
+}
+
+const list = readEndpoint({
+  path: "/api/v1/webhook/list",
+  readsMany: true,
+  auth: "admin",
+  summary: "All webhooks, by name, without their secrets",
+  rejections: [],
+  input: () => z.object(field.paging()),
+  answer: () => z.strictObject({ webhooks: z.array(webhookSchema()), ...pageSchema() }),
+  handle: ({ services, variant }, paging) =>
+    services.webhooks.list(field.pageRequest(paging, variant.unpaged)),
+  encode: (page) => encodePage("webhooks", page, encodeWebhook),
+});
+
+const test = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/webhook/test",
+  auth: "admin",
+  summary: "Sends a test message to a webhook now, and says what came of it",
+  rejections: ["webhook_not_found"],
+  notInBatch: MUST_NOT_WAIT,
+  input: () => z.object({ name: field.anyWebhookName() }),
+  answer: () =>
+    z.strictObject({
+      name: z.string(),
+      delivered: z.boolean(),
+      status: z.nullable(z.int()),
+      error: z.nullable(z.string()),
+      ms: z.number(),
+    }),
+  handle: async ({ services, hold }, { name }) => {
+    const webhook = await services.webhooks.get(name);
+    const attempt = await hold((signal) => services.courier.test(webhook, newId(), signal));
+    return uncommitted({ name, attempt });
+  },
+  encode: ({ name, attempt }: { readonly name: string; readonly attempt: Attempt }) => ({
+    name,
+    delivered: attempt.isDelivered,
+    status: attempt.status,
+    error: attempt.error,
+    ms: Math.round(attempt.ms),
+  }),
+});
+
+const resume = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/webhook/resume",
+  auth: "admin",
+  summary: "A suspended webhook delivers again, from its cursor or another event",
+  rejections: ["webhook_not_found"],
+  input: () => z.object({ name: field.anyWebhookName(), after: z.optional(field.eventId()) }),
+  answer: () => z.strictObject({ name: z.string(), webhook: webhookSchema() }),
+  handle: ({ services, transact }, { name, after }) =>
+    services.webhooks.resume(transact, name, after ?? null),
+  encode: (webhook: Webhook) => ({ name: webhook.name, webhook: encodeWebhook(webhook) }),
+});
+
+const remove = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/webhook/delete",
+  auth: "admin",
+  summary: "Deletes a webhook; what it has not delivered stays in the event log",
+  rejections: ["webhook_not_found"],
+  input: () => z.object({ name: field.anyWebhookName() }),
+  answer: () => z.strictObject({ name: z.string(), webhook: webhookSchema() }),
+  handle: ({ services, transact }, { name }) => services.webhooks.delete(transact, name),
+  encode: (webhook: Webhook) => ({ name: webhook.name, webhook: encodeWebhook(webhook) }),
+});
+
+export const webhookSchema = () =>
+  z.strictObject({
+    name: z.string(),
+    url: z.string(),
+    format: z.enum(WEBHOOK_FORMATS),
+    kinds: z.array(z.enum(EVENT_KINDS)),
+    task_id: z.nullable(z.string()),
+    node_id: z.nullable(z.string()),
+    creator_node: z.nullable(z.string()),
+    group: z.nullable(z.string()),
+    state: z.enum(["active", "suspended"]),
+    cursor: count(),
+    attempts: count(),
+    failing_since: z.nullable(time()),
+    next_attempt_at: z.nullable(time()),
+    last_error: z.nullable(z.string()),
+    last_delivered_at: z.nullable(time()),
+    created_at: time(),
+    updated_at: time(),
+  });
+
+function encodeWebhook(webhook: Webhook): JsonAnswer {
+  const { filter } = webhook;
+  return {
+    name: webhook.name,
+    url: webhook.url,
+    format: webhook.format,
+    kinds: [...filter.kinds],
+    task_id: filter.taskId,
+    node_id: filter.nodeId,
+    creator_node: filter.creatorNode,
+    group: filter.group,
+    state: webhook.state,
+    cursor: webhook.cursor,
+    attempts: webhook.attempts,
+    failing_since: maybeTime(webhook.failingSince),
+    next_attempt_at: maybeTime(webhook.nextAt),
+    last_error: webhook.lastError,
+    last_delivered_at: maybeTime(webhook.deliveredAt),
+    created_at: maybeTime(webhook.createdAt),
+    updated_at: maybeTime(webhook.updatedAt),
+  };
+}
+
+export const WEBHOOK_ENDPOINTS: readonly Endpoint[] = [put, list, test, resume, remove];

@@ -1,0 +1,148 @@
+/**
+ * `luxhub join`: makes this machine the machine of a node. It takes the line that `luxhub invite` has printed, makes a
+ * secret, gives the hub its hash, and stores the hub's URL and the secret where every client command finds them.
+ *
+ * Invariant: the token goes only to a server whose authority has the public key of the line. The TLS connection that
+ * reads the authority's certificate carries no request.
+ */
+import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import type { Environment } from "../config.ts";
+import { LuxHub } from "../client/luxhub.ts";
+import { type JoinedHub, joinedFile, pinnedFetch, readJoined } from "../client/joined.ts";
+import { SERVER_NAME } from "../hub/own-certificate.ts";
+import { makeSecret, newId } from "../lib/ids.ts";
+import { codeOf, reasonOf } from "../lib/reason.ts";
+import { hashSecret } from "../service/keys.ts";
+import { UsageError, readArguments } from "./arguments.ts";
+import { formOf } from "./commands.ts";
+import { EXIT } from "./exit-codes.ts";
+import { helpOf } from "./help.ts";
+import { RETRY_FOR_MS, printError, reportFault } from "./remote.ts";
+import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
+
+const NAME = "join";
+const LINE = /^(https?:\/\/[^#\s]+?)\/?#join\.([\w-]{32})(?:\.([\w-]{43}))?$/;
+/** How long a TLS handshake may take. */
+const HANDSHAKE_MS = 10_000;
+
+type Line = { readonly url: string; readonly token: string; readonly pin: string | null };
+
+export async function joinCommand(argv: readonly string[], env: Environment): Promise<number> {
+  const { words, flags, help } = readArguments(argv, formOf(NAME));
+  if (help) return writeLineUnlessClosed(helpOf(NAME));
+  const line = parseLine(words[0] ?? "");
+  const file = joinedFile(env);
+  const known = existsSync(file) && flags["replace"] === undefined ? readJoined(file) : null;
+  if (known !== null) {
+    printError(
+      `this machine has already joined ${known.url} as ${known.node_id} (${file}): give --replace to leave that hub, or another file in LUXHUB_JOINED`,
+    );
+    return EXIT.CONFLICT;
+  }
+  const partial = prepare(file);
+  try {
+    const authority = line.pin === null ? null : await authorityOf(line, line.pin);
+    const secret = makeSecret();
+    const trust = { ca: authority, server_name: authority === null ? null : SERVER_NAME };
+    const hub = new LuxHub({ url: line.url, fetch: pinnedFetch(trust), retry: { forMs: RETRY_FOR_MS } });
+    const { node_id, key } = await hub.join({ token: line.token, key_hash: hashSecret(secret) });
+    const joined: JoinedHub = { url: line.url, secret, node_id, key, ...trust };
+    writeFileSync(partial, `${JSON.stringify(joined, null, 2)}\n`, { flush: true });
+    renameSync(partial, file);
+    writeLine(`joined ${line.url} as ${node_id}; the key is in ${file}`);
+    console.error("Start a worker: luxhub worker -- COMMAND");
+    return EXIT.OK;
+  } catch (error) {
+    if (!(error instanceof NotThisHub)) return reportFault(error, line.url);
+    printError(error.message);
+    return error.exitCode;
+  } finally {
+    rmSync(partial, { force: true });
+  }
+}
+
+function parseLine(text: string): Line {
+  const [, url, token, pin] = LINE.exec(text.trim()) ?? [];
+  if (url === undefined || token === undefined || !URL.canParse(url))
+    throw new UsageError(
+      "join needs the whole line that luxhub invite has printed: URL/#join.TOKEN, or URL/#join.TOKEN.HASH",
+      NAME,
+    );
+  if (pin !== undefined && !url.startsWith("https:"))
+    throw new UsageError("the line has a hash, but its URL is not https: it was changed", NAME);
+  return { url, token, pin: pin ?? null };
+}
+
+/** Creates the file under another name: if that is impossible, the invitation is not used up. Returns the name. */
+function prepare(file: string): string {
+  const partial = `${file}.${newId()}.partial`;
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    writeFileSync(partial, "", { mode: 0o600, flag: "wx" });
+    chmodSync(partial, 0o600);
+  } catch (error) {
+    throw new Error(`cannot write ${file}: ${reasonOf(error)}`, { cause: error });
+  }
+  return partial;
+}
+
+/** The server is not the hub that has made the line, or no server answers. */
+class NotThisHub extends Error {
+  override readonly name = "NotThisHub";
+  readonly exitCode: number;
+
+  constructor(exitCode: number, message: string) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/**
+ * Returns the certificate, in PEM, of the authority whose public key has this hash.
+ * @throws {NotThisHub} when the server shows another one
+ */
+async function authorityOf({ url }: Line, pin: string): Promise<string> {
+  const { X509Certificate, createHash } = await import("node:crypto");
+  const shown = (await certificatesOf(url)).map((raw) => new X509Certificate(raw));
+  const hashOf = ({ publicKey }: InstanceType<typeof X509Certificate>): string =>
+    createHash("sha256")
+      .update(publicKey.export({ type: "spki", format: "der" }))
+      .digest("base64url");
+  const authority = shown.find((certificate) => hashOf(certificate) === pin);
+  if (authority) return authority.toString();
+  const [last] = shown.slice(-1);
+  throw new NotThisHub(
+    EXIT.NOT_ALLOWED,
+    `${new URL(url).host} is not the hub that made this line: its key is ${last ? hashOf(last) : "missing"}, not ${pin}. Nothing was sent to it. Ask for a new line, by a way that nobody can change`,
+  );
+}
+
+/** Returns the certificates that a server shows, in DER. Sends nothing but the handshake. */
+async function certificatesOf(url: string): Promise<readonly Buffer[]> {
+  const { connect } = await import("node:tls");
+  const { hostname, port } = new URL(url);
+  const host = hostname.replaceAll(/[[\]]/g, "");
+  return new Promise((resolve, reject) => {
+    const fail = (error: Error): void =>
+      reject(
+        new NotThisHub(
+          EXIT.UNREACHABLE,
+          `the hub at ${new URL(url).origin} cannot be reached: ${codeOf(error) || error.message}; is the address right from here, and does the hub run?`,
+        ),
+      );
+    const options = { host, port: Number(port || 443), servername: SERVER_NAME, rejectUnauthorized: false };
+    const socket = connect(options, () => {
+      const found: Buffer[] = [];
+      let one: ReturnType<typeof socket.getPeerCertificate> | undefined = socket.getPeerCertificate(true);
+      while (one?.raw && !found.some((raw) => raw.equals(one?.raw ?? raw))) {
+        found.push(one.raw);
+        one = "issuerCertificate" in one ? one.issuerCertificate : undefined;
+      }
+      socket.destroy();
+      resolve(found);
+    });
+    socket.setTimeout(HANDSHAKE_MS, () => socket.destroy(new Error("it does not answer")));
+    socket.on("error", fail);
+  });
+}

@@ -1,0 +1,103 @@
+/** `luxhub limit …`: sets, lists, deletes and holds limits. `luxhub pause`, `resume` and `pauses`: what is not handed out. */
+import type { Environment } from "../config.ts";
+import { UsageError } from "./arguments.ts";
+import { EXIT } from "./exit-codes.ts";
+import { type Remote, type Run, runGroup, runRemote } from "./remote.ts";
+import { writeLine } from "./standard-output.ts";
+import { plain, print, printJson, printTable } from "./table.ts";
+
+type Command = (argv: readonly string[], env: Environment) => Promise<number>;
+
+export const limitCommand: Command = (argv, env) => runGroup("limit", LIMIT_RUNS, argv, env);
+export const pauseCommand: Command = (argv, env) => runRemote("pause", pause, argv, env);
+export const resumeCommand: Command = (argv, env) => runRemote("resume", resume, argv, env);
+export const pausesCommand: Command = (argv, env) => runRemote("pauses", pauses, argv, env);
+
+const LIMIT_RUNS: Readonly<Record<string, Run>> = {
+  "limit set": async (remote) => {
+    const { hub, values, json } = remote;
+    const { limit } = await hub.limits.set({
+      key: keyOf(remote, "limit set"),
+      running: values.whole("running"),
+      per_minute: values.whole("per-minute"),
+    });
+    if (json) printJson(limit);
+    return json ? EXIT.OK : writeLine(`${plain(limit.key || "(none)")}  set`);
+  },
+  "limit list": async ({ hub, json }) => {
+    const { limits } = await hub.limits.list({});
+    if (json) printJson(limits);
+    else if (limits.length === 0) print("There are no limits.");
+    else
+      printTable(
+        ["KEY", "RUNNING", "OF", "LAST MINUTE", "OF", "HELD UNTIL"],
+        limits.map((limit) => [
+          plain(limit.key || "(none)"),
+          limit.running_now,
+          limit.running,
+          limit.last_minute,
+          limit.per_minute,
+          limit.held_until,
+        ]),
+      );
+    return EXIT.OK;
+  },
+  "limit delete": async (remote) => {
+    const { limit } = await remote.hub.limits.delete({ key: keyOf(remote, "limit delete") });
+    if (remote.json) printJson(limit);
+    return remote.json ? EXIT.OK : writeLine(`${plain(limit.key || "(none)")}  deleted`);
+  },
+  "limit hold": async (remote) => {
+    const { hub, values, json } = remote;
+    values.needed("for");
+    const { limit } = await hub.limits.hold({
+      key: keyOf(remote, "limit hold"),
+      for_s: values.number("for") ?? 0,
+      node_id: values.text("node"),
+    });
+    if (json) printJson(limit);
+    return json ? EXIT.OK : writeLine(`${plain(limit.key || "(none)")}  held until ${limit.held_until}`);
+  },
+};
+
+function keyOf({ words: [key, extra] }: Remote, command: string): string {
+  if (key === undefined) throw new UsageError(`${command} needs a KEY`, command);
+  if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}`, command);
+  return key;
+}
+
+const pause: Run = async ({ hub, values, json }) => {
+  const { pause: paused } = await hub.limits.pause({ ...subjectOf(values), reason: values.text("reason") });
+  if (json) printJson(paused);
+  return json ? EXIT.OK : writeLine(`${plain(nameOf(paused))}  paused`);
+};
+
+const resume: Run = async ({ hub, values, json }) => {
+  const { pause: ended } = await hub.limits.resume(subjectOf(values));
+  if (json) printJson(ended);
+  return json ? EXIT.OK : writeLine(`${plain(nameOf(ended))}  resumed`);
+};
+
+const pauses: Run = async ({ hub, json }) => {
+  const { pauses: all } = await hub.limits.pauses({});
+  if (json) printJson(all);
+  else if (all.length === 0) print("Nothing is paused.");
+  else
+    printTable(
+      ["PAUSED", "SINCE", "REASON"],
+      all.map((paused) => [plain(nameOf(paused)), paused.at, plain(paused.reason ?? "")]),
+    );
+  return EXIT.OK;
+};
+
+function subjectOf(values: Remote["values"]) {
+  return {
+    type: values.text("type"),
+    limit_key: values.text("limit-key"),
+    creator_node: values.text("creator"),
+  };
+}
+
+function nameOf({ scope, value }: { readonly scope: string; readonly value: string | null }): string {
+  return scope === "hub" ? "the hub" : `${scope.replace("_", " ")} ${value ?? "(none)"}`;
+}

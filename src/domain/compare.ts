@@ -1,0 +1,34 @@
+/** Compares results by values in them, which JSON pointers (RFC 6901) name: as JSON values, whatever their text. */
+import type { TaskResult } from "./model.ts";
+import { canonicalJson, parseExact } from "../lib/exact-json.ts";
+
+/** By convention the data of a worker. */
+export const OUTPUT_POINTER = "/output";
+
+/** The first value that a result does not have; null: it has all of them. */
+export function missingIn(result: TaskResult, pointers: readonly string[]): string | null {
+  const value = valueOf(result);
+  return pointers.find((pointer) => at(value, pointer) === undefined) ?? null;
+}
+
+/** A text that is equal for all results that agree. */
+export function comparedText(result: TaskResult, pointers: readonly string[]): string {
+  const value = valueOf(result);
+  return canonicalJson(JSON.stringify(pointers.map((pointer) => at(value, pointer))));
+}
+
+function valueOf({ problem, improvement, lesson, extra }: TaskResult): unknown {
+  const fields = Object(parseExact(extra ?? "{}"));
+  return { ...fields, problem, improvement, lesson };
+}
+
+/** The value at a pointer; undefined: there is none. */
+function at(value: unknown, pointer: string): unknown {
+  let found: unknown = value;
+  for (const token of pointer.split("/").slice(1)) {
+    const key = token.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (typeof found !== "object" || found === null || !Object.hasOwn(found, key)) return undefined;
+    found = Object(found)[key];
+  }
+  return found;
+}

@@ -1,0 +1,160 @@
+/**
+ * Why a task does not run: every reason at once, from the rules by which hand-outs decide: isReady() of task.ts,
+ * closings() of gate.ts, couldTake() and hasFree() of lane.ts, hasRoom() of balancer.ts.
+ */
+import { hasRoom } from "./balancer.ts";
+import { type Closing, closings, isClosed, sayClosing } from "./gate.ts";
+import { couldTake, hasFree, missingIn, takesType } from "./lane.ts";
+import type { Gate, Node, Task } from "./model.ts";
+import { isFinished, isReady } from "./task.ts";
+
+export const REASON_CODES = [
+  "finished",
+  "assigned",
+  "not_before",
+  "depends_on",
+  "question",
+  "paused",
+  "limit",
+  "rate",
+  "budget",
+  "no_node",
+  "nodes_offline",
+  "nodes_draining",
+  "nodes_full",
+  "in_line",
+] as const;
+
+export type Reason = {
+  readonly code: (typeof REASON_CODES)[number];
+  /** One sentence. */
+  readonly detail: string;
+  /** When time alone ends it; null: nobody knows. */
+  readonly until: number | null;
+  /** Of depends_on: the first of the tasks that it waits for. */
+  readonly waitsFor?: readonly string[];
+  /** Of no_node: the type, words and resources that the node with the most of them lacks. */
+  readonly missing?: readonly string[];
+};
+
+/** `ready`: it may be handed out to a node that fits. `position`: in its lane, 1 is the next; null: it is not ready. */
+export type Explanation = {
+  readonly ready: boolean;
+  readonly reasons: readonly Reason[];
+  readonly position: number | null;
+};
+
+/** What the registered nodes could do with a task, as far as they were looked at. */
+export type Takers = {
+  /** Those that could ever take it. */
+  readonly able: number;
+  readonly online: number;
+  /** Online, and not draining. */
+  readonly open: number;
+  /** Of those, with room and enough free resources. */
+  readonly free: number;
+  /** What the node that lacks the least lacks; null: no node was looked at. */
+  readonly missing: readonly string[] | null;
+};
+
+export const NO_TAKERS: Takers = { able: 0, online: 0, open: 0, free: 0, missing: null };
+
+/** Adds some nodes. */
+export function withNodes(before: Takers, task: Task, nodes: readonly Node[], gate: Gate): Takers {
+  let { able, online, open, free, missing } = before;
+  for (const node of nodes) {
+    if (!couldTake(node, task)) {
+      const lacks = lackedBy(node, task);
+      if (missing === null || lacks.length < missing.length) missing = lacks;
+      continue;
+    }
+    able++;
+    if (!node.online) continue;
+    online++;
+    if (node.draining) continue;
+    open++;
+    if (hasRoom(node) && hasFree(node, task.requires) && !isClosed(gate.closed, task, node.nodeId)) free++;
+  }
+  return { able, online, open, free, missing };
+}
+
+function lackedBy(node: Node, { taskType, requires }: Task): readonly string[] {
+  const { words, resources } = missingIn(node, requires);
+  const type = takesType(node, taskType) ? [] : [`the type ${taskType}`];
+  const amounts = resources.map((name) => `${name} ${(requires?.resources[name] ?? 0) / 1_000}`);
+  return [...type, ...words.map((word) => `the word ${word}`), ...amounts];
+}
+
+/**
+ * @param waitsFor the first of the tasks that it waits for
+ * @param ahead how many tasks of its lane come before it
+ */
+export function explain(
+  task: Task,
+  {
+    gate,
+    takers,
+    waitsFor,
+    ahead,
+  }: {
+    readonly gate: Gate;
+    readonly takers: Takers;
+    readonly waitsFor: readonly string[];
+    readonly ahead: number;
+  },
+  now: number,
+): Explanation {
+  if (task.status !== "open") return { ready: false, position: null, reasons: [ofEnded(task)] };
+  const closed = closings(gate, task, null, now);
+  const own = ownReasons(task, waitsFor, now);
+  const ready = isReady(task, now) && closed.length === 0;
+  const reasons = [...own, ...closed.map((closing) => ofClosing(closing, now)), ...ofNodes(takers)];
+  if (!ready) return { ready, position: null, reasons };
+  const position = ahead + 1;
+  const detail = ahead === 0 ? "It is the next of its lane." : `${ahead} tasks of its lane come before it.`;
+  return { ready, position, reasons: [...reasons, { code: "in_line", detail, until: null }] };
+}
+
+function ofEnded(task: Task): Reason {
+  if (isFinished(task)) return { code: "finished", detail: `It is ${task.status}.`, until: null };
+  return { code: "assigned", detail: `The node ${task.assignedNode} holds it.`, until: null };
+}
+
+function ownReasons(task: Task, waitsFor: readonly string[], now: number): readonly Reason[] {
+  const reasons: Reason[] = [];
+  if (task.notBefore !== null && task.notBefore > now)
+    reasons.push({ code: "not_before", detail: "Its start time has not come.", until: task.notBefore });
+  if (task.unmet > 0) {
+    const detail = `It waits for ${task.unmet} tasks on which it depends.`;
+    reasons.push({ code: "depends_on", detail, until: null, waitsFor });
+  }
+  if (task.questions?.state === "parked")
+    reasons.push({ code: "question", detail: "It waits for the answer to a question.", until: null });
+  return reasons;
+}
+
+function ofClosing(closing: Closing, now: number): Reason {
+  const said = sayClosing(closing, now);
+  return {
+    code: closing.code,
+    detail: `${said.charAt(0).toUpperCase()}${said.slice(1)}.`,
+    until: closing.until,
+  };
+}
+
+function ofNodes({ able, online, open, free, missing }: Takers): readonly Reason[] {
+  if (free > 0) return [];
+  const reason = (code: Reason["code"], detail: string): readonly Reason[] => [{ code, detail, until: null }];
+  if (able === 0) {
+    if (missing === null) return reason("no_node", "No node is registered.");
+    const detail = `No registered node could ever take it. The one that comes closest lacks: ${missing.join(", ")}.`;
+    return [{ code: "no_node", detail, until: null, missing }];
+  }
+  if (online === 0) return reason("nodes_offline", `All ${able} nodes that could take it are offline.`);
+  if (open === 0)
+    return reason("nodes_draining", `All ${online} nodes that could take it and are online drain.`);
+  return reason(
+    "nodes_full",
+    `All ${open} nodes that could take it now have no room: their max_tasks are reached, their resources are in use, or a budget of theirs is used up.`,
+  );
+}

@@ -1,0 +1,330 @@
+/**
+ * The gate: what may be handed out now. Pauses, limits, holds and budgets each close something: the hub, a node, a
+ * creator, a type, a group or a limit key. Every hand-out loads the gate in its own transaction, and it is computed from
+ * rows: how many tasks of a key are running, and how many were handed out in the last minute. So no counter can leak.
+ *
+ * This is the one place that decides: hand-outs ask isClosed(), and why a task does not run is closings(): a task is
+ * closed exactly when there is such a reason.
+ */
+import { MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
+import { announcements, isUsedUp, nameOf, periodOf } from "./budget.ts";
+import type { Change } from "./change.ts";
+import { type Rejected, type RejectionCode, reject } from "./decision.ts";
+import { type Lane, type LaneTask, couldTake, hasFree, limitKeyOf, typesFor } from "./lane.ts";
+import type {
+  BudgetState,
+  Closed,
+  Gate,
+  LimitState,
+  Moment,
+  Node,
+  Pause,
+  Spending,
+  SumKey,
+  Task,
+} from "./model.ts";
+import { type Spent, plus, spend } from "./spending.ts";
+
+/** What a pause, a limit or a budget can be about. */
+export type Subject = Pick<Task, "creatorNode" | "taskType" | "group" | "limitKey">;
+
+/** The rows of a gate. */
+export type GateRows = Pick<Gate, "day" | "budgets" | "pauses" | "limits">;
+
+/** The gate at a time. */
+export function gateAt(rows: GateRows, now: number): Gate {
+  const budgets = rows.budgets.filter((state) => state.onLimit === "pause" && isUsedUp(state));
+  const limits = rows.limits.filter((limit) => closedUntil(limit, now) !== null);
+  const isOpen = budgets.length === 0 && limits.length === 0 && rows.pauses.length === 0;
+  const { day, pauses } = rows;
+  return {
+    day,
+    budgets: rows.budgets,
+    pauses,
+    limits: rows.limits,
+    closed: isOpen ? null : closedBy(budgets, pauses, limits),
+    opensAt: opensAt(rows.limits, now),
+  };
+}
+
+function closedBy(
+  budgets: readonly BudgetState[],
+  pauses: readonly Pause[],
+  limits: readonly LimitState[],
+): Closed {
+  const of = (scope: BudgetState["scope"] | Pause["scope"]): Set<string> =>
+    new Set([...budgets, ...pauses].flatMap((one) => (one.scope === scope ? [one.value] : [])));
+  return {
+    hub: of("hub").size > 0,
+    nodes: of("node"),
+    creators: of("creator"),
+    types: of("type"),
+    groups: of("group"),
+    keys: of("limit_key").union(new Set(limits.map(({ key }) => key))),
+  };
+}
+
+/** Whether two gates keep the same from being handed out. */
+export function isSameClosed(a: Closed | null, b: Closed | null): boolean {
+  if (a === null || b === null) return a === b;
+  const isEqual = (x: ReadonlySet<string>, y: ReadonlySet<string>): boolean =>
+    x.size === y.size && [...x].every((value) => y.has(value));
+  return (
+    a.hub === b.hub &&
+    isEqual(a.nodes, b.nodes) &&
+    isEqual(a.creators, b.creators) &&
+    isEqual(a.types, b.types) &&
+    isEqual(a.groups, b.groups) &&
+    isEqual(a.keys, b.keys)
+  );
+}
+
+/** Whether the gate keeps a task from being handed out to a node; `nodeId` null: to any node. */
+export function isClosed(closed: Closed | null | undefined, task: Subject, nodeId: string | null): boolean {
+  if (!closed) return false;
+  const { creatorNode, group } = task;
+  if (isLaneClosed(closed, task) || closed.creators.has(creatorNode ?? "")) return true;
+  if (group !== null && closed.groups.has(group)) return true;
+  return nodeId !== null && closed.nodes.has(nodeId);
+}
+
+/** Whether the gate keeps all tasks of a lane from being handed out, to any node. */
+export function isLaneClosed(closed: Closed, lane: Pick<LaneTask, "taskType" | "limitKey">): boolean {
+  if (closed.hub || closed.types.has(lane.taskType)) return true;
+  return closed.keys.size > 0 && closed.keys.has(limitKeyOf(lane));
+}
+
+/** The lanes of which a node may be handed the best task. */
+export type OpenLanes = {
+  /** The types of plain lanes; null: every type, without those that are closed to all. */
+  readonly types: readonly string[] | null;
+  readonly special: readonly Lane[];
+  /** The special lanes from which it could take a task, but for what it uses now: an ended task of its own opens them. */
+  readonly short: readonly Lane[];
+  /** The special lanes that are closed to all: the end of a task of the key may open them. */
+  readonly closed: readonly Lane[];
+};
+
+/** The lanes that are open to a node which asks for these types; null: every type that it takes. */
+export function lanesOpenTo(
+  node: Node,
+  asked: readonly string[] | null,
+  closed: Closed | null,
+  lanes: Iterable<Lane>,
+): OpenLanes {
+  const takes = [...lanes].filter(
+    (lane) => (asked === null || asked.includes(lane.taskType)) && couldTake(node, lane),
+  );
+  if (closed !== null && (closed.hub || closed.nodes.has(node.nodeId)))
+    return { types: [], special: [], short: [], closed: takes };
+  const types = typesFor(node, asked);
+  const plain = closed === null ? new Set<string>() : closedTypes(closed);
+  const isOpen = (lane: Lane): boolean => closed === null || !isLaneClosed(closed, lane);
+  const open = takes.filter(isOpen);
+  return {
+    types: types === null || plain.size === 0 ? types : types.filter((type) => !plain.has(type)),
+    special: open.filter(({ requires }) => hasFree(node, requires)),
+    short: open.filter(({ requires }) => !hasFree(node, requires)),
+    closed: takes.filter((lane) => !isOpen(lane)),
+  };
+}
+
+/** The plain lanes that are closed to all: the limit key of their tasks is their type. */
+export function closedTypes({ types, keys }: Closed): ReadonlySet<string> {
+  return keys.size === 0 ? types : types.union(keys);
+}
+
+/** What keeps a task from being handed out. `until`: when time alone opens it; null: nobody knows. */
+export type Closing =
+  | { readonly code: "paused"; readonly pause: Pause; readonly until: null }
+  | { readonly code: "limit"; readonly limit: LimitState; readonly until: null }
+  | { readonly code: "rate"; readonly limit: LimitState; readonly until: number; readonly isHeld: boolean }
+  | { readonly code: "budget"; readonly budget: BudgetState; readonly until: null };
+
+/** Everything that keeps a task from being handed out to a node: why it does not run. */
+export function closings(gate: Gate, task: Subject, nodeId: string | null, now: number): readonly Closing[] {
+  const about = (scope: string, value: string): boolean => isAbout(scope, value, task, nodeId);
+  const found: Closing[] = [];
+  for (const pause of gate.pauses)
+    if (about(pause.scope, pause.value)) found.push({ code: "paused", pause, until: null });
+  const limit = gate.limits.find(({ key }) => key === limitKeyOf(task));
+  if (limit) found.push(...closingsOf(limit, now));
+  for (const budget of gate.budgets)
+    if (budget.onLimit === "pause" && isUsedUp(budget) && about(budget.scope, budget.value))
+      found.push({ code: "budget", budget, until: null });
+  return found;
+}
+
+function isAbout(scope: string, value: string, task: Subject, nodeId: string | null): boolean {
+  if (scope === "hub") return true;
+  if (scope === "node") return value === nodeId;
+  if (scope === "group") return value === task.group;
+  if (scope === "limit_key") return value === limitKeyOf(task);
+  return value === (scope === "type" ? task.taskType : (task.creatorNode ?? ""));
+}
+
+// ---- Limits
+
+/** How a limit is closed now. */
+function closingsOf(limit: LimitState, now: number): readonly Closing[] {
+  const { running, perMinute, heldUntil, inUse } = limit;
+  const found: Closing[] = [];
+  if (running !== null && inUse >= running) found.push({ code: "limit", limit, until: null });
+  const rateUntil = perMinute === null ? null : rateOpensAt(limit, perMinute, now);
+  if (rateUntil !== null) found.push({ code: "rate", limit, until: rateUntil, isHeld: false });
+  if (heldUntil !== null && heldUntil > now)
+    found.push({ code: "rate", limit, until: heldUntil, isHeld: true });
+  return found;
+}
+
+/** When time opens a limit that is closed; Infinity: time alone does not; null: it is open. */
+function closedUntil(limit: LimitState, now: number): number | null {
+  const closed = closingsOf(limit, now);
+  if (closed.length === 0) return null;
+  return Math.max(...closed.map(({ until }) => until ?? Infinity));
+}
+
+/** The first time at which a limit opens that only time opens; null: none. */
+function opensAt(limits: readonly LimitState[], now: number): number | null {
+  const times = limits.map((limit) => closedUntil(limit, now) ?? Infinity);
+  const first = Math.min(...times);
+  return first === Infinity ? null : first;
+}
+
+/** The second in which a hand-out is counted. */
+export function secondOf(now: number): number {
+  return Math.floor(now / SECOND_MS);
+}
+
+/** The first second of those that count at a time: so that no 60 seconds have more, the one that has begun counts whole. */
+export function firstSecond(now: number): number {
+  return secondOf(now) - MINUTE_MS / SECOND_MS;
+}
+
+/** When a used up rate has room again; null: it has room. */
+function rateOpensAt({ uses }: LimitState, perMinute: number, now: number): number | null {
+  const since = firstSecond(now);
+  const counted = uses.filter(({ second }) => second >= since).toSorted((a, b) => a.second - b.second);
+  let left = counted.reduce((sum, { count }) => sum + count, 0);
+  if (left < perMinute) return null;
+  for (const { second, count } of counted) {
+    left -= count;
+    if (left < perMinute) return second * SECOND_MS + MINUTE_MS + SECOND_MS;
+  }
+  return null;
+}
+
+/** What a hand-out writes for the limit of the task's key: the key under which it runs, and that it was handed out. */
+export function countedFor(
+  gate: Gate | null | undefined,
+  task: Subject,
+  now: number,
+): { readonly countsFor: string | null; readonly changes: readonly Change[] } {
+  if (!gate || gate.limits.length === 0) return { countsFor: null, changes: [] };
+  const key = limitKeyOf(task);
+  const limit = gate.limits.find((one) => one.key === key);
+  if (!limit) return { countsFor: null, changes: [] };
+  return {
+    countsFor: limit.running === null ? null : key,
+    changes: limit.perMinute === null ? [] : [{ kind: "limit.used", key, second: secondOf(now) }],
+  };
+}
+
+/** The gate after a hand-out, for the next one in the same decision. */
+export function gateAfterHandOut(gate: Gate, task: Subject, now: number): Gate {
+  const key = limitKeyOf(task);
+  if (!gate.limits.some((one) => one.key === key)) return gate;
+  const limits = gate.limits.map((limit): LimitState => {
+    if (limit.key !== key) return limit;
+    const inUse = limit.running === null ? 0 : limit.inUse + 1;
+    const second = secondOf(now);
+    const uses = limit.perMinute === null ? limit.uses : [...limit.uses, { second, count: 1 }];
+    return { ...limit, inUse, uses };
+  });
+  return gateAt({ ...gate, limits }, now);
+}
+
+/** A gate after a sum of usage has grown. */
+export function gateAfter(gate: Gate, sum: SumKey & Spending, now = 0): Gate {
+  const budgets = gate.budgets.map((state) => {
+    const { scope, value, per, spent } = state;
+    const isOfSum = scope === sum.scope && value === sum.value;
+    if (!isOfSum || sum.day < periodOf(per, gate.day) || sum.day > gate.day) return state;
+    return { ...state, spent: plus(spent, sum) };
+  });
+  return gateAt({ ...gate, budgets }, now);
+}
+
+// ---- Usage
+
+/** As spend() (spending.ts), and says so when that uses up a budget. */
+export function spendWithin(...[task, nodeId, usage, known, at]: Parameters<typeof spend>): Spent | Rejected {
+  const spent = spend(task, nodeId, usage, known, at);
+  if ("code" in spent) return spent;
+  const { gate } = afterUsage(at, spent.saved);
+  return gate ? { ...spent, saved: [...spent.saved, ...announcements(gate, at.now)] } : spent;
+}
+
+/** The moment after a request has reported usage: what it has used up is closed at once. */
+export function afterUsage(at: Moment, saved: readonly Change[]): Moment {
+  if (!at.gate || at.gate.budgets.length === 0) return at;
+  let { gate } = at;
+  for (const change of saved) if (change.kind === "spending.summed") gate = gateAfter(gate, change, at.now);
+  return { ...at, gate };
+}
+
+// ---- Refusals
+
+/** How many hand-outs of a limit count in the last minute. */
+export function usesIn({ uses }: LimitState, now: number): number {
+  const since = firstSecond(now);
+  return uses.reduce((sum, { second, count }) => (second >= since ? sum + count : sum), 0);
+}
+
+const CODES: Readonly<Record<Closing["code"], RejectionCode>> = {
+  paused: "paused",
+  limit: "limit_reached",
+  rate: "limit_reached",
+  budget: "budget_exceeded",
+};
+
+/** Why the gate keeps a task from a node, as a refusal of claim and assign; null: it does not. */
+export function refusedByGate(gate: Gate, task: Task, nodeId: string, now: number): Rejected | null {
+  const all = closings(gate, task, nodeId, now);
+  const [first] = all;
+  if (!first) return null;
+  if (first.code === "budget") {
+    const names = all.flatMap((one) => (one.code === "budget" ? [nameOf(one.budget)] : [])).join(", ");
+    const detail = `Task ${task.taskId} is not handed out: the budget of ${names} is used up. Wait for its next period, or ask the administrator for a larger one.`;
+    return reject("budget_exceeded", detail);
+  }
+  const what = all.map((one) => sayClosing(one, now)).join("; ");
+  return reject(
+    CODES[first.code],
+    `Task ${task.taskId} is not handed out now: ${what}. GET /api/v1/task/${task.taskId}/explain says more.`,
+  );
+}
+
+/** A closing in words, for people. */
+export function sayClosing(closing: Closing, now: number): string {
+  switch (closing.code) {
+    case "paused": {
+      const { reason } = closing.pause;
+      return `${namePause(closing.pause)} is paused${reason === null ? "" : ` (${reason})`}`;
+    }
+    case "limit":
+      return `the limit key ${closing.limit.key || "(none)"} has ${closing.limit.inUse} running tasks, and ${closing.limit.running} are allowed`;
+    case "rate":
+      if (closing.isHeld)
+        return `the limit key ${closing.limit.key || "(none)"} is held for ${Math.ceil((closing.until - now) / SECOND_MS)} s`;
+      return `${usesIn(closing.limit, now)} tasks of the limit key ${closing.limit.key || "(none)"} were handed out in the last minute, and ${closing.limit.perMinute} are allowed`;
+    case "budget":
+      return `the budget of ${nameOf(closing.budget)} is used up`;
+  }
+}
+
+export function namePause({ scope, value }: Pick<Pause, "scope" | "value">): string {
+  if (scope === "hub") return "the hub";
+  const names = { type: "the type", limit_key: "the limit key", creator: "the creator" } as const;
+  return `${names[scope]} ${value || "(none)"}`;
+}

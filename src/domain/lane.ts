@@ -1,0 +1,117 @@
+/**
+ * Lanes: queues of ready tasks that are alike for the one who hands out. Tasks of one type, with the same requirements
+ * and the same limit key, are in one lane; with fair hand-out, only those of one creator.
+ *
+ * A lane has a name. The name of a plain lane (no requirements, no limit key of its own) is its type; its tasks store no
+ * name. The name of a special lane is a space, with which no type begins, and a hash of what its tasks have in common.
+ *
+ * Whether a lane is open to a node depends on the node (here: words and resources) and on the gate (gate.ts).
+ */
+import type { Node, Requirements, Resources, Task } from "./model.ts";
+import { RESOURCES_OF_EVERY_NODE } from "./limits.ts";
+
+/** What the tasks of a lane have in common. */
+export type LaneTask = Pick<Task, "taskType" | "limitKey" | "requires" | "creatorNode">;
+
+/** A special lane. `creatorNode`: of one of its tasks; of all of them only if the hub hands out fairly. */
+export type Lane = LaneTask & { readonly name: string };
+
+/** What a node has. */
+export type Able = Pick<Node, "capabilities" | "resources" | "used">;
+
+/** The key under which the hand-outs of a task are limited. */
+export function limitKeyOf({ limitKey, taskType }: Pick<Task, "limitKey" | "taskType">): string {
+  return limitKey ?? taskType;
+}
+
+/** The special lane of a task; null: it is in the plain lane of its type. */
+export function specialLane(
+  { taskType, limitKey, requires, creatorNode }: LaneTask,
+  isFair: boolean,
+): string | null {
+  const isOwnKey = limitKey !== null && limitKey !== taskType;
+  if (!isOwnKey && requires === null && !isFair) return null;
+  const words = requires?.capabilities.toSorted() ?? [];
+  const resources = Object.entries(requires?.resources ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const alike = [
+    taskType,
+    isOwnKey ? limitKey : null,
+    words,
+    resources,
+    ...(isFair ? [creatorNode ?? ""] : []),
+  ];
+  const hash = new Bun.CryptoHasher("sha256").update(JSON.stringify(alike)).digest("base64url");
+  return SPECIAL + hash.slice(0, NAME_CHARS);
+}
+
+const SPECIAL = " ";
+/** 132 bits: no two lanes have one name. */
+const NAME_CHARS = 22;
+
+/** The name of the lane of a task. */
+export function laneNameOf({ lane, taskType }: Pick<Task, "lane" | "taskType">): string {
+  return lane ?? taskType;
+}
+
+export function isSpecial(laneName: string): boolean {
+  return laneName.startsWith(SPECIAL);
+}
+
+/** A task without a type fits every node; a node without capabilities takes every type. */
+export function takesType({ capabilities }: Pick<Node, "capabilities">, taskType: string): boolean {
+  return taskType === "" || capabilities.length === 0 || capabilities.includes(taskType);
+}
+
+/** The types of tasks that a node takes ("" is no type), or those of `asked` among them; null is every type. */
+export function typesFor(
+  { capabilities }: Pick<Node, "capabilities">,
+  asked: readonly string[] | null,
+): readonly string[] | null {
+  if (capabilities.length === 0) return asked;
+  return asked === null ? ["", ...capabilities] : asked.filter((type) => capabilities.includes(type));
+}
+
+/** What of a task's requirements a node does not have, however idle it is: words, and resources. */
+export function missingIn(
+  { capabilities, resources }: Able,
+  requires: Requirements | null,
+): { readonly words: readonly string[]; readonly resources: readonly string[] } {
+  if (requires === null) return { words: [], resources: [] };
+  return {
+    words: requires.capabilities.filter((word) => !capabilities.includes(word)),
+    resources: Object.keys(requires.resources).filter(
+      (name) => !has(resources, {}, requires.resources, name),
+    ),
+  };
+}
+
+/** Whether a node could take a task with these requirements if it held no other. */
+export function couldTake(node: Able, task: Pick<Task, "taskType" | "requires">): boolean {
+  if (!takesType(node, task.taskType)) return false;
+  const { words, resources } = missingIn(node, task.requires);
+  return words.length === 0 && resources.length === 0;
+}
+
+/** Whether what its unfinished tasks leave of its resources is enough. */
+export function hasFree({ resources, used }: Able, requires: Requirements | null): boolean {
+  if (requires === null) return true;
+  return Object.keys(requires.resources).every((name) => has(resources, used, requires.resources, name));
+}
+
+function has(all: Resources, used: Resources, needed: Resources, name: string): boolean {
+  return (all[name] ?? 0) - (used[name] ?? 0) >= (needed[name] ?? 0);
+}
+
+/** Whether it needs what not every node has: a worker that has it is offered such tasks first. */
+export function needsRare({ requires }: Pick<Task, "requires">): boolean {
+  return (
+    requires !== null && Object.keys(requires.resources).some((name) => !RESOURCES_OF_EVERY_NODE.has(name))
+  );
+}
+
+/** Sums of resources. */
+export function addResources(a: Resources, b: Resources): Resources {
+  const sum: Record<string, number> = { ...a };
+  for (const [name, amount] of Object.entries(b)) sum[name] = (sum[name] ?? 0) + amount;
+  return sum;
+}

@@ -1,0 +1,127 @@
+/**
+ * Requests about pauses and limits: what they write, and what they refuse. What they close is gate.ts.
+ *
+ * A limit and a hold of one key are one row. A row with neither `running` nor `perMinute` is there only for its hold, and
+ * is removed with the next write after it is over.
+ */
+import { SECOND_MS } from "../lib/clock.ts";
+import type { Change } from "./change.ts";
+import { type Decision, type Rejected, accept, reject } from "./decision.ts";
+import type { EventData, EventKind } from "./event.ts";
+import { LIMITS_MAX, PAUSES_MAX } from "./limits.ts";
+import type { Gate, Limit, LimitState, Pause, PauseKey } from "./model.ts";
+import { namePause } from "./gate.ts";
+
+// ---- Pauses
+
+/** Pauses something, or replaces the reason for which it is paused. */
+export function pause(
+  gate: Gate,
+  asked: PauseKey & { readonly reason: string | null },
+  at: number,
+): Decision<Pause> {
+  const known = gate.pauses.find((one) => isSame(one, asked));
+  if (!known && gate.pauses.length >= PAUSES_MAX) {
+    const detail = `There are ${PAUSES_MAX} pauses, which is the most. End one that you do not need with POST /api/v1/hub/resume.`;
+    return reject("pauses_limit", detail);
+  }
+  if (known?.reason === asked.reason) return accept(known);
+  const paused: Pause = { ...asked, at: known?.at ?? at };
+  const data = { scope: asked.scope, value: asked.value || null, reason: asked.reason };
+  return accept(paused, [{ kind: "pause.saved", pause: paused }, logged("hub.paused", data, at)]);
+}
+
+/** Ends a pause. */
+export function resume(gate: Gate, { scope, value }: PauseKey, at: number): Decision<Pause> {
+  const known = gate.pauses.find((one) => isSame(one, { scope, value }));
+  if (!known) {
+    const detail = `${capitalised(namePause({ scope, value }))} is not paused. GET /api/v1/hub/pauses shows what is.`;
+    return reject("pause_not_found", detail);
+  }
+  const data = { scope, value: value || null };
+  return accept(known, [{ kind: "pause.deleted", key: { scope, value } }, logged("hub.resumed", data, at)]);
+}
+
+function isSame(a: PauseKey, b: PauseKey): boolean {
+  return a.scope === b.scope && a.value === b.value;
+}
+
+function capitalised(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+// ---- Limits
+
+/** Sets the limit of a key, or replaces it. A hold stays. */
+export function setLimit(gate: Gate, asked: Omit<Limit, "heldUntil">, at: number): Decision<LimitState> {
+  const known = gate.limits.find(({ key }) => key === asked.key);
+  const full = known ? null : noRoom(gate, at);
+  if (full) return full;
+  const limit: Limit = { ...asked, heldUntil: known?.heldUntil ?? null };
+  const { key, running, perMinute } = limit;
+  const data = { key: key || null, running, per_minute: perMinute };
+  return accept({ inUse: 0, uses: [], ...known, ...limit }, [
+    ...outdated(gate, at),
+    { kind: "limit.saved", limit },
+    ...(running === null ? [] : [{ kind: "tasks.counted", key } as const]),
+    logged("limit.set", data, at),
+  ]);
+}
+
+/** Deletes the limit of a key, and ends its hold. */
+export function deleteLimit(gate: Gate, key: string, at: number): Decision<LimitState> {
+  const known = gate.limits.find((one) => one.key === key);
+  if (!known) {
+    const detail = `The limit key ${key || "(none)"} has no limit. GET /api/v1/limit/list shows those that have one.`;
+    return reject("limit_not_found", detail);
+  }
+  return accept(known, [
+    { kind: "limit.deleted", key },
+    { kind: "limit.uses.removed", key, before: Number.MAX_SAFE_INTEGER },
+    logged("limit.deleted", { key: key || null }, at),
+  ]);
+}
+
+/** Who holds a key, and for how long. */
+export type HoldRequest = { readonly key: string; readonly forMs: number; readonly nodeId: string | null };
+
+/** Holds a key: none of its tasks is handed out until then. A hold that lasts longer stays. */
+export function hold(gate: Gate, { key, forMs, nodeId }: HoldRequest, at: number): Decision<LimitState> {
+  const known = gate.limits.find((one) => one.key === key);
+  const full = known ? null : noRoom(gate, at);
+  if (full) return full;
+  const heldUntil = Math.max(known?.heldUntil ?? 0, at + forMs);
+  const limit: Limit = {
+    key,
+    running: known?.running ?? null,
+    perMinute: known?.perMinute ?? null,
+    heldUntil,
+  };
+  const data = { key: key || null, for_s: Math.ceil(forMs / SECOND_MS), held_by: nodeId };
+  return accept({ inUse: 0, uses: [], ...known, ...limit }, [
+    ...outdated(gate, at),
+    { kind: "limit.saved", limit },
+    logged("limit.held", data, at),
+  ]);
+}
+
+/** The rows that were only for a hold, which is over. */
+function outdated(gate: Gate, at: number): readonly Change[] {
+  return gate.limits.flatMap((limit): Change[] =>
+    isOver(limit, at) ? [{ kind: "limit.deleted", key: limit.key }] : [],
+  );
+}
+
+function isOver({ running, perMinute, heldUntil }: Limit, at: number): boolean {
+  return running === null && perMinute === null && (heldUntil ?? 0) <= at;
+}
+
+function noRoom(gate: Gate, at: number): Rejected | null {
+  if (gate.limits.filter((limit) => !isOver(limit, at)).length < LIMITS_MAX) return null;
+  const detail = `There are ${LIMITS_MAX} limits and holds, which is the most. Delete one that you do not need.`;
+  return reject("limits_limit", detail);
+}
+
+function logged(kind: EventKind, data: EventData, at: number): Change {
+  return { kind: "event.logged", event: { kind, at, nodeId: null, taskId: null, data } };
+}

@@ -1,0 +1,287 @@
+/**
+ * Webhook rules: a subscription to the event log, delivered to a URL (docs/webhooks.md).
+ *
+ *             put              410, or failing for a day
+ *   (none) ---------> active ----------------------------> suspended
+ *                        ^                                     |
+ *                        +-------------------------------------+
+ *                                resume, or a put that changes it
+ *
+ * The event log is the outbox: `cursor` is the id of the last event that needs no delivery any more. It moves only after
+ * the receiver has answered with a 2xx, so that a message is sent at least once, and in the order of the log.
+ *
+ * A webhook with `push` is a push notification config of A2A. It is deleted when its task has ended, and where another
+ * one is suspended.
+ *
+ * Invariant: a delivery changes a webhook only if nothing else has changed it since it was read (isSame): neither an
+ * administrator nor another hub. So the cursor never moves back, but by `resume`.
+ */
+import type { Change } from "./change.ts";
+import { type Accepted, type Decision, type Rejected, accept, reject, taskNotFound } from "./decision.ts";
+import { type EventData, type EventKind, type NewEvent, creatorOf, isTaskEvent } from "./event.ts";
+import {
+  PUSH_CONFIGS_MAX,
+  PUSH_CONFIGS_OF_TASK_MAX,
+  WEBHOOKS_MAX,
+  WEBHOOK_RETRY_AFTER_MAX_MS,
+  WEBHOOK_RETRY_MAX_MS,
+  WEBHOOK_RETRY_MIN_MS,
+  WEBHOOK_SUSPEND_AFTER_MS,
+  WEBHOOK_SUSPEND_ATTEMPTS_MIN,
+} from "./limits.ts";
+import type { Task, Webhook, WebhookDraft, WebhookFilter, WebhookProgress } from "./model.ts";
+
+/** How many webhooks of administrators there are, how many push configs, and how many of them of one task. */
+export type WebhookCounts = { readonly own: number; readonly pushes: number; readonly ofTask: number };
+
+/** What a new webhook gets. `secret`: for a webhook that has none yet and needs one; null: it needs none. */
+export type WebhookIssue = {
+  readonly webhookId: string;
+  readonly secret: string | null;
+  /** The id of the last event of the log: only later ones are sent. */
+  readonly lastEventId: number;
+};
+
+/** `secret`: the secret that the hub has made just now, to be shown once; null: it made none. */
+export type PutWebhook = { readonly webhook: Webhook; readonly secret: string | null };
+
+const PROGRESS_AT_START: Omit<WebhookProgress, "cursor"> = {
+  state: "active",
+  attempts: 0,
+  failingSince: null,
+  nextAt: null,
+  lastError: null,
+  deliveredAt: null,
+};
+
+/**
+ * Creates or replaces the webhook of this name. One that is replaced goes on from its cursor. `secret`: the one that
+ * the caller chose; null: keep the one there is.
+ */
+export function putWebhook(
+  draft: WebhookDraft,
+  secret: string | null,
+  before: Webhook | null,
+  counts: WebhookCounts,
+  issue: WebhookIssue,
+  now: number,
+): Decision<PutWebhook> {
+  const refused = before ? null : refusesMore(draft, counts);
+  if (refused) return refused;
+  const keptSecret = before?.format === draft.format ? before.secret : null;
+  const made = secret === null && keptSecret === null ? issue.secret : null;
+  const own = { ...draft, secret: secret ?? keptSecret ?? made };
+  if (before && isSameJson({ ...before, ...own }, before)) return accept({ webhook: before, secret: null });
+  const webhook: Webhook = {
+    ...own,
+    ...PROGRESS_AT_START,
+    cursor: before?.cursor ?? issue.lastEventId,
+    deliveredAt: before?.deliveredAt ?? null,
+    webhookId: before?.webhookId ?? issue.webhookId,
+    revision: (before?.revision ?? 0) + 1,
+    createdAt: before?.createdAt ?? now,
+    updatedAt: now,
+  };
+  return accept({ webhook, secret: made }, saved(webhook, "webhook.saved", now));
+}
+
+/** A push config for a task that the caller created: only while the task is unfinished. */
+export function putPush(
+  draft: WebhookDraft,
+  task: Pick<Task, "taskId" | "status"> | null,
+  before: Webhook | null,
+  counts: WebhookCounts,
+  issue: WebhookIssue,
+  now: number,
+): Decision<PutWebhook> {
+  if (!task) return taskNotFound(String(draft.filter.taskId));
+  if (task.status === "completed" || task.status === "failed")
+    return reject(
+      task.status === "completed" ? "task_completed" : "task_failed",
+      `Task ${task.taskId} has ended, so there is nothing to notify of. Get its result instead.`,
+    );
+  return putWebhook(draft, null, before, counts, issue, now);
+}
+
+export function deleteWebhook(name: string, webhook: Webhook | null, now: number): Decision<Webhook> {
+  if (!webhook) return webhookNotFound(name);
+  return accept(webhook, removed(webhook, now, "deleted"));
+}
+
+/** Delivers again, from the cursor or from another place in the log. */
+export function resumeWebhook(
+  name: string,
+  webhook: Webhook | null,
+  after: number | null,
+  now: number,
+): Decision<Webhook> {
+  if (!webhook) return webhookNotFound(name);
+  const resumed: Webhook = {
+    ...webhook,
+    ...PROGRESS_AT_START,
+    cursor: after ?? webhook.cursor,
+    deliveredAt: webhook.deliveredAt,
+    revision: webhook.revision + 1,
+    updatedAt: now,
+  };
+  return accept(resumed, saved(resumed, "webhook.resumed", now, { cursor: resumed.cursor }));
+}
+
+/** Everything up to the event `cursor` was sent, or needs not be. `isEnd`: the task of a push config has ended. */
+export function delivered(
+  webhook: Webhook,
+  cursor: number,
+  isEnd: boolean,
+  now: number,
+): Accepted<Webhook | null> {
+  if (isEnd && webhook.push) return ended(webhook, "ended", now);
+  const progress: WebhookProgress = { ...PROGRESS_AT_START, cursor, deliveredAt: now };
+  return accept({ ...webhook, ...progress }, [moved(webhook, progress)]);
+}
+
+/** A push config that is of no use any more: its task has ended, or events of it are no longer in the log. */
+export function ended(webhook: Webhook, reason: "ended" | "gap", now: number): Accepted<null> {
+  return accept(null, removed(webhook, now, reason));
+}
+
+/** The log was searched up to the event `cursor`, and had nothing to send. */
+export function passed(webhook: Webhook, cursor: number): Accepted<Webhook> {
+  const progress: WebhookProgress = { ...progressOf(webhook), cursor };
+  return accept({ ...webhook, cursor }, [moved(webhook, progress)]);
+}
+
+/** A delivery that failed. `error`: one line, without the URL. `random`: from 0 to 1. */
+export type FailedDelivery = {
+  readonly error: string;
+  readonly isGone: boolean;
+  readonly retryAfterMs: number | null;
+  readonly random: number;
+};
+
+export function failed(webhook: Webhook, failure: FailedDelivery, now: number): Accepted<Webhook | null> {
+  const attempts = webhook.attempts + 1;
+  const failingSince = webhook.failingSince ?? now;
+  const isTooLong =
+    now - failingSince >= WEBHOOK_SUSPEND_AFTER_MS && attempts >= WEBHOOK_SUSPEND_ATTEMPTS_MIN;
+  const isEnd = failure.isGone || isTooLong;
+  const reason = failure.isGone ? "gone" : "failing";
+  if (isEnd && webhook.push) return accept(null, removed(webhook, now, reason));
+  const progress: WebhookProgress = {
+    cursor: webhook.cursor,
+    state: isEnd ? "suspended" : "active",
+    attempts,
+    failingSince,
+    nextAt: isEnd ? null : now + retryDelay(attempts, failure),
+    lastError: failure.error,
+    deliveredAt: webhook.deliveredAt,
+  };
+  const suspension = isEnd ? [logged(webhook, "webhook.suspended", now, { reason, attempts })] : [];
+  return accept({ ...webhook, ...progress }, [moved(webhook, progress), ...suspension]);
+}
+
+/** Doubles from WEBHOOK_RETRY_MIN_MS to WEBHOOK_RETRY_MAX_MS, up to a half longer by chance; or what the receiver asks for. */
+function retryDelay(attempts: number, { retryAfterMs, random }: FailedDelivery): number {
+  const doubled = WEBHOOK_RETRY_MIN_MS * 2 ** Math.min(attempts - 1, 30);
+  const delay = Math.min(doubled * (1 + random / 2), WEBHOOK_RETRY_MAX_MS);
+  return Math.round(Math.max(delay, Math.min(retryAfterMs ?? 0, WEBHOOK_RETRY_AFTER_MAX_MS)));
+}
+
+/** Whether nothing has changed a webhook between two readings. */
+export function isSame(one: Webhook | null, other: Webhook): one is Webhook {
+  return (
+    one !== null &&
+    one.webhookId === other.webhookId &&
+    one.revision === other.revision &&
+    one.cursor === other.cursor &&
+    one.attempts === other.attempts
+  );
+}
+
+/** Whether a webhook sends an event. */
+export function passes(
+  event: NewEvent,
+  { kinds, taskId, nodeId, creatorNode, group }: WebhookFilter,
+): boolean {
+  return (
+    (kinds.length === 0 || kinds.includes(event.kind)) &&
+    (taskId === null || taskId === event.taskId) &&
+    (nodeId === null || nodeId === event.nodeId) &&
+    (group === null || group === event.data["group"]) &&
+    (creatorNode === null || isOfCreator(event, creatorNode))
+  );
+}
+
+/** An event names the creator of its task only if that is not the node of the event. */
+function isOfCreator(event: NewEvent, creatorNode: string): boolean {
+  return isTaskEvent(event.kind) && (creatorOf(event) ?? event.nodeId) === creatorNode;
+}
+
+/** The kinds with which the work on a task ends. */
+export function endsTask(kind: EventKind): boolean {
+  return kind === "task.completed" || kind === "task.failed" || kind === "task.deleted";
+}
+
+// ---- Refusals, changes and events
+
+function refusesMore(draft: WebhookDraft, { own, pushes, ofTask }: WebhookCounts): Rejected | null {
+  if (draft.push === null)
+    return own < WEBHOOKS_MAX
+      ? null
+      : reject(
+          "webhooks_limit",
+          `The hub has ${own} webhooks, which is the limit. Delete one that is not needed.`,
+        );
+  if (ofTask >= PUSH_CONFIGS_OF_TASK_MAX)
+    return reject(
+      "webhooks_limit",
+      `The task has ${ofTask} push configs, which is the limit. Delete one of them.`,
+    );
+  return pushes < PUSH_CONFIGS_MAX
+    ? null
+    : reject(
+        "webhooks_limit",
+        `The hub has ${pushes} push configs, which is the limit. Stream the task instead.`,
+      );
+}
+
+export function webhookNotFound(name: string): Rejected {
+  return reject(
+    "webhook_not_found",
+    `There is no webhook ${name}. Look its name up with GET /api/v1/webhook/list.`,
+  );
+}
+
+function saved(
+  webhook: Webhook,
+  kind: "webhook.saved" | "webhook.resumed",
+  now: number,
+  data: EventData = {},
+): readonly Change[] {
+  return [{ kind: "webhook.saved", webhook }, logged(webhook, kind, now, data)];
+}
+
+function removed(webhook: Webhook, now: number, reason: string): readonly Change[] {
+  return [
+    { kind: "webhook.deleted", name: webhook.name },
+    logged(webhook, "webhook.deleted", now, { reason }),
+  ];
+}
+
+function moved({ name }: Webhook, progress: WebhookProgress): Change {
+  return { kind: "webhook.moved", name, progress };
+}
+
+function progressOf(webhook: Webhook): WebhookProgress {
+  const { cursor, state, attempts, failingSince, nextAt, lastError, deliveredAt } = webhook;
+  return { cursor, state, attempts, failingSince, nextAt, lastError, deliveredAt };
+}
+
+/** Never the URL, which may have a secret. */
+function logged({ name, push, filter }: Webhook, kind: EventKind, at: number, data: EventData): Change {
+  const taskId = push === null ? null : filter.taskId;
+  return { kind: "event.logged", event: { kind, at, nodeId: null, taskId, data: { name, ...data } } };
+}
+
+function isSameJson(one: unknown, other: unknown): boolean {
+  return Bun.deepEquals(one, other, true);
+}

@@ -1,0 +1,97 @@
+/**
+ * Decides to which addresses the hub sends requests of its own, against server-side request forgery (SSRF): somebody
+ * names a URL, and the hub, which may reach more than they do, calls it.
+ *
+ * - Never: this machine, its link, the metadata services of clouds, and what is no address of one receiver.
+ * - Private networks: only those that the operator allows (--webhook-allow).
+ * - An address that has an IPv4 address in it and is translated (NAT64) counts as that one. Other such forms (6to4, Teredo,
+ *   IPv4-compatible) are refused, because no receiver has one that it needs.
+ */
+import { must } from "./assert.ts";
+import {
+  type BlockList,
+  type Network,
+  blockListOf,
+  canonicalIp,
+  isIP,
+  isListed,
+  parseNetwork,
+} from "./ip.ts";
+
+type Class = { readonly networks: readonly string[]; readonly what: string };
+
+const NEVER: readonly Class[] = [
+  { what: "is an address of this machine", networks: ["127.0.0.0/8", "0.0.0.0/8", "::1", "::"] },
+  {
+    what: "belongs to the metadata service of a cloud",
+    networks: [
+      "169.254.169.254",
+      "169.254.170.0/24",
+      "100.100.100.200",
+      "168.63.129.16",
+      "192.0.0.0/24",
+      "fd00:ec2::/32",
+      "fd20:ce::/32",
+    ],
+  },
+  { what: "is a link-local address", networks: ["169.254.0.0/16", "fe80::/10", "fec0::/10"] },
+  { what: "is a multicast or broadcast address", networks: ["224.0.0.0/4", "ff00::/8", "255.255.255.255"] },
+  { what: "is a reserved address", networks: ["240.0.0.0/4", "100::/64"] },
+  {
+    what: "has an IPv4 address in it",
+    networks: ["::/96", "::ffff:0:0:0/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"],
+  },
+];
+
+/** The private networks, those for tests and documentation, and what is not assigned. */
+const PRIVATE = [
+  "10.0.0.0/8",
+  "172.16.0.0/12",
+  "192.168.0.0/16",
+  "100.64.0.0/10",
+  "198.18.0.0/15",
+  "192.0.2.0/24",
+  "198.51.100.0/24",
+  "203.0.113.0/24",
+  "fc00::/7",
+  "2001:db8::/32",
+];
+/** IPv6 addresses outside of this network are of no receiver on the internet. */
+const GLOBAL_V6 = "2000::/3";
+const NAT64 = "64:ff9b::/96";
+
+const listOf = (networks: readonly string[]): BlockList =>
+  blockListOf(networks.map((text) => must(parseNetwork(text), "the networks of the policy are valid")));
+
+const NEVER_LISTS = NEVER.map(({ what, networks }) => ({ what, list: listOf(networks) }));
+const PRIVATE_LIST = listOf(PRIVATE);
+const GLOBAL_V6_LIST = listOf([GLOBAL_V6]);
+const NAT64_LIST = listOf([NAT64]);
+
+/** Why a request must not go to an address, as the end of a sentence; null: it may. */
+export function addressRefusal(address: string, allowed: BlockList): string | null {
+  const ip = canonicalIp(address);
+  if (ip === null || address.includes("%")) return "is no address";
+  if (isListed(ip, NAT64_LIST)) return addressRefusal(translated(ip), allowed);
+  const never = NEVER_LISTS.find(({ list }) => isListed(ip, list));
+  if (never) return never.what;
+  const isPrivate =
+    isIP(ip) === 4 ? isListed(ip, PRIVATE_LIST) : !isListed(ip, GLOBAL_V6_LIST) || isListed(ip, PRIVATE_LIST);
+  return isPrivate && !isListed(ip, allowed)
+    ? "is in a private network that --webhook-allow does not name"
+    : null;
+}
+
+/** Whether an operator means to allow what is refused always. 0.0.0.0/0 and ::/0 are all private networks. */
+export function isNeverAllowed(network: Network): boolean {
+  return network.prefix > 0 && addressRefusal(network.address, blockListOf([network])) !== null;
+}
+
+/** The IPv4 address at the end of an IPv6 address. */
+function translated(ip: string): string {
+  const [high = 0, low = 0] = ip
+    .replace(/^.*?:(?=[\da-f]*:[\da-f]*$)/i, "")
+    .split(":")
+    .map((group) => Number.parseInt(group || "0", 16));
+  return [high >>> 8, high & 0xff, low >>> 8, low & 0xff].join(".");
+}

@@ -1,0 +1,119 @@
+/**
+ * Writes DER (ITU-T X.690), as far as an X.509 certificate needs it, and PEM (RFC 7468). Each function returns one value
+ * with its tag and its length. Must not: parse.
+ */
+
+/** Bytes in memory of their own, as WebCrypto takes them. */
+export type Bytes = Uint8Array<ArrayBuffer>;
+
+const TAG = {
+  boolean: 0x01,
+  integer: 0x02,
+  bitString: 0x03,
+  octetString: 0x04,
+  objectId: 0x06,
+  utf8String: 0x0c,
+  utcTime: 0x17,
+  generalizedTime: 0x18,
+  sequence: 0x30,
+  set: 0x31,
+} as const;
+
+/** RFC 5280, 4.1.2.5: dates before 2050 are of the form with a year of two digits. */
+const FIRST_LONG_YEAR = 2050;
+
+/** A value with its tag: of a type that has no function here, such as `[0]` of a choice. */
+export function tagged(tag: number, ...contents: readonly Uint8Array[]): Bytes {
+  const content = joined(contents);
+  return joined([Uint8Array.of(tag), lengthOf(content.length), content]);
+}
+
+export function sequence(...items: readonly Uint8Array[]): Bytes {
+  return tagged(TAG.sequence, ...items);
+}
+
+export function set(...items: readonly Uint8Array[]): Bytes {
+  return tagged(TAG.set, ...items);
+}
+
+/** A number that is not negative, from its bytes, the highest first. */
+export function integer(bytes: Uint8Array): Bytes {
+  const first = bytes.findIndex((byte) => byte !== 0);
+  const significant = first < 0 ? Uint8Array.of(0) : bytes.subarray(first);
+  const isSigned = (significant[0] ?? 0) >= 0x80; // the highest bit would make it negative
+  return tagged(TAG.integer, ...(isSigned ? [Uint8Array.of(0)] : []), significant);
+}
+
+export function boolean(value: boolean): Bytes {
+  return tagged(TAG.boolean, Uint8Array.of(value ? 0xff : 0));
+}
+
+/** Bits, of which the last `unused` do not count. */
+export function bitString(bytes: Uint8Array, unused = 0): Bytes {
+  return tagged(TAG.bitString, Uint8Array.of(unused), bytes);
+}
+
+export function octetString(bytes: Uint8Array): Bytes {
+  return tagged(TAG.octetString, bytes);
+}
+
+export function utf8String(text: string): Bytes {
+  return tagged(TAG.utf8String, new TextEncoder().encode(text));
+}
+
+/** An object identifier, written with dots. */
+export function objectId(dotted: string): Bytes {
+  const [first = 0, second = 0, ...more] = dotted.split(".").map(Number);
+  return tagged(TAG.objectId, Uint8Array.from([first * 40 + second, ...more].flatMap(base128)));
+}
+
+/** A moment to the second. @param at epoch milliseconds */
+export function time(at: number): Bytes {
+  const date = new Date(at);
+  const digits = `${date.toISOString().replaceAll(/\D/g, "").slice(0, 14)}Z`;
+  const isLong = date.getUTCFullYear() >= FIRST_LONG_YEAR;
+  const text = new TextEncoder().encode(isLong ? digits : digits.slice(2));
+  return tagged(isLong ? TAG.generalizedTime : TAG.utcTime, text);
+}
+
+/** A value in PEM, with its label, such as CERTIFICATE. */
+export function pem(label: string, der: Uint8Array): string {
+  const lines = der.toBase64().match(/.{1,64}/g) ?? [];
+  return `-----BEGIN ${label}-----\n${lines.join("\n")}\n-----END ${label}-----\n`;
+}
+
+/** The first value of this label in a text with PEM; null when there is none that is complete. */
+export function unpem(label: string, text: string): Bytes | null {
+  const [, body] =
+    new RegExp(`-----BEGIN ${label}-----([A-Za-z0-9+/=\\s]+)-----END ${label}-----`).exec(text) ?? [];
+  try {
+    return body === undefined ? null : Uint8Array.fromBase64(body);
+  } catch {
+    return null; // not base64
+  }
+}
+
+export function joined(parts: readonly Uint8Array[]): Bytes {
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}
+
+function lengthOf(length: number): Uint8Array {
+  if (length < 0x80) return Uint8Array.of(length);
+  const bytes: number[] = [];
+  for (let rest = length; rest > 0; rest = Math.floor(rest / 256)) bytes.unshift(rest % 256);
+  return Uint8Array.of(0x80 + bytes.length, ...bytes);
+}
+
+/** In groups of seven bits, the highest first; all but the last have the highest bit set. */
+function base128(value: number): number[] {
+  const groups = [value % 128];
+  for (let rest = Math.floor(value / 128); rest > 0; rest = Math.floor(rest / 128))
+    groups.unshift(0x80 + (rest % 128));
+  return groups;
+}

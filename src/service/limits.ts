@@ -1,0 +1,48 @@
+/** The use cases of pauses and limits (domain/limit.ts): pause, resume; set, delete, hold; and their lists. */
+import { type HoldRequest, deleteLimit, hold, pause, resume, setLimit } from "../domain/limit.ts";
+import type { Gate, Limit, LimitState, Pause, PauseKey } from "../domain/model.ts";
+import type { Clock } from "../lib/clock.ts";
+import { gateOn } from "../store/sql/gate.ts";
+import type { Committed, Query, Store, Transact } from "../store/store.ts";
+
+export class Limits {
+  readonly #store: Store;
+  readonly #clock: Clock;
+
+  constructor(store: Store, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  /** All pauses and limits. */
+  gate(): Promise<Gate> {
+    return this.#store.read(this.#gate());
+  }
+
+  pause(
+    transact: Transact<Pause>,
+    asked: PauseKey & { readonly reason: string | null },
+  ): Promise<Committed<Pause>> {
+    return transact({ gate: this.#gate() }, ({ gate }) => pause(gate, asked, this.#clock.now()));
+  }
+
+  resume(transact: Transact<Pause>, key: PauseKey): Promise<Committed<Pause>> {
+    return transact({ gate: this.#gate() }, ({ gate }) => resume(gate, key, this.#clock.now()));
+  }
+
+  set(transact: Transact<LimitState>, asked: Omit<Limit, "heldUntil">): Promise<Committed<LimitState>> {
+    return transact({ gate: this.#gate() }, ({ gate }) => setLimit(gate, asked, this.#clock.now()));
+  }
+
+  delete(transact: Transact<LimitState>, key: string): Promise<Committed<LimitState>> {
+    return transact({ gate: this.#gate() }, ({ gate }) => deleteLimit(gate, key, this.#clock.now()));
+  }
+
+  hold(transact: Transact<LimitState>, asked: HoldRequest): Promise<Committed<LimitState>> {
+    return transact({ gate: this.#gate() }, ({ gate }) => hold(gate, asked, this.#clock.now()));
+  }
+
+  #gate(): Query<Gate> {
+    return gateOn(this.#clock.now());
+  }
+}

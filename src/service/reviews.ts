@@ -1,0 +1,134 @@
+/**
+ * The use cases of reviews (domain/review.ts) and of families of tasks (domain/family.ts): a verdict, the list of what
+ * waits for one, and the steps of the periodic work for deadlines and marked families.
+ */
+import { UNDECIDED, accept } from "../domain/decision.ts";
+import { type Family, checkFamilies } from "../domain/family.ts";
+import { FAMILIES_CHECKED, QUORUM_COPIES_MAX, REVIEWS_COUNTED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
+import type { Moment, Node, PendingReview, Task } from "../domain/model.ts";
+import { Accounts, type ReviewRequest, review, timeOutReviews } from "../domain/review.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { NewId } from "../lib/ids.ts";
+import { ledgerHead } from "../store/sql/lux.ts";
+import { nodeById, nodeEver } from "../store/sql/nodes.ts";
+import { NO_ROW } from "../store/sql/query.ts";
+import {
+  type ReviewPosition,
+  dueReviews,
+  familyMembers,
+  familyWorkers,
+  markedFamilies,
+  pendingReviews,
+  reviewCount,
+  workersOfDueReviews,
+} from "../store/sql/reviews.ts";
+import { taskById } from "../store/sql/tasks.ts";
+import type { Committed, Query, Store, Transact } from "../store/store.ts";
+
+/** A page of the results that wait for a verdict, the most urgent first. `total` counts at most REVIEWS_COUNTED_MAX. */
+export type ReviewsPage = {
+  readonly reviews: readonly PendingReview[];
+  readonly total: number;
+  readonly next: ReviewPosition | null;
+};
+
+/** What the use cases of tasks do for those of reviews. */
+export type Followers = {
+  /** The nodes to which the balancer may assign the task. */
+  readonly candidates: (task: Task | null) => Query<readonly Node[] | null>;
+  /** After a commit that has ended or opened tasks. */
+  readonly follow: () => Promise<void>;
+};
+
+/** Of each family: for new tasks or payments, one for each copy of a quorum. */
+const IDS_OF_FAMILY = QUORUM_COPIES_MAX;
+
+export class ReviewService {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #newId: NewId;
+  readonly #followers: Followers;
+
+  constructor(store: Store, clock: Clock, newId: NewId, followers: Followers) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#newId = newId;
+    this.#followers = followers;
+  }
+
+  async review(transact: Transact<Task>, asked: ReviewRequest): Promise<Committed<Task>> {
+    const entryId = this.#newId();
+    // Whether it is balanced never changes, and the transaction checks who did the work.
+    const before = await this.#store.read(taskById(asked.taskId));
+    for (let did = before?.assignedNode ?? null; ;) {
+      const load = {
+        task: taskById(asked.taskId),
+        node: asked.nodeId === null ? NO_ROW : nodeById(asked.nodeId),
+        worker: did === null ? NO_ROW : nodeEver(did),
+        candidates: this.#followers.candidates(before),
+        head: ledgerHead(),
+      };
+      const reviewed = await transact(load, ({ candidates, head, ...rows }) => {
+        const now = rows.task?.assignedNode ?? null;
+        if (now === did)
+          return review({ ...rows, candidates: candidates ?? [] }, asked, { entryId, head }, this.#at());
+        did = now;
+        return UNDECIDED;
+      });
+      if (!reviewed) continue;
+      await this.#followers.follow();
+      return reviewed;
+    }
+  }
+
+  /** The results that wait for a verdict. */
+  async pending(from: ReviewPosition | null, limit: number): Promise<ReviewsPage> {
+    const position = from ?? { until: 0, seq: 0 };
+    return this.#store.readTogether(async (read) => {
+      const found = await read(pendingReviews(position, limit + 1));
+      const reviews = found.slice(0, limit);
+      const last = found.length > limit ? reviews.at(-1) : undefined;
+      const next = last ? { until: last.review.check?.until ?? 0, seq: last.seq } : null;
+      return { reviews, total: await read(reviewCount(REVIEWS_COUNTED_MAX)), next };
+    });
+  }
+
+  /** Settles at most SWEEP_BATCH reviews at their deadline. Returns how many there were. */
+  async timeOut(): Promise<number> {
+    const { now } = this.#at();
+    const load = {
+      due: dueReviews(now, SWEEP_BATCH),
+      workers: workersOfDueReviews(now, SWEEP_BATCH),
+      head: ledgerHead(),
+    };
+    const entryIds = Array.from({ length: SWEEP_BATCH }, () => this.#newId());
+    return this.#store.transact(load, ({ due, workers, head }) => {
+      const { changes } = timeOutReviews(due, new Accounts(workers, head), entryIds, this.#at());
+      return accept(due.length, changes);
+    });
+  }
+
+  /** Looks at as many marked families as one transaction holds. Returns how many there were. */
+  async checkFamilies(): Promise<number> {
+    const load = {
+      marked: markedFamilies(FAMILIES_CHECKED),
+      members: familyMembers(FAMILIES_CHECKED),
+      workers: familyWorkers(FAMILIES_CHECKED),
+      head: ledgerHead(),
+    };
+    const ids = Array.from({ length: FAMILIES_CHECKED * IDS_OF_FAMILY }, () => this.#newId());
+    return this.#store.transact(load, ({ marked, members, workers, head }) => {
+      const families = marked.map((taskId, i): Family => ({
+        taskId,
+        parent: members.find((task) => task.taskId === taskId) ?? null,
+        children: members.filter(({ child }) => child?.of === taskId),
+        ids: ids.slice(i * IDS_OF_FAMILY, (i + 1) * IDS_OF_FAMILY),
+      }));
+      return accept(marked.length, checkFamilies(families, new Accounts(workers, head), this.#at()));
+    });
+  }
+
+  #at(): Moment {
+    return { now: this.#clock.now(), steady: this.#clock.steady() };
+  }
+}

@@ -1,0 +1,166 @@
+/** The use cases of webhooks (domain/webhook.ts). Their deliveries are the work of webhook-courier.ts. */
+import type { Notified } from "../domain/change.ts";
+import type { EventKind } from "../domain/event.ts";
+import { WEBHOOK_SECRET_NEW_BYTES } from "../domain/limits.ts";
+import type { Webhook, WebhookDraft } from "../domain/model.ts";
+import {
+  type PutWebhook,
+  deleteWebhook,
+  putPush,
+  putWebhook,
+  resumeWebhook,
+  webhookNotFound,
+} from "../domain/webhook.ts";
+import { Rejection } from "../domain/decision.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { NewId } from "../lib/ids.ts";
+import { lastEventId } from "../store/sql/events.ts";
+import { taskById } from "../store/sql/tasks.ts";
+import {
+  pushConfigsOf,
+  suspendedCount,
+  webhookByName,
+  webhookCount,
+  webhookCounts,
+  webhookPage,
+} from "../store/sql/webhooks.ts";
+import type { Committed, Store, Transact } from "../store/store.ts";
+import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
+
+/** With this prefix a secret is base64 (Standard Webhooks). */
+export const SECRET_PREFIX = "whsec_";
+
+const WEBHOOK_KINDS: ReadonlySet<EventKind> = new Set([
+  "webhook.saved",
+  "webhook.deleted",
+  "webhook.suspended",
+  "webhook.resumed",
+]);
+
+/** The names of the webhooks that a commit has changed. */
+export function changedWebhooks(changes: readonly Notified[]): readonly string[] {
+  const names: string[] = [];
+  for (const change of changes)
+    if (change.kind === "event.logged" && WEBHOOK_KINDS.has(change.event.kind))
+      names.push(String(change.event.data["name"]));
+  return names;
+}
+
+export class WebhookService {
+  readonly refusalOf: (url: string) => string | null;
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #newId: NewId;
+  /** Null: it may have changed. */
+  #suspended: Promise<number> | null = null;
+
+  /** `refusalOf` returns why a URL must not be called, as far as the URL itself shows; null: it may. */
+  constructor(store: Store, clock: Clock, newId: NewId, refusalOf: (url: string) => string | null) {
+    this.refusalOf = refusalOf;
+    this.#store = store;
+    this.#clock = clock;
+    this.#newId = newId;
+    store.onCommit((changes) => {
+      if (this.#suspended !== null && changedWebhooks(changes).length > 0) this.#suspended = null;
+    });
+  }
+
+  /** `secret`: null keeps the one there is, or makes one. @throws {Rejection} webhooks_limit */
+  put(
+    transact: Transact<PutWebhook>,
+    draft: WebhookDraft,
+    secret: string | null,
+  ): Promise<Committed<PutWebhook>> {
+    const load = { before: webhookByName(draft.name), counts: webhookCounts(null), lastId: lastEventId() };
+    const made = draft.format === "ntfy" ? null : newSecret();
+    const webhookId = this.#newId();
+    return transact(load, ({ before, counts, lastId }) =>
+      putWebhook(
+        draft,
+        secret,
+        before,
+        counts,
+        { webhookId, secret: made, lastEventId: lastId },
+        this.#clock.now(),
+      ),
+    );
+  }
+
+  /**
+   * `from`: the event of the log after which notifications begin; null: now.
+   * @throws {Rejection} task_not_found, task_completed, task_failed, webhooks_limit
+   */
+  putPush(
+    transact: Transact<PutWebhook>,
+    draft: WebhookDraft,
+    from: number | null,
+  ): Promise<Committed<PutWebhook>> {
+    const { taskId } = draft.filter;
+    const load = {
+      task: taskById(taskId ?? ""),
+      before: webhookByName(draft.name),
+      counts: webhookCounts(taskId),
+      lastId: lastEventId(),
+    };
+    const webhookId = this.#newId();
+    return transact(load, ({ task, before, counts, lastId }) => {
+      const issue = { webhookId, secret: null, lastEventId: from ?? lastId };
+      return putPush(draft, task, before, counts, issue, this.#clock.now());
+    });
+  }
+
+  /** @throws {Rejection} webhook_not_found */
+  delete(transact: Transact<Webhook>, name: string): Promise<Committed<Webhook>> {
+    return transact({ webhook: webhookByName(name) }, ({ webhook }) =>
+      deleteWebhook(name, webhook, this.#clock.now()),
+    );
+  }
+
+  /** `after`: the id of an event of the log; null: the cursor. @throws {Rejection} webhook_not_found */
+  resume(transact: Transact<Webhook>, name: string, after: number | null): Promise<Committed<Webhook>> {
+    const load = { webhook: webhookByName(name), lastId: lastEventId() };
+    return transact(load, ({ webhook, lastId }) =>
+      resumeWebhook(name, webhook, after === null ? null : Math.min(after, lastId), this.#clock.now()),
+    );
+  }
+
+  /** By name. */
+  async list(request: PageRequest): Promise<Page<Webhook>> {
+    const { page, perPage } = request;
+    const { total, rows } = await this.#store.readTogether(async (read) => ({
+      total: await read(webhookCount()),
+      rows: await read(webhookPage(perPage, (page - 1) * perPage)),
+    }));
+    return pageOf(request, total, new Rows(rows));
+  }
+
+  /** @throws {Rejection} webhook_not_found */
+  async get(name: string): Promise<Webhook> {
+    const webhook = await this.#store.read(webhookByName(name));
+    if (!webhook) throw new Rejection(webhookNotFound(name));
+    return webhook;
+  }
+
+  find(name: string): Promise<Webhook | null> {
+    return this.#store.read(webhookByName(name));
+  }
+
+  pushesOf(taskId: string): Promise<readonly Webhook[]> {
+    return this.#store.read(pushConfigsOf(taskId));
+  }
+
+  /** How many are suspended. It is read again only after an event of a webhook. */
+  suspended(): Promise<number> {
+    if (this.#suspended !== null) return this.#suspended;
+    const read = this.#store.read(suspendedCount());
+    this.#suspended = read;
+    read.catch(() => {
+      if (this.#suspended === read) this.#suspended = null;
+    });
+    return read;
+  }
+}
+
+function newSecret(): string {
+  return SECRET_PREFIX + crypto.getRandomValues(new Uint8Array(WEBHOOK_SECRET_NEW_BYTES)).toBase64();
+}

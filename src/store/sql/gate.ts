@@ -1,0 +1,189 @@
+/**
+ * The reads of the gate (domain/gate.ts) and of the special lanes (domain/lane.ts), in the SQL that SQLite 3.35+ and
+ * PostgreSQL 15+ share.
+ */
+import { periodOf } from "../../domain/budget.ts";
+import { gateAfter, gateAt } from "../../domain/gate.ts";
+import type { Lane } from "../../domain/lane.ts";
+import { LANES_MAX } from "../../domain/limits.ts";
+import type { BudgetState, Gate, LimitState, Pause, Task } from "../../domain/model.ts";
+import { dayOf } from "../../domain/spending.ts";
+import type { Change } from "../../domain/change.ts";
+import type { Query, Row } from "../store.ts";
+import { count, query } from "./query.ts";
+import { decodeRequires } from "./rows.ts";
+import { SUMS, toSpending } from "./spending.ts";
+
+/** The three kinds of rows have the same columns, most of them NULL. The budgets come first: they say the types. */
+const GATE = `
+  SELECT 'budget' AS what, b.scope, b.value, b.per, b.cost_micro AS limit_micro, b.tokens, b.on_limit, b.warned_in,
+    b.exceeded_in, ${SUMS("s")}, CAST(NULL AS TEXT) AS reason, CAST(NULL AS BIGINT) AS at, CAST(NULL AS BIGINT) AS running,
+    CAST(NULL AS BIGINT) AS per_minute, CAST(NULL AS BIGINT) AS held_until, CAST(NULL AS BIGINT) AS in_use,
+    CAST(NULL AS TEXT) AS uses
+  FROM budgets b LEFT JOIN usage_sums s ON s.scope = b.scope AND s.value = b.value AND s.day <= $1
+    AND s.day >= CASE b.per WHEN 'day' THEN $1 WHEN 'month' THEN $2 ELSE 0 END
+  GROUP BY b.scope, b.value, b.per, b.cost_micro, b.tokens, b.on_limit, b.warned_in, b.exceeded_in
+  UNION ALL
+  SELECT 'pause', scope, value, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, reason, at,
+    NULL, NULL, NULL, NULL, NULL
+  FROM pauses
+  UNION ALL
+  SELECT 'limit', 'limit_key', limit_key, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+    NULL, running, per_minute, held_until,
+    CASE WHEN running IS NULL THEN 0 ELSE (
+      SELECT count(*) FROM tasks WHERE status = 'assigned' AND counts_for IS NOT NULL AND counts_for = limits.limit_key) END,
+    CASE WHEN per_minute IS NULL THEN NULL ELSE (
+      SELECT string_agg(second || ':' || uses, ',') FROM limit_uses u WHERE u.limit_key = limits.limit_key) END
+  FROM limits
+  ORDER BY what, scope, value, per`;
+
+/** All budgets, pauses and limits, and what of them is used. While there are none, no engine reads for it. */
+export function gateOn(now: number): Query<Gate> {
+  const day = dayOf(now);
+  const shape: Query<Gate>["shape"] = (rows) => {
+    const of = (what: string): readonly Row[] => rows.filter((row) => row["what"] === what);
+    const budgets = of("budget").map(toBudget);
+    return gateAt({ day, budgets, pauses: of("pause").map(toPause), limits: of("limit").map(toLimit) }, now);
+  };
+  return {
+    ...query(GATE, [day, periodOf("month", day)], shape, GATE_READS),
+    patch: (gate, change) => patchGate(gate, change, now),
+    cached: { as: "gate", id: String(day) },
+    needs: "gate",
+  };
+}
+
+const GATE_READS = ["budgets", "usage_sums", "pauses", "limits", "limit_uses", "tasks"] as const;
+const OF_TASKS: ReadonlySet<Change["kind"]> = new Set([
+  "task.created",
+  "task.moved",
+  "task.edited",
+  "task.deleted",
+]);
+
+/** Undefined: it must be loaded again. */
+function patchGate(gate: Gate, change: Change, now: number): Gate | undefined {
+  if (change.kind === "spending.summed") return gateAfter(gate, change, now);
+  if (change.kind === "task.created" && change.task.countsFor === null) return gate;
+  const isOfTask = OF_TASKS.has(change.kind) || "taskId" in change;
+  return isOfTask && gate.limits.every(({ running }) => running === null) ? gate : undefined;
+}
+
+const maybe = (value: Row[string] | undefined): number | null => (value == null ? null : Number(value));
+
+function toBudget(row: Row): BudgetState {
+  return {
+    scope: String(row["scope"]) as BudgetState["scope"],
+    value: String(row["value"]),
+    per: String(row["per"]) as BudgetState["per"],
+    costMicro: maybe(row["limit_micro"]),
+    tokens: maybe(row["tokens"]),
+    onLimit: String(row["on_limit"]) as BudgetState["onLimit"],
+    warnedIn: maybe(row["warned_in"]),
+    exceededIn: maybe(row["exceeded_in"]),
+    spent: toSpending(row),
+  };
+}
+
+function toPause(row: Row): Pause {
+  return {
+    scope: String(row["scope"]) as Pause["scope"],
+    value: String(row["value"]),
+    reason: row["reason"] == null ? null : String(row["reason"]),
+    at: Number(row["at"]),
+  };
+}
+
+function toLimit(row: Row): LimitState {
+  const uses = row["uses"] == null ? [] : String(row["uses"]).split(",");
+  return {
+    key: String(row["value"]),
+    running: maybe(row["running"]),
+    perMinute: maybe(row["per_minute"]),
+    heldUntil: maybe(row["held_until"]),
+    inUse: Number(row["in_use"]),
+    uses: uses.map((use) => {
+      const [second, count] = use.split(":");
+      return { second: Number(second), count: Number(count) };
+    }),
+  };
+}
+
+// ---- Special lanes
+
+/** Special lanes by name. */
+export type Lanes = ReadonlyMap<string, Lane>;
+
+/** In the words of the partial index. */
+export const READY_IN_LANE = `status = 'open' AND scheduled = 0 AND lane IS NOT NULL`;
+
+/** The names of the lanes after each other: one index lookup each. */
+const names = (table: string, where: string): string => `
+  ${table} (lane) AS (
+    SELECT (SELECT min(lane) FROM tasks WHERE ${where})
+    UNION ALL SELECT (SELECT min(lane) FROM tasks WHERE ${where} AND lane > ${table}.lane) FROM ${table} WHERE lane IS NOT NULL)`;
+const firstOf = (balanced: 0 | 1): string => `
+  SELECT n.lane, t.task_type, t.limit_key, t.requires, t.creator_node FROM lanes${balanced} n CROSS JOIN tasks t
+  WHERE n.lane IS NOT NULL AND t.seq = (
+    SELECT seq FROM tasks WHERE ${READY_IN_LANE} AND balanced = ${balanced} AND lane = n.lane ORDER BY priority, seq LIMIT 1)`;
+const LANES = `
+  WITH RECURSIVE ${names("lanes0", `${READY_IN_LANE} AND balanced = 0`)},
+    ${names("lanes1", `${READY_IN_LANE} AND balanced = 1`)}
+  ${firstOf(0)} UNION ALL ${firstOf(1)}`;
+
+/**
+ * The special lanes with ready tasks, and maybe others that had some. While no unfinished task is in a special lane, no
+ * engine reads for it.
+ */
+export const readyLanes = (): Query<Lanes> => READY_LANES;
+
+/** Undefined: there are too many that may be empty. */
+export function patchLanes(lanes: Lanes, change: Change): Lanes | undefined {
+  if (change.kind !== "task.created" && change.kind !== "task.moved")
+    return change.kind === "tasks.counted" || "taskId" in change || change.kind === "task.edited"
+      ? lanes
+      : undefined;
+  const { task } = change;
+  if (task.lane === null || task.status !== "open" || task.scheduled || lanes.has(task.lane)) return lanes;
+  if (lanes.size >= 2 * LANES_MAX) return undefined;
+  return new Map(lanes).set(task.lane, laneOf(task.lane, task));
+}
+
+const READY_LANES: Query<Lanes> = {
+  ...query(LANES, [], (rows): Lanes => new Map(rows.map((row) => [String(row["lane"]), toLane(row)])), [
+    "tasks",
+  ]),
+  patch: patchLanes,
+  cached: { as: "lanes", id: "" },
+  needs: "lanes",
+};
+
+function laneOf(name: string, { taskType, limitKey, requires, creatorNode }: Task): Lane {
+  return { name, taskType, limitKey, requires, creatorNode };
+}
+
+function toLane(row: Row): Lane {
+  const text = (name: string): string | null => (row[name] == null ? null : String(row[name]));
+  return {
+    name: String(row["lane"]),
+    taskType: String(row["task_type"]),
+    limitKey: text("limit_key"),
+    requires: decodeRequires(text("requires")),
+    creatorNode: text("creator_node"),
+  };
+}
+
+const UNFINISHED = `lane IS NOT NULL AND status IN ('open', 'assigned')`;
+
+/** Whether a special lane has an unfinished task. */
+export function hasLane(name: string): Query<boolean> {
+  const sql = `SELECT seq FROM tasks WHERE ${UNFINISHED} AND lane = $1 LIMIT 1`;
+  return query(sql, [name], (rows) => rows.length > 0, ["tasks"]);
+}
+
+/** How many special lanes have unfinished tasks, counted up to `most`: one index lookup each. */
+export function lanesCount(most: number): Query<number> {
+  const sql = `WITH RECURSIVE ${names("lanes", UNFINISHED)}
+    SELECT count(*) AS n FROM (SELECT lane FROM lanes WHERE lane IS NOT NULL LIMIT $1) AS counted`;
+  return count(sql, [most], ["tasks"]);
+}

@@ -1,0 +1,85 @@
+/** Why tasks failed in the last hour, by message; each group is retried with one button. */
+import type { JSX } from "preact";
+import type { AnswerOf, Variant } from "../../client/luxhub.ts";
+import { changeAll } from "./batches.tsx";
+import { countOf } from "./format.ts";
+import { Age, Fault, askToConfirm, useEvents, useLoad } from "./parts.tsx";
+import { to } from "./route.ts";
+import { hub, mayAct } from "./session.ts";
+
+type Group = AnswerOf<"stats/failures", Variant>["failures"][number];
+
+const SHOWN = 8;
+const PAGE = 50;
+
+export function Failures(): JSX.Element {
+  const loaded = useLoad("failures", (from, signal) => from.tasks.failures({}, { signal }));
+  useEvents(({ kind }) => /^task\.(?:failed|retried|deleted)$/.test(kind), loaded);
+  const { value, error } = loaded;
+  const groups = value?.failures.slice(0, SHOWN) ?? [];
+  const rest = (value?.failures.length ?? 0) - groups.length;
+  return (
+    <section>
+      <h2>
+        Why tasks fail{" "}
+        <span>
+          last hour, by message
+          {value && !value.exact && `, of the newest ${countOf(value.total)}`}
+        </span>
+      </h2>
+      <Fault text={error} />
+      {value?.failures.length === 0 && <p class="quiet">Nothing has failed.</p>}
+      <ul class="plain failures">
+        {groups.map((group) => (
+          <One key={group.group} group={group} />
+        ))}
+      </ul>
+      {rest > 0 && (
+        <p>
+          <a href={to("tasks", "", { status: "failed" })}>{countOf(rest)} more</a>
+        </p>
+      )}
+    </section>
+  );
+}
+
+function One({ group }: { group: Group }): JSX.Element {
+  const { message, kind, task_type, count, nodes, node_ids, last_at, task_id } = group;
+  const where = nodes === 1 ? (node_ids[0] ?? "") : nodes === 0 ? "" : `${countOf(nodes)} nodes`;
+  const words = message || kind;
+  return (
+    <li>
+      <b>{countOf(count)}×</b>
+      <a href={to("tasks", task_id)} title={`The newest: ${words}`}>
+        {words}
+      </a>
+      <small title={node_ids.join(", ")}>
+        {[task_type, where].filter(Boolean).join(" · ")} <Age at={last_at} />
+      </small>
+      {mayAct.value && (
+        <button type="button" data-do="retry-group" onClick={() => void retry(group)}>
+          Retry {countOf(count)}
+        </button>
+      )}
+    </li>
+  );
+}
+
+/** All tasks of the group that are still failed, also those of earlier hours. */
+async function retry({ group, count, message, kind }: Group): Promise<void> {
+  const from = hub.value;
+  const all = await from.tasks.count({ failure_group: group });
+  const number = all.exact ? countOf(all.count) : `more than ${countOf(all.count)}`;
+  const earlier = all.count > count ? ` (${countOf(count)} of them failed in the last hour)` : "";
+  const question = `Retry the ${number} tasks that failed with “${message || kind}”${earlier}?`;
+  if (!(await askToConfirm(question, `Retry ${number}`, null, true))) return;
+  await changeAll("Retry what failed so", "retried", all.exact ? all.count : null, async function* (signal) {
+    let cursor: string | undefined;
+    do {
+      const filter = { failure_group: group, per_page: PAGE, cursor };
+      const page = await from.tasks.summaries(filter, { signal });
+      yield page.tasks.map(({ task_id }) => ({ path: "task/retry" as const, body: { task_id } }));
+      cursor = page.next_cursor ?? undefined;
+    } while (cursor !== undefined);
+  });
+}

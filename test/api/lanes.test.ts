@@ -1,0 +1,315 @@
+/** Who may run what, and when: requirements and resources, limits, holds and pauses. */
+import { describe, expect, test } from "bun:test";
+import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
+import { ADMIN_KEY, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
+import {
+  addNode,
+  addTask,
+  addTasks,
+  badFields,
+  complete,
+  list,
+  ok,
+  record,
+  refused,
+  waits,
+} from "./scene.ts";
+
+const once = onlyOnce(import.meta.url);
+type Fields = Readonly<Record<string, unknown>>;
+
+const idle = { auto_assign: false };
+
+async function next(hub: TestHub, node_id = "n1", fields: Fields = {}): Promise<string | null> {
+  const { task } = await ok(hub.post("/task/next", { node_id, ...fields }));
+  return task === null ? null : String(record(task)["task_id"]);
+}
+
+function asAdmin(hub: TestHub, path: string): Promise<Fields> {
+  return ok(hub.get(path, { headers: { "X-Admin-Key": ADMIN_KEY } }));
+}
+
+const release = (hub: TestHub, task_id: string | null, fields: Fields = {}): Promise<Fields> =>
+  ok(hub.post("/task/release", { task_id, node_id: "n1", ...fields }));
+
+describe("a pause", () => {
+  test.each([
+    ["hub", {}],
+    ["type", { type: "dear" }],
+    ["limit_key", { limit_key: "openai" }],
+    ["creator", { creator_node: "boss" }],
+  ])("of the %s keeps its tasks back from every way to hand one out", async (scope, paused) => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", idle);
+    await addNode(hub, "boss", idle);
+    const about = { task_type: "dear", creator_node: "boss", limit_key: "openai" };
+    const running = await addTask(hub, about);
+    await ok(hub.post("/task/claim", { task_id: running, node_id: "n1" }));
+    const { pause } = await ok(hub.admin("/hub/pause", { ...paused, reason: "it is down" }));
+    expect(pause).toMatchObject({ scope, reason: "it is down" });
+    expect(list(await asAdmin(hub, "/hub/pauses"), "pauses")).toEqual([record(pause)]);
+    const taskId = await addTask(hub, about);
+    expect(await next(hub)).toBeNull();
+    const both = { task_id: taskId, node_id: "n1" };
+    const { body } = await refused(hub.post("/task/claim", both), 409, "paused");
+    expect(body["detail"]).toContain("(it is down)");
+    await refused(hub.post("/task/assign", both), 409, "paused");
+    const sent = { title: "t", description: "d", for_node: "n1", ...about };
+    await refused(hub.post("/task/create", sent), 409, "paused");
+    // The balancer: at create, at registration, at a heartbeat, when asked.
+    await addNode(hub, "n1");
+    const made = { title: "t", description: "d", ...about };
+    const balanced = await ok(hub.post("/task/create", made, { variant: "B" }));
+    expect(balanced["assigned_node"]).toBeNull();
+    await ok(hub.post("/task/batch-assign", {}, { variant: "B" }));
+    await complete(hub, running, "n1"); // what runs already finishes
+    await ok(hub.post("/node/leave", { node_id: "n1" }));
+    await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
+    await hub.sweep();
+    const { by_status } = await ok(hub.get("/task/stats"));
+    expect(record(by_status)).toMatchObject({ open: 2, assigned: 0 });
+    // The end of the pause wakes a worker that waits.
+    await addNode(hub, "n1", idle);
+    const waiting = next(hub, "n1", { wait: 30 });
+    await waits(hub, 1);
+    await ok(hub.admin("/hub/resume", paused));
+    expect(await waiting).not.toBeNull();
+    expect(list(await asAdmin(hub, "/hub/pauses"), "pauses")).toEqual([]);
+    await refused(hub.admin("/hub/resume", paused), 404, "pause_not_found");
+  });
+
+  test("keeps nothing else back, and names at most one thing", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", idle);
+    for (const fields of [{ type: "x" }, { limit_key: "k" }, { creator_node: "boss" }])
+      await ok(hub.admin("/hub/pause", fields));
+    for (const fields of [
+      { type: "x", limit_key: "k" },
+      { limit_key: "k", creator_node: "boss" },
+    ])
+      await badFields(hub.admin("/hub/pause", fields), [Object.keys(fields)[1] ?? ""]);
+    for (const fields of [
+      { task_type: "x" },
+      { limit_key: "k" },
+      { task_type: "k" },
+      { creator_node: "boss" },
+    ])
+      await addTask(hub, fields);
+    const other = await addTask(hub, { task_type: "y", limit_key: "x" });
+    expect(await next(hub)).toBe(other);
+    expect(await next(hub)).toBeNull();
+  });
+});
+
+describe("a limit", () => {
+  test("of running tasks counts the assigned tasks of a key, over types, also those that ran before", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", idle);
+    const [first = ""] = await addTasks(hub, 3, { task_type: "a", limit_key: "k" });
+    expect(await next(hub)).toBe(first);
+    await ok(hub.admin("/limit/set", { key: "k", running: 2 }));
+    const second = await addTask(hub, { task_type: "b", limit_key: "k", priority: 0 });
+    expect(await next(hub)).toBe(second);
+    expect(await next(hub)).toBeNull();
+    expect(list(await asAdmin(hub, "/limit/list"), "limits")).toMatchObject([
+      { key: "k", running: 2, running_now: 2 },
+    ]);
+    const other = await addTask(hub, { task_type: "a" });
+    expect(await next(hub)).toBe(other);
+    const waiting = next(hub, "n1", { wait: 30 });
+    await waits(hub, 1);
+    await complete(hub, second, "n1");
+    expect(await waiting).not.toBeNull();
+    expect(await next(hub)).toBeNull();
+  });
+
+  test.each(["A", "B"] as const)("of a type is a limit of its plain lane (%s)", async (variant) => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", { auto_assign: true });
+    await ok(hub.admin("/limit/set", { key: "t", running: 2 }));
+    await addTasks(hub, 5, { task_type: "t" }, variant);
+    if (variant === "A") expect([await next(hub), await next(hub), await next(hub)].at(-1)).toBeNull();
+    await hub.sweep();
+    const { by_status } = await ok(hub.get("/task/stats"));
+    expect(record(by_status)).toMatchObject({ open: 3, assigned: 2 });
+    const task_id = String(list(await ok(hub.get("/task/list?status=open")), "tasks")[0]?.["task_id"]);
+    await refused(hub.post("/task/claim", { task_id, node_id: "n1" }), 409, "limit_reached");
+    await ok(hub.admin("/limit/delete", { key: "t" }));
+    await ok(hub.post("/task/claim", { task_id, node_id: "n1" }));
+    await refused(hub.admin("/limit/delete", { key: "t" }), 404, "limit_not_found");
+  });
+
+  test("per minute counts hand-outs, whatever became of them", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", idle);
+    await ok(hub.admin("/limit/set", { key: "t", per_minute: 2 }));
+    await addTasks(hub, 4, { task_type: "t" });
+    for (let i = 0; i < 2; i++) await release(hub, await next(hub));
+    expect(await next(hub)).toBeNull();
+    const waiting = next(hub, "n1", { wait: 300 });
+    await waits(hub, 1);
+    hub.clock.jump(MINUTE_MS + SECOND_MS);
+    await hub.sweep();
+    expect(await waiting).not.toBeNull();
+  });
+
+  test("a hold lets a key rest, and is given with the task in one request", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", idle);
+    await addTasks(hub, 3, { task_type: "t" });
+    await release(hub, await next(hub), { hold_s: 30 });
+    expect(await next(hub)).toBeNull();
+    await ok(hub.post("/limit/hold", { key: "t", for_s: 5, node_id: "n1" })); // the longer one stays
+    hub.clock.jump(29 * SECOND_MS);
+    expect(await next(hub)).toBeNull();
+    const waiting = next(hub, "n1", { wait: 300 });
+    await waits(hub, 1);
+    hub.clock.jump(SECOND_MS);
+    await hub.sweep();
+    const task_id = await waiting;
+    await ok(hub.post("/task/fail", { task_id, node_id: "n1", error: "429", hold_s: 10 }));
+    expect(await next(hub)).toBeNull();
+    expect(list(await asAdmin(hub, "/limit/list"), "limits")).toMatchObject([{ key: "t", running: null }]);
+    await ok(hub.admin("/limit/delete", { key: "t" }));
+    expect(await next(hub)).not.toBeNull();
+  });
+});
+
+describe("requirements", () => {
+  const gpu = { requires: { capabilities: ["cuda"], resources: { gpu: 1 } } };
+
+  test("are words and resources, which the unfinished tasks of a node use", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "plain", idle);
+    await addNode(hub, "words", { ...idle, capabilities: ["cuda", "t"] });
+    await addNode(hub, "n1", { ...idle, capabilities: ["cuda", "t"], resources: { gpu: 1.5 } });
+    const [first = "", second = ""] = await addTasks(hub, 2, { task_type: "t", ...gpu });
+    expect(await next(hub, "plain")).toBeNull();
+    expect(await next(hub, "words")).toBeNull();
+    await refused(hub.post("/task/claim", { task_id: first, node_id: "words" }), 409, "requirements_not_met");
+    expect(await next(hub)).toBe(first);
+    expect(record((await ok(hub.get("/node/n1")))["node"])).toMatchObject({
+      resources: { gpu: 1.5 },
+      resources_used: { gpu: 1 },
+    });
+    expect(await next(hub)).toBeNull();
+    const half = await addTask(hub, { task_type: "t", requires: { resources: { gpu: 0.5 } } });
+    const waiting = next(hub, "n1", { wait: 30 });
+    expect(await waiting).toBe(half);
+    const blocked = next(hub, "n1", { wait: 30 });
+    await waits(hub, 1);
+    await complete(hub, first, "n1");
+    expect(await blocked).toBe(second);
+  });
+
+  test("of what few nodes have come first among equal priorities", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", { ...idle, resources: { gpu: 2, cpu: 8 } });
+    const plain = await addTask(hub, { requires: { resources: { cpu: 1 } } });
+    const rare = await addTask(hub, { requires: { resources: { gpu: 1 } } });
+    const urgent = await addTask(hub, { priority: 0 });
+    expect([await next(hub), await next(hub), await next(hub)]).toEqual([urgent, rare, plain]);
+  });
+
+  test("the balancer finds a node that has them, and gives it no more than it has", async () => {
+    await using hub = await startHub();
+    const tasks = await addTasks(hub, 5, gpu, "B");
+    await addNode(hub, "plain", {}, "B");
+    await addNode(hub, "n1", { capabilities: ["cuda"], resources: { gpu: 2 } }, "B");
+    await addNode(hub, "n2", { capabilities: ["cuda"], resources: { gpu: 1 } }, "B");
+    await hub.sweep();
+    const held = list(await ok(hub.get("/task/list?status=assigned")), "tasks");
+    expect(held.map((task) => task["assigned_node"]).toSorted()).toEqual(["n1", "n1", "n2"]);
+    await complete(hub, String(held[0]?.["task_id"]), String(held[0]?.["assigned_node"]));
+    await hub.sweep();
+    expect(list(await ok(hub.get("/task/list?status=assigned")), "tasks")).toHaveLength(3);
+    expect(tasks).toHaveLength(5);
+  });
+
+  test("a worker that waits hears of the first task of a lane", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", { ...idle, resources: { gpu: 1 } });
+    await addNode(hub, "plain", idle);
+    const [able, unable] = [next(hub, "n1", { wait: 30 }), next(hub, "plain", { wait: 30 })];
+    await waits(hub, 2);
+    const task = await addTask(hub, { requires: { resources: { gpu: 1 } } });
+    expect(await able).toBe(task);
+    const other = await addTask(hub);
+    expect(await unable).toBe(other);
+  });
+
+  once.test("are bounded, and numbers with three decimals", async () => {
+    await using hub = await startHub();
+    const many = Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`r${i}`, 1]));
+    const made = { title: "t", description: "d" };
+    await badFields(hub.post("/task/create", { ...made, requires: { resources: many } }), [
+      "requires.resources",
+    ]);
+    await badFields(hub.post("/task/create", { ...made, requires: { resources: { "a b": 1 } } }), [
+      "requires.resources.a b",
+    ]);
+    await badFields(
+      hub.post("/task/create", { ...made, requires: { capabilities: new Array(17).fill("x") } }),
+      ["requires.capabilities"],
+    );
+    const { task } = await ok(
+      hub.post("/task/create", {
+        ...made,
+        requires: { resources: { gpu: 0.3337, none: 0 } },
+        limit_key: "k",
+      }),
+    );
+    expect(record(task)).toMatchObject({
+      requires: { capabilities: [], resources: { gpu: 0.334 } },
+      limit_key: "k",
+    });
+  });
+});
+
+describe("why a task does not run", () => {
+  const codes = async (hub: TestHub, taskId: string): Promise<unknown[]> =>
+    list(await ok(hub.get(`/task/${taskId}/explain`)), "reasons").map(({ code }) => code);
+
+  test("is every reason at once, and its position when there is none", async () => {
+    await using hub = await startHub();
+    const requires = { capabilities: ["cuda"], resources: { gpu: 1 } };
+    const first = await addTask(hub, { task_type: "t", requires });
+    const second = await addTask(hub, { task_type: "t", requires });
+    const about = { task_type: "t", requires, limit_key: "k" };
+    const later = await addTask(hub, { ...about, delay_s: 60, depends_on: [first] });
+    expect(await codes(hub, first)).toEqual(["no_node", "in_line"]);
+    await addNode(hub, "n1", { ...idle, capabilities: ["cuda"], resources: { gpu: 0.5 } });
+    const { reasons } = await ok(hub.get(`/task/${first}/explain`));
+    expect(reasons).toMatchObject([{ code: "no_node", missing: ["the type t", "gpu 1"] }, {}]);
+    await addNode(hub, "n1", { ...idle, capabilities: ["cuda", "t"], resources: { gpu: 1 } });
+    expect(await ok(hub.get(`/task/${second}/explain`))).toMatchObject({
+      ready: true,
+      position: 2,
+      reasons: [{ code: "in_line", until: null }],
+    });
+    expect(await next(hub)).toBe(first);
+    expect(await codes(hub, first)).toEqual(["assigned"]);
+    expect(await codes(hub, second)).toEqual(["nodes_full", "in_line"]);
+    await ok(hub.post("/node/drain", { node_id: "n1", drain: true }));
+    expect(await codes(hub, second)).toEqual(["nodes_draining", "in_line"]);
+    await ok(hub.post("/node/leave", { node_id: "n1" }));
+    expect(await codes(hub, second)).toEqual(["nodes_offline", "in_line"]);
+    await ok(hub.admin("/hub/pause", { reason: "maintenance" }));
+    await ok(hub.admin("/hub/pause", { type: "t" }));
+    await ok(hub.post("/limit/hold", { key: "k", for_s: 60 }));
+    await ok(hub.admin("/budget/set", { scope: "type", value: "t", per: "day", cost_usd: 0 }));
+    const all = ["not_before", "depends_on", "paused", "paused", "rate", "budget", "nodes_offline"];
+    expect(await codes(hub, later)).toEqual(all);
+    expect(await ok(hub.get(`/task/${later}/explain`))).toMatchObject({ ready: false, position: null });
+    await ok(hub.post("/task/cancel", { task_id: later }));
+    expect(await codes(hub, later)).toEqual(["finished"]);
+    await refused(hub.get("/task/none/explain"), 404, "task_not_found");
+  });
+
+  test("status names what is paused, and only then", async () => {
+    await using hub = await startHub();
+    expect(await ok(hub.get("/status"))).not.toHaveProperty("paused");
+    await ok(hub.admin("/hub/pause", { type: "t" }));
+    expect((await ok(hub.get("/status")))["paused"]).toEqual([{ scope: "type", value: "t" }]);
+  });
+});

@@ -1,0 +1,249 @@
+/**
+ * Quorums: several nodes do the same task, nobody sees the results of the others before it is decided, and the result is
+ * the one on which enough of them agree.
+ */
+import { describe, expect, test } from "bun:test";
+import { ADMIN_KEY, TestClock, type TestHub, startHub } from "../support/hub.ts";
+import { RESULT, addNode, addNodes, addTask, badFields, list, ok, record, refused, until } from "./scene.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+const ADMIN = { "X-Admin-Key": ADMIN_KEY };
+
+const says = (output: unknown): Fields => ({ ...RESULT, output });
+
+function complete(hub: TestHub, taskId: string, nodeId: string, output: unknown) {
+  return hub.post("/task/complete", { task_id: taskId, node_id: nodeId, result: says(output) });
+}
+
+async function taskOf(hub: TestHub, taskId: string): Promise<Fields> {
+  return record((await ok(hub.get(`/task/${taskId}`)))["task"]);
+}
+
+async function quorumOf(hub: TestHub, taskId: string): Promise<Fields> {
+  return record((await taskOf(hub, taskId))["quorum"]);
+}
+
+/** The copy that a node gets; null: none. */
+async function next(hub: TestHub, nodeId: string): Promise<string | null> {
+  const { task } = await ok(hub.post("/task/next", { node_id: nodeId }));
+  return task === null ? null : String(record(task)["task_id"]);
+}
+
+async function copies(hub: TestHub, taskId: string, n: number): Promise<readonly string[]> {
+  await until("there are copies", async () => (await idsOf(hub, taskId)).length === n);
+  return idsOf(hub, taskId);
+}
+
+async function idsOf(hub: TestHub, taskId: string): Promise<readonly string[]> {
+  const { copies } = await quorumOf(hub, taskId);
+  return Array.isArray(copies) ? copies.map(String) : [];
+}
+
+async function balanceOf(hub: TestHub, nodeId: string): Promise<unknown> {
+  return record((await ok(hub.get(`/node/${nodeId}`)))["node"])["lux_balance"];
+}
+
+const LIE = "the moon is made of cheese";
+const THREE = { quorum: { results: 2, of: 3 }, lux_reward: 1.000001, backoff_s: 0, creator_node: "boss" };
+
+describe("a quorum", () => {
+  test("completes with the result on which two of three agree, who share the reward", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["a", "b", "c"]);
+    const taskId = await addTask(hub, THREE);
+    const before = await taskOf(hub, taskId);
+    expect(before).toMatchObject({ status: "open", ready: false });
+    expect(before["quorum"]).toMatchObject({
+      results: 2,
+      of: 3,
+      compare: "output",
+      state: "pending",
+      agreed: [],
+    });
+    await refused(hub.post("/task/claim", { task_id: taskId, node_id: "a" }), 409, "task_not_ready");
+    await copies(hub, taskId, 2);
+    const [a, b] = [await next(hub, "a"), await next(hub, "b")];
+    expect(a).not.toBe(b);
+    expect(await next(hub, "a")).toBeNull();
+    await ok(complete(hub, String(a), "a", { y: 1, x: [1.0] }));
+    await ok(complete(hub, String(b), "b", { x: [1], y: 2 }));
+    await copies(hub, taskId, 3);
+    const c = await next(hub, "c");
+    await ok(complete(hub, String(c), "c", { x: [1], y: 1.0 }));
+    await until("it is decided", async () => (await taskOf(hub, taskId))["status"] === "completed");
+    const done = await taskOf(hub, taskId);
+    expect(done).toMatchObject({ assigned_node: "a", result: { output: { x: [1], y: 1 } } });
+    expect(done["quorum"]).toMatchObject({ state: "agreed", agreed: ["a", "c"] });
+    expect([await balanceOf(hub, "a"), await balanceOf(hub, "b"), await balanceOf(hub, "c")]).toEqual([
+      0.500001, 0, 0.5,
+    ]);
+    expect(await ok(complete(hub, String(a), "a", { x: [1], y: 1 }))).toMatchObject({ lux_paid: 0.500001 });
+    expect((await taskOf(hub, String(b)))["result"]).toMatchObject({ output: { y: 2 } });
+  });
+
+  test("of three, of whom one lies, one dies and one copies", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["liar", "dying", "copier", "honest", "another"]);
+    const taskId = await addTask(hub, { ...THREE, quorum: { results: 2, of: 4 } });
+    await copies(hub, taskId, 2);
+    const [lied, died] = [String(await next(hub, "liar")), String(await next(hub, "dying"))];
+    const noted = { task_id: lied, node_id: "liar", note: `it is ${LIE}`, checkpoint: { answer: LIE } };
+    await ok(hub.post("/task/extend", noted));
+    await ok(hub.post("/task/output", { task_id: lied, node_id: "liar", offset: 0, data: LIE }));
+    await ok(complete(hub, lied, "liar", LIE));
+    // The one who copies tries everything that shows what others have sent.
+    const trap = await addTask(hub, { depends_on: [lied], priority: 2 });
+    const seen = await Promise.all([
+      hub.get(`/task/${lied}?context=1`),
+      hub.get(`/task/${taskId}?context=1`),
+      hub.get("/task/list"),
+      hub.get(`/task/${lied}/output`),
+      hub.get(`/task/${trap}?context=1`),
+      hub.get(`/task/${trap}/inputs`),
+      hub.get(`/task/${taskId}/inputs`),
+      hub.get(`/task/wait?task_ids=${lied}`),
+      hub.get("/lessons"),
+      hub.get("/file/list"),
+      hub.get("/events?since=0&limit=1000"),
+      hub.post("/task/next", { node_id: "copier", task_types: ["none"] }),
+    ]);
+    for (const { status, body } of seen)
+      expect([status, JSON.stringify(body).includes(LIE)]).toEqual([200, false]);
+    expect(await taskOf(hub, lied)).toMatchObject({ status: "completed", result: null, sealed: true });
+    const form = new FormData();
+    form.set("file", new File([LIE], "result.txt"));
+    form.set("metadata", JSON.stringify({ task_id: lied, node: "liar" }));
+    await refused(hub.call("POST", "/file/upload", { body: form }), 409, "task_sealed");
+    // Its node leaves, which opens the copy again.
+    await ok(hub.post("/node/leave", { node_id: "dying" }));
+    const copied = await next(hub, "copier");
+    expect(copied).toBe(died);
+    await ok(complete(hub, String(copied), "copier", 7));
+    await copies(hub, taskId, 3);
+    expect(await next(hub, "liar")).toBe(trap);
+    const third = String(await next(hub, "honest"));
+    await ok(complete(hub, third, "honest", 42));
+    await copies(hub, taskId, 4);
+    expect(await next(hub, "honest")).toBeNull();
+    const fourth = String(await next(hub, "another"));
+    await ok(complete(hub, fourth, "another", 42));
+    await until("it is decided", async () => (await taskOf(hub, taskId))["status"] === "completed");
+    expect(await taskOf(hub, taskId)).toMatchObject({
+      result: { output: 42 },
+      quorum: { agreed: ["honest", "another"] },
+    });
+    expect(await taskOf(hub, lied)).toMatchObject({ result: { output: LIE } });
+    expect([await balanceOf(hub, "liar"), await balanceOf(hub, "copier")]).toEqual([0, 0]);
+  });
+
+  test("fails when its copies are used up without agreement, and a retry begins anew", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["a", "b", "c"]);
+    const taskId = await addTask(hub, { ...THREE, quorum: { results: 2, of: 2 } });
+    const dependent = await addTask(hub, { depends_on: [taskId] });
+    const [first, second] = await copies(hub, taskId, 2);
+    await ok(hub.post("/task/claim", { task_id: first, node_id: "a" }));
+    await refused(hub.post("/task/claim", { task_id: second, node_id: "a" }), 409, "node_excluded");
+    await ok(hub.post("/task/claim", { task_id: second, node_id: "b" }));
+    await refused(complete(hub, String(first), "a", undefined), 409, "compared_value_missing");
+    await ok(complete(hub, String(first), "a", 1));
+    await ok(hub.post("/task/fail", { task_id: second, node_id: "b", error: "broken", retry: false }));
+    await until("it has failed", async () => (await taskOf(hub, taskId))["status"] === "failed");
+    expect(await taskOf(hub, taskId)).toMatchObject({
+      failure: { kind: "no_quorum" },
+      quorum: { state: "failed" },
+    });
+    await until(
+      "the dependent hears of it",
+      async () => (await taskOf(hub, dependent))["status"] === "failed",
+    );
+    await ok(hub.post("/task/retry", { task_id: taskId }));
+    await until("there are new copies", async () => {
+      const ids = await idsOf(hub, taskId);
+      return ids.length === 2 && !ids.includes(String(first));
+    });
+    const [again, last] = [String(await next(hub, "a")), String(await next(hub, "b"))];
+    await ok(complete(hub, again, "a", 5));
+    await ok(complete(hub, last, "b", 5));
+    await until("it is decided", async () => (await taskOf(hub, taskId))["status"] === "completed");
+  });
+
+  test("ends its copies with itself", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["a"]);
+    const taskId = await addTask(hub, THREE);
+    const gone = await addTask(hub, THREE);
+    const ids = [...(await copies(hub, taskId, 2)), ...(await copies(hub, gone, 2))];
+    await ok(hub.post("/task/claim", { task_id: ids[0], node_id: "a" }));
+    await ok(hub.post("/task/cancel", { task_id: taskId }));
+    await ok(hub.post("/task/delete", { task_id: gone }, { headers: ADMIN }));
+    for (const id of ids)
+      await until("the copy ends", async () => {
+        const copy = await taskOf(hub, id);
+        return copy["status"] === "failed" && copy["sealed"] === undefined;
+      });
+  });
+
+  test("waits for its time and for other tasks before it has copies", async () => {
+    const clock = new TestClock();
+    await using hub = await startHub({ clock });
+    await addNodes(hub, ["a", "b"]);
+    const first = await addTask(hub);
+    const taskId = await addTask(hub, { ...THREE, depends_on: [first], delay_s: 60 });
+    await ok(hub.post("/task/claim", { task_id: first, node_id: "a" }));
+    await ok(complete(hub, first, "a", "the input"));
+    await hub.sweep();
+    expect((await quorumOf(hub, taskId))["copies"]).toEqual([]);
+    clock.pass(61_000);
+    await ok(hub.post("/node/heartbeat", { node_id: "a" }));
+    await hub.sweep();
+    await copies(hub, taskId, 2);
+    const { context } = await ok(hub.post("/task/next", { node_id: "a" }));
+    expect(context).toMatchObject({ inputs: [{ task_id: taskId }, { result: { output: "the input" } }] });
+  });
+
+  test("compares the values that it names", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["a", "b"]);
+    const compare = "json:/output/answer,/lesson";
+    const taskId = await addTask(hub, { quorum: { results: 2, compare } });
+    expect(await quorumOf(hub, taskId)).toMatchObject({ of: 3, compare });
+    await copies(hub, taskId, 2);
+    const [a, b] = [String(await next(hub, "a")), String(await next(hub, "b"))];
+    await ok(complete(hub, a, "a", { answer: 1e2, time: 3 }));
+    await ok(complete(hub, b, "b", { time: 9, answer: 100 }));
+    await until("it is decided", async () => (await taskOf(hub, taskId))["status"] === "completed");
+  });
+
+  test("on B the balancer gives the copies to different nodes", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "a", {}, "B");
+    await addNode(hub, "b", {}, "B");
+    const taskId = await addTask(hub, THREE, "B");
+    await until("both have one", async () => {
+      const { tasks } = await ok(hub.get("/task/list?status=assigned"));
+      const nodes = list({ tasks }, "tasks").map(({ assigned_node }) => assigned_node);
+      return nodes.toSorted().join() === "a,b";
+    });
+    expect((await taskOf(hub, taskId))["assigned_node"]).toBeNull();
+  });
+
+  test("one batch-assign does not give a node two copies", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["a"]);
+    const taskId = await addTask(hub, THREE);
+    const assignments = (await copies(hub, taskId, 2)).map((task_id) => ({ task_id, node_id: "a" }));
+    const { results } = await ok(hub.post("/task/batch-assign", { assignments }));
+    expect(results).toMatchObject([{ error: null }, { error: "node_excluded" }]);
+  });
+
+  test("refuses numbers and words that make no sense", async () => {
+    await using hub = await startHub();
+    const create = (fields: Fields) => hub.post("/task/create", { title: "t", description: "d", ...fields });
+    await badFields(create({ quorum: { results: 1 } }), ["quorum.results"]);
+    await badFields(create({ quorum: { results: 3, of: 2 } }), ["quorum.of"]);
+    await badFields(create({ quorum: { results: 2, of: 16 } }), ["quorum.of"]);
+    await badFields(create({ quorum: { results: 2, compare: "all" } }), ["quorum.compare"]);
+    await badFields(create({ quorum: { results: 2 }, review: "creator" }), ["review"]);
+  });
+});

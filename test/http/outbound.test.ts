@@ -1,0 +1,193 @@
+/**
+ * The requests that the hub sends to others, over real sockets: which address is connected to, with which name, and what
+ * is not done (redirects, proxies). The receivers listen on this machine's address in its network, because the program
+ * sends nothing to loopback; without one these tests are skipped.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Posted, type Resolve, outbound, urlRefusal } from "../../src/http/outbound.ts";
+import { type BlockList, blockListOf, parseNetwork } from "../../src/lib/ip.ts";
+import { ownAddress } from "../support/own-address.ts";
+
+const NONE: BlockList = blockListOf([]);
+
+function post(
+  url: string,
+  allowed: BlockList,
+  resolve?: Resolve,
+  signal = AbortSignal.timeout(60_000),
+): Promise<Posted> {
+  return outbound(allowed, resolve)({ url, headers: { "X-Own": "1" }, body: "{}", signal });
+}
+
+describe("what is refused before anything is sent", () => {
+  const refusals: readonly (readonly [url: string, found: readonly string[]])[] = [
+    ["http://127.0.0.1/", []],
+    ["http://2130706433/", []],
+    ["http://0x7f000001/", []],
+    ["http://017700000001/", []],
+    ["http://127.1/", []],
+    ["http://0/", []],
+    ["http://１２７.０.０.１/", []],
+    ["http://127.0.0.1./", []],
+    ["http://[::1]/", []],
+    ["http://[::ffff:7f00:1]/", []],
+    ["http://[::ffff:127.0.0.1]:80/", []],
+    ["http://[64:ff9b::169.254.169.254]/", []],
+    ["http://169.254.169.254/latest/meta-data/", []],
+    ["http://10.0.0.1:9200/", []],
+    ["https://localhost/", ["127.0.0.1", "::1"]],
+    ["https://LOCALHOST./", ["127.0.0.1"]],
+    ["https://inside.example/", ["10.1.2.3"]],
+    ["https://inside.example:8443/path", ["fd00::1"]],
+    ["https://metadata.example/", ["169.254.169.254"]],
+    ["https://zone.example/", ["fe80::1%eth0"]],
+    ["https://user:word@inside.example/", ["127.0.0.1"]],
+    ["https://public.example@inside.example/", ["127.0.0.1"]],
+    ["https://nowhere.example/", []],
+  ];
+  for (const [url, found] of refusals)
+    test(`${url}${found.length === 0 ? "" : ` at ${found.join(", ")}`}`, async () => {
+      const posted = await post(url, NONE, async () => found);
+      expect(posted).toEqual({ status: null, error: expect.stringMatching(/refused|no address/) });
+    });
+
+  test("the URL itself shows it for an address, not for a name", () => {
+    expect(urlRefusal("http://127.1:19104/", NONE)).toContain("127.0.0.1");
+    expect(urlRefusal("http://[fd00::1]/", NONE)).toContain("--webhook-allow");
+    expect(urlRefusal("http://localhost/", NONE)).toBeNull();
+    expect(urlRefusal("https://8.8.8.8/", NONE)).toBeNull();
+  });
+});
+
+const own = ownAddress();
+const suffix = own === null ? " (skipped: this machine has no address but loopback)" : "";
+
+describe.skipIf(own === null)(`a receiver in the network${suffix}`, () => {
+  const address = own ?? "";
+  const allowed = blockListOf([parseNetwork(address)].filter((network) => network !== null));
+  const seen: { path: string; host: string | null; own: string | null }[] = [];
+  const dir = mkdtempSync(join(tmpdir(), "luxhub-test-"));
+  let server: Bun.Server<undefined>;
+
+  beforeAll(() => {
+    server = Bun.serve({
+      hostname: address,
+      port: 0,
+      fetch: async (request) => {
+        const { pathname } = new URL(request.url);
+        seen.push({
+          path: pathname,
+          host: request.headers.get("host"),
+          own: request.headers.get("x-own"),
+        });
+        if (pathname === "/redirect") return Response.redirect("http://127.0.0.1:1/", 307);
+        if (pathname === "/busy") return new Response("x", { status: 503, headers: { "Retry-After": "7" } });
+        if (pathname === "/never") await Bun.sleep(2 ** 30);
+        return new Response("x".repeat(1_000_000));
+      },
+    });
+  });
+  afterAll(async () => {
+    await server.stop(true);
+    rmSync(dir, { recursive: true });
+  });
+
+  const at = (path: string): string => `http://hook.example:${server.port}${path}`;
+
+  test("is connected to at the address that was resolved once, with the name of the URL", async () => {
+    const asked: string[] = [];
+    const rebinding: Resolve = async (name) => {
+      asked.push(name);
+      return asked.length === 1 ? [address] : ["127.0.0.1"];
+    };
+    expect(await post(at("/a?q=1"), allowed, rebinding)).toEqual({ status: 200, retryAfter: null });
+    expect(asked).toEqual(["hook.example"]);
+    expect(seen.at(-1)).toEqual({ path: "/a", host: `hook.example:${server.port}`, own: "1" });
+    const second = await post(at("/a"), allowed, rebinding);
+    expect(second).toEqual({
+      status: null,
+      error: expect.stringContaining("127.0.0.1 is an address of this"),
+    });
+  });
+
+  test("is refused if its network is not allowed, and is the one allowed among several", async () => {
+    const before = seen.length;
+    expect(await post(at("/b"), NONE, async () => [address])).toMatchObject({ status: null });
+    expect(seen.length).toBe(before);
+    expect(await post(at("/b"), allowed, async () => ["127.0.0.1", address])).toMatchObject({ status: 200 });
+  });
+
+  test("is not followed by a redirect, and may ask for time", async () => {
+    const resolve: Resolve = async () => [address];
+    expect(await post(at("/redirect"), allowed, resolve)).toMatchObject({ status: 307 });
+    expect(await post(at("/busy"), allowed, resolve)).toEqual({ status: 503, retryAfter: "7" });
+  });
+
+  test("is called without the proxies of the environment", async () => {
+    const before = process.env["HTTP_PROXY"];
+    process.env["HTTP_PROXY"] = "http://127.0.0.1:1";
+    try {
+      expect(await post(at("/c"), allowed, async () => [address])).toMatchObject({ status: 200 });
+    } finally {
+      if (before === undefined) delete process.env["HTTP_PROXY"];
+      else process.env["HTTP_PROXY"] = before;
+    }
+  });
+
+  test("that does not answer, or is not there, is a fault without the URL", async () => {
+    const resolve: Resolve = async () => [address];
+    const never = post(at("/never"), allowed, resolve, AbortSignal.timeout(100));
+    expect(await never).toEqual({ status: null, error: "no response in time" });
+    const slow: Resolve = () => new Promise(() => {});
+    expect(await post(at("/d"), allowed, slow, AbortSignal.timeout(50))).toEqual({
+      status: null,
+      error: "no response in time",
+    });
+    expect(await post("http://hook.example:1/secret", allowed, resolve)).toEqual({
+      status: null,
+      error: "connection refused",
+    });
+    const lost: Resolve = async () => {
+      throw Object.assign(new Error("getaddrinfo ENOTFOUND /secret"), { code: "DNS_ENOTFOUND" });
+    };
+    expect(await post(at("/secret"), allowed, lost)).toEqual({
+      status: null,
+      error: "the name of the host is not found",
+    });
+  });
+
+  test.skipIf(Bun.which("openssl") === null)(
+    "shows a certificate for the name, and not for another",
+    async () => {
+      const made = Bun.spawnSync(
+        `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem
+       -days 2 -subj /CN=hook.example -addext subjectAltName=DNS:hook.example`.split(/\s+/),
+        { cwd: dir },
+      );
+      expect(made.exitCode).toBe(0);
+      const program = `
+      import { outbound } from ${JSON.stringify(join(import.meta.dir, "../../src/http/outbound.ts"))};
+      import { blockListOf } from ${JSON.stringify(join(import.meta.dir, "../../src/lib/ip.ts"))};
+      const tls = { cert: Bun.file("cert.pem"), key: Bun.file("key.pem") };
+      const server = Bun.serve({ hostname: ${JSON.stringify(address)}, port: 0, tls, fetch: (request) =>
+        new Response(null, { status: request.headers.get("host")?.startsWith("hook.example:") ? 204 : 400 }) });
+      const send = outbound(blockListOf([{ address: ${JSON.stringify(address)}, prefix: 32 }]), async () => [${JSON.stringify(address)}]);
+      for (const name of ["hook.example", "other.example"])
+        console.log(JSON.stringify(await send({ url: \`https://\${name}:\${server.port}/\`, headers: {}, body: "{}",
+          signal: AbortSignal.timeout(60_000) })));
+      server.stop(true);`;
+      await Bun.write(join(dir, "send.ts"), program);
+      const run = Bun.spawnSync([process.execPath, "send.ts"], {
+        cwd: dir,
+        env: { ...process.env, NODE_EXTRA_CA_CERTS: join(dir, "cert.pem") },
+      });
+      expect(run.stdout.toString().trim().split("\n")).toEqual([
+        '{"status":204,"retryAfter":null}',
+        '{"status":null,"error":"the certificate is for another host"}',
+      ]);
+    },
+  );
+});
