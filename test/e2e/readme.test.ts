@@ -623,6 +623,7 @@ describe("limits", () => {
     ["Lessons in the `context` of a task", count("CONTEXT_LESSONS_MAX"), bytes("CONTEXT_LESSONS_MAX_BYTES")],
     ["A page of `lessons`", count("LESSONS_PER_PAGE_MAX"), count("LESSON_SHOWN_MAX_CHARS")],
     ["Completed tasks that one call of `lessons` examines", count("LIST_SCANNED_MAX")],
+    ["`task/<task_id>/graph`", count("GRAPH_LAYERS"), count("GRAPH_LAYER_TASKS")],
     ["A page of `task/<task_id>/inputs`", count("INPUTS_PER_PAGE_MAX"), bytes("INPUTS_PAGE_MAX_BYTES")],
     ["`question` of task/ask", count("QUESTION_MAX_CHARS")],
     ["`choices` of a question", count("CHOICES_MAX"), count("CHOICE_MAX_CHARS")],
