@@ -181,6 +181,7 @@ describe("store: sqlite: plans", () => {
     failedBefore: taskReads.failedBefore(
       anyOf({ taskType: "x", since: 5 }),
       true,
+      true,
       { updatedAt: 9, seq: 3 },
       500,
     ),
