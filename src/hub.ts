@@ -262,7 +262,7 @@ async function openCore(parts: HubParts, closing: Closing) {
   const types = new TypeMetrics();
   const minutes = new Minutes(store, clock, newId(), types);
   closing.push(() => minutes.close());
-  const metrics = new Metrics({ store, blobs, clock, log, version: VERSION, types });
+  const metrics = new Metrics({ store, blobs, clock, log, version: VERSION, name: config.name, types });
   const readiness = new Readiness(store, clock);
 
   const keys = new KeyRing(store, clock, secrets, onFault);
@@ -303,6 +303,7 @@ async function openCore(parts: HubParts, closing: Closing) {
     pinned,
     diskFree: () => freeBytes(dir),
     maxNodes,
+    name: config.name,
     outputWindow: { headBytes: config.outputHeadBytes, tailBytes: config.outputTailBytes },
   });
   const compareSecrets =
@@ -354,7 +355,9 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     ...streams.endpoints,
     outputStreamEndpoint(streams),
     ...MANUAL_ENDPOINTS,
-    ...(config.ui ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard()) : []),
+    ...(config.ui
+      ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard(config.name))
+      : []),
     PYTHON_CLIENT,
     ...monitoringEndpoints(core.readiness, readMetrics),
     ...(config.mcp ? mcpEndpoints({ publicUrl, crossOrigin, loadServer: parts.loadMcp }) : []),
@@ -433,6 +436,7 @@ type Joined = {
   readonly pinned: () => boolean;
   readonly diskFree: () => number | null;
   readonly maxNodes: number;
+  readonly name: string | null;
   readonly outputWindow: OutputWindow;
   readonly log: Log;
   readonly publicUrl: () => string;
@@ -454,6 +458,7 @@ function joinServices({
   pinned,
   diskFree,
   maxNodes,
+  name,
   outputWindow,
   log,
   publicUrl,
@@ -515,7 +520,7 @@ function joinServices({
     invitations: new InvitationService(store, clock, newId, keys),
     lux: new LuxService(store, clock, newId, luxPolicy),
     files,
-    system: new SystemService(store, mail, blobs, clock, SOFTWARE, diskFree),
+    system: new SystemService(store, mail, blobs, clock, SOFTWARE, diskFree, name),
     batches: LARGE_REQUESTS,
   };
 }
