@@ -3,10 +3,10 @@
  * closings() of gate.ts, couldTake() and hasFree() of lane.ts, hasRoom() of balancer.ts.
  */
 import { hasRoom } from "./balancer.ts";
-import { type Closing, closings, isClosed, sayClosing } from "./gate.ts";
+import { type Closing, closings, sayClosing } from "./gate.ts";
 import { couldTake, hasFree, missingIn, takesType } from "./lane.ts";
 import type { Gate, Node, Task } from "./model.ts";
-import { isFinished, isReady } from "./task.ts";
+import { isExcluded, isFinished, isReady } from "./task.ts";
 
 export const REASON_CODES = [
   "finished",
@@ -63,6 +63,7 @@ export const NO_TAKERS: Takers = { able: 0, online: 0, open: 0, free: 0, missing
 export function withNodes(before: Takers, task: Task, nodes: readonly Node[], gate: Gate): Takers {
   let { able, online, open, free, missing } = before;
   for (const node of nodes) {
+    if (isExcluded(task, node.nodeId)) continue;
     if (!couldTake(node, task)) {
       const lacks = lackedBy(node, task);
       if (missing === null || lacks.length < missing.length) missing = lacks;
@@ -73,7 +74,7 @@ export function withNodes(before: Takers, task: Task, nodes: readonly Node[], ga
     online++;
     if (node.draining) continue;
     open++;
-    if (hasRoom(node) && hasFree(node, task.requires) && !isClosed(gate.closed, task, node.nodeId)) free++;
+    if (hasRoom(node) && hasFree(node, task.requires) && !gate.closed?.nodes.has(node.nodeId)) free++;
   }
   return { able, online, open, free, missing };
 }
@@ -146,7 +147,7 @@ function ofNodes({ able, online, open, free, missing }: Takers): readonly Reason
   if (free > 0) return [];
   const reason = (code: Reason["code"], detail: string): readonly Reason[] => [{ code, detail, until: null }];
   if (able === 0) {
-    if (missing === null) return reason("no_node", "No node is registered.");
+    if (missing === null) return reason("no_node", "No node is registered that may have it.");
     const detail = `No registered node could ever take it. The one that comes closest lacks: ${missing.join(", ")}.`;
     return [{ code: "no_node", detail, until: null, missing }];
   }
