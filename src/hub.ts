@@ -293,6 +293,7 @@ async function openCore(parts: HubParts, closing: Closing) {
     pinned,
     diskFree: () => freeBytes(dir),
     maxNodes,
+    isFair: config.fair === "creator",
     outputWindow: { headBytes: config.outputHeadBytes, tailBytes: config.outputTailBytes },
   });
   const compareSecrets =
@@ -422,6 +423,7 @@ type Joined = {
   readonly pinned: () => boolean;
   readonly diskFree: () => number | null;
   readonly maxNodes: number;
+  readonly isFair: boolean;
   readonly outputWindow: OutputWindow;
   readonly log: Log;
   readonly publicUrl: () => string;
@@ -442,13 +444,14 @@ function joinServices({
   pinned,
   diskFree,
   maxNodes,
+  isFair,
   outputWindow,
   log,
   publicUrl,
   post,
   refusalOf,
 }: Joined) {
-  const tasks = new TaskService(store, clock, newId);
+  const tasks = new TaskService(store, clock, newId, { isFair });
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   const takes = new Takes(store, clock);
   const lessons = new Lessons(store);
@@ -483,7 +486,7 @@ function joinServices({
     outputs: new Outputs(store, clock, outputWindow),
     questions: new QuestionService(store, clock, newId, tasks, feed),
     groups: new GroupService(store, clock, feed, tasks),
-    schedules: new ScheduleService(store, clock, newId, quotaService),
+    schedules: new ScheduleService(store, clock, newId, quotaService, isFair),
     spending: new SpendingService(store),
     budgets: new Budgets(store, clock),
     webhooks: new WebhookService(store, clock, newId, refusalOf),

@@ -314,6 +314,39 @@ describe("why a task does not run", () => {
   });
 });
 
+describe("a fair hub", () => {
+  test("goes round the creators of one priority: a single task waits at most one round", async () => {
+    await using hub = await startHub({ fair: "creator" });
+    await addNode(hub, "n1", idle);
+    await addTasks(hub, 30, { creator_node: "greedy" });
+    await addTasks(hub, 10, { creator_node: "second" });
+    const taken = async (): Promise<string> => {
+      const { task } = await ok(hub.post("/task/next", { node_id: "n1" }));
+      return String(record(task)["creator_node"]);
+    };
+    const first = [await taken(), await taken(), await taken(), await taken()];
+    expect(first).toEqual(["greedy", "second", "greedy", "second"]);
+    await addTask(hub, { creator_node: "single" });
+    await addTask(hub);
+    const round = [await taken(), await taken(), await taken(), await taken()];
+    expect(round.toSorted()).toEqual(["greedy", "null", "second", "single"]);
+    const urgent = await addTask(hub, { creator_node: "greedy", priority: 0 });
+    expect(await next(hub)).toBe(urgent);
+    for (let left = 0; left < 35; left++) await taken(); // what is left of both
+    expect(await next(hub)).toBeNull();
+  });
+
+  test("so does the balancer", async () => {
+    await using hub = await startHub({ fair: "creator" });
+    await addTasks(hub, 20, { creator_node: "greedy" }, "B");
+    await addTask(hub, { creator_node: "single" }, "B");
+    await addNode(hub, "n1", { max_tasks: 2 }, "B");
+    await hub.sweep();
+    const held = list(await ok(hub.get("/task/list?status=assigned")), "tasks");
+    expect(held.map((task) => task["creator_node"]).toSorted()).toEqual(["greedy", "single"]);
+  });
+});
+
 describe("hand-out, ready and explain agree", () => {
   type Shown = Readonly<Record<string, unknown>>;
   const amounts = (value: unknown): Readonly<Record<string, number>> =>
