@@ -100,6 +100,7 @@ import { GroupService } from "./service/groups.ts";
 import { QuestionService } from "./service/questions.ts";
 import { SpendingService } from "./service/spending.ts";
 import { TaskContexts } from "./service/task-context.ts";
+import { TaskGraphs } from "./service/task-graph.ts";
 import { Retention } from "./service/retention.ts";
 import { ScheduleService } from "./service/schedules.ts";
 import { SystemService } from "./service/system.ts";
@@ -483,6 +484,7 @@ function joinServices({
     tasks,
     lessons,
     contexts: new TaskContexts(store, lessons),
+    graphs: new TaskGraphs(store),
     outputs: new Outputs(store, clock, outputWindow),
     questions: new QuestionService(store, clock, newId, tasks, feed),
     groups: new GroupService(store, clock, feed, tasks),

@@ -52,6 +52,7 @@ import type { Idempotency } from "./idempotency.ts";
 import { ignoredFieldsFinder, inputParser, namesOfIgnored, withoutAbsent } from "./input.ts";
 import type { Hold } from "./long-poll.ts";
 import type { Body, Encoded, ResponseBackpressure } from "./response-backpressure.ts";
+import type { TaskGraphs } from "../service/task-graph.ts";
 import { withContext } from "./task-context.ts";
 import type { Variant } from "../variant/variant.ts";
 
@@ -61,6 +62,7 @@ export type Services = {
   readonly tasks: TaskService;
   readonly groups: GroupService;
   readonly contexts: TaskContexts;
+  readonly graphs: TaskGraphs;
   readonly lessons: Lessons;
   readonly outputs: Outputs;
   readonly questions: QuestionService;

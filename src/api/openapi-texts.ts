@@ -468,6 +468,13 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "lessons.looked": "How many completed tasks this call has examined: at most 10,000.",
   "lessons.next_cursor":
     "Where to go on, to the older tasks that this call has not examined; null if it has examined all.",
+  "task_graph.tasks":
+    "The task, what it depends on and what waits for it: up to 3 layers before it and one after it, of up to 50 tasks.",
+  "task_graph.depends_on": "Those of the tasks it depends on that are shown too.",
+  "task_graph.unmet_count": "How many of the tasks it depends on have not ended as they must.",
+  "task_graph.layer":
+    "0: the task itself; -1: what it depends on; -2, -3: what that depends on; 1: tasks that wait for it, or failed because of it.",
+  "task_graph.dependents": "How many tasks wait for it, or failed because of it; at most 10,000 are counted.",
   "task_inputs.inputs": "The tasks in `depends_on`, in that order.",
   "task_inputs.cursor": "The `next_cursor` of the page before.",
   "TaskInput.task_id": "The task that must be completed first.",

@@ -13,6 +13,7 @@ import { GROUP_ENDPOINTS } from "./groups.ts";
 import { type PlaceFor, invitationEndpoints } from "./invitations.ts";
 import { KEY_ENDPOINTS } from "./keys.ts";
 import { LEASE_ENDPOINTS } from "./leases.ts";
+import { TASK_GRAPH_ENDPOINTS } from "./task-graph.ts";
 import { LESSON_ENDPOINTS } from "./lessons.ts";
 import { LIMIT_ENDPOINTS } from "./limits.ts";
 import { LUX_ENDPOINTS } from "./lux.ts";
@@ -50,6 +51,7 @@ const openApiDocument = rawEndpoint({
 export const ENDPOINTS: readonly Endpoint[] = [
   ...NODE_ENDPOINTS,
   ...TASK_ENDPOINTS,
+  ...TASK_GRAPH_ENDPOINTS,
   ...LESSON_ENDPOINTS,
   ...OUTPUT_ENDPOINTS,
   ...QUESTION_ENDPOINTS,

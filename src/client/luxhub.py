@@ -2380,7 +2380,7 @@ class Limit(TypedDict):
 
 class Reason(TypedDict):
     #: What keeps the task back.
-    code: Literal["finished", "assigned", "not_before", "depends_on", "question", "paused", "limit", "rate", "budget", "no_node", "nodes_offline", "nodes_draining", "nodes_full", "in_line"]
+    code: Literal["finished", "assigned", "not_before", "depends_on", "question", "review", "quorum", "paused", "limit", "rate", "budget", "no_node", "nodes_offline", "nodes_draining", "nodes_full", "in_line"]
     #: The same in a sentence.
     detail: str
     #: When time alone ends it; null: nobody knows.
@@ -4127,6 +4127,36 @@ class TaskGetExplainAnswer(TypedDict):
     reasons: list[Reason]
     #: Its position in its lane, up to 1,001; null if it is not ready.
     position: int | None
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskGetGraphAnswerTask(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: What to do, in one line.
+    title: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The node that holds the task, or completed it.
+    assigned_node: str | None
+    #: Those of the tasks it depends on that are shown too.
+    depends_on: list[str]
+    #: How many of the tasks it depends on have not ended as they must.
+    unmet_count: int
+    #: 0: the task itself; -1: what it depends on; -2, -3: what that depends on; 1: tasks that wait for it, or
+    #: failed because of it.
+    layer: int
+
+
+class TaskGetGraphAnswer(TypedDict):
+    success: Literal[True]
+    #: The task, what it depends on and what waits for it: up to 3 layers before it and one after it, of up to
+    #: 50 tasks.
+    tasks: list[TaskGetGraphAnswerTask]
+    #: How many tasks wait for it, or failed because of it; at most 10,000 are counted.
+    dependents: int
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -6080,6 +6110,14 @@ class Tasks(_Resource):
         fields = {"task_id": task_id}
         return cast("TaskGetExplainAnswer", self._call("task/{task_id}/explain", fields, options))
 
+    def graph(self, task_id: str, *, options: CallOptions | None = None) -> TaskGetGraphAnswer:
+        """What a task depends on, in layers, and what waits for it.
+
+        task_id: The id of the task.
+        """
+        fields = {"task_id": task_id}
+        return cast("TaskGetGraphAnswer", self._call("task/{task_id}/graph", fields, options))
+
     def lessons(
         self,
         *,
@@ -7182,6 +7220,7 @@ METHODS = {
     "task/stats": "GET",
     "task/{task_id}": "GET",
     "task/{task_id}/inputs": "GET",
+    "task/{task_id}/graph": "GET",
     "lessons": "GET",
     "task/output": "POST",
     "task/{task_id}/output": "GET",

@@ -99,6 +99,8 @@ export class LuxHub<V extends Variant = "A"> {
     inputs: this.#method("task/{task_id}/inputs"),
     /** Why it does not run. */
     explain: this.#method("task/{task_id}/explain"),
+    /** What a task depends on, in layers, and what waits for it. */
+    graph: this.#method("task/{task_id}/graph"),
     /** Searches what the workers of completed tasks have learned. */
     lessons: this.#method("lessons"),
     /**

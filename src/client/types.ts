@@ -194,6 +194,8 @@ export interface Reason {
     | "not_before"
     | "depends_on"
     | "question"
+    | "review"
+    | "quorum"
     | "paused"
     | "limit"
     | "rate"
@@ -2729,6 +2731,47 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** What a task depends on, in layers, and what waits for it */
+  "task/{task_id}/graph": {
+    request: {
+      /** The id of the task. */
+      task_id: string;
+    };
+    answer: {
+      success: true;
+      /**
+       * The task, what it depends on and what waits for it: up to 3 layers before it and one after it, of
+       * up to 50 tasks.
+       */
+      tasks: {
+        /** The id of the task. */
+        task_id: string;
+        /** What to do, in one line. */
+        title: string;
+        /** The status of the task. task/retry opens a `failed` task again. */
+        status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
+        /** The node that holds the task, or completed it. */
+        assigned_node: string | null;
+        /** Those of the tasks it depends on that are shown too. */
+        depends_on: string[];
+        /** How many of the tasks it depends on have not ended as they must. */
+        unmet_count: number;
+        /**
+         * 0: the task itself; -1: what it depends on; -2, -3: what that depends on; 1: tasks that wait for
+         * it, or failed because of it.
+         */
+        layer: number;
+      }[];
+      /** How many tasks wait for it, or failed because of it; at most 10,000 are counted. */
+      dependents: number;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** What the workers of completed tasks have learned; by type and words */
   lessons: {
     request: {
@@ -5037,6 +5080,7 @@ export const METHODS = {
   "task/stats": "GET",
   "task/{task_id}": "GET",
   "task/{task_id}/inputs": "GET",
+  "task/{task_id}/graph": "GET",
   lessons: "GET",
   "task/output": "POST",
   "task/{task_id}/output": "GET",

@@ -145,6 +145,10 @@ export const LESSONS_TYPES_MAX = 1_000;
 export const LESSONS_UNREAD_MAX = 500;
 /** A page of GET task/<id>/inputs ends with the input that reaches it. */
 export const INPUTS_PAGE_MAX_BYTES = 1024 * KIB;
+/** task/<task_id>/graph: layers of what the task depends on, tasks of a layer, and dependents that are counted. */
+export const GRAPH_LAYERS = 3;
+export const GRAPH_LAYER_TASKS = 50;
+export const GRAPH_DEPENDENTS_COUNTED_MAX = 10_000;
 export const INPUTS_PER_PAGE_MAX = 100;
 export const INPUTS_PER_PAGE_DEFAULT = 20;
 // Questions (domain/question.ts).

@@ -222,6 +222,52 @@ describe("a graph in one batch", () => {
   });
 });
 
+describe("task/<task_id>/graph", () => {
+  test.each(VARIANTS)("has layers before the task, and what waits for it, on %s", async (variant) => {
+    await using hub = await startHub({ variants: ["A", "B"] });
+    const add = (title: string, depends_on: readonly string[] = []) =>
+      addTask(hub, { title, depends_on }, variant);
+    const titles = async (taskId: string): Promise<readonly string[]> => {
+      const body = await ok(hub.get(`/task/${taskId}/graph`, { variant }));
+      const tasks = list(body, "tasks");
+      const titleOf = new Map(tasks.map(({ task_id, title }) => [task_id, String(title)]));
+      const shown = tasks.map(({ title, layer, depends_on }) => {
+        const from = (depends_on as string[]).map((id) => titleOf.get(id)).join("+");
+        return `${String(layer)} ${String(title)}${from && ` after ${from}`}`;
+      });
+      return [...shown, `${String(body["dependents"])} wait`];
+    };
+    const ids = new Map<string, string>();
+    const idsOf = (names: string): string[] => [...names].map((name) => ids.get(name) ?? "");
+    for (const [name, after] of ["a", "b-a", "c-ab", "d-c", "e-d", "f-e", "g-f"].map((one) => one.split("-")))
+      ids.set(name ?? "", await add(name ?? "", idsOf(after ?? "")));
+    const [a = "", c = "", e = "", f = ""] = idsOf("acef");
+    expect(await titles(e)).toEqual([
+      ...["0 e after d", "-1 d after c", "-2 c after a+b", "-3 a", "-3 b after a", "1 f after e", "1 wait"],
+    ]);
+    expect(await titles(c)).toEqual(["0 c after a+b", "-2 a", "-1 b after a", "1 d after c", "1 wait"]);
+    expect(await titles(a)).toEqual(["0 a", "1 b after a", "1 c after a+b", "2 wait"]);
+    // What has failed because of it is shown as well; what was deleted is not.
+    await ok(hub.post("/task/cancel", { task_id: e }, { variant }));
+    expect((await titles(e)).slice(-2)).toEqual(["1 f after e", "1 wait"]);
+    await ok(hub.admin("/task/delete", { task_id: e }));
+    expect(await titles(f)).toEqual(["0 f", "1 g after f", "1 wait"]);
+    await refused(hub.get(`/task/${NO_ID}/graph`, { variant }), 404, "task_not_found");
+  });
+
+  test("shows 50 tasks of a layer, and counts the dependents", async () => {
+    await using hub = await startHub();
+    const first = await addTask(hub, {});
+    const requests = Array.from({ length: 60 }, () => ({
+      path: "task/create",
+      body: { ...TASK, depends_on: [first] },
+    }));
+    await ok(hub.post("/batch", { requests }));
+    const body = await ok(hub.get(`/task/${first}/graph`));
+    expect([list(body, "tasks").length, body["dependents"]]).toEqual([51, 60]);
+  });
+});
+
 describe("on_dependency: run", () => {
   test("the task starts when all that it depends on have ended, however", async () => {
     await using hub = await startHub();

@@ -223,6 +223,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   const outline = await create("Outline the talk", { depends_on: [task_id] });
   await call("task_inputs", { task_id: outline, limit: 20 });
   await call("task_explain", { task_id: outline });
+  await call("task_graph", { task_id: outline });
   const rehearsal = await create("Rehearse the talk", { depends_on: [outline] });
   await post("task_update", { task_id: rehearsal, priority: isA ? 0 : "high", lux_reward: 2 });
   await post("task_cancel", { task_id: outline, reason: "the talk is called off" });

@@ -104,6 +104,7 @@ describe("every endpoint on both variants", () => {
     await post("/task/cancel", { task_id: fourth, reason: "enough" });
     seen.set("GET /task/:task_id", await ok(hub.get(`/task/${fourth}`, { variant })));
     await get("/task/wait", `?task_ids=${fourth}`);
+    seen.set("GET /task/:task_id/graph", await ok(hub.get(`/task/${fourth}/graph`, { variant })));
     seen.set("GET /task/:task_id/inputs", await ok(hub.get(`/task/${fourth}/inputs`, { variant })));
     await get("/lessons");
     await get("/task/list");

@@ -623,6 +623,7 @@ describe("limits", () => {
     ["Lessons in the `context` of a task", count("CONTEXT_LESSONS_MAX"), bytes("CONTEXT_LESSONS_MAX_BYTES")],
     ["A page of `lessons`", count("LESSONS_PER_PAGE_MAX"), count("LESSON_SHOWN_MAX_CHARS")],
     ["Completed tasks that one call of `lessons` examines", count("LIST_SCANNED_MAX")],
+    ["`task/<task_id>/graph`", count("GRAPH_LAYERS"), count("GRAPH_LAYER_TASKS")],
     ["A page of `task/<task_id>/inputs`", count("INPUTS_PER_PAGE_MAX"), bytes("INPUTS_PAGE_MAX_BYTES")],
     ["`question` of task/ask", count("QUESTION_MAX_CHARS")],
     ["`choices` of a question", count("CHOICES_MAX"), count("CHOICE_MAX_CHARS")],
@@ -850,7 +851,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:ANSWER_TOKEN|NTFY_|PUSH_(?:CONFIG_ID|NAME|SCHEME|TOKEN)|WEBHOOK_(?:RETRY|TOKEN)|STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD)|OPEN_TYPES|RETENTION_UNFINISHED)/;
+    /^(?:ANSWER_TOKEN|NTFY_|PUSH_(?:CONFIG_ID|NAME|SCHEME|TOKEN)|WEBHOOK_(?:RETRY|TOKEN)|STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD)|OPEN_TYPES|RETENTION_UNFINISHED|GRAPH_DEPENDENTS_COUNTED)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>

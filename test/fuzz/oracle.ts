@@ -143,6 +143,7 @@ const CHECKED_FURTHER: ReadonlySet<string> = new Set([
   "/api/v1/limit/set",
   "/api/v1/task/:task_id",
   "/api/v1/task/:task_id/inputs",
+  "/api/v1/task/:task_id/graph",
   "/api/v1/task/:task_id/output",
   "/api/v1/task/:task_id/questions",
   "/api/v1/group/:group",

@@ -50,6 +50,7 @@ import {
   release,
   remove,
   retry,
+  review,
   retryAll,
   revoke,
   sameBudgets,
@@ -171,8 +172,8 @@ const wholeLedger = command("whole ledger", fc.record({ variant }), ({ model }, 
     expect(entries).toHaveLength(model.payments.length);
     const hash = entries.at(-1)?.["hash"] ?? null;
     return {
-      entries: model.payments.map(({ nodeId, payment: { micro, kind, taskId } }) => ({
-        ...{ from: "treasury", to: `node:${nodeId}`, node_id: nodeId },
+      entries: model.payments.map(({ nodeId, from, to, payment: { micro, kind, taskId } }) => ({
+        ...{ from, to, node_id: nodeId },
         ...{ amount: lux(micro), kind, task_id: taskId },
       })),
       head: { seq: entries.length, hash },
@@ -357,6 +358,8 @@ const changing = [
     output,
     output,
     output,
+    review,
+    review,
     cancel,
     update,
     retry,

@@ -267,11 +267,61 @@ async function taskFiles(stage: Stage): Promise<void> {
   await page.press("retry-all");
   await page.shows("The task is open again, with 1 of the tasks that depend on it.");
   await page.go(`tasks/${dependent}`);
-  await page.shows(/Waits for\s+/);
+  await page.shows("It waits for 1 of the 1 tasks that it depends on.");
   for (const id of [dependent, taskId]) await ok(hub.admin("/task/delete", { task_id: id }));
   const { body } = await hub.get("/file/list");
   for (const { file_id } of body["files"] as { file_id: string }[])
     await ok(hub.post("/file/delete", { file_id }));
+}
+
+/** The attempts of a task, why it does not run, its neighbours, and what its next worker gets. */
+async function story(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNodes(hub, ["teller", "other-teller"]);
+  const of = (task_id: string, node_id = "teller") => ({ task_id, node_id });
+  const first = await addTask(hub, { title: "Gather", backoff_s: 0, task_type: "saga", unique_key: "once" });
+  const second = await addTask(hub, { title: "Weave", depends_on: [first] });
+  const third = await addTask(hub, { title: "Sing", depends_on: [second] });
+  using page = await admin(stage);
+  await page.go(`tasks/${first}`);
+  await page.shows("It is ready: the next node that has room takes it.");
+  await page.shows(/What it depends on, and what waits for it\s+Gather\s+● open\s+Weave\s+● waiting/);
+  await page.shows(/Unique key\s+once/);
+  await ok(hub.post("/task/claim", of(first)));
+  await ok(hub.post("/task/extend", { ...of(first), note: "Asked the elders" }));
+  await page.shows(/running teller\s*\d+ s, 1 note[^]*Asked the elders/);
+  await ok(hub.post("/task/fail", { ...of(first), error: "Lost\n    at sea", checkpoint: { verse: 7 } }));
+  await ok(hub.post("/task/claim", of(first, "other-teller")));
+  await page.shows(/running other-teller[^]*failed teller/);
+  expect(await page.eval(`document.querySelectorAll(".bars i").length`)).toBe(2);
+  // The line breaks of an error are kept.
+  await page.eval(`document.querySelectorAll(".attempt")[1].open = true`);
+  expect(await page.eval(`document.querySelectorAll(".attempt")[1].querySelector("pre").innerText`)).toBe(
+    "Lost\n    at sea",
+  );
+  await page.eval(
+    `[...document.querySelectorAll("summary")].find((one) => /worker gets/.test(one.innerText)).click()`,
+  );
+  await page.shows(/Checkpoint of teller[^]*"verse": 7[^]*1 failed attempts/);
+  const result = { problem: "Too long", improvement: "Cut it", lesson: "Less is more" };
+  await ok(hub.post("/task/complete", { ...of(first, "other-teller"), result }));
+  // What came of it is first, what was asked for is below.
+  await page.shows(/completed\s+Gather[^]*Result[^]*Less is more[^]*Attempts[^]*Description/);
+  await page.go(`tasks/${second}`);
+  await page.shows(/Gather\s+● completed\s+Weave\s+● open\s+Sing\s+● waiting/);
+  await page.eval(
+    `document.querySelector(".graph a:last-of-type").dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true }))`,
+  );
+  await page.until(`location.hash === "#/tasks/${third}"`);
+  await page.shows("It waits for 1 of the 1 tasks that it depends on.");
+  await page.shows(/Gather\s+● completed\s+Weave\s+● open\s+Sing\s+● waiting/);
+  const parts: string[] = [];
+  for (let i = 0; i < 6; i++) parts.push(await addTask(hub, { title: `Part ${i}` }));
+  const many = await addTask(hub, { title: "Bind", depends_on: parts, task_type: "nobody-takes-this" });
+  await page.go(`tasks/${many}`);
+  await page.shows(/It depends on 6\s+Part 0\s+open\s+Part 1[^]*Part 5/);
+  await page.click(`a[href="#/tasks/${parts[0]}"]`);
+  await page.shows(/Part 0\s+● open\s+Bind\s+● waiting/);
 }
 
 async function output(stage: Stage): Promise<void> {
@@ -637,7 +687,7 @@ async function old(stage: Stage): Promise<void> {
   const note = { path: "task/extend", body: { task_id: taskId, node_id: "old-hand", note: "Rubbing" } };
   for (let i = 0; i < 2; i++)
     await ok(hub.post("/batch", { requests: Array.from({ length: 500 }, () => note) }));
-  await page.shows("Only its first 1,000 events.");
+  await page.shows("Only its last 200 notes.");
   await page.key("/");
   await page.fill("text", "antique", "dialog");
   await page.shows("Among the newest 10,000 tasks only; look further");
@@ -1167,6 +1217,7 @@ export const ACTIONS: readonly Action[] = [
   { name: "the overview says what is wrong, by type and message, and retries it", run: overview },
   { name: "a task is created, cancelled, retried, run again and deleted; its story is told", run: task },
   { name: "a task gets input files, shows its outputs, and is retried with its dependents", run: taskFiles },
+  { name: "a task's page is its story: attempts, why it waits, neighbours, what a worker gets", run: story },
   { name: "the output of a task is shown as it comes, as text, and each attempt", run: output },
   { name: "what is copied is a command that works", run: copies },
   { name: "filters and cursor stand in the URL; new rows wait; all that match are changed", run: lists },

@@ -59,6 +59,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     get: "task/{task_id}",
     inputs: "task/{task_id}/inputs",
     explain: "task/{task_id}/explain",
+    graph: "task/{task_id}/graph",
     lessons: "lessons",
     output: "task/output",
     read_output: "task/{task_id}/output",

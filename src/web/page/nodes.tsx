@@ -329,7 +329,7 @@ export function NodePage({ id }: { id: string }): JSX.Element {
       <header class="head">
         <h1>
           <State word={node.draining && node.status === "online" ? "draining" : node.status} /> {node.name}{" "}
-          <small>{node.node_id}</small>
+          {node.name !== node.node_id && <small>{node.node_id}</small>}
         </h1>
       </header>
       <Fault text={error} />

@@ -1,5 +1,9 @@
-/** The view of one task: its fields, its events as a time line, and its actions; also the form for a new task. */
+/**
+ * The view of one task, as its story: what came of it, why it does not run, its attempts, its output, what it waits for,
+ * its fields and its actions; also the form for a new task.
+ */
 import type { ComponentChildren, JSX } from "preact";
+import { useState } from "preact/hooks";
 import {
   type Event,
   type FileRecord,
@@ -8,7 +12,20 @@ import {
   type TaskDetails,
   type Variant,
 } from "../../client/luxhub.ts";
-import { type AnyTask, commandOf, countOf, curlOf, durationOf, sizeOf, stateOf } from "./format.ts";
+import { EVENT_KINDS } from "../../domain/event.ts";
+import {
+  type AnyTask,
+  commandOf,
+  countOf,
+  curlOf,
+  durationOf,
+  priorityOf,
+  sizeOf,
+  stateOf,
+} from "./format.ts";
+import { Graph } from "./graph.tsx";
+import { Attempts } from "./story.tsx";
+import { Labels } from "./tasks.tsx";
 import { Usage } from "./costs.tsx";
 import { FileActions, FileLink, upload } from "./files.tsx";
 import { NodeField } from "./node-field.tsx";
@@ -32,66 +49,67 @@ import { TaskQuestions } from "./questions.tsx";
 import { go, route, to } from "./route.ts";
 import { describe, hasSecret, hub, isAdmin, mayAct } from "./session.ts";
 
-/** The most events that the time line shows. */
-const STORY = 1_000;
+/** The most events that the time line shows, and of those the most notes: the newest. */
+const STEPS = 300;
+const NOTES = 200;
+/** The kinds of steps; notes are read apart, so that many of them hide no attempt. */
+const STEP_KINDS = EVENT_KINDS.filter((kind) => kind !== "task.progress").join(",");
 /** The most files that are shown; the list of files has the rest. */
 const FILES = 50;
 /** The most questions that are shown. */
 const QUESTIONS = 50;
-/** The most dependencies that are shown. */
-const DEPENDENCIES = 20;
 
 export function TaskPage({ id }: { id: string }): JSX.Element {
   const loaded = useLoad(id, async (from, signal) => {
-    const [{ task }, { events }] = await Promise.all([
-      from.tasks.get({ task_id: id }, { signal }),
-      from.call("events", { since: 0, task_id: id, limit: STORY }, { signal }),
+    const options = { signal };
+    const [{ task }, steps, notes] = await Promise.all([
+      from.tasks.get({ task_id: id }, options),
+      from.call("events", { kind: STEP_KINDS, task_id: id, limit: STEPS }, options),
+      from.call("events", { kind: "task.progress", task_id: id, limit: NOTES }, options),
     ]);
+    const events = steps.events;
+    const isCut = { steps: events.length === STEPS, notes: notes.events.length === NOTES };
+    const all = [...events, ...notes.events].toSorted((one, other) => one.id - other.id);
     const files =
       task.files.length === 0 ? null : await from.files.list({ task_id: id, per_page: FILES }, { signal });
     const asked = events.some(({ kind }) => kind === "task.asked") || task.waiting_for !== null;
     const page = asked ? await from.tasks.questions({ task_id: id, limit: QUESTIONS }, { signal }) : null;
-    return { task, events, files, questions: page?.questions ?? [] };
+    return { task, events, all, isCut, files, questions: page?.questions ?? [] };
   });
   useEvents((event) => event.task_id === id, loaded);
   const { value, error } = loaded;
   if (value === null) return <Fault text={error} />;
-  const { task, events, files, questions } = value;
+  const { task, events, all, isCut, files, questions } = value;
+  const state = stateOf(task);
+  const isEnded = state === "completed" || state === "failed";
+  const description = (
+    <section>
+      <h2>Description</h2>
+      <pre class="text">{task.description}</pre>
+    </section>
+  );
   return (
     <>
       <header class="head">
         <h1>
-          <State word={stateOf(task)} /> {task.title}
+          <State word={state} /> {task.title}
         </h1>
+        <Labels task={task} />
       </header>
       <Fault text={error} />
       <Actions task={task} />
+      {!isEnded && state !== "assigned" && <WhyNot task={task} />}
+      <Graph task={task} />
       <div class="columns">
         <div>
-          <section>
-            <h2>Description</h2>
-            <pre class="text">{task.description}</pre>
-          </section>
-          <TaskQuestions questions={questions} />
-          {task.progress !== null && (
-            <section>
-              <h2>Progress</h2>
-              <pre class="text">{task.progress}</pre>
-            </section>
-          )}
-          {hasSecret.value && <Output key={id} taskId={id} />}
-          {task.failure !== null && (
-            <section>
-              <h2>{stateOf(task) === "failed" ? "Why it failed" : "Why the last attempt ended"}</h2>
-              <p class="fault">
-                <b>{task.failure.kind}</b> {task.failure.message}{" "}
-                <small>
-                  {task.failure.node_id} <Age at={task.failure.at} />
-                </small>
-              </p>
-            </section>
-          )}
+          {!isEnded && description}
+          {task.failure !== null && state === "failed" && <Failed failure={task.failure} />}
           {task.result !== null && <Result result={task.result} verified={task.result_verified} />}
+          <Attempts events={all} />
+          {isCut.notes && <p class="quiet">Only its last {NOTES} notes.</p>}
+          {hasSecret.value && <Output key={id} taskId={id} />}
+          <TaskQuestions questions={questions} />
+          {isEnded && description}
           {files !== null && (
             <>
               <FileSection
@@ -113,12 +131,13 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
             <h2>Fields</h2>
             <Facts task={task} />
           </section>
+          <Context taskId={id} />
           <section>
             <h2>Time line</h2>
             <Story events={events} />
-            {events.length === STORY && (
+            {isCut.steps && (
               <p class="quiet">
-                Only its first {countOf(STORY)} events.{" "}
+                Only its last {STEPS} events.{" "}
                 <Copy
                   text={commandOf("events", "--task", id, "--since", "0")}
                   label="Copy the command for all"
@@ -129,6 +148,104 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
         </div>
       </div>
     </>
+  );
+}
+
+function Failed({ failure }: { failure: NonNullable<AnyTask["failure"]> }): JSX.Element {
+  const { kind, message, node_id, at } = failure;
+  return (
+    <section>
+      <h2>Why it failed</h2>
+      <p>
+        <b class="fault">{kind.replace("_", " ")}</b>{" "}
+        {node_id !== null && <a href={to("nodes", node_id)}>{node_id}</a>} <Age at={at} />
+      </p>
+      {message !== null && <pre class="text fault">{message}</pre>}
+    </section>
+  );
+}
+
+/** Why an open task does not run. */
+function WhyNot({ task }: { task: TaskDetails<Variant> }): JSX.Element | null {
+  const { task_type, unmet, waiting_for, not_before, ready } = task;
+  const loaded = useLoad(`${task_type} ${ready}`, async (from, signal) => {
+    if (!ready) return null;
+    const able = await from.nodes.list(
+      { capability: task_type ?? undefined, status: "online", order: "id", per_page: 1 },
+      { signal },
+    );
+    return { able: able.total ?? able.nodes.length };
+  });
+  const { value } = loaded;
+  const why =
+    unmet.count > 0
+      ? `It waits for ${countOf(unmet.count)} of the ${countOf(task.depends_on.length)} tasks that it depends on.`
+      : waiting_for !== null
+        ? "It waits for an answer to a question."
+        : !ready && not_before !== null
+          ? `It starts at ${new Date(not_before).toLocaleString()}.`
+          : value === null
+            ? null
+            : value.able > 0
+              ? "It is ready: the next node that has room takes it."
+              : `No node that is online takes ${task_type === null ? "tasks" : `the type ${task_type}`}.`;
+  if (why === null) return null;
+  return (
+    <p class={`say t-${ready && value?.able === 0 ? "bad" : "wait"}`} role="status">
+      {why}
+    </p>
+  );
+}
+
+/** What the next worker of the task gets with it, loaded when somebody wants to see it. */
+function Context({ taskId }: { taskId: string }): JSX.Element {
+  const [isOpen, setOpen] = useState(false);
+  const loaded = useLoad(`${taskId} ${isOpen}`, async (from, signal) =>
+    isOpen ? ((await from.tasks.get({ task_id: taskId, context: "1" }, { signal })).context ?? {}) : null,
+  );
+  const { value, error } = loaded;
+  return (
+    <section>
+      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>What a worker gets with it</summary>
+        <Fault text={error} />
+        {value && Object.keys(value).length === 0 && <p class="quiet">Nothing but the task.</p>}
+        {value?.inputs?.map((input) => (
+          <article key={input.task_id} class="question">
+            <a href={to("tasks", input.task_id)}>{input.title ?? input.task_id}</a>{" "}
+            {input.status !== null && <State word={input.status} />}
+            {input.result !== null && <pre class="text">{JSON.stringify(input.result, null, 2)}</pre>}
+            {input.files.map((file) => (
+              <p key={file.file_id}>
+                {file.name} <small>{sizeOf(file.size)}</small>
+              </p>
+            ))}
+          </article>
+        ))}
+        {value?.checkpoint && (
+          <>
+            <h3>
+              Checkpoint of {value.checkpoint.node_id} <Age at={value.checkpoint.at} />
+            </h3>
+            <pre class="text">{JSON.stringify(value.checkpoint.data, null, 2)}</pre>
+          </>
+        )}
+        {value?.answers && value.answers.length > 0 && (
+          <p>{countOf(value.answers.length)} answered questions, as shown here.</p>
+        )}
+        {value?.failures && value.failures.length > 0 && (
+          <p>{countOf(value.failures.length)} failed attempts, as shown here.</p>
+        )}
+        {value?.lessons?.map((lesson) => (
+          <article key={lesson.task_id} class="question">
+            <h3>
+              Lesson of <a href={to("tasks", lesson.task_id)}>{lesson.title}</a>
+            </h3>
+            <pre class="text">{lesson.lesson}</pre>
+          </article>
+        ))}
+      </details>
+    </section>
   );
 }
 
@@ -172,31 +289,16 @@ function Result(props: { result: NonNullable<AnyTask["result"]>; verified: boole
   );
 }
 
-/** Links to tasks; `total` counts those that are not among them, too. */
-function links(taskIds: readonly string[], total: number): ComponentChildren {
-  if (total === 0) return null;
-  const shown = taskIds.slice(0, DEPENDENCIES);
-  return (
-    <>
-      {shown.map((id) => (
-        <a key={id} href={to("tasks", id)}>
-          <code>{id}</code>
-        </a>
-      ))}
-      {total > shown.length && <small>and {countOf(total - shown.length)} more</small>}
-    </>
-  );
-}
-
 function Facts({ task }: { task: TaskDetails<Variant> }): JSX.Element {
   const node = (name: string | null): ComponentChildren =>
     name === null ? null : <a href={to("nodes", name)}>{name}</a>;
+  const isUnfinished = task.status !== "completed" && task.status !== "failed";
   const facts: readonly (readonly [string, ComponentChildren])[] = [
     ["Id", <code>{task.task_id}</code>],
     ["Node", node(task.assigned_node)],
     ["Creator", node(task.creator_node)],
     ["Type", task.task_type],
-    ["Priority", String(task.priority)],
+    ["Priority", priorityOf(task)],
     ["Reward", task.lux_reward === 0 ? null : `${countOf(task.lux_reward)} LUX`],
     ["Cost", task.usage && <Usage usage={task.usage} />],
     ["Max. cost", task.max_cost_usd === null ? null : `${countOf(task.max_cost_usd)} USD`],
@@ -204,13 +306,16 @@ function Facts({ task }: { task: TaskDetails<Variant> }): JSX.Element {
     ["Restarts", task.restarts === 0 ? null : String(task.restarts)],
     ["Timeout", task.timeout_s === null ? null : durationOf(task.timeout_s)],
     ["Max. run", task.max_run_s === null ? null : durationOf(task.max_run_s)],
-    ["Not before", task.not_before && <Age at={task.not_before} />],
+    ["Not before", isUnfinished && task.not_before && <Age at={task.not_before} />],
     ["Expires", task.expires_at && <Age at={task.expires_at} />],
     ["Started", task.started_at && <Age at={task.started_at} />],
     ["Created", <Age at={task.created_at} />],
     ["Changed", <Age at={task.updated_at} />],
-    ["Waits for", links(task.unmet.task_ids, task.unmet.count)],
-    ["After", links(task.depends_on, task.depends_on.length)],
+    ["Schedule", task.schedule && <a href={to("schedules")}>{task.schedule.name}</a>],
+    ["Unique key", task.unique_key && <code>{task.unique_key}</code>],
+    ["Held until", task.unique_until && <Age at={task.unique_until} />],
+    ["Kept for", task.retain_s === undefined ? null : durationOf(task.retain_s)],
+    ["Starts", task.on_dependency === "run" ? "when all have ended, however" : null],
   ];
   return (
     <dl class="facts">

@@ -1,0 +1,65 @@
+/** The reads of a task's neighbours: what it depends on, and what waits for it; in the SQL that both engines share. */
+import { GRAPH_DEPENDENTS_COUNTED_MAX } from "../../domain/limits.ts";
+import type { TaskStatus } from "../../domain/model.ts";
+import type { Query, Row } from "../store.ts";
+import { count, many, padded, placeholders } from "./query.ts";
+
+/** A task as a graph shows it. */
+export type GraphTask = {
+  readonly taskId: string;
+  readonly title: string;
+  readonly status: TaskStatus;
+  readonly assignedNode: string | null;
+  readonly dependsOn: readonly string[];
+  /** How many of `dependsOn` have not ended as they must. */
+  readonly unmet: number;
+  /** The task because of which it failed; itself if it did not. */
+  readonly brokenBy: string;
+};
+
+const COLUMNS = `task_id, title, status, assigned_node, depends_on, unmet, broken_by`;
+
+export function graphTasks(taskIds: readonly string[]): Query<readonly GraphTask[]> {
+  const ids = padded(taskIds);
+  const sql = `SELECT ${COLUMNS} FROM tasks WHERE task_id IN (${placeholders(ids)}) ORDER BY seq`;
+  return many(sql, ids, toGraphTask, ["tasks"]);
+}
+
+/** A task, and the task that broke it when it failed through another; itself when it failed on its own. */
+type Origin = Pick<GraphTask, "taskId"> & { readonly brokenBy: string };
+
+/**
+ * The ids of unfinished tasks that wait for a task, and of those that failed because of it. All that fail because of one
+ * name that one, however many tasks are between.
+ */
+const DEPENDENTS = `
+  SELECT task_id FROM dependencies WHERE depends_on = $1
+  UNION SELECT task_id FROM (SELECT task_id, depends_on FROM tasks WHERE broken_by = $2 LIMIT ${GRAPH_DEPENDENTS_COUNTED_MAX}) AS b
+    WHERE depends_on LIKE '%' || $1 || '%'`;
+
+const READS = ["dependencies", "tasks"] as const;
+
+export function dependentsOf({ taskId, brokenBy }: Origin, limit: number): Query<readonly GraphTask[]> {
+  const sql = `
+    SELECT ${COLUMNS} FROM tasks WHERE task_id IN (SELECT task_id FROM (${DEPENDENTS} LIMIT $3) AS d) ORDER BY seq`;
+  return many(sql, [taskId, brokenBy, limit], toGraphTask, READS);
+}
+
+/** How many there are; `most` if there are more. */
+export function dependentCount({ taskId, brokenBy }: Origin, most: number): Query<number> {
+  const sql = `SELECT count(*) AS n FROM (${DEPENDENTS} LIMIT $3) AS d`;
+  return count(sql, [taskId, brokenBy, most], READS);
+}
+
+function toGraphTask(row: Row): GraphTask {
+  const dependsOn = row["depends_on"];
+  return {
+    taskId: String(row["task_id"]),
+    title: String(row["title"]),
+    status: String(row["status"]) as TaskStatus, // only the rules write it
+    assignedNode: row["assigned_node"] == null ? null : String(row["assigned_node"]),
+    dependsOn: dependsOn == null ? [] : String(dependsOn).split(","),
+    unmet: Number(row["unmet"]),
+    brokenBy: String(row["broken_by"] ?? row["task_id"]),
+  };
+}

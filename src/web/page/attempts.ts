@@ -1,0 +1,54 @@
+/** The attempts of a task, made from its events: who had it, from when to when, how that ended, and what was said. Pure. */
+import type { Event } from "../../client/luxhub.ts";
+
+export type Tone = "good" | "bad" | "wait" | "busy" | "quiet";
+
+export type Attempt = {
+  readonly node: string;
+  readonly from: number;
+  /** When it ended; null: it runs. */
+  readonly to: number | null;
+  readonly word: string;
+  readonly tone: Tone;
+  /** The error of the worker, or the reason that was given; empty: none. */
+  readonly text: string;
+  readonly notes: readonly { readonly at: number; readonly text: string }[];
+};
+
+/** How an attempt ends, by the event that ends it. */
+const ENDS: Readonly<Partial<Record<Event["kind"], readonly [word: string, tone: Tone]>>> = {
+  "task.completed": ["completed", "good"],
+  "task.attempt_failed": ["failed", "bad"],
+  "task.timed_out": ["timed out", "wait"],
+  "task.requeued": ["node offline", "wait"],
+  "task.revoked": ["taken back", "wait"],
+  "task.released": ["given back", "quiet"],
+  "task.failed": ["ended", "bad"],
+};
+
+/** The events are in their order, notes too. */
+export function attemptsOf(events: readonly Event[]): readonly Attempt[] {
+  const attempts: Attempt[] = [];
+  /** Changes the attempt that runs, if there is one. */
+  const change = (more: (running: Attempt) => Partial<Attempt>): void => {
+    const last = attempts.at(-1);
+    if (last?.to === null) attempts[attempts.length - 1] = { ...last, ...more(last) };
+  };
+  for (const { kind, at, node_id, data } of events) {
+    const time = Date.parse(at);
+    const ending = ENDS[kind];
+    if (kind === "task.assigned") {
+      change(() => ({ to: time, word: "handed on", tone: "quiet" }));
+      const node = node_id ?? "";
+      attempts.push({ node, from: time, to: null, word: "running", tone: "busy", text: "", notes: [] });
+    } else if (kind === "task.progress") {
+      change(({ notes }) => ({ notes: [...notes, { at: time, text: String(data["note"] ?? "") }] }));
+    } else if (ending !== undefined) {
+      const [word, tone] = ending;
+      const text = String(data["error"] ?? data["message"] ?? data["reason"] ?? "");
+      const isFailed = kind === "task.failed";
+      change(() => ({ to: time, word: isFailed ? String(data["kind"] ?? word) : word, tone, text }));
+    }
+  }
+  return attempts;
+}
