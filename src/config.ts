@@ -68,6 +68,8 @@ export type Config = {
   readonly retainTasksMs: number | null;
   readonly retainFilesMs: number | null;
   readonly offlineTasks: "requeue" | "keep";
+  /** Whom hand-outs of one priority go round; null: nobody, the oldest task comes first. */
+  readonly fair: "creator" | null;
   /** Where the hub backs itself up: a directory or s3://BUCKET/PREFIX; null: nowhere. */
   readonly backupTo: string | null;
   readonly backupEveryMs: number;
@@ -418,6 +420,13 @@ const SETTINGS = {
     "tasks of a node that goes offline: requeued, or kept by it",
     oneOf("requeue or keep", "requeue", "keep"),
   ),
+  fair: setting(
+    "fair",
+    "creator",
+    null,
+    "of one priority, hand out a task of each creator in turn (off)",
+    oneOf("creator", "creator"),
+  ),
   redis: {
     ...setting(
       "redis",
@@ -573,6 +582,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.retainTasks,
   SETTINGS.retainFiles,
   SETTINGS.offlineTasks,
+  SETTINGS.fair,
   SETTINGS.backupTo,
   SETTINGS.backupEvery,
   SETTINGS.backupKeep,
@@ -645,6 +655,7 @@ export function readConfig(sources: Sources): Config {
     retainTasksMs: get(SETTINGS.retainTasks),
     retainFilesMs: get(SETTINGS.retainFiles),
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
+    fair: get(SETTINGS.fair),
     backupTo: get(SETTINGS.backupTo),
     backupEveryMs: get(SETTINGS.backupEvery) ?? BACKUP_EVERY_DEFAULT_MS,
     backupKeep: get(SETTINGS.backupKeep) ?? BACKUPS_KEPT_DEFAULT,

@@ -304,6 +304,7 @@ async function openCore(parts: HubParts, closing: Closing) {
     diskFree: () => freeBytes(dir),
     maxNodes,
     name: config.name,
+    isFair: config.fair === "creator",
     outputWindow: { headBytes: config.outputHeadBytes, tailBytes: config.outputTailBytes },
   });
   const compareSecrets =
@@ -437,6 +438,7 @@ type Joined = {
   readonly diskFree: () => number | null;
   readonly maxNodes: number;
   readonly name: string | null;
+  readonly isFair: boolean;
   readonly outputWindow: OutputWindow;
   readonly log: Log;
   readonly publicUrl: () => string;
@@ -459,13 +461,14 @@ function joinServices({
   diskFree,
   maxNodes,
   name,
+  isFair,
   outputWindow,
   log,
   publicUrl,
   post,
   refusalOf,
 }: Joined) {
-  const tasks = new TaskService(store, clock, newId, luxPolicy.paysOwn);
+  const tasks = new TaskService(store, clock, newId, { isFair, paysOwn: luxPolicy.paysOwn });
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   const takes = new Takes(store, clock);
   const lessons = new Lessons(store);
@@ -503,7 +506,7 @@ function joinServices({
     outputs: new Outputs(store, clock, outputWindow),
     questions: new QuestionService(store, clock, newId, tasks, feed),
     groups: new GroupService(store, clock, feed, tasks),
-    schedules: new ScheduleService(store, clock, newId, quotaService, mints),
+    schedules: new ScheduleService(store, clock, newId, quotaService, mints, isFair),
     spending: new SpendingService(store),
     budgets: new Budgets(store, clock),
     webhooks: new WebhookService(store, clock, newId, refusalOf),

@@ -8,7 +8,13 @@ import type { EventKind } from "./event.ts";
  * One moment on both clocks: the wall clock dates what people see, the steady clock ends leases. `gate`: what may be handed
  * out then (gate.ts); absent where nothing is handed out and no usage is reported, or nothing may be kept back.
  */
-export type Moment = { readonly now: number; readonly steady: number; readonly gate?: Gate | null };
+export type Moment = {
+  readonly now: number;
+  readonly steady: number;
+  readonly gate?: Gate | null;
+  /** Whether each creator has lanes of its own (lane.ts). Left out: no. */
+  readonly isFair?: boolean;
+};
 
 // ---- Nodes
 

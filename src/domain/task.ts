@@ -96,8 +96,6 @@ export type TaskDraft = TaskTemplate &
     /** Of a task that the hub creates for another one; and the nodes that may not have it. */
     readonly child?: Child | null;
     readonly notNodes?: readonly string[];
-    /** Whether its lane is one of its creator alone (lane.ts). Left out: it is not. */
-    readonly isFair?: boolean;
   };
 
 /** The unique key of a new task. `forMs`: how long from its creation it holds the key, finished or not; null: while it is unfinished. */
@@ -164,7 +162,6 @@ export function create(
 ): Accepted<Task> {
   const {
     unique,
-    isFair = false,
     onDependency = "fail",
     reviewTerms = null,
     quorumTerms = null,
@@ -182,7 +179,7 @@ export function create(
     quorum: quorumTerms && { ...quorumTerms, state: "pending", round: 0, copies: [], agreed: [] },
     child,
     notNodes,
-    lane: specialLane(draft, isFair),
+    lane: specialLane(draft, at.isFair ?? false),
     countsFor: null,
     uniqueKey: unique?.key ?? null,
     uniqueUntil: uniqueFor === null ? null : at.now + uniqueFor,

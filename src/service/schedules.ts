@@ -37,18 +37,22 @@ type Asked = { readonly name: string; readonly boundTo: string | null };
 export class ScheduleService {
   readonly #store: Store;
   readonly #clock: Clock;
+  readonly #isFair: boolean;
   readonly #newId: NewId;
   readonly #quotas: Pick<QuotaService, "charged">;
   readonly #mints: Pick<MintService, "limited">;
 
+  /** `isFair`: each creator has lanes of its own. */
   constructor(
     store: Store,
     clock: Clock,
     newId: NewId,
     quotas: Pick<QuotaService, "charged">,
     mints: Pick<MintService, "limited">,
+    isFair = false,
   ) {
     this.#mints = mints;
+    this.#isFair = isFair;
     this.#store = store;
     this.#clock = clock;
     this.#newId = newId;
@@ -159,7 +163,7 @@ export class ScheduleService {
 
   /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */
   #at(gate: Gate | null): Moment {
-    return { now: this.#clock.now(), steady: this.#clock.steady(), gate };
+    return { now: this.#clock.now(), steady: this.#clock.steady(), gate, isFair: this.#isFair };
   }
 
   /** What decides to which node the balancer gives the task of a schedule at once. */

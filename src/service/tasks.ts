@@ -55,7 +55,6 @@ import {
   holderOfKey,
   isExcluded,
   isInReview,
-  isOfferedFirst,
   makeReady,
   release,
   releaseAll,
@@ -172,15 +171,24 @@ export class TaskService {
   /** The same without the long texts of the tasks. */
   readonly summaries: TaskLists<TaskSummary>;
   /** For all use cases of this hub that hand out. */
-  readonly known = new KnownLanes();
+  readonly known: KnownLanes;
 
-  /** @param paysOwn whether a node or a key is paid for a task of its own */
-  constructor(store: Store, clock: Clock, newId: NewId, paysOwn = true) {
+  /**
+   * `isFair`: hand-outs go round the creators, each of which has lanes of its own. `paysOwn`: a node or a key is paid for
+   * a task of its own.
+   */
+  constructor(
+    store: Store,
+    clock: Clock,
+    newId: NewId,
+    { isFair = false, paysOwn = true }: { readonly isFair?: boolean; readonly paysOwn?: boolean } = {},
+  ) {
     this.#paysOwn = paysOwn;
+    this.known = new KnownLanes(isFair);
     this.#store = store;
     this.#clock = clock;
     this.#newId = newId;
-    this.#rounds = new BalancerRounds(store, clock);
+    this.#rounds = new BalancerRounds(store, clock, this.known);
     this.#top = new TopNodes(store);
     this.lists = new TaskLists(store, WHOLE_TASKS);
     this.summaries = this.lists.of(TASK_SUMMARIES);
@@ -225,10 +233,10 @@ export class TaskService {
     const { balanced, dependsOn, unique } = draft;
     const { boundTo, fileIds } = asked;
     const reviewer = reviewerOf(draft);
-    const isPlain = specialLane(draft, false) === null && reviewer === null;
+    const isPlain = specialLane(draft, this.known.isFair) === null && reviewer === null;
     if (isPlain && !balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique)
       return transact({}, () => create(draft, taskId, [], this.#at()));
-    const load = { ...ofNewTask(draft, asked), gate: balanced ? this.#gate() : NO_ROW };
+    const load = { ...ofNewTask(draft, asked, this.known.isFair), gate: balanced ? this.#gate() : NO_ROW };
     let unusable: References | null = null;
     const created = await transact(load, (loaded) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
@@ -262,7 +270,7 @@ export class TaskService {
     const node = sent.nodeId === null ? NO_ROW : nodeById(sent.nodeId);
     let unusable: References | null = null;
     let refused: Rejected | null = null;
-    const load = { ...ofNewTask(draft, asked), node, gate: this.#gate() };
+    const load = { ...ofNewTask(draft, asked, this.known.isFair), node, gate: this.#gate() };
     const sentTask = await transact(load, ({ node, ...loaded }) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
@@ -615,7 +623,7 @@ export class TaskService {
       const load = {
         node: nodeById(nodeId),
         waiting: waitingFor(node, SWEEP_BATCH),
-        special: node.autoAssign ? bestOfLanes(open.special, before, mine) : NO_ROW,
+        special: node.autoAssign ? bestOfLanes(this.known.inTurn(open.special), before, mine) : NO_ROW,
         lanes: readyLanes(),
         gate: this.#gate(),
       };
@@ -627,9 +635,10 @@ export class TaskService {
         const at = this.#at(gate);
         const mayHave = (task: Task): boolean =>
           !isClosed(gate.closed, task, nodeId) && !isExcluded(task, nodeId);
-        const best = [...waiting, ...(special ?? [])].toSorted((a, b) => (isOfferedFirst(a, b) ? -1 : 1));
+        const best = this.known.sorted([...waiting, ...(special ?? [])]);
         const found = current ? balance(best.filter(mayHave), [current], at.now, gate) : [];
         const changes = found.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", at).changes);
+        for (const { task } of found) this.known.served(task);
         // Of a special lane only the best task was loaded.
         const isMore = found.length >= SWEEP_BATCH || found.some(({ task }) => task.lane !== null);
         return accept({ count: found.length, isMore }, changes);
@@ -791,7 +800,7 @@ export class TaskService {
 
   /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */
   #at(gate: Gate | null = null): Moment {
-    return { now: this.#clock.now(), steady: this.#clock.steady(), gate };
+    return { now: this.#clock.now(), steady: this.#clock.steady(), gate, isFair: this.known.isFair };
   }
 
   /** The budgets of today: every transaction that hands out a task, or stores usage, loads them. */
@@ -853,10 +862,10 @@ function reviewerOf({ reviewTerms }: TaskDraft): string | null {
 }
 
 /** The rows that decide about a new task. */
-function ofNewTask(draft: TaskDraft, { fileIds }: Creation) {
+function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean) {
   const { balanced, taskType, dependsOn, unique, requires } = draft;
   const reviewer = reviewerOf(draft);
-  const lane = specialLane(draft, draft.isFair ?? false);
+  const lane = specialLane(draft, isFair);
   return {
     reviewer: reviewer === null ? NO_ROW : nodeById(reviewer),
     hasLane: lane === null ? NO_ROW : hasLane(lane),

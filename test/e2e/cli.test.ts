@@ -312,6 +312,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--fair",
+    of: (config) => config.fair,
+    byDefault: null,
+    values: [
+      ["creator", "creator"],
+      ["creator", "creator"],
+      ["creator", "creator"],
+    ],
+  },
+  {
     flag: "--offline-tasks",
     of: (config) => config.offlineTasks,
     byDefault: "requeue",

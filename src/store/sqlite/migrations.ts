@@ -860,7 +860,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_pool_lane ON tasks (balanced, lane, priority)
     WHERE status = 'open' AND scheduled = 0 AND lane IS NOT NULL;
   -- which special lanes have unfinished tasks
-  CREATE INDEX tasks_lanes ON tasks (lane) WHERE lane IS NOT NULL AND status IN ('open', 'assigned');
+  CREATE INDEX tasks_lanes ON tasks (status, lane) WHERE lane IS NOT NULL AND status IN ('open', 'assigned');
   -- what the tasks of a node use, and how many run under a limit
   CREATE INDEX tasks_using ON tasks (assigned_node) WHERE status = 'assigned' AND requires IS NOT NULL;
   CREATE INDEX tasks_counted ON tasks (counts_for) WHERE status = 'assigned' AND counts_for IS NOT NULL;
