@@ -235,6 +235,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "The `next_cursor` of the previous page, with the same filters and order and without `page`.",
   "node_list.total": "How many nodes match; null if they were not counted.",
   "node_list.pages": "How many pages there are; null if they were not counted.",
+  "status.name": "What people call this hub (`--name`); null: it has no name.",
   "stats_minutes.range":
     "`hour` (if left out): by minute; `day`: 24 hours by ten minutes; `month`: 30 days by hour.",
   step_s: "How many seconds each of them takes: 60, 600 or 3,600.",

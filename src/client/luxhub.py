@@ -5143,6 +5143,8 @@ class StatusAnswer(TypedDict):
     tasks_count: int
     #: The program and its version.
     software: str
+    #: What people call this hub (`--name`); null: it has no name.
+    name: str | None
     #: The variant of the response.
     variant: Literal["A", "B"]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.

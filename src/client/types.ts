@@ -4654,6 +4654,8 @@ export interface Operations<V extends Variant = "A"> {
       tasks_count: number;
       /** The program and its version. */
       software: string;
+      /** What people call this hub (`--name`); null: it has no name. */
+      name: string | null;
       /** The variant of the response. */
       variant: By<V, "A", "B">;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */

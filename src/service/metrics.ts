@@ -45,6 +45,8 @@ export type MetricsParts = {
   readonly clock: Clock;
   readonly log: Log;
   readonly version: string;
+  /** What people call this hub; null: it has no name. */
+  readonly name: string | null;
   readonly types: TypeMetrics;
 };
 
@@ -77,6 +79,7 @@ export class Metrics {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #version: string;
+  readonly #name: string | null;
   readonly #startedSteady: number;
   readonly #events = new Map<EventKind, number>();
   #luxMicro = 0;
@@ -88,12 +91,13 @@ export class Metrics {
   #stored: Promise<Stored | null> | null = null;
   #storedAt = Number.NEGATIVE_INFINITY;
 
-  constructor({ store, blobs, clock, log, version, types }: MetricsParts) {
+  constructor({ store, blobs, clock, log, version, name, types }: MetricsParts) {
     this.#store = store;
     this.#blobs = blobs;
     this.#clock = clock;
     this.#log = log;
     this.#version = version;
+    this.#name = name;
     this.#startedSteady = clock.steady();
     this.#nodes = new NodeCensus(store);
     this.#types = types;
@@ -169,7 +173,8 @@ export class Metrics {
 
   #writeHub(text: MetricsText, gauges: Gauges, isReadable: boolean): void {
     const { engine } = this.#store;
-    const build = { version: this.#version, bun: Bun.version, engine };
+    const named = this.#name === null ? {} : { name: this.#name };
+    const build = { version: this.#version, bun: Bun.version, engine, ...named };
     text.gauge("luxhub_build_info", "The program, its runtime and its store.", [[build, 1]]);
     text.gauge(
       "luxhub_uptime_seconds",

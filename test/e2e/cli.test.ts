@@ -362,6 +362,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--name",
+    of: (config) => config.name,
+    byDefault: null,
+    values: [
+      ["prod-eu", "prod-eu"],
+      ["a.B_9", "a.B_9"],
+      ["x".repeat(64), "x".repeat(64)],
+    ],
+  },
+  {
     flag: "--public-url",
     of: (config) => config.publicUrl,
     byDefault: null,

@@ -218,6 +218,7 @@ const SCHEDULED: Draft = {
   group: null,
   uniqueKey: null,
   uniqueForMs: null,
+  reviewed: null,
 };
 /** Before it, a time of a schedule is missed. */
 const SCHEDULE_LATE_MS = 60 * SECOND_MS;
