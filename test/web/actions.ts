@@ -1056,6 +1056,9 @@ async function keys(stage: Stage): Promise<void> {
   await ok(hub.post("/signin", { node_id: "earner" }));
   using page = await admin(stage);
   await page.go("lux");
+  await page.click('a[href="#/lux?range=week"]');
+  await page.shows(/LUX of the week[^]*earner\s+10\s+0/);
+  await page.click('a[href="#/lux"][aria-current], .ranges a[href="#/lux"]');
   await page.click('a[href="#/nodes/earner"]');
   await page.shows(/Ledger[\s\S]*signin/);
   await page.go("keys");
@@ -1354,6 +1357,7 @@ export async function furnish(hub: TestHub): Promise<readonly string[]> {
     "messages/busy",
     "files",
     "lux",
+    "lux?range=week",
     "cost",
     "cost?by=model",
     "events",
