@@ -2380,7 +2380,7 @@ class Limit(TypedDict):
 
 class Reason(TypedDict):
     #: What keeps the task back.
-    code: Literal["finished", "assigned", "not_before", "depends_on", "question", "paused", "limit", "rate", "budget", "no_node", "nodes_offline", "nodes_draining", "nodes_full", "in_line"]
+    code: Literal["finished", "assigned", "not_before", "depends_on", "question", "review", "quorum", "paused", "limit", "rate", "budget", "no_node", "nodes_offline", "nodes_draining", "nodes_full", "in_line"]
     #: The same in a sentence.
     detail: str
     #: When time alone ends it; null: nobody knows.

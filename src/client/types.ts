@@ -194,6 +194,8 @@ export interface Reason {
     | "not_before"
     | "depends_on"
     | "question"
+    | "review"
+    | "quorum"
     | "paused"
     | "limit"
     | "rate"

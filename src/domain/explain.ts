@@ -6,7 +6,7 @@ import { hasRoom } from "./balancer.ts";
 import { type Closing, closings, isClosed, sayClosing } from "./gate.ts";
 import { couldTake, hasFree, missingIn, takesType } from "./lane.ts";
 import type { Gate, Node, Task } from "./model.ts";
-import { isFinished, isReady } from "./task.ts";
+import { isExcluded, isFinished, isInReview, isReady } from "./task.ts";
 
 export const REASON_CODES = [
   "finished",
@@ -14,6 +14,8 @@ export const REASON_CODES = [
   "not_before",
   "depends_on",
   "question",
+  "review",
+  "quorum",
   "paused",
   "limit",
   "rate",
@@ -31,7 +33,7 @@ export type Reason = {
   readonly detail: string;
   /** When time alone ends it; null: nobody knows. */
   readonly until: number | null;
-  /** Of depends_on: the first of the tasks that it waits for. */
+  /** Of depends_on and review: the first of the tasks that it waits for. */
   readonly waitsFor?: readonly string[];
   /** Of no_node: the type, words and resources that the node with the most of them lacks. */
   readonly missing?: readonly string[];
@@ -63,7 +65,7 @@ export const NO_TAKERS: Takers = { able: 0, online: 0, open: 0, free: 0, missing
 export function withNodes(before: Takers, task: Task, nodes: readonly Node[], gate: Gate): Takers {
   let { able, online, open, free, missing } = before;
   for (const node of nodes) {
-    if (!couldTake(node, task)) {
+    if (!couldTake(node, task) || isExcluded(task, node.nodeId)) {
       const lacks = lackedBy(node, task);
       if (missing === null || lacks.length < missing.length) missing = lacks;
       continue;
@@ -78,15 +80,19 @@ export function withNodes(before: Takers, task: Task, nodes: readonly Node[], ga
   return { able, online, open, free, missing };
 }
 
-function lackedBy(node: Node, { taskType, requires }: Task): readonly string[] {
+function lackedBy(node: Node, task: Task): readonly string[] {
+  const { taskType, requires } = task;
   const { words, resources } = missingIn(node, requires);
   const type = takesType(node, taskType) ? [] : [`the type ${taskType}`];
   const amounts = resources.map((name) => `${name} ${(requires?.resources[name] ?? 0) / 1_000}`);
-  return [...type, ...words.map((word) => `the word ${word}`), ...amounts];
+  // It has a copy of the task, or did what the task reviews.
+  const other = isExcluded(task, node.nodeId) ? ["the right to it: it must be another node"] : [];
+  return [...type, ...words.map((word) => `the word ${word}`), ...amounts, ...other];
 }
 
 /**
  * @param waitsFor the first of the tasks that it waits for
+ * @param inReview those of them whose result waits for its review
  * @param ahead how many tasks of its lane come before it
  */
 export function explain(
@@ -95,20 +101,23 @@ export function explain(
     gate,
     takers,
     waitsFor,
+    inReview,
     ahead,
   }: {
     readonly gate: Gate;
     readonly takers: Takers;
     readonly waitsFor: readonly string[];
+    readonly inReview: readonly string[];
     readonly ahead: number;
   },
   now: number,
 ): Explanation {
   if (task.status !== "open") return { ready: false, position: null, reasons: [ofEnded(task)] };
   const closed = closings(gate, task, null, now);
-  const own = ownReasons(task, waitsFor, now);
+  const own = ownReasons(task, waitsFor, inReview, now);
   const ready = isReady(task, now) && closed.length === 0;
-  const reasons = [...own, ...closed.map((closing) => ofClosing(closing, now)), ...ofNodes(takers)];
+  const ofOthers = task.quorum ? [] : ofNodes(takers); // only its copies are handed out
+  const reasons = [...own, ...closed.map((closing) => ofClosing(closing, now)), ...ofOthers];
   if (!ready) return { ready, position: null, reasons };
   const position = ahead + 1;
   const detail = ahead === 0 ? "It is the next of its lane." : `${ahead} tasks of its lane come before it.`;
@@ -116,11 +125,21 @@ export function explain(
 }
 
 function ofEnded(task: Task): Reason {
+  const { review } = task;
+  if (isInReview(task)) {
+    const detail = `Its result waits for its review (${review?.by ?? ""}).`;
+    return { code: "review", detail, until: review?.check?.until ?? null };
+  }
   if (isFinished(task)) return { code: "finished", detail: `It is ${task.status}.`, until: null };
   return { code: "assigned", detail: `The node ${task.assignedNode} holds it.`, until: null };
 }
 
-function ownReasons(task: Task, waitsFor: readonly string[], now: number): readonly Reason[] {
+function ownReasons(
+  task: Task,
+  waitsFor: readonly string[],
+  inReview: readonly string[],
+  now: number,
+): readonly Reason[] {
   const reasons: Reason[] = [];
   if (task.notBefore !== null && task.notBefore > now)
     reasons.push({ code: "not_before", detail: "Its start time has not come.", until: task.notBefore });
@@ -128,6 +147,12 @@ function ownReasons(task: Task, waitsFor: readonly string[], now: number): reado
     const detail = `It waits for ${task.unmet} tasks on which it depends.`;
     reasons.push({ code: "depends_on", detail, until: null, waitsFor });
   }
+  if (inReview.length > 0) {
+    const detail = "The result of a task on which it depends waits for its review.";
+    reasons.push({ code: "review", detail, until: null, waitsFor: inReview });
+  }
+  if (task.quorum)
+    reasons.push({ code: "quorum", detail: "Several nodes do its copies: see quorum.copies.", until: null });
   if (task.questions?.state === "parked")
     reasons.push({ code: "question", detail: "It waits for the answer to a question.", until: null });
   return reasons;

@@ -6,7 +6,7 @@ import type { Gate, Node, Task } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import { gateOn } from "../store/sql/gate.ts";
 import { nodesAfter } from "../store/sql/nodes.ts";
-import { aheadInLane, taskById, unmetOf } from "../store/sql/tasks.ts";
+import { aheadInLane, dependenciesById, taskById, unmetOf } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
 
 export class Explanations {
@@ -27,9 +27,11 @@ export class Explanations {
     const isOpen = task.status === "open";
     const takers = isOpen ? await this.#takersOf(task, gate) : NO_TAKERS;
     const waitsFor = task.unmet === 0 ? [] : await this.#store.read(unmetOf(taskId, UNMET_SHOWN_MAX));
+    const others = waitsFor.length === 0 ? [] : await this.#store.read(dependenciesById(waitsFor));
+    const inReview = others.filter((other) => other.inReview).map((other) => other.taskId);
     const ahead =
       isOpen && !task.scheduled ? await this.#store.read(aheadInLane(task, POSITION_COUNTED_MAX)) : 0;
-    return explain(task, { gate, takers, waitsFor, ahead }, now);
+    return explain(task, { gate, takers, waitsFor, inReview, ahead }, now);
   }
 
   async #takersOf(task: Task, gate: Gate): Promise<Takers> {

@@ -13,7 +13,7 @@
  * worker was woken. The earlier one keeps its position, and is woken first for the next task. A wake-up for room is not
  * used up by taking a task, because the node may have more room: when the worker leaves, the wake-up passes to the next
  * one, until a worker finds the node full. A call whose node has too little left of a resource for a lane sleeps for room,
- * not for that lane. A special lane that is new to this hub wakes all, so that they join its queue. After `work.missed` (notifications of other hubs may be lost) all read again.
+ * not for that lane. A task that not every node may have wakes all. A special lane that is new to this hub wakes all, so that they join its queue. After `work.missed` (notifications of other hubs may be lost) all read again.
  *
  * Must not: touch the store but to listen, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */
@@ -123,6 +123,7 @@ export class IdleWorkers {
   }
 
   #wakeFor(offer: Offer, isLater: boolean): void {
+    if (offer.kind === "some") return this.#waiters.wakeAllOfEach();
     if (offer.kind === "open" && this.#isNewLane(offer.taskType)) return this.#waiters.wakeAllOfEach();
     const [key, orKey] = queuesOf(offer);
     if (isLater) this.#waiters.wakeOneLater(key, orKey);
@@ -144,7 +145,7 @@ export class IdleWorkers {
 }
 
 /** The queues of an offer. */
-function queuesOf(offer: Offer): readonly [string, string | null] {
+function queuesOf(offer: Exclude<Offer, { readonly kind: "some" }>): readonly [string, string | null] {
   if (offer.kind === "gift") return [giftsOf(offer.nodeId), null];
   if (offer.kind === "key") return [freedOf(offer.key), null];
   return [openOf(offer.taskType), isSpecial(offer.taskType) ? null : OPEN];

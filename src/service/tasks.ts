@@ -193,7 +193,7 @@ export class TaskService {
       if (isFreed) void this.#balanceIfPossible(); // under the limit of a key there is room
     });
     this.reviews = new ReviewService(store, clock, newId, {
-      candidates: (task) => candidatesIfBalanced(task, task?.assignedNode ?? null),
+      candidates: (task) => candidatesIfBalanced(task, null),
       follow: () => this.#settleIfPossible(),
     });
   }

@@ -64,6 +64,7 @@ describe("a quorum", () => {
     await copies(hub, taskId, 2);
     const [a, b] = [await next(hub, "a"), await next(hub, "b")];
     expect(a).not.toBe(b);
+    expect((await ok(hub.get(`/task/${taskId}/explain`)))["reasons"]).toMatchObject([{ code: "quorum" }]);
     expect(await next(hub, "a")).toBeNull();
     await ok(complete(hub, String(a), "a", { y: 1, x: [1.0] }));
     await ok(complete(hub, String(b), "b", { x: [1], y: 2 }));
@@ -144,6 +145,11 @@ describe("a quorum", () => {
     const [first, second] = await copies(hub, taskId, 2);
     await ok(hub.post("/task/claim", { task_id: first, node_id: "a" }));
     await refused(hub.post("/task/claim", { task_id: second, node_id: "a" }), 409, "node_excluded");
+    await ok(hub.post("/node/drain", { node_id: "b", drain: true }));
+    await ok(hub.post("/node/drain", { node_id: "c", drain: true }));
+    const { reasons } = await ok(hub.get(`/task/${second}/explain`));
+    expect(reasons).toMatchObject([{ code: "nodes_draining" }, { code: "in_line" }]);
+    await ok(hub.post("/node/drain", { node_id: "b", drain: false }));
     await ok(hub.post("/task/claim", { task_id: second, node_id: "b" }));
     await refused(complete(hub, String(first), "a", undefined), 409, "compared_value_missing");
     await ok(complete(hub, String(first), "a", 1));

@@ -3,6 +3,7 @@
  * waits.
  */
 import { describe, expect, test } from "bun:test";
+import { HEARTBEAT_FRESH_MS } from "../../src/domain/limits.ts";
 import { ADMIN_KEY, TestClock, type TestHub, startHub } from "../support/hub.ts";
 import {
   NO_ID,
@@ -40,6 +41,17 @@ function complete(hub: TestHub, taskId: string, nodeId: string, result: Fields =
 
 function review(hub: TestHub, taskId: string, verdict: string, fields: Fields = {}) {
   return hub.post("/task/review", { task_id: taskId, verdict, ...fields });
+}
+
+/** A task/next that waits. */
+async function waiting(hub: TestHub, nodeId: string) {
+  const beatOf = async (): Promise<unknown> =>
+    record((await ok(hub.get(`/node/${nodeId}`)))["node"])["last_heartbeat"];
+  hub.clock.pass(HEARTBEAT_FRESH_MS); // so that the call writes a heartbeat
+  const before = await beatOf();
+  const call = hub.post("/task/next", { node_id: nodeId, wait: 120 });
+  await until("it waits", async () => (await beatOf()) !== before);
+  return { call };
 }
 
 async function taskOf(hub: TestHub, taskId: string): Promise<Fields> {
@@ -154,6 +166,10 @@ describe("a task with a review", () => {
       expect(context).toMatchObject({ inputs: [{ task_id: first, result: null }] });
       await refused(hub.post("/task/claim", { task_id: taskId, node_id: "w1" }), 409, "task_not_ready");
     }
+    const { reasons } = await ok(hub.get(`/task/${before}/explain`));
+    expect(reasons).toMatchObject([{ code: "depends_on" }, { code: "review", task_ids: [first] }]);
+    const waits = await ok(hub.get(`/task/${first}/explain`));
+    expect(waits).toMatchObject({ ready: false, reasons: [{ code: "review", until: expect.any(String) }] });
     await ok(review(hub, first, "pass"));
     for (const taskId of [before, after]) expect(await taskOf(hub, taskId)).toMatchObject({ ready: true });
     const claimed = await ok(hub.post("/task/claim", { task_id: before, node_id: "w1" }));
@@ -205,6 +221,15 @@ describe("a task with a review", () => {
     await refused(hub.post("/task/cancel", { task_id: taskId }), 409, "task_completed");
     const result = { ...RESULT, lesson: "another" };
     await refused(complete(hub, taskId, "w1", result), 409, "task_completed");
+  });
+
+  test("keeps its unique key while it waits", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["boss", "w1"]);
+    const taskId = await inReview(hub, { unique_key: "k" });
+    expect(await addTask(hub, { unique_key: "k" })).toBe(taskId);
+    await ok(review(hub, taskId, "pass"));
+    expect(await addTask(hub, { unique_key: "k" })).not.toBe(taskId);
   });
 
   test("teaches nobody before it has passed", async () => {
@@ -345,6 +370,20 @@ describe("a review by a capability", () => {
     const again = record((await ok(hub.post("/task/next", { node_id: "judge", wait: 5 })))["task"]);
     await ok(complete(hub, String(again["task_id"]), "judge", { ...RESULT, verdict: "pass" }));
     await until("the hub follows", async () => (await balanceOf(hub, "w1")) === 3);
+  });
+
+  test("reaches the node that waits for work behind the one that did it", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["boss", "w1"]);
+    await addNode(hub, "judge", { capabilities: "review" });
+    const taskId = await addTask(hub, { review: "capability:review" });
+    await ok(hub.post("/task/claim", { task_id: taskId, node_id: "w1" }));
+    const first = await waiting(hub, "w1");
+    const second = await waiting(hub, "judge");
+    await ok(complete(hub, taskId, "w1"));
+    expect((await ok(second.call))["task"]).toMatchObject({ parent_task: taskId });
+    const other = await addTask(hub);
+    expect((await ok(first.call))["task"]).toMatchObject({ task_id: other });
   });
 
   test("the node that did the work cannot take it, nor is it assigned to it", async () => {

@@ -309,6 +309,28 @@ describe("a session", () => {
     await out("task", "cancel", taskId);
   });
 
+  test("a review: what waits for one, its verdict; and a task for several nodes", async () => {
+    const taskId = await add("Draw", "--reward", "2", "--review", "creator", "--review-within", "2d");
+    await out("task", "claim", taskId, "--node", "w1");
+    const result = JSON.stringify({ problem: "p", improvement: "i", lesson: "none" });
+    await withInput(result, "task", "complete", taskId, "--node", "w1", "--result", "-");
+    expect(await out("reviews")).toMatch(new RegExp(`^TASK .*\\n${taskId} +\\S.* creator +w1 +2 +Draw$`));
+    expect(await jsonList("reviews")).toMatchObject([{ task_id: taskId, review: { within_s: 172_800 } }]);
+    expect(await luxhub("task", "review", taskId, "maybe")).toMatchObject({ code: 2 });
+    expect((await luxhub("task", "review", taskId, "pass", "--node", "w1")).stderr).toContain(
+      "another one must review",
+    );
+    const rejected = await json("task", "review", taskId, "reject", "--note", "Too small.", "--epoch", "1");
+    expect(rejected["task"]).toMatchObject({ review: { state: "rejected", note: "Too small." } });
+    await out("task", "cancel", taskId);
+    const many = await add("Count", "--quorum", "2/3", "--compare", "json:/output/n");
+    expect(await json("task", "show", many)).toMatchObject({
+      quorum: { results: 2, of: 3, compare: "json:/output/n" },
+    });
+    expect(await luxhub("task", "add", "x", "-d", "y", "--quorum", "two")).toMatchObject({ code: 2 });
+    await out("task", "cancel", many);
+  });
+
   test("several tasks: for one node, and waited for together", async () => {
     await out("task", "claim", await add("keeps w1 online"), "--node", "w1");
     const ids = [await add("first", "--for", "w1"), await add("second", "--for", "w1")];

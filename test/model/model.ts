@@ -34,7 +34,7 @@ export type Node = {
 
 export type Payment = {
   readonly micro: number;
-  readonly kind: "reward" | "signin";
+  readonly kind: "reward" | "signin" | "hold" | "return";
   readonly taskId: string | null;
 };
 
@@ -52,6 +52,8 @@ export type Draft = {
   /** It runs when all that it depends on have ended, however. */
   readonly runsAnyway: boolean;
   readonly maxCostMicro: number | null;
+  /** What happens when nobody reviews its result in time; null: it is not reviewed. */
+  readonly reviewed: "pay" | "reject" | null;
   readonly group: string | null;
   /** While an unfinished task has it, and for so long after the creation of one, no other is created with it. */
   readonly uniqueKey: string | null;
@@ -59,6 +61,8 @@ export type Draft = {
 };
 
 export type Task = Draft & {
+  /** Of its last result. */
+  review: { state: "pending" | "passed" | "rejected"; readonly until: number; timedOut: boolean } | null;
   readonly id: string;
   /** Created through B: the balancer gives it away by itself. */
   readonly balanced: boolean;
@@ -82,6 +86,8 @@ export type Task = Draft & {
   notBefore: number | null;
   expiresAt: number | null;
   readonly uniqueUntil: number | null;
+  /** A schedule has created it. */
+  readonly scheduled: boolean;
   /** Those of its dependencies that are not completed. */
   readonly unmet: Set<string>;
   /** The kind of the last one. */
@@ -103,6 +109,16 @@ export type Task = Draft & {
   attemptsFailed: readonly FailureKind[];
   /** Each report once, by its epoch and number. */
   readonly usage: Map<string, Report>;
+};
+
+/** Creates a task at an interval, unless one of its tasks is unfinished. */
+export type Schedule = {
+  readonly everyMs: number;
+  readonly catchUp: "none" | "one";
+  readonly paused: boolean;
+  /** Null: it is paused. */
+  nextAt: number | null;
+  lastTaskId: string | null;
 };
 
 /** Warns of costs: what it keeps back when it pauses is in api/budgets.test.ts. */
@@ -129,7 +145,11 @@ export type Question = {
   answer: string | null;
 };
 
-type FailureKind = "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget";
+type FailureKind =
+  "failed" | "timed_out" | "offline" | "cancelled" | "expired" | "dependency" | "budget" | "rejected";
+
+/** How long a result waits for its review. */
+export const REVIEW_MS = 45_000;
 
 type Delivery = {
   state: "waiting" | "leased" | "gone" | "acked" | "parked";
@@ -181,6 +201,27 @@ export type Event = {
   readonly message: Message | null;
 };
 
+/** What the schedule creates. */
+const SCHEDULED: Draft = {
+  type: "x",
+  priority: 1,
+  rewardMicro: 0,
+  maxAttempts: null,
+  backoffMs: 5 * SECOND_MS,
+  timeoutMs: null,
+  maxRunMs: null,
+  delayMs: null,
+  expiresInMs: null,
+  dependsOn: [],
+  runsAnyway: false,
+  maxCostMicro: null,
+  group: null,
+  uniqueKey: null,
+  uniqueForMs: null,
+  reviewed: null,
+};
+/** Before it, a time of a schedule is missed. */
+const SCHEDULE_LATE_MS = 60 * SECOND_MS;
 const OFFLINE_AFTER_MS = { A: 180 * SECOND_MS, B: 90 * SECOND_MS } as const;
 const ACK_LEASE_MS = 30 * SECOND_MS;
 const HANDED_OUT_MAX = 6;
@@ -192,7 +233,12 @@ const ATTEMPT_EVENTS = {
   failed: "task.attempt_failed",
   timed_out: "task.timed_out",
   offline: "task.requeued",
+  rejected: "task.review_rejected",
 } as const;
+
+export function isInReview({ review, status }: Task): boolean {
+  return status === "completed" && review?.state === "pending";
+}
 
 /** The hub must refuse with this code. */
 export class Refused extends Error {
@@ -215,8 +261,13 @@ export class Model {
   readonly former = new Map<string, Node>();
   /** In the order of their creation. */
   tasks: Task[] = [];
-  /** The payments of all nodes, oldest first. */
-  readonly payments: { readonly nodeId: string; readonly payment: Payment }[] = [];
+  /** The whole ledger, oldest first. `nodeId`: whom it pays, if it pays a node. */
+  readonly payments: {
+    readonly nodeId: string | null;
+    readonly from: string;
+    readonly to: string;
+    readonly payment: Payment;
+  }[] = [];
   /** In the order of their arrival. */
   readonly messages: Message[] = [];
   files: File[] = [];
@@ -227,6 +278,7 @@ export class Model {
   /** Every report that counted, of deleted tasks too, and of which node and type of tasks it is. */
   readonly spent: (Report & { readonly node: string; readonly type: string; readonly at: number })[] = [];
   readonly budgets = new Map<string, Budget>();
+  schedule: Schedule | null = null;
   #fencing = 0;
   #batches = 0;
 
@@ -316,7 +368,13 @@ export class Model {
 
   // ---- Tasks
 
-  create(variant: VariantName, draft: Draft, id: string, fileIds: readonly string[] = []): Task {
+  create(
+    variant: VariantName,
+    draft: Draft,
+    id: string,
+    fileIds: readonly string[] = [],
+    scheduled = false,
+  ): Task {
     const balanced = variant === "B";
     const none = { node: null, revokedFrom: null, result: null, failure: null, root: null } as const;
     const context = { checkpoint: null, attemptsFailed: [], outputs: [], questions: [], parked: false };
@@ -336,9 +394,11 @@ export class Model {
       ...times,
       id,
       balanced,
+      scheduled,
       status: "open",
       unmet: new Set(),
       usage: new Map(),
+      review: null,
     };
     this.tasks.push(task);
     for (const file of this.files) if (fileIds.includes(file.id)) file.taskId = id;
@@ -348,14 +408,61 @@ export class Model {
     return task;
   }
 
+  /** A put that changes nothing is no event; the next time moves only with another interval, or after a pause. */
+  putSchedule(wanted: Pick<Schedule, "everyMs" | "catchUp" | "paused">): Schedule {
+    const { everyMs, catchUp, paused } = wanted;
+    const before = this.schedule;
+    const keeps = before?.everyMs === everyMs && before.nextAt !== null;
+    const nextAt = paused ? null : keeps ? before.nextAt : this.now + everyMs;
+    const isSame = before && keeps && before.catchUp === catchUp && before.paused === paused;
+    const isSamePause = before?.paused && paused && before.everyMs === everyMs && before.catchUp === catchUp;
+    if (isSame || isSamePause) return before;
+    this.schedule = { everyMs, catchUp, paused, nextAt, lastTaskId: before?.lastTaskId ?? null };
+    this.#log("schedule.saved", null, null);
+    return this.schedule;
+  }
+
+  deleteSchedule(): void {
+    if (!this.schedule) refuse("schedule_not_found");
+    this.schedule = null;
+    this.#log("schedule.deleted", null, null);
+  }
+
+  runSchedule(id: string): Task {
+    const schedule = this.schedule ?? refuse("schedule_not_found");
+    schedule.lastTaskId = id;
+    return this.create("A", SCHEDULED, id, [], true);
+  }
+
+  /** Handles the times that have come: at most one creates a task, because its task keeps the others from it. */
+  #fire(newId: () => string): void {
+    const { schedule } = this;
+    if (!schedule) return;
+    const { everyMs, catchUp } = schedule;
+    const missed = this.now - SCHEDULE_LATE_MS;
+    while (schedule.nextAt !== null && schedule.nextAt <= this.now) {
+      const isSkipped = schedule.nextAt < missed && catchUp === "none";
+      const isRunning = this.tasks.some(
+        ({ scheduled, status }) => scheduled && (status === "open" || status === "assigned"),
+      );
+      if (isSkipped || isRunning) this.#log("schedule.skipped", null, null);
+      else this.runSchedule(newId());
+      const after = Math.max(schedule.nextAt, missed - 1);
+      schedule.nextAt += (Math.floor((after - schedule.nextAt) / everyMs) + 1) * everyMs;
+    }
+  }
+
   /** The task that keeps another from being created with this key; null: none. */
   holderOf(uniqueKey: string | null): Task | null {
     if (uniqueKey === null) return null;
     const all = this.tasks.filter((task) => task.uniqueKey === uniqueKey);
     const longest = all.toSorted((a, b) => (b.uniqueUntil ?? 0) - (a.uniqueUntil ?? 0))[0];
-    const isUnfinished = ({ status }: Task): boolean => status === "open" || status === "assigned";
+    const isUnfinished = (task: Task): boolean =>
+      task.status === "open" || task.status === "assigned" || isInReview(task);
     const first = (status: Task["status"]) => all.find((task) => task.status === status);
-    const candidates = [first("open"), first("assigned"), longest].filter((task) => task !== undefined);
+    const candidates = [first("open"), first("assigned"), all.find(isInReview), longest].filter(
+      (task) => task !== undefined,
+    );
     return (
       candidates
         .toSorted((a, b) => this.tasks.indexOf(a) - this.tasks.indexOf(b))
@@ -455,13 +562,63 @@ export class Model {
     task.leaseUntil = null;
     node.idleSince = this.now;
     this.#log("task.completed", nodeId, task);
-    if (task.rewardMicro > 0) {
-      this.#pay(node, { micro: task.rewardMicro, kind: "reward", taskId });
-      this.#log("lux.paid", nodeId, task);
+    if (task.reviewed !== null) {
+      task.review = { state: "pending", until: this.now + REVIEW_MS, timedOut: false };
+      this.#log("task.review_requested", null, task);
+      this.#move("hold", "treasury", `held:${taskId}`, task);
+    } else {
+      this.#reward(task, node, "treasury");
+      this.#settle([[task, "completed"]]);
     }
-    this.#settle([[task, "completed"]]);
     this.#fill(node);
     return task;
+  }
+
+  #reward(task: Task, node: Node, from: string): void {
+    if (task.rewardMicro === 0) return;
+    this.#pay(node, { micro: task.rewardMicro, kind: "reward", taskId: task.id }, from);
+    this.#log("lux.paid", node.id, task);
+  }
+
+  #move(kind: "hold" | "return", from: string, to: string, { id: taskId, rewardMicro: micro }: Task): void {
+    if (micro > 0) this.payments.push({ nodeId: null, from, to, payment: { micro, kind, taskId } });
+  }
+
+  /** A person passes or rejects the result that waits; the same verdict again changes nothing. */
+  judge(taskId: string, verdict: "pass" | "reject"): Task {
+    const task = this.task(taskId);
+    const { review } = task;
+    if (review === null) refuse("not_in_review");
+    const state = verdict === "pass" ? "passed" : "rejected";
+    if (review.state !== "pending")
+      return review.state === state && !review.timedOut ? task : refuse("review_decided");
+    const best = this.#bestFor(task);
+    this.#verdict(task, review, verdict);
+    if (best && task.balanced && this.isReady(task)) this.#assign(task, best);
+    const answer = { ...task };
+    if (answer.status !== "open" && answer.status !== "assigned") this.#settle([[task, answer.status]]);
+    return answer;
+  }
+
+  #verdict(
+    task: Task,
+    review: NonNullable<Task["review"]>,
+    verdict: "pass" | "reject",
+    batch: number | null = null,
+  ): void {
+    const worker = this.nodeOrFormer(task.node ?? "");
+    if (verdict === "pass") {
+      task.review = { ...review, state: "passed", timedOut: batch !== null };
+      worker.idleSince = this.now;
+      this.#log("task.review_passed", worker.id, task, batch);
+      this.#reward(task, worker, `held:${task.id}`);
+      return;
+    }
+    task.review = { ...review, state: "rejected", timedOut: batch !== null };
+    task.result = null;
+    delete task.receipt;
+    this.#endAttempt(task, "rejected", true, batch);
+    this.#move("return", `held:${task.id}`, "treasury", task);
   }
 
   /** The task, if this node holds it and names its epoch or none. */
@@ -730,7 +887,9 @@ export class Model {
     this.#log("task.deleted", task.node, task);
     const holder = task.node === null ? null : this.nodeOrFormer(task.node);
     if (holder) holder.idleSince = this.now;
-    if (task.status === "open" || task.status === "assigned") this.#settle([[task, "deleted"]]);
+    if (isInReview(task)) this.#move("return", `held:${taskId}`, "treasury", task);
+    if (task.status === "open" || task.status === "assigned" || isInReview(task))
+      this.#settle([[task, "deleted"]]);
     if (holder && task.status === "assigned") this.#fill(holder);
   }
 
@@ -774,8 +933,9 @@ export class Model {
     task.root = task.runsAnyway ? null : this.#rootOfFailure(task);
     if (task.root !== null) return false;
     for (const id of task.dependsOn) {
-      const status = this.tasks.find((one) => one.id === id)?.status;
-      if (status === "open" || status === "assigned") task.unmet.add(id);
+      const other = this.tasks.find((one) => one.id === id);
+      if (other && (other.status === "open" || other.status === "assigned" || isInReview(other)))
+        task.unmet.add(id);
     }
     return true;
   }
@@ -797,7 +957,7 @@ export class Model {
     retry: boolean,
     batch: number | null = null,
   ): void {
-    const holder = this.node(task.node ?? "");
+    const holder = this.nodeOrFormer(task.node ?? "");
     task.attempts += 1;
     if (kind !== "offline") task.failures += 1;
     task.failure = kind;
@@ -813,7 +973,7 @@ export class Model {
 
   /** Unfinished -> failed. */
   #end(task: Task, kind: FailureKind, batch: number | null = null): void {
-    const holder = task.node === null ? null : this.node(task.node);
+    const holder = task.node === null ? null : this.nodeOrFormer(task.node);
     if (holder) holder.idleSince = this.now;
     this.#endLeases((lease) => lease.taskId === task.id);
     Object.assign(task, { status: "failed", node: null, leaseUntil: null, failure: kind });
@@ -905,9 +1065,9 @@ export class Model {
     return { earnedMicro: SIGNIN_MICRO, node };
   }
 
-  #pay(node: Node, payment: Payment): void {
+  #pay(node: Node, payment: Payment & { readonly kind: "reward" | "signin" }, from = "treasury"): void {
     node.ledger.push(payment);
-    this.payments.push({ nodeId: node.id, payment });
+    this.payments.push({ nodeId: node.id, from, to: `node:${node.id}`, payment });
   }
 
   // ---- Messages
@@ -1087,7 +1247,8 @@ export class Model {
   // ---- Time
 
   /** Time passes, and the hub does its periodic work. */
-  pass(ms: number): void {
+  /** @param newId gives the id of the task that the schedule creates: at most one, because the others are skipped */
+  pass(ms: number, newId: () => string): void {
     const before = this.now;
     this.now += ms;
     this.#endLeases(({ until }) => until <= this.now);
@@ -1108,6 +1269,7 @@ export class Model {
     const wasDue = ({ notBefore }: Task): boolean => notBefore === null || notBefore <= before;
     this.#balance(this.pool().filter((task) => task.balanced && wasDue(task)));
     this.#endLate(failedBefore);
+    this.#fire(newId);
     this.#balance(this.pool().filter(({ balanced }) => balanced));
     const parks = this.#batch();
     for (const message of this.messages) {
@@ -1142,6 +1304,23 @@ export class Model {
         this.#log("task.question_timed_out", task.node ?? question.askedBy, task, late);
         this.#settled(task);
       }
+    this.#endReviews();
+  }
+
+  /** Those whose deadline has passed, the most urgent first. */
+  #endReviews(): void {
+    const due = this.tasks
+      .filter((task) => isInReview(task) && (task.review?.until ?? 0) <= this.now)
+      .toSorted((a, b) => (a.review?.until ?? 0) - (b.review?.until ?? 0));
+    const together = this.#batch();
+    for (const task of due)
+      if (task.review)
+        this.#verdict(task, task.review, task.reviewed === "pay" ? "pass" : "reject", together);
+    this.#settle(
+      due.flatMap((task) =>
+        task.status === "completed" || task.status === "failed" ? [[task, task.status] as const] : [],
+      ),
+    );
   }
 
   /** The hub ends and starts anew: its absence is not counted against anybody. */

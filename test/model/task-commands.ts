@@ -4,7 +4,16 @@ import fc from "fast-check";
 import { MICRO_PER_USD, TASK_AHEAD_MAX_SECONDS } from "../../src/domain/limits.ts";
 import { DAY_MS, SECOND_MS } from "../../src/lib/clock.ts";
 import { ADMIN_KEY, type TestHub } from "../support/hub.ts";
-import type { Budget, Model, Report, Task, VariantName } from "./model.ts";
+import {
+  type Budget,
+  type Model,
+  REVIEW_MS,
+  type Report,
+  type Schedule,
+  type Task,
+  type VariantName,
+  isInReview,
+} from "./model.ts";
 import { type Real, arrayOf, same } from "./real.ts";
 import {
   STATUS_WORDS,
@@ -36,6 +45,7 @@ const schedule = fc.record({
   dependsOn: fc.constantFrom<readonly number[]>([], [], [], [0], [0, 2]),
   runsAnyway: fc.boolean(),
   maxCostMicro: fc.constantFrom(null, null, 0, 1_500_000),
+  reviewed: fc.constantFrom(null, null, "pay" as const, "reject" as const),
   group: fc.constantFrom(null, null, GROUP),
   unique: fc.constantFrom(
     ...[null, null, null, null, null, null],
@@ -59,6 +69,11 @@ function wantedBody(wanted: Wanted, now: number) {
     expires_at: expiresInMs === null ? null : new Date(now + expiresInMs).toISOString(),
     on_dependency: wanted.runsAnyway ? "run" : null,
     max_cost_usd: maxCostMicro === null ? undefined : maxCostMicro / MICRO_PER_USD,
+    ...(wanted.reviewed && {
+      review: "creator",
+      review_within_s: REVIEW_MS / SECOND_MS,
+      on_review_timeout: wanted.reviewed,
+    }),
     group: wanted.group,
     unique_key: unique?.key,
     unique_for_s: unique?.forMs == null ? undefined : unique.forMs / SECOND_MS,
@@ -155,6 +170,65 @@ export const graph = command(
   },
 );
 
+const NAME = "s";
+
+export const putSchedule = command(
+  "put schedule",
+  fc.record({
+    variant: fc.constant<VariantName>("A"),
+    everyMs: fc.constantFrom(30_000, 45_000, 3_600_000),
+    catchUp: fc.constantFrom("none", "one"),
+    paused: fc.constantFrom(false, false, true),
+  }),
+  ({ model }, { hub }, { variant, everyMs, catchUp, paused }) => {
+    const task = { title: "t", description: "d", task_type: "x" };
+    const timing = { every_s: everyMs / SECOND_MS, catch_up: catchUp, overlap: "skip", paused };
+    return same(hub.post("/schedule/put", { name: NAME, task, ...timing }, { variant }), () => ({
+      schedule: scheduleWords(model.putSchedule({ everyMs, catchUp, paused })),
+    }));
+  },
+);
+
+export const deleteSchedule = command(
+  "delete schedule",
+  fc.record({ variant }),
+  ({ model }, { hub }, { variant }) =>
+    same(hub.post("/schedule/delete", { name: NAME }, { variant }), () => {
+      model.deleteSchedule();
+      return { name: NAME };
+    }),
+);
+
+export const runSchedule = command(
+  "run schedule",
+  fc.record({ variant }),
+  ({ model, taskIds }, { hub }, { variant }) =>
+    same(hub.post("/schedule/run", { name: NAME }, { variant }), (answer) => {
+      const id = String(answer["task_id"]);
+      const task = model.runSchedule(id);
+      taskIds.push(id);
+      return { task_id: id, task: taskWords(model, task, variant) };
+    }),
+);
+
+export function sameSchedule(model: Model, hub: TestHub): Promise<void> {
+  return same(hub.get("/schedule/list"), () => ({
+    schedules: model.schedule ? [scheduleWords(model.schedule)] : [],
+  }));
+}
+
+function scheduleWords({ everyMs, catchUp, paused, nextAt, lastTaskId }: Schedule) {
+  const next_at = nextAt === null ? null : new Date(nextAt).toISOString();
+  return {
+    name: NAME,
+    every_s: everyMs / SECOND_MS,
+    catch_up: catchUp,
+    paused,
+    next_at,
+    last_task_id: lastTaskId,
+  };
+}
+
 /** The tasks of the group, by their states. */
 export const group = command("group", fc.record({ variant }), ({ model }, { hub }, { variant }) =>
   sameGroup(model, hub, variant),
@@ -169,8 +243,10 @@ export function sameGroup(model: Model, hub: TestHub, variant: VariantName): Pro
     }
     expect(Object.fromEntries(Object.entries(Object(by_status)).filter(([, n]) => n !== 0))).toEqual(counts);
     const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
-    const unfinished = total - (counts["completed"] ?? 0) - (counts["failed"] ?? 0);
-    return { group: GROUP, total, unfinished, done: unfinished === 0 };
+    const inReview = model.tasks.filter((task) => task.group === GROUP && isInReview(task)).length;
+    const unfinished = total - (counts["completed"] ?? 0) - (counts["failed"] ?? 0) + inReview;
+    const waiting = inReview > 0 && { in_review: inReview };
+    return { group: GROUP, total, unfinished, ...waiting, done: unfinished === 0 };
   });
 }
 
@@ -197,6 +273,7 @@ export function anchor({ model }: World, { hub }: Real): Promise<void> {
         dependsOn: [],
       },
       ...{ delayMs: TASK_AHEAD_MAX_SECONDS * SECOND_MS, group: GROUP, uniqueKey: null, uniqueForMs: null },
+      reviewed: null,
     } as const;
     return taskAnswer(model, model.create("A", draft, String(answer["task_id"])), "A");
   });
@@ -564,13 +641,31 @@ export const complete = command(
     const asked = { ...body, result: resultOf(word), ...usageBody(usage) };
     return same(hub.post("/task/complete", asked, { variant }), (answer) => {
       const done = world.model.complete(variant, taskId, nodeId, word, epoch, usage);
-      const paid = lux(done.rewardMicro);
+      const isHeld = isInReview(done);
+      const paid = isHeld ? 0 : lux(done.rewardMicro);
+      const held = done.reviewed && { lux_held: isHeld ? lux(done.rewardMicro) : 0 };
+      if (isHeld) return { status: "completed", lux_paid: 0, ...held, receipt: null, task_id: taskId };
       if (paid === 0) done.receipt = null;
       else
         expect(answer).toMatchObject({ receipt: { amount: paid, hash: expect.stringMatching(/^\w{64}$/) } });
       done.receipt ??= answer["receipt"]; // a repeat must return the same
-      return { status: "completed", lux_paid: paid, receipt: done.receipt, task_id: taskId };
+      return { status: "completed", lux_paid: paid, ...held, receipt: done.receipt, task_id: taskId };
     });
+  },
+);
+
+export const review = command(
+  "review",
+  fc.record({
+    variant,
+    task: recent,
+    verdict: fc.constantFrom("pass" as const, "pass" as const, "reject" as const),
+  }),
+  (world, { hub }, { variant, task, verdict }) => {
+    const taskId = world.task(task);
+    return same(hub.post("/task/review", { task_id: taskId, verdict }, { variant }), () =>
+      taskAnswer(world.model, world.model.judge(taskId, verdict), variant),
+    );
   },
 );
 

@@ -9,6 +9,7 @@ import {
   type Task,
   type VariantName,
   isAsking,
+  isInReview,
 } from "./model.ts";
 
 type Words = Readonly<Record<string, unknown>>;
@@ -44,7 +45,10 @@ export function taskWords(model: Model, task: Task, variant: VariantName): Words
     timeout_s: task.timeoutMs === null ? null : task.timeoutMs / 1_000,
     max_run_s: task.maxRunMs === null ? null : task.maxRunMs / 1_000,
     depends_on: task.dependsOn,
-    waiting_for: isAsking(task) ? "answer" : null,
+    waiting_for: isAsking(task) ? "answer" : isInReview(task) ? "review" : null,
+    ...(task.reviewed && {
+      review: { state: task.review?.state ?? null, timed_out: task.review?.timedOut ?? false },
+    }),
     failure: task.failure === null ? null : { kind: task.failure },
     result: task.result === null ? null : resultOf(task.result),
     files: own.map(({ id }) => id),
@@ -75,7 +79,7 @@ export function contextWords(model: Model, task: Task): Words {
     return {
       task_id: id,
       status: task?.status ?? null,
-      result: task?.result == null ? null : resultOf(task.result),
+      result: task?.result == null || isInReview(task) ? null : resultOf(task.result),
       files: files.map((file) => ({ file_id: file.id, attached: file.isOutput ? "output" : "input" })),
     };
   });
@@ -85,6 +89,7 @@ export function contextWords(model: Model, task: Task): Words {
       checkpoint: { data: checkpoint.data, epoch: checkpoint.epoch, node_id: checkpoint.node },
     }),
     ...(questions.length > 0 && { answers: questions.slice(-20).map(questionWords) }),
+    ...(task.review?.state === "rejected" && { review: { reviewed_by: null } }),
     ...(attemptsFailed.length > 0 && { failures: attemptsFailed.map((kind) => ({ kind })) }),
   };
 }

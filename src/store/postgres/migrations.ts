@@ -763,6 +763,8 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_in_review ON tasks (review_until, seq) WHERE review_until IS NOT NULL;
   CREATE INDEX tasks_group_in_review ON tasks (task_group, review_until, lux_reward_micro)
     WHERE review_until IS NOT NULL AND task_group IS NOT NULL;
+  CREATE INDEX tasks_unique_in_review ON tasks (unique_key, seq)
+    WHERE review_until IS NOT NULL AND unique_key IS NOT NULL;
   ALTER TABLE tasks ADD COLUMN quorum TEXT;
   ALTER TABLE tasks ADD COLUMN child TEXT;
   ALTER TABLE tasks ADD COLUMN parent_task TEXT COLLATE "C";

@@ -573,12 +573,13 @@ function patchDependencies(
 }
 
 /**
- * The tasks that may hold a unique key: the oldest in each unfinished state, and the one that holds it longest from its
+ * The tasks that may hold a unique key: the oldest in each unfinished state and of those in review, and the one that holds it longest from its
  * creation. The words are those of the partial indexes.
  */
 const OF_UNIQUE_KEY = union([
   `SELECT seq FROM tasks WHERE unique_key = $1 AND status = 'open' ORDER BY seq LIMIT 1`,
   `SELECT seq FROM tasks WHERE unique_key = $1 AND status = 'assigned' ORDER BY seq LIMIT 1`,
+  `SELECT seq FROM tasks WHERE unique_key = $1 AND review_until IS NOT NULL ORDER BY seq LIMIT 1`,
   `SELECT seq FROM tasks WHERE unique_key = $1 AND unique_until IS NOT NULL ORDER BY unique_until DESC LIMIT 1`,
 ]);
 const BY_UNIQUE_KEY = `

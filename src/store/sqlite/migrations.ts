@@ -892,6 +892,8 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_in_review ON tasks (review_until, seq) WHERE review_until IS NOT NULL;
   CREATE INDEX tasks_group_in_review ON tasks (task_group, review_until, lux_reward_micro)
     WHERE review_until IS NOT NULL AND task_group IS NOT NULL;
+  CREATE INDEX tasks_unique_in_review ON tasks (unique_key, seq)
+    WHERE review_until IS NOT NULL AND unique_key IS NOT NULL;
   -- how many nodes do a task; what the hub created a task for, and the nodes (",a,b,") that may not have it
   ALTER TABLE tasks ADD COLUMN quorum TEXT;
   ALTER TABLE tasks ADD COLUMN child TEXT;
