@@ -76,7 +76,7 @@ test("failures are said from five on, if they are more than a tenth", () => {
   expect(said({ done: 0, failed: 4 })[0]).toStartWith("good");
   expect(said({ done: 100, failed: 11 })[0]).toStartWith("good");
   expect(said({ done: 90, failed: 11 })).toEqual([
-    "bad | 11 tasks failed in the last hour. | 10.9 % of what has ended. | tasks?status=failed",
+    "bad | 11 tasks failed in the last hour. | 10.9 % of what has ended. | tasks?status=failed&last=3600",
   ]);
 });
 

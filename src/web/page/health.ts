@@ -93,7 +93,7 @@ export function findingsOf(facts: Facts): readonly Finding[] {
   }
   if (failed >= FAILED_MIN && failed > FAILED_PART * (done + failed)) {
     const part = `${((100 * failed) / (done + failed)).toFixed(1)} % of what has ended.`;
-    const link = { words: "Show them", view: "tasks", query: { status: "failed" } };
+    const link = { words: "Show them", view: "tasks", query: { status: "failed", last: "3600" } };
     found.push({ tone: "bad", what: `${tasks(failed)} failed in the last hour.`, why: part, link });
   }
   if (facts.diskWarning !== null)

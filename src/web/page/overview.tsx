@@ -125,7 +125,7 @@ export function Overview(): JSX.Element {
             </>
           )}
         </Step>
-        <Step tone="quiet" count={waiting} word="waiting" href={to("tasks", "", { status: "open" })}>
+        <Step tone="quiet" count={waiting} word="waiting" href={to("tasks", "", { status: "waiting" })}>
           for a time, tasks or an answer
         </Step>
         <Step tone="busy" count={running} word="running" href={to("tasks", "", { status: "assigned" })}>
@@ -143,7 +143,7 @@ export function Overview(): JSX.Element {
           tone="bad"
           count={total.tasks_failed}
           word="failed in the last hour"
-          href={to("tasks", "", { status: "failed" })}
+          href={to("tasks", "", { status: "failed", last: "3600" })}
         >
           {`${total.tasks_failed === 0 ? "" : `${((100 * total.tasks_failed) / ended).toFixed(1)} % · `}${countOf(by["failed"] ?? 0)} in all`}
         </Step>
