@@ -1321,9 +1321,10 @@ export const ACTIONS: readonly Action[] = [
   { name: "tasks are found by what they wait for, by time, and by who failed them and why", run: filters },
   { name: "nodes are found by pages; one drains, takes tasks again, and is deleted", run: nodes },
   { name: "open questions come live, and are answered by a choice, a text or JSON", run: questions },
+  // Before any other that reports usage.
+  { name: "costs are shown by day, model and node, with what is unknown, and budgets", run: costs },
   { name: "groups are found by name; one is followed, exported, retried and cancelled", run: groups },
   { name: "a schedule is made, run now, paused, resumed and deleted", run: schedules },
-  { name: "costs are shown by day, model and node, with what is unknown, and budgets", run: costs },
   { name: "messages are sent, broadcast, shown by pages with their states, and redriven", run: messages },
   { name: "a file is uploaded, previewed, downloaded and deleted; a large one is not held", run: files },
   { name: "events come live, are filtered by kind, and can be held", run: events },
