@@ -422,12 +422,6 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
-    flag: "--webhook-allow",
-    of: (config) => config.webhookAllow,
-    byDefault: [],
-    values: [["192.168.0.0/16, fd00::/8", [parseNetwork("192.168.0.0/16"), parseNetwork("fd00::/8")]]],
-  },
-  {
     flag: "--trust-proxy",
     of: (config) => config.trustProxy,
     byDefault: [],
@@ -435,6 +429,16 @@ const SETTINGS: readonly SettingCase[] = [
       ["127.0.0.1", [parseNetwork("127.0.0.1/32")]],
       ["10.0.0.0/8", [parseNetwork("10.0.0.0/8")]],
       ["fd00::/8, ::1", [parseNetwork("fd00::/8"), parseNetwork("::1/128")]],
+    ],
+  },
+  {
+    flag: "--webhook-allow",
+    of: (config) => config.webhookAllow,
+    byDefault: [],
+    values: [
+      ["192.168.1.7", [parseNetwork("192.168.1.7/32")]],
+      ["10.0.0.0/8", [parseNetwork("10.0.0.0/8")]],
+      ["192.168.0.0/16, fd00::/8", [parseNetwork("192.168.0.0/16"), parseNetwork("fd00::/8")]],
     ],
   },
   {
