@@ -773,7 +773,7 @@ async function nodes(stage: Stage): Promise<void> {
   expect(await nodeOf()).toMatchObject({ draining: false });
   await page.go("nodes?order=fails");
   await page.shows(/drained[^]*1\s+0/);
-  await page.click('a[href="#/tasks?failed_by=drained&last=3600"]');
+  await page.click('td.number a[href^="#/tasks?failed_by=drained"]');
   await page.shows(/Held by the drained[^]*Too heavy/);
   // Several at once, from the list.
   await page.go("nodes?q=pool-1&order=id");
@@ -1086,6 +1086,9 @@ async function keys(stage: Stage): Promise<void> {
   await ok(hub.post("/signin", { node_id: "earner" }));
   using page = await admin(stage);
   await page.go("lux");
+  await page.click('a[href="#/lux?range=week"]');
+  await page.shows(/LUX of the week[^]*earner\s+10\s+0/);
+  await page.click('a[href="#/lux"][aria-current], .ranges a[href="#/lux"]');
   await page.click('a[href="#/nodes/earner"]');
   await page.shows(/Ledger[\s\S]*signin/);
   await page.go("keys");
@@ -1385,6 +1388,7 @@ export async function furnish(hub: TestHub): Promise<readonly string[]> {
     "messages/busy",
     "files",
     "lux",
+    "lux?range=week",
     "cost",
     "cost?by=model",
     "events",

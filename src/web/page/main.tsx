@@ -153,7 +153,7 @@ function Frame(): JSX.Element {
       {pulse.value.pauses.length > 0 && (
         <p class="paused" role="status">
           <b>Paused:</b> {pulse.value.pauses.map(pausedWords).join(", ")}.{" "}
-          <a href={to("control")}>Show the pauses</a>
+          {isAdmin.value && <a href={to("control")}>Show the pauses</a>}
         </p>
       )}
       {expired.value !== "" && isPutAway.value && (

@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import type { AnswerOf, TaskSummary, TypeStats, Variant } from "../../client/luxhub.ts";
 import { now } from "./clock.ts";
 import { Chart } from "./chart.tsx";
+import { pausedWords } from "./control.tsx";
 import { Failures } from "./failures.tsx";
 import { Fleet } from "./fleet.tsx";
 import { commandOf, countOf, curlOf, durationOf } from "./format.ts";
@@ -80,6 +81,7 @@ export function Overview(): JSX.Element {
     isOnline: isOnline.value,
     canWrite: status.status === "ok",
     diskWarning: status.storage.warning,
+    paused: (status.paused ?? []).map(pausedWords),
     open,
     running,
     nodesOnline: fleet.by_status.online,
