@@ -92,6 +92,8 @@ export type Config = {
   readonly a2a: boolean;
   /** The start of links to the hub, without a slash at the end; null: the URL of the first listener. */
   readonly publicUrl: string | null;
+  /** What people call this hub; null: it has no name. */
+  readonly name: string | null;
 };
 
 /** A setting that cannot be used; the message is one line for the user. */
@@ -410,6 +412,15 @@ const SETTINGS = {
     "let agents send tasks by A2A, at /a2a",
     oneOf("on or off", "on", "off"),
   ),
+  name: setting(
+    "name",
+    "NAME",
+    null,
+    "name of the hub, such as prod-eu, for people and dashboards",
+    parser("1 to 64 characters of A-Z a-z 0-9 . _ -", (text) =>
+      /^[A-Za-z0-9._-]{1,64}$/.test(text) ? text : null,
+    ),
+  ),
   publicUrl: setting(
     "public-url",
     "URL",
@@ -535,6 +546,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.ui,
   SETTINGS.mcp,
   SETTINGS.a2a,
+  SETTINGS.name,
   SETTINGS.publicUrl,
   SETTINGS.log,
   SETTINGS.logLevel,
@@ -614,6 +626,7 @@ export function readConfig(sources: Sources): Config {
     redis: get(SETTINGS.redis),
     mcp: get(SETTINGS.mcp) !== "off",
     a2a: get(SETTINGS.a2a) !== "off",
+    name: get(SETTINGS.name),
     publicUrl: get(SETTINGS.publicUrl),
   };
   if (tlsAuto && (config.tlsCert !== null || config.tlsKey !== null))

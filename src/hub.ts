@@ -260,7 +260,7 @@ async function openCore(parts: HubParts, closing: Closing) {
   const types = new TypeMetrics();
   const minutes = new Minutes(store, clock, newId(), types);
   closing.push(() => minutes.close());
-  const metrics = new Metrics({ store, blobs, clock, log, version: VERSION, types });
+  const metrics = new Metrics({ store, blobs, clock, log, version: VERSION, name: config.name, types });
   const readiness = new Readiness(store, clock);
 
   const keys = new KeyRing(store, clock, secrets, onFault);
@@ -294,6 +294,7 @@ async function openCore(parts: HubParts, closing: Closing) {
     pinned,
     diskFree: () => freeBytes(dir),
     maxNodes,
+    name: config.name,
     outputWindow: { headBytes: config.outputHeadBytes, tailBytes: config.outputTailBytes },
   });
   const compareSecrets =
@@ -345,7 +346,9 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     ...streams.endpoints,
     outputStreamEndpoint(streams),
     ...MANUAL_ENDPOINTS,
-    ...(config.ui ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard()) : []),
+    ...(config.ui
+      ? dashboardEndpoints(async () => (await import("./web/dashboard.ts")).dashboard(config.name))
+      : []),
     PYTHON_CLIENT,
     ...monitoringEndpoints(core.readiness, readMetrics),
     ...(config.mcp ? mcpEndpoints({ publicUrl, crossOrigin, loadServer: parts.loadMcp }) : []),
@@ -423,6 +426,7 @@ type Joined = {
   readonly pinned: () => boolean;
   readonly diskFree: () => number | null;
   readonly maxNodes: number;
+  readonly name: string | null;
   readonly outputWindow: OutputWindow;
   readonly log: Log;
   readonly publicUrl: () => string;
@@ -443,6 +447,7 @@ function joinServices({
   pinned,
   diskFree,
   maxNodes,
+  name,
   outputWindow,
   log,
   publicUrl,
@@ -502,7 +507,7 @@ function joinServices({
     invitations: new InvitationService(store, clock, newId, keys),
     lux: new LuxService(store, clock, newId),
     files,
-    system: new SystemService(store, mail, blobs, clock, SOFTWARE, diskFree),
+    system: new SystemService(store, mail, blobs, clock, SOFTWARE, diskFree, name),
     batches: LARGE_REQUESTS,
   };
 }

@@ -1,9 +1,16 @@
 /** The endpoints of the dashboard: its page at `/`, and the scripts and styles that the page names. They decide nothing. */
+import { codingFor } from "../http/compression.ts";
 import { type Exchange, NO_SNIFF, pathParameter } from "../http/exchange.ts";
 import { Problem } from "../http/problem.ts";
 import { type Endpoint, rawEndpoint } from "./endpoint.ts";
 
-type DashboardFile = { readonly content: Blob; readonly type: string; readonly etag: string };
+type DashboardFile = {
+  readonly content: Blob;
+  readonly gzip: Blob;
+  readonly brotli: Blob;
+  readonly type: string;
+  readonly etag: string;
+};
 
 /** The built page, loaded at the first request, so that an unused dashboard takes no memory. */
 export type LoadDashboard = () => Promise<{
@@ -75,20 +82,34 @@ export function dashboardEndpoints(load: LoadDashboard): readonly Endpoint[] {
   ];
 }
 
+/** What the page is compressed with, the best first. */
+const CODINGS = ["br", "gzip"] as const;
+
+/** The forms of a file are not the same bytes. */
+function etagIn(coding: (typeof CODINGS)[number] | null, etag: string): string {
+  return coding === null ? etag : etag.replace(/"$/, `-${coding}"`);
+}
+
 function respond(
   { request }: Exchange,
-  { content, type, etag }: DashboardFile,
+  { content, gzip, brotli, type, etag }: DashboardFile,
   scripts: readonly string[],
   cached: string,
 ): Response {
+  const coding = codingFor(request.headers.get("accept-encoding"), CODINGS);
   const headers = {
     ...HEADERS,
     "Content-Security-Policy": policyOf(scripts),
     "Content-Type": type,
-    ETag: etag,
+    Vary: "Accept-Encoding",
+    ...(coding !== null && { "Content-Encoding": coding }),
+    ETag: etagIn(coding, etag),
     "Cache-Control": cached,
   };
   const known = request.headers.get("if-none-match")?.split(",") ?? [];
-  const isKnown = known.some((one) => one.trim().replace(/^W\//, "") === etag);
-  return isKnown ? new Response(null, { status: 304, headers }) : new Response(content, { headers });
+  const forms = [null, ...CODINGS].map((one) => etagIn(one, etag));
+  const isKnown = known.some((one) => forms.includes(one.trim().replace(/^W\//, "")));
+  return isKnown
+    ? new Response(null, { status: 304, headers })
+    : new Response(coding === null ? content : coding === "br" ? brotli : gzip, { headers });
 }

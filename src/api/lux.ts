@@ -54,6 +54,29 @@ const ledger = readEndpoint({
   encode: (page) => encodePage("entries", page, encodeEntry),
 });
 
+const top = readEndpoint({
+  path: "/api/v1/lux/top",
+  readsMany: true,
+  auth: "secret",
+  summary: "The nodes that earned the most LUX since a time",
+  rejections: [],
+  input: () => z.object({ since: field.date() }),
+  answer: () =>
+    z.strictObject({
+      nodes: z.array(z.strictObject({ node_id: z.string(), lux_earned: z.number(), entries: z.int() })),
+      exact: z.boolean(),
+    }),
+  handle: ({ services }, { since }) => services.lux.top(since),
+  encode: ({ nodes, isExact }) => ({
+    nodes: nodes.map(({ nodeId, amountMicro, entries }) => ({
+      node_id: nodeId,
+      lux_earned: toLux(amountMicro),
+      entries,
+    })),
+    exact: isExact,
+  }),
+});
+
 function encodeHead({ seq, hash }: LedgerHead) {
   return { seq, hash };
 }
@@ -86,4 +109,4 @@ const head = readEndpoint({
   encode: (head) => ({ head: encodeHead(head) }),
 });
 
-export const LUX_ENDPOINTS: readonly Endpoint[] = [signin, ledger, entries, head];
+export const LUX_ENDPOINTS: readonly Endpoint[] = [signin, ledger, top, entries, head];

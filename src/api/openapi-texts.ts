@@ -235,6 +235,12 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "The `next_cursor` of the previous page, with the same filters and order and without `page`.",
   "node_list.total": "How many nodes match; null if they were not counted.",
   "node_list.pages": "How many pages there are; null if they were not counted.",
+  "status.name": "What people call this hub (`--name`); null: it has no name.",
+  "lux_top.since": "Only LUX that was earned from this time on.",
+  "lux_top.nodes": "The 50 nodes that earned the most, the most first.",
+  "lux_top.lux_earned": "The LUX that the node has earned since then, sign-ins too.",
+  "lux_top.entries": "How many ledger entries that were.",
+  "lux_top.exact": "False: there are more entries, because one call looks at the newest 200,000.",
   "stats_minutes.range":
     "`hour` (if left out): by minute; `day`: 24 hours by ten minutes; `month`: 30 days by hour.",
   step_s: "How many seconds each of them takes: 60, 600 or 3,600.",

@@ -29,6 +29,7 @@ const status = readEndpoint({
       nodes_count: z.int(),
       tasks_count: z.int(),
       software: z.string(),
+      name: z.nullable(z.string()),
       variant: z.literal(name),
       transport: z.string(),
       paused: z.optional(
@@ -55,6 +56,7 @@ const status = readEndpoint({
     nodes_count: hub.nodesCount,
     tasks_count: hub.tasksCount,
     software: hub.software,
+    name: hub.name,
     variant: variant.name,
     transport: hub.transport,
     ...(hub.pauses.length > 0 && {

@@ -4492,6 +4492,26 @@ class LuxLedgerAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class LuxTopAnswerNode(TypedDict):
+    #: The id of the node.
+    node_id: str
+    #: The LUX that the node has earned since then, sign-ins too.
+    lux_earned: float
+    #: How many ledger entries that were.
+    entries: int
+
+
+class LuxTopAnswer(TypedDict):
+    success: Literal[True]
+    #: The 50 nodes that earned the most, the most first.
+    nodes: list[LuxTopAnswerNode]
+    #: False: there are more entries, because one call looks at the newest 200,000.
+    exact: bool
+    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
+    #: may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class LuxEntriesAnswer(TypedDict):
     success: Literal[True]
     #: The entries.
@@ -5143,6 +5163,8 @@ class StatusAnswer(TypedDict):
     tasks_count: int
     #: The program and its version.
     software: str
+    #: What people call this hub (`--name`); null: it has no name.
+    name: str | None
     #: The variant of the response.
     variant: Literal["A", "B"]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
@@ -6620,6 +6642,14 @@ class Lux(_Resource):
         fields = {"node_id": node_id, "page": page, "per_page": per_page}
         return cast("LuxLedgerAnswer", self._call("lux/ledger", fields, options))
 
+    def top(self, since: str, *, options: CallOptions | None = None) -> LuxTopAnswer:
+        """The nodes that earned the most LUX since a time.
+
+        since: Only LUX that was earned from this time on.
+        """
+        fields = {"since": since}
+        return cast("LuxTopAnswer", self._call("lux/top", fields, options))
+
     def entries(
         self,
         *,
@@ -7253,6 +7283,7 @@ METHODS = {
     "lease/list": "GET",
     "signin": "POST",
     "lux/ledger": "GET",
+    "lux/top": "GET",
     "lux/entries": "GET",
     "lux/head": "GET",
     "group/list": "GET",

@@ -148,6 +148,8 @@ export class LuxHub<V extends Variant = "A"> {
   readonly lux = {
     signIn: this.#method("signin"),
     ledger: this.#method("lux/ledger"),
+    /** The nodes that earned the most since a time. */
+    top: this.#method("lux/top"),
     /** The ledger of all nodes, oldest first. */
     entries: this.#method("lux/entries"),
     head: this.#method("lux/head"),

@@ -3663,6 +3663,33 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
+  /** The nodes that earned the most LUX since a time */
+  "lux/top": {
+    request: {
+      /** Only LUX that was earned from this time on. */
+      since: string;
+    };
+    answer: {
+      success: true;
+      /** The 50 nodes that earned the most, the most first. */
+      nodes: {
+        /** The id of the node. */
+        node_id: string;
+        /** The LUX that the node has earned since then, sign-ins too. */
+        lux_earned: number;
+        /** How many ledger entries that were. */
+        entries: number;
+      }[];
+      /** False: there are more entries, because one call looks at the newest 200,000. */
+      exact: boolean;
+      /**
+       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
   /** The whole ledger after an entry, oldest first, with the hash chain */
   "lux/entries": {
     request: {
@@ -4654,6 +4681,8 @@ export interface Operations<V extends Variant = "A"> {
       tasks_count: number;
       /** The program and its version. */
       software: string;
+      /** What people call this hub (`--name`); null: it has no name. */
+      name: string | null;
       /** The variant of the response. */
       variant: By<V, "A", "B">;
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
@@ -5113,6 +5142,7 @@ export const METHODS = {
   "lease/list": "GET",
   signin: "POST",
   "lux/ledger": "GET",
+  "lux/top": "GET",
   "lux/entries": "GET",
   "lux/head": "GET",
   "group/list": "GET",

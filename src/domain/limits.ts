@@ -347,7 +347,7 @@ export const SEARCH_MAX_CHARS = 100;
 export const LIST_SCANNED_MAX = 10_000;
 /** Tasks that one call of a filtered list examines only to count them all; a longer list has no total. */
 export const LIST_COUNTED_MAX = 2_000;
-/** Tasks that one call of task/count examines, in some 100 milliseconds with others in between; there may be more. */
+/** Tasks that one call of task/count examines, in steps that take 300 ms together; there may be more. */
 export const COUNT_SCANNED_MAX = 50_000;
 /** Failed tasks of one node that a list of its tasks counts, in some milliseconds; the pages by number end there. */
 export const LIST_FAILED_COUNTED_MAX = 100_000;
@@ -376,6 +376,10 @@ export const FAILURES_LAST_MAX_SECONDS = 30 * 86_400;
 export const FAILURES_LAST_SECONDS = 3_600;
 /** The first line of the message of a group of failures. */
 export const FAILURE_LINE_MAX_CHARS = 200;
+/** Entries of the ledger that lux/top examines, those of one step (some milliseconds), and the nodes that it shows. */
+export const LUX_TOP_SCANNED_MAX = 200_000;
+export const LUX_TOP_PART = 5_000;
+export const LUX_TOP_NODES_MAX = 50;
 /** Nodes in its `by_node`. */
 export const PARKED_NODES_MAX = 50;
 /** Tasks of each node in a node/list with `tasks`. */

@@ -31,7 +31,7 @@ export const NO_SNIFF = { "X-Content-Type-Options": "nosniff" } as const;
 export const UNCACHED = {
   ...NO_SNIFF,
   "Cache-Control": "no-store",
-  Vary: "X-Matrix-Secret, Authorization",
+  Vary: "X-Matrix-Secret, Authorization, Accept-Encoding",
 } as const;
 
 /**

@@ -9,6 +9,14 @@ import { type Log, causeOf } from "../lib/log.ts";
 import type { AccessLog } from "./access-log.ts";
 import { clientAddress, clientIp } from "./client-address.ts";
 import { CONNECTION_GUARD } from "./connection-guard.ts";
+import {
+  CODINGS,
+  COMPRESSED_MIN_CHARS,
+  type Coding,
+  codingFor,
+  compressStream,
+  compressText,
+} from "./compression.ts";
 import { closeStalled } from "./connections.ts";
 import type { CrossOrigin } from "./cross-origin.ts";
 import {
@@ -227,7 +235,7 @@ async function answer(
   try {
     crossOrigin.checkHost(request);
     const answered = await handle(listening, table, exchange);
-    response = toResponse(answered, method, requestId);
+    response = toResponse(answered, request, requestId);
     isString = typeof answered === "string";
   } catch (error) {
     const isUnread = hasUnreadBody(request);
@@ -321,15 +329,31 @@ const JSON_HEADERS = new Headers({ ...UNCACHED, "Content-Type": "application/jso
 /**
  * Adding a header to a finished Response costs more than making one, so the request id is added to the headers first.
  */
-function toResponse(answer: Awaited<ReturnType<Handler>>, method: string, requestId: string): Response {
+function toResponse(
+  answer: Awaited<ReturnType<Handler>>,
+  { method, headers }: Request,
+  requestId: string,
+): Response {
   if (answer instanceof Response) {
     answer.headers.set("X-Request-Id", requestId);
     return answer;
   }
   JSON_HEADERS.set("X-Request-Id", requestId);
+  // Of reads alone: the secrets that the hub makes are in answers to POST, and what workers do costs nothing more.
+  if (method === "GET" && (typeof answer !== "string" || answer.length >= COMPRESSED_MIN_CHARS)) {
+    const coding = codingFor(headers.get("accept-encoding"), CODINGS);
+    if (coding !== null) return compressed(answer, coding);
+  }
   // HEAD gets the length of a text, but not that of a stream.
   const body = typeof answer === "string" && method !== "HEAD" ? sentWithHeader(answer) : answer;
   return new Response(body, { headers: JSON_HEADERS });
+}
+
+function compressed(body: string | ReadableStream<Uint8Array>, coding: Coding): Response {
+  const headers = new Headers(JSON_HEADERS);
+  headers.set("Content-Encoding", coding);
+  const coded = typeof body === "string" ? compressText(body, coding) : compressStream(body, coding);
+  return new Response(coded, { headers });
 }
 
 /** A body that fits, with its header, into Bun's send buffer of 16 KiB. */

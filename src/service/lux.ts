@@ -1,15 +1,30 @@
 /** The use cases of LUX: the daily sign-in and the ledger. */
+import { LUX_TOP_NODES_MAX, LUX_TOP_PART, LUX_TOP_SCANNED_MAX } from "../domain/limits.ts";
 import { type SignIn, signIn, signinHorizon } from "../domain/lux.ts";
 import type { LedgerHead } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import { type ChainedEntry, entriesAfter, lastSigninAt, ledgerHead, ledgerPage } from "../store/sql/lux.ts";
+import { TickQueue } from "../lib/semaphore.ts";
+import {
+  type ChainedEntry,
+  type LedgerPart,
+  earnedBefore,
+  entriesAfter,
+  lastSigninAt,
+  ledgerHead,
+  ledgerPage,
+} from "../store/sql/lux.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import type { Committed, Store, Transact } from "../store/store.ts";
 import { getNodeOrDeleted } from "./known-node.ts";
 import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
 
+/** What a node has earned in some time, in how many entries of the ledger. */
+export type Earner = { readonly nodeId: string; readonly amountMicro: bigint; readonly entries: number };
+
 export class LuxService {
+  /** One part of the ledger in each tick. */
+  readonly #steps = new TickQueue();
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #newId: NewId;
@@ -36,6 +51,43 @@ export class LuxService {
     const oldest = Math.max(newest - page.perPage, 0) + 1;
     const entries = newest < 1 ? [] : await this.#store.read(ledgerPage(nodeId, oldest, newest));
     return pageOf(page, total, new Rows(entries)); // entries are small
+  }
+
+  /**
+   * The nodes that earned most since a time. The newest LUX_TOP_SCANNED_MAX entries are examined, in parts between which
+   * others are served; `isExact` false: there are more.
+   */
+  async top(since: number): Promise<{ readonly nodes: readonly Earner[]; readonly isExact: boolean }> {
+    const sums = new Map<string, Earner>();
+    let isExact = false;
+    let before: number | null = Number.MAX_SAFE_INTEGER;
+    for (
+      let looked = 0;
+      before !== null && !isExact && looked < LUX_TOP_SCANNED_MAX;
+      looked += LUX_TOP_PART
+    ) {
+      await this.#steps.next();
+      const part: LedgerPart = await this.#store.read(earnedBefore(before, since, LUX_TOP_PART));
+      for (const { nodeId, amountMicro, entries } of part.earned) {
+        const sum = sums.get(nodeId);
+        sums.set(nodeId, {
+          nodeId,
+          amountMicro: amountMicro + (sum?.amountMicro ?? 0n),
+          entries: entries + (sum?.entries ?? 0),
+        });
+      }
+      before = part.next;
+      isExact = before === null || (part.oldestAt !== null && part.oldestAt < since);
+    }
+    const byAmount = (a: Earner, b: Earner): number =>
+      a.amountMicro === b.amountMicro
+        ? a.nodeId < b.nodeId
+          ? -1
+          : 1
+        : a.amountMicro > b.amountMicro
+          ? -1
+          : 1;
+    return { nodes: [...sums.values()].toSorted(byAmount).slice(0, LUX_TOP_NODES_MAX), isExact };
   }
 
   /** The newest entry of the whole ledger. */

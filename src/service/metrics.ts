@@ -22,7 +22,7 @@ import { type TaskTotals, taskTotals } from "../store/sql/tasks.ts";
 import { type Origin, type Query, type Store, StoreUnavailable } from "../store/store.ts";
 import { NODE_KINDS, NodeCensus } from "./census.ts";
 import type { ChoreRuns } from "./scheduler.ts";
-import type { WebhookCourier } from "./webhook-courier.ts";
+import type { CourierCounts } from "./webhook-courier.ts";
 import type { StoreReport } from "./system.ts";
 import type { StoredTypes, TypeMetrics } from "./type-metrics.ts";
 
@@ -36,7 +36,7 @@ export type Gauges = {
   /** The free space of the data directory's disk in bytes; null when the system does not tell. */
   readonly diskFree: () => number | null;
   readonly writeRequests: (text: MetricsText) => void;
-  readonly webhooks: WebhookCourier["counts"];
+  readonly webhooks: () => CourierCounts;
 };
 
 export type MetricsParts = {
@@ -45,6 +45,8 @@ export type MetricsParts = {
   readonly clock: Clock;
   readonly log: Log;
   readonly version: string;
+  /** What people call this hub; null: it has no name. */
+  readonly name: string | null;
   readonly types: TypeMetrics;
 };
 
@@ -77,6 +79,7 @@ export class Metrics {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #version: string;
+  readonly #name: string | null;
   readonly #startedSteady: number;
   readonly #events = new Map<EventKind, number>();
   #luxMicro = 0;
@@ -88,12 +91,13 @@ export class Metrics {
   #stored: Promise<Stored | null> | null = null;
   #storedAt = Number.NEGATIVE_INFINITY;
 
-  constructor({ store, blobs, clock, log, version, types }: MetricsParts) {
+  constructor({ store, blobs, clock, log, version, name, types }: MetricsParts) {
     this.#store = store;
     this.#blobs = blobs;
     this.#clock = clock;
     this.#log = log;
     this.#version = version;
+    this.#name = name;
     this.#startedSteady = clock.steady();
     this.#nodes = new NodeCensus(store);
     this.#types = types;
@@ -169,7 +173,8 @@ export class Metrics {
 
   #writeHub(text: MetricsText, gauges: Gauges, isReadable: boolean): void {
     const { engine } = this.#store;
-    const build = { version: this.#version, bun: Bun.version, engine };
+    const named = this.#name === null ? {} : { name: this.#name };
+    const build = { version: this.#version, bun: Bun.version, engine, ...named };
     text.gauge("luxhub_build_info", "The program, its runtime and its store.", [[build, 1]]);
     text.gauge(
       "luxhub_uptime_seconds",
@@ -192,16 +197,15 @@ export class Metrics {
       [{ secret: "valid" }, known],
       [{ secret: "none" }, anonymous],
     ]);
-    const { delivered, failed, states } = gauges.webhooks();
+    const { delivered, failed, active, suspended } = gauges.webhooks();
     text.counter("luxhub_webhook_deliveries_total", "Attempts of this hub to deliver webhook messages.", [
       [{ outcome: "delivered" }, delivered],
       [{ outcome: "failed" }, failed],
     ]);
-    if (states !== null)
-      text.gauge("luxhub_webhooks", "Webhooks by state; at the leader only.", [
-        [{ state: "active" }, states.active],
-        [{ state: "suspended" }, states.suspended],
-      ]);
+    text.gauge("luxhub_webhooks", "Webhooks by state; the leader counts them.", [
+      [{ state: "active" }, active],
+      [{ state: "suspended" }, suspended],
+    ]);
     text.gauge("luxhub_event_streams", "Open event streams.", gauges.streams());
     text.histogram("luxhub_event_loop_lag_seconds", "How late a timer fired, measured once a second.", [
       [{}, this.#lagSeconds],

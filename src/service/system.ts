@@ -32,6 +32,7 @@ export type HubStatus = {
   readonly nodesCount: number;
   readonly tasksCount: number;
   readonly software: string;
+  readonly name: string | null;
   readonly transport: string;
   readonly pauses: readonly Pause[];
 };
@@ -51,10 +52,11 @@ export class SystemService {
   readonly #startedAt: number;
   readonly #software: string;
   readonly #diskFree: () => number | null;
+  readonly #name: string | null;
   /** The size of the database, which is expensive to ask on PostgreSQL. */
   #size: { readonly bytes: number; readonly until: number } | null = null;
 
-  /** `software` names the program and its version. */
+  /** `software` names the program and its version, `name` this hub. */
   constructor(
     store: Store,
     mail: Mail,
@@ -62,7 +64,9 @@ export class SystemService {
     clock: Clock,
     software: string,
     diskFree: () => number | null,
+    name: string | null = null,
   ) {
+    this.#name = name;
     this.#diskFree = diskFree;
     this.#store = store;
     this.#mail = mail;
@@ -80,6 +84,7 @@ export class SystemService {
       nodesCount: await this.#store.read(nodesCount()),
       tasksCount: open + assigned + completed + failed,
       software: this.#software,
+      name: this.#name,
       transport: this.#mail.transport,
       pauses: (await this.#store.read(gateOn(this.#clock.now()))).pauses,
       storage: {

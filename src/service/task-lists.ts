@@ -191,12 +191,13 @@ export class TaskLists<T> {
     let position = from ?? newest;
     for (let looked = 0; looked < most;) {
       const step = await this.#store.read(
-        failedBefore(query, query.words.length > 0, position, SEARCH_STEP_ROWS),
+        failedBefore(query, query.words.length > 0, group !== null, position, SEARCH_STEP_ROWS),
       );
-      for (const { updatedAt, seq, title, taskType, failure } of step) {
+      for (const { updatedAt, seq, title, failed } of step) {
         position = { updatedAt, seq };
         if (title === null || !matchesWords(query.words, title)) continue;
-        if (group !== null && (failure === null || failureGroupOf(taskType, failure) !== group)) continue;
+        if (group !== null && (failed === null || failureGroupOf(failed.taskType, failed.failure) !== group))
+          continue;
         found.push(position);
         if (found.length >= enough) return { found, end: position };
       }

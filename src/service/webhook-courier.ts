@@ -67,6 +67,8 @@ export type CourierParts = {
   readonly random?: () => number;
 };
 
+export type CourierCounts = Readonly<Record<"delivered" | "failed" | Webhook["state"], number>>;
+
 /** A webhook at the leader. */
 type Line = {
   webhook: Webhook;
@@ -143,16 +145,11 @@ export class WebhookCourier {
     return this.#send(webhook, messageIdOf(webhook, { kind: "test", id, at }, 0), content, signal);
   }
 
-  /** For the metrics: of this hub since its start. The number of webhooks is known to the leader only. */
-  counts(): {
-    readonly delivered: number;
-    readonly failed: number;
-    readonly states: Record<Webhook["state"], number> | null;
-  } {
-    if (this.#lines === null) return { ...this.#counts, states: null };
+  /** For the metrics: the attempts of this hub since its start, and the webhooks that it delivers: none unless it leads. */
+  counts(): CourierCounts {
     const states = { active: 0, suspended: 0 };
-    for (const { webhook } of this.#lines.values()) states[webhook.state]++;
-    return { ...this.#counts, states };
+    for (const { webhook } of this.#lines?.values() ?? []) states[webhook.state]++;
+    return { ...this.#counts, ...states };
   }
 
   /** Begins no more deliveries, gives those under way a moment, and ends them. */

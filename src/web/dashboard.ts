@@ -1,11 +1,14 @@
 /**
  * The files of the dashboard, built from page/. In the executable they are embedded: `bun build` has built the imported
- * HTML with all that it names. From source they are built at the first request. Must not: know a route or a request.
+ * HTML with all that it names. From source they are built at the first request. They are compressed at the first request
+ * too, because the bundler cannot embed what it compresses. Must not: know a route or a request.
  */
 import page from "./page/index.html";
 
 export type DashboardFile = {
   readonly content: Blob;
+  readonly gzip: Blob;
+  readonly brotli: Blob;
   readonly type: string;
   readonly etag: string;
 };
@@ -27,24 +30,31 @@ const TYPES: Readonly<Record<string, string>> = {
   css: "text/css; charset=utf-8",
 };
 
-let made: Promise<Dashboard> | null = null;
+/** By the name of the hub. */
+const made = new Map<string | null, Promise<Dashboard>>();
 
-/** @throws when the page cannot be built from source; the next call tries again */
-export function dashboard(): Promise<Dashboard> {
-  made ??= make().catch((error: unknown) => {
-    made = null;
-    throw error;
-  });
-  return made;
+/**
+ * @param name what people call this hub: the page has it as its `application-name`, so that it is there before a sign-in
+ * @throws when the page cannot be built from source; the next call tries again
+ */
+export function dashboard(name: string | null): Promise<Dashboard> {
+  const found =
+    made.get(name) ??
+    make(name).catch((error: unknown) => {
+      made.delete(name);
+      throw error;
+    });
+  made.set(name, found);
+  return found;
 }
 
-async function make(): Promise<Dashboard> {
+async function make(name: string | null): Promise<Dashboard> {
   const files = await (page.files === undefined ? build(page.index) : embedded(page.files));
   let html = "";
   const assets = new Map<string, DashboardFile>();
-  for (const [name, text] of files) {
-    if (name.endsWith(".html")) html = text;
-    else assets.set(name, fileOf(name, text));
+  for (const [file, text] of files) {
+    if (file.endsWith(".html")) html = text;
+    else assets.set(file, await fileOf(file, text));
   }
   // The bundler writes paths from the root; relative ones also work behind a proxy that serves the hub under a prefix.
   const scripts = new Map(
@@ -62,7 +72,12 @@ async function make(): Promise<Dashboard> {
       return `${attribute}="${ASSETS}${name}"${hash === undefined ? "" : ` integrity="${hash}"`}`;
     },
   );
-  return { page: fileOf("index.html", relative), assets, scripts: [...scripts.values()] };
+  const named = name === null ? "" : `<meta name="application-name" content="${name}">`; // it has no character to escape
+  return {
+    page: await fileOf("index.html", relative.replace("</head>", `${named}</head>`)),
+    assets,
+    scripts: [...scripts.values()],
+  };
 }
 
 type Texts = readonly (readonly [name: string, text: string])[];
@@ -82,8 +97,25 @@ function nameOf(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
-function fileOf(name: string, text: string): DashboardFile {
+async function fileOf(name: string, text: string): Promise<DashboardFile> {
   const type = TYPES[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream";
   const hash = new Bun.CryptoHasher("sha256").update(text).digest("hex");
-  return { content: new Blob([text]), type, etag: `"${hash.slice(0, 32)}"` };
+  const bytes = Buffer.from(text);
+  return {
+    content: new Blob([text]),
+    gzip: new Blob([Bun.gzipSync(bytes, { level: 9 })]),
+    brotli: await brotliOf(bytes),
+    type,
+    etag: `"${hash.slice(0, 32)}"`,
+  };
+}
+
+/** The smallest form. It takes some 300 ms of another thread, once. */
+async function brotliOf(bytes: Buffer): Promise<Blob> {
+  const { brotliCompress } = await import("node:zlib");
+  const { promise, resolve, reject } = Promise.withResolvers<Blob>();
+  brotliCompress(bytes, (error, made) =>
+    error ? reject(error) : resolve(new Blob([Uint8Array.from(made)])),
+  );
+  return promise;
 }

@@ -158,7 +158,7 @@ describe("every endpoint", () => {
         expect(answer.headers.get("www-authenticate")).toBe(
           'Bearer realm="luxhub", X-Matrix-Secret realm="luxhub"',
         );
-        expect(answer.headers.get("vary")).toBe("X-Matrix-Secret, Authorization");
+        expect(answer.headers.get("vary")).toBe("X-Matrix-Secret, Authorization, Accept-Encoding");
       }
     }
   });

@@ -3,6 +3,7 @@
  * parts, and a pull returns as many tasks as fit into one answer.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { gunzipSync } from "node:zlib";
 import { PULL_ANSWER_MAX_BYTES } from "../../src/domain/limits.ts";
 import { SECRET, type TestHub, startHub } from "../support/hub.ts";
 import { VARIANTS, addNode, addTask, inBatches, list, ok, pick, send } from "./scene.ts";
@@ -30,6 +31,48 @@ beforeAll(async () => {
   taskIds = bodies.flatMap((body) => pick(body, "tasks", "task_id").map(String));
 });
 afterAll(() => hub.close());
+
+/** The bytes of an answer as they are sent, and their coding. */
+async function sent(url: string, accepted: string): Promise<{ coding: string | null; bytes: Uint8Array }> {
+  const headers = { "X-Matrix-Secret": SECRET, "Accept-Encoding": accepted };
+  const response = await fetch(url, { headers, decompress: false });
+  expect(response.headers.get("vary")).toContain("Accept-Encoding");
+  return { coding: response.headers.get("content-encoding"), bytes: await response.bytes() };
+}
+
+test("reads are compressed as the client takes it, small and large ones, and nothing else", async () => {
+  await using own = await startHub();
+  const { task_id } = await ok(own.post("/task/create", { title: "t", description: "d ".repeat(2_000) }));
+  const page = `${own.base()}/api/v1/task/list`;
+  const plain = await sent(page, "identity");
+  expect(plain.coding).toBeNull();
+  for (let i = 0; i < 12; i++)
+    await ok(own.post("/task/create", { title: "t", description: `${"x".repeat(60_000)}${i}` }));
+  for (const url of [`${page}?per_page=1&q=t`, page]) {
+    const whole = await sent(url, "identity");
+    for (const [accepted, inflate] of [
+      ["gzip", (bytes: Uint8Array) => gunzipSync(bytes)],
+      ["gzip, zstd", (bytes: Uint8Array) => Bun.zstdDecompressSync(bytes)],
+    ] as const) {
+      const { coding, bytes } = await sent(url, accepted);
+      expect(coding).toBe(accepted === "gzip" ? "gzip" : "zstd");
+      expect(bytes.length).toBeLessThan(whole.bytes.length / 3);
+      expect(Buffer.from(inflate(bytes)).equals(Buffer.from(whole.bytes))).toBe(true);
+    }
+  }
+  expect((await sent(`${own.base()}/api/v1/task/stats`, "gzip")).coding).toBeNull(); // it is short
+  const body = JSON.stringify({ task_id, description: "y".repeat(5_000) });
+  const headers = { "X-Matrix-Secret": SECRET, "Accept-Encoding": "gzip" };
+  const written = await fetch(`${own.base()}/api/v1/task/update`, {
+    method: "POST",
+    headers,
+    body,
+    decompress: false,
+  });
+  expect([written.status, written.headers.get("content-encoding")]).toEqual([200, null]);
+  const head = await fetch(page, { method: "HEAD", headers, decompress: false });
+  expect([head.status, head.headers.get("content-encoding")]).toEqual([200, null]);
+});
 
 test("pages are newest first", () => {
   expect(new Set(taskIds).size).toBe(TASKS);
@@ -81,7 +124,8 @@ test.each([
   for (let i = 0; i < perPage; i++) await addTask(own, { title: `${i}`, description: "é".repeat(500) });
   const path = `${own.base()}/api/v1/task/list?per_page=${perPage}`;
   for (const method of ["GET", "HEAD"]) {
-    const answer = await fetch(path, { method, headers: { "X-Matrix-Secret": SECRET } });
+    const headers = { "X-Matrix-Secret": SECRET, "Accept-Encoding": "identity" };
+    const answer = await fetch(path, { method, headers });
     const length = Number(answer.headers.get("content-length"));
     expect(length).toBeGreaterThan(least);
     expect(Buffer.byteLength(await answer.text())).toBe(method === "GET" ? length : 0);

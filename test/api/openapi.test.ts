@@ -311,6 +311,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await post("lease_release", { ...leased, fencing: 1 });
   await post("signin", worker);
   await call("lux_ledger", { ...worker, per_page: 2 });
+  await call("lux_top", { since: "2030-01-24T00:00:00Z" });
   await call("lux_entries", { since: 0, limit: 2 });
   await call("lux_head");
   const monthly = { scope: "type", value: "research", per: "month" };

@@ -266,3 +266,32 @@ describe("stats/minutes of a day and of a month", () => {
     rmSync(dataDir, { recursive: true });
   });
 });
+
+test("lux/top has who earned most since a time", async () => {
+  await using hub = await startHub();
+  await addNode(hub, "n1");
+  await addNode(hub, "n2");
+  const earn = async (nodeId: string, lux_reward: number) =>
+    ok(complete(hub, await addTaskOf(hub, nodeId, { lux_reward }), nodeId));
+  await earn("n1", 5.25);
+  hub.clock.pass(60_000);
+  const since = new Date(hub.clock.now()).toISOString();
+  await earn("n1", 1);
+  await earn("n2", 1.5);
+  await earn("n2", 0.000001);
+  const top = async (from: string) => ok(hub.get(`/lux/top?since=${from}`));
+  expect(await top(since)).toEqual({
+    success: true,
+    nodes: [
+      { node_id: "n2", lux_earned: 1.500001, entries: 2 },
+      { node_id: "n1", lux_earned: 1, entries: 1 },
+    ],
+    exact: true,
+  });
+  expect(await top("2020-01-01T00:00:00Z")).toMatchObject({
+    nodes: [{ node_id: "n1", lux_earned: 6.25 }, {}],
+  });
+  expect(await top("2050-01-01T00:00:00Z")).toMatchObject({ nodes: [], exact: true });
+  await badFields(hub.get("/lux/top"), ["since"]);
+  await badFields(hub.get("/lux/top?since=monday"), ["since"]);
+});

@@ -103,6 +103,18 @@ describe("stats/minutes", () => {
   });
 });
 
+test("a hub with a name has it in its status, its metrics and its page", async () => {
+  await using hub = await startHub({ name: "prod-eu" });
+  expect(await ok(hub.get("/status"))).toMatchObject({ name: "prod-eu" });
+  const headers = { "X-Matrix-Secret": SECRET };
+  const metrics = await (await fetch(`${hub.base()}/metrics`, { headers })).text();
+  expect(metrics).toMatch(/^luxhub_build_info\{.*name="prod-eu".*\} 1$/m);
+  const page = await (await fetch(`${hub.base()}/`)).text();
+  expect(page).toContain('<meta name="application-name" content="prod-eu">');
+  await using other = await startHub();
+  expect(await (await fetch(`${other.base()}/`)).text()).not.toContain("application-name");
+});
+
 describe("status", () => {
   test("counts nodes, tasks and uptime", async () => {
     await using hub = await startHub();
@@ -113,6 +125,7 @@ describe("status", () => {
       [
         "nodes_count",
         "software",
+        "name",
         "status",
         "success",
         "tasks_count",
@@ -126,6 +139,7 @@ describe("status", () => {
     await addNodes(hub, ["n1", "n2"]);
     await ok(complete(hub, await addTaskOf(hub, "n1"), "n1"));
     await addTask(hub);
+    expect(empty["name"]).toBeNull();
     hub.clock.pass(100_000);
     const later = await ok(hub.get("/status"));
     expect(later).toMatchObject({ nodes_count: 2, tasks_count: 2 });

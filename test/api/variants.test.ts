@@ -156,6 +156,7 @@ describe("every endpoint on both variants", () => {
 
     await post("/signin", { node_id: "n1" });
     await get("/lux/ledger", "?node_id=n1");
+    await get("/lux/top", "?since=2020-01-01T00:00:00Z");
     await get("/lux/entries");
     await get("/lux/head");
     await get("/usage", "?by=node");

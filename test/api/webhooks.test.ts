@@ -287,6 +287,35 @@ describe.concurrent("a webhook", () => {
     rmSync(path, { recursive: true });
   });
 
+  test("that is slow does not hold up the others, of which a bounded number is under way", async () => {
+    await using receiver = new Receiver();
+    await using hub = await startHub({ post: receiver.post });
+    const more = 8;
+    const names = Array.from({ length: limit.WEBHOOK_DELIVERIES_MAX + more }, (_, n) => `w${n}`);
+    for (const name of names) await put(hub, { name });
+    const slow = Promise.withResolvers<Response>();
+    receiver.answer = (_, n) => (n <= limit.WEBHOOK_DELIVERIES_MAX - 1 ? slow.promise : new Response());
+    await hub.sweep();
+    await create(hub, ["a"]);
+    // All but one of the places are taken: the others share that one.
+    await receiver.until(({ length }) => length === names.length);
+    expect(receiver.mostAtOnce).toBe(limit.WEBHOOK_DELIVERIES_MAX);
+    slow.resolve(new Response());
+    await until("all have delivered", async () =>
+      (await hooks(hub)).every(({ last_delivered_at: at }) => at !== null),
+    );
+    expect(new Set(receiver.received.map(idOf)).size).toBe(names.length);
+  });
+
+  test("is one of a bounded number", async () => {
+    await using hub = await startHub();
+    for (let n = 0; n < limit.WEBHOOKS_MAX; n++) await put(hub, { name: `w${n}` });
+    await refused(hub.admin("/webhook/put", { ...HOOK, name: "more" }), 409, "webhooks_limit");
+    await put(hub, { name: "w0", kinds: [] });
+    await ok(hub.admin("/webhook/delete", { name: "w1" }));
+    await put(hub, { name: "more" });
+  });
+
   test("is tested with a message of its own, which moves nothing", async () => {
     await using receiver = new Receiver();
     await using hub = await startHub({ post: receiver.post });

@@ -181,6 +181,7 @@ describe("store: sqlite: plans", () => {
     failedBefore: taskReads.failedBefore(
       anyOf({ taskType: "x", since: 5 }),
       true,
+      true,
       { updatedAt: 9, seq: 3 },
       500,
     ),
@@ -218,6 +219,7 @@ describe("store: sqlite: plans", () => {
     brokenTasks: taskReads.brokenTasks({ brokenBy: "t1", after: 5, creatorNode: null }, 500),
     "brokenTasks of a creator": taskReads.brokenTasks({ brokenBy: "t1", after: 5, creatorNode: "c" }, 500),
     brokenCount: taskReads.brokenCount({ brokenBy: "t1", after: 5, creatorNode: null }, 500),
+    earnedBefore: luxReads.earnedBefore(900, 5, 500),
     lastSigninAt: luxReads.lastSigninAt("n1", 86_400_000),
     lastEventOf: eventReads.lastEventOf("task.completed"),
     completersAfter: eventReads.completersAfter(5, 100),

@@ -362,6 +362,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--name",
+    of: (config) => config.name,
+    byDefault: null,
+    values: [
+      ["prod-eu", "prod-eu"],
+      ["a.B_9", "a.B_9"],
+      ["x".repeat(64), "x".repeat(64)],
+    ],
+  },
+  {
     flag: "--public-url",
     of: (config) => config.publicUrl,
     byDefault: null,
@@ -412,12 +422,6 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
-    flag: "--webhook-allow",
-    of: (config) => config.webhookAllow,
-    byDefault: [],
-    values: [["192.168.0.0/16, fd00::/8", [parseNetwork("192.168.0.0/16"), parseNetwork("fd00::/8")]]],
-  },
-  {
     flag: "--trust-proxy",
     of: (config) => config.trustProxy,
     byDefault: [],
@@ -425,6 +429,16 @@ const SETTINGS: readonly SettingCase[] = [
       ["127.0.0.1", [parseNetwork("127.0.0.1/32")]],
       ["10.0.0.0/8", [parseNetwork("10.0.0.0/8")]],
       ["fd00::/8, ::1", [parseNetwork("fd00::/8"), parseNetwork("::1/128")]],
+    ],
+  },
+  {
+    flag: "--webhook-allow",
+    of: (config) => config.webhookAllow,
+    byDefault: [],
+    values: [
+      ["192.168.1.7", [parseNetwork("192.168.1.7/32")]],
+      ["10.0.0.0/8", [parseNetwork("10.0.0.0/8")]],
+      ["192.168.0.0/16, fd00::/8", [parseNetwork("192.168.0.0/16"), parseNetwork("fd00::/8")]],
     ],
   },
   {

@@ -661,6 +661,11 @@ describe("limits", () => {
     ["`by_node` of message/parked", count("PARKED_NODES_MAX")],
     ["Tasks of each node in node/list with `tasks`", count("NODE_TASKS_SHOWN")],
     [
+      "Ledger entries that lux/top looks at · nodes that it shows",
+      count("LUX_TOP_SCANNED_MAX"),
+      count("LUX_TOP_NODES_MAX"),
+    ],
+    [
       "Types in stats/types · types that a minute counts",
       count("STATS_TYPES_MAX"),
       count("MINUTE_TYPES_MAX"),
@@ -851,7 +856,7 @@ describe("limits", () => {
 
   /** How the hub divides its own work: no caller and no operator meets these. */
   const INTERNAL =
-    /^(?:ANSWER_TOKEN|NTFY_|PUSH_(?:CONFIG_ID|NAME|SCHEME|TOKEN)|WEBHOOK_(?:RETRY|TOKEN)|STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD)|OPEN_TYPES|RETENTION_UNFINISHED)/;
+    /^(?:ANSWER_TOKEN|NTFY_|PUSH_(?:CONFIG_ID|NAME|SCHEME|TOKEN)|WEBHOOK_(?:RETRY|TOKEN)|STREAM_(?:BACKLOG|PENDING)|BALANCE_TYPES|LUX_TOP_PART|CACHED_|RANKED_|GROUP|LIGHT|PENDING|REDIS_|NOTE_CURSOR|WAITING_PART|TOP_NODES_STEPS|RECENT_EVENTS|ABANDONED_READS|NODE_CURSOR|TICKET_|MCP_(?:LINE|MESSAGE|MAIL_MAX_BYTES)|NOT_TAKEN|LESSONS_(?:TYPES|UNREAD)|OPEN_TYPES|RETENTION_UNFINISHED|GRAPH_DEPENDENTS_COUNTED)/;
 
   test("the page has the numbers of the sources", () => {
     const numbers = (cell: string): readonly string[] =>

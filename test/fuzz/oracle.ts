@@ -111,6 +111,7 @@ function expectedOf(sent: Sent): ReadonlySet<Outcome> {
   if (request.secret === "bound") outcomes.add("key_bound_to_other_node");
   if (target.method === "POST" && sent.headers.has("idempotency-key")) outcomes.add("idempotency_key_reused");
   if (CHECKED_FURTHER.has(target.path)) outcomes.add("invalid_request");
+  if (target.path === "/api/v1/task/answer-by-token") outcomes.add("unauthorized"); // by its token
   return outcomes;
 }
 

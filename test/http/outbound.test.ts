@@ -54,6 +54,13 @@ describe("what is refused before anything is sent", () => {
       expect(posted).toEqual({ status: null, error: expect.stringMatching(/refused|no address/) });
     });
 
+  test("the names of this machine, as the system resolves them", async () => {
+    expect(await post("http://localhost:1/", NONE)).toEqual({
+      status: null,
+      error: expect.stringMatching(/^refused: \S+ is an address of this machine$/),
+    });
+  });
+
   test("the URL itself shows it for an address, not for a name", () => {
     expect(urlRefusal("http://127.1:19104/", NONE)).toContain("127.0.0.1");
     expect(urlRefusal("http://[fd00::1]/", NONE)).toContain("--webhook-allow");

@@ -38,6 +38,7 @@ import {
   create,
   createWithoutFiles,
   deleteBudget,
+  deleteSchedule,
   extend,
   fail,
   graph,
@@ -46,6 +47,7 @@ import {
   next,
   output,
   pull,
+  putSchedule,
   readOutput,
   release,
   remove,
@@ -53,11 +55,13 @@ import {
   review,
   retryAll,
   revoke,
+  runSchedule,
   sameBudgets,
   sameContext,
   sameCosts,
   sameGroup,
   sameOutput,
+  sameSchedule,
   setBudget,
   stats,
   take,
@@ -253,11 +257,19 @@ const batch: fc.Arbitrary<Command> = fc
 const pass = command(
   "pass",
   fc.constantFrom(...[10, 29, 30, 31, 60, 89, 90, 91, 180].map((seconds) => seconds * SECOND_MS)),
-  async ({ model }, real, ms) => {
-    await real.pass(ms);
-    model.pass(ms);
-  },
+  passes,
 );
+
+/** The model needs the id of the task that the schedule has created meanwhile, if it has. */
+async function passes({ model, taskIds }: World, real: Real, ms: number): Promise<void> {
+  await real.pass(ms);
+  const { body } = await real.hub.get("/schedule/list");
+  const id = String(arrayOf(body["schedules"])[0]?.["last_task_id"]);
+  model.pass(ms, () => {
+    taskIds.push(id);
+    return id;
+  });
+}
 
 const DAYS_MAX = 5;
 
@@ -267,9 +279,7 @@ const nextDay = command(
   fc.constantFrom(-1, 0, 1),
   async (world, real, offMs) => {
     world.daysPassed++;
-    const ms = world.model.msToNextDay + offMs;
-    await real.pass(ms);
-    world.model.pass(ms);
+    await passes(world, real, world.model.msToNextDay + offMs);
   },
   ({ daysPassed }) => daysPassed < DAYS_MAX,
 );
@@ -322,6 +332,7 @@ export async function compareAll(world: World, real: Real): Promise<void> {
     await sameOutput(model, id, real.hub, "A");
   }
   await sameGroup(model, real.hub, "A");
+  await sameSchedule(model, real.hub);
   await sameBudgets(model, real.hub);
   for (const by of ["node", "type"] as const) await sameCosts(model, by, real.hub, "A");
   await same(real.hub.get("/node/list"), () => {
@@ -372,6 +383,7 @@ const changing = [
   ...[revoke, revoke, remove, batchAssignListed, batchAssignAll, setBudget, deleteBudget],
   ...[signIn, send, send, broadcast, receive, receive, acknowledge, upload, deleteFile],
   ...[putNote, deleteNote, acquire, acquire, acquire, renew, releaseLease],
+  ...[putSchedule, putSchedule, runSchedule, deleteSchedule],
   ...[pass, pass, pass, nextDay, restart],
 ];
 const looking = [
@@ -446,5 +458,10 @@ export const mixes: readonly (readonly fc.Arbitrary<Command>[])[] = [
     stats,
     ledger,
     wholeLedger,
+  ],
+  [
+    ...[register, putSchedule, putSchedule, putSchedule, runSchedule, deleteSchedule],
+    ...[next, next, complete, fail, cancel, remove, graph, group],
+    ...[pass, pass, pass, pass, pass, nextDay, restart, stream],
   ],
 ];

@@ -62,7 +62,9 @@ export const wornOut = command(
         return { messages: taken.map((one) => ({ id: one.message.id, deliveries: one.times })) };
       });
       await real.pass(30 * SECOND_MS);
-      model.pass(30 * SECOND_MS);
+      model.pass(30 * SECOND_MS, () => {
+        throw new Error("a sequence of messages has no schedule");
+      });
     }
   },
 );

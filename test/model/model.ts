@@ -86,6 +86,8 @@ export type Task = Draft & {
   notBefore: number | null;
   expiresAt: number | null;
   readonly uniqueUntil: number | null;
+  /** A schedule has created it. */
+  readonly scheduled: boolean;
   /** Those of its dependencies that are not completed. */
   readonly unmet: Set<string>;
   /** The kind of the last one. */
@@ -107,6 +109,16 @@ export type Task = Draft & {
   attemptsFailed: readonly FailureKind[];
   /** Each report once, by its epoch and number. */
   readonly usage: Map<string, Report>;
+};
+
+/** Creates a task at an interval, unless one of its tasks is unfinished. */
+export type Schedule = {
+  readonly everyMs: number;
+  readonly catchUp: "none" | "one";
+  readonly paused: boolean;
+  /** Null: it is paused. */
+  nextAt: number | null;
+  lastTaskId: string | null;
 };
 
 /** Warns of costs: what it keeps back when it pauses is in api/budgets.test.ts. */
@@ -189,6 +201,27 @@ export type Event = {
   readonly message: Message | null;
 };
 
+/** What the schedule creates. */
+const SCHEDULED: Draft = {
+  type: "x",
+  priority: 1,
+  rewardMicro: 0,
+  maxAttempts: null,
+  backoffMs: 5 * SECOND_MS,
+  timeoutMs: null,
+  maxRunMs: null,
+  delayMs: null,
+  expiresInMs: null,
+  dependsOn: [],
+  runsAnyway: false,
+  maxCostMicro: null,
+  group: null,
+  uniqueKey: null,
+  uniqueForMs: null,
+  reviewed: null,
+};
+/** Before it, a time of a schedule is missed. */
+const SCHEDULE_LATE_MS = 60 * SECOND_MS;
 const OFFLINE_AFTER_MS = { A: 180 * SECOND_MS, B: 90 * SECOND_MS } as const;
 const ACK_LEASE_MS = 30 * SECOND_MS;
 const HANDED_OUT_MAX = 6;
@@ -245,6 +278,7 @@ export class Model {
   /** Every report that counted, of deleted tasks too, and of which node and type of tasks it is. */
   readonly spent: (Report & { readonly node: string; readonly type: string; readonly at: number })[] = [];
   readonly budgets = new Map<string, Budget>();
+  schedule: Schedule | null = null;
   #fencing = 0;
   #batches = 0;
 
@@ -334,7 +368,13 @@ export class Model {
 
   // ---- Tasks
 
-  create(variant: VariantName, draft: Draft, id: string, fileIds: readonly string[] = []): Task {
+  create(
+    variant: VariantName,
+    draft: Draft,
+    id: string,
+    fileIds: readonly string[] = [],
+    scheduled = false,
+  ): Task {
     const balanced = variant === "B";
     const none = { node: null, revokedFrom: null, result: null, failure: null, root: null } as const;
     const context = { checkpoint: null, attemptsFailed: [], outputs: [], questions: [], parked: false };
@@ -354,6 +394,7 @@ export class Model {
       ...times,
       id,
       balanced,
+      scheduled,
       status: "open",
       unmet: new Set(),
       usage: new Map(),
@@ -365,6 +406,50 @@ export class Model {
     if (!this.#waitForOthers(task)) this.#end(task, "dependency");
     else if (balanced) this.#balance([task]);
     return task;
+  }
+
+  /** A put that changes nothing is no event; the next time moves only with another interval, or after a pause. */
+  putSchedule(wanted: Pick<Schedule, "everyMs" | "catchUp" | "paused">): Schedule {
+    const { everyMs, catchUp, paused } = wanted;
+    const before = this.schedule;
+    const keeps = before?.everyMs === everyMs && before.nextAt !== null;
+    const nextAt = paused ? null : keeps ? before.nextAt : this.now + everyMs;
+    const isSame = before && keeps && before.catchUp === catchUp && before.paused === paused;
+    const isSamePause = before?.paused && paused && before.everyMs === everyMs && before.catchUp === catchUp;
+    if (isSame || isSamePause) return before;
+    this.schedule = { everyMs, catchUp, paused, nextAt, lastTaskId: before?.lastTaskId ?? null };
+    this.#log("schedule.saved", null, null);
+    return this.schedule;
+  }
+
+  deleteSchedule(): void {
+    if (!this.schedule) refuse("schedule_not_found");
+    this.schedule = null;
+    this.#log("schedule.deleted", null, null);
+  }
+
+  runSchedule(id: string): Task {
+    const schedule = this.schedule ?? refuse("schedule_not_found");
+    schedule.lastTaskId = id;
+    return this.create("A", SCHEDULED, id, [], true);
+  }
+
+  /** Handles the times that have come: at most one creates a task, because its task keeps the others from it. */
+  #fire(newId: () => string): void {
+    const { schedule } = this;
+    if (!schedule) return;
+    const { everyMs, catchUp } = schedule;
+    const missed = this.now - SCHEDULE_LATE_MS;
+    while (schedule.nextAt !== null && schedule.nextAt <= this.now) {
+      const isSkipped = schedule.nextAt < missed && catchUp === "none";
+      const isRunning = this.tasks.some(
+        ({ scheduled, status }) => scheduled && (status === "open" || status === "assigned"),
+      );
+      if (isSkipped || isRunning) this.#log("schedule.skipped", null, null);
+      else this.runSchedule(newId());
+      const after = Math.max(schedule.nextAt, missed - 1);
+      schedule.nextAt += (Math.floor((after - schedule.nextAt) / everyMs) + 1) * everyMs;
+    }
   }
 
   /** The task that keeps another from being created with this key; null: none. */
@@ -1162,7 +1247,8 @@ export class Model {
   // ---- Time
 
   /** Time passes, and the hub does its periodic work. */
-  pass(ms: number): void {
+  /** @param newId gives the id of the task that the schedule creates: at most one, because the others are skipped */
+  pass(ms: number, newId: () => string): void {
     const before = this.now;
     this.now += ms;
     this.#endLeases(({ until }) => until <= this.now);
@@ -1183,6 +1269,7 @@ export class Model {
     const wasDue = ({ notBefore }: Task): boolean => notBefore === null || notBefore <= before;
     this.#balance(this.pool().filter((task) => task.balanced && wasDue(task)));
     this.#endLate(failedBefore);
+    this.#fire(newId);
     this.#balance(this.pool().filter(({ balanced }) => balanced));
     const parks = this.#batch();
     for (const message of this.messages) {

@@ -9,6 +9,7 @@ import {
   type Model,
   REVIEW_MS,
   type Report,
+  type Schedule,
   type Task,
   type VariantName,
   isInReview,
@@ -168,6 +169,65 @@ export const graph = command(
     });
   },
 );
+
+const NAME = "s";
+
+export const putSchedule = command(
+  "put schedule",
+  fc.record({
+    variant: fc.constant<VariantName>("A"),
+    everyMs: fc.constantFrom(30_000, 45_000, 3_600_000),
+    catchUp: fc.constantFrom("none", "one"),
+    paused: fc.constantFrom(false, false, true),
+  }),
+  ({ model }, { hub }, { variant, everyMs, catchUp, paused }) => {
+    const task = { title: "t", description: "d", task_type: "x" };
+    const timing = { every_s: everyMs / SECOND_MS, catch_up: catchUp, overlap: "skip", paused };
+    return same(hub.post("/schedule/put", { name: NAME, task, ...timing }, { variant }), () => ({
+      schedule: scheduleWords(model.putSchedule({ everyMs, catchUp, paused })),
+    }));
+  },
+);
+
+export const deleteSchedule = command(
+  "delete schedule",
+  fc.record({ variant }),
+  ({ model }, { hub }, { variant }) =>
+    same(hub.post("/schedule/delete", { name: NAME }, { variant }), () => {
+      model.deleteSchedule();
+      return { name: NAME };
+    }),
+);
+
+export const runSchedule = command(
+  "run schedule",
+  fc.record({ variant }),
+  ({ model, taskIds }, { hub }, { variant }) =>
+    same(hub.post("/schedule/run", { name: NAME }, { variant }), (answer) => {
+      const id = String(answer["task_id"]);
+      const task = model.runSchedule(id);
+      taskIds.push(id);
+      return { task_id: id, task: taskWords(model, task, variant) };
+    }),
+);
+
+export function sameSchedule(model: Model, hub: TestHub): Promise<void> {
+  return same(hub.get("/schedule/list"), () => ({
+    schedules: model.schedule ? [scheduleWords(model.schedule)] : [],
+  }));
+}
+
+function scheduleWords({ everyMs, catchUp, paused, nextAt, lastTaskId }: Schedule) {
+  const next_at = nextAt === null ? null : new Date(nextAt).toISOString();
+  return {
+    name: NAME,
+    every_s: everyMs / SECOND_MS,
+    catch_up: catchUp,
+    paused,
+    next_at,
+    last_task_id: lastTaskId,
+  };
+}
 
 /** The tasks of the group, by their states. */
 export const group = command("group", fc.record({ variant }), ({ model }, { hub }, { variant }) =>

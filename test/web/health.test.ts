@@ -14,6 +14,7 @@ const WELL: Facts = {
   done: 100,
   failed: 0,
   deadLetters: 0,
+  webhooksSuspended: 0,
 };
 
 /** The tone, the sentence, and the link of each finding. */
@@ -68,7 +69,7 @@ test("failures are said from five on, if they are more than a tenth", () => {
   expect(said({ done: 0, failed: 4 })[0]).toStartWith("good");
   expect(said({ done: 100, failed: 11 })[0]).toStartWith("good");
   expect(said({ done: 90, failed: 11 })).toEqual([
-    "bad | 11 tasks failed in the last hour. | 10.9 % of what has ended. | tasks?status=failed",
+    "bad | 11 tasks failed in the last hour. | 10.9 % of what has ended. | tasks?status=failed&last=3600",
   ]);
 });
 
@@ -77,5 +78,8 @@ test("a filling disk and dead letters come after what is broken", () => {
     "bad | 1 task waits. | No node is online. | tasks?status=open",
     "wait | The disk fills up. | Half is taken.",
     "wait | 1 message was never confirmed. | messages?parked=yes",
+  ]);
+  expect(said({ webhooksSuspended: 2 })).toEqual([
+    "wait | 2 webhooks are suspended. | Their receivers have failed for too long. | control?",
   ]);
 });

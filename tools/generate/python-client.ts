@@ -90,7 +90,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     release: "lease/release",
     list: "lease/list",
   },
-  Lux: { sign_in: "signin", ledger: "lux/ledger", entries: "lux/entries", head: "lux/head" },
+  Lux: { sign_in: "signin", ledger: "lux/ledger", top: "lux/top", entries: "lux/entries", head: "lux/head" },
   Costs: {
     usage: "usage",
     set_budget: "budget/set",

@@ -36,6 +36,46 @@ function toChained(row: Row): ChainedEntry {
   };
 }
 
+/** A part of the ledger, read from its end: where the next part begins (null: there is none), and its oldest entry. */
+export type LedgerPart = {
+  readonly next: number | null;
+  readonly oldestAt: number | null;
+  /** What each node got in it from a time on. */
+  readonly earned: readonly {
+    readonly nodeId: string;
+    readonly amountMicro: bigint;
+    readonly entries: number;
+  }[];
+};
+
+/** The sums of `limit` entries before number `before`, without those before `since`. */
+export function earnedBefore(before: number, since: number, limit: number): Query<LedgerPart> {
+  const sql = `
+    SELECT min(seq) AS oldest, min(at) AS at, count(*) AS looked, CASE WHEN at >= $2 THEN node_id END AS earner,
+      CAST(sum(amount_micro) AS TEXT) AS amount
+    FROM (SELECT seq, node_id, amount_micro, at FROM ledger WHERE seq < $1 ORDER BY seq DESC LIMIT $3) AS part
+    GROUP BY CASE WHEN at >= $2 THEN node_id END`;
+  const shape: Query<LedgerPart>["shape"] = (rows) => {
+    const looked = rows.reduce((sum, row) => sum + Number(row["looked"]), 0);
+    return {
+      next: looked < limit ? null : Math.min(...rows.map((row) => Number(row["oldest"]))),
+      oldestAt: rows.length === 0 ? null : Math.min(...rows.map((row) => Number(row["at"]))),
+      earned: rows.flatMap((row) =>
+        row["earner"] == null
+          ? []
+          : [
+              {
+                nodeId: String(row["earner"]),
+                amountMicro: BigInt(row["amount"] ?? 0),
+                entries: Number(row["looked"]),
+              },
+            ],
+      ),
+    };
+  };
+  return query(sql, [before, since, limit], shape, ["ledger"]);
+}
+
 const HEAD = `SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1`;
 
 /** The newest entry of the ledger: the hash chain goes on from it. */

@@ -780,25 +780,36 @@ export type Candidate = { readonly seq: number; readonly title: string | null };
 /** A position in the failed tasks by when they failed: what comes after it is older. */
 export type ChangePosition = { readonly updatedAt: number; readonly seq: number };
 
+/** A failed task that a search has examined. `failed`: what its group of failures is made of; null if that is not asked for. */
+export type FailedCandidate = Candidate &
+  ChangePosition & { readonly failed: { readonly taskType: string; readonly failure: Failure } | null };
+
 /** The failed tasks after a position, last changed first, and whether the filter matches. */
 export function failedBefore(
   filter: TaskFilter,
   withTitles: boolean,
+  withFailures: boolean,
   { updatedAt, seq }: ChangePosition,
   limit: number,
-): Query<readonly (Candidate & ChangePosition & Pick<Task, "taskType" | "failure">)[]> {
+): Query<readonly FailedCandidate[]> {
   const params: Param[] = [updatedAt, seq, filter.since ?? 0, limit];
   const rest = conditionOf({ ...filter, statuses: TASK_STATUSES, since: null, until: null }, params);
+  const failure = withFailures ? "task_type, failure," : "";
   const sql = `
-    SELECT seq, updated_at, task_type, failure, ${titleIf(rest, withTitles)} FROM tasks t
+    SELECT seq, updated_at, ${failure} ${titleIf(rest, withTitles)} FROM tasks t
     WHERE status = 'failed' AND (updated_at, seq) < ($1, $2) AND updated_at >= $3
     ORDER BY updated_at DESC, seq DESC LIMIT $4`;
-  const of = (row: Row) => ({
-    ...toCandidate(row),
-    updatedAt: Number(row["updated_at"]),
-    taskType: String(row["task_type"]),
-    failure: row["failure"] == null ? null : (JSON.parse(String(row["failure"])) as Failure), // the rules write it
-  });
+  const of = (row: Row): FailedCandidate => {
+    const stored = row["title"] == null ? null : row["failure"];
+    return {
+      ...toCandidate(row),
+      updatedAt: Number(row["updated_at"]),
+      failed:
+        stored == null
+          ? null
+          : { taskType: String(row["task_type"]), failure: JSON.parse(String(stored)) as Failure }, // the rules write it
+    };
+  };
   return many(sql, params, of, ["tasks"]);
 }
 

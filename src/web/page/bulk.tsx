@@ -1,14 +1,13 @@
 /**
- * Actions on many tasks: on those that the user has selected, or on all that match a filter. They go in batches, so that
- * the user can stop them and the hub serves other requests in between. Must not: act without a question that names how
- * many.
+ * Actions on many tasks: on those that the user has selected, or on all that match a filter. batches.tsx does them.
+ * Must not: act without a question that names how many.
  */
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
 import type { BatchOperation, RequestOf } from "../../client/luxhub.ts";
 import { type Summary, countOf, stateOf } from "./format.ts";
-import { Modal, askToConfirm } from "./parts.tsx";
-import { describe, hub, isAdmin } from "./session.ts";
+import { changeAll } from "./batches.tsx";
+import { askToConfirm } from "./parts.tsx";
+import { hub, isAdmin } from "./session.ts";
 
 const PAGE = 50;
 /** To delete more than these, the user types how many. */
@@ -34,19 +33,10 @@ function suits(path: string, status: string | undefined): boolean {
   return isAdmin.value;
 }
 
-type Progress = {
-  readonly action: BulkAction;
-  readonly done: number;
-  readonly refused: number;
-  /** How many tasks matched at first; null if the hub has not counted them. */
-  readonly total: number | null;
-  readonly end: string;
-};
-
 /** The filter in words: "failed, type summarise"; empty without one. */
 function wordsOf(filter: Filter): string {
   const { status, ready, waiting, task_type, node_id, creator_node, group, tag, failed_by, q } = filter;
-  const { failure_kind, since, until } = filter;
+  const { failure_kind, failure_group, since, until } = filter;
   const words = {
     "": ready ? "ready" : status,
     waiting: waiting === "any" ? "for anything" : waiting && `for ${waiting}`,
@@ -54,6 +44,7 @@ function wordsOf(filter: Filter): string {
     node: node_id,
     "failed at": failed_by,
     kind: failure_kind,
+    failure: failure_group && "as in the address",
     creator: creator_node,
     group,
     tag,
@@ -70,7 +61,7 @@ function wordsOf(filter: Filter): string {
  * Stands above the rows, also when they are scrolled.
  * @param total how many tasks match; null until the hub has counted them
  * @param onClear deselects
- * @param onClose the user has seen what was done: the rows may change their places
+ * @param onDone the rows may change their places
  */
 export function BulkActions(props: {
   filter: Filter;
@@ -78,12 +69,8 @@ export function BulkActions(props: {
   selected: readonly Summary[];
   onClear: () => void;
   onDone: () => void;
-  onClose: () => void;
 }): JSX.Element | null {
-  const { filter, total, selected, onClear, onDone, onClose } = props;
-  const [progress, setProgress] = useState<Progress | null>(null);
-  const abort = useRef<AbortController | null>(null);
-  useEffect(() => () => abort.current?.abort(), []);
+  const { filter, total, selected, onClear, onDone } = props;
   const isChosen = selected.length > 0;
   const actions = BULK_ACTIONS.filter(({ path }) =>
     isChosen ? selected.some((task) => suits(path, stateOf(task))) : suits(path, statusOf(filter)),
@@ -105,41 +92,14 @@ export function BulkActions(props: {
     const typed = isTyped ? (isExact ? String(count) : "all") : null;
     if (!(await askToConfirm(question, `${action.verb} ${number}`, typed, action.path === "task/retry")))
       return;
-    const ended = new AbortController();
-    abort.current = ended;
-    const report = (state: Omit<Progress, "action">): void => setProgress({ action, ...state });
-    const pages = isChosen ? [chosen.map(({ task_id }) => task_id)] : matching(filter, ended.signal);
-    await changeAll(action, pages, ended.signal, isExact ? count : null, report);
+    const title = `${action.verb} ${isChosen ? "the selected" : "all that match"}`;
+    const changeOf = ({ task_id }: Summary) => ({ path: action.path, body: { task_id } });
+    await changeAll(title, action.done, isExact ? count : null, async function* (signal) {
+      if (isChosen) yield chosen.map(changeOf);
+      else for await (const tasks of matching(filter, signal)) yield tasks.map(changeOf);
+    });
     onDone();
   };
-  const close = (): void => {
-    abort.current?.abort();
-    setProgress(null);
-    onClose();
-  };
-  if (progress !== null) {
-    const { action, done, refused, total: all, end } = progress;
-    return (
-      <Modal title={`${action.verb} ${isChosen ? "the selected" : "all that match"}`} onClose={close}>
-        <p role="status">
-          {countOf(done)} {action.done}
-          {refused > 0 && `, ${countOf(refused)} rejected`}
-          {end && `. ${end}`}
-        </p>
-        {end === "" && all !== null && (
-          <p>
-            <progress aria-label="Done so far" max={Math.max(1, all)} value={done + refused} /> of{" "}
-            {countOf(all)}
-          </p>
-        )}
-        <p class="buttons">
-          <button type="button" data-do="close" onClick={close}>
-            {end === "" ? "Stop" : "Close"}
-          </button>
-        </p>
-      </Modal>
-    );
-  }
   if (actions.length === 0 && !isChosen) return null;
   return (
     <p class={isChosen ? "buttons act chosen" : "buttons act"}>
@@ -165,42 +125,18 @@ export function BulkActions(props: {
 }
 
 /** The state that all tasks have that match; undefined: they may have any. */
-function statusOf({ status, ready, waiting, failed_by }: Filter): string | undefined {
-  if (failed_by !== undefined) return "failed";
+function statusOf(filter: Filter): string | undefined {
+  const { status, ready, waiting, failed_by } = filter;
+  if (failed_by !== undefined || filter.failure_group !== undefined) return "failed";
   return ready !== undefined || waiting !== undefined ? "open" : status;
 }
 
-/** The ids of the tasks that match, a page at a time. */
-async function* matching(filter: Filter, signal: AbortSignal): AsyncGenerator<readonly string[]> {
+/** The tasks that match, a page at a time. */
+async function* matching(filter: Filter, signal: AbortSignal): AsyncGenerator<readonly Summary[]> {
   let cursor: string | undefined;
   do {
     const page = await hub.value.tasks.summaries({ ...filter, per_page: PAGE, cursor }, { signal });
-    yield page.tasks.map(({ task_id }) => task_id);
+    yield page.tasks;
     cursor = page.next_cursor ?? undefined;
   } while (cursor !== undefined);
-}
-
-/** Changes a page at a time, each in one batch. */
-async function changeAll(
-  { path }: BulkAction,
-  pages: Iterable<readonly string[]> | AsyncIterable<readonly string[]>,
-  signal: AbortSignal,
-  total: number | null,
-  report: (state: Omit<Progress, "action">) => void,
-): Promise<void> {
-  let state = { done: 0, refused: 0, total, end: "" };
-  report(state);
-  try {
-    for await (const ids of pages) {
-      if (ids.length === 0) continue;
-      const requests = ids.map((task_id) => ({ path, body: { task_id } }));
-      const { answers } = await hub.value.call("batch", { requests }, { signal });
-      const accepted = answers.filter(({ status }) => status < 400).length;
-      state = { ...state, done: state.done + accepted, refused: state.refused + answers.length - accepted };
-      report(state);
-    }
-    report({ ...state, end: "Done." });
-  } catch (error) {
-    if (!signal.aborted) report({ ...state, end: describe(error) });
-  }
 }

@@ -3,9 +3,10 @@ import { Component, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
 import { EVENT_KINDS, type EventKind } from "../../domain/event.ts";
+import { clock, now } from "./clock.ts";
 import { commandOf, countOf, shortId } from "./format.ts";
 import { onEvent } from "./live.ts";
-import { Age, Empty, Fault, Select, Table, useLoad } from "./parts.tsx";
+import { Empty, Fault, Select, Table, useLoad } from "./parts.tsx";
 import { route, setQuery, to, wrongQuery } from "./route.ts";
 import type { Hub } from "./session.ts";
 import { dataOf } from "./task.tsx";
@@ -13,8 +14,9 @@ import { dataOf } from "./task.tsx";
 const PAGE = 100;
 /** The oldest ones leave the page. */
 const SHOWN = 200;
-/** However many events come, the list is drawn at most this often. */
-const DRAW_MS = 250;
+/** However many events come, the list is drawn at most this often; what comes after a pause is drawn soon. */
+const DRAW_MS = 1_000;
+const SOON_MS = 50;
 /** The steps back through the log for older events of one kind, and the events of each. */
 const STEPS = 10;
 const STEP = 1_000;
@@ -38,14 +40,18 @@ export function Events(): JSX.Element {
     if (before !== 0 || wrong !== null) return;
     let fresh: readonly Event[] = [];
     let timer: ReturnType<typeof setTimeout> | null = null;
+    let drawnAt = -DRAW_MS;
     const stop = onEvent((event) => {
       if (event === null || (kind !== undefined && event.kind !== kind)) return;
       fresh = [event, ...fresh].slice(0, SHOWN);
-      timer ??= setTimeout(() => {
-        const come = fresh;
-        [fresh, timer] = [[], null];
-        setMore((old) => [...come, ...old].slice(0, SHOWN));
-      }, DRAW_MS);
+      timer ??= setTimeout(
+        () => {
+          const come = fresh;
+          [fresh, timer, drawnAt] = [[], null, clock.timers()];
+          setMore((old) => [...come, ...old].slice(0, SHOWN));
+        },
+        Math.max(SOON_MS, drawnAt + DRAW_MS - clock.timers()),
+      );
     });
     return () => {
       stop();
@@ -131,12 +137,25 @@ async function eventsBefore(
 
 export function EventTable({ events }: { events: readonly Event[] }): JSX.Element {
   return (
-    <Table label="Events" head={["When", "Kind", "Node", "Task", "Data", "Id"]}>
-      {events.map((event) => (
-        <Row key={event.id} event={event} />
-      ))}
-    </Table>
+    <div class="log">
+      <Table label="Events" head={["At", "Kind", "Node", "Task", "Data", "Id"]}>
+        {events.map((event) => (
+          <Row key={event.id} event={event} />
+        ))}
+      </Table>
+    </div>
   );
+}
+
+const DAY_MS = 86_400_000;
+
+/** The local time of day; with the day if it is another. A log of ages would change each second. */
+function timeOf(at: string): string {
+  const date = new Date(at);
+  const time = date.toLocaleTimeString(undefined, { hour12: false });
+  return now.peek() - date.getTime() < DAY_MS
+    ? time
+    : `${date.toLocaleDateString(undefined, { day: "numeric", month: "short" })} ${time}`;
 }
 
 /** An event never changes: a row is drawn once. */
@@ -151,7 +170,9 @@ class Row extends Component<{ event: Event }> {
     return (
       <tr>
         <td>
-          <Age at={event.at} />
+          <time dateTime={event.at} title={new Date(event.at).toLocaleString()}>
+            {timeOf(event.at)}
+          </time>
         </td>
         <td>
           <span class={`kind k-${event.kind.replace(".", "-")}`}>{event.kind}</span>

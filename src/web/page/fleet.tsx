@@ -74,8 +74,7 @@ export function Fleet(): JSX.Element {
       const step = STEPS[event.kind];
       if (!(lamp instanceof HTMLElement) || step === undefined) return;
       shine(lamp, Math.max(0, Number(lamp.dataset["has"]) + step));
-      if (event.kind === "task.completed" && !isCalm)
-        lamp.animate([{ filter: "brightness(1.8)", scale: "1.25" }, {}], 400);
+      if (event.kind === "task.completed" && !isCalm) flash(lamp);
     });
   }, [value]);
   const soon = useRef<ReturnType<typeof setTimeout> | null>(null);
@@ -160,6 +159,14 @@ function Lamp({ node, fails, worst }: { node: AnyNode; fails: number; worst: num
       title={`${name}: ${words}${fails > 0 ? `, ${fails} failed` : ""}`}
     />
   );
+}
+
+const FLASH_MS = 300;
+
+/** On and off, without a frame in between: an animation would keep the page busy. */
+function flash(lamp: HTMLElement): void {
+  lamp.classList.add("flash");
+  setTimeout(() => lamp.classList.remove("flash"), FLASH_MS);
 }
 
 function shine(lamp: HTMLElement, has: number): void {

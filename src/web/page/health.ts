@@ -42,6 +42,8 @@ export type Facts = {
   readonly failed: number;
   /** Messages that nobody has confirmed; null if the key may not know. */
   readonly deadLetters: number | null;
+  /** Webhooks that the hub no longer delivers, because their receivers failed. */
+  readonly webhooksSuspended: number;
 };
 
 /** So many failures, and such a part of what ended, are worth a look. */
@@ -85,7 +87,7 @@ export function findingsOf(facts: Facts): readonly Finding[] {
   }
   if (failed >= FAILED_MIN && failed > FAILED_PART * (done + failed)) {
     const part = `${((100 * failed) / (done + failed)).toFixed(1)} % of what has ended.`;
-    const link = { words: "Show them", view: "tasks", query: { status: "failed" } };
+    const link = { words: "Show them", view: "tasks", query: { status: "failed", last: "3600" } };
     found.push({ tone: "bad", what: `${tasks(failed)} failed in the last hour.`, why: part, link });
   }
   if (facts.diskWarning !== null)
@@ -94,6 +96,12 @@ export function findingsOf(facts: Facts): readonly Finding[] {
     const what = `${countOf(deadLetters)} ${deadLetters === 1 ? "message was" : "messages were"} never confirmed.`;
     const link = { words: "Show the dead letters", view: "messages", query: { parked: "yes" } };
     found.push({ tone: "wait", what, why: "", link });
+  }
+  const { webhooksSuspended: hooks } = facts;
+  if (hooks > 0) {
+    const what = `${countOf(hooks)} ${hooks === 1 ? "webhook is" : "webhooks are"} suspended.`;
+    const link = { words: "Show the webhooks", view: "control", query: {} };
+    found.push({ tone: "wait", what, why: "Their receivers have failed for too long.", link });
   }
   if (found.length > 0) return found;
   const now = running === 0 ? "Nothing runs" : `${tasks(running)} ${running === 1 ? "runs" : "run"}`;

@@ -3,6 +3,7 @@ import { signal } from "@preact/signals";
 import { type JSX, type TargetedMouseEvent, render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { BatchDialog } from "./batches.tsx";
+import { Control, pausedWords } from "./control.tsx";
 import { Costs } from "./costs.tsx";
 import { Events } from "./events.tsx";
 import { countOf } from "./format.ts";
@@ -73,6 +74,7 @@ const VIEWS: readonly View[] = [
   { name: "lux", title: "LUX", isOpen: always, draw: () => <Lux /> },
   { name: "cost", title: "Cost", isOpen: () => hasSecret.value, draw: () => <Costs /> },
   { name: "events", title: "Events", isOpen: always, draw: () => <Events /> },
+  { name: "control", title: "Control", isOpen: () => isAdmin.value, draw: () => <Control /> },
   { name: "keys", title: "Keys", isOpen: () => isAdmin.value, draw: () => <Keys /> },
 ];
 
@@ -102,7 +104,7 @@ function Frame(): JSX.Element {
   const word = views.find(({ name }) => name === view)?.title ?? (view === "new" ? "New task" : "Not found");
   const { failed } = pulse.value;
   const alarm = failed > 0 ? `● ${countOf(failed)} failed · ` : "";
-  const title = `${alarm}${subject.value || (id && `${word}: ${id}`) || word} · luxhub`;
+  const title = `${alarm}${subject.value || (id && `${word}: ${id}`) || word} · ${pulse.value.name ?? "luxhub"}`;
   useEffect(() => {
     document.title = title;
   }, [title]);
@@ -113,7 +115,7 @@ function Frame(): JSX.Element {
       </a>
       <header class="bar">
         <a class="brand" href={to("overview")}>
-          <span class="mark" /> luxhub
+          <span class="mark" /> {pulse.value.name ?? "luxhub"}
         </a>
         <nav aria-label="Pages of the dashboard">
           {views.map(({ name, title: word }) => (
@@ -146,6 +148,12 @@ function Frame(): JSX.Element {
       {!isOnline.value && (
         <p class="offline" role="alert">
           The hub cannot be reached. Trying again.
+        </p>
+      )}
+      {pulse.value.pauses.length > 0 && (
+        <p class="paused" role="status">
+          <b>Paused:</b> {pulse.value.pauses.map(pausedWords).join(", ")}.{" "}
+          <a href={to("control")}>Show the pauses</a>
         </p>
       )}
       {expired.value !== "" && isPutAway.value && (
@@ -181,12 +189,12 @@ function Frame(): JSX.Element {
 
 /** What waits for somebody on a page of the navigation. */
 function Count({ name }: { name: string }): JSX.Element | null {
-  const { deadLetters, questions } = pulse.value;
+  const { deadLetters, questions, reviews } = pulse.value;
   const [count, what] =
     name === "messages"
       ? [deadLetters, "dead letters"]
       : name === "questions"
-        ? [questions, "open questions"]
+        ? [(questions ?? 0) + (reviews ?? 0), "open questions and results in review"]
         : [null, ""];
   return count ? (
     <span class="count" title={`${countOf(count)} ${what}`}>

@@ -2,7 +2,7 @@
  * The nodes with their load, what they do now and how often they fail, to be drained one by one or together; and one
  * node: what runs there now, what failed, and whether it is safe to stop.
  */
-import type { JSX } from "preact";
+import { Fragment, type JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { now } from "./clock.ts";
 import { type AnyNode, type Summary, capabilitiesOf, countOf, curlOf, durationOf, noteOf } from "./format.ts";
@@ -42,32 +42,12 @@ const ORDERS = [
   ["fails", "by failures"],
 ] as const;
 
-/** The nodes that fail most are these, and are sought among the newest failures. */
+/** The nodes that fail most are these. */
 const FAILING = 20;
-const FAILURES_READ = 1_000;
-const HOUR_MS = 3_600_000;
-
-type Failures = {
-  readonly byNode: ReadonlyMap<string, number>;
-  /** Whether there were more in the hour than were read. */
-  readonly isCut: boolean;
-};
-
-/** How many attempts failed at each node in the last hour, most first. */
-async function failuresOf(from: Hub, signal: AbortSignal): Promise<Failures> {
-  const kind = "task.attempt_failed,task.timed_out";
-  const { events } = await from.call("events", { kind, limit: FAILURES_READ }, { signal });
-  const since = now.peek() - HOUR_MS;
-  const counts = new Map<string, number>();
-  const recent = events.filter(({ at }) => Date.parse(at) >= since);
-  for (const { node_id } of recent) if (node_id !== null) counts.set(node_id, (counts.get(node_id) ?? 0) + 1);
-  const byNode = new Map([...counts].toSorted(([, one], [, other]) => other - one));
-  return { byNode, isCut: recent.length === FAILURES_READ };
-}
+const HOUR_S = 3_600;
 
 /** The nodes that failed most in the last hour, with what they do. */
-async function failing({ byNode }: Failures, from: Hub, signal: AbortSignal) {
-  const ids = [...byNode.keys()].slice(0, FAILING);
+async function failing(ids: readonly string[], from: Hub, signal: AbortSignal) {
   // One that was deleted meanwhile is left out.
   const found = await Promise.all(
     ids.map((node_id) => from.nodes.get({ node_id }, { signal }).catch(() => null)),
@@ -90,17 +70,22 @@ export function Nodes(): JSX.Element {
   const key = JSON.stringify([q, status, order, cursor, wrong]);
   const loaded = useLoad(key, async (from, signal) => {
     if (wrong !== null) throw new Error(wrong);
-    const [failures, { total }] = await Promise.all([
-      failuresOf(from, signal),
+    const [{ by_node }, { total }] = await Promise.all([
+      from.tasks.failures({ last: HOUR_S }, { signal }),
       from.nodes.stats({}, { signal }),
     ]);
     const page =
       order === "fails"
-        ? await failing(failures, from, signal)
+        ? await failing(
+            by_node.slice(0, FAILING).map(({ node_id }) => node_id),
+            from,
+            signal,
+          )
         : await from.nodes.list({ q, status, order, cursor, tasks: "1", per_page: PAGE }, { signal });
     const doing = Map.groupBy(page.tasks ?? [], (task) => task.assigned_node);
     const { nodes, next_cursor: next, total: found } = page;
-    return { nodes, next, total: found ?? null, all: total, doing, failures };
+    const failed = new Map(by_node.map(({ node_id, count }) => [node_id, count]));
+    return { nodes, next, total: found ?? null, all: total, doing, failed };
   });
   useEvents(({ kind }) => /^(?:node|task)\./.test(kind), loaded);
   const set = useTyped((changed) => setQuery({ ...changed, cursor: undefined }));
@@ -176,7 +161,7 @@ export function Nodes(): JSX.Element {
           head={["State", "Node", "Heartbeat", "Load", "Doing", "Failed/h", "Done", "LUX", "Capabilities"]}
         >
           {nodes.map((node) => {
-            const failed = value?.failures.byNode.get(node.node_id) ?? 0;
+            const failed = value?.failed.get(node.node_id) ?? 0;
             return (
               <tr key={node.node_id}>
                 <td>
@@ -208,10 +193,7 @@ export function Nodes(): JSX.Element {
                 </td>
                 <td class="number">
                   {failed > 0 && (
-                    <a href={to("tasks", "", { failed_by: node.node_id, last: "3600" })}>
-                      {countOf(failed)}
-                      {value?.failures.isCut && "+"}
-                    </a>
+                    <a href={to("tasks", "", { failed_by: node.node_id, last: "3600" })}>{countOf(failed)}</a>
                   )}
                 </td>
                 <td class="number">{countOf(node.tasks_completed)}</td>
@@ -294,7 +276,7 @@ const EVENTS = 30;
 export function NodePage({ id }: { id: string }): JSX.Element {
   const loaded = useLoad(id, async (from, signal) => {
     const options = { signal };
-    const since = new Date(now.peek() - HOUR_MS).toISOString();
+    const since = new Date(now.peek() - HOUR_S * 1_000).toISOString();
     const [{ node }, running, failed, failures, done, { events }] = await Promise.all([
       from.nodes.get({ node_id: id }, options),
       from.tasks.summaries({ status: "assigned", node_id: id, per_page: RUNNING }, options),
@@ -382,6 +364,14 @@ export function NodePage({ id }: { id: string }): JSX.Element {
         <dd>{countOf(node.lux_balance)}</dd>
         <dt>Capabilities</dt>
         <dd>{capabilitiesOf(node).join(", ") || "any"}</dd>
+        {Object.entries(node.resources ?? {}).map(([name, amount]) => (
+          <Fragment key={name}>
+            <dt>{name}</dt>
+            <dd>
+              {countOf(node.resources_used?.[name] ?? 0)} of {countOf(amount)} in use
+            </dd>
+          </Fragment>
+        ))}
         <dt>Automatic assignment</dt>
         <dd>{node.auto_assign ? "on" : "off"}</dd>
       </dl>

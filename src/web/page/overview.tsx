@@ -45,7 +45,7 @@ async function load(from: Hub, signal: AbortSignal) {
 
 export function Overview(): JSX.Element {
   const loaded = useLoad("overview", load);
-  useEvents(() => true, loaded);
+  useEvents(({ kind }) => /^(?:task\.(?!progress)|node\.|hub\.|budget\.)/.test(kind), loaded);
   const wrong = wrongQuery({ range: WORDS });
   const range: Range = WORDS.find((word) => word === route.value.query["range"]) ?? "hour";
   // The longer ranges change slowly: they are loaded with the view, and each minute.
@@ -94,6 +94,7 @@ export function Overview(): JSX.Element {
     done: total.tasks_completed,
     failed: total.tasks_failed,
     deadLetters: pulse.value.deadLetters,
+    webhooksSuspended: status.webhooks_suspended ?? 0,
   });
   const axis = {
     times: minutes.map(({ at }) => at),
@@ -122,7 +123,7 @@ export function Overview(): JSX.Element {
             </>
           )}
         </Step>
-        <Step tone="quiet" count={waiting} word="waiting" href={to("tasks", "", { status: "open" })}>
+        <Step tone="quiet" count={waiting} word="waiting" href={to("tasks", "", { status: "waiting" })}>
           for a time, tasks or an answer
         </Step>
         <Step tone="busy" count={running} word="running" href={to("tasks", "", { status: "assigned" })}>
@@ -140,7 +141,7 @@ export function Overview(): JSX.Element {
           tone="bad"
           count={total.tasks_failed}
           word="failed in the last hour"
-          href={to("tasks", "", { status: "failed" })}
+          href={to("tasks", "", { status: "failed", last: "3600" })}
         >
           {`${total.tasks_failed === 0 ? "" : `${((100 * total.tasks_failed) / ended).toFixed(1)} % · `}${countOf(by["failed"] ?? 0)} in all`}
         </Step>

@@ -132,6 +132,12 @@ export function showNotice(text: string, isFault = false): void {
 /** The reloads of the views that follow events. */
 const reloads = new Set<() => void>();
 
+/** Calls `reload` after each action of the user. Returns its end. */
+export function onAction(reload: () => void): () => void {
+  reloads.add(reload);
+  return () => void reloads.delete(reload);
+}
+
 export function reloadViews(): void {
   for (const reload of reloads) reload();
 }

@@ -3,12 +3,25 @@
  * minute, and soon after events that change it. Must not: load while the tab is hidden.
  */
 import { effect, signal } from "@preact/signals";
-import type { Event } from "../../client/luxhub.ts";
+import type { AnswerOf, Event, Variant } from "../../client/luxhub.ts";
 import { isVisible } from "./clock.ts";
 import { onEvent } from "./live.ts";
-import { checkSession, describe, expired, hasSecret, hub, isOnline, mayAct, session } from "./session.ts";
+import { onAction } from "./parts.tsx";
+import {
+  checkSession,
+  describe,
+  expired,
+  hasSecret,
+  hub,
+  isAdmin,
+  isOnline,
+  mayAct,
+  session,
+} from "./session.ts";
 
 type Pulse = {
+  /** The name of the hub; null if it has none. */
+  readonly name: string | null;
   readonly canWrite: boolean;
   /** Tasks that failed in the last hour. */
   readonly failed: number;
@@ -16,35 +29,55 @@ type Pulse = {
   readonly deadLetters: number | null;
   /** Questions of workers that wait; null if the key may not know. */
   readonly questions: number | null;
+  /** Results that wait for a review; null if the key may not know. */
+  readonly reviews: number | null;
+  /** What is paused, for administrators. */
+  readonly pauses: AnswerOf<"hub/pauses", Variant>["pauses"];
 };
 
-const UNKNOWN: Pulse = { canWrite: true, failed: 0, deadLetters: null, questions: null };
+const UNKNOWN: Pulse = {
+  name: null,
+  canWrite: true,
+  failed: 0,
+  deadLetters: null,
+  questions: null,
+  reviews: null,
+  pauses: [],
+};
 
 export const pulse = signal<Pulse>(UNKNOWN);
 
 const EVERY_MS = 60_000;
-const SOON_MS = 3_000;
+/** After an event, or an action of the user. */
+const SOON_MS = 5_000;
+const ACTED_MS = 500;
 
 const KINDS: ReadonlySet<Event["kind"]> = new Set([
-  ...(["message.parked", "message.acked", "message.sent", "task.failed"] as const),
-  ...(["task.asked", "task.answered", "task.question_timed_out", "task.completed"] as const),
+  ...(["message.parked", "task.failed", "hub.paused", "hub.resumed"] as const),
+  ...(["task.review_requested", "task.review_passed", "task.review_rejected"] as const),
+  ...(["task.asked", "task.answered", "task.question_timed_out"] as const),
 ]);
 
 async function load(): Promise<void> {
   const from = hub.value;
   try {
-    const [status, { total }, parked, questions] = await Promise.all([
+    const [status, { total }, parked, questions, reviews, paused] = await Promise.all([
       from.status(),
       from.minutes(),
       mayAct.value ? from.messages.parked({ per_page: 1 }) : null,
       hasSecret.value ? from.tasks.openQuestions({ limit: 1 }) : null,
+      hasSecret.value ? from.tasks.inReview({ limit: 1 }) : null,
+      isAdmin.value ? from.limits.pauses() : null,
     ]);
     if (hub.value !== from) return;
     pulse.value = {
+      name: status.name,
       canWrite: status.status === "ok",
       failed: total.tasks_failed,
       deadLetters: parked?.total ?? null,
       questions: questions?.total ?? null,
+      reviews: reviews?.total ?? null,
+      pauses: paused?.pauses ?? [],
     };
   } catch (error) {
     describe(error); // notices a session that has ended; views tell their own faults
@@ -57,12 +90,13 @@ export function followPulse(): void {
     if (session.value === null || expired.value !== "" || !isVisible.value || !isOnline.value) return;
     void hub.value;
     let timer: ReturnType<typeof setTimeout> | null = null;
-    const soon = (): void => {
+    const soon = (ms = SOON_MS): void => {
       timer ??= setTimeout(() => {
         timer = null;
         void load();
-      }, SOON_MS);
+      }, ms);
     };
+    const stopActions = onAction(() => soon(ACTED_MS));
     void load();
     const stop = onEvent((event) => {
       if (event !== null && KINDS.has(event.kind)) soon();
@@ -73,6 +107,7 @@ export function followPulse(): void {
     }, EVERY_MS);
     return () => {
       stop();
+      stopActions();
       clearInterval(minute);
       clearTimeout(timer ?? undefined);
     };
@@ -81,13 +116,21 @@ export function followPulse(): void {
 
 // ---- The icon, as a lamp
 
+/** Amber; a hub with a name has a colour of its own, so that two hubs are told apart. */
+function colourOf(name: string | null): string {
+  if (name === null) return "#f2b632";
+  const hash = [...name].reduce((sum, char) => (sum * 31 + (char.codePointAt(0) ?? 0)) % 360, 7);
+  return `hsl(${hash} 75% 58%)`;
+}
+
 /** Lit while the hub answers; a red spot when something is wrong, and dark when it is out of reach. */
 export function drawIcon(): void {
   effect(() => {
-    const { canWrite, failed } = pulse.value;
+    const { name, canWrite, failed } = pulse.value;
+    document.documentElement.style.setProperty("--mark", colourOf(name));
     const isDark = !isOnline.value || session.value === null;
     const spot = !canWrite || failed > 0 ? '<circle cx="24" cy="8" r="8" fill="#d32f2f"/>' : "";
-    const fill = isDark ? "#7a838c" : "#f2b632";
+    const fill = isDark ? "#7a838c" : colourOf(name);
     const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect x="2" y="2" width="28" height="28" rx="7" fill="${fill}"/>${spot}</svg>`;
     document
       .querySelector('link[rel="icon"]')

@@ -1,7 +1,10 @@
-/** The inbox: the open questions of workers, the most urgent first, each to be answered; and the questions of one task. */
+/**
+ * The inbox: the open questions of workers, the most urgent first, each to be answered, and the results that wait for a
+ * review; also the questions of one task.
+ */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import type { Event, OpenQuestion, Question } from "../../client/luxhub.ts";
+import type { Event, OpenQuestion, PendingReview, Question } from "../../client/luxhub.ts";
 import { commandOf, countOf } from "./format.ts";
 import {
   Age,
@@ -75,7 +78,73 @@ export function Questions(): JSX.Element {
           </button>
         </p>
       )}
+      <Reviews />
     </>
+  );
+}
+
+/** The results that wait until somebody has checked them, the most urgent first. */
+function Reviews(): JSX.Element | null {
+  const loaded = useLoad("reviews", (from, signal) => from.tasks.inReview({ limit: PAGE }, { signal }));
+  useEvents(({ kind }) => /^task\.(?:review_|deleted)/.test(kind), loaded);
+  const { value, error } = loaded;
+  if (value === null || value.total === 0) return <Fault text={error} />;
+  return (
+    <section>
+      <h2>
+        Results in review{" "}
+        <span>
+          {value.reviews.length < value.total && "the most urgent of "}
+          {countOf(value.total)}
+        </span>
+      </h2>
+      {value.reviews.map((waiting) => (
+        <InReview key={`${waiting.task_id} ${waiting.review.epoch}`} waiting={waiting} />
+      ))}
+    </section>
+  );
+}
+
+function InReview({ waiting }: { waiting: PendingReview }): JSX.Element {
+  const { task_id, title, assigned_node, lux_held, review } = waiting;
+  const decide = async (form: HTMLFormElement | null, verdict: "pass" | "reject"): Promise<void> => {
+    const note = form === null ? "" : String(new FormData(form).get("note") ?? "").trim();
+    const asked = { task_id, verdict, note: note || undefined, epoch: review.epoch ?? undefined };
+    await runAction(verdict === "pass" ? "Passed." : "Rejected.", () => hub.value.tasks.review(asked));
+  };
+  const button = (word: string, verdict: "pass" | "reject"): JSX.Element => (
+    <button
+      type="button"
+      class={verdict === "pass" ? "primary" : "danger"}
+      data-do={verdict}
+      onClick={({ currentTarget }) => void decide(currentTarget.form, verdict)}
+    >
+      {word}
+    </button>
+  );
+  return (
+    <article class="question">
+      <p>
+        <a href={to("tasks", task_id)}>{title}</a>
+      </p>
+      <p class="quiet">
+        done by {assigned_node}, to be checked by {review.by}
+        {lux_held > 0 && `, ${countOf(lux_held)} LUX held`}
+        {review.until !== null && (
+          <>
+            , until <time dateTime={review.until}>{new Date(review.until).toLocaleString()}</time>
+          </>
+        )}
+      </p>
+      {mayAct.value && (
+        <Form onSend={() => {}}>
+          <Field label="Note for the worker" name="note" />
+          <p class="buttons">
+            {button("Pass", "pass")} {button("Reject", "reject")}
+          </p>
+        </Form>
+      )}
+    </article>
   );
 }
 

@@ -24,6 +24,7 @@ import {
   stateOf,
 } from "./format.ts";
 import { Graph } from "./graph.tsx";
+import { ReviewOf } from "./review.tsx";
 import { Attempts } from "./story.tsx";
 import { Labels } from "./tasks.tsx";
 import { Usage } from "./costs.tsx";
@@ -105,6 +106,7 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
           {!isEnded && description}
           {task.failure !== null && state === "failed" && <Failed failure={task.failure} />}
           {task.result !== null && <Result result={task.result} verified={task.result_verified} />}
+          {task.review && <ReviewOf task={task} review={task.review} />}
           <Attempts events={all} />
           {isCut.notes && <p class="quiet">Only its last {NOTES} notes.</p>}
           {hasSecret.value && <Output key={id} taskId={id} />}
@@ -165,35 +167,33 @@ function Failed({ failure }: { failure: NonNullable<AnyTask["failure"]> }): JSX.
   );
 }
 
-/** Why an open task does not run. */
-function WhyNot({ task }: { task: TaskDetails<Variant> }): JSX.Element | null {
-  const { task_type, unmet, waiting_for, not_before, ready } = task;
-  const loaded = useLoad(`${task_type} ${ready}`, async (from, signal) => {
-    if (!ready) return null;
-    const able = await from.nodes.list(
-      { capability: task_type ?? undefined, status: "online", order: "id", per_page: 1 },
-      { signal },
-    );
-    return { able: able.total ?? able.nodes.length };
-  });
-  const { value } = loaded;
-  const why =
-    unmet.count > 0
-      ? `It waits for ${countOf(unmet.count)} of the ${countOf(task.depends_on.length)} tasks that it depends on.`
-      : waiting_for !== null
-        ? "It waits for an answer to a question."
-        : !ready && not_before !== null
-          ? `It starts at ${new Date(not_before).toLocaleString()}.`
-          : value === null
-            ? null
-            : value.able > 0
-              ? "It is ready: the next node that has room takes it."
-              : `No node that is online takes ${task_type === null ? "tasks" : `the type ${task_type}`}.`;
-  if (why === null) return null;
+/** Reasons that somebody has to act on. */
+const BROKEN: ReadonlySet<string> = new Set([
+  "paused",
+  "budget",
+  "no_node",
+  "nodes_offline",
+  "nodes_draining",
+]);
+
+/** Why an open task does not run: all reasons, as the hub says them. */
+function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): JSX.Element | null {
+  const loaded = useLoad(`${task_id} ${updated_at}`, (from, signal) =>
+    from.tasks.explain({ task_id }, { signal }),
+  );
+  // What nodes, limits and pauses change is no event of the task.
+  useEvents(({ kind }) => /^(?:node|limit|hub|budget)\./.test(kind), loaded);
+  const { value, error } = loaded;
+  if (value === null) return <Fault text={error} />;
+  const isBroken = value.reasons.some(({ code }) => BROKEN.has(code));
   return (
-    <p class={`say t-${ready && value?.able === 0 ? "bad" : "wait"}`} role="status">
-      {why}
-    </p>
+    <div class={`say t-${isBroken ? "bad" : "wait"}`} role="status">
+      {value.reasons.map(({ code, detail, until }) => (
+        <div key={code}>
+          {detail} {until !== null && <small>until {new Date(until).toLocaleString()}</small>}
+        </div>
+      ))}
+    </div>
   );
 }
 
@@ -289,6 +289,20 @@ function Result(props: { result: NonNullable<AnyTask["result"]>; verified: boole
   );
 }
 
+function linkTo(taskId: string): JSX.Element {
+  return (
+    <a href={to("tasks", taskId)}>
+      <code>{taskId}</code>
+    </a>
+  );
+}
+
+function requirementsOf({ capabilities, resources }: NonNullable<AnyTask["requires"]>): string {
+  return [...capabilities, ...Object.entries(resources).map(([name, amount]) => `${name} ${amount}`)].join(
+    ", ",
+  );
+}
+
 function Facts({ task }: { task: TaskDetails<Variant> }): JSX.Element {
   const node = (name: string | null): ComponentChildren =>
     name === null ? null : <a href={to("nodes", name)}>{name}</a>;
@@ -311,6 +325,23 @@ function Facts({ task }: { task: TaskDetails<Variant> }): JSX.Element {
     ["Started", task.started_at && <Age at={task.started_at} />],
     ["Created", <Age at={task.created_at} />],
     ["Changed", <Age at={task.updated_at} />],
+    ["Requires", task.requires && requirementsOf(task.requires)],
+    ["Limit key", task.limit_key],
+    [
+      "Quorum",
+      task.quorum && (
+        <>
+          {task.quorum.state}: {task.quorum.results} of {task.quorum.of} must agree
+          {task.quorum.agreed.length > 0 && `; ${task.quorum.agreed.join(", ")} do`}{" "}
+          {task.quorum.copies.map((id, i) => (
+            <a key={id} href={to("tasks", id)}>
+              copy {i + 1}{" "}
+            </a>
+          ))}
+        </>
+      ),
+    ],
+    [task.made_for === "review" ? "Reviews" : "Copy of", task.parent_task && linkTo(task.parent_task)],
     ["Schedule", task.schedule && <a href={to("schedules")}>{task.schedule.name}</a>],
     ["Unique key", task.unique_key && <code>{task.unique_key}</code>],
     ["Held until", task.unique_until && <Age at={task.unique_until} />],
@@ -468,6 +499,8 @@ export function NewTask({ from }: { from: string }): JSX.Element | null {
         <div class="row-of-fields">
           <Field label="Type" name="task_type" value={task?.task_type ?? ""} />
           <Select label="Priority" name="priority" value={priorityWord(task)} options={PRIORITIES} />
+          <Field label="Group" name="group" value={task?.group ?? ""} />
+          <Field label="Tags, with commas" name="tags" value={task?.tags?.join(", ") ?? ""} />
           <NodeField label="Creator (a node)" name="creator_node" value={task?.creator_node ?? ""} />
           <Field label="LUX reward" name="lux_reward" type="number" value={textOf(task?.lux_reward)} />
           <Field label="Max. attempts" name="max_attempts" type="number" value={textOf(task?.max_attempts)} />
@@ -513,6 +546,8 @@ function requestOf(fields: Readonly<Record<string, string>>): RequestOf<"task/cr
     task_type: fields["task_type"] || undefined,
     priority,
     creator_node: fields["creator_node"] || undefined,
+    group: fields["group"] || undefined,
+    tags: fields["tags"] ? fields["tags"].split(",").map((tag) => tag.trim()) : undefined,
     lux_reward: number("lux_reward"),
     max_attempts: number("max_attempts"),
     timeout_s: number("timeout_s"),

@@ -3,7 +3,7 @@
  * on them).
  */
 import type { JSX, TargetedKeyboardEvent } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { BulkActions, type Filter, type Total } from "./bulk.tsx";
 import { type Summary, commandOf, countOf, noteOf, priorityOf, stateOf } from "./format.ts";
 import { now } from "./clock.ts";
@@ -64,7 +64,7 @@ const KNOWN = {
   status: STATES.map(([word]) => word),
   kind: ["", ...KINDS],
   last: LASTS.map(([seconds]) => seconds),
-  ...{ since: null, until: null, cursor: null },
+  ...{ since: null, until: null, failure_group: null, cursor: null },
 };
 
 /** The filter that stands in the URL. What is relative in it is relative to now. */
@@ -79,6 +79,7 @@ function filterOf(query: Query): Filter {
     creator_node: creator,
     group,
     tag,
+    failure_group: query["failure_group"],
     failure_kind: KINDS.find((one) => one === kind),
     since: last ? new Date(now.peek() - Number(last) * 1_000).toISOString() : timeOf(since),
     until: timeOf(until),
@@ -148,7 +149,7 @@ export function Tasks(): JSX.Element {
           options={STATES}
           onInput={set("status")}
         />
-        <Field label="Type" name="type" value={query["type"]} onInput={set("type")} />
+        <TypeField value={query["type"]} onInput={set("type")} />
         <NodeField label="Node" name="node" value={query["node"]} onInput={set("node")} />
         <Select label="Changed" name="last" value={query["last"]} options={LASTS} onInput={set("last")} />
         {isFiltered && (
@@ -199,8 +200,7 @@ export function Tasks(): JSX.Element {
           total={value?.total ?? null}
           selected={selection.tasks}
           onClear={selection.clear}
-          onDone={loaded.reload}
-          onClose={() => {
+          onDone={() => {
             selection.clear();
             setChanges(changes + 1);
           }}
@@ -233,6 +233,26 @@ export function Tasks(): JSX.Element {
           </a>
         )}
       </nav>
+    </>
+  );
+}
+
+/** Suggests the types that tasks have now; it asks for them when it gets the focus. */
+function TypeField(props: { value: string | undefined; onInput: (value: string) => void }): JSX.Element {
+  const [isUsed, setUsed] = useState(false);
+  const found = useLoad(`types ${isUsed}`, async (from, signal) =>
+    isUsed ? (await from.tasks.byType({}, { signal })).types : [],
+  );
+  const list = useId();
+  return (
+    <>
+      <Field label="Type" name="type" list={list} onFocus={() => setUsed(true)} {...props} />
+      <datalist id={list}>
+        {found.value?.map(
+          ({ task_type, open }) =>
+            task_type !== null && <option key={task_type} value={task_type} label={`${open} open`} />,
+        )}
+      </datalist>
     </>
   );
 }
