@@ -1525,10 +1525,15 @@ function reviewRequested(task: Task, review: Review, at: Moment): readonly Chang
   ];
 }
 
-/** The verdict in the result of a task that checks another; null: it has none. */
-export function verdictOf({ extra }: TaskResult): Verdict | null {
+/** The verdict in the result of a task that checks another, and its note; null: it has none. */
+export function verdictOf({ extra }: TaskResult): { verdict: Verdict; note: string | null } | null {
   const fields = extra === null ? {} : Object(JSON.parse(extra));
-  return VERDICTS.find((verdict) => verdict === fields.verdict) ?? null;
+  // Some workers (MCP, commands) can send nothing beside `output`.
+  for (const { verdict: said, note } of [fields, Object(fields.output)]) {
+    const verdict = VERDICTS.find((word) => word === said);
+    if (verdict) return { verdict, note: typeof note === "string" && note !== "" ? note : null };
+  }
+  return null;
 }
 
 /** Why a result cannot be the verdict on that of another task, or be compared with others. */
@@ -1541,7 +1546,7 @@ function unfitResult(task: Task, child: Child, { result, keyId = null }: Complet
   }
   if (child.notKey !== null && child.notKey === keyId) return ownWork(child.of);
   if (verdictOf(result) !== null) return null;
-  const detail = `Task ${task.taskId} checks the result of task ${child.of}: its result must have verdict, "pass" or "reject".`;
+  const detail = `Task ${task.taskId} checks the result of task ${child.of}: its result, or the output in it, must have verdict, "pass" or "reject".`;
   return reject("verdict_missing", detail);
 }
 

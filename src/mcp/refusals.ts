@@ -44,7 +44,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   question_answered: "task_get shows the answer in context.answers.",
   question_timed_out: "Nothing is left to do about it.",
   questions_limit: "Go on without another question.",
-  verdict_missing: 'Send result {"verdict": "pass"} or {"verdict": "reject", "note": "…"} with the rest.',
+  verdict_missing: 'Send output {"verdict": "pass"} or {"verdict": "reject", "note": "what is wrong"}.',
   compared_value_missing: "Send result again with the value that it names.",
   task_sealed: "Put everything into result.",
   node_excluded: TAKE_ANOTHER,

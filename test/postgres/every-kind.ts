@@ -67,6 +67,9 @@ export async function fill(hub: TestHub): Promise<Scene> {
     const done = await addTaskOf(hub, "n1", { lux_reward: reward });
     await ok(complete(hub, done, "n1"));
   }
+  const reviewed = await addTaskOf(hub, "n1", { lux_reward: 2, review: "capability:judge" });
+  await ok(complete(hub, reviewed, "n1"));
+  await addTask(hub, { quorum: { results: 2, of: 5, compare: "json:/a~1b,/c" } });
   const revoked = await addTaskOf(hub, "n2");
   await ok(hub.admin("/task/revoke", { task_id: revoked, reason: odd }));
   await addTask(hub, { depends_on: [revoked], group: "moved", tags: [odd.trim().slice(0, 20), "a"] });

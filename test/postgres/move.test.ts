@@ -162,6 +162,7 @@ suite(`luxhub move${reason}`, () => {
       "INSERT INTO settlements SELECT task_id, 'completed' FROM tasks WHERE status = 'completed' LIMIT 1",
     );
     ended.run("INSERT INTO group_endings VALUES ('moved')");
+    ended.run("INSERT INTO family_checks VALUES ('moved')");
     ended.close();
     const moved = await move("to", data);
     expect(moved).toMatchObject({ code: 0, stderr: "" });
