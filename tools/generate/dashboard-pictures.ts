@@ -61,7 +61,9 @@ export async function takePictures(hub: PicturedHub): Promise<ReadonlyMap<string
     await page.fill("admin", hub.adminKey);
     await page.press("sign-in");
     await page.until(`document.querySelector(".bar")`);
-    await page.eval(`void (document.documentElement.dataset.theme = "${theme}")`);
+    await page.until(`document.querySelector('[data-do="theme"]')`);
+    const isDark = await page.eval(`document.querySelector('[data-do="theme"]').title === "Light colours"`);
+    if (isDark !== (theme === "dark")) await page.press("theme");
     await page.watch();
     await page.go(view);
     await page.shows(shows);
