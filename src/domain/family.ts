@@ -13,7 +13,7 @@ import {
   REVIEW_NOTE_MAX_CHARS,
   TITLE_MAX_CHARS,
 } from "./limits.ts";
-import type { Moment, Task, TaskResult } from "./model.ts";
+import type { Moment, Task } from "./model.ts";
 import { type Accounts, type ReviewVerdict, settleFor } from "./review.ts";
 import { checkQuorum } from "./quorum.ts";
 import { create, endFor, isFinished, isInReview, verdictOf } from "./task.ts";
@@ -56,11 +56,11 @@ function checkReview({ parent, children, ids }: Family, accounts: Accounts, at: 
   if (pending === null) return changes;
   if (!current) return [...changes, ...createReview(pending, must(taskId, "a family has ids"), at)];
   const { result } = current;
-  const verdict = result && verdictOf(result);
-  if (verdict === null) return changes; // it is not done, or nobody did it: the deadline decides
+  const said = result && verdictOf(result);
+  if (result === null || said === null) return changes; // it is not done, or nobody did it: the deadline decides
   const given: ReviewVerdict = {
-    verdict,
-    note: noteOf(must(result, "a verdict is in a result")),
+    verdict: said.verdict,
+    note: (said.note ?? result.improvement).slice(0, REVIEW_NOTE_MAX_CHARS),
     by: current.assignedNode,
     timedOut: false,
   };
@@ -77,6 +77,7 @@ function createReview(task: Task, taskId: string, at: Moment): readonly Change[]
     priority: task.priority,
     creatorNode: task.creatorNode,
     creatorVerified: task.creatorVerified,
+    creatorKey: task.creatorKey,
     luxRewardMicro: 0,
     balanced: task.balanced,
     maxAttempts: null,
@@ -109,13 +110,8 @@ function createReview(task: Task, taskId: string, at: Moment): readonly Change[]
 }
 
 const instructionsFor = ({ taskId }: Task): string =>
-  `Check the result of task ${taskId}, which is in context.inputs. Complete this task with a result that also has ` +
-  `"verdict": "pass" or "reject", and "note": what is wrong, for the worker who does it again.\n\nThat task was:\n\n`;
-
-function noteOf({ extra, improvement }: TaskResult): string {
-  const { note } = Object(extra === null ? {} : JSON.parse(extra));
-  return (typeof note === "string" && note !== "" ? note : improvement).slice(0, REVIEW_NOTE_MAX_CHARS);
-}
+  `Check the result of task ${taskId}, which is in context.inputs. Complete this task with a result that also has, ` +
+  `beside its texts or in "output", "verdict": "pass" or "reject", and "note": what is wrong, for the worker who does it again.\n\nThat task was:\n\n`;
 
 /** Without the last character if it is cut in two. */
 function upToBytes(text: string, max: number): string {

@@ -44,7 +44,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   question_answered: "task_get shows the answer in context.answers.",
   question_timed_out: "Nothing is left to do about it.",
   questions_limit: "Go on without another question.",
-  verdict_missing: 'Send result {"verdict": "pass"} or {"verdict": "reject", "note": "…"} with the rest.',
+  verdict_missing: 'Send output {"verdict": "pass"} or {"verdict": "reject", "note": "what is wrong"}.',
   compared_value_missing: "Send result again with the value that it names.",
   task_sealed: "Put everything into result.",
   node_excluded: TAKE_ANOTHER,
@@ -54,6 +54,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   idempotency_key_reused: `You have ended this attempt before, in other words, and those stand. ${TAKE_ANOTHER}`,
   outcome_unknown: "Check with task_get or task_list whether it took effect before you call again.",
   quota_exceeded: "Tell your user.",
+  mint_limit: "Lower the reward, or tell your user.",
 };
 
 /** Of what went wrong. A fault of the hub is logged, and its caller learns only where to find it. */

@@ -126,8 +126,9 @@ export async function taskComplete(session: Session, args: Args): Promise<ToolRe
   const result = { problem, improvement, lesson, ...output };
   const asked = { task_id, node_id: session.self, result, ...usageOf(args) };
   const answer = await session.ask("POST", "task/complete", asked);
-  const { status, lux_paid } = answer;
-  return { say: "Completed. Call task_next for the next task.", task_id, status, lux_paid };
+  const { status, lux_paid, lux_held } = answer;
+  const waits = lux_held === undefined ? "" : " The result waits for its review.";
+  return { say: `Completed.${waits} Call task_next for the next task.`, task_id, status, lux_paid };
 }
 
 /**
@@ -272,6 +273,7 @@ function standOf(
   self: string | null,
   waited: number,
 ): string {
+  if (waiting_for === "review") return "It is completed, and the result waits for its review: see result.";
   if (status === "completed") return "It is completed: see result.";
   if (status === "failed") return "It has failed: see failure. task_retry opens it again.";
   const again = waited > 0 ? " Call again to wait on." : "";

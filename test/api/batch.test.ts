@@ -511,6 +511,7 @@ const EACH: readonly ((ids: Readonly<Record<string, string>>) => Asked)[] = [
   ({ held = "" }) => ["task/ask", { task_id: held, node_id: "n1", question: "?" }],
   ({ held = "", question = "" }) => ["task/answer", { task_id: held, question_id: question, answer: 1 }],
   ({ held = "" }) => finish(held),
+  ({ held = "" }) => ["task/review", { task_id: held, verdict: "pass" }],
   () => ["task/create", { title: "t", description: "d", group: "g" }],
   () => ["group/cancel", { group: "g" }],
   () => ["group/retry", { group: "g" }],
@@ -568,7 +569,7 @@ test("every POST is done in a batch, or refused there", async () => {
   form.append("file", new Blob(["bytes"]), "a.txt");
   const ids = {
     open: await addTask(hub),
-    held: await addTaskOf(hub, "n1"),
+    held: await addTaskOf(hub, "n1", { review: "creator" }),
     parked: await send(hub, "op", "n1", { require_ack: true }),
     message: "",
     question: "",

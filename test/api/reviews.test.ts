@@ -368,7 +368,7 @@ describe("a review by a capability", () => {
     await ok(hub.post("/task/claim", { task_id: taskId, node_id: "w1" }));
     await ok(complete(hub, taskId, "w1"));
     const again = record((await ok(hub.post("/task/next", { node_id: "judge", wait: 5 })))["task"]);
-    await ok(complete(hub, String(again["task_id"]), "judge", { ...RESULT, verdict: "pass" }));
+    await ok(complete(hub, String(again["task_id"]), "judge", { ...RESULT, output: { verdict: "pass" } }));
     await until("the hub follows", async () => (await balanceOf(hub, "w1")) === 3);
   });
 

@@ -7,7 +7,7 @@ import { runReviews } from "../../tools/torture/review.ts";
 import { POSTGRES_PROGRAMS } from "../support/postgres.ts";
 
 /** Two of each way. */
-const TASKS = 12;
+const TASKS = 14;
 
 async function runSmall(onPostgres: boolean): Promise<void> {
   const seed = Number(process.env["E2E_SEED"] ?? Math.floor(Math.random() * 2 ** 31));

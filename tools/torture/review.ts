@@ -1,7 +1,7 @@
 /**
  * Held rewards under kill -9: results are passed, rejected, judged by two at once, by an agent, or by their deadline,
  * while the hubs are killed at random. At the end the ledger has to have settled each hold exactly once: paid, or given
- * back.
+ * back. Of a task with a quorum, two of three copies agree and share the reward.
  *
  * The seed repeats the moments, though not the machine's timing.
  */
@@ -14,7 +14,15 @@ import { randomFrom } from "./random.ts";
 import { type Figure, type Section, notRun } from "./section.ts";
 
 /** What becomes of a result. */
-const WAYS = ["pass", "reject", "both at once", "agent", "deadline: pay", "deadline: reject"] as const;
+const WAYS = [
+  "pass",
+  "reject",
+  "both at once",
+  "agent",
+  "deadline: pay",
+  "deadline: reject",
+  "quorum",
+] as const;
 type Way = (typeof WAYS)[number];
 
 const WORKERS = 6;
@@ -80,7 +88,8 @@ export async function runReviews(
         Array.from({ length: WORKERS }, async (_, w) => {
           for (let i = w; i < tasks; i += WORKERS) {
             const way = WAYS[i % WAYS.length] ?? "pass";
-            ids.push(await runTask(client, `w${w}`, way, judged));
+            if (way === "quorum") await runQuorum(client, w, report.words);
+            else ids.push(await runTask(client, `w${w}`, way, judged));
           }
         }),
       );
@@ -135,6 +144,31 @@ async function runTask(client: () => LuxHub, node_id: string, way: Way, judged: 
     });
     if (!isOpen) return task_id;
   }
+}
+
+/** Three nodes do it, the first of them wrongly. Its copies are paid once, all of the reward together. */
+async function runQuorum(client: () => LuxHub, w: number, words: string[]): Promise<void> {
+  const quorum = { results: 2, of: 3 };
+  const asked = { title: "quorum", description: "d", lux_reward: REWARD, backoff_s: 0, quorum };
+  const { task_id } = await client().tasks.create(asked);
+  const get = async () => (await client().tasks.get({ task_id })).task;
+  for (let i = 0; i < 3; i++) {
+    await until(async () => ((await get()).quorum?.copies.length ?? 0) > i);
+    const copy = (await get()).quorum?.copies[i] ?? "";
+    const node_id = `w${(w + i) % WORKERS}`;
+    await client().tasks.claim({ task_id: copy, node_id });
+    await client().tasks.complete({ task_id: copy, node_id, result: { ...RESULT, output: i === 0 } });
+  }
+  await until(async () => (await get()).status === "completed");
+  const { quorum: decided, result } = await get();
+  let paid = 0;
+  for (const copy of decided?.copies ?? []) {
+    const { task } = await client().tasks.get({ task_id: copy });
+    paid += task.lux_reward;
+  }
+  const agreed = decided?.agreed.length ?? 0;
+  if (paid !== REWARD || agreed !== 2 || result?.["output"] !== false)
+    words.push(`quorum ${task_id}: ${agreed} agree, their copies have ${paid} LUX`);
 }
 
 async function give(

@@ -108,6 +108,10 @@ function Frame(): JSX.Element {
   useEffect(() => {
     document.title = title;
   }, [title]);
+  useEffect(() => {
+    // In a narrow window the navigation is longer than the window.
+    document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [view]);
   return (
     <>
       <a class="skip" href="#content" onClick={skip}>

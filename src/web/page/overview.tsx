@@ -290,9 +290,9 @@ const LONG_S = 600;
 
 function Types({ byType }: { byType: AnswerOf<"stats/types", Variant> }): JSX.Element {
   const { types, others, at } = byType;
-  const head = ["Type", "Open", "Oldest", "Nodes for it", "Running", "Done/h", "Failed/h", "Wait p50 · p95"];
+  const head = ["Type", "Open", "Oldest", "Nodes", "Running", "Done/h", "Failed/h", "Wait p50 · p95"];
   return (
-    <section>
+    <section class="types">
       <h2>
         By type <span>last hour{others > 0 && `; ${countOf(others)} smaller types are not shown`}</span>
       </h2>
