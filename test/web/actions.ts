@@ -650,6 +650,7 @@ async function groups(stage: Stage): Promise<void> {
   await page.shows("Retry the 1 failed tasks of the group wiki-20?");
   await page.press("yes");
   await page.shows("1 of 1 failed tasks are open again.");
+  await page.shows("Cancel the 4 unfinished");
   await page.press("cancel");
   await page.shows("Cancel the 4 unfinished tasks of the group wiki-20?");
   await page.press("yes");

@@ -221,9 +221,7 @@ function Doing({ node, tasks }: { node: AnyNode; tasks: readonly Summary[] }): J
   const [first] = tasks;
   const more = node.tasks_assigned - 1;
   if (!first)
-    return (
-      <>{node.draining && node.tasks_assigned === 0 && <span class="quiet">nothing: safe to stop</span>}</>
-    );
+    return <>{node.draining && node.tasks_assigned === 0 && <small>nothing: safe to stop</small>}</>;
   return (
     <>
       <a href={to("tasks", first.task_id)} title={first.title}>
