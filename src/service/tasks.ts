@@ -29,7 +29,7 @@ import {
 } from "../domain/limits.ts";
 import { specialLane } from "../domain/lane.ts";
 import { timeOutQuestions } from "../domain/question.ts";
-import type { FileRecord, Gate, Moment, Node, Task, TaskSummary } from "../domain/model.ts";
+import type { FileRecord, Gate, LedgerEntry, Moment, Node, Task, TaskSummary } from "../domain/model.ts";
 import {
   type Completion,
   type CheckpointRequest,
@@ -75,7 +75,7 @@ import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
 import { gateOn, hasLane, lanesCount, readyLanes } from "../store/sql/gate.ts";
 import { filesById } from "../store/sql/files.ts";
 import { touchedGroups } from "../store/sql/groups.ts";
-import { ledgerHead } from "../store/sql/lux.ts";
+import { entryOfTask, ledgerHead } from "../store/sql/lux.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { dueQuestions, tasksOfDueQuestions } from "../store/sql/questions.ts";
@@ -161,6 +161,7 @@ export class TaskService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #newId: NewId;
+  readonly #paysOwn: boolean;
   readonly #rounds: BalancerRounds;
   readonly #top: TopNodes;
   /** Steps that follow a commit and have not begun. */
@@ -172,13 +173,12 @@ export class TaskService {
   /** For all use cases of this hub that hand out. */
   readonly known: KnownLanes;
 
-  /** `isFair`: hand-outs go round the creators, each of which has lanes of its own. */
-  constructor(
-    store: Store,
-    clock: Clock,
-    newId: NewId,
-    { isFair = false }: { readonly isFair?: boolean } = {},
-  ) {
+  /**
+   * @param paysOwn whether a node or a key is paid for a task of its own
+   * @param isFair whether hand-outs go round the creators, each of which has lanes of its own
+   */
+  constructor(store: Store, clock: Clock, newId: NewId, paysOwn = true, isFair = false) {
+    this.#paysOwn = paysOwn;
     this.known = new KnownLanes(isFair);
     this.#store = store;
     this.#clock = clock;
@@ -301,7 +301,8 @@ export class TaskService {
     return transact(load, ({ task, node, gate }) => take(task, node, { taskId, nodeId, by }, this.#at(gate)));
   }
 
-  async complete(transact: Transact<Completion>, asked: CompleteRequest): Promise<Committed<Completion>> {
+  async complete(transact: Transact<Completion>, request: CompleteRequest): Promise<Committed<Completion>> {
+    const asked = { ...request, paysOwn: this.#paysOwn };
     const { taskId, nodeId } = asked;
     const entryId = this.#newId();
     const load = {
@@ -310,9 +311,21 @@ export class TaskService {
       head: ledgerHead(),
       ...this.#ofUsage(asked),
     };
-    const done = await transact(load, ({ task, node, head, known, gate }) =>
-      complete(task, node, { ...asked, entryId, head }, this.#at(gate), known),
+    const decide = (paid: LedgerEntry | null, rows: Loaded<typeof load>): Decision<Completion> =>
+      complete(
+        rows.task,
+        rows.node,
+        { ...asked, entryId, head: rows.head, paid },
+        this.#at(rows.gate),
+        rows.known,
+      );
+    // Only a repeat needs the entry that paid the task.
+    const first = await transact(load, (rows) =>
+      rows.task && rows.task.paidSeq !== null ? UNDECIDED : decide(null, rows),
     );
+    const done =
+      first ??
+      (await transact({ ...load, paid: entryOfTask(taskId) }, ({ paid, ...rows }) => decide(paid, rows)));
     if (done.hasDependents) await this.#settleIfPossible();
     if (done.madeRoom) await this.fillIfPossible(nodeId);
     return done;

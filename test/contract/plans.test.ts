@@ -28,6 +28,7 @@ import {
 import * as fileReads from "../../src/store/sql/files.ts";
 import * as leaseReads from "../../src/store/sql/leases.ts";
 import * as luxReads from "../../src/store/sql/lux.ts";
+import * as mintReads from "../../src/store/sql/mints.ts";
 import { oldestReady, readyOfType, runningByType } from "../../src/store/sql/metrics.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as groupReads from "../../src/store/sql/groups.ts";
@@ -590,6 +591,8 @@ describe("store: sqlite: plans", () => {
     ledgerPage: luxReads.ledgerPage("n1", 1, 20),
     entriesAfter: luxReads.entriesAfter(0, 20),
     ledgerHead: luxReads.ledgerHead(),
+    entryOfTask: luxReads.entryOfTask("t1"),
+    mintedBy: mintReads.mintedBy("k", 1),
     nextLeaseEnd: nodeReads.nextLeaseEnd(1),
     nodesCount: nodeReads.nodesCount(),
     oldDeliveries: oldDeliveries({ before: 1, limit: 500, now: 2 }, true),
@@ -646,6 +649,7 @@ describe("store: sqlite: plans", () => {
       gateReads,
       keyReads,
       luxReads,
+      mintReads,
       mail,
       nodeReads,
       retention,

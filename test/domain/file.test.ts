@@ -80,6 +80,7 @@ test("a key is valid until it expires, and not once revoked", () => {
     hash: "",
     variant: null,
     nodeId: null,
+    mintMicro: null,
     createdAt: 0,
     expiresAt: null,
     revokedAt: null,

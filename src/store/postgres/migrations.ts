@@ -661,8 +661,8 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER INDEX ledger_in_order_pkey RENAME TO ledger_pkey;
   CREATE UNIQUE INDEX ledger_node ON ledger (node_id, n);
   CREATE UNIQUE INDEX ledger_signin ON ledger (node_id, (at / 86400000)) WHERE kind = 'signin';
-  ALTER TABLE tasks ADD COLUMN receipt TEXT;
-  UPDATE tasks SET receipt = json_build_object('entryId', l.entry_id, 'amountMicro', l.amount_micro, 'hash', NULL)::text
+  ALTER TABLE tasks ADD COLUMN paid_seq BIGINT;
+  UPDATE tasks SET paid_seq = l.seq
     FROM ledger l WHERE l.kind = 'reward' AND l.task_id = tasks.task_id;
   `,
   `
@@ -771,6 +771,17 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN not_nodes TEXT COLLATE "C";
   CREATE INDEX tasks_children ON tasks (parent_task) WHERE parent_task IS NOT NULL;
   CREATE TABLE family_checks (task_id TEXT COLLATE "C" PRIMARY KEY NOT NULL);
+  `,
+  `
+  -- what a key may promise as rewards per UTC day, what it has promised, and the key that a task was created with
+  ALTER TABLE keys ADD COLUMN mint_micro BIGINT;
+  CREATE TABLE mints (
+    key_id TEXT COLLATE "C" NOT NULL,
+    day BIGINT NOT NULL,
+    micro BIGINT NOT NULL,
+    PRIMARY KEY (key_id, day)
+  );
+  ALTER TABLE tasks ADD COLUMN creator_key TEXT;
   `,
 ];
 
