@@ -8,17 +8,19 @@ import {
   BACKUPS_KEPT_DEFAULT,
   BACKUP_EVERY_DEFAULT_MS,
   FILE_DEFAULT_MAX_BYTES,
+  LUX_REWARD_MAX,
   NODES_DEFAULT_MAX,
   NODES_HIGHEST_MAX,
-  PORT_MAX,
   TLS_PORT,
   OUTPUT_HEAD_DEFAULT_BYTES,
   OUTPUT_KEPT_MAX_BYTES,
   OUTPUT_TAIL_DEFAULT_BYTES,
+  PORT_MAX,
   QUOTA_BYTES_ON_POSTGRES,
   QUOTA_TASKS_DEFAULT,
   QUOTA_TASKS_HIGHEST,
   RETAIN_DEFAULT_MS,
+  SIGNIN_LUX,
 } from "./domain/limits.ts";
 import type { VariantName } from "./domain/model.ts";
 import { LOG_LEVELS, type LogLevel } from "./lib/log.ts";
@@ -66,6 +68,8 @@ export type Config = {
   readonly retainTasksMs: number | null;
   readonly retainFilesMs: number | null;
   readonly offlineTasks: "requeue" | "keep";
+  /** Whom hand-outs of one priority go round; null: nobody, the oldest task comes first. */
+  readonly fair: "creator" | null;
   /** Where the hub backs itself up: a directory or s3://BUCKET/PREFIX; null: nowhere. */
   readonly backupTo: string | null;
   readonly backupEveryMs: number;
@@ -84,6 +88,12 @@ export type Config = {
   readonly isPrivate: boolean;
   /** Whether a key must be bound to the node for which a call acts. */
   readonly isStrict: boolean;
+  /** Whether a node or a key is paid for a task of its own. */
+  readonly selfReward: boolean;
+  /** The daily bonus in LUX; 0: there is none. */
+  readonly signinLux: number;
+  /** Whether a node needs a key of its own for it. */
+  readonly signinBound: boolean;
   readonly ui: boolean;
   /** May hold a password: never shown or logged. */
   readonly redis: string | null;
@@ -317,6 +327,29 @@ const SETTINGS = {
     `space for a node's keys (1/10 of the free; ${QUOTA_BYTES_ON_POSTGRES / 2 ** 30}GiB on PostgreSQL)`,
     size,
   ),
+  selfReward: setting(
+    "self-reward",
+    "on|off",
+    "on",
+    "off: no node and no key is paid for a task of its own",
+    oneOf("on or off", "on", "off"),
+  ),
+  signinLux: setting(
+    "signin-lux",
+    "N",
+    `${SIGNIN_LUX}`,
+    "LUX of the daily bonus; 0: there is none",
+    parser(`LUX from 0 to ${LUX_REWARD_MAX}, with at most 6 decimals`, (text) =>
+      /^\d{1,10}(?:\.\d{1,6})?$/.test(text) && Number(text) <= LUX_REWARD_MAX ? Number(text) : null,
+    ),
+  ),
+  signin: setting(
+    "signin",
+    "any|bound",
+    "any",
+    "bound: only a key of the node's own collects its daily bonus",
+    oneOf("any or bound", "any", "bound"),
+  ),
   outputHead: setting(
     "output-head",
     "SIZE",
@@ -386,6 +419,13 @@ const SETTINGS = {
     "requeue",
     "tasks of a node that goes offline: requeued, or kept by it",
     oneOf("requeue or keep", "requeue", "keep"),
+  ),
+  fair: setting(
+    "fair",
+    "creator",
+    null,
+    "of one priority, hand out a task of each creator in turn (off)",
+    oneOf("creator", "creator"),
   ),
   redis: {
     ...setting(
@@ -532,6 +572,9 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.maxNodes,
   SETTINGS.quotaTasks,
   SETTINGS.quotaBytes,
+  SETTINGS.selfReward,
+  SETTINGS.signinLux,
+  SETTINGS.signin,
   SETTINGS.outputHead,
   SETTINGS.outputTail,
   SETTINGS.retain,
@@ -539,6 +582,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.retainTasks,
   SETTINGS.retainFiles,
   SETTINGS.offlineTasks,
+  SETTINGS.fair,
   SETTINGS.backupTo,
   SETTINGS.backupEvery,
   SETTINGS.backupKeep,
@@ -611,6 +655,7 @@ export function readConfig(sources: Sources): Config {
     retainTasksMs: get(SETTINGS.retainTasks),
     retainFilesMs: get(SETTINGS.retainFiles),
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
+    fair: get(SETTINGS.fair),
     backupTo: get(SETTINGS.backupTo),
     backupEveryMs: get(SETTINGS.backupEvery) ?? BACKUP_EVERY_DEFAULT_MS,
     backupKeep: get(SETTINGS.backupKeep) ?? BACKUPS_KEPT_DEFAULT,
@@ -622,6 +667,9 @@ export function readConfig(sources: Sources): Config {
     allowedHosts: readList(ALLOWED_HOST, sources),
     isPrivate: get(PRIVATE) ?? false,
     isStrict: get(STRICT) ?? false,
+    selfReward: get(SETTINGS.selfReward) !== "off",
+    signinLux: get(SETTINGS.signinLux) ?? SIGNIN_LUX,
+    signinBound: get(SETTINGS.signin) === "bound",
     ui: get(SETTINGS.ui) !== "off",
     redis: get(SETTINGS.redis),
     mcp: get(SETTINGS.mcp) !== "off",

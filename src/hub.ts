@@ -24,6 +24,7 @@ import { type DataDir, freeBytes } from "./data-dir.ts";
 import {
   CERTIFICATE_CHECK_MS,
   KEYS_RELOAD_EVERY_MS,
+  MICRO_PER_LUX,
   QUOTA_BYTES_ON_POSTGRES,
   QUOTA_BYTES_PARTS,
   SWEEP_EVERY_MS,
@@ -88,6 +89,7 @@ import {
   renewLeases,
   startNote,
 } from "./service/periodic-work.ts";
+import { type LuxPolicy, MintService } from "./service/mints.ts";
 import { QuotaService } from "./service/quotas.ts";
 import { Readiness } from "./service/readiness.ts";
 import { secretsComparison } from "./service/same-secrets.ts";
@@ -272,6 +274,12 @@ async function openCore(parts: HubParts, closing: Closing) {
     tasks: config.quotaTasks,
     bytes: config.quotaBytes ?? defaultQuotaBytes(config, dir),
   };
+  const luxPolicy: LuxPolicy = {
+    paysOwn: config.selfReward,
+    signinMicro: config.signinLux * MICRO_PER_LUX,
+    signinBound: config.signinBound,
+    isStrict: config.isStrict,
+  };
   const pinned = (): boolean => isPinned(dir);
   const { maxNodes } = config;
   const listeners: OpenListener[] = [];
@@ -284,6 +292,7 @@ async function openCore(parts: HubParts, closing: Closing) {
     post: parts.post ?? outbound(allowed),
     refusalOf: (url) => (parts.post ? null : urlRefusal(url, allowed)),
     quotas,
+    luxPolicy,
     mail,
     feed,
     idle,
@@ -295,6 +304,7 @@ async function openCore(parts: HubParts, closing: Closing) {
     diskFree: () => freeBytes(dir),
     maxNodes,
     name: config.name,
+    isFair: config.fair === "creator",
     outputWindow: { headBytes: config.outputHeadBytes, tailBytes: config.outputTailBytes },
   });
   const compareSecrets =
@@ -416,6 +426,7 @@ function defaultQuotaBytes({ database }: Config, dir: DataDir): number {
 type Joined = {
   readonly store: Store;
   readonly quotas: Quotas;
+  readonly luxPolicy: LuxPolicy;
   readonly mail: Mail;
   readonly feed: Feed;
   readonly idle: IdleWorkers;
@@ -427,6 +438,7 @@ type Joined = {
   readonly diskFree: () => number | null;
   readonly maxNodes: number;
   readonly name: string | null;
+  readonly isFair: boolean;
   readonly outputWindow: OutputWindow;
   readonly log: Log;
   readonly publicUrl: () => string;
@@ -437,6 +449,7 @@ type Joined = {
 function joinServices({
   store,
   quotas,
+  luxPolicy,
   mail,
   feed,
   idle,
@@ -448,17 +461,19 @@ function joinServices({
   diskFree,
   maxNodes,
   name,
+  isFair,
   outputWindow,
   log,
   publicUrl,
   post,
   refusalOf,
 }: Joined) {
-  const tasks = new TaskService(store, clock, newId);
+  const tasks = new TaskService(store, clock, newId, { isFair, paysOwn: luxPolicy.paysOwn });
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   const takes = new Takes(store, clock);
   const lessons = new Lessons(store);
   const quotaService = new QuotaService(store, quotas);
+  const mints = new MintService(keys, clock, luxPolicy);
   const answerTokens = new AnswerTokens(keys, clock);
   const a2a = new A2aTasks(store);
   const files = new FileService(store, clock, blobs, pinned);
@@ -478,6 +493,7 @@ function joinServices({
     feed,
     keys,
     quotas: quotaService,
+    mints,
     tickets: new Tickets(keys, clock),
     minutes,
     history: new History(store, clock, minutes),
@@ -490,7 +506,7 @@ function joinServices({
     outputs: new Outputs(store, clock, outputWindow),
     questions: new QuestionService(store, clock, newId, tasks, feed),
     groups: new GroupService(store, clock, feed, tasks),
-    schedules: new ScheduleService(store, clock, newId, quotaService),
+    schedules: new ScheduleService(store, clock, newId, quotaService, mints, isFair),
     spending: new SpendingService(store),
     budgets: new Budgets(store, clock),
     webhooks: new WebhookService(store, clock, newId, refusalOf),
@@ -505,7 +521,7 @@ function joinServices({
     notes: new NoteService(store, clock),
     leases: new LeaseService(store, clock),
     invitations: new InvitationService(store, clock, newId, keys),
-    lux: new LuxService(store, clock, newId),
+    lux: new LuxService(store, clock, newId, luxPolicy),
     files,
     system: new SystemService(store, mail, blobs, clock, SOFTWARE, diskFree, name),
     batches: LARGE_REQUESTS,

@@ -30,6 +30,7 @@ import type { NodeService } from "../service/nodes.ts";
 import type { Outputs } from "../service/output.ts";
 import type { QuestionService } from "../service/questions.ts";
 import type { NoteService } from "../service/notes.ts";
+import type { MintService } from "../service/mints.ts";
 import type { QuotaService } from "../service/quotas.ts";
 import type { ScheduleService } from "../service/schedules.ts";
 import type { AnswerTokens } from "../service/answer-tokens.ts";
@@ -85,6 +86,7 @@ export type Services = {
   readonly keys: KeyRing;
   readonly invitations: InvitationService;
   readonly quotas: QuotaService;
+  readonly mints: MintService;
   readonly tickets: Tickets;
   readonly minutes: Minutes;
   readonly history: History;

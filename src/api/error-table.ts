@@ -78,6 +78,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   invitation_expired: [409, "Invitation expired"],
   invitations_limit: [409, "Limit of invitations reached"],
   quota_exceeded: [429, "Quota exceeded"],
+  mint_limit: [403, "Right to mint used up"],
 };
 
 /** Returns the problem for an error that the client may know about; null for a fault of the hub itself. */
@@ -190,6 +191,12 @@ export function viewerNotAllowed(what: string): Problem {
 export function keyBoundElsewhere(nodeId: string): Problem {
   const detail = `This key acts for ${nodeId} only. Use a key of the node that the request names.`;
   return new Problem(403, "key_bound_to_other_node", KEY_OF_ANOTHER_NODE, detail);
+}
+
+/** 403: only a key that is bound to the node may sign it in (--signin bound). */
+export function keyNotOwn(nodeId: string): Problem {
+  const detail = `On this hub a node needs a key of its own for the daily bonus. Use a key that is bound to ${nodeId} (luxhub keys add NAME --node ${nodeId}).`;
+  return new Problem(403, "key_not_bound", "Key not bound to the node", detail);
 }
 
 /** 403: the hub is strict, the key is bound to no node, and the request acts for one. */

@@ -39,6 +39,7 @@ const add = writeEndpoint({
       role: z._default(field.keyRole(), "full"),
       variant: z.optional(field.variant()),
       node_id: z.optional(field.nodeId()),
+      mint_per_day: z.optional(field.luxReward()),
       expires_at: z.optional(field.date()),
       expires_in_s: z.optional(field.keyLifetime()),
     }),
@@ -52,6 +53,7 @@ const add = writeEndpoint({
       role: input.role,
       variant: input.variant ?? null,
       nodeId: input.node_id ?? null,
+      mintMicro: input.mint_per_day ?? null,
       expiresAt: input.expires_at ?? (input.expires_in_s === undefined ? null : at.now + input.expires_in_s),
     });
   },
@@ -66,6 +68,7 @@ type Draft = {
   readonly role: KeyRecord["role"];
   readonly variant?: string | undefined;
   readonly node_id?: string | undefined;
+  readonly mint_per_day?: number | undefined;
   readonly expires_at?: number | undefined;
   readonly expires_in_s?: number | undefined;
 };
@@ -74,7 +77,7 @@ type Draft = {
 function checkDraft(draft: Draft, { now }: Moment): void {
   const errors: FieldError[] = [];
   if (draft.role === "admin")
-    for (const path of ["variant", "node_id"] as const)
+    for (const path of ["variant", "node_id", "mint_per_day"] as const)
       if (draft[path] !== undefined)
         errors.push({ path, message: "must not be sent for an administrator key" });
   const { expires_at: expiresAt } = draft;

@@ -4,6 +4,7 @@ import * as limit from "../domain/limits.ts";
 import { type SignIn, toLux } from "../domain/lux.ts";
 import type { LedgerHead } from "../domain/model.ts";
 import { isoTime } from "../lib/clock.ts";
+import { keyNotOwn } from "./error-table.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import {
@@ -20,7 +21,7 @@ const signin = writeEndpoint({
   path: "/api/v1/signin",
   auth: "secret",
   strict: "bound",
-  summary: "Signs a node in for the day and pays it 10 LUX",
+  summary: "Signs a node in for the day and pays it the daily bonus",
   rejections: ["node_not_found", "lux_balance_limit"],
   input: () => z.object({ node_id: field.nodeId() }),
   actsFor: (input) => [input.node_id],
@@ -31,7 +32,10 @@ const signin = writeEndpoint({
       lux_balance: z.number(),
       next_signin_at: time(),
     }),
-  handle: ({ services, transact }, { node_id }) => services.lux.signIn(transact, node_id),
+  handle: ({ services, transact, key }, { node_id }) => {
+    if (services.lux.signinBound && key?.nodeId !== node_id) throw keyNotOwn(node_id);
+    return services.lux.signIn(transact, node_id);
+  },
   encode: ({ luxEarnedMicro, already, balanceMicro, nextSigninAt }: SignIn) => ({
     lux_earned: toLux(luxEarnedMicro),
     already_signed_in: already,

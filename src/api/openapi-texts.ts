@@ -56,12 +56,13 @@ export const ERRORS = {
   },
   key_not_bound: {
     status: 403,
-    when: "the hub is `--strict`, and the key is not bound to the requested node",
+    when: "`--strict` or `--signin bound`, and the key is not bound to the node",
   },
   not_assigned_to_node: { status: 403, when: "another node holds the task, or has completed it" },
   not_your_message: { status: 403, when: "the message is for another node" },
   viewer_not_allowed: { status: 403, when: "a viewer key cannot change anything or read message contents" },
   lower_reward: { status: 403, when: "only with the administrator key can a reward become less" },
+  mint_limit: { status: 403, when: "the rewards would be more than the key may promise per day (`--mint`)" },
   own_work: { status: 403, when: "the node or the key that did the work cannot review it" },
   not_reviewer: { status: 403, when: "the task names another reviewer" },
   not_found: { status: 404, when: "there is no such path" },
@@ -668,6 +669,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   retry: "Whether the task may be tried again.",
   note: "The progress of the work; the task shows it as `progress`.",
   lux_paid: "LUX that the task paid.",
+  mint_per_day:
+    "LUX that the key may promise per UTC day, as rewards of tasks; null: any amount, or none if the hub is strict and the key bound to a node.",
   receipt: "The entry of the ledger that paid it; null if nothing was paid. A repeat gets the same receipt.",
   entry_id: "The id of the ledger entry.",
   "Receipt.amount": "LUX that were paid.",

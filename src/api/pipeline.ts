@@ -130,7 +130,10 @@ export class Pipeline {
   #call(exchange: Exchange, caller: Caller, served: Served): Call {
     const { variant, key, shownKey, ticket } = caller;
     const charged = <A>(transact: Transact<A>): Transact<A> =>
-      this.#services.quotas.charged(key?.nodeId ?? null, transact);
+      this.#services.mints.limited(
+        key?.keyId ?? null,
+        this.#services.quotas.charged(key?.nodeId ?? null, transact),
+      );
     const call: Call = {
       services: this.#services,
       idempotency: this.#idempotency,

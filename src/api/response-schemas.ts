@@ -657,6 +657,7 @@ export const keySchema = () =>
     state: z.enum(KEY_STATES),
     variant: z.nullable(z.enum(["A", "B"])),
     node_id: z.nullable(z.string()),
+    mint_per_day: z.nullable(z.number()),
     created_at: z.nullable(time()),
     expires_at: z.nullable(time()),
     revoked_at: z.nullable(time()),
@@ -673,6 +674,7 @@ export function encodeKey(key: KeyRecord, { now }: Pick<Moment, "now">, used?: U
     state: stateOf(key, now),
     variant: key.variant,
     node_id: key.nodeId,
+    mint_per_day: key.mintMicro === null ? null : toLux(key.mintMicro),
     created_at: maybeTime(key.createdAt || null), // a primary key has none
     expires_at: maybeTime(key.expiresAt),
     revoked_at: maybeTime(key.revokedAt),

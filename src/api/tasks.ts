@@ -96,6 +96,7 @@ const create = writeEndpoint({
   strict: "bound",
   summary: "Creates a task; on B the hub assigns it at once if a node is available",
   rejections: [
+    "mint_limit",
     "key_bound_to_other_node",
     "node_not_found",
     "node_offline",
@@ -217,7 +218,7 @@ export async function withDraft<T>(
     throw invalidRequest([...errors, ...unusableErrors(named, unusable)]);
   }
   const draft: TaskDraft = {
-    ...draftOf({ variant, key }, input),
+    ...draftOf({ services, variant, key }, input),
     notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
     expiresAt: input.expires_at ?? null,
     dependsOn: [...new Set(named.dependsOn)],
@@ -234,7 +235,7 @@ export async function withDraft<T>(
 
 /** The fields of a new task that depend on no other row and no time. */
 export function draftOf(
-  { variant, key }: Pick<Call, "variant" | "key">,
+  { services, variant, key }: Pick<Call, "services" | "variant" | "key">,
   input: Omit<NewTask, "not_before" | "expires_at" | "depends_on" | "files">,
 ): Omit<TaskDraft, "notBefore" | "expiresAt" | "dependsOn" | "schedule"> {
   const creatorNode = input.creator_node ?? key?.nodeId ?? null;
@@ -245,6 +246,7 @@ export function draftOf(
     priority: input.priority ?? DEFAULT_PRIORITY,
     creatorNode,
     creatorVerified: creatorNode !== null && creatorNode === key?.nodeId,
+    creatorKey: services.mints.creatorKeyOf(key),
     luxRewardMicro: input.lux_reward ?? 0,
     balanced: variant.autoAssign,
     maxAttempts: input.max_attempts ?? null,
@@ -570,6 +572,7 @@ const update = writeEndpoint({
   auth: "secret",
   summary: "Changes a task that nobody holds",
   rejections: [
+    "mint_limit",
     "task_not_found",
     "key_bound_to_other_node",
     "task_not_open",
@@ -657,7 +660,7 @@ const complete = writeEndpoint({
       receipt: z.nullable(receiptSchema()),
       task_id: z.string(),
     }),
-  handle: ({ services, variant, transact, key }, { result, usage, ...holder }) =>
+  handle: ({ services, variant, key, transact }, { result, usage, ...holder }) =>
     services.tasks.complete(transact, {
       ...holderOf(holder),
       result,

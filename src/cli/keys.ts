@@ -8,6 +8,8 @@ import { encodeKey } from "../api/response-schemas.ts";
 import { findSecrets, isThere } from "../data-dir.ts";
 import { Rejection, accept } from "../domain/decision.ts";
 import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, addKey, stateOf } from "../domain/key.ts";
+import { LUX_REWARD_MAX } from "../domain/limits.ts";
+import { toLux, toMicro } from "../domain/lux.ts";
 import { KEY_ROLES, type KeyRecord, type KeyRole, type Usage, type VariantName } from "../domain/model.ts";
 import { usageBy } from "../domain/quota.ts";
 import { isoTime, systemClock } from "../lib/clock.ts";
@@ -114,11 +116,12 @@ async function list({ store, primary, now }: Keys, { flags }: Arguments): Promis
     key.role,
     key.variant,
     key.nodeId,
+    key.mintMicro === null ? null : `${toLux(key.mintMicro)}/d`,
     key.expiresAt === null ? "never" : isoTime(key.expiresAt),
     stateOf(key, now),
     usageText(usageBy(key, usage)),
   ]);
-  const head = ["NAME", "ROLE", "VARIANT", "NODE", "EXPIRES", "STATE", "USED"];
+  const head = ["NAME", "ROLE", "VARIANT", "NODE", "MINT", "EXPIRES", "STATE", "USED"];
   return { result: tableOf(head, rows).join("\n") };
 }
 
@@ -140,6 +143,10 @@ async function add(keys: Keys, { words, flags }: Arguments): Promise<Printed> {
   if (role === "admin" && (node !== undefined || variant !== undefined)) {
     throw new UsageError("an administrator key has no --node and no --variant", GROUP);
   }
+  const mint = flags["mint"]?.at(-1);
+  if (role !== "full" && mint !== undefined)
+    throw new UsageError("only a key that creates tasks has --mint", GROUP);
+  const mintMicro = mint === undefined ? null : mintOf(mint);
   const expiresAt = expires === undefined ? null : timeOf(expires, keys.now);
   if (expiresAt !== null && expiresAt <= keys.now) throw new UsageError("--expires is in the past", GROUP);
   const secret = makeSecret();
@@ -149,6 +156,7 @@ async function add(keys: Keys, { words, flags }: Arguments): Promise<Printed> {
     hash: hashSecret(secret),
     variant: variant === undefined ? null : variantOf(variant),
     nodeId: node ?? null,
+    mintMicro,
     createdAt: keys.now,
     expiresAt,
     revokedAt: null,
@@ -160,6 +168,17 @@ async function add(keys: Keys, { words, flags }: Arguments): Promise<Printed> {
     result: secret,
     note: `This is the secret of ${keyId}. It is not kept and cannot be shown again.`,
   };
+}
+
+/** LUX per UTC day, as 100/d or 0. */
+function mintOf(text: string): number {
+  const [, lux] = /^(\d{1,10}(?:\.\d{1,6})?)(?:\/d)?$/.exec(text) ?? [];
+  const micro = lux === undefined || Number(lux) > LUX_REWARD_MAX ? null : toMicro(Number(lux));
+  if (micro !== null) return micro;
+  throw new UsageError(
+    `--mint is ${JSON.stringify(text)}; it must be LUX per UTC day, such as 100/d, at most ${LUX_REWARD_MAX}`,
+    GROUP,
+  );
 }
 
 async function pin(keys: Keys, { words }: Arguments): Promise<Printed> {

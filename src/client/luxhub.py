@@ -2205,6 +2205,7 @@ ErrorCode = Literal[
     "not_your_message",
     "viewer_not_allowed",
     "lower_reward",
+    "mint_limit",
     "own_work",
     "not_reviewer",
     "not_found",
@@ -3347,6 +3348,9 @@ class Key(TypedDict):
     variant: Literal["A", "B"] | None
     #: The node that the key is bound to: it acts only for this node.
     node_id: str | None
+    #: LUX that the key may promise per UTC day, as rewards of tasks; null: any amount, or none if the hub is
+    #: strict and the key bound to a node.
+    mint_per_day: float | None
     #: When it was made; null for the keys of the first start.
     created_at: str | None
     #: When it ends; null: never.
@@ -6618,7 +6622,7 @@ class Leases(_Resource):
 
 class Lux(_Resource):
     def sign_in(self, node_id: str, *, options: CallOptions | None = None) -> SigninAnswer:
-        """Signs a node in for the day and pays it 10 LUX.
+        """Signs a node in for the day and pays it the daily bonus.
 
         node_id: The id of the node.
         """
@@ -7184,6 +7188,7 @@ class Keys(_Resource):
         role: Literal["full", "viewer", "admin"] | None = None,
         variant: Literal["A", "B"] | None = None,
         node_id: str | None = None,
+        mint_per_day: float | None = None,
         expires_at: str | None = None,
         expires_in_s: float | None = None,
         options: CallOptions | None = None,
@@ -7197,6 +7202,8 @@ class Keys(_Resource):
             for `X-Admin-Key`.
         variant: The variant of the responses to its requests, on any listener.
         node_id: The node that the key is bound to: it acts only for this node.
+        mint_per_day: LUX that the key may promise per UTC day, as rewards of tasks; null: any amount, or none
+            if the hub is strict and the key bound to a node.
         expires_at: When it ends; at most ten years ahead.
         expires_in_s: Seconds until it ends, instead of `expires_at`.
         """
@@ -7205,6 +7212,7 @@ class Keys(_Resource):
             "role": role,
             "variant": variant,
             "node_id": node_id,
+            "mint_per_day": mint_per_day,
             "expires_at": expires_at,
             "expires_in_s": expires_in_s,
         }

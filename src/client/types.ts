@@ -1239,6 +1239,11 @@ export interface Key {
   variant: "A" | "B" | null;
   /** The node that the key is bound to: it acts only for this node. */
   node_id: string | null;
+  /**
+   * LUX that the key may promise per UTC day, as rewards of tasks; null: any amount, or none if the hub
+   * is strict and the key bound to a node.
+   */
+  mint_per_day: number | null;
   /** When it was made; null for the keys of the first start. */
   created_at: string | null;
   /** When it ends; null: never. */
@@ -1464,6 +1469,7 @@ export interface Problem {
     | "not_your_message"
     | "viewer_not_allowed"
     | "lower_reward"
+    | "mint_limit"
     | "own_work"
     | "not_reviewer"
     | "not_found"
@@ -3609,7 +3615,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Signs a node in for the day and pays it 10 LUX */
+  /** Signs a node in for the day and pays it the daily bonus */
   signin: {
     request: {
       /** The id of the node. */
@@ -4575,6 +4581,11 @@ export interface Operations<V extends Variant = "A"> {
       variant?: "A" | "B" | undefined;
       /** The node that the key is bound to: it acts only for this node. */
       node_id?: string | undefined;
+      /**
+       * LUX that the key may promise per UTC day, as rewards of tasks; null: any amount, or none if the hub
+       * is strict and the key bound to a node.
+       */
+      mint_per_day?: number | undefined;
       /** When it ends; at most ten years ahead. */
       expires_at?: string | undefined;
       /** Seconds until it ends, instead of `expires_at`. */

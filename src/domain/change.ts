@@ -17,6 +17,7 @@ import type {
   LedgerEntry,
   Limit,
   Message,
+  Minted,
   Node,
   OutputAttempt,
   OutputBlock,
@@ -105,8 +106,8 @@ export type Change =
    * long it had been ready; for the metrics, not stored.
    */
   | { readonly kind: "task.moved"; readonly task: Task; readonly waitedMs?: number }
-  /** What its creator has set: title, description, priority and reward. */
-  | { readonly kind: "task.edited"; readonly task: Task }
+  /** What its creator has set: title, description, priority and reward, and by how much the reward is larger now. */
+  | { readonly kind: "task.edited"; readonly task: Task; readonly raisedMicro: number }
   /** How its results are checked, and the check of the last one. */
   | { readonly kind: "task.reviewed"; readonly taskId: string; readonly review: Review }
   /** Its result was rejected. */
@@ -224,6 +225,8 @@ export type Change =
       readonly failed: number;
     }
   | { readonly kind: "lux.entered"; readonly entry: LedgerEntry }
+  /** What a step adds to what a key has promised as rewards on a UTC day. */
+  | ({ readonly kind: "lux.minted" } & Minted)
   /** `keptBytes`: what counts against the quota of its sender (quota.ts). Default: 0. */
   | { readonly kind: "message.stored"; readonly message: Message; readonly keptBytes?: number }
   /** A broadcast that was written in several commits now counts against the quota of its sender. */

@@ -71,6 +71,7 @@ export const REJECTION_CODES = [
   "invitation_expired",
   "invitations_limit",
   "quota_exceeded",
+  "mint_limit",
 ] as const;
 
 export type RejectionCode = (typeof REJECTION_CODES)[number];

@@ -3,7 +3,7 @@
  * closings() of gate.ts, couldTake() and hasFree() of lane.ts, hasRoom() of balancer.ts.
  */
 import { hasRoom } from "./balancer.ts";
-import { type Closing, closings, isClosed, sayClosing } from "./gate.ts";
+import { type Closing, closings, sayClosing } from "./gate.ts";
 import { couldTake, hasFree, missingIn, takesType } from "./lane.ts";
 import type { Gate, Node, Task } from "./model.ts";
 import { isExcluded, isFinished, isInReview, isReady } from "./task.ts";
@@ -75,7 +75,7 @@ export function withNodes(before: Takers, task: Task, nodes: readonly Node[], ga
     online++;
     if (node.draining) continue;
     open++;
-    if (hasRoom(node) && hasFree(node, task.requires) && !isClosed(gate.closed, task, node.nodeId)) free++;
+    if (hasRoom(node) && hasFree(node, task.requires) && !gate.closed?.nodes.has(node.nodeId)) free++;
   }
   return { able, online, open, free, missing };
 }
@@ -171,7 +171,7 @@ function ofNodes({ able, online, open, free, missing }: Takers): readonly Reason
   if (free > 0) return [];
   const reason = (code: Reason["code"], detail: string): readonly Reason[] => [{ code, detail, until: null }];
   if (able === 0) {
-    if (missing === null) return reason("no_node", "No node is registered.");
+    if (missing === null) return reason("no_node", "No node is registered that may have it.");
     const detail = `No registered node could ever take it. The one that comes closest lacks: ${missing.join(", ")}.`;
     return [{ code: "no_node", detail, until: null, missing }];
   }

@@ -77,6 +77,7 @@ function createReview(task: Task, taskId: string, at: Moment): readonly Change[]
     priority: task.priority,
     creatorNode: task.creatorNode,
     creatorVerified: task.creatorVerified,
+    creatorKey: task.creatorKey,
     luxRewardMicro: 0,
     balanced: task.balanced,
     maxAttempts: null,

@@ -73,6 +73,7 @@ export function join(
       role: "full",
       hash: keyHash,
       variant: null,
+      mintMicro: null,
       nodeId,
       createdAt: now,
       expiresAt: null,

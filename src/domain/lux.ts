@@ -10,7 +10,7 @@
 import { DAY_MS, isoTime, utcDayStart } from "../lib/clock.ts";
 import { type Decision, type Rejected, accept, nodeNotFound, reject } from "./decision.ts";
 import type { NewEvent } from "./event.ts";
-import { BALANCE_MAX_MICRO, MICRO_PER_LUX, SIGNIN_LUX } from "./limits.ts";
+import { BALANCE_MAX_MICRO, MICRO_PER_LUX } from "./limits.ts";
 import type { HeldAccount, LedgerEntry, LedgerHead, Node, Receipt, Task } from "./model.ts";
 
 export const TREASURY = "treasury";
@@ -114,13 +114,14 @@ export function signinHorizon(now: number): number {
 export type NewEntry = { readonly entryId: string; readonly head: LedgerHead };
 
 /**
- * Pays 10 LUX once a UTC day; another sign-in on the same day is accepted and pays nothing.
+ * Pays the daily bonus once a UTC day; another sign-in on the same day is accepted and pays nothing, and so is any if the
+ * hub has no bonus (`amountMicro` is 0).
  * @param lastSigninAt the latest sign-in before `signinHorizon`
  */
 export function signIn(
   node: Node | null,
   lastSigninAt: number | null,
-  asked: NewEntry & { readonly nodeId: string },
+  asked: NewEntry & { readonly nodeId: string; readonly amountMicro: number },
   now: number,
 ): Decision<SignIn> {
   if (!node) return nodeNotFound(asked.nodeId);
@@ -131,7 +132,8 @@ export function signIn(
     return accept({ luxEarnedMicro: 0, already: true, balanceMicro, nextSigninAt });
   }
   const nextSigninAt = utcDayStart(now) + DAY_MS;
-  const amountMicro = SIGNIN_LUX * MICRO_PER_LUX;
+  const { amountMicro } = asked;
+  if (amountMicro === 0) return accept({ luxEarnedMicro: 0, already: false, balanceMicro, nextSigninAt });
   const what = { id: asked.entryId, amountMicro, kind: "signin", taskId: null, at: now } as const;
   const entry = transfer(asked.head, what, node);
   if ("code" in entry) return entry;
@@ -149,18 +151,30 @@ export function signIn(
   ]);
 }
 
-/** Pays a task's reward, if it has one. The answer is the receipt. */
+/** Who completes a task, and whether the hub pays for tasks of one's own (--self-reward). Left out: it does. */
+export type Claimant = { readonly keyId?: string | null; readonly paysOwn?: boolean };
+
+/** Whether a task is not paid because its node or the key of the request has created it. */
+export function isUnpaid(
+  { creatorNode, creatorKey }: Task,
+  { nodeId }: Node,
+  { keyId = null, paysOwn = true }: Claimant,
+): boolean {
+  return !paysOwn && (creatorNode === nodeId || (keyId !== null && keyId === creatorKey));
+}
+
+/** Pays a task's reward, if it has one. The answer is the entry. */
 export function payReward(
   node: Node,
   { taskId, luxRewardMicro: amountMicro }: Task,
   { entryId, head }: NewEntry,
   now: number,
   from: HeldAccount | typeof TREASURY = TREASURY,
-): Decision<Receipt | null> {
+): Decision<LedgerEntry | null> {
   if (amountMicro === 0) return accept(null);
   const entry = transfer(head, { id: entryId, amountMicro, kind: "reward", taskId, at: now }, node, from);
   if ("code" in entry) return entry;
-  return accept(receiptOf(entry), [
+  return accept(entry, [
     { kind: "lux.entered", entry },
     { kind: "event.logged", event: paidEvent("lux.paid", entry, node.nodeId) },
   ]);

@@ -8,7 +8,13 @@ import type { EventKind } from "./event.ts";
  * One moment on both clocks: the wall clock dates what people see, the steady clock ends leases. `gate`: what may be handed
  * out then (gate.ts); absent where nothing is handed out and no usage is reported, or nothing may be kept back.
  */
-export type Moment = { readonly now: number; readonly steady: number; readonly gate?: Gate | null };
+export type Moment = {
+  readonly now: number;
+  readonly steady: number;
+  readonly gate?: Gate | null;
+  /** Whether each creator has lanes of its own (lane.ts). Left out: no. */
+  readonly isFair?: boolean;
+};
 
 // ---- Nodes
 
@@ -114,6 +120,8 @@ export type Task = {
   readonly creatorNode: string | null;
   /** It was created with a key that is bound to `creatorNode`. */
   readonly creatorVerified: boolean;
+  /** The key that it was created with, if the hub needs to know it (domain/mint.ts, --self-reward off); else null. */
+  readonly creatorKey: string | null;
   readonly status: TaskStatus;
   /** Millionths of a LUX. */
   readonly luxRewardMicro: number;
@@ -121,8 +129,8 @@ export type Task = {
   readonly result: TaskResult | null;
   /** The result came with a key that is bound to the node that completed it. */
   readonly resultVerified: boolean;
-  /** What its node was paid for it; null: nothing. */
-  readonly receipt: Receipt | null;
+  /** The number of the ledger entry that paid it; null: nothing was paid. */
+  readonly paidSeq: number | null;
   /** Whether the balancer may assign it unasked: it was created through variant B. */
   readonly balanced: boolean;
   /** The node that it was last revoked from: the balancer does not assign it to that node at once. */
@@ -314,6 +322,7 @@ export type TaskTemplate = Pick<
   | "priority"
   | "creatorNode"
   | "creatorVerified"
+  | "creatorKey"
   | "luxRewardMicro"
   | "balanced"
   | "maxAttempts"
@@ -833,6 +842,8 @@ export type KeyRecord = {
   readonly variant: VariantName | null;
   /** The key acts for this node only. */
   readonly nodeId: string | null;
+  /** What it may promise as rewards per UTC day, in millionths of a LUX; null: the default (domain/mint.ts). */
+  readonly mintMicro: number | null;
   readonly createdAt: number;
   readonly expiresAt: number | null;
   readonly revokedAt: number | null;
@@ -853,6 +864,9 @@ export type Invitation = {
 
 /** What the keys of a node have stored: unfinished tasks that they created, and bytes (quota.ts). */
 export type Usage = { readonly tasks: number; readonly bytes: number };
+
+/** What one key has promised as rewards on one UTC day (dayOf), in millionths (mint.ts). */
+export type Minted = { readonly keyId: string; readonly day: number; readonly micro: number };
 
 // ---- Stored answers
 

@@ -84,6 +84,7 @@ function addCopies(
     priority: parent.priority,
     creatorNode: parent.creatorNode,
     creatorVerified: parent.creatorVerified,
+    creatorKey: parent.creatorKey,
     luxRewardMicro: 0,
     balanced: parent.balanced,
     maxAttempts: parent.maxAttempts,
@@ -174,9 +175,9 @@ function payShare(
   const rewarded: Task = { ...copy, luxRewardMicro: amountMicro };
   const payment = payReward(accounts.of(copy), rewarded, { entryId, head: accounts.head }, at.now);
   if (payment.kind === "rejected" || payment.answer === null) return unseal(copy);
-  const after: Task = { ...rewarded, receipt: payment.answer };
+  const after: Task = { ...rewarded, paidSeq: payment.answer.seq };
   return [
-    { kind: "task.edited", task: after },
+    { kind: "task.edited", task: after, raisedMicro: 0 },
     { kind: "task.moved", task: after },
     ...tallies(copy, after, at.now, amountMicro),
     ...payment.changes,

@@ -148,12 +148,12 @@ export function settle(
   }
   const payment = payReward(worker, task, entry, at.now, heldAccount(taskId));
   if (payment.kind === "rejected") return payment;
-  const receipt = payment.answer;
-  const passed = recharged({ ...task, review: after, receipt, updatedAt: at.now });
+  const paid = payment.answer;
+  const passed = recharged({ ...task, review: after, paidSeq: paid?.seq ?? null, updatedAt: at.now });
   return accept(passed, [
     { kind: "task.moved", task: passed },
     ...always,
-    ...tallies(task, passed, at.now, receipt?.amountMicro ?? 0),
+    ...tallies(task, passed, at.now, paid?.amountMicro ?? 0),
     ...settlement(passed, "completed"),
     taskEvent("task.review_passed", passed, worker.nodeId, at.now, data),
     ...payment.changes,

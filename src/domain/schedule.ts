@@ -20,7 +20,7 @@ import type { Moment, Node, Schedule, ScheduleDraft, Task, Timing } from "./mode
 import { type TaskDraft, create } from "./task.ts";
 
 /** Why a time got no task. */
-export type SkipReason = "overlap" | "missed" | "quota_exceeded";
+export type SkipReason = "overlap" | "missed" | "quota_exceeded" | "mint_limit";
 
 /** How many schedules there are, and how many of one creator. */
 export type ScheduleCounts = { readonly all: number; readonly ofCreator: number };

@@ -48,7 +48,15 @@ import { afterUsage, countedFor, gateAt, isClosed, refusedByGate, spendWithin } 
 import { couldTake, hasFree, laneNameOf, limitKeyOf, needsRare, specialLane } from "./lane.ts";
 import { hold } from "./limit.ts";
 import { BACKOFF_MAX_SECONDS, FAILED_ATTEMPTS_KEPT, FAILURES_DEFAULT_MAX } from "./limits.ts";
-import { type NewEntry, holdReward, payReward, returnHeld } from "./lux.ts";
+import {
+  type Claimant,
+  type NewEntry,
+  holdReward,
+  isUnpaid,
+  payReward,
+  receiptOf,
+  returnHeld,
+} from "./lux.ts";
 import { missingIn } from "./compare.ts";
 import { recharged, usageTally } from "./quota.ts";
 import { type KnownReport, type Spent, isOverspent, overspentMessage } from "./spending.ts";
@@ -60,6 +68,7 @@ import {
   type Child,
   type Failure,
   type FileRecord,
+  type LedgerEntry,
   type Moment,
   type Node,
   type OnDependency,
@@ -87,8 +96,6 @@ export type TaskDraft = TaskTemplate &
     /** Of a task that the hub creates for another one; and the nodes that may not have it. */
     readonly child?: Child | null;
     readonly notNodes?: readonly string[];
-    /** Whether its lane is one of its creator alone (lane.ts). Left out: it is not. */
-    readonly isFair?: boolean;
   };
 
 /** The unique key of a new task. `forMs`: how long from its creation it holds the key, finished or not; null: while it is unfinished. */
@@ -155,7 +162,6 @@ export function create(
 ): Accepted<Task> {
   const {
     unique,
-    isFair = false,
     onDependency = "fail",
     reviewTerms = null,
     quorumTerms = null,
@@ -173,7 +179,7 @@ export function create(
     quorum: quorumTerms && { ...quorumTerms, state: "pending", round: 0, copies: [], agreed: [] },
     child,
     notNodes,
-    lane: specialLane(draft, isFair),
+    lane: specialLane(draft, at.isFair ?? false),
     countsFor: null,
     uniqueKey: unique?.key ?? null,
     uniqueUntil: uniqueFor === null ? null : at.now + uniqueFor,
@@ -183,7 +189,7 @@ export function create(
     assignedNode: null,
     result: null,
     resultVerified: false,
-    receipt: null,
+    paidSeq: null,
     revokedFrom: null,
     attempts: 0,
     failures: 0,
@@ -466,11 +472,12 @@ export type CompleteRequest = UsageRequest & {
  * complete an open task. A repeat with the same result succeeds and pays nothing more. A task that has cost more than it
  * may with this completes nevertheless: the result is there, and it is paid. The reward of a task with a review is held
  * until the verdict (review.ts).
+ * @param asked `paid` is the entry that the task's `paidSeq` names: a repeat gets its receipt
  */
 export function complete(
   task: Task | null,
   node: Node | null,
-  asked: CompleteRequest & NewEntry,
+  asked: CompleteRequest & NewEntry & Claimant & { readonly paid: LedgerEntry | null },
   at: Moment,
   known: readonly KnownReport[] | null = null,
 ): Decision<Completion> {
@@ -480,7 +487,9 @@ export function complete(
   if (isStale(task, asked)) return staleLease(task);
   if (task.status !== "open" && task.assignedNode !== node.nodeId) return notYours(task, node);
   if (task.status === "completed") {
-    return sameResult(task.result, asked.result) ? accept(completion(task, false)) : finishedAlready(task);
+    if (!sameResult(task.result, asked.result)) return finishedAlready(task);
+    assert(task.paidSeq === (asked.paid?.seq ?? null), "a repeat knows the entry that paid the task");
+    return accept(completion(task, asked.paid, false));
   }
   const changes: Change[] = [];
   let before = task;
@@ -496,7 +505,11 @@ export function complete(
   const unfit = task.child && unfitResult(task, task.child, asked);
   if (unfit) return unfit;
   const review = beginReview(before, asked.keyId ?? null, at);
-  const payment = review ? holdReward(task, asked, at.now) : payReward(node, task, asked, at.now);
+  const payment = review
+    ? holdReward(task, asked, at.now)
+    : isUnpaid(task, node, asked)
+      ? accept(null)
+      : payReward(node, task, asked, at.now);
   if (payment.kind === "rejected") return payment;
   const spent = spendWithin(before, node.nodeId, asked.usage ?? [], known, at);
   if ("code" in spent) return spent;
@@ -506,7 +519,7 @@ export function complete(
     scheduled: false, // its time has come, and perhaps the periodic work has not seen that
     result: asked.result,
     review,
-    receipt: payment.answer,
+    paidSeq: review ? null : (payment.answer?.seq ?? null),
     ...NO_LEASE,
     checkpointBytes: 0,
     questions: settledQuestions(task),
@@ -522,7 +535,7 @@ export function complete(
   if (review) changes.push(...reviewRequested(after, review, at));
   changes.push(...payment.changes);
   const isBounded = node.maxTasks !== null || task.requires !== null;
-  return accept(completion(after, isBounded), changes);
+  return accept(completion(after, payment.answer, isBounded), changes);
 }
 
 // ---- Requests of the node that holds the task
@@ -796,7 +809,9 @@ export function update(
   if (changed.length === 0) return accept(task); // a repeat changes nothing
   const { after, changes } = move(task, patch, at.now);
   const event = taskEvent("task.updated", after, task.creatorNode, at.now, { changed: changed.join(",") });
-  return assignIfBalanced(after, candidates, [{ kind: "task.edited", task: after }, ...changes, event], at);
+  const raisedMicro = Math.max(0, after.luxRewardMicro - task.luxRewardMicro);
+  const edited: Change = { kind: "task.edited", task: after, raisedMicro };
+  return assignIfBalanced(after, candidates, [edited, ...changes, event], at);
 }
 
 /** The fields of a TaskPatch by their names in the event. */
@@ -1467,10 +1482,10 @@ function nodeTally(
   };
 }
 
-function completion(task: Task, madeRoom: boolean): Completion {
-  const { taskId, receipt, luxRewardMicro, hasDependents, review } = task;
+function completion(task: Task, paid: LedgerEntry | null, madeRoom: boolean): Completion {
+  const { taskId, luxRewardMicro, hasDependents, review } = task;
   const luxHeldMicro = review && (isInReview(task) ? luxRewardMicro : 0);
-  return { taskId, receipt, luxHeldMicro, madeRoom, hasDependents };
+  return { taskId, receipt: paid && receiptOf(paid), luxHeldMicro, madeRoom, hasDependents };
 }
 
 // ---- Review: the rest is in review.ts

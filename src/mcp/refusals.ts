@@ -54,6 +54,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   idempotency_key_reused: `You have ended this attempt before, in other words, and those stand. ${TAKE_ANOTHER}`,
   outcome_unknown: "Check with task_get or task_list whether it took effect before you call again.",
   quota_exceeded: "Tell your user.",
+  mint_limit: "Lower the reward, or tell your user.",
 };
 
 /** Of what went wrong. A fault of the hub is logged, and its caller learns only where to find it. */

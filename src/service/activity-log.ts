@@ -263,6 +263,7 @@ const SKIPPED: Readonly<Record<string, string>> = {
   overlap: "its earlier task is not finished",
   missed: "no hub ran at that time",
   quota_exceeded: "the quota of its creator is used up",
+  mint_limit: "the key that put it has promised as much LUX today as it may",
 } satisfies Record<SkipReason, string>;
 
 /** The words for a kind when its events are only counted, if they do not follow from its name. */
@@ -287,7 +288,7 @@ function fieldsOf({ event, task, counts }: Entry): LogFields {
   if (typeof title === "string") fields["title"] = cut(title);
   for (const [name, value] of Object.entries(data))
     if (name !== "title") fields[name] = typeof value === "string" ? cut(value) : value;
-  if (kind === "task.completed") fields["lux_paid"] = toLux(task?.luxRewardMicro ?? 0);
+  if (kind === "task.completed") fields["lux_paid"] = toLux(task?.paidSeq == null ? 0 : task.luxRewardMicro);
   if (kind === "node.offline" || kind === "task.requeued")
     fields["tasks_requeued"] = counts.get("task.requeued") ?? 0;
   return fields;

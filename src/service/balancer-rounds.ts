@@ -8,7 +8,7 @@
  */
 import { type Candidate, balance, typesTaken } from "../domain/balancer.ts";
 import { closedTypes, isClosed, isLaneClosed } from "../domain/gate.ts";
-import { laneNameOf } from "../domain/lane.ts";
+import { type Lane, laneNameOf } from "../domain/lane.ts";
 import { accept } from "../domain/decision.ts";
 import {
   BACKLOG_TYPES_PART,
@@ -19,7 +19,7 @@ import {
   NODES_PART,
   SWEEP_BATCH,
 } from "../domain/limits.ts";
-import type { Gate } from "../domain/model.ts";
+import type { Closed, Gate } from "../domain/model.ts";
 import { assignTo, comesFirst } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import {
@@ -35,7 +35,9 @@ import {
 import { type Lanes, gateOn, readyLanes } from "../store/sql/gate.ts";
 import { lastEventId } from "../store/sql/events.ts";
 import { CapabilityLists } from "../store/sql/rows.ts";
+import { bestOfLanes } from "../store/sql/tasks.ts";
 import type { Query, Store } from "../store/store.ts";
+import { KnownLanes } from "./known-lanes.ts";
 import type { ChoreEnd } from "./scheduler.ts";
 
 export type Assignment = { readonly taskId: string; readonly nodeId: string };
@@ -49,10 +51,12 @@ type RoundPart = { readonly assignments: readonly Assignment[]; readonly exhaust
 export class BalancerRounds {
   readonly #store: Store;
   readonly #clock: Clock;
+  readonly #known: KnownLanes;
 
-  constructor(store: Store, clock: Clock) {
+  constructor(store: Store, clock: Clock, known = new KnownLanes(false)) {
     this.#store = store;
     this.#clock = clock;
+    this.#known = known;
   }
 
   /**
@@ -73,6 +77,7 @@ export class BalancerRounds {
         for (const type of closedTypes(closed)) types.delete(type); // their tasks cost nothing
         for (const [name, lane] of special) if (isLaneClosed(closed, lane)) types.delete(name);
       }
+      const fair = this.#known.isFair ? [...special.values()].filter(({ name }) => types.delete(name)) : [];
       for (let after = BACKLOG_START; ;) {
         const limit = Math.min(SWEEP_BATCH, BALANCE_ROUND_MAX - assignments.length);
         if (limit === 0) return { assignments, isCutShort: true };
@@ -86,8 +91,31 @@ export class BalancerRounds {
         after = last; // skips the unassigned tasks: their only takers are the nodes they were revoked from
         if (signal?.aborted && assignments.length > 0) return { assignments, isCutShort: true }; // it got on
       }
+      for (let lanes: readonly Lane[] = fair; lanes.length > 0;) {
+        const limit = Math.min(SWEEP_BATCH, BALANCE_ROUND_MAX - assignments.length);
+        if (limit === 0) return { assignments, isCutShort: true };
+        const step = await this.#giveInTurn(lanes, closed, onlyBalanced, limit, lists);
+        assignments.push(...step.assignments);
+        if (step.assignments.length === 0) break;
+        lanes = lanes.filter(({ name }) => !step.exhausted.has(name));
+        if (signal?.aborted) return { assignments, isCutShort: true };
+      }
     }
     return { assignments, isCutShort: false };
+  }
+
+  /** One step of a fair hub: the best task of each lane, those first whose creator waits longest. */
+  async #giveInTurn(
+    lanes: readonly Lane[],
+    closed: Closed | null,
+    onlyBalanced: boolean,
+    limit: number,
+    lists: CapabilityLists,
+  ): Promise<RoundPart> {
+    const found = await this.#store.read(
+      bestOfLanes(this.#known.inTurn(lanes), closed, { onlyBalanced, limit }),
+    );
+    return this.#give(found ?? [], lists);
   }
 
   /** The lanes in the backlog and "", in sets of BALANCE_TYPES_MAX. With several sets, each is assigned best first. */
@@ -156,11 +184,13 @@ export class BalancerRounds {
     return this.#store.transact(load, ({ waiting, available, gate }) => {
       const { closed } = gate;
       const at = { now: this.#clock.now(), steady: this.#clock.steady(), gate };
-      const tasks = closed ? waiting.filter((task) => !isClosed(closed, task, null)) : waiting;
+      const open = closed ? waiting.filter((task) => !isClosed(closed, task, null)) : waiting;
+      const tasks = this.#known.isFair ? this.#known.sorted(open) : open;
       const nodes = closed ? available.filter(({ nodeId }) => !closed.nodes.has(nodeId)) : available;
       const given = balance(tasks, nodes, at.now, gate);
       const left = new Set(tasks);
       for (const { task } of given) left.delete(task);
+      for (const { task } of given) this.#known.served(task);
       const exhausted = [...left].filter(
         ({ revokedFrom, notNodes, child }) => revokedFrom === null && notNodes.length === 0 && !child,
       );
@@ -188,10 +218,10 @@ export class PeriodicBalancer {
   /** The newest event before the last complete round. Without a newer event, a round has nothing to do. */
   #settledAt = -1;
 
-  constructor(store: Store, clock: Clock) {
+  constructor(store: Store, clock: Clock, known = new KnownLanes(false)) {
     this.#store = store;
     this.#clock = clock;
-    this.#rounds = new BalancerRounds(store, clock);
+    this.#rounds = new BalancerRounds(store, clock, known);
   }
 
   /** Makes the next round due: tasks were opened. */

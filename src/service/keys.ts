@@ -22,7 +22,7 @@ export type PrimarySecrets = { readonly secret: string; readonly adminKey: strin
 export type KeyHeader = "secret" | "admin";
 
 /** What a new key is made from. */
-export type KeyDraft = Pick<KeyRecord, "keyId" | "role" | "variant" | "nodeId" | "expiresAt">;
+export type KeyDraft = Pick<KeyRecord, "keyId" | "role" | "variant" | "nodeId" | "mintMicro" | "expiresAt">;
 
 /** `secret` is in plain text, and is not kept. */
 export type NewKey = { readonly key: KeyRecord; readonly secret: string };
@@ -119,6 +119,11 @@ export class KeyRing {
     return key && isValid(key, this.#clock.now()) ? key : null;
   }
 
+  /** The key of this name, valid or not; null when this hub knows none. */
+  recordOf(keyId: string): KeyRecord | null {
+    return this.#index.byId.get(keyId) ?? null;
+  }
+
   /** Whether a key that was found is still valid. */
   isInForce({ keyId, hash }: KeyRecord): boolean {
     const current = this.#index.byId.get(keyId);
@@ -184,7 +189,14 @@ export function hashSecret(secret: string): string {
 
 /** The key records of the secrets the hub was started with. */
 export function primaryKeys({ secret, adminKey }: Partial<PrimarySecrets>): readonly KeyRecord[] {
-  const base = { variant: null, nodeId: null, createdAt: 0, expiresAt: null, revokedAt: null };
+  const base = {
+    variant: null,
+    nodeId: null,
+    mintMicro: null,
+    createdAt: 0,
+    expiresAt: null,
+    revokedAt: null,
+  };
   const keys: KeyRecord[] = [];
   if (secret !== undefined) {
     keys.push({ ...base, keyId: PRIMARY_KEY_ID, role: "full", hash: hashSecret(secret) });

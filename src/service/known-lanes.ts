@@ -5,12 +5,23 @@
  * Must not: be trusted for a decision.
  */
 import { type OpenLanes, isSameClosed, lanesOpenTo } from "../domain/gate.ts";
-import type { Closed, Gate, Node } from "../domain/model.ts";
+import { type Lane, needsRare } from "../domain/lane.ts";
+import { LANES_MAX } from "../domain/limits.ts";
+import type { Closed, Gate, Node, Task } from "../domain/model.ts";
 import type { Lanes } from "../store/sql/gate.ts";
 
 export class KnownLanes {
   gate: Gate | null = null;
   lanes: Lanes = new Map();
+  /** Hand-outs go round the creators. */
+  readonly isFair: boolean;
+  /** By creator, "" for none: the number of its last turn. In this order, the one who waits longest comes first. */
+  readonly #turns = new Map<string, number>();
+  #turn = 0;
+
+  constructor(isFair: boolean) {
+    this.isFair = isFair;
+  }
 
   get closed(): Closed | null {
     return this.gate?.closed ?? null;
@@ -33,4 +44,37 @@ export class KnownLanes {
     const names = new Set(loaded.special.map(({ name }) => name));
     return this.openTo(node, asked).special.some(({ name }) => !names.has(name));
   }
+
+  /** Lanes with the turn of their creator; without fairness all have the same. */
+  inTurn(lanes: readonly Lane[]): readonly (Lane & { readonly turn: number })[] {
+    return lanes.map((lane) => ({ ...lane, turn: this.#turnOf(lane) }));
+  }
+
+  /** Tasks in the order in which they are offered now: others may have had their turn since they were loaded. */
+  sorted(tasks: readonly Task[]): readonly Task[] {
+    if (tasks.length < 2) return tasks;
+    const rank = (task: Task): readonly number[] => [
+      task.priority,
+      Number(!needsRare(task)),
+      this.#turnOf(task),
+      task.seq,
+    ];
+    return tasks.toSorted((a, b) => compare(rank(a), rank(b)));
+  }
+
+  /** A task was handed out: its creator had its turn. */
+  served({ creatorNode }: Pick<Task, "creatorNode">): void {
+    if (!this.isFair) return;
+    if (this.#turns.size >= LANES_MAX) this.#turns.clear(); // a new round begins
+    this.#turns.set(creatorNode ?? "", ++this.#turn);
+  }
+
+  #turnOf({ creatorNode }: Pick<Task, "creatorNode">): number {
+    return this.isFair ? (this.#turns.get(creatorNode ?? "") ?? 0) : 0;
+  }
+}
+
+function compare(a: readonly number[], b: readonly number[]): number {
+  const at = a.findIndex((value, i) => value !== b[i]);
+  return at === -1 ? 0 : (a[at] ?? 0) - (b[at] ?? 0);
 }

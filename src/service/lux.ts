@@ -1,6 +1,12 @@
 /** The use cases of LUX: the daily sign-in and the ledger. */
-import { LUX_TOP_NODES_MAX, LUX_TOP_PART, LUX_TOP_SCANNED_MAX } from "../domain/limits.ts";
 import { type SignIn, signIn, signinHorizon } from "../domain/lux.ts";
+import {
+  LUX_TOP_NODES_MAX,
+  LUX_TOP_PART,
+  LUX_TOP_SCANNED_MAX,
+  MICRO_PER_LUX,
+  SIGNIN_LUX,
+} from "../domain/limits.ts";
 import type { LedgerHead } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
@@ -17,7 +23,13 @@ import {
 import { nodeById } from "../store/sql/nodes.ts";
 import type { Committed, Store, Transact } from "../store/store.ts";
 import { getNodeOrDeleted } from "./known-node.ts";
+import type { LuxPolicy } from "./mints.ts";
 import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
+
+/** The daily bonus, and whether a node needs a key of its own for it. */
+type Bonus = Pick<LuxPolicy, "signinMicro" | "signinBound">;
+
+const DEFAULT_BONUS: Bonus = { signinMicro: SIGNIN_LUX * MICRO_PER_LUX, signinBound: false };
 
 /** What a node has earned in some time, in how many entries of the ledger. */
 export type Earner = { readonly nodeId: string; readonly amountMicro: bigint; readonly entries: number };
@@ -28,8 +40,10 @@ export class LuxService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #newId: NewId;
+  readonly #bonus: Bonus;
 
-  constructor(store: Store, clock: Clock, newId: NewId) {
+  constructor(store: Store, clock: Clock, newId: NewId, bonus: Bonus = DEFAULT_BONUS) {
+    this.#bonus = bonus;
     this.#store = store;
     this.#clock = clock;
     this.#newId = newId;
@@ -37,10 +51,11 @@ export class LuxService {
 
   signIn(transact: Transact<SignIn>, nodeId: string): Promise<Committed<SignIn>> {
     const entryId = this.#newId();
+    const amountMicro = this.#bonus.signinMicro;
     const signedInAt = lastSigninAt(nodeId, signinHorizon(this.#clock.now()));
     const load = { node: nodeById(nodeId), signedInAt, head: ledgerHead() };
     return transact(load, ({ node, signedInAt, head }) =>
-      signIn(node, signedInAt, { nodeId, entryId, head }, this.#clock.now()),
+      signIn(node, signedInAt, { nodeId, entryId, head, amountMicro }, this.#clock.now()),
     );
   }
 
@@ -51,6 +66,11 @@ export class LuxService {
     const oldest = Math.max(newest - page.perPage, 0) + 1;
     const entries = newest < 1 ? [] : await this.#store.read(ledgerPage(nodeId, oldest, newest));
     return pageOf(page, total, new Rows(entries)); // entries are small
+  }
+
+  /** Whether only a key that is bound to the node may sign it in. */
+  get signinBound(): boolean {
+    return this.#bonus.signinBound;
   }
 
   /**

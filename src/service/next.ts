@@ -222,7 +222,7 @@ export class NextService {
       started: resume ? firstStarted(nodeId) : NO_ROW,
       gifts: bestGift(nodeId),
       open: bestReady(known.open.types, inBatch, before, known.isExcluded ? nodeId : null),
-      special: bestOfLanes(known.open.special, before, { butFor: nodeId }),
+      special: bestOfLanes(this.#known.inTurn(known.open.special), before, { butFor: nodeId }),
       lanes: readyLanes(),
       waiting: known.node && comesBack ? waitingFor(known.node, SWEEP_BATCH) : NO_ROW,
       gate: gateOn(this.#clock.now()),
@@ -245,10 +245,13 @@ export class NextService {
         started,
         gifts,
         open: open.tasks,
-        special: special ?? [],
+        special: this.#known.sorted(special ?? []),
         waiting: lanes.size === 0 ? (waiting ?? []) : [],
       };
-      return nextTask(node, nodeId, rows, beat, known.isBeaten);
+      const decision = nextTask(node, nodeId, rows, beat, known.isBeaten);
+      if (decision.kind === "accepted" && decision.answer.task && decision.answer.from === "open")
+        this.#known.served(decision.answer.task);
+      return decision;
     });
     if (found?.ended) await this.#tasks.settleAfter(found.ended);
     if (found && !isFilled) await this.#tasks.fillIfPossible(nodeId); // the rest of a long backlog

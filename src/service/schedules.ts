@@ -28,6 +28,7 @@ import {
 } from "../store/sql/schedules.ts";
 import type { Committed, Store, Transact } from "../store/store.ts";
 import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
+import type { MintService } from "./mints.ts";
 import type { QuotaService } from "./quotas.ts";
 
 /** Whose key asks for a schedule. `boundTo`: the node to which the key is bound; null: none. */
@@ -36,10 +37,22 @@ type Asked = { readonly name: string; readonly boundTo: string | null };
 export class ScheduleService {
   readonly #store: Store;
   readonly #clock: Clock;
+  readonly #isFair: boolean;
   readonly #newId: NewId;
   readonly #quotas: Pick<QuotaService, "charged">;
+  readonly #mints: Pick<MintService, "limited">;
 
-  constructor(store: Store, clock: Clock, newId: NewId, quotas: Pick<QuotaService, "charged">) {
+  /** `isFair`: each creator has lanes of its own. */
+  constructor(
+    store: Store,
+    clock: Clock,
+    newId: NewId,
+    quotas: Pick<QuotaService, "charged">,
+    mints: Pick<MintService, "limited">,
+    isFair = false,
+  ) {
+    this.#mints = mints;
+    this.#isFair = isFair;
     this.#store = store;
     this.#clock = clock;
     this.#newId = newId;
@@ -132,25 +145,25 @@ export class ScheduleService {
     const taskId = this.#newId();
     const boundTo = task.creatorVerified ? task.creatorNode : null;
     const transact: Transact<Fired> = this.#store.transact;
+    const limited = this.#mints.limited(task.creatorKey, this.#quotas.charged(boundTo, transact));
     try {
-      await this.#quotas.charged(boundTo, transact)(load, ({ schedule, isRunning, candidates, gate }) => {
+      await limited(load, ({ schedule, isRunning, candidates, gate }) => {
         if (!schedule || !Bun.deepEquals(schedule, due)) return UNDECIDED;
         return fire(schedule, { isRunning, taskId, candidates: candidates ?? [] }, this.#at(gate));
       });
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;
-      // The quota of the node whose key put the schedule has no room for the task.
+      // The key that put the schedule, or the quota of its node, has no room for the task or for its reward.
+      const reason = error.code === "mint_limit" ? "mint_limit" : "quota_exceeded";
       await transact({ schedule: scheduleByName(name) }, ({ schedule }) =>
-        schedule && Bun.deepEquals(schedule, due)
-          ? skip(schedule, this.#clock.now(), "quota_exceeded")
-          : UNDECIDED,
+        schedule && Bun.deepEquals(schedule, due) ? skip(schedule, this.#clock.now(), reason) : UNDECIDED,
       );
     }
   }
 
   /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */
   #at(gate: Gate | null): Moment {
-    return { now: this.#clock.now(), steady: this.#clock.steady(), gate };
+    return { now: this.#clock.now(), steady: this.#clock.steady(), gate, isFair: this.#isFair };
   }
 
   /** What decides to which node the balancer gives the task of a schedule at once. */

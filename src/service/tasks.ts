@@ -29,7 +29,7 @@ import {
 } from "../domain/limits.ts";
 import { specialLane } from "../domain/lane.ts";
 import { timeOutQuestions } from "../domain/question.ts";
-import type { FileRecord, Gate, Moment, Node, Task, TaskSummary } from "../domain/model.ts";
+import type { FileRecord, Gate, LedgerEntry, Moment, Node, Task, TaskSummary } from "../domain/model.ts";
 import {
   type Completion,
   type CheckpointRequest,
@@ -55,7 +55,6 @@ import {
   holderOfKey,
   isExcluded,
   isInReview,
-  isOfferedFirst,
   makeReady,
   release,
   releaseAll,
@@ -76,7 +75,7 @@ import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
 import { gateOn, hasLane, lanesCount, readyLanes } from "../store/sql/gate.ts";
 import { filesById } from "../store/sql/files.ts";
 import { touchedGroups } from "../store/sql/groups.ts";
-import { ledgerHead } from "../store/sql/lux.ts";
+import { entryOfTask, ledgerHead } from "../store/sql/lux.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { dueQuestions, tasksOfDueQuestions } from "../store/sql/questions.ts";
@@ -162,6 +161,7 @@ export class TaskService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #newId: NewId;
+  readonly #paysOwn: boolean;
   readonly #rounds: BalancerRounds;
   readonly #top: TopNodes;
   /** Steps that follow a commit and have not begun. */
@@ -171,13 +171,24 @@ export class TaskService {
   /** The same without the long texts of the tasks. */
   readonly summaries: TaskLists<TaskSummary>;
   /** For all use cases of this hub that hand out. */
-  readonly known = new KnownLanes();
+  readonly known: KnownLanes;
 
-  constructor(store: Store, clock: Clock, newId: NewId) {
+  /**
+   * `isFair`: hand-outs go round the creators, each of which has lanes of its own. `paysOwn`: a node or a key is paid for
+   * a task of its own.
+   */
+  constructor(
+    store: Store,
+    clock: Clock,
+    newId: NewId,
+    { isFair = false, paysOwn = true }: { readonly isFair?: boolean; readonly paysOwn?: boolean } = {},
+  ) {
+    this.#paysOwn = paysOwn;
+    this.known = new KnownLanes(isFair);
     this.#store = store;
     this.#clock = clock;
     this.#newId = newId;
-    this.#rounds = new BalancerRounds(store, clock);
+    this.#rounds = new BalancerRounds(store, clock, this.known);
     this.#top = new TopNodes(store);
     this.lists = new TaskLists(store, WHOLE_TASKS);
     this.summaries = this.lists.of(TASK_SUMMARIES);
@@ -222,10 +233,10 @@ export class TaskService {
     const { balanced, dependsOn, unique } = draft;
     const { boundTo, fileIds } = asked;
     const reviewer = reviewerOf(draft);
-    const isPlain = specialLane(draft, false) === null && reviewer === null;
+    const isPlain = specialLane(draft, this.known.isFair) === null && reviewer === null;
     if (isPlain && !balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique)
       return transact({}, () => create(draft, taskId, [], this.#at()));
-    const load = { ...ofNewTask(draft, asked), gate: balanced ? this.#gate() : NO_ROW };
+    const load = { ...ofNewTask(draft, asked, this.known.isFair), gate: balanced ? this.#gate() : NO_ROW };
     let unusable: References | null = null;
     const created = await transact(load, (loaded) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
@@ -259,7 +270,7 @@ export class TaskService {
     const node = sent.nodeId === null ? NO_ROW : nodeById(sent.nodeId);
     let unusable: References | null = null;
     let refused: Rejected | null = null;
-    const load = { ...ofNewTask(draft, asked), node, gate: this.#gate() };
+    const load = { ...ofNewTask(draft, asked, this.known.isFair), node, gate: this.#gate() };
     const sentTask = await transact(load, ({ node, ...loaded }) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
@@ -295,7 +306,8 @@ export class TaskService {
     return transact(load, ({ task, node, gate }) => take(task, node, { taskId, nodeId, by }, this.#at(gate)));
   }
 
-  async complete(transact: Transact<Completion>, asked: CompleteRequest): Promise<Committed<Completion>> {
+  async complete(transact: Transact<Completion>, request: CompleteRequest): Promise<Committed<Completion>> {
+    const asked = { ...request, paysOwn: this.#paysOwn };
     const { taskId, nodeId } = asked;
     const entryId = this.#newId();
     const load = {
@@ -304,9 +316,21 @@ export class TaskService {
       head: ledgerHead(),
       ...this.#ofUsage(asked),
     };
-    const done = await transact(load, ({ task, node, head, known, gate }) =>
-      complete(task, node, { ...asked, entryId, head }, this.#at(gate), known),
+    const decide = (paid: LedgerEntry | null, rows: Loaded<typeof load>): Decision<Completion> =>
+      complete(
+        rows.task,
+        rows.node,
+        { ...asked, entryId, head: rows.head, paid },
+        this.#at(rows.gate),
+        rows.known,
+      );
+    // Only a repeat needs the entry that paid the task.
+    const first = await transact(load, (rows) =>
+      rows.task && rows.task.paidSeq !== null ? UNDECIDED : decide(null, rows),
     );
+    const done =
+      first ??
+      (await transact({ ...load, paid: entryOfTask(taskId) }, ({ paid, ...rows }) => decide(paid, rows)));
     if (done.hasDependents) await this.#settleIfPossible();
     if (done.madeRoom) await this.fillIfPossible(nodeId);
     return done;
@@ -599,7 +623,7 @@ export class TaskService {
       const load = {
         node: nodeById(nodeId),
         waiting: waitingFor(node, SWEEP_BATCH),
-        special: node.autoAssign ? bestOfLanes(open.special, before, mine) : NO_ROW,
+        special: node.autoAssign ? bestOfLanes(this.known.inTurn(open.special), before, mine) : NO_ROW,
         lanes: readyLanes(),
         gate: this.#gate(),
       };
@@ -611,9 +635,10 @@ export class TaskService {
         const at = this.#at(gate);
         const mayHave = (task: Task): boolean =>
           !isClosed(gate.closed, task, nodeId) && !isExcluded(task, nodeId);
-        const best = [...waiting, ...(special ?? [])].toSorted((a, b) => (isOfferedFirst(a, b) ? -1 : 1));
+        const best = this.known.sorted([...waiting, ...(special ?? [])]);
         const found = current ? balance(best.filter(mayHave), [current], at.now, gate) : [];
         const changes = found.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", at).changes);
+        for (const { task } of found) this.known.served(task);
         // Of a special lane only the best task was loaded.
         const isMore = found.length >= SWEEP_BATCH || found.some(({ task }) => task.lane !== null);
         return accept({ count: found.length, isMore }, changes);
@@ -775,7 +800,7 @@ export class TaskService {
 
   /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */
   #at(gate: Gate | null = null): Moment {
-    return { now: this.#clock.now(), steady: this.#clock.steady(), gate };
+    return { now: this.#clock.now(), steady: this.#clock.steady(), gate, isFair: this.known.isFair };
   }
 
   /** The budgets of today: every transaction that hands out a task, or stores usage, loads them. */
@@ -837,10 +862,10 @@ function reviewerOf({ reviewTerms }: TaskDraft): string | null {
 }
 
 /** The rows that decide about a new task. */
-function ofNewTask(draft: TaskDraft, { fileIds }: Creation) {
+function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean) {
   const { balanced, taskType, dependsOn, unique, requires } = draft;
   const reviewer = reviewerOf(draft);
-  const lane = specialLane(draft, draft.isFair ?? false);
+  const lane = specialLane(draft, isFair);
   return {
     reviewer: reviewer === null ? NO_ROW : nodeById(reviewer),
     hasLane: lane === null ? NO_ROW : hasLane(lane),

@@ -31,6 +31,7 @@ export const TABLES: readonly Table[] = [
   { name: "group_endings", key: ["task_group"] },
   { name: "family_checks", key: ["task_id"] },
   { name: "ledger", key: ["seq"] },
+  { name: "mints", key: ["key_id", "day"] },
   { name: "messages", key: ["seq"] },
   { name: "deliveries", key: ["seq", "to_node"] },
   { name: "broadcasts", key: ["seq"] },

@@ -219,7 +219,14 @@ describe("keys", () => {
     try {
       await (await startHub({ dataDir, variants: ["A"] })).close();
       const store = openSqlite(join(dataDir, "luxhub.db"), () => {});
-      const base = { role: "full", variant: null, nodeId: null, createdAt: 1, expiresAt: null } as const;
+      const base = {
+        role: "full",
+        variant: null,
+        nodeId: null,
+        mintMicro: null,
+        createdAt: 1,
+        expiresAt: null,
+      } as const;
       const keys = Array.from({ length: KEYS_MAX - 3 }, (_, i) => ({
         ...base,
         keyId: `k${i}`,

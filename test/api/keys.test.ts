@@ -568,7 +568,7 @@ describe("the key endpoints", () => {
     const added = await ok(hub.post("/key/add", draft, { headers: ADMIN }));
     const { created_at, expires_at, ...key } = record(added["key"]);
     const named = { name: "robot", role: "full", state: "valid", variant: "B", node_id: "n1" };
-    expect(key).toEqual({ ...named, revoked_at: null });
+    expect(key).toEqual({ ...named, mint_per_day: null, revoked_at: null });
     const lifetimeMs = Date.parse(String(expires_at)) - Date.parse(String(created_at));
     expect(lifetimeMs).toBeWithin(30_000, 60_001); // the request began a moment earlier
     const secret = String(added["secret"]);
@@ -727,6 +727,6 @@ describe("a viewer key", () => {
     await ok(hub.get("/task/pull?node_id=n1", as(secret)));
     await refused(hub.get("/task/pull?node_id=n2", as(secret)), 403, "key_bound_to_other_node");
     await refused(hub.post("/node/heartbeat", { node_id: "n1" }, as(secret)), 403, "viewer_not_allowed");
-    expect(await keys(hub, "list")).toMatch(/\nboard +viewer +- +n1 +never +valid +-\n/);
+    expect(await keys(hub, "list")).toMatch(/\nboard +viewer +- +n1 +- +never +valid +-\n/);
   });
 });

@@ -313,3 +313,173 @@ describe("why a task does not run", () => {
     expect((await ok(hub.get("/status")))["paused"]).toEqual([{ scope: "type", value: "t" }]);
   });
 });
+
+describe("a fair hub", () => {
+  test("goes round the creators of one priority: a single task waits at most one round", async () => {
+    await using hub = await startHub({ fair: "creator" });
+    await addNode(hub, "n1", idle);
+    await addTasks(hub, 30, { creator_node: "greedy" });
+    await addTasks(hub, 10, { creator_node: "second" });
+    const taken = async (): Promise<string> => {
+      const { task } = await ok(hub.post("/task/next", { node_id: "n1" }));
+      return String(record(task)["creator_node"]);
+    };
+    const first = [await taken(), await taken(), await taken(), await taken()];
+    expect(first).toEqual(["greedy", "second", "greedy", "second"]);
+    await addTask(hub, { creator_node: "single" });
+    await addTask(hub);
+    const round = [await taken(), await taken(), await taken(), await taken()];
+    expect(round.toSorted()).toEqual(["greedy", "null", "second", "single"]);
+    const urgent = await addTask(hub, { creator_node: "greedy", priority: 0 });
+    expect(await next(hub)).toBe(urgent);
+    for (let left = 0; left < 35; left++) await taken(); // what is left of both
+    expect(await next(hub)).toBeNull();
+  });
+
+  test("so does the balancer", async () => {
+    await using hub = await startHub({ fair: "creator" });
+    await addTasks(hub, 20, { creator_node: "greedy" }, "B");
+    await addTask(hub, { creator_node: "single" }, "B");
+    await addNode(hub, "n1", { max_tasks: 2 }, "B");
+    await hub.sweep();
+    const held = list(await ok(hub.get("/task/list?status=assigned")), "tasks");
+    expect(held.map((task) => task["creator_node"]).toSorted()).toEqual(["greedy", "single"]);
+  });
+});
+
+describe("hand-out, ready and explain agree", () => {
+  type Shown = Readonly<Record<string, unknown>>;
+  const amounts = (value: unknown): Readonly<Record<string, number>> =>
+    Object.fromEntries(Object.entries(Object(value)).map(([name, amount]) => [name, Number(amount)]));
+
+  /** Whether a node could take a task now, as far as the two records say. */
+  function fitsNow(node: Shown, task: Shown): boolean {
+    const words = String(node["capabilities"])
+      .split(",")
+      .filter((word) => word !== "");
+    const type = task["task_type"];
+    if (type !== null && words.length > 0 && !words.includes(String(type))) return false;
+    const requires = Object(task["requires"] ?? {});
+    if (![requires.capabilities ?? []].flat().every((word) => words.includes(String(word)))) return false;
+    const [has, used] = [amounts(node["resources"]), amounts(node["resources_used"])];
+    const needs = Object.entries(amounts(requires.resources));
+    return needs.every(([name, amount]) => (has[name] ?? 0) - (used[name] ?? 0) >= amount - 1e-9);
+  }
+
+  /** The order in which a node is offered tasks: priority, what needs a rare resource, age. */
+  function offeredBefore(a: Shown, b: Shown): boolean {
+    const rank = (task: Shown): readonly number[] => {
+      const isRare = "gpu" in amounts(Object(task["requires"] ?? {}).resources);
+      return [Number(task["priority"]), isRare ? 0 : 1];
+    };
+    const [[p1 = 0, r1 = 0], [p2 = 0, r2 = 0]] = [rank(a), rank(b)];
+    if (p1 !== p2) return p1 < p2;
+    return r1 === r2 ? String(a["task_id"]) < String(b["task_id"]) : r1 < r2;
+  }
+
+  test.each([1, 2])("after random requests (seed %d)", async (seed) => {
+    await using hub = await startHub();
+    let state = seed * 7_919;
+    const random = (below: number): number => {
+      state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+      return Math.floor((state / 2_147_483_648) * below);
+    };
+    const oneOf = <T>(values: readonly T[]): T | undefined => values[random(values.length)];
+    const nodes = ["n0", "n1", "n2", "n3"];
+    const held: (readonly [string, string])[] = [];
+    const register = (node_id: string): Promise<unknown> =>
+      addNode(hub, node_id, {
+        ...idle,
+        capabilities: oneOf([[], ["a"], ["a", "b", "cuda"], ["cuda"]]),
+        resources: oneOf([{}, { gpu: 1 }, { gpu: 2, cpu: 4 }, { cpu: 2 }]),
+      });
+    for (const node of nodes) await register(node);
+    const subject = (): Fields =>
+      oneOf([{}, { type: "a" }, { limit_key: "k" }, { creator_node: "n0" }, { limit_key: "a" }]) ?? {};
+    const tasks: string[] = [];
+    const create = async (): Promise<void> => {
+      const fields = {
+        task_type: oneOf([undefined, "a", "b"]),
+        limit_key: oneOf([undefined, undefined, "k"]),
+        creator_node: oneOf([undefined, "n0"]),
+        priority: oneOf([0, 1, 1, 2]),
+        requires: oneOf([
+          undefined,
+          undefined,
+          { resources: { gpu: 1 } },
+          { capabilities: ["cuda"] },
+          { resources: { cpu: 2 } },
+          { capabilities: ["cuda"], resources: { gpu: 0.5 } },
+        ]),
+        depends_on: random(8) === 0 && tasks.length > 0 ? [oneOf(tasks)] : undefined,
+        delay_s: random(10) === 0 ? 60 : undefined,
+      };
+      tasks.push(await addTask(hub, fields));
+    };
+    const steps: readonly (() => Promise<unknown>)[] = [
+      create,
+      create,
+      create,
+      create,
+      () => hub.admin("/hub/pause", subject()),
+      () => hub.admin("/hub/resume", subject()),
+      () => hub.admin("/hub/resume", subject()),
+      () => hub.admin("/limit/set", { key: oneOf(["a", "k", ""]), running: 1 + random(2) }),
+      () => hub.admin("/limit/delete", { key: oneOf(["a", "k", ""]) }),
+      () => hub.post("/limit/hold", { key: oneOf(["a", "k"]), for_s: 30 }),
+      () => hub.admin("/budget/set", { scope: "type", value: "b", per: "day", cost_usd: random(2) }),
+      () => register(oneOf(nodes) ?? "n0"),
+      async () => {
+        const [task_id = "", node_id = ""] = held.splice(random(held.length), 1)[0] ?? [];
+        if (task_id === "") return;
+        if (random(3) > 0) return complete(hub, task_id, node_id);
+        return hub.post("/task/ask", { task_id, node_id, question: "which?", park: true });
+      },
+      async () => hub.clock.jump(random(20) * SECOND_MS),
+    ];
+    let handedOut = 0;
+    for (let round = 0; round < 25; round++) {
+      for (let i = 0; i < 4; i++) await oneOf(steps)?.();
+      await hub.sweep();
+      const node_id = oneOf(nodes) ?? "n0";
+      const node = record((await ok(hub.get(`/node/${node_id}`)))["node"]);
+      const open = list(await ok(hub.get("/task/list?status=open&per_page=50")), "tasks");
+      const ready: Shown[] = [];
+      for (const task of open) {
+        const explained = await ok(hub.get(`/task/${task["task_id"]}/explain`));
+        const codes = list(explained, "reasons").map(({ code }) => code);
+        expect(codes.at(-1) === "in_line").toBe(explained["ready"] === true);
+        if (task["ready"] !== true) expect(explained["ready"]).toBe(false);
+        if (explained["ready"] === true) ready.push(task);
+        // Some node could take it exactly when no reason is about nodes.
+        const others = await Promise.all(
+          nodes.map(async (id) => record((await ok(hub.get(`/node/${id}`)))["node"])),
+        );
+        const isWanting = codes.some((code) => /^no(?:de|_node)/.test(String(code)));
+        expect({ codes, fits: others.some((one) => fitsNow(one, task)) }).toEqual({
+          codes,
+          fits: !isWanting,
+        });
+      }
+      const best = ready
+        .filter((task) => fitsNow(node, task))
+        .toSorted((a, b) => (offeredBefore(a, b) ? -1 : 1))[0];
+      const taken = await next(hub, node_id);
+      expect({ round, taken }).toEqual({ round, taken: best === undefined ? null : String(best["task_id"]) });
+      if (taken !== null) {
+        handedOut++;
+        held.push([taken, node_id]);
+      }
+      const limits = list(await asAdmin(hub, "/limit/list"), "limits");
+      const assigned = list(await ok(hub.get("/task/list?status=assigned&per_page=50")), "tasks");
+      for (const { key, running, running_now } of limits) {
+        if (running === null) continue;
+        const count = assigned.filter(
+          (task) => (task["limit_key"] ?? task["task_type"] ?? "") === key,
+        ).length;
+        expect({ key, count }).toEqual({ key, count: Number(running_now) });
+      }
+    }
+    expect(handedOut).toBeGreaterThan(5);
+  });
+});

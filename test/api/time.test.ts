@@ -252,7 +252,7 @@ async function addKey(dataDir: string, keyId: string, expiresAt: number): Promis
     hub.database === null
       ? openSqlite(join(dataDir, "luxhub.db"), () => undefined)
       : await openPostgres(hub.database, systemClock(), () => undefined);
-  const free = { variant: null, nodeId: null, createdAt: 0, revokedAt: null };
+  const free = { variant: null, nodeId: null, mintMicro: null, createdAt: 0, revokedAt: null };
   const key: KeyRecord = { ...free, keyId, role: "full", hash: hashSecret(keyId), expiresAt };
   await store.transact({}, () => accept(null, [{ kind: "key.saved", key }]));
   await store.close();

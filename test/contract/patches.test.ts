@@ -6,7 +6,7 @@ import { heartbeatChange, saved } from "../../src/domain/node.ts";
 import * as mailRules from "../../src/domain/message.ts";
 import * as rules from "../../src/domain/task.ts";
 import * as balancer from "../../src/store/sql/balancer.ts";
-import { ledgerHead } from "../../src/store/sql/lux.ts";
+import { entryOfTask, ledgerHead } from "../../src/store/sql/lux.ts";
 import * as mail from "../../src/store/sql/messages.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as sqlQuery from "../../src/store/sql/query.ts";
@@ -73,11 +73,12 @@ function patchedQueries(): void {
         gifts: taskReads.bestGift(nodeId),
         open: taskReads.bestReady(null),
         head: ledgerHead(),
+        paid: entryOfTask(taskId),
       };
       const rule = roll(12);
       let changes: readonly Change[] = [];
       await store
-        .transact(load, ({ task, node, head, ...found }): Decision<unknown> => {
+        .transact(load, ({ task, node, head, paid, ...found }): Decision<unknown> => {
           const decide = (): Decision<unknown> => {
             if (rule < 3)
               return rules.take(task, node, { taskId, nodeId, by: rule === 0 ? "assign" : "claim" }, at);
@@ -87,7 +88,7 @@ function patchedQueries(): void {
               return rules.complete(
                 task,
                 node,
-                { ...asked, result, claimOnComplete: true, entryId: `e${step}`, head },
+                { ...asked, result, claimOnComplete: true, entryId: `e${step}`, head, paid },
                 at,
               );
             if (rule === 6) return rules.release(task, node, [], asked, at);

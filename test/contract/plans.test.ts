@@ -12,6 +12,7 @@ import { TASK_STATUSES, type TaskStatus } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
 import * as a2aReads from "../../src/store/sql/a2a.ts";
 import * as balancer from "../../src/store/sql/balancer.ts";
+import { NO_ROW } from "../../src/store/sql/query.ts";
 import * as gateReads from "../../src/store/sql/gate.ts";
 import * as keyReads from "../../src/store/sql/keys.ts";
 import * as mail from "../../src/store/sql/messages.ts";
@@ -27,6 +28,7 @@ import {
 import * as fileReads from "../../src/store/sql/files.ts";
 import * as leaseReads from "../../src/store/sql/leases.ts";
 import * as luxReads from "../../src/store/sql/lux.ts";
+import * as mintReads from "../../src/store/sql/mints.ts";
 import { oldestReady, readyOfType, runningByType } from "../../src/store/sql/metrics.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as groupReads from "../../src/store/sql/groups.ts";
@@ -525,6 +527,8 @@ describe("store: sqlite: plans", () => {
     ...hot,
     ...Object.fromEntries(Object.entries(ordered).map(([name, [query]]) => [name, query])),
     bestOfLanes: taskReads.bestOfLanes([LANE], null),
+    aheadInLane: taskReads.aheadInLane(task("t1"), 5),
+    "aheadInLane of a special one": taskReads.aheadInLane(task("t1", { lane: LANE.name }), 5),
     gateOn: gateReads.gateOn(1),
     readyLanes: gateReads.readyLanes(),
     hasLane: gateReads.hasLane(LANE.name),
@@ -587,6 +591,8 @@ describe("store: sqlite: plans", () => {
     ledgerPage: luxReads.ledgerPage("n1", 1, 20),
     entriesAfter: luxReads.entriesAfter(0, 20),
     ledgerHead: luxReads.ledgerHead(),
+    entryOfTask: luxReads.entryOfTask("t1"),
+    mintedBy: mintReads.mintedBy("k", 1),
     nextLeaseEnd: nodeReads.nextLeaseEnd(1),
     nodesCount: nodeReads.nodesCount(),
     oldDeliveries: oldDeliveries({ before: 1, limit: 500, now: 2 }, true),
@@ -612,6 +618,21 @@ describe("store: sqlite: plans", () => {
     familyMembers: reviewReads.familyMembers(10),
     familyWorkers: reviewReads.familyWorkers(10),
   };
+  test("what is behind a closed lane is not read: a lane costs a lookup for its best task", async () => {
+    const lookups = (await ways(declared["bestOfLanes"] ?? NO_ROW, "tasks")).filter((way) =>
+      way.includes("lane"),
+    );
+    expect(new Set(lookups)).toEqual(
+      new Set(["SEARCH tasks USING INDEX tasks_pool_lane (balanced=? AND lane=?)"]),
+    );
+    for (const name of ["readyLanes", "hasLane", "lanesCount"]) {
+      const found = await ways(declared[name] ?? NO_ROW, "tasks");
+      expect(found.length).toBeGreaterThan(0);
+      for (const way of found)
+        expect(way).toMatch(/^SEARCH tasks USING (?:COVERING )?INDEX tasks_(?:pool_lane|lanes) /);
+    }
+  });
+
   for (const [name, query] of Object.entries(declared))
     test(`the read set of ${name} has every table that it reads`, async () => {
       const tables = await tablesOf(query);
@@ -628,6 +649,7 @@ describe("store: sqlite: plans", () => {
       gateReads,
       keyReads,
       luxReads,
+      mintReads,
       mail,
       nodeReads,
       retention,

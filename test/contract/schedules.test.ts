@@ -47,7 +47,14 @@ for (const engine of ENGINES)
       const changes = schedules.map((schedule) => ({ kind: "schedule.saved", schedule }) as const);
       await store.transact({}, () => accept(null, changes));
       const hubs = [store, ...others].map(
-        (one) => new ScheduleService(one, clock, newId, { charged: (_, transact) => transact }),
+        (one) =>
+          new ScheduleService(
+            one,
+            clock,
+            newId,
+            { charged: (_, transact) => transact },
+            { limited: (_, transact) => transact },
+          ),
       );
       const rounds = 5;
       for (let round = 0; round < rounds; round++) {

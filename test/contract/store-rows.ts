@@ -288,6 +288,7 @@ export function makeRows(): Rows {
     hash: `hash${i}`,
     variant: i === 1 ? "B" : null,
     nodeId: i === 2 ? "n01" : null,
+    mintMicro: i === 3 ? 5_000_000 : null,
     createdAt: 10 - i,
     expiresAt: i === 3 ? 99 : null,
     revokedAt: i === 4 ? 98 : null,

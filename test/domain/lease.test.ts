@@ -28,7 +28,7 @@ function endings(held: Task): readonly { readonly kind: string; readonly changes
     complete: complete(
       held,
       one,
-      { ...asked, result, claimOnComplete: false, entryId: "e", head: EMPTY_LEDGER },
+      { ...asked, result, claimOnComplete: false, entryId: "e", head: EMPTY_LEDGER, paid: null },
       AT,
     ),
     release: release(held, one, [], { ...asked, reason: null }, AT),

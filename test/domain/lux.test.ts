@@ -72,7 +72,12 @@ describe("sign-in", () => {
   const day = (hours: number, date = 15): number => Date.UTC(2025, 5, date, hours);
   const midnight = day(0, 16);
   const ask = (lastSigninAt: number | null, now: number, account: Account = NEW) =>
-    signIn(node("n1", account), lastSigninAt, { nodeId: "n1", entryId: "e", head: EMPTY_LEDGER }, now);
+    signIn(
+      node("n1", account),
+      lastSigninAt,
+      { nodeId: "n1", entryId: "e", head: EMPTY_LEDGER, amountMicro: 10_000_000 },
+      now,
+    );
   const words = (answer: SignIn): string =>
     `${answer.luxEarnedMicro} ${answer.already} ${answer.balanceMicro} ${new Date(answer.nextSigninAt).toISOString()}`;
   const paid = (at: number, before: Account): void => {
@@ -128,7 +133,15 @@ describe("sign-in", () => {
 
   test("an unknown node earns nothing", () => {
     expect(
-      sketch(signIn(null, null, { nodeId: "n1", entryId: "e", head: EMPTY_LEDGER }, day(12)), words),
+      sketch(
+        signIn(
+          null,
+          null,
+          { nodeId: "n1", entryId: "e", head: EMPTY_LEDGER, amountMicro: 10_000_000 },
+          day(12),
+        ),
+        words,
+      ),
     ).toBe("node_not_found");
   });
 
@@ -169,7 +182,7 @@ describe("the balance limit", () => {
   test("rejects a payment that does not fit", () =>
     expect(pay(BALANCE_MAX_MICRO - 6n)).toBe("lux_balance_limit"));
   test("rejects a sign-in that does not fit", () => {
-    const asked = { nodeId: "n1", entryId: "e", head: EMPTY_LEDGER };
+    const asked = { nodeId: "n1", entryId: "e", head: EMPTY_LEDGER, amountMicro: 10_000_000 };
     const rich = node("n1", { entries: 1, balanceMicro: BALANCE_MAX_MICRO });
     const decision = signIn(rich, null, asked, 1);
     expect(decision).toMatchObject({ kind: "rejected", code: "lux_balance_limit" });

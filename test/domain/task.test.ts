@@ -2,11 +2,11 @@
  * The rules of tasks (domain/task.ts) as tables: every state of a task with every command and every kind of node.
  * The tables are records over closed unions: a state that has no cell does not compile.
  */
-import { EMPTY_LEDGER } from "../../src/domain/lux.ts";
 import { describe, expect, test } from "bun:test";
 import type { Decision } from "../../src/domain/decision.ts";
 import { BALANCE_MAX_MICRO } from "../../src/domain/limits.ts";
-import type { Node, Task } from "../../src/domain/model.ts";
+import { EMPTY_LEDGER } from "../../src/domain/lux.ts";
+import type { LedgerEntry, Node, Task } from "../../src/domain/model.ts";
 import {
   type Completion,
   type Dependency,
@@ -53,6 +53,11 @@ type Stage = "none" | "open" | "waits" | "assigned" | "completed" | "failed";
 
 const FAILURE = { kind: "failed", message: "before", nodeId: "n1", at: EARLIER } as const;
 
+/** Paid the completed task. */
+const ENTRY: LedgerEntry = {
+  ...{ seq: 1, id: "e", from: "treasury", to: "node:n1", nodeId: "n1", n: 1, balanceMicro: BigInt(REWARD) },
+  ...{ amountMicro: REWARD, kind: "reward", taskId: "t", at: NOW, hash: "h" },
+};
 const STAGES: Readonly<Record<Stage, Task | null>> = {
   none: null,
   open: task("t", { luxRewardMicro: REWARD }),
@@ -70,7 +75,7 @@ const STAGES: Readonly<Record<Stage, Task | null>> = {
     status: "completed",
     assignedNode: "n1",
     result: RESULT,
-    receipt: { entryId: "e", amountMicro: REWARD, hash: "h" },
+    paidSeq: 1,
   }),
 };
 
@@ -248,7 +253,16 @@ describe("complete", () => {
     complete(
       before,
       found && { ...found, entries: 3, balanceMicro: balance },
-      { taskId: "t", nodeId, epoch: null, result: RESULT, claimOnComplete, entryId: "e", head: EMPTY_LEDGER },
+      {
+        taskId: "t",
+        nodeId,
+        epoch: null,
+        result: RESULT,
+        claimOnComplete,
+        entryId: "e",
+        head: EMPTY_LEDGER,
+        paid: before?.paidSeq == null ? null : ENTRY,
+      },
       AT,
     );
   const words = ({ taskId, receipt }: Completion): string => `${taskId} pays ${receipt?.amountMicro ?? 0}`;
@@ -269,7 +283,7 @@ describe("complete", () => {
       ...task("t", { luxRewardMicro: REWARD, assignedNode: "n1" }),
       status: "completed",
       result: RESULT,
-      receipt: { entryId: "e", amountMicro: REWARD, hash: expect.stringMatching(/^[0-9a-f]{64}$/) },
+      paidSeq: 1,
       updatedAt: NOW,
     });
   });
@@ -289,6 +303,7 @@ describe("complete", () => {
           claimOnComplete: false,
           entryId: "e",
           head: EMPTY_LEDGER,
+          paid: null,
         },
         AT,
       ).kind;
@@ -565,7 +580,7 @@ describe("the holder", () => {
     });
 
   test("complete with an older epoch is refused, whoever holds it", () => {
-    const more = { result: RESULT, claimOnComplete: true, entryId: "e", head: EMPTY_LEDGER };
+    const more = { result: RESULT, claimOnComplete: true, entryId: "e", head: EMPTY_LEDGER, paid: null };
     for (const nodeId of ["n1", "n2"])
       expect(complete(LEASED, node(nodeId), { ...asked(nodeId, 6), ...more }, AT)).toMatchObject({
         code: "stale_lease",
@@ -575,7 +590,7 @@ describe("the holder", () => {
 
   test("complete after the lease has run out succeeds until periodic work takes the task back", () => {
     const late: Task = { ...LEASED, timeoutMs: 1, leaseUntil: STEADY - 1 };
-    const more = { result: RESULT, claimOnComplete: false, entryId: "e", head: EMPTY_LEDGER };
+    const more = { result: RESULT, claimOnComplete: false, entryId: "e", head: EMPTY_LEDGER, paid: null };
     expect(complete(late, node("n1"), { ...asked("n1", 7), ...more }, AT).kind).toBe("accepted");
   });
 
@@ -893,7 +908,7 @@ describe("how long an open task has been ready when it is handed out", () => {
     const done = complete(
       open,
       node("n1"),
-      { ...asked, result: RESULT, claimOnComplete: true, entryId: "e", head: EMPTY_LEDGER },
+      { ...asked, result: RESULT, claimOnComplete: true, entryId: "e", head: EMPTY_LEDGER, paid: null },
       LATER,
     );
     const given = take(held, node("n1"), { ...asked, by: "claim" }, LATER);
@@ -961,7 +976,7 @@ describe("dependencies", () => {
     const done = complete(
       held,
       node("n1"),
-      { ...by, result: RESULT, claimOnComplete: false, entryId: "e", head: EMPTY_LEDGER },
+      { ...by, result: RESULT, claimOnComplete: false, entryId: "e", head: EMPTY_LEDGER, paid: null },
       AT,
     );
     expect(last(done)).toContain("dependency.settled t completed");

@@ -148,6 +148,7 @@ function decide(world: World, command: Command, now: number): Decision<unknown> 
         result,
         entryId: `e${now}`,
         head: world.ledger.at(-1) ?? EMPTY_LEDGER,
+        paid: world.ledger.find(({ taskId }) => taskId === command.taskId) ?? null,
       };
       return complete(findTask(command.taskId), findNode(command.nodeId), asked, at);
     }

@@ -222,6 +222,36 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--self-reward",
+    of: (config) => config.selfReward,
+    byDefault: true,
+    values: [
+      ["off", false],
+      ["on", true],
+      ["off", false],
+    ],
+  },
+  {
+    flag: "--signin-lux",
+    of: (config) => config.signinLux,
+    byDefault: 10,
+    values: [
+      ["0", 0],
+      ["2.5", 2.5],
+      ["100", 100],
+    ],
+  },
+  {
+    flag: "--signin",
+    of: (config) => config.signinBound,
+    byDefault: false,
+    values: [
+      ["bound", true],
+      ["any", false],
+      ["bound", true],
+    ],
+  },
+  {
     flag: "--output-head",
     of: (config) => config.outputHeadBytes,
     byDefault: 65_536,
@@ -279,6 +309,16 @@ const SETTINGS: readonly SettingCase[] = [
       ["7d", 604_800_000],
       ["24h", 86_400_000],
       ["60s", 60_000],
+    ],
+  },
+  {
+    flag: "--fair",
+    of: (config) => config.fair,
+    byDefault: null,
+    values: [
+      ["creator", "creator"],
+      ["creator", "creator"],
+      ["creator", "creator"],
     ],
   },
   {
@@ -777,10 +817,10 @@ describe.concurrent("keys", () => {
     expect(secret).toMatch(/^[\w-]{32}$/);
     await at.soon(async () => (await at.statusWith(secret)) === 200);
     const listed = await at.keys("list");
-    expect(listed.stdout).toMatch(/^NAME +ROLE +VARIANT +NODE +EXPIRES +STATE +USED\n/);
-    expect(listed.stdout).toMatch(/\nprimary +full +- +- +never +valid +-\n/);
-    expect(listed.stdout).toMatch(/\nprimary-admin +admin +- +- +never +valid +-\n/);
-    expect(listed.stdout).toMatch(/\nfleet-2027 +full +- +- +never +valid +-\n/);
+    expect(listed.stdout).toMatch(/^NAME +ROLE +VARIANT +NODE +MINT +EXPIRES +STATE +USED\n/);
+    expect(listed.stdout).toMatch(/\nprimary +full +- +- +- +never +valid +-\n/);
+    expect(listed.stdout).toMatch(/\nprimary-admin +admin +- +- +- +never +valid +-\n/);
+    expect(listed.stdout).toMatch(/\nfleet-2027 +full +- +- +- +never +valid +-\n/);
     expect(listed.stdout).not.toContain(secret);
     expect(listed.stdout).not.toContain(at.hub.secret);
     expect((await at.keys("revoke", "fleet-2027")).stdout).toBe("fleet-2027 is revoked\n");

@@ -11,6 +11,7 @@ const FREE = {
   role: "full",
   variant: null,
   nodeId: null,
+  mintMicro: null,
   createdAt: 0,
   expiresAt: null,
   revokedAt: null,

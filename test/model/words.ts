@@ -75,7 +75,7 @@ export function contextWords(model: Model, task: Task): Words {
   const { dependsOn, checkpoint, attemptsFailed, questions } = task;
   const inputs = dependsOn.map((id) => {
     const task = model.tasks.find((one) => one.id === id);
-    const files = model.files.filter(({ taskId }) => task !== undefined && taskId === id);
+    const files = model.files.filter(({ taskId }) => taskId === id); // those of a deleted task stay
     return {
       task_id: id,
       status: task?.status ?? null,

@@ -59,6 +59,10 @@ export async function fill(hub: TestHub): Promise<Scene> {
   const odd = 'back\\slash "quote" tab\t line\n {brace} \\N \u007f 漢字 🦀';
   const open = await addTask(hub, { title: odd.trim(), description: odd.repeat(800), lux_reward: 0.000001 });
   await addTaskOf(hub, "n1", { lux_reward: 3 });
+  const promising = { name: "promising", mint_per_day: 100.000001 };
+  const promise = await ok(hub.admin("/key/add", promising));
+  const headers = { "X-Matrix-Secret": String(promise["secret"]) };
+  await ok(hub.post("/task/create", { title: "promised", description: "d", lux_reward: 7 }, { headers }));
   for (const reward of [0, 1_000_000]) {
     const done = await addTaskOf(hub, "n1", { lux_reward: reward });
     await ok(complete(hub, done, "n1"));

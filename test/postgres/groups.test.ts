@@ -395,6 +395,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(`group commit on postgresql${reason}`
           claimOnComplete: false,
           entryId: `e${taskId}`,
           head,
+          paid: null,
         };
         return complete(rows.task, rows.node, asked, AT);
       });

@@ -85,6 +85,7 @@ class World {
           priority: 1,
           creatorNode: null,
           creatorVerified: false,
+          creatorKey: null,
           schedule: null,
           ...UNSCHEDULED,
         } as const;

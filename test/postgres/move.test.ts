@@ -7,6 +7,8 @@ import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { makeDataDir } from "../../src/data-dir.ts";
+import { hashOfEntry } from "../../src/domain/lux.ts";
+import { must } from "../../src/lib/assert.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
@@ -25,6 +27,19 @@ if (POSTGRES_MISSING === null) await sharedServer();
 
 /** An odd number of micro-LUX past what a number of JavaScript holds exactly. */
 const BIG = 4_503_599_627_370_496_001n;
+
+/** Adds a sign-in of the node `big` to the ledger and its hash chain. */
+function enterSignin(db: Database, id: string, n: bigint, at: number): void {
+  const newest = "SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1";
+  const head = must(db.query<{ seq: number; hash: string }, []>(newest).get(), "the hub has paid before");
+  const seq = head.seq + 1;
+  const what = { id, amountMicro: Number(BIG), kind: "signin", taskId: null, at } as const;
+  const hash = hashOfEntry({ ...what, seq, from: "treasury", to: "node:big" }, head.hash);
+  db.run(
+    `INSERT INTO ledger VALUES (${seq}, '${id}', NULL, NULL, 'big', ${n}, ${BIG}, ${n * BIG}, 'signin', NULL, ${at},
+      '${hash}')`,
+  );
+}
 
 let dir: TempDir;
 let schema: Awaited<ReturnType<typeof newSchema>>;
@@ -131,8 +146,8 @@ suite(`luxhub move${reason}`, () => {
     await hub.close();
     // As no caller gets there, but the columns hold it.
     const db = new Database(data + "/luxhub.db");
-    db.run(`INSERT INTO ledger VALUES ('e1', 'big', 1, ${BIG}, ${BIG}, 'signin', NULL, 86400000),
-      ('e2', 'big', 2, ${BIG}, ${2n * BIG}, 'signin', NULL, 172800001)`);
+    enterSignin(db, "e1", 1n, 86_400_000);
+    enterSignin(db, "e2", 2n, 172_800_001);
     db.run("UPDATE events SET verified = id % 2");
     db.run("UPDATE messages SET verified = seq % 2");
     db.run("UPDATE tasks SET result_verified = 1 WHERE status = 'completed'");

@@ -191,6 +191,7 @@ describe("thousands of nodes, each with its own capabilities,", () => {
         priority: 1,
         creatorNode: null,
         creatorVerified: false,
+        creatorKey: null,
         schedule: null,
         luxRewardMicro: 0,
         ...UNSCHEDULED,

@@ -100,7 +100,13 @@ async function openScene(
   };
   const choreParts = {
     ...parts,
-    schedules: new ScheduleService(store, clock, newId, { charged: (_, transact) => transact }),
+    schedules: new ScheduleService(
+      store,
+      clock,
+      newId,
+      { charged: (_, transact) => transact },
+      { limited: (_, transact) => transact },
+    ),
     retention: new Retention(store, { removeBytes: async () => {} }, { tasksMs: null, filesMs: null }),
     noteStart: async () => undefined,
     compareSecrets: null,

@@ -120,6 +120,24 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
     }
   });
 
+  test("hubs with names are told apart: by the head, the title, the icon and the colour", async () => {
+    const looks: string[][] = [];
+    for (const name of ["prod-eu", "staging"]) {
+      await using named = await startHub({ name });
+      using page = new Page(WIDE);
+      await page.open(`${named.base()}/`);
+      await page.press("look");
+      await page.until(`document.title === "Overview · ${name}"`);
+      await page.until(`document.querySelector(".brand").textContent.trim() === "${name}"`);
+      const icon = `document.querySelector('link[rel="icon"]').getAttribute("href")`;
+      const colour = `getComputedStyle(document.querySelector(".mark")).backgroundColor`;
+      await page.until(`${icon}.includes("hsl")`);
+      looks.push([String(await page.eval(icon)), String(await page.eval(colour))]);
+    }
+    const [one, other] = looks;
+    for (const i of [0, 1]) expect(one?.[i]).not.toBe(other?.[i]);
+  });
+
   test("an uploaded script does not run as one of the page, and only pictures are previewed as such", async () => {
     await using own = await startHub();
     const upload = async (name: string, type: string, content: string): Promise<string> => {

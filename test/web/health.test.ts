@@ -6,6 +6,7 @@ const WELL: Facts = {
   isOnline: true,
   canWrite: true,
   diskWarning: null,
+  paused: [],
   open: 0,
   running: 0,
   nodesOnline: 2,
@@ -35,6 +36,12 @@ test("nothing is said to be well while the hub cannot be reached or cannot write
   expect(said({ isOnline: false, canWrite: false }).map((line) => line.split(" | ").slice(0, 2))).toEqual([
     ["bad", "The hub cannot be reached."],
     ["bad", "The hub cannot write."],
+  ]);
+});
+
+test("a pause is said: what waits then waits for a person", () => {
+  expect(said({ paused: ["the whole hub", "type crawl"] })).toEqual([
+    "wait | Paused: the whole hub, type crawl. | What runs goes on; nothing more of it is handed out.",
   ]);
 });
 

@@ -8,6 +8,7 @@ import { EDGE } from "./edge.ts";
 import { FAIRNESS } from "./fairness.ts";
 import { fleetSection } from "./fleet.ts";
 import { FUZZ } from "./fuzz.ts";
+import { lanesSection } from "./lanes.ts";
 import { largeFilesSection } from "./large-files.ts";
 import { LOG_FLOOD } from "./log-flood.ts";
 import { mcpAgentsSection } from "./mcp-agents.ts";
@@ -34,6 +35,7 @@ export const SECTIONS: readonly Section[] = [
   fleetSection,
   vanishedHubSection,
   pipelineSection,
+  lanesSection,
   reviewSection,
   FUZZ,
   MODEL,

@@ -661,8 +661,8 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER INDEX ledger_in_order_pkey RENAME TO ledger_pkey;
   CREATE UNIQUE INDEX ledger_node ON ledger (node_id, n);
   CREATE UNIQUE INDEX ledger_signin ON ledger (node_id, (at / 86400000)) WHERE kind = 'signin';
-  ALTER TABLE tasks ADD COLUMN receipt TEXT;
-  UPDATE tasks SET receipt = json_build_object('entryId', l.entry_id, 'amountMicro', l.amount_micro, 'hash', NULL)::text
+  ALTER TABLE tasks ADD COLUMN paid_seq BIGINT;
+  UPDATE tasks SET paid_seq = l.seq
     FROM ledger l WHERE l.kind = 'reward' AND l.task_id = tasks.task_id;
   `,
   `
@@ -732,7 +732,7 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_pool_lane ON tasks (balanced, lane, priority, seq)
     WHERE status = 'open' AND scheduled = 0 AND lane IS NOT NULL;
   -- which special lanes have unfinished tasks
-  CREATE INDEX tasks_lanes ON tasks (lane) WHERE lane IS NOT NULL AND status IN ('open', 'assigned');
+  CREATE INDEX tasks_lanes ON tasks (status, lane) WHERE lane IS NOT NULL AND status IN ('open', 'assigned');
   -- what the tasks of a node use, and how many run under a limit
   CREATE INDEX tasks_using ON tasks (assigned_node) WHERE status = 'assigned' AND requires IS NOT NULL;
   CREATE INDEX tasks_counted ON tasks (counts_for) WHERE status = 'assigned' AND counts_for IS NOT NULL;
@@ -771,6 +771,17 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN not_nodes TEXT COLLATE "C";
   CREATE INDEX tasks_children ON tasks (parent_task) WHERE parent_task IS NOT NULL;
   CREATE TABLE family_checks (task_id TEXT COLLATE "C" PRIMARY KEY NOT NULL);
+  `,
+  `
+  -- what a key may promise as rewards per UTC day, what it has promised, and the key that a task was created with
+  ALTER TABLE keys ADD COLUMN mint_micro BIGINT;
+  CREATE TABLE mints (
+    key_id TEXT COLLATE "C" NOT NULL,
+    day BIGINT NOT NULL,
+    micro BIGINT NOT NULL,
+    PRIMARY KEY (key_id, day)
+  );
+  ALTER TABLE tasks ADD COLUMN creator_key TEXT;
   `,
 ];
 

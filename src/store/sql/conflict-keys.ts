@@ -32,6 +32,7 @@ export type Table =
   | "limits"
   | "messages"
   | "minutes"
+  | "mints"
   | "nodes"
   | "periods"
   | "output_blocks"
@@ -107,6 +108,8 @@ export const keyOf = {
   note: (key: string): ConflictKey => `notes ${key}`,
   /** The leases of a node on a name. */
   leases: (nodeId: string, name: string): ConflictKey => `leases ${nodeId} ${name}`,
+  /** What a key has promised as rewards on a day. */
+  mint: (keyId: string, day: number): ConflictKey => `mints ${day} ${keyId}`,
   minute: (at: number, hub: string): ConflictKey => `minutes ${at} ${hub}`,
   period: (stepMs: number, at: number): ConflictKey => `periods ${stepMs} ${at}`,
   answer: (scope: string): ConflictKey => `answers ${scope}`,

@@ -64,11 +64,14 @@ export const FACTS: readonly Fact[] = [
       SELECT 'task ' || task_id || ' was paid ' || count(*) || ' times' FROM ledger
       WHERE kind = 'reward' GROUP BY task_id HAVING count(*) > 1
       UNION ALL
-      SELECT 'task ' || t.task_id || ' was not paid, or not as its receipt says' FROM tasks t
-      LEFT JOIN ledger l ON l.entry_id = (t.receipt ->> '$.entryId')
-      WHERE (t.status = 'completed' AND t.lux_reward_micro > 0 AND t.review_until IS NULL AND t.quorum IS NULL) <> (t.receipt IS NOT NULL)
-        OR (t.receipt IS NOT NULL AND (l.task_id IS NOT t.task_id OR l.kind <> 'reward'
-          OR l.amount_micro <> (t.receipt ->> '$.amountMicro') OR l.hash IS NOT (t.receipt ->> '$.hash')))
+      SELECT 'task ' || t.task_id || ' was not paid, or names an entry that did not pay it' FROM tasks t
+      LEFT JOIN ledger l ON l.seq = t.paid_seq
+      WHERE (t.paid_seq IS NOT NULL AND (t.status <> 'completed' OR t.lux_reward_micro = 0))
+        -- --self-reward off: it may have been a task of its own
+        OR (t.status = 'completed' AND t.lux_reward_micro > 0 AND t.paid_seq IS NULL AND t.creator_key IS NULL
+          AND t.review_until IS NULL AND t.quorum IS NULL
+          AND t.creator_node IS NOT t.assigned_node)
+        OR (t.paid_seq IS NOT NULL AND (l.task_id IS NOT t.task_id OR l.kind IS NOT 'reward'))
       UNION ALL
       SELECT 'task ' || t.task_id || ' differs from its payment' FROM ledger l
       JOIN tasks t ON t.task_id = l.task_id

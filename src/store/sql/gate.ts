@@ -10,7 +10,7 @@ import type { BudgetState, Gate, LimitState, Pause, Task } from "../../domain/mo
 import { dayOf } from "../../domain/spending.ts";
 import type { Change } from "../../domain/change.ts";
 import type { Query, Row } from "../store.ts";
-import { count, query } from "./query.ts";
+import { count, query, union } from "./query.ts";
 import { decodeRequires } from "./rows.ts";
 import { SUMS, toSpending } from "./spending.ts";
 
@@ -173,17 +173,23 @@ function toLane(row: Row): Lane {
   };
 }
 
-const UNFINISHED = `lane IS NOT NULL AND status IN ('open', 'assigned')`;
+/** In the words of the partial index; SQLite recognises it only by all of them. */
+const UNFINISHED = (status: "open" | "assigned"): string =>
+  `lane IS NOT NULL AND status IN ('open', 'assigned') AND status = '${status}'`;
 
 /** Whether a special lane has an unfinished task. */
 export function hasLane(name: string): Query<boolean> {
-  const sql = `SELECT seq FROM tasks WHERE ${UNFINISHED} AND lane = $1 LIMIT 1`;
-  return query(sql, [name], (rows) => rows.length > 0, ["tasks"]);
+  const one = (status: "open" | "assigned"): string =>
+    `SELECT seq FROM tasks WHERE ${UNFINISHED(status)} AND lane = $1 LIMIT 1`;
+  return query(union([one("open"), one("assigned")]), [name], (rows) => rows.length > 0, ["tasks"]);
 }
 
-/** How many special lanes have unfinished tasks, counted up to `most`: one index lookup each. */
+/** How many special lanes have unfinished tasks, counted up to about `most`: one index lookup each. */
 export function lanesCount(most: number): Query<number> {
-  const sql = `WITH RECURSIVE ${names("lanes", UNFINISHED)}
-    SELECT count(*) AS n FROM (SELECT lane FROM lanes WHERE lane IS NOT NULL LIMIT $1) AS counted`;
-  return count(sql, [most], ["tasks"]);
+  const sql = `WITH RECURSIVE ${names("lanes_open", UNFINISHED("open"))},
+      ${names("lanes_assigned", UNFINISHED("assigned"))}
+    SELECT count(*) AS n FROM (
+      SELECT lane FROM (SELECT lane FROM lanes_open LIMIT $1) AS o WHERE lane IS NOT NULL
+      UNION SELECT lane FROM (SELECT lane FROM lanes_assigned LIMIT $1) AS a WHERE lane IS NOT NULL) AS counted`;
+  return count(sql, [most + 1], ["tasks"]);
 }

@@ -22,6 +22,12 @@ export function ledgerPage(nodeId: string, from: number, to: number): Query<read
   return many(LEDGER_PAGE, [nodeId, from, to], toChained, [keyOf.ledger(nodeId)]);
 }
 
+/** The entry that paid a task; null: nothing was paid. */
+export function entryOfTask(taskId: string): Query<LedgerEntry | null> {
+  const paid = `SELECT paid_seq FROM tasks WHERE task_id = $1`;
+  return one(`${ENTRIES} WHERE l.seq = (${paid})`, [taskId], toLedgerEntry, [keyOf.task(taskId), "ledger"]);
+}
+
 /** The first `limit` entries of the ledger after number `after`, oldest first. */
 export function entriesAfter(after: number, limit: number): Query<readonly ChainedEntry[]> {
   return many(`${ENTRIES} WHERE l.seq > $1 ORDER BY l.seq LIMIT $2`, [after, limit], toChained, ["ledger"]);

@@ -164,7 +164,13 @@ export function toPulse(row: Row): Pulse {
   };
 }
 
-const NO_GROUP: Partial<Schedule["task"]> = { group: null, tags: [], requires: null, limitKey: null };
+const NO_GROUP: Partial<Schedule["task"]> = {
+  group: null,
+  tags: [],
+  creatorKey: null,
+  requires: null,
+  limitKey: null,
+};
 const NO_FILES: Pick<Task, "files" | "outputs"> = { files: [], outputs: [] };
 /** Follows the id of an output in the list of a task's files. */
 export const OUTPUT_MARK = "+";
@@ -193,7 +199,6 @@ export function toTask(row: Row): Task {
   const earlierFailures = maybeText(row["earlier_failures"]);
   const questions = maybeText(row["questions"]);
   const spent = maybeText(row["spent"]);
-  const receipt = maybeText(row["receipt"]);
   const tags = maybeText(row["tags"]);
   const review = maybeText(row["review"]);
   const quorum = maybeText(row["quorum"]);
@@ -207,12 +212,13 @@ export function toTask(row: Row): Task {
     priority: whole(row["priority"]) as Task["priority"],
     creatorNode: maybeText(row["creator_node"]),
     creatorVerified: flag(row["creator_verified"]),
+    creatorKey: maybeText(row["creator_key"]),
     status: text(row["status"]) as Task["status"],
     luxRewardMicro: whole(row["lux_reward_micro"]),
     assignedNode: maybeText(row["assigned_node"]),
     result: toResult(row),
     resultVerified: flag(row["result_verified"]),
-    receipt: receipt === null ? null : (JSON.parse(receipt) as Task["receipt"]),
+    paidSeq: maybeWhole(row["paid_seq"]),
     balanced: flag(row["balanced"]),
     revokedFrom: maybeText(row["revoked_from"]),
     attempts: whole(row["attempts"]),
@@ -268,7 +274,7 @@ export function toSchedule(row: Row): Schedule {
   return {
     name: text(row["name"]),
     timing: JSON.parse(text(row["timing"])) as Schedule["timing"],
-    // One that was stored before there were groups, tags and lanes has none.
+    // One that was stored before there were groups, tags, mint limits and lanes has none.
     task: { ...NO_GROUP, ...(JSON.parse(text(row["task"])) as Schedule["task"]) },
     overlap: text(row["overlap"]) as Schedule["overlap"],
     catchUp: text(row["catch_up"]) as Schedule["catchUp"],
@@ -591,6 +597,7 @@ export function toKey(row: Row): KeyRecord {
     hash: text(row["hash"]),
     variant: maybeText(row["variant"]) as KeyRecord["variant"],
     nodeId: maybeText(row["node_id"]),
+    mintMicro: maybeWhole(row["mint_micro"]),
     createdAt: whole(row["created_at"]),
     expiresAt: maybeWhole(row["expires_at"]),
     revokedAt: maybeWhole(row["revoked_at"]),

@@ -332,6 +332,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       priority: whole(({ task }) => task.priority),
       creator_node: text(({ task }) => task.creatorNode),
       creator_verified: flag(({ task }) => task.creatorVerified),
+      creator_key: text(({ task }) => task.creatorKey),
       lux_reward_micro: whole(({ task }) => task.luxRewardMicro),
       balanced: flag(({ task }) => task.balanced),
       created_at: whole(({ task }) => task.createdAt),
@@ -433,7 +434,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       lesson: text(({ task }) => task.result?.lesson ?? null, unlessNull),
       result_extra: text(({ task }) => task.result?.extra ?? null, unlessNull),
       result_verified: flag(({ task }) => task.resultVerified),
-      receipt: text(({ task }) => task.receipt && JSON.stringify(task.receipt)),
+      paid_seq: whole(({ task }) => task.paidSeq),
     }),
   },
   "task.edited": {
@@ -816,6 +817,19 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       hash: text(({ entry }) => entry.hash),
     }),
   },
+  "lux.minted": {
+    row: ({ keyId, day }) => keyOf.mint(keyId, day),
+    statement: insert(
+      "mints",
+      {
+        key_id: text(({ keyId }) => keyId),
+        day: whole(({ day }) => day),
+        micro: whole(({ micro }) => micro),
+      },
+      " ON CONFLICT (key_id, day) DO UPDATE SET micro = mints.micro + excluded.micro",
+    ),
+    sum: (earlier, later) => ({ ...earlier, micro: earlier.micro + later.micro }),
+  },
   "message.stored": {
     row: ({ message }) => keyOf.message(message.messageId),
     statement: insert("messages", {
@@ -1073,6 +1087,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         hash: text(({ key }) => key.hash),
         variant: text(({ key }) => key.variant),
         node_id: text(({ key }) => key.nodeId),
+        mint_micro: whole(({ key }) => key.mintMicro),
         expires_at: whole(({ key }) => key.expiresAt),
         revoked_at: whole(({ key }) => key.revokedAt),
       },

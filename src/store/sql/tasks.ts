@@ -53,12 +53,12 @@ import {
 
 /** The columns of tasks t. */
 export const TASK_COLUMNS = `
-  t.seq, task_id, title, description, task_type, priority, creator_node, creator_verified, status,
+  t.seq, task_id, title, description, task_type, priority, creator_node, creator_verified, creator_key, status,
   lux_reward_micro, assigned_node, balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
   lease_until, epoch, not_before, expires_at,
   t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, review, quorum, child, not_nodes, schedule, schedule_at, retain_ms, task_group, tags, t.requires, t.limit_key, t.lane, t.counts_for,
   unique_key, unique_until, on_dependency, spent, max_cost_micro, created_at, updated_at,
-  problem, improvement, lesson, result_extra, result_verified, receipt, kept_bytes,
+  problem, improvement, lesson, result_extra, result_verified, paid_seq, kept_bytes,
   (SELECT string_agg(file_id || mark, ',') FROM (
     SELECT file_id, CASE WHEN output = 1 THEN '${OUTPUT_MARK}' ELSE '' END AS mark
     FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
@@ -262,10 +262,10 @@ const HEADS_LOADED = 8;
 /**
  * The best ready tasks of some special lanes, in the order in which a node is offered them (isOfferedFirst). Of each lane
  * only the best one, or with `balanced` (0: which the balancer may not assign) the best one of those: one lookup each.
- * `closed`: without the creators and groups that the gate keeps back. null: of no lanes.
+ * `turn`: among equals, a lane with a lower one comes first. `closed`: without the creators and groups that the gate keeps back. null: of no lanes.
  */
 export function bestOfLanes(
-  lanes: readonly Lane[],
+  lanes: readonly (Lane & { readonly turn?: number })[],
   closed: Closed | null,
   options: {
     readonly onlyBalanced?: boolean;
@@ -277,7 +277,7 @@ export function bestOfLanes(
 ): Query<readonly Task[] | null> {
   if (lanes.length === 0) return NO_ROW;
   const { onlyBalanced = false, limit = HEADS_LOADED, notRevokedFrom, butFor = null } = options;
-  const ranked = lanes.map((lane) => [lane.name, needsRare(lane) ? 0 : 1]);
+  const ranked = lanes.map((lane) => [lane.name, needsRare(lane) ? 0 : 1, lane.turn ?? 0]);
   const params: Param[] = [JSON.stringify(ranked), limit];
   const more =
     notRevokedFrom === undefined
@@ -290,18 +290,18 @@ export function bestOfLanes(
     butClosed(params, "task_group", closed?.groups);
   const sql = (elements: string): string => `
     SELECT ${TASK_COLUMNS} FROM (
-      SELECT t.seq, l.rank FROM (${union(
+      SELECT t.seq, l.rank, l.turn FROM (${union(
         (onlyBalanced ? [1] : [0, 1]).map(
           (balanced) => `
-        SELECT value ->> 0 AS lane, CAST(value ->> 1 AS BIGINT) AS rank, ${balanced} AS flag FROM ${elements}`,
+        SELECT value ->> 0 AS lane, CAST(value ->> 1 AS BIGINT) AS rank, CAST(value ->> 2 AS BIGINT) AS turn, ${balanced} AS flag FROM ${elements}`,
         ),
       )}) AS l
       CROSS JOIN tasks t
       WHERE t.seq = (
         SELECT seq FROM tasks WHERE ${READY_IN_LANE} AND balanced = l.flag AND lane = l.lane${open}
         ORDER BY priority, seq LIMIT 1)
-      ORDER BY t.priority, l.rank, t.seq LIMIT $2) AS best
-    CROSS JOIN tasks t WHERE t.seq = best.seq ORDER BY t.priority, best.rank, t.seq`;
+      ORDER BY t.priority, l.rank, l.turn, t.seq LIMIT $2) AS best
+    CROSS JOIN tasks t WHERE t.seq = best.seq ORDER BY t.priority, best.rank, best.turn, t.seq`;
   const names = new Set(lanes.map(({ name }) => name));
   return {
     ...many(sql("json_array_elements(CAST($1 AS TEXT)::json)"), params, toTask, TASKS_READ),

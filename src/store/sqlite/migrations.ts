@@ -786,9 +786,9 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE UNIQUE INDEX ledger_node ON ledger (node_id, n);
   -- a day pays once: the rules see to it, and the store would not take it otherwise
   CREATE UNIQUE INDEX ledger_signin ON ledger (node_id, (at / 86400000)) WHERE kind = 'signin';
-  -- what the node of a completed task was paid, as JSON; NULL: nothing
-  ALTER TABLE tasks ADD COLUMN receipt TEXT;
-  UPDATE tasks SET receipt = json_object('entryId', l.entry_id, 'amountMicro', l.amount_micro, 'hash', NULL)
+  -- the entry that paid a completed task
+  ALTER TABLE tasks ADD COLUMN paid_seq INTEGER;
+  UPDATE tasks SET paid_seq = l.seq
     FROM ledger l WHERE l.kind = 'reward' AND l.task_id = tasks.task_id;
   `,
   `
@@ -860,7 +860,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_pool_lane ON tasks (balanced, lane, priority)
     WHERE status = 'open' AND scheduled = 0 AND lane IS NOT NULL;
   -- which special lanes have unfinished tasks
-  CREATE INDEX tasks_lanes ON tasks (lane) WHERE lane IS NOT NULL AND status IN ('open', 'assigned');
+  CREATE INDEX tasks_lanes ON tasks (status, lane) WHERE lane IS NOT NULL AND status IN ('open', 'assigned');
   -- what the tasks of a node use, and how many run under a limit
   CREATE INDEX tasks_using ON tasks (assigned_node) WHERE status = 'assigned' AND requires IS NOT NULL;
   CREATE INDEX tasks_counted ON tasks (counts_for) WHERE status = 'assigned' AND counts_for IS NOT NULL;
@@ -902,5 +902,16 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_children ON tasks (parent_task) WHERE parent_task IS NOT NULL;
   -- the tasks whose family must be looked at
   CREATE TABLE family_checks (task_id TEXT PRIMARY KEY NOT NULL) STRICT, WITHOUT ROWID;
+  `,
+  `
+  -- what a key may promise as rewards per UTC day, what it has promised, and the key that a task was created with
+  ALTER TABLE keys ADD COLUMN mint_micro INTEGER;
+  CREATE TABLE mints (
+    key_id TEXT NOT NULL,
+    day INTEGER NOT NULL,
+    micro INTEGER NOT NULL,
+    PRIMARY KEY (key_id, day)
+  ) STRICT, WITHOUT ROWID;
+  ALTER TABLE tasks ADD COLUMN creator_key TEXT;
   `,
 ];

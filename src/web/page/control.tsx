@@ -37,7 +37,7 @@ function scopeOf(scope: string, value: string): { type?: string; limit_key?: str
 }
 
 /** "type crawl"; "the whole hub". */
-export function pausedWords({ scope, value }: Pause): string {
+export function pausedWords({ scope, value }: Pick<Pause, "scope" | "value">): string {
   const word = { hub: "the whole hub", type: "type", limit_key: "limit key", creator: "creator" }[scope];
   return scope === "hub" ? word : `${word} ${value ?? "none"}`;
 }

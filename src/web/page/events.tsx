@@ -15,7 +15,7 @@ const PAGE = 100;
 /** The oldest ones leave the page. */
 const SHOWN = 200;
 /** However many events come, the list is drawn at most this often; what comes after a pause is drawn soon. */
-const DRAW_MS = 1_000;
+const DRAW_MS = 2_000;
 const SOON_MS = 50;
 /** The steps back through the log for older events of one kind, and the events of each. */
 const STEPS = 10;

@@ -31,6 +31,8 @@ export type Facts = {
   readonly canWrite: boolean;
   /** What the hub says about its disk. */
   readonly diskWarning: string | null;
+  /** What is paused, in words. */
+  readonly paused: readonly string[];
   readonly open: number;
   readonly running: number;
   readonly nodesOnline: number;
@@ -66,6 +68,10 @@ export function findingsOf(facts: Facts): readonly Finding[] {
   if (!facts.canWrite) {
     const why = "It serves reads, refuses changes, and tries again each second. Its log says why.";
     found.push({ tone: "bad", what: "The hub cannot write.", why, link: null });
+  }
+  if (facts.paused.length > 0) {
+    const why = "What runs goes on; nothing more of it is handed out.";
+    found.push({ tone: "wait", what: `Paused: ${facts.paused.join(", ")}.`, why, link: null });
   }
   if (open > 0 && nodesOnline === 0) {
     const why = "No node is online.";

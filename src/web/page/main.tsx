@@ -108,6 +108,10 @@ function Frame(): JSX.Element {
   useEffect(() => {
     document.title = title;
   }, [title]);
+  useEffect(() => {
+    // In a narrow window the navigation is longer than the window.
+    document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [view]);
   return (
     <>
       <a class="skip" href="#content" onClick={skip}>
@@ -153,7 +157,7 @@ function Frame(): JSX.Element {
       {pulse.value.pauses.length > 0 && (
         <p class="paused" role="status">
           <b>Paused:</b> {pulse.value.pauses.map(pausedWords).join(", ")}.{" "}
-          <a href={to("control")}>Show the pauses</a>
+          {isAdmin.value && <a href={to("control")}>Show the pauses</a>}
         </p>
       )}
       {expired.value !== "" && isPutAway.value && (

@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import type { AnswerOf, TaskSummary, TypeStats, Variant } from "../../client/luxhub.ts";
 import { now } from "./clock.ts";
 import { Chart } from "./chart.tsx";
+import { pausedWords } from "./control.tsx";
 import { Failures } from "./failures.tsx";
 import { Fleet } from "./fleet.tsx";
 import { commandOf, countOf, curlOf, durationOf } from "./format.ts";
@@ -80,6 +81,7 @@ export function Overview(): JSX.Element {
     isOnline: isOnline.value,
     canWrite: status.status === "ok",
     diskWarning: status.storage.warning,
+    paused: (status.paused ?? []).map(pausedWords),
     open,
     running,
     nodesOnline: fleet.by_status.online,
@@ -288,9 +290,9 @@ const LONG_S = 600;
 
 function Types({ byType }: { byType: AnswerOf<"stats/types", Variant> }): JSX.Element {
   const { types, others, at } = byType;
-  const head = ["Type", "Open", "Oldest", "Nodes for it", "Running", "Done/h", "Failed/h", "Wait p50 · p95"];
+  const head = ["Type", "Open", "Oldest", "Nodes", "Running", "Done/h", "Failed/h", "Wait p50 · p95"];
   return (
-    <section>
+    <section class="types">
       <h2>
         By type <span>last hour{others > 0 && `; ${countOf(others)} smaller types are not shown`}</span>
       </h2>

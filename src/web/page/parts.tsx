@@ -330,7 +330,7 @@ export function Empty({ text, line }: { text: string; line?: string }): JSX.Elem
 /** The heads of columns of numbers. */
 const NUMBERS: ReadonlySet<string> = new Set([
   ...["Place", "LUX", "Done", "Failed", "Tasks done", "Id", "Size"],
-  ...["Open", "Oldest", "Nodes for it", "Running", "Done/h", "Failed/h", "Wait p50 · p95"],
+  ...["Open", "Oldest", "Nodes", "Running", "Done/h", "Failed/h", "Wait p50 · p95"],
   ...["Cost", "Input tokens", "Cached", "Output tokens", "Tokens"],
 ]);
 

@@ -7,17 +7,7 @@ import type { AnswerOf, Event, Variant } from "../../client/luxhub.ts";
 import { isVisible } from "./clock.ts";
 import { onEvent } from "./live.ts";
 import { onAction } from "./parts.tsx";
-import {
-  checkSession,
-  describe,
-  expired,
-  hasSecret,
-  hub,
-  isAdmin,
-  isOnline,
-  mayAct,
-  session,
-} from "./session.ts";
+import { checkSession, describe, expired, hasSecret, hub, isOnline, mayAct, session } from "./session.ts";
 
 type Pulse = {
   /** The name of the hub; null if it has none. */
@@ -31,8 +21,7 @@ type Pulse = {
   readonly questions: number | null;
   /** Results that wait for a review; null if the key may not know. */
   readonly reviews: number | null;
-  /** What is paused, for administrators. */
-  readonly pauses: AnswerOf<"hub/pauses", Variant>["pauses"];
+  readonly pauses: NonNullable<AnswerOf<"status", Variant>["paused"]>;
 };
 
 const UNKNOWN: Pulse = {
@@ -61,13 +50,12 @@ const KINDS: ReadonlySet<Event["kind"]> = new Set([
 async function load(): Promise<void> {
   const from = hub.value;
   try {
-    const [status, { total }, parked, questions, reviews, paused] = await Promise.all([
+    const [status, { total }, parked, questions, reviews] = await Promise.all([
       from.status(),
       from.minutes(),
       mayAct.value ? from.messages.parked({ per_page: 1 }) : null,
       hasSecret.value ? from.tasks.openQuestions({ limit: 1 }) : null,
       hasSecret.value ? from.tasks.inReview({ limit: 1 }) : null,
-      isAdmin.value ? from.limits.pauses() : null,
     ]);
     if (hub.value !== from) return;
     pulse.value = {
@@ -77,7 +65,7 @@ async function load(): Promise<void> {
       deadLetters: parked?.total ?? null,
       questions: questions?.total ?? null,
       reviews: reviews?.total ?? null,
-      pauses: paused?.pauses ?? [],
+      pauses: status.paused ?? [],
     };
   } catch (error) {
     describe(error); // notices a session that has ended; views tell their own faults

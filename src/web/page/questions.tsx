@@ -19,6 +19,7 @@ import {
   useEvents,
   useLoad,
 } from "./parts.tsx";
+import { Verdict } from "./review.tsx";
 import { to } from "./route.ts";
 import { hasSecret, hub, mayAct } from "./session.ts";
 
@@ -107,21 +108,6 @@ function Reviews(): JSX.Element | null {
 
 function InReview({ waiting }: { waiting: PendingReview }): JSX.Element {
   const { task_id, title, assigned_node, lux_held, review } = waiting;
-  const decide = async (form: HTMLFormElement | null, verdict: "pass" | "reject"): Promise<void> => {
-    const note = form === null ? "" : String(new FormData(form).get("note") ?? "").trim();
-    const asked = { task_id, verdict, note: note || undefined, epoch: review.epoch ?? undefined };
-    await runAction(verdict === "pass" ? "Passed." : "Rejected.", () => hub.value.tasks.review(asked));
-  };
-  const button = (word: string, verdict: "pass" | "reject"): JSX.Element => (
-    <button
-      type="button"
-      class={verdict === "pass" ? "primary" : "danger"}
-      data-do={verdict}
-      onClick={({ currentTarget }) => void decide(currentTarget.form, verdict)}
-    >
-      {word}
-    </button>
-  );
   return (
     <article class="question">
       <p>
@@ -136,14 +122,7 @@ function InReview({ waiting }: { waiting: PendingReview }): JSX.Element {
           </>
         )}
       </p>
-      {mayAct.value && (
-        <Form onSend={() => {}}>
-          <Field label="Note for the worker" name="note" />
-          <p class="buttons">
-            {button("Pass", "pass")} {button("Reject", "reject")}
-          </p>
-        </Form>
-      )}
+      <Verdict taskId={task_id} review={review} />
     </article>
   );
 }

@@ -7,16 +7,6 @@ import { hub, mayAct } from "./session.ts";
 
 export function ReviewOf({ task, review }: { task: AnyTask; review: Review }): JSX.Element {
   const { by, state, until, note, reviewed_by, reviewed_at, timed_out } = review;
-  const decide = async (verdict: "pass" | "reject", given: string): Promise<void> => {
-    await runAction(verdict === "pass" ? "Passed." : "Rejected.", () =>
-      hub.value.tasks.review({
-        task_id: task.task_id,
-        verdict,
-        note: given || undefined,
-        epoch: review.epoch ?? undefined,
-      }),
-    );
-  };
   return (
     <section>
       <h2>Review</h2>
@@ -35,26 +25,36 @@ export function ReviewOf({ task, review }: { task: AnyTask; review: Review }): J
         )}
       </p>
       {note !== null && <pre class="text">{note}</pre>}
-      {state === "pending" && mayAct.value && (
-        <Form onSend={({ note: given = "" }) => decide("pass", given)}>
-          <Field label="Note for whoever does it again" name="note" />
-          <p class="buttons">
-            <button type="submit" class="primary" data-do="pass">
-              Pass
-            </button>
-            <button
-              type="button"
-              data-do="reject"
-              onClick={(event) => {
-                const field = event.currentTarget.form?.elements.namedItem("note");
-                void decide("reject", field instanceof HTMLInputElement ? field.value.trim() : "");
-              }}
-            >
-              Reject
-            </button>
-          </p>
-        </Form>
-      )}
+      {state === "pending" && <Verdict taskId={task.task_id} review={review} />}
     </section>
+  );
+}
+
+/** Passes or rejects the result that is shown: not one that came since. */
+export function Verdict(props: { taskId: string; review: Pick<Review, "epoch"> }): JSX.Element | null {
+  if (!mayAct.value) return null;
+  const { taskId: task_id, review } = props;
+  const decide = async (form: HTMLFormElement | null, verdict: "pass" | "reject"): Promise<void> => {
+    const note = form === null ? "" : String(new FormData(form).get("note") ?? "").trim();
+    const asked = { task_id, verdict, note: note || undefined, epoch: review.epoch ?? undefined };
+    await runAction(verdict === "pass" ? "Passed." : "Rejected.", () => hub.value.tasks.review(asked));
+  };
+  const button = (word: string, verdict: "pass" | "reject"): JSX.Element => (
+    <button
+      type="button"
+      class={verdict === "pass" ? "primary" : "danger"}
+      data-do={verdict}
+      onClick={({ currentTarget }) => void decide(currentTarget.form, verdict)}
+    >
+      {word}
+    </button>
+  );
+  return (
+    <Form onSend={() => {}}>
+      <Field label="Note for the worker" name="note" />
+      <p class="buttons">
+        {button("Pass", "pass")} {button("Reject", "reject")}
+      </p>
+    </Form>
   );
 }

@@ -133,6 +133,7 @@ class History {
           ...UNSCHEDULED,
           creatorNode: null,
           creatorVerified: false,
+          creatorKey: null,
           schedule: null,
           balanced: false,
         },
@@ -198,6 +199,7 @@ class History {
       claimOnComplete: false,
       entryId: uuidAt(now),
       head: this.#head,
+      paid: null,
     };
     const done = complete(task, node, asked, { now, steady: now });
     this.#accepted(commit, done);

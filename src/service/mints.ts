@@ -1,0 +1,63 @@
+/**
+ * The limits of what keys may promise as rewards (domain/mint.ts), checked in the commit of the task.
+ *
+ * Must not: cost anything for a key without a limit.
+ */
+import type { Decision, Undecided } from "../domain/decision.ts";
+import { mint, mintLimitOf } from "../domain/mint.ts";
+import type { KeyRecord, Minted } from "../domain/model.ts";
+import { dayOf } from "../domain/spending.ts";
+import type { Clock } from "../lib/clock.ts";
+import { mintedBy } from "../store/sql/mints.ts";
+import type { Load, Loaded, Part, Query, Transact } from "../store/store.ts";
+import type { KeyRing } from "./keys.ts";
+
+/** The name of the query among those of the use case. Their names have no space. */
+const MINTED = "minted today";
+
+/** The settings that say who is paid what. */
+export type LuxPolicy = {
+  /** Whether a node or a key is paid for a task of its own. */
+  readonly paysOwn: boolean;
+  /** The daily bonus; 0: there is none. */
+  readonly signinMicro: number;
+  /** Whether a node needs a key of its own for it. */
+  readonly signinBound: boolean;
+  readonly isStrict: boolean;
+};
+
+export class MintService {
+  readonly #keys: Pick<KeyRing, "recordOf">;
+  readonly #clock: Clock;
+  readonly #policy: LuxPolicy;
+
+  constructor(keys: Pick<KeyRing, "recordOf">, clock: Clock, policy: LuxPolicy) {
+    this.#keys = keys;
+    this.#clock = clock;
+    this.#policy = policy;
+  }
+
+  /** The key that a task or a schedule remembers as its creator's; null: nothing depends on it. */
+  creatorKeyOf(key: KeyRecord | null): string | null {
+    if (key === null) return null;
+    const { isStrict, paysOwn } = this.#policy;
+    return !paysOwn || mintLimitOf(key, isStrict) !== null ? key.keyId : null;
+  }
+
+  /** The Transact of a request with this key, or of a schedule that was put with it. */
+  limited<A>(keyId: string | null, transact: Transact<A>): Transact<A> {
+    const key = keyId === null ? null : this.#keys.recordOf(keyId);
+    const limitMicro = key && mintLimitOf(key, this.#policy.isStrict);
+    if (key === null || limitMicro === null) return transact;
+    const limiting = <T extends A>(
+      load: Load,
+      decide: (rows: Loaded<Load>) => Decision<T> | Undecided,
+      before?: readonly Part[],
+    ): Promise<T | undefined> => {
+      const minted = mintedBy(key.keyId, dayOf(this.#clock.now()));
+      const known: Load & { readonly [MINTED]: Query<Minted> } = { ...load, [MINTED]: minted };
+      return transact(known, (rows) => mint(decide(rows), rows[MINTED], limitMicro), before);
+    };
+    return limiting as Transact<A>; // both forms of it at once
+  }
+}
