@@ -167,7 +167,8 @@ describe("every endpoint on both variants", () => {
       await ok(hub.get("/budget/list", { variant, headers: { "X-Admin-Key": ADMIN_KEY } })),
     );
     await post("/budget/delete", budget, "admin");
-    await get(`/task/${await addTask(hub, { requires: { capabilities: ["nobody"] } }, variant)}/explain`);
+    const unfit = await addTask(hub, { requires: { capabilities: ["nobody"] } }, variant);
+    seen.set("GET /task/:task_id/explain", await ok(hub.get(`/task/${unfit}/explain`, { variant })));
     await post("/hub/pause", { type: "none" }, "admin");
     await post("/limit/set", { key: "k", running: 1 }, "admin");
     for (const path of ["/hub/pauses", "/limit/list"])

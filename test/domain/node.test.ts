@@ -275,7 +275,7 @@ describe("leave, drain and remove", () => {
   const left = ["node.offline n1", named("node.left"), named("node.offline")];
   const begins = ["answers n1 drains", "node.drained", named("node.draining", ',"draining":true')];
   const ends = ["answers n1", "node.drained", named("node.draining", ',"draining":false')];
-  const deleted = ["node.deleted", named("node.deleted")];
+  const deleted = ["node.deleted", "invitations.dropped", named("node.deleted")];
   const cells: Readonly<Record<Known, Readonly<Record<"leave" | "drain" | "undrain" | "remove", Sketch>>>> = {
     unknown: {
       leave: "node_not_found",

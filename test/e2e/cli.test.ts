@@ -312,16 +312,6 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
-    flag: "--fair",
-    of: (config) => config.fair,
-    byDefault: null,
-    values: [
-      ["creator", "creator"],
-      ["creator", "creator"],
-      ["creator", "creator"],
-    ],
-  },
-  {
     flag: "--offline-tasks",
     of: (config) => config.offlineTasks,
     byDefault: "requeue",
@@ -329,6 +319,16 @@ const SETTINGS: readonly SettingCase[] = [
       ["keep", "keep"],
       ["requeue", "requeue"],
       ["keep", "keep"],
+    ],
+  },
+  {
+    flag: "--fair",
+    of: (config) => config.fair,
+    byDefault: null,
+    values: [
+      ["creator", "creator"],
+      ["creator", "creator"],
+      ["creator", "creator"],
     ],
   },
   {
