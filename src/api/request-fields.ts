@@ -331,7 +331,7 @@ export const priority = () =>
         error: `must be 0, 1, 2 or one of ${keysOf(PRIORITY_WORDS).join(", ")}`,
       }),
     ),
-    z.transform((value): Priority => (typeof value === "number" ? value : PRIORITY_WORDS[value])),
+    z.transform((value): Priority => (typeof value === "number" ? value || 0 : PRIORITY_WORDS[value])), // -0 is 0
   );
 
 const TOO_MANY_CAPABILITIES = `must hold at most ${limit.CAPABILITIES_MAX}`;

@@ -91,6 +91,7 @@ async function fireRun(run: readonly FuzzRequest[], tally: Tally): Promise<void>
       const hasWritten = watch.version !== version; // else the answer is not stored: a repeat is answered anew
       tally.count(request, answer.status);
       if (answer.status === 200) ids.learn(objectOf(answer.body.toString()) ?? {});
+      if (hasWritten) await watch.untilQuiet();
       if (hasWritten && isRepeatable(sent, answer)) await repeat(sent, answer, wires[request.variant], watch);
     }
   } finally {
@@ -170,6 +171,9 @@ async function checkLog(hub: TestHub): Promise<void> {
   if (errors.length > 0) throw new Error(`the hub logged errors:\n${errors.join("\n")}`);
 }
 
+/** Turns of the event loop, which the hub shares, after which a commit would have followed. */
+const QUIET_TURNS = 8;
+
 type Look = { readonly version: number; readonly digest: string | null };
 
 /** Reads the hub's database on a connection of its own, to see whether the hub has committed anything. */
@@ -185,9 +189,19 @@ export class StateWatch implements Disposable {
     return this.#db.query<{ data_version: number }, []>("PRAGMA data_version").get()?.data_version ?? 0;
   }
 
+  /** Waits for the commits that follow a write: the end of a group, the copies of a quorum, what the balancer assigns. */
+  async untilQuiet(): Promise<void> {
+    for (let { version } = this, turns = 0; turns < QUIET_TURNS; turns++) {
+      await new Promise(setImmediate);
+      if (this.version !== version) [version, turns] = [this.version, 0];
+    }
+  }
+
   /** @param whole whether to hash the rows too: with an Idempotency-Key even a refusal stores its answer */
   look(whole: boolean): Look {
-    return { version: this.version, digest: whole ? this.#digest() : null };
+    // The attempts to deliver to a webhook are stored meanwhile.
+    const delivers = this.#db.query("SELECT 1 FROM webhooks").get() !== null;
+    return { version: this.version, digest: whole || delivers ? this.#digest() : null };
   }
 
   faultSince(before: Look, unchanged: boolean): string | null {
@@ -200,11 +214,11 @@ export class StateWatch implements Disposable {
     this.#db.close();
   }
 
-  /** All rows of all tables, except the stored answers with their totals, and the numbers of the minutes. */
+  /** All rows of all tables, except the stored answers with their totals, the numbers of the minutes, and webhooks. */
   #digest(): string {
     const tables = this.#db
       .query<{ name: string }, []>(
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('answers', 'answer_totals', 'minutes')",
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('answers', 'answer_totals', 'minutes', 'webhooks')",
       )
       .all();
     return tables

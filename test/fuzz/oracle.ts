@@ -131,6 +131,7 @@ const CHECKED_FURTHER: ReadonlySet<string> = new Set([
   "/api/v1/join",
   "/api/v1/webhook/put",
   "/api/v1/task/list",
+  "/api/v1/stats/minutes",
   "/api/v1/task/count",
   "/api/v1/file/list",
   "/api/v1/file/download-url",
@@ -194,7 +195,8 @@ function badInput(sent: Sent, target: Target): ReadonlySet<Outcome> | null {
   if ((sent.body?.length ?? 0) > JSON_BODY_MAX_BYTES) return new Set(["body_too_large"]);
   if (sent.body && hasMoreValues(sent.body, JSON_VALUES_MAX)) return bad;
   const body = bodyOf(sent, target);
-  if (!body || !target.input?.safeParse(withoutAbsent(body, null)).success) return bad;
+  const present = body && withoutAbsent(body, null, target.clearable);
+  if (!present || !target.input?.safeParse(present).success) return bad;
   const key = sent.headers.get("idempotency-key");
   if (key === undefined) return null;
   if (!SANE_IDEMPOTENCY_KEY.test(key)) return new Set(["invalid_request", "key_bound_to_other_node"]);

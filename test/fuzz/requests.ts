@@ -24,6 +24,8 @@ export const MAX_FILE_BYTES = 8 * 1024;
 export type Target = Pick<Endpoint, "kind" | "method" | "path" | "auth" | "rejections"> & {
   readonly input?: z.ZodMiniType;
   readonly emptyBody?: boolean;
+  /** Fields in which null is a value. */
+  readonly clearable?: readonly string[];
 };
 
 const SSE: Target = { kind: "raw", ...NODE_STREAM };

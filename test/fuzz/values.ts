@@ -207,13 +207,22 @@ export function object(
 
 export type Entry = readonly [name: JsonText, value: JsonText];
 
+/** So many optional fields of a schema are there, in the middle: with many more, some would not go together. */
+const OPTIONAL_TOGETHER = 4;
+
 export function entriesOf(
   schema: Schema,
   field: (schema: Schema, name: string) => fc.Arbitrary<JsonText>,
 ): fc.Arbitrary<readonly Entry[]> {
-  const entries = fieldsOf(schema).map(([name, inner]) => {
+  const fields = fieldsOf(schema);
+  const optional = fields.filter(([, inner]) => isOptional(inner)).length;
+  const without = {
+    weight: Math.max(OPTIONAL_TOGETHER, optional - OPTIONAL_TOGETHER),
+    arbitrary: fc.constant(null),
+  };
+  const entries = fields.map(([name, inner]) => {
     const entry = field(inner, name).map((value): Entry | null => [json(name), value]);
-    return isOptional(inner) ? fc.option(entry, { freq: 2 }) : entry;
+    return isOptional(inner) ? fc.oneof({ weight: OPTIONAL_TOGETHER, arbitrary: entry }, without) : entry;
   });
   return fc.tuple(...entries).map((all) => all.filter((entry) => entry !== null));
 }
