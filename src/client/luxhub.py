@@ -2146,6 +2146,7 @@ EventKind = Literal[
     "node.deleted",
     "task.created",
     "task.assigned",
+    "task.stuck",
     "task.requeued",
     "task.revoked",
     "task.released",

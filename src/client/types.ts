@@ -18,6 +18,7 @@ export type EventKind =
   | "node.deleted"
   | "task.created"
   | "task.assigned"
+  | "task.stuck"
   | "task.requeued"
   | "task.revoked"
   | "task.released"

@@ -314,6 +314,61 @@ describe("why a task does not run", () => {
   });
 });
 
+describe("a task that no registered node could ever take", () => {
+  const stuck = async (hub: TestHub): Promise<readonly unknown[]> =>
+    list(await ok(hub.get("/events?since=0&kind=task.stuck")), "events").map((event) => [
+      event["task_id"],
+      record(event["data"])["missing"],
+    ]);
+
+  test("is said so once after --stuck-after, in whatever lane it is", async () => {
+    await using hub = await startHub();
+    const bare = await addTask(hub);
+    hub.clock.pass(11 * MINUTE_MS);
+    await hub.sweep();
+    expect(await stuck(hub)).toEqual([[bare, null]]);
+    await addNode(hub, "n1", { capabilities: ["a", "word"], resources: { gpu: 1 }, ...idle });
+    const type = await addTask(hub, { task_type: "b" });
+    const gpus = await addTask(hub, { requires: { resources: { gpu: 2 } } });
+    const words = await addTask(hub, { requires: { capabilities: ["other"] } });
+    await addTask(hub, { task_type: "a", requires: { capabilities: ["word"], resources: { gpu: 1 } } });
+    await addTask(hub, { task_type: "b", not_before: new Date(hub.clock.now() + 15 * MINUTE_MS).toISOString() });
+    await hub.sweep();
+    hub.clock.pass(9 * MINUTE_MS);
+    await hub.sweep();
+    expect(await stuck(hub)).toHaveLength(1); // none was ready for so long
+    hub.clock.pass(2 * MINUTE_MS); // n1 is offline by now
+    await hub.sweep();
+    hub.clock.pass(2 * MINUTE_MS);
+    await hub.sweep(); // and says it once
+    const said = [
+      [bare, null],
+      [type, "the type b"],
+      [gpus, "gpu 2"],
+      [words, "the word other"],
+    ];
+    expect((await stuck(hub)).toSorted()).toEqual(said.toSorted());
+    hub.clock.pass(3 * MINUTE_MS);
+    await hub.sweep(); // the start time of another has come
+    hub.clock.pass(11 * MINUTE_MS);
+    await hub.sweep();
+    expect(await stuck(hub)).toHaveLength(5);
+    // What its only node could take is stuck when that node is deleted.
+    await ok(hub.admin("/node/delete", { node_id: "n1" }));
+    hub.clock.pass(MINUTE_MS);
+    await hub.sweep();
+    expect(await stuck(hub)).toHaveLength(6);
+  });
+
+  test("the time is a setting", async () => {
+    await using hub = await startHub({ stuckAfterMs: MINUTE_MS });
+    const taskId = await addTask(hub, { task_type: "b" });
+    hub.clock.pass(MINUTE_MS + SECOND_MS);
+    await hub.sweep();
+    expect(await stuck(hub)).toEqual([[taskId, null]]);
+  });
+});
+
 describe("a fair hub", () => {
   test("goes round the creators of one priority: a single task waits at most one round", async () => {
     await using hub = await startHub({ fair: "creator" });

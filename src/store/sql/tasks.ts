@@ -9,6 +9,7 @@ import {
 import { closedTypes } from "../../domain/gate.ts";
 import { type Lane, needsRare, typesFor } from "../../domain/lane.ts";
 import type { Change, Outcome } from "../../domain/change.ts";
+import type { EventKind } from "../../domain/event.ts";
 import {
   type Closed,
   type Failure,
@@ -320,6 +321,23 @@ export function aheadInLane(task: Task, most: number): Query<number> {
       `SELECT 1 AS one FROM tasks WHERE ${lane} AND balanced = ${balanced} AND (priority, seq) < ($3, $4)`,
   );
   return count(`SELECT count(*) AS n FROM (${union(ahead)} LIMIT $1) AS counted`, params, ["tasks"]);
+}
+
+/** Those of the tasks with these numbers that have been ready since `before` or earlier, and have no event of the kind. */
+export function unsaidAmong(
+  kind: EventKind,
+  seqs: readonly number[],
+  before: number,
+): Query<readonly Task[]> {
+  const params: Param[] = [kind, before];
+  const numbers = padded(seqs).map((seq) => bind(params, seq));
+  const sql = `
+    SELECT ${TASK_COLUMNS} FROM tasks t
+    WHERE t.seq IN (${numbers.join(", ")}) AND status = 'open' AND scheduled = 0
+      AND t.updated_at <= $2 AND (not_before IS NULL OR not_before <= $2)
+      AND NOT EXISTS (SELECT 1 FROM events WHERE events.task_id = t.task_id AND events.kind = $1)
+    ORDER BY priority, t.seq`;
+  return many(sql, params, toTask, [...TASKS_READ, "events"]);
 }
 
 /** Undefined: another task of a lane may be its best one now. */
