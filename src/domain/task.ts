@@ -782,7 +782,7 @@ export function cancel(
 
 /** The fields of a task that can change while it waits. Those that are left out stay as they are. */
 export type TaskPatch = Partial<
-  Pick<Task, "title" | "description" | "priority" | "luxRewardMicro" | "notBefore" | "expiresAt">
+  Pick<Task, "title" | "description" | "priority" | "luxRewardMicro" | "notBefore" | "expiresAt" | "limitKey">
 >;
 
 /** `mayLower`: whether the reward may become less: only an administrator takes back what was promised. */
@@ -805,7 +805,11 @@ export function update(
     ([, field]) => patch[field] !== undefined && patch[field] !== task[field],
   ).map(([name]) => name);
   if (changed.length === 0) return accept(task); // a repeat changes nothing
-  const { after, changes } = move(task, patch, at.now);
+  const limitKey = patch.limitKey === undefined ? task.limitKey : patch.limitKey;
+  const lane = specialLane({ ...task, limitKey }, at.isFair ?? false);
+  // Only another key moves it to another lane: it may have been created before hand-outs were fair.
+  const inLane = limitKey === task.limitKey ? patch : { ...patch, lane };
+  const { after, changes } = move(task, inLane, at.now);
   const event = taskEvent("task.updated", after, task.creatorNode, at.now, { changed: changed.join(",") });
   const raisedMicro = Math.max(0, after.luxRewardMicro - task.luxRewardMicro);
   const edited: Change = { kind: "task.edited", task: after, raisedMicro };
@@ -820,6 +824,7 @@ const PATCHED = [
   ["lux_reward", "luxRewardMicro"],
   ["not_before", "notBefore"],
   ["expires_at", "expiresAt"],
+  ["limit_key", "limitKey"],
 ] as const satisfies readonly (readonly [name: string, field: keyof TaskPatch])[];
 
 /**

@@ -448,16 +448,20 @@ export class TaskService {
   }
 
   async update(transact: Transact<Task>, asked: UpdateRequest): Promise<Committed<Task>> {
-    // Its type and whether it is balanced never change, so it is read first.
+    // Its type, what it requires, its creator and whether it is balanced never change, so it is read first.
     const before = await this.#store.read(taskById(asked.taskId));
+    const { limitKey } = asked.patch;
+    const isOtherKey = before !== null && limitKey !== undefined && limitKey !== before.limitKey;
     const load = {
       task: taskById(asked.taskId),
       candidates: candidatesIfBalanced(before, null),
       gate: this.#gate(),
+      ...ofLane(isOtherKey ? specialLane({ ...before, limitKey }, this.known.isFair) : null),
     };
-    return transact(load, ({ task, candidates, gate }) =>
-      update(task, candidates ?? [], asked, this.#at(gate)),
-    );
+    return transact(load, ({ task, candidates, gate, ...lanes }) => {
+      const updated = update(task, candidates ?? [], asked, this.#at(gate));
+      return updated.kind === "rejected" ? updated : (tooManyLanes(lanes) ?? updated);
+    });
   }
 
   async retry(transact: Transact<RetryOutcome>, asked: RetryRequest): Promise<Committed<RetryOutcome>> {
@@ -866,15 +870,21 @@ function reviewerOf({ reviewTerms }: TaskDraft): string | null {
 function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean) {
   const { balanced, taskType, dependsOn, unique, requires } = draft;
   const reviewer = reviewerOf(draft);
-  const lane = specialLane(draft, isFair);
   return {
     reviewer: reviewer === null ? NO_ROW : nodeById(reviewer),
-    hasLane: lane === null ? NO_ROW : hasLane(lane),
-    lanesCount: lane === null ? NO_ROW : lanesCount(LANES_MAX),
+    ...ofLane(specialLane(draft, isFair)),
     ofKey: unique ? tasksByUniqueKey(unique.key) : NO_ROW,
     candidates: balanced && requires === null ? candidatesFor(taskType, null) : NO_ROW,
     dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
     files: fileIds.length > 0 ? filesById(fileIds) : NO_ROW,
+  };
+}
+
+/** The rows that decide whether a lane may have one more task. */
+function ofLane(lane: string | null) {
+  return {
+    hasLane: lane === null ? NO_ROW : hasLane(lane),
+    lanesCount: lane === null ? NO_ROW : lanesCount(LANES_MAX),
   };
 }
 

@@ -175,6 +175,49 @@ describe("a limit", () => {
   });
 });
 
+describe("task/update", () => {
+  test("gives a task another limit key, or that of its type", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", idle);
+    await ok(hub.admin("/limit/set", { key: "k", running: 1 }));
+    const [running, first, second = ""] = await addTasks(hub, 3, { task_type: "t", limit_key: "k" });
+    expect(await next(hub)).toBe(running ?? "");
+    expect(await next(hub)).toBeNull();
+    // Out of the lane, to a worker that waits.
+    const waiting = next(hub, "n1", { wait: 30 });
+    await waits(hub, 1);
+    const update = (task_id: unknown, limit_key: string | null): Promise<Fields> =>
+      ok(hub.post("/task/update", { task_id, limit_key }));
+    const { task } = await update(first, null);
+    expect(record(task)["limit_key"]).toBeUndefined();
+    expect(await waiting).toBe(first ?? "");
+    // Into another.
+    const moved = await update(second, "other");
+    expect(moved["task"]).toMatchObject({ limit_key: "other" });
+    const events = list(await ok(hub.get("/events?since=0&kind=task.updated")), "events");
+    expect(events.map(({ data }) => record(data)["changed"])).toEqual(["limit_key", "limit_key"]);
+    expect(await next(hub)).toBe(second);
+    // And back under a limit.
+    await release(hub, second);
+    await update(second, "k");
+    expect(await next(hub)).toBeNull();
+    await refused(hub.post("/task/claim", { task_id: second, node_id: "n1" }), 409, "limit_reached");
+    await complete(hub, String(running), "n1");
+    expect(await next(hub)).toBe(second);
+    await refused(hub.post("/task/update", { task_id: second, limit_key: null }), 409, "task_not_open");
+  });
+
+  test("of a task that requires something keeps its requirements", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", { ...idle, resources: { gpu: 1 } });
+    await addNode(hub, "bare", idle);
+    const taskId = await addTask(hub, { requires: { resources: { gpu: 1 } }, limit_key: "k" });
+    await ok(hub.post("/task/update", { task_id: taskId, limit_key: null }));
+    expect(await next(hub, "bare")).toBeNull();
+    expect(await next(hub)).toBe(taskId);
+  });
+});
+
 describe("requirements", () => {
   const gpu = { requires: { capabilities: ["cuda"], resources: { gpu: 1 } } };
 

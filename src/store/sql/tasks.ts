@@ -347,7 +347,11 @@ function patchHeads(
   lanes: ReadonlySet<string>,
 ): readonly Task[] | undefined {
   if (change.kind === "task.created" || change.kind === "task.moved" || change.kind === "task.edited")
-    return change.task.lane !== null && lanes.has(change.task.lane) ? undefined : tasks;
+    // It may also have left its lane, by another limit key.
+    return (change.task.lane !== null && lanes.has(change.task.lane)) ||
+      tasks.some(({ taskId }) => taskId === change.task.taskId)
+      ? undefined
+      : tasks;
   if (!("taskId" in change)) return undefined;
   return tasks.some(({ taskId }) => taskId === change.taskId) ? undefined : tasks;
 }
