@@ -12,7 +12,7 @@ import { taskEvent } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import { BACKLOG_START, type BacklogPlace, backlogAfter } from "../store/sql/balancer.ts";
 import { readyLanes } from "../store/sql/gate.ts";
-import { readyOfType } from "../store/sql/metrics.ts";
+import { readyOfLane } from "../store/sql/metrics.ts";
 import { type AbilitiesPart, abilitiesAfter } from "../store/sql/stats.ts";
 import { unsaidAmong } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
@@ -79,7 +79,7 @@ export class StuckTasks {
   async #readyLanes(): Promise<readonly ReadyLane[]> {
     const lanes: ReadyLane[] = [];
     for (const taskType of await readyTypes(this.#store))
-      if (taskType !== "" || (await this.#store.read(readyOfType("", 1))).count > 0)
+      if (taskType !== "" || (await this.#store.read(readyOfLane("", 1))).count > 0)
         lanes.push({ name: taskType, taskType, requires: null });
     return [...lanes, ...(await this.#store.read(readyLanes())).values()];
   }

@@ -1,7 +1,7 @@
 /** Who may run what, and when: requirements and resources, limits, holds and pauses. */
 import { describe, expect, test } from "bun:test";
 import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
-import { ADMIN_KEY, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, SECRET, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 import {
   addNode,
   addTask,
@@ -309,6 +309,36 @@ describe("requirements", () => {
   });
 });
 
+test("what is ready in special lanes is counted, and offered to those who look for work", async () => {
+  await using hub = await startHub();
+  await addNode(hub, "n1", { ...idle, capabilities: ["a", "word"], resources: { gpu: 1 } });
+  await ok(hub.admin("/hub/pause", { limit_key: "paused" }));
+  const fits = { requires: { capabilities: ["word"], resources: { gpu: 1 } }, task_type: "a" };
+  const first = await addTask(hub, { ...fits, priority: 0 });
+  const plain = await addTask(hub, { task_type: "a" });
+  const last = await addTask(hub, { task_type: "a", limit_key: "k", priority: 2 });
+  await addTask(hub, { task_type: "a", requires: { resources: { gpu: 2 } } });
+  await addTask(hub, { task_type: "a", limit_key: "paused" });
+  await addTask(hub, { task_type: "b", limit_key: "k" });
+  const pulled = list(await ok(hub.get("/task/pull?node_id=n1")), "tasks").map((task) => task["task_id"]);
+  expect(pulled).toEqual([first, plain, last]);
+  expect(list(await ok(hub.get("/task/pull?node_id=n1&limit=1")), "tasks")).toHaveLength(1);
+  await release(hub, await next(hub));
+  hub.clock.pass(20 * SECOND_MS);
+  const types = list(await ok(hub.get("/stats/types")), "types");
+  expect(types).toMatchObject([
+    { task_type: "a", open: 5 },
+    { task_type: "b", open: 1 },
+  ]);
+  expect(types[1]?.["oldest_open_at"]).toBeString();
+  const metrics = await fetch(`${hub.base()}/metrics`, { headers: { "X-Matrix-Secret": SECRET } });
+  const text = await metrics.text();
+  expect(text).toContain('luxhub_type_tasks_ready{type="a"} 5');
+  expect(text).toContain('luxhub_type_tasks_ready{type="b"} 1');
+  expect(text).toMatch(/luxhub_tasks_oldest_ready_age_seconds [1-9]/);
+  await complete(hub, String(await next(hub)), "n1");
+});
+
 describe("why a task does not run", () => {
   const codes = async (hub: TestHub, taskId: string): Promise<unknown[]> =>
     list(await ok(hub.get(`/task/${taskId}/explain`)), "reasons").map(({ code }) => code);
@@ -375,7 +405,10 @@ describe("a task that no registered node could ever take", () => {
     const gpus = await addTask(hub, { requires: { resources: { gpu: 2 } } });
     const words = await addTask(hub, { requires: { capabilities: ["other"] } });
     await addTask(hub, { task_type: "a", requires: { capabilities: ["word"], resources: { gpu: 1 } } });
-    await addTask(hub, { task_type: "b", not_before: new Date(hub.clock.now() + 15 * MINUTE_MS).toISOString() });
+    await addTask(hub, {
+      task_type: "b",
+      not_before: new Date(hub.clock.now() + 15 * MINUTE_MS).toISOString(),
+    });
     await hub.sweep();
     hub.clock.pass(9 * MINUTE_MS);
     await hub.sweep();
