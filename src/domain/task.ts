@@ -428,11 +428,13 @@ export function returnGift(task: Task | null, asked: HolderRequest): Accepted<nu
 /** Returns the tasks that the changes of one transaction may have made available to workers. */
 export function offersOf(changes: readonly Notified[]): readonly Offer[] {
   const written: Task[] = [];
+  const offers: Offer[] = [];
   for (const change of changes)
     if (change.kind === "task.created" || change.kind === "task.moved") written.push(change.task);
+    else if (change.kind === "task.deleted" && change.frees !== undefined)
+      offers.push({ kind: "key", key: change.frees });
   // One transaction may move a task twice.
   const after = written.length < 2 ? written : new Map(written.map((task) => [task.taskId, task])).values();
-  const offers: Offer[] = [];
   for (const task of after) {
     const { status, scheduled, assignedNode, startedAt, countsFor } = task;
     // It ran under a limit, and runs no more: another task of the key may be handed out.
@@ -1006,9 +1008,10 @@ export function remove(
 
 /** The row of a task, and the rows of other tables that belong to it. */
 function withoutTask(task: Task): readonly Change[] {
-  const { taskId } = task;
+  const { taskId, status, countsFor } = task;
+  const isFreeing = status === "assigned" && countsFor !== null;
   return [
-    { kind: "task.deleted", taskId },
+    { kind: "task.deleted", taskId, ...(isFreeing && { frees: countsFor }) },
     ...withoutCheckpoint(task),
     ...withoutOutput(task),
     ...(task.questions === null ? [] : [{ kind: "questions.removed", taskId } as const]),

@@ -873,6 +873,7 @@ export function candidatesIfBalanced(
 }
 
 function hasLeftLimit(change: Notified): boolean {
+  if (change.kind === "task.deleted") return change.frees !== undefined;
   return change.kind === "task.moved" && change.task.countsFor !== null && change.task.status !== "assigned";
 }
 

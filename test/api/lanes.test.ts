@@ -1,7 +1,12 @@
 /** Who may run what, and when: requirements and resources, limits, holds and pauses. */
+import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { LANES_MAX } from "../../src/domain/limits.ts";
 import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
-import { ADMIN_KEY, SECRET, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, SECRET, type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
+import { Agent } from "../support/mcp.ts";
 import {
   addNode,
   addTask,
@@ -137,6 +142,26 @@ describe("a limit", () => {
     await ok(hub.admin("/limit/delete", { key: "t" }));
     await ok(hub.post("/task/claim", { task_id, node_id: "n1" }));
     await refused(hub.admin("/limit/delete", { key: "t" }), 404, "limit_not_found");
+  });
+
+  test("has room after the deletion of a task that runs, for a worker that waits and for the balancer", async () => {
+    await using hub = await startHub();
+    for (const node of ["n1", "n2"]) await addNode(hub, node, idle);
+    await ok(hub.admin("/limit/set", { key: "k", running: 1 }));
+    const [first, second] = await addTasks(hub, 2, { limit_key: "k" });
+    expect(await next(hub)).toBe(first ?? "");
+    const waiting = next(hub, "n2", { wait: 30 });
+    await waits(hub, 1);
+    await ok(hub.admin("/task/delete", { task_id: first }));
+    expect(await waiting).toBe(second ?? "");
+    await addNode(hub, "n3", {}, "B");
+    const third = await addTask(hub, { limit_key: "k" }, "B");
+    const holderOf = async (id: string): Promise<unknown> =>
+      record((await ok(hub.get(`/task/${id}`)))["task"])["assigned_node"];
+    expect(await holderOf(third)).toBeNull();
+    await ok(hub.admin("/task/delete", { task_id: second }));
+    while ((await holderOf(third)) === null); // no sweep: the deletion itself wakes the balancer
+    expect(await holderOf(third)).toBe("n3");
   });
 
   test("per minute counts hand-outs, whatever became of them", async () => {
@@ -337,6 +362,60 @@ test("what is ready in special lanes is counted, and offered to those who look f
   expect(text).toContain('luxhub_type_tasks_ready{type="b"} 1');
   expect(text).toMatch(/luxhub_tasks_oldest_ready_age_seconds [1-9]/);
   await complete(hub, String(await next(hub)), "n1");
+});
+
+test("an agent without a task hears of the types in special lanes that it does not take", async () => {
+  await using hub = await startHub();
+  await using agent = await Agent.connect(hub.base(), "ann");
+  await agent.ok("node_update", { capabilities: ["a"] });
+  await addTask(hub, { task_type: "b", limit_key: "k" });
+  await addTask(hub, { task_type: "a", requires: { resources: { gpu: 1 } } }); // its type is not what is missing
+  expect(await agent.ok("task_next")).toMatchObject({ task: null, others: ["b"] });
+});
+
+once.test("unfinished tasks are in at most LANES_MAX lanes", async () => {
+  const dataDir = newDataDir();
+  try {
+    await using first = await startHub({ dataDir });
+    await addTask(first, { limit_key: "k" });
+    await first.close();
+    const db = new Database(join(dataDir, "luxhub.db"));
+    const columns = db
+      .query<{ name: string }, []>("SELECT name FROM pragma_table_info('tasks')")
+      .all()
+      .map(({ name }) => name);
+    const copied = new Map([
+      ["seq", "seq + n"],
+      ["task_id", "'copy ' || n"],
+      ["lane", "' copy ' || n"],
+    ]);
+    db.run(
+      `WITH RECURSIVE copies (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM copies WHERE n < ${LANES_MAX - 2})
+       INSERT INTO tasks (${columns.join(", ")})
+       SELECT ${columns.map((name) => copied.get(name) ?? name).join(", ")} FROM tasks CROSS JOIN copies`,
+    );
+    db.run(`UPDATE task_totals SET open = open + ${LANES_MAX - 2}`);
+    db.close();
+    await using hub = await startHub({ dataDir });
+    await addTask(hub, { limit_key: "the last" });
+    const draft = { title: "t", description: "d" };
+    await refused(hub.post("/task/create", { ...draft, limit_key: "more" }), 409, "too_many_lanes");
+    await refused(
+      hub.post("/task/create", { ...draft, limit_key: "more" }, { variant: "B" }),
+      409,
+      "too_many_lanes",
+    );
+    // What is in a lane that there is, or in a plain one, is not refused.
+    await addTask(hub, { limit_key: "k" });
+    const plain = await addTask(hub);
+    await refused(hub.post("/task/update", { task_id: plain, limit_key: "more" }), 409, "too_many_lanes");
+    await ok(hub.post("/task/update", { task_id: plain, limit_key: "k" }));
+    // There is room when a lane has no unfinished task any more.
+    await ok(hub.admin("/task/delete", { task_id: "copy 1" }));
+    await addTask(hub, { limit_key: "more" });
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true });
+  }
 });
 
 describe("why a task does not run", () => {
