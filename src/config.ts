@@ -20,6 +20,7 @@ import {
   QUOTA_TASKS_DEFAULT,
   QUOTA_TASKS_HIGHEST,
   RETAIN_DEFAULT_MS,
+  STUCK_AFTER_DEFAULT_MS,
   SIGNIN_LUX,
 } from "./domain/limits.ts";
 import type { VariantName } from "./domain/model.ts";
@@ -70,6 +71,8 @@ export type Config = {
   readonly offlineTasks: "requeue" | "keep";
   /** Whom hand-outs of one priority go round; null: nobody, the oldest task comes first. */
   readonly fair: "creator" | null;
+  /** How long a task that no registered node could ever take is ready before the hub says so. */
+  readonly stuckAfterMs: number;
   /** Where the hub backs itself up: a directory or s3://BUCKET/PREFIX; null: nowhere. */
   readonly backupTo: string | null;
   readonly backupEveryMs: number;
@@ -420,6 +423,13 @@ const SETTINGS = {
     "tasks of a node that goes offline: requeued, or kept by it",
     oneOf("requeue or keep", "requeue", "keep"),
   ),
+  stuckAfter: setting(
+    "stuck-after",
+    "TIME",
+    "10m",
+    "when the hub tells of a ready task that no node can take",
+    time,
+  ),
   fair: setting(
     "fair",
     "creator",
@@ -583,6 +593,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.retainFiles,
   SETTINGS.offlineTasks,
   SETTINGS.fair,
+  SETTINGS.stuckAfter,
   SETTINGS.backupTo,
   SETTINGS.backupEvery,
   SETTINGS.backupKeep,
@@ -656,6 +667,7 @@ export function readConfig(sources: Sources): Config {
     retainFilesMs: get(SETTINGS.retainFiles),
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
     fair: get(SETTINGS.fair),
+    stuckAfterMs: get(SETTINGS.stuckAfter) ?? STUCK_AFTER_DEFAULT_MS,
     backupTo: get(SETTINGS.backupTo),
     backupEveryMs: get(SETTINGS.backupEvery) ?? BACKUP_EVERY_DEFAULT_MS,
     backupKeep: get(SETTINGS.backupKeep) ?? BACKUPS_KEPT_DEFAULT,

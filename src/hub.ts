@@ -104,6 +104,7 @@ import { SpendingService } from "./service/spending.ts";
 import { TaskContexts } from "./service/task-context.ts";
 import { TaskGraphs } from "./service/task-graph.ts";
 import { Retention } from "./service/retention.ts";
+import { StuckTasks } from "./service/stuck-tasks.ts";
 import { ScheduleService } from "./service/schedules.ts";
 import { SystemService } from "./service/system.ts";
 import { TaskService } from "./service/tasks.ts";
@@ -181,6 +182,7 @@ async function assemble(parts: HubParts, closing: Closing): Promise<Hub> {
     requeueOffline: config.offlineTasks === "requeue",
     retainMs: config.retainMs,
     retainNodesMs: config.retainNodesMs,
+    stuck: new StuckTasks(store, clock, config.stuckAfterMs),
     retention: new Retention(store, services.files, {
       tasksMs: config.retainTasksMs,
       filesMs: config.retainFilesMs,

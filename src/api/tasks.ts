@@ -564,7 +564,15 @@ const cancel = writeEndpoint({
   encode: encodeTaskAnswer,
 });
 
-const UPDATED = ["title", "description", "priority", "lux_reward", "not_before", "expires_at"] as const;
+const UPDATED = [
+  "title",
+  "description",
+  "priority",
+  "lux_reward",
+  "not_before",
+  "expires_at",
+  "limit_key",
+] as const;
 
 const update = writeEndpoint({
   method: "POST",
@@ -579,8 +587,9 @@ const update = writeEndpoint({
     "task_completed",
     "task_failed",
     "lower_reward",
+    "too_many_lanes",
   ],
-  clearable: ["not_before", "expires_at"],
+  clearable: ["not_before", "expires_at", "limit_key"],
   input: () =>
     z
       .object({
@@ -591,6 +600,7 @@ const update = writeEndpoint({
         lux_reward: z.optional(field.luxReward()),
         not_before: z.optional(z.nullable(field.date())),
         expires_at: z.optional(z.nullable(field.date())),
+        limit_key: z.optional(z.nullable(field.limitKey())),
       })
       .check(
         z.refine((input) => UPDATED.some((name) => input[name] !== undefined), {
@@ -600,7 +610,7 @@ const update = writeEndpoint({
   answer: taskAnswer,
   handle: async (
     { services, transact, key, at, hasAdminKey },
-    { task_id, lux_reward: luxRewardMicro, not_before, expires_at, ...fields },
+    { task_id, lux_reward: luxRewardMicro, not_before, expires_at, limit_key, ...fields },
   ) => {
     const errors = schedulingErrors(
       { not_before: not_before ?? undefined, expires_at: expires_at ?? undefined },
@@ -615,6 +625,7 @@ const update = writeEndpoint({
       ...(luxRewardMicro !== undefined && { luxRewardMicro }),
       ...(not_before !== undefined && { notBefore: not_before }),
       ...(expires_at !== undefined && { expiresAt: expires_at }),
+      ...(limit_key !== undefined && { limitKey: limit_key || null }),
     };
     const mayLower = luxRewardMicro !== undefined && (await hasAdminKey());
     return services.tasks.update(transact, {

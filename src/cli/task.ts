@@ -114,6 +114,7 @@ const RUNS: Readonly<Record<string, Run>> = {
       lux_reward: values.number("reward"),
       not_before: timeOrNone(values, "not-before"),
       expires_at: timeOrNone(values, "expires"),
+      limit_key: values.text("limit-key") === "none" ? null : values.text("limit-key"),
     };
     return change(remote, (task_id) => hub.tasks.update({ task_id, ...fields }));
   },

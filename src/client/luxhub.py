@@ -2146,6 +2146,7 @@ EventKind = Literal[
     "node.deleted",
     "task.created",
     "task.assigned",
+    "task.stuck",
     "task.requeued",
     "task.revoked",
     "task.released",
@@ -5795,6 +5796,7 @@ class Tasks(_Resource):
         lux_reward: float | None = None,
         not_before: str | None = None,
         expires_at: str | None = None,
+        limit_key: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """Changes a task that nobody holds.
@@ -5807,6 +5809,7 @@ class Tasks(_Resource):
         lux_reward: It can only grow, unless the request has the administrator key too.
         not_before: The task is not handed out before this time; one in the past, or null: at once.
         expires_at: If the task is not completed by this time, it fails; null: it expires no more.
+        limit_key: The key under which its hand-outs are limited; null: its `task_type`.
         """
         fields = {
             "task_id": task_id,
@@ -5816,6 +5819,7 @@ class Tasks(_Resource):
             "lux_reward": lux_reward,
             "not_before": not_before,
             "expires_at": expires_at,
+            "limit_key": limit_key,
         }
         return cast("TaskAnswer", self._call("task/update", fields, options))
 

@@ -18,6 +18,7 @@ export type EventKind =
   | "node.deleted"
   | "task.created"
   | "task.assigned"
+  | "task.stuck"
   | "task.requeued"
   | "task.revoked"
   | "task.released"
@@ -2257,6 +2258,8 @@ export interface Operations<V extends Variant = "A"> {
       not_before?: string | null | undefined;
       /** If the task is not completed by this time, it fails; null: it expires no more. */
       expires_at?: string | null | undefined;
+      /** The key under which its hand-outs are limited; null: its `task_type`. */
+      limit_key?: string | null | undefined;
     };
     answer: TaskAnswer<V>;
   };

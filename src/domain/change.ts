@@ -130,7 +130,8 @@ export type Change =
     }
   /** What a task and its children need of one another must be looked at; it was (family.ts). */
   | { readonly kind: "family.touched" | "family.checked"; readonly taskId: string }
-  | { readonly kind: "task.deleted"; readonly taskId: string }
+  /** `frees`: the limit key under which it was running. */
+  | { readonly kind: "task.deleted"; readonly taskId: string; readonly frees?: string }
   /** Replaces the checkpoint of a task. */
   | { readonly kind: "checkpoint.saved"; readonly taskId: string; readonly checkpoint: Checkpoint }
   | { readonly kind: "checkpoint.removed"; readonly taskId: string }

@@ -4,7 +4,7 @@
  */
 import { hasRoom } from "./balancer.ts";
 import { type Closing, closings, sayClosing } from "./gate.ts";
-import { couldTake, hasFree, missingIn, takesType } from "./lane.ts";
+import { type Able, couldTake, hasFree, missingIn, takesType } from "./lane.ts";
 import type { Gate, Node, Task } from "./model.ts";
 import { isExcluded, isFinished, isInReview, isReady } from "./task.ts";
 
@@ -81,13 +81,20 @@ export function withNodes(before: Takers, task: Task, nodes: readonly Node[], ga
 }
 
 function lackedBy(node: Node, task: Task): readonly string[] {
-  const { taskType, requires } = task;
+  // It has a copy of the task, or did what the task reviews.
+  const other = isExcluded(task, node.nodeId) ? ["the right to it: it must be another node"] : [];
+  return [...lackedForGood(node, task), ...other];
+}
+
+/** The type, words and resources that a node lacks for a task, however idle it is. */
+export function lackedForGood(
+  node: Able,
+  { taskType, requires }: Pick<Task, "taskType" | "requires">,
+): readonly string[] {
   const { words, resources } = missingIn(node, requires);
   const type = takesType(node, taskType) ? [] : [`the type ${taskType}`];
   const amounts = resources.map((name) => `${name} ${(requires?.resources[name] ?? 0) / 1_000}`);
-  // It has a copy of the task, or did what the task reviews.
-  const other = isExcluded(task, node.nodeId) ? ["the right to it: it must be another node"] : [];
-  return [...type, ...words.map((word) => `the word ${word}`), ...amounts, ...other];
+  return [...type, ...words.map((word) => `the word ${word}`), ...amounts];
 }
 
 /**

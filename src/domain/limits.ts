@@ -562,6 +562,9 @@ export const BALANCE_TYPES_MAX = 10_000;
 /** Types that one query reads, and types whose open tasks one query reads. */
 export const BACKLOG_TYPES_PART = 500;
 export const BACKLOG_TYPES_TOGETHER = 32;
+/** How long a task that no node could ever take is ready before the hub says so, and how often it looks for such tasks. */
+export const STUCK_AFTER_DEFAULT_MS = 10 * MINUTE_MS;
+export const STUCK_LOOK_EVERY_MS = 30 * SECOND_MS;
 /** An expired row is deleted within a minute. */
 export const PRUNE_EVERY_MS = 30 * SECOND_MS;
 /** Minutes whose numbers are kept and shown, and how often a hub saves its own: a crash loses no more than that. */

@@ -428,11 +428,13 @@ export function returnGift(task: Task | null, asked: HolderRequest): Accepted<nu
 /** Returns the tasks that the changes of one transaction may have made available to workers. */
 export function offersOf(changes: readonly Notified[]): readonly Offer[] {
   const written: Task[] = [];
+  const offers: Offer[] = [];
   for (const change of changes)
     if (change.kind === "task.created" || change.kind === "task.moved") written.push(change.task);
+    else if (change.kind === "task.deleted" && change.frees !== undefined)
+      offers.push({ kind: "key", key: change.frees });
   // One transaction may move a task twice.
   const after = written.length < 2 ? written : new Map(written.map((task) => [task.taskId, task])).values();
-  const offers: Offer[] = [];
   for (const task of after) {
     const { status, scheduled, assignedNode, startedAt, countsFor } = task;
     // It ran under a limit, and runs no more: another task of the key may be handed out.
@@ -782,7 +784,7 @@ export function cancel(
 
 /** The fields of a task that can change while it waits. Those that are left out stay as they are. */
 export type TaskPatch = Partial<
-  Pick<Task, "title" | "description" | "priority" | "luxRewardMicro" | "notBefore" | "expiresAt">
+  Pick<Task, "title" | "description" | "priority" | "luxRewardMicro" | "notBefore" | "expiresAt" | "limitKey">
 >;
 
 /** `mayLower`: whether the reward may become less: only an administrator takes back what was promised. */
@@ -805,7 +807,11 @@ export function update(
     ([, field]) => patch[field] !== undefined && patch[field] !== task[field],
   ).map(([name]) => name);
   if (changed.length === 0) return accept(task); // a repeat changes nothing
-  const { after, changes } = move(task, patch, at.now);
+  const limitKey = patch.limitKey === undefined ? task.limitKey : patch.limitKey;
+  const lane = specialLane({ ...task, limitKey }, at.isFair ?? false);
+  // Only another key moves it to another lane: it may have been created before hand-outs were fair.
+  const inLane = limitKey === task.limitKey ? patch : { ...patch, lane };
+  const { after, changes } = move(task, inLane, at.now);
   const event = taskEvent("task.updated", after, task.creatorNode, at.now, { changed: changed.join(",") });
   const raisedMicro = Math.max(0, after.luxRewardMicro - task.luxRewardMicro);
   const edited: Change = { kind: "task.edited", task: after, raisedMicro };
@@ -820,6 +826,7 @@ const PATCHED = [
   ["lux_reward", "luxRewardMicro"],
   ["not_before", "notBefore"],
   ["expires_at", "expiresAt"],
+  ["limit_key", "limitKey"],
 ] as const satisfies readonly (readonly [name: string, field: keyof TaskPatch])[];
 
 /**
@@ -1001,9 +1008,10 @@ export function remove(
 
 /** The row of a task, and the rows of other tables that belong to it. */
 function withoutTask(task: Task): readonly Change[] {
-  const { taskId } = task;
+  const { taskId, status, countsFor } = task;
+  const isFreeing = status === "assigned" && countsFor !== null;
   return [
-    { kind: "task.deleted", taskId },
+    { kind: "task.deleted", taskId, ...(isFreeing && { frees: countsFor }) },
     ...withoutCheckpoint(task),
     ...withoutOutput(task),
     ...(task.questions === null ? [] : [{ kind: "questions.removed", taskId } as const]),

@@ -121,6 +121,7 @@ const LEVELS: Partial<Record<EventKind, LogLevel>> = {
   "node.offline": "warn",
   "message.parked": "warn",
   "message.expired": "warn",
+  "task.stuck": "warn",
   "budget.warning": "warn",
   "budget.exceeded": "warn",
 };
@@ -193,6 +194,8 @@ function textOf(entry: Entry): string {
       return `${what} revoked from ${who}${reasonOf(data["reason"])} ${id}`;
     case "task.released":
       return `${what} of ${who} open again${reasonOf(data["reason"])} ${id}`;
+    case "task.stuck":
+      return `no registered node could ever take ${what}${reasonOf(data["missing"])} ${id}`;
     case "task.attempt_failed":
       return `${who} failed at ${what}${reasonOf(data["error"])} ${id}`;
     case "task.timed_out":

@@ -24,7 +24,7 @@ import { NODE_KINDS, NodeCensus } from "./census.ts";
 import type { ChoreRuns } from "./scheduler.ts";
 import type { CourierCounts } from "./webhook-courier.ts";
 import type { StoreReport } from "./system.ts";
-import type { StoredTypes, TypeMetrics } from "./type-metrics.ts";
+import { type StoredTypes, type TypeMetrics, earlier } from "./type-metrics.ts";
 
 /** Values that the rest of the hub supplies. */
 export type Gauges = {
@@ -159,11 +159,17 @@ export class Metrics {
       const stored = state === "delivered" ? "leased" : state;
       messages[state] = await read(messagesIn(stored, METRICS_MESSAGES_MAX));
     }
+    const tasks = await read(taskTotals());
+    const types = await this.#types.read(this.#store);
+    // Those of special lanes are found by their types.
+    const oldestReadyAt = types
+      .values()
+      .reduce((oldest, { oldestAt }) => earlier(oldest, oldestAt), await read(oldestReady()));
     return {
       messages,
-      tasks: await read(taskTotals()),
-      oldestReadyAt: await read(oldestReady()),
-      types: await this.#types.read(this.#store),
+      tasks,
+      oldestReadyAt,
+      types,
       nodes: await this.#nodes.count(),
       files: await read(fileTotals()),
       spent: await read(spentBy("hub", "", EVER)),

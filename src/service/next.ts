@@ -168,12 +168,14 @@ export class NextService {
   ): Promise<readonly string[]> {
     const taken = typesFor(node, asked);
     if (taken === null) return [];
-    const [balanced, others, untyped] = await Promise.all([
+    const [balanced, others, untyped, lanes] = await Promise.all([
       this.#store.read(backlogTypes(true, "", NOT_TAKEN_MAX + taken.length)),
       this.#store.read(backlogTypes(false, "", NOT_TAKEN_MAX + taken.length)),
       this.#store.read(bestReady([""])),
+      this.#store.read(readyLanes()),
     ]);
-    const types = new Set([...(untyped.tasks.length > 0 ? [""] : []), ...balanced, ...others]);
+    const special = lanes.values().map(({ taskType }) => taskType);
+    const types = new Set([...(untyped.tasks.length > 0 ? [""] : []), ...balanced, ...others, ...special]);
     return [...types]
       .filter((type) => !taken.includes(type))
       .toSorted()

@@ -15,6 +15,7 @@
  *   messages          visibility timeout: redelivers messages without an ACK, or parks them (domain/message.ts)
  *   broadcasts        removes unfinished broadcasts (domain/message.ts)
  *   balance           assigns open tasks that a failed step left behind (balancer-rounds.ts)
+ *   stuck             says of ready tasks that no registered node could ever take them (stuck-tasks.ts)
  *   budgets           wakes the workers and the balancer when time opens something of the gate (next.ts)
  *   memory            collects garbage after work (memory-saver.ts)
  *   minutes           saves the numbers of the last minutes (minutes.ts)
@@ -57,6 +58,7 @@ import type { NodeService } from "./nodes.ts";
 import type { Retention } from "./retention.ts";
 import type { Chore, ChoreEnd } from "./scheduler.ts";
 import type { ScheduleService } from "./schedules.ts";
+import type { StuckTasks } from "./stuck-tasks.ts";
 import type { TaskService } from "./tasks.ts";
 
 export type ChoreParts = {
@@ -72,6 +74,7 @@ export type ChoreParts = {
   readonly messages: MessageService;
   readonly files: FileService;
   readonly retention: Retention;
+  readonly stuck: StuckTasks;
   readonly leases: LeaseService;
   readonly minutes: Minutes;
   readonly history: History;
@@ -152,6 +155,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
       },
     },
     writing("balance", everySweep, (signal) => balancer.runIfDue(signal)),
+    writing("stuck", limit.STUCK_LOOK_EVERY_MS, (signal) => parts.stuck.report(signal)),
     { name: "memory", everyMs: limit.MEMORY_EVERY_MS, onEveryHub: true, run: async () => memory.adjust() },
     { ...writing("minutes", limit.MINUTES_SAVE_EVERY_MS, () => minutes.save()), onEveryHub: true },
     writing("history", limit.PERIODS_SAVE_EVERY_MS, () => history.save()),

@@ -1,6 +1,6 @@
 /** The use cases of tasks. Each write uses the Transact it is given, so that the caller can add to the commit. */
 import { balance, isAvailable } from "../domain/balancer.ts";
-import { isClosed } from "../domain/gate.ts";
+import { isClosed, lanesOpenTo } from "../domain/gate.ts";
 import type { Change, Notified } from "../domain/change.ts";
 import {
   type Accepted,
@@ -16,6 +16,7 @@ import {
 import { isFree } from "../domain/file.ts";
 import { checkGroups } from "../domain/group.ts";
 import {
+  BACKLOG_TYPES_TOGETHER,
   BALANCE_ROUND_MAX,
   DEPENDENTS_COUNTED_MAX,
   GROUPS_CHECKED,
@@ -71,7 +72,13 @@ import {
 import type { KnownReport } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import { candidatesFor, openTasks } from "../store/sql/balancer.ts";
+import {
+  BACKLOG_START,
+  type BacklogPlace,
+  backlogAfter,
+  candidatesFor,
+  openTasks,
+} from "../store/sql/balancer.ts";
 import { gateOn, hasLane, lanesCount, readyLanes } from "../store/sql/gate.ts";
 import { filesById } from "../store/sql/files.ts";
 import { touchedGroups } from "../store/sql/groups.ts";
@@ -448,16 +455,20 @@ export class TaskService {
   }
 
   async update(transact: Transact<Task>, asked: UpdateRequest): Promise<Committed<Task>> {
-    // Its type and whether it is balanced never change, so it is read first.
+    // Its type, what it requires, its creator and whether it is balanced never change, so it is read first.
     const before = await this.#store.read(taskById(asked.taskId));
+    const { limitKey } = asked.patch;
+    const isOtherKey = before !== null && limitKey !== undefined && limitKey !== before.limitKey;
     const load = {
       task: taskById(asked.taskId),
       candidates: candidatesIfBalanced(before, null),
       gate: this.#gate(),
+      ...ofLane(isOtherKey ? specialLane({ ...before, limitKey }, this.known.isFair) : null),
     };
-    return transact(load, ({ task, candidates, gate }) =>
-      update(task, candidates ?? [], asked, this.#at(gate)),
-    );
+    return transact(load, ({ task, candidates, gate, ...lanes }) => {
+      const updated = update(task, candidates ?? [], asked, this.#at(gate));
+      return updated.kind === "rejected" ? updated : (tooManyLanes(lanes) ?? updated);
+    });
   }
 
   async retry(transact: Transact<RetryOutcome>, asked: RetryRequest): Promise<Committed<RetryOutcome>> {
@@ -823,9 +834,25 @@ export class TaskService {
   async claimable(nodeId: string, limit: number): Promise<Rows<Task>> {
     const node = await getNode(this.#store, nodeId);
     if (node.draining) return new Rows([]);
-    const sizes = await this.#store.read(claimableSizes(node.capabilities, limit, nodeId));
+    const special = await this.#bestOfSpecial(node, limit);
+    const sizes = await this.#store.read(claimableSizes(node.capabilities, limit, nodeId, special));
     // A task may have been claimed before its part is loaded: openTasks() omits it.
     return loadRows(upToBytes(sizes, PULL_ANSWER_MAX_BYTES), openTasks, (query) => this.#store.read(query));
+  }
+
+  /** The numbers of the best ready tasks in the special lanes that are open to a node. */
+  async #bestOfSpecial(node: Node, limit: number): Promise<readonly number[]> {
+    const lanes = await this.#store.read(readyLanes());
+    if (lanes.size === 0) return [];
+    const { closed } = await this.#store.read(this.#gate());
+    const names = lanesOpenTo(node, null, closed, lanes.values()).special.map(({ name }) => name);
+    const best: BacklogPlace[] = [];
+    for (let at = 0; at < names.length; at += BACKLOG_TYPES_TOGETHER) {
+      const some = names.slice(at, at + BACKLOG_TYPES_TOGETHER);
+      best.push(...(await this.#store.read(backlogAfter(BACKLOG_START, some, false, limit))));
+      best.sort((a, b) => a.priority - b.priority || a.seq - b.seq).splice(limit);
+    }
+    return best.map(({ seq }) => seq);
   }
 
   async stats(): Promise<TaskStats> {
@@ -846,6 +873,7 @@ export function candidatesIfBalanced(
 }
 
 function hasLeftLimit(change: Notified): boolean {
+  if (change.kind === "task.deleted") return change.frees !== undefined;
   return change.kind === "task.moved" && change.task.countsFor !== null && change.task.status !== "assigned";
 }
 
@@ -866,15 +894,21 @@ function reviewerOf({ reviewTerms }: TaskDraft): string | null {
 function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean) {
   const { balanced, taskType, dependsOn, unique, requires } = draft;
   const reviewer = reviewerOf(draft);
-  const lane = specialLane(draft, isFair);
   return {
     reviewer: reviewer === null ? NO_ROW : nodeById(reviewer),
-    hasLane: lane === null ? NO_ROW : hasLane(lane),
-    lanesCount: lane === null ? NO_ROW : lanesCount(LANES_MAX),
+    ...ofLane(specialLane(draft, isFair)),
     ofKey: unique ? tasksByUniqueKey(unique.key) : NO_ROW,
     candidates: balanced && requires === null ? candidatesFor(taskType, null) : NO_ROW,
     dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
     files: fileIds.length > 0 ? filesById(fileIds) : NO_ROW,
+  };
+}
+
+/** The rows that decide whether a lane may have one more task. */
+function ofLane(lane: string | null) {
+  return {
+    hasLane: lane === null ? NO_ROW : hasLane(lane),
+    lanesCount: lane === null ? NO_ROW : lanesCount(LANES_MAX),
   };
 }
 

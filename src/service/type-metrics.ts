@@ -15,7 +15,8 @@ import { assert } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { Histogram, type MetricsText } from "../lib/metrics.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
-import { type ReadyOfType, readyOfType, runningByType } from "../store/sql/metrics.ts";
+import { readyLanes } from "../store/sql/gate.ts";
+import { type ReadyOfLane, readyOfLane, runningByType } from "../store/sql/metrics.ts";
 import type { Store } from "../store/store.ts";
 
 const OTHER = "other";
@@ -53,12 +54,10 @@ export class TypeMetrics {
       return known;
     };
     for (const label of this.#times.keys()) storedOf(label);
-    for (const taskType of await readyTypes(store)) {
-      const { count, oldestAt }: ReadyOfType = await store.read(readyOfType(taskType, METRICS_TASKS_MAX));
+    for (const [taskType, { count, oldestAt }] of await readyByType(store, METRICS_TASKS_MAX)) {
       const of = storedOf(taskType);
       of.ready += count;
-      if (oldestAt !== null) of.oldestAt = Math.min(of.oldestAt ?? oldestAt, oldestAt);
-      await nextTick();
+      of.oldestAt = earlier(of.oldestAt, oldestAt);
     }
     let counted = 0;
     for (let after: number | null = 0; after !== null && counted < METRICS_TASKS_MAX;) {
@@ -130,7 +129,35 @@ export class TypeMetrics {
   }
 }
 
-/** The types of ready tasks, also "" (no type), METRICS_TYPES_READ_MAX at most. */
+/**
+ * Counts the ready tasks by type, up to `most` each, in bounded steps with other work in between: those of
+ * METRICS_TYPES_READ_MAX plain lanes, and of as many special ones.
+ */
+export async function readyByType(
+  store: Pick<Store, "read">,
+  most: number,
+): Promise<ReadonlyMap<string, ReadyOfLane>> {
+  const plain = [...(await readyTypes(store))].map((type) => ({ name: type, taskType: type }));
+  const special = (await store.read(readyLanes())).values().take(METRICS_TYPES_READ_MAX);
+  const ready = new Map<string, ReadyOfLane>();
+  for (const { name, taskType } of [...plain, ...special]) {
+    const { count, oldestAt } = await store.read(readyOfLane(name, most));
+    const known = ready.get(taskType);
+    ready.set(taskType, {
+      count: Math.min((known?.count ?? 0) + count, most),
+      oldestAt: earlier(known?.oldestAt ?? null, oldestAt),
+    });
+    await nextTick();
+  }
+  return ready;
+}
+
+/** The earlier of two times; null is none. */
+export function earlier(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : Math.min(a, b);
+}
+
+/** The types of ready tasks in plain lanes, also "" (no type), METRICS_TYPES_READ_MAX at most. */
 export async function readyTypes(store: Pick<Store, "read">): Promise<ReadonlySet<string>> {
   const types = new Set([""]);
   for (const balanced of [false, true])

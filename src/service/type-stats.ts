@@ -8,7 +8,7 @@
 import { fits } from "../domain/balancer.ts";
 import { METRICS_PART, STATS_KEPT_MS, STATS_TASKS_MAX, STATS_TYPES_MAX } from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
-import { readyOfType, runningByType } from "../store/sql/metrics.ts";
+import { runningByType } from "../store/sql/metrics.ts";
 import {
   type NodesAlike,
   type NodesAlikePart,
@@ -17,7 +17,7 @@ import {
 } from "../store/sql/stats.ts";
 import type { Store } from "../store/store.ts";
 import type { Minutes, TypeSummary } from "./minutes.ts";
-import { readyTypes } from "./type-metrics.ts";
+import { readyByType } from "./type-metrics.ts";
 
 /** The nodes that take a type. `free`: online, not draining, and with room for a task. */
 export type Takers = Pick<NodesAlike, "registered" | "online" | "free">;
@@ -95,12 +95,10 @@ export class TypeStatistics {
 
   async #countTasks(): Promise<Map<string, Stored>> {
     const stored = new Map<string, Stored>();
-    for (const taskType of await readyTypes(this.#store)) {
-      const { count, oldestAt } = await this.#store.read(readyOfType(taskType, STATS_TASKS_MAX));
+    for (const [taskType, { count, oldestAt }] of await readyByType(this.#store, STATS_TASKS_MAX)) {
       const of = storedOf(stored, taskType);
       of.open = count;
       of.oldestOpenAt = oldestAt;
-      await nextTick();
     }
     for (const { taskType, count } of await this.#store.read(waitingByType(STATS_TASKS_MAX)))
       storedOf(stored, taskType).waiting = count;

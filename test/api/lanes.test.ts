@@ -1,7 +1,12 @@
 /** Who may run what, and when: requirements and resources, limits, holds and pauses. */
+import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { LANES_MAX } from "../../src/domain/limits.ts";
 import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
-import { ADMIN_KEY, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, SECRET, type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
+import { Agent } from "../support/mcp.ts";
 import {
   addNode,
   addTask,
@@ -139,6 +144,26 @@ describe("a limit", () => {
     await refused(hub.admin("/limit/delete", { key: "t" }), 404, "limit_not_found");
   });
 
+  test("has room after the deletion of a task that runs, for a worker that waits and for the balancer", async () => {
+    await using hub = await startHub();
+    for (const node of ["n1", "n2"]) await addNode(hub, node, idle);
+    await ok(hub.admin("/limit/set", { key: "k", running: 1 }));
+    const [first, second] = await addTasks(hub, 2, { limit_key: "k" });
+    expect(await next(hub)).toBe(first ?? "");
+    const waiting = next(hub, "n2", { wait: 30 });
+    await waits(hub, 1);
+    await ok(hub.admin("/task/delete", { task_id: first }));
+    expect(await waiting).toBe(second ?? "");
+    await addNode(hub, "n3", {}, "B");
+    const third = await addTask(hub, { limit_key: "k" }, "B");
+    const holderOf = async (id: string): Promise<unknown> =>
+      record((await ok(hub.get(`/task/${id}`)))["task"])["assigned_node"];
+    expect(await holderOf(third)).toBeNull();
+    await ok(hub.admin("/task/delete", { task_id: second }));
+    while ((await holderOf(third)) === null); // no sweep: the deletion itself wakes the balancer
+    expect(await holderOf(third)).toBe("n3");
+  });
+
   test("per minute counts hand-outs, whatever became of them", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", idle);
@@ -172,6 +197,49 @@ describe("a limit", () => {
     expect(list(await asAdmin(hub, "/limit/list"), "limits")).toMatchObject([{ key: "t", running: null }]);
     await ok(hub.admin("/limit/delete", { key: "t" }));
     expect(await next(hub)).not.toBeNull();
+  });
+});
+
+describe("task/update", () => {
+  test("gives a task another limit key, or that of its type", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", idle);
+    await ok(hub.admin("/limit/set", { key: "k", running: 1 }));
+    const [running, first, second = ""] = await addTasks(hub, 3, { task_type: "t", limit_key: "k" });
+    expect(await next(hub)).toBe(running ?? "");
+    expect(await next(hub)).toBeNull();
+    // Out of the lane, to a worker that waits.
+    const waiting = next(hub, "n1", { wait: 30 });
+    await waits(hub, 1);
+    const update = (task_id: unknown, limit_key: string | null): Promise<Fields> =>
+      ok(hub.post("/task/update", { task_id, limit_key }));
+    const { task } = await update(first, null);
+    expect(record(task)["limit_key"]).toBeUndefined();
+    expect(await waiting).toBe(first ?? "");
+    // Into another.
+    const moved = await update(second, "other");
+    expect(moved["task"]).toMatchObject({ limit_key: "other" });
+    const events = list(await ok(hub.get("/events?since=0&kind=task.updated")), "events");
+    expect(events.map(({ data }) => record(data)["changed"])).toEqual(["limit_key", "limit_key"]);
+    expect(await next(hub)).toBe(second);
+    // And back under a limit.
+    await release(hub, second);
+    await update(second, "k");
+    expect(await next(hub)).toBeNull();
+    await refused(hub.post("/task/claim", { task_id: second, node_id: "n1" }), 409, "limit_reached");
+    await complete(hub, String(running), "n1");
+    expect(await next(hub)).toBe(second);
+    await refused(hub.post("/task/update", { task_id: second, limit_key: null }), 409, "task_not_open");
+  });
+
+  test("of a task that requires something keeps its requirements", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", { ...idle, resources: { gpu: 1 } });
+    await addNode(hub, "bare", idle);
+    const taskId = await addTask(hub, { requires: { resources: { gpu: 1 } }, limit_key: "k" });
+    await ok(hub.post("/task/update", { task_id: taskId, limit_key: null }));
+    expect(await next(hub, "bare")).toBeNull();
+    expect(await next(hub)).toBe(taskId);
   });
 });
 
@@ -266,6 +334,90 @@ describe("requirements", () => {
   });
 });
 
+test("what is ready in special lanes is counted, and offered to those who look for work", async () => {
+  await using hub = await startHub();
+  await addNode(hub, "n1", { ...idle, capabilities: ["a", "word"], resources: { gpu: 1 } });
+  await ok(hub.admin("/hub/pause", { limit_key: "paused" }));
+  const fits = { requires: { capabilities: ["word"], resources: { gpu: 1 } }, task_type: "a" };
+  const first = await addTask(hub, { ...fits, priority: 0 });
+  const plain = await addTask(hub, { task_type: "a" });
+  const last = await addTask(hub, { task_type: "a", limit_key: "k", priority: 2 });
+  await addTask(hub, { task_type: "a", requires: { resources: { gpu: 2 } } });
+  await addTask(hub, { task_type: "a", limit_key: "paused" });
+  await addTask(hub, { task_type: "b", limit_key: "k" });
+  const pulled = list(await ok(hub.get("/task/pull?node_id=n1")), "tasks").map((task) => task["task_id"]);
+  expect(pulled).toEqual([first, plain, last]);
+  expect(list(await ok(hub.get("/task/pull?node_id=n1&limit=1")), "tasks")).toHaveLength(1);
+  await release(hub, await next(hub));
+  hub.clock.pass(20 * SECOND_MS);
+  const types = list(await ok(hub.get("/stats/types")), "types");
+  expect(types).toMatchObject([
+    { task_type: "a", open: 5 },
+    { task_type: "b", open: 1 },
+  ]);
+  expect(types[1]?.["oldest_open_at"]).toBeString();
+  const metrics = await fetch(`${hub.base()}/metrics`, { headers: { "X-Matrix-Secret": SECRET } });
+  const text = await metrics.text();
+  expect(text).toContain('luxhub_type_tasks_ready{type="a"} 5');
+  expect(text).toContain('luxhub_type_tasks_ready{type="b"} 1');
+  expect(text).toMatch(/luxhub_tasks_oldest_ready_age_seconds [1-9]/);
+  await complete(hub, String(await next(hub)), "n1");
+});
+
+test("an agent without a task hears of the types in special lanes that it does not take", async () => {
+  await using hub = await startHub();
+  await using agent = await Agent.connect(hub.base(), "ann");
+  await agent.ok("node_update", { capabilities: ["a"] });
+  await addTask(hub, { task_type: "b", limit_key: "k" });
+  await addTask(hub, { task_type: "a", requires: { resources: { gpu: 1 } } }); // its type is not what is missing
+  expect(await agent.ok("task_next")).toMatchObject({ task: null, others: ["b"] });
+});
+
+once.test("unfinished tasks are in at most LANES_MAX lanes", async () => {
+  const dataDir = newDataDir();
+  try {
+    await using first = await startHub({ dataDir });
+    await addTask(first, { limit_key: "k" });
+    await first.close();
+    const db = new Database(join(dataDir, "luxhub.db"));
+    const columns = db
+      .query<{ name: string }, []>("SELECT name FROM pragma_table_info('tasks')")
+      .all()
+      .map(({ name }) => name);
+    const copied = new Map([
+      ["seq", "seq + n"],
+      ["task_id", "'copy ' || n"],
+      ["lane", "' copy ' || n"],
+    ]);
+    db.run(
+      `WITH RECURSIVE copies (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM copies WHERE n < ${LANES_MAX - 2})
+       INSERT INTO tasks (${columns.join(", ")})
+       SELECT ${columns.map((name) => copied.get(name) ?? name).join(", ")} FROM tasks CROSS JOIN copies`,
+    );
+    db.run(`UPDATE task_totals SET open = open + ${LANES_MAX - 2}`);
+    db.close();
+    await using hub = await startHub({ dataDir });
+    await addTask(hub, { limit_key: "the last" });
+    const draft = { title: "t", description: "d" };
+    await refused(hub.post("/task/create", { ...draft, limit_key: "more" }), 409, "too_many_lanes");
+    await refused(
+      hub.post("/task/create", { ...draft, limit_key: "more" }, { variant: "B" }),
+      409,
+      "too_many_lanes",
+    );
+    // What is in a lane that there is, or in a plain one, is not refused.
+    await addTask(hub, { limit_key: "k" });
+    const plain = await addTask(hub);
+    await refused(hub.post("/task/update", { task_id: plain, limit_key: "more" }), 409, "too_many_lanes");
+    await ok(hub.post("/task/update", { task_id: plain, limit_key: "k" }));
+    // There is room when a lane has no unfinished task any more.
+    await ok(hub.admin("/task/delete", { task_id: "copy 1" }));
+    await addTask(hub, { limit_key: "more" });
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+});
+
 describe("why a task does not run", () => {
   const codes = async (hub: TestHub, taskId: string): Promise<unknown[]> =>
     list(await ok(hub.get(`/task/${taskId}/explain`)), "reasons").map(({ code }) => code);
@@ -311,6 +463,64 @@ describe("why a task does not run", () => {
     expect(await ok(hub.get("/status"))).not.toHaveProperty("paused");
     await ok(hub.admin("/hub/pause", { type: "t" }));
     expect((await ok(hub.get("/status")))["paused"]).toEqual([{ scope: "type", value: "t" }]);
+  });
+});
+
+describe("a task that no registered node could ever take", () => {
+  const stuck = async (hub: TestHub): Promise<readonly unknown[]> =>
+    list(await ok(hub.get("/events?since=0&kind=task.stuck")), "events").map((event) => [
+      event["task_id"],
+      record(event["data"])["missing"],
+    ]);
+
+  test("is said so once after --stuck-after, in whatever lane it is", async () => {
+    await using hub = await startHub();
+    const bare = await addTask(hub);
+    hub.clock.pass(11 * MINUTE_MS);
+    await hub.sweep();
+    expect(await stuck(hub)).toEqual([[bare, null]]);
+    await addNode(hub, "n1", { capabilities: ["a", "word"], resources: { gpu: 1 }, ...idle });
+    const type = await addTask(hub, { task_type: "b" });
+    const gpus = await addTask(hub, { requires: { resources: { gpu: 2 } } });
+    const words = await addTask(hub, { requires: { capabilities: ["other"] } });
+    await addTask(hub, { task_type: "a", requires: { capabilities: ["word"], resources: { gpu: 1 } } });
+    await addTask(hub, {
+      task_type: "b",
+      not_before: new Date(hub.clock.now() + 15 * MINUTE_MS).toISOString(),
+    });
+    await hub.sweep();
+    hub.clock.pass(9 * MINUTE_MS);
+    await hub.sweep();
+    expect(await stuck(hub)).toHaveLength(1); // none was ready for so long
+    hub.clock.pass(2 * MINUTE_MS); // n1 is offline by now
+    await hub.sweep();
+    hub.clock.pass(2 * MINUTE_MS);
+    await hub.sweep(); // and says it once
+    const said = [
+      [bare, null],
+      [type, "the type b"],
+      [gpus, "gpu 2"],
+      [words, "the word other"],
+    ];
+    expect((await stuck(hub)).toSorted()).toEqual(said.toSorted());
+    hub.clock.pass(3 * MINUTE_MS);
+    await hub.sweep(); // the start time of another has come
+    hub.clock.pass(11 * MINUTE_MS);
+    await hub.sweep();
+    expect(await stuck(hub)).toHaveLength(5);
+    // What its only node could take is stuck when that node is deleted.
+    await ok(hub.admin("/node/delete", { node_id: "n1" }));
+    hub.clock.pass(MINUTE_MS);
+    await hub.sweep();
+    expect(await stuck(hub)).toHaveLength(6);
+  });
+
+  test("the time is a setting", async () => {
+    await using hub = await startHub({ stuckAfterMs: MINUTE_MS });
+    const taskId = await addTask(hub, { task_type: "b" });
+    hub.clock.pass(MINUTE_MS + SECOND_MS);
+    await hub.sweep();
+    expect(await stuck(hub)).toEqual([[taskId, null]]);
   });
 });
 

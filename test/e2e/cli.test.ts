@@ -332,6 +332,16 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--stuck-after",
+    of: (config) => config.stuckAfterMs,
+    byDefault: 600_000,
+    values: [
+      ["1h", 3_600_000],
+      ["90s", 90_000],
+      ["5m", 300_000],
+    ],
+  },
+  {
     flag: "--backup-to",
     of: (config) => config.backupTo,
     byDefault: null,

@@ -353,12 +353,16 @@ describe("a session", () => {
     expect(await add("the same", ...unique)).toBe(cancelled);
     const last = await add("last", "--after", cancelled, "--on-dependency", "run");
     await out("task", "update", cancelled, last, "--priority", "p0", "--reward", "2", "--title", "new");
+    await out("task", "update", last, "--limit-key", "openai");
     expect(await json("task", "show", last)).toMatchObject({
+      limit_key: "openai",
       title: "new",
       priority: 0,
       lux_reward: 2,
       on_dependency: "run",
     });
+    await out("task", "update", last, "--limit-key", "none");
+    expect((await json("task", "show", last))["limit_key"]).toBeUndefined();
     await out("task", "cancel", last);
     await out("task", "cancel", cancelled);
     expect(await luxhub("task", "wait", ...ids, cancelled, "--json")).toMatchObject({

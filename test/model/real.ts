@@ -3,9 +3,13 @@ import { expect } from "bun:test";
 import { rmSync } from "node:fs";
 import { problemOf } from "../../src/api/error-table.ts";
 import { Rejection, reject } from "../../src/domain/decision.ts";
+import { DAY_MS } from "../../src/lib/clock.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { type Answer, SECRET, TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import { type Event, type Model, Refused } from "./model.ts";
+
+/** The model does not know of task.stuck. */
+const NEVER_STUCK_MS = 1_000 * DAY_MS;
 
 /** A clock that stands until it is moved: then every lease ends to the millisecond, as it does in the model. */
 class StandingClock extends TestClock {
@@ -105,7 +109,7 @@ export class Real implements AsyncDisposable {
   }
 
   async #start(): Promise<void> {
-    this.#hub = await startHub({ dataDir: this.#dataDir, clock: this.#clock });
+    this.#hub = await startHub({ dataDir: this.#dataDir, clock: this.#clock, stuckAfterMs: NEVER_STUCK_MS });
     await this.#hub.sweep(); // the first one must not see the clock move
   }
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openDiskBlobs } from "../../src/blobs/disk.ts";
 import { accept } from "../../src/domain/decision.ts";
-import { PRUNE_EVERY_MS } from "../../src/domain/limits.ts";
+import { PRUNE_EVERY_MS, STUCK_AFTER_DEFAULT_MS } from "../../src/domain/limits.ts";
 import { register } from "../../src/domain/node.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
@@ -25,6 +25,7 @@ import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { Leadership, Scheduler } from "../../src/service/scheduler.ts";
 import { Retention } from "../../src/service/retention.ts";
+import { StuckTasks } from "../../src/service/stuck-tasks.ts";
 import { ScheduleService } from "../../src/service/schedules.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
@@ -113,6 +114,7 @@ async function openScene(
     requeueOffline: true,
     retainMs,
     retainNodesMs: null,
+    stuck: new StuckTasks(store, clock, STUCK_AFTER_DEFAULT_MS),
     maxAnswersBytes: 2 ** 30,
   };
   const chores = choresOf(choreParts);

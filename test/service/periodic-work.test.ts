@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { openDiskBlobs } from "../../src/blobs/disk.ts";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
+import { STUCK_AFTER_DEFAULT_MS } from "../../src/domain/limits.ts";
 import type { Task } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, systemClock } from "../../src/lib/clock.ts";
@@ -27,6 +28,7 @@ import { firstDeadline } from "../../src/store/sql/leases.ts";
 import { MessageService } from "../../src/service/messages.ts";
 import { NodeService } from "../../src/service/nodes.ts";
 import { Retention } from "../../src/service/retention.ts";
+import { StuckTasks } from "../../src/service/stuck-tasks.ts";
 import { ScheduleService } from "../../src/service/schedules.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { historySizes, messageById, waitingPart } from "../../src/store/sql/messages.ts";
@@ -94,6 +96,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
     requeueOffline,
     retainMs,
     retainNodesMs: null,
+    stuck: new StuckTasks(store, clock, STUCK_AFTER_DEFAULT_MS),
     maxAnswersBytes: 2 ** 30,
   };
   const chores = choresOf(parts);

@@ -2,7 +2,9 @@
  * The reads of the metrics. Each is bounded: by one row, by a few index lookups, by a limit, or by a part of a table.
  */
 import { MICRO_PER_LUX } from "../../domain/limits.ts";
+import { isSpecial } from "../../domain/lane.ts";
 import type { Query, Row } from "../store.ts";
+import { READY_IN_LANE } from "./gate.ts";
 import { always, count, many, one, union } from "./query.ts";
 import { READY } from "./tasks.ts";
 
@@ -44,39 +46,43 @@ export function messagesIn(state: "waiting" | "leased" | "parked", limit: number
   return count(sql, [limit], ["deliveries"]);
 }
 
-/** When the oldest ready task was created or, if it had to wait for its time, became due; null when none is ready. */
+/**
+ * When the oldest ready task of the plain lanes was created or, if it had to wait for its time, became due; null when none
+ * is ready.
+ */
 export function oldestReady(): Query<number | null> {
-  return one(`SELECT ${oldestReadyWhere("")} AS at`, [], ({ at }) => (at == null ? null : Number(at)), [
+  return one(`SELECT ${oldestReadyWhere(READY)} AS at`, [], ({ at }) => (at == null ? null : Number(at)), [
     "tasks",
   ]);
 }
 
-/** The ready tasks of one type. `oldestAt` as oldestReady(). */
-export type ReadyOfType = { readonly count: number; readonly oldestAt: number | null };
+/** The ready tasks of one lane. `oldestAt` as oldestReady(). */
+export type ReadyOfLane = { readonly count: number; readonly oldestAt: number | null };
 
-/** Counts the ready tasks of one type ("": of none), up to `limit`. */
-export function readyOfType(taskType: string, limit: number): Query<ReadyOfType> {
-  const ofType = [0, 1].map(
-    (balanced) => `SELECT 1 AS one FROM tasks WHERE ${READY} AND balanced = ${balanced} AND task_type = $1`,
+/** Counts the ready tasks of one lane, by its name, up to `limit`. The name of a plain lane is its type ("": none). */
+export function readyOfLane(name: string, limit: number): Query<ReadyOfLane> {
+  const where = isSpecial(name) ? `${READY_IN_LANE} AND lane = $1` : `${READY} AND task_type = $1`;
+  const ofLane = [0, 1].map(
+    (balanced) => `SELECT 1 AS one FROM tasks WHERE ${where} AND balanced = ${balanced}`,
   );
   const sql = `
-    SELECT (SELECT count(*) FROM (${union(ofType)} LIMIT $2) AS counted) AS n,
-      ${oldestReadyWhere("AND task_type = $1")} AS at`;
-  const ready = ({ n, at }: Row): ReadyOfType => ({
+    SELECT (SELECT count(*) FROM (${union(ofLane)} LIMIT $2) AS counted) AS n,
+      ${oldestReadyWhere(where)} AS at`;
+  const ready = ({ n, at }: Row): ReadyOfLane => ({
     count: Number(n),
     oldestAt: at == null ? null : Number(at),
   });
-  return always(sql, [taskType, limit], ready, ["tasks"]);
+  return always(sql, [name, limit], ready, ["tasks"]);
 }
 
 /** The time of the oldest ready task, as SQL. One index lookup for each priority. */
-function oldestReadyWhere(condition: string): string {
+function oldestReadyWhere(where: string): string {
   const oldest = [0, 1].flatMap((balanced) =>
     [0, 1, 2, 5].map(
       (priority) => `
         SELECT created_at, not_before FROM tasks WHERE seq = (
           SELECT min(seq) FROM tasks
-          WHERE ${READY} AND balanced = ${balanced} ${condition} AND priority = ${priority})`,
+          WHERE ${where} AND balanced = ${balanced} AND priority = ${priority})`,
     ),
   );
   return `(

@@ -444,6 +444,8 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       description: text(({ task }) => task.description),
       priority: whole(({ task }) => task.priority),
       lux_reward_micro: whole(({ task }) => task.luxRewardMicro),
+      limit_key: text(({ task }) => task.limitKey),
+      lane: text(({ task }) => task.lane),
     }),
   },
   "task.reviewed": {

@@ -1,8 +1,9 @@
 /** The reads of the statistics of types and failures (service/type-stats.ts, service/failure-stats.ts). Each is bounded. */
+import type { Able } from "../../domain/lane.ts";
 import type { Failure } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { many, query } from "./query.ts";
-import { capabilitiesOf } from "./rows.ts";
+import { capabilitiesOf, resourcesOf } from "./rows.ts";
 import type { ChangePosition } from "./tasks.ts";
 
 /** How many open tasks of a type wait for their time, other tasks or an answer. */
@@ -49,6 +50,27 @@ export function nodesByCapabilities(after: number, limit: number): Query<NodesAl
         online: Number(row["online"]),
         free: Number(row["free"]),
       })),
+      next: looked < limit ? null : Math.max(...rows.map((row) => Number(row["last"]))),
+    };
+  };
+  return query(sql, [after, limit], shape, ["nodes"]);
+}
+
+/** What the nodes of a part of the list have, and where the next part begins; null: this was the last. */
+export type AbilitiesPart = { readonly abilities: readonly Able[]; readonly next: number | null };
+
+/** The different abilities of `limit` nodes after a place in the order of registration (0: from its beginning). */
+export function abilitiesAfter(after: number, limit: number): Query<AbilitiesPart> {
+  const sql = `
+    SELECT capabilities, resources, NULL AS used, count(*) AS looked, max(seq) AS last, sum(1 - deleted) AS registered
+    FROM (SELECT seq, capabilities, resources, deleted FROM nodes WHERE seq > $1 ORDER BY seq LIMIT $2) AS part
+    GROUP BY capabilities, resources`;
+  const shape = (rows: readonly Row[]): AbilitiesPart => {
+    const looked = rows.reduce((sum, row) => sum + Number(row["looked"]), 0);
+    return {
+      abilities: rows
+        .filter((row) => Number(row["registered"]) > 0)
+        .map((row) => ({ capabilities: capabilitiesOf(row), ...resourcesOf(row) })),
       next: looked < limit ? null : Math.max(...rows.map((row) => Number(row["last"]))),
     };
   };

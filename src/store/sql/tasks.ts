@@ -9,6 +9,7 @@ import {
 import { closedTypes } from "../../domain/gate.ts";
 import { type Lane, needsRare, typesFor } from "../../domain/lane.ts";
 import type { Change, Outcome } from "../../domain/change.ts";
+import type { EventKind } from "../../domain/event.ts";
 import {
   type Closed,
   type Failure,
@@ -117,17 +118,27 @@ export function taskTotals(): Query<TaskTotals> {
 
 /**
  * The sizes of the ready tasks that a node with these capabilities could take, best first; openTasks() loads them.
- * `nodeId`: without those that this node may not have.
+ * `nodeId`: without those that this node may not have. `special`: the numbers of the best tasks of the special lanes that
+ * it could take.
  */
 export function claimableSizes(
   capabilities: readonly string[],
   limit: number,
   nodeId: string | null = null,
+  special: readonly number[] = [],
 ): Query<readonly Sized[]> {
-  const { best, params } = bestOpen([0, 1], typesFor({ capabilities }, null), null, limit, null, nodeId);
+  const plain = bestOpen([0, 1], typesFor({ capabilities }, null), null, limit, null, nodeId);
+  const params = [...plain.params];
+  const ranges = [plain.best];
+  if (special.length > 0) {
+    const numbers = padded(special).map((seq) => bind(params, seq));
+    const mayHave = `${READY_IN_LANE}${notExcluded(params, nodeId)}`;
+    ranges.push(`SELECT seq FROM tasks WHERE seq IN (${numbers.join(", ")}) AND ${mayHave}`);
+  }
+  const best = ranges.length === 1 ? plain.best : union(ranges);
   const sql = `
     SELECT seq, octet_length(description) + coalesce(octet_length(depends_on), 0) AS bytes
-    FROM tasks WHERE seq IN (${best}) ORDER BY priority, seq`;
+    FROM tasks WHERE seq IN (${best}) ORDER BY priority, seq LIMIT $1`;
   return sizes(sql, params, ["tasks"]);
 }
 
@@ -322,6 +333,24 @@ export function aheadInLane(task: Task, most: number): Query<number> {
   return count(`SELECT count(*) AS n FROM (${union(ahead)} LIMIT $1) AS counted`, params, ["tasks"]);
 }
 
+/** Those of the tasks with these numbers that are ready, and have been since `before` or earlier, and have no event of the kind. */
+export function unsaidAmong(
+  kind: EventKind,
+  seqs: readonly number[],
+  before: number,
+): Query<readonly Task[]> {
+  const params: Param[] = [kind, before];
+  const numbers = padded(seqs).map((seq) => bind(params, seq));
+  const sql = `
+    SELECT ${TASK_COLUMNS} FROM tasks t
+    WHERE t.seq IN (${numbers.join(", ")}) AND t.updated_at <= $2 AND (not_before IS NULL OR not_before <= $2)
+      AND NOT EXISTS (SELECT 1 FROM events WHERE events.task_id = t.task_id AND events.kind = $1)
+    ORDER BY t.seq`;
+  const shape = (rows: readonly Row[]): readonly Task[] =>
+    rows.map(toTask).filter(({ status, scheduled }) => status === "open" && !scheduled);
+  return query(sql, params, shape, [...TASKS_READ, "events"]);
+}
+
 /** Undefined: another task of a lane may be its best one now. */
 function patchHeads(
   tasks: readonly Task[],
@@ -329,7 +358,11 @@ function patchHeads(
   lanes: ReadonlySet<string>,
 ): readonly Task[] | undefined {
   if (change.kind === "task.created" || change.kind === "task.moved" || change.kind === "task.edited")
-    return change.task.lane !== null && lanes.has(change.task.lane) ? undefined : tasks;
+    // It may also have left its lane, by another limit key.
+    return (change.task.lane !== null && lanes.has(change.task.lane)) ||
+      tasks.some(({ taskId }) => taskId === change.task.taskId)
+      ? undefined
+      : tasks;
   if (!("taskId" in change)) return undefined;
   return tasks.some(({ taskId }) => taskId === change.taskId) ? undefined : tasks;
 }
