@@ -3,10 +3,10 @@
  */
 import { type StreamItem, type StreamOptions, readStream } from "./events.ts";
 import type { AnswerOf, Arguments, Operation } from "./call.ts";
-import type { FileContent, UploadFields } from "./upload.ts";
-import type { CallOptions } from "./http.ts";
+import { type FileContent, type UploadFields, multipart } from "./upload.ts";
+import { type CallOptions, now, readJson } from "./http.ts";
 import type { FileRecord, Variant } from "./types.ts";
-import { HubCalls } from "./hub-calls.ts";
+import { type Fields, HubCalls, type HubCallsOptions, keyHeader } from "./hub-calls.ts";
 
 export type * from "./call.ts";
 export type * from "./types.ts";
@@ -14,13 +14,27 @@ export { type CallOptions, type FieldError, HubUnreachable, LuxHubError, type Re
 export type { FileContent, UploadFields } from "./upload.ts";
 export type { OutputOptions, OutputPart } from "./output-reader.ts";
 export type { EventFilter, StreamItem, StreamOptions } from "./events.ts";
-export type { LuxHubOptions } from "./hub-calls.ts";
+
+export type LuxHubOptions = HubCallsOptions & {
+  /**
+   * Splits a longer wait into calls of this many seconds, because most proxies cut a connection that is silent for a
+   * minute. By default 50; the hub accepts at most 300.
+   */
+  readonly longestAskS?: number | undefined;
+};
 
 /**
  * A hub. Each method takes the fields of the endpoint of the same name, and returns its answer. `V` is the variant in
  * which the hub answers this client: `new LuxHub<"B">(…)` for a listener, or a key, of variant B.
  */
 export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
+  readonly #longestAskS: number;
+
+  constructor({ longestAskS = 50, ...options }: LuxHubOptions) {
+    super(options);
+    this.#longestAskS = longestAskS;
+  }
+
   readonly nodes = {
     register: this.#method("node/register"),
     heartbeat: this.#method("node/heartbeat"),
@@ -152,7 +166,7 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
 
   readonly files = {
     upload: (content: FileContent, fields: UploadFields, options?: CallOptions): Promise<FileRecord> =>
-      this.upload(content, fields, options),
+      this.#upload(content, fields, options),
     /** Returns the bytes as the body of a response. `range` as in HTTP, for example `bytes=0-1023`. */
     download: (
       file: { readonly file_id: string; readonly range?: string | undefined },
@@ -226,7 +240,101 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
     return readStream<V>(this.http, this.call.bind(this), nodeId, options);
   }
 
+  /**
+   * Calls any operation that takes and answers JSON, by its path without `/api/v1/`: `call("task/claim", {…})`.
+   * @throws {LuxHubError} when the hub refuses the call
+   * @throws {HubUnreachable} when no answer arrives
+   */
+  override async call<O extends Operation>(
+    operation: O,
+    ...[request, options]: Arguments<O, V>
+  ): Promise<AnswerOf<O, V>> {
+    const fields: Fields = { ...request };
+    if (operation === "task/ask") return (await this.#askQuestion(fields, options)) as AnswerOf<O, V>; // its answer
+    const wait = waitOf(operation, fields);
+    if (wait === null) return this.ask(operation, fields, 0, options);
+    const until = now() + wait.seconds * 1_000;
+    for (;;) {
+      const askedAt = now();
+      const seconds = Math.max(0, Math.min(this.#longestAskS, (until - askedAt) / 1_000));
+      const asked = { ...fields, [wait.field]: Math.round(seconds * 1_000) / 1_000 };
+      const answer = await this.ask(operation, asked, seconds, options);
+      const isEarly = now() - askedAt < seconds * 1_000 - EARLY_MS;
+      if (isEarly || now() >= until || !isEmpty(operation, answer)) return answer;
+    }
+  }
+
   #method<O extends Operation>(operation: O): (...args: Arguments<O, V>) => Promise<AnswerOf<O, V>> {
     return (...args) => this.call(operation, ...args);
   }
+
+  /** Asks once, and then waits for the answer to this question: the same question after an answer would be a new one. */
+  async #askQuestion(
+    { wait: asked, ...fields }: Fields,
+    options?: CallOptions,
+  ): Promise<AnswerOf<"task/ask", V>> {
+    const until = now() + Number(asked ?? 0) * 1_000;
+    const left = (): number => Math.max(0, Math.min(this.#longestAskS, (until - now()) / 1_000));
+    const seconds = left();
+    let answer = await this.ask("task/ask", { ...fields, wait: seconds }, seconds, options);
+    while (answer.question.state === "open" && left() > 0) {
+      const { task_id, question_id } = answer.question;
+      const waited = left();
+      const signal = options?.signal && { signal: options.signal };
+      const read = { task_id, question_id, wait: waited };
+      const { questions } = await this.ask("task/{task_id}/questions", read, waited, signal);
+      const [question] = questions;
+      if (question) answer = { ...answer, question };
+    }
+    return answer;
+  }
+
+  async #upload(content: FileContent, fields: UploadFields, options: CallOptions = {}): Promise<FileRecord> {
+    const { headers, ...upload } = multipart(content, fields);
+    const answer = await this.http.send(
+      {
+        method: "POST",
+        path: "/api/v1/file/upload",
+        headers: { ...headers, ...keyHeader("file/upload", options) },
+        waitMs: Number.POSITIVE_INFINITY,
+        ...upload,
+      },
+      readJson,
+      options,
+    );
+    return answer as FileRecord; // the hub answers as it declares
+  }
+}
+
+/** An empty answer that arrives this much too early ends the wait: the node leaves or drains, or the hub stops. */
+const EARLY_MS = 500;
+
+/** Returns how long the request asks the hub to wait, and in which field; null if it asks for no wait. */
+function waitOf(
+  operation: Operation,
+  fields: Fields,
+): { readonly field: string; readonly seconds: number } | null {
+  const wait = (field: string, unasked: number): { field: string; seconds: number } | null => {
+    const seconds = Number(fields[field] ?? unasked);
+    return seconds > 0 ? { field, seconds } : null;
+  };
+  if (operation === "task/next" || operation === "task/{task_id}" || operation === "task/wait")
+    return wait("wait", 0);
+  if (operation === "task/{task_id}/output" || operation === "group/{group}") return wait("wait", 0);
+  if (operation === "poll") return wait("timeout", 25);
+  if (operation === "message/receive" && fields["blocking"] === true) return wait("timeout", 5);
+  return null;
+}
+
+/** Whether an answer does not contain what the call waits for. */
+function isEmpty(operation: Operation, answer: object): boolean {
+  const { task, messages, events, done, data, ended }: Fields = { ...answer };
+  if (operation === "task/wait" || operation === "group/{group}") return done !== true;
+  if (operation === "task/{task_id}/output") return data === "" && ended !== true;
+  if (operation === "task/{task_id}") return !isFinished(Object(task));
+  return [messages, events].some((list) => Array.isArray(list) && list.length === 0) || task === null;
+}
+
+function isFinished({ status }: { readonly status?: unknown }): boolean {
+  return status === "completed" || status === "failed";
 }
