@@ -264,6 +264,8 @@ export type ReviewCheck = {
   readonly decidedAt: number | null;
   /** Nobody decided in time. */
   readonly timedOut: boolean;
+  /** It is a task of one's own, which is not paid (--self-reward off): nothing is held for it. */
+  readonly unpaid: boolean;
 };
 
 /** A result that waits for a verdict: what a list shows of its task. */

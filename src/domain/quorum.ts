@@ -10,7 +10,7 @@
  */
 import type { Change } from "./change.ts";
 import { comparedText } from "./compare.ts";
-import { payReward } from "./lux.ts";
+import { isUnpaid, payReward } from "./lux.ts";
 import type { Child, Moment, Quorum, Task } from "./model.ts";
 import { recharged } from "./quota.ts";
 import type { Accounts } from "./review.ts";
@@ -172,6 +172,7 @@ function payShare(
   accounts: Accounts,
   at: Moment,
 ): readonly Change[] {
+  if (isUnpaid(copy, accounts.of(copy), accounts)) return unseal(copy);
   const rewarded: Task = { ...copy, luxRewardMicro: amountMicro };
   const payment = payReward(accounts.of(copy), rewarded, { entryId, head: accounts.head }, at.now);
   if (payment.kind === "rejected" || payment.answer === null) return unseal(copy);

@@ -27,6 +27,7 @@ import { type NewEntry, heldAccount, payReward, returnHeld } from "./lux.ts";
 import type { LedgerHead, Moment, Node, Review, ReviewCheck, Task, Verdict } from "./model.ts";
 import { recharged } from "./quota.ts";
 import {
+  asHeld,
   assignIfBalanced,
   endAttempt,
   ownWork,
@@ -140,13 +141,13 @@ export function settle(
   if (verdict === "reject") {
     const unsettled: Task = { ...task, review: after, result: null, resultVerified: false };
     const message = note ?? (timedOut ? "Nobody reviewed its result in time." : "Its result was rejected.");
-    const returned = returnHeld(task, entry, at.now);
+    const returned = returnHeld(asHeld(task), entry, at.now);
     if (returned.kind === "rejected") return returned;
     const ended = endAttempt(unsettled, { kind: "rejected", message, retry: true, data }, at);
     const removed: Change = { kind: "result.removed", taskId };
     return accept(ended.after, [...ended.changes, removed, ...always, ...returned.changes]);
   }
-  const payment = payReward(worker, task, entry, at.now, heldAccount(taskId));
+  const payment = payReward(worker, asHeld(task), entry, at.now, heldAccount(taskId));
   if (payment.kind === "rejected") return payment;
   const paid = payment.answer;
   const passed = recharged({ ...task, review: after, paidSeq: paid?.seq ?? null, updatedAt: at.now });
@@ -208,7 +209,11 @@ export class Accounts {
   readonly #nodes: Map<string, Node>;
   #head: LedgerHead;
 
-  constructor(nodes: readonly Node[], head: LedgerHead) {
+  /** Whether tasks of one's own are paid (--self-reward). */
+  readonly paysOwn: boolean;
+
+  constructor(nodes: readonly Node[], head: LedgerHead, paysOwn: boolean) {
+    this.paysOwn = paysOwn;
     this.#nodes = new Map(nodes.map((node) => [node.nodeId, node]));
     this.#head = head;
   }

@@ -504,12 +504,10 @@ export function complete(
   }
   const unfit = task.child && unfitResult(task, task.child, asked);
   if (unfit) return unfit;
-  const review = beginReview(before, asked.keyId ?? null, at);
-  const payment = review
-    ? holdReward(task, asked, at.now)
-    : isUnpaid(task, node, asked)
-      ? accept(null)
-      : payReward(node, task, asked, at.now);
+  const unpaid = isUnpaid(task, node, asked);
+  const review = beginReview(before, asked.keyId ?? null, unpaid, at);
+  const pay = () => (review ? holdReward(task, asked, at.now) : payReward(node, task, asked, at.now));
+  const payment = unpaid ? accept(null) : pay();
   if (payment.kind === "rejected") return payment;
   const spent = spendWithin(before, node.nodeId, asked.usage ?? [], known, at);
   if ("code" in spent) return spent;
@@ -986,7 +984,7 @@ export function remove(
 ): Decision<Task> {
   if (!task) return taskNotFound(taskId);
   const held = isInReview(task)
-    ? returnHeld(task, must(entry, "what is held is returned"), now)
+    ? returnHeld(asHeld(task), must(entry, "what is held is returned"), now)
     : accept(null);
   if (held.kind === "rejected") return held;
   return accept(task, [
@@ -1483,12 +1481,17 @@ function nodeTally(
 }
 
 function completion(task: Task, paid: LedgerEntry | null, madeRoom: boolean): Completion {
-  const { taskId, luxRewardMicro, hasDependents, review } = task;
-  const luxHeldMicro = review && (isInReview(task) ? luxRewardMicro : 0);
+  const { taskId, hasDependents, review } = task;
+  const luxHeldMicro = review && (isInReview(task) ? asHeld(task).luxRewardMicro : 0);
   return { taskId, receipt: paid && receiptOf(paid), luxHeldMicro, madeRoom, hasDependents };
 }
 
 // ---- Review: the rest is in review.ts
+
+/** A task in review with what is held of its reward. */
+export function asHeld(task: Task): Task {
+  return task.review?.check?.unpaid ? { ...task, luxRewardMicro: 0 } : task;
+}
 
 /** Whether its result waits for a verdict. */
 export function isInReview({ review }: Pick<Task, "review">): boolean {
@@ -1501,9 +1504,14 @@ export function hasEnded(task: Pick<Task, "status" | "review">): boolean {
 }
 
 /** The review of a result that comes now; null: the task has none. */
-function beginReview({ review, epoch }: Task, keyId: string | null, at: Moment): Review | null {
+function beginReview(
+  { review, epoch }: Task,
+  keyId: string | null,
+  unpaid: boolean,
+  at: Moment,
+): Review | null {
   if (review === null) return null;
-  const undecided = { note: null, decidedBy: null, decidedAt: null, timedOut: false };
+  const undecided = { note: null, decidedBy: null, decidedAt: null, timedOut: false, unpaid };
   const until = at.now + review.withinMs;
   return { ...review, check: { state: "pending", epoch, keyId, until, ...undecided } };
 }

@@ -438,7 +438,7 @@ describe("hand-out, ready and explain agree", () => {
       async () => hub.clock.jump(random(20) * SECOND_MS),
     ];
     let handedOut = 0;
-    for (let round = 0; round < 25; round++) {
+    for (let round = 0; round < 60; round++) {
       for (let i = 0; i < 4; i++) await oneOf(steps)?.();
       await hub.sweep();
       const node_id = oneOf(nodes) ?? "n0";

@@ -234,6 +234,17 @@ describe("a quorum", () => {
     expect((await taskOf(hub, taskId))["assigned_node"]).toBeNull();
   });
 
+  test("does not pay its creator where the hub pays no tasks of one's own", async () => {
+    await using hub = await startHub({ selfReward: false });
+    await addNodes(hub, ["boss", "b"]);
+    const taskId = await addTask(hub, { ...THREE, lux_reward: 2 });
+    await copies(hub, taskId, 2);
+    await ok(complete(hub, String(await next(hub, "boss")), "boss", 1));
+    await ok(complete(hub, String(await next(hub, "b")), "b", 1));
+    await until("it is decided", async () => (await taskOf(hub, taskId))["status"] === "completed");
+    expect([await balanceOf(hub, "boss"), await balanceOf(hub, "b")]).toEqual([0, 1]);
+  });
+
   test("one batch-assign does not give a node two copies", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["a"]);

@@ -139,6 +139,16 @@ describe("a task with a review", () => {
     expect([await balanceOf(hub, "w1"), await balanceOf(hub, "w2")]).toEqual([0, 3]);
   });
 
+  test("of one's own is not paid after its review either, if the hub pays none of these", async () => {
+    await using hub = await startHub({ selfReward: false });
+    await addNodes(hub, ["w1"]);
+    const taskId = await addTask(hub, { creator_node: "w1", lux_reward: 3, review: "creator" });
+    await ok(hub.post("/task/claim", { task_id: taskId, node_id: "w1" }));
+    expect(await ok(complete(hub, taskId, "w1"))).toMatchObject({ lux_paid: 0, lux_held: 0 });
+    await ok(review(hub, taskId, "pass"));
+    expect(await balanceOf(hub, "w1")).toBe(0);
+  });
+
   test("fails when its last attempt is rejected, and then what depends on it", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["boss", "w1"]);

@@ -170,6 +170,18 @@ const CASES: readonly Case[] = [
     events: ["task.failed false"], // the event names the holder, and there is none
   },
   {
+    path: "/task/review",
+    strict: "bound",
+    body: async ({ hub, n1, n2 }) => {
+      const asked = { title: "t", description: "d", creator_node: "n1", review: "creator" };
+      const { task_id } = await ok(hub.post("/task/create", asked, as(n1)));
+      await ok(hub.post("/task/claim", { task_id, node_id: "n2" }, as(n2)));
+      await ok(hub.post("/task/complete", { task_id, node_id: "n2", result: RESULT }, as(n2)));
+      return { task_id, node_id: "n1", verdict: "pass" };
+    },
+    events: ["task.review_passed true"],
+  },
+  {
     path: "/group/cancel",
     strict: "bound",
     body: async ({ hub, n1 }) => {
@@ -178,6 +190,12 @@ const CASES: readonly Case[] = [
       return { group, node_id: "n1" };
     },
     events: ["task.failed false", "group.ended false"],
+  },
+  {
+    path: "/limit/hold",
+    strict: "bound",
+    body: async () => ({ key: "k", for_s: 1, node_id: "n1" }),
+    events: ["limit.held false"], // the event is about the key, and names the node in its data
   },
   {
     path: "/schedule/put",

@@ -125,6 +125,13 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
     return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"0 6 * * 1-5"', '"@daily"') }, strings(schema));
   if (name === "url" && takes(schema, '"http://h"'))
     return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"http://h"', '"https://[::1]:1/a/"') }, hostile);
+  if (name === "compare")
+    return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"output"', '"json:/lesson,/a~1b"') }, hostile);
+  if (name === "review" && takes(schema, '"creator"'))
+    return fc.oneof(
+      { weight: 9, arbitrary: fc.constantFrom('"creator"', '"node:n1"', '"capability:x"') },
+      hostile,
+    );
   if (name === "key_hash")
     return fc.oneof({ weight: 9, arbitrary: fc.constant(json("0a".repeat(32))) }, hostile);
   if (name === "tz" && def.type === "string")

@@ -43,7 +43,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 };
 
 export const PARTS = {
-  tasks: ["tasks", "task-filters", "stats", "task-wait", "balancer", "lux", "ledger", "stream"],
+  tasks: ["tasks", "task-filters", "stats", "task-wait", "balancer", "lux", "ledger", "mint", "stream"],
   concurrency: ["concurrency", "broadcasts", "output"],
   requests: ["batch", "variants", "idempotency", "files", "presigned-urls", "attachments", "nodes", "notes"],
   periodic: [

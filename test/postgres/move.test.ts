@@ -163,6 +163,7 @@ suite(`luxhub move${reason}`, () => {
     );
     ended.run("INSERT INTO group_endings VALUES ('moved')");
     ended.run("INSERT INTO family_checks VALUES ('moved')");
+    ended.run("INSERT INTO periods VALUES (600000, 0, '{}')");
     ended.close();
     const moved = await move("to", data);
     expect(moved).toMatchObject({ code: 0, stderr: "" });

@@ -44,7 +44,8 @@ export const FACTS: readonly Fact[] = [
       SELECT account || ' has ' || sum(amount) || ' millionths too many or too few' FROM (
         SELECT to_account AS account, amount_micro AS amount FROM ledger WHERE to_account LIKE 'held:%'
         UNION ALL SELECT from_account, -amount_micro FROM ledger WHERE from_account LIKE 'held:%'
-        UNION ALL SELECT 'held:' || task_id, -lux_reward_micro FROM tasks WHERE review_until IS NOT NULL)
+        UNION ALL SELECT 'held:' || task_id, -lux_reward_micro FROM tasks
+          WHERE review_until IS NOT NULL AND coalesce(json_extract(review, '$.check.unpaid'), 0) = 0)
       GROUP BY account HAVING sum(amount) <> 0
       LIMIT ${SHOWN}`,
   },

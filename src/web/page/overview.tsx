@@ -59,7 +59,7 @@ export function Overview(): JSX.Element {
   }, []);
   const { value } = loaded;
   const error = wrong ?? (loaded.error || history.error);
-  if (value === null) return <Fault text={error} />;
+  if (wrong !== null || value === null) return <Fault text={error} />;
   const { status, stats, fleet, hour, byType } = value;
   const shown = history.value ?? hour;
   const { words } = RANGES[history.value === null ? "hour" : range];
