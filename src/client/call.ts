@@ -3,7 +3,7 @@ import type { CallOptions } from "./http.ts";
 import type { METHODS, Operations, Problem, Variant } from "./types.ts";
 
 /** The name of an operation: its path without `/api/v1/`. */
-export type Operation = keyof typeof METHODS;
+export type Operation = keyof Operations;
 export type RequestOf<O extends Operation, V extends Variant = "A"> = Operations<V>[O]["request"];
 export type AnswerOf<O extends Operation, V extends Variant = "A"> = Operations<V>[O]["answer"];
 
@@ -18,9 +18,7 @@ export type Call<V extends Variant> = <O extends Operation>(
   ...args: Arguments<O, V>
 ) => Promise<AnswerOf<O, V>>;
 
-export type BatchOperation = {
-  [O in Operation]: (typeof METHODS)[O] extends "POST" ? O : never;
-}[Operation];
+export type BatchOperation = Exclude<Operation, keyof typeof METHODS>;
 
 /** The answer of a batch for one operation: its own answer, or a problem; `body.success` distinguishes them. */
 export type BatchAnswer<O extends Operation, V extends Variant = "A"> = {

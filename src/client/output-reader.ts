@@ -17,8 +17,8 @@ export type OutputOptions = {
   readonly signal?: AbortSignal | undefined;
 };
 
-/** The client splits it into calls. */
-const WAIT_S = 3_600;
+/** Most proxies cut a connection that is silent for a minute. */
+const WAIT_S = 50;
 const FOREVER = { forMs: Number.POSITIVE_INFINITY };
 
 /** The first call fails if the hub or the task does not exist; with `follow` the others wait for a hub that is away. */

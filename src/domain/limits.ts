@@ -343,8 +343,7 @@ export const LIST_NEAR_ROWS = 10_000;
 export const LIST_FAR_PAGES_MAX = 256;
 /** The search text for titles. */
 export const SEARCH_MAX_CHARS = 100;
-/** Tasks that one call of a filtered list examines; what is older comes with the next cursor. Also the end of its pages. */
-export const LIST_SCANNED_MAX = 10_000;
+export { LIST_SCANNED_MAX } from "./list-limits.ts";
 /** Tasks that one call of a filtered list examines only to count them all; a longer list has no total. */
 export const LIST_COUNTED_MAX = 2_000;
 /** Tasks that one call of task/count examines, in steps that take 300 ms together; there may be more. */

@@ -322,7 +322,9 @@ test("the pages of the clients name every method of the hub itself, and the call
   for (const path of ["docs/typescript.md", "docs/python.md"])
     for (const name of ["status", "minutes", "diagnostic", "batch", "call"])
       expect([path, page(path).includes(`hub.${name}(`)]).toEqual([path, true]);
-  const methods = readFileSync(join(PROJECT, "src/client/luxhub.ts"), "utf8");
+  const methods = ["hub-calls.ts", "luxhub.ts"]
+    .map((file) => readFileSync(join(PROJECT, "src/client", file), "utf8"))
+    .join("\n");
   for (const name of ["status", "minutes", "diagnostic", "batch", "call"])
     expect(methods).toMatch(new RegExp(`^  (?:async )?${name}[(<]|^  readonly ${name}\\b`, "m"));
 });

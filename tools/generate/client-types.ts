@@ -190,9 +190,9 @@ export interface Operations<V extends Variant = "A"> {
 ${all.map(operationType).join("\n\n")}
 }
 `,
-    `/** How each operation is called. */
+    `/** How the operations are called that are not a POST. */
 export const METHODS = {
-${all.map(({ name, method }) => `"${name}": "${method}",`).join("\n")}
+${all.flatMap(({ name, method }) => (method === "POST" ? [] : `"${name}": "${method}",`)).join("\n")}
 } as const;
 `,
   ].join("\n");

@@ -3,7 +3,7 @@
  * requests in between. A dialog shows how far it is. Must not: ask; who starts it has asked.
  */
 import { signal } from "@preact/signals";
-import type { JSX } from "preact";
+import { type JSX, h } from "preact";
 import type { BatchOperation } from "../../client/luxhub.ts";
 import { countOf } from "./format.ts";
 import { Modal, reloadViews } from "./parts.tsx";

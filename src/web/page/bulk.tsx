@@ -2,7 +2,7 @@
  * Actions on many tasks: on those that the user has selected, or on all that match a filter. batches.tsx does them.
  * Must not: act without a question that names how many.
  */
-import type { JSX } from "preact";
+import { type JSX, h } from "preact";
 import type { BatchOperation, RequestOf } from "../../client/luxhub.ts";
 import { type Summary, countOf, stateOf } from "./format.ts";
 import { changeAll } from "./batches.tsx";
@@ -135,7 +135,11 @@ function statusOf(filter: Filter): string | undefined {
 async function* matching(filter: Filter, signal: AbortSignal): AsyncGenerator<readonly Summary[]> {
   let cursor: string | undefined;
   do {
-    const page = await hub.value.tasks.summaries({ ...filter, per_page: PAGE, cursor }, { signal });
+    const page = await hub.value.call(
+      "task/list?fields=summary",
+      { ...filter, per_page: PAGE, cursor },
+      { signal },
+    );
     yield page.tasks;
     cursor = page.next_cursor ?? undefined;
   } while (cursor !== undefined);

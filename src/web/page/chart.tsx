@@ -2,7 +2,7 @@
  * A chart of counts or durations over time, in SVG: series upwards, and one downwards (failures); a time axis, and a
  * cross-hair that reads the values, by pointer or by arrow keys. A gap where a series has no value.
  */
-import type { JSX } from "preact";
+import { type JSX, h } from "preact";
 import { useState } from "preact/hooks";
 import { countOf } from "./format.ts";
 

@@ -1,5 +1,5 @@
 /** What is handed out, and what is told to others: pauses, limits of keys, and webhooks. Needs the administrator key. */
-import type { ComponentChildren, JSX } from "preact";
+import { type ComponentChildren, Fragment, type JSX, h } from "preact";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { commandOf, countOf } from "./format.ts";
 import {
@@ -45,9 +45,9 @@ export function pausedWords({ scope, value }: Pick<Pause, "scope" | "value">): s
 export function Control(): JSX.Element {
   const loaded = useLoad("control", async (from, signal) => {
     const [{ pauses }, { limits }, { webhooks, total }] = await Promise.all([
-      from.limits.pauses({}, { signal }),
-      from.limits.list({}, { signal }),
-      from.webhooks.list({ per_page: PAGE }, { signal }),
+      from.call("hub/pauses", {}, { signal }),
+      from.call("limit/list", {}, { signal }),
+      from.call("webhook/list", { per_page: PAGE }, { signal }),
     ]);
     return { pauses, limits, webhooks, total };
   });
@@ -77,7 +77,7 @@ function Pauses({ pauses }: { pauses: readonly Pause[] }): JSX.Element {
     const question = `Pause ${scope === "hub" ? words : `${words}: ${value || "none"}`}? What runs goes on; nothing more of it is handed out.`;
     if (!(await askToConfirm(question, "Pause"))) return;
     const asked = { ...scopeOf(scope, value), reason: reason || undefined };
-    if (await runAction("Paused.", () => hub.value.limits.pause(asked))) form.reset();
+    if (await runAction("Paused.", () => hub.value.call("hub/pause", asked))) form.reset();
   };
   return (
     <section>
@@ -103,7 +103,7 @@ function Pauses({ pauses }: { pauses: readonly Pause[] }): JSX.Element {
               data-do="resume-hub"
               onClick={() =>
                 void runAction("It goes on.", () =>
-                  hub.value.limits.resume(scopeOf(one.scope, one.value ?? "")),
+                  hub.value.call("hub/resume", scopeOf(one.scope, one.value ?? "")),
                 )
               }
             >
@@ -124,11 +124,11 @@ function Limits({ limits }: { limits: AnswerOf<"limit/list", Variant>["limits"] 
       running: running ? Number(running) : undefined,
       per_minute: per_minute ? Number(per_minute) : undefined,
     };
-    if (await runAction("The limit is set.", () => hub.value.limits.set(asked))) form.reset();
+    if (await runAction("The limit is set.", () => hub.value.call("limit/set", asked))) form.reset();
   };
   const remove = async (key: string): Promise<void> => {
     if (await askToConfirm(`Delete the limit of ${key || "tasks without a type"}?`, "Delete"))
-      await runAction("Deleted.", () => hub.value.limits.delete({ key }));
+      await runAction("Deleted.", () => hub.value.call("limit/delete", { key }));
   };
   const of = (now: number, most: number | null): string =>
     most === null ? "any" : `${countOf(now)} of ${countOf(most)}`;
@@ -178,7 +178,7 @@ type Hook = AnswerOf<"webhook/list", Variant>["webhooks"][number];
 function Webhooks({ webhooks, total }: { webhooks: readonly Hook[]; total: number }): JSX.Element {
   const remove = async (name: string): Promise<void> => {
     if (await askToConfirm(`Delete the webhook ${name}?`, "Delete"))
-      await runAction("Deleted.", () => hub.value.webhooks.delete({ name }));
+      await runAction("Deleted.", () => hub.value.call("webhook/delete", { name }));
   };
   const button = (word: string, action: string, act: () => unknown): ComponentChildren => (
     <button type="button" data-do={action} onClick={() => void act()}>
@@ -214,12 +214,14 @@ function Webhooks({ webhooks, total }: { webhooks: readonly Hook[]; total: numbe
               <td class="buttons">
                 {button("Test", "test-webhook", () =>
                   runAction("The test message was delivered.", () =>
-                    hub.value.webhooks.test({ name: hook.name }),
+                    hub.value.call("webhook/test", { name: hook.name }),
                   ),
                 )}
                 {hook.state === "suspended" &&
                   button("Resume", "resume-webhook", () =>
-                    runAction("It is delivered again.", () => hub.value.webhooks.resume({ name: hook.name })),
+                    runAction("It is delivered again.", () =>
+                      hub.value.call("webhook/resume", { name: hook.name }),
+                    ),
                   )}
                 {button("Delete", "delete-webhook", () => remove(hook.name))}
               </td>

@@ -1,5 +1,5 @@
 /** What work has cost: the sums by day, model, node, creator or type; and the budgets with their state. */
-import type { ComponentChildren, JSX } from "preact";
+import { type ComponentChildren, Fragment, type JSX, h } from "preact";
 import type { AnswerOf } from "../../client/luxhub.ts";
 import { type AnyTask, commandOf, costOf, countOf } from "./format.ts";
 import { clock } from "./clock.ts";
@@ -39,8 +39,8 @@ export function Costs(): JSX.Element {
     if (wrong !== null) throw new Error(wrong);
     const since = new Date(clock.now() - (Number(days) - 1) * DAY_MS).toISOString().slice(0, 10);
     const [sums, budgets] = await Promise.all([
-      from.costs.usage({ by, since, page, per_page: PAGE }, { signal }),
-      isAdmin.value ? from.costs.budgets({}, { signal }) : null,
+      from.call("usage", { by, since, page, per_page: PAGE }, { signal }),
+      isAdmin.value ? from.call("budget/list", {}, { signal }) : null,
     ]);
     return { sums, budgets: budgets?.budgets ?? null };
   });

@@ -1,5 +1,5 @@
 /** The event log live, newest first, filtered by kind. */
-import { Component, type JSX } from "preact";
+import { Component, Fragment, type JSX, h } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
 import { EVENT_KINDS, type EventKind } from "../../domain/event.ts";

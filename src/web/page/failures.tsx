@@ -1,5 +1,5 @@
 /** Why tasks failed in the last hour, by message; each group is retried with one button. */
-import type { JSX } from "preact";
+import { type JSX, h } from "preact";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { changeAll } from "./batches.tsx";
 import { countOf } from "./format.ts";
@@ -13,7 +13,7 @@ const SHOWN = 8;
 const PAGE = 50;
 
 export function Failures(): JSX.Element {
-  const loaded = useLoad("failures", (from, signal) => from.tasks.failures({}, { signal }));
+  const loaded = useLoad("failures", (from, signal) => from.call("stats/failures", {}, { signal }));
   useEvents(({ kind }) => /^task\.(?:failed|retried|deleted)$/.test(kind), loaded);
   const { value, error } = loaded;
   const groups = value?.failures.slice(0, SHOWN) ?? [];
@@ -68,7 +68,7 @@ function One({ group }: { group: Group }): JSX.Element {
 /** All tasks of the group that are still failed, also those of earlier hours. */
 async function retry({ group, count, message, kind }: Group): Promise<void> {
   const from = hub.value;
-  const all = await from.tasks.count({ failure_group: group });
+  const all = await from.call("task/count", { failure_group: group });
   const number = all.exact ? countOf(all.count) : `more than ${countOf(all.count)}`;
   const earlier = all.count > count ? ` (${countOf(count)} of them failed in the last hour)` : "";
   const question = `Retry the ${number} tasks that failed with “${message || kind}”${earlier}?`;
@@ -77,7 +77,7 @@ async function retry({ group, count, message, kind }: Group): Promise<void> {
     let cursor: string | undefined;
     do {
       const filter = { failure_group: group, per_page: PAGE, cursor };
-      const page = await from.tasks.summaries(filter, { signal });
+      const page = await from.call("task/list?fields=summary", filter, { signal });
       yield page.tasks.map(({ task_id }) => ({ path: "task/retry" as const, body: { task_id } }));
       cursor = page.next_cursor ?? undefined;
     } while (cursor !== undefined);

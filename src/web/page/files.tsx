@@ -1,5 +1,5 @@
 /** The files: upload with progress, download, and a preview of texts and pictures that executes nothing. */
-import type { JSX } from "preact";
+import { Fragment, type JSX, h } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { FileRecord } from "../../client/luxhub.ts";
 import { commandOf, countOf, sizeOf } from "./format.ts";
@@ -30,7 +30,7 @@ export function Files(): JSX.Element {
   const loaded = useLoad(`${task} ${q} ${page} ${cursor} ${wrong}`, (from, signal) => {
     if (wrong !== null) return Promise.reject(new Error(wrong));
     const place = q ? { q, cursor } : { page };
-    return from.files.list({ task_id: task, per_page: PAGE, ...place }, { signal });
+    return from.call("file/list", { task_id: task, per_page: PAGE, ...place }, { signal });
   });
   useEvents(({ kind }) => kind.startsWith("file."), loaded);
   const set = useTyped((changed) => setQuery({ ...changed, page: undefined, cursor: undefined }));
@@ -129,7 +129,7 @@ export function FileActions({ file }: { file: FileRecord }): JSX.Element {
   const [isShown, setShown] = useState(false);
   const remove = async (): Promise<void> => {
     if (!(await askToConfirm(`Delete ${file.name} permanently?`, "Delete"))) return;
-    await runAction("Deleted.", () => hub.value.files.delete({ file_id: file.file_id }));
+    await runAction("Deleted.", () => hub.value.call("file/delete", { file_id: file.file_id }));
   };
   return (
     <>
@@ -247,14 +247,14 @@ async function download(file: FileRecord): Promise<void> {
     if (isLarge && (await isOpen(file))) return saveFrom(addressOf(file), name);
     if (isLarge && globalThis.showSaveFilePicker !== undefined) {
       const handle = await globalThis.showSaveFilePicker({ suggestedName: name });
-      const { body } = await hub.value.files.download({ file_id });
+      const { body } = await hub.value.download({ file_id });
       showNotice(`${name} is being saved.`);
       await body?.pipeTo(await handle.createWritable());
       return showNotice(`${name} is saved.`);
     }
     const warning = `This browser must hold all ${sizeOf(size)} in memory before it saves the file. \`luxhub file get\` does not.`;
     if (isLarge && !(await askToConfirm(warning, "Download"))) return;
-    const response = await hub.value.files.download({ file_id });
+    const response = await hub.value.download({ file_id });
     saveBlob(await response.blob(), name);
   } catch (error) {
     const isGivenUp = error instanceof DOMException && error.name === "AbortError";
@@ -301,7 +301,7 @@ function Preview({ file }: { file: FileRecord }): JSX.Element {
   const { file_id } = file;
   const range = !isPicture && file.size > TEXT_BYTES ? `bytes=0-${TEXT_BYTES - 1}` : undefined;
   const loaded = useLoad(file_id, async (from, signal) => {
-    const response = await from.files.download({ file_id, range }, { signal });
+    const response = await from.download({ file_id, range }, { signal });
     return isPicture
       ? URL.createObjectURL(new Blob([await response.blob()], { type: mediaTypeOf(file.content_type) }))
       : response.text();

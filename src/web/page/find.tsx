@@ -3,10 +3,11 @@
  * it has looked. Must not: show that there is nothing where it has not looked at everything.
  */
 import { signal } from "@preact/signals";
-import type { JSX } from "preact";
+import { type JSX, h } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { LuxHubError, type TaskSummary, type Variant } from "../../client/luxhub.ts";
-import { LIST_SCANNED_MAX } from "../../domain/limits.ts";
+import { LuxHubError } from "../../client/http.ts";
+import type { TaskSummary, Variant } from "../../client/luxhub.ts";
+import { LIST_SCANNED_MAX } from "../../domain/list-limits.ts";
 import { type AnyTask, countOf, sizeOf, stateOf } from "./format.ts";
 import { Modal, State, useLoad, useTyped } from "./parts.tsx";
 import { go, to } from "./route.ts";
@@ -53,7 +54,11 @@ async function tasksWith(
   signal: AbortSignal,
 ): Promise<readonly Hit[]> {
   const filter = what === "type" ? { task_type: name } : { tag: name };
-  const { tasks, total } = await from.tasks.summaries({ ...filter, per_page: 1 }, { signal });
+  const { tasks, total } = await from.call(
+    "task/list?fields=summary",
+    { ...filter, per_page: 1 },
+    { signal },
+  );
   if (tasks.length === 0) return nothing;
   const more = total === null ? "many tasks" : `${countOf(total)} ${total === 1 ? "task" : "tasks"}`;
   return [{ href: to("tasks", "", { [what]: name }), what, title: name, more }];
@@ -65,18 +70,20 @@ async function find(from: Hub, text: string, signal: AbortSignal): Promise<Found
   const hasWord = HAS_WORD.test(text);
   const sources: readonly (Promise<readonly Hit[]> | false)[] = [
     ID.test(text) &&
-      from.tasks.get({ task_id: text.toLowerCase() }, options).then(({ task }) => [hitOf(task)]),
+      from.call("task/{task_id}", { task_id: text.toLowerCase() }, options).then(({ task }) => [hitOf(task)]),
     hasWord &&
-      from.tasks.summaries({ q: text, per_page: FEW }, options).then(({ tasks, next_cursor }) => {
-        const hits = tasks.map(hitOf);
-        if (next_cursor === null) return hits;
-        const title =
-          tasks.length === FEW
-            ? "More tasks with this title"
-            : `Among the newest ${countOf(LIST_SCANNED_MAX)} tasks only; look further`;
-        return [...hits, { href: to("tasks", "", { q: text }), what: "tasks", title, more: "" }];
-      }),
-    from.nodes.list({ q: text, order: "id", per_page: FEW }, options).then(({ nodes }) =>
+      from
+        .call("task/list?fields=summary", { q: text, per_page: FEW }, options)
+        .then(({ tasks, next_cursor }) => {
+          const hits = tasks.map(hitOf);
+          if (next_cursor === null) return hits;
+          const title =
+            tasks.length === FEW
+              ? "More tasks with this title"
+              : `Among the newest ${countOf(LIST_SCANNED_MAX)} tasks only; look further`;
+          return [...hits, { href: to("tasks", "", { q: text }), what: "tasks", title, more: "" }];
+        }),
+    from.call("node/list", { q: text, order: "id", per_page: FEW }, options).then(({ nodes }) =>
       nodes.map(({ node_id, name, status }) => ({
         href: to("nodes", node_id),
         what: "node",
@@ -86,7 +93,7 @@ async function find(from: Hub, text: string, signal: AbortSignal): Promise<Found
       })),
     ),
     isName &&
-      from.groups.list({ q: text, limit: FEW }, options).then(({ groups }) =>
+      from.call("group/list", { q: text, limit: FEW }, options).then(({ groups }) =>
         groups.map(({ group, total }) => ({
           href: to("groups", group),
           what: "group",
@@ -97,7 +104,7 @@ async function find(from: Hub, text: string, signal: AbortSignal): Promise<Found
     tasksWith(from, "type", text, signal),
     !text.includes(",") && tasksWith(from, "tag", text, signal),
     hasWord &&
-      from.files.list({ q: text, per_page: FEW }, options).then(({ files }) =>
+      from.call("file/list", { q: text, per_page: FEW }, options).then(({ files }) =>
         files.map(({ name, size }) => ({
           href: to("files", "", { q: name }),
           what: "file",

@@ -2,7 +2,7 @@
  * The fleet as lamps: a small square for each node. Its brightness is the load; it flashes when the node completes a
  * task. At most LAMPS of the busiest nodes, so that a fleet of any size costs the page the same.
  */
-import type { JSX } from "preact";
+import { type JSX, h } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
 import { type AnyNode, countOf } from "./format.ts";
@@ -37,14 +37,14 @@ const STEPS: Readonly<Partial<Record<Event["kind"], number>>> = {
 async function load(from: Hub, signal: AbortSignal) {
   const options = { signal };
   const [stats, { by_node }] = await Promise.all([
-    from.nodes.stats({}, options),
-    from.tasks.failures({}, options),
+    from.call("stats/nodes", {}, options),
+    from.call("stats/failures", {}, options),
   ]);
   const nodes: AnyNode[] = [];
-  if (stats.total <= LAMPS) nodes.push(...(await from.nodes.list({}, options)).nodes);
+  if (stats.total <= LAMPS) nodes.push(...(await from.call("node/list", {}, options)).nodes);
   let cursor: string | undefined;
   while (stats.total > LAMPS && nodes.length < LAMPS) {
-    const page = await from.nodes.list({ order: "busy", per_page: PAGE, cursor }, options);
+    const page = await from.call("node/list", { order: "busy", per_page: PAGE, cursor }, options);
     nodes.push(...page.nodes);
     if (!page.next_cursor) break;
     cursor = page.next_cursor;

@@ -2,7 +2,7 @@
  * What a task depends on, and what waits for it: layers from left to right in a small SVG, and lists where there are too
  * many for that.
  */
-import type { JSX } from "preact";
+import { Fragment, type JSX, h } from "preact";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { type AnyTask, countOf, stateOf } from "./format.ts";
 import { Fault, State, useEvents, useLoad } from "./parts.tsx";
@@ -20,7 +20,9 @@ type Drawn = AnswerOf<"task/{task_id}/graph", Variant>["tasks"][number];
 
 export function Graph({ task }: { task: AnyTask }): JSX.Element | null {
   const { task_id, depends_on } = task;
-  const loaded = useLoad(task_id, (from, signal) => from.tasks.graph({ task_id }, { signal }));
+  const loaded = useLoad(task_id, (from, signal) =>
+    from.call("task/{task_id}/graph", { task_id }, { signal }),
+  );
   const known = new Set(loaded.value?.tasks.map((one) => one.task_id));
   // A task that begins to wait for this one is unknown, and its event does not name this one.
   useEvents((event) => known.has(event.task_id ?? "") || event.kind === "task.created", loaded);

@@ -1,5 +1,5 @@
 /** The groups of tasks by name, each with its progress; and one group: its counts, its last failures, and its actions. */
-import type { JSX } from "preact";
+import { Fragment, type JSX, h } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { Usage } from "./costs.tsx";
@@ -35,7 +35,7 @@ export function Groups(): JSX.Element {
   const wrong = wrongQuery({ q: null, cursor: null });
   const loaded = useLoad(JSON.stringify([q, cursor, wrong]), (from, signal) =>
     wrong === null
-      ? from.groups.list({ q, cursor, limit: PAGE }, { signal })
+      ? from.call("group/list", { q, cursor, limit: PAGE }, { signal })
       : Promise.reject(new Error(wrong)),
   );
   useEvents(({ data }) => data["group"] !== undefined, loaded);
@@ -122,7 +122,7 @@ function Progress({ group }: { group: Counts }): JSX.Element {
 }
 
 export function GroupPage({ id: group }: { id: string }): JSX.Element {
-  const loaded = useLoad(group, (from, signal) => from.groups.get({ group }, { signal }));
+  const loaded = useLoad(group, (from, signal) => from.call("group/{group}", { group }, { signal }));
   useEvents(({ data }) => data["group"] === group, loaded);
   useSubject(group);
   const { value, error } = loaded;
@@ -236,7 +236,7 @@ async function retry(group: string, failed: number): Promise<void> {
   const isDone = await runAction("Open again.", async () => {
     let cursor: string | undefined;
     do {
-      const step = await hub.value.groups.retry({ group, cursor });
+      const step = await hub.value.call("group/retry", { group, cursor });
       opened += step.retried;
       cursor = step.next_cursor ?? undefined;
     } while (cursor !== undefined);
@@ -250,7 +250,7 @@ async function cancel(group: string, unfinished: number): Promise<void> {
   if (!(await askToConfirm(question, `Cancel ${count}`))) return;
   await runAction("Cancelled.", async () => {
     for (;;) {
-      const step = await hub.value.groups.cancel({ group, reason: "cancelled in the dashboard" });
+      const step = await hub.value.call("group/cancel", { group, reason: "cancelled in the dashboard" });
       if (step.left === 0 || step.cancelled === 0) return;
     }
   });
@@ -266,7 +266,7 @@ function Export({ group, total }: { group: string; total: number }): JSX.Element
       let cursor: string | undefined;
       do {
         setDone(lines.length);
-        const page = await hub.value.tasks.list({ group, per_page: EXPORTED, cursor }, { signal });
+        const page = await hub.value.call("task/list", { group, per_page: EXPORTED, cursor }, { signal });
         lines.push(...page.tasks.map((task) => `${JSON.stringify(task)}\n`));
         cursor = page.next_cursor ?? undefined;
       } while (cursor !== undefined);

@@ -1,5 +1,5 @@
 /** The keys of the hub: list, add, revoke. Needs the administrator key. A new secret is shown once. */
-import type { JSX } from "preact";
+import { Fragment, type JSX, h } from "preact";
 import { useState } from "preact/hooks";
 import { qrCode } from "../../lib/qr-code.ts";
 import { quoted, sizeOf } from "./format.ts";
@@ -36,19 +36,19 @@ const VARIANTS = [
 const DAY_S = 86_400;
 
 export function Keys(): JSX.Element {
-  const loaded = useLoad("keys", async (from, signal) => (await from.keys.list({}, { signal })).keys);
+  const loaded = useLoad("keys", async (from, signal) => (await from.call("key/list", {}, { signal })).keys);
   const [made, setMade] = useState<Made | null>(null);
   const { value, error } = loaded;
   const revoke = async (name: string): Promise<void> => {
     if (!(await askToConfirm(`Revoke ${name}? Its open calls and streams end within a second.`, "Revoke")))
       return;
-    await runAction("Revoked.", () => hub.value.keys.revoke({ name }));
+    await runAction("Revoked.", () => hub.value.call("key/revoke", { name }));
     loaded.reload();
   };
   const add = async (fields: Readonly<Record<string, string>>, form: HTMLFormElement): Promise<void> => {
     const days = Number(fields["days"] || 0);
     try {
-      const { name, secret, key } = await hub.value.keys.add({
+      const { name, secret, key } = await hub.value.call("key/add", {
         name: fields["name"] ?? "",
         role: ROLES.map(([word]) => word).find((word) => word === fields["role"]),
         variant: (["A", "B"] as const).find((word) => word === fields["variant"]),

@@ -1,5 +1,5 @@
 /** LUX: the leaderboard, and the ledger of a node. */
-import type { JSX } from "preact";
+import { Fragment, type JSX, h } from "preact";
 import { useState } from "preact/hooks";
 import { now } from "./clock.ts";
 import { countOf, curlOf } from "./format.ts";
@@ -36,13 +36,14 @@ function Ranges(): JSX.Element | null {
 /** Who earned most in the last seven days, by the ledger from its newest entry back. */
 function Week(): JSX.Element {
   const loaded = useLoad("week", async (from, signal) => {
-    const { head } = await from.lux.head({}, { signal });
+    const { head } = await from.call("lux/head", {}, { signal });
     const earned = new Map<string, { lux: number; tasks: number }>();
     const since = now.peek() - WEEK_MS;
     const end = Math.max(0, head.seq - WEEK_ENTRIES_MAX);
     let isWhole = false;
     for (let to = head.seq; to > end && !isWhole; to -= STEP) {
-      const { entries } = await from.lux.entries(
+      const { entries } = await from.call(
+        "lux/entries",
         { since: Math.max(end, to - STEP), limit: STEP },
         { signal },
       );
@@ -99,8 +100,8 @@ function Balances(): JSX.Element {
   const first = Number(place);
   const loaded = useLoad(`lux ${cursor}`, async (from, signal) => {
     const [{ lux_balance }, { nodes, next_cursor }] = await Promise.all([
-      from.nodes.stats({}, { signal }),
-      from.nodes.list({ order: "lux", per_page: PAGE, cursor }, { signal }),
+      from.call("stats/nodes", {}, { signal }),
+      from.call("node/list", { order: "lux", per_page: PAGE, cursor }, { signal }),
     ]);
     const leaders = nodes.filter((node) => node.lux_balance > 0);
     return { sum: lux_balance, leaders, next: leaders.length < PAGE ? null : next_cursor };
@@ -156,7 +157,7 @@ function Balances(): JSX.Element {
 export function Ledger({ node }: { node: string }): JSX.Element {
   const [page, setPage] = useState(1);
   const loaded = useLoad(`${node} ${page}`, (from, signal) =>
-    from.lux.ledger({ node_id: node, page, per_page: 10 }, { signal }),
+    from.call("lux/ledger", { node_id: node, page, per_page: 10 }, { signal }),
   );
   useEvents((event) => event.kind.startsWith("lux.") && event.node_id === node, loaded);
   const { value, error } = loaded;

@@ -1,6 +1,6 @@
 /** The dashboard's frame: sign-in, navigation, keyboard and theme; and the view for each address. */
 import { signal } from "@preact/signals";
-import { type JSX, type TargetedMouseEvent, render } from "preact";
+import { Fragment, type JSX, type TargetedMouseEvent, h, render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { BatchDialog } from "./batches.tsx";
 import { Control, pausedWords } from "./control.tsx";

@@ -1,5 +1,5 @@
 /** A node's messages with their delivery status, its parked messages, and the forms that send one. */
-import type { JSX } from "preact";
+import { Fragment, type JSX, h } from "preact";
 import type { HistoryMessage } from "../../client/luxhub.ts";
 import { changeAll } from "./batches.tsx";
 import { commandOf, countOf } from "./format.ts";
@@ -74,7 +74,7 @@ export function Messages(): JSX.Element {
 function Mailbox({ node }: { node: string }): JSX.Element {
   const { before } = route.value.query;
   const loaded = useLoad(`${node} ${before}`, (from, signal) =>
-    from.messages.history({ node_id: node, before, count: PAGE }, { signal }),
+    from.call("message/history", { node_id: node, before, count: PAGE }, { signal }),
   );
   useEvents(({ kind }) => kind.startsWith("message."), loaded);
   const { value, error } = loaded;
@@ -101,7 +101,7 @@ function Parked({ node }: { node: string }): JSX.Element {
   const page = Number(route.value.query["page"] ?? 1);
   const node_id = node || undefined;
   const loaded = useLoad(`${node} ${page}`, (from, signal) =>
-    from.messages.parked({ node_id, page, per_page: PAGE }, { signal }),
+    from.call("message/parked", { node_id, page, per_page: PAGE }, { signal }),
   );
   useEvents(({ kind }) => kind.startsWith("message."), loaded);
   const { value, error } = loaded;
@@ -159,7 +159,11 @@ async function redriveAll(node_id: string | undefined, total: number): Promise<v
   await changeAll("Redrive all dead letters", "redriven", total, async function* (signal) {
     let [page, first] = [1, ""];
     for (let left = total; left > 0;) {
-      const { messages } = await hub.value.messages.parked({ node_id, page, per_page: PAGE }, { signal });
+      const { messages } = await hub.value.call(
+        "message/parked",
+        { node_id, page, per_page: PAGE },
+        { signal },
+      );
       const id = messages[0]?.id;
       if (id === undefined) return;
       if (id === first) {
@@ -179,7 +183,7 @@ async function redriveAll(node_id: string | undefined, total: number): Promise<v
 function List({ messages, node }: { messages: readonly HistoryMessage[]; node: string }): JSX.Element {
   const redrive = (node_id: string, message_id: string): void =>
     void runAction("The message is back in the mailbox.", () =>
-      hub.value.messages.redrive({ node_id, message_id }),
+      hub.value.call("message/redrive", { node_id, message_id }),
     );
   return (
     <ul class="messages">
@@ -241,7 +245,7 @@ function Send({ to: recipient }: { to: string }): JSX.Element {
       onSend={async (fields, form) => {
         const type = TYPES.map(([word]) => word).find((word) => word === fields["type"]);
         const isSent = await runAction("Sent.", () =>
-          hub.value.messages.send({
+          hub.value.call("message/send", {
             from_node: fields["from"] ?? SENDER,
             to_node: fields["to"] ?? "",
             content: fields["content"] ?? "",
@@ -282,7 +286,7 @@ function Broadcast(): JSX.Element {
       onSend={async (fields, form) => {
         const type = CALLS.map(([word]) => word).find((word) => word === fields["type"]);
         const isSent = await runAction("Sent to all nodes that are online.", () =>
-          hub.value.messages.broadcast({
+          hub.value.call("message/broadcast", {
             from_node: fields["from"] ?? SENDER,
             content: fields["content"] ?? "",
             type,

@@ -1,5 +1,5 @@
 /** A field for a node, with suggestions: nodes whose id or name begins with the input; the busiest while it is empty. */
-import type { JSX } from "preact";
+import { Fragment, type JSX, h } from "preact";
 import { useId, useState } from "preact/hooks";
 import { Field, useLoad, useTyped } from "./parts.tsx";
 
@@ -16,7 +16,7 @@ export function NodeField(props: {
   const found = useLoad(`nodes ${typed}`, async (from, signal) => {
     if (typed === null) return []; // the field has not had the focus yet
     const order = typed === "" ? "busy" : "id";
-    return (await from.nodes.list({ q: typed, order, per_page: SUGGESTED }, { signal })).nodes;
+    return (await from.call("node/list", { q: typed, order, per_page: SUGGESTED }, { signal })).nodes;
   });
   const list = useId();
   const type = useTyped(({ q = "" }) => setTyped(q))("q");

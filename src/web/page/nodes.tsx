@@ -2,7 +2,7 @@
  * The nodes with their load, what they do now and how often they fail, to be drained one by one or together; and one
  * node: what runs there now, what failed, and whether it is safe to stop.
  */
-import { Fragment, type JSX } from "preact";
+import { Fragment, type JSX, h } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { now } from "./clock.ts";
 import { type AnyNode, type Summary, capabilitiesOf, countOf, curlOf, durationOf, noteOf } from "./format.ts";
@@ -50,7 +50,7 @@ const HOUR_S = 3_600;
 async function failing(ids: readonly string[], from: Hub, signal: AbortSignal) {
   // One that was deleted meanwhile is left out.
   const found = await Promise.all(
-    ids.map((node_id) => from.nodes.get({ node_id }, { signal }).catch(() => null)),
+    ids.map((node_id) => from.call("node/{node_id}", { node_id }, { signal }).catch(() => null)),
   );
   const nodes = found.flatMap((one) => one?.node ?? []);
   return { nodes, tasks: [], next_cursor: null, total: null };
@@ -71,8 +71,8 @@ export function Nodes(): JSX.Element {
   const loaded = useLoad(key, async (from, signal) => {
     if (wrong !== null) throw new Error(wrong);
     const [{ by_node }, { total }] = await Promise.all([
-      from.tasks.failures({ last: HOUR_S }, { signal }),
-      from.nodes.stats({}, { signal }),
+      from.call("stats/failures", { last: HOUR_S }, { signal }),
+      from.call("stats/nodes", {}, { signal }),
     ]);
     const page =
       order === "fails"
@@ -81,7 +81,7 @@ export function Nodes(): JSX.Element {
             from,
             signal,
           )
-        : await from.nodes.list({ q, status, order, cursor, tasks: "1", per_page: PAGE }, { signal });
+        : await from.call("node/list", { q, status, order, cursor, tasks: "1", per_page: PAGE }, { signal });
     const doing = Map.groupBy(page.tasks ?? [], (task) => task.assigned_node);
     const { nodes, next_cursor: next, total: found } = page;
     const failed = new Map(by_node.map(({ node_id, count }) => [node_id, count]));
@@ -276,11 +276,15 @@ export function NodePage({ id }: { id: string }): JSX.Element {
     const options = { signal };
     const since = new Date(now.peek() - HOUR_S * 1_000).toISOString();
     const [{ node }, running, failed, failures, done, { events }] = await Promise.all([
-      from.nodes.get({ node_id: id }, options),
-      from.tasks.summaries({ status: "assigned", node_id: id, per_page: RUNNING }, options),
-      from.tasks.summaries({ failed_by: id, since, order: "updated", per_page: ENDED }, options),
-      from.tasks.count({ failed_by: id, since }, options),
-      from.tasks.summaries({ status: "completed", node_id: id, per_page: ENDED }, options),
+      from.call("node/{node_id}", { node_id: id }, options),
+      from.call("task/list?fields=summary", { status: "assigned", node_id: id, per_page: RUNNING }, options),
+      from.call(
+        "task/list?fields=summary",
+        { failed_by: id, since, order: "updated", per_page: ENDED },
+        options,
+      ),
+      from.call("task/count", { failed_by: id, since }, options),
+      from.call("task/list?fields=summary", { status: "completed", node_id: id, per_page: ENDED }, options),
       from.call("events", { node_id: id, limit: EVENTS }, options),
     ]);
     return { node, running: running.tasks, failed: failed.tasks, failures, done: done.tasks, events };
@@ -292,7 +296,7 @@ export function NodePage({ id }: { id: string }): JSX.Element {
   const { node, running, failed, failures, done, events } = value;
   const drain = (isOn: boolean): void =>
     void runAction(isOn ? "The node is draining: it gets no new tasks." : "The node takes tasks again.", () =>
-      hub.value.nodes.drain({ node_id: id, drain: isOn }),
+      hub.value.call("node/drain", { node_id: id, drain: isOn }),
     );
   const remove = async (): Promise<void> => {
     if (
@@ -302,7 +306,7 @@ export function NodePage({ id }: { id: string }): JSX.Element {
       ))
     )
       return;
-    if (await runAction("Deleted.", () => hub.value.nodes.delete({ node_id: id }))) go(to("nodes"));
+    if (await runAction("Deleted.", () => hub.value.call("node/delete", { node_id: id }))) go(to("nodes"));
   };
   return (
     <>

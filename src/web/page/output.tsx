@@ -1,5 +1,5 @@
 /** The output of a task as it comes, the newest attempt or one that is chosen. Must not: show it as anything but text. */
-import type { JSX } from "preact";
+import { type JSX, h } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { OutputPart, Variant } from "../../client/luxhub.ts";
 import { PlainOutput } from "../../lib/plain-output.ts";

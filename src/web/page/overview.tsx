@@ -1,5 +1,5 @@
 /** The overview: what is wrong and where to click, tasks by state, the last hour, the fleet, and what failed. */
-import type { ComponentChildren, JSX } from "preact";
+import { type ComponentChildren, Fragment, type JSX, h } from "preact";
 import { useEffect } from "preact/hooks";
 import type { AnswerOf, TaskSummary, TypeStats, Variant } from "../../client/luxhub.ts";
 import { now } from "./clock.ts";
@@ -34,12 +34,12 @@ const STEPS: Readonly<Record<number, string>> = { 60: "a minute", 600: "in 10 mi
 async function load(from: Hub, signal: AbortSignal) {
   const options = { signal };
   const [status, stats, fleet, busy, hour, byType] = await Promise.all([
-    from.status({}, options),
-    from.tasks.stats({}, options),
-    from.nodes.stats({}, options),
-    from.tasks.summaries({ status: "assigned", per_page: FEW }, options),
-    from.minutes({}, options),
-    from.tasks.byType({}, options),
+    from.call("status", {}, options),
+    from.call("task/stats", {}, options),
+    from.call("stats/nodes", {}, options),
+    from.call("task/list?fields=summary", { status: "assigned", per_page: FEW }, options),
+    from.call("stats/minutes", {}, options),
+    from.call("stats/types", {}, options),
   ]);
   return { status, stats, fleet, busy: busy.tasks, hour, byType };
 }
@@ -51,7 +51,7 @@ export function Overview(): JSX.Element {
   const range: Range = WORDS.find((word) => word === route.value.query["range"]) ?? "hour";
   // The longer ranges change slowly: they are loaded with the view, and each minute.
   const history = useLoad(range, async (from, signal) =>
-    range === "hour" ? null : from.minutes({ range }, { signal }),
+    range === "hour" ? null : from.call("stats/minutes", { range }, { signal }),
   );
   useEffect(() => {
     const timer = setInterval(history.reload, MINUTE_MS);

@@ -1,6 +1,13 @@
 /** The parts that views share: loading, tables, dialogs, notices. Must not: know a resource of the hub. */
 import { computed, signal } from "@preact/signals";
-import type { ComponentChildren, JSX, TargetedInputEvent, TargetedSubmitEvent } from "preact";
+import {
+  type ComponentChildren,
+  Fragment,
+  type JSX,
+  type TargetedInputEvent,
+  type TargetedSubmitEvent,
+  h,
+} from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
 import { clock, now } from "./clock.ts";

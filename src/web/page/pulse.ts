@@ -51,11 +51,11 @@ async function load(): Promise<void> {
   const from = hub.value;
   try {
     const [status, { total }, parked, questions, reviews] = await Promise.all([
-      from.status(),
-      from.minutes(),
-      mayAct.value ? from.messages.parked({ per_page: 1 }) : null,
-      hasSecret.value ? from.tasks.openQuestions({ limit: 1 }) : null,
-      hasSecret.value ? from.tasks.inReview({ limit: 1 }) : null,
+      from.call("status"),
+      from.call("stats/minutes"),
+      mayAct.value ? from.call("message/parked", { per_page: 1 }) : null,
+      hasSecret.value ? from.call("questions", { limit: 1 }) : null,
+      hasSecret.value ? from.call("reviews", { limit: 1 }) : null,
     ]);
     if (hub.value !== from) return;
     pulse.value = {

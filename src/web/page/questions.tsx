@@ -2,7 +2,7 @@
  * The inbox: the open questions of workers, the most urgent first, each to be answered, and the results that wait for a
  * review; also the questions of one task.
  */
-import type { JSX } from "preact";
+import { Fragment, type JSX, h } from "preact";
 import { useState } from "preact/hooks";
 import type { Event, OpenQuestion, PendingReview, Question } from "../../client/luxhub.ts";
 import { commandOf, countOf } from "./format.ts";
@@ -42,7 +42,7 @@ export function Questions(): JSX.Element {
     let total = 0;
     let cursor: string | undefined;
     for (let page = 0; page < pages; page++) {
-      const read = await from.tasks.openQuestions({ limit: PAGE, cursor }, { signal });
+      const read = await from.call("questions", { limit: PAGE, cursor }, { signal });
       questions.push(...read.questions);
       total = read.total;
       if (read.next_cursor === null) break;
@@ -86,7 +86,7 @@ export function Questions(): JSX.Element {
 
 /** The results that wait until somebody has checked them, the most urgent first. */
 function Reviews(): JSX.Element | null {
-  const loaded = useLoad("reviews", (from, signal) => from.tasks.inReview({ limit: PAGE }, { signal }));
+  const loaded = useLoad("reviews", (from, signal) => from.call("reviews", { limit: PAGE }, { signal }));
   useEvents(({ kind }) => /^task\.(?:review_|deleted)/.test(kind), loaded);
   const { value, error } = loaded;
   if (value === null || value.total === 0) return <Fault text={error} />;
@@ -131,7 +131,7 @@ function InReview({ waiting }: { waiting: PendingReview }): JSX.Element {
 export function WaitingQuestions(): JSX.Element | null {
   const mayRead = hasSecret.value;
   const loaded = useLoad(`waiting ${mayRead}`, async (from, signal) =>
-    mayRead ? (await from.tasks.openQuestions({ limit: 1 }, { signal })).total : 0,
+    mayRead ? (await from.call("questions", { limit: 1 }, { signal })).total : 0,
   );
   useEvents(({ kind }) => KINDS.has(kind), loaded);
   const { value } = loaded;
@@ -191,7 +191,7 @@ function wordsOf(answer: unknown): string {
 function Reply({ question }: { question: Question }): JSX.Element {
   const { task_id, question_id, choices } = question;
   const send = (answer: unknown): Promise<boolean> =>
-    runAction("Answered.", () => hub.value.tasks.answer({ task_id, question_id, answer }));
+    runAction("Answered.", () => hub.value.call("task/answer", { task_id, question_id, answer }));
   const write = async (fields: Readonly<Record<string, string>>): Promise<void> => {
     const text = fields["answer"] ?? "";
     if (fields["json"] === undefined) return void (await send(text));

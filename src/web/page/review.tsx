@@ -1,5 +1,5 @@
 /** How the result of a task is checked, and the form that passes or rejects it. */
-import type { JSX } from "preact";
+import { Fragment, type JSX, h } from "preact";
 import type { Review } from "../../client/luxhub.ts";
 import type { AnyTask } from "./format.ts";
 import { Age, Field, Form, State, runAction } from "./parts.tsx";
@@ -37,7 +37,7 @@ export function Verdict(props: { taskId: string; review: Pick<Review, "epoch"> }
   const decide = async (form: HTMLFormElement | null, verdict: "pass" | "reject"): Promise<void> => {
     const note = form === null ? "" : String(new FormData(form).get("note") ?? "").trim();
     const asked = { task_id, verdict, note: note || undefined, epoch: review.epoch ?? undefined };
-    await runAction(verdict === "pass" ? "Passed." : "Rejected.", () => hub.value.tasks.review(asked));
+    await runAction(verdict === "pass" ? "Passed." : "Rejected.", () => hub.value.call("task/review", asked));
   };
   const button = (word: string, verdict: "pass" | "reject"): JSX.Element => (
     <button

@@ -1,5 +1,5 @@
 /** The schedules by name: when each creates its next task, its last one, its actions; and the form for a new one. */
-import type { JSX } from "preact";
+import { Fragment, type JSX, h } from "preact";
 import type { RequestOf, Schedule, Variant } from "../../client/luxhub.ts";
 import { commandOf, countOf, durationOf } from "./format.ts";
 import {
@@ -28,7 +28,7 @@ export function Schedules(): JSX.Element {
   const wrong = wrongQuery({ page: null });
   const loaded = useLoad(`${page} ${wrong}`, (from, signal) =>
     wrong === null
-      ? from.schedules.list({ page, per_page: PAGE }, { signal })
+      ? from.call("schedule/list", { page, per_page: PAGE }, { signal })
       : Promise.reject(new Error(wrong)),
   );
   // The task of a schedule is created in the commit that moves its next time.
@@ -71,14 +71,15 @@ export function Schedules(): JSX.Element {
 
 function Row({ schedule }: { schedule: Schedule<Variant> }): JSX.Element {
   const { name, task, cron, tz, every_s, paused, next_at, last_at, last_task_id } = schedule;
-  const run = (): void => void runAction("A task was created.", () => hub.value.schedules.run({ name }));
+  const run = (): void =>
+    void runAction("A task was created.", () => hub.value.call("schedule/run", { name }));
   const pause = (): void =>
     void runAction(paused ? "It goes on." : "Paused.", () =>
-      hub.value.schedules.put({ ...requestOf(schedule), paused: !paused }),
+      hub.value.call("schedule/put", { ...requestOf(schedule), paused: !paused }),
     );
   const remove = async (): Promise<void> => {
     if (await askToConfirm(`Delete the schedule ${name}? Its tasks stay.`, "Delete"))
-      await runAction("Deleted.", () => hub.value.schedules.delete({ name }));
+      await runAction("Deleted.", () => hub.value.call("schedule/delete", { name }));
   };
   return (
     <tr>
@@ -213,7 +214,7 @@ function NewSchedule(): JSX.Element {
       overlap: fields["overlap"] === "queue" ? "queue" : "skip",
       catch_up: fields["catch_up"] === "none" ? "none" : "one",
     };
-    if (await runAction("Saved.", () => hub.value.schedules.put(request))) form.reset();
+    if (await runAction("Saved.", () => hub.value.call("schedule/put", request))) form.reset();
   };
   return (
     <details class="more">

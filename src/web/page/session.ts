@@ -4,11 +4,13 @@
  * that. Must not: put a secret into a URL or a log.
  */
 import { computed, effect, signal } from "@preact/signals";
-import { HubUnreachable, LuxHub, LuxHubError, type Variant } from "../../client/luxhub.ts";
+import { HubCalls } from "../../client/hub-calls.ts";
+import { HubUnreachable, LuxHubError } from "../../client/http.ts";
+import type { Variant } from "../../client/luxhub.ts";
 import { noticeDate } from "./clock.ts";
 
 /** The variant of the answers is that of the listener, or of the key. */
-export type Hub = LuxHub<Variant>;
+export type Hub = HubCalls<Variant>;
 
 /** `none`: A's public reads, without a secret. */
 export type Role = "full" | "viewer" | "none";
@@ -39,7 +41,7 @@ export const session = signal<Session | null>(stored());
 const RETRY_MS = 4_000;
 
 export function hubOf({ secret, adminKey }: Credentials): Hub {
-  return new LuxHub<Variant>({ url: BASE, secret, adminKey, retry: { forMs: RETRY_MS }, fetch: observed });
+  return new HubCalls<Variant>({ url: BASE, secret, adminKey, retry: { forMs: RETRY_MS }, fetch: observed });
 }
 
 const credentials = computed(() => session.value ?? { secret: undefined, adminKey: undefined });
@@ -72,7 +74,7 @@ async function observed(url: string, init: RequestInit): Promise<Response> {
 export async function signIn(secret: string, adminKey: string, stays: boolean): Promise<void> {
   const given = { secret: secret || undefined, adminKey: adminKey || undefined };
   const found = await probe(given);
-  if (found.role === "full" && given.adminKey !== undefined) await hubOf(given).keys.list({});
+  if (found.role === "full" && given.adminKey !== undefined) await hubOf(given).call("key/list", {});
   if (stays) localStorage.setItem(STORED, JSON.stringify({ ...given, ...found }));
   enter({ ...given, ...found });
   tellTabs({ kind: "session", session: { ...given, ...found } });
@@ -116,7 +118,7 @@ type Probed = Pick<Session, "role" | "bounds">;
 async function probe(given: Credentials): Promise<Probed> {
   if (given.secret !== undefined) return roleOf(given);
   try {
-    await hubOf(given).tasks.stats();
+    await hubOf(given).call("task/stats");
   } catch (error) {
     const isClosed = error instanceof LuxHubError && error.status === 401;
     throw isClosed ? new Error("This hub shows nothing without the secret.") : error;
@@ -127,7 +129,7 @@ async function probe(given: Credentials): Promise<Probed> {
 /** Probes with a read that viewers may not do: others get "no such node". */
 async function roleOf(given: Credentials): Promise<Probed> {
   try {
-    await hubOf(given).messages.parked({ node_id: "luxhub.dashboard" });
+    await hubOf(given).call("message/parked", { node_id: "luxhub.dashboard" });
   } catch (error) {
     if (!(error instanceof LuxHubError)) throw error;
     if (error.code === "viewer_not_allowed")

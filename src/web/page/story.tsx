@@ -1,5 +1,5 @@
 /** The story of a task: its attempts as bars on one time line, each with its notes and its error; and its other events. */
-import type { JSX } from "preact";
+import { type JSX, h } from "preact";
 import type { Event } from "../../client/luxhub.ts";
 import { type Attempt, attemptsOf } from "./attempts.ts";
 import { now } from "./clock.ts";

@@ -2,16 +2,10 @@
  * The view of one task, as its story: what came of it, why it does not run, its attempts, its output, what it waits for,
  * its fields and its actions; also the form for a new task.
  */
-import type { ComponentChildren, JSX } from "preact";
+import { type ComponentChildren, Fragment, type JSX, h } from "preact";
 import { useState } from "preact/hooks";
-import {
-  type Event,
-  type FileRecord,
-  LuxHubError,
-  type RequestOf,
-  type TaskDetails,
-  type Variant,
-} from "../../client/luxhub.ts";
+import { LuxHubError } from "../../client/http.ts";
+import type { Event, FileRecord, RequestOf, TaskDetails, Variant } from "../../client/luxhub.ts";
 import { EVENT_KINDS } from "../../domain/event.ts";
 import {
   type AnyTask,
@@ -64,7 +58,7 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
   const loaded = useLoad(id, async (from, signal) => {
     const options = { signal };
     const [{ task }, steps, notes] = await Promise.all([
-      from.tasks.get({ task_id: id }, options),
+      from.call("task/{task_id}", { task_id: id }, options),
       from.call("events", { kind: STEP_KINDS, task_id: id, limit: STEPS }, options),
       from.call("events", { kind: "task.progress", task_id: id, limit: NOTES }, options),
     ]);
@@ -72,9 +66,13 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
     const isCut = { steps: events.length === STEPS, notes: notes.events.length === NOTES };
     const all = [...events, ...notes.events].toSorted((one, other) => one.id - other.id);
     const files =
-      task.files.length === 0 ? null : await from.files.list({ task_id: id, per_page: FILES }, { signal });
+      task.files.length === 0
+        ? null
+        : await from.call("file/list", { task_id: id, per_page: FILES }, { signal });
     const asked = events.some(({ kind }) => kind === "task.asked") || task.waiting_for !== null;
-    const page = asked ? await from.tasks.questions({ task_id: id, limit: QUESTIONS }, { signal }) : null;
+    const page = asked
+      ? await from.call("task/{task_id}/questions", { task_id: id, limit: QUESTIONS }, { signal })
+      : null;
     return { task, events, all, isCut, files, questions: page?.questions ?? [] };
   });
   useEvents((event) => event.task_id === id, loaded);
@@ -179,7 +177,7 @@ const BROKEN: ReadonlySet<string> = new Set([
 /** Why an open task does not run: all reasons, as the hub says them. */
 function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): JSX.Element | null {
   const loaded = useLoad(`${task_id} ${updated_at}`, (from, signal) =>
-    from.tasks.explain({ task_id }, { signal }),
+    from.call("task/{task_id}/explain", { task_id }, { signal }),
   );
   // What nodes, limits and pauses change is no event of the task.
   useEvents(({ kind }) => /^(?:node|limit|hub|budget)\./.test(kind), loaded);
@@ -201,7 +199,9 @@ function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): JSX.Eleme
 function Context({ taskId }: { taskId: string }): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   const loaded = useLoad(`${taskId} ${isOpen}`, async (from, signal) =>
-    isOpen ? ((await from.tasks.get({ task_id: taskId, context: "1" }, { signal })).context ?? {}) : null,
+    isOpen
+      ? ((await from.call("task/{task_id}", { task_id: taskId, context: "1" }, { signal })).context ?? {})
+      : null,
   );
   const { value, error } = loaded;
   return (
@@ -402,20 +402,20 @@ function Actions({ task }: { task: AnyTask }): JSX.Element {
   const state = stateOf(task);
   const remove = async (): Promise<void> => {
     if (!(await askToConfirm("Delete this task permanently?", "Delete"))) return;
-    if (await runAction("Deleted.", () => hub.value.tasks.delete({ task_id }))) go(to("tasks"));
+    if (await runAction("Deleted.", () => hub.value.call("task/delete", { task_id }))) go(to("tasks"));
   };
   const cancel = async (): Promise<void> => {
     if (!(await askToConfirm("Cancel this task? Its state will be failed.", "Cancel the task"))) return;
     await runAction("Cancelled.", () =>
-      hub.value.tasks.cancel({ task_id, reason: "cancelled in the dashboard" }),
+      hub.value.call("task/cancel", { task_id, reason: "cancelled in the dashboard" }),
     );
   };
-  const retry = (): void => void runAction("Open again.", () => hub.value.tasks.retry({ task_id }));
+  const retry = (): void => void runAction("Open again.", () => hub.value.call("task/retry", { task_id }));
   const retryAll = async (): Promise<void> => {
     let opened = 0;
     const isDone = await runAction("Open again.", async () => {
       for (;;) {
-        const { dependents } = await hub.value.tasks.retry({ task_id, with_dependents: true });
+        const { dependents } = await hub.value.call("task/retry", { task_id, with_dependents: true });
         opened += dependents?.opened ?? 0;
         // None was opened: what is left fails for another reason, too.
         if (!dependents || dependents.left === 0 || dependents.opened === 0) return;
@@ -468,7 +468,7 @@ const PRIORITIES = [
 /** @param from the id of the task to run again, with edits; empty for a new one */
 export function NewTask({ from }: { from: string }): JSX.Element | null {
   const old = useLoad(from, async (hub, signal) =>
-    from === "" ? null : (await hub.tasks.get({ task_id: from }, { signal })).task,
+    from === "" ? null : (await hub.call("task/{task_id}", { task_id: from }, { signal })).task,
   );
   if (from !== "" && old.value === null) return <Fault text={old.error} />;
   const task = old.value;
@@ -478,14 +478,14 @@ export function NewTask({ from }: { from: string }): JSX.Element | null {
     const files: string[] = [];
     try {
       for (const file of chosen) files.push((await upload(file, {})).file_id);
-      const { task_id } = await hub.value.tasks.create({ ...requestOf(fields), files });
+      const { task_id } = await hub.value.call("task/create", { ...requestOf(fields), files });
       showNotice("Created.");
       go(to("tasks", task_id));
     } catch (error) {
       showNotice(describe(error), true);
       // A refused task has no files: the next try uploads them again.
       if (error instanceof LuxHubError && error.status < 500)
-        await Promise.allSettled(files.map((file_id) => hub.value.files.delete({ file_id })));
+        await Promise.allSettled(files.map((file_id) => hub.value.call("file/delete", { file_id })));
     }
   };
   return (

@@ -2,14 +2,14 @@
  * The list of tasks: filters in the URL, pages by cursor, rows that keep their places and can be selected (bulk.tsx acts
  * on them).
  */
-import type { JSX, TargetedKeyboardEvent } from "preact";
+import { Fragment, type JSX, type TargetedKeyboardEvent, h } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { BulkActions, type Filter, type Total } from "./bulk.tsx";
 import { type Summary, commandOf, countOf, noteOf, priorityOf, stateOf } from "./format.ts";
 import { now } from "./clock.ts";
 import { NodeField } from "./node-field.tsx";
 import { Age, Empty, Fault, Field, Select, State, Table, useEvents, useLoad, useTyped } from "./parts.tsx";
-import { LIST_SCANNED_MAX } from "../../domain/limits.ts";
+import { LIST_SCANNED_MAX } from "../../domain/list-limits.ts";
 import { type Query, route, setQuery, to, wrongQuery } from "./route.ts";
 import { type Hub, mayAct } from "./session.ts";
 
@@ -101,7 +101,8 @@ export function Tasks(): JSX.Element {
   const loaded = useLoad(key, async (from, signal) => {
     if (wrong !== null) throw new Error(wrong);
     const filter = filterOf(query);
-    const page = await from.tasks.summaries(
+    const page = await from.call(
+      "task/list?fields=summary",
       { ...filter, per_page: PAGE, cursor: query["cursor"] },
       { signal },
     );
@@ -241,7 +242,7 @@ export function Tasks(): JSX.Element {
 function TypeField(props: { value: string | undefined; onInput: (value: string) => void }): JSX.Element {
   const [isUsed, setUsed] = useState(false);
   const found = useLoad(`types ${isUsed}`, async (from, signal) =>
-    isUsed ? (await from.tasks.byType({}, { signal })).types : [],
+    isUsed ? (await from.call("stats/types", {}, { signal })).types : [],
   );
   const list = useId();
   return (
@@ -264,7 +265,7 @@ const MORE = ["failed_by", "kind", "group", "tag", "creator", "since", "until"];
 async function totalOf(filter: Filter, total: number | null, from: Hub, signal: AbortSignal): Promise<Total> {
   if (total !== null) return { count: total, isExact: true };
   const { order, ...counted } = filter;
-  const { count, exact } = await from.tasks.count(counted, { signal });
+  const { count, exact } = await from.call("task/count", counted, { signal });
   return { count, isExact: exact };
 }
 

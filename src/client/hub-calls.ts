@@ -1,0 +1,153 @@
+/**
+ * What calls a hub, typed from the API's own declarations: each operation by its path, with its retries.
+ * POSTs take effect once: each carries an Idempotency-Key. Runs on Bun, Node 20 and later, and in browsers. luxhub.ts
+ * adds long waits, uploads and a method for each operation; the dashboard does without them, and is smaller.
+ * Must not: cache anything of the hub.
+ */
+import { type EventFilter, readLog } from "./events.ts";
+import { type CallOptions, Http, type HttpOptions, newIdempotencyKey, readJson } from "./http.ts";
+import type { AnswerOf, Arguments, BatchAnswer, BatchOperation, Operation, RequestOf } from "./call.ts";
+import { type Event, METHODS, type Variant } from "./types.ts";
+import { type OutputOptions, type OutputPart, readOutput } from "./output-reader.ts";
+
+export type HubCallsOptions = HttpOptions & {
+  /**
+   * Called when the hub has not read some fields of a request, for a log: one may be misspelt, or the hub may be older
+   * than the client.
+   */
+  readonly onIgnored?: ((fields: readonly string[], operation: Operation) => void) | undefined;
+};
+
+/** A hub. `V` is the variant in which it answers. */
+export class HubCalls<V extends Variant = "A"> {
+  protected readonly http: Http;
+  readonly #onIgnored: HubCallsOptions["onIgnored"];
+
+  constructor({ onIgnored, ...options }: HubCallsOptions) {
+    this.http = new Http(options);
+    this.#onIgnored = onIgnored;
+  }
+
+  /** Runs the requests in order, in one transaction. A refusal does not stop the others: check each answer. */
+  async batch<const O extends readonly BatchOperation[]>(
+    requests: { readonly [I in keyof O]: { readonly path: O[I]; readonly body: RequestOf<O[I], V> } },
+    options?: CallOptions,
+  ): Promise<{ readonly [I in keyof O]: BatchAnswer<O[I], V> }> {
+    const { answers } = await this.ask("batch", { requests }, 0, options);
+    return answers as { readonly [I in keyof O]: BatchAnswer<O[I], V> }; // one for each request, in its order
+  }
+
+  /** Yields the events of the hub's log, from now or from `since` on, as they arrive, until its signal aborts. */
+  events(filter: EventFilter = {}): AsyncGenerator<Event, void, undefined> {
+    return readLog<V>(this.http, this.call.bind(this), filter);
+  }
+
+  /** Yields the output of a task; with `follow` also what comes, until the task is finished. */
+  output(taskId: string, options: OutputOptions = {}): AsyncGenerator<OutputPart<V>, void, undefined> {
+    return readOutput<V>(this.call.bind(this), taskId, options);
+  }
+
+  /**
+   * Calls an operation that takes and answers JSON, by its path without `/api/v1/`, once: a `wait` is the hub's, which
+   * has a limit. luxhub.ts waits as long as it is asked to.
+   * @throws {LuxHubError} when the hub refuses the call
+   * @throws {HubUnreachable} when no answer arrives
+   */
+  async call<O extends Operation>(
+    operation: O,
+    ...[request, options]: Arguments<O, V>
+  ): Promise<AnswerOf<O, V>> {
+    const fields: Fields = { ...request };
+    return this.ask(operation, fields, Number(fields["wait"] ?? 0), options);
+  }
+
+  /** Asks once. */
+  protected async ask<O extends Operation>(
+    operation: O,
+    { ...fields }: Fields,
+    waitSeconds: number,
+    options: CallOptions = {},
+  ): Promise<AnswerOf<O, V>> {
+    const method = NOT_POST[operation] ?? "POST";
+    const path = operation.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+      const value = String(fields[name]);
+      delete fields[name];
+      return encodeURIComponent(value);
+    });
+    const answer = await this.http.send(
+      method === "POST"
+        ? {
+            method,
+            path: `/api/v1/${path}`,
+            headers: { "Content-Type": "application/json", ...keyHeader(operation, options) },
+            body: () => JSON.stringify(fields),
+            isRepeatable: !NOT_REPEATABLE.has(operation),
+            waitMs: waitSeconds * 1_000,
+          }
+        : {
+            method,
+            path: `/api/v1/${withQuery(path, fields)}`,
+            isRepeatable: true,
+            waitMs: waitSeconds * 1_000,
+          },
+      readJson,
+      options,
+    );
+    if ("ignored" in answer && Array.isArray(answer.ignored))
+      this.#onIgnored?.(answer.ignored.map(String), operation);
+    return answer as AnswerOf<O, V>; // the hub answers as it declares
+  }
+
+  /** Returns the bytes as the body of a response. `range` as in HTTP, for example `bytes=0-1023`. */
+  download(
+    { file_id, range }: { readonly file_id: string; readonly range?: string | undefined },
+    options: CallOptions = {},
+  ): Promise<Response> {
+    return this.http.send(
+      {
+        method: "GET",
+        path: `/api/v1/file/download/${encodeURIComponent(file_id)}`,
+        headers: range === undefined ? {} : { Range: range },
+        isRepeatable: true,
+        isStreamed: true,
+      },
+      async (response) => response,
+      options,
+    );
+  }
+}
+
+const NOT_POST: { readonly [O in Operation]?: string } = METHODS;
+
+export type Fields = Record<string, unknown>;
+
+/** The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost. */
+const NOT_REPEATABLE: ReadonlySet<string> = new Set(["key/add", "invitation/create", "webhook/put"]);
+/**
+ * Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, the hub does
+ * not store an answer with a ticket, and who joins has no key yet.
+ */
+const NEEDS_NO_KEY: ReadonlySet<string> = new Set([
+  "node/heartbeat",
+  "task/output",
+  "file/download-url",
+  "file/upload-url",
+  "join",
+]);
+
+export function keyHeader(
+  operation: string,
+  { idempotencyKey }: CallOptions,
+): Readonly<Record<string, string>> {
+  if (NEEDS_NO_KEY.has(operation) || NOT_REPEATABLE.has(operation)) return {};
+  return { "Idempotency-Key": idempotencyKey ?? newIdempotencyKey() };
+}
+
+/** The name of an operation may have a query of its own. */
+function withQuery(path: string, fields: Fields): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(fields))
+    if (value !== undefined && value !== null) query.append(name, String(value));
+  if (query.size === 0) return path;
+  return `${path}${path.includes("?") ? "&" : "?"}${query}`;
+}

@@ -1,0 +1,4 @@
+/** The limit that the dashboard names too. Apart from limits.ts, so that its page does not have all the others. */
+
+/** Tasks that one call of a filtered list examines; what is older comes with the next cursor. Also the end of its pages. */
+export const LIST_SCANNED_MAX = 10_000;
