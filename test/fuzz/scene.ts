@@ -59,6 +59,7 @@ export async function furnish(ids: IdPool, post: Post): Promise<void> {
     if (i < 2) ids.learn(await post("/task/ask", { task_id, node_id, question: "?" }));
     if (i === 7) await post("/task/cancel", { task_id: made["task_id"] });
   }
+  for (const group of ["g0", "g1"]) await post("/task/create", { ...draft, group });
   const message = { from_node: "op", to_node: BOUND_NODE, content: "c", require_ack: true };
   for (let i = 0; i < 2; i++) ids.learn(await post("/message/send", message));
   for (const key of ["k0", "k1"]) await post("/note/put", { key, text: "words", node_id: "n1" });

@@ -125,6 +125,8 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
     return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"0 6 * * 1-5"', '"@daily"') }, strings(schema));
   if (name === "url" && takes(schema, '"http://h"'))
     return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"http://h"', '"https://[::1]:1/a/"') }, hostile);
+  if (name === "group" && def.type === "string")
+    return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"g0"', '"g1"') }, strings(schema));
   if (name === "compare")
     return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"output"', '"json:/lesson,/a~1b"') }, hostile);
   if (name === "review" && takes(schema, '"creator"'))

@@ -88,6 +88,7 @@ class Window {
   giveBack(): void {
     const forget = `void (sessionStorage.clear(), localStorage.clear())`;
     this.#cleared = this.view.evaluate(forget).then(() => this.view.navigate("about:blank"));
+    this.#cleared.catch(() => undefined); // the next page of the window awaits it; without one the browser is closed
     Window.#idle.push(this);
   }
 }
