@@ -112,7 +112,7 @@ export class AgentOutput {
     const of = (name: (typeof NUMBERS)[number]): number | undefined => {
       const now = this.#numbers.get(name);
       const then = this.#reads[name]?.over === "session" ? (before[name] ?? 0) : 0;
-      // A counter that is smaller than before has begun anew.
+      // A counter that is smaller than before has started again.
       return now === undefined || now < then ? now : now - then;
     };
     const [input, output, cached, cost] = NUMBERS.map(of);

@@ -126,7 +126,7 @@ async function attempt(
   const before = readKept(dir, agent);
   const first = await runAgent({ task, context, agent, dir, work, files, before }, options);
   signal.throwIfAborted();
-  // Before it has named the session: it is not there, as on a machine that was set up anew.
+  // Before it has named the session: it is not there, as on a new machine.
   const isLost = before !== null && hasFailed(first.run) && first.output.text("session") !== before.session;
   if (isLost) {
     const reason = first.output.text("error") ?? firstLineOf(first.run.lastLines);

@@ -87,8 +87,8 @@ function remote(
 const LUX_ABOUT = `luxhub lux export, head and verify are about the ledger of all nodes; see luxhub lux verify --help.`;
 
 const VERIFY_ABOUT = `FILE is an export (luxhub lux export); without it, or for -, standard input. Every entry has the
-SHA-256 of itself and of the hash before it. So one changed digit is found, and a missing, moved or added entry. That
-nothing is missing at the end, and that the ledger was not written anew, is what --head shows.
+SHA-256 of itself and of the hash before it. So one changed digit is found, and a missing, moved or added entry. With
+--head it also finds that the ledger was rewritten, or that entries are missing at its end.
 Exit code 1: the export is not intact.
 
 luxhub lux export | luxhub lux verify --head 5f2c…`;

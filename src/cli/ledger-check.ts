@@ -62,9 +62,7 @@ export class LedgerCheck {
     for (const [account, micro] of this.#held)
       if (micro < 0n) this.#found(`${account} gives ${toLux(-micro)} LUX that it never had`);
     if (this.#noted !== null && this.#notedAt === null)
-      this.#found(
-        `no entry has the hash ${this.#noted}: entries are missing, or the ledger was written anew`,
-      );
+      this.#found(`no entry has the hash ${this.#noted}: entries are missing, or the ledger was rewritten`);
     return { faults: this.#faults, more: this.#more, summary: this.#summary() };
   }
 

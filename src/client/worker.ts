@@ -842,7 +842,7 @@ class Worker<V extends Variant> {
   }
 }
 
-/** The time that a handler may take in all; while it waits for an answer, the time stands still and begins anew. */
+/** The time that a handler may take in all; while it waits for an answer, the time stands still, and then starts again. */
 class TimeLimit {
   readonly #ms: number | null;
   readonly #onOver: () => void;

@@ -7,7 +7,7 @@
  *                      +---------------> timed_out
  *                       deadline, or its task ended first
  *
- * While a question of a task is open, the clocks of the task (`timeoutMs`, `maxRunMs`) stand still; they begin anew when
+ * While a question of a task is open, the clocks of the task (`timeoutMs`, `maxRunMs`) stand still; they start again when
  * none is. A question that parks the task also gives it back: the task is not ready until none is open. A task that opens
  * in another way (its node went offline, release) keeps its questions and is ready: the next worker that asks the same
  * joins the open question.
@@ -144,7 +144,7 @@ export type AnswerRequest = CreatorRequest & {
 };
 
 /**
- * Answers an open question: the first answer counts. If it was the last open one, the task goes on: its lease begins anew,
+ * Answers an open question: the first answer counts. If it was the last open one, the task goes on: its lease starts again,
  * or it is ready again and the balancer may assign it.
  */
 export function answer(

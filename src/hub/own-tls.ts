@@ -1,7 +1,7 @@
 /**
  * The certificate of a hub with `--tls auto`. Its authority is in the data directory: a private key, which the first
  * start makes, and the authority's certificate, which other programs may be given. The listeners' own key and certificate
- * are made anew at each start and every month, and are only in memory.
+ * are made at each start and again every month, and are only in memory.
  */
 import { chmodSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";

@@ -7,7 +7,7 @@ import type { Session } from "./session.ts";
 import { questionDetail, recordOf, recordsOf } from "./shapes.ts";
 import { once } from "./task-tools.ts";
 
-const REPEATED = "You asked this before: it is the same question. To ask anew, use other words. ";
+const REPEATED = "You asked this before: it is the same question. To ask again, use other words. ";
 
 /** Waits in a second call: a repeat of the first one is answered from the store, as the question was then. */
 export async function taskAsk(session: Session, args: Args): Promise<ToolResult> {

@@ -109,7 +109,7 @@ export async function taskProgress(session: Session, args: Args): Promise<ToolRe
   if (task["status"] === "failed")
     return { say: "The task has cost more than it may, and has failed: drop it.", task, budget_left_usd };
   const { expires_at } = recordOf(answer["lease"]);
-  const until = expires_at === null ? "" : " Its time limit (expires_at) began anew.";
+  const until = expires_at === null ? "" : " Its time limit (expires_at) started again.";
   const left = budget_left_usd === null ? "" : ` It may cost ${Number(budget_left_usd)} USD more.`;
   return { say: `Noted; the task stays yours.${until}${left}`, task, expires_at, budget_left_usd };
 }

@@ -227,7 +227,7 @@ export class NodeService {
 
   /**
    * Deletes the nodes that have been offline since `before` (wall clock) and hold nothing, among the next NODES_SEARCH_STEP
-   * in the order of registration. Returns whether there are more to look at; the call after the last part begins anew.
+   * in the order of registration. Returns whether there are more to look at; the call after the last part starts again.
    */
   async retireSome(before: number): Promise<boolean> {
     const { nodeIds, next } = await this.#store.read(

@@ -252,7 +252,7 @@ function figuresOf(engine: string, { words, hubsKilled, entries, states }: Revie
       held: hubsKilled > 0,
     },
     {
-      what: `${engine}: tasks passed; rejected for good`,
+      what: `${engine}: tasks passed; rejected permanently`,
       value: `${states["passed"] ?? 0}; ${states["rejected"] ?? 0}`,
       goal: "",
       held: true,

@@ -16,7 +16,7 @@
  * no hub could reach it, and no heartbeat was written meanwhile.
  *
  * The schema. A hub that was frozen for longer than its lease may find that a newer one has migrated the database: it
- * gives up the lease, for good.
+ * gives up the lease permanently.
  */
 import { CLOCK_NOISE_MS, ELECTION_EVERY_MS, LEADER_LEASE_MS } from "../../domain/limits.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
