@@ -558,6 +558,8 @@ describe("a fair hub", () => {
 });
 
 describe("hand-out, ready and explain agree", () => {
+  /** The clock jumps by whole steps, and all waits end half a step off: none ends between two requests that are compared. */
+  const STEP_S = 600;
   type Shown = Readonly<Record<string, unknown>>;
   const amounts = (value: unknown): Readonly<Record<string, number>> =>
     Object.fromEntries(Object.entries(Object(value)).map(([name, amount]) => [name, Number(amount)]));
@@ -622,7 +624,7 @@ describe("hand-out, ready and explain agree", () => {
           { capabilities: ["cuda"], resources: { gpu: 0.5 } },
         ]),
         depends_on: random(8) === 0 && tasks.length > 0 ? [oneOf(tasks)] : undefined,
-        delay_s: random(10) === 0 ? 60 : undefined,
+        delay_s: random(10) === 0 ? 2.5 * STEP_S : undefined,
       };
       tasks.push(await addTask(hub, fields));
     };
@@ -636,7 +638,7 @@ describe("hand-out, ready and explain agree", () => {
       () => hub.admin("/hub/resume", subject()),
       () => hub.admin("/limit/set", { key: oneOf(["a", "k", ""]), running: 1 + random(2) }),
       () => hub.admin("/limit/delete", { key: oneOf(["a", "k", ""]) }),
-      () => hub.post("/limit/hold", { key: oneOf(["a", "k"]), for_s: 30 }),
+      () => hub.post("/limit/hold", { key: oneOf(["a", "k"]), for_s: 1.5 * STEP_S }),
       () => hub.admin("/budget/set", { scope: "type", value: "b", per: "day", cost_usd: random(2) }),
       () => register(oneOf(nodes) ?? "n0"),
       async () => {
@@ -645,7 +647,7 @@ describe("hand-out, ready and explain agree", () => {
         if (random(3) > 0) return complete(hub, task_id, node_id);
         return hub.post("/task/ask", { task_id, node_id, question: "which?", park: true });
       },
-      async () => hub.clock.jump(random(20) * SECOND_MS),
+      async () => hub.clock.jump(random(3) * STEP_S * SECOND_MS),
     ];
     let handedOut = 0;
     for (let round = 0; round < 60; round++) {

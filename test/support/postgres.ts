@@ -151,7 +151,8 @@ const HURRIED = {
   fsync: "off",
   synchronous_commit: "off",
   full_page_writes: "off",
-  max_connections: "400",
+  // Four files run at once, each with up to 20 tests, of two hubs with up to 9 connections.
+  max_connections: "1500",
   shared_buffers: "64MB",
   autovacuum: "off",
 };
