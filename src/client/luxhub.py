@@ -1926,7 +1926,7 @@ class _Worker:
     def _outcome(
         self, job: _Job, outcomes: queue.SimpleQueue[_Outcome | None], timeout_s: float | None
     ) -> _Outcome | None:
-        """Waits for the outcome. The time limit stands still while a question waits, and begins anew at its answer."""
+        """Waits for the outcome. The time limit stands still while a question waits, and starts again at its answer."""
         left = timeout_s
         while True:
             try:
