@@ -2716,7 +2716,7 @@ class Task(TypedDict):
     #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
     #: it says.
     requires: NotRequired[Requirements]
-    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    #: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
     limit_key: NotRequired[str]
     #: While an unfinished task has this key, task/create makes no other, and answers with that one
     #: (`deduplicated`).
@@ -2901,7 +2901,7 @@ class TaskDetails(TypedDict):
     #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
     #: it says.
     requires: NotRequired[Requirements]
-    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    #: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
     limit_key: NotRequired[str]
     #: While an unfinished task has this key, task/create makes no other, and answers with that one
     #: (`deduplicated`).
@@ -4936,7 +4936,7 @@ class SchedulePutTask(TypedDict):
     #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
     #: it says.
     requires: NotRequired[SchedulePutTaskRequires]
-    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    #: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
     limit_key: NotRequired[str]
     #: What to do; at most 64 KiB of UTF-8.
     description: str
@@ -5443,8 +5443,7 @@ class Tasks(_Resource):
         tags: Up to 16 words to find the task by, none with a comma.
         requires: What a node must have to get the task: all the words in `capabilities`, and of each resource
             as much as it says.
-        limit_key: The key under which the hand-outs of the task are limited (limit/set); left out: its
-            `task_type`.
+        limit_key: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
         for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
             gives it back or goes offline, other nodes may take it.
         unique_key: While an unfinished task has this key, task/create makes no other, and answers with that
@@ -5809,7 +5808,7 @@ class Tasks(_Resource):
         lux_reward: It can only grow, unless the request has the administrator key too.
         not_before: The task is not handed out before this time; one in the past, or null: at once.
         expires_at: If the task is not completed by this time, it fails; null: it expires no more.
-        limit_key: The key under which its hand-outs are limited; null: its `task_type`.
+        limit_key: The key whose limit applies to the task; null: its `task_type`.
         """
         fields = {
             "task_id": task_id,

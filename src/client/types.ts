@@ -563,7 +563,7 @@ export interface Task<V extends Variant = "A"> {
    * much as it says.
    */
   requires?: Requirements | undefined;
-  /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+  /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
   limit_key?: string | undefined;
   /**
    * While an unfinished task has this key, task/create makes no other, and answers with that one
@@ -764,7 +764,7 @@ export interface TaskDetails<V extends Variant = "A"> {
    * much as it says.
    */
   requires?: Requirements | undefined;
-  /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+  /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
   limit_key?: string | undefined;
   /**
    * While an unfinished task has this key, task/create makes no other, and answers with that one
@@ -1880,7 +1880,7 @@ export interface Operations<V extends Variant = "A"> {
             resources?: Record<string, number> | undefined;
           }
         | undefined;
-      /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+      /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
       limit_key?: string | undefined;
       /**
        * Assigns the task to this node, which must be online. The task must be ready. If the node gives it
@@ -2258,7 +2258,7 @@ export interface Operations<V extends Variant = "A"> {
       not_before?: string | null | undefined;
       /** If the task is not completed by this time, it fails; null: it expires no more. */
       expires_at?: string | null | undefined;
-      /** The key under which its hand-outs are limited; null: its `task_type`. */
+      /** The key whose limit applies to the task; null: its `task_type`. */
       limit_key?: string | null | undefined;
     };
     answer: TaskAnswer<V>;
@@ -4026,7 +4026,7 @@ export interface Operations<V extends Variant = "A"> {
               resources?: Record<string, number> | undefined;
             }
           | undefined;
-        /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+        /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
         limit_key?: string | undefined;
         /** What to do; at most 64 KiB of UTF-8. */
         description: string;
