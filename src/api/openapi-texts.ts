@@ -610,8 +610,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Reason.until": "When time alone ends it; null: nobody knows.",
   "Reason.task_ids": "Of `depends_on`: the first 20 tasks that it waits for.",
   "Reason.missing": "Of `no_node`: what the node lacks that comes closest.",
-  limit_key:
-    "The key whose limit (limit/set) applies to the task; left out: its `task_type`.",
+  limit_key: "The key whose limit (limit/set) applies to the task; left out: its `task_type`.",
   requires:
     "What a node must have to get the task: all the words in `capabilities`, and of each resource as much as it says.",
   "Requirements.capabilities": "All of them must be among the capabilities of the node.",
