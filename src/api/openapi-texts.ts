@@ -434,6 +434,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_update.lux_reward": "It can only grow, unless the request has the administrator key too.",
   "task_update.not_before": "The task is not handed out before this time; one in the past, or null: at once.",
   "task_update.limit_key": "The key under which its hand-outs are limited; null: its `task_type`.",
+  "task_update.tags": "Its tags from now on, in place of all that it has; `[]`: none.",
   "task_update.expires_at": "If the task is not completed by this time, it fails; null: it expires no more.",
   started_at: "When the node started the task.",
   progress: "The last note of the node that holds it.",

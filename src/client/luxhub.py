@@ -3257,6 +3257,11 @@ class ScheduleTask(TypedDict):
     group: NotRequired[str]
     #: The words to find the task by; left out if it has none.
     tags: NotRequired[list[str]]
+    #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
+    #: it says.
+    requires: NotRequired[Requirements]
+    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    limit_key: NotRequired[str]
 
 
 class Schedule(TypedDict):
@@ -5797,6 +5802,7 @@ class Tasks(_Resource):
         not_before: str | None = None,
         expires_at: str | None = None,
         limit_key: str | None = None,
+        tags: Sequence[str] | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """Changes a task that nobody holds.
@@ -5810,6 +5816,7 @@ class Tasks(_Resource):
         not_before: The task is not handed out before this time; one in the past, or null: at once.
         expires_at: If the task is not completed by this time, it fails; null: it expires no more.
         limit_key: The key under which its hand-outs are limited; null: its `task_type`.
+        tags: Its tags from now on, in place of all that it has; `[]`: none.
         """
         fields = {
             "task_id": task_id,
@@ -5820,6 +5827,7 @@ class Tasks(_Resource):
             "not_before": not_before,
             "expires_at": expires_at,
             "limit_key": limit_key,
+            "tags": tags,
         }
         return cast("TaskAnswer", self._call("task/update", fields, options))
 

@@ -1169,6 +1169,13 @@ export interface Schedule<V extends Variant = "A"> {
     group?: string | undefined;
     /** The words to find the task by; left out if it has none. */
     tags?: string[] | undefined;
+    /**
+     * What a node must have to get the task: all the words in `capabilities`, and of each resource as
+     * much as it says.
+     */
+    requires?: Requirements | undefined;
+    /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+    limit_key?: string | undefined;
   };
   /** At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`). */
   overlap: "skip" | "queue";
@@ -2260,6 +2267,8 @@ export interface Operations<V extends Variant = "A"> {
       expires_at?: string | null | undefined;
       /** The key under which its hand-outs are limited; null: its `task_type`. */
       limit_key?: string | null | undefined;
+      /** Its tags from now on, in place of all that it has; `[]`: none. */
+      tags?: readonly string[] | undefined;
     };
     answer: TaskAnswer<V>;
   };

@@ -784,7 +784,10 @@ export function cancel(
 
 /** The fields of a task that can change while it waits. Those that are left out stay as they are. */
 export type TaskPatch = Partial<
-  Pick<Task, "title" | "description" | "priority" | "luxRewardMicro" | "notBefore" | "expiresAt" | "limitKey">
+  Pick<
+    Task,
+    "title" | "description" | "priority" | "luxRewardMicro" | "notBefore" | "expiresAt" | "limitKey" | "tags"
+  >
 >;
 
 /** `mayLower`: whether the reward may become less: only an administrator takes back what was promised. */
@@ -804,7 +807,7 @@ export function update(
   const { patch, mayLower } = asked;
   if (!mayLower && (patch.luxRewardMicro ?? Infinity) < task.luxRewardMicro) return lowerReward(task);
   const changed = PATCHED.filter(
-    ([, field]) => patch[field] !== undefined && patch[field] !== task[field],
+    ([, field]) => patch[field] !== undefined && !Bun.deepEquals(patch[field], task[field]),
   ).map(([name]) => name);
   if (changed.length === 0) return accept(task); // a repeat changes nothing
   const limitKey = patch.limitKey === undefined ? task.limitKey : patch.limitKey;
@@ -827,6 +830,7 @@ const PATCHED = [
   ["not_before", "notBefore"],
   ["expires_at", "expiresAt"],
   ["limit_key", "limitKey"],
+  ["tags", "tags"],
 ] as const satisfies readonly (readonly [name: string, field: keyof TaskPatch])[];
 
 /**

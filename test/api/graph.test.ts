@@ -351,6 +351,21 @@ describe("task/update", () => {
     expect(await get(hub, first)).toMatchObject({ status: "failed", failure: { kind: "expired" } });
   });
 
+  test("replaces the tags, or removes them, and lists find the task by the new ones", async () => {
+    await using hub = await startHub();
+    const taskId = await addTask(hub, { tags: ["red", "blue"] });
+    const found = async (tag: string) => list(await ok(hub.get(`/task/list?tag=${tag}`)), "tasks").length;
+    await ok(update(hub, taskId, { tags: ["green", "red"] }));
+    expect(await get(hub, taskId)).toMatchObject({ tags: ["green", "red"] });
+    expect([await found("green"), await found("blue")]).toEqual([1, 0]);
+    await ok(update(hub, taskId, { tags: ["green", "red"] })); // changes nothing
+    const events = list(await ok(hub.get("/events?since=0&kind=task.updated")), "events");
+    expect(events).toMatchObject([{ data: { changed: "tags" } }]);
+    await ok(update(hub, taskId, { tags: [] }));
+    expect(await get(hub, taskId)).not.toHaveProperty("tags");
+    expect(await found("green")).toBe(0);
+  });
+
   test.each(VARIANTS)("not_before makes a task wait, or ends its wait at once (%s)", async (variant) => {
     await using hub = await startHub();
     const later = isoTime(hub.clock.now() + 3_600_000);

@@ -783,6 +783,9 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   );
   ALTER TABLE tasks ADD COLUMN creator_key TEXT;
   `,
+  `
+  CREATE INDEX tasks_schedule_in_review ON tasks (schedule) WHERE review_until IS NOT NULL AND schedule IS NOT NULL;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

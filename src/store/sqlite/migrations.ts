@@ -914,4 +914,8 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   ALTER TABLE tasks ADD COLUMN creator_key TEXT;
   `,
+  `
+  -- the tasks of a schedule that wait for their review
+  CREATE INDEX tasks_schedule_in_review ON tasks (schedule) WHERE review_until IS NOT NULL AND schedule IS NOT NULL;
+  `,
 ];
