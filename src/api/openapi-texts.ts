@@ -799,6 +799,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_list.group": "Only tasks of this group.",
   "events.group": "Only events of the tasks of this group, and its end.",
   "events_stream.group": "Only events of the tasks of this group, and its end.",
+  "events.tag": "Only events of tasks with this tag.",
+  "events_stream.tag": "Only events of tasks with this tag.",
   "task_create.group": "The group that the task joins. A group is its tasks: it begins with the first one.",
   "Task.group": "The group of the task; only on a task of a group.",
   "TaskDetails.group": "The group of the task; only on a task of a group.",

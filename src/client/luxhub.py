@@ -863,6 +863,7 @@ class LuxHub:
         task_id: str | None = None,
         node_id: str | None = None,
         group: str | None = None,
+        tag: str | None = None,
         options: CallOptions | None = None,
     ) -> Iterator[Event]:
         """Yields the events of the hub's log, from now or from `since` on, as they arrive, until its Stop is set.
@@ -878,7 +879,7 @@ class LuxHub:
         ...     break
         task.created
         """
-        return _read_log(self.call, since, kinds, task_id, node_id, group, _for_ever(options))
+        return _read_log(self.call, since, kinds, task_id, node_id, group, tag, _for_ever(options))
 
     def output(
         self,
@@ -1085,11 +1086,12 @@ def _read_log(
     task_id: str | None,
     node_id: str | None,
     group: str | None,
+    tag: str | None,
     options: CallOptions,
 ) -> Iterator[Event]:
     only_tasks = len(kinds) > 0 and all(kind.startswith("task.") for kind in kinds)
     where = {"kind": kinds[0] if len(kinds) == 1 else None, "task_id": task_id, "node_id": node_id}
-    where["group"] = group
+    where |= {"group": group, "tag": tag}
 
     def is_wanted(event: Event) -> bool:
         return (
@@ -1097,6 +1099,7 @@ def _read_log(
             and (task_id is None or event["task_id"] == task_id)
             and (node_id is None or event["node_id"] == node_id)
             and (group is None or event["data"].get("group") == group)
+            and (tag is None or tag in str(event["data"].get("tags", "")).split(","))
         )
 
     try:

@@ -4757,6 +4757,8 @@ export interface Operations<V extends Variant = "A"> {
       node_id?: string | undefined;
       /** Only events of the tasks of this group, and its end. */
       group?: string | undefined;
+      /** Only events of tasks with this tag. */
+      tag?: string | undefined;
     };
     answer: EventBatch;
   };

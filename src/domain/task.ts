@@ -1582,7 +1582,7 @@ function sameResult(a: TaskResult | null, b: TaskResult): boolean {
 
 /**
  * Names the creator too, so that the event reaches its stream, unless the event is about that node anyway; and the group
- * of the task.
+ * and the tags of the task, by which events are selected.
  */
 export function taskEvent(
   kind: EventKind,
@@ -1591,11 +1591,12 @@ export function taskEvent(
   at: number,
   data: EventData,
 ): Change {
-  const { taskId, creatorNode, group } = task;
+  const { taskId, creatorNode, group, tags } = task;
   const isForCreator = creatorNode !== null && creatorNode !== nodeId;
   const named = isForCreator ? { ...data, creator_node: creatorNode } : data;
   const ofGroup = group === null ? named : { ...named, group };
-  return { kind: "event.logged", event: { kind, at, nodeId, taskId, data: ofGroup } };
+  const tagged = tags.length === 0 ? ofGroup : { ...ofGroup, tags: tags.join(",") };
+  return { kind: "event.logged", event: { kind, at, nodeId, taskId, data: tagged } };
 }
 
 function failedEvent(task: Task, holder: string | null, { kind, message, at }: Failure): Change {
