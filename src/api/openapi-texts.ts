@@ -142,6 +142,7 @@ export const ERRORS = {
   invitation_expired: { status: 409, when: "the time of the invitation is over" },
   invitations_limit: { status: 409, when: "the hub has the maximum number of invitations" },
   ref_refused: { status: 409, when: "in a batch: the request that has the ref was refused" },
+  graph_too_large: { status: 413, when: "a batch with references has no room for all of its requests" },
   body_too_large: { status: 413, when: "the body or the file is over its limit" },
   unsupported_media_type: {
     status: 415,

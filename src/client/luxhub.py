@@ -2274,6 +2274,7 @@ ErrorCode = Literal[
     "invitation_expired",
     "invitations_limit",
     "ref_refused",
+    "graph_too_large",
     "body_too_large",
     "unsupported_media_type",
     "range_not_satisfiable",

@@ -1542,6 +1542,7 @@ export interface Problem {
     | "invitation_expired"
     | "invitations_limit"
     | "ref_refused"
+    | "graph_too_large"
     | "body_too_large"
     | "unsupported_media_type"
     | "range_not_satisfiable"

@@ -173,6 +173,22 @@ describe("a graph in one batch", () => {
     expect(await get(hub, last)).toMatchObject({ depends_on: [before, root], unmet: { count: 2 } });
   });
 
+  test.each(VARIANTS)("nothing of a graph is written that is too large for a batch (%s)", async (variant) => {
+    await using hub = await startHub();
+    const sized = (tasks: number) =>
+      Array.from({ length: tasks }, (_, i): Request => {
+        const first = Math.max(0, i - 5);
+        const depends_on = Array.from({ length: i - first }, (_, j) => ({ $ref: `r${first + j}` }));
+        return { ref: `r${i}`, body: { depends_on } };
+      });
+    const refused = await graph(hub, sized(500), variant);
+    expect(refused).toMatchObject({ status: 413, body: { error: "graph_too_large" } });
+    expect((await ok(hub.get("/task/stats")))["total"]).toBe(0);
+    const answers = await answersOf(graph(hub, sized(250), variant));
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    expect((await ok(hub.get("/task/stats")))["total"]).toBe(250);
+  });
+
   test("what refers to a refused request is refused, and the others stand", async () => {
     await using hub = await startHub();
     const answers = await answersOf(
