@@ -136,10 +136,10 @@ const create = writeEndpoint({
         : tasks.createSent(call.transact, own, creation, { origin: null, nodeId, files: [] });
     });
   },
-  encode: ({ deduplicated, ...task }: Created, variant: Variant, at: Moment) => ({
-    ...encodeTaskAnswer(task, variant, at),
-    ...(deduplicated && { deduplicated }),
-  }),
+  encode: (created: Created, variant: Variant, at: Moment) => {
+    const answer = encodeTaskAnswer(created, variant, at);
+    return created.deduplicated ? { ...answer, deduplicated: true } : answer;
+  },
 });
 
 /**
