@@ -288,6 +288,8 @@ export type Child = {
   readonly sealed: boolean;
   /** Of a copy: what is compared. */
   readonly compare: readonly string[] | null;
+  /** Of a completed copy: it came from the creator's node or key, and gets no share (--self-reward off). */
+  readonly unpaid?: true;
 };
 
 export const QUORUM_STATES = ["pending", "agreed", "failed"] as const;

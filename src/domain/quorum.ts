@@ -10,7 +10,7 @@
  */
 import type { Change } from "./change.ts";
 import { comparedText } from "./compare.ts";
-import { isUnpaid, payReward } from "./lux.ts";
+import { payReward } from "./lux.ts";
 import type { Child, Moment, Quorum, Task } from "./model.ts";
 import { recharged } from "./quota.ts";
 import type { Accounts } from "./review.ts";
@@ -164,7 +164,10 @@ function agree(
   ];
 }
 
-/** Opens a copy, with its share of the reward as its own. A node whose balance is full gets none. */
+/**
+ * Opens a copy, with its share of the reward as its own. A node whose balance is full gets none, nor does the creator's
+ * node or key (--self-reward off): the share of either is paid to nobody.
+ */
 function payShare(
   copy: Task,
   amountMicro: number,
@@ -172,7 +175,7 @@ function payShare(
   accounts: Accounts,
   at: Moment,
 ): readonly Change[] {
-  if (isUnpaid(copy, accounts.of(copy), accounts)) return unseal(copy);
+  if (copy.child?.unpaid) return unseal(copy);
   const rewarded: Task = { ...copy, luxRewardMicro: amountMicro };
   const payment = payReward(accounts.of(copy), rewarded, { entryId, head: accounts.head }, at.now);
   if (payment.kind === "rejected" || payment.answer === null) return unseal(copy);

@@ -209,11 +209,7 @@ export class Accounts {
   readonly #nodes: Map<string, Node>;
   #head: LedgerHead;
 
-  /** Whether tasks of one's own are paid (--self-reward). */
-  readonly paysOwn: boolean;
-
-  constructor(nodes: readonly Node[], head: LedgerHead, paysOwn: boolean) {
-    this.paysOwn = paysOwn;
+  constructor(nodes: readonly Node[], head: LedgerHead) {
     this.#nodes = new Map(nodes.map((node) => [node.nodeId, node]));
     this.#head = head;
   }
