@@ -1,8 +1,9 @@
 /** Who is paid what: the right to mint (keys add --mint), --self-reward off, the daily bonus; and attacks on LUX. */
 import { describe, expect } from "bun:test";
 import { ADMIN_KEY, type HubOptions, type TestHub, TestClock, onlyOnce, startHub } from "../support/hub.ts";
+import { Agent, ERAS } from "../support/mcp.ts";
 import { as } from "./key-commands.ts";
-import { RESULT, addNode, addTask, complete, list, nodeOf, ok, record, refused } from "./scene.ts";
+import { RESULT, addNode, addTask, complete, list, nodeOf, ok, record, refused, until } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 const ADMIN = { "X-Admin-Key": ADMIN_KEY };
@@ -105,6 +106,61 @@ describe("the right to mint", () => {
     const skipped = list(await ok(hub.get("/events?since=0&kind=schedule.skipped")), "events");
     expect(skipped.map(({ data }) => record(data)["reason"])).toEqual(["mint_limit"]);
     await refused(hub.post("/schedule/run", { name: "s" }, as(secret)), 403, "mint_limit");
+  });
+
+  once.test("bounds the tools of MCP; a repeated call counts once", async () => {
+    const { hub, secret } = await scene();
+    await using _ = hub;
+    for (const [i, era] of ERAS.entries()) {
+      const key = i === 0 ? secret : await keyWith(hub, "ten-more", { mint_per_day: 10 });
+      const headers = { "X-Matrix-Secret": key, "X-Node-Id": "n1" };
+      await using agent = await Agent.connect(hub.base(), "n1", era, headers);
+      const six = { ...NEW, lux_reward: 6, key: era };
+      const first = record((await agent.ok("task_create", six))["task"])["task_id"];
+      const again = await agent.ok("task_create", six);
+      expect([record(again["task"])["task_id"], again["repeated"]]).toEqual([first, true]);
+      const five = { ...NEW, lux_reward: 5, key: `${era} 5` };
+      for (let tries = 0; tries < 2; tries++)
+        expect(await agent.call("task_create", five)).toMatchObject({
+          isError: true,
+          text: expect.stringMatching(/^mint_limit: .* Lower the reward, or tell your user\.$/),
+        });
+      const four = { ...NEW, lux_reward: 4, key: `${era} 4` };
+      await agent.ok("task_create", four);
+      await refused(create(hub, key, 0.000001), 403, "mint_limit");
+      await agent.ok("task_create", { ...NEW, key: `${era} 0` });
+    }
+    expect(list(await ok(hub.get("/task/list")), "tasks")).toHaveLength(6);
+  });
+
+  once.test("counts a quorum once: neither its copies nor the shares of its reward count", async () => {
+    const { hub, secret } = await scene();
+    await using _ = hub;
+    await addNode(hub, "n2");
+    const fields = { quorum: { results: 2, of: 2 } };
+    await refused(create(hub, secret, 10.000001, fields), 403, "mint_limit");
+    const { task_id } = await ok(create(hub, secret, 8, fields));
+    const quorum = async () => {
+      const { task } = await ok(hub.get(`/task/${String(task_id)}`));
+      return record(record(task)["quorum"]);
+    };
+    await until("there are copies", async () => {
+      const { copies } = await quorum();
+      return Array.isArray(copies) && copies.length === 2;
+    });
+    await refused(create(hub, secret, 2.000001), 403, "mint_limit");
+    const raise = (lux_reward: number) => hub.post("/task/update", { task_id, lux_reward }, as(secret));
+    await refused(raise(10.5), 403, "mint_limit");
+    await ok(raise(9));
+    for (const node_id of ["n1", "n2"]) {
+      const { task } = await ok(hub.post("/task/next", { node_id }));
+      const result = { ...RESULT, output: 1 };
+      await ok(hub.post("/task/complete", { task_id: record(task)["task_id"], node_id, result }));
+    }
+    await until("it is decided", async () => (await quorum())["state"] === "agreed");
+    for (const nodeId of ["n1", "n2"]) expect(await nodeOf(hub, nodeId)).toMatchObject({ lux_balance: 4.5 });
+    await refused(create(hub, secret, 1.000001), 403, "mint_limit");
+    await ok(create(hub, secret, 1));
   });
 
   once.test("is none for a bound key of a strict hub, unless it is given; all for others", async () => {
