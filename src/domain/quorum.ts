@@ -12,7 +12,7 @@ import type { Change } from "./change.ts";
 import { comparedText } from "./compare.ts";
 import { payReward } from "./lux.ts";
 import type { Child, Moment, Quorum, Task } from "./model.ts";
-import { recharged } from "./quota.ts";
+import { countedLike, recharged, usageTally } from "./quota.ts";
 import type { Accounts } from "./review.ts";
 import {
   type TaskDraft,
@@ -110,7 +110,12 @@ function addCopies(
     return { taskId: id, status: "completed" as const, hasDependents: known, brokenBy: null };
   });
   const created = ids.flatMap((id) => create(draft, id, [], at, dependencies).changes);
-  return [...created, quorate(taskId, { ...quorum, copies: [...quorum.copies, ...ids] })];
+  const after = recharged({ ...parent, quorum: { ...quorum, copies: [...quorum.copies, ...ids] } });
+  const holdsLess: readonly Change[] =
+    after.keptBytes === parent.keptBytes
+      ? []
+      : [{ kind: "task.moved", task: after }, ...usageTally(parent, after)];
+  return [...holdsLess, ...countedLike(parent, created), quorate(taskId, must(after.quorum, "it has one"))];
 }
 
 /** The nodes that have had a copy, or may not have it. */

@@ -363,7 +363,9 @@ export const FACTS: readonly Fact[] = [
         || sum(bytes) || ' bytes' FROM (
         SELECT node_id, tasks, bytes FROM quota_usage
         UNION ALL
-        SELECT creator_node, -sum(CASE WHEN status IN ('open', 'assigned') THEN 1 ELSE 0 END), -sum(kept_bytes) FROM tasks
+        SELECT creator_node, -sum(CASE WHEN child IS NOT NULL THEN 0
+          WHEN status IN ('open', 'assigned') OR review_until IS NOT NULL
+          THEN 1 + coalesce(CAST(json_extract(quorum, '$.results') AS INTEGER), 0) ELSE 0 END), -sum(kept_bytes) FROM tasks
           WHERE kept_bytes > 0 GROUP BY creator_node
         UNION ALL
         SELECT node_id, 0, -sum(kept_bytes) FROM files WHERE kept_bytes > 0 GROUP BY node_id
