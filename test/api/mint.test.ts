@@ -1,9 +1,29 @@
 /** Who is paid what: the right to mint (keys add --mint), --self-reward off, the daily bonus; and attacks on LUX. */
-import { describe, expect } from "bun:test";
-import { ADMIN_KEY, type HubOptions, type TestHub, TestClock, onlyOnce, startHub } from "../support/hub.ts";
+import { describe, expect, test } from "bun:test";
+import {
+  ADMIN_KEY,
+  type HubOptions,
+  SECRET,
+  type TestHub,
+  TestClock,
+  onlyOnce,
+  startHub,
+} from "../support/hub.ts";
 import { Agent, ERAS } from "../support/mcp.ts";
 import { as } from "./key-commands.ts";
-import { RESULT, addNode, addTask, complete, list, nodeOf, ok, record, refused, until } from "./scene.ts";
+import {
+  RESULT,
+  addNode,
+  addTask,
+  complete,
+  list,
+  nodeOf,
+  ok,
+  record,
+  refused,
+  taskOf,
+  until,
+} from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 const ADMIN = { "X-Admin-Key": ADMIN_KEY };
@@ -231,6 +251,61 @@ describe("--self-reward off", () => {
     await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
     expect(await ok(complete(hub, taskId, "n1"))).toMatchObject({ lux_paid: 2 });
   });
+});
+
+test("groups, statistics and metrics say what was paid, not what was promised or held", async () => {
+  const { hub } = await scene({ selfReward: false });
+  await using _ = hub;
+  await addNode(hub, "n2");
+  const metrics = async () => {
+    const answer = await fetch(`${hub.base()}/metrics`, { headers: { "X-Matrix-Secret": SECRET } });
+    return Number(/^luxhub_lux_paid_total (.*)$/m.exec(await answer.text())?.[1]);
+  };
+  const said = async () => [
+    (await ok(hub.get("/group/g")))["lux_paid"],
+    list(await ok(hub.get("/group/list")), "groups")[0]?.["lux_paid"],
+    record((await ok(hub.get("/stats/minutes")))["total"])["lux_paid"],
+    await metrics(),
+  ];
+  const all = (lux: number): unknown[] => [lux, lux, lux, lux];
+  const done = async (node_id: string, fields: Fields) => {
+    const task_id = await addTask(hub, { group: "g", creator_node: "n1", ...fields });
+    await ok(hub.post("/task/claim", { task_id, node_id }));
+    await ok(complete(hub, task_id, node_id));
+    return task_id;
+  };
+  await done("n1", { lux_reward: 100 }); // its own
+  expect(await said()).toEqual(all(0));
+  await done("n2", { lux_reward: 1 });
+  expect(await said()).toEqual(all(1));
+  const [passed, rejected] = [
+    await done("n2", { lux_reward: 2, review: "creator" }),
+    await done("n2", { lux_reward: 50, review: "creator" }),
+  ];
+  const own = await done("n1", { lux_reward: 75, review: "node:n2" });
+  expect(await said()).toEqual(all(1));
+  await ok(hub.post("/task/review", { task_id: passed, verdict: "pass" }));
+  await ok(hub.post("/task/review", { task_id: own, verdict: "pass" }));
+  await ok(hub.post("/task/review", { task_id: rejected, verdict: "reject" }));
+  expect(await said()).toEqual(all(3));
+  await ok(hub.post("/task/cancel", { task_id: rejected }));
+  const quorum = await addTask(hub, {
+    group: "g",
+    creator_node: "n1",
+    lux_reward: 8,
+    quorum: { results: 2, of: 2 },
+  });
+  const isIn = async (status: string) => (await taskOf(hub, quorum))["status"] === status;
+  await until("there are copies", async () => {
+    const { copies } = record((await taskOf(hub, quorum))["quorum"]);
+    return Array.isArray(copies) && copies.length === 2;
+  });
+  for (const node_id of ["n1", "n2"]) {
+    const task_id = record((await ok(hub.post("/task/next", { node_id })))["task"])["task_id"];
+    await ok(hub.post("/task/complete", { task_id, node_id, result: { ...RESULT, output: 1 } }));
+  }
+  await until("it is decided", () => isIn("completed"));
+  expect(await said()).toEqual(all(7)); // the share of n1 is paid to nobody
 });
 
 describe("the daily bonus", () => {

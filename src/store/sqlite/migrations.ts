@@ -914,4 +914,10 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   ALTER TABLE tasks ADD COLUMN creator_key TEXT;
   `,
+  `
+  -- what a group has paid
+  DROP INDEX tasks_group_lux;
+  CREATE INDEX tasks_group_lux ON tasks (task_group, status, lux_reward_micro, paid_seq)
+    WHERE task_group IS NOT NULL AND lux_reward_micro > 0;
+  `,
 ];
