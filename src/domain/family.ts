@@ -98,6 +98,7 @@ function createReview(task: Task, taskId: string, at: Moment): readonly Change[]
     child: {
       of: task.taskId,
       as: "review",
+      group: task.group,
       epoch: check.epoch,
       notKey: check.keyId,
       sealed: false,

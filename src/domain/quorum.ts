@@ -72,6 +72,7 @@ function addCopies(
   const child: Child = {
     of: taskId,
     as: "copy",
+    group: parent.group,
     epoch: quorum.round,
     notKey: null,
     sealed: true,
