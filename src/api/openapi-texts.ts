@@ -820,7 +820,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "group_list.failed": "How many of its tasks have failed.",
   "group_list.completed": "How many of its tasks are completed.",
   "group_list.lux_reward": "The rewards of all its tasks.",
-  "group_list.lux_paid": "The rewards of its completed tasks.",
+  "group_list.lux_paid": "What its completed tasks have paid.",
   "group_get.wait":
     "Seconds to wait until no task of the group is unfinished; 0, the default, returns at once.",
   "group_get.done": "Whether no task of the group is unfinished.",
@@ -834,7 +834,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   last_created_at: "When its last task was created.",
   last_updated_at: "When a task of it last changed.",
   "group_get.lux_reward": "The rewards of all its tasks.",
-  "group_get.lux_paid": "The rewards of its completed tasks, but for those that wait for a review.",
+  "group_get.lux_paid": "What its completed tasks have paid; one that waits for a review has paid nothing.",
   in_review: "Of its completed tasks, those whose result waits for a review; only if there are any.",
   "group_get.usage":
     "What its tasks have used, deleted ones included; null: no worker has reported any usage.",

@@ -4768,7 +4768,7 @@ class GroupListAnswerGroup(TypedDict):
     last_updated_at: str
     #: The rewards of all its tasks.
     lux_reward: float
-    #: The rewards of its completed tasks.
+    #: What its completed tasks have paid.
     lux_paid: float
 
 
@@ -4837,7 +4837,7 @@ class GroupGetAnswer(TypedDict):
     last_updated_at: str
     #: The rewards of all its tasks.
     lux_reward: float
-    #: The rewards of its completed tasks, but for those that wait for a review.
+    #: What its completed tasks have paid; one that waits for a review has paid nothing.
     lux_paid: float
     #: What its tasks have used, deleted ones included; null: no worker has reported any usage.
     usage: Spending | None

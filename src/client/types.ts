@@ -3800,7 +3800,7 @@ export interface Operations<V extends Variant = "A"> {
         last_updated_at: string;
         /** The rewards of all its tasks. */
         lux_reward: number;
-        /** The rewards of its completed tasks. */
+        /** What its completed tasks have paid. */
         lux_paid: number;
       }[];
       /** Send it as `cursor` for the groups after these; null: there are none. */
@@ -3863,7 +3863,7 @@ export interface Operations<V extends Variant = "A"> {
       last_updated_at: string;
       /** The rewards of all its tasks. */
       lux_reward: number;
-      /** The rewards of its completed tasks, but for those that wait for a review. */
+      /** What its completed tasks have paid; one that waits for a review has paid nothing. */
       lux_paid: number;
       /** What its tasks have used, deleted ones included; null: no worker has reported any usage. */
       usage: Spending | null;
