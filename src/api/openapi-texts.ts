@@ -142,6 +142,7 @@ export const ERRORS = {
   invitation_expired: { status: 409, when: "the time of the invitation is over" },
   invitations_limit: { status: 409, when: "the hub has the maximum number of invitations" },
   ref_refused: { status: 409, when: "in a batch: the request that has the ref was refused" },
+  graph_too_large: { status: 413, when: "a batch with references has no room for all of its requests" },
   body_too_large: { status: 413, when: "the body or the file is over its limit" },
   unsupported_media_type: {
     status: 415,
@@ -434,6 +435,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_update.lux_reward": "It can only grow, unless the request has the administrator key too.",
   "task_update.not_before": "The task is not handed out before this time; one in the past, or null: at once.",
   "task_update.limit_key": "The key whose limit applies to the task; null: its `task_type`.",
+  "task_update.tags": "Its tags from now on, in place of all that it has; `[]`: none.",
   "task_update.expires_at": "If the task is not completed by this time, it fails; null: it expires no more.",
   started_at: "When the node started the task.",
   progress: "The last note of the node that holds it.",
@@ -797,6 +799,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_list.group": "Only tasks of this group.",
   "events.group": "Only events of the tasks of this group, and its end.",
   "events_stream.group": "Only events of the tasks of this group, and its end.",
+  "events.tag": "Only events of tasks with this tag.",
+  "events_stream.tag": "Only events of tasks with this tag.",
   "task_create.group": "The group that the task joins. A group is its tasks: it begins with the first one.",
   "Task.group": "The group of the task; only on a task of a group.",
   "TaskDetails.group": "The group of the task; only on a task of a group.",
@@ -815,7 +819,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "group_list.failed": "How many of its tasks have failed.",
   "group_list.completed": "How many of its tasks are completed.",
   "group_list.lux_reward": "The rewards of all its tasks.",
-  "group_list.lux_paid": "The rewards of its completed tasks.",
+  "group_list.lux_paid": "What its completed tasks have paid.",
   "group_get.wait":
     "Seconds to wait until no task of the group is unfinished; 0, the default, returns at once.",
   "group_get.done": "Whether no task of the group is unfinished.",
@@ -829,7 +833,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   last_created_at: "When its last task was created.",
   last_updated_at: "When a task of it last changed.",
   "group_get.lux_reward": "The rewards of all its tasks.",
-  "group_get.lux_paid": "The rewards of its completed tasks, but for those that wait for a review.",
+  "group_get.lux_paid": "What its completed tasks have paid; one that waits for a review has paid nothing.",
   in_review: "Of its completed tasks, those whose result waits for a review; only if there are any.",
   "group_get.usage":
     "What its tasks have used, deleted ones included; null: no worker has reported any usage.",

@@ -863,6 +863,7 @@ class LuxHub:
         task_id: str | None = None,
         node_id: str | None = None,
         group: str | None = None,
+        tag: str | None = None,
         options: CallOptions | None = None,
     ) -> Iterator[Event]:
         """Yields the events of the hub's log, from now or from `since` on, as they arrive, until its Stop is set.
@@ -878,7 +879,7 @@ class LuxHub:
         ...     break
         task.created
         """
-        return _read_log(self.call, since, kinds, task_id, node_id, group, _for_ever(options))
+        return _read_log(self.call, since, kinds, task_id, node_id, group, tag, _for_ever(options))
 
     def output(
         self,
@@ -1085,11 +1086,12 @@ def _read_log(
     task_id: str | None,
     node_id: str | None,
     group: str | None,
+    tag: str | None,
     options: CallOptions,
 ) -> Iterator[Event]:
     only_tasks = len(kinds) > 0 and all(kind.startswith("task.") for kind in kinds)
     where = {"kind": kinds[0] if len(kinds) == 1 else None, "task_id": task_id, "node_id": node_id}
-    where["group"] = group
+    where |= {"group": group, "tag": tag}
 
     def is_wanted(event: Event) -> bool:
         return (
@@ -1097,6 +1099,7 @@ def _read_log(
             and (task_id is None or event["task_id"] == task_id)
             and (node_id is None or event["node_id"] == node_id)
             and (group is None or event["data"].get("group") == group)
+            and (tag is None or tag in str(event["data"].get("tags", "")).split(","))
         )
 
     try:
@@ -2271,6 +2274,7 @@ ErrorCode = Literal[
     "invitation_expired",
     "invitations_limit",
     "ref_refused",
+    "graph_too_large",
     "body_too_large",
     "unsupported_media_type",
     "range_not_satisfiable",
@@ -3257,6 +3261,11 @@ class ScheduleTask(TypedDict):
     group: NotRequired[str]
     #: The words to find the task by; left out if it has none.
     tags: NotRequired[list[str]]
+    #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
+    #: it says.
+    requires: NotRequired[Requirements]
+    #: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
+    limit_key: NotRequired[str]
 
 
 class Schedule(TypedDict):
@@ -4759,7 +4768,7 @@ class GroupListAnswerGroup(TypedDict):
     last_updated_at: str
     #: The rewards of all its tasks.
     lux_reward: float
-    #: The rewards of its completed tasks.
+    #: What its completed tasks have paid.
     lux_paid: float
 
 
@@ -4828,7 +4837,7 @@ class GroupGetAnswer(TypedDict):
     last_updated_at: str
     #: The rewards of all its tasks.
     lux_reward: float
-    #: The rewards of its completed tasks, but for those that wait for a review.
+    #: What its completed tasks have paid; one that waits for a review has paid nothing.
     lux_paid: float
     #: What its tasks have used, deleted ones included; null: no worker has reported any usage.
     usage: Spending | None
@@ -5796,6 +5805,7 @@ class Tasks(_Resource):
         not_before: str | None = None,
         expires_at: str | None = None,
         limit_key: str | None = None,
+        tags: Sequence[str] | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """Changes a task that nobody holds.
@@ -5809,6 +5819,7 @@ class Tasks(_Resource):
         not_before: The task is not handed out before this time; one in the past, or null: at once.
         expires_at: If the task is not completed by this time, it fails; null: it expires no more.
         limit_key: The key whose limit applies to the task; null: its `task_type`.
+        tags: Its tags from now on, in place of all that it has; `[]`: none.
         """
         fields = {
             "task_id": task_id,
@@ -5819,6 +5830,7 @@ class Tasks(_Resource):
             "not_before": not_before,
             "expires_at": expires_at,
             "limit_key": limit_key,
+            "tags": tags,
         }
         return cast("TaskAnswer", self._call("task/update", fields, options))
 

@@ -1169,6 +1169,13 @@ export interface Schedule<V extends Variant = "A"> {
     group?: string | undefined;
     /** The words to find the task by; left out if it has none. */
     tags?: string[] | undefined;
+    /**
+     * What a node must have to get the task: all the words in `capabilities`, and of each resource as
+     * much as it says.
+     */
+    requires?: Requirements | undefined;
+    /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
+    limit_key?: string | undefined;
   };
   /** At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`). */
   overlap: "skip" | "queue";
@@ -1535,6 +1542,7 @@ export interface Problem {
     | "invitation_expired"
     | "invitations_limit"
     | "ref_refused"
+    | "graph_too_large"
     | "body_too_large"
     | "unsupported_media_type"
     | "range_not_satisfiable"
@@ -2260,6 +2268,8 @@ export interface Operations<V extends Variant = "A"> {
       expires_at?: string | null | undefined;
       /** The key whose limit applies to the task; null: its `task_type`. */
       limit_key?: string | null | undefined;
+      /** Its tags from now on, in place of all that it has; `[]`: none. */
+      tags?: readonly string[] | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -3790,7 +3800,7 @@ export interface Operations<V extends Variant = "A"> {
         last_updated_at: string;
         /** The rewards of all its tasks. */
         lux_reward: number;
-        /** The rewards of its completed tasks. */
+        /** What its completed tasks have paid. */
         lux_paid: number;
       }[];
       /** Send it as `cursor` for the groups after these; null: there are none. */
@@ -3853,7 +3863,7 @@ export interface Operations<V extends Variant = "A"> {
       last_updated_at: string;
       /** The rewards of all its tasks. */
       lux_reward: number;
-      /** The rewards of its completed tasks, but for those that wait for a review. */
+      /** What its completed tasks have paid; one that waits for a review has paid nothing. */
       lux_paid: number;
       /** What its tasks have used, deleted ones included; null: no worker has reported any usage. */
       usage: Spending | null;
@@ -4748,6 +4758,8 @@ export interface Operations<V extends Variant = "A"> {
       node_id?: string | undefined;
       /** Only events of the tasks of this group, and its end. */
       group?: string | undefined;
+      /** Only events of tasks with this tag. */
+      tag?: string | undefined;
     };
     answer: EventBatch;
   };

@@ -543,6 +543,7 @@ export function complete(
   changes.push(...spent.saved, movedFrom(task, after, at.now));
   changes.push(...withoutCheckpoint(task), ...withoutLeases(task, after));
   changes.push(...closedQuestions(task, at.now));
+  if (unpaid) changes.push(...unpaidCopy(task));
   changes.push(...tallies(task, after, at.now, payment.answer?.amountMicro ?? 0));
   if (!review) changes.push(...settlement(after, "completed"));
   changes.push(taskEvent("task.completed", after, node.nodeId, at.now, {}));
@@ -798,7 +799,10 @@ export function cancel(
 
 /** The fields of a task that can change while it waits. Those that are left out stay as they are. */
 export type TaskPatch = Partial<
-  Pick<Task, "title" | "description" | "priority" | "luxRewardMicro" | "notBefore" | "expiresAt" | "limitKey">
+  Pick<
+    Task,
+    "title" | "description" | "priority" | "luxRewardMicro" | "notBefore" | "expiresAt" | "limitKey" | "tags"
+  >
 >;
 
 /** `mayLower`: whether the reward may become less: only an administrator takes back what was promised. */
@@ -818,7 +822,7 @@ export function update(
   const { patch, mayLower } = asked;
   if (!mayLower && (patch.luxRewardMicro ?? Infinity) < task.luxRewardMicro) return lowerReward(task);
   const changed = PATCHED.filter(
-    ([, field]) => patch[field] !== undefined && patch[field] !== task[field],
+    ([, field]) => patch[field] !== undefined && !Bun.deepEquals(patch[field], task[field]),
   ).map(([name]) => name);
   if (changed.length === 0) return accept(task); // a repeat changes nothing
   const limitKey = patch.limitKey === undefined ? task.limitKey : patch.limitKey;
@@ -841,6 +845,7 @@ const PATCHED = [
   ["not_before", "notBefore"],
   ["expires_at", "expiresAt"],
   ["limit_key", "limitKey"],
+  ["tags", "tags"],
 ] as const satisfies readonly (readonly [name: string, field: keyof TaskPatch])[];
 
 /**
@@ -1464,6 +1469,12 @@ function noOtherCopy({ child, taskId }: Task, nodeId: string): readonly Change[]
   return child?.as === "copy" ? [{ kind: "copies.excluded", of: child.of, taskId, nodeId }] : [];
 }
 
+/** A copy keeps that it came from the creator's node or key: its share is due when the quorum is decided. */
+function unpaidCopy({ taskId, child, notNodes }: Task): readonly Change[] {
+  if (child?.as !== "copy") return [];
+  return [{ kind: "task.related", taskId, child: { ...child, unpaid: true }, notNodes }];
+}
+
 export function quorate(taskId: string, quorum: Quorum): Change {
   return { kind: "task.quorate", taskId, quorum };
 }
@@ -1592,7 +1603,7 @@ function sameResult(a: TaskResult | null, b: TaskResult): boolean {
 
 /**
  * Names the creator too, so that the event reaches its stream, unless the event is about that node anyway; and the group
- * of the task.
+ * and the tags of the task, by which events are selected.
  */
 export function taskEvent(
   kind: EventKind,
@@ -1601,11 +1612,12 @@ export function taskEvent(
   at: number,
   data: EventData,
 ): Change {
-  const { taskId, creatorNode, group } = task;
+  const { taskId, creatorNode, group, tags } = task;
   const isForCreator = creatorNode !== null && creatorNode !== nodeId;
   const named = isForCreator ? { ...data, creator_node: creatorNode } : data;
   const ofGroup = group === null ? named : { ...named, group };
-  return { kind: "event.logged", event: { kind, at, nodeId, taskId, data: ofGroup } };
+  const tagged = tags.length === 0 ? ofGroup : { ...ofGroup, tags: tags.join(",") };
+  return { kind: "event.logged", event: { kind, at, nodeId, taskId, data: tagged } };
 }
 
 function failedEvent(task: Task, holder: string | null, { kind, message, at }: Failure): Change {
