@@ -31,6 +31,8 @@ test("every acknowledged write survives kill -9", async () => {
     ledger.acked,
     ledger.files,
     ledger.signedIn,
+    ledger.rules,
+    ledger.gpus,
   ]) {
     expect(kind.size).toBeGreaterThan(CYCLES);
   }

@@ -56,17 +56,9 @@ class State {
     if (!node) return false;
     const takesType =
       task.type === "" || node.capabilities.length === 0 || node.capabilities.includes(task.type);
-    const used = this.held(({ node: holder }) => holder === nodeId).reduce(
-      (sum, { gpu }) => sum + gpu,
-      0,
-    );
+    const used = this.held(({ node: holder }) => holder === nodeId).reduce((sum, { gpu }) => sum + gpu, 0);
     const running = this.held(({ key }) => key === task.key).length;
-    const subjects = [
-      {},
-      { type: task.type },
-      { limit_key: task.key },
-      { creator_node: task.creator },
-    ];
+    const subjects = [{}, { type: task.type }, { limit_key: task.key }, { creator_node: task.creator }];
     return (
       takesType &&
       task.words.every((word) => node.capabilities.includes(word)) &&
@@ -155,11 +147,7 @@ async function takes(state: State, { hub }: Real, node: string): Promise<boolean
   return true;
 }
 
-const next = command(
-  "next",
-  node,
-  async (state, real, node) => void (await takes(state, real, node)),
-);
+const next = command("next", node, async (state, real, node) => void (await takes(state, real, node)));
 
 const end = command(
   "end",
@@ -171,10 +159,7 @@ const end = command(
     const asked = { task_id: task.id, node_id: task.node };
     const result = { problem: "p", improvement: "i", lesson: "l" };
     await ok(
-      hub.post(
-        completes ? "/task/complete" : "/task/release",
-        completes ? { ...asked, result } : asked,
-      ),
+      hub.post(completes ? "/task/complete" : "/task/release", completes ? { ...asked, result } : asked),
     );
     task.node = "";
     if (completes) state.tasks = state.tasks.filter((one) => one !== task);

@@ -11,10 +11,10 @@ import type { EventKind } from "../../src/domain/event.ts";
 import { EMPTY_LEDGER, chainFault, toLux } from "../../src/domain/lux.ts";
 import type { LedgerHead } from "../../src/domain/model.ts";
 import { FACTS } from "../../src/store/sql/consistency.ts";
-import { toLedgerEntry } from "../../src/store/sql/rows.ts";
+import { decodeRequires, toLedgerEntry } from "../../src/store/sql/rows.ts";
 import { type Hub, listOf } from "../../test/e2e/program.ts";
 import { OUTPUT_ATTEMPTS_KEPT } from "../../src/domain/limits.ts";
-import { GRAPH_TAG, type Ledger, outputOf } from "./crash-writer.ts";
+import { GRAPH_TAG, LIMIT_KEY, type Ledger, outputOf } from "./crash-writer.ts";
 
 /** What was found wrong, by kind, with words for the first of each. */
 export class Findings {
@@ -78,6 +78,7 @@ async function checkRows(rows: Rows, ledger: Ledger, findings: Findings): Promis
   await checkFiles(rows, ledger, findings);
   await checkNotes(rows, ledger, findings);
   await checkQuestions(rows, ledger, findings);
+  await checkRules(rows, ledger, findings);
   for (const [what, sql] of NEVER)
     for (const row of await rows(sql))
       findings.add(what, `${sql.trim().split("\n")[0]}: ${JSON.stringify(row)}`);
@@ -392,6 +393,28 @@ async function checkQuestions(rows: Rows, ledger: Ledger, findings: Findings): P
     if (!question) findings.add("missing", `question ${questionId}`);
     else if (answer !== null && question["answer"] !== JSON.stringify(answer))
       findings.add("unequal", `the answer to question ${questionId} is not "${answer}"`);
+  }
+}
+
+/** Limits, pauses, and what tasks require. */
+async function checkRules(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
+  const limits = byKey(await rows("SELECT limit_key, running FROM limits"), "limit_key");
+  const pauses = byKey(await rows("SELECT value, reason FROM pauses WHERE scope = 'limit_key'"), "value");
+  for (const [name, possible] of ledger.rules) {
+    const [of, key = ""] = name.split(" ");
+    const stored = of === "limit" ? limits.get(key)?.["running"] : pauses.get(key)?.["reason"];
+    if (!possible.has(String(stored ?? "")))
+      findings.add("missing", `the ${name}: ${stored}, not ${[...possible].join(" or ")}`);
+  }
+  const tasks = byKey(
+    await rows("SELECT task_id, requires, limit_key FROM tasks WHERE requires IS NOT NULL"),
+    "task_id",
+  );
+  for (const [taskId, gpu] of ledger.gpus) {
+    const task = tasks.get(taskId);
+    const requires = decodeRequires(task ? String(task["requires"]) : null);
+    if (requires?.resources["gpu"] !== gpu || task?.["limit_key"] !== LIMIT_KEY)
+      findings.add("missing", `what task ${taskId} requires: ${JSON.stringify(task)}`);
   }
 }
 

@@ -2,6 +2,7 @@
  * A writer of the tests that kill hubs, with a ledger of every 2xx. It writes until a call is not answered because the hub
  * was killed. It repeats that call on the next hub if the call is idempotent.
  */
+import { RESOURCE_UNITS } from "../../src/domain/limits.ts";
 import { type Answer, type Hub, listOf } from "../../test/e2e/program.ts";
 
 type Row = Readonly<Record<string, unknown>>;
@@ -37,6 +38,10 @@ export class Ledger {
   readonly fencing = new Map<number, string>();
   /** The answers to the questions that were asked; null: that to an open one. By question_id. */
   readonly questions = new Map<string, string | null>();
+  /** What may be stored of each limit and pause, in words: more than one while a call was cut off. */
+  readonly rules = new Map<string, Set<string>>();
+  /** How many thousandths of a GPU the tasks with requirements need, by task. */
+  readonly gpus = new Map<string, number>();
   /** SHA-256 by file. */
   readonly files = new Map<string, string>();
   /** Tasks that task/next handed out, alone or in a batch; calls of it that were hung up; batches. */
@@ -65,6 +70,8 @@ type Call = {
   readonly key: string | null;
   /** Whether this one is safe by itself, though others of its path are not. */
   readonly isSafe?: boolean;
+  /** Of the administrator. */
+  readonly isAdmin?: boolean;
   readonly told: (body: Row) => void;
   /** Other answers that are right. */
   readonly refusals?: readonly number[];
@@ -81,6 +88,8 @@ export type Crowd = {
   readonly nodes: readonly string[];
   /** Tasks that somebody can claim, as far as they know; those that wait for something come first. */
   readonly open: string[];
+  /** With it the writers also set and remove limits and pauses; null: they do not. */
+  readonly adminKey: string | null;
 };
 
 /** The task timed out, has expired or failed with what it depends on, before its holder asked. */
@@ -88,6 +97,8 @@ const LATE = [403, 409];
 const EXPIRES_AFTER_MS = 1_500;
 /** Of the task that depends on the other one of its batch. */
 export const GRAPH_TAG = "graph";
+/** Of the tasks with requirements. */
+export const LIMIT_KEY = "gpus";
 /** Longer than the test. */
 const UNIQUE_FOR_S = 86_400;
 /** How long a task/next waits, and when at the latest its caller hangs up. */
@@ -110,6 +121,8 @@ export const SAFE_BY_THEMSELVES: ReadonlySet<string> = new Set([
   "/node/heartbeat",
   "/note/put",
   "/lease/acquire",
+  "/limit/set",
+  "/hub/pause",
 ]);
 
 export class Writer {
@@ -178,6 +191,7 @@ export class Writer {
     else await this.#claimAndEnd(step);
     if (step % 16 === 15) await this.#leaveAndReturn();
     if (step % 2 === 0) await this.#note(step);
+    await this.#rule(step);
     if (step % 4 === 1) await this.#lease(`${this.#nodeId}/step-${step}`, null);
     await this.#send(step, key("send"));
     await this.#receive(step, key("receive"));
@@ -202,17 +216,23 @@ export class Writer {
       { expires_at: new Date(Date.now() + EXPIRES_AFTER_MS).toISOString() },
       { max_attempts: 2 },
     ][step % 6];
+    const gpu = step % 6 === 5 ? 1 + (step % 7) : 0;
     const body = {
       title: `${this.#nodeId} ${step}`,
       description: "Survive",
       lux_reward: rewardMicro / 1_000_000,
       backoff_s: 0,
       ...scheduling,
+      ...(gpu > 0 && {
+        requires: { resources: { gpu: gpu / RESOURCE_UNITS } },
+        limit_key: LIMIT_KEY,
+      }),
       // Without an Idempotency-Key a repeat gets the task that has the unique key.
       ...(isUnique && { unique_key: `${this.#nodeId} ${step}`, unique_for_s: UNIQUE_FOR_S }),
     };
     const told = ({ task_id, task }: Row): void => {
       ledger.tasks.set(String(task_id), rewardMicro);
+      if (gpu > 0) ledger.gpus.set(String(task_id), gpu);
       if (Object(task).ready === true) open.push(String(task_id));
       else open.unshift(String(task_id));
     };
@@ -495,6 +515,28 @@ export class Writer {
     return this.#call({ path: "/note/put", body, key: null, told });
   }
 
+  /** Sets and removes a limit and a pause of its own place in the crowd, of which no task is. */
+  async #rule(step: number): Promise<void> {
+    const { adminKey, ledger } = this.#crowd;
+    if (adminKey === null) return;
+    const key = `rule-${this.#nodeId.split("-").at(-1)}`;
+    const [running, reason] = [1 + (step % 1_000), `step ${step}`];
+    const change = (path: string, body: object, of: string, then: string): Promise<void> => {
+      const name = `${of} ${key}`;
+      const before = ledger.rules.get(name) ?? new Set([""]);
+      // What is there may be gone already, if the call that removed it was cut off.
+      const refusals = then === "" && before.has("") ? [404] : [];
+      ledger.rules.set(name, new Set([...before, then]));
+      const told = (): void => void ledger.rules.set(name, new Set([then]));
+      return this.#call({ path, body, key: null, told, refusals, isAdmin: true });
+    };
+    await change("/limit/set", { key, running }, "limit", String(running));
+    await change("/hub/pause", { limit_key: key, reason }, "pause", reason);
+    if (step % 3 !== 0) return;
+    await change("/limit/delete", { key }, "limit", "");
+    await change("/hub/resume", { limit_key: key }, "pause", "");
+  }
+
   /** Of a name that nobody else has; with the task it ends. */
   #lease(name: string, held: Got | null): Promise<void> {
     const { ledger } = this.#crowd;
@@ -571,8 +613,13 @@ export class Writer {
     this.#settle(call, answer);
   }
 
-  #ask(hub: Crowd["hub"], { path, body, key }: Call): Promise<Answer> {
-    const headers = { ...this.#auth, ...(key === null ? {} : { "Idempotency-Key": key }) };
+  #ask(hub: Crowd["hub"], { path, body, key, isAdmin = false }: Call): Promise<Answer> {
+    const { adminKey } = this.#crowd;
+    const headers = {
+      ...this.#auth,
+      ...(key === null ? {} : { "Idempotency-Key": key }),
+      ...(isAdmin && adminKey !== null && { "X-Admin-Key": adminKey }),
+    };
     return hub.post(path, body, { headers }).catch(gone);
   }
 

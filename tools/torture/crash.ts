@@ -4,7 +4,7 @@
  *
  * The seed repeats the moments, though not the machine's timing.
  */
-import { Hub, Program, TempDir, until } from "../../test/e2e/program.ts";
+import { ADMIN_KEY, Hub, Program, TempDir, until } from "../../test/e2e/program.ts";
 import { Findings, checkDatabase, checkDownloads, checkOverHttp } from "./crash-checks.ts";
 import { type Crowd, Ledger, Writer } from "./crash-writer.ts";
 import { traceWrites, whyNoTrace } from "./flush-trace.ts";
@@ -83,6 +83,9 @@ export async function crash(
 /** Every so many-th writer has a key that is bound to its node. */
 const BOUND_EVERY = 4;
 
+/** Of each node. */
+const GPUS = 4;
+
 async function workAndKill(
   hub: Hub,
   cycle: number,
@@ -93,12 +96,14 @@ async function workAndKill(
   const nodes = Array.from({ length: writerCount }, (_, i) => `node-${cycle}-${i}`);
   await Promise.all(
     nodes.map(async (nodeId) => {
-      await hub.register(nodeId);
+      const node = { node_id: nodeId, name: nodeId, resources: { gpu: GPUS } };
+      const { status, body } = await hub.post("/node/register", node);
+      if (status !== 200) throw new Error(`register ${nodeId}: ${JSON.stringify(body)}`);
       ledger.acknowledged++;
       ledger.nodes.add(nodeId);
     }),
   );
-  const crowd: Crowd = { hub, ledger, random, nodes, open: [] };
+  const crowd: Crowd = { hub, ledger, random, nodes, open: [], adminKey: ADMIN_KEY };
   const writers = await Promise.all(
     nodes.map(async (nodeId, i) => {
       // Some have a key of their own, so that quotas count what they write.

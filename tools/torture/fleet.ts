@@ -181,7 +181,7 @@ async function startWriters(way: Way, ledger: Ledger, random: () => number): Pro
     await way.post("/node/register", { node_id: nodeId, name: nodeId });
     ledger.nodes.add(nodeId);
   }
-  const crowd: Crowd = { hub: way, ledger, random, nodes, open: [] };
+  const crowd: Crowd = { hub: way, ledger, random, nodes, open: [], adminKey: null };
   let isWorking = true;
   const working = nodes.map(async (nodeId, i) => {
     const writer = new Writer(crowd, nodeId, i);
