@@ -192,10 +192,25 @@ export function finishedFrom(
   return many(sql, [status, from, limit], toAged, ["tasks"]);
 }
 
-/** The first tasks whose own retention has ended. */
-export function pastTheirRetention(now: number, limit: number): Query<readonly Aged[]> {
-  const sql = `SELECT ${AGED_TASK} FROM tasks WHERE retain_until <= $1 ORDER BY retain_until LIMIT $2`;
-  return many(sql, [now, limit], toAged, ["tasks"]);
+/** A task with a retention of its own, and when that ended. */
+export type PastRetention = Aged & { readonly retainUntil: number };
+
+/** The place of a task among those with a retention of their own. */
+export type RetentionPlace = Pick<PastRetention, "retainUntil" | "seq">;
+
+/** The first tasks after `from` whose own retention has ended, and which do not hold a unique key. */
+export function pastTheirRetention(
+  now: number,
+  from: RetentionPlace,
+  limit: number,
+): Query<readonly PastRetention[]> {
+  const sql = `
+    SELECT ${AGED_TASK}, retain_until FROM tasks
+    WHERE retain_until <= $1 AND retain_until >= $2 AND (retain_until > $2 OR seq > $3)
+      AND (unique_until IS NULL OR unique_until <= $1)
+    ORDER BY retain_until, seq LIMIT $4`;
+  const toPast = (row: Row): PastRetention => ({ ...toAged(row), retainUntil: Number(row["retain_until"]) });
+  return many(sql, [now, from.retainUntil, from.seq, limit], toPast, ["tasks"]);
 }
 
 /** Those of these tasks on which a task depends that has not ended: it is unfinished, or waits for its review. */
