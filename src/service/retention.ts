@@ -66,7 +66,7 @@ export class Retention {
       for (const status of ["completed", "failed"] as const) {
         const walk = new Walk(
           0,
-          (from) => this.#look(finishedFrom(status, from, RETENTION_LOOK_TASKS), before),
+          (from) => this.#look(finishedFrom(status, now, from, RETENTION_LOOK_TASKS), before),
           (found) => this.#discardTasks(found, before, now),
         );
         steps.push(() => walk.step());

@@ -541,7 +541,7 @@ describe("store: sqlite: plans", () => {
     dependedOn: retention.dependedOn(["t1", "t2"]),
     filesFrom: retention.filesFrom(0, 500),
     filesOf: retention.filesOf(["t1", "t2"]),
-    finishedFrom: retention.finishedFrom("completed", 0, 500),
+    finishedFrom: retention.finishedFrom("completed", 1, 0, 500),
     pastTheirRetention: retention.pastTheirRetention(1, { retainUntil: 0, seq: 0 }, 20),
     webhookByName: webhookReads.webhookByName("w"),
     webhookPage: webhookReads.webhookPage(10, 0),

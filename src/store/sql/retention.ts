@@ -160,7 +160,7 @@ export type Aged = {
   /** Of a file: the task that it belongs to. */
   readonly taskId: string | null;
   readonly createdAt: number;
-  /** When its retention began; null: it belongs to an unfinished task. */
+  /** When its retention began; null: it is kept for another reason. */
   readonly endedAt: number | null;
   readonly hasDependents: boolean;
 };
@@ -180,16 +180,18 @@ function toAged(row: Row): Aged {
 
 const AGED_TASK = `seq, task_id AS id, NULL AS task_id, created_at, updated_at AS ended_at, has_dependents`;
 
-/** The first finished tasks after number `from` that have no retention of their own. */
+/** The first finished tasks after number `from`. Those that have a retention of their own, or hold a unique key, have no end. */
 export function finishedFrom(
   status: "completed" | "failed",
+  now: number,
   from: number,
   limit: number,
 ): Query<readonly Aged[]> {
-  const ended = `CASE WHEN retain_ms IS NULL THEN updated_at END AS ended_at`;
+  const isKept = `retain_ms IS NOT NULL OR unique_until > $4`;
+  const ended = `CASE WHEN ${isKept} THEN NULL ELSE updated_at END AS ended_at`;
   const sql = `SELECT ${AGED_TASK.replace("updated_at AS ended_at", ended)} FROM tasks
     WHERE status = $1 AND seq > $2 ORDER BY seq LIMIT $3`;
-  return many(sql, [status, from, limit], toAged, ["tasks"]);
+  return many(sql, [status, from, limit, now], toAged, ["tasks"]);
 }
 
 /** A task with a retention of its own, and when that ended. */
