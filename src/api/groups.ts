@@ -97,8 +97,6 @@ function encodeCounts(group: GroupCounts, variant: Variant) {
   const luxReward = parts.reduce((sum, { luxRewardMicro }) => sum + luxRewardMicro, 0);
   const unfinished = unfinishedIn(group);
   const inReview = inReviewIn(group);
-  const paid = ({ status, luxRewardMicro, luxHeldMicro }: Group["parts"][number]): number =>
-    status === "completed" ? luxRewardMicro - luxHeldMicro : 0;
   return {
     group: name,
     done: unfinished === 0,
@@ -110,7 +108,7 @@ function encodeCounts(group: GroupCounts, variant: Variant) {
     last_created_at: isoTime(Math.max(...parts.map(({ lastCreatedAt }) => lastCreatedAt))),
     last_updated_at: isoTime(Math.max(...parts.map(({ lastUpdatedAt }) => lastUpdatedAt))),
     lux_reward: toLux(luxReward),
-    lux_paid: toLux(parts.reduce((sum, part) => sum + paid(part), 0)),
+    lux_paid: toLux(parts.reduce((sum, { luxPaidMicro }) => sum + luxPaidMicro, 0)),
   };
 }
 

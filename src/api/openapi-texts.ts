@@ -434,7 +434,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   deduplicated: "Only if true: no task was created, because this one has the `unique_key`.",
   "task_update.lux_reward": "It can only grow, unless the request has the administrator key too.",
   "task_update.not_before": "The task is not handed out before this time; one in the past, or null: at once.",
-  "task_update.limit_key": "The key under which its hand-outs are limited; null: its `task_type`.",
+  "task_update.limit_key": "The key whose limit applies to the task; null: its `task_type`.",
   "task_update.tags": "Its tags from now on, in place of all that it has; `[]`: none.",
   "task_update.expires_at": "If the task is not completed by this time, it fails; null: it expires no more.",
   started_at: "When the node started the task.",
@@ -612,8 +612,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Reason.until": "When time alone ends it; null: nobody knows.",
   "Reason.task_ids": "Of `depends_on`: the first 20 tasks that it waits for.",
   "Reason.missing": "Of `no_node`: what the node lacks that comes closest.",
-  limit_key:
-    "The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.",
+  limit_key: "The key whose limit (limit/set) applies to the task; left out: its `task_type`.",
   requires:
     "What a node must have to get the task: all the words in `capabilities`, and of each resource as much as it says.",
   "Requirements.capabilities": "All of them must be among the capabilities of the node.",
@@ -820,7 +819,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "group_list.failed": "How many of its tasks have failed.",
   "group_list.completed": "How many of its tasks are completed.",
   "group_list.lux_reward": "The rewards of all its tasks.",
-  "group_list.lux_paid": "The rewards of its completed tasks.",
+  "group_list.lux_paid": "What its completed tasks have paid.",
   "group_get.wait":
     "Seconds to wait until no task of the group is unfinished; 0, the default, returns at once.",
   "group_get.done": "Whether no task of the group is unfinished.",
@@ -834,7 +833,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   last_created_at: "When its last task was created.",
   last_updated_at: "When a task of it last changed.",
   "group_get.lux_reward": "The rewards of all its tasks.",
-  "group_get.lux_paid": "The rewards of its completed tasks, but for those that wait for a review.",
+  "group_get.lux_paid": "What its completed tasks have paid; one that waits for a review has paid nothing.",
   in_review: "Of its completed tasks, those whose result waits for a review; only if there are any.",
   "group_get.usage":
     "What its tasks have used, deleted ones included; null: no worker has reported any usage.",

@@ -1929,7 +1929,7 @@ class _Worker:
     def _outcome(
         self, job: _Job, outcomes: queue.SimpleQueue[_Outcome | None], timeout_s: float | None
     ) -> _Outcome | None:
-        """Waits for the outcome. The time limit stands still while a question waits, and begins anew at its answer."""
+        """Waits for the outcome. The time limit stands still while a question waits, and starts again at its answer."""
         left = timeout_s
         while True:
             try:
@@ -2720,7 +2720,7 @@ class Task(TypedDict):
     #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
     #: it says.
     requires: NotRequired[Requirements]
-    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    #: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
     limit_key: NotRequired[str]
     #: While an unfinished task has this key, task/create makes no other, and answers with that one
     #: (`deduplicated`).
@@ -2905,7 +2905,7 @@ class TaskDetails(TypedDict):
     #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
     #: it says.
     requires: NotRequired[Requirements]
-    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    #: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
     limit_key: NotRequired[str]
     #: While an unfinished task has this key, task/create makes no other, and answers with that one
     #: (`deduplicated`).
@@ -3264,7 +3264,7 @@ class ScheduleTask(TypedDict):
     #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
     #: it says.
     requires: NotRequired[Requirements]
-    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    #: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
     limit_key: NotRequired[str]
 
 
@@ -4768,7 +4768,7 @@ class GroupListAnswerGroup(TypedDict):
     last_updated_at: str
     #: The rewards of all its tasks.
     lux_reward: float
-    #: The rewards of its completed tasks.
+    #: What its completed tasks have paid.
     lux_paid: float
 
 
@@ -4837,7 +4837,7 @@ class GroupGetAnswer(TypedDict):
     last_updated_at: str
     #: The rewards of all its tasks.
     lux_reward: float
-    #: The rewards of its completed tasks, but for those that wait for a review.
+    #: What its completed tasks have paid; one that waits for a review has paid nothing.
     lux_paid: float
     #: What its tasks have used, deleted ones included; null: no worker has reported any usage.
     usage: Spending | None
@@ -4945,7 +4945,7 @@ class SchedulePutTask(TypedDict):
     #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
     #: it says.
     requires: NotRequired[SchedulePutTaskRequires]
-    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    #: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
     limit_key: NotRequired[str]
     #: What to do; at most 64 KiB of UTF-8.
     description: str
@@ -5452,8 +5452,7 @@ class Tasks(_Resource):
         tags: Up to 16 words to find the task by, none with a comma.
         requires: What a node must have to get the task: all the words in `capabilities`, and of each resource
             as much as it says.
-        limit_key: The key under which the hand-outs of the task are limited (limit/set); left out: its
-            `task_type`.
+        limit_key: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
         for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
             gives it back or goes offline, other nodes may take it.
         unique_key: While an unfinished task has this key, task/create makes no other, and answers with that
@@ -5819,7 +5818,7 @@ class Tasks(_Resource):
         lux_reward: It can only grow, unless the request has the administrator key too.
         not_before: The task is not handed out before this time; one in the past, or null: at once.
         expires_at: If the task is not completed by this time, it fails; null: it expires no more.
-        limit_key: The key under which its hand-outs are limited; null: its `task_type`.
+        limit_key: The key whose limit applies to the task; null: its `task_type`.
         tags: Its tags from now on, in place of all that it has; `[]`: none.
         """
         fields = {

@@ -563,7 +563,7 @@ export interface Task<V extends Variant = "A"> {
    * much as it says.
    */
   requires?: Requirements | undefined;
-  /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+  /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
   limit_key?: string | undefined;
   /**
    * While an unfinished task has this key, task/create makes no other, and answers with that one
@@ -764,7 +764,7 @@ export interface TaskDetails<V extends Variant = "A"> {
    * much as it says.
    */
   requires?: Requirements | undefined;
-  /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+  /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
   limit_key?: string | undefined;
   /**
    * While an unfinished task has this key, task/create makes no other, and answers with that one
@@ -1174,7 +1174,7 @@ export interface Schedule<V extends Variant = "A"> {
      * much as it says.
      */
     requires?: Requirements | undefined;
-    /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+    /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
     limit_key?: string | undefined;
   };
   /** At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`). */
@@ -1888,7 +1888,7 @@ export interface Operations<V extends Variant = "A"> {
             resources?: Record<string, number> | undefined;
           }
         | undefined;
-      /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+      /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
       limit_key?: string | undefined;
       /**
        * Assigns the task to this node, which must be online. The task must be ready. If the node gives it
@@ -2266,7 +2266,7 @@ export interface Operations<V extends Variant = "A"> {
       not_before?: string | null | undefined;
       /** If the task is not completed by this time, it fails; null: it expires no more. */
       expires_at?: string | null | undefined;
-      /** The key under which its hand-outs are limited; null: its `task_type`. */
+      /** The key whose limit applies to the task; null: its `task_type`. */
       limit_key?: string | null | undefined;
       /** Its tags from now on, in place of all that it has; `[]`: none. */
       tags?: readonly string[] | undefined;
@@ -3800,7 +3800,7 @@ export interface Operations<V extends Variant = "A"> {
         last_updated_at: string;
         /** The rewards of all its tasks. */
         lux_reward: number;
-        /** The rewards of its completed tasks. */
+        /** What its completed tasks have paid. */
         lux_paid: number;
       }[];
       /** Send it as `cursor` for the groups after these; null: there are none. */
@@ -3863,7 +3863,7 @@ export interface Operations<V extends Variant = "A"> {
       last_updated_at: string;
       /** The rewards of all its tasks. */
       lux_reward: number;
-      /** The rewards of its completed tasks, but for those that wait for a review. */
+      /** What its completed tasks have paid; one that waits for a review has paid nothing. */
       lux_paid: number;
       /** What its tasks have used, deleted ones included; null: no worker has reported any usage. */
       usage: Spending | null;
@@ -4036,7 +4036,7 @@ export interface Operations<V extends Variant = "A"> {
               resources?: Record<string, number> | undefined;
             }
           | undefined;
-        /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+        /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
         limit_key?: string | undefined;
         /** What to do; at most 64 KiB of UTF-8. */
         description: string;

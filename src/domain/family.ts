@@ -14,6 +14,7 @@ import {
   TITLE_MAX_CHARS,
 } from "./limits.ts";
 import type { Moment, Task } from "./model.ts";
+import { countedLike } from "./quota.ts";
 import { type Accounts, type ReviewVerdict, settleFor } from "./review.ts";
 import { checkQuorum } from "./quorum.ts";
 import { create, endFor, isFinished, isInReview, verdictOf } from "./task.ts";
@@ -97,6 +98,7 @@ function createReview(task: Task, taskId: string, at: Moment): readonly Change[]
     child: {
       of: task.taskId,
       as: "review",
+      group: task.group,
       epoch: check.epoch,
       notKey: check.keyId,
       sealed: false,
@@ -106,7 +108,7 @@ function createReview(task: Task, taskId: string, at: Moment): readonly Change[]
   } as const;
   const { status, hasDependents } = task;
   const dependency = { taskId: task.taskId, status, hasDependents, brokenBy: null };
-  return create(draft, taskId, [], at, [dependency]).changes;
+  return countedLike(task, create(draft, taskId, [], at, [dependency]).changes);
 }
 
 const instructionsFor = ({ taskId }: Task): string =>

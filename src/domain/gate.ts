@@ -23,10 +23,10 @@ import type {
   SumKey,
   Task,
 } from "./model.ts";
-import { type Spent, plus, spend } from "./spending.ts";
+import { type Spent, payingGroup, plus, spend } from "./spending.ts";
 
 /** What a pause, a limit or a budget can be about. */
-export type Subject = Pick<Task, "creatorNode" | "taskType" | "group" | "limitKey">;
+export type Subject = Pick<Task, "creatorNode" | "taskType" | "group" | "child" | "limitKey">;
 
 /** The rows of a gate. */
 export type GateRows = Pick<Gate, "day" | "budgets" | "pauses" | "limits">;
@@ -82,8 +82,8 @@ export function isSameClosed(a: Closed | null, b: Closed | null): boolean {
 /** Whether the gate keeps a task from being handed out to a node; `nodeId` null: to any node. */
 export function isClosed(closed: Closed | null | undefined, task: Subject, nodeId: string | null): boolean {
   if (!closed) return false;
-  const { creatorNode, group } = task;
-  if (isLaneClosed(closed, task) || closed.creators.has(creatorNode ?? "")) return true;
+  if (isLaneClosed(closed, task) || closed.creators.has(task.creatorNode ?? "")) return true;
+  const group = payingGroup(task);
   if (group !== null && closed.groups.has(group)) return true;
   return nodeId !== null && closed.nodes.has(nodeId);
 }
@@ -158,7 +158,7 @@ export function closings(gate: Gate, task: Subject, nodeId: string | null, now: 
 function isAbout(scope: string, value: string, task: Subject, nodeId: string | null): boolean {
   if (scope === "hub") return true;
   if (scope === "node") return value === nodeId;
-  if (scope === "group") return value === task.group;
+  if (scope === "group") return value === payingGroup(task);
   if (scope === "limit_key") return value === limitKeyOf(task);
   return value === (scope === "type" ? task.taskType : (task.creatorNode ?? ""));
 }

@@ -19,9 +19,10 @@ export type GroupPart = {
   readonly status: TaskStatus;
   readonly count: number;
   readonly luxRewardMicro: number;
-  /** Of the completed ones, those whose result waits for a review, and their rewards. */
+  /** Of the completed ones, those whose result waits for a review. */
   readonly inReview: number;
-  readonly luxHeldMicro: number;
+  /** What was paid for them, the shares of their copies included. */
+  readonly luxPaidMicro: number;
   readonly firstCreatedAt: number;
   readonly lastCreatedAt: number;
   readonly lastUpdatedAt: number;

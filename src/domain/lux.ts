@@ -81,6 +81,11 @@ export function transfer(
   return { ...hashed, nodeId, n: to.entries + 1, balanceMicro, hash };
 }
 
+/** What an entry pays a node, in millionths; 0: it holds LUX back, or returns what was held. */
+export function paidBy({ nodeId, amountMicro }: Pick<LedgerEntry, "nodeId" | "amountMicro">): number {
+  return nodeId === null ? 0 : amountMicro;
+}
+
 /** What one who was paid keeps of an entry. */
 export function receiptOf({ id, amountMicro, hash }: LedgerEntry): Receipt {
   return { entryId: id, amountMicro, hash };

@@ -280,6 +280,8 @@ export type Child = {
   readonly of: string;
   /** It checks the result of its parent; or it is one of the copies that several nodes do (domain/quorum.ts). */
   readonly as: "review" | "copy";
+  /** The group of its parent: what the child costs counts for it too. */
+  readonly group: string | null;
   /** Of a review, the dispatch of the parent whose result it checks; of a copy, the round of the quorum. */
   readonly epoch: number;
   /** Of a review, the name of the key that may not complete it; null: any may. */
@@ -288,6 +290,8 @@ export type Child = {
   readonly sealed: boolean;
   /** Of a copy: what is compared. */
   readonly compare: readonly string[] | null;
+  /** Of a completed copy: it came from the creator's node or key, and gets no share (--self-reward off). */
+  readonly unpaid?: true;
 };
 
 export const QUORUM_STATES = ["pending", "agreed", "failed"] as const;

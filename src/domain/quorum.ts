@@ -10,9 +10,9 @@
  */
 import type { Change } from "./change.ts";
 import { comparedText } from "./compare.ts";
-import { isUnpaid, payReward } from "./lux.ts";
+import { payReward } from "./lux.ts";
 import type { Child, Moment, Quorum, Task } from "./model.ts";
-import { recharged } from "./quota.ts";
+import { countedLike, recharged, usageTally } from "./quota.ts";
 import type { Accounts } from "./review.ts";
 import {
   type TaskDraft,
@@ -72,6 +72,7 @@ function addCopies(
   const child: Child = {
     of: taskId,
     as: "copy",
+    group: parent.group,
     epoch: quorum.round,
     notKey: null,
     sealed: true,
@@ -110,7 +111,12 @@ function addCopies(
     return { taskId: id, status: "completed" as const, hasDependents: known, brokenBy: null };
   });
   const created = ids.flatMap((id) => create(draft, id, [], at, dependencies).changes);
-  return [...created, quorate(taskId, { ...quorum, copies: [...quorum.copies, ...ids] })];
+  const after = recharged({ ...parent, quorum: { ...quorum, copies: [...quorum.copies, ...ids] } });
+  const holdsLess: readonly Change[] =
+    after.keptBytes === parent.keptBytes
+      ? []
+      : [{ kind: "task.moved", task: after }, ...usageTally(parent, after)];
+  return [...holdsLess, ...countedLike(parent, created), quorate(taskId, must(after.quorum, "it has one"))];
 }
 
 /** The nodes that have had a copy, or may not have it. */
@@ -164,7 +170,10 @@ function agree(
   ];
 }
 
-/** Opens a copy, with its share of the reward as its own. A node whose balance is full gets none. */
+/**
+ * Opens a copy, with its share of the reward as its own. A node whose balance is full gets none, nor does the creator's
+ * node or key (--self-reward off): the share of either is paid to nobody.
+ */
 function payShare(
   copy: Task,
   amountMicro: number,
@@ -172,7 +181,7 @@ function payShare(
   accounts: Accounts,
   at: Moment,
 ): readonly Change[] {
-  if (isUnpaid(copy, accounts.of(copy), accounts)) return unseal(copy);
+  if (copy.child?.unpaid) return unseal(copy);
   const rewarded: Task = { ...copy, luxRewardMicro: amountMicro };
   const payment = payReward(accounts.of(copy), rewarded, { entryId, head: accounts.head }, at.now);
   if (payment.kind === "rejected" || payment.answer === null) return unseal(copy);

@@ -7,7 +7,9 @@
  * commit. Whoever changes or removes the row later, the rule that does so changes the usage by the same number. So the
  * usage is the sum over the stored rows at every commit (store/sql/consistency.ts), and there is no counter that leaks.
  *
- * A task counts against its creator, its result included; a file against its node; the output of an attempt against the
+ * A task counts against its creator, its result included. So do its children (family.ts), which the hub creates, when
+ * there is nobody to refuse: until it has ended, a task holds the places of its children, and the bytes of the copies
+ * that there are not yet. A file counts against its node; the output of an attempt against the
  * node that sends it; a message with all its deliveries against its sender; an event against the node that it is about. Stored answers have a limit of their own.
  *
  * Must not: refuse what ends something. A node that is over its quota can still complete, fail, release and cancel
@@ -47,6 +49,20 @@ export function usageBy(
 // ---- What a row counts
 
 function taskBytes(task: Task): number {
+  return ownBytes(task) + heldBytes(task);
+}
+
+/** What the copies of a quorum that may still come will count at first. */
+function heldBytes(task: Task): number {
+  const { quorum, title, description, dependsOn, tags } = task;
+  if (quorum === null || !isUnfinished(task)) return 0;
+  let copy = KEPT_TASK_BYTES + Buffer.byteLength(title) + Buffer.byteLength(description);
+  copy += (1 + dependsOn.length) * KEPT_DEPENDENCY_ID_BYTES;
+  for (const tag of tags) copy += Buffer.byteLength(tag);
+  return (quorum.of - quorum.copies.length) * copy;
+}
+
+function ownBytes(task: Task): number {
   const { title, description, result, progress, failure, earlierFailures, dependsOn, unmet } = task;
   const { group, tags } = task;
   let bytes = KEPT_TASK_BYTES + Buffer.byteLength(title) + Buffer.byteLength(description);
@@ -91,15 +107,32 @@ export function recharged(task: Task): Task {
 export function usageTally(before: Task | null, after: Task | null): readonly Change[] {
   const nodeId = (after ?? before)?.creatorNode ?? null;
   if (nodeId === null || (!isCounted(before) && !isCounted(after))) return [];
-  const tasks = Number(isUnfinished(after)) - Number(isUnfinished(before));
+  const tasks = placesOf(after) - placesOf(before);
   const bytes = (after?.keptBytes ?? 0) - (before?.keptBytes ?? 0);
   return tasks === 0 && bytes === 0 ? [] : [{ kind: "usage.tallied", nodeId, tasks, bytes }];
 }
 
+/** Counts what the hub creates for a task like the task itself. */
+export function countedLike(task: Task, created: readonly Change[]): readonly Change[] {
+  if (!isCounted(task)) return created;
+  return created.flatMap((change): readonly Change[] => {
+    if (change.kind !== "task.created") return [change];
+    const child = { ...change.task, keptBytes: taskBytes(change.task) };
+    return [{ ...change, task: child }, ...usageTally(null, child)];
+  });
+}
+
 const isCounted = (task: Task | null): boolean => task !== null && task.keptBytes > 0;
 
-function isUnfinished(task: Task | null): boolean {
-  return isCounted(task) && (task?.status === "open" || task?.status === "assigned");
+/** How many unfinished tasks a task counts for: itself, and the copies that can run at once. Its children count with it. */
+function placesOf(task: Task | null): number {
+  if (task === null || !isCounted(task) || task.child !== null || !isUnfinished(task)) return 0;
+  return 1 + (task.quorum?.results ?? 0);
+}
+
+/** Whether it has not ended: a verdict can still open a task in review. */
+function isUnfinished({ status, review }: Task): boolean {
+  return status === "open" || status === "assigned" || review?.check?.state === "pending";
 }
 
 // ---- The decision of a request with a bound key
@@ -141,7 +174,7 @@ function charged(change: Change, nodeId: string, bill: Bill): Change {
     case "task.created": {
       if (change.task.creatorNode !== nodeId) return change;
       const task = { ...change.task, keptBytes: taskBytes(change.task) };
-      bill.tasks += Number(isUnfinished(task));
+      bill.tasks += placesOf(task);
       beginsWith(bill, task.keptBytes);
       return { ...change, task };
     }
@@ -218,15 +251,15 @@ function timesFor({ kind, data }: NewEvent): number {
 function refusal(nodeId: string, used: Usage, bill: Bill, allowed: Quotas): Rejected | null {
   const tasks = bill.tasks + bill.moved.tasks;
   if (tasks > 0 && used.tasks + tasks > allowed.tasks * bill.times) {
-    return tasksExceeded(nodeId, { used: used.tasks, allowed: allowed.tasks });
+    return tasksExceeded(nodeId, tasks, { used: used.tasks, allowed: allowed.tasks });
   }
   const bytes = bill.bytes + bill.moved.bytes;
   if (bytes <= 0 || used.bytes + bytes <= allowed.bytes * bill.times) return null;
   return bytesExceeded(nodeId, { used: used.bytes, allowed: allowed.bytes });
 }
 
-function tasksExceeded(nodeId: string, quota: QuotaFault): Rejected {
-  const detail = `The keys of ${nodeId} have created ${quota.used} tasks that are not finished, and ${quota.allowed} is their quota. Wait until some are completed, cancel some, or ask the operator for a larger --quota-tasks.`;
+function tasksExceeded(nodeId: string, more: number, quota: QuotaFault): Rejected {
+  const detail = `The keys of ${nodeId} have created ${quota.used} tasks that are not finished, this request needs room for ${more} more, and ${quota.allowed} is their quota. Wait until some are completed, cancel some, or ask the operator for a larger --quota-tasks.`;
   return { ...reject("quota_exceeded", detail), quota };
 }
 

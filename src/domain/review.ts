@@ -25,7 +25,7 @@ import {
 import { REVIEW_POSTPONED_MS } from "./limits.ts";
 import { type NewEntry, heldAccount, payReward, returnHeld } from "./lux.ts";
 import type { LedgerHead, Moment, Node, Review, ReviewCheck, Task, Verdict } from "./model.ts";
-import { recharged } from "./quota.ts";
+import { recharged, usageTally } from "./quota.ts";
 import {
   asHeld,
   assignIfBalanced,
@@ -145,7 +145,8 @@ export function settle(
     if (returned.kind === "rejected") return returned;
     const ended = endAttempt(unsettled, { kind: "rejected", message, retry: true, data }, at);
     const removed: Change = { kind: "result.removed", taskId };
-    return accept(ended.after, [...ended.changes, removed, ...always, ...returned.changes]);
+    const changes = [...usageTally(task, unsettled), ...ended.changes, removed, ...always];
+    return accept(ended.after, [...changes, ...returned.changes]);
   }
   const payment = payReward(worker, asHeld(task), entry, at.now, heldAccount(taskId));
   if (payment.kind === "rejected") return payment;
@@ -209,11 +210,7 @@ export class Accounts {
   readonly #nodes: Map<string, Node>;
   #head: LedgerHead;
 
-  /** Whether tasks of one's own are paid (--self-reward). */
-  readonly paysOwn: boolean;
-
-  constructor(nodes: readonly Node[], head: LedgerHead, paysOwn: boolean) {
-    this.paysOwn = paysOwn;
+  constructor(nodes: readonly Node[], head: LedgerHead) {
     this.#nodes = new Map(nodes.map((node) => [node.nodeId, node]));
     this.#head = head;
   }

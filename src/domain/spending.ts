@@ -106,6 +106,11 @@ export function spend(
   };
 }
 
+/** The group for which the costs of a task count: its own, or that of the task for which the hub created it. */
+export function payingGroup({ group, child }: Pick<Task, "group" | "child">): string | null {
+  return group ?? child?.group ?? null;
+}
+
 function sumsOf(task: Task, nodeId: string, reports: readonly UsageReport[], at: Moment): readonly Change[] {
   const all = spendingOf(reports);
   const day = dayOf(at.now);
@@ -116,13 +121,14 @@ function sumsOf(task: Task, nodeId: string, reports: readonly UsageReport[], at:
     day,
     ...spending,
   });
+  const group = payingGroup(task);
   const models = Map.groupBy(reports, ({ model }) => model);
   return [
     sum("hub", ""),
     sum("node", nodeId),
     sum("creator", task.creatorNode ?? ""),
     sum("type", task.taskType),
-    ...(task.group === null ? [] : [sum("group", task.group)]),
+    ...(group === null ? [] : [sum("group", group)]),
     ...[...models].map(([model, own]) => sum("model", model, spendingOf(own))),
   ];
 }

@@ -543,6 +543,7 @@ export function complete(
   changes.push(...spent.saved, movedFrom(task, after, at.now));
   changes.push(...withoutCheckpoint(task), ...withoutLeases(task, after));
   changes.push(...closedQuestions(task, at.now));
+  if (unpaid) changes.push(...unpaidCopy(task));
   changes.push(...tallies(task, after, at.now, payment.answer?.amountMicro ?? 0));
   if (!review) changes.push(...settlement(after, "completed"));
   changes.push(taskEvent("task.completed", after, node.nodeId, at.now, {}));
@@ -1466,6 +1467,12 @@ function nowCopied(task: Task, now: number): readonly Change[] {
 /** A node gets only one copy of a task. */
 function noOtherCopy({ child, taskId }: Task, nodeId: string): readonly Change[] {
   return child?.as === "copy" ? [{ kind: "copies.excluded", of: child.of, taskId, nodeId }] : [];
+}
+
+/** A copy keeps that it came from the creator's node or key: its share is due when the quorum is decided. */
+function unpaidCopy({ taskId, child, notNodes }: Task): readonly Change[] {
+  if (child?.as !== "copy") return [];
+  return [{ kind: "task.related", taskId, child: { ...child, unpaid: true }, notNodes }];
 }
 
 export function quorate(taskId: string, quorum: Quorum): Change {

@@ -8,6 +8,7 @@
 import type { Blobs } from "../blobs/blobs.ts";
 import type { Notified } from "../domain/change.ts";
 import { EVENT_KINDS, type EventKind } from "../domain/event.ts";
+import { paidBy } from "../domain/lux.ts";
 import type { Spending } from "../domain/model.ts";
 import { toUsd } from "../domain/spending.ts";
 import { DIAGNOSIS_MAX_MS, METRICS_KEPT_MS, METRICS_MESSAGES_MAX, MICRO_PER_LUX } from "../domain/limits.ts";
@@ -131,7 +132,7 @@ export class Metrics {
         const { kind } = change.event;
         if (origin === "own") this.#events.set(kind, (this.#events.get(kind) ?? 0) + 1);
         if (NODE_KINDS.has(kind)) this.#nodes.isStale = true;
-      } else if (change.kind === "lux.entered") this.#luxMicro += Number(change.entry.amountMicro);
+      } else if (change.kind === "lux.entered") this.#luxMicro += paidBy(change.entry);
     }
   }
 

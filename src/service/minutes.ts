@@ -9,6 +9,7 @@
 import type { Notified } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
 import { MINUTES_KEPT, MINUTE_TYPES_MAX } from "../domain/limits.ts";
+import { paidBy } from "../domain/lux.ts";
 import type { Task } from "../domain/model.ts";
 import { must } from "../lib/assert.ts";
 import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
@@ -184,8 +185,7 @@ export class Minutes {
       const change = changes[i];
       if (change === undefined) continue;
       if (change.kind === "task.created" || change.kind === "task.moved") moved = change;
-      else if (change.kind === "lux.entered")
-        (numbers ??= this.#current()).luxMicro += Number(change.entry.amountMicro);
+      else if (change.kind === "lux.entered") (numbers ??= this.#current()).luxMicro += paidBy(change.entry);
       else if (change.kind === "event.logged") {
         const { kind, taskId, at } = change.event;
         if (kind === "task.created") (numbers ??= this.#current()).created++;

@@ -36,8 +36,6 @@ export type ReviewsPage = {
 export type Followers = {
   /** The nodes to which the balancer may assign the task. */
   readonly candidates: (task: Task | null) => Query<readonly Node[] | null>;
-  /** Whether tasks of one's own are paid. */
-  readonly paysOwn: boolean;
   /** After a commit that has ended or opened tasks. */
   readonly follow: () => Promise<void>;
 };
@@ -105,12 +103,7 @@ export class ReviewService {
     };
     const entryIds = Array.from({ length: SWEEP_BATCH }, () => this.#newId());
     return this.#store.transact(load, ({ due, workers, head }) => {
-      const { changes } = timeOutReviews(
-        due,
-        new Accounts(workers, head, this.#followers.paysOwn),
-        entryIds,
-        this.#at(),
-      );
+      const { changes } = timeOutReviews(due, new Accounts(workers, head), entryIds, this.#at());
       return accept(due.length, changes);
     });
   }
@@ -131,10 +124,7 @@ export class ReviewService {
         children: members.filter(({ child }) => child?.of === taskId),
         ids: ids.slice(i * IDS_OF_FAMILY, (i + 1) * IDS_OF_FAMILY),
       }));
-      return accept(
-        marked.length,
-        checkFamilies(families, new Accounts(workers, head, this.#followers.paysOwn), this.#at()),
-      );
+      return accept(marked.length, checkFamilies(families, new Accounts(workers, head), this.#at()));
     });
   }
 

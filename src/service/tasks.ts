@@ -211,7 +211,6 @@ export class TaskService {
       if (isFreed) void this.#balanceIfPossible(); // under the limit of a key there is room
     });
     this.reviews = new ReviewService(store, clock, newId, {
-      paysOwn: this.#paysOwn,
       candidates: (task) => candidatesIfBalanced(task, null),
       follow: () => this.#settleIfPossible(),
     });

@@ -807,6 +807,40 @@ describe("the specification's examples", () => {
   });
 });
 
+test("a key may promise as many LUX in its messages as in task/create, over both bindings", async () => {
+  await using hub = await startHub();
+  const headers = { "X-Admin-Key": ADMIN_KEY };
+  const key = await ok(hub.post("/key/add", { name: "ten", mint_per_day: 10 }, { headers }));
+  const asked = { secret: String(key["secret"]) };
+  const promise = (lux_reward: number): Fields => ({
+    ...said(`for ${lux_reward}`),
+    ...AT_ONCE,
+    metadata: { luxhub: { lux_reward } },
+  });
+  const six = promise(6);
+  const { task } = await http(hub, "/message:send", six, asked);
+  expect(record((await http(hub, "/message:send", six, asked))["task"])["id"]).toBe(record(task)["id"]);
+  const five = promise(5);
+  const bodies = [
+    ["/message:send", five],
+    ["/message:stream", promise(5)],
+    ["", { jsonrpc: "2.0", id: 1, method: "SendMessage", params: promise(5) }],
+    ["/message:send", five], // the same message again
+  ] as const;
+  for (const [path, body] of bodies) {
+    const answer = await send(hub, path, body, asked);
+    expect([path, answer.status, record(await answer.json())["error"]]).toEqual([path, 403, "mint_limit"]);
+  }
+  expect(record(await rpc(hub, "SendMessage", promise(4), asked))["error"]).toBeUndefined();
+  const over = await hub.post(
+    "/task/create",
+    { title: "t", description: "d", lux_reward: 0.000001 },
+    { headers: { "X-Matrix-Secret": asked.secret } },
+  );
+  expect([over.status, over.body["error"]]).toEqual([403, "mint_limit"]);
+  expect(list(await ok(hub.get("/task/list")), "tasks")).toHaveLength(2);
+});
+
 describe("the cards", () => {
   test("the hub's is open and cached, and names the hub as its operator does, never as the caller", async () => {
     await using hub = await startHub({ isPrivate: true, alone: "ownHead" });

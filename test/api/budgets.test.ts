@@ -104,6 +104,55 @@ describe("a used up budget", () => {
     expect(await next(hub, { node_id: "n2" })).toBeNull();
   });
 
+  test("of a group counts the copies and reviews of its tasks, and keeps these back too", async () => {
+    await using hub = await startHub();
+    for (const node of ["n1", "n2"]) await addNode(hub, node);
+    const copiesOf = async (taskId: string): Promise<readonly string[]> => {
+      let ids: readonly string[] = [];
+      await until("there are copies", async () => {
+        const { quorum } = record((await ok(hub.get(`/task/${taskId}`)))["task"]);
+        const { copies } = record(quorum);
+        ids = Array.isArray(copies) ? copies.map(String) : [];
+        return ids.length > 0;
+      });
+      return ids;
+    };
+    const usage = [{ seq: 1, model: "m", input_tokens: 1, output_tokens: 1, cost_usd: 0.25 }];
+    const ofGroup = { group: "import", priority: 0 };
+    const [copy] = await copiesOf(await addTask(hub, { ...ofGroup, quorum: { results: 2, of: 2 } }));
+    await ok(hub.post("/task/claim", { task_id: copy, node_id: "n1" }));
+    await ok(hub.post("/task/extend", { task_id: copy, node_id: "n1", usage }));
+    const reviewed = await addTask(hub, { ...ofGroup, review: "capability:check" });
+    await ok(hub.post("/task/claim", { task_id: reviewed, node_id: "n1" }));
+    await ok(hub.post("/task/complete", { task_id: reviewed, node_id: "n1", result: RESULT }));
+    let check: unknown = null;
+    await until("there is a review", async () => {
+      const { tasks } = await ok(hub.get("/task/list?task_type=check"));
+      check = list({ tasks }, "tasks")[0]?.["task_id"];
+      return check !== undefined;
+    });
+    await ok(hub.post("/task/claim", { task_id: check, node_id: "n2" }));
+    await ok(hub.post("/task/release", { task_id: check, node_id: "n2", usage }));
+    expect((await ok(hub.get("/group/import")))["usage"]).toMatchObject({ input_tokens: 2, cost_usd: 0.5 });
+    const { usage: sums } = await ok(hub.get("/usage?by=group"));
+    expect(list({ sums }, "sums")).toMatchObject([{ name: "import", cost_usd: 0.5 }]);
+    const ids: (readonly string[])[] = [];
+    for (let i = 0; i < 12; i++) {
+      const more = { ...(i % 2 === 1 && { limit_key: "k" }), quorum: { results: 3 } };
+      ids.push(await copiesOf(await addTask(hub, { ...ofGroup, ...more })));
+    }
+    await setBudget(hub, { scope: "group", value: "import", cost_usd: 0.5 });
+    const free = [await addTask(hub), await addTask(hub, { limit_key: "k" })];
+    expect([await next(hub), await next(hub), await next(hub)]).toEqual([...free, null]);
+    for (const task_id of [check, ids[0]?.[0], ids[1]?.[0]]) {
+      await refused(hub.post("/task/claim", { task_id, node_id: "n2" }), 409, "budget_exceeded");
+      const { reasons } = await ok(hub.get(`/task/${String(task_id)}/explain`));
+      expect(list({ reasons }, "reasons").map(({ code }) => code)).toContain("budget");
+    }
+    await setBudget(hub, { scope: "group", value: "import", cost_usd: 5 });
+    expect(await next(hub)).not.toBeNull();
+  });
+
   test("lets running tasks finish, and a node go on with what it holds", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
@@ -129,7 +178,7 @@ describe("a used up budget", () => {
     expect(released).toMatchObject({ assigned_node: null, status: "open" });
   });
 
-  test("wakes a waiting worker when it is set anew, deleted, or its period begins again", async () => {
+  test("wakes a waiting worker when it is set again, deleted, or its period begins again", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await setBudget(hub, { scope: "hub", cost_usd: 0.1 });

@@ -1,8 +1,29 @@
 /** Who is paid what: the right to mint (keys add --mint), --self-reward off, the daily bonus; and attacks on LUX. */
-import { describe, expect } from "bun:test";
-import { ADMIN_KEY, type HubOptions, type TestHub, TestClock, onlyOnce, startHub } from "../support/hub.ts";
+import { describe, expect, test } from "bun:test";
+import {
+  ADMIN_KEY,
+  type HubOptions,
+  SECRET,
+  type TestHub,
+  TestClock,
+  onlyOnce,
+  startHub,
+} from "../support/hub.ts";
+import { Agent, ERAS } from "../support/mcp.ts";
 import { as } from "./key-commands.ts";
-import { RESULT, addNode, addTask, complete, list, nodeOf, ok, record, refused } from "./scene.ts";
+import {
+  RESULT,
+  addNode,
+  addTask,
+  complete,
+  list,
+  nodeOf,
+  ok,
+  record,
+  refused,
+  taskOf,
+  until,
+} from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 const ADMIN = { "X-Admin-Key": ADMIN_KEY };
@@ -107,6 +128,61 @@ describe("the right to mint", () => {
     await refused(hub.post("/schedule/run", { name: "s" }, as(secret)), 403, "mint_limit");
   });
 
+  once.test("bounds the tools of MCP; a repeated call counts once", async () => {
+    const { hub, secret } = await scene();
+    await using _ = hub;
+    for (const [i, era] of ERAS.entries()) {
+      const key = i === 0 ? secret : await keyWith(hub, "ten-more", { mint_per_day: 10 });
+      const headers = { "X-Matrix-Secret": key, "X-Node-Id": "n1" };
+      await using agent = await Agent.connect(hub.base(), "n1", era, headers);
+      const six = { ...NEW, lux_reward: 6, key: era };
+      const first = record((await agent.ok("task_create", six))["task"])["task_id"];
+      const again = await agent.ok("task_create", six);
+      expect([record(again["task"])["task_id"], again["repeated"]]).toEqual([first, true]);
+      const five = { ...NEW, lux_reward: 5, key: `${era} 5` };
+      for (let tries = 0; tries < 2; tries++)
+        expect(await agent.call("task_create", five)).toMatchObject({
+          isError: true,
+          text: expect.stringMatching(/^mint_limit: .* Lower the reward, or tell your user\.$/),
+        });
+      const four = { ...NEW, lux_reward: 4, key: `${era} 4` };
+      await agent.ok("task_create", four);
+      await refused(create(hub, key, 0.000001), 403, "mint_limit");
+      await agent.ok("task_create", { ...NEW, key: `${era} 0` });
+    }
+    expect(list(await ok(hub.get("/task/list")), "tasks")).toHaveLength(6);
+  });
+
+  once.test("counts a quorum once: neither its copies nor the shares of its reward count", async () => {
+    const { hub, secret } = await scene();
+    await using _ = hub;
+    await addNode(hub, "n2");
+    const fields = { quorum: { results: 2, of: 2 } };
+    await refused(create(hub, secret, 10.000001, fields), 403, "mint_limit");
+    const { task_id } = await ok(create(hub, secret, 8, fields));
+    const quorum = async () => {
+      const { task } = await ok(hub.get(`/task/${String(task_id)}`));
+      return record(record(task)["quorum"]);
+    };
+    await until("there are copies", async () => {
+      const { copies } = await quorum();
+      return Array.isArray(copies) && copies.length === 2;
+    });
+    await refused(create(hub, secret, 2.000001), 403, "mint_limit");
+    const raise = (lux_reward: number) => hub.post("/task/update", { task_id, lux_reward }, as(secret));
+    await refused(raise(10.5), 403, "mint_limit");
+    await ok(raise(9));
+    for (const node_id of ["n1", "n2"]) {
+      const { task } = await ok(hub.post("/task/next", { node_id }));
+      const result = { ...RESULT, output: 1 };
+      await ok(hub.post("/task/complete", { task_id: record(task)["task_id"], node_id, result }));
+    }
+    await until("it is decided", async () => (await quorum())["state"] === "agreed");
+    for (const nodeId of ["n1", "n2"]) expect(await nodeOf(hub, nodeId)).toMatchObject({ lux_balance: 4.5 });
+    await refused(create(hub, secret, 1.000001), 403, "mint_limit");
+    await ok(create(hub, secret, 1));
+  });
+
   once.test("is none for a bound key of a strict hub, unless it is given; all for others", async () => {
     const { hub } = await scene({ isStrict: true });
     await using _ = hub;
@@ -175,6 +251,61 @@ describe("--self-reward off", () => {
     await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
     expect(await ok(complete(hub, taskId, "n1"))).toMatchObject({ lux_paid: 2 });
   });
+});
+
+test("groups, statistics and metrics say what was paid, not what was promised or held", async () => {
+  const { hub } = await scene({ selfReward: false });
+  await using _ = hub;
+  await addNode(hub, "n2");
+  const metrics = async () => {
+    const answer = await fetch(`${hub.base()}/metrics`, { headers: { "X-Matrix-Secret": SECRET } });
+    return Number(/^luxhub_lux_paid_total (.*)$/m.exec(await answer.text())?.[1]);
+  };
+  const said = async () => [
+    (await ok(hub.get("/group/g")))["lux_paid"],
+    list(await ok(hub.get("/group/list")), "groups")[0]?.["lux_paid"],
+    record((await ok(hub.get("/stats/minutes")))["total"])["lux_paid"],
+    await metrics(),
+  ];
+  const all = (lux: number): unknown[] => [lux, lux, lux, lux];
+  const done = async (node_id: string, fields: Fields) => {
+    const task_id = await addTask(hub, { group: "g", creator_node: "n1", ...fields });
+    await ok(hub.post("/task/claim", { task_id, node_id }));
+    await ok(complete(hub, task_id, node_id));
+    return task_id;
+  };
+  await done("n1", { lux_reward: 100 }); // its own
+  expect(await said()).toEqual(all(0));
+  await done("n2", { lux_reward: 1 });
+  expect(await said()).toEqual(all(1));
+  const [passed, rejected] = [
+    await done("n2", { lux_reward: 2, review: "creator" }),
+    await done("n2", { lux_reward: 50, review: "creator" }),
+  ];
+  const own = await done("n1", { lux_reward: 75, review: "node:n2" });
+  expect(await said()).toEqual(all(1));
+  await ok(hub.post("/task/review", { task_id: passed, verdict: "pass" }));
+  await ok(hub.post("/task/review", { task_id: own, verdict: "pass" }));
+  await ok(hub.post("/task/review", { task_id: rejected, verdict: "reject" }));
+  expect(await said()).toEqual(all(3));
+  await ok(hub.post("/task/cancel", { task_id: rejected }));
+  const quorum = await addTask(hub, {
+    group: "g",
+    creator_node: "n1",
+    lux_reward: 8,
+    quorum: { results: 2, of: 2 },
+  });
+  const isIn = async (status: string) => (await taskOf(hub, quorum))["status"] === status;
+  await until("there are copies", async () => {
+    const { copies } = record((await taskOf(hub, quorum))["quorum"]);
+    return Array.isArray(copies) && copies.length === 2;
+  });
+  for (const node_id of ["n1", "n2"]) {
+    const task_id = record((await ok(hub.post("/task/next", { node_id })))["task"])["task_id"];
+    await ok(hub.post("/task/complete", { task_id, node_id, result: { ...RESULT, output: 1 } }));
+  }
+  await until("it is decided", () => isIn("completed"));
+  expect(await said()).toEqual(all(7)); // the share of n1 is paid to nobody
 });
 
 describe("the daily bonus", () => {

@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { ADMIN_KEY, TestClock, type TestHub, startHub } from "../support/hub.ts";
+import { as } from "./key-commands.ts";
 import { RESULT, addNode, addNodes, addTask, badFields, list, ok, record, refused, until } from "./scene.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -137,7 +138,7 @@ describe("a quorum", () => {
     expect([await balanceOf(hub, "liar"), await balanceOf(hub, "copier")]).toEqual([0, 0]);
   });
 
-  test("fails when its copies are used up without agreement, and a retry begins anew", async () => {
+  test("fails when its copies are used up without agreement, and a retry starts again", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["a", "b", "c"]);
     const taskId = await addTask(hub, { ...THREE, quorum: { results: 2, of: 2 } });
@@ -243,6 +244,40 @@ describe("a quorum", () => {
     await ok(complete(hub, String(await next(hub, "b")), "b", 1));
     await until("it is decided", async () => (await taskOf(hub, taskId))["status"] === "completed");
     expect([await balanceOf(hub, "boss"), await balanceOf(hub, "b")]).toEqual([0, 1]);
+  });
+
+  test("does not pay the key of its creator either, through whatever node it works", async () => {
+    await using hub = await startHub({ selfReward: false });
+    await addNodes(hub, ["a", "b", "c"]);
+    const keyWith = async (name: string, fields: Fields = {}) =>
+      as(String((await ok(hub.post("/key/add", { name, ...fields }, { headers: ADMIN })))["secret"]));
+    const [creator, other, own] = [
+      await keyWith("creator"),
+      await keyWith("other"),
+      await keyWith("own", { node_id: "c" }),
+    ];
+    const decided = async (
+      fields: Fields,
+      by: ReturnType<typeof as>,
+      work: Readonly<Record<string, typeof by>>,
+    ) => {
+      const asked = { title: "t", description: "d", quorum: { results: 2, of: 2 }, lux_reward: 2, ...fields };
+      const taskId = String((await ok(hub.post("/task/create", asked, by)))["task_id"]);
+      await copies(hub, taskId, 2);
+      const before = await Promise.all(Object.keys(work).map((nodeId) => balanceOf(hub, nodeId)));
+      for (const [node_id, key] of Object.entries(work)) {
+        const { task } = await ok(hub.post("/task/next", { node_id }, key));
+        const { task_id } = record(task);
+        await ok(hub.post("/task/complete", { task_id, node_id, result: says(1) }, key));
+      }
+      await until("it is decided", async () => (await taskOf(hub, taskId))["status"] === "completed");
+      const after = await Promise.all(Object.keys(work).map((nodeId) => balanceOf(hub, nodeId)));
+      return after.map((balance, i) => Number(balance) - Number(before[i]));
+    };
+    expect(await decided({}, creator, { a: creator, b: other })).toEqual([0, 1]);
+    expect(await decided({}, creator, { a: other, b: other })).toEqual([1, 1]);
+    expect(await decided({}, own, { c: {}, b: other })).toEqual([0, 1]); // as its node, with another secret
+    expect(await decided({}, {}, { a: {}, b: {} })).toEqual([1, 1]); // the secret that all share is nobody's own
   });
 
   test("one batch-assign does not give a node two copies", async () => {

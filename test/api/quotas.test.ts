@@ -19,7 +19,7 @@ import { FACTS } from "../../src/store/sql/consistency.ts";
 import { ADMIN_KEY, type Answer, type HubOptions, type TestHub, startHub } from "../support/hub.ts";
 import { Agent } from "../support/mcp.ts";
 import { as } from "./key-commands.ts";
-import { RESULT, addNode, addTask, inBatches, list, ok, record, refused } from "./scene.ts";
+import { RESULT, addNode, addTask, inBatches, list, ok, record, refused, taskOf, until } from "./scene.ts";
 
 const ADMIN = { "X-Admin-Key": ADMIN_KEY } as const;
 const KIB = 1024;
@@ -79,7 +79,8 @@ class Scene implements AsyncDisposable {
     const sql = FACTS.find(({ name }) => name === "usage")?.sql ?? "";
     if (this.hub.database !== null) {
       await using database = new SQL(this.hub.database, { max: 1 });
-      return [...(await database.unsafe(sql))];
+      const onPostgres = sql.replaceAll(/json_extract\((\w+), '\$\.(\w+)'\)/g, "($1::json ->> '$2')");
+      return [...(await database.unsafe(onPostgres))];
     }
     using database = new Database(join(this.hub.dataDir, "luxhub.db"), { readonly: true });
     return database.query(sql).all();
@@ -175,6 +176,91 @@ describe("unfinished tasks", () => {
     const replayed = await again();
     expect([replayed.status, replayed.headers.get("idempotent-replayed")]).toEqual([200, "true"]);
     expect((await scene.usage()).tasks).toBe(2);
+  });
+
+  test("a quorum holds room for its copies until it is decided, and is refused as a whole", async () => {
+    await using wide = await Scene.open({ quotaTasks: 5 });
+    const { hub } = wide;
+    await addNode(hub, "n3");
+    const asked = { quorum: { results: 2, of: 3 }, backoff_s: 0 };
+    await exceeded(wide.create({ quorum: { results: 5 } }), { used: 0, allowed: 5 });
+    const refusal = (await wide.create({ quorum: { results: 5 } })).body["detail"];
+    expect(refusal).toContain("this request needs room for 6 more");
+    const taskId = await wide.created(asked);
+    const held = await wide.usage();
+    expect(held.tasks).toBe(3);
+    await exceeded(wide.create(asked), { used: 3, allowed: 5 });
+    const copies = async (n: number): Promise<readonly string[]> => {
+      let ids: readonly string[] = [];
+      await until(`there are ${n} copies`, async () => {
+        const { copies } = record((await taskOf(hub, taskId))["quorum"]);
+        ids = Array.isArray(copies) ? copies.map(String) : [];
+        return ids.length === n;
+      });
+      return ids;
+    };
+    const work = async (task_id: string | undefined, node_id: string, output: number) => {
+      await ok(hub.post("/task/claim", { task_id, node_id }));
+      await ok(hub.post("/task/complete", { task_id, node_id, result: { ...RESULT, output } }));
+    };
+    const [first, second] = await copies(2);
+    expect(await wide.usage()).toEqual(held); // the copies are in the room that was held for them
+    await work(first, "n2", 1);
+    await work(second, "n3", 2);
+    const third = (await copies(3))[2];
+    expect((await wide.usage()).tasks).toBe(3);
+    await exceeded(wide.create(asked), { used: 3 });
+    await ok(hub.post("/node/register", { node_id: "n4", name: "n4" }));
+    await work(third, "n4", 1);
+    await until("it is decided", async () => (await taskOf(hub, taskId))["status"] === "completed");
+    const decided = await wide.usage();
+    expect(decided.tasks).toBe(0);
+    expect(decided.bytes).toBeGreaterThan(held.bytes); // the results of the copies count too
+    const again = await wide.created(asked);
+    await ok(wide.post("task/cancel", { task_id: again }));
+    expect((await wide.usage()).tasks).toBe(0);
+    await wide.created(asked);
+    await exceeded(wide.post("task/retry", { task_id: again }), { used: 3, allowed: 5 });
+    await ok(hub.admin("/task/delete", { task_id: taskId }));
+    await wide.usage();
+  });
+
+  test("the copies of a quorum must fit the bytes too, before there is any", async () => {
+    await using narrow = await Scene.open({ quotaBytes: 30 * KIB });
+    const description = "x".repeat(4 * KIB);
+    await exceeded(narrow.create({ description, quorum: { results: 2, of: 9 } }), { allowed: 30 * KIB });
+    const taskId = await narrow.created({ description, quorum: { results: 2, of: 3 } });
+    expect((await narrow.usage()).bytes).toBeGreaterThan(16 * KIB);
+    await ok(narrow.post("task/cancel", { task_id: taskId }));
+    await narrow.hub.sweep();
+    expect((await narrow.usage()).bytes).toBeLessThan(16 * KIB); // but for the copies that there were
+  });
+
+  test("a task keeps its place while its result is reviewed; the task for the review needs none", async () => {
+    for (const review of ["creator", "capability:check"]) {
+      const taskId = await scene.created({ review, backoff_s: 0 });
+      await scene.created();
+      await exceeded(scene.create(), full);
+      const work = async (node_id: string, lesson: string) => {
+        await ok(scene.hub.post("/task/claim", { task_id: taskId, node_id }));
+        await ok(
+          scene.hub.post("/task/complete", { task_id: taskId, node_id, result: { ...RESULT, lesson } }),
+        );
+      };
+      await work("n2", "one");
+      await scene.hub.sweep();
+      expect((await scene.usage()).tasks).toBe(2);
+      await exceeded(scene.create(), full);
+      await ok(scene.hub.post("/task/review", { task_id: taskId, verdict: "reject" }));
+      expect((await scene.usage()).tasks).toBe(2);
+      await work("n2", "two");
+      await ok(scene.hub.post("/task/review", { task_id: taskId, verdict: "pass" }));
+      expect((await scene.usage()).tasks).toBe(1);
+      const { tasks } = await ok(scene.hub.get("/task/list?status=open"));
+      for (const { task_id } of list({ tasks }, "tasks"))
+        await ok(scene.hub.post("/task/cancel", { task_id }));
+      expect((await scene.usage()).tasks).toBe(0);
+    }
   });
 
   test("an agent of MCP is told what to do", async () => {

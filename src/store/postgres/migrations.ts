@@ -786,6 +786,12 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   `
   CREATE INDEX tasks_schedule_in_review ON tasks (schedule) WHERE review_until IS NOT NULL AND schedule IS NOT NULL;
   `,
+  `
+  -- what a group has paid
+  DROP INDEX tasks_group_lux;
+  CREATE INDEX tasks_group_lux ON tasks (task_group, status, lux_reward_micro, paid_seq)
+    WHERE task_group IS NOT NULL AND lux_reward_micro > 0;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

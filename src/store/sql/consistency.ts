@@ -255,11 +255,11 @@ export const FACTS: readonly Fact[] = [
       WHERE s.reports IS NULL OR s.reports < r.n OR s.cost_micro < r.cost
       UNION ALL
       SELECT 'the tasks of group ' || g.task_group || ' used more than its sums have' FROM (
-        SELECT task_group, sum(spent ->> '$.reports') AS n FROM tasks
-        WHERE task_group IS NOT NULL AND spent IS NOT NULL GROUP BY task_group) g
+        SELECT coalesce(task_group, json_extract(child, '$.group')) AS task_group, sum(spent ->> '$.reports') AS n
+        FROM tasks WHERE spent IS NOT NULL GROUP BY 1) g
       LEFT JOIN (
         SELECT value, sum(reports) AS n FROM usage_sums WHERE scope = 'group' GROUP BY value) s
-      ON s.value = g.task_group WHERE coalesce(s.n, 0) < g.n
+      ON s.value = g.task_group WHERE g.task_group IS NOT NULL AND coalesce(s.n, 0) < g.n
       LIMIT ${SHOWN}`,
   },
   {
@@ -363,7 +363,9 @@ export const FACTS: readonly Fact[] = [
         || sum(bytes) || ' bytes' FROM (
         SELECT node_id, tasks, bytes FROM quota_usage
         UNION ALL
-        SELECT creator_node, -sum(CASE WHEN status IN ('open', 'assigned') THEN 1 ELSE 0 END), -sum(kept_bytes) FROM tasks
+        SELECT creator_node, -sum(CASE WHEN child IS NOT NULL THEN 0
+          WHEN status IN ('open', 'assigned') OR review_until IS NOT NULL
+          THEN 1 + coalesce(CAST(json_extract(quorum, '$.results') AS INTEGER), 0) ELSE 0 END), -sum(kept_bytes) FROM tasks
           WHERE kept_bytes > 0 GROUP BY creator_node
         UNION ALL
         SELECT node_id, 0, -sum(kept_bytes) FROM files WHERE kept_bytes > 0 GROUP BY node_id

@@ -21,6 +21,14 @@ export function touchedGroups(limit: number): Query<readonly TouchedGroup[]> {
   return many(sql, [limit], toTouched, ["group_endings", "tasks"]);
 }
 
+const IN_REVIEW_OF_GROUP = `(SELECT count(*) FROM tasks WHERE task_group = $1 AND ${IN_REVIEW})`;
+
+/** What the copies of its quorums were paid: their tasks themselves are not. */
+const SHARES_OF_GROUP = `
+  CAST(coalesce((SELECT sum(c.lux_reward_micro) FROM tasks p CROSS JOIN tasks c
+    WHERE p.task_group = $1 AND p.status = 'completed' AND p.lux_reward_micro > 0 AND p.paid_seq IS NULL
+      AND c.parent_task = p.task_id AND c.paid_seq IS NOT NULL), 0) AS BIGINT)`;
+
 /**
  * The sums over a group by state; empty if it has no task. Reads only indexes, but for the first and the last task: 6 ms
  * for 100,000 tasks, 19 ms with one aggregate over all columns.
@@ -29,12 +37,13 @@ export function groupParts(group: string): Query<readonly GroupPart[]> {
   const parts = TASK_STATUSES.map((status) => {
     const of = (what: string, more = ""): string =>
       `(SELECT ${what} FROM tasks WHERE task_group = $1 AND status = '${status}'${more})`;
-    const held = (what: string): string =>
-      status === "completed" ? `(SELECT ${what} FROM tasks WHERE task_group = $1 AND ${IN_REVIEW})` : "0";
+    const lux = (more = ""): string =>
+      `CAST(coalesce(${of("sum(lux_reward_micro)", ` AND lux_reward_micro > 0${more}`)}, 0) AS BIGINT)`;
+    const isCompleted = status === "completed";
     return `
-      SELECT '${status}' AS status, ${of("count(*)")} AS n, ${held("count(*)")} AS in_review,
-        CAST(coalesce(${held("sum(lux_reward_micro)")}, 0) AS BIGINT) AS held,
-        CAST(coalesce(${of("sum(lux_reward_micro)", " AND lux_reward_micro > 0")}, 0) AS BIGINT) AS lux,
+      SELECT '${status}' AS status, ${of("count(*)")} AS n, ${isCompleted ? IN_REVIEW_OF_GROUP : "0"} AS in_review,
+        ${lux()} AS lux,
+        ${isCompleted ? `${lux(" AND paid_seq IS NOT NULL")} + ${SHARES_OF_GROUP}` : "0"} AS paid,
         ${of("created_at", " ORDER BY seq LIMIT 1")} AS first,
         ${of("created_at", " ORDER BY seq DESC LIMIT 1")} AS last, ${of("max(updated_at)")} AS updated`;
   });
@@ -44,7 +53,7 @@ export function groupParts(group: string): Query<readonly GroupPart[]> {
     count: Number(row["n"]),
     luxRewardMicro: Number(row["lux"]),
     inReview: Number(row["in_review"]),
-    luxHeldMicro: Number(row["held"]),
+    luxPaidMicro: Number(row["paid"]),
     firstCreatedAt: Number(row["first"]),
     lastCreatedAt: Number(row["last"]),
     lastUpdatedAt: Number(row["updated"]),

@@ -298,7 +298,7 @@ export function bestOfLanes(
     more +
     notExcluded(params, butFor) +
     butClosed(params, "creator_node", closed?.creators) +
-    butClosed(params, "task_group", closed?.groups);
+    butClosedGroups(params, closed?.groups);
   const sql = (elements: string): string => `
     SELECT ${TASK_COLUMNS} FROM (
       SELECT t.seq, l.rank, l.turn FROM (${union(
@@ -440,7 +440,7 @@ function bestOpen(
   const notClosed =
     notExcluded(params, butFor) +
     butClosed(params, "creator_node", closed?.creators) +
-    butClosed(params, "task_group", closed?.groups) +
+    butClosedGroups(params, closed?.groups) +
     (types ? "" : butClosed(params, "task_type", closed && closedTypes(closed)));
   const ranges = balanced.flatMap((flag) =>
     (types ? [...new Set(types)] : [null]).map((type) => {
@@ -459,6 +459,14 @@ function bestOpen(
 function butClosed(params: Param[], column: string, values: ReadonlySet<string> | null = null): string {
   if (values === null || values.size === 0) return "";
   return ` AND coalesce(${column}, '') NOT IN (${[...values].map((value) => bind(params, value)).join(", ")})`;
+}
+
+/** The condition that neither a task nor the one for which the hub created it is in a closed group (payingGroup). */
+function butClosedGroups(params: Param[], groups: ReadonlySet<string> | null = null): string {
+  if (groups === null || groups.size === 0) return "";
+  const names = [...groups].map((group) => bind(params, group)).join(", ");
+  const ofChild = `SELECT 1 FROM tasks p WHERE p.task_id = tasks.parent_task AND p.task_group IN (${names})`;
+  return ` AND coalesce(task_group, '') NOT IN (${names}) AND (parent_task IS NULL OR NOT EXISTS (${ofChild}))`;
 }
 
 /** Unfinished tasks whose node is offline. */
