@@ -18,7 +18,8 @@
  *
  * References: a request that creates a task may have a `ref`, and the requests after it may write {"$ref": …} for the id
  * of that task. Its id is made and put into their bodies before anything runs, so every request is parsed and decided as
- * if the caller had known the id. A request that refers to a task that was refused is refused too.
+ * if the caller had known the id. A request that refers to a task that was refused is refused too. Nothing is written of
+ * a graph that does not fit: its rest could not be sent in another batch, where its refs mean nothing.
  *
  * A refused request does not stop the others. A fault (a 500, a full disk, a lost database) undoes the whole batch and
  * is its only answer.
@@ -27,7 +28,16 @@
  */
 import * as z from "zod/mini";
 import { rowsOf } from "../domain/change.ts";
-import { type Decision, Rejection, UNDECIDED, type Undecided, accept, isStored } from "../domain/decision.ts";
+import {
+  type Decision,
+  type Rejected,
+  Rejection,
+  UNDECIDED,
+  type Undecided,
+  accept,
+  isStored,
+  reject,
+} from "../domain/decision.ts";
 import {
   BATCH_ANSWERS_MAX_BYTES,
   BATCH_REF_MAX_CHARS,
@@ -68,7 +78,7 @@ export const BATCH_ENDPOINT: Endpoint = writeEndpoint({
   path: "/api/v1/batch",
   auth: "secret",
   summary: "Runs many requests in order and in one transaction",
-  rejections: [],
+  rejections: ["graph_too_large"],
   input: () =>
     z.object({
       requests: z
@@ -172,6 +182,8 @@ function isReference(value: unknown): value is { readonly $ref: unknown } {
 class Batch {
   readonly #call: Call<readonly string[]>;
   readonly #items: readonly Item[];
+  /** Whether a request refers to the task of another one. */
+  readonly #isGraph: boolean;
   /** How many handlers have neither handed in a transaction nor ended. */
   #running: number;
   #ready = Promise.withResolvers<void>();
@@ -187,6 +199,7 @@ class Batch {
       items.push(new Item(call, asked, needs, onReady));
     }
     this.#items = items;
+    this.#isGraph = requests.some(({ needs }) => needs.length > 0);
     this.#running = requests.length;
   }
 
@@ -245,6 +258,8 @@ class Batch {
   /** The batch's own decision, after those of its requests. */
   #decide(waiting: readonly Item[]): Decision<readonly string[]> {
     if (waiting.some((item) => item.isUndecided)) throw new HasUndecided();
+    const end = this.#isGraph ? this.#items.findIndex((item) => item.isSkipped) : -1;
+    if (end >= 0) throw new Rejection(graphTooLarge(end));
     return {
       ...accept(this.#items.map(({ answer }) => answer)),
       isStored: waiting.some((item) => item.isWorthStoring),
@@ -266,6 +281,12 @@ class Batch {
 /** Undoes the transaction of a batch that is not decided yet. */
 class HasUndecided extends Error {
   override readonly name = "HasUndecided";
+}
+
+/** `end`: the place of the first request that was not run. */
+function graphTooLarge(end: number): Rejected {
+  const detail = `Nothing of this batch was written: its first ${end} requests read, wrote and returned all that a batch may. Send fewer tasks or dependencies at once, and name the tasks of an earlier batch by their ids.`;
+  return reject("graph_too_large", detail);
 }
 
 /** How many rows were loaded: a value that is a list has one for each of its elements. */
@@ -331,6 +352,11 @@ class Item {
 
   get isUndecided(): boolean {
     return typeof this.#outcome !== "string" && this.#outcome.kind === "undecided";
+  }
+
+  /** Whether it was not run, because the batch was full. */
+  get isSkipped(): boolean {
+    return this.#outcome === "skipped";
   }
 
   /** Whether a request that it refers to creates no task, or is not decided. */

@@ -57,6 +57,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   schedule_not_found: [404, "Schedule not found"],
   group_not_found: [404, "Group not found"],
   schedules_limit: [409, "Schedule limit reached"],
+  graph_too_large: [413, "Graph too large"],
   webhook_not_found: [404, "Webhook not found"],
   webhooks_limit: [409, "Webhook limit reached"],
   usage_limit: [409, "Usage limit of the task reached"],

@@ -33,12 +33,21 @@ export function parseInput<In>(schema: z.ZodMiniType<In>, raw: unknown, within?:
   const parsed = schema.safeParse(raw);
   if (parsed.success) return parsed.data;
   const errors = new Map<string, FieldError>();
-  for (const issue of parsed.error.issues) {
-    const path = (within === undefined ? issue.path : [within, ...issue.path]).join(".");
-    if (!errors.has(path)) errors.set(path, { path, message: issue.message });
+  for (const { path: place, message } of parsed.error.issues.flatMap(placesOf)) {
+    const path = (within === undefined ? place : [within, ...place]).join(".");
+    if (!errors.has(path)) errors.set(path, { path, message });
     if (errors.size >= ERRORS_MAX) break;
   }
   throw invalidRequest([...errors.values()]);
+}
+
+type Place = Pick<z.core.$ZodIssue, "path" | "message">;
+
+/** Zod reports all fields that an object must not have as one issue of the object: each is an error of its own here. */
+function placesOf(issue: z.core.$ZodIssue): readonly Place[] {
+  if (issue.code !== "unrecognized_keys") return [issue];
+  const message = "must be left out: there is no such field here";
+  return namesOfIgnored(issue.keys).map((key) => ({ path: [...issue.path, key], message }));
 }
 
 /**

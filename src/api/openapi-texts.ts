@@ -142,6 +142,7 @@ export const ERRORS = {
   invitation_expired: { status: 409, when: "the time of the invitation is over" },
   invitations_limit: { status: 409, when: "the hub has the maximum number of invitations" },
   ref_refused: { status: 409, when: "in a batch: the request that has the ref was refused" },
+  graph_too_large: { status: 413, when: "a batch with references has no room for all of its requests" },
   body_too_large: { status: 413, when: "the body or the file is over its limit" },
   unsupported_media_type: {
     status: 415,
@@ -433,7 +434,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   deduplicated: "Only if true: no task was created, because this one has the `unique_key`.",
   "task_update.lux_reward": "It can only grow, unless the request has the administrator key too.",
   "task_update.not_before": "The task is not handed out before this time; one in the past, or null: at once.",
-  "task_update.limit_key": "The key under which its hand-outs are limited; null: its `task_type`.",
+  "task_update.limit_key": "The key whose limit applies to the task; null: its `task_type`.",
+  "task_update.tags": "Its tags from now on, in place of all that it has; `[]`: none.",
   "task_update.expires_at": "If the task is not completed by this time, it fails; null: it expires no more.",
   started_at: "When the node started the task.",
   progress: "The last note of the node that holds it.",
@@ -610,8 +612,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Reason.until": "When time alone ends it; null: nobody knows.",
   "Reason.task_ids": "Of `depends_on`: the first 20 tasks that it waits for.",
   "Reason.missing": "Of `no_node`: what the node lacks that comes closest.",
-  limit_key:
-    "The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.",
+  limit_key: "The key whose limit (limit/set) applies to the task; left out: its `task_type`.",
   requires:
     "What a node must have to get the task: all the words in `capabilities`, and of each resource as much as it says.",
   "Requirements.capabilities": "All of them must be among the capabilities of the node.",
@@ -798,6 +799,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_list.group": "Only tasks of this group.",
   "events.group": "Only events of the tasks of this group, and its end.",
   "events_stream.group": "Only events of the tasks of this group, and its end.",
+  "events.tag": "Only events of tasks with this tag.",
+  "events_stream.tag": "Only events of tasks with this tag.",
   "task_create.group": "The group that the task joins. A group is its tasks: it begins with the first one.",
   "Task.group": "The group of the task; only on a task of a group.",
   "TaskDetails.group": "The group of the task; only on a task of a group.",

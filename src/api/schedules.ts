@@ -24,9 +24,11 @@ import {
   count,
   encodeGroup,
   encodePage,
+  encodeRequires,
   encodeTask,
   maybeTime,
   pageSchema,
+  requiresSchema,
   taskSchema,
   time,
 } from "./response-schemas.ts";
@@ -34,7 +36,7 @@ import { draftOf, newTask } from "./tasks.ts";
 
 const UTC = "UTC";
 
-/** The task of a schedule: as for task/create, without what names a moment, another task, a file or a node. */
+/** The task of a schedule: as for task/create, without what names a moment, another task, a file, a node or a unique key. */
 const scheduledTask = () => {
   const { not_before, expires_at, depends_on, on_dependency, files, description, ...fields } =
     newTask().shape;
@@ -53,6 +55,26 @@ const scheduledTask = () => {
     );
 };
 
+/** Its fields that are null count as left out, as those of a body do: so a listed schedule can be sent back. */
+const withoutNulls = (task: unknown): unknown =>
+  typeof task === "object" && task !== null && !Array.isArray(task)
+    ? Object.fromEntries(Object.entries(task).filter(([, value]) => value !== null))
+    : task;
+
+const putSchema = <Task>(task: z.ZodMiniType<Task>) =>
+  z.object({
+    name: field.scheduleName(),
+    cron: z.optional(field.cron()),
+    every_s: z.optional(field.scheduleInterval()),
+    tz: z.optional(field.timeZone()),
+    task,
+    overlap: z._default(field.overlap(), "skip"),
+    catch_up: z._default(field.catchUp(), "one"),
+    jitter_s: z._default(field.jitter(), 0),
+    until: z.optional(field.date()),
+    paused: z._default(z.boolean(), false),
+  });
+
 const put = writeEndpoint({
   method: "POST",
   path: "/api/v1/schedule/put",
@@ -60,19 +82,8 @@ const put = writeEndpoint({
   strict: "bound",
   summary: "Creates or replaces a schedule, which creates a task at certain times",
   rejections: ["key_bound_to_other_node", "schedules_limit"],
-  input: () =>
-    z.object({
-      name: field.scheduleName(),
-      cron: z.optional(field.cron()),
-      every_s: z.optional(field.scheduleInterval()),
-      tz: z.optional(field.timeZone()),
-      task: scheduledTask(),
-      overlap: z._default(field.overlap(), "skip"),
-      catch_up: z._default(field.catchUp(), "one"),
-      jitter_s: z._default(field.jitter(), 0),
-      until: z.optional(field.date()),
-      paused: z._default(z.boolean(), false),
-    }),
+  input: () => putSchema(z.pipe(z.transform(withoutNulls), scheduledTask())),
+  inputOf: () => putSchema(scheduledTask()),
   actsFor: ({ task }) => [task.creator_node],
   answer: (variant) => z.strictObject({ name: z.string(), schedule: scheduleSchema(variant) }),
   handle: (call, { task, ...input }) => {
@@ -187,6 +198,8 @@ export const scheduleSchema = (variant: Variant) =>
       delay_s: z.number(),
       group: z.optional(z.string()),
       tags: z.optional(z.array(z.string())),
+      requires: z.optional(requiresSchema()),
+      limit_key: z.optional(z.string()),
     }),
     overlap: z.enum(OVERLAPS),
     catch_up: z.enum(CATCH_UPS),
@@ -246,6 +259,8 @@ function encodeDraft(draft: Schedule["task"], variant: Variant): JsonAnswer {
     }),
     delay_s: draft.delayMs / SECOND_MS,
     ...encodeGroup(draft),
+    ...(draft.requires && { requires: encodeRequires(draft.requires) }),
+    ...(draft.limitKey !== null && { limit_key: draft.limitKey }),
   };
 }
 

@@ -43,6 +43,7 @@ export const LOG_STREAM_QUERY = () =>
     task_id: z.optional(field.id()),
     node_id: z.optional(field.nodeId()),
     group: z.optional(field.group()),
+    tag: z.optional(field.tag()),
   });
 
 const parseNode = inputParser(NODE_STREAM_QUERY);
@@ -160,7 +161,8 @@ export class EventStreams {
     const query = withoutAbsent(queryOf(call.exchange.request), "");
     const filter = parseFilter(query);
     const { since = null, kind: kinds = [], task_id: taskId = null, node_id: nodeId = null } = filter;
-    const selection = this.#feed.ofLog({ kinds, taskId, nodeId, group: filter.group ?? null });
+    const { group = null, tag = null } = filter;
+    const selection = this.#feed.ofLog({ kinds, taskId, nodeId, group, tag });
     const cursor = await this.#cursor(call, since);
     const first = ignoredText(ignoredOfLog(query));
     return this.open(call, { selection, cursor, gatherMs: limit.LOG_STREAM_GATHER_MS, first });

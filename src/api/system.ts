@@ -88,6 +88,7 @@ const events = readEndpoint({
       task_id: z.optional(field.id()),
       node_id: z.optional(field.nodeId()),
       group: z.optional(field.group()),
+      tag: z.optional(field.tag()),
     }),
   answer: eventBatchSchema,
   handle: ({ services }, { since, limit: most, ...filter }) =>
@@ -98,6 +99,7 @@ const events = readEndpoint({
         taskId: filter.task_id ?? null,
         nodeId: filter.node_id ?? null,
         group: filter.group ?? null,
+        tag: filter.tag ?? null,
       },
       most ?? limit.EVENTS_DEFAULT,
     ),

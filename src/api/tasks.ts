@@ -136,10 +136,10 @@ const create = writeEndpoint({
         : tasks.createSent(call.transact, own, creation, { origin: null, nodeId, files: [] });
     });
   },
-  encode: ({ deduplicated, ...task }: Created, variant: Variant, at: Moment) => ({
-    ...encodeTaskAnswer(task, variant, at),
-    ...(deduplicated && { deduplicated }),
-  }),
+  encode: (created: Created, variant: Variant, at: Moment) => {
+    const answer = encodeTaskAnswer(created, variant, at);
+    return created.deduplicated ? { ...answer, deduplicated: true } : answer;
+  },
 });
 
 /**
@@ -572,6 +572,7 @@ const UPDATED = [
   "not_before",
   "expires_at",
   "limit_key",
+  "tags",
 ] as const;
 
 const update = writeEndpoint({
@@ -601,6 +602,7 @@ const update = writeEndpoint({
         not_before: z.optional(z.nullable(field.date())),
         expires_at: z.optional(z.nullable(field.date())),
         limit_key: z.optional(z.nullable(field.limitKey())),
+        tags: z.optional(field.tags()),
       })
       .check(
         z.refine((input) => UPDATED.some((name) => input[name] !== undefined), {
@@ -617,7 +619,7 @@ const update = writeEndpoint({
       at,
     );
     if (errors.length > 0) throw invalidRequest(errors);
-    const { title, description, priority } = fields;
+    const { title, description, priority, tags } = fields;
     const patch = {
       ...(title !== undefined && { title }),
       ...(description !== undefined && { description }),
@@ -626,6 +628,7 @@ const update = writeEndpoint({
       ...(not_before !== undefined && { notBefore: not_before }),
       ...(expires_at !== undefined && { expiresAt: expires_at }),
       ...(limit_key !== undefined && { limitKey: limit_key || null }),
+      ...(tags !== undefined && { tags }),
     };
     const mayLower = luxRewardMicro !== undefined && (await hasAdminKey());
     return services.tasks.update(transact, {

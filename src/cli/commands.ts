@@ -225,6 +225,15 @@ const SELECTED_TASKS = {
   tag: { value: "WORD", help: "only tasks with this tag" },
 } as const;
 
+/** Which nodes may have a task, and which limit holds for it. */
+const LANE = {
+  requires: {
+    value: "LIST",
+    help: "what its node must have: words and amounts of resources, as cuda12,gpu=1,vram_gib=10",
+  },
+  "limit-key": { value: "KEY", help: "the key of its limit, in place of its type" },
+} as const;
+
 export const COMMANDS: readonly Command[] = [
   {
     name: "serve",
@@ -411,6 +420,7 @@ with --webhook-allow. ${ADMIN_ABOUT}`,
       task: { value: "ID", help: "only events of this task" },
       node: { value: "NODE", help: "only events of this node" },
       group: { value: "NAME", help: "only events of the tasks of this group, and its end" },
+      tag: { value: "WORD", help: "only events of tasks with this tag" },
       limit: { value: "N", help: "how many at most (50; with --since or --json all)" },
     },
     "--follow survives a restart of the hub: no event is missed or printed twice.",
@@ -441,9 +451,11 @@ with --webhook-allow. ${ADMIN_ABOUT}`,
       ...ATTEMPTS,
       group: { value: "NAME", help: "the group that its tasks join" },
       tag: { value: "WORD", help: "a tag of its tasks, repeatable", multiple: true },
+      ...LANE,
     },
     "luxhub schedule put nightly 'Back up the wiki' -d 'Into the archive.' --cron '30 2 * * *' --tz Europe/Berlin",
   ),
+  remote("group list", "[PREFIX]", "groups by name, those that begin with PREFIX", { limit: LIMIT }),
   remote(
     "group watch",
     "NAME",
@@ -489,11 +501,7 @@ with --webhook-allow. ${ADMIN_ABOUT}`,
       ...ATTEMPTS,
       group: { value: "NAME", help: "the group that it joins" },
       tag: { value: "WORD", help: "a word to find it by, repeatable", multiple: true },
-      requires: {
-        value: "LIST",
-        help: "what its node must have: words and amounts of resources, as cuda12,gpu=1,vram_gib=10",
-      },
-      "limit-key": { value: "KEY", help: "the key of its limit, in place of its type" },
+      ...LANE,
     },
     "TASK=$(luxhub task add 'Say hello' -d 'To everyone') && luxhub task wait $TASK",
   ),
@@ -625,6 +633,11 @@ and the command needs no secret.`,
     },
     expires: { value: "TIME", help: "fail them if they are not completed by then; none: they never expire" },
     "limit-key": { value: "KEY", help: "the key of their limits; none: their type" },
+    tag: {
+      value: "WORD",
+      help: "their tags instead of those they have, repeatable; none: no tags",
+      multiple: true,
+    },
   }),
   remote("task delete", "ID…", "delete tasks permanently", {}, ADMIN_ABOUT),
   remote("node list", "", "all nodes"),

@@ -29,7 +29,12 @@ async function follow({ hub, values, json }: Remote): Promise<number> {
   // This first call fails if the hub cannot be reached; the iterator below would wait for it.
   const { cursor } = await hub.call("events", { limit: 1 });
   const kinds = values.choices("kind", EVENT_KINDS);
-  const where = { taskId: values.text("task"), nodeId: values.text("node"), group: values.text("group") };
+  const where = {
+    taskId: values.text("task"),
+    nodeId: values.text("node"),
+    group: values.text("group"),
+    tag: values.text("tag"),
+  };
   let count = 0;
   for await (const event of hub.events({ since: values.whole("since") ?? cursor, kinds, ...where })) {
     if (json) printJsonLine(event);
@@ -63,6 +68,7 @@ async function* logOf(remote: Remote): AsyncGenerator<Event, void, undefined> {
     task_id: values.text("task"),
     node_id: values.text("node"),
     group: values.text("group"),
+    tag: values.text("tag"),
   };
   const isWanted = ({ kind }: Event): boolean => kinds.length === 0 || kinds.includes(kind);
   if (given === undefined && !json && limit <= EVENTS_MAX) {

@@ -1,17 +1,29 @@
-/** `luxhub group …`: follows, cancels and retries the tasks of a group as one. */
+/** `luxhub group …`: lists groups of tasks, and follows, cancels and retries the tasks of a group as one. */
 import type { Environment } from "../config.ts";
 import type { AnswerOf } from "../client/luxhub.ts";
+import { GROUPS_LISTED_MAX } from "../domain/limits.ts";
 import { SECOND_MS, systemClock } from "../lib/clock.ts";
 import { EXIT } from "./exit-codes.ts";
-import { type Remote, type Run, printError, recordOf, runGroup } from "./remote.ts";
+import { type Remote, type Run, collect, limitOf, printError, recordOf, runGroup } from "./remote.ts";
 import { writeLine } from "./standard-output.ts";
-import { plain, print, printJson, printRecord, printTable, printText, truncateToTerminal } from "./table.ts";
+import {
+  plain,
+  print,
+  printJson,
+  printJsonList,
+  printRecord,
+  printTable,
+  printText,
+  timeText,
+  truncateToTerminal,
+} from "./table.ts";
 
 export function groupCommand(argv: readonly string[], env: Environment): Promise<number> {
   return runGroup("group", RUNS, argv, env);
 }
 
 const RUNS: Readonly<Record<string, Run>> = {
+  "group list": list,
   "group watch": watch,
   "group show": async ({ hub, json, words: [group = ""] }) => {
     const answer = recordOf(await hub.groups.get({ group }));
@@ -42,6 +54,41 @@ const RUNS: Readonly<Record<string, Run>> = {
 };
 
 type Group = AnswerOf<"group/{group}">;
+type Listed = AnswerOf<"group/list">["groups"][number];
+/** By the words of either variant. */
+type Counted = Pick<Listed, "total" | "unfinished" | "in_review"> & {
+  readonly by_status: Readonly<Record<string, number>>;
+};
+
+async function list(remote: Remote): Promise<number> {
+  if (remote.json) {
+    await printJsonList(groupsOf(remote));
+    return EXIT.OK;
+  }
+  const rows = (await collect(groupsOf(remote))).map(
+    ({ group, total, unfinished, by_status, last_updated_at }) => {
+      return [group, total, unfinished, by_status["failed"] ?? 0, timeText(last_updated_at)] as const;
+    },
+  );
+  printTable(["GROUP", "TASKS", "UNFINISHED", "FAILED", "CHANGED"], rows);
+  return EXIT.OK;
+}
+
+async function* groupsOf(remote: Remote): AsyncGenerator<Listed, void, undefined> {
+  const [prefix] = remote.words;
+  let left = limitOf(remote);
+  for (let cursor: string | undefined; left > 0;) {
+    const page = await remote.hub.groups.list({
+      q: prefix,
+      cursor,
+      limit: Math.min(left, GROUPS_LISTED_MAX),
+    });
+    yield* page.groups;
+    left -= page.groups.length;
+    if (page.next_cursor === null) return;
+    cursor = page.next_cursor;
+  }
+}
 
 async function report(json: boolean, done: Readonly<Record<string, string | number>>): Promise<number> {
   if (json) printJson(done);
@@ -102,13 +149,14 @@ async function watch({ hub, values, json, words: [group = ""] }: Remote): Promis
 
 const BAR_CHARS = 30;
 
-/** `[#####.....] 120/200 (60%), 8 running, 3 failed`. */
-export function progressOf({ total, unfinished, by_status }: Group): string {
-  const { open = 0, failed = 0 } = by_status;
+/** `[#####.....] 120/200 (60%), 8 running, 3 failed`. Variant B does not say which tasks run. */
+export function progressOf({ total, unfinished, in_review = 0, by_status }: Counted): string {
+  const { assigned, failed = 0 } = by_status;
   const ended = total - unfinished;
   const full = Math.floor((BAR_CHARS * ended) / total);
   const percent = Math.floor((100 * ended) / total);
   const bar = "#".repeat(full) + ".".repeat(BAR_CHARS - full);
-  const running = unfinished - open;
-  return plain(`[${bar}] ${ended}/${total} (${percent}%), ${running} running, ${failed} failed`);
+  const running = assigned === undefined ? "" : `, ${assigned} running`;
+  const inReview = in_review === 0 ? "" : `, ${in_review} in review`;
+  return plain(`[${bar}] ${ended}/${total} (${percent}%)${running}${inReview}, ${failed} failed`);
 }

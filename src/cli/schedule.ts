@@ -4,7 +4,7 @@ import { writeLine } from "./standard-output.ts";
 import { EXIT } from "./exit-codes.ts";
 import { type Remote, type Run, collect, limitOf, recordOf, rowsOf, runGroup } from "./remote.ts";
 import { printJson, printJsonList, printTable, timeText } from "./table.ts";
-import { descriptionOf, priorityOf, reviewOf } from "./task.ts";
+import { descriptionOf, priorityOf, requiresOf, reviewOf } from "./task.ts";
 
 export function scheduleCommand(argv: readonly string[], env: Environment): Promise<number> {
   return runGroup("schedule", RUNS, argv, env);
@@ -48,6 +48,8 @@ async function put({ hub, values, json, words: [name = "", title = ""] }: Remote
     backoff_s: values.seconds("backoff"),
     group: values.text("group"),
     tags: values.has("tag") ? [...values.texts("tag")] : undefined,
+    requires: requiresOf(values),
+    limit_key: values.text("limit-key"),
   };
   const answer = recordOf(
     await hub.schedules.put({

@@ -40,7 +40,7 @@ export function taskCommand(argv: readonly string[], env: Environment): Promise<
   return runGroup("task", { ...RUNS, "task usage": usage }, argv, env);
 }
 
-function requiresOf(values: Remote["values"]) {
+export function requiresOf(values: Remote["values"]) {
   const found = values.requirements("requires");
   return found === null ? undefined : { capabilities: [...found.words], resources: found.amounts };
 }
@@ -115,6 +115,7 @@ const RUNS: Readonly<Record<string, Run>> = {
       not_before: timeOrNone(values, "not-before"),
       expires_at: timeOrNone(values, "expires"),
       limit_key: values.text("limit-key") === "none" ? null : values.text("limit-key"),
+      tags: values.has("tag") ? values.texts("tag").filter((word) => word !== "none") : undefined,
     };
     return change(remote, (task_id) => hub.tasks.update({ task_id, ...fields }));
   },

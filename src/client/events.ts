@@ -14,6 +14,8 @@ export type EventFilter = CallOptions & {
   readonly nodeId?: string | undefined;
   /** The events of the tasks of this group, and its end. */
   readonly group?: string | undefined;
+  /** The events of tasks with this tag. */
+  readonly tag?: string | undefined;
 };
 
 /** By default an iterator waits for an unavailable hub, until its signal ends it. */
@@ -23,13 +25,14 @@ const FOREVER = { forMs: Number.POSITIVE_INFINITY };
 export async function* readLog<V extends Variant>(
   http: Http,
   call: Call<V>,
-  { since, kinds = [], taskId, nodeId, group, ...given }: EventFilter,
+  { since, kinds = [], taskId, nodeId, group, tag, ...given }: EventFilter,
 ): AsyncGenerator<Event, void, undefined> {
   const query = new URLSearchParams();
   if (kinds.length > 0) query.set("kind", kinds.join());
   if (taskId !== undefined) query.set("task_id", taskId);
   if (nodeId !== undefined) query.set("node_id", nodeId);
   if (group !== undefined) query.set("group", group);
+  if (tag !== undefined) query.set("tag", tag);
   const path = `/api/v1/events/stream?${query}`;
   for await (const { event, data } of follow(http, call, path, since, given))
     if (event !== "gap") yield JSON.parse(data) as Event; // as the hub declares it

@@ -863,6 +863,7 @@ class LuxHub:
         task_id: str | None = None,
         node_id: str | None = None,
         group: str | None = None,
+        tag: str | None = None,
         options: CallOptions | None = None,
     ) -> Iterator[Event]:
         """Yields the events of the hub's log, from now or from `since` on, as they arrive, until its Stop is set.
@@ -878,7 +879,7 @@ class LuxHub:
         ...     break
         task.created
         """
-        return _read_log(self.call, since, kinds, task_id, node_id, group, _for_ever(options))
+        return _read_log(self.call, since, kinds, task_id, node_id, group, tag, _for_ever(options))
 
     def output(
         self,
@@ -1085,11 +1086,12 @@ def _read_log(
     task_id: str | None,
     node_id: str | None,
     group: str | None,
+    tag: str | None,
     options: CallOptions,
 ) -> Iterator[Event]:
     only_tasks = len(kinds) > 0 and all(kind.startswith("task.") for kind in kinds)
     where = {"kind": kinds[0] if len(kinds) == 1 else None, "task_id": task_id, "node_id": node_id}
-    where["group"] = group
+    where |= {"group": group, "tag": tag}
 
     def is_wanted(event: Event) -> bool:
         return (
@@ -1097,6 +1099,7 @@ def _read_log(
             and (task_id is None or event["task_id"] == task_id)
             and (node_id is None or event["node_id"] == node_id)
             and (group is None or event["data"].get("group") == group)
+            and (tag is None or tag in str(event["data"].get("tags", "")).split(","))
         )
 
     try:
@@ -1926,7 +1929,7 @@ class _Worker:
     def _outcome(
         self, job: _Job, outcomes: queue.SimpleQueue[_Outcome | None], timeout_s: float | None
     ) -> _Outcome | None:
-        """Waits for the outcome. The time limit stands still while a question waits, and begins anew at its answer."""
+        """Waits for the outcome. The time limit stands still while a question waits, and starts again at its answer."""
         left = timeout_s
         while True:
             try:
@@ -2271,6 +2274,7 @@ ErrorCode = Literal[
     "invitation_expired",
     "invitations_limit",
     "ref_refused",
+    "graph_too_large",
     "body_too_large",
     "unsupported_media_type",
     "range_not_satisfiable",
@@ -2716,7 +2720,7 @@ class Task(TypedDict):
     #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
     #: it says.
     requires: NotRequired[Requirements]
-    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    #: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
     limit_key: NotRequired[str]
     #: While an unfinished task has this key, task/create makes no other, and answers with that one
     #: (`deduplicated`).
@@ -2901,7 +2905,7 @@ class TaskDetails(TypedDict):
     #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
     #: it says.
     requires: NotRequired[Requirements]
-    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    #: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
     limit_key: NotRequired[str]
     #: While an unfinished task has this key, task/create makes no other, and answers with that one
     #: (`deduplicated`).
@@ -3257,6 +3261,11 @@ class ScheduleTask(TypedDict):
     group: NotRequired[str]
     #: The words to find the task by; left out if it has none.
     tags: NotRequired[list[str]]
+    #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
+    #: it says.
+    requires: NotRequired[Requirements]
+    #: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
+    limit_key: NotRequired[str]
 
 
 class Schedule(TypedDict):
@@ -4936,7 +4945,7 @@ class SchedulePutTask(TypedDict):
     #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
     #: it says.
     requires: NotRequired[SchedulePutTaskRequires]
-    #: The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`.
+    #: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
     limit_key: NotRequired[str]
     #: What to do; at most 64 KiB of UTF-8.
     description: str
@@ -5443,8 +5452,7 @@ class Tasks(_Resource):
         tags: Up to 16 words to find the task by, none with a comma.
         requires: What a node must have to get the task: all the words in `capabilities`, and of each resource
             as much as it says.
-        limit_key: The key under which the hand-outs of the task are limited (limit/set); left out: its
-            `task_type`.
+        limit_key: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
         for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
             gives it back or goes offline, other nodes may take it.
         unique_key: While an unfinished task has this key, task/create makes no other, and answers with that
@@ -5797,6 +5805,7 @@ class Tasks(_Resource):
         not_before: str | None = None,
         expires_at: str | None = None,
         limit_key: str | None = None,
+        tags: Sequence[str] | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """Changes a task that nobody holds.
@@ -5809,7 +5818,8 @@ class Tasks(_Resource):
         lux_reward: It can only grow, unless the request has the administrator key too.
         not_before: The task is not handed out before this time; one in the past, or null: at once.
         expires_at: If the task is not completed by this time, it fails; null: it expires no more.
-        limit_key: The key under which its hand-outs are limited; null: its `task_type`.
+        limit_key: The key whose limit applies to the task; null: its `task_type`.
+        tags: Its tags from now on, in place of all that it has; `[]`: none.
         """
         fields = {
             "task_id": task_id,
@@ -5820,6 +5830,7 @@ class Tasks(_Resource):
             "not_before": not_before,
             "expires_at": expires_at,
             "limit_key": limit_key,
+            "tags": tags,
         }
         return cast("TaskAnswer", self._call("task/update", fields, options))
 

@@ -563,7 +563,7 @@ export interface Task<V extends Variant = "A"> {
    * much as it says.
    */
   requires?: Requirements | undefined;
-  /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+  /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
   limit_key?: string | undefined;
   /**
    * While an unfinished task has this key, task/create makes no other, and answers with that one
@@ -764,7 +764,7 @@ export interface TaskDetails<V extends Variant = "A"> {
    * much as it says.
    */
   requires?: Requirements | undefined;
-  /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+  /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
   limit_key?: string | undefined;
   /**
    * While an unfinished task has this key, task/create makes no other, and answers with that one
@@ -1169,6 +1169,13 @@ export interface Schedule<V extends Variant = "A"> {
     group?: string | undefined;
     /** The words to find the task by; left out if it has none. */
     tags?: string[] | undefined;
+    /**
+     * What a node must have to get the task: all the words in `capabilities`, and of each resource as
+     * much as it says.
+     */
+    requires?: Requirements | undefined;
+    /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
+    limit_key?: string | undefined;
   };
   /** At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`). */
   overlap: "skip" | "queue";
@@ -1535,6 +1542,7 @@ export interface Problem {
     | "invitation_expired"
     | "invitations_limit"
     | "ref_refused"
+    | "graph_too_large"
     | "body_too_large"
     | "unsupported_media_type"
     | "range_not_satisfiable"
@@ -1880,7 +1888,7 @@ export interface Operations<V extends Variant = "A"> {
             resources?: Record<string, number> | undefined;
           }
         | undefined;
-      /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+      /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
       limit_key?: string | undefined;
       /**
        * Assigns the task to this node, which must be online. The task must be ready. If the node gives it
@@ -2258,8 +2266,10 @@ export interface Operations<V extends Variant = "A"> {
       not_before?: string | null | undefined;
       /** If the task is not completed by this time, it fails; null: it expires no more. */
       expires_at?: string | null | undefined;
-      /** The key under which its hand-outs are limited; null: its `task_type`. */
+      /** The key whose limit applies to the task; null: its `task_type`. */
       limit_key?: string | null | undefined;
+      /** Its tags from now on, in place of all that it has; `[]`: none. */
+      tags?: readonly string[] | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -4026,7 +4036,7 @@ export interface Operations<V extends Variant = "A"> {
               resources?: Record<string, number> | undefined;
             }
           | undefined;
-        /** The key under which the hand-outs of the task are limited (limit/set); left out: its `task_type`. */
+        /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
         limit_key?: string | undefined;
         /** What to do; at most 64 KiB of UTF-8. */
         description: string;
@@ -4748,6 +4758,8 @@ export interface Operations<V extends Variant = "A"> {
       node_id?: string | undefined;
       /** Only events of the tasks of this group, and its end. */
       group?: string | undefined;
+      /** Only events of tasks with this tag. */
+      tag?: string | undefined;
     };
     answer: EventBatch;
   };

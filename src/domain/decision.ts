@@ -44,6 +44,7 @@ export const REJECTION_CODES = [
   "schedule_not_found",
   "group_not_found",
   "schedules_limit",
+  "graph_too_large",
   "webhook_not_found",
   "webhooks_limit",
   "usage_limit",

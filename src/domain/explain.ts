@@ -83,11 +83,11 @@ export function withNodes(before: Takers, task: Task, nodes: readonly Node[], ga
 function lackedBy(node: Node, task: Task): readonly string[] {
   // It has a copy of the task, or did what the task reviews.
   const other = isExcluded(task, node.nodeId) ? ["the right to it: it must be another node"] : [];
-  return [...lackedForGood(node, task), ...other];
+  return [...lackedPermanently(node, task), ...other];
 }
 
 /** The type, words and resources that a node lacks for a task, however idle it is. */
-export function lackedForGood(
+export function lackedPermanently(
   node: Able,
   { taskType, requires }: Pick<Task, "taskType" | "requires">,
 ): readonly string[] {

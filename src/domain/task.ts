@@ -160,61 +160,75 @@ export function create(
   dependencies: readonly Dependency[] = [],
   files: readonly string[] = [],
 ): Accepted<Task> {
-  const {
-    unique,
-    onDependency = "fail",
-    reviewTerms = null,
-    quorumTerms = null,
-    child = null,
-    notNodes = [],
-    ...fields
-  } = draft;
-  const { dependsOn } = draft;
+  const { unique = null, reviewTerms = null, quorumTerms = null, child = null, notNodes = [] } = draft;
+  const { dependsOn, onDependency = "fail" } = draft;
   const wait = waitFor({ taskId, dependsOn, onDependency, child }, byId(dependencies), at);
   const uniqueFor = unique?.forMs ?? null;
+  // Each field by its name: spreads of so many cost more than all else here.
   const blank: Task = {
-    ...fields,
-    onDependency,
-    review: reviewTerms && { ...reviewTerms, check: null },
-    quorum: quorumTerms && { ...quorumTerms, state: "pending", round: 0, copies: [], agreed: [] },
-    child,
-    notNodes,
-    lane: specialLane(draft, at.isFair ?? false),
-    countsFor: null,
-    uniqueKey: unique?.key ?? null,
-    uniqueUntil: uniqueFor === null ? null : at.now + uniqueFor,
     seq: 0,
     taskId,
-    status: "open",
+    title: draft.title,
+    description: draft.description,
+    taskType: draft.taskType,
+    priority: draft.priority,
+    creatorNode: draft.creatorNode,
+    creatorVerified: draft.creatorVerified,
+    creatorKey: draft.creatorKey,
+    status: wait.patch.status ?? "open",
+    luxRewardMicro: draft.luxRewardMicro,
     assignedNode: null,
     result: null,
     resultVerified: false,
     paidSeq: null,
+    balanced: draft.balanced,
     revokedFrom: null,
     attempts: 0,
     failures: 0,
     restarts: 0,
+    maxAttempts: draft.maxAttempts,
+    backoffMs: draft.backoffMs,
+    timeoutMs: draft.timeoutMs,
+    maxRunMs: draft.maxRunMs,
     runUntil: null,
     leaseUntil: null,
     epoch: 0,
-    unmet: 0,
+    notBefore: draft.notBefore,
+    expiresAt: draft.expiresAt,
+    dependsOn,
+    unmet: wait.patch.unmet ?? 0,
     hasDependents: false,
     scheduled: false,
     startedAt: null,
     progress: null,
-    failure: null,
+    failure: wait.patch.failure ?? null,
     earlierFailures: [],
     checkpointBytes: 0,
-    hasLeases: false,
     hasOutput: false,
+    retainMs: draft.retainMs,
     questions: null,
+    review: reviewTerms && { ...reviewTerms, check: null },
+    quorum: quorumTerms && { ...quorumTerms, state: "pending", round: 0, copies: [], agreed: [] },
+    child,
+    notNodes,
+    schedule: draft.schedule,
+    group: draft.group,
+    tags: draft.tags,
+    requires: draft.requires,
+    limitKey: draft.limitKey,
+    lane: specialLane(draft, at.isFair ?? false),
+    countsFor: null,
+    uniqueKey: unique?.key ?? null,
+    uniqueUntil: uniqueFor === null ? null : at.now + uniqueFor,
+    onDependency,
     spent: null,
+    maxCostMicro: draft.maxCostMicro,
+    hasLeases: false,
     createdAt: at.now,
     updatedAt: at.now,
     files,
     outputs: [],
     keptBytes: 0, // charge() of quota.ts sets it
-    ...wait.patch,
   };
   const task = withSchedule(blank, at.now);
   const node = pickFor(task, candidates, at);
@@ -785,7 +799,10 @@ export function cancel(
 
 /** The fields of a task that can change while it waits. Those that are left out stay as they are. */
 export type TaskPatch = Partial<
-  Pick<Task, "title" | "description" | "priority" | "luxRewardMicro" | "notBefore" | "expiresAt" | "limitKey">
+  Pick<
+    Task,
+    "title" | "description" | "priority" | "luxRewardMicro" | "notBefore" | "expiresAt" | "limitKey" | "tags"
+  >
 >;
 
 /** `mayLower`: whether the reward may become less: only an administrator takes back what was promised. */
@@ -805,7 +822,7 @@ export function update(
   const { patch, mayLower } = asked;
   if (!mayLower && (patch.luxRewardMicro ?? Infinity) < task.luxRewardMicro) return lowerReward(task);
   const changed = PATCHED.filter(
-    ([, field]) => patch[field] !== undefined && patch[field] !== task[field],
+    ([, field]) => patch[field] !== undefined && !Bun.deepEquals(patch[field], task[field]),
   ).map(([name]) => name);
   if (changed.length === 0) return accept(task); // a repeat changes nothing
   const limitKey = patch.limitKey === undefined ? task.limitKey : patch.limitKey;
@@ -828,6 +845,7 @@ const PATCHED = [
   ["not_before", "notBefore"],
   ["expires_at", "expiresAt"],
   ["limit_key", "limitKey"],
+  ["tags", "tags"],
 ] as const satisfies readonly (readonly [name: string, field: keyof TaskPatch])[];
 
 /**
@@ -1585,7 +1603,7 @@ function sameResult(a: TaskResult | null, b: TaskResult): boolean {
 
 /**
  * Names the creator too, so that the event reaches its stream, unless the event is about the creator anyway
- * (isOfCreator); and the group of the task.
+ * (isOfCreator); and the group and the tags of the task, by which events are selected.
  */
 export function taskEvent(
   kind: EventKind,
@@ -1594,11 +1612,12 @@ export function taskEvent(
   at: number,
   data: EventData,
 ): Change {
-  const { taskId, creatorNode, group } = task;
+  const { taskId, creatorNode, group, tags } = task;
   const isNamed = creatorNode !== null && (creatorNode !== nodeId || !isOfCreator(kind));
   const named = isNamed ? { ...data, creator_node: creatorNode } : data;
   const ofGroup = group === null ? named : { ...named, group };
-  return { kind: "event.logged", event: { kind, at, nodeId, taskId, data: ofGroup } };
+  const tagged = tags.length === 0 ? ofGroup : { ...ofGroup, tags: tags.join(",") };
+  return { kind: "event.logged", event: { kind, at, nodeId, taskId, data: tagged } };
 }
 
 function failedEvent(task: Task, holder: string | null, { kind, message, at }: Failure): Change {

@@ -7,6 +7,7 @@
  */
 import type { Notified } from "../domain/change.ts";
 import {
+  type EventData,
   type EventKind,
   type LoggedEvent,
   type NewEvent,
@@ -117,7 +118,8 @@ export class Feed {
    * the batch is empty, and its cursor is the end of the log.
    */
   async events(since: number | null, filter: EventFilter, limit: number): Promise<EventBatch> {
-    const isScan = filter.taskId !== null || filter.nodeId !== null || filter.group !== null;
+    const { taskId, nodeId, group, tag } = filter;
+    const isScan = taskId !== null || nodeId !== null || group !== null || tag !== null;
     if (isScan) return this.#scan(since, filter, limit);
     const { kinds } = filter;
     if (since === null) {
@@ -130,7 +132,7 @@ export class Feed {
   }
 
   /**
-   * Events of one task, node or group, among the next EVENTS_SCANNED_MAX: of that task, which an index finds, or else of the
+   * Events of one task, node, group or tag, among the next EVENTS_SCANNED_MAX: of that task, which an index finds, or else of the
    * whole log. The cursor goes past all that were looked at.
    */
   async #scan(since: number | null, filter: EventFilter, limit: number): Promise<EventBatch> {
@@ -432,12 +434,18 @@ function itemInMemory(
   return recent.sent.receivers.has(nodeId) ? recent.sent.item : null;
 }
 
+/** The tags of the task of an event: see taskEvent() of domain/task.ts. */
+function tagsOf({ tags }: EventData): readonly string[] {
+  return typeof tags === "string" ? tags.split(",") : [];
+}
+
 function passes({ kind, nodeId, taskId, data }: NewEvent, filter: EventFilter): boolean {
   return (
     (filter.kinds.length === 0 || filter.kinds.includes(kind)) &&
     (filter.nodeId === null || filter.nodeId === nodeId) &&
     (filter.taskId === null || filter.taskId === taskId) &&
-    (filter.group === null || filter.group === data["group"])
+    (filter.group === null || filter.group === data["group"]) &&
+    (filter.tag === null || tagsOf(data).includes(filter.tag))
   );
 }
 

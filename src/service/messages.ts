@@ -114,7 +114,7 @@ export class MessageService {
 
   /**
    * Takes up to `count` messages, oldest first; waits for the first of them for at most `patience.waitMs`.
-   * @throws {WaitAborted} when the caller is gone before anything was taken for good
+   * @throws {WaitAborted} when the caller is gone before anything was taken permanently
    */
   async receive(
     transact: Transact<Taken>,

@@ -105,7 +105,7 @@ export class NextService {
   /**
    * Without a wait it is one transaction, as a batch needs it, and joins no queue.
    * @throws {Rejection} node_not_found, also when the node is deleted meanwhile
-   * @throws {WaitAborted} when the caller is gone before anything was taken for good
+   * @throws {WaitAborted} when the caller is gone before anything was taken permanently
    */
   async next(
     transact: Transact<NextAnswer>,

@@ -1,7 +1,7 @@
 /**
  * Retention of finished tasks and of files: deletes a task when its own `retain_s`, or the hub's `--retain-tasks`, has
  * passed since its end, with its output and files; and files that belong to no unfinished task after `--retain-files`.
- * Never: the ledger, a task on which an unfinished one depends, and what a task has counted for its node.
+ * Never: the ledger, a task on which one depends that has not ended, and what a task has counted for its node.
  *
  * It works in steps of one commit each. A run looks at the finished tasks and the files from the oldest on, and stops at
  * the first that was created too late to be old enough.
@@ -25,6 +25,7 @@ import {
   pastTheirRetention,
 } from "../store/sql/retention.ts";
 import { filesById } from "../store/sql/files.ts";
+import { reviewCount } from "../store/sql/reviews.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { taskTotals, tasksById } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
@@ -116,7 +117,8 @@ export class Retention {
     const depended = found.filter(({ hasDependents }) => hasDependents);
     if (depended.length === 0) return idsOf(own);
     const { open, assigned } = await this.#store.read(taskTotals());
-    return idsOf(open + assigned > RETENTION_UNFINISHED_MAX ? own : found);
+    const inReview = await this.#store.read(reviewCount(RETENTION_UNFINISHED_MAX));
+    return idsOf(open + assigned + inReview > RETENTION_UNFINISHED_MAX ? own : found);
   }
 
   #depended(found: readonly Aged[]) {

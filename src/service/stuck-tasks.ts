@@ -5,7 +5,7 @@
  * in the lanes that are left is read. The event itself is the mark: a task that has one gets no other.
  */
 import { accept } from "../domain/decision.ts";
-import { lackedForGood } from "../domain/explain.ts";
+import { lackedPermanently } from "../domain/explain.ts";
 import type { Able, LaneTask } from "../domain/lane.ts";
 import { METRICS_PART, SWEEP_BATCH } from "../domain/limits.ts";
 import { taskEvent } from "../domain/task.ts";
@@ -87,7 +87,7 @@ export class StuckTasks {
 
 /** Whether a node could ever take the tasks of a lane; what it lacks is remembered if no other lacks less. */
 function couldTake(node: Able, lane: StuckLane): boolean {
-  const lacks = lackedForGood(node, lane);
+  const lacks = lackedPermanently(node, lane);
   if (lane.missing === null || lacks.length < lane.missing.length) lane.missing = lacks;
   return lacks.length === 0;
 }

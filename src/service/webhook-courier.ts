@@ -337,7 +337,7 @@ export class WebhookCourier {
       // An index finds the events of a task; of others the window bounds the work.
       const upTo = filter.taskId === null ? Math.min(searched + limit.WEBHOOK_LOG_WINDOW, lastId) : lastId;
       const events = await read(
-        eventsIn({ after: searched, upTo }, filter, limit.WEBHOOK_READ_EVENTS, false),
+        eventsIn({ after: searched, upTo }, { ...filter, tag: null }, limit.WEBHOOK_READ_EVENTS, false),
       );
       const isFull = events.length === limit.WEBHOOK_READ_EVENTS;
       const end = isFull ? (events.at(-1)?.id ?? upTo) : upTo;

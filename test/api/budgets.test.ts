@@ -178,7 +178,7 @@ describe("a used up budget", () => {
     expect(released).toMatchObject({ assigned_node: null, status: "open" });
   });
 
-  test("wakes a waiting worker when it is set anew, deleted, or its period begins again", async () => {
+  test("wakes a waiting worker when it is set again, deleted, or its period begins again", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await setBudget(hub, { scope: "hub", cost_usd: 0.1 });

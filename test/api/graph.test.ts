@@ -173,6 +173,22 @@ describe("a graph in one batch", () => {
     expect(await get(hub, last)).toMatchObject({ depends_on: [before, root], unmet: { count: 2 } });
   });
 
+  test.each(VARIANTS)("nothing of a graph is written that is too large for a batch (%s)", async (variant) => {
+    await using hub = await startHub();
+    const sized = (tasks: number) =>
+      Array.from({ length: tasks }, (_, i): Request => {
+        const first = Math.max(0, i - 5);
+        const depends_on = Array.from({ length: i - first }, (_, j) => ({ $ref: `r${first + j}` }));
+        return { ref: `r${i}`, body: { depends_on } };
+      });
+    const refused = await graph(hub, sized(500), variant);
+    expect(refused).toMatchObject({ status: 413, body: { error: "graph_too_large" } });
+    expect((await ok(hub.get("/task/stats")))["total"]).toBe(0);
+    const answers = await answersOf(graph(hub, sized(250), variant));
+    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+    expect((await ok(hub.get("/task/stats")))["total"]).toBe(250);
+  });
+
   test("what refers to a refused request is refused, and the others stand", async () => {
     await using hub = await startHub();
     const answers = await answersOf(
@@ -349,6 +365,21 @@ describe("task/update", () => {
     hub.clock.pass(61_000);
     await hub.sweep();
     expect(await get(hub, first)).toMatchObject({ status: "failed", failure: { kind: "expired" } });
+  });
+
+  test("replaces the tags, or removes them, and lists find the task by the new ones", async () => {
+    await using hub = await startHub();
+    const taskId = await addTask(hub, { tags: ["red", "blue"] });
+    const found = async (tag: string) => list(await ok(hub.get(`/task/list?tag=${tag}`)), "tasks").length;
+    await ok(update(hub, taskId, { tags: ["green", "red"] }));
+    expect(await get(hub, taskId)).toMatchObject({ tags: ["green", "red"] });
+    expect([await found("green"), await found("blue")]).toEqual([1, 0]);
+    await ok(update(hub, taskId, { tags: ["green", "red"] })); // changes nothing
+    const events = list(await ok(hub.get("/events?since=0&kind=task.updated")), "events");
+    expect(events).toMatchObject([{ data: { changed: "tags" } }]);
+    await ok(update(hub, taskId, { tags: [] }));
+    expect(await get(hub, taskId)).not.toHaveProperty("tags");
+    expect(await found("green")).toBe(0);
   });
 
   test.each(VARIANTS)("not_before makes a task wait, or ends its wait at once (%s)", async (variant) => {

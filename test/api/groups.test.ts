@@ -143,6 +143,34 @@ describe.concurrent("the group and the tags of a task", () => {
     expect(streamed).toEqual(kinds);
   });
 
+  test("select events by tag, also those of a stream: a tag is a whole word, which the task had at that time", async () => {
+    await using hub = await startHub();
+    const stop = new AbortController();
+    const client = new LuxHub({ url: hub.base(), secret: SECRET });
+    const follow = client.events({ since: 0, tag: "50% _'x", signal: stop.signal });
+    const a = await addTask(hub, { tags: ["red", "50% _'x"] });
+    await addTask(hub, { tags: ["redder", "50% y'x"], group: "red", title: "red" });
+    await ok(hub.post("/task/update", { task_id: a, tags: ["green", "50% _'x"] }));
+    await ok(hub.post("/task/cancel", { task_id: a }));
+    const kindsOf = async (tag: string) => {
+      const { events } = await ok(hub.get(`/events?since=0&tag=${encodeURIComponent(tag)}`));
+      return list({ events }, "events").map(({ kind, task_id }) => (task_id === a ? kind : task_id));
+    };
+    expect(await kindsOf("red")).toEqual(["task.created"]);
+    expect(await kindsOf("green")).toEqual(["task.updated", "task.failed"]);
+    const kinds = ["task.created", "task.updated", "task.failed"];
+    expect(await kindsOf("50% _'x")).toEqual(kinds);
+    expect(await kindsOf("re")).toEqual([]);
+    const streamed: unknown[] = [];
+    for await (const { kind, data } of follow) {
+      expect(String(data["tags"])).toContain("50% _'x");
+      streamed.push(kind);
+      if (kind === "task.failed") break;
+    }
+    stop.abort();
+    expect(streamed).toEqual(kinds);
+  });
+
   test("are those of the tasks of a schedule", async () => {
     await using hub = await startHub();
     const task = { title: "t", description: "d", group: "g", tags: ["x"] };

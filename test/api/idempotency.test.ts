@@ -134,9 +134,9 @@ describe("a repeat", () => {
     hub.clock.pass(24 * HOUR_MS - 60_000);
     await expectReplay(first, hub.post("/task/create", DRAFT, keyed("k1")));
     hub.clock.pass(60_001);
-    const anew = await hub.post("/task/create", DRAFT, keyed("k1"));
-    expect([isReplay(anew), await tasksIn(hub)]).toEqual([false, 2]);
-    await expectReplay(anew, hub.post("/task/create", DRAFT, keyed("k1")));
+    const second = await hub.post("/task/create", DRAFT, keyed("k1"));
+    expect([isReplay(second), await tasksIn(hub)]).toEqual([false, 2]);
+    await expectReplay(second, hub.post("/task/create", DRAFT, keyed("k1")));
   });
 
   once.test(

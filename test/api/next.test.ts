@@ -215,7 +215,7 @@ describe("which task", () => {
     }
   });
 
-  test("a restart has a timeout anew, and what is left of max_run_s unless it is another attempt", async () => {
+  test("a restart has a new timeout, and what is left of max_run_s unless it is another attempt", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const limits = { timeout_s: 50, max_run_s: 60 };

@@ -197,7 +197,7 @@ describe("task/answer", () => {
 });
 
 describe("the clocks of a task", () => {
-  test("stand still while a question is open, and begin anew at the answer", async () => {
+  test("stand still while a question is open, and start again at the answer", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await taken(hub, { timeout_s: 60, max_run_s: 100 });

@@ -138,7 +138,7 @@ describe("a quorum", () => {
     expect([await balanceOf(hub, "liar"), await balanceOf(hub, "copier")]).toEqual([0, 0]);
   });
 
-  test("fails when its copies are used up without agreement, and a retry begins anew", async () => {
+  test("fails when its copies are used up without agreement, and a retry starts again", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["a", "b", "c"]);
     const taskId = await addTask(hub, { ...THREE, quorum: { results: 2, of: 2 } });

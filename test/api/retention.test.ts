@@ -92,6 +92,27 @@ describe.concurrent("--retain-tasks", () => {
     expect(await tasks(hub)).toEqual([]);
   });
 
+  test("keeps a task on which one depends whose result waits for a review: a rejected one needs its inputs again", async () => {
+    await using hub = await startHub({ retainTasksMs: HOUR_MS });
+    await addNode(hub, "n1");
+    await addNode(hub, "boss");
+    const first = await done(hub);
+    const reviewed = {
+      depends_on: [first],
+      creator_node: "boss",
+      review: "creator",
+      review_within_s: 86_400,
+    };
+    const second = await done(hub, reviewed);
+    await pass(hub, 2 * HOUR_MS);
+    expect(await tasks(hub)).toEqual([first, second]);
+    await ok(hub.post("/task/review", { task_id: second, node_id: "boss", verdict: "reject" }));
+    await pass(hub, MINUTE_MS);
+    await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
+    const { context } = await ok(hub.post("/task/claim", { task_id: second, node_id: "n1" }));
+    expect(list(record(context), "inputs")).toMatchObject([{ task_id: first, status: "completed" }]);
+  });
+
   test("a task that is retried is not finished, however old it is", async () => {
     await using hub = await startHub({ retainTasksMs: HOUR_MS });
     const task_id = await create(hub, { retain_s: 60 });

@@ -8,7 +8,7 @@ import { SCHEDULES_OF_NODE_MAX, SCHEDULES_REWIND_EVERY_MS } from "../../src/doma
 import { HOUR_MS, MINUTE_MS, isoTime } from "../../src/lib/clock.ts";
 import { ADMIN_KEY, TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import { as } from "./key-commands.ts";
-import { addNode, complete, eventKinds, list, ok, record, refused, taskOf } from "./scene.ts";
+import { VARIANTS, addNode, complete, eventKinds, list, ok, record, refused, taskOf } from "./scene.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -65,6 +65,24 @@ describe.concurrent("a schedule", () => {
     expect(await tasksOf(hub)).toHaveLength(2);
     const events = list(await ok(hub.get("/events?since=0&kind=schedule.skipped")), "events");
     expect(events.map(({ data }) => data)).toMatchObject([{ name: "hourly", reason: "overlap" }]);
+  });
+
+  test("skips a time while the result of its task waits for a review, which may open the task again", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    await addNode(hub, "boss");
+    await put(hub, { task: { ...TASK, creator_node: "boss", review: "creator" } });
+    await pass(hub, HOUR_MS);
+    const [task] = await tasksOf(hub);
+    const task_id = String(task?.["task_id"]);
+    await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
+    await ok(hub.post("/task/claim", { task_id, node_id: "n1" }));
+    await ok(complete(hub, task_id, "n1"));
+    await pass(hub, HOUR_MS);
+    expect(await tasksOf(hub)).toHaveLength(1);
+    await ok(hub.post("/task/review", { task_id, node_id: "boss", verdict: "pass" }));
+    await pass(hub, HOUR_MS);
+    expect(await tasksOf(hub)).toHaveLength(2);
   });
 
   test("fires once for each time, however often its hub restarts between them", async () => {
@@ -144,6 +162,24 @@ describe.concurrent("a schedule", () => {
     expect(await tasksOf(hub)).toHaveLength(3);
   });
 
+  test.each(VARIANTS)(
+    "that is listed says everything of its task, and can be put back as it is (%s)",
+    async (variant) => {
+      await using hub = await startHub();
+      const requires = { capabilities: ["cuda12"], resources: { gpu: 1 } };
+      const task = { ...TASK, requires, limit_key: "api", group: "nightly", tags: ["a"], max_attempts: 3 };
+      await ok(hub.post("/schedule/put", { name: "hourly", cron: "@hourly", task }, { variant }));
+      const listed = async () => list(await ok(hub.get("/schedule/list", { variant })), "schedules");
+      const [before] = await listed();
+      expect(before).toMatchObject({ task: { requires, limit_key: "api", group: "nightly", tags: ["a"] } });
+      await ok(hub.post("/schedule/put", { ...before, paused: true }, { variant }));
+      await ok(hub.post("/schedule/put", { ...before, paused: false }, { variant }));
+      expect(await listed()).toEqual([{ ...before, updated_at: expect.any(String) }]);
+      const { task: created } = await ok(hub.post("/schedule/run", { name: "hourly" }, { variant }));
+      expect(created).toMatchObject({ requires, limit_key: "api" });
+    },
+  );
+
   test("on B its task goes to a node at once", async () => {
     await using hub = await startHub({ variants: ["A", "B"] });
     await addNode(hub, "n1", {}, "B");
@@ -196,8 +232,11 @@ describe.concurrent("a schedule", () => {
       [{ tz: "UTC" }, "tz"],
       [{ every_s: 0 }, "every_s"],
       [{ name: "" }, "name"],
-      [{ task: { ...TASK, depends_on: [] } }, "task"],
-      [{ task: { ...TASK, titel: "x" } }, "task"],
+      [{ task: { ...TASK, depends_on: [] } }, "task.depends_on"],
+      [{ task: { ...TASK, unique_key: "one" } }, "task.unique_key"],
+      [{ task: { ...TASK, titel: "x" } }, "task.titel"],
+      [{ task: null }, "task"],
+      [{ task: [TASK] }, "task"],
       [{ task: { ...TASK, description: "x".repeat(16_385) } }, "task.description"],
       [{ overlap: "maybe" }, "overlap"],
     ];

@@ -283,7 +283,7 @@ describe("leases and epochs", () => {
     expect(Math.abs(end(extended) - end(claimed))).toBeLessThan(SECOND_MS);
     hub.clock.jump(HOUR_MS);
     await hub.sweep();
-    expect(await get(hub, taskId)).toMatchObject({ status: "assigned" }); // starts anew after a jump, as every lease
+    expect(await get(hub, taskId)).toMatchObject({ status: "assigned" }); // starts again after a jump, as every lease does
     await pass(hub, 70 * SECOND_MS, ["n1"]);
     expect(await get(hub, taskId)).toMatchObject({ status: "open", failure: { kind: "timed_out" } });
   });

@@ -65,7 +65,7 @@ test("what the agent says: the pieces of a line together, each line by itself", 
   expect(read(blocks, 5, { ...READS, say }).said).toBe("one\ntwo\n");
 });
 
-test("a number of the session counts from where the last run ended; a smaller one has begun anew", () => {
+test("a number of the session counts from where the last run ended; a smaller one has started again", () => {
   const { output } = read([{ n: { in: 1, out: 12 } }]);
   expect(output.usage({ output_tokens: 10, input_tokens: 100 }, "m")).toMatchObject({
     input_tokens: 1,

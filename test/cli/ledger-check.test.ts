@@ -124,16 +124,16 @@ describe("an export", () => {
   for (const [name, harm, says] of HARM)
     test(`${name}`, () => expect(verify(harm(lines)).faults[0]).toMatch(says));
 
-  test("what is missing at the end, and a ledger that was written anew, is found with a noted hash", () => {
+  test("what is missing at the end, and a ledger that was rewritten, is found with a noted hash", () => {
     const { hash } = head;
     expect(verify(lines.slice(0, -1)).faults).toEqual([]);
     expect(verify(lines.slice(0, -1), hash).faults).toEqual([
       expect.stringMatching(/^no entry has the hash/),
     ]);
-    const anew = ledgerOf(39);
-    anew.pay("reward", 7);
-    expect(verify(anew.lines).faults).toEqual([]);
-    expect(verify(anew.lines, hash).faults).toEqual([expect.stringMatching(/^no entry has the hash/)]);
+    const rewritten = ledgerOf(39);
+    rewritten.pay("reward", 7);
+    expect(verify(rewritten.lines).faults).toEqual([]);
+    expect(verify(rewritten.lines, hash).faults).toEqual([expect.stringMatching(/^no entry has the hash/)]);
   });
 });
 

@@ -22,7 +22,7 @@ async function walk(change: () => void): Promise<{ found: readonly string[]; ski
     if (found.length === 0) change();
     const text = await new Response(content()).text();
     found.push(`${path} ${text}`);
-    expect(await new Response(content()).text()).toBe(text); // an upload that is repeated begins anew
+    expect(await new Response(content()).text()).toBe(text); // a repeated upload starts again
   }
   return { found, skipped };
 }

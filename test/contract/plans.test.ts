@@ -244,7 +244,7 @@ describe("store: sqlite: plans", () => {
     "taskSizes failed of a node": pageOf("failed"),
     eventsIn: eventReads.eventsIn(
       { after: 5, upTo: 2_005 },
-      { kinds: ["lux.paid"], taskId: "t", nodeId: "n", group: "g" },
+      { kinds: ["lux.paid"], taskId: "t", nodeId: "n", group: "g", tag: "x" },
       100,
       true,
     ),

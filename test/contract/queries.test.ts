@@ -716,7 +716,12 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
                   (nodeId === null || one.nodeId === nodeId),
               );
               const found = await read(
-                eventReads.eventsIn({ after, upTo }, { kinds, taskId, nodeId, group: null }, 9, newest),
+                eventReads.eventsIn(
+                  { after, upTo },
+                  { kinds, taskId, nodeId, group: null, tag: null },
+                  9,
+                  newest,
+                ),
               );
               expect(found).toEqual(newest ? wanted.slice(-9) : wanted.slice(0, 9));
             }

@@ -34,6 +34,27 @@ const { oldAnswers, oldEvents, oldMessages } = retention;
 for (const engine of ENGINES) suiteOf(engine)("writes", () => writesOf(engine));
 
 function writesOf(engine: Engine): void {
+  test("the steps of a task wait for no other write of it, whatever stands between them", async () => {
+    const { store } = await openFresh(engine);
+    const result = { problem: "p", improvement: "i", lesson: "l", extra: null };
+    const held = task("t", { status: "assigned", assignedNode: "n", epoch: 1 });
+    const done = task("t", { status: "completed", assignedNode: "n", epoch: 1, result });
+    const again = task("t", { epoch: 2 });
+    await write(
+      store,
+      { kind: "task.created", task: task("t") },
+      { kind: "task.created", task: task("gone") },
+      { kind: "task.moved", task: held },
+      { kind: "task.moved", task: done },
+      { kind: "result.removed", taskId: "t" },
+      { kind: "task.moved", task: again },
+      { kind: "task.moved", task: task("gone", { epoch: 1 }) },
+      { kind: "task.deleted", taskId: "gone" },
+    );
+    const all = await store.read(taskReads.tasksById(["t", "gone"])); // the cache has no part in it
+    expect(all).toMatchObject([{ taskId: "t", status: "open", epoch: 2, result: null }]);
+  });
+
   test("old rows: the same are counted and deleted, oldest first, up to the limit, never the newest event", async () => {
     const { store, place } = await openFresh(engine);
     // Every other one is a broadcast, to three nodes.

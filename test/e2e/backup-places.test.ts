@@ -118,7 +118,7 @@ describe("serve --backup-to", () => {
     expect((await run(["restore", join(place, names.at(-1) ?? ""), "--data", dir.join("again")])).code).toBe(
       0,
     );
-    // The date of the newest one says when the next is due: a hub that starts again does not begin anew.
+    // The date of the newest one says when the next is due: a restart does not begin a new interval.
     await using second = await Hub.start({ data, args: ["--backup-to", place, "--backup-every", "1h"] });
     await second.register("worker-2");
     expect(second.program.stdout).not.toContain("backup");

@@ -468,6 +468,10 @@ describe("a session", () => {
     const ids = [await add("One"), await add("Two")];
     const [one = "", two = ""] = ids;
     expect(await json("group", "show", "g")).toMatchObject({ total: 2, unfinished: 2, done: false });
+    await out("task", "add", "Other", "-d", "d", "--group", "h");
+    expect((await jsonList("group", "list")).map(({ group }) => group)).toEqual(["g", "h"]);
+    expect(await out("group", "list", "g")).toMatch(/^GROUP +TASKS [^]*\ng +2 +2 +0 +2\S+ \S+$/);
+    expect((await out("group", "list", "--limit", "1")).split("\n")).toHaveLength(2);
     expect(await luxhub("group", "watch", "g", "--timeout", "10ms")).toMatchObject({
       code: 124,
       stdout: `[${".".repeat(30)}] 0/2 (0%), 0 running, 0 failed\n`,
@@ -491,6 +495,10 @@ describe("a session", () => {
     ]);
     const events = await jsonList("events", "--group", "g", "--kind", "group.ended");
     expect(events).toMatchObject([{ data: { group: "g" } }]);
+    await out("task", "update", two, "--tag", "c");
+    expect(await jsonList("events", "--tag", "c")).toMatchObject([{ kind: "task.updated", task_id: two }]);
+    await out("task", "update", two, "--tag", "none");
+    expect(await json("task", "show", two)).not.toHaveProperty("tags");
     await out("task", "cancel", two);
     expect((await luxhub("group", "show", "none")).code).toBe(3);
   });

@@ -14,7 +14,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const example = (name: string): string => readFileSync(join(PROJECT, "docs/examples", name), "utf8");
 
-/** What a title asks for: to fail, to fail for good, or to wait for the file `go`. */
+/** What a title asks for: to fail, to fail permanently, or to wait for the file `go`. */
 const WORK = `#!/usr/bin/env bash
 task=$(cat)
 case $task in

@@ -99,7 +99,7 @@ function isRunning(pid: string): boolean {
 }
 
 describe("the end of the command", () => {
-  test("0: completed; 75 and others: tried again; 65: failed for good", async () => {
+  test("0: completed; 75 and others: tried again; 65: failed permanently", async () => {
     const script = `
       again() { [ -e "$DIR/$LUXHUB_TASK_ID" ] || { : >"$DIR/$LUXHUB_TASK_ID"; echo "not yet" >&2; exit $1; }; }
       case $LUXHUB_TASK_TITLE in

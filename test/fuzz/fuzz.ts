@@ -88,7 +88,7 @@ async function fireRun(run: readonly FuzzRequest[], tally: Tally): Promise<void>
       const sent = resolve(request, ids);
       const { version } = watch;
       const answer = await fireOne(sent, wires[request.variant], watch);
-      const hasWritten = watch.version !== version; // else the answer is not stored: a repeat is answered anew
+      const hasWritten = watch.version !== version; // else the answer is not stored: a repeat gets a new response
       tally.count(request, answer.status);
       if (answer.status === 200) ids.learn(objectOf(answer.body.toString()) ?? {});
       if (hasWritten) await watch.untilQuiet();

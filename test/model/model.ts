@@ -780,7 +780,7 @@ export class Model {
     return question;
   }
 
-  /** The clocks of a task begin anew, and a parked one is ready, when its last open question is settled. */
+  /** The clocks of a task start again, and a parked one is ready, when its last open question is settled. */
   #settled(task: Task): void {
     if (isAsking(task)) return;
     task.parked = false;
@@ -1323,7 +1323,7 @@ export class Model {
     );
   }
 
-  /** The hub ends and starts anew: its absence is not counted against anybody. */
+  /** The hub restarts: its absence is not counted against anybody. */
   restart(): void {
     for (const node of this.nodes.values()) node.leaseUntil = this.now + OFFLINE_AFTER_MS[node.variant];
     for (const { to } of this.messages)

@@ -103,6 +103,7 @@ const of = (kind: EventKind | null) => ({
   taskId: null,
   nodeId: null,
   group: null,
+  tag: null,
 });
 
 describe("catching up", () => {

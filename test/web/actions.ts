@@ -398,7 +398,7 @@ async function output(stage: Stage): Promise<void> {
   await ok(hub.admin("/task/delete", { task_id: taskId }));
 }
 
-/** Fails a task for good. */
+/** Fails a task permanently. */
 async function failed(hub: TestHub, title: string, more: object = {}): Promise<void> {
   const taskId = await addTask(hub, { title, ...more });
   await ok(hub.post("/task/cancel", { task_id: taskId, reason: "not wanted" }));

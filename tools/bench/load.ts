@@ -94,7 +94,7 @@ class Worker {
     if (inWindow) this.#tally.cycles++;
   }
 
-  /** Copies the id's bytes from the answer into the requests to come; they are encoded anew only if its length differs. */
+  /** Copies the id's bytes from the answer into the requests to come; they are encoded again only if its length differs. */
   #keepId({ bytes, bodyStart }: Answer): void {
     const { idMark } = this.#scenario;
     const start = bytes.indexOf(idMark, bodyStart) + idMark.length;

@@ -784,6 +784,9 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN creator_key TEXT;
   `,
   `
+  CREATE INDEX tasks_schedule_in_review ON tasks (schedule) WHERE review_until IS NOT NULL AND schedule IS NOT NULL;
+  `,
+  `
   -- what a group has paid
   DROP INDEX tasks_group_lux;
   CREATE INDEX tasks_group_lux ON tasks (task_group, status, lux_reward_micro, paid_seq)

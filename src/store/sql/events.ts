@@ -65,6 +65,8 @@ export type EventFilter = {
   readonly nodeId: string | null;
   /** Of the tasks of this group. */
   readonly group: string | null;
+  /** Of tasks with this tag. */
+  readonly tag: string | null;
 };
 
 /** The id of the `n`th event of a task after an event, or before it with `newest`; null when there are fewer. */
@@ -83,7 +85,7 @@ export function nthEventOfTask(
 /** The events in a part of the log that pass a filter, oldest first; `newest`: the last of them, else the first. */
 export function eventsIn(
   { after, upTo }: LogWindow,
-  { kinds, taskId, nodeId, group }: EventFilter,
+  { kinds, taskId, nodeId, group, tag }: EventFilter,
   limit: number,
   newest: boolean,
 ): Query<readonly LoggedEvent[]> {
@@ -92,6 +94,9 @@ export function eventsIn(
   if (taskId !== null) wanted.push(` AND task_id = ${bind(params, taskId)}`);
   if (nodeId !== null) wanted.push(` AND +node_id = ${bind(params, nodeId)}`);
   if (group !== null) wanted.push(` AND data ->> 'group' = ${bind(params, group)}`);
+  // The tags of a task are "a,b": no tag has a comma.
+  const tags = "',' || (data ->> 'tags') || ','";
+  if (tag !== null) wanted.push(` AND replace(${tags}, ${bind(params, `,${tag},`)}, '') <> ${tags}`);
   if (kinds.length > 0) wanted.push(` AND +kind IN (${kinds.map((kind) => bind(params, kind)).join(", ")})`);
   // + keeps SQLite in the window: of one kind there may be many more.
   const sql = (texts: readonly string[]): string => `
@@ -99,7 +104,7 @@ export function eventsIn(
       SELECT * FROM events WHERE id > $1 AND id <= $2${texts.join("")}
       ORDER BY id ${newest ? "DESC" : "ASC"} LIMIT $3) AS found ORDER BY id`;
   // PostgreSQL reads JSON only from its own type.
-  const onPostgres = wanted.map((text) => text.replace("+", "").replace("data ->>", "data::json ->>"));
+  const onPostgres = wanted.map((text) => text.replace("+", "").replaceAll("data ->>", "data::json ->>"));
   const query = many(sql(onPostgres), params, toEvent, ["events"]);
   return { ...query, onSqlite: { sql: sql(wanted), params } };
 }

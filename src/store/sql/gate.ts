@@ -40,18 +40,25 @@ const GATE = `
 /** All budgets, pauses and limits, and what of them is used. While there are none, no engine reads for it. */
 export function gateOn(now: number): Query<Gate> {
   const day = dayOf(now);
+  if (today.params[0] !== day) today = { params: [day, periodOf("month", day)], id: String(day) };
   const shape: Query<Gate>["shape"] = (rows) => {
     const of = (what: string): readonly Row[] => rows.filter((row) => row["what"] === what);
     const budgets = of("budget").map(toBudget);
     return gateAt({ day, budgets, pauses: of("pause").map(toPause), limits: of("limit").map(toLimit) }, now);
   };
   return {
-    ...query(GATE, [day, periodOf("month", day)], shape, GATE_READS),
+    sql: GATE,
+    params: today.params,
+    shape,
+    reads: GATE_READS,
     patch: (gate, change) => patchGate(gate, change, now),
-    cached: { as: "gate", id: String(day) },
+    cached: { as: "gate", id: today.id },
     needs: "gate",
   };
 }
+
+/** What the gates of one day share: every hand-out needs one. */
+let today: { readonly params: readonly number[]; readonly id: string } = { params: [], id: "" };
 
 const GATE_READS = ["budgets", "usage_sums", "pauses", "limits", "limit_uses", "tasks"] as const;
 const OF_TASKS: ReadonlySet<Change["kind"]> = new Set([

@@ -85,15 +85,23 @@ export function earnedBefore(before: number, since: number, limit: number): Quer
 const HEAD = `SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1`;
 
 /** The newest entry of the ledger: the hash chain goes on from it. */
+const LEDGER_HEAD: Query<LedgerHead> = {
+  ...query(
+    HEAD,
+    [],
+    ([row]) =>
+      row
+        ? { seq: Number(row["seq"]), hash: row["hash"] == null ? null : String(row["hash"]) }
+        : EMPTY_LEDGER,
+    [keyOf.ledgerHead],
+  ),
+  patch: (head, change) =>
+    change.kind === "lux.entered" ? { seq: change.entry.seq, hash: change.entry.hash } : head,
+  cached: { as: "ledger", id: "" },
+};
+
 export function ledgerHead(): Query<LedgerHead> {
-  const shape: Query<LedgerHead>["shape"] = ([row]) =>
-    row ? { seq: Number(row["seq"]), hash: row["hash"] == null ? null : String(row["hash"]) } : EMPTY_LEDGER;
-  return {
-    ...query(HEAD, [], shape, [keyOf.ledgerHead]),
-    patch: (head, change) =>
-      change.kind === "lux.entered" ? { seq: change.entry.seq, hash: change.entry.hash } : head,
-    cached: { as: "ledger", id: "" },
-  };
+  return LEDGER_HEAD;
 }
 
 const LAST_SIGNIN = byKey(

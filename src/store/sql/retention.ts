@@ -10,6 +10,7 @@ import type { Query, Row } from "../store.ts";
 import type { Table } from "./conflict-keys.ts";
 import { always, count, many, padded, placeholders } from "./query.ts";
 import { toDeliveryStub, toFile } from "./rows.ts";
+import { IN_REVIEW } from "./tasks.ts";
 import { type Statement, customStatement, text, whole } from "./write-statement.ts";
 
 /** Rows older than `before` (epoch ms), among the oldest `limit` of those not dated after `now`. */
@@ -197,12 +198,14 @@ export function pastTheirRetention(now: number, limit: number): Query<readonly A
   return many(sql, [now, limit], toAged, ["tasks"]);
 }
 
-/** Those of these tasks on which an unfinished task depends. */
+/** Those of these tasks on which a task depends that has not ended: it is unfinished, or waits for its review. */
 export function dependedOn(taskIds: readonly string[]): Query<readonly string[]> {
   const ids = padded(taskIds);
+  const hasDependent = (which: string): string =>
+    `EXISTS (SELECT 1 FROM tasks d WHERE d.${which} AND d.depends_on LIKE '%' || t.task_id || '%')`;
   const sql = `
-    SELECT t.task_id FROM tasks t WHERE t.task_id IN (${placeholders(ids)}) AND EXISTS (
-      SELECT 1 FROM tasks d WHERE d.status IN ('open', 'assigned') AND d.depends_on LIKE '%' || t.task_id || '%')`;
+    SELECT t.task_id FROM tasks t WHERE t.task_id IN (${placeholders(ids)})
+      AND (${hasDependent("status IN ('open', 'assigned')")} OR ${hasDependent(IN_REVIEW)})`;
   return many(sql, ids, (row) => String(row["task_id"]), ["tasks"]);
 }
 

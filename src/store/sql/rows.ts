@@ -193,7 +193,8 @@ export function toChild(stored: Param | undefined): Task["child"] {
 }
 
 export function toTask(row: Row): Task {
-  const files = maybeText(row["files"]);
+  const storedFiles = maybeText(row["files"]);
+  const { files, outputs } = storedFiles === null ? NO_FILES : decodeFiles(storedFiles);
   const dependsOn = maybeText(row["depends_on"]);
   const failure = maybeText(row["failure"]);
   const earlierFailures = maybeText(row["earlier_failures"]);
@@ -265,7 +266,8 @@ export function toTask(row: Row): Task {
     hasLeases: flag(row["has_leases"]),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
-    ...(files === null ? NO_FILES : decodeFiles(files)),
+    files,
+    outputs,
     keptBytes: whole(row["kept_bytes"]),
   };
 }

@@ -5,6 +5,7 @@ import type { Query } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { count, many, one, query } from "./query.ts";
 import { toSchedule } from "./rows.ts";
+import { IN_REVIEW } from "./tasks.ts";
 
 export function scheduleByName(name: string): Query<Schedule | null> {
   return one(`SELECT * FROM schedules WHERE name = $1`, [name], toSchedule, [keyOf.schedule(name)]);
@@ -46,8 +47,11 @@ export function schedulesAfter(at: number): Query<readonly Schedule[]> {
   return many(`SELECT * FROM schedules WHERE next_at > $1 ORDER BY next_at`, [at], toSchedule, ["schedules"]);
 }
 
-/** Whether a task of the schedule is unfinished. */
+/** Whether a task of the schedule has not ended: it is unfinished, or waits for its review. The words are those of indexes. */
 export function hasUnfinishedTask(name: string): Query<boolean> {
-  const sql = `SELECT 1 AS one FROM tasks WHERE schedule = $1 AND status IN ('open', 'assigned') LIMIT 1`;
+  const ofSchedule = (which: string): string =>
+    `EXISTS (SELECT 1 FROM tasks WHERE schedule = $1 AND ${which})`;
+  const sql = `
+    SELECT 1 AS one WHERE ${ofSchedule("status IN ('open', 'assigned')")} OR ${ofSchedule(IN_REVIEW)}`;
   return query(sql, [name], (rows) => rows.length > 0, ["tasks"]);
 }

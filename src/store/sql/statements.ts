@@ -446,6 +446,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       lux_reward_micro: whole(({ task }) => task.luxRewardMicro),
       limit_key: text(({ task }) => task.limitKey),
       lane: text(({ task }) => task.lane),
+      tags: text(({ task }) => encodeTags(task.tags)),
     }),
   },
   "task.reviewed": {

@@ -378,6 +378,7 @@ const FIRST_STARTED = byKey(
 export function bestGift(nodeId: string): Query<Task | null> {
   return {
     ...one(BEST_GIFT, [nodeId], toTask, heldReads(nodeId)),
+    cached: { as: "gift", id: nodeId },
     patch: (gift, change) => patchHeld(gift, change, ({ startedAt }) => startedAt === null),
   };
 }

@@ -479,7 +479,7 @@ export class SqliteStore implements Store {
       for (const change of changes) {
         let rowId = 0;
         if (!gathers || !this.#gathered.add(change, eventIds)) {
-          if (writeOf(change).isSweep) this.#gathered.flush();
+          if (this.#gathered.isBefore(change)) this.#gathered.flush();
           rowId = this.#writeChange(change);
           if (change.kind === "event.logged") eventIds.push(rowId);
         }

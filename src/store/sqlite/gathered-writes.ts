@@ -1,8 +1,8 @@
 /**
- * The writes of a group commit that can wait: new events and ledger entries, and running totals, which are summed by
- * row. So a group writes the totals of all tasks once, and runs each statement many times in a row, which is
- * faster than in turns with others. The engine writes what is gathered before a query reads one of its rows, before a
- * sweep, and before the commit.
+ * The writes of a group commit that can wait: new events and ledger entries, the steps of tasks, and running totals, which
+ * are summed by row. So a group writes the totals of all tasks once, and runs each statement many times in a row, which is
+ * faster than in turns with others. The engine writes what is gathered before a query reads one of its rows, before
+ * another write of a task, before a sweep, and before the commit.
  *
  * Invariant: what is gathered commutes with what is written meanwhile (`sum` in store/sql/statements.ts).
  */
@@ -29,6 +29,7 @@ export class GatheredWrites {
   readonly #write: Write;
   readonly #events: GatheredEvent[] = [];
   readonly #entries: Change[] = [];
+  readonly #moves: Change[] = [];
   /** By row; of a table with one row, by the kind of the change. */
   readonly #sums = new Map<string, Change>();
   /** Gathered changes (no events) whose write sets are not in #written yet: few groups ask for those. */
@@ -53,13 +54,24 @@ export class GatheredWrites {
       if (total === null) this.flush(); // too large a sum
       this.#sums.set(key, total ?? change);
     } else if (change.kind === "lux.entered") this.#entries.push(change);
+    else if (change.kind === "task.moved") this.#moves.push(change);
     else return false;
     this.#added.push(change);
     return true;
   }
 
+  /** Whether a change that cannot wait must come after what is gathered. */
+  isBefore(change: Change): boolean {
+    const { isSweep, statement } = writeOf(change);
+    return (
+      isSweep === true ||
+      (this.#moves.length > 0 && statement.table === "tasks" && change.kind !== "task.created")
+    );
+  }
+
   /** Whether a query reads what is gathered. */
   isReadBy({ reads }: Query<unknown>): boolean {
+    if (reads.length === 0) return false;
     if (this.#events.length > 0 && reads.includes("events")) return true;
     for (const change of this.#added) for (const key of writeSetOf(change)) this.#written.add(key);
     this.#added.length = 0;
@@ -70,6 +82,7 @@ export class GatheredWrites {
   flush(): void {
     try {
       for (const sum of this.#sums.values()) this.#write(sum);
+      for (const move of this.#moves) this.#write(move);
       for (const entry of this.#entries) this.#write(entry);
       for (const { change, eventIds } of this.#events) eventIds.push(this.#write(change));
     } catch (error) {
@@ -80,6 +93,7 @@ export class GatheredWrites {
 
   clear(): void {
     this.#sums.clear();
+    this.#moves.length = 0;
     this.#entries.length = 0;
     this.#events.length = 0;
     this.#added.length = 0;
