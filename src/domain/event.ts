@@ -122,10 +122,16 @@ export function senderOf({ kind, data }: Pick<NewEvent, "kind" | "data">): strin
   return typeof sender === "string" ? sender : null;
 }
 
-/** The node that created the task of an event, if it is another than the one that the event is about. */
-export function creatorOf({ kind, data }: Pick<NewEvent, "kind" | "data">): string | null {
+/** The kinds about the creator of a task. The other kinds about tasks name the creator in `data.creator_node`. */
+const OF_CREATOR: ReadonlySet<EventKind> = new Set(["task.created", "task.updated", "task.retried"]);
+
+export const isOfCreator = (kind: EventKind): boolean => OF_CREATOR.has(kind);
+
+/** The node that created the task of an event; null: no node did, or the event is about no task. */
+export function creatorOf({ kind, nodeId, data }: Pick<NewEvent, "kind" | "nodeId" | "data">): string | null {
   const creator = isTaskEvent(kind) ? data["creator_node"] : undefined;
-  return typeof creator === "string" ? creator : null;
+  if (typeof creator === "string") return creator;
+  return isOfCreator(kind) ? nodeId : null;
 }
 
 /** Whether any node may be a recipient of the message. */

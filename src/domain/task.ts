@@ -42,7 +42,7 @@ import {
   reject,
   taskNotFound,
 } from "./decision.ts";
-import type { EventData, EventKind } from "./event.ts";
+import { type EventData, type EventKind, isOfCreator } from "./event.ts";
 import { attach, upload } from "./file.ts";
 import { afterUsage, countedFor, gateAt, isClosed, refusedByGate, spendWithin } from "./gate.ts";
 import { couldTake, hasFree, laneNameOf, limitKeyOf, needsRare, specialLane } from "./lane.ts";
@@ -1602,8 +1602,8 @@ function sameResult(a: TaskResult | null, b: TaskResult): boolean {
 }
 
 /**
- * Names the creator too, so that the event reaches its stream, unless the event is about that node anyway; and the group
- * and the tags of the task, by which events are selected.
+ * Names the creator too, so that the event reaches its stream, unless the event is about the creator anyway
+ * (isOfCreator); and the group and the tags of the task, by which events are selected.
  */
 export function taskEvent(
   kind: EventKind,
@@ -1613,8 +1613,8 @@ export function taskEvent(
   data: EventData,
 ): Change {
   const { taskId, creatorNode, group, tags } = task;
-  const isForCreator = creatorNode !== null && creatorNode !== nodeId;
-  const named = isForCreator ? { ...data, creator_node: creatorNode } : data;
+  const isNamed = creatorNode !== null && (creatorNode !== nodeId || !isOfCreator(kind));
+  const named = isNamed ? { ...data, creator_node: creatorNode } : data;
   const ofGroup = group === null ? named : { ...named, group };
   const tagged = tags.length === 0 ? ofGroup : { ...ofGroup, tags: tags.join(",") };
   return { kind: "event.logged", event: { kind, at, nodeId, taskId, data: tagged } };

@@ -18,7 +18,7 @@
  */
 import type { Change } from "./change.ts";
 import { type Accepted, type Decision, type Rejected, accept, reject, taskNotFound } from "./decision.ts";
-import { type EventData, type EventKind, type NewEvent, creatorOf, isTaskEvent } from "./event.ts";
+import { type EventData, type EventKind, type NewEvent, creatorOf } from "./event.ts";
 import {
   PUSH_CONFIGS_MAX,
   PUSH_CONFIGS_OF_TASK_MAX,
@@ -207,13 +207,8 @@ export function passes(
     (taskId === null || taskId === event.taskId) &&
     (nodeId === null || nodeId === event.nodeId) &&
     (group === null || group === event.data["group"]) &&
-    (creatorNode === null || isOfCreator(event, creatorNode))
+    (creatorNode === null || creatorNode === creatorOf(event))
   );
-}
-
-/** An event names the creator of its task only if that is not the node of the event. */
-function isOfCreator(event: NewEvent, creatorNode: string): boolean {
-  return isTaskEvent(event.kind) && (creatorOf(event) ?? event.nodeId) === creatorNode;
 }
 
 /** The kinds with which the work on a task ends. */

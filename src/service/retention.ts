@@ -18,6 +18,7 @@ import type { Task } from "../domain/model.ts";
 import { discard, hasEnded, isPastRetention } from "../domain/task.ts";
 import {
   type Aged,
+  type RetentionPlace,
   dependedOn,
   filesFrom,
   filesOf,
@@ -52,18 +53,20 @@ export class Retention {
   steps(now: number): readonly Step[] {
     const { tasksMs, filesMs } = this.#retained;
     const before = tasksMs === null ? null : now - tasksMs;
-    const ofTheirOwn = new Walk(
-      async () => ({
-        found: await this.#store.read(pastTheirRetention(now, RETENTION_STEP_TASKS)),
-        next: null,
-      }),
+    const ofTheirOwn = new Walk<RetentionPlace>(
+      { retainUntil: Number.MIN_SAFE_INTEGER, seq: 0 },
+      async (from) => {
+        const found = await this.#store.read(pastTheirRetention(now, from, RETENTION_LOOK_TASKS));
+        return { found, next: found.length < RETENTION_LOOK_TASKS ? null : (found.at(-1) ?? null) };
+      },
       (found) => this.#discardTasks(found, before, now),
     );
     const steps = [() => ofTheirOwn.step()];
     if (before !== null)
       for (const status of ["completed", "failed"] as const) {
         const walk = new Walk(
-          (from) => this.#look(finishedFrom(status, from, RETENTION_LOOK_TASKS), before),
+          0,
+          (from) => this.#look(finishedFrom(status, now, from, RETENTION_LOOK_TASKS), before),
           (found) => this.#discardTasks(found, before, now),
         );
         steps.push(() => walk.step());
@@ -71,6 +74,7 @@ export class Retention {
     if (filesMs !== null) {
       const old = now - filesMs;
       const walk = new Walk(
+        0,
         (from) => this.#look(filesFrom(from, RETENTION_LOOK_TASKS), old),
         (found) => this.#deleteFiles(found, old, now),
       );
@@ -80,7 +84,7 @@ export class Retention {
   }
 
   /** The next rows from a position on that are old enough, and the position after them; null at the end. */
-  async #look(rows: ReturnType<typeof filesFrom>, before: number): Promise<Found> {
+  async #look(rows: ReturnType<typeof filesFrom>, before: number): Promise<Found<number>> {
     const read = await this.#store.read(rows);
     const last = read.at(-1);
     const isEnd = !last || read.length < RETENTION_LOOK_TASKS || last.createdAt >= before;
@@ -145,16 +149,24 @@ export class Retention {
   }
 }
 
-type Found = { readonly found: readonly Aged[]; readonly next: number | null };
+type Found<Place> = { readonly found: readonly Aged[]; readonly next: Place | null };
 
-/** A walk over rows in the order of their age: looks at many at once, and handles few of them in a commit. */
-class Walk {
-  readonly #look: (from: number) => Promise<Found>;
+/**
+ * A walk over rows in the order of their age: looks at many at once, and handles few of them in a commit. It passes those
+ * that must stay, so that they hold no others back. Places are those after which it looks on.
+ */
+class Walk<Place> {
+  readonly #look: (from: Place) => Promise<Found<Place>>;
   readonly #handle: (found: readonly Aged[]) => Promise<void>;
-  #from: number | null = 0;
+  #from: Place | null;
   #found: readonly Aged[] = [];
 
-  constructor(look: (from: number) => Promise<Found>, handle: (found: readonly Aged[]) => Promise<void>) {
+  constructor(
+    from: Place,
+    look: (from: Place) => Promise<Found<Place>>,
+    handle: (found: readonly Aged[]) => Promise<void>,
+  ) {
+    this.#from = from;
     this.#look = look;
     this.#handle = handle;
   }

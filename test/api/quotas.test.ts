@@ -16,6 +16,7 @@ import {
 } from "../../src/domain/limits.ts";
 import { DAY_MS, MINUTE_MS } from "../../src/lib/clock.ts";
 import { FACTS } from "../../src/store/sql/consistency.ts";
+import { onPostgres } from "../support/consistency-check.ts";
 import { ADMIN_KEY, type Answer, type HubOptions, type TestHub, startHub } from "../support/hub.ts";
 import { Agent } from "../support/mcp.ts";
 import { as } from "./key-commands.ts";
@@ -79,8 +80,7 @@ class Scene implements AsyncDisposable {
     const sql = FACTS.find(({ name }) => name === "usage")?.sql ?? "";
     if (this.hub.database !== null) {
       await using database = new SQL(this.hub.database, { max: 1 });
-      const onPostgres = sql.replaceAll(/json_extract\((\w+), '\$\.(\w+)'\)/g, "($1::json ->> '$2')");
-      return [...(await database.unsafe(onPostgres))];
+      return [...(await database.unsafe(onPostgres(sql)))];
     }
     using database = new Database(join(this.hub.dataDir, "luxhub.db"), { readonly: true });
     return database.query(sql).all();

@@ -3,7 +3,7 @@
  * clock.
  */
 import { describe, expect, test } from "bun:test";
-import { RETENTION_EVERY_MS } from "../../src/domain/limits.ts";
+import { RETENTION_EVERY_MS, RETENTION_STEP_TASKS } from "../../src/domain/limits.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/clock.ts";
 import { takesHalf } from "../../src/service/system.ts";
 import { type TestHub, startHub } from "../support/hub.ts";
@@ -156,6 +156,27 @@ describe.concurrent("retain_s", () => {
     expect((await ok(hub.get(`/task/${long}`)))["task"]).toMatchObject({ retain_s: 7_200 });
     await pass(hub, HOUR_MS);
     expect(await tasks(hub)).toEqual([]);
+  });
+
+  test("of many tasks ends at once, also behind old ones that must stay", async () => {
+    await using hub = await startHub();
+    const made = async (count: number, fields: Fields): Promise<readonly string[]> => {
+      const body = { title: "t", description: "d", retain_s: 0, ...fields };
+      const requests = Array.from({ length: count }, () => ({ path: "task/create", body }));
+      const { answers } = await ok(hub.post("/batch", { requests }));
+      return list({ answers }, "answers").map(({ body }) => String(record(body)["task_id"]));
+    };
+    const needed = await made(RETENTION_STEP_TASKS + 5, { group: "needed" });
+    await create(hub, { depends_on: needed, on_dependency: "run", delay_s: 86_400 });
+    const key = { unique_key: "k", unique_for_s: 86_400, retain_s: 0 };
+    await create(hub, { ...key, group: "needed" });
+    await ok(hub.post("/group/cancel", { group: "needed" }));
+    await pass(hub, 1);
+    await made(RETENTION_STEP_TASKS * 6, { group: "free" });
+    await ok(hub.post("/group/cancel", { group: "free" }));
+    await pass(hub, RETENTION_EVERY_MS);
+    await refused(hub.get("/group/free"), 404, "group_not_found");
+    expect(await ok(hub.get("/group/needed"))).toMatchObject({ total: needed.length + 1 });
   });
 
   test("keeps a task as long as it holds its unique_key", async () => {

@@ -155,6 +155,41 @@ describe.concurrent("a webhook", () => {
     expect(of(3)).toEqual([...done, "group.ended"]);
   });
 
+  test("of a creator has what that node does with its own tasks, and not with those that nobody created", async () => {
+    await using receiver = new Receiver();
+    await using hub = await startHub({ post: receiver.post });
+    await addNode(hub, "n1");
+    await put(hub, { kinds: undefined, creator_node: "n1" });
+    const work = async (creator_node: string | undefined) => {
+      const taskId = await addTask(hub, { creator_node, max_attempts: 1 });
+      await ok(hub.post("/task/update", { task_id: taskId, priority: 0 }));
+      await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
+      await ok(hub.post("/task/fail", { task_id: taskId, node_id: "n1", error: "no" }));
+      await ok(hub.post("/task/retry", { task_id: taskId }));
+      await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
+      await ok(complete(hub, taskId, "n1"));
+      await ok(hub.admin("/task/delete", { task_id: taskId }));
+      return taskId;
+    };
+    for (const creator of [undefined, "n2"]) await work(creator);
+    const own = await work("n1");
+    await receiver.until((received) => received.some((one) => typeOf(one) === "task.deleted"));
+    const sent = receiver.received.map((one) => [record(one.body["data"])["task_id"], typeOf(one)]);
+    expect(sent).toEqual(
+      [
+        "task.created",
+        "task.updated",
+        "task.assigned",
+        "task.attempt_failed",
+        "task.failed",
+        "task.retried",
+        "task.assigned",
+        "task.completed",
+        "task.deleted",
+      ].map((kind) => [own, kind]),
+    );
+  });
+
   test("is sent again with the same id after a failure, and nothing overtakes it", async () => {
     await using receiver = new Receiver();
     await using hub = await startHub({ post: receiver.post });

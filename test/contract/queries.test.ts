@@ -680,10 +680,10 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
       expect(await read(eventReads.eventsById(ids))).toEqual(events.filter(({ id }) => ids.includes(id)));
   });
 
-  const isShown = ({ kind, nodeId, data }: LoggedEvent, to: string): boolean =>
-    nodeId === to ||
-    (kind === "message.sent" && nodeId === null) ||
-    (senderOf({ kind, data }) ?? creatorOf({ kind, data })) === to;
+  const isShown = (event: LoggedEvent, to: string): boolean =>
+    event.nodeId === to ||
+    (event.kind === "message.sent" && event.nodeId === null) ||
+    (senderOf(event) ?? creatorOf(event)) === to;
 
   test("a node's events in a range of the log: first id exclusive, last id inclusive", async () => {
     for (const nodeId of ["n00", "n03", "nobody"])

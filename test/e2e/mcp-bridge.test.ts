@@ -237,5 +237,6 @@ test("a hub that is not there yet: the request waits for it", async () => {
   hub = await start(String(port));
   await until(() => lines.told.length === 1);
   expect(objectOf(lines.told[0] ?? "")).toMatchObject({ id: 1, result: {} });
+  await until(() => lines.stderr.includes("answers again")); // another pipe than that of the answer
   expect(lines.stderr).toMatch(/trying again\nluxhub: the hub answers again\n$/);
 });

@@ -66,6 +66,7 @@ import {
   stats,
   take,
 } from "./task-commands.ts";
+import { compareWebhook, deleteWebhook, putWebhook, webhook } from "./webhook-commands.ts";
 import { balanceOf, lux, nodeWords, taskWords } from "./words.ts";
 import { type Command, OPERATOR, type World, command, node, recent, variant } from "./world.ts";
 
@@ -333,6 +334,7 @@ export async function compareAll(world: World, real: Real): Promise<void> {
   }
   await sameGroup(model, real.hub, "A");
   await sameSchedule(model, real.hub);
+  await compareWebhook(model, real);
   await sameBudgets(model, real.hub);
   for (const by of ["node", "type"] as const) await sameCosts(model, by, real.hub, "A");
   await same(real.hub.get("/node/list"), () => {
@@ -384,6 +386,7 @@ const changing = [
   ...[signIn, send, send, broadcast, receive, receive, acknowledge, upload, deleteFile],
   ...[putNote, deleteNote, acquire, acquire, acquire, renew, releaseLease],
   ...[putSchedule, putSchedule, runSchedule, deleteSchedule],
+  ...[putWebhook, putWebhook, deleteWebhook],
   ...[pass, pass, pass, nextDay, restart],
 ];
 const looking = [
@@ -404,6 +407,7 @@ const looking = [
   notes,
   events,
   stream,
+  webhook,
 ];
 
 /** A sequence is of one mix: of everything, or of few kinds, which then come near their limits. */
@@ -463,5 +467,24 @@ export const mixes: readonly (readonly fc.Arbitrary<Command>[])[] = [
     ...[register, putSchedule, putSchedule, putSchedule, runSchedule, deleteSchedule],
     ...[next, next, complete, fail, cancel, remove, graph, group],
     ...[pass, pass, pass, pass, pass, nextDay, restart, stream],
+  ],
+  [
+    ...[
+      register,
+      register,
+      create,
+      create,
+      graph,
+      next,
+      next,
+      take("claim"),
+      complete,
+      fail,
+      release,
+      remove,
+    ],
+    ...[send, receive, batch, review, cancel, retry, leave, heartbeat],
+    ...[putWebhook, putWebhook, putWebhook, putWebhook, deleteWebhook, webhook, webhook, webhook],
+    ...[pass, restart, restart],
   ],
 ];

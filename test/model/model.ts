@@ -201,6 +201,23 @@ export type Event = {
   readonly message: Message | null;
 };
 
+/** A webhook. `from`: how many events the log had when it was created. */
+export type Webhook = {
+  readonly url: string;
+  readonly kinds: readonly EventKind[];
+  readonly node: string | null;
+  readonly task: string | null;
+  readonly from: number;
+};
+
+export function isWanted(
+  { kind, node, task }: Event,
+  wanted: Pick<Webhook, "kinds" | "node" | "task">,
+): boolean {
+  const isOfKind = wanted.kinds.length === 0 || wanted.kinds.includes(kind);
+  return isOfKind && [null, node].includes(wanted.node) && [null, task].includes(wanted.task);
+}
+
 /** What the schedule creates. */
 const SCHEDULED: Draft = {
   type: "x",
@@ -279,6 +296,9 @@ export class Model {
   readonly spent: (Report & { readonly node: string; readonly type: string; readonly at: number })[] = [];
   readonly budgets = new Map<string, Budget>();
   schedule: Schedule | null = null;
+  webhook: Webhook | null = null;
+  /** How many there have been. */
+  webhooks = 0;
   #fencing = 0;
   #batches = 0;
 
@@ -1433,6 +1453,19 @@ export class Model {
     task.epoch += 1;
     task.leaseUntil = null;
     from.idleSince = this.now;
+  }
+
+  // ---- Webhooks
+
+  putWebhook(wanted: Omit<Webhook, "from">): void {
+    this.webhooks++;
+    this.webhook = { ...wanted, from: this.events.length };
+    this.#log("webhook.saved", null, null);
+  }
+
+  deleteWebhook(): void {
+    this.webhook = null;
+    this.#log("webhook.deleted", null, null);
   }
 
   // ---- Events

@@ -3,6 +3,7 @@ import { expect } from "bun:test";
 import { rmSync } from "node:fs";
 import { problemOf } from "../../src/api/error-table.ts";
 import { Rejection, reject } from "../../src/domain/decision.ts";
+import type { Post } from "../../src/http/outbound.ts";
 import { DAY_MS } from "../../src/lib/clock.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { type Answer, SECRET, TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
@@ -51,6 +52,9 @@ export class Real implements AsyncDisposable {
   #hub: TestHub | null = null;
   /** The id of the last event that was compared. */
   #seen = 0;
+  /** What came to each URL of a webhook, each message once, by its id. */
+  readonly #sent = new Map<string, Map<string, string>>();
+  #came = Promise.withResolvers<void>();
 
   private constructor(now: number) {
     this.#clock = new StandingClock(now);
@@ -109,8 +113,34 @@ export class Real implements AsyncDisposable {
   }
 
   async #start(): Promise<void> {
-    this.#hub = await startHub({ dataDir: this.#dataDir, clock: this.#clock, stuckAfterMs: NEVER_STUCK_MS });
+    this.#hub = await startHub({
+      dataDir: this.#dataDir,
+      clock: this.#clock,
+      stuckAfterMs: NEVER_STUCK_MS,
+      post: this.#receive,
+    });
     await this.#hub.sweep(); // the first one must not see the clock move
+  }
+
+  /** The receiver of the webhooks. A message may come twice, when the hub was stopped before it had noted the first. */
+  readonly #receive: Post = ({ url, headers, body }) => {
+    const sent = this.#sent.get(url) ?? new Map<string, string>();
+    this.#sent.set(url, sent);
+    sent.set(String(headers["webhook-id"]), toText(Object(JSON.parse(body)).data));
+    this.#came.resolve();
+    return Promise.resolve({ status: 204, retryAfter: null });
+  };
+
+  /** What came to a URL, in its order, as soon as it is so much. */
+  async sentTo(url: string, count: number): Promise<readonly string[]> {
+    const sent = (): readonly string[] => [...(this.#sent.get(url)?.values() ?? [])];
+    const late = setTimeout(() => this.#came.reject(new Error(`${url} got only: ${sent().join()}`)), HANG_MS);
+    while (sent().length < count) {
+      await this.#came.promise;
+      this.#came = Promise.withResolvers();
+    }
+    clearTimeout(late);
+    return sent();
   }
 
   /** The log goes on where it was, with no gap, and says what the model says. */
@@ -119,7 +149,7 @@ export class Real implements AsyncDisposable {
     const events = arrayOf(body["events"]);
     expect(events.map(({ id }) => id)).toEqual(events.map((_, i) => this.#seen + 1 + i));
     const expected = model.events.slice(this.#seen);
-    expect(inOrder(events.map(toText), expected)).toEqual(inOrder(expected.map(expectedText), expected));
+    expect(inOrder(events.map(toText), expected)).toEqual(inOrder(expected.map(eventText), expected));
     this.#seen += events.length;
   }
 
@@ -184,12 +214,12 @@ function toText({ kind, node_id, task_id }: Readonly<Record<string, unknown>>): 
   return `${kind} ${node_id} ${task_id}`;
 }
 
-function expectedText({ kind, node, task }: Event): string {
+export function eventText({ kind, node, task }: Event): string {
   return `${kind} ${node} ${task}`;
 }
 
 /** The texts of one batch are sorted among themselves, for nobody promises their order. */
-function inOrder(texts: readonly string[], expected: readonly Event[]): string[] {
+export function inOrder(texts: readonly string[], expected: readonly Event[]): string[] {
   const rows = texts.map((text, i) => ({ text, i, batch: expected[i]?.batch ?? null }));
   const groups = Object.values(
     Object.groupBy(rows, ({ i, batch }) => (batch === null ? `one ${i}` : `batch ${batch}`)),
@@ -224,7 +254,7 @@ async function expectFrames(frames: AsyncIterator<Frame>, expected: readonly Eve
       content: event === "message" ? String(data["content"]) : null,
     });
   }
-  const texts = expected.map((event) => (event.kind === "message.sent" ? "message" : expectedText(event)));
+  const texts = expected.map((event) => (event.kind === "message.sent" ? "message" : eventText(event)));
   expect(
     inOrder(
       got.map(({ text }) => text),

@@ -4,6 +4,11 @@ import { codeOf } from "../../src/lib/reason.ts";
 import { FACTS } from "../../src/store/sql/consistency.ts";
 import { findChainFault } from "../../src/upkeep/ledger-chain.ts";
 
+/** The query of a fact in the SQL of PostgreSQL, where it reads no other JSON than single fields. */
+export function onPostgres(sql: string): string {
+  return sql.replaceAll(/json_extract\((\w+), '\$\.(\w+)'\)/g, "($1::json ->> '$2')");
+}
+
 /** @throws {Error} when the rows of a SQLite database contradict each other. A file that a test has damaged is left out. */
 export function checkConsistency(path: string): void {
   const db = new Database(path, { readonly: true });

@@ -13,6 +13,7 @@ import type { LedgerHead } from "../../src/domain/model.ts";
 import { FACTS } from "../../src/store/sql/consistency.ts";
 import { decodeRequires, toLedgerEntry } from "../../src/store/sql/rows.ts";
 import { type Hub, listOf } from "../../test/e2e/program.ts";
+import { onPostgres } from "../../test/support/consistency-check.ts";
 import { OUTPUT_ATTEMPTS_KEPT } from "../../src/domain/limits.ts";
 import { GRAPH_TAG, LIMIT_KEY, type Ledger, outputOf } from "./crash-writer.ts";
 
@@ -54,7 +55,7 @@ export async function checkPostgres(url: string, ledger: Ledger, findings: Findi
   const sql = new SQL(url, { max: 1 });
   try {
     await sql.begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", (moment) =>
-      checkRows(async (text) => (await moment.unsafe(text)).map(withNumbers), ledger, findings),
+      checkRows(async (text) => (await moment.unsafe(onPostgres(text))).map(withNumbers), ledger, findings),
     );
   } finally {
     await sql.close();
@@ -107,7 +108,7 @@ const STEPS = `
     row_number() OVER (PARTITION BY task_id ORDER BY id DESC) AS back
   FROM events WHERE kind IN ('task.assigned', ${quoted([...OPENED, ...ENDED])})`;
 
-/** Queries that must find nothing, in the SQL of both engines. */
+/** Queries that must find nothing, in SQL that onPostgres() makes that of both engines. */
 const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
   // Two winners, and what was repeated after it was cut.
   [

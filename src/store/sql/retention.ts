@@ -160,7 +160,7 @@ export type Aged = {
   /** Of a file: the task that it belongs to. */
   readonly taskId: string | null;
   readonly createdAt: number;
-  /** When its retention began; null: it belongs to an unfinished task. */
+  /** When its retention began; null: it is kept for another reason. */
   readonly endedAt: number | null;
   readonly hasDependents: boolean;
 };
@@ -180,22 +180,39 @@ function toAged(row: Row): Aged {
 
 const AGED_TASK = `seq, task_id AS id, NULL AS task_id, created_at, updated_at AS ended_at, has_dependents`;
 
-/** The first finished tasks after number `from` that have no retention of their own. */
+/** The first finished tasks after number `from`. Those that have a retention of their own, or hold a unique key, have no end. */
 export function finishedFrom(
   status: "completed" | "failed",
+  now: number,
   from: number,
   limit: number,
 ): Query<readonly Aged[]> {
-  const ended = `CASE WHEN retain_ms IS NULL THEN updated_at END AS ended_at`;
+  const isKept = `retain_ms IS NOT NULL OR unique_until > $4`;
+  const ended = `CASE WHEN ${isKept} THEN NULL ELSE updated_at END AS ended_at`;
   const sql = `SELECT ${AGED_TASK.replace("updated_at AS ended_at", ended)} FROM tasks
     WHERE status = $1 AND seq > $2 ORDER BY seq LIMIT $3`;
-  return many(sql, [status, from, limit], toAged, ["tasks"]);
+  return many(sql, [status, from, limit, now], toAged, ["tasks"]);
 }
 
-/** The first tasks whose own retention has ended. */
-export function pastTheirRetention(now: number, limit: number): Query<readonly Aged[]> {
-  const sql = `SELECT ${AGED_TASK} FROM tasks WHERE retain_until <= $1 ORDER BY retain_until LIMIT $2`;
-  return many(sql, [now, limit], toAged, ["tasks"]);
+/** A task with a retention of its own, and when that ended. */
+export type PastRetention = Aged & { readonly retainUntil: number };
+
+/** The place of a task among those with a retention of their own. */
+export type RetentionPlace = Pick<PastRetention, "retainUntil" | "seq">;
+
+/** The first tasks after `from` whose own retention has ended, and which do not hold a unique key. */
+export function pastTheirRetention(
+  now: number,
+  from: RetentionPlace,
+  limit: number,
+): Query<readonly PastRetention[]> {
+  const sql = `
+    SELECT ${AGED_TASK}, retain_until FROM tasks
+    WHERE retain_until <= $1 AND retain_until >= $2 AND (retain_until > $2 OR seq > $3)
+      AND (unique_until IS NULL OR unique_until <= $1)
+    ORDER BY retain_until, seq LIMIT $4`;
+  const toPast = (row: Row): PastRetention => ({ ...toAged(row), retainUntil: Number(row["retain_until"]) });
+  return many(sql, [now, from.retainUntil, from.seq, limit], toPast, ["tasks"]);
 }
 
 /** Those of these tasks on which a task depends that has not ended: it is unfinished, or waits for its review. */
