@@ -250,7 +250,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "stats_types.others": "How many types there are beside them.",
   "stats_types.at": "When it was counted: at most 2 s ago.",
   "TypeStats.task_type": "The type; null for tasks without one.",
-  "TypeStats.open": "Tasks that may be handed out now, counted up to 50,000.",
+  "TypeStats.open":
+    "Tasks that may be handed out now, counted up to 50,000; without those beyond 1,000 types, and beyond 1,000 lanes of tasks with requirements or a limit key of their own.",
   "TypeStats.oldest_open_at": "Since when the oldest of them may be handed out; null without any.",
   "TypeStats.waiting":
     "Open tasks that wait for their time, other tasks or an answer; of all types together counted up to 50,000.",

@@ -3421,7 +3421,8 @@ class Durations(TypedDict):
 class TypeStats(TypedDict):
     #: The type; null for tasks without one.
     task_type: str | None
-    #: Tasks that may be handed out now, counted up to 50,000.
+    #: Tasks that may be handed out now, counted up to 50,000; without those beyond 1,000 types, and beyond
+    #: 1,000 lanes of tasks with requirements or a limit key of their own.
     open: int
     #: Since when the oldest of them may be handed out; null without any.
     oldest_open_at: str | None

@@ -1323,7 +1323,10 @@ export interface Durations {
 export interface TypeStats {
   /** The type; null for tasks without one. */
   task_type: string | null;
-  /** Tasks that may be handed out now, counted up to 50,000. */
+  /**
+   * Tasks that may be handed out now, counted up to 50,000; without those beyond 1,000 types, and
+   * beyond 1,000 lanes of tasks with requirements or a limit key of their own.
+   */
   open: number;
   /** Since when the oldest of them may be handed out; null without any. */
   oldest_open_at: string | null;

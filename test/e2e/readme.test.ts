@@ -852,6 +852,8 @@ describe("limits", () => {
     ["docs/operations.md", `While more than ${count("RETENTION_UNFINISHED_MAX")} tasks are`],
     ["docs/monitoring.md", `the first ${count("METRICS_TYPES_MAX")} that a hub sees have labels`],
     ["docs/monitoring.md", `looks at ${count("METRICS_TYPES_READ_MAX")} types at most`],
+    ["docs/monitoring.md", `at ${count("METRICS_TYPES_READ_MAX")} [lanes](lanes.md) of tasks with`],
+    ["docs/endpoints.md", `and beyond ${count("METRICS_TYPES_READ_MAX")} [lanes](lanes.md) of tasks`],
     ["docs/postgresql.md", `still returns within ${seconds("DIAGNOSIS_MAX_MS")}`],
     ["docs/postgresql.md", `asks the server for up to ${seconds("COMMIT_OUTCOME_WAIT_MS")}`],
   ];
