@@ -9,8 +9,9 @@
  *
  * A task counts against its creator, its result included. So do its children (family.ts), which the hub creates, when
  * there is nobody to refuse: until it has ended, a task holds the places of its children, and the bytes of the copies
- * that there are not yet. A file counts against its node; the output of an attempt against the
- * node that sends it; a message with all its deliveries against its sender; an event against the node that it is about. Stored answers have a limit of their own.
+ * that there are not yet. A file counts against its node; the output of an attempt against the node that sends it; a
+ * message with all its deliveries against its sender; an event against the node that it is about. Stored answers have a
+ * limit of their own.
  *
  * Must not: refuse what ends something. A node that is over its quota can still complete, fail, release and cancel
  * tasks, confirm messages, leave, and delete files; each of these needs a request before it that can be refused. A node

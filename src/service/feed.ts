@@ -132,8 +132,8 @@ export class Feed {
   }
 
   /**
-   * Events of one task, node, group or tag, among the next EVENTS_SCANNED_MAX: of that task, which an index finds, or else of the
-   * whole log. The cursor goes past all that were looked at.
+   * Events of one task, node, group or tag, among the next EVENTS_SCANNED_MAX: of that task, which an index finds, or
+   * else of the whole log. The cursor goes past all that were looked at.
    */
   async #scan(since: number | null, filter: EventFilter, limit: number): Promise<EventBatch> {
     const lastId = await this.lastId();
