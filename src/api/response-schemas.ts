@@ -349,7 +349,8 @@ export function encodeTaskSummary(
     started_at: maybeTime(task.startedAt),
     progress: summaryLine(task.progress),
     waiting_for: waitingFor(task),
-    ...ofFamily(task),
+    parent_task: task.child?.of,
+    made_for: task.child?.as,
     failure: task.failure && {
       ...encodeFailure(task.failure),
       message: summaryLine(task.failure.message),
@@ -371,10 +372,6 @@ export function summaryLine(text: string | null): string | null {
 function waitingFor(task: Pick<Task, "questions" | "review">): "answer" | "review" | null {
   if (isAsking(task)) return "answer";
   return isInReview(task) ? "review" : null;
-}
-
-function ofFamily({ child }: Pick<Task, "child">) {
-  return child && { parent_task: child.of, made_for: child.as };
 }
 
 export const requiresSchema = () =>

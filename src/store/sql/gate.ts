@@ -37,6 +37,9 @@ const GATE = `
   FROM limits
   ORDER BY what, scope, value, per`;
 
+/** What all gates of one day share. Every hand-out needs one, so it is made once a day. */
+let today: { readonly params: readonly number[]; readonly id: string } = { params: [], id: "" };
+
 /** All budgets, pauses and limits, and what of them is used. While there are none, no engine reads for it. */
 export function gateOn(now: number): Query<Gate> {
   const day = dayOf(now);
@@ -56,9 +59,6 @@ export function gateOn(now: number): Query<Gate> {
     needs: "gate",
   };
 }
-
-/** What the gates of one day share: every hand-out needs one. */
-let today: { readonly params: readonly number[]; readonly id: string } = { params: [], id: "" };
 
 const GATE_READS = ["budgets", "usage_sums", "pauses", "limits", "limit_uses", "tasks"] as const;
 const OF_TASKS: ReadonlySet<Change["kind"]> = new Set([
