@@ -1,10 +1,10 @@
 /**
  * The writes of a group commit that can wait: new events and ledger entries, the changed states of tasks, and running
- * totals, which are summed by row. So a group writes the totals of all tasks once, and runs each statement many times in a row, which is
- * faster than in turns with others. The engine writes what is gathered before a query reads one of its rows, before
- * another write of a task, before a sweep, and before the commit.
+ * totals, which are summed by row. So a group writes the totals of all tasks once, and runs each statement many times in
+ * a row, which is faster than in turns with others. The engine writes what is gathered before a query reads one of its
+ * rows, before another write of a task, before a sweep, and before the commit.
  *
- * Invariant: what is gathered commutes with what is written meanwhile (`sum` in store/sql/statements.ts).
+ * Invariant: what is gathered commutes with what is written meanwhile (`sum` in store/sql/statements.ts; isBefore() here).
  */
 import type { Change } from "../../domain/change.ts";
 import { writeOf, writeSetOf } from "../sql/statements.ts";
