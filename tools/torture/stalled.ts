@@ -9,11 +9,14 @@ import { headOf } from "../../test/e2e/raw.ts";
 const NODE = "stalled";
 const LONGEST_STALL_MS = 90_000;
 const CONTENT_BYTES = 200 * 1024;
+/** Messages that are read before the stream stalls: until then the hub's heap grows with its garbage, to a size that stays. */
+const WARM_UP_MESSAGES = 150;
 /** Ends a message's content, so that a message that is torn is not taken for one. */
 const END = "end-of-content";
 
 export type StalledReport = {
-  readonly sentMib: number;
+  /** What was sent while it did not read. */
+  readonly unreadMib: number;
   /** How much more the hub held while it sent, at most. */
   readonly grewMib: number;
   /** When the hub cut it, since it stopped reading; null where nobody waited for that. */
@@ -98,13 +101,13 @@ export async function measureStalled(hub: Hub, messages: number, awaitCut: boole
     return hub.post("/message/send", { from_node: "operator", to_node: NODE, content });
   };
   const reader = await Reader.open(hub, null);
-  for (let i = 0; i < 10; i++) await send(i);
-  await reader.has(10);
+  for (let i = 0; i < WARM_UP_MESSAGES; i++) await send(i);
+  await reader.has(WARM_UP_MESSAGES);
   const before = memoryMib(hub.pid, "VmRSS");
   reader.pause();
   const stalledMs = performance.now();
   let most = before;
-  for (let i = 10; i < messages; i++) {
+  for (let i = WARM_UP_MESSAGES; i < messages; i++) {
     await send(i);
     most = Math.max(most, memoryMib(hub.pid, "VmRSS"));
   }
@@ -114,7 +117,7 @@ export async function measureStalled(hub: Hub, messages: number, awaitCut: boole
   await again.has(messages - reader.numbers.length);
   again.cut();
   return {
-    sentMib: (messages * CONTENT_BYTES) / 2 ** 20,
+    unreadMib: ((messages - WARM_UP_MESSAGES) * CONTENT_BYTES) / 2 ** 20,
     grewMib: most - before,
     cutAfterMs,
     came: [...reader.numbers, ...again.numbers],
