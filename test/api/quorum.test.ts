@@ -3,10 +3,11 @@
  * the one on which enough of them agree.
  */
 import { describe, expect, test } from "bun:test";
-import { ADMIN_KEY, TestClock, type TestHub, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, TestClock, type TestHub, startHub, onlyOnce } from "../support/hub.ts";
 import { as } from "./key-commands.ts";
 import { RESULT, addNode, addNodes, addTask, badFields, list, ok, record, refused, until } from "./scene.ts";
 
+const once = onlyOnce(import.meta.url);
 type Fields = Readonly<Record<string, unknown>>;
 const ADMIN = { "X-Admin-Key": ADMIN_KEY };
 
@@ -83,7 +84,7 @@ describe("a quorum", () => {
     expect((await taskOf(hub, String(b)))["result"]).toMatchObject({ output: { y: 2 } });
   });
 
-  test("of three, of whom one lies, one dies and one copies", async () => {
+  once.test("of three, of whom one lies, one dies and one copies", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["liar", "dying", "copier", "honest", "another"]);
     const taskId = await addTask(hub, { ...THREE, quorum: { results: 2, of: 4 } });
@@ -191,7 +192,7 @@ describe("a quorum", () => {
       });
   });
 
-  test("waits for its time and for other tasks before it has copies", async () => {
+  once.test("waits for its time and for other tasks before it has copies", async () => {
     const clock = new TestClock();
     await using hub = await startHub({ clock });
     await addNodes(hub, ["a", "b"]);
@@ -209,7 +210,7 @@ describe("a quorum", () => {
     expect(context).toMatchObject({ inputs: [{ task_id: taskId }, { result: { output: "the input" } }] });
   });
 
-  test("compares the values that it names", async () => {
+  once.test("compares the values that it names", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["a", "b"]);
     const compare = "json:/output/answer,/lesson";
@@ -235,7 +236,7 @@ describe("a quorum", () => {
     expect((await taskOf(hub, taskId))["assigned_node"]).toBeNull();
   });
 
-  test("does not pay its creator where the hub pays no tasks of one's own", async () => {
+  once.test("does not pay its creator where the hub pays no tasks of one's own", async () => {
     await using hub = await startHub({ selfReward: false });
     await addNodes(hub, ["boss", "b"]);
     const taskId = await addTask(hub, { ...THREE, lux_reward: 2 });
@@ -246,7 +247,7 @@ describe("a quorum", () => {
     expect([await balanceOf(hub, "boss"), await balanceOf(hub, "b")]).toEqual([0, 1]);
   });
 
-  test("does not pay the key of its creator either, through whatever node it works", async () => {
+  once.test("does not pay the key of its creator either, through whatever node it works", async () => {
     await using hub = await startHub({ selfReward: false });
     await addNodes(hub, ["a", "b", "c"]);
     const keyWith = async (name: string, fields: Fields = {}) =>
@@ -289,7 +290,7 @@ describe("a quorum", () => {
     expect(results).toMatchObject([{ error: null }, { error: "node_excluded" }]);
   });
 
-  test("refuses numbers and words that make no sense", async () => {
+  once.test("refuses numbers and words that make no sense", async () => {
     await using hub = await startHub();
     const create = (fields: Fields) => hub.post("/task/create", { title: "t", description: "d", ...fields });
     await badFields(create({ quorum: { results: 1 } }), ["quorum.results"]);
