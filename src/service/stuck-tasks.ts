@@ -104,10 +104,15 @@ export class StuckTasks {
 
   /** The lanes with ready tasks that no registered node, online or not, could ever take. */
   async #stuckLanes(): Promise<readonly Untaken<ReadyLane>[]> {
-    let lanes: readonly Untaken<ReadyLane>[] = (await this.#readyLanes()).map((lane) => ({ ...lane, missing: null }));
+    let lanes: readonly Untaken<ReadyLane>[] = (await this.#readyLanes()).map((lane) => ({
+      ...lane,
+      missing: null,
+    }));
     for (let after: number | null = 0; after !== null && lanes.length > 0;) {
       const part: AbilitiesPart = await this.#store.read(abilitiesAfter(after, METRICS_PART));
-      lanes = lanes.filter((lane) => !part.abilities.some((node) => takes(lane, lackedPermanently(node, lane))));
+      lanes = lanes.filter(
+        (lane) => !part.abilities.some((node) => takes(lane, lackedPermanently(node, lane))),
+      );
       after = part.next;
       if (after !== null) await nextTick();
     }

@@ -201,6 +201,35 @@ describe("a limit", () => {
   });
 });
 
+test.each(["A", "B"] as const)(
+  "limits, pauses and budgets are paged like schedules (%s)",
+  async (variant) => {
+    await using hub = await startHub();
+    for (let i = 0; i < 21; i++) {
+      const name = `k${String(i).padStart(2, "0")}`;
+      await ok(hub.admin("/limit/set", { key: name, running: 1 }));
+      await ok(hub.admin("/hub/pause", { type: name }));
+      await ok(hub.admin("/budget/set", { scope: "type", value: name, per: "day", tokens: 5 }));
+    }
+    const headers = { "X-Admin-Key": ADMIN_KEY };
+    for (const [path, name, field] of [
+      ["/limit/list", "limits", "key"],
+      ["/hub/pauses", "pauses", "value"],
+      ["/budget/list", "budgets", "value"],
+    ] as const) {
+      const page = (query: string) => ok(hub.get(`${path}${query}`, { variant, headers }));
+      const bare = await page("");
+      expect(bare).toMatchObject({ page: 1, per_page: variant === "A" ? 20 : 500, total: 21 });
+      expect(list(bare, name)).toHaveLength(variant === "A" ? 20 : 21);
+      const last = await page("?page=3&per_page=10");
+      expect(last).toMatchObject({ page: 3, per_page: 10, total: 21, pages: 3 });
+      expect(list(last, name).map((one) => one[field])).toEqual(["k20"]);
+      expect(list(await page("?page=4&per_page=10"), name)).toEqual([]);
+      await badFields(hub.get(`${path}?page=0`, { variant, headers }), ["page"]);
+    }
+  },
+);
+
 describe("task/update", () => {
   test("gives a task another limit key, or that of its type", async () => {
     await using hub = await startHub();
