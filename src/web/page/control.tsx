@@ -188,8 +188,8 @@ function Webhooks({ webhooks, total }: { webhooks: readonly Hook[]; total: numbe
     if (await askToConfirm(`Delete the webhook ${name}?`, "Delete"))
       await runAction("Deleted.", () => hub.value.call("webhook/delete", { name }));
   };
-  const button = (word: string, action: string, act: () => unknown): ComponentChildren => (
-    <button type="button" data-do={action} onClick={() => void act()}>
+  const button = (word: string, action: string, act: () => unknown, tone?: string): ComponentChildren => (
+    <button type="button" class={tone} data-do={action} onClick={() => void act()}>
       {word}
     </button>
   );
@@ -231,7 +231,7 @@ function Webhooks({ webhooks, total }: { webhooks: readonly Hook[]; total: numbe
                       hub.value.call("webhook/resume", { name: hook.name }),
                     ),
                   )}
-                {button("Delete", "delete-webhook", () => remove(hook.name))}
+                {button("Delete", "delete-webhook", () => remove(hook.name), "danger")}
               </td>
             </tr>
           ))}

@@ -331,6 +331,16 @@ export function Verified({ is }: { is: boolean }): JSX.Element | null {
   ) : null;
 }
 
+/** A name and its value, which stay in one line. */
+export function Fact({ name, children }: { name: string; children: ComponentChildren }): JSX.Element {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
 export function State({ word }: { word: string }): JSX.Element {
   return <span class={`state s-${word}`}>{word}</span>;
 }
