@@ -343,7 +343,7 @@ export const LIST_NEAR_ROWS = 10_000;
 export const LIST_FAR_PAGES_MAX = 256;
 /** The search text for titles. */
 export const SEARCH_MAX_CHARS = 100;
-export { LIST_SCANNED_MAX } from "./list-limits.ts";
+export { LIST_SCANNED_MAX, LUX_TOP_SCANNED_MAX } from "./list-limits.ts";
 /** Tasks that one call of a filtered list examines only to count them all; a longer list has no total. */
 export const LIST_COUNTED_MAX = 2_000;
 /** Tasks that one call of task/count examines, in steps that take 300 ms together; there may be more. */
@@ -375,8 +375,7 @@ export const FAILURES_LAST_MAX_SECONDS = 30 * 86_400;
 export const FAILURES_LAST_SECONDS = 3_600;
 /** The first line of the message of a group of failures. */
 export const FAILURE_LINE_MAX_CHARS = 200;
-/** Entries of the ledger that lux/top examines, those of one step (some milliseconds), and the nodes that it shows. */
-export const LUX_TOP_SCANNED_MAX = 200_000;
+/** Entries of the ledger that lux/top examines in one step (some milliseconds), and the nodes that it shows. */
 export const LUX_TOP_PART = 5_000;
 export const LUX_TOP_NODES_MAX = 50;
 /** Nodes in its `by_node`. */

@@ -1089,8 +1089,8 @@ export function timeOut(tasks: readonly Task[], at: Moment): Accepted<readonly T
 function whyTimedOut({ timeoutMs, maxRunMs, leaseUntil, runUntil }: Task): string {
   if (maxRunMs !== null && leaseUntil === runUntil)
     return `The attempt was not completed within its max_run_s of ${maxRunMs / SECOND_MS} s.`;
-  if (timeoutMs === null) throw new Error("A task without timeout_s and max_run_s has a lease.");
-  return `The node neither completed nor extended it within ${timeoutMs / SECOND_MS} s.`;
+  const limitMs = must(timeoutMs, "a task with a lease has timeout_s or max_run_s");
+  return `The node neither completed nor extended it within ${limitMs / SECOND_MS} s.`;
 }
 
 /** Ends unfinished tasks whose `expiresAt` has passed. */

@@ -17,6 +17,7 @@ import {
   ok,
   record,
   refused,
+  until,
   waits,
 } from "./scene.ts";
 
@@ -199,6 +200,35 @@ describe("a limit", () => {
     expect(await next(hub)).not.toBeNull();
   });
 });
+
+test.each(["A", "B"] as const)(
+  "limits, pauses and budgets are paged like schedules (%s)",
+  async (variant) => {
+    await using hub = await startHub();
+    for (let i = 0; i < 21; i++) {
+      const name = `k${String(i).padStart(2, "0")}`;
+      await ok(hub.admin("/limit/set", { key: name, running: 1 }));
+      await ok(hub.admin("/hub/pause", { type: name }));
+      await ok(hub.admin("/budget/set", { scope: "type", value: name, per: "day", tokens: 5 }));
+    }
+    const headers = { "X-Admin-Key": ADMIN_KEY };
+    for (const [path, name, field] of [
+      ["/limit/list", "limits", "key"],
+      ["/hub/pauses", "pauses", "value"],
+      ["/budget/list", "budgets", "value"],
+    ] as const) {
+      const page = (query: string) => ok(hub.get(`${path}${query}`, { variant, headers }));
+      const bare = await page("");
+      expect(bare).toMatchObject({ page: 1, per_page: variant === "A" ? 20 : 500, total: 21 });
+      expect(list(bare, name)).toHaveLength(variant === "A" ? 20 : 21);
+      const last = await page("?page=3&per_page=10");
+      expect(last).toMatchObject({ page: 3, per_page: 10, total: 21, pages: 3 });
+      expect(list(last, name).map((one) => one[field])).toEqual(["k20"]);
+      expect(list(await page("?page=4&per_page=10"), name)).toEqual([]);
+      await badFields(hub.get(`${path}?page=0`, { variant, headers }), ["page"]);
+    }
+  },
+);
 
 describe("task/update", () => {
   once.test("gives a task another limit key, or that of its type", async () => {
@@ -513,6 +543,42 @@ describe("a task that no registered node could ever take", () => {
     hub.clock.pass(MINUTE_MS);
     await hub.sweep();
     expect(await stuck(hub)).toHaveLength(6);
+  });
+
+  test("may be a copy of a quorum, or a review: explain and the event say the same", async () => {
+    await using hub = await startHub({ stuckAfterMs: MINUTE_MS });
+    const again = async (): Promise<void> => {
+      hub.clock.pass(MINUTE_MS + SECOND_MS);
+      await hub.sweep();
+    };
+    const openTasks = async (): Promise<readonly string[]> =>
+      list(await ok(hub.get("/task/list?status=open")), "tasks").map(({ task_id }) => String(task_id));
+    await addNode(hub, "n1", { capabilities: ["check"], ...idle });
+    const family = await addTask(hub, { quorum: { results: 2, of: 2 } });
+    await until("there are copies", async () => (await openTasks()).length === 3);
+    expect(await stuck(hub)).toEqual([]);
+    expect(await next(hub)).not.toBeNull();
+    const copy = (await openTasks()).find((taskId) => taskId !== family) ?? "";
+    await again();
+    const must = "the right to it: it must be another node";
+    expect(await stuck(hub)).toEqual([[copy, must]]);
+    const { reasons } = await ok(hub.get(`/task/${copy}/explain`));
+    expect(reasons).toMatchObject([{ code: "no_node", missing: [must] }, { code: "in_line" }]);
+    await again();
+    expect(await stuck(hub)).toHaveLength(1);
+
+    const asked = await addTask(hub, { review: "capability:check" });
+    await ok(hub.post("/task/claim", { task_id: asked, node_id: "n1" }));
+    await ok(complete(hub, asked, "n1"));
+    await until("its review is created", async () => (await openTasks()).length === 3);
+    await again();
+    expect(await stuck(hub)).toHaveLength(2);
+
+    await addNode(hub, "n2", { capabilities: ["check"], ...idle });
+    const another = await addTask(hub, { quorum: { results: 2, of: 2 } });
+    await until("there are copies", async () => (await openTasks()).includes(another));
+    await again();
+    expect(await stuck(hub)).toHaveLength(2); // two nodes, two copies
   });
 
   once.test("the time is a setting", async () => {

@@ -276,6 +276,7 @@ describe("store: sqlite: plans", () => {
     nodesByCapabilities: statsReads.nodesByCapabilities(5, 500),
     abilitiesAfter: statsReads.abilitiesAfter(5, 500),
     unsaidAmong: taskReads.unsaidAmong("task.stuck", [1, 2, 3], 5),
+    choosyAfter: taskReads.choosyAfter(5, 500, 9),
     parkedByNode: mail.parkedByNode(500, 20),
     fileNamesBelow: fileReads.fileNamesBelow("t1", 40, 20),
     fileSizesBySeq: fileReads.fileSizesBySeq([1, 2, 3]),

@@ -351,6 +351,16 @@ export function toTaskSummary(row: Row): TaskSummary {
   };
 }
 
+export function toChoosyTask(row: Row): Pick<Task, "seq" | "taskId" | "taskType" | "requires" | "notNodes"> {
+  return {
+    seq: whole(row["seq"]),
+    taskId: text(row["task_id"]),
+    taskType: text(row["task_type"]),
+    requires: decodeRequires(maybeText(row["requires"])),
+    notNodes: decodeCapabilities(text(row["not_nodes"])),
+  };
+}
+
 export function toTaskState(row: Row): TaskState {
   const failure = maybeText(row["failure"]);
   return {

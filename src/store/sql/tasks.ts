@@ -45,6 +45,7 @@ import {
 import {
   OUTPUT_MARK,
   charsOf,
+  toChoosyTask,
   toDependency,
   toSettlement,
   toTask,
@@ -349,6 +350,18 @@ export function unsaidAmong(
   const shape = (rows: readonly Row[]): readonly Task[] =>
     rows.map(toTask).filter(({ status, scheduled }) => status === "open" && !scheduled);
   return query(sql, params, shape, [...TASKS_READ, "events"]);
+}
+
+/** A ready task that some nodes may not have. */
+export type ChoosyTask = Pick<Task, "seq" | "taskId" | "taskType" | "requires" | "notNodes">;
+
+/** The ready tasks that some nodes may not have, after a number, unchanged since `before` or earlier. */
+export function choosyAfter(seq: number, limit: number, before: number): Query<readonly ChoosyTask[]> {
+  const sql = `
+    SELECT seq, task_id, task_type, requires, not_nodes FROM tasks
+    WHERE status = 'open' AND scheduled = 0 AND not_nodes IS NOT NULL AND seq > $1 AND updated_at <= $3
+    ORDER BY seq LIMIT $2`;
+  return many(sql, [seq, limit, before], toChoosyTask, ["tasks"]);
 }
 
 /** Undefined: another task of a lane may be its best one now. */

@@ -41,7 +41,7 @@ import {
 } from "./parts.tsx";
 import { Output } from "./output.tsx";
 import { TaskQuestions } from "./questions.tsx";
-import { go, route, to } from "./route.ts";
+import { go, route, to, useSubject } from "./route.ts";
 import { describe, hasSecret, hub, isAdmin, mayAct } from "./session.ts";
 
 /** The most events that the time line shows, and of those the most notes: the newest. */
@@ -77,6 +77,7 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
   });
   useEvents((event) => event.task_id === id, loaded);
   const { value, error } = loaded;
+  useSubject(value?.task.title ?? "");
   if (value === null) return <Fault text={error} />;
   const { task, events, all, isCut, files, questions } = value;
   const state = stateOf(task);
