@@ -1,7 +1,7 @@
 /**
  * Task rules and state diagram (specification 3, Task).
  *
- *             create                  hand-out                  complete
+ *             create                  dispatch                  complete
  *   (none) -----------> open ----------------------> assigned -----------> completed
  *      |                ^  |                          |  |  ^
  *      |                |  |                          |  +--+ revoke with another node
@@ -16,15 +16,15 @@
  *
  *   dependency       a task that it depends on has failed or is deleted, unless it runs however they end
  *                    (onDependency); also at once, when it is created or retried
- *   hand-out         next, claim, assign, balancer, revoke with a node, and on B complete
+ *   dispatch         next, claim, assign, balancer, revoke with a node, and on B complete
  *   return to open   release, revoke, node left or deleted, caller of next gone, a question that parks it (question.ts):
  *                    the attempts stay
  *                    fail, timeout: one attempt more, and not ready before the backoff is over
  *                    node offline, restart with maxAttempts: one attempt more
  *
  * An open task is ready when its start time has come (`notBefore`, a delayed job), its dependencies are completed
- * (`unmet` is 0) and it is not parked by a question. Until then it is not handed out. `epoch` is a fencing token: it counts each hand-out and each return
- * to open.
+ * (`unmet` is 0) and it is not parked by a question. Until then it is not handed out. `epoch` is a fencing token: it
+ * counts each dispatch and each return to open.
  *
  * A node that takes a task itself (next, claim) also says that it works on it (`startedAt`). What was assigned to it by
  * others, and not started, is a gift: next hands it out before any open task.
@@ -98,7 +98,10 @@ export type TaskDraft = TaskTemplate &
     readonly notNodes?: readonly string[];
   };
 
-/** The unique key of a new task. `forMs`: how long from its creation it holds the key, finished or not; null: while it is unfinished. */
+/**
+ * The unique key of a new task. `forMs`: how long from its creation it holds the key, finished or not; null: while it
+ * is unfinished.
+ */
 export type Unique = { readonly key: string; readonly forMs: number | null };
 
 /** A new task, or the one that had its unique key already. */
@@ -281,7 +284,7 @@ export type Sent = {
   readonly origin: TaskOrigin | null;
   /** The node that gets it; null: any. */
   readonly nodeId: string | null;
-  /** Those in the message: their bytes are on disk. */
+  /** The files in the message: their bytes are on disk. */
   readonly files: readonly FileRecord[];
 };
 
@@ -432,7 +435,7 @@ function startAgain(held: Task, nodeId: string, at: Moment): Task {
   return { ...held, ...handedOut(held, nodeId, at), startedAt: at.now, updatedAt: at.now };
 }
 
-/** A gift whose hand-out could not be answered is a gift again, unless it was handed out or taken back meanwhile. */
+/** A gift whose dispatch could not be answered is a gift again, unless it was handed out or taken back meanwhile. */
 export function returnGift(task: Task | null, asked: HolderRequest): Accepted<null> {
   if (!task || task.status !== "assigned" || task.assignedNode !== asked.nodeId || isStale(task, asked))
     return accept(null);
@@ -714,7 +717,7 @@ function closedQuestions(task: Task, now: number): readonly Change[] {
   return isAsking(task) ? [{ kind: "questions.closed", taskId: task.taskId, at: now }] : [];
 }
 
-/** The leases for a task end with the hand-out for which its holder has taken them. */
+/** The leases for a task end with the attempt for which its holder has taken them. */
 function withoutLeases(before: Task, after: Task | null): readonly Change[] {
   const { taskId } = before;
   if (!before.hasLeases || after?.hasLeases === true) return [];
@@ -827,7 +830,7 @@ export function update(
   if (changed.length === 0) return accept(task); // a repeat changes nothing
   const limitKey = patch.limitKey === undefined ? task.limitKey : patch.limitKey;
   const lane = specialLane({ ...task, limitKey }, at.isFair ?? false);
-  // Only another key moves it to another lane: it may have been created before hand-outs were fair.
+  // Only another key moves it to another lane: it may have been created before dispatches were fair.
   const inLane = limitKey === task.limitKey ? patch : { ...patch, lane };
   const { after, changes } = move(task, inLane, at.now);
   const event = taskEvent("task.updated", after, task.creatorNode, at.now, { changed: changed.join(",") });
@@ -1221,7 +1224,7 @@ export function endAttempt(task: Task, { kind, message, retry, data: more }: End
 
 const isAttempt = ({ kind }: Failure): boolean => kind in ATTEMPT_EVENTS;
 
-/** Its attempts that failed, oldest first: the last FAILED_ATTEMPTS_KEPT. What the next worker can learn from. */
+/** The last FAILED_ATTEMPTS_KEPT failed attempts of a task, oldest first: the next worker can learn from them. */
 export function failedAttempts({
   failure,
   earlierFailures,
@@ -1278,7 +1281,7 @@ function end(task: Task, failure: Failure, at: Moment, before: readonly Change[]
   };
 }
 
-/** The fields that a hand-out sets. */
+/** The fields that a dispatch sets. */
 function handedOut(task: Task, nodeId: string, at: Moment) {
   return {
     status: "assigned",
@@ -1306,14 +1309,14 @@ export const NO_LEASE = { leaseUntil: null, runUntil: null } as const;
 
 type Leased = Pick<Task, "timeoutMs" | "maxRunMs" | "questions">;
 
-/** The lease of a hand-out that begins now. The clocks stand still while a question is open. */
+/** The lease of a dispatch that begins now. The clocks stand still while a question is open. */
 export function newLease(task: Leased, at: Moment): Pick<Task, "leaseUntil" | "runUntil"> {
   if (task.questions?.state === "open") return NO_LEASE;
   const runUntil = task.maxRunMs === null ? null : at.steady + task.maxRunMs;
   return { runUntil, leaseUntil: leaseFrom(task, runUntil, at) };
 }
 
-/** The end of a lease that begins now: after the timeout, and never after the hand-out may end (`runUntil`). */
+/** The end of a lease that begins now: after the timeout, and never after the attempt may end (`runUntil`). */
 function leaseFrom({ timeoutMs, questions }: Leased, runUntil: number | null, at: Moment): number | null {
   const { steady } = at;
   if (questions?.state === "open") return null;
@@ -1421,7 +1424,10 @@ function movedFrom(before: Task, task: Task, now: number): Change {
   return { kind: "task.moved", task, waitedMs: Math.max(0, now - readyAt) };
 }
 
-/** The changes of the running totals that a step from `before` to `after` means (null: no task), in which its node is paid `rewardMicro`. */
+/**
+ * The changes of the running totals that a step from `before` to `after` means (null: no task), in which its node is
+ * paid `rewardMicro`.
+ */
 export function tallies(before: Task | null, after: Task | null, now: number, rewardMicro = 0): Change[] {
   const step = (status: TaskStatus): number =>
     Number(after?.status === status) - Number(before?.status === status);
