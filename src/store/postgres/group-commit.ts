@@ -11,8 +11,8 @@
  * quiet times with the loads; the loads of the transactions that come until it is granted; all writes and the commit.
  * A group is the transactions that wait when the lock is granted: under load most of them come while another hub holds
  * the lock. Their parts are decided in order, and the changes of each part are applied in memory to the rows that later
- * parts have loaded: a node or a task that many parts change is loaded once. A read that cannot be patched (`Query.patch`) is
- * reloaded, which costs one more round trip.
+ * parts have loaded: a node or a task that many parts change is loaded once. A read that cannot be patched
+ * (`Query.patch`) is reloaded, which costs one more round trip.
  *
  * What this is worth, measured in turns with 64 callers (two hubs; parts of task cycles a second, and processor time of
  * hubs and server together a cycle): if each part is loaded in its turn, and each change written by a statement of its
