@@ -739,11 +739,13 @@ class LuxHub:
         self.leases = Leases(self.call)
         self.lux = Lux(self.call)
         self.files = Files(self.call, self._http)
+        self.limits = Limits(self.call)
         self.costs = Costs(self.call)
         self.groups = Groups(self.call)
         self.schedules = Schedules(self.call)
-        self.invitations = Invitations(self.call)
+        self.webhooks = Webhooks(self.call)
         self.keys = Keys(self.call)
+        self.invitations = Invitations(self.call)
 
     @classmethod
     def joined(
@@ -977,7 +979,7 @@ class LuxHub:
 
 
 #: The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost.
-_NOT_REPEATABLE = ("key/add", "invitation/create")
+_NOT_REPEATABLE = ("key/add", "invitation/create", "webhook/put")
 #: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, the hub
 #: does not store an answer with a ticket, and who joins has no key yet.
 _NEEDS_NO_KEY = ("node/heartbeat", "task/output", "file/download-url", "file/upload-url", "join")
