@@ -532,7 +532,7 @@ export type Gate = {
 /** What a caller reads of a task while it waits for its end. */
 export type TaskState = Pick<
   Task,
-  "taskId" | "title" | "status" | "assignedNode" | "progress" | "failure" | "updatedAt"
+  "taskId" | "title" | "status" | "assignedNode" | "progress" | "failure" | "child" | "updatedAt"
 >;
 
 /** What a row of a list shows of a task, without its long texts. */

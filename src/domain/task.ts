@@ -592,7 +592,7 @@ export function release(
   const resting = rest(held, asked, at);
   if ("code" in resting) return resting;
   const freed = move(held, { ...returned(held), revokedFrom: held.assignedNode }, at.now);
-  const data = { reason: asked.reason };
+  const data = { reason: isSealed(held) ? null : asked.reason }; // the others could read it
   const event = taskEvent("task.released", freed.after, held.assignedNode, at.now, data);
   const changes = [...saved, ...resting.changes, ...freed.changes, event];
   return assignIfBalanced(freed.after, candidates, changes, afterUsage(resting.at, saved));
@@ -1209,7 +1209,7 @@ export function endAttempt(task: Task, { kind, message, retry, data: more }: End
   const failures = task.failures + Number(kind !== "offline");
   const failure: Failure = { kind, message, nodeId, at: at.now };
   const counted: Task = { ...task, attempts, failures };
-  const error = kind === "failed" || kind === "budget" ? { error: message } : {};
+  const error = isWorkersText(kind) ? { error: shownFailure({ ...task, failure })?.message ?? null } : {};
   const data = { attempts, ...error, ...more };
   const event = taskEvent(ATTEMPT_EVENTS[kind], task, nodeId, at.now, data);
   if (!retry || isUsedUp(counted)) return end(counted, failure, at, [event]);
@@ -1490,6 +1490,17 @@ export function isSealed({ child }: Pick<Task, "child">): boolean {
   return child?.sealed === true;
 }
 
+/** What is shown in the place of what the worker of a sealed copy wrote. */
+const SEALED_TEXT = "Shown when the quorum is decided.";
+
+const isWorkersText = (kind: Failure["kind"]): boolean => kind === "failed" || kind === "budget";
+
+/** The last failure as everybody may read it: without what the worker of a sealed copy wrote. */
+export function shownFailure({ child, failure }: Pick<Task, "child" | "failure">): Failure | null {
+  const isHidden = failure !== null && isSealed({ child }) && isWorkersText(failure.kind);
+  return isHidden ? { ...failure, message: SEALED_TEXT } : failure;
+}
+
 export function touchedFamily(taskId: string): Change {
   return { kind: "family.touched", taskId };
 }
@@ -1626,7 +1637,9 @@ export function taskEvent(
   return { kind: "event.logged", event: { kind, at, nodeId, taskId, data: tagged } };
 }
 
-function failedEvent(task: Task, holder: string | null, { kind, message, at }: Failure): Change {
+function failedEvent(task: Task, holder: string | null, failure: Failure): Change {
+  const { kind, at } = failure;
+  const message = shownFailure({ ...task, failure })?.message ?? null;
   return taskEvent("task.failed", task, holder, at, { kind, message });
 }
 

@@ -49,6 +49,7 @@ import {
   toDependency,
   toSettlement,
   toTask,
+  toShownFailure,
   toTaskState,
   toTaskSummary,
 } from "./rows.ts";
@@ -101,7 +102,7 @@ export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
 export function taskStates(taskIds: readonly string[]): Query<readonly TaskState[]> {
   const ids = padded(taskIds);
   const sql = `
-    SELECT task_id, title, status, assigned_node, progress, failure, updated_at FROM tasks
+    SELECT task_id, title, status, assigned_node, progress, failure, child, updated_at FROM tasks
     WHERE task_id IN (${placeholders(ids)})`;
   return many(sql, ids, toTaskState, ["tasks"]);
 }
@@ -856,7 +857,7 @@ export function failedBefore(
 ): Query<readonly FailedCandidate[]> {
   const params: Param[] = [updatedAt, seq, filter.since ?? 0, limit];
   const rest = conditionOf({ ...filter, statuses: TASK_STATUSES, since: null, until: null }, params);
-  const failure = withFailures ? "task_type, failure," : "";
+  const failure = withFailures ? "task_type, failure, child," : "";
   const sql = `
     SELECT seq, updated_at, ${failure} ${titleIf(rest, withTitles)} FROM tasks t
     WHERE status = 'failed' AND (updated_at, seq) < ($1, $2) AND updated_at >= $3
@@ -866,10 +867,7 @@ export function failedBefore(
     return {
       ...toCandidate(row),
       updatedAt: Number(row["updated_at"]),
-      failed:
-        stored == null
-          ? null
-          : { taskType: String(row["task_type"]), failure: JSON.parse(String(stored)) as Failure }, // the rules write it
+      failed: stored == null ? null : { taskType: String(row["task_type"]), failure: toShownFailure(row) },
     };
   };
   return many(sql, params, of, ["tasks"]);
