@@ -262,6 +262,14 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "TypeStats.takers": "Nodes that could take such a task now: online, not draining and with room.",
   nodes_online: "Online nodes that take tasks of this type.",
   nodes_registered: "Nodes, online or not, that take tasks of this type.",
+  "stats_types.stuck":
+    "Open tasks whose capabilities and resources no online node has: the 10 largest lanes of such tasks.",
+  "StuckStats.open": "How many may be handed out now; counted up to 50,000.",
+  "StuckStats.oldest_open_at": "Since when the oldest of them may be handed out.",
+  "StuckStats.nodes_registered": "Offline nodes that have what the tasks require.",
+  "StuckStats.missing":
+    "What the registered node that comes closest lacks; null: an offline node has it all, or no node is registered.",
+  "StuckStats.task_id": "The task of them that would be handed out first.",
   "stats_failures.last": "Of how many seconds; 3,600 if left out.",
   "stats_failures.failures": "The 50 largest groups of failed tasks, the largest first.",
   "stats_failures.by_node": "The 50 nodes at which most of them failed.",
@@ -365,6 +373,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_wait.wait": "Seconds to wait; 0, the default, returns at once.",
   "task_wait.done": "Whether all, or any, of the tasks have ended, as `until` asks.",
   "task_wait.tasks": "The state of each task, in the order of `task_ids`.",
+  paid_seq: "The number of the ledger entry that paid the task; left out if nothing was paid.",
   result_verified: "Whether the result came with a key that is bound to the node that completed the task.",
   problem: "What the problem was.",
   improvement: "What was done about it.",

@@ -2660,6 +2660,8 @@ class Task(TypedDict):
     result: TaskResult | None
     #: Whether the result came with a key that is bound to the node that completed the task.
     result_verified: bool
+    #: The number of the ledger entry that paid the task; left out if nothing was paid.
+    paid_seq: NotRequired[int]
     #: Whether the task is open and may be handed out now.
     ready: bool
     #: Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
@@ -2845,6 +2847,8 @@ class TaskDetails(TypedDict):
     result: TaskResult | None
     #: Whether the result came with a key that is bound to the node that completed the task.
     result_verified: bool
+    #: The number of the ledger entry that paid the task; left out if nothing was paid.
+    paid_seq: NotRequired[int]
     #: Whether the task is open and may be handed out now.
     ready: bool
     #: Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
@@ -3447,6 +3451,22 @@ class TypeStats(TypedDict):
     nodes_registered: int
 
 
+class StuckStats(TypedDict):
+    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
+    task_type: str | None
+    #: How many may be handed out now; counted up to 50,000.
+    open: int
+    #: Since when the oldest of them may be handed out.
+    oldest_open_at: str | None
+    #: Offline nodes that have what the tasks require.
+    nodes_registered: int
+    #: What the registered node that comes closest lacks; null: an offline node has it all, or no node is
+    #: registered.
+    missing: str | None
+    #: The task of them that would be handed out first.
+    task_id: str | None
+
+
 class FailureGroup(TypedDict):
     #: The id of the group: `failure_group` of task/list and task/count selects its tasks.
     group: str
@@ -4039,6 +4059,8 @@ class StatsTypesAnswer(TypedDict):
     types: list[TypeStats]
     #: How many types there are beside them.
     others: int
+    #: Open tasks whose capabilities and resources no online node has: the 10 largest lanes of such tasks.
+    stuck: list[StuckStats]
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
