@@ -18,7 +18,7 @@ import { NodePage, Nodes } from "./nodes.tsx";
 import { Overview } from "./overview.tsx";
 import { ConfirmDialog, Fault, Field, Form, Modal, Notices } from "./parts.tsx";
 import { keepPlaces } from "./places.ts";
-import { drawIcon, followPulse, pulse } from "./pulse.ts";
+import { drawIcon, followPulse, hubName, pulse } from "./pulse.ts";
 import { Questions } from "./questions.tsx";
 import { route, subject, to } from "./route.ts";
 import {
@@ -329,10 +329,13 @@ function SignInForm(): JSX.Element {
 }
 
 function SignIn(): JSX.Element {
+  useEffect(() => {
+    document.title = `Sign in · ${hubName ?? location.host}`;
+  }, []);
   return (
     <main class="sign-in">
       <h1>
-        luxhub <small>{location.host}</small>
+        {hubName ?? "luxhub"} <small>{location.host}</small>
       </h1>
       <SignInForm />
       <p class="quiet">
