@@ -10,7 +10,7 @@ import { NodePage, Nodes } from "./nodes.tsx";
 import { Overview } from "./overview.tsx";
 import { ConfirmDialog, Fault, Field, Form, Modal, Notices } from "./parts.tsx";
 import { keepPlaces } from "./places.ts";
-import { drawIcon, followPulse, pausedWords, pulse } from "./pulse.ts";
+import { drawIcon, followPulse, hubName, pausedWords, pulse } from "./pulse.ts";
 import { route, subject, to } from "./route.ts";
 import { Seldom } from "./seldom.tsx";
 import {
@@ -357,10 +357,13 @@ function SignInForm(): JSX.Element {
 }
 
 function SignIn(): JSX.Element {
+  useEffect(() => {
+    document.title = `Sign in · ${hubName ?? location.host}`;
+  }, []);
   return (
     <main class="sign-in">
       <h1>
-        luxhub <small>{location.host}</small>
+        {hubName ?? "luxhub"} <small>{location.host}</small>
       </h1>
       <SignInForm />
       <p class="quiet">

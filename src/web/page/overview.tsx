@@ -92,6 +92,14 @@ export function Overview(): JSX.Element {
       nodesOnline: type.nodes_online,
       nodesRegistered: type.nodes_registered,
     })),
+    stuck: byType.stuck.map((lane) => ({
+      type: lane.task_type,
+      open: lane.open,
+      oldestS: ageS(lane.oldest_open_at, byType.at),
+      nodesRegistered: lane.nodes_registered,
+      missing: lane.missing,
+      taskId: lane.task_id,
+    })),
     done: total.tasks_completed,
     failed: total.tasks_failed,
     deadLetters: pulse.value.deadLetters,
@@ -234,7 +242,8 @@ function Says({ findings }: { findings: readonly Finding[] }): JSX.Element {
     <div role="status">
       {findings.map(({ tone, what, why, link }) => (
         <p key={what} class={`say t-${tone}`}>
-          <b>{what}</b> <span>{why}</span> {link && <a href={to(link.view, "", link.query)}>{link.words}</a>}
+          <b>{what}</b> <span>{why}</span>{" "}
+          {link && <a href={to(link.view, link.id, link.query)}>{link.words}</a>}
         </p>
       ))}
     </div>

@@ -24,8 +24,12 @@ type Pulse = {
   readonly pauses: NonNullable<AnswerOf<"status", Variant>["paused"]>;
 };
 
+/** The page has it, so that it is known before a sign-in; null if the hub has no name. */
+export const hubName =
+  document.querySelector<HTMLMetaElement>('meta[name="application-name"]')?.content ?? null;
+
 const UNKNOWN: Pulse = {
-  name: null,
+  name: hubName,
   canWrite: true,
   failed: 0,
   deadLetters: null,
