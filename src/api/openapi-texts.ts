@@ -117,7 +117,7 @@ export const ERRORS = {
     status: 409,
     when: "the result lacks a value that is compared with those of others",
   },
-  task_sealed: { status: 409, when: "a copy of a task of a quorum takes no files" },
+  task_sealed: { status: 409, when: "the copy of a task with a quorum takes no files and no questions" },
   node_excluded: { status: 409, when: "the node has another copy of the task, or did what it reviews" },
   schedule_not_found: { status: 404, when: "there is no schedule of this name" },
   group_not_found: { status: 404, when: "no task belongs to a group of this name" },

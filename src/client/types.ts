@@ -4392,11 +4392,24 @@ export interface Operations<V extends Variant = "A"> {
 
   /** All budgets, and what is spent of them */
   "budget/list": {
-    request: Record<never, never>;
+    request: {
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
     answer: {
       success: true;
       /** All budgets, by scope and value. */
       budgets: Budget[];
+      /** The number of the page, from 1. */
+      page: number;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page: number;
+      /** How many there are in all. */
+      total: number;
+      /** How many pages there are. */
+      pages: number;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -4478,11 +4491,24 @@ export interface Operations<V extends Variant = "A"> {
 
   /** What is paused */
   "hub/pauses": {
-    request: Record<never, never>;
+    request: {
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
     answer: {
       success: true;
       /** What is paused, by scope and value. */
       pauses: Pause[];
+      /** The number of the page, from 1. */
+      page: number;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page: number;
+      /** How many there are in all. */
+      total: number;
+      /** How many pages there are. */
+      pages: number;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
@@ -4515,11 +4541,24 @@ export interface Operations<V extends Variant = "A"> {
 
   /** All limits and holds, and what is used of them */
   "limit/list": {
-    request: Record<never, never>;
+    request: {
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
     answer: {
       success: true;
       /** All limits and holds, by key. */
       limits: Limit[];
+      /** The number of the page, from 1. */
+      page: number;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page: number;
+      /** How many there are in all. */
+      total: number;
+      /** How many pages there are. */
+      pages: number;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.

@@ -71,7 +71,7 @@ export class StuckTasks {
     }
   }
 
-  /** Those of the tasks that no registered node could ever take. */
+  /** Returns the tasks that no registered node could ever take. */
   async #untaken(tasks: readonly ChoosyTask[]): Promise<readonly Untaken<ChoosyTask>[]> {
     let left: readonly Untaken<ChoosyTask>[] = tasks.map((task) => ({ ...task, missing: null }));
     for (let after: string | undefined = ""; after !== undefined && left.length > 0;) {
@@ -83,7 +83,7 @@ export class StuckTasks {
     return left;
   }
 
-  /** Logs the event of those of the tasks that were ready long enough, and have none. */
+  /** Logs an event for each of the tasks that was ready long enough and has none yet. */
   async #say(
     seqs: readonly number[],
     missingOf: (taskId: string) => readonly string[] | null,

@@ -301,8 +301,8 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
     expect(states.toSorted((a, b) => (a.taskId < b.taskId ? -1 : 1))).toEqual(
       tasks
         .filter(({ taskId }) => ids.includes(taskId))
-        .map(({ taskId, title, status, assignedNode, progress, failure, updatedAt }) => {
-          return { taskId, title, status, assignedNode, progress, failure, updatedAt };
+        .map(({ taskId, title, status, assignedNode, progress, failure, child, updatedAt }) => {
+          return { taskId, title, status, assignedNode, progress, failure, child, updatedAt };
         })
         .toSorted((a, b) => (a.taskId < b.taskId ? -1 : 1)),
     );

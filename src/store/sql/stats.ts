@@ -3,7 +3,7 @@ import type { Able } from "../../domain/lane.ts";
 import type { Failure } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { many, query } from "./query.ts";
-import { capabilitiesOf, resourcesOf } from "./rows.ts";
+import { capabilitiesOf, resourcesOf, toShownFailure } from "./rows.ts";
 import type { ChangePosition } from "./tasks.ts";
 
 /** How many open tasks of a type wait for their time, other tasks or an answer. */
@@ -72,14 +72,14 @@ export function failuresBefore(
   limit: number,
 ): Query<readonly FailedTask[]> {
   const sql = `
-    SELECT seq, task_id, task_type, failure, updated_at FROM tasks
+    SELECT seq, task_id, task_type, failure, child, updated_at FROM tasks
     WHERE status = 'failed' AND (updated_at, seq) < ($1, $2) AND updated_at >= $3 AND failure IS NOT NULL
     ORDER BY updated_at DESC, seq DESC LIMIT $4`;
   const of = (row: Row): FailedTask => ({
     seq: Number(row["seq"]),
     taskId: String(row["task_id"]),
     taskType: String(row["task_type"]),
-    failure: JSON.parse(String(row["failure"])) as Failure, // the rules write it
+    failure: toShownFailure(row),
     updatedAt: Number(row["updated_at"]),
   });
   return many(sql, [updatedAt, seq, since, limit], of, ["tasks"]);

@@ -15,12 +15,14 @@ import {
   runAction,
   useEvents,
   useLoad,
+  whole,
 } from "./parts.tsx";
 import { hub } from "./session.ts";
 
 const PAGE = 50;
 
 type Pause = AnswerOf<"hub/pauses", Variant>["pauses"][number];
+type Limit = AnswerOf<"limit/list", Variant>["limits"][number];
 
 const SCOPES = [
   ["hub", "the whole hub"],
@@ -44,9 +46,15 @@ export function pausedWords({ scope, value }: Pick<Pause, "scope" | "value">): s
 
 export function Control(): JSX.Element {
   const loaded = useLoad("control", async (from, signal) => {
-    const [{ pauses }, { limits }, { webhooks, total }] = await Promise.all([
-      from.call("hub/pauses", {}, { signal }),
-      from.call("limit/list", {}, { signal }),
+    const [pauses, limits, { webhooks, total }] = await Promise.all([
+      whole(async (page) => {
+        const answer = await from.call("hub/pauses", page, { signal });
+        return { rows: answer.pauses, pages: answer.pages };
+      }),
+      whole(async (page) => {
+        const answer = await from.call("limit/list", page, { signal });
+        return { rows: answer.limits, pages: answer.pages };
+      }),
       from.call("webhook/list", { per_page: PAGE }, { signal }),
     ]);
     return { pauses, limits, webhooks, total };
@@ -116,7 +124,7 @@ function Pauses({ pauses }: { pauses: readonly Pause[] }): JSX.Element {
   );
 }
 
-function Limits({ limits }: { limits: AnswerOf<"limit/list", Variant>["limits"] }): JSX.Element {
+function Limits({ limits }: { limits: readonly Limit[] }): JSX.Element {
   const set = async (fields: Readonly<Record<string, string>>, form: HTMLFormElement): Promise<void> => {
     const { key = "", running, per_minute } = fields;
     const asked = {

@@ -3,7 +3,7 @@ import { type ComponentChildren, Fragment, type JSX, h } from "preact";
 import type { AnswerOf } from "../../client/luxhub.ts";
 import { type AnyTask, commandOf, costOf, countOf } from "./format.ts";
 import { clock } from "./clock.ts";
-import { Empty, Fault, Select, State, Table, useEvents, useLoad } from "./parts.tsx";
+import { Empty, Fault, Select, State, Table, useEvents, useLoad, whole } from "./parts.tsx";
 import { route, setQuery, to, wrongQuery } from "./route.ts";
 import { isAdmin } from "./session.ts";
 
@@ -40,9 +40,14 @@ export function Costs(): JSX.Element {
     const since = new Date(clock.now() - (Number(days) - 1) * DAY_MS).toISOString().slice(0, 10);
     const [sums, budgets] = await Promise.all([
       from.call("usage", { by, since, page, per_page: PAGE }, { signal }),
-      isAdmin.value ? from.call("budget/list", {}, { signal }) : null,
+      isAdmin.value
+        ? whole(async (asked) => {
+            const answer = await from.call("budget/list", asked, { signal });
+            return { rows: answer.budgets, pages: answer.pages };
+          })
+        : null,
     ]);
-    return { sums, budgets: budgets?.budgets ?? null };
+    return { sums, budgets };
   });
   // Usage itself is no event: it mostly comes with these.
   useEvents(
