@@ -140,6 +140,8 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
       await using named = await startHub({ name });
       using page = new Page(WIDE);
       await page.open(`${named.base()}/`);
+      await page.until(`document.querySelector("h1")?.innerText.startsWith("${name} 127.0.0.1")`);
+      expect(await page.eval("document.title")).toBe(`Sign in · ${name}`);
       await page.press("look");
       await page.until(`document.title === "Overview · ${name}"`);
       await page.until(`document.querySelector(".brand").textContent.trim() === "${name}"`);
