@@ -67,7 +67,7 @@ export class Waiters {
     for (const missed of [queue, orQueue]) if (missed) missed.missedAt = this.now;
   }
 
-  /** The same in slices, so that other requests are served between the reads of the woken waiters. */
+  /** Wakes as wakeOne(), but in slices, so that other requests are served between the reads of the woken waiters. */
   wakeOneLater(key: string, orKey: string | null = null): void {
     this.#slices.run(() => this.wakeOne(key, orKey));
   }

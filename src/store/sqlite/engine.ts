@@ -398,7 +398,8 @@ export class SqliteStore implements Store {
 
   /**
    * Decides and writes a group in one commit; on any error nothing is written. What the decision listeners queue
-   * meanwhile joins the group, unless others waited in the queue before: those come first.
+   * meanwhile joins the group, unless others waited in the queue before: those come first. The group cannot grow without
+   * end: a blocked call joins it once at most, because the call hears of its result only after the commit.
    * @param gathers some writes may wait (gathered-writes.ts)
    * @throws {GatherFault} when one of those fails; otherwise as #commitGroup()
    */

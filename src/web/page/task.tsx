@@ -21,7 +21,7 @@ import { Graph } from "./graph.tsx";
 import { ReviewOf } from "./review.tsx";
 import { Attempts } from "./story.tsx";
 import { Labels } from "./tasks.tsx";
-import { Usage } from "./costs.tsx";
+import { Usage } from "./usage.tsx";
 import { FileActions, FileLink, upload } from "./files.tsx";
 import { NodeField } from "./node-field.tsx";
 import {
@@ -290,6 +290,24 @@ function Result(props: { result: NonNullable<AnyTask["result"]>; verified: boole
   );
 }
 
+/** The entry of the ledger that paid the task. */
+function Receipt({ seq }: { seq: number }): JSX.Element {
+  const loaded = useLoad(`receipt ${seq}`, async (from, signal) => {
+    const { entries } = await from.call("lux/entries", { since: seq - 1, limit: 1 }, { signal });
+    return entries[0] ?? null;
+  });
+  const entry = loaded.value;
+  return (
+    <>
+      entry {countOf(seq)}
+      {entry && `: ${countOf(entry.amount)} LUX`}{" "}
+      {entry?.hash != null && <Copy text={entry.hash} label="Copy the hash" />}
+      <Fault text={loaded.error} />
+      <small class="hash">{entry?.hash}</small>
+    </>
+  );
+}
+
 function linkTo(taskId: string): JSX.Element {
   return (
     <a href={to("tasks", taskId)}>
@@ -315,6 +333,7 @@ function Facts({ task }: { task: TaskDetails<Variant> }): JSX.Element {
     ["Type", task.task_type],
     ["Priority", priorityOf(task)],
     ["Reward", task.lux_reward === 0 ? null : `${countOf(task.lux_reward)} LUX`],
+    ["Receipt", task.paid_seq !== undefined && hasSecret.value && <Receipt seq={task.paid_seq} />],
     ["Cost", task.usage && <Usage usage={task.usage} />],
     ["Max. cost", task.max_cost_usd === null ? null : `${countOf(task.max_cost_usd)} USD`],
     ["Attempts", `${task.attempts}${task.max_attempts === null ? "" : ` of ${task.max_attempts}`}`],
