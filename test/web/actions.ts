@@ -504,7 +504,7 @@ async function traps(stage: Stage): Promise<void> {
     ["events?kind=task.eaten", "kind=task.eaten"],
     ["tasks?stauts=failed", "stauts=failed"],
     ["nodes?state=online", "state=online"],
-    ["events?task=x", "task=x"],
+    ["events?taks=x", "taks=x"],
     ["files?node=breaker", "node=breaker"],
     ["overview?range=year", "range=year"],
   ] as const) {
