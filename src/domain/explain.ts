@@ -1,10 +1,10 @@
 /**
- * Why a task does not run: every reason at once, from the rules by which hand-outs decide: isReady() of task.ts,
- * closings() of gate.ts, couldTake() and hasFree() of lane.ts, hasRoom() of balancer.ts.
+ * Why a task does not run: every reason at once, from the rules by which dispatches decide: isReady() of task.ts,
+ * closings() of gate.ts, missingIn() and hasFree() of lane.ts, hasRoom() of balancer.ts.
  */
 import { hasRoom } from "./balancer.ts";
 import { type Closing, closings, sayClosing } from "./gate.ts";
-import { type Able, couldTake, hasFree, missingIn, takesType } from "./lane.ts";
+import { type Able, hasFree, missingIn, takesType } from "./lane.ts";
 import type { Gate, Node, Task } from "./model.ts";
 import { isExcluded, isFinished, isInReview, isReady } from "./task.ts";
 
@@ -48,7 +48,7 @@ export type Explanation = {
 
 /** What the registered nodes could do with a task, as far as they were looked at. */
 export type Takers = {
-  /** Those that could ever take it. */
+  /** Nodes that could ever take the task. */
   readonly able: number;
   readonly online: number;
   /** Online, and not draining. */
@@ -65,11 +65,9 @@ export const NO_TAKERS: Takers = { able: 0, online: 0, open: 0, free: 0, missing
 export function withNodes(before: Takers, task: Task, nodes: readonly Node[], gate: Gate): Takers {
   let { able, online, open, free, missing } = before;
   for (const node of nodes) {
-    if (!couldTake(node, task) || isExcluded(task, node.nodeId)) {
-      const lacks = lackedBy(node, task);
-      if (missing === null || lacks.length < missing.length) missing = lacks;
-      continue;
-    }
+    const lacks = lackedBy(node, task);
+    if (missing === null || lacks.length < missing.length) missing = lacks;
+    if (lacks.length > 0) continue;
     able++;
     if (!node.online) continue;
     online++;
@@ -80,13 +78,17 @@ export function withNodes(before: Takers, task: Task, nodes: readonly Node[], ga
   return { able, online, open, free, missing };
 }
 
-function lackedBy(node: Node, task: Task): readonly string[] {
+/** What a node lacks for a task, however idle it is. */
+export function lackedBy(
+  node: Able & Pick<Node, "nodeId">,
+  task: Pick<Task, "taskType" | "requires" | "notNodes">,
+): readonly string[] {
   // It has a copy of the task, or did what the task reviews.
   const other = isExcluded(task, node.nodeId) ? ["the right to it: it must be another node"] : [];
   return [...lackedPermanently(node, task), ...other];
 }
 
-/** The type, words and resources that a node lacks for a task, however idle it is. */
+/** The type, words and resources that a node lacks for the tasks of a lane, however idle it is. */
 export function lackedPermanently(
   node: Able,
   { taskType, requires }: Pick<Task, "taskType" | "requires">,

@@ -24,6 +24,7 @@ import {
   nodeNotFound,
   reject,
   taskNotFound,
+  taskSealed,
 } from "./decision.ts";
 import { OPEN_QUESTIONS_OF_TASK_MAX, QUESTIONS_OF_TASK_MAX } from "./limits.ts";
 import type { Moment, Node, Question, Task } from "./model.ts";
@@ -35,6 +36,7 @@ import {
   type Step,
   assignIfBalanced,
   heldBy,
+  isSealed,
   mayDecide,
   move,
   newLease,
@@ -71,6 +73,7 @@ export function ask(
   if (task && same && isRepeat && task.questions?.state === "parked") return accept(same);
   const held = heldBy(task, node, asked);
   if ("code" in held) return held;
+  if (isSealed(held)) return taskSealed(held);
   if (same && !asked.park) return accept(same);
   const count = held.questions?.asked ?? 0;
   if (!same && open.length >= OPEN_QUESTIONS_OF_TASK_MAX)

@@ -4,6 +4,7 @@ import type { Gate, Limit, LimitState, Pause, PauseKey } from "../domain/model.t
 import type { Clock } from "../lib/clock.ts";
 import { gateOn } from "../store/sql/gate.ts";
 import type { Committed, Query, Store, Transact } from "../store/store.ts";
+import { type Page, type PageRequest, pageOfAll } from "./list-pages.ts";
 
 export class Limits {
   readonly #store: Store;
@@ -14,9 +15,12 @@ export class Limits {
     this.#clock = clock;
   }
 
-  /** All pauses and limits. */
-  gate(): Promise<Gate> {
-    return this.#store.read(this.#gate());
+  async pauses(request: PageRequest): Promise<Page<Pause>> {
+    return pageOfAll(request, (await this.#store.read(this.#gate())).pauses);
+  }
+
+  async list(request: PageRequest): Promise<Page<LimitState>> {
+    return pageOfAll(request, (await this.#store.read(this.#gate())).limits);
   }
 
   pause(

@@ -2,25 +2,28 @@
  * Says of ready tasks that no registered node could ever take them, once each: the event task.stuck.
  *
  * It looks at lanes, not at tasks: at the nodes, part by part, until each lane has a node that could take it. Only what is
- * in the lanes that are left is read. The event itself is the mark: a task that has one gets no other.
+ * in the lanes that are left is read; and the tasks that are not for every node (the copies of a quorum, and reviews), for
+ * each of which it looks at the nodes itself. The event itself is the mark: a task that has one gets no other.
  */
 import { accept } from "../domain/decision.ts";
-import { lackedPermanently } from "../domain/explain.ts";
-import type { Able, LaneTask } from "../domain/lane.ts";
-import { METRICS_PART, SWEEP_BATCH } from "../domain/limits.ts";
+import { lackedBy, lackedPermanently } from "../domain/explain.ts";
+import type { LaneTask } from "../domain/lane.ts";
+import { METRICS_PART, NODES_PART, SWEEP_BATCH } from "../domain/limits.ts";
+import type { Node } from "../domain/model.ts";
 import { taskEvent } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import { BACKLOG_START, type BacklogPlace, backlogAfter } from "../store/sql/balancer.ts";
 import { readyLanes } from "../store/sql/gate.ts";
 import { readyOfLane } from "../store/sql/metrics.ts";
-import { type AbilitiesPart, abilitiesAfter } from "../store/sql/stats.ts";
-import { unsaidAmong } from "../store/sql/tasks.ts";
+import { type NodesAlikePart, nodesByAbilities } from "../store/sql/stats.ts";
+import { nodesAfter } from "../store/sql/nodes.ts";
+import { type ChoosyTask, choosyAfter, unsaidAmong } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
 import { readyTypes } from "./type-metrics.ts";
 
 type ReadyLane = Pick<LaneTask, "taskType" | "requires"> & { readonly name: string };
-/** A lane that no node takes. `missing`: what the node that comes closest lacks; null: there is no node. */
-type StuckLane = ReadyLane & { missing: readonly string[] | null };
+/** `missing`: what the node that comes closest lacks, of those that were looked at; null: there is none. */
+type Untaken<T> = T & { missing: readonly string[] | null };
 
 export class StuckTasks {
   readonly #store: Store;
@@ -40,36 +43,74 @@ export class StuckTasks {
         const places: readonly BacklogPlace[] = await this.#store.read(
           backlogAfter(after, [lane.name], false, SWEEP_BATCH),
         );
-        await this.#reportSome(lane, places);
+        await this.#say(
+          places.map(({ seq }) => seq),
+          () => lane.missing,
+        );
         after = places.length < SWEEP_BATCH ? undefined : places.at(-1);
         await nextTick();
       }
     }
+    await this.#reportChoosy(signal);
   }
 
-  async #reportSome(lane: StuckLane, places: readonly BacklogPlace[]): Promise<void> {
-    const before = this.#clock.now() - this.#afterMs;
-    const unsaid = unsaidAmong(
-      "task.stuck",
-      places.map(({ seq }) => seq),
-      before,
-    );
-    if (places.length === 0 || (await this.#store.read(unsaid)).length === 0) return;
-    const data = { missing: lane.missing === null ? null : lane.missing.join(", ") };
+  /** The tasks that some nodes may not have: that their lane has a taker does not say that they have one. */
+  async #reportChoosy(signal: AbortSignal): Promise<void> {
+    for (let after: number | undefined = 0; after !== undefined && !signal.aborted;) {
+      const tasks: readonly ChoosyTask[] = await this.#store.read(
+        choosyAfter(after, SWEEP_BATCH, this.#clock.now() - this.#afterMs),
+      );
+      const untaken = await this.#untaken(tasks);
+      const missing = new Map(untaken.map((task) => [task.taskId, task.missing]));
+      await this.#say(
+        untaken.map(({ seq }) => seq),
+        (taskId) => missing.get(taskId) ?? null,
+      );
+      after = tasks.length < SWEEP_BATCH ? undefined : tasks.at(-1)?.seq;
+      if (after !== undefined) await nextTick();
+    }
+  }
+
+  /** Returns the tasks that no registered node could ever take. */
+  async #untaken(tasks: readonly ChoosyTask[]): Promise<readonly Untaken<ChoosyTask>[]> {
+    let left: readonly Untaken<ChoosyTask>[] = tasks.map((task) => ({ ...task, missing: null }));
+    for (let after: string | undefined = ""; after !== undefined && left.length > 0;) {
+      const nodes: readonly Node[] = await this.#store.read(nodesAfter(after, NODES_PART));
+      left = left.filter((task) => !nodes.some((node) => takes(task, lackedBy(node, task))));
+      after = nodes.length < NODES_PART ? undefined : nodes.at(-1)?.nodeId;
+      if (after !== undefined) await nextTick();
+    }
+    return left;
+  }
+
+  /** Logs an event for each of the tasks that was ready long enough and has none yet. */
+  async #say(
+    seqs: readonly number[],
+    missingOf: (taskId: string) => readonly string[] | null,
+  ): Promise<void> {
+    if (seqs.length === 0) return;
+    const unsaid = unsaidAmong("task.stuck", seqs, this.#clock.now() - this.#afterMs);
+    if ((await this.#store.read(unsaid)).length === 0) return;
     await this.#store.transact({ unsaid }, (rows) =>
       accept(
         null,
-        rows.unsaid.map((task) => taskEvent("task.stuck", task, null, this.#clock.now(), data)),
+        rows.unsaid.map((task) => {
+          const missing = missingOf(task.taskId)?.join(", ") ?? null;
+          return taskEvent("task.stuck", task, null, this.#clock.now(), { missing });
+        }),
       ),
     );
   }
 
   /** The lanes with ready tasks that no registered node, online or not, could ever take. */
-  async #stuckLanes(): Promise<readonly StuckLane[]> {
-    let lanes: readonly StuckLane[] = (await this.#readyLanes()).map((lane) => ({ ...lane, missing: null }));
+  async #stuckLanes(): Promise<readonly Untaken<ReadyLane>[]> {
+    let lanes: readonly Untaken<ReadyLane>[] = (await this.#readyLanes()).map((lane) => ({
+      ...lane,
+      missing: null,
+    }));
     for (let after: number | null = 0; after !== null && lanes.length > 0;) {
-      const part: AbilitiesPart = await this.#store.read(abilitiesAfter(after, METRICS_PART));
-      lanes = lanes.filter((lane) => !part.abilities.some((node) => couldTake(node, lane)));
+      const part: NodesAlikePart = await this.#store.read(nodesByAbilities(after, METRICS_PART));
+      lanes = lanes.filter((lane) => !part.alike.some((node) => takes(lane, lackedPermanently(node, lane))));
       after = part.next;
       if (after !== null) await nextTick();
     }
@@ -85,10 +126,9 @@ export class StuckTasks {
   }
 }
 
-/** Whether a node could ever take the tasks of a lane; what it lacks is remembered if no other lacks less. */
-function couldTake(node: Able, lane: StuckLane): boolean {
-  const lacks = lackedPermanently(node, lane);
-  if (lane.missing === null || lacks.length < lane.missing.length) lane.missing = lacks;
+/** Whether a node lacks nothing; what it lacks is remembered if no other lacks less. */
+function takes(untaken: Untaken<object>, lacks: readonly string[]): boolean {
+  if (untaken.missing === null || lacks.length < untaken.missing.length) untaken.missing = lacks;
   return lacks.length === 0;
 }
 

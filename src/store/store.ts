@@ -138,8 +138,9 @@ export type Transact<A = unknown> = {
  *
  * Events arrive in the order of their ids, each once, whichever hub wrote them. For the commits of other hubs the changes
  * are derived from the log: each `event.logged`, a `delivery.queued` for each mailbox that may have a new message, and a
- * `key.saved` for every key when one was changed. Beside that, `output.changed` says which tasks have new output, `work.offered` which tasks wait for a worker, and
- * `work.missed` that such a notification may have been lost. `origin` says whether this hub wrote it.
+ * `key.saved` for every key when one was changed. Beside that, `output.changed` says which tasks have new output,
+ * `work.offered` which tasks wait for a worker, and `work.missed` that such a notification may have been lost. `origin`
+ * says whether this hub wrote it.
  */
 export type CommitListener = (
   changes: readonly Notified[],

@@ -606,7 +606,7 @@ const NEVER: readonly string[] = [
   "task/answer-by-token",
 ];
 
-test("every POST is done in a batch, or refused there", async () => {
+once.test("every POST is done in a batch, or refused there", async () => {
   const posts = [...ENDPOINTS, ...fileEndpoints(1)].filter(({ method }) => method === "POST");
   const known = [...EACH.map((ask) => ask({})[0]), ...NEVER];
   const paths = posts.map(({ path }) => path.replace("/api/v1/", ""));

@@ -4,9 +4,11 @@ import { WAKE_UPS_TOGETHER } from "../../src/domain/limits.ts";
 import { type Outcome, type Waiter, Waiters } from "../../src/service/waiters.ts";
 import { costRatio, cpuOf } from "../support/cost.ts";
 import { dice } from "../support/dice.ts";
+import { brokenDuring } from "../support/invariants.ts";
 
 const KEY = "mailbox";
 const WAIT_MS = 1_000;
+const ONE_WAIT = "a waiter waits once at a time";
 
 beforeEach(() => {
   jest.useFakeTimers();
@@ -208,8 +210,10 @@ describe("races", () => {
   test("two waits at once are refused", async () => {
     const waiter = new Waiters().join(KEY);
     void waiter.wait(WAIT_MS);
-    expect(waiter.wait(WAIT_MS)).rejects.toThrow("waiting already");
-    await settle();
+    const broken = await brokenDuring(async () => {
+      await expect(waiter.wait(WAIT_MS)).rejects.toThrow(ONE_WAIT);
+    });
+    expect(broken).toEqual([ONE_WAIT]);
     waiter.leave();
   });
 });

@@ -792,6 +792,10 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_group_lux ON tasks (task_group, status, lux_reward_micro, paid_seq)
     WHERE task_group IS NOT NULL AND lux_reward_micro > 0;
   `,
+  `
+  -- the ready tasks that some nodes may not have: whether any other node could take them
+  CREATE INDEX tasks_choosy ON tasks (seq) WHERE status = 'open' AND scheduled = 0 AND not_nodes IS NOT NULL;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */
@@ -858,7 +862,10 @@ export async function migrateWithin(tx: Connection): Promise<void> {
   if (version < known) await query(tx, `INSERT INTO schema_version VALUES ($1)`, [known]);
 }
 
-/** For a command that opens the database of running hubs; changes nothing. @throws {Error} one line: there is no hub, or one of another schema */
+/**
+ * For a command that opens the database of running hubs; changes nothing. @throws {Error} one line: there is no hub, or
+ * one of another schema
+ */
 export async function refuseOtherSchema(connection: Connection): Promise<void> {
   const version = (await hasTable(connection, "schema_version")) ? await schemaOf(connection) : 0;
   const known = POSTGRES_MIGRATIONS.length;

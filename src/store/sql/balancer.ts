@@ -150,7 +150,10 @@ export function isBacklogEmpty(onlyBalanced: boolean): Query<boolean> {
   return query(sql, [], (rows) => rows.length === 0, ["tasks"]);
 }
 
-/** The types in the backlog of the plain lanes, sorted, after one type; "" (no type) is left out. Each type costs one index lookup. */
+/**
+ * The types in the backlog of the plain lanes, sorted, after one type; "" (no type) is left out. Each type costs one
+ * index lookup.
+ */
 export function backlogTypes(balanced: boolean, after: string, limit: number): Query<readonly string[]> {
   const next = (type: string): string => `(
     SELECT min(task_type) FROM tasks WHERE ${READY} AND balanced = $1 AND task_type > ${type})`;

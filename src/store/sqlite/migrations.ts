@@ -924,4 +924,8 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_group_lux ON tasks (task_group, status, lux_reward_micro, paid_seq)
     WHERE task_group IS NOT NULL AND lux_reward_micro > 0;
   `,
+  `
+  -- the ready tasks that some nodes may not have: whether any other node could take them
+  CREATE INDEX tasks_choosy ON tasks (status) WHERE status = 'open' AND scheduled = 0 AND not_nodes IS NOT NULL;
+  `,
 ];

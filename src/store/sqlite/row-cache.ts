@@ -168,7 +168,7 @@ export class RowCache {
     this.#patchBacklogs(change);
   }
 
-  /** What limits leave changes with every hand-out, and with the time: it is read again. */
+  /** What limits leave changes with every dispatch, and with the time: it is read again. */
   #keepGate(id: string, value: Gate): void {
     this.#gate = value.limits.length === 0 ? { id, value } : null;
   }

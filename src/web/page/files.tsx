@@ -73,7 +73,7 @@ export function Files(): JSX.Element {
                 <FileLink file={file} />
               </td>
               <td class="number">{sizeOf(file.size)}</td>
-              <td class="names">{file.content_type}</td>
+              <td class="names">{mediaTypeOf(file.content_type)}</td>
               <td>{file.node_id !== null && <a href={to("nodes", file.node_id)}>{file.node_id}</a>}</td>
               <td>
                 {file.task_id !== null && (
@@ -95,9 +95,15 @@ export function Files(): JSX.Element {
       )}
       <nav class="pager" aria-label="Pages">
         {page > 1 && !q && <a href={at(page - 1)}>Newer</a>}
+        {cursor && <a href={to("files", "", { task, q })}>Newest</a>}
         {value?.pages != null && page < value.pages && (
           <a rel="next" href={at(page + 1)}>
             Older
+          </a>
+        )}
+        {q && value?.next_cursor != null && (
+          <a rel="next" href={to("files", "", { task, q, cursor: value.next_cursor })}>
+            {isEmpty ? "Look further" : "Older"}
           </a>
         )}
       </nav>
@@ -284,8 +290,13 @@ function saveFrom(url: string, name: string): void {
 const TEXT_BYTES = 64 * 1_024;
 const PICTURE_BYTES = 10 * 2 ** 20;
 
-function previewOf({ content_type, size }: FileRecord): "text" | "picture" | null {
+/** What programs upload without a type, by their names. */
+const TEXT_NAME =
+  /\.(?:md|txt|log|csv|tsv|jsonl?|ya?ml|toml|ini|xml|html?|css|[jt]sx?|py|sh|sql|diff|patch)$/i;
+
+function previewOf({ name, content_type, size }: FileRecord): "text" | "picture" | null {
   const type = mediaTypeOf(content_type);
+  if (type === "application/octet-stream" && TEXT_NAME.test(name)) return "text";
   if (/^text\/|^application\/(?:json|xml|x-ndjson|toml|yaml)$/.test(type)) return "text";
   return /^image\/(?:png|jpeg|gif|webp|avif)$/.test(type) && size <= PICTURE_BYTES ? "picture" : null;
 }
@@ -293,6 +304,17 @@ function previewOf({ content_type, size }: FileRecord): "text" | "picture" | nul
 /** Without its parameters. */
 function mediaTypeOf(contentType: string): string {
   return contentType.replace(/;.*/s, "").trim().toLowerCase();
+}
+
+/** JSON on one line with line breaks, if that changes nothing else; any other text as it is. */
+function indented(text: string): string {
+  const bare = (one: string): string => one.replaceAll(/\s/g, "");
+  try {
+    const lines = JSON.stringify(JSON.parse(text), null, 2);
+    return bare(lines) === bare(text) ? lines : text;
+  } catch {
+    return text;
+  }
 }
 
 /** Text as text, never as a page; a picture from a blob of its own type, which is one of those above. */
@@ -304,7 +326,7 @@ function Preview({ file }: { file: FileRecord }): JSX.Element {
     const response = await from.download({ file_id, range }, { signal });
     return isPicture
       ? URL.createObjectURL(new Blob([await response.blob()], { type: mediaTypeOf(file.content_type) }))
-      : response.text();
+      : indented(await response.text());
   });
   const { value, error } = loaded;
   useEffect(() => () => void (isPicture && value !== null && URL.revokeObjectURL(value)), [value]);

@@ -11,6 +11,7 @@ import { Ledger } from "./lux.tsx";
 import {
   Age,
   Empty,
+  Fact,
   Fault,
   Field,
   Select,
@@ -352,30 +353,21 @@ export function NodePage({ id }: { id: string }): JSX.Element {
         </p>
       )}
       <dl class="facts inline">
-        <dt>Heartbeat</dt>
-        <dd>
+        <Fact name="Heartbeat">
           <Age at={node.last_heartbeat} />
-        </dd>
-        <dt>Load</dt>
-        <dd>
+        </Fact>
+        <Fact name="Load">
           <Load node={node} />
-        </dd>
-        <dt>Done</dt>
-        <dd>{countOf(node.tasks_completed)}</dd>
-        <dt>LUX</dt>
-        <dd>{countOf(node.lux_balance)}</dd>
-        <dt>Capabilities</dt>
-        <dd>{capabilitiesOf(node).join(", ") || "any"}</dd>
+        </Fact>
+        <Fact name="Done">{countOf(node.tasks_completed)}</Fact>
+        <Fact name="LUX">{countOf(node.lux_balance)}</Fact>
+        <Fact name="Capabilities">{capabilitiesOf(node).join(", ") || "any"}</Fact>
         {Object.entries(node.resources ?? {}).map(([name, amount]) => (
-          <Fragment key={name}>
-            <dt>{name}</dt>
-            <dd>
-              {countOf(node.resources_used?.[name] ?? 0)} of {countOf(amount)} in use
-            </dd>
-          </Fragment>
+          <Fact key={name} name={name}>
+            {countOf(node.resources_used?.[name] ?? 0)} of {countOf(amount)} in use
+          </Fact>
         ))}
-        <dt>Automatic assignment</dt>
-        <dd>{node.auto_assign ? "on" : "off"}</dd>
+        <Fact name="Automatic assignment">{node.auto_assign ? "on" : "off"}</Fact>
       </dl>
       <section>
         <h2>Runs now</h2>
@@ -412,6 +404,7 @@ export function NodePage({ id }: { id: string }): JSX.Element {
       <section>
         <h2>Events</h2>
         <EventTable events={events.toReversed()} />
+        <a href={to("events", "", { node: id })}>All its events</a>
       </section>
     </>
   );

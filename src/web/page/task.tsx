@@ -21,7 +21,7 @@ import { Graph } from "./graph.tsx";
 import { ReviewOf } from "./review.tsx";
 import { Attempts } from "./story.tsx";
 import { Labels } from "./tasks.tsx";
-import { Usage } from "./costs.tsx";
+import { Usage } from "./usage.tsx";
 import { FileActions, FileLink, upload } from "./files.tsx";
 import { NodeField } from "./node-field.tsx";
 import {
@@ -41,7 +41,7 @@ import {
 } from "./parts.tsx";
 import { Output } from "./output.tsx";
 import { TaskQuestions } from "./questions.tsx";
-import { go, route, to } from "./route.ts";
+import { go, route, to, useSubject } from "./route.ts";
 import { describe, hasSecret, hub, isAdmin, mayAct } from "./session.ts";
 
 /** The most events that the time line shows, and of those the most notes: the newest. */
@@ -77,6 +77,7 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
   });
   useEvents((event) => event.task_id === id, loaded);
   const { value, error } = loaded;
+  useSubject(value?.task.title ?? "");
   if (value === null) return <Fault text={error} />;
   const { task, events, all, isCut, files, questions } = value;
   const state = stateOf(task);
@@ -289,6 +290,24 @@ function Result(props: { result: NonNullable<AnyTask["result"]>; verified: boole
   );
 }
 
+/** The entry of the ledger that paid the task. */
+function Receipt({ seq }: { seq: number }): JSX.Element {
+  const loaded = useLoad(`receipt ${seq}`, async (from, signal) => {
+    const { entries } = await from.call("lux/entries", { since: seq - 1, limit: 1 }, { signal });
+    return entries[0] ?? null;
+  });
+  const entry = loaded.value;
+  return (
+    <>
+      entry {countOf(seq)}
+      {entry && `: ${countOf(entry.amount)} LUX`}{" "}
+      {entry?.hash != null && <Copy text={entry.hash} label="Copy the hash" />}
+      <Fault text={loaded.error} />
+      <small class="hash">{entry?.hash}</small>
+    </>
+  );
+}
+
 function linkTo(taskId: string): JSX.Element {
   return (
     <a href={to("tasks", taskId)}>
@@ -314,6 +333,7 @@ function Facts({ task }: { task: TaskDetails<Variant> }): JSX.Element {
     ["Type", task.task_type],
     ["Priority", priorityOf(task)],
     ["Reward", task.lux_reward === 0 ? null : `${countOf(task.lux_reward)} LUX`],
+    ["Receipt", task.paid_seq !== undefined && hasSecret.value && <Receipt seq={task.paid_seq} />],
     ["Cost", task.usage && <Usage usage={task.usage} />],
     ["Max. cost", task.max_cost_usd === null ? null : `${countOf(task.max_cost_usd)} USD`],
     ["Attempts", `${task.attempts}${task.max_attempts === null ? "" : ` of ${task.max_attempts}`}`],
