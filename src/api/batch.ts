@@ -289,10 +289,10 @@ function graphTooLarge(end: number): Rejected {
   return reject("graph_too_large", detail);
 }
 
-/** How many rows were loaded: a value that is a list has one for each of its elements. */
-function rowsRead(loaded: Readonly<Record<string, unknown>>): number {
-  return sumOf(Object.values(loaded), (value) =>
-    Array.isArray(value) ? value.length : Number(value !== null),
+/** How many rows were loaded: a list has one for each of its elements, if no engine keeps it in memory. */
+function rowsRead(load: Load, loaded: Readonly<Record<string, unknown>>): number {
+  return sumOf(Object.entries(loaded), ([name, value]) =>
+    Array.isArray(value) && !load[name]?.cached ? value.length : Number(value !== null),
   );
 }
 
@@ -419,9 +419,10 @@ class Item {
   }
 
   decide(rows: never): Decision<unknown> | Undecided {
-    const outcome = must(this.#waiting, HANDED_IN).decide(rows);
+    const { load, decide } = must(this.#waiting, HANDED_IN);
+    const outcome = decide(rows);
     this.#outcome = outcome;
-    this.rows = rowsRead(rows) + (outcome.kind === "accepted" ? sumOf(outcome.changes, rowsOf) : 0);
+    this.rows = rowsRead(load, rows) + (outcome.kind === "accepted" ? sumOf(outcome.changes, rowsOf) : 0);
     if (outcome.kind === "undecided") this.bytes = 0;
     else if (outcome.kind === "rejected") {
       const problem = problemOf(new Rejection(outcome));

@@ -136,7 +136,7 @@ export const ERRORS = {
   limits_limit: { status: 409, when: "the hub has the maximum number of limits" },
   too_many_lanes: { status: 409, when: "too many combinations of requirements and limit keys" },
   requirements_not_met: { status: 409, when: "the node lacks what the task requires, or uses it now" },
-  key_exists: { status: 409, when: "a key has, or had, this name" },
+  key_exists: { status: 409, when: "a key has, or had, this name or secret" },
   keys_limit: { status: 409, when: "the hub has the maximum number of keys" },
   invitation_used: { status: 409, when: "somebody has joined with this invitation" },
   invitation_expired: { status: 409, when: "the time of the invitation is over" },

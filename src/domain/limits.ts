@@ -639,6 +639,10 @@ export const CACHED_NODES = 4_096;
 export const CACHED_TASK_MAX_CHARS = 4_096;
 /** Combinations of types whose best tasks are cached. */
 export const CACHED_BACKLOGS = 8;
+/** Types whose best takers are cached. */
+export const CACHED_CANDIDATES = 16;
+/** The best takers of a type that are loaded together: the nodes for so many new tasks of it, or a few less. */
+export const CANDIDATES_READ = 16;
 /** On SQLite: types whose takers are ranked for the balancer; with one more, the others are forgotten. */
 export const RANKED_TYPES_MAX = 64;
 /** The best tasks of one combination that are cached. */

@@ -31,7 +31,7 @@
  *
  * Every transition returns the change of the task and the changes of the running totals together (`tallies`).
  */
-import { hasRoom, pick } from "./balancer.ts";
+import { type Candidate, hasRoom, pick } from "./balancer.ts";
 import type { Change, Notified, Offer, Outcome } from "./change.ts";
 import {
   type Accepted,
@@ -158,7 +158,7 @@ function isWaiting({ unmet, notBefore }: Pick<Task, "unmet" | "notBefore">, now:
 export function create(
   draft: TaskDraft,
   taskId: string,
-  candidates: readonly Node[],
+  candidates: readonly Candidate[],
   at: Moment,
   dependencies: readonly Dependency[] = [],
   files: readonly string[] = [],
@@ -258,7 +258,7 @@ export function createWith(
   draft: TaskDraft,
   taskId: string,
   rows: {
-    readonly candidates: readonly Node[];
+    readonly candidates: readonly Candidate[];
     readonly dependencies: readonly Dependency[];
     readonly files: readonly FileRecord[];
   },
@@ -578,7 +578,7 @@ export type ReturnRequest = CheckpointRequest & { readonly holdMs?: number | nul
 export function release(
   task: Task | null,
   node: Node | null,
-  candidates: readonly Node[],
+  candidates: readonly Candidate[],
   asked: ReturnRequest & { reason: string | null },
   at: Moment,
   known: readonly KnownReport[] | null = null,
@@ -602,7 +602,7 @@ export function release(
 export function fail(
   task: Task | null,
   node: Node | null,
-  candidates: readonly Node[],
+  candidates: readonly Candidate[],
   asked: ReturnRequest & { error: string; retry: boolean },
   at: Moment,
   known: readonly KnownReport[] | null = null,
@@ -749,7 +749,7 @@ function isStale(task: Task, asked: HolderRequest): boolean {
 export function revoke(
   task: Task | null,
   target: Node | null,
-  candidates: readonly Node[],
+  candidates: readonly Candidate[],
   asked: { taskId: string; nodeId: string | null; reason: string | null },
   at: Moment,
 ): Decision<Task> {
@@ -814,7 +814,7 @@ export type UpdateRequest = CreatorRequest & { readonly patch: TaskPatch; readon
 /** Changes a task that nobody holds. If it is ready then and the balancer may assign it, it goes to a candidate. */
 export function update(
   task: Task | null,
-  candidates: readonly Node[],
+  candidates: readonly Candidate[],
   asked: UpdateRequest,
   at: Moment,
 ): Decision<Task> {
@@ -859,7 +859,7 @@ const PATCHED = [
 export function retry(
   task: Task | null,
   dependencies: readonly Dependency[],
-  candidates: readonly Node[],
+  candidates: readonly Candidate[],
   asked: RetryRequest,
   at: Moment,
 ): Decision<Task> {
@@ -926,7 +926,7 @@ export function retryWithDependents(
   task: Task | null,
   dependents: readonly Task[],
   dependencies: readonly Dependency[],
-  candidates: readonly Node[],
+  candidates: readonly Candidate[],
   asked: RetryRequest,
   at: Moment,
 ): Decision<Retried> {
@@ -1162,7 +1162,7 @@ export function assignTo(task: Task, nodeId: string, by: AssignedBy, at: Moment)
 }
 
 /** The node to which the balancer assigns the task now; null: none, or it may not assign it. */
-function pickFor(task: Task, candidates: readonly Node[], at: Moment): Node | null {
+function pickFor(task: Task, candidates: readonly Candidate[], at: Moment): Candidate | null {
   if (!task.balanced || !isReady(task, at.now)) return null;
   const closed = at.gate?.closed ?? null;
   if (closed === null) return pick(task, candidates);
@@ -1175,7 +1175,7 @@ function pickFor(task: Task, candidates: readonly Node[], at: Moment): Node | nu
 /** Open -> assigned to the best of `candidates`, if the balancer may assign the task. */
 export function assignIfBalanced(
   task: Task,
-  candidates: readonly Node[],
+  candidates: readonly Candidate[],
   before: readonly Change[],
   at: Moment,
 ): Accepted<Task> {

@@ -1,5 +1,5 @@
 /** The use cases of tasks. Each write uses the Transact it is given, so that the caller can add to the commit. */
-import { balance, isAvailable } from "../domain/balancer.ts";
+import { type Candidate, balance, isAvailable } from "../domain/balancer.ts";
 import { isClosed, lanesOpenTo } from "../domain/gate.ts";
 import type { Change, Notified } from "../domain/change.ts";
 import {
@@ -392,7 +392,7 @@ export class TaskService {
     decide: (rows: {
       task: Task | null;
       node: Node | null;
-      candidates: readonly Node[];
+      candidates: readonly Candidate[];
       known: readonly KnownReport[] | null;
       gate: Gate;
     }) => Decision<Task>,
@@ -867,7 +867,7 @@ export class TaskService {
 export function candidatesIfBalanced(
   task: Task | null,
   notNode: string | null,
-): Query<readonly Node[] | null> {
+): Query<readonly Candidate[] | null> {
   return task?.balanced && task.requires === null ? candidatesFor(task.taskType, notNode) : NO_ROW;
 }
 

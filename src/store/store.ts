@@ -42,7 +42,7 @@ export type Query<R> = {
   readonly byKey?: ReadByKey;
   /** Set if an engine that is the only writer may keep the answer in memory (store/sqlite/row-cache.ts). */
   readonly cached?: {
-    readonly as: "task" | "node" | "ready" | "usage" | "gate" | "gift" | "lanes" | "ledger";
+    readonly as: "task" | "node" | "candidates" | "ready" | "usage" | "gate" | "gift" | "lanes" | "ledger";
     readonly id: string;
   };
   /**

@@ -63,6 +63,14 @@ describe("an invitation", () => {
     expect(events).toMatchObject([{ node_id: "w2", data: { key: joined["key"] } }]);
   });
 
+  test("makes no second key with the secret of another, and can still be used", async () => {
+    await using hub = await startHub();
+    const [first, second] = [await invite(hub, "w1"), await invite(hub, "w2")];
+    await ok(join(hub, first, "one-secret"));
+    for (const taken of ["one-secret", SECRET]) await refused(join(hub, second, taken), 409, "key_exists");
+    await ok(join(hub, second, "another-secret"));
+  });
+
   test("that two machines use at once makes one key", async () => {
     await using hub = await startHub();
     const token = await invite(hub, "w2");

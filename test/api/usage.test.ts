@@ -122,6 +122,15 @@ describe("a usage report", () => {
     const paths = wrong.map((fields, i) => `usage.${i}.${Object.keys(fields)[0]}`);
     const usage = wrong.map((fields, i) => report(i, fields));
     await badFields(hub.post("/task/extend", of(taskId, { usage })), paths);
+    // Numbers that no double has are rounded, as everywhere.
+    const tiny = JSON.stringify(of(taskId, { usage: [report(8, { input_tokens: 0, cached_tokens: 0 })] }));
+    const exact = tiny
+      .replaceAll('_tokens":0', '_tokens":1e-400')
+      .replace('"seq":8', '"seq":8.0000000000000000001');
+    expect(exact.split("1e-400").length).toBe(3);
+    await ok(
+      hub.call("POST", "/task/extend", { body: exact, headers: { "Content-Type": "application/json" } }),
+    );
     const many = Array.from({ length: USAGE_TOGETHER_MAX + 1 }, (_, i) => report(i));
     await badFields(hub.post("/task/extend", of(taskId, { usage: many })), ["usage"]);
   });

@@ -15,6 +15,7 @@ async function runSmall(onPostgres: boolean): Promise<void> {
   expect(report.words).toEqual([]);
   expect(report.hubsKilled).toBeGreaterThan(0);
   expect(report.looks).toBeGreaterThan(0);
+  expect(report.changes).toBeGreaterThan(0);
 }
 
 test("limits and resources hold on sqlite", () => runSmall(false));

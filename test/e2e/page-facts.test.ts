@@ -136,7 +136,7 @@ test("the pages name what needs the administrator key", () => {
   const lists = [
     ...text.matchAll(/((?:`[a-z]+\/[a-z…-]+`(?:, | and )?){3,}) need (?:it|the administrator key)/g),
   ];
-  expect(lists).toHaveLength(2);
+  expect(lists).toHaveLength(1);
   for (const [, list = ""] of lists)
     expect([...list.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name).toSorted()).toEqual(named);
 });

@@ -10,6 +10,7 @@ test("3,000 requests: each answered as declared, and what was refused changes no
   expect(tally.of(SUCCESS) / tally.total).toBeWithin(0.3, 0.9);
   for (const status of [400, 401, 403, 404, 405, 409, 415])
     expect(tally.of([status]), `${status}`).toBeGreaterThan(0);
-  // The torture requires a success of every endpoint: in so few requests, some have none.
-  expect(tally.neverServed().length).toBeLessThan(TARGETS.length / 6);
+  // The torture requires a success of every endpoint: in so few requests, a few have none.
+  const never = tally.neverServed();
+  expect(never.length, never.join(", ")).toBeLessThanOrEqual(TARGETS.length / 20);
 });

@@ -18,7 +18,7 @@ const FREE = {
 } as const;
 const KEYS: readonly KeyRecord[] = [
   { ...FREE, keyId: "bound", hash: hashSecret(BOUND_SECRET), nodeId: BOUND_NODE },
-  { ...FREE, keyId: "spare-0", hash: hashSecret("spare") },
+  ...[0, 1, 2].map((n) => ({ ...FREE, keyId: `spare-${n}`, hash: hashSecret(`spare-${n}`) })),
   { ...FREE, keyId: "pinned", hash: hashSecret(PINNED_SECRET), variant: "B" },
 ];
 
@@ -67,7 +67,7 @@ const DRAFT = { title: "t", description: "d", lux_reward: 1.5 };
 const TASKS = 8;
 /** Most of the work is of one node, so that a request often names the right one. */
 const BUSY_NODE = "n1";
-const NODES = ["n0", BUSY_NODE, "n2", "n3", BUSY_NODE, BUSY_NODE];
+const NODES = ["n0", "n2", "n3", "n0", "n2", ...new Array<string>(5).fill(BUSY_NODE)];
 
 /** What needs no id of the others. */
 const OTHERS: readonly (readonly [path: string, body: object])[] = [
@@ -94,29 +94,26 @@ const OTHERS: readonly (readonly [path: string, body: object])[] = [
 
 /** Seeds a hub through its API. */
 export async function furnish(ids: IdPool, post: Post): Promise<void> {
-  for (const nodeId of new Set(NODES)) {
-    await post("/node/register", {
-      node_id: nodeId,
-      name: nodeId,
-      resources: { gpu: 2 },
-      ...(nodeId === "n3" ? { max_tasks: 2 } : {}),
-    });
-  }
+  const nodes = [...new Set(NODES)].map((node_id) => {
+    const room = node_id === "n3" ? { max_tasks: 2 } : {};
+    return ["node/register", { node_id, name: node_id, resources: { gpu: 2 }, ...room }] as const;
+  });
+  const requests = [...nodes, ...OTHERS].map(([path, body]) => ({ path, body }));
+  await post("/batch", { requests });
   for (const nodeId of NODES) ids.add("node", nodeId);
+  for (const to_node of [BOUND_NODE, BUSY_NODE, BUSY_NODE])
+    ids.learn(await post("/message/send", { from_node: "op", to_node, content: "c", require_ack: true }));
   for (const variant of ["A", "B"] as const) ids.learn(await post("/task/create", DRAFT, variant));
   for (let i = 0; i < TASKS; i++) await addTask(i, ids, post);
-  await post("/batch", { requests: OTHERS.map(([path, body]) => ({ path, body })) });
-  const message = { from_node: "op", to_node: BOUND_NODE, content: "c", require_ack: true };
-  for (let i = 0; i < 2; i++) ids.learn(await post("/message/send", message));
   for (let i = 0; i < 2; i++) ids.learn(await post("/invitation/create", { node_id: `new-${i}` }));
   const form = new FormData();
   form.set("file", new File(["hello"], "hello.txt"));
   ids.learn(await post("/file/upload", form));
 }
 
-/** Of eight, three wait for a review, one has failed, and the others are done by a node, one of them with questions. */
+/** Of eight, two wait for a review, one has failed, and the others are done by a node, one of them with questions. */
 async function addTask(i: number, ids: IdPool, post: Post): Promise<void> {
-  const isReviewed = i >= 4 && i < 7;
+  const isReviewed = i === 5 || i === 6;
   const made = await post("/task/create", { ...DRAFT, ...(isReviewed && { review: "creator" }) }, "A");
   ids.learn(made);
   const { task_id } = made;

@@ -179,11 +179,11 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
       ofTasks;
     return fc.oneof({ weight: 9, arbitrary }, hostile);
   }
-  // Of keys, which are named by their maker: a few names, so that one is met again. The field of a node takes a space too.
-  if (name === "name" && def.type === "string" && !takes(schema, '"a b"'))
+  // Of keys, schedules and webhooks, which are named by their maker: a few names, so that one is met again.
+  if (name === "name" && def.type === "string")
     return fc.oneof(
-      { weight: 9, arbitrary: fc.nat({ max: 9 }).map((n) => json(`spare-${n}`)) },
-      strings(schema),
+      { weight: 9, arbitrary: fc.nat({ max: 5 }).map((n) => json(`spare-${n}`)) },
+      { weight: takes(schema, '"a b"') ? 9 : 1, arbitrary: strings(schema) },
     );
   switch (def.type) {
     case "optional":

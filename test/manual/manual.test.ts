@@ -197,6 +197,41 @@ test("the API reference has every operation of the caller's variant", async () =
   }
 });
 
+test("pages are compressed for browsers that accept it, and pictures are not", async () => {
+  const { brotliDecompressSync, gunzipSync } = await import("node:zlib");
+  for (const address of [
+    "/docs",
+    "/docs/tutorial",
+    "/docs/api-reference",
+    "/docs/drawing-states-of-a-task.svg",
+  ]) {
+    const asked = async (coding: string) => {
+      const headers = { "Accept-Encoding": coding };
+      const response = await fetch(`${hub.base()}${address}`, { headers, decompress: false });
+      return { headers: response.headers, bytes: await response.bytes() };
+    };
+    const plain = await asked("identity");
+    expect(plain.headers.get("content-encoding")).toBe(null);
+    const etags = new Set([plain.headers.get("etag")]);
+    for (const [accepted, coding, decoded] of [
+      ["gzip, deflate, br, zstd", "br", brotliDecompressSync],
+      ["gzip", "gzip", gunzipSync],
+    ] as const) {
+      const { headers, bytes } = await asked(accepted);
+      expect([address, headers.get("content-encoding")]).toEqual([address, coding]);
+      expect(headers.get("vary")).toContain("Accept-Encoding");
+      expect(bytes.length).toBeLessThan(plain.bytes.length / 2);
+      expect(decoded(bytes).equals(plain.bytes)).toBe(true);
+      etags.add(headers.get("etag"));
+    }
+    expect(etags.size).toBe(3);
+  }
+  const picture = await fetch(`${hub.base()}/docs/dashboard-task.png`, {
+    headers: { "Accept-Encoding": "br" },
+  });
+  expect(picture.headers.get("content-encoding")).toBe(null);
+});
+
 test("what did not change is not sent again, and other paths are not served", async () => {
   for (const address of ["/docs", "/docs/tutorial", "/docs/api-reference", "/docs/dashboard-task.png"]) {
     const etag = (await get(address)).response.headers.get("etag") ?? "";

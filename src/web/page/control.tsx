@@ -17,6 +17,7 @@ import {
   useLoad,
   whole,
 } from "./parts.tsx";
+import { pausedWords } from "./pulse.ts";
 import { hub } from "./session.ts";
 
 const PAGE = 50;
@@ -36,12 +37,6 @@ function scopeOf(scope: string, value: string): { type?: string; limit_key?: str
   if (scope === "type") return { type: value };
   if (scope === "limit_key") return { limit_key: value };
   return scope === "creator" ? { creator_node: value } : {};
-}
-
-/** "type crawl"; "the whole hub". */
-export function pausedWords({ scope, value }: Pick<Pause, "scope" | "value">): string {
-  const word = { hub: "the whole hub", type: "type", limit_key: "limit key", creator: "creator" }[scope];
-  return scope === "hub" ? word : `${word} ${value ?? "none"}`;
 }
 
 export function Control(): JSX.Element {

@@ -2,7 +2,7 @@
 import { Fragment, type JSX, h } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
-import { Usage } from "./costs.tsx";
+import { Usage } from "./usage.tsx";
 import { saveBlob } from "./files.tsx";
 import { commandOf, countOf, curlOf } from "./format.ts";
 import {

@@ -40,6 +40,12 @@ const UNKNOWN: Pulse = {
 
 export const pulse = signal<Pulse>(UNKNOWN);
 
+/** "type crawl"; "the whole hub". */
+export function pausedWords({ scope, value }: Pick<Pulse["pauses"][number], "scope" | "value">): string {
+  const word = { hub: "the whole hub", type: "type", limit_key: "limit key", creator: "creator" }[scope];
+  return scope === "hub" ? word : `${word} ${value ?? "none"}`;
+}
+
 const EVERY_MS = 60_000;
 /** After an event, or an action of the user. */
 const SOON_MS = 5_000;

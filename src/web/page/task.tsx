@@ -21,7 +21,7 @@ import { Graph } from "./graph.tsx";
 import { ReviewOf } from "./review.tsx";
 import { Attempts } from "./story.tsx";
 import { Labels } from "./tasks.tsx";
-import { Usage } from "./costs.tsx";
+import { Usage } from "./usage.tsx";
 import { FileActions, FileLink, upload } from "./files.tsx";
 import { NodeField } from "./node-field.tsx";
 import {
