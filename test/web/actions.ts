@@ -910,6 +910,7 @@ async function messages(stage: Stage): Promise<void> {
   await page.press("show");
   await page.shows("No messages.");
   for (let i = 0; i < 50; i++) await ok(hub.post("/message/send", worn));
+  await page.click("main details.more summary");
   await page.fill("content", "Only for you", ".columns section:first-child");
   await page.eval(`document.querySelector('[name="ack"]').click()`);
   await page.press("send");
@@ -1045,6 +1046,8 @@ async function events(stage: Stage): Promise<void> {
   await page.until(`document.querySelectorAll("a.row").length === 3`);
   await page.go(`events?task=${crypto.randomUUID()}`);
   await page.shows("No event matches.");
+  await page.go("nodes/nobody");
+  await page.shows(/Not to be shown\s+No node is registered as nobody\.\s+All nodes/);
 }
 
 /** What an event costs the list of events: its own row, and no drawing of the others, at most four times a second. */

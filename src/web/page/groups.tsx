@@ -12,6 +12,7 @@ import {
   Fact,
   Fault,
   Field,
+  NotShown,
   State,
   Table,
   askToConfirm,
@@ -127,7 +128,7 @@ export function GroupPage({ id: group }: { id: string }): JSX.Element {
   useEvents(({ data }) => data["group"] === group, loaded);
   useSubject(group);
   const { value, error } = loaded;
-  if (value === null) return <Fault text={error} />;
+  if (value === null) return <NotShown view="groups" error={error} />;
   const { by_status, unfinished, failures, total } = value;
   const { failed } = by_status;
   const link = (status: string, count: number): JSX.Element => (

@@ -139,6 +139,19 @@ export function Fault({ text }: { text: string }): JSX.Element | null {
   );
 }
 
+/** In place of a record that cannot be loaded: why, and a way back. */
+export function NotShown({ view, error }: { view: string; error: string }): JSX.Element | null {
+  return error === "" ? null : (
+    <>
+      <header class="head">
+        <h1>Not to be shown</h1>
+      </header>
+      <Fault text={error} />
+      <a href={`#/${view}`}>All {view}</a>
+    </>
+  );
+}
+
 // ---- Notices and questions
 
 type Notice = { readonly text: string; readonly isFault: boolean };

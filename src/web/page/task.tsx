@@ -30,6 +30,7 @@ import {
   Fault,
   Field,
   Form,
+  NotShown,
   Select,
   State,
   Verified,
@@ -78,7 +79,7 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
   useEvents((event) => event.task_id === id, loaded);
   const { value, error } = loaded;
   useSubject(value?.task.title ?? "");
-  if (value === null) return <Fault text={error} />;
+  if (value === null) return <NotShown view="tasks" error={error} />;
   const { task, events, all, isCut, files, questions } = value;
   const state = stateOf(task);
   const isEnded = state === "completed" || state === "failed";
