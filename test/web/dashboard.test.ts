@@ -92,7 +92,7 @@ describe("is served", () => {
     expect(first).toBeLessThanOrEqual(50_000);
     const seldom = [...assets.keys()].filter((name) => !html.includes(name));
     expect(seldom.length).toBe(1);
-    expect(first + (await sizeOf(seldom[0] ?? ""))).toBeLessThanOrEqual(60_000);
+    expect(first + (await sizeOf(seldom[0] ?? ""))).toBeLessThanOrEqual(65_000);
   });
 
   test("not with --ui off", async () => {

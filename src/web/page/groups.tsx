@@ -3,7 +3,7 @@ import { Fragment, type JSX, h } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { Usage } from "./usage.tsx";
-import { saveBlob } from "./files.tsx";
+import { saveBlob } from "./file-actions.tsx";
 import { commandOf, countOf, curlOf } from "./format.ts";
 import {
   Age,

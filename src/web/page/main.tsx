@@ -26,7 +26,7 @@ import {
   signIn,
   signOut,
 } from "./session.ts";
-import { NewTask, TaskPage } from "./task.tsx";
+import { TaskPage } from "./task.tsx";
 import { Tasks } from "./tasks.tsx";
 
 type View = {
@@ -108,7 +108,8 @@ const VIEWS: readonly View[] = [
 
 function Content(): JSX.Element {
   const { view, id } = route.value;
-  if (view === "new" && mayAct.value) return <NewTask from={id} key={id} />;
+  if (view === "new" && mayAct.value)
+    return <Seldom draw={(views) => <views.NewTask from={id} key={id} />} />;
   const found = VIEWS.find(({ name, isOpen }) => name === view && isOpen());
   return (
     found?.draw(id) ?? (

@@ -6,8 +6,8 @@ import { Fragment, type JSX, h } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { now } from "./clock.ts";
 import { type AnyNode, type Summary, capabilitiesOf, countOf, curlOf, durationOf, noteOf } from "./format.ts";
-import { EventTable } from "./events.tsx";
-import { Ledger } from "./lux.tsx";
+import { EventTable } from "./event-table.tsx";
+import { Ledger } from "./ledger.tsx";
 import {
   Age,
   Empty,

@@ -10,7 +10,7 @@ import { commandOf, countOf, curlOf, durationOf } from "./format.ts";
 import { type Finding, findingsOf } from "./health.ts";
 import { Age, Empty, Fault, Table, useEvents, useLoad } from "./parts.tsx";
 import { pausedWords, pulse } from "./pulse.ts";
-import { WaitingQuestions } from "./questions.tsx";
+import { WaitingQuestions } from "./question.tsx";
 import { route, to, wrongQuery } from "./route.ts";
 import { type Hub, isOnline } from "./session.ts";
 
