@@ -4,7 +4,7 @@ import { LuxHubError } from "../../client/http.ts";
 import type { RequestOf, Variant } from "../../client/luxhub.ts";
 import type { AnyTask } from "./format.ts";
 import { NodeField } from "./node-field.tsx";
-import { Fault, Field, Form, Select, showNotice, useLoad } from "./parts.tsx";
+import { Field, Form, NotLoaded, Select, showNotice, useLoad } from "./parts.tsx";
 import { go, route, to } from "./route.ts";
 import { describe, hub } from "./session.ts";
 import { upload } from "./upload.ts";
@@ -21,7 +21,8 @@ export function NewTask({ from }: { from: string }): JSX.Element | null {
   const old = useLoad(from, async (hub, signal) =>
     from === "" ? null : (await hub.call("task/{task_id}", { task_id: from }, { signal })).task,
   );
-  if (from !== "" && old.value === null) return <Fault text={old.error} />;
+  if (from !== "" && old.value === null)
+    return <NotLoaded title="Run again" error={old.error} back={[to("tasks"), "All tasks"]} />;
   const task = old.value;
   const send = async (fields: Readonly<Record<string, string>>, form: HTMLFormElement): Promise<void> => {
     const input = form.elements.namedItem("files");

@@ -27,6 +27,7 @@ import {
   Age,
   Copy,
   Fault,
+  NotLoaded,
   State,
   Verified,
   askToConfirm,
@@ -74,7 +75,7 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
   useEvents((event) => event.task_id === id, loaded);
   const { value, error } = loaded;
   useSubject(value?.task.title ?? "");
-  if (value === null) return <Fault text={error} />;
+  if (value === null) return <NotLoaded title="Task" error={error} back={[to("tasks"), "All tasks"]} />;
   const { task, events, all, isCut, files, questions } = value;
   const state = stateOf(task);
   const isEnded = state === "completed" || state === "failed";
