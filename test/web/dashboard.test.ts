@@ -9,6 +9,7 @@ import { PROJECT } from "../support/executable.ts";
 import { ADMIN_KEY, SECRET, type TestHub, startHub } from "../support/hub.ts";
 import { dashboard } from "../../src/web/dashboard.ts";
 import { VARIANTS, addNode, addTask, ok } from "../api/scene.ts";
+import { NGINX_MISSING, Nginx } from "../support/nginx.ts";
 import { ACTIONS, furnish, inspect } from "./actions.ts";
 import { CHROMIUM_MISSING, NARROWEST, Page, WIDE, closeBrowser } from "./chromium.ts";
 
@@ -151,6 +152,34 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
     const [one, other] = looks;
     for (const i of [0, 1]) expect(one?.[i]).not.toBe(other?.[i]);
   });
+
+  const noProxy = NGINX_MISSING === null ? "" : ` (${NGINX_MISSING})`;
+  test.skipIf(NGINX_MISSING !== null)(
+    `behind nginx, under a prefix: compressed and live${noProxy}`,
+    async () => {
+      await using own = await startHub();
+      await using nginx = await Nginx.start([[new URL(own.base()).host]], false, "/hub/");
+      const base = `http://127.0.0.1:${nginx.ports[0] ?? 0}/hub/`;
+      using page = new Page(WIDE);
+      await page.open(base);
+      await page.shows("Look without a secret");
+      await page.fill("secret", SECRET);
+      await page.press("sign-in");
+      await page.shows("The hub is empty");
+      await page.go("schedules"); // one of the views that are loaded later
+      await page.until(`document.querySelector("main h1")?.textContent.startsWith("Schedules")`);
+      await page.go("events");
+      await page.until(`document.querySelector("main tbody tr")`);
+      await addNode(own, "seen-live");
+      await page.shows("seen-live");
+      const coded = `Promise.all([...performance.getEntriesByType("resource")].map(({ name }) => name)
+      .filter((name) => /\\/assets\\//.test(name))
+      .map(async (name) => [name.startsWith(${JSON.stringify(base)}), (await fetch(name)).headers.get("content-encoding")]))`;
+      const assets = await page.eval(coded);
+      expect(assets).toEqual(Array(3).fill([true, "br"]));
+      expect(page.complaints).toEqual([]);
+    },
+  );
 
   test("a printed task is its content alone, whole, in black on white, also from a dark page", async () => {
     await using own = await startHub();
