@@ -226,13 +226,26 @@ describe.concurrent("a webhook", () => {
     await becomes(hub, { attempts: 0, failing_since: null, next_attempt_at: null });
   });
 
+  test("does not wait for hours more after the clock was set back", async () => {
+    await using receiver = new Receiver();
+    await using hub = await startHub({ post: receiver.post });
+    receiver.isAway = true;
+    await put(hub);
+    await create(hub, ["a"]);
+    await becomes(hub, { last_error: "connection refused" });
+    receiver.isAway = false;
+    hub.clock.jump(-5 * HOUR_MS);
+    await becomes(hub, { attempts: 0, next_attempt_at: null });
+    expect(receiver.received.map(titleOf)).toEqual(["a"]);
+  });
+
   test("does not follow a redirect", async () => {
     await using receiver = new Receiver();
     await using hub = await startHub({ post: receiver.post });
     receiver.answer = () => Response.redirect("/other", 307);
     await put(hub);
     await create(hub, ["a"]);
-    await becomes(hub, { attempts: 1, last_error: "HTTP 307, a redirect, which is not followed" });
+    await becomes(hub, { last_error: "HTTP 307, a redirect, which is not followed" });
     expect(receiver.received.map(({ path }) => path)).toEqual(["/hook"]);
   });
 
@@ -242,17 +255,21 @@ describe.concurrent("a webhook", () => {
     await put(hub);
     receiver.isAway = true;
     await create(hub, ["a", "b"]);
-    await becomes(hub, { attempts: 1 });
-    for (let attempts = 1; attempts < limit.WEBHOOK_SUSPEND_ATTEMPTS_MIN; attempts++) {
+    await becomes(hub, { last_error: "connection refused" });
+    // On a slow machine the first retries may come by themselves.
+    for (let step = 1; step < limit.WEBHOOK_SUSPEND_ATTEMPTS_MIN; step++) {
+      const { attempts: before } = await hook(hub);
       hub.clock.pass(DAY_MS / limit.WEBHOOK_SUSPEND_ATTEMPTS_MIN);
-      await becomes(hub, { attempts: attempts + 1, state: "active" });
+      await until("it was tried again", async () => {
+        await hub.sweep();
+        return Number((await hook(hub))["attempts"]) > Number(before);
+      });
+      expect(await hook(hub)).toMatchObject({ state: "active" });
     }
     hub.clock.pass(3 * HOUR_MS);
     await becomes(hub, { state: "suspended", last_error: "connection refused", next_attempt_at: null });
     const { events } = await ok(hub.get("/events?kind=webhook.suspended"));
-    expect(list({ events }, "events")).toMatchObject([
-      { data: { name: "ci", reason: "failing", attempts: limit.WEBHOOK_SUSPEND_ATTEMPTS_MIN + 1 } },
-    ]);
+    expect(list({ events }, "events")).toMatchObject([{ data: { name: "ci", reason: "failing" } }]);
     expect(await ok(hub.get("/status"))).toMatchObject({ webhooks_suspended: 1 });
     receiver.isAway = false;
     await create(hub, ["c"]);
@@ -308,7 +325,7 @@ describe.concurrent("a webhook", () => {
       receiver.answer = (_, n) => new Response(null, { status: n === 2 ? 500 : 200 });
       await create(hub, ["a", "b", "c"]);
       await receiver.until(({ length }) => length === 2);
-      await becomes(hub, { attempts: 1 });
+      await becomes(hub, { last_error: "HTTP 500" });
     }
     {
       await using hub = await startHub({ dataDir: path, clock, post: receiver.post });
