@@ -7,7 +7,6 @@ import {
   BUDGET_SCOPES,
   type BudgetKey,
   type BudgetState,
-  type Gate,
   ON_LIMIT,
 } from "../domain/model.ts";
 import { toUsd } from "../domain/spending.ts";
@@ -15,7 +14,7 @@ import { type FieldError, invalidRequest } from "../http/problem.ts";
 import type { DatedBudget } from "../service/budgets.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
-import { dayText, encodeSpending, spendingSchema } from "./response-schemas.ts";
+import { dayText, encodePage, encodeSpending, pageSchema, spendingSchema } from "./response-schemas.ts";
 
 export const budgetSchema = () =>
   z.strictObject({
@@ -103,10 +102,11 @@ const list = readEndpoint({
   auth: "admin",
   summary: "All budgets, and what is spent of them",
   rejections: [],
-  input: () => z.object({}),
-  answer: () => z.strictObject({ budgets: z.array(budgetSchema()) }),
-  handle: ({ services }) => services.budgets.list(),
-  encode: ({ budgets, day }: Gate) => ({ budgets: budgets.map((budget) => encodeBudget(budget, day)) }),
+  input: () => z.object(field.paging()),
+  answer: () => z.strictObject({ budgets: z.array(budgetSchema()), ...pageSchema() }),
+  handle: ({ services, variant }, paging) =>
+    services.budgets.list(field.pageRequest(paging, variant.unpaged)),
+  encode: (page) => encodePage("budgets", page, ({ budget, day }) => encodeBudget(budget, day)),
 });
 
 const remove = writeEndpoint({

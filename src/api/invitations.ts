@@ -127,7 +127,7 @@ const join = writeEndpoint({
   path: "/api/v1/join",
   auth: "open",
   summary: "Turns an invitation into a key for its node",
-  rejections: ["invitation_not_found", "invitation_used", "invitation_expired", "keys_limit"],
+  rejections: ["invitation_not_found", "invitation_used", "invitation_expired", "key_exists", "keys_limit"],
   answersSecret: true, // nothing is stored for a caller without a key; a repeat is safe without it
   notInBatch: "must be sent alone",
   input: () => z.object({ token: field.invitationToken(), key_hash: field.sha256() }),

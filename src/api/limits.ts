@@ -1,13 +1,13 @@
 /** The endpoints that say what is handed out: hub/pause, hub/resume, hub/pauses, limit/*, and why a task does not run. */
 import * as z from "zod/mini";
 import { REASON_CODES, type Reason } from "../domain/explain.ts";
-import { usesIn } from "../domain/gate.ts";
+import { isHeld, usesIn } from "../domain/gate.ts";
 import { type LimitState, type Moment, PAUSE_SCOPES, type Pause, type PauseKey } from "../domain/model.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { isoTime } from "../lib/clock.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
-import { maybeTime, time } from "./response-schemas.ts";
+import { encodePage, maybeTime, pageSchema, time } from "./response-schemas.ts";
 
 // ---- Pauses
 
@@ -82,10 +82,11 @@ const pauses = readEndpoint({
   auth: "admin",
   summary: "What is paused",
   rejections: [],
-  input: () => z.object({}),
-  answer: () => z.strictObject({ pauses: z.array(pauseSchema()) }),
-  handle: ({ services }) => services.limits.gate(),
-  encode: (gate) => ({ pauses: gate.pauses.map(encodePause) }),
+  input: () => z.object(field.paging()),
+  answer: () => z.strictObject({ pauses: z.array(pauseSchema()), ...pageSchema() }),
+  handle: ({ services, variant }, paging) =>
+    services.limits.pauses(field.pageRequest(paging, variant.unpaged)),
+  encode: (page) => encodePage("pauses", page, encodePause),
 });
 
 // ---- Limits
@@ -106,7 +107,7 @@ function encodeLimit(limit: LimitState, { now }: Pick<Moment, "now">) {
     key,
     running,
     per_minute: perMinute,
-    held_until: heldUntil === null || heldUntil <= now ? null : isoTime(heldUntil),
+    held_until: heldUntil === null || !isHeld(heldUntil, now) ? null : isoTime(heldUntil),
     running_now: inUse,
     last_minute: usesIn(limit, now),
   };
@@ -146,10 +147,10 @@ const list = readEndpoint({
   auth: "admin",
   summary: "All limits and holds, and what is used of them",
   rejections: [],
-  input: () => z.object({}),
-  answer: () => z.strictObject({ limits: z.array(limitSchema()) }),
-  handle: ({ services }) => services.limits.gate(),
-  encode: (gate, _, at) => ({ limits: gate.limits.map((limit) => encodeLimit(limit, at)) }),
+  input: () => z.object(field.paging()),
+  answer: () => z.strictObject({ limits: z.array(limitSchema()), ...pageSchema() }),
+  handle: ({ services, variant }, paging) => services.limits.list(field.pageRequest(paging, variant.unpaged)),
+  encode: (page, _, at) => encodePage("limits", page, (limit) => encodeLimit(limit, at)),
 });
 
 const remove = writeEndpoint({

@@ -2,9 +2,9 @@
 import type { Environment } from "../config.ts";
 import { UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
-import { type Remote, type Run, runGroup } from "./remote.ts";
+import { type Remote, type Run, printRows, runGroup } from "./remote.ts";
 import { writeLine } from "./standard-output.ts";
-import { plain, print, printJson, printTable } from "./table.ts";
+import { plain, printJson } from "./table.ts";
 
 export function budgetCommand(argv: readonly string[], env: Environment): Promise<number> {
   return runGroup("budget", RUNS, argv, env);
@@ -25,26 +25,26 @@ const RUNS: Readonly<Record<string, Run>> = {
     if (json) printJson(budget);
     return json ? EXIT.OK : writeLine(`${nameOf(budget)}  ${budget.state}`);
   },
-  "budget list": async ({ hub, json }) => {
-    const { budgets } = await hub.costs.budgets();
-    if (json) printJson(budgets);
-    else if (budgets.length === 0) print("There are no budgets.");
-    else
-      printTable(
-        ["BUDGET", "STATE", "USD", "OF", "WITHOUT COST", "TOKENS", "OF", "AT THE LIMIT"],
-        budgets.map((budget) => [
-          plain(nameOf(budget)),
-          budget.paused ? "paused" : budget.state,
-          budget.spent.cost_usd,
-          budget.cost_usd,
-          budget.spent.without_cost,
-          budget.spent.input_tokens + budget.spent.output_tokens,
-          budget.tokens,
-          budget.on_limit,
-        ]),
-      );
-    return EXIT.OK;
-  },
+  "budget list": (remote) =>
+    printRows(remote, {
+      load: async (page) => {
+        const { budgets, pages } = await remote.hub.costs.budgets(page);
+        return { rows: budgets, pages };
+      },
+      nameOf,
+      none: "There are no budgets.",
+      head: ["BUDGET", "STATE", "USD", "OF", "WITHOUT COST", "TOKENS", "OF", "AT THE LIMIT"],
+      cells: (budget) => [
+        plain(nameOf(budget)),
+        budget.paused ? "paused" : budget.state,
+        budget.spent.cost_usd,
+        budget.cost_usd,
+        budget.spent.without_cost,
+        budget.spent.input_tokens + budget.spent.output_tokens,
+        budget.tokens,
+        budget.on_limit,
+      ],
+    }),
   "budget delete": async (remote) => {
     const { budget } = await remote.hub.costs.deleteBudget(keyOf(remote, "budget delete"));
     if (remote.json) printJson(budget);

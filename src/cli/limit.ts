@@ -2,9 +2,9 @@
 import type { Environment } from "../config.ts";
 import { UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
-import { type Remote, type Run, runGroup, runRemote } from "./remote.ts";
+import { type Remote, type Run, printRows, runGroup, runRemote } from "./remote.ts";
 import { writeLine } from "./standard-output.ts";
-import { plain, print, printJson, printTable } from "./table.ts";
+import { plain, printJson } from "./table.ts";
 
 type Command = (argv: readonly string[], env: Environment) => Promise<number>;
 
@@ -24,24 +24,24 @@ const LIMIT_RUNS: Readonly<Record<string, Run>> = {
     if (json) printJson(limit);
     return json ? EXIT.OK : writeLine(`${plain(limit.key || "(none)")}  set`);
   },
-  "limit list": async ({ hub, json }) => {
-    const { limits } = await hub.limits.list({});
-    if (json) printJson(limits);
-    else if (limits.length === 0) print("There are no limits.");
-    else
-      printTable(
-        ["KEY", "RUNNING", "OF", "LAST MINUTE", "OF", "HELD UNTIL"],
-        limits.map((limit) => [
-          plain(limit.key || "(none)"),
-          limit.running_now,
-          limit.running,
-          limit.last_minute,
-          limit.per_minute,
-          limit.held_until,
-        ]),
-      );
-    return EXIT.OK;
-  },
+  "limit list": (remote) =>
+    printRows(remote, {
+      load: async (page) => {
+        const { limits, pages } = await remote.hub.limits.list(page);
+        return { rows: limits, pages };
+      },
+      nameOf: ({ key }) => key,
+      none: "There are no limits.",
+      head: ["KEY", "RUNNING", "OF", "LAST MINUTE", "OF", "HELD UNTIL"],
+      cells: (limit) => [
+        plain(limit.key || "(none)"),
+        limit.running_now,
+        limit.running,
+        limit.last_minute,
+        limit.per_minute,
+        limit.held_until,
+      ],
+    }),
   "limit delete": async (remote) => {
     const { limit } = await remote.hub.limits.delete({ key: keyOf(remote, "limit delete") });
     if (remote.json) printJson(limit);
@@ -78,17 +78,17 @@ const resume: Run = async ({ hub, values, json }) => {
   return json ? EXIT.OK : writeLine(`${plain(nameOf(ended))}  resumed`);
 };
 
-const pauses: Run = async ({ hub, json }) => {
-  const { pauses: all } = await hub.limits.pauses({});
-  if (json) printJson(all);
-  else if (all.length === 0) print("Nothing is paused.");
-  else
-    printTable(
-      ["PAUSED", "SINCE", "REASON"],
-      all.map((paused) => [plain(nameOf(paused)), paused.at, plain(paused.reason ?? "")]),
-    );
-  return EXIT.OK;
-};
+const pauses: Run = (remote) =>
+  printRows(remote, {
+    load: async (page) => {
+      const answer = await remote.hub.limits.pauses(page);
+      return { rows: answer.pauses, pages: answer.pages };
+    },
+    nameOf,
+    none: "Nothing is paused.",
+    head: ["PAUSED", "SINCE", "REASON"],
+    cells: (paused) => [plain(nameOf(paused)), paused.at, plain(paused.reason ?? "")],
+  });
 
 function subjectOf(values: Remote["values"]) {
   return {

@@ -17,7 +17,7 @@ import { commandsOf, formOf } from "./commands.ts";
 import { findHub, readConfigFile } from "./config-file.ts";
 import { EXIT, exitCodeOf } from "./exit-codes.ts";
 import { helpIn, helpOf } from "./help.ts";
-import { BrokenPipe } from "./table.ts";
+import { BrokenPipe, type Cell, print, printJsonList, printTable } from "./table.ts";
 import { writeLineUnlessClosed } from "./standard-output.ts";
 import { Values } from "./values.ts";
 
@@ -273,6 +273,29 @@ export async function* rowsOf<T>(
     if (page >= pages || rows.length === 0) return;
     seen = new Set(rows.map(idOf));
   }
+}
+
+/** Prints the rows of a list that has page numbers, as a table or as JSON. */
+export async function printRows<T>(
+  remote: Remote,
+  list: {
+    readonly load: Parameters<typeof rowsOf<T>>[0];
+    readonly nameOf: (row: T) => string;
+    /** What is said when there are no rows. */
+    readonly none: string;
+    readonly head: readonly string[];
+    readonly cells: (row: T) => readonly Cell[];
+  },
+): Promise<number> {
+  const rows = rowsOf(list.load, list.nameOf, limitOf(remote));
+  if (remote.json) {
+    await printJsonList(rows);
+    return EXIT.OK;
+  }
+  const all = await collect(rows);
+  if (all.length === 0) print(list.none);
+  else printTable(list.head, all.map(list.cells));
+  return EXIT.OK;
 }
 
 export async function collect<T>(rows: AsyncIterable<T>): Promise<readonly T[]> {

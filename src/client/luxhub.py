@@ -739,11 +739,13 @@ class LuxHub:
         self.leases = Leases(self.call)
         self.lux = Lux(self.call)
         self.files = Files(self.call, self._http)
+        self.limits = Limits(self.call)
         self.costs = Costs(self.call)
         self.groups = Groups(self.call)
         self.schedules = Schedules(self.call)
-        self.invitations = Invitations(self.call)
+        self.webhooks = Webhooks(self.call)
         self.keys = Keys(self.call)
+        self.invitations = Invitations(self.call)
 
     @classmethod
     def joined(
@@ -977,7 +979,7 @@ class LuxHub:
 
 
 #: The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost.
-_NOT_REPEATABLE = ("key/add", "invitation/create")
+_NOT_REPEATABLE = ("key/add", "invitation/create", "webhook/put")
 #: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, the hub
 #: does not store an answer with a ticket, and who joins has no key yet.
 _NEEDS_NO_KEY = ("node/heartbeat", "task/output", "file/download-url", "file/upload-url", "join")
@@ -2658,6 +2660,8 @@ class Task(TypedDict):
     result: TaskResult | None
     #: Whether the result came with a key that is bound to the node that completed the task.
     result_verified: bool
+    #: The number of the ledger entry that paid the task; left out if nothing was paid.
+    paid_seq: NotRequired[int]
     #: Whether the task is open and may be handed out now.
     ready: bool
     #: Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
@@ -2843,6 +2847,8 @@ class TaskDetails(TypedDict):
     result: TaskResult | None
     #: Whether the result came with a key that is bound to the node that completed the task.
     result_verified: bool
+    #: The number of the ledger entry that paid the task; left out if nothing was paid.
+    paid_seq: NotRequired[int]
     #: Whether the task is open and may be handed out now.
     ready: bool
     #: Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
@@ -3445,6 +3451,22 @@ class TypeStats(TypedDict):
     nodes_registered: int
 
 
+class StuckStats(TypedDict):
+    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
+    task_type: str | None
+    #: How many may be handed out now; counted up to 50,000.
+    open: int
+    #: Since when the oldest of them may be handed out.
+    oldest_open_at: str | None
+    #: Offline nodes that have what the tasks require.
+    nodes_registered: int
+    #: What the registered node that comes closest lacks; null: an offline node has it all, or no node is
+    #: registered.
+    missing: str | None
+    #: The task of them that would be handed out first.
+    task_id: str | None
+
+
 class FailureGroup(TypedDict):
     #: The id of the group: `failure_group` of task/list and task/count selects its tasks.
     group: str
@@ -4037,6 +4059,8 @@ class StatsTypesAnswer(TypedDict):
     types: list[TypeStats]
     #: How many types there are beside them.
     others: int
+    #: Open tasks whose capabilities and resources no online node has: the 10 largest lanes of such tasks.
+    stuck: list[StuckStats]
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4602,6 +4626,14 @@ class BudgetListAnswer(TypedDict):
     success: Literal[True]
     #: All budgets, by scope and value.
     budgets: list[Budget]
+    #: The number of the page, from 1.
+    page: int
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: How many there are in all.
+    total: int
+    #: How many pages there are.
+    pages: int
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4629,6 +4661,14 @@ class LimitListAnswer(TypedDict):
     success: Literal[True]
     #: All limits and holds, by key.
     limits: list[Limit]
+    #: The number of the page, from 1.
+    page: int
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: How many there are in all.
+    total: int
+    #: How many pages there are.
+    pages: int
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4674,6 +4714,14 @@ class HubPausesAnswer(TypedDict):
     success: Literal[True]
     #: What is paused, by scope and value.
     pauses: list[Pause]
+    #: The number of the page, from 1.
+    page: int
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: How many there are in all.
+    total: int
+    #: How many pages there are.
+    pages: int
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -6744,9 +6792,20 @@ class Costs(_Resource):
         }
         return cast("BudgetSetAnswer", self._call("budget/set", fields, options))
 
-    def budgets(self, *, options: CallOptions | None = None) -> BudgetListAnswer:
-        """All budgets, and what is spent of them."""
-        return cast("BudgetListAnswer", self._call("budget/list", None, options))
+    def budgets(
+        self,
+        *,
+        page: int | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> BudgetListAnswer:
+        """All budgets, and what is spent of them.
+
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"page": page, "per_page": per_page}
+        return cast("BudgetListAnswer", self._call("budget/list", fields, options))
 
     def delete_budget(
         self,
@@ -6785,9 +6844,20 @@ class Limits(_Resource):
         fields = {"key": key, "running": running, "per_minute": per_minute}
         return cast("LimitSetAnswer", self._call("limit/set", fields, options))
 
-    def list(self, *, options: CallOptions | None = None) -> LimitListAnswer:
-        """All limits and holds, and what is used of them."""
-        return cast("LimitListAnswer", self._call("limit/list", None, options))
+    def list(
+        self,
+        *,
+        page: int | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LimitListAnswer:
+        """All limits and holds, and what is used of them.
+
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"page": page, "per_page": per_page}
+        return cast("LimitListAnswer", self._call("limit/list", fields, options))
 
     def delete(self, key: str, *, options: CallOptions | None = None) -> LimitDeleteAnswer:
         """Deletes the limit of a key, and ends its hold.
@@ -6850,9 +6920,20 @@ class Limits(_Resource):
         fields = {"type": type, "limit_key": limit_key, "creator_node": creator_node}
         return cast("HubResumeAnswer", self._call("hub/resume", fields, options))
 
-    def pauses(self, *, options: CallOptions | None = None) -> HubPausesAnswer:
-        """What is paused."""
-        return cast("HubPausesAnswer", self._call("hub/pauses", None, options))
+    def pauses(
+        self,
+        *,
+        page: int | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> HubPausesAnswer:
+        """What is paused.
+
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"page": page, "per_page": per_page}
+        return cast("HubPausesAnswer", self._call("hub/pauses", fields, options))
 
 
 class Files(_FileTransfer):

@@ -1,14 +1,15 @@
 /**
  * The gate: what may be handed out now. Pauses, limits, holds and budgets each close something: the hub, a node, a
- * creator, a type, a group or a limit key. Every hand-out loads the gate in its own transaction, and it is computed from
+ * creator, a type, a group or a limit key. Every dispatch loads the gate in its own transaction, and it is computed from
  * rows: how many tasks of a key are running, and how many were handed out in the last minute. So no counter can leak.
  *
- * This is the one place that decides: hand-outs ask isClosed(), and why a task does not run is closings(): a task is
+ * This is the one place that decides: dispatches ask isClosed(), and why a task does not run is closings(): a task is
  * closed exactly when there is such a reason.
  */
 import { MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import { announcements, isUsedUp, nameOf, periodOf } from "./budget.ts";
 import type { Change } from "./change.ts";
+import { HOLD_MAX_SECONDS } from "./limits.ts";
 import { type Rejected, type RejectionCode, reject } from "./decision.ts";
 import { type Lane, type LaneTask, couldTake, hasFree, limitKeyOf, typesFor } from "./lane.ts";
 import type {
@@ -172,7 +173,7 @@ function closingsOf(limit: LimitState, now: number): readonly Closing[] {
   if (running !== null && inUse >= running) found.push({ code: "limit", limit, until: null });
   const rateUntil = perMinute === null ? null : rateOpensAt(limit, perMinute, now);
   if (rateUntil !== null) found.push({ code: "rate", limit, until: rateUntil, isHeld: false });
-  if (heldUntil !== null && heldUntil > now)
+  if (heldUntil !== null && isHeld(heldUntil, now))
     found.push({ code: "rate", limit, until: heldUntil, isHeld: true });
   return found;
 }
@@ -191,7 +192,7 @@ function opensAt(limits: readonly LimitState[], now: number): number | null {
   return first === Infinity ? null : first;
 }
 
-/** The second in which a hand-out is counted. */
+/** The second in which a dispatch is counted. */
 export function secondOf(now: number): number {
   return Math.floor(now / SECOND_MS);
 }
@@ -201,10 +202,22 @@ export function firstSecond(now: number): number {
   return secondOf(now) - MINUTE_MS / SECOND_MS;
 }
 
+/** Whether a hold lasts. One that lasts longer than a hold may is of another time: the wall clock was set back. */
+export function isHeld(heldUntil: number, now: number): boolean {
+  return heldUntil > now && heldUntil <= now + HOLD_MAX_SECONDS * SECOND_MS;
+}
+
+/**
+ * Whether a hand-out in this second counts. One that lies more than a minute ahead is of another time: the wall clock was
+ * set back, and the key must not wait until it is there again.
+ */
+function counts(second: number, now: number): boolean {
+  return second >= firstSecond(now) && second <= secondOf(now + MINUTE_MS);
+}
+
 /** When a used up rate has room again; null: it has room. */
 function rateOpensAt({ uses }: LimitState, perMinute: number, now: number): number | null {
-  const since = firstSecond(now);
-  const counted = uses.filter(({ second }) => second >= since).toSorted((a, b) => a.second - b.second);
+  const counted = uses.filter(({ second }) => counts(second, now)).toSorted((a, b) => a.second - b.second);
   let left = counted.reduce((sum, { count }) => sum + count, 0);
   if (left < perMinute) return null;
   for (const { second, count } of counted) {
@@ -214,7 +227,7 @@ function rateOpensAt({ uses }: LimitState, perMinute: number, now: number): numb
   return null;
 }
 
-/** What a hand-out writes for the limit of the task's key: the key under which it runs, and that it was handed out. */
+/** What a dispatch writes for the limit of the task's key: the key under which it runs, and that it was handed out. */
 export function countedFor(
   gate: Gate | null | undefined,
   task: Subject,
@@ -230,7 +243,7 @@ export function countedFor(
   };
 }
 
-/** The gate after a hand-out, for the next one in the same decision. */
+/** The gate after a dispatch, for the next one in the same decision. */
 export function gateAfterHandOut(gate: Gate, task: Subject, now: number): Gate {
   const key = limitKeyOf(task);
   if (!gate.limits.some((one) => one.key === key)) return gate;
@@ -241,6 +254,15 @@ export function gateAfterHandOut(gate: Gate, task: Subject, now: number): Gate {
     const uses = limit.perMinute === null ? limit.uses : [...limit.uses, { second, count: 1 }];
     return { ...limit, inUse, uses };
   });
+  return gateAt({ ...gate, limits }, now);
+}
+
+/** The gate as if a task did not run: it goes to another node, and so is not one more of its key. */
+export function gateWithout(gate: Gate, { countsFor }: Pick<Task, "countsFor">, now: number): Gate {
+  if (countsFor === null) return gate;
+  const limits = gate.limits.map((limit): LimitState =>
+    limit.key === countsFor && limit.running !== null ? { ...limit, inUse: limit.inUse - 1 } : limit,
+  );
   return gateAt({ ...gate, limits }, now);
 }
 
@@ -275,10 +297,9 @@ export function afterUsage(at: Moment, saved: readonly Change[]): Moment {
 
 // ---- Refusals
 
-/** How many hand-outs of a limit count in the last minute. */
+/** How many dispatches of a limit count in the last minute. */
 export function usesIn({ uses }: LimitState, now: number): number {
-  const since = firstSecond(now);
-  return uses.reduce((sum, { second, count }) => (second >= since ? sum + count : sum), 0);
+  return uses.reduce((sum, { second, count }) => (counts(second, now) ? sum + count : sum), 0);
 }
 
 const CODES: Readonly<Record<Closing["code"], RejectionCode>> = {

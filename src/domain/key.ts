@@ -30,6 +30,8 @@ export function stateOf(key: KeyRecord, now: number): KeyState {
 export function addKey(key: KeyRecord, all: readonly KeyRecord[]): Decision<KeyRecord> {
   if (all.some(({ keyId }) => keyId === key.keyId))
     return reject("key_exists", `The key name ${key.keyId} is already in use, or was. Choose another name.`);
+  if (all.some(({ hash }) => hash === key.hash))
+    return reject("key_exists", "This secret is that of another key already. Make a new, random one.");
   if (all.length >= KEYS_MAX)
     return reject(
       "keys_limit",

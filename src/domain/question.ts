@@ -14,6 +14,7 @@
  *
  * Invariant: `questions` of the task is null or `settled` exactly when it has no open question.
  */
+import type { Candidate } from "./balancer.ts";
 import type { Change } from "./change.ts";
 import {
   type Accepted,
@@ -157,7 +158,7 @@ export function answer(
     /** The open questions of the task. */
     readonly open: readonly Question[];
     readonly node: Node | null;
-    readonly candidates: readonly Node[];
+    readonly candidates: readonly Candidate[];
   },
   asked: AnswerRequest,
   at: Moment,

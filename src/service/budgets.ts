@@ -1,12 +1,13 @@
 /** The use cases of budgets (domain/budget.ts): set, list, delete. */
 import { deleteBudget, setBudget } from "../domain/budget.ts";
-import type { Budget, BudgetKey, BudgetState, Gate } from "../domain/model.ts";
+import type { Budget, BudgetKey, BudgetState } from "../domain/model.ts";
 import { periodOf } from "../domain/budget.ts";
 import { dayOf } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import { gateOn } from "../store/sql/gate.ts";
 import { spentBy } from "../store/sql/spending.ts";
 import type { Committed, Store, Transact } from "../store/store.ts";
+import { type Page, type PageRequest, pageOfAll } from "./list-pages.ts";
 
 /** A budget on a day. */
 export type DatedBudget = { readonly budget: BudgetState; readonly day: number };
@@ -20,8 +21,12 @@ export class Budgets {
     this.#clock = clock;
   }
 
-  list(): Promise<Gate> {
-    return this.#store.read(gateOn(this.#clock.now()));
+  async list(request: PageRequest): Promise<Page<DatedBudget>> {
+    const { budgets, day } = await this.#store.read(gateOn(this.#clock.now()));
+    return pageOfAll(
+      request,
+      budgets.map((budget) => ({ budget, day })),
+    );
   }
 
   set(

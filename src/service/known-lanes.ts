@@ -65,8 +65,11 @@ export class KnownLanes {
   /** A task was handed out: its creator had its turn. */
   served({ creatorNode }: Pick<Task, "creatorNode">): void {
     if (!this.isFair) return;
-    if (this.#turns.size >= LANES_MAX) this.#turns.clear(); // a new round begins
-    this.#turns.set(creatorNode ?? "", ++this.#turn);
+    const creator = creatorNode ?? "";
+    this.#turns.delete(creator); // so that the map stays in the order of the turns
+    const [longestAgo] = this.#turns.keys();
+    if (this.#turns.size >= LANES_MAX && longestAgo !== undefined) this.#turns.delete(longestAgo); // it stays first
+    this.#turns.set(creator, ++this.#turn);
   }
 
   #turnOf({ creatorNode }: Pick<Task, "creatorNode">): number {

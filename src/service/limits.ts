@@ -1,9 +1,10 @@
 /** The use cases of pauses and limits (domain/limit.ts): pause, resume; set, delete, hold; and their lists. */
-import { type HoldRequest, deleteLimit, hold, pause, resume, setLimit } from "../domain/limit.ts";
+import { type HoldRequest, deleteLimit, hold, isOver, pause, resume, setLimit } from "../domain/limit.ts";
 import type { Gate, Limit, LimitState, Pause, PauseKey } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import { gateOn } from "../store/sql/gate.ts";
 import type { Committed, Query, Store, Transact } from "../store/store.ts";
+import { type Page, type PageRequest, pageOfAll } from "./list-pages.ts";
 
 export class Limits {
   readonly #store: Store;
@@ -14,9 +15,17 @@ export class Limits {
     this.#clock = clock;
   }
 
-  /** All pauses and limits. */
-  gate(): Promise<Gate> {
-    return this.#store.read(this.#gate());
+  async pauses(request: PageRequest): Promise<Page<Pause>> {
+    return pageOfAll(request, (await this.#store.read(this.#gate())).pauses);
+  }
+
+  async list(request: PageRequest): Promise<Page<LimitState>> {
+    const now = this.#clock.now();
+    const { limits } = await this.#store.read(gateOn(now));
+    return pageOfAll(
+      request,
+      limits.filter((limit) => !isOver(limit, now)),
+    );
   }
 
   pause(

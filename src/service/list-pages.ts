@@ -112,6 +112,12 @@ export function pageOf<T>(
   return { ...request, total, pages: Math.ceil(total / request.perPage), rows, lastSeq };
 }
 
+/** A page of a list that is loaded whole, because it is small. */
+export function pageOfAll<T>(request: PageRequest, all: readonly T[]): Page<T> {
+  const from = (request.page - 1) * request.perPage;
+  return pageOf(request, all.length, new Rows(all.slice(from, from + request.perPage)));
+}
+
 /** Too many callers wait for pages far into a list. */
 export class PagesBusy extends Error {
   override readonly name = "PagesBusy";

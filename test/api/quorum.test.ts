@@ -3,12 +3,13 @@
  * the one on which enough of them agree.
  */
 import { describe, expect, test } from "bun:test";
-import { ADMIN_KEY, TestClock, type TestHub, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, TestClock, type TestHub, startHub, onlyOnce } from "../support/hub.ts";
 import { Agent } from "../support/mcp.ts";
 import { RECEIVER_URL, type Received, Receiver } from "../support/receiver.ts";
 import { as } from "./key-commands.ts";
 import { RESULT, addNode, addNodes, addTask, badFields, list, ok, record, refused, until } from "./scene.ts";
 
+const once = onlyOnce(import.meta.url);
 type Fields = Readonly<Record<string, unknown>>;
 const ADMIN = { "X-Admin-Key": ADMIN_KEY };
 
@@ -85,7 +86,7 @@ describe("a quorum", () => {
     expect((await taskOf(hub, String(b)))["result"]).toMatchObject({ output: { y: 2 } });
   });
 
-  test("of three, of whom one lies, one dies and one copies", async () => {
+  once.test("of three, of whom one lies, one dies and one copies", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["liar", "dying", "copier", "honest", "another"]);
     const taskId = await addTask(hub, { ...THREE, quorum: { results: 2, of: 4 } });
@@ -279,7 +280,7 @@ describe("a quorum", () => {
       });
   });
 
-  test("waits for its time and for other tasks before it has copies", async () => {
+  once.test("waits for its time and for other tasks before it has copies", async () => {
     const clock = new TestClock();
     await using hub = await startHub({ clock });
     await addNodes(hub, ["a", "b"]);
@@ -297,7 +298,7 @@ describe("a quorum", () => {
     expect(context).toMatchObject({ inputs: [{ task_id: taskId }, { result: { output: "the input" } }] });
   });
 
-  test("compares the values that it names", async () => {
+  once.test("compares the values that it names", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["a", "b"]);
     const compare = "json:/output/answer,/lesson";
@@ -323,7 +324,7 @@ describe("a quorum", () => {
     expect((await taskOf(hub, taskId))["assigned_node"]).toBeNull();
   });
 
-  test("does not pay its creator where the hub pays no tasks of one's own", async () => {
+  once.test("does not pay its creator where the hub pays no tasks of one's own", async () => {
     await using hub = await startHub({ selfReward: false });
     await addNodes(hub, ["boss", "b"]);
     const taskId = await addTask(hub, { ...THREE, lux_reward: 2 });
@@ -334,7 +335,7 @@ describe("a quorum", () => {
     expect([await balanceOf(hub, "boss"), await balanceOf(hub, "b")]).toEqual([0, 1]);
   });
 
-  test("does not pay the key of its creator either, through whatever node it works", async () => {
+  once.test("does not pay the key of its creator either, through whatever node it works", async () => {
     await using hub = await startHub({ selfReward: false });
     await addNodes(hub, ["a", "b", "c"]);
     const keyWith = async (name: string, fields: Fields = {}) =>
@@ -377,7 +378,7 @@ describe("a quorum", () => {
     expect(results).toMatchObject([{ error: null }, { error: "node_excluded" }]);
   });
 
-  test("refuses numbers and words that make no sense", async () => {
+  once.test("refuses numbers and words that make no sense", async () => {
     await using hub = await startHub();
     const create = (fields: Fields) => hub.post("/task/create", { title: "t", description: "d", ...fields });
     await badFields(create({ quorum: { results: 1 } }), ["quorum.results"]);

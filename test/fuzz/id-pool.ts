@@ -2,10 +2,10 @@
  * A pool of ids that exist in the hub. A generated request contains placeholders such as `_.task.3._`, which are replaced
  * by ids when it is sent. The pool keeps only the newest ids, so that several requests use the same ones.
  */
-export type IdKind = "task" | "node" | "message" | "file" | "question";
+export type IdKind = "task" | "node" | "message" | "file" | "question" | "invitation" | "token";
 
 const KEPT = 10;
-const PLACEHOLDER = /_\.(task|node|message|file|question)\.(\d)\._/g;
+const PLACEHOLDER = /_\.(task|node|message|file|question|invitation|token)\.(\d)\._/g;
 
 /** A placeholder for an id. It has the form of an id, so that schemas accept it. */
 export function placeholder(kind: IdKind, n: number): string {
@@ -19,6 +19,8 @@ export class IdPool {
     message: [],
     file: [],
     question: [],
+    invitation: [],
+    token: [],
   };
 
   /** Replaces the placeholders by ids. */
@@ -33,12 +35,19 @@ export class IdPool {
   learn(body: Readonly<Record<string, unknown>>): void {
     for (const kind of ["task", "message", "file"] as const) {
       const id = body[`${kind}_id`];
-      if (typeof id === "string" && !this.#ids[kind].includes(id)) this.add(kind, id);
+      if (typeof id === "string") this.#addNew(kind, id);
     }
-    const { question } = body;
-    if (typeof question !== "object" || question === null || !("question_id" in question)) return;
-    const id = String(question.question_id);
-    if (!this.#ids.question.includes(id)) this.add("question", id);
+    const { question, invitation, line } = body;
+    if (typeof question === "object" && question !== null && "question_id" in question)
+      this.#addNew("question", String(question.question_id));
+    if (typeof invitation !== "object" || invitation === null || !("invitation_id" in invitation)) return;
+    this.#addNew("invitation", String(invitation.invitation_id));
+    const [token] = /(?<=#join\.)[\w-]+/.exec(String(line)) ?? [];
+    if (token !== undefined) this.#addNew("token", token);
+  }
+
+  #addNew(kind: IdKind, id: string): void {
+    if (!this.#ids[kind].includes(id)) this.add(kind, id);
   }
 
   add(kind: IdKind, id: string): void {

@@ -124,7 +124,8 @@ function pathOf(path: string): fc.Arbitrary<string> {
   if (parameter === undefined)
     return often(path, 40, `${path}/`, `${path}/x`, path.toUpperCase(), `${path}%20`);
   const kind = ({ file_id: "file", task_id: "task" } as const)[parameter] ?? "node";
-  const known = fc.nat({ max: 9 }).map((n) => placeholder(kind, n));
+  const known =
+    parameter === "group" ? fc.constantFrom("g0", "g1") : fc.nat({ max: 9 }).map((n) => placeholder(kind, n));
   return fc
     .oneof({ weight: 5, arbitrary: known }, { weight: 1, arbitrary: segment })
     .map((value) => before + value + after);

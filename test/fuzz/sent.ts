@@ -3,6 +3,7 @@ import { ADMIN_KEY, SECRET } from "../support/hub.ts";
 import type { IdPool } from "./id-pool.ts";
 import { MULTIPART_TYPE } from "./multipart.ts";
 import type { AdminKey, FuzzRequest, Secret } from "./requests.ts";
+import { fieldsOf, takes } from "./values.ts";
 
 /** The secrets of two additional keys: one is bound to BOUND_NODE, one to variant B. */
 export const BOUND_SECRET = "fuzz-bound-secret";
@@ -57,34 +58,34 @@ function compose(request: FuzzRequest, path: string, query: string, body: Buffer
   return { request, path, query, headers, body, bytes };
 }
 
-/** Appends timeout=0 to a poll, and wait=0 to a task, that would wait: of two parameters with one name the last counts. */
+/** Appends timeout=0 to a poll, and wait=0 to a read, that would wait: of two parameters with one name the last counts. */
 function impatient({ target }: FuzzRequest, query: string): string {
-  if (target.path === "/api/v1/task/:task_id" || target.path === "/api/v1/task/:task_id/questions") {
-    const wait = new URLSearchParams(query).getAll("wait").at(-1);
-    const waits = wait !== undefined && target.input?.safeParse({ task_id: "t", wait }).success;
-    return waits ? `${query}&wait=0` : query;
-  }
+  const wait = new URLSearchParams(query).getAll("wait").at(-1);
+  if (wait !== undefined && takesAs(target, "wait", wait)) return `${query}&wait=0`;
   if (target.path !== "/api/v1/poll") return query;
   const timeout = new URLSearchParams(query).getAll("timeout").at(-1);
   const waits = timeout === undefined || target.input?.safeParse({ timeout }).success;
   return waits ? `${query}${query === "" ? "" : "&"}timeout=0` : query;
 }
 
-/** Appends a short wait to a receive or a next that would wait: of two JSON members with one name the last counts. */
+/** Appends a short wait to what would wait: of two JSON members with one name the last counts. */
 function asBuffer({ target, body }: FuzzRequest, ids: IdPool): Buffer | null {
   if (typeof body !== "string") return body;
   const text = ids.resolve(body);
-  if (target.path === "/api/v1/task/next" && text.endsWith("}")) {
-    const { wait } = objectOf(text) ?? {};
-    const waits = wait !== undefined && target.input?.safeParse({ node_id: "n", wait }).success;
-    return Buffer.from(waits ? `${text.slice(0, -1)},"wait":0.01}` : text);
-  }
+  const { wait } = text.endsWith("}") ? (objectOf(text) ?? {}) : {};
+  if (wait !== undefined && takesAs(target, "wait", wait))
+    return Buffer.from(`${text.slice(0, -1)},"wait":0.01}`);
   const waits =
     target.path === "/api/v1/message/receive" && /"blocking":\s*true/.test(text) && text.endsWith("}");
   if (!waits) return Buffer.from(text);
   const { timeout } = objectOf(text) ?? {};
   const short = timeout !== undefined && !target.input?.safeParse({ node_id: "n", timeout }).success;
   return Buffer.from(short ? text : `${text.slice(0, -1)},"timeout":0.01}`);
+}
+
+function takesAs({ input }: FuzzRequest["target"], field: string, value: unknown): boolean {
+  const schema = input && fieldsOf(input).find(([name]) => name === field)?.[1];
+  return schema !== undefined && takes(schema, JSON.stringify(value) ?? "null");
 }
 
 /** Parses a JSON object; null if the text is not one. */

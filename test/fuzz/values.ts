@@ -97,6 +97,8 @@ function idKindOf(name: string): IdKind | null {
   if (name === "task_id") return "task";
   if (name === "file_id") return "file";
   if (name === "question_id") return "question";
+  if (name === "invitation_id") return "invitation";
+  if (name === "token") return "token";
   return /(^|_)node(_id)?$/.test(name) ? "node" : null;
 }
 
@@ -106,12 +108,25 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
   const def = defOf(schema);
   // Few tasks have output, so any other offset is refused.
   if (name === "offset" && def.type === "number") return fc.constantFrom("0", "0", "1");
-  // A random epoch is never the current one.
+  // A random epoch is never the current one, which is mostly the first.
   if (name === "epoch" && def.type === "number")
-    return fc.oneof(fc.constantFrom("0", "1", "2"), numbers(schema));
+    return fc.oneof(fc.constantFrom("0", "1", "1", "1", "2"), numbers(schema));
   // Of notes and leases: a few, so that one is met again.
   if ((name === "if_version" || name === "fencing") && def.type === "number")
-    return fc.oneof(fc.nat({ max: 3 }).map(json), numbers(schema));
+    return fc.oneof(fc.constantFrom("0", "1", "1", "2", "3"), numbers(schema));
+  if (name === "task_ids")
+    return fc.oneof(
+      {
+        weight: 9,
+        arbitrary: fc
+          .array(fc.nat({ max: 9 }), { minLength: 1, maxLength: 3 })
+          .map((all) => json(all.map((n) => placeholder("task", n)).join())),
+      },
+      hostile,
+    );
+  // Of pauses: what is paused has one of these.
+  if ((name === "type" || name === "limit_key") && def.type === "string" && takes(schema, '"k0"'))
+    return fc.oneof({ weight: 3, arbitrary: fc.constantFrom('"k0"', '"k1"') }, strings(schema));
   if (name === "key" && def.type === "string")
     return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"k0"', '"k1"') }, strings(schema));
   if (name === "name" && def.type === "string" && takes(schema, '"a/*"') && !takes(schema, '"a//b"'))
@@ -164,11 +179,11 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
       ofTasks;
     return fc.oneof({ weight: 9, arbitrary }, hostile);
   }
-  // Of keys, which are named by their maker: a few names, so that one is met again. The field of a node takes a space too.
-  if (name === "name" && def.type === "string" && !takes(schema, '"a b"'))
+  // Of keys, schedules and webhooks, which are named by their maker: a few names, so that one is met again.
+  if (name === "name" && def.type === "string")
     return fc.oneof(
-      { weight: 9, arbitrary: fc.nat({ max: 9 }).map((n) => json(`spare-${n}`)) },
-      strings(schema),
+      { weight: 9, arbitrary: fc.nat({ max: 5 }).map((n) => json(`spare-${n}`)) },
+      { weight: takes(schema, '"a b"') ? 9 : 1, arbitrary: strings(schema) },
     );
   switch (def.type) {
     case "optional":

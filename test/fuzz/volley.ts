@@ -55,7 +55,7 @@ class Stand implements AsyncDisposable {
     await furnish(stand.#ids, async (path, body, variant = "A") => {
       const init = {
         method: "POST",
-        headers: { "X-Matrix-Secret": SECRET },
+        headers: { "X-Matrix-Secret": SECRET, "X-Admin-Key": ADMIN_KEY },
         body: body instanceof FormData ? body : JSON.stringify(body),
       };
       const url = `http://127.0.0.1:${portOf(hub, variant)}/api/v1${path}`;

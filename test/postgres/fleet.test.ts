@@ -29,6 +29,7 @@ import {
   addNode,
   addNodes,
   addTask,
+  addTasks,
   complete,
   list,
   ok,
@@ -115,6 +116,43 @@ suite(`several hubs on one database${reason}`, () => {
   });
 
   afterEach(() => fleet[Symbol.asyncDispose]());
+
+  test("each go round the creators: a single task waits for at most one round of each, also after a restart", async () => {
+    const fair = { fair: "creator" } as const;
+    let [one, two] = [await fleet.join(fair), await fleet.join(fair)];
+    await addNode(one, "n1", { auto_assign: false });
+    await addTasks(one, 25, { creator_node: "greedy" });
+    await addTasks(one, 25, { creator_node: "second" });
+    /** The creators of the tasks that are handed out before the only one of another. */
+    const before = async (creator_node: string, hubs: readonly TestHub[]): Promise<readonly string[]> => {
+      await addTask(one, { creator_node });
+      for (const creators: string[] = []; ;) {
+        const hub = hubs[creators.length % hubs.length] ?? one;
+        const { task } = await ok(hub.post("/task/next", { node_id: "n1" }));
+        const creator = String(record(task)["creator_node"]);
+        if (creator === creator_node) return creators;
+        creators.push(creator);
+      }
+    };
+    const most = (creators: readonly string[]): number =>
+      Math.max(
+        0,
+        ...Map.groupBy(creators, (creator) => creator)
+          .values()
+          .map(({ length }) => length),
+      );
+    for (let times = 0; times < 3; times++) {
+      expect(most(await before("single", [one]))).toBeLessThanOrEqual(1);
+      expect(most(await before("single", [one, two]))).toBeLessThanOrEqual(2);
+      expect(most(await before("single", [two, two, one]))).toBeLessThanOrEqual(2);
+    }
+    await one.close();
+    one = await fleet.join(fair);
+    expect(await before("single", [one])).toEqual(["greedy", "second"]);
+    await two.close();
+    two = await fleet.join(fair);
+    expect(most(await before("single", [two, one]))).toBeLessThanOrEqual(2);
+  });
 
   test("a task carries the lessons of tasks that another hub has completed and deleted", async () => {
     await addNode(a, "n1");

@@ -1,7 +1,8 @@
 /**
  * Limits and resources under kill -9: workers that give up their tasks without a word and hubs that are killed at random,
- * on SQLite and on PostgreSQL with two hubs. At no moment do more tasks of a key run than its limit allows, nor does a node
- * hold tasks that require more than it has; at the end every task is completed.
+ * on SQLite and on PostgreSQL with two hubs. Meanwhile a limit is set, changed and deleted, a key is held, and a type is
+ * paused, again and again. At no moment do more tasks of a key run than its limit allows, nor does a node hold tasks that
+ * require more than it has; nothing starts that is held or paused; at the end every task is completed.
  *
  * The seed repeats the moments, though not the machine's timing.
  */
@@ -21,6 +22,21 @@ const TIMEOUT_S = 1;
 const KILL_AFTER_MS = { least: 300, most: 2_000 };
 /** Then the hubs live on, so that the work comes to its end on a slow machine too. */
 const TASKS_PER_KILL = 10;
+/** Its limit is set, lowered, raised and deleted meanwhile. */
+const CHANGED_KEY = "changed";
+const HELD_KEY = "held";
+const PAUSED_TYPE = "paused";
+const CHANGE_AFTER_MS = { least: 20, most: 300 };
+/** How far the clocks of the hubs and of this process may be apart. */
+const CLOCKS_APART_MS = 50;
+const KINDS: readonly Readonly<Record<string, string>>[] = [
+  { limit_key: "openai" },
+  { task_type: "t" },
+  {},
+  { limit_key: CHANGED_KEY },
+  { limit_key: HELD_KEY },
+  { task_type: PAUSED_TYPE },
+];
 const RESULT = { problem: "p", improvement: "i", lesson: "none" };
 
 export type LanesReport = {
@@ -31,7 +47,57 @@ export type LanesReport = {
   /** The most tasks of each key that ran at once. */
   readonly most: Record<string, number>;
   givenUp: number;
+  /** Limits set, holds and pauses. */
+  changes: number;
 };
+
+/** What is in force, as far as this process knows for certain. */
+class Rules {
+  /** Of CHANGED_KEY, and since when; null: perhaps none. */
+  limit: { readonly running: number; readonly since: number } | null = null;
+  /** By limit key or type: when nothing of it may start. `to`: Infinity while it is not known. */
+  readonly closed = new Map<string, { readonly from: number; readonly to: number }>();
+}
+
+/** What is wrong with tasks that all were assigned at one moment, by rules that were in force all the time from `asked` on. */
+function faultsOf(
+  tasks: readonly Started[],
+  { limit, closed }: Pick<Rules, "limit" | "closed">,
+  asked: number,
+): readonly string[] {
+  const isBetween = ({ started_at }: Started, from: number, to: number): boolean => {
+    const at = started_at === null ? 0 : Date.parse(started_at);
+    return at > from + CLOCKS_APART_MS && at < to - CLOCKS_APART_MS;
+  };
+  const early = tasks.filter((task) => {
+    const { from, to } = closed.get(keyOf(task)) ?? { from: 0, to: 0 };
+    return isBetween(task, from, Math.min(to, asked));
+  });
+  const words = early.map(
+    (task) => `a task of ${keyOf(task)} started at ${task.started_at}, when none might`,
+  );
+  const counted = tasks.filter((task) => keyOf(task) === CHANGED_KEY);
+  // Those that ran before go on under a lower limit; but none starts until enough of them have ended.
+  if (
+    limit &&
+    counted.length > limit.running &&
+    counted.some((task) => isBetween(task, limit.since, Infinity))
+  )
+    words.push(
+      `${counted.length} tasks run under a limit of ${limit.running}, and not all are older than it`,
+    );
+  return words;
+}
+
+type Started = {
+  readonly started_at: string | null;
+  readonly limit_key?: string | null | undefined;
+  readonly task_type?: string | null | undefined;
+};
+
+function keyOf({ limit_key, task_type }: Started): string {
+  return limit_key ?? task_type ?? "";
+}
 
 /** Runs so many tasks to their end. */
 export async function runLanes(
@@ -41,7 +107,8 @@ export async function runLanes(
   progress: (line: string) => void,
 ): Promise<LanesReport> {
   const random = randomFrom(seed);
-  const report: LanesReport = { words: [], hubsKilled: 0, looks: 0, most: {}, givenUp: 0 };
+  const report: LanesReport = { words: [], hubsKilled: 0, looks: 0, most: {}, givenUp: 0, changes: 0 };
+  const rules = new Rules();
   using dir = new TempDir();
   const postgres = onPostgres ? await PostgresServer.start(tmpdir()) : null;
   const ports = freePorts(postgres ? 2 : 1, OWN_HOST);
@@ -72,9 +139,8 @@ export async function runLanes(
         timeout_s: TIMEOUT_S,
         max_attempts: 100,
         backoff_s: 0,
-        ...(i % 3 === 0 && { limit_key: "openai" }),
-        ...(i % 3 === 1 && { task_type: "t" }),
-        ...(i % 2 === 0 && { requires: { resources: { gpu: 1 } } }),
+        ...KINDS[i % KINDS.length],
+        ...(i % 4 < 2 && { requires: { resources: { gpu: 1 } } }),
       });
     }
     let isOver = false;
@@ -89,7 +155,13 @@ export async function runLanes(
       }
     })();
     const watch = (async () => {
-      while (!isOver) await look(client(), report);
+      while (!isOver) await look(client(), report, rules);
+    })();
+    const change = (async () => {
+      while (!isOver) {
+        await changeRules(client, rules, random);
+        report.changes++;
+      }
     })();
     const work = async (node_id: string): Promise<void> => {
       while (!isOver) {
@@ -114,7 +186,7 @@ export async function runLanes(
       progress(`${tasks} tasks completed, ${report.hubsKilled} hubs killed`);
     } finally {
       isOver = true;
-      await Promise.all([chaos, watch, ...workers]);
+      await Promise.all([chaos, watch, change, ...workers]);
     }
   } finally {
     for (const hub of hubs) await hub[Symbol.asyncDispose]();
@@ -123,11 +195,56 @@ export async function runLanes(
   return report;
 }
 
-/** Holds what is assigned at one moment against the limits and the resources. */
-async function look(hub: LuxHub, report: LanesReport): Promise<void> {
+/** Sets another limit, holds a key and pauses a type for a moment, and at times deletes the limit. */
+async function changeRules(client: () => LuxHub, rules: Rules, random: () => number): Promise<void> {
+  const wait = (): Promise<void> => {
+    const { least, most } = CHANGE_AFTER_MS;
+    return Bun.sleep(least + random() * (most - least)); // the moment is what this is about
+  };
+  const running = 1 + Math.floor(random() * 3);
+  rules.limit = null;
+  await surely(() => client().limits.set({ key: CHANGED_KEY, running }));
+  rules.limit = { running, since: Date.now() };
+  const held = await surely(() => client().limits.hold({ key: HELD_KEY, for_s: 1 }));
+  const until = held?.limit.held_until ?? null;
+  if (until !== null) rules.closed.set(HELD_KEY, { from: Date.now(), to: Date.parse(until) });
+  await surely(() => client().limits.pause({ type: PAUSED_TYPE }));
+  rules.closed.set(PAUSED_TYPE, { from: Date.now(), to: Infinity });
+  await wait();
+  rules.closed.delete(PAUSED_TYPE);
+  await surely(() => client().limits.resume({ type: PAUSED_TYPE }));
+  await wait();
+  if (random() < 0.5) return;
+  rules.limit = null;
+  rules.closed.delete(HELD_KEY);
+  await surely(() => client().limits.delete({ key: CHANGED_KEY }));
+  await surely(() => client().limits.delete({ key: HELD_KEY }));
+  await wait();
+}
+
+/** Asks until there is an answer. Null: it was done already, perhaps by a call whose answer was lost. */
+async function surely<T>(ask: () => Promise<T>): Promise<T | null> {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (error instanceof LuxHubError && error.status === 404) return null;
+      const isAway = error instanceof HubUnreachable || (error instanceof LuxHubError && error.status >= 500);
+      if (!isAway) throw error;
+      await Bun.sleep(50); // the hub starts again
+    }
+  }
+}
+
+/** Holds what is assigned at one moment against the rules and the resources. */
+async function look(hub: LuxHub, report: LanesReport, rules: Rules): Promise<void> {
+  const asked = Date.now();
+  const { limit } = rules;
+  const closed = new Map(rules.closed);
   const { tasks, total } = await hub.tasks.list({ status: "assigned", per_page: 50 });
   if (Number(total) > tasks.length) report.words.push(`${total} tasks are assigned: more than a page`);
-  const running = Map.groupBy(tasks, ({ limit_key, task_type }) => limit_key ?? task_type ?? "");
+  report.words.push(...faultsOf(tasks, { limit: limit === rules.limit ? limit : null, closed }, asked));
+  const running = Map.groupBy(tasks, keyOf);
   for (const [key, all] of running) {
     report.most[key] = Math.max(report.most[key] ?? 0, all.length);
     const most = LIMITS[key] ?? Infinity;
@@ -146,7 +263,7 @@ const TASKS = 600;
 
 function figuresOf(
   engine: string,
-  { words, hubsKilled, looks, most, givenUp }: LanesReport,
+  { words, hubsKilled, looks, most, givenUp, changes }: LanesReport,
 ): readonly Figure[] {
   const peaks = Object.entries(LIMITS).map(([key, limit]) => `${key} ${most[key] ?? 0} of ${limit}`);
   return [
@@ -156,6 +273,12 @@ function figuresOf(
       value: String(givenUp),
       goal: "some",
       held: givenUp > 0,
+    },
+    {
+      what: `${engine}: times that a limit was changed, a key held and a type paused meanwhile`,
+      value: String(changes),
+      goal: "some",
+      held: changes > 0,
     },
     {
       what: `${engine}: most tasks of a key at once, in ${looks} looks`,

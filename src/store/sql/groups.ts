@@ -98,7 +98,7 @@ export type GroupTasks = {
   readonly creatorNode: string | null;
 };
 
-/** Those after a number, oldest first. */
+/** The tasks of a group in one state after a number, oldest first. */
 export function tasksOfGroup(which: GroupTasks, after: number, limit: number): Query<readonly Task[]> {
   const params: Param[] = [limit];
   const sql = `

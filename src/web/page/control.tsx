@@ -15,12 +15,15 @@ import {
   runAction,
   useEvents,
   useLoad,
+  whole,
 } from "./parts.tsx";
+import { pausedWords } from "./pulse.ts";
 import { hub } from "./session.ts";
 
 const PAGE = 50;
 
 type Pause = AnswerOf<"hub/pauses", Variant>["pauses"][number];
+type Limit = AnswerOf<"limit/list", Variant>["limits"][number];
 
 const SCOPES = [
   ["hub", "the whole hub"],
@@ -36,17 +39,17 @@ function scopeOf(scope: string, value: string): { type?: string; limit_key?: str
   return scope === "creator" ? { creator_node: value } : {};
 }
 
-/** "type crawl"; "the whole hub". */
-export function pausedWords({ scope, value }: Pick<Pause, "scope" | "value">): string {
-  const word = { hub: "the whole hub", type: "type", limit_key: "limit key", creator: "creator" }[scope];
-  return scope === "hub" ? word : `${word} ${value ?? "none"}`;
-}
-
 export function Control(): JSX.Element {
   const loaded = useLoad("control", async (from, signal) => {
-    const [{ pauses }, { limits }, { webhooks, total }] = await Promise.all([
-      from.call("hub/pauses", {}, { signal }),
-      from.call("limit/list", {}, { signal }),
+    const [pauses, limits, { webhooks, total }] = await Promise.all([
+      whole(async (page) => {
+        const answer = await from.call("hub/pauses", page, { signal });
+        return { rows: answer.pauses, pages: answer.pages };
+      }),
+      whole(async (page) => {
+        const answer = await from.call("limit/list", page, { signal });
+        return { rows: answer.limits, pages: answer.pages };
+      }),
       from.call("webhook/list", { per_page: PAGE }, { signal }),
     ]);
     return { pauses, limits, webhooks, total };
@@ -116,7 +119,7 @@ function Pauses({ pauses }: { pauses: readonly Pause[] }): JSX.Element {
   );
 }
 
-function Limits({ limits }: { limits: AnswerOf<"limit/list", Variant>["limits"] }): JSX.Element {
+function Limits({ limits }: { limits: readonly Limit[] }): JSX.Element {
   const set = async (fields: Readonly<Record<string, string>>, form: HTMLFormElement): Promise<void> => {
     const { key = "", running, per_minute } = fields;
     const asked = {
@@ -180,8 +183,8 @@ function Webhooks({ webhooks, total }: { webhooks: readonly Hook[]; total: numbe
     if (await askToConfirm(`Delete the webhook ${name}?`, "Delete"))
       await runAction("Deleted.", () => hub.value.call("webhook/delete", { name }));
   };
-  const button = (word: string, action: string, act: () => unknown): ComponentChildren => (
-    <button type="button" data-do={action} onClick={() => void act()}>
+  const button = (word: string, action: string, act: () => unknown, tone?: string): ComponentChildren => (
+    <button type="button" class={tone} data-do={action} onClick={() => void act()}>
       {word}
     </button>
   );
@@ -223,7 +226,7 @@ function Webhooks({ webhooks, total }: { webhooks: readonly Hook[]; total: numbe
                       hub.value.call("webhook/resume", { name: hook.name }),
                     ),
                   )}
-                {button("Delete", "delete-webhook", () => remove(hook.name))}
+                {button("Delete", "delete-webhook", () => remove(hook.name), "danger")}
               </td>
             </tr>
           ))}

@@ -26,6 +26,21 @@ export type Loaded<T> = {
   readonly tookMs: number;
 };
 
+const ROWS_A_CALL = 50;
+
+/** A whole list that is short enough to be shown whole, loaded page by page. */
+export async function whole<T>(
+  load: (page: { page: number; per_page: number }) => Promise<{ rows: readonly T[]; pages: number }>,
+): Promise<readonly T[]> {
+  const all: T[] = [];
+  for (let page = 1, isLast = false; !isLast; page++) {
+    const { rows, pages } = await load({ page, per_page: ROWS_A_CALL });
+    all.push(...rows);
+    isLast = page >= pages;
+  }
+  return all;
+}
+
 /** Loads at first, when `key` changes, and at each reload. Until a reload has ended, the old value stays. */
 export function useLoad<T>(key: string, load: (hub: Hub, signal: AbortSignal) => Promise<T>): Loaded<T> {
   const [state, setState] = useState({ key, value: null as T | null, error: "", startedAt: 0, tookMs: 0 });
@@ -121,6 +136,30 @@ export function Fault({ text }: { text: string }): JSX.Element | null {
     <p class="fault" role="alert">
       {text}
     </p>
+  );
+}
+
+/** A page that could not be loaded still has a heading, and a way back. Nothing while it loads. */
+export function NotLoaded(props: {
+  title: string;
+  error: string;
+  /** The address of the list, and its words. */
+  back: readonly [address: string, words: string];
+}): JSX.Element | null {
+  const { title, error, back } = props;
+  if (error === "") return null;
+  return (
+    <>
+      <header class="head">
+        <h1>{title}</h1>
+      </header>
+      <Fault text={error} />
+      <p>
+        <a class="button" href={back[0]}>
+          {back[1]}
+        </a>
+      </p>
+    </>
   );
 }
 
@@ -314,6 +353,16 @@ export function Verified({ is }: { is: boolean }): JSX.Element | null {
       ✓ verified
     </small>
   ) : null;
+}
+
+/** A name and its value, which stay in one line. */
+export function Fact({ name, children }: { name: string; children: ComponentChildren }): JSX.Element {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
 }
 
 export function State({ word }: { word: string }): JSX.Element {
