@@ -22,7 +22,7 @@ NODE = sys.argv[1]
 
 
 def work(task, lost):
-    """Does a task, and returns the result: three texts, and further keys of yours.
+    """Does a task, and returns the result: three strings, and any other properties.
 
     An exception is a failed attempt. When `lost` is set, the task was cancelled or taken away: stop, the result is not
     needed.

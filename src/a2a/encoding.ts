@@ -13,7 +13,7 @@ import {
 } from "@a2a-js/sdk";
 import type { LoggedEvent } from "../domain/event.ts";
 import type { Failure, FileRecord, Question, Task as HubTask, TaskResult } from "../domain/model.ts";
-import { hasEnded, isAsking, isInReview } from "../domain/task.ts";
+import { hasEnded, isAsking, isInReview, isSealed } from "../domain/task.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { SentEntry, SentTask } from "../service/a2a-tasks.ts";
 import { isInputFile } from "./message.ts";
@@ -248,7 +248,8 @@ export async function updateOf(
     case "task.completed": {
       const review = (await task())?.review ?? null;
       if (kind === "task.completed" && review !== null) return null; // its review follows
-      const result = (await task())?.result;
+      const after = await task();
+      const result = after && !isSealed(after) ? after.result : null;
       const artifacts = result ? [artifactUpdate(ids, resultArtifact(result))] : [];
       return { responses: [...artifacts, now(TaskState.TASK_STATE_COMPLETED)], isLast: true };
     }

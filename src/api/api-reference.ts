@@ -19,7 +19,7 @@ import {
 } from "./openapi.ts";
 import { ERRORS, type ErrorCode } from "./openapi-texts.ts";
 
-type Page = { readonly content: string; readonly etag: string };
+type Page = { readonly content: string; readonly type: string; readonly etag: string };
 
 const made = new Map<VariantName, Page>();
 
@@ -32,7 +32,7 @@ export function apiReference(variant: Variant, endpoints: readonly (Endpoint | D
 function makePage(document: OpenApiDocument, variant: VariantName): Page {
   const content = pageOf(document, variant);
   const hash = new Bun.CryptoHasher("sha256").update(content).digest("hex");
-  return { content, etag: `"${hash.slice(0, 32)}"` };
+  return { content, type: "text/html; charset=utf-8", etag: `"${hash.slice(0, 32)}"` };
 }
 
 /** Converts the Markdown that the document uses: paragraphs, lists and code. */

@@ -1,34 +1,25 @@
 /** The endpoints of the dashboard: its page at `/`, and the scripts and styles that the page names. They decide nothing. */
-import { codingFor } from "../http/compression.ts";
-import { type Exchange, NO_SNIFF, pathParameter } from "../http/exchange.ts";
+import { type ServedFile, sendFile } from "../http/coded-file.ts";
+import { NO_SNIFF, pathParameter } from "../http/exchange.ts";
 import { Problem } from "../http/problem.ts";
 import { type Endpoint, rawEndpoint } from "./endpoint.ts";
 
-type DashboardFile = {
-  readonly content: Blob;
-  readonly gzip: Blob;
-  readonly brotli: Blob;
-  readonly type: string;
-  readonly etag: string;
-};
-
 /** The built page, loaded at the first request, so that an unused dashboard takes no memory. */
 export type LoadDashboard = () => Promise<{
-  readonly page: DashboardFile;
-  readonly assets: ReadonlyMap<string, DashboardFile>;
-  /** The hashes of the scripts that the page may run, such as `sha256-…`. */
-  readonly scripts: readonly string[];
+  readonly page: (nonce: string) => string;
+  readonly assets: ReadonlyMap<string, ServedFile>;
 }>;
 
 /**
  * The Content-Security-Policy: no other origin, no inline script or style, no framing. Previews of pictures use blob
- * URLs. Scripts are allowed by their hashes: the hub also serves uploaded files, so its origin ('self') says nothing
- * about a script, and a path would need the host of the URL, which the caller chooses.
+ * URLs. Scripts are allowed by a nonce, which they hand on to those that they load: the hub also serves uploaded files,
+ * so its origin ('self') says nothing about a script, and a path would need the host of the URL, which the caller
+ * chooses.
  */
-function policyOf(scripts: readonly string[]): string {
+function policyOf(nonce: string): string {
   return [
     "default-src 'none'",
-    `script-src ${scripts.map((hash) => `'${hash}'`).join(" ")}`,
+    `script-src 'nonce-${nonce}'`,
     "style-src 'self'",
     "connect-src 'self'",
     "img-src 'self' blob: data:",
@@ -38,14 +29,21 @@ function policyOf(scripts: readonly string[]): string {
   ].join("; ");
 }
 
+/** Unguessable, as a nonce has to be. */
+const NONCE_BYTES = 16;
+
 const HEADERS = {
   ...NO_SNIFF,
   "Referrer-Policy": "no-referrer",
   "Cross-Origin-Opener-Policy": "same-origin",
 };
 
-/** The name of an asset changes with its contents; the page's does not. */
-const CACHED = { page: "no-cache", asset: "public, max-age=31536000, immutable" };
+/** The name of an asset changes with its contents. */
+const ASSET_HEADERS = {
+  ...HEADERS,
+  Vary: "Accept-Encoding",
+  "Cache-Control": "public, max-age=31536000, immutable",
+};
 
 export function dashboardEndpoints(load: LoadDashboard): readonly Endpoint[] {
   return [
@@ -55,9 +53,16 @@ export function dashboardEndpoints(load: LoadDashboard): readonly Endpoint[] {
       auth: "open",
       summary: "The dashboard",
       rejections: [],
-      handle: async ({ exchange }) => {
-        const { page, scripts } = await load();
-        return respond(exchange, page, scripts, CACHED.page);
+      handle: async () => {
+        const { page } = await load();
+        const nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES)).toBase64();
+        const headers = {
+          ...HEADERS,
+          "Content-Security-Policy": policyOf(nonce),
+          "Content-Type": "text/html; charset=utf-8",
+          "Cache-Control": "no-cache", // its nonce is another in each response
+        };
+        return new Response(page(nonce), { headers });
       },
     }),
     rawEndpoint({
@@ -67,7 +72,7 @@ export function dashboardEndpoints(load: LoadDashboard): readonly Endpoint[] {
       summary: "A script or style of the dashboard",
       rejections: [],
       handle: async ({ exchange }) => {
-        const { assets, scripts } = await load();
+        const { assets } = await load();
         const file = assets.get(pathParameter(exchange, "name"));
         if (file === undefined)
           throw new Problem(
@@ -76,40 +81,8 @@ export function dashboardEndpoints(load: LoadDashboard): readonly Endpoint[] {
             "Not found",
             "The dashboard has no such file. Reload the page.",
           );
-        return respond(exchange, file, scripts, CACHED.asset);
+        return sendFile(exchange.request, file, ASSET_HEADERS);
       },
     }),
   ];
-}
-
-/** What the page is compressed with, the best first. */
-const CODINGS = ["br", "gzip"] as const;
-
-/** The forms of a file are not the same bytes. */
-function etagIn(coding: (typeof CODINGS)[number] | null, etag: string): string {
-  return coding === null ? etag : etag.replace(/"$/, `-${coding}"`);
-}
-
-function respond(
-  { request }: Exchange,
-  { content, gzip, brotli, type, etag }: DashboardFile,
-  scripts: readonly string[],
-  cached: string,
-): Response {
-  const coding = codingFor(request.headers.get("accept-encoding"), CODINGS);
-  const headers = {
-    ...HEADERS,
-    "Content-Security-Policy": policyOf(scripts),
-    "Content-Type": type,
-    Vary: "Accept-Encoding",
-    ...(coding !== null && { "Content-Encoding": coding }),
-    ETag: etagIn(coding, etag),
-    "Cache-Control": cached,
-  };
-  const known = request.headers.get("if-none-match")?.split(",") ?? [];
-  const forms = [null, ...CODINGS].map((one) => etagIn(one, etag));
-  const isKnown = known.some((one) => forms.includes(one.trim().replace(/^W\//, "")));
-  return isKnown
-    ? new Response(null, { status: 304, headers })
-    : new Response(coding === null ? content : coding === "br" ? brotli : gzip, { headers });
 }

@@ -10,6 +10,7 @@ import type { KeyRecord, Moment, Task } from "../domain/model.ts";
 import type { BodyRoom } from "../http/json-body.ts";
 import type { Exchange } from "../http/exchange.ts";
 import type { JsonObject } from "../http/json-body.ts";
+import { broken } from "../lib/assert.ts";
 import type { Log } from "../lib/log.ts";
 import type { TickQueue } from "../lib/semaphore.ts";
 import type { A2aTasks } from "../service/a2a-tasks.ts";
@@ -310,7 +311,7 @@ async function completeStored({ services, variant }: ReadCall, stored: string): 
 }
 
 function noResponse(): never {
-  throw new Error("A read has no commit that could use its response.");
+  throw broken("a read has no commit that uses its response");
 }
 
 type Run<In> = (callFor: CallFor, input: In, ignored: readonly string[]) => Promise<Encoded>;

@@ -3,7 +3,7 @@
  * stored data, so they need no secret.
  */
 import { MANUAL_QUERY_MAX_CHARS } from "../domain/limits.ts";
-import { matchesEtag } from "../http/download.ts";
+import { type ServedFile, sendFile } from "../http/coded-file.ts";
 import { NO_SNIFF, UNCACHED, pathParameter, queryOf } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import { type Call, type Endpoint, rawEndpoint } from "./endpoint.ts";
@@ -60,14 +60,12 @@ export const MANUAL_ENDPOINTS: readonly Endpoint[] = [
     rejections: [],
     handle: async (call) => {
       const { apiReference } = await import("./api-reference.ts");
-      return answer(call, { ...apiReference(call.variant, DECLARED), type: HTML });
+      return answer(call, apiReference(call.variant, DECLARED));
     },
   }),
 ];
 
 const HTML = "text/html; charset=utf-8";
-
-type ManualFile = { readonly content: string | Blob; readonly type: string; readonly etag: string };
 
 async function answerFile(call: Call, name: string): Promise<Response> {
   const { manualFile } = await import("../manual/manual.ts");
@@ -77,13 +75,9 @@ async function answerFile(call: Call, name: string): Promise<Response> {
 }
 
 /** A cache must ask before it uses its copy: the hub may be another version by then. */
-async function answer(call: Call, { content, type, etag }: ManualFile): Promise<Response> {
-  const headers = { ...(await headersOf(type)), ETag: etag, "Cache-Control": "no-cache" };
-  const known = call.exchange.request.headers.get("if-none-match");
-  if (known !== null && matchesEtag(known, etag)) return new Response(null, { status: 304, headers });
-  if (typeof content !== "string") return new Response(content, { headers });
-  const body = await call.backpressure.ofRead(call, async () => ({ first: content, next: null }));
-  return new Response(body, { headers });
+async function answer({ exchange }: Call, file: ServedFile): Promise<Response> {
+  const headers = { ...(await headersOf(file.type)), "Cache-Control": "no-cache" };
+  return sendFile(exchange.request, file, headers);
 }
 
 async function headersOf(type: string): Promise<Record<string, string>> {

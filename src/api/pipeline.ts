@@ -7,6 +7,7 @@ import type { Moment } from "../domain/model.ts";
 import { type BodyRoom, type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { type Exchange, type Handler, type Route, queryOf } from "../http/exchange.ts";
 import { type Problem, invalidRequest } from "../http/problem.ts";
+import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
@@ -178,8 +179,10 @@ export class Pipeline {
   /** Calls an endpoint for another one. Returns a refusal as an answer. @throws a fault of the hub */
   async #invoke(call: Call, served: Served, asked: Invocation): Promise<InvocationResult> {
     const endpoint = served.endpoints.get(`${asked.method} ${asked.path}`);
-    if (endpoint?.kind !== "json" || endpoint.auth === "admin")
-      throw new Error(`${asked.path} cannot be called from here`);
+    assert(
+      endpoint?.kind === "json" && endpoint.auth !== "admin",
+      "an endpoint that another one calls takes JSON, and no administrator key",
+    );
     try {
       return await this.#invokeJson(endpoint, call, asked);
     } catch (error) {

@@ -23,7 +23,7 @@ const ask = writeEndpoint({
   auth: "secret",
   strict: "bound",
   summary: "A node asks a person, or another agent, about a task that it holds",
-  rejections: [...HOLDER_REJECTIONS, "questions_limit", "question_not_found"],
+  rejections: [...HOLDER_REJECTIONS, "questions_limit", "question_not_found", "task_sealed"],
   input: () =>
     z.extend(ofHolder(), {
       question: field.question(),

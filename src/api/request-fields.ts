@@ -452,7 +452,10 @@ export const onLimit = () => word(ON_LIMIT);
 /** A node, a creator, a type or a group. */
 export const budgetValue = () => trimmed(limit.BUDGET_VALUE_MAX_CHARS);
 
-const tokens = () => z.int().check(z.minimum(0), z.maximum(limit.USAGE_TOKENS_MAX));
+/** Its endpoints take numbers exactly (parseExact); here each is rounded to a double, as everywhere else. */
+const reportCount = (most: number) =>
+  z.pipe(z.transform(rounded), z.int().check(z.minimum(0), z.maximum(most)));
+const tokens = () => reportCount(limit.USAGE_TOKENS_MAX);
 
 /** What steps of the work have used. */
 export const usage = () =>
@@ -460,7 +463,7 @@ export const usage = () =>
     .array(
       z.pipe(
         z.object({
-          seq: z.int().check(z.minimum(0)),
+          seq: reportCount(Number.MAX_SAFE_INTEGER),
           model: trimmed(limit.MODEL_MAX_CHARS).check(notBlank()),
           input_tokens: tokens(),
           output_tokens: tokens(),

@@ -46,7 +46,7 @@ import {
 } from "../domain/model.ts";
 import { SUMMARY_LINE_MAX_CHARS } from "../domain/limits.ts";
 import { threadOf } from "../domain/message.ts";
-import { isAsking, isInReview, isReady, isSealed } from "../domain/task.ts";
+import { isAsking, isInReview, isReady, isSealed, shownFailure } from "../domain/task.ts";
 import { costOf, toUsd } from "../domain/spending.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { DAY_MS, SECOND_MS, isoTime } from "../lib/clock.ts";
@@ -208,6 +208,7 @@ export const taskSchema = (variant: Variant) =>
     assigned_node: z.nullable(z.string()),
     result: z.nullable(resultSchema()),
     result_verified: z.boolean(),
+    paid_seq: z.optional(z.int()),
     ready: z.boolean(),
     attempts: count(),
     max_attempts: z.nullable(count()),
@@ -259,6 +260,7 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     assigned_node: task.assignedNode,
     result: task.result && !isSealed(task) ? encodeResult(task.result) : null,
     result_verified: task.resultVerified,
+    paid_seq: task.paidSeq ?? undefined,
     ready: isReady(task, now),
     attempts: task.attempts,
     max_attempts: task.maxAttempts,
@@ -279,7 +281,7 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     parent_task: task.child?.of,
     made_for: task.child?.as,
     sealed: isSealed(task) || undefined,
-    failure: task.failure && encodeFailure(task.failure),
+    failure: encodeLastFailure(task),
     files: task.files,
     inputs: inputsOf(task),
     outputs: task.outputs,
@@ -351,10 +353,7 @@ export function encodeTaskSummary(
     waiting_for: waitingFor(task),
     parent_task: task.child?.of,
     made_for: task.child?.as,
-    failure: task.failure && {
-      ...encodeFailure(task.failure),
-      message: summaryLine(task.failure.message),
-    },
+    failure: encodeLastFailure(task, summaryLine),
     ...(task.schedule && { schedule: { name: task.schedule.name, at: maybeTime(task.schedule.at) } }),
     ...encodeGroup(task),
     created_at: isoTime(task.createdAt),
@@ -422,7 +421,7 @@ export function encodeTaskState(task: TaskState, variant: Variant): JsonAnswer {
     status: variant.statusWord(task.status),
     assigned_node: task.assignedNode,
     progress: task.progress,
-    failure: task.failure && encodeFailure(task.failure),
+    failure: encodeLastFailure(task),
     updated_at: isoTime(task.updatedAt),
   };
 }
@@ -458,6 +457,15 @@ export const leaseSchema = () => z.strictObject({ epoch: count(), expires_at: z.
 /** The lease runs on the steady clock; the answer shows wall-clock time. */
 export function encodeLease({ epoch, leaseUntil }: Task, { now, steady }: Moment): JsonAnswer {
   return { epoch, expires_at: maybeTime(leaseUntil === null ? null : now + leaseUntil - steady) };
+}
+
+/** @param shorten of its message */
+function encodeLastFailure(
+  task: Pick<Task, "child" | "failure">,
+  shorten = (message: string | null): string | null => message,
+): JsonAnswer | null {
+  const failure = shownFailure(task);
+  return failure && encodeFailure({ ...failure, message: shorten(failure.message) });
 }
 
 export function encodeFailure({ kind, message, nodeId, at }: Failure): JsonAnswer {

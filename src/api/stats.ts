@@ -23,6 +23,16 @@ export const typeStatsSchema = () =>
     nodes_registered: count(),
   });
 
+export const stuckStatsSchema = () =>
+  z.strictObject({
+    task_type: z.nullable(z.string()),
+    open: count(),
+    oldest_open_at: z.nullable(time()),
+    nodes_registered: count(),
+    missing: z.nullable(z.string()),
+    task_id: z.nullable(z.string()),
+  });
+
 const types = readEndpoint({
   path: "/api/v1/stats/types",
   readsMany: true,
@@ -30,9 +40,15 @@ const types = readEndpoint({
   summary: "Tasks by type: open, waiting, running, last hour, the nodes for them",
   rejections: [],
   input: () => z.object({}),
-  answer: () => z.strictObject({ at: time(), types: z.array(typeStatsSchema()), others: count() }),
+  answer: () =>
+    z.strictObject({
+      at: time(),
+      types: z.array(typeStatsSchema()),
+      others: count(),
+      stuck: z.array(stuckStatsSchema()),
+    }),
   handle: ({ services }) => services.typeStats.read(),
-  encode: ({ at, types: all, others }) => ({
+  encode: ({ at, types: all, others, stuck }) => ({
     at: isoTime(at),
     types: all.map(({ taskType, takers, lastHour, ...now }) => ({
       task_type: taskType === "" ? null : taskType,
@@ -48,6 +64,14 @@ const types = readEndpoint({
       nodes_registered: takers.registered,
     })),
     others,
+    stuck: stuck.map(({ taskType, open, oldestOpenAt, registered, missing, taskId }) => ({
+      task_type: taskType === "" ? null : taskType,
+      open,
+      oldest_open_at: maybeTime(oldestOpenAt),
+      nodes_registered: registered,
+      missing: missing && missing.join(", "),
+      task_id: taskId,
+    })),
   }),
 });
 

@@ -739,11 +739,13 @@ class LuxHub:
         self.leases = Leases(self.call)
         self.lux = Lux(self.call)
         self.files = Files(self.call, self._http)
+        self.limits = Limits(self.call)
         self.costs = Costs(self.call)
         self.groups = Groups(self.call)
         self.schedules = Schedules(self.call)
-        self.invitations = Invitations(self.call)
+        self.webhooks = Webhooks(self.call)
         self.keys = Keys(self.call)
+        self.invitations = Invitations(self.call)
 
     @classmethod
     def joined(
@@ -977,7 +979,7 @@ class LuxHub:
 
 
 #: The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost.
-_NOT_REPEATABLE = ("key/add", "invitation/create")
+_NOT_REPEATABLE = ("key/add", "invitation/create", "webhook/put")
 #: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, the hub
 #: does not store an answer with a ticket, and who joins has no key yet.
 _NEEDS_NO_KEY = ("node/heartbeat", "task/output", "file/download-url", "file/upload-url", "join")
@@ -2658,6 +2660,8 @@ class Task(TypedDict):
     result: TaskResult | None
     #: Whether the result came with a key that is bound to the node that completed the task.
     result_verified: bool
+    #: The number of the ledger entry that paid the task; left out if nothing was paid.
+    paid_seq: NotRequired[int]
     #: Whether the task is open and may be handed out now.
     ready: bool
     #: Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
@@ -2843,6 +2847,8 @@ class TaskDetails(TypedDict):
     result: TaskResult | None
     #: Whether the result came with a key that is bound to the node that completed the task.
     result_verified: bool
+    #: The number of the ledger entry that paid the task; left out if nothing was paid.
+    paid_seq: NotRequired[int]
     #: Whether the task is open and may be handed out now.
     ready: bool
     #: Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
@@ -3445,6 +3451,22 @@ class TypeStats(TypedDict):
     nodes_registered: int
 
 
+class StuckStats(TypedDict):
+    #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
+    task_type: str | None
+    #: How many may be handed out now; counted up to 50,000.
+    open: int
+    #: Since when the oldest of them may be handed out.
+    oldest_open_at: str | None
+    #: Offline nodes that have what the tasks require.
+    nodes_registered: int
+    #: What the registered node that comes closest lacks; null: an offline node has it all, or no node is
+    #: registered.
+    missing: str | None
+    #: The task of them that would be handed out first.
+    task_id: str | None
+
+
 class FailureGroup(TypedDict):
     #: The id of the group: `failure_group` of task/list and task/count selects its tasks.
     group: str
@@ -4037,6 +4059,8 @@ class StatsTypesAnswer(TypedDict):
     types: list[TypeStats]
     #: How many types there are beside them.
     others: int
+    #: Open tasks whose capabilities and resources no online node has: the 10 largest lanes of such tasks.
+    stuck: list[StuckStats]
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]

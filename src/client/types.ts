@@ -476,6 +476,8 @@ export interface Task<V extends Variant = "A"> {
   result: TaskResult | null;
   /** Whether the result came with a key that is bound to the node that completed the task. */
   result_verified: boolean;
+  /** The number of the ledger entry that paid the task; left out if nothing was paid. */
+  paid_seq?: number | undefined;
   /** Whether the task is open and may be handed out now. */
   ready: boolean;
   /**
@@ -677,6 +679,8 @@ export interface TaskDetails<V extends Variant = "A"> {
   result: TaskResult | null;
   /** Whether the result came with a key that is bound to the node that completed the task. */
   result_verified: boolean;
+  /** The number of the ledger entry that paid the task; left out if nothing was paid. */
+  paid_seq?: number | undefined;
   /** Whether the task is open and may be handed out now. */
   ready: boolean;
   /**
@@ -1349,6 +1353,24 @@ export interface TypeStats {
   nodes_online: number;
   /** Nodes, online or not, that take tasks of this type. */
   nodes_registered: number;
+}
+
+export interface StuckStats {
+  /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
+  task_type: string | null;
+  /** How many may be handed out now; counted up to 50,000. */
+  open: number;
+  /** Since when the oldest of them may be handed out. */
+  oldest_open_at: string | null;
+  /** Offline nodes that have what the tasks require. */
+  nodes_registered: number;
+  /**
+   * What the registered node that comes closest lacks; null: an offline node has it all, or no node is
+   * registered.
+   */
+  missing: string | null;
+  /** The task of them that would be handed out first. */
+  task_id: string | null;
 }
 
 export interface FailureGroup {
@@ -4693,6 +4715,8 @@ export interface Operations<V extends Variant = "A"> {
       types: TypeStats[];
       /** How many types there are beside them. */
       others: number;
+      /** Open tasks whose capabilities and resources no online node has: the 10 largest lanes of such tasks. */
+      stuck: StuckStats[];
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.

@@ -171,7 +171,7 @@ function firstOf<C extends Candidate>(task: WaitingTask, nodes: readonly C[], ga
 }
 
 /** The balancer's order: fewest unfinished tasks, longest idle, then by id. */
-function comesBefore(a: Candidate, b: Candidate): boolean {
+export function comesBefore(a: Candidate, b: Candidate): boolean {
   if (a.tasksAssigned !== b.tasksAssigned) return a.tasksAssigned < b.tasksAssigned;
   if (a.idleSince !== b.idleSince) return a.idleSince < b.idleSince;
   return a.nodeId < b.nodeId;

@@ -2,7 +2,7 @@
  * Budgets: what work may cost in a day, a month or in all. A budget is about the hub, or about one node, creator, type
  * or group of tasks. Days and months are those of UTC.
  *
- * While a budget with `onLimit: "pause"` is used up, nothing that it is about is handed out: every hand-out looks at the
+ * While a budget with `onLimit: "pause"` is used up, nothing that it is about is handed out: every dispatch looks at the
  * gate, which is loaded in its own transaction from the sums of usage (spending.ts). No counter can leak. What a node
  * holds already, it may finish. Reports of usage log an event at 80 % and at the limit, once in a period.
  */

@@ -51,7 +51,8 @@ export type Offer =
 
 /**
  * The content of a commit notification: the changes of a transaction or, for another hub's transaction, a summary.
- * `output.changed`: another hub stored output of this task. `work.offered`: `count` tasks may have become available to workers; `work.missed`: any tasks may have.
+ * `output.changed`: another hub stored output of this task. `work.offered`: `count` tasks may have become available to
+ * workers; `work.missed`: any tasks may have.
  */
 export type Notified =
   | Change
@@ -314,7 +315,10 @@ export type Change =
   | { readonly kind: "invitations.dropped"; readonly nodeId: string }
   /** Deletes the invitations that were used, or expired, at this time or before. */
   | { readonly kind: "invitations.pruned"; readonly before: number }
-  /** Restarts the running leases of all nodes that registered through `variant`: no node loses its lease through a stop, a sleep or a clock jump. */
+  /**
+   * Restarts the running leases of all nodes that registered through `variant`: no node loses its lease through a stop,
+   * a sleep or a clock jump.
+   */
   | { readonly kind: "node.leases.renewed"; readonly variant: Node["variant"]; readonly leaseUntil: number }
   | { readonly kind: "delivery.leases.renewed"; readonly leaseUntil: number }
   /** Each lease of a task lasts its own timeout. */

@@ -156,6 +156,12 @@ export function nodeNotFound(nodeId: string): Rejected {
   );
 }
 
+/** A task that several nodes do takes nothing from its worker that the others could read. */
+export function taskSealed({ taskId }: { readonly taskId: string }): Rejected {
+  const detail = `Several nodes do task ${taskId}, and nobody may see what the others make: send all of the result with POST /api/v1/task/complete.`;
+  return reject("task_sealed", detail);
+}
+
 export function taskNotFound(taskId: string): Rejected {
   return reject("task_not_found", `There is no task ${taskId}. Look its id up with GET /api/v1/task/list.`);
 }

@@ -1,5 +1,5 @@
 /**
- * Why a task does not run: every reason at once, from the rules by which hand-outs decide: isReady() of task.ts,
+ * Why a task does not run: every reason at once, from the rules by which dispatches decide: isReady() of task.ts,
  * closings() of gate.ts, missingIn() and hasFree() of lane.ts, hasRoom() of balancer.ts.
  */
 import { hasRoom } from "./balancer.ts";
@@ -48,7 +48,7 @@ export type Explanation = {
 
 /** What the registered nodes could do with a task, as far as they were looked at. */
 export type Takers = {
-  /** Those that could ever take it. */
+  /** Nodes that could ever take the task. */
   readonly able: number;
   readonly online: number;
   /** Online, and not draining. */

@@ -6,7 +6,7 @@
  * and not what an earlier one has made.
  */
 import type { Change } from "./change.ts";
-import { type Decision, type Rejected, accept, nodeNotFound, reject } from "./decision.ts";
+import { type Decision, type Rejected, accept, nodeNotFound, reject, taskSealed } from "./decision.ts";
 import { FILES_OF_TASK_MAX } from "./limits.ts";
 import type { FileRecord, Node, Task } from "./model.ts";
 import { fileBytes } from "./quota.ts";
@@ -91,11 +91,6 @@ function boundElsewhere(nodeId: string, what: string): Rejected {
 function taskFull({ taskId, files }: Task): Rejected {
   const detail = `Task ${taskId} has ${files.length} files, and ${FILES_OF_TASK_MAX} is the maximum. Delete one with POST /api/v1/file/delete, or put several into one archive.`;
   return reject("task_files_limit", detail);
-}
-
-function taskSealed({ taskId }: Task): Rejected {
-  const detail = `Several nodes do task ${taskId}, and nobody may see what the others make: send all of the result with POST /api/v1/task/complete.`;
-  return reject("task_sealed", detail);
 }
 
 export function fileNotFound(fileId: string): Rejected {

@@ -1,9 +1,9 @@
 /**
  * The gate: what may be handed out now. Pauses, limits, holds and budgets each close something: the hub, a node, a
- * creator, a type, a group or a limit key. Every hand-out loads the gate in its own transaction, and it is computed from
+ * creator, a type, a group or a limit key. Every dispatch loads the gate in its own transaction, and it is computed from
  * rows: how many tasks of a key are running, and how many were handed out in the last minute. So no counter can leak.
  *
- * This is the one place that decides: hand-outs ask isClosed(), and why a task does not run is closings(): a task is
+ * This is the one place that decides: dispatches ask isClosed(), and why a task does not run is closings(): a task is
  * closed exactly when there is such a reason.
  */
 import { MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
@@ -192,7 +192,7 @@ function opensAt(limits: readonly LimitState[], now: number): number | null {
   return first === Infinity ? null : first;
 }
 
-/** The second in which a hand-out is counted. */
+/** The second in which a dispatch is counted. */
 export function secondOf(now: number): number {
   return Math.floor(now / SECOND_MS);
 }
@@ -227,7 +227,7 @@ function rateOpensAt({ uses }: LimitState, perMinute: number, now: number): numb
   return null;
 }
 
-/** What a hand-out writes for the limit of the task's key: the key under which it runs, and that it was handed out. */
+/** What a dispatch writes for the limit of the task's key: the key under which it runs, and that it was handed out. */
 export function countedFor(
   gate: Gate | null | undefined,
   task: Subject,
@@ -243,7 +243,7 @@ export function countedFor(
   };
 }
 
-/** The gate after a hand-out, for the next one in the same decision. */
+/** The gate after a dispatch, for the next one in the same decision. */
 export function gateAfterHandOut(gate: Gate, task: Subject, now: number): Gate {
   const key = limitKeyOf(task);
   if (!gate.limits.some((one) => one.key === key)) return gate;
@@ -297,7 +297,7 @@ export function afterUsage(at: Moment, saved: readonly Change[]): Moment {
 
 // ---- Refusals
 
-/** How many hand-outs of a limit count in the last minute. */
+/** How many dispatches of a limit count in the last minute. */
 export function usesIn({ uses }: LimitState, now: number): number {
   return uses.reduce((sum, { second, count }) => (counts(second, now) ? sum + count : sum), 0);
 }

@@ -2,10 +2,10 @@
  * Groups of tasks: all tasks that were created with the same `group` are followed, cancelled and retried as one. A group
  * has no row of its own: it is its tasks.
  *
- * A group ends when the last of its unfinished tasks ends; one whose result waits for a review has not ended. The commit that ends a task marks its group (touchedGroup() of
- * task.ts). Then one transaction looks whether any task of the group is unfinished, logs group.ended if none is, and
- * removes the mark. So no counter can leak, a crash between the two loses no event, and a task without a group costs
- * nothing.
+ * A group ends when the last of its unfinished tasks ends; one whose result waits for a review has not ended. The
+ * commit that ends a task marks its group (touchedGroup() of task.ts). Then one transaction looks whether any task of
+ * the group is unfinished, logs group.ended if none is, and removes the mark. So no counter can leak, a crash between
+ * the two loses no event, and a task without a group costs nothing.
  */
 import type { Change } from "./change.ts";
 import { type Rejected, reject } from "./decision.ts";
@@ -31,7 +31,7 @@ export type GroupPart = {
 /** The counts of a group at one moment. */
 export type GroupCounts = {
   readonly name: string;
-  /** Those of the states that a task of it has; at least one. */
+  /** The states of its tasks; at least one. */
   readonly parts: readonly GroupPart[];
 };
 

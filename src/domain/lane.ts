@@ -1,6 +1,6 @@
 /**
  * Lanes: queues of ready tasks that are alike for the one who hands out. Tasks of one type, with the same requirements
- * and the same limit key, are in one lane; with fair hand-out, only those of one creator.
+ * and the same limit key, are in one lane; with fair dispatch, only those of one creator.
  *
  * A lane has a name. The name of a plain lane (no requirements, no limit key of its own) is its type; its tasks store no
  * name. The name of a special lane is a space, with which no type begins, and a hash of what its tasks have in common.
@@ -19,7 +19,7 @@ export type Lane = LaneTask & { readonly name: string };
 /** What a node has. */
 export type Able = Pick<Node, "capabilities" | "resources" | "used">;
 
-/** The key under which the hand-outs of a task are limited. */
+/** The key under which the dispatches of a task are limited. */
 export function limitKeyOf({ limitKey, taskType }: Pick<Task, "limitKey" | "taskType">): string {
   return limitKey ?? taskType;
 }

@@ -3,13 +3,13 @@
  * keep away. The hub refuses leases that overlap; it guards nothing else.
  *
  *   (none) --acquire--> held --renew, acquire again--> held
- *   held --release, deadline, end of its task's hand-out, node offline--> (none)
+ *   held --release, deadline, end of its task's attempt, node offline--> (none)
  *
  * Two leases conflict if some name matches both, unless both are shared, or the same node has them and not for two
  * different tasks. `fencing` is drawn from one counter of the hub: larger than that of every lease before it.
  *
  * Invariant: a stored lease is of an online node that has `hasLeases`, and its task, if it has one, is assigned to that
- * node and has `hasLeases`. So ends of hand-outs (task.ts) and of nodes (node.ts) without leases cost nothing.
+ * node and has `hasLeases`. So ends of attempts (task.ts) and of nodes (node.ts) without leases cost nothing.
  */
 import type { Change } from "./change.ts";
 import { type Decision, type Rejected, accept, nodeNotFound, reject } from "./decision.ts";
@@ -33,7 +33,7 @@ export type LeaseRows = {
 };
 
 export type AcquireRequest = Pick<Lease, "name" | "nodeId" | "taskId" | "shared" | "ttlMs"> & {
-  /** Of the task's hand-out; null: any. */
+  /** Of the task's dispatch; null: any. */
   readonly epoch: number | null;
 };
 

@@ -40,7 +40,7 @@ export const COMPILE_INPUT_AFTER = 1_000;
 /** Levels of a JSON value that is stored or compared as a whole. */
 export const JSON_DEPTH_MAX = 64;
 export const NODE_ID_MAX_CHARS = 128;
-/** They are paths under node/, or path segments that a client removes before it sends a request. */
+/** No node_id may be a path under node/, or a path segment that a client removes before it sends a request. */
 export const RESERVED_NODE_IDS: ReadonlySet<string> = new Set([
   "list",
   "register",
@@ -93,7 +93,7 @@ export const RETRIED_DEPENDENTS_MAX = 1_000;
 export const RETRIED_DEPENDENCIES_MAX = 10_000;
 /** Failed dependents that are counted; beyond it the answer says this many. */
 export const DEPENDENTS_COUNTED_MAX = 100_000;
-/** They are paths under group/, or path segments that a client removes before it sends a request. */
+/** No group may be named as a path under group/, or as a path segment that a client removes from a request. */
 export const RESERVED_GROUPS: ReadonlySet<string> = new Set(["cancel", "retry", "list", ".", ".."]);
 export const TAGS_MAX = 16;
 export const TAG_MAX_CHARS = 64;
@@ -326,7 +326,7 @@ export const THREAD_SCANNED_MAX = 2_000;
  * whole answer is in memory and may be stored, their JSON counts as well.
  */
 export const MESSAGES_ANSWER_MAX_BYTES = 8 * MIB;
-/** The same of a receive with an Idempotency-Key: others wait while the answer is stored. */
+/** The contents that a receive with an Idempotency-Key returns: others wait while the response is stored. */
 export const STORED_RECEIVE_MAX_BYTES = 1 * MIB;
 /**
  * The answers of one batch together, and the rows that its requests read and write; beyond either the rest of its requests
@@ -334,16 +334,18 @@ export const STORED_RECEIVE_MAX_BYTES = 1 * MIB;
  */
 export const BATCH_ANSWERS_MAX_BYTES = 2 * MIB;
 export const BATCH_ROWS_MAX = 6_000;
+/** The requests of a batch are parsed for so long in one tick of the event loop. */
+export const BATCH_TURN_MS = 4;
 /** A receive in a batch takes messages until their contents reach this: it cannot wait for the memory for more. */
 export const BATCH_RECEIVE_BYTES = 256 * KIB;
 
 /** Pages that begin further into a list are loaded one per tick, because the rows before them must be skipped. */
 export const LIST_NEAR_ROWS = 10_000;
-/** Such pages that may wait; beyond it the answer is 503. The same for steps of searches. */
+/** How many such pages may wait, and how many searches for their next step; beyond it the response is 503. */
 export const LIST_FAR_PAGES_MAX = 256;
 /** The search text for titles. */
 export const SEARCH_MAX_CHARS = 100;
-export { LIST_SCANNED_MAX } from "./list-limits.ts";
+export { LIST_SCANNED_MAX, LUX_TOP_SCANNED_MAX } from "./list-limits.ts";
 /** Tasks that one call of a filtered list examines only to count them all; a longer list has no total. */
 export const LIST_COUNTED_MAX = 2_000;
 /** Tasks that one call of task/count examines, in steps that take 300 ms together; there may be more. */
@@ -363,6 +365,8 @@ export const SUMMARY_LINE_MAX_CHARS = 200;
 export const PARKED_COUNTED_MAX = 100_000;
 /** Types in stats/types, those with the most tasks, and how long its counts are kept. */
 export const STATS_TYPES_MAX = 100;
+/** Special lanes in `stuck` of stats/types, those with the most tasks. */
+export const STATS_STUCK_MAX = 10;
 export const STATS_KEPT_MS = 2 * SECOND_MS;
 /** Tasks of each type that stats/types counts as open, waiting or assigned. */
 export const STATS_TASKS_MAX = 50_000;
@@ -370,13 +374,12 @@ export const STATS_TASKS_MAX = 50_000;
 export const FAILURES_SCANNED_MAX = 10_000;
 export const FAILURE_GROUPS_MAX = 50;
 export const FAILURE_NODES_MAX = 5;
-/** Its `last`, and what that is if left out. */
+/** The parameter `last` of stats/failures: its maximum, and its default. */
 export const FAILURES_LAST_MAX_SECONDS = 30 * 86_400;
 export const FAILURES_LAST_SECONDS = 3_600;
 /** The first line of the message of a group of failures. */
 export const FAILURE_LINE_MAX_CHARS = 200;
-/** Entries of the ledger that lux/top examines, those of one step (some milliseconds), and the nodes that it shows. */
-export const LUX_TOP_SCANNED_MAX = 200_000;
+/** Entries of the ledger that lux/top examines in one step (some milliseconds), and the nodes that it shows. */
 export const LUX_TOP_PART = 5_000;
 export const LUX_TOP_NODES_MAX = 50;
 /** Nodes in its `by_node`. */
@@ -417,7 +420,7 @@ export const READ_SHARES: ShareSizes = {
 /** A counted answer is cut off unless its caller reads ANSWER_SLICE_BYTES in each ANSWER_STALL_MS. */
 export const ANSWER_STALL_MS = 25 * SECOND_MS;
 export const ANSWER_SLICE_BYTES = 64 * KIB;
-/** Such reads that begin in one tick of the event loop at most; only one after a tick that took READS_TICK_MS. */
+/** Reads of READ_SHARES that begin in one tick of the event loop; only one after a tick that took READS_TICK_MS. */
 export const READS_TOGETHER = 4;
 export const READS_TICK_MS = 2;
 /** How long a read waits for its share, and a large answer for room: long enough for those before it to be read or cut off. */
@@ -638,11 +641,15 @@ export const CACHED_NODES = 4_096;
 export const CACHED_TASK_MAX_CHARS = 4_096;
 /** Combinations of types whose best tasks are cached. */
 export const CACHED_BACKLOGS = 8;
+/** Types whose best takers are cached. */
+export const CACHED_CANDIDATES = 16;
+/** The best takers of a type that are loaded together: the nodes for so many new tasks of it, or a few less. */
+export const CANDIDATES_READ = 16;
 /** On SQLite: types whose takers are ranked for the balancer; with one more, the others are forgotten. */
 export const RANKED_TYPES_MAX = 64;
 /** The best tasks of one combination that are cached. */
 export const CACHED_BACKLOG_TASKS = 128;
-/** Queries of the best tasks, by combination of types: their SQL takes 5 us to build, and each hand-out asks for one. */
+/** Queries of the best tasks, by combination of types: their SQL takes 5 us to build, and each dispatch asks for one. */
 export const CACHED_BACKLOG_QUERIES = 256;
 /** Every page of a database up to this size is checked at each start, in about a second. */
 export const START_CHECK_MAX_BYTES = 128 * MIB;
@@ -666,7 +673,7 @@ export const SECRETS_COMPARE_EVERY_MS = 10 * SECOND_MS;
 export const HUB_SILENT_MS = 30 * SECOND_MS;
 /** Rounds of PBKDF2: some 50 ms at the start. */
 export const SECRET_MARK_ROUNDS = 100_000;
-/** The same, for the mark of the secret that stored answers have: some 4 ms at the start of every hub. */
+/** Rounds of PBKDF2 for the mark of the secret that stored answers have: some 4 ms at the start of every hub. */
 export const ANSWER_MARK_ROUNDS = 10_000;
 /** How far a hub's clock may be from the database's, beyond what a reading over the network leaves open. */
 export const CLOCK_NOISE_MS = 10;

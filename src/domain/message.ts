@@ -36,7 +36,7 @@ import { messageBytes } from "./quota.ts";
 import { ACK_LEASE_MS, MESSAGES_ANSWER_MAX_BYTES, REDELIVERIES_MAX } from "./limits.ts";
 import type { BroadcastTally, Delivery, DeliveryState, DeliveryStub, Message, Node } from "./model.ts";
 
-/** One hand-out of a delivery: putBack() distinguishes it from a later one by its count. */
+/** One dispatch of a delivery: putBack() distinguishes it from a later one by its count. */
 export type HandOut = Pick<Delivery, "seq" | "state" | "deliveries">;
 
 /** Of a node, only that it exists matters here. */

@@ -156,7 +156,7 @@ export type Task = {
   readonly runUntil: number | null;
   /** Steady clock; only while it is assigned and has a timeout or a `maxRunMs`. Never after `runUntil`. */
   readonly leaseUntil: number | null;
-  /** Fencing token: counts its hand-outs and its returns to open. A request with an older one is refused. */
+  /** Fencing token: counts its dispatches and its returns to open. A request with an older one is refused. */
   readonly epoch: number;
   readonly notBefore: number | null;
   /** It fails if it is not completed by then. */
@@ -201,7 +201,7 @@ export type Task = {
   readonly tags: readonly string[];
   /** What a node must have to get it; null: nothing. */
   readonly requires: Requirements | null;
-  /** The key under which its hand-outs are limited; null: its type. */
+  /** The key under which its dispatches are limited; null: its type. */
   readonly limitKey: string | null;
   /** Its special lane (lane.ts); null: it is in the plain lane of its type. */
   readonly lane: string | null;
@@ -217,7 +217,7 @@ export type Task = {
   readonly spent: Spending | null;
   /** Its reported costs may not exceed this, in millionths of a dollar; null: they may be any. */
   readonly maxCostMicro: number | null;
-  /** Its holder has taken leases for it (domain/lease.ts), which end with the hand-out. */
+  /** Its holder has taken leases for it (domain/lease.ts), which end with the attempt. */
   readonly hasLeases: boolean;
   readonly createdAt: number;
   readonly updatedAt: number;
@@ -499,7 +499,7 @@ export type Limit = {
 export type LimitState = Limit & {
   /** The tasks of the key that are running; 0 without `running`. */
   readonly inUse: number;
-  /** The hand-outs of the last minute, by second. */
+  /** The dispatches of the last minute, by second. */
   readonly uses: readonly { readonly second: number; readonly count: number }[];
 };
 
@@ -532,7 +532,7 @@ export type Gate = {
 /** What a caller reads of a task while it waits for its end. */
 export type TaskState = Pick<
   Task,
-  "taskId" | "title" | "status" | "assignedNode" | "progress" | "failure" | "updatedAt"
+  "taskId" | "title" | "status" | "assignedNode" | "progress" | "failure" | "child" | "updatedAt"
 >;
 
 /** What a row of a list shows of a task, without its long texts. */

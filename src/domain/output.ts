@@ -17,7 +17,7 @@ import { type HolderRequest, heldBy } from "./task.ts";
 /** How much of an attempt is kept, of its beginning and of its end. */
 export type OutputWindow = { readonly headBytes: number; readonly tailBytes: number };
 
-/** Where the output continues. `attempt`: the epoch of the hand-out. */
+/** Where the output continues. `attempt`: the epoch of the dispatch. */
 export type Appended = { readonly taskId: string; readonly attempt: number; readonly nextOffset: number };
 
 /** A character of UTF-8 has at most so many bytes after its first. */

@@ -14,6 +14,7 @@
  *
  * Invariant: `questions` of the task is null or `settled` exactly when it has no open question.
  */
+import type { Candidate } from "./balancer.ts";
 import type { Change } from "./change.ts";
 import {
   type Accepted,
@@ -23,6 +24,7 @@ import {
   nodeNotFound,
   reject,
   taskNotFound,
+  taskSealed,
 } from "./decision.ts";
 import { OPEN_QUESTIONS_OF_TASK_MAX, QUESTIONS_OF_TASK_MAX } from "./limits.ts";
 import type { Moment, Node, Question, Task } from "./model.ts";
@@ -34,6 +36,7 @@ import {
   type Step,
   assignIfBalanced,
   heldBy,
+  isSealed,
   mayDecide,
   move,
   newLease,
@@ -70,6 +73,7 @@ export function ask(
   if (task && same && isRepeat && task.questions?.state === "parked") return accept(same);
   const held = heldBy(task, node, asked);
   if ("code" in held) return held;
+  if (isSealed(held)) return taskSealed(held);
   if (same && !asked.park) return accept(same);
   const count = held.questions?.asked ?? 0;
   if (!same && open.length >= OPEN_QUESTIONS_OF_TASK_MAX)
@@ -154,7 +158,7 @@ export function answer(
     /** The open questions of the task. */
     readonly open: readonly Question[];
     readonly node: Node | null;
-    readonly candidates: readonly Node[];
+    readonly candidates: readonly Candidate[];
   },
   asked: AnswerRequest,
   at: Moment,

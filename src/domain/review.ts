@@ -12,6 +12,7 @@
  *
  * Invariant: each check is settled once, in the commit that pays the reward or opens the task.
  */
+import type { Candidate } from "./balancer.ts";
 import type { Change } from "./change.ts";
 import {
   type Accepted,
@@ -58,7 +59,7 @@ type ReviewRows = {
   readonly node: Node | null;
   /** The node that did the work, also if it is deleted. */
   readonly worker: Node | null;
-  readonly candidates: readonly Node[];
+  readonly candidates: readonly Candidate[];
 };
 
 /** Settles the review of a task. A repeat by the same reviewer changes nothing. */

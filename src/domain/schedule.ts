@@ -11,12 +11,13 @@
  * A time is missed when no hub could handle it for SCHEDULE_LATE_MS. Of the missed times of a schedule, catch-up "one"
  * makes up for the last, and "none" skips all.
  */
+import type { Candidate } from "./balancer.ts";
 import { lastCron, nextCron } from "../lib/cron.ts";
 import type { Change } from "./change.ts";
 import { type Accepted, type Decision, accept, reject } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
 import { SCHEDULES_MAX, SCHEDULES_OF_NODE_MAX, SCHEDULE_LATE_MS, SCHEDULE_REWOUND_MS } from "./limits.ts";
-import type { Moment, Node, Schedule, ScheduleDraft, Task, Timing } from "./model.ts";
+import type { Moment, Schedule, ScheduleDraft, Task, Timing } from "./model.ts";
 import { type TaskDraft, create } from "./task.ts";
 
 /** Why a time got no task. */
@@ -74,7 +75,7 @@ export function deleteSchedule(
 export function runSchedule(
   name: string,
   schedule: Schedule | null,
-  rows: { readonly taskId: string; readonly candidates: readonly Node[] },
+  rows: { readonly taskId: string; readonly candidates: readonly Candidate[] },
   boundTo: string | null,
   at: Moment,
 ): Decision<Task> {
@@ -91,7 +92,7 @@ export type Fired = { readonly task: Task } | { readonly skipped: SkipReason };
  */
 export function fire(
   schedule: Schedule,
-  rows: { readonly isRunning: boolean; readonly taskId: string; readonly candidates: readonly Node[] },
+  rows: { readonly isRunning: boolean; readonly taskId: string; readonly candidates: readonly Candidate[] },
   at: Moment,
 ): Accepted<Fired> {
   const nominal = dueTime(schedule, at.now);
@@ -143,7 +144,7 @@ export function rewindStored(schedule: Schedule | null, now: number): Accepted<b
 function createFor(
   schedule: Schedule,
   nominal: number | null,
-  rows: { readonly taskId: string; readonly candidates: readonly Node[] },
+  rows: { readonly taskId: string; readonly candidates: readonly Candidate[] },
   at: Moment,
 ): Accepted<Task> {
   const { delayMs, ...fields } = schedule.task;

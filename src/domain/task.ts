@@ -1,7 +1,7 @@
 /**
  * Task rules and state diagram (specification 3, Task).
  *
- *             create                  hand-out                  complete
+ *             create                  dispatch                  complete
  *   (none) -----------> open ----------------------> assigned -----------> completed
  *      |                ^  |                          |  |  ^
  *      |                |  |                          |  +--+ revoke with another node
@@ -16,22 +16,22 @@
  *
  *   dependency       a task that it depends on has failed or is deleted, unless it runs however they end
  *                    (onDependency); also at once, when it is created or retried
- *   hand-out         next, claim, assign, balancer, revoke with a node, and on B complete
+ *   dispatch         next, claim, assign, balancer, revoke with a node, and on B complete
  *   return to open   release, revoke, node left or deleted, caller of next gone, a question that parks it (question.ts):
  *                    the attempts stay
  *                    fail, timeout: one attempt more, and not ready before the backoff is over
  *                    node offline, restart with maxAttempts: one attempt more
  *
  * An open task is ready when its start time has come (`notBefore`, a delayed job), its dependencies are completed
- * (`unmet` is 0) and it is not parked by a question. Until then it is not handed out. `epoch` is a fencing token: it counts each hand-out and each return
- * to open.
+ * (`unmet` is 0) and it is not parked by a question. Until then it is not handed out. `epoch` is a fencing token: it
+ * counts each dispatch and each return to open.
  *
  * A node that takes a task itself (next, claim) also says that it works on it (`startedAt`). What was assigned to it by
  * others, and not started, is a gift: next hands it out before any open task.
  *
  * Every transition returns the change of the task and the changes of the running totals together (`tallies`).
  */
-import { hasRoom, pick } from "./balancer.ts";
+import { type Candidate, hasRoom, pick } from "./balancer.ts";
 import type { Change, Notified, Offer, Outcome } from "./change.ts";
 import {
   type Accepted,
@@ -98,7 +98,10 @@ export type TaskDraft = TaskTemplate &
     readonly notNodes?: readonly string[];
   };
 
-/** The unique key of a new task. `forMs`: how long from its creation it holds the key, finished or not; null: while it is unfinished. */
+/**
+ * The unique key of a new task. `forMs`: how long from its creation it holds the key, finished or not; null: while it
+ * is unfinished.
+ */
 export type Unique = { readonly key: string; readonly forMs: number | null };
 
 /** A new task, or the one that had its unique key already. */
@@ -155,7 +158,7 @@ function isWaiting({ unmet, notBefore }: Pick<Task, "unmet" | "notBefore">, now:
 export function create(
   draft: TaskDraft,
   taskId: string,
-  candidates: readonly Node[],
+  candidates: readonly Candidate[],
   at: Moment,
   dependencies: readonly Dependency[] = [],
   files: readonly string[] = [],
@@ -255,7 +258,7 @@ export function createWith(
   draft: TaskDraft,
   taskId: string,
   rows: {
-    readonly candidates: readonly Node[];
+    readonly candidates: readonly Candidate[];
     readonly dependencies: readonly Dependency[];
     readonly files: readonly FileRecord[];
   },
@@ -281,7 +284,7 @@ export type Sent = {
   readonly origin: TaskOrigin | null;
   /** The node that gets it; null: any. */
   readonly nodeId: string | null;
-  /** Those in the message: their bytes are on disk. */
+  /** The files in the message: their bytes are on disk. */
   readonly files: readonly FileRecord[];
 };
 
@@ -432,7 +435,7 @@ function startAgain(held: Task, nodeId: string, at: Moment): Task {
   return { ...held, ...handedOut(held, nodeId, at), startedAt: at.now, updatedAt: at.now };
 }
 
-/** A gift whose hand-out could not be answered is a gift again, unless it was handed out or taken back meanwhile. */
+/** A gift whose dispatch could not be answered is a gift again, unless it was handed out or taken back meanwhile. */
 export function returnGift(task: Task | null, asked: HolderRequest): Accepted<null> {
   if (!task || task.status !== "assigned" || task.assignedNode !== asked.nodeId || isStale(task, asked))
     return accept(null);
@@ -575,7 +578,7 @@ export type ReturnRequest = CheckpointRequest & { readonly holdMs?: number | nul
 export function release(
   task: Task | null,
   node: Node | null,
-  candidates: readonly Node[],
+  candidates: readonly Candidate[],
   asked: ReturnRequest & { reason: string | null },
   at: Moment,
   known: readonly KnownReport[] | null = null,
@@ -589,7 +592,7 @@ export function release(
   const resting = rest(held, asked, at);
   if ("code" in resting) return resting;
   const freed = move(held, { ...returned(held), revokedFrom: held.assignedNode }, at.now);
-  const data = { reason: asked.reason };
+  const data = { reason: isSealed(held) ? null : asked.reason }; // the others could read it
   const event = taskEvent("task.released", freed.after, held.assignedNode, at.now, data);
   const changes = [...saved, ...resting.changes, ...freed.changes, event];
   return assignIfBalanced(freed.after, candidates, changes, afterUsage(resting.at, saved));
@@ -599,7 +602,7 @@ export function release(
 export function fail(
   task: Task | null,
   node: Node | null,
-  candidates: readonly Node[],
+  candidates: readonly Candidate[],
   asked: ReturnRequest & { error: string; retry: boolean },
   at: Moment,
   known: readonly KnownReport[] | null = null,
@@ -714,7 +717,7 @@ function closedQuestions(task: Task, now: number): readonly Change[] {
   return isAsking(task) ? [{ kind: "questions.closed", taskId: task.taskId, at: now }] : [];
 }
 
-/** The leases for a task end with the hand-out for which its holder has taken them. */
+/** The leases for a task end with the attempt for which its holder has taken them. */
 function withoutLeases(before: Task, after: Task | null): readonly Change[] {
   const { taskId } = before;
   if (!before.hasLeases || after?.hasLeases === true) return [];
@@ -746,7 +749,7 @@ function isStale(task: Task, asked: HolderRequest): boolean {
 export function revoke(
   task: Task | null,
   target: Node | null,
-  candidates: readonly Node[],
+  candidates: readonly Candidate[],
   asked: { taskId: string; nodeId: string | null; reason: string | null },
   at: Moment,
 ): Decision<Task> {
@@ -812,7 +815,7 @@ export type UpdateRequest = CreatorRequest & { readonly patch: TaskPatch; readon
 /** Changes a task that nobody holds. If it is ready then and the balancer may assign it, it goes to a candidate. */
 export function update(
   task: Task | null,
-  candidates: readonly Node[],
+  candidates: readonly Candidate[],
   asked: UpdateRequest,
   at: Moment,
 ): Decision<Task> {
@@ -828,7 +831,7 @@ export function update(
   if (changed.length === 0) return accept(task); // a repeat changes nothing
   const limitKey = patch.limitKey === undefined ? task.limitKey : patch.limitKey;
   const lane = specialLane({ ...task, limitKey }, at.isFair ?? false);
-  // Only another key moves it to another lane: it may have been created before hand-outs were fair.
+  // Only another key moves it to another lane: it may have been created before dispatches were fair.
   const inLane = limitKey === task.limitKey ? patch : { ...patch, lane };
   const { after, changes } = move(task, inLane, at.now);
   const event = taskEvent("task.updated", after, task.creatorNode, at.now, { changed: changed.join(",") });
@@ -857,7 +860,7 @@ const PATCHED = [
 export function retry(
   task: Task | null,
   dependencies: readonly Dependency[],
-  candidates: readonly Node[],
+  candidates: readonly Candidate[],
   asked: RetryRequest,
   at: Moment,
 ): Decision<Task> {
@@ -924,7 +927,7 @@ export function retryWithDependents(
   task: Task | null,
   dependents: readonly Task[],
   dependencies: readonly Dependency[],
-  candidates: readonly Node[],
+  candidates: readonly Candidate[],
   asked: RetryRequest,
   at: Moment,
 ): Decision<Retried> {
@@ -1090,8 +1093,8 @@ export function timeOut(tasks: readonly Task[], at: Moment): Accepted<readonly T
 function whyTimedOut({ timeoutMs, maxRunMs, leaseUntil, runUntil }: Task): string {
   if (maxRunMs !== null && leaseUntil === runUntil)
     return `The attempt was not completed within its max_run_s of ${maxRunMs / SECOND_MS} s.`;
-  if (timeoutMs === null) throw new Error("A task without timeout_s and max_run_s has a lease.");
-  return `The node neither completed nor extended it within ${timeoutMs / SECOND_MS} s.`;
+  const limitMs = must(timeoutMs, "a task with a lease has timeout_s or max_run_s");
+  return `The node neither completed nor extended it within ${limitMs / SECOND_MS} s.`;
 }
 
 /** Ends unfinished tasks whose `expiresAt` has passed. */
@@ -1160,7 +1163,7 @@ export function assignTo(task: Task, nodeId: string, by: AssignedBy, at: Moment)
 }
 
 /** The node to which the balancer assigns the task now; null: none, or it may not assign it. */
-function pickFor(task: Task, candidates: readonly Node[], at: Moment): Node | null {
+function pickFor(task: Task, candidates: readonly Candidate[], at: Moment): Candidate | null {
   if (!task.balanced || !isReady(task, at.now)) return null;
   const closed = at.gate?.closed ?? null;
   if (closed === null) return pick(task, candidates);
@@ -1173,7 +1176,7 @@ function pickFor(task: Task, candidates: readonly Node[], at: Moment): Node | nu
 /** Open -> assigned to the best of `candidates`, if the balancer may assign the task. */
 export function assignIfBalanced(
   task: Task,
-  candidates: readonly Node[],
+  candidates: readonly Candidate[],
   before: readonly Change[],
   at: Moment,
 ): Accepted<Task> {
@@ -1207,7 +1210,7 @@ export function endAttempt(task: Task, { kind, message, retry, data: more }: End
   const failures = task.failures + Number(kind !== "offline");
   const failure: Failure = { kind, message, nodeId, at: at.now };
   const counted: Task = { ...task, attempts, failures };
-  const error = kind === "failed" || kind === "budget" ? { error: message } : {};
+  const error = isWorkersText(kind) ? { error: shownFailure({ ...task, failure })?.message ?? null } : {};
   const data = { attempts, ...error, ...more };
   const event = taskEvent(ATTEMPT_EVENTS[kind], task, nodeId, at.now, data);
   if (!retry || isUsedUp(counted)) return end(counted, failure, at, [event]);
@@ -1222,7 +1225,7 @@ export function endAttempt(task: Task, { kind, message, retry, data: more }: End
 
 const isAttempt = ({ kind }: Failure): boolean => kind in ATTEMPT_EVENTS;
 
-/** Its attempts that failed, oldest first: the last FAILED_ATTEMPTS_KEPT. What the next worker can learn from. */
+/** The last FAILED_ATTEMPTS_KEPT failed attempts of a task, oldest first: the next worker can learn from them. */
 export function failedAttempts({
   failure,
   earlierFailures,
@@ -1279,7 +1282,7 @@ function end(task: Task, failure: Failure, at: Moment, before: readonly Change[]
   };
 }
 
-/** The fields that a hand-out sets. */
+/** The fields that a dispatch sets. */
 function handedOut(task: Task, nodeId: string, at: Moment) {
   return {
     status: "assigned",
@@ -1307,14 +1310,14 @@ export const NO_LEASE = { leaseUntil: null, runUntil: null } as const;
 
 type Leased = Pick<Task, "timeoutMs" | "maxRunMs" | "questions">;
 
-/** The lease of a hand-out that begins now. The clocks stand still while a question is open. */
+/** The lease of a dispatch that begins now. The clocks stand still while a question is open. */
 export function newLease(task: Leased, at: Moment): Pick<Task, "leaseUntil" | "runUntil"> {
   if (task.questions?.state === "open") return NO_LEASE;
   const runUntil = task.maxRunMs === null ? null : at.steady + task.maxRunMs;
   return { runUntil, leaseUntil: leaseFrom(task, runUntil, at) };
 }
 
-/** The end of a lease that begins now: after the timeout, and never after the hand-out may end (`runUntil`). */
+/** The end of a lease that begins now: after the timeout, and never after the attempt may end (`runUntil`). */
 function leaseFrom({ timeoutMs, questions }: Leased, runUntil: number | null, at: Moment): number | null {
   const { steady } = at;
   if (questions?.state === "open") return null;
@@ -1422,7 +1425,10 @@ function movedFrom(before: Task, task: Task, now: number): Change {
   return { kind: "task.moved", task, waitedMs: Math.max(0, now - readyAt) };
 }
 
-/** The changes of the running totals that a step from `before` to `after` means (null: no task), in which its node is paid `rewardMicro`. */
+/**
+ * The changes of the running totals that a step from `before` to `after` means (null: no task), in which its node is
+ * paid `rewardMicro`.
+ */
 export function tallies(before: Task | null, after: Task | null, now: number, rewardMicro = 0): Change[] {
   const step = (status: TaskStatus): number =>
     Number(after?.status === status) - Number(before?.status === status);
@@ -1483,6 +1489,17 @@ export function quorate(taskId: string, quorum: Quorum): Change {
 /** Whether nobody may read its result and what else its worker sends. */
 export function isSealed({ child }: Pick<Task, "child">): boolean {
   return child?.sealed === true;
+}
+
+/** What is shown in the place of what the worker of a sealed copy wrote. */
+const SEALED_TEXT = "Shown when the quorum is decided.";
+
+const isWorkersText = (kind: Failure["kind"]): boolean => kind === "failed" || kind === "budget";
+
+/** The last failure as everybody may read it: without what the worker of a sealed copy wrote. */
+export function shownFailure({ child, failure }: Pick<Task, "child" | "failure">): Failure | null {
+  const isHidden = failure !== null && isSealed({ child }) && isWorkersText(failure.kind);
+  return isHidden ? { ...failure, message: SEALED_TEXT } : failure;
 }
 
 export function touchedFamily(taskId: string): Change {
@@ -1621,7 +1638,9 @@ export function taskEvent(
   return { kind: "event.logged", event: { kind, at, nodeId, taskId, data: tagged } };
 }
 
-function failedEvent(task: Task, holder: string | null, { kind, message, at }: Failure): Change {
+function failedEvent(task: Task, holder: string | null, failure: Failure): Change {
+  const { kind, at } = failure;
+  const message = shownFailure({ ...task, failure })?.message ?? null;
   return taskEvent("task.failed", task, holder, at, { kind, message });
 }
 

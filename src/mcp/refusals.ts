@@ -46,7 +46,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   questions_limit: "Go on without another question.",
   verdict_missing: 'Send output {"verdict": "pass"} or {"verdict": "reject", "note": "what is wrong"}.',
   compared_value_missing: "Send result again with the value that it names.",
-  task_sealed: "Put everything into result.",
+  task_sealed: "Decide it yourself, and put everything into result.",
   node_excluded: TAKE_ANOTHER,
   task_files_limit: "Put several files into one archive.",
   usage_limit: "Send this again without usage.",

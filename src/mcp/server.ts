@@ -10,6 +10,7 @@ import {
   Server,
   createMcpHandler,
 } from "@modelcontextprotocol/server";
+import { broken, must } from "../lib/assert.ts";
 import { VERSION } from "../version.ts";
 import { INSTRUCTIONS, PROMPT, promptText } from "./prompt.ts";
 import { RESOURCES, RESOURCE_TEMPLATES, readResource } from "./resources.ts";
@@ -33,7 +34,7 @@ const CACHE_HINTS = {
 /** The hub sends no requests to its callers, so it has no answers to validate. */
 const NO_VALIDATOR = {
   getValidator: (): never => {
-    throw new Error("The hub asks for no input.");
+    throw broken("the hub asks a caller of MCP for no input");
   },
 };
 
@@ -42,8 +43,7 @@ const sessions = new WeakMap<Request, Session>();
 
 const handler = createMcpHandler(({ requestInfo }) => {
   const session = requestInfo && sessions.get(requestInfo);
-  if (!session) throw new Error("A call of MCP came without a session.");
-  return serverFor(session);
+  return serverFor(must(session, "a call of MCP has a session"));
 });
 
 export const serve: Serve = (request, message, session) => {

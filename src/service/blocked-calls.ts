@@ -39,6 +39,7 @@ export async function untilFound<T>(
   atWakeUp?: (find: () => Promise<T | null>) => Promise<T | null>,
 ): Promise<T | null> {
   const deadline = clock.steady() + waitMs;
+  /** The find that a wake-up has begun: the loop comes to it when it hears of the wake-up. */
   let begun: Promise<T | null> | null = null;
   const onWake = atWakeUp && (() => (begun = atWakeUp(find)));
   try {

@@ -62,7 +62,7 @@ export type Selection = {
   /** The events with these ids, of which a subscriber was notified. */
   readonly eventsById: (ids: readonly number[]) => Promise<readonly LoggedEvent[]>;
   readonly itemOf: (event: LoggedEvent) => Promise<StreamItem | null>;
-  /** The same for an event that was committed just now; undefined when the store must be asked. */
+  /** The item of an event that was committed just now, from memory; undefined when the store must be asked. */
   readonly recentItem: (eventId: number) => StreamItem | null | undefined;
   readonly subscribe: (subscriber: Subscriber) => () => void;
 };
@@ -236,7 +236,7 @@ export class Feed {
     return untilFound(this.#readers.join(taskId), find, { waitMs, signal }, this.#clock);
   }
 
-  /** The same, after each end of a group. */
+  /** Runs `find` until it finds something: at once, and after each end of the group. Returns null when the wait is over. */
   untilGroupEnds<T>(
     group: string,
     find: () => Promise<T | null>,
@@ -314,7 +314,7 @@ export class Feed {
     return found && { kind: "message", eventId: event.id, message: found.message };
   }
 
-  /** The same for an event that was committed just now; undefined when the store must be asked. */
+  /** What a node's stream shows of an event that was committed just now; undefined when the store must be asked. */
   recentItem(eventId: number, nodeId: string): StreamItem | null | undefined {
     const recent = this.#recent.get(eventId);
     return recent && itemInMemory(recent.item.event, nodeId, recent);

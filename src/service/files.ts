@@ -214,7 +214,7 @@ export class FileService {
     return { rows, page: null, perPage, total: null, next };
   }
 
-  /** Others are served between two steps of a search. */
+  /** Other requests are served between two steps of a search. @throws {PagesBusy} */
   async #nextStep(): Promise<void> {
     if (this.#steps.waiting >= LIST_FAR_PAGES_MAX) throw new PagesBusy("Too many searches wait.");
     await this.#steps.next();

@@ -2,7 +2,8 @@
  * The statistics of the last day, by ten minutes, and of the last 30 days, by hour: sums of the numbers by minute
  * (minutes.ts), which the leader stores when a period is over. So they survive a restart, and are the same at every hub.
  *
- * A period in which nothing happened has no row: there are at most 864 rows. What has not been summed yet is added from the shorter periods when it is read. The numbers of a type are not kept.
+ * A period in which nothing happened has no row: there are at most 864 rows. What has not been summed yet is added from
+ * the shorter periods when it is read. The numbers of a type are not kept.
  */
 import { accept } from "../domain/decision.ts";
 import { MINUTES_LATE_MS, PERIODS_OF_DAY, PERIODS_OF_MONTH } from "../domain/limits.ts";

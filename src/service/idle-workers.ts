@@ -9,11 +9,17 @@
  *   open             an open task of any plain lane     the same for calls that take every type
  *   key              a task of a limit key has ended    the calls that could take from a lane which the key closes
  *
+ * A worker joins, reads the store and, if there is no task for it, sleeps. It stands in all of its queues the whole
+ * time, which keeps its position, but it sleeps only in those that its last read found empty (IdleWorker.#sleepsIn).
+ *
  * Only wake-ups are in order: a worker that has just joined reads at once, and may take the task for which an earlier
- * worker was woken. The earlier one keeps its position, and is woken first for the next task. A wake-up for room is not
- * used up by taking a task, because the node may have more room: when the worker leaves, the wake-up passes to the next
- * one, until a worker finds the node full. A call whose node has too little left of a resource for a lane sleeps for room,
- * not for that lane. A task that not every node may have wakes all. A special lane that is new to this hub wakes all, so that they join its queue. After `work.missed` (notifications of other hubs may be lost) all read again.
+ * worker was woken. The earlier one keeps its position, and is woken first for the next task.
+ *
+ * A wake-up for a task ends when the worker takes a task of that queue. A wake-up for room does not, because the node may
+ * have more room: when the worker leaves, the wake-up passes to the next one, until a worker finds the node full.
+ *
+ * All workers read again: for a task that not every node may have; for a special lane that is new to this hub, so that
+ * they join its queue; and after `work.missed`, because notifications of other hubs may be lost.
  *
  * Must not: touch the store but to listen, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */
@@ -68,7 +74,7 @@ export class IdleWorkers {
   readonly #waiters = new Waiters();
   readonly #workers = new Set<IdleWorker>();
   /** The special lanes whose workers have had the chance to join their queues. */
-  readonly #lanes = new Set<string>();
+  readonly #seenLanes = new Set<string>();
 
   constructor(store: Pick<Store, "onDecision" | "onCommit">) {
     store.onDecision((changes) => this.decided(changes));
@@ -131,9 +137,9 @@ export class IdleWorkers {
   }
 
   #isNewLane(lane: string): boolean {
-    if (!isSpecial(lane) || this.#lanes.has(lane)) return false;
-    if (this.#lanes.size >= LANES_MAX) this.#lanes.clear();
-    this.#lanes.add(lane);
+    if (!isSpecial(lane) || this.#seenLanes.has(lane)) return false;
+    if (this.#seenLanes.size >= LANES_MAX) this.#seenLanes.clear(); // each wakes all once more
+    this.#seenLanes.add(lane);
     return true;
   }
 
@@ -144,7 +150,7 @@ export class IdleWorkers {
   }
 }
 
-/** The queues of an offer. */
+/** The queues whose first sleeper an offer wakes: its own and, of a plain lane, that of the calls that take every type. */
 function queuesOf(offer: Exclude<Offer, { readonly kind: "some" }>): readonly [string, string | null] {
   if (offer.kind === "gift") return [giftsOf(offer.nodeId), null];
   if (offer.kind === "key") return [freedOf(offer.key), null];
@@ -200,6 +206,7 @@ export class IdleWorker {
     this.#waiter.standIn([this.#gifts, this.#room, ...open, ...special.map(openOf), ...keys.map(freedOf)]);
   }
 
+  /** What the read found. Ends the wake-up that the worker carries, if the task is of the queue that announced it. */
   endRead(found: Found): void {
     if (found.task === null) this.#isFull = found.isFull;
     else if (found.from === "open") {
@@ -211,13 +218,17 @@ export class IdleWorker {
 
   /** Sleeps after a read that found no task: as Waiter.wait(). */
   wait(remainingMs: number, signal: AbortSignal, onWake?: () => void): Promise<Outcome> {
-    // Full: gifts and room; otherwise gifts and open tasks, and room if its node is short of something.
-    const isEmpty = (key: string): boolean => {
-      if (key === this.#gifts) return true;
-      if (key === this.#room) return this.#isFull || this.#short.size > 0;
-      return !this.#isFull && !this.#short.has(key);
-    };
-    return this.#waiter.wait(remainingMs, signal, onWake, isEmpty);
+    return this.#waiter.wait(remainingMs, signal, onWake, (key) => this.#sleepsIn(key));
+  }
+
+  /**
+   * Whether the last read would have found what this queue announces. A node that is full takes only gifts; a node that
+   * is short of a resource takes nothing of the lanes that need it. Both wait for room instead.
+   */
+  #sleepsIn(key: string): boolean {
+    if (key === this.#gifts) return true;
+    if (key === this.#room) return this.#isFull || this.#short.size > 0;
+    return !this.#isFull && !this.#short.has(key);
   }
 
   /** Whether its node has left, or the hub drains: the call must not ask again. */

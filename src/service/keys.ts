@@ -62,8 +62,7 @@ export class KeyRing {
   /** The hash of the secret that the hub was started with. */
   get primaryHash(): string {
     const primary = this.#primary.find(({ keyId }) => keyId === PRIMARY_KEY_ID);
-    if (!primary) throw new Error("a key ring has the secret of its hub");
-    return primary.hash;
+    return must(primary, "a key ring has the secret of its hub").hash;
   }
 
   /** Every key of the hub, the primary ones first. */

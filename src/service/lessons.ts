@@ -39,7 +39,7 @@ export class Lessons {
   readonly #store: Store;
   /** One step of all searches in each tick. */
   readonly #steps = new TickQueue();
-  /** The same for loading: a dispatch waits for it, and must not wait for searches. */
+  /** One step of all loads in each tick: a dispatch waits for a load, and must not wait for searches. */
   readonly #loads = new TickQueue();
   /** The last lessons of each type, newest first; the type in which something was completed last is at the end. */
   readonly #byType = new Map<string, readonly Lesson[]>();

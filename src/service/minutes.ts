@@ -41,7 +41,7 @@ const COUNTERS = [
 
 type Counters = Record<(typeof COUNTERS)[number], number>;
 
-/** What one type of tasks adds to a minute. `toStart`: how long its tasks waited, at each hand-out. */
+/** What one type of tasks adds to a minute. `toStart`: how long its tasks waited, at each dispatch. */
 type TypeNumbers = { completed: number; failed: number; readonly toStart: Durations };
 
 /**
@@ -139,7 +139,7 @@ export class Minutes {
     return stored;
   }
 
-  /** The same as far as they are stored. */
+  /** The numbers of these minutes as far as they are stored: without this hub's newest. */
   storedBetween(from: number, to: number): Promise<ReadonlyMap<number, Numbers>> {
     return this.#storedBetween(from, to, () => true);
   }

@@ -151,7 +151,7 @@ export class NextService {
   }
 
   /**
-   * The task that a node has started first, and about which it has sent no note since: its hand-out may not have arrived.
+   * The task that a node has started first, and about which it has sent no note since: its dispatch may not have arrived.
    * For callers that must not be handed a second task while they do not know of the first.
    */
   unacknowledged(nodeId: string): Promise<Task | null> {

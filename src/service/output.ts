@@ -32,11 +32,11 @@ export type OutputPlace = { readonly attempt: number | null; readonly from: numb
 
 export type OutputPart = OutputText & {
   readonly task: Task;
-  /** null: none has output yet, or none from the asked one on. */
+  /** null: no attempt has output yet, or none from the asked one on. */
   readonly attempt: OutputAttempt | null;
-  /** Those whose output is kept, oldest first. */
+  /** The attempts whose output is kept, oldest first. */
   readonly attempts: readonly OutputAttempt[];
-  /** This attempt sends no more; without one: the task is finished. */
+  /** Whether the attempt sends no more; if there is no attempt, whether the task is finished. */
   readonly hasEnded: boolean;
 };
 

@@ -252,8 +252,9 @@ export const PROBE: Change = { kind: "tasks.tallied", open: 0, assigned: 0, comp
 
 /**
  * Notices that the wall clock jumped or the machine slept (the wall clock and the machine's steady clock moved apart since
- * the last check), or that the process stood still. Hubs on PostgreSQL share the wall clock of the database. It checks in each sweep, and again right before leases expire. Retention
- * counts only the time while the hub runs: a clock jump makes nothing older.
+ * the last check), or that the process stood still. Hubs on PostgreSQL share the wall clock of the database. It checks
+ * in each sweep, and again right before leases expire. Retention counts only the time while the hub runs: a clock jump
+ * makes nothing older.
  */
 class ClockWatch {
   readonly #parts: ChoreParts;

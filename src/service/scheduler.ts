@@ -3,8 +3,9 @@
  *
  * The chores run one after the other, each with a budget of time: what it leaves is done in the next round, which
  * follows at once. A chore that does not stop in time is left running, and is not started again before it has ended.
- * So no chore can keep another from running, however much it finds to do. A failure is logged once for each cause, and the chore runs again when it is next due. If
- * several hubs share a database, only the leader runs the chores, except those marked `onEveryHub`.
+ * So no chore can keep another from running, however much it finds to do. A failure is logged once for each cause, and
+ * the chore runs again when it is next due. If several hubs share a database, only the leader runs the chores, except
+ * those marked `onEveryHub`.
  */
 import { CHORE_BUDGET_MS, CHORE_OVERRUN_MS } from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";

@@ -15,7 +15,7 @@ import type { Clock } from "../lib/clock.ts";
 import { BACKLOG_START, type BacklogPlace, backlogAfter } from "../store/sql/balancer.ts";
 import { readyLanes } from "../store/sql/gate.ts";
 import { readyOfLane } from "../store/sql/metrics.ts";
-import { type AbilitiesPart, abilitiesAfter } from "../store/sql/stats.ts";
+import { type NodesAlikePart, nodesByAbilities } from "../store/sql/stats.ts";
 import { nodesAfter } from "../store/sql/nodes.ts";
 import { type ChoosyTask, choosyAfter, unsaidAmong } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
@@ -71,7 +71,7 @@ export class StuckTasks {
     }
   }
 
-  /** Those of the tasks that no registered node could ever take. */
+  /** Returns the tasks that no registered node could ever take. */
   async #untaken(tasks: readonly ChoosyTask[]): Promise<readonly Untaken<ChoosyTask>[]> {
     let left: readonly Untaken<ChoosyTask>[] = tasks.map((task) => ({ ...task, missing: null }));
     for (let after: string | undefined = ""; after !== undefined && left.length > 0;) {
@@ -83,7 +83,7 @@ export class StuckTasks {
     return left;
   }
 
-  /** Logs the event of those of the tasks that were ready long enough, and have none. */
+  /** Logs an event for each of the tasks that was ready long enough and has none yet. */
   async #say(
     seqs: readonly number[],
     missingOf: (taskId: string) => readonly string[] | null,
@@ -109,10 +109,8 @@ export class StuckTasks {
       missing: null,
     }));
     for (let after: number | null = 0; after !== null && lanes.length > 0;) {
-      const part: AbilitiesPart = await this.#store.read(abilitiesAfter(after, METRICS_PART));
-      lanes = lanes.filter(
-        (lane) => !part.abilities.some((node) => takes(lane, lackedPermanently(node, lane))),
-      );
+      const part: NodesAlikePart = await this.#store.read(nodesByAbilities(after, METRICS_PART));
+      lanes = lanes.filter((lane) => !part.alike.some((node) => takes(lane, lackedPermanently(node, lane))));
       after = part.next;
       if (after !== null) await nextTick();
     }

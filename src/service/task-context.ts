@@ -92,7 +92,7 @@ export class TaskContexts {
     });
   }
 
-  /** The same for a task by its id; null also if it is gone. */
+  /** The context of a task by its id; null also if the task is gone. */
   async ofId(taskId: string): Promise<TaskContext | null> {
     const task = await this.#store.read(taskById(taskId));
     return task && this.of(task);

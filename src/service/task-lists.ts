@@ -76,15 +76,15 @@ type TaskRows<T> = {
   readonly bytes: number | null;
 };
 
-/** All of each task. */
+/** Lists whole tasks. */
 export const WHOLE_TASKS: TaskRows<Task> = { bySeq: tasksBySeq, bytes: null };
-/** Without the long texts. */
+/** Lists tasks without their long texts. */
 export const TASK_SUMMARIES: TaskRows<TaskSummary> = { bySeq: summariesBySeq, bytes: SUMMARY_BYTES };
 
 /** How many tasks match; `isExact` false: there are more. */
 export type TaskCount = { readonly count: number; readonly isExact: boolean };
 
-/** The same by when the tasks changed. */
+/** A page of a list that is ordered by when the tasks changed. */
 export type ChangePage<T> = Omit<CursorPage<T>, "next"> & { readonly next: ChangePosition | null };
 
 /** What a search found, newest first, each with its own position; `end`: where it stopped, null at the end of the list. */
@@ -115,7 +115,7 @@ export class TaskLists<T> {
     this.#steps = steps;
   }
 
-  /** The same lists with other rows. */
+  /** The lists of the same tasks with other rows. Their searches take turns with those of this one. */
   of<U>(rows: TaskRows<U>): TaskLists<U> {
     return new TaskLists(this.#store, rows, this.#steps);
   }
@@ -208,7 +208,7 @@ export class TaskLists<T> {
     return { found, end: position };
   }
 
-  /** Others are served between two steps. @throws {PagesBusy} */
+  /** Other requests are served between two steps of a search. @throws {PagesBusy} */
   async #nextStep(): Promise<void> {
     if (this.#steps.waiting >= LIST_FAR_PAGES_MAX) throw new PagesBusy("Too many searches wait.");
     await this.#steps.next();

@@ -1,5 +1,5 @@
 /** The use cases of tasks. Each write uses the Transact it is given, so that the caller can add to the commit. */
-import { balance, isAvailable } from "../domain/balancer.ts";
+import { type Candidate, balance, isAvailable } from "../domain/balancer.ts";
 import { isClosed, lanesOpenTo } from "../domain/gate.ts";
 import type { Change, Notified } from "../domain/change.ts";
 import {
@@ -175,13 +175,13 @@ export class TaskService {
   readonly #following = new Map<string, Promise<void>>();
   readonly reviews: ReviewService;
   readonly lists: TaskLists<Task>;
-  /** The same without the long texts of the tasks. */
+  /** The lists of tasks without their long texts. */
   readonly summaries: TaskLists<TaskSummary>;
   /** For all use cases of this hub that hand out. */
   readonly known: KnownLanes;
 
   /**
-   * `isFair`: hand-outs go round the creators, each of which has lanes of its own. `paysOwn`: a node or a key is paid for
+   * `isFair`: dispatches go round the creators, each of which has lanes of its own. `paysOwn`: a node or a key is paid for
    * a task of its own.
    */
   constructor(
@@ -392,7 +392,7 @@ export class TaskService {
     decide: (rows: {
       task: Task | null;
       node: Node | null;
-      candidates: readonly Node[];
+      candidates: readonly Candidate[];
       known: readonly KnownReport[] | null;
       gate: Gate;
     }) => Decision<Task>,
@@ -665,7 +665,7 @@ export class TaskService {
     return this.#apply(() => strandedTasks(SWEEP_BATCH), requeue);
   }
 
-  /** The same for tasks of deleted nodes. */
+  /** Makes at most SWEEP_BATCH tasks of deleted nodes open again. Returns how many there were. */
   async releaseSomeOfDeleted(): Promise<number> {
     if ((await this.#store.read(tasksOfDeleted(1))).length === 0) return 0;
     const rule = (tasks: readonly Task[], at: Moment) => releaseAll(tasks, NODE_DELETED, at);
@@ -687,8 +687,8 @@ export class TaskService {
 
   /**
    * The steps of the periodic work that find something to do now: they expire tasks, take back those whose lease has run
-   * out, update those whose dependencies have ended, make those ready whose time has come, and time out questions. Each handles about
-   * SWEEP_BATCH tasks.
+   * out, update those whose dependencies have ended, make those ready whose time has come, and time out questions. Each
+   * handles about SWEEP_BATCH tasks.
    */
   async dueSteps(): Promise<readonly (() => Promise<StepResult>)[]> {
     const { now, steady } = this.#at();
@@ -867,7 +867,7 @@ export class TaskService {
 export function candidatesIfBalanced(
   task: Task | null,
   notNode: string | null,
-): Query<readonly Node[] | null> {
+): Query<readonly Candidate[] | null> {
   return task?.balanced && task.requires === null ? candidatesFor(task.taskType, notNode) : NO_ROW;
 }
 

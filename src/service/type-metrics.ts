@@ -34,7 +34,7 @@ export type StoredTypes = ReadonlyMap<string, Readonly<Stored>>;
 export class TypeMetrics {
   readonly #times = new Map<string, Times>();
 
-  /** Counts a hand-out of a task, `ms` after it became ready; a task that is handed out again counts again. */
+  /** Counts a dispatch of a task, `ms` after it became ready; a task that is handed out again counts again. */
   waited(taskType: string, ms: number): void {
     this.#timesOf(taskType).wait.observe(ms / SECOND_MS);
   }

@@ -6,15 +6,20 @@
  * many ask.
  */
 import { fits } from "../domain/balancer.ts";
-import { METRICS_PART, STATS_KEPT_MS, STATS_TASKS_MAX, STATS_TYPES_MAX } from "../domain/limits.ts";
-import type { Clock } from "../lib/clock.ts";
-import { runningByType } from "../store/sql/metrics.ts";
+import { lackedPermanently } from "../domain/explain.ts";
+import type { Lane } from "../domain/lane.ts";
 import {
-  type NodesAlike,
-  type NodesAlikePart,
-  nodesByCapabilities,
-  waitingByType,
-} from "../store/sql/stats.ts";
+  METRICS_PART,
+  METRICS_TYPES_READ_MAX,
+  STATS_KEPT_MS,
+  STATS_STUCK_MAX,
+  STATS_TASKS_MAX,
+  STATS_TYPES_MAX,
+} from "../domain/limits.ts";
+import type { Clock } from "../lib/clock.ts";
+import { readyLanes } from "../store/sql/gate.ts";
+import { firstOfLane, readyOfLane, runningByType } from "../store/sql/metrics.ts";
+import { type NodesAlike, type NodesAlikePart, nodesByAbilities, waitingByType } from "../store/sql/stats.ts";
 import type { Store } from "../store/store.ts";
 import type { Minutes, TypeSummary } from "./minutes.ts";
 import { readyByType } from "./type-metrics.ts";
@@ -33,8 +38,29 @@ export type TypeStats = {
   readonly lastHour: TypeSummary;
 };
 
-/** `types`: those with the most tasks first; `others`: how many types there are beside them. */
-export type TypesAt = { readonly at: number; readonly types: readonly TypeStats[]; readonly others: number };
+/**
+ * Open tasks of one type whose requirements no online node meets. `missing`: what the registered node that comes closest
+ * lacks; null: a node that is offline has it all, or no node is registered. `taskId`: the best of the tasks.
+ */
+export type StuckStats = {
+  readonly taskType: string;
+  readonly open: number;
+  readonly oldestOpenAt: number | null;
+  readonly registered: number;
+  readonly missing: readonly string[] | null;
+  readonly taskId: string | null;
+};
+
+/**
+ * `types`: those with the most tasks first; `others`: how many types there are beside them. `stuck`: the largest lanes
+ * with requirements that no online node meets.
+ */
+export type TypesAt = {
+  readonly at: number;
+  readonly types: readonly TypeStats[];
+  readonly others: number;
+  readonly stuck: readonly StuckStats[];
+};
 
 type Stored = { open: number; waiting: number; assigned: number; oldestOpenAt: number | null };
 
@@ -90,7 +116,23 @@ export class TypeStatistics {
       takers: takersOf(taskType, nodes),
       lastHour: lastHour.get(taskType) ?? NOTHING_LATELY,
     }));
-    return { at, types, others: sorted.length - types.length };
+    return { at, types, others: sorted.length - types.length, stuck: await this.#findStuck(nodes) };
+  }
+
+  /** Looks at the special lanes alone: those of plain lanes need a type, and `types` has the nodes that take it. */
+  async #findStuck(nodes: readonly NodesAlike[]): Promise<readonly StuckStats[]> {
+    const lanes = (await this.#store.read(readyLanes())).values().filter(({ requires }) => requires !== null);
+    const stuck: StuckStats[] = [];
+    for (const lane of lanes.take(METRICS_TYPES_READ_MAX)) {
+      await nextTick();
+      const takers = closest(lane, nodes);
+      if (takers === null) continue;
+      const { count, oldestAt } = await this.#store.read(readyOfLane(lane.name, STATS_TASKS_MAX));
+      if (count === 0) continue;
+      const taskId = await this.#store.read(firstOfLane(lane.name));
+      stuck.push({ taskType: lane.taskType, open: count, oldestOpenAt: oldestAt, ...takers, taskId });
+    }
+    return stuck.toSorted((a, b) => b.open - a.open).slice(0, STATS_STUCK_MAX);
   }
 
   async #countTasks(): Promise<Map<string, Stored>> {
@@ -115,11 +157,11 @@ export class TypeStatistics {
     return stored;
   }
 
-  /** The nodes by their capabilities. */
+  /** The nodes by what they have. */
   async #countNodes(): Promise<readonly NodesAlike[]> {
     const all: NodesAlike[] = [];
     for (let after: number | null = 0; after !== null;) {
-      const part: NodesAlikePart = await this.#store.read(nodesByCapabilities(after, METRICS_PART));
+      const part: NodesAlikePart = await this.#store.read(nodesByAbilities(after, METRICS_PART));
       all.push(...part.alike);
       after = part.next;
       if (after !== null) await nextTick();
@@ -143,6 +185,22 @@ function takersOf(taskType: string, nodes: readonly NodesAlike[]): Takers {
     takers.free += alike.free;
   }
   return takers;
+}
+
+/** The offline nodes that could take the tasks of a lane, or what is missing at all; null: an online node could. */
+function closest(
+  lane: Pick<Lane, "taskType" | "requires">,
+  nodes: readonly NodesAlike[],
+): Pick<StuckStats, "registered" | "missing"> | null {
+  let registered = 0;
+  let missing: readonly string[] | null = null;
+  for (const alike of nodes) {
+    const lacks = lackedPermanently(alike, lane);
+    if (lacks.length === 0 && alike.online > 0) return null;
+    if (lacks.length === 0) registered += alike.registered;
+    if (missing === null || lacks.length < missing.length) missing = lacks;
+  }
+  return { registered, missing: registered > 0 ? null : missing };
 }
 
 function nextTick(): Promise<void> {

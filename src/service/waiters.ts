@@ -17,7 +17,7 @@
  * Must not: touch the store, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */
 import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
-import { assert } from "../lib/assert.ts";
+import { assert, broken } from "../lib/assert.ts";
 import { Slices } from "../lib/slices.ts";
 
 /** How a sleep ended: a wake-up, its deadline, the caller's signal (or a leave() meanwhile), or the end of all waiting. */
@@ -67,7 +67,7 @@ export class Waiters {
     for (const missed of [queue, orQueue]) if (missed) missed.missedAt = this.now;
   }
 
-  /** The same in slices, so that other requests are served between the reads of the woken waiters. */
+  /** Wakes as wakeOne(), but in slices, so that other requests are served between the reads of the woken waiters. */
   wakeOneLater(key: string, orKey: string | null = null): void {
     this.#slices.run(() => this.wakeOne(key, orKey));
   }
@@ -212,18 +212,25 @@ class Queue {
   }
 }
 
-/** A blocked call, which is awake or asleep. */
+/**
+ * A blocked call. It is in one of three states:
+ *   awake   it reads, or is about to; it may carry a wake-up (#wakeUp)
+ *   asleep  its wait() is pending (#endSleep), and it carries no wake-up: a sleeper has just read and found nothing
+ *   gone    it has left, stands in no queue, and carries no wake-up
+ */
 export class Waiter {
   /** Its position in every queue. */
   readonly arrival: number;
   readonly #all: Waiters;
+  /** In the queues of its keys, asleep or awake. */
   readonly #places: Place[] = [];
   /** Its last read saw all signals up to this time. */
   #readAt = 0;
-  /** Only while it is awake. */
+  /** What it was woken for, until that ends or passes to another waiter. */
   #wakeUp: WakeUp | null = null;
-  /** Only while it sleeps. */
+  /** Resolves its wait(). */
   #endSleep: ((outcome: Outcome) => void) | null = null;
+  /** How each further wait ends at once. */
   #end: "drained" | "aborted" | null = null;
 
   constructor(all: Waiters, arrival: number) {
@@ -245,43 +252,31 @@ export class Waiter {
   }
 
   /**
-   * Sleeps until a wake-up, the end of `remainingMs`, an abort of `signal`, or the drain. Returns "woken" at once if
-   * there was a signal that the last read may have missed. Rejects only if the waiter sleeps already.
+   * Called after a read that found nothing. Sleeps until a wake-up, the end of `remainingMs`, an abort of `signal`, or the
+   * drain. Returns "woken" at once if there was a signal that the read may have missed. Rejects only if the waiter
+   * sleeps already.
    * @param onWake called at once by the wake-up, which the waiter hears of later
-   * @param isEmpty whether the read found nothing of what a queue announces: it sleeps in these queues only; without: all
+   * @param sleepsIn whether it sleeps in the queue of a key, because the read found nothing of what that announces; in the
+   *   others it keeps its position, and is not woken there. Without it: sleeps in all
    */
   wait(
     remainingMs: number,
     signal?: AbortSignal,
     onWake?: () => void,
-    isEmpty?: (key: string) => boolean,
+    sleepsIn?: (key: string) => boolean,
   ): Promise<Outcome> {
-    if (this.#endSleep) return Promise.reject(new Error("the waiter is waiting already"));
+    if (this.#endSleep) return Promise.reject(broken("a waiter waits once at a time"));
     if (this.#end || this.#all.isDrained) return Promise.resolve(this.#end ?? "drained");
     if (signal?.aborted) return Promise.resolve("aborted");
-    const places = isEmpty ? this.#places.filter(({ queue }) => isEmpty(queue.key)) : this.#places;
-    const wakeUp = this.#wakeUp;
-    if (wakeUp && places.some(({ queue: { key } }) => key === wakeUp.key || key === wakeUp.orKey))
-      this.#wakeUp = null; // it read, and nothing was there
-    this.#passOn();
+    const places = sleepsIn ? this.#places.filter(({ queue }) => sleepsIn(queue.key)) : this.#places;
+    this.#endWakeUp(places);
     if (places.some(({ queue }) => this.hasMissed(queue))) {
       this.#readAt = this.#all.now;
       onWake?.();
       return Promise.resolve("woken");
     }
     if (!(remainingMs > 0)) return Promise.resolve("timeout");
-    return new Promise((resolve) => {
-      const onAbort = (): void => this.#wakeUpWith("aborted");
-      const timer = setTimeout(() => this.#wakeUpWith("timeout"), Math.min(remainingMs, MAX_TIMER_MS));
-      signal?.addEventListener("abort", onAbort);
-      this.#endSleep = (outcome) => {
-        clearTimeout(timer);
-        signal?.removeEventListener("abort", onAbort);
-        if (outcome === "woken") onWake?.();
-        resolve(outcome);
-      };
-      for (const place of places) place.queue.sleep(place);
-    });
+    return this.#sleep(places, remainingMs, signal, onWake);
   }
 
   /** Ends the wake-up that the waiter carries, if it is for a row in the queue `key`: the waiter took one. */
@@ -322,6 +317,27 @@ export class Waiter {
     this.#wakeUpWith("drained");
   }
 
+  #sleep(
+    places: readonly Place[],
+    remainingMs: number,
+    signal: AbortSignal | undefined,
+    onWake: (() => void) | undefined,
+  ): Promise<Outcome> {
+    return new Promise((resolve) => {
+      const onAbort = (): void => this.#wakeUpWith("aborted");
+      const timer = setTimeout(() => this.#wakeUpWith("timeout"), Math.min(remainingMs, MAX_TIMER_MS));
+      signal?.addEventListener("abort", onAbort);
+      this.#endSleep = (outcome) => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", onAbort);
+        if (outcome === "woken") onWake?.();
+        resolve(outcome);
+      };
+      for (const place of places) place.queue.sleep(place);
+    });
+  }
+
+  /** Ends the sleep, if it sleeps. */
   #wakeUpWith(outcome: Outcome): void {
     const endSleep = this.#endSleep;
     if (!endSleep) return;
@@ -336,7 +352,19 @@ export class Waiter {
     if (place) this.#all.exit(place);
   }
 
-  /** Gives the wake-up that the waiter carries to the next sleeper. */
+  /**
+   * The end of the wake-up that the waiter carries into a sleep. If it will sleep in a queue of the wake-up, its read
+   * looked for the row, and the row is gone: the wake-up ends. Otherwise the row may be there, for another waiter.
+   */
+  #endWakeUp(places: readonly Place[]): void {
+    const wakeUp = this.#wakeUp;
+    if (!wakeUp) return;
+    const hasRead = places.some(({ queue: { key } }) => key === wakeUp.key || key === wakeUp.orKey);
+    if (hasRead) this.#wakeUp = null;
+    else this.#passOn();
+  }
+
+  /** Gives the wake-up that the waiter carries to the next sleeper: never to the waiter itself, which is awake or gone. */
   #passOn(): void {
     const wakeUp = this.#wakeUp;
     this.#wakeUp = null;

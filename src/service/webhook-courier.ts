@@ -89,10 +89,10 @@ export class WebhookCourier {
   readonly #random: () => number;
   /** By name; null: this hub is not the leader, or has not read them yet. */
   #lines: Map<string, Line> | null = null;
-  /** Those with a task, by its id, and the others. */
+  /** The lines of webhooks for one task, by the task's id, and the lines of all others. */
   readonly #ofTask = new Map<string, Set<Line>>();
   readonly #general = new Set<Line>();
-  /** Those that have something to do, in the order of their turns; those that wait for their next attempt. */
+  /** Lines that have something to do, in the order of their turns; lines that wait for their next attempt. */
   readonly #ready = new Set<Line>();
   readonly #waiting = new Set<Line>();
   readonly #changed = new Set<string>();

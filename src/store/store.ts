@@ -42,7 +42,7 @@ export type Query<R> = {
   readonly byKey?: ReadByKey;
   /** Set if an engine that is the only writer may keep the answer in memory (store/sqlite/row-cache.ts). */
   readonly cached?: {
-    readonly as: "task" | "node" | "ready" | "usage" | "gate" | "gift" | "lanes" | "ledger";
+    readonly as: "task" | "node" | "candidates" | "ready" | "usage" | "gate" | "gift" | "lanes" | "ledger";
     readonly id: string;
   };
   /**
@@ -138,8 +138,9 @@ export type Transact<A = unknown> = {
  *
  * Events arrive in the order of their ids, each once, whichever hub wrote them. For the commits of other hubs the changes
  * are derived from the log: each `event.logged`, a `delivery.queued` for each mailbox that may have a new message, and a
- * `key.saved` for every key when one was changed. Beside that, `output.changed` says which tasks have new output, `work.offered` which tasks wait for a worker, and
- * `work.missed` that such a notification may have been lost. `origin` says whether this hub wrote it.
+ * `key.saved` for every key when one was changed. Beside that, `output.changed` says which tasks have new output,
+ * `work.offered` which tasks wait for a worker, and `work.missed` that such a notification may have been lost. `origin`
+ * says whether this hub wrote it.
  */
 export type CommitListener = (
   changes: readonly Notified[],

@@ -1,31 +1,22 @@
 /**
  * The files of the dashboard, built from page/. In the executable they are embedded: `bun build` has built the imported
- * HTML with all that it names. From source they are built at the first request. They are compressed at the first request
- * too, because the bundler cannot embed what it compresses. Must not: know a route or a request.
+ * HTML with all that it names. From source they are built at the first request. Must not: know a route or a request.
  */
 import page from "./page/index.html";
 
-export type DashboardFile = {
-  readonly content: Blob;
-  readonly gzip: Blob;
-  readonly brotli: Blob;
-  readonly type: string;
-  readonly etag: string;
-};
+export type DashboardFile = { readonly content: string; readonly type: string; readonly etag: string };
 
 export type Dashboard = {
-  readonly page: DashboardFile;
+  /** The HTML of the page, whose scripts have this nonce (Content-Security-Policy). */
+  readonly page: (nonce: string) => string;
   /** Scripts and styles, by names that change with their contents. */
   readonly assets: ReadonlyMap<string, DashboardFile>;
-  /** The hashes of the scripts, as the page states them in `integrity` (Subresource Integrity). */
-  readonly scripts: readonly string[];
 };
 
 /** The page names its assets by paths that begin with this, relative to its own. */
 export const ASSETS = "assets/";
 
 const TYPES: Readonly<Record<string, string>> = {
-  html: "text/html; charset=utf-8",
   js: "text/javascript; charset=utf-8",
   css: "text/css; charset=utf-8",
 };
@@ -54,30 +45,27 @@ async function make(name: string | null): Promise<Dashboard> {
   const assets = new Map<string, DashboardFile>();
   for (const [file, text] of files) {
     if (file.endsWith(".html")) html = text;
-    else assets.set(file, await fileOf(file, text));
+    else assets.set(file, fileOf(file, withRelativePaths(text, files)));
   }
-  // The bundler writes paths from the root; relative ones also work behind a proxy that serves the hub under a prefix.
-  const scripts = new Map(
-    files
-      .filter(([name]) => name.endsWith(".js"))
-      .map(([name, text]) => [
-        name,
-        `sha256-${new Bun.CryptoHasher("sha256").update(text).digest("base64")}`,
-      ]),
-  );
-  const relative = html.replaceAll(
-    /(href|src)="[./]*\/([^"/]+\.(?:css|js))"/g,
-    (_, attribute: string, name: string) => {
-      const hash = scripts.get(name);
-      return `${attribute}="${ASSETS}${name}"${hash === undefined ? "" : ` integrity="${hash}"`}`;
-    },
-  );
+  const relative = html.replaceAll(/(href|src)="[./]*\/([^"/]+\.(?:css|js))"/g, `$1="${ASSETS}$2"`);
   const named = name === null ? "" : `<meta name="application-name" content="${name}">`; // it has no character to escape
-  return {
-    page: await fileOf("index.html", relative.replace("</head>", `${named}</head>`)),
-    assets,
-    scripts: [...scripts.values()],
-  };
+  const preloaded = [...assets]
+    .filter(([file]) => html.includes(file))
+    .flatMap(([, { content }]) => [...content.matchAll(/(?:from|import)"\.\/([^"]+)"/g)])
+    .map(([, file]) => `<link rel="modulepreload" crossorigin href="${ASSETS}${file}">`);
+  return { page: (nonce) => pageWith(relative, named + preloaded.join(""), nonce), assets };
+}
+
+/** In the executable the bundler writes paths from the root; relative ones also work behind a proxy with a prefix. */
+function withRelativePaths(text: string, files: Texts): string {
+  return files.reduce((done, [file]) => done.replaceAll(`"/${file}"`, `"./${file}"`), text);
+}
+
+/** The script loads others; the bundler's code for that preloads them with the nonce of this `meta`. */
+function pageWith(html: string, meta: string, nonce: string): string {
+  return html
+    .replace("</head>", `${meta}<meta property="csp-nonce"></head>`)
+    .replaceAll(/<(?:script|link rel="modulepreload"|meta property="csp-nonce")/g, `$& nonce="${nonce}"`);
 }
 
 type Texts = readonly (readonly [name: string, text: string])[];
@@ -85,7 +73,8 @@ type Texts = readonly (readonly [name: string, text: string])[];
 async function build(entry: string): Promise<Texts> {
   // Without it, JSX is compiled with names of files and numbers of lines.
   const define = { "process.env.NODE_ENV": '"production"' };
-  const { outputs } = await Bun.build({ entrypoints: [entry], target: "browser", minify: true, define });
+  const options = { target: "browser", minify: true, splitting: true, define } as const;
+  const { outputs } = await Bun.build({ entrypoints: [entry], ...options });
   return Promise.all(outputs.map(async (file) => [nameOf(file.path), await file.text()] as const));
 }
 
@@ -97,25 +86,8 @@ function nameOf(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
-async function fileOf(name: string, text: string): Promise<DashboardFile> {
+function fileOf(name: string, content: string): DashboardFile {
   const type = TYPES[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream";
-  const hash = new Bun.CryptoHasher("sha256").update(text).digest("hex");
-  const bytes = Buffer.from(text);
-  return {
-    content: new Blob([text]),
-    gzip: new Blob([Bun.gzipSync(bytes, { level: 9 })]),
-    brotli: await brotliOf(bytes),
-    type,
-    etag: `"${hash.slice(0, 32)}"`,
-  };
-}
-
-/** The smallest form. It takes some 300 ms of another thread, once. */
-async function brotliOf(bytes: Buffer): Promise<Blob> {
-  const { brotliCompress } = await import("node:zlib");
-  const { promise, resolve, reject } = Promise.withResolvers<Blob>();
-  brotliCompress(bytes, (error, made) =>
-    error ? reject(error) : resolve(new Blob([Uint8Array.from(made)])),
-  );
-  return promise;
+  const hash = new Bun.CryptoHasher("sha256").update(content).digest("hex");
+  return { content, type, etag: `"${hash.slice(0, 32)}"` };
 }

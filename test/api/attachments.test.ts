@@ -59,7 +59,7 @@ describe("files of task/create", () => {
     expect(next["task"]).toMatchObject(files);
   });
 
-  test("that are unknown, or belong to a task, are 400, and nothing is stored", async () => {
+  once.test("that are unknown, or belong to a task, are 400, and nothing is stored", async () => {
     await using hub = await startHub();
     const [free, taken] = [await upload(hub), await upload(hub)];
     const owner = await addTask(hub, { files: [taken] });

@@ -80,7 +80,7 @@ describe("a used up budget", () => {
     expect(await next(hub)).not.toBeNull();
   });
 
-  test("keeps nothing else back", async () => {
+  once.test("keeps nothing else back", async () => {
     await using hub = await startHub();
     for (const node of ["n1", "n2", "boss"]) await addNode(hub, node);
     for (const key of [
@@ -153,7 +153,7 @@ describe("a used up budget", () => {
     expect(await next(hub)).not.toBeNull();
   });
 
-  test("lets running tasks finish, and a node go on with what it holds", async () => {
+  once.test("lets running tasks finish, and a node go on with what it holds", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const [running, given] = [await addTask(hub), await addTask(hub)];
@@ -165,7 +165,7 @@ describe("a used up budget", () => {
     expect(await next(hub)).toBe(given);
   });
 
-  test("gives a task that its own report has closed to nobody", async () => {
+  once.test("gives a task that its own report has closed to nobody", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const made = { title: "t", description: "d", backoff_s: 0 };
@@ -230,7 +230,7 @@ describe("what a budget says", () => {
     });
   });
 
-  test("is shown in the list, with what is spent and how many costs are not known", async () => {
+  once.test("is shown in the list, with what is spent and how many costs are not known", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await spend(hub, 0.85);
@@ -260,7 +260,7 @@ describe("what a budget says", () => {
   });
 });
 
-test("a budget needs an administrator, a limit, and a value that fits its scope", async () => {
+once.test("a budget needs an administrator, a limit, and a value that fits its scope", async () => {
   await using hub = await startHub();
   const fields = { scope: "hub", per: "day", cost_usd: 1 };
   await refused(hub.post("/budget/set", fields), 403, "admin_key_required");

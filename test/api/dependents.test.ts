@@ -53,7 +53,7 @@ async function statuses(hub: TestHub, taskIds: readonly string[]): Promise<reado
 }
 
 describe("depends_on", () => {
-  test("takes 1,000 tasks, and the task shows which of them it waits for", async () => {
+  once.test("takes 1,000 tasks, and the task shows which of them it waits for", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const many = await addTasks(hub, 1_000);
@@ -153,7 +153,7 @@ describe("task/retry with_dependents", () => {
     expect(await dependentsOf(retry(hub, leaf))).toEqual({ opened: 2, left: 0 });
   });
 
-  test("leaves what also depends on another failure, and opens it with that one", async () => {
+  once.test("leaves what also depends on another failure, and opens it with that one", async () => {
     await using hub = await startHub();
     const { leaf, part, other, all } = await tree(hub);
     const last = await addTask(hub, { depends_on: [all] });
@@ -177,7 +177,7 @@ describe("task/retry with_dependents", () => {
     expect(await statuses(hub, [both, cancelled])).toEqual(["failed", "failed"]);
   });
 
-  test("opens at most 1,000 at a time, the oldest first, and says how many are left", async () => {
+  once.test("opens at most 1,000 at a time, the oldest first, and says how many are left", async () => {
     await using hub = await startHub();
     const first = await addTask(hub);
     const draft = { title: "t", description: "d" };

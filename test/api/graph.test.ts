@@ -4,7 +4,14 @@
  */
 import { describe, expect, test } from "bun:test";
 import { isoTime } from "../../src/lib/clock.ts";
-import { ADMIN_KEY, type Answer, type CallOptions, type TestHub, startHub } from "../support/hub.ts";
+import {
+  ADMIN_KEY,
+  type Answer,
+  type CallOptions,
+  type TestHub,
+  startHub,
+  onlyOnce,
+} from "../support/hub.ts";
 import { addKey, as } from "./key-commands.ts";
 import {
   NO_ID,
@@ -23,6 +30,7 @@ import {
   refused,
 } from "./scene.ts";
 
+const once = onlyOnce(import.meta.url);
 type Fields = Readonly<Record<string, unknown>>;
 
 const TASK = { title: "t", description: "d" };
@@ -112,7 +120,7 @@ describe("unique_key", () => {
     expect(await ok(again())).toEqual(first);
   });
 
-  test("is checked", async () => {
+  once.test("is checked", async () => {
     await using hub = await startHub();
     for (const unique_key of ["", " ", "k".repeat(256), 5])
       await badFields(create(hub, { unique_key }), ["unique_key"]);
@@ -173,23 +181,26 @@ describe("a graph in one batch", () => {
     expect(await get(hub, last)).toMatchObject({ depends_on: [before, root], unmet: { count: 2 } });
   });
 
-  test.each(VARIANTS)("nothing of a graph is written that is too large for a batch (%s)", async (variant) => {
-    await using hub = await startHub();
-    const sized = (tasks: number) =>
-      Array.from({ length: tasks }, (_, i): Request => {
-        const first = Math.max(0, i - 5);
-        const depends_on = Array.from({ length: i - first }, (_, j) => ({ $ref: `r${first + j}` }));
-        return { ref: `r${i}`, body: { depends_on } };
-      });
-    const refused = await graph(hub, sized(500), variant);
-    expect(refused).toMatchObject({ status: 413, body: { error: "graph_too_large" } });
-    expect((await ok(hub.get("/task/stats")))["total"]).toBe(0);
-    const answers = await answersOf(graph(hub, sized(250), variant));
-    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
-    expect((await ok(hub.get("/task/stats")))["total"]).toBe(250);
-  });
+  once.test.each(VARIANTS)(
+    "nothing of a graph is written that is too large for a batch (%s)",
+    async (variant) => {
+      await using hub = await startHub();
+      const sized = (tasks: number) =>
+        Array.from({ length: tasks }, (_, i): Request => {
+          const first = Math.max(0, i - 5);
+          const depends_on = Array.from({ length: i - first }, (_, j) => ({ $ref: `r${first + j}` }));
+          return { ref: `r${i}`, body: { depends_on } };
+        });
+      const refused = await graph(hub, sized(500), variant);
+      expect(refused).toMatchObject({ status: 413, body: { error: "graph_too_large" } });
+      expect((await ok(hub.get("/task/stats")))["total"]).toBe(0);
+      const answers = await answersOf(graph(hub, sized(250), variant));
+      expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+      expect((await ok(hub.get("/task/stats")))["total"]).toBe(250);
+    },
+  );
 
-  test("what refers to a refused request is refused, and the others stand", async () => {
+  once.test("what refers to a refused request is refused, and the others stand", async () => {
     await using hub = await startHub();
     const answers = await answersOf(
       graph(hub, [
@@ -210,32 +221,35 @@ describe("a graph in one batch", () => {
     expect((await ok(hub.get("/task/stats")))["total"]).toBe(1);
   });
 
-  test("unknown, repeated and forward refs are refused with their places before anything runs", async () => {
-    await using hub = await startHub();
-    const wrong = graph(hub, [
-      { ref: "a", body: { depends_on: [{ $ref: "b" }] } },
-      { ref: "b", body: { depends_on: [{ $ref: "a" }, { $ref: "b" }, { $ref: 5 }] } },
-      { ref: "a", body: {} },
-      { ref: "n", path: "node/register", body: { node_id: "n1", name: "n1" } },
-      { ref: "k", body: { unique_key: "k" } },
-      { ref: "", body: {} },
-      { ref: "r".repeat(65), body: {} },
-      { path: "task/cancel", body: { task_id: { $ref: "none" } } },
-    ]);
-    await badFields(wrong, [
-      "requests.0.body.depends_on.0.$ref",
-      "requests.1.body.depends_on.1.$ref",
-      "requests.1.body.depends_on.2.$ref",
-      "requests.2.ref",
-      "requests.3.ref",
-      "requests.4.ref",
-      "requests.5.ref",
-      "requests.6.ref",
-      "requests.7.body.task_id.$ref",
-    ]);
-    expect((await ok(hub.get("/task/stats")))["total"]).toBe(0);
-    await badFields(create(hub, { depends_on: [{ $ref: "a" }] }), ["depends_on.0"]);
-  });
+  once.test(
+    "unknown, repeated and forward refs are refused with their places before anything runs",
+    async () => {
+      await using hub = await startHub();
+      const wrong = graph(hub, [
+        { ref: "a", body: { depends_on: [{ $ref: "b" }] } },
+        { ref: "b", body: { depends_on: [{ $ref: "a" }, { $ref: "b" }, { $ref: 5 }] } },
+        { ref: "a", body: {} },
+        { ref: "n", path: "node/register", body: { node_id: "n1", name: "n1" } },
+        { ref: "k", body: { unique_key: "k" } },
+        { ref: "", body: {} },
+        { ref: "r".repeat(65), body: {} },
+        { path: "task/cancel", body: { task_id: { $ref: "none" } } },
+      ]);
+      await badFields(wrong, [
+        "requests.0.body.depends_on.0.$ref",
+        "requests.1.body.depends_on.1.$ref",
+        "requests.1.body.depends_on.2.$ref",
+        "requests.2.ref",
+        "requests.3.ref",
+        "requests.4.ref",
+        "requests.5.ref",
+        "requests.6.ref",
+        "requests.7.body.task_id.$ref",
+      ]);
+      expect((await ok(hub.get("/task/stats")))["total"]).toBe(0);
+      await badFields(create(hub, { depends_on: [{ $ref: "a" }] }), ["depends_on.0"]);
+    },
+  );
 });
 
 describe("task/<task_id>/graph", () => {
@@ -271,7 +285,7 @@ describe("task/<task_id>/graph", () => {
     await refused(hub.get(`/task/${NO_ID}/graph`, { variant }), 404, "task_not_found");
   });
 
-  test("shows 50 tasks of a layer, and counts the dependents", async () => {
+  once.test("shows 50 tasks of a layer, and counts the dependents", async () => {
     await using hub = await startHub();
     const first = await addTask(hub, {});
     const requests = Array.from({ length: 60 }, () => ({
@@ -324,7 +338,7 @@ describe("on_dependency: run", () => {
     expect(await get(hub, taskId)).toMatchObject({ status: "open", ready: true });
   });
 
-  test("a retry of what failed leaves it as it is", async () => {
+  once.test("a retry of what failed leaves it as it is", async () => {
     await using hub = await startHub();
     const failed = await addTask(hub);
     const other = await addTask(hub);
@@ -382,7 +396,7 @@ describe("task/update", () => {
     expect(await found("green")).toBe(0);
   });
 
-  test.each(VARIANTS)("not_before makes a task wait, or ends its wait at once (%s)", async (variant) => {
+  once.test.each(VARIANTS)("not_before makes a task wait, or ends its wait at once (%s)", async (variant) => {
     await using hub = await startHub();
     const later = isoTime(hub.clock.now() + 3_600_000);
     const taskId = await addTask(hub, { not_before: later }, variant);
@@ -397,7 +411,7 @@ describe("task/update", () => {
     await refused(hub.post("/task/claim", { task_id: other, node_id: "n1" }), 409, "task_not_ready");
   });
 
-  test.each(VARIANTS)(
+  once.test.each(VARIANTS)(
     "null ends the wait for a time, and takes the end of a task away (%s)",
     async (variant) => {
       await using hub = await startHub();
@@ -429,27 +443,30 @@ describe("task/update", () => {
     expect(JSON.parse(text)).toMatchObject({ task: { task_id: taskId } });
   });
 
-  test("is refused when a node holds the task, when it has ended, and with another node's key", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1");
-    await addNode(hub, "n2");
-    const taskId = await addTask(hub, { creator_node: "n2" });
-    const secret = await addKey(hub, "of-n1", "--node", "n1");
-    const title = { title: "new" };
-    await refused(update(hub, taskId, title, as(secret)), 403, "key_bound_to_other_node");
-    await refused(update(hub, NO_ID, title), 404, "task_not_found");
-    await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
-    await refused(update(hub, taskId, title), 409, "task_not_open");
-    await ok(complete(hub, taskId, "n1"));
-    await refused(update(hub, taskId, title), 409, "task_completed");
-    const failed = await addTask(hub);
-    await cancel(hub, failed);
-    await refused(update(hub, failed, title), 409, "task_failed");
-    const past = isoTime(hub.clock.now() - 1_000);
-    await badFields(update(hub, failed, { title: " ", priority: "p9" }), ["title", "priority"]);
-    await badFields(update(hub, failed, { expires_at: past }), ["expires_at"]);
-    await badFields(update(hub, failed, {}), [""]);
-  });
+  once.test(
+    "is refused when a node holds the task, when it has ended, and with another node's key",
+    async () => {
+      await using hub = await startHub();
+      await addNode(hub, "n1");
+      await addNode(hub, "n2");
+      const taskId = await addTask(hub, { creator_node: "n2" });
+      const secret = await addKey(hub, "of-n1", "--node", "n1");
+      const title = { title: "new" };
+      await refused(update(hub, taskId, title, as(secret)), 403, "key_bound_to_other_node");
+      await refused(update(hub, NO_ID, title), 404, "task_not_found");
+      await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
+      await refused(update(hub, taskId, title), 409, "task_not_open");
+      await ok(complete(hub, taskId, "n1"));
+      await refused(update(hub, taskId, title), 409, "task_completed");
+      const failed = await addTask(hub);
+      await cancel(hub, failed);
+      await refused(update(hub, failed, title), 409, "task_failed");
+      const past = isoTime(hub.clock.now() - 1_000);
+      await badFields(update(hub, failed, { title: " ", priority: "p9" }), ["title", "priority"]);
+      await badFields(update(hub, failed, { expires_at: past }), ["expires_at"]);
+      await badFields(update(hub, failed, {}), [""]);
+    },
+  );
 
   test("counts against the quota of the node that created the task", async () => {
     await using hub = await startHub({ quotaBytes: 20_000 });
@@ -464,7 +481,7 @@ describe("task/update", () => {
     expect(events).toMatchObject([{ node_id: "n1", verified: true }]);
   });
 
-  test("lowers a reward only with the administrator key", async () => {
+  once.test("lowers a reward only with the administrator key", async () => {
     await using hub = await startHub();
     const taskId = await addTask(hub, { lux_reward: 2 });
     const less = { lux_reward: 1 };

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { GROUP_STEP_TASKS, TAGS_MAX } from "../../src/domain/limits.ts";
 import { LuxHub } from "../../src/client/luxhub.ts";
-import { SECRET, type TestHub, startHub } from "../support/hub.ts";
+import { SECRET, type TestHub, startHub, onlyOnce } from "../support/hub.ts";
 import { as } from "./key-commands.ts";
 import {
   VARIANTS,
@@ -22,6 +22,7 @@ import {
   taskOf,
 } from "./scene.ts";
 
+const once = onlyOnce(import.meta.url);
 type Fields = Readonly<Record<string, unknown>>;
 
 function groupOf(hub: TestHub, name = "g"): Promise<Fields> {
@@ -85,7 +86,7 @@ describe.concurrent("the group and the tags of a task", () => {
     expect(other).not.toContainKey("tags");
   });
 
-  test("have limits", async () => {
+  once.test("have limits", async () => {
     await using hub = await startHub();
     const task = { title: "t", description: "d" };
     for (const group of ["", "a b", "cancel", "retry", "x".repeat(129)])
@@ -171,7 +172,7 @@ describe.concurrent("the group and the tags of a task", () => {
     expect(streamed).toEqual(kinds);
   });
 
-  test("are those of the tasks of a schedule", async () => {
+  once.test("are those of the tasks of a schedule", async () => {
     await using hub = await startHub();
     const task = { title: "t", description: "d", group: "g", tags: ["x"] };
     const { schedule } = await ok(hub.post("/schedule/put", { name: "s", every_s: 60, task }));
@@ -327,7 +328,7 @@ describe("cancel and retry of a group", () => {
     await endedTimes(hub, 2);
   });
 
-  test("leave what cannot be retried", async () => {
+  once.test("leave what cannot be retried", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const outside = await addTaskOf(hub, "n1");
@@ -347,7 +348,7 @@ describe("cancel and retry of a group", () => {
     for (const id of [held, costly]) expect(await taskOf(hub, id)).toMatchObject({ status: "failed" });
   });
 
-  test("of a bound key concern only what its node created; and a batch may have them", async () => {
+  once.test("of a bound key concern only what its node created; and a batch may have them", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const { secret } = await ok(hub.admin("/key/add", { name: "k", node_id: "n1" }));
@@ -373,7 +374,7 @@ describe("cancel and retry of a group", () => {
     expect(answers).toMatchObject([{ body: { retried: 1 } }, { body: { cancelled: 2 } }]);
   });
 
-  test("on B the balancer gives the retried tasks out", async () => {
+  once.test("on B the balancer gives the retried tasks out", async () => {
     await using hub = await startHub({ variants: ["A", "B"] });
     const taskId = await addTask(hub, { group: "g" }, "B");
     await ok(hub.post("/group/cancel", { group: "g" }, { variant: "B" }));

@@ -8,10 +8,11 @@ import {
   WRONG_SECRETS_PER_MINUTE,
 } from "../../src/domain/limits.ts";
 import { hashSecret } from "../../src/service/keys.ts";
-import { type Answer, SECRET, type TestHub, startHub } from "../support/hub.ts";
+import { type Answer, SECRET, type TestHub, startHub, onlyOnce } from "../support/hub.ts";
 import { as } from "./key-commands.ts";
 import { addNodes, ok, list, record, refused } from "./scene.ts";
 
+const once = onlyOnce(import.meta.url);
 const HOUR_MS = 3_600_000;
 const OPEN = { headers: { "X-Matrix-Secret": null } };
 
@@ -77,7 +78,7 @@ describe("an invitation", () => {
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409, 409, 409]);
   });
 
-  test("expires by the hub's clock, and its repeat says so until it is forgotten", async () => {
+  once.test("expires by the hub's clock, and its repeat says so until it is forgotten", async () => {
     await using hub = await startHub();
     const token = await invite(hub, "w2", { expires_in_s: INVITATION_MIN_SECONDS });
     hub.clock.pass(INVITATION_MIN_SECONDS * 1_000);
@@ -104,7 +105,7 @@ describe("an invitation", () => {
     expect((await hub.get("/questions", as("secret-of-w2"))).status).toBe(200);
   });
 
-  test("needs the administrator key; a bound one invites for its node only", async () => {
+  once.test("needs the administrator key; a bound one invites for its node only", async () => {
     await using hub = await startHub();
     await refused(hub.post("/invitation/create", { node_id: "w" }), 403, "admin_key_required");
     await refused(hub.get("/invitation/list"), 403, "admin_key_required");
@@ -119,7 +120,7 @@ describe("an invitation", () => {
     );
   });
 
-  test("is in a line with a URL of the hub's, or the one that is named", async () => {
+  once.test("is in a line with a URL of the hub's, or the one that is named", async () => {
     await using hub = await startHub({ publicUrl: "https://hub.example.org" });
     const own = await ok(hub.admin("/invitation/create", { node_id: "w" }));
     expect(own).toMatchObject({ url: "https://hub.example.org", pin: null });
@@ -130,7 +131,7 @@ describe("an invitation", () => {
       expect((await hub.admin("/invitation/create", { node_id: "w", url })).status).toBe(400);
   });
 
-  test("must be of sane size", async () => {
+  once.test("must be of sane size", async () => {
     await using hub = await startHub();
     for (const expires_in_s of [INVITATION_MIN_SECONDS - 1, INVITATION_MAX_SECONDS + 1])
       expect((await hub.admin("/invitation/create", { node_id: "w", expires_in_s })).status).toBe(400);
@@ -141,7 +142,7 @@ describe("an invitation", () => {
     await ok(join(hub, token, "s"));
   });
 
-  test("is one of at most INVITATIONS_MAX, listed in pages", async () => {
+  once.test("is one of at most INVITATIONS_MAX, listed in pages", async () => {
     await using hub = await startHub();
     const made = Array.from({ length: INVITATIONS_MAX }, (_, i) =>
       hub.admin("/invitation/create", { node_id: `w${i}` }),
@@ -166,16 +167,19 @@ describe("an invitation", () => {
   });
 });
 
-test("guesses of tokens count as wrong secrets of their address, and a right token is still taken", async () => {
-  await using hub = await startHub({ alone: "wrongSecrets" });
-  const token = await invite(hub, "w2");
-  const statuses: number[] = [];
-  for (let i = 0; i < WRONG_SECRETS_PER_MINUTE + 2; i++)
-    statuses.push((await join(hub, `guess-${i}`.padEnd(32, "x"), "s")).status);
-  expect(statuses.slice(0, WRONG_SECRETS_PER_MINUTE - 1)).toEqual(
-    new Array(WRONG_SECRETS_PER_MINUTE - 1).fill(404),
-  );
-  expect(statuses.slice(WRONG_SECRETS_PER_MINUTE - 1)).toEqual([429, 429, 429]);
-  await ok(join(hub, token, "right"));
-  expect((await hub.get("/task/pull?node_id=x", as(SECRET))).status).toBe(404);
-});
+once.test(
+  "guesses of tokens count as wrong secrets of their address, and a right token is still taken",
+  async () => {
+    await using hub = await startHub({ alone: "wrongSecrets" });
+    const token = await invite(hub, "w2");
+    const statuses: number[] = [];
+    for (let i = 0; i < WRONG_SECRETS_PER_MINUTE + 2; i++)
+      statuses.push((await join(hub, `guess-${i}`.padEnd(32, "x"), "s")).status);
+    expect(statuses.slice(0, WRONG_SECRETS_PER_MINUTE - 1)).toEqual(
+      new Array(WRONG_SECRETS_PER_MINUTE - 1).fill(404),
+    );
+    expect(statuses.slice(WRONG_SECRETS_PER_MINUTE - 1)).toEqual([429, 429, 429]);
+    await ok(join(hub, token, "right"));
+    expect((await hub.get("/task/pull?node_id=x", as(SECRET))).status).toBe(404);
+  },
+);

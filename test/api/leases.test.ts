@@ -97,7 +97,7 @@ describe("acquire", () => {
     expect(await holders(hub, "docs/a.md", "n2")).toEqual(["n1"]);
   });
 
-  test("of two tasks of one node is refused, of the node itself is not", async () => {
+  once.test("of two tasks of one node is refused, of the node itself is not", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const [first, second] = [await claimed(hub, "n1"), await claimed(hub, "n1")];
@@ -108,7 +108,7 @@ describe("acquire", () => {
     expect(await names(hub, `?task_id=${first}`)).toEqual(["a/**", "a/c"]);
   });
 
-  test("for a task needs the node that holds it, in this hand-out", async () => {
+  once.test("for a task needs the node that holds it, in this hand-out", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const task_id = await claimed(hub, "n1");

@@ -7,9 +7,10 @@ import {
   LESSONS_STEP_ROWS,
   LESSON_SHOWN_MAX_CHARS,
 } from "../../src/domain/limits.ts";
-import { type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { type TestHub, newDataDir, startHub, onlyOnce } from "../support/hub.ts";
 import { RESULT, VARIANTS, addNode, addTask, badFields, inBatches, list, ok, record } from "./scene.ts";
 
+const once = onlyOnce(import.meta.url);
 type Fields = Readonly<Record<string, unknown>>;
 
 /** A task of a type that n1 has completed with this lesson; its id. */
@@ -75,33 +76,39 @@ describe("a task that is handed out", () => {
     expect((await ok(hub.get(`/task/${taskId}?context=1`, { variant })))["context"]).toEqual(context);
   });
 
-  test("has none without a type, and none that says nothing, repeats another, or is its own", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1");
-    expect(await handedOut(hub, "review")).toBeUndefined();
-    await learned(hub, "of no type", { task_type: "" });
-    expect(await handedOut(hub)).toBeUndefined();
-    for (const nothing of ["none", "None.", "n/a", " - "]) await learned(hub, nothing);
-    expect(await handedOut(hub, "review")).toBeUndefined();
-    await learned(hub, "say it once");
-    await learned(hub, "another");
-    const taskId = await learned(hub, "say it once");
-    expect(textsOf(await handedOut(hub, "review"))).toEqual(["say it once", "another"]);
-    const { context } = await ok(hub.get(`/task/${taskId}?context=1`));
-    expect(textsOf(list(record(context), "lessons"))).toEqual(["another"]);
-  });
+  once.test(
+    "has none without a type, and none that says nothing, repeats another, or is its own",
+    async () => {
+      await using hub = await startHub();
+      await addNode(hub, "n1");
+      expect(await handedOut(hub, "review")).toBeUndefined();
+      await learned(hub, "of no type", { task_type: "" });
+      expect(await handedOut(hub)).toBeUndefined();
+      for (const nothing of ["none", "None.", "n/a", " - "]) await learned(hub, nothing);
+      expect(await handedOut(hub, "review")).toBeUndefined();
+      await learned(hub, "say it once");
+      await learned(hub, "another");
+      const taskId = await learned(hub, "say it once");
+      expect(textsOf(await handedOut(hub, "review"))).toEqual(["say it once", "another"]);
+      const { context } = await ok(hub.get(`/task/${taskId}?context=1`));
+      expect(textsOf(list(record(context), "lessons"))).toEqual(["another"]);
+    },
+  );
 
-  test("has the lessons up to their limit in bytes, and the last of them is cut at a character", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1");
-    await learned(hub, "there is no room for this");
-    await learned(hub, "ü".repeat(LESSON_SHOWN_MAX_CHARS + 1));
-    await learned(hub, "newest");
-    const lessons = (await handedOut(hub, "review")) ?? [];
-    const room = CONTEXT_LESSONS_MAX_BYTES - "newest".length;
-    expect(textsOf(lessons)).toEqual(["newest", "ü".repeat(room / 2)]);
-    expect(lessons.map(({ truncated }) => truncated)).toEqual([undefined, true]);
-  });
+  once.test(
+    "has the lessons up to their limit in bytes, and the last of them is cut at a character",
+    async () => {
+      await using hub = await startHub();
+      await addNode(hub, "n1");
+      await learned(hub, "there is no room for this");
+      await learned(hub, "ü".repeat(LESSON_SHOWN_MAX_CHARS + 1));
+      await learned(hub, "newest");
+      const lessons = (await handedOut(hub, "review")) ?? [];
+      const room = CONTEXT_LESSONS_MAX_BYTES - "newest".length;
+      expect(textsOf(lessons)).toEqual(["newest", "ü".repeat(room / 2)]);
+      expect(lessons.map(({ truncated }) => truncated)).toEqual([undefined, true]);
+    },
+  );
 
   test("has no lesson of a task that was deleted, before and after a restart", async () => {
     const dataDir = newDataDir();
@@ -180,7 +187,7 @@ describe("the search", () => {
     });
   });
 
-  test("refuses what it cannot read", async () => {
+  once.test("refuses what it cannot read", async () => {
     await using hub = await startHub();
     await badFields(hub.get("/lessons?limit=0&cursor=1&q=%00"), ["limit", "cursor", "q"]);
   });

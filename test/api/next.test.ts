@@ -107,7 +107,7 @@ describe("which task", () => {
     await refused(ask(hub, "nobody"), 404, "node_not_found");
   });
 
-  test("capabilities and task_types limit the open ones only", async () => {
+  once.test("capabilities and task_types limit the open ones only", async () => {
     await using hub = await startHub();
     await addNode(hub, "coder", { capabilities: ["code", "test"] });
     await addNode(hub, "any");
@@ -172,40 +172,43 @@ describe("which task", () => {
     expect(await taken(ask(hub, "n1"))).toBeNull();
   });
 
-  test("resume counts restarts, which are attempts of a task with max_attempts, and the last one fails it", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1", { max_tasks: 1 });
-    const poison = await addTask(hub, { max_attempts: 3, priority: 0 });
-    const after = await addTask(hub, { depends_on: [poison] });
-    const next = await addTask(hub);
-    const resume = { resume: true };
-    for (let restarts = 0; restarts < 3; restarts++) {
-      const { task, lease } = await ok(ask(hub, "n1", resume));
-      expect(task).toMatchObject({ task_id: poison, restarts, attempts: restarts, status: "assigned" });
-      const { epoch } = record(lease);
-      const holds = { task_id: poison, node_id: "n1", epoch };
-      await ok(hub.post("/task/extend", holds));
-      if (restarts > 0) await refused(hub.post("/task/extend", { ...holds, epoch: 1 }), 409, "stale_lease");
-    }
-    expect(await taken(ask(hub, "n1", resume))).toBe(next);
-    expect(await get(hub, poison)).toMatchObject({
-      status: "failed",
-      attempts: 3,
-      restarts: 3,
-      failure: { kind: "offline", node_id: "n1", message: expect.stringContaining("restart 3") },
-    });
-    expect((await eventKinds(hub, poison)).slice(-4)).toEqual([
-      "task.requeued",
-      "task.assigned",
-      "task.requeued",
-      "task.failed",
-    ]);
-    expect(await get(hub, after)).toMatchObject({ failure: { kind: "dependency" } });
-    const again = await ok(say(hub, "retry", poison));
-    expect(again["task"]).toMatchObject({ attempts: 0, restarts: 0, status: "open" });
-  });
+  once.test(
+    "resume counts restarts, which are attempts of a task with max_attempts, and the last one fails it",
+    async () => {
+      await using hub = await startHub();
+      await addNode(hub, "n1", { max_tasks: 1 });
+      const poison = await addTask(hub, { max_attempts: 3, priority: 0 });
+      const after = await addTask(hub, { depends_on: [poison] });
+      const next = await addTask(hub);
+      const resume = { resume: true };
+      for (let restarts = 0; restarts < 3; restarts++) {
+        const { task, lease } = await ok(ask(hub, "n1", resume));
+        expect(task).toMatchObject({ task_id: poison, restarts, attempts: restarts, status: "assigned" });
+        const { epoch } = record(lease);
+        const holds = { task_id: poison, node_id: "n1", epoch };
+        await ok(hub.post("/task/extend", holds));
+        if (restarts > 0) await refused(hub.post("/task/extend", { ...holds, epoch: 1 }), 409, "stale_lease");
+      }
+      expect(await taken(ask(hub, "n1", resume))).toBe(next);
+      expect(await get(hub, poison)).toMatchObject({
+        status: "failed",
+        attempts: 3,
+        restarts: 3,
+        failure: { kind: "offline", node_id: "n1", message: expect.stringContaining("restart 3") },
+      });
+      expect((await eventKinds(hub, poison)).slice(-4)).toEqual([
+        "task.requeued",
+        "task.assigned",
+        "task.requeued",
+        "task.failed",
+      ]);
+      expect(await get(hub, after)).toMatchObject({ failure: { kind: "dependency" } });
+      const again = await ok(say(hub, "retry", poison));
+      expect(again["task"]).toMatchObject({ attempts: 0, restarts: 0, status: "open" });
+    },
+  );
 
-  test("without max_attempts a restart is no attempt and never ends the task", async () => {
+  once.test("without max_attempts a restart is no attempt and never ends the task", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTask(hub);
@@ -215,25 +218,28 @@ describe("which task", () => {
     }
   });
 
-  test("a restart has a new timeout, and what is left of max_run_s unless it is another attempt", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1");
-    const limits = { timeout_s: 50, max_run_s: 60 };
-    for (const [max_attempts, leftS] of [
-      [null, 30],
-      [9, 50],
-    ] as const) {
-      const taskId = await addTask(hub, { ...limits, max_attempts });
-      expect(await taken(ask(hub, "n1"))).toBe(taskId);
-      hub.clock.pass(30 * SECOND_MS);
-      const { lease } = await ok(ask(hub, "n1", { resume: true }));
-      const left = Date.parse(String(record(lease)["expires_at"])) - hub.clock.now();
-      expect(left).toBeWithin((leftS - 5) * SECOND_MS, leftS * SECOND_MS + 1);
-      await ok(complete(hub, taskId, "n1"));
-    }
-  });
+  once.test(
+    "a restart has a new timeout, and what is left of max_run_s unless it is another attempt",
+    async () => {
+      await using hub = await startHub();
+      await addNode(hub, "n1");
+      const limits = { timeout_s: 50, max_run_s: 60 };
+      for (const [max_attempts, leftS] of [
+        [null, 30],
+        [9, 50],
+      ] as const) {
+        const taskId = await addTask(hub, { ...limits, max_attempts });
+        expect(await taken(ask(hub, "n1"))).toBe(taskId);
+        hub.clock.pass(30 * SECOND_MS);
+        const { lease } = await ok(ask(hub, "n1", { resume: true }));
+        const left = Date.parse(String(record(lease)["expires_at"])) - hub.clock.now();
+        expect(left).toBeWithin((leftS - 5) * SECOND_MS, leftS * SECOND_MS + 1);
+        await ok(complete(hub, taskId, "n1"));
+      }
+    },
+  );
 
-  test("a restart that ends the task answers at once, and waits when there is no other", async () => {
+  once.test("a restart that ends the task answers at once, and waits when there is no other", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", { max_tasks: 1 });
     const poison = await addTask(hub, { max_attempts: 1 });
@@ -517,7 +523,7 @@ describe("blocked workers", () => {
 });
 
 describe("task/next as a heartbeat", () => {
-  test.each(VARIANTS)("a node of %s stays online as long as its call waits", async (variant) => {
+  once.test.each(VARIANTS)("a node of %s stays online as long as its call waits", async (variant) => {
     await using hub = await startHub();
     await addNode(hub, "w", { capabilities: "none" }, variant);
     await addNode(hub, "silent", { capabilities: "none" }, variant);
@@ -675,32 +681,35 @@ test("in a batch puts an offline node online, which gets tasks from the balancer
   expect((await eventKinds(hub)).slice(-3)).toEqual(["node.online", "task.assigned", "task.assigned"]);
 });
 
-test("eight workers do their tasks with few more requests for work than tasks, and meet no conflict", async () => {
-  await using hub = await startHub();
-  const [TASKS, MOST] = hub.engine === "sqlite" ? [100, 120] : [60, 72];
-  const workers = Array.from({ length: 8 }, (_, i) => `w${i}`);
-  await addNodes(hub, workers);
-  let requests = 0;
-  let done = 0;
-  const work = async (nodeId: string): Promise<void> => {
-    for (;;) {
-      requests++;
-      const { task, lease } = await ok(ask(hub, nodeId, { wait: 300 }));
-      if (task === null) return;
-      const { task_id } = record(task);
-      const { epoch } = record(lease);
-      await ok(hub.post("/task/complete", { task_id, node_id: nodeId, epoch, result: RESULT }));
-      done++;
-    }
-  };
-  const working = workers.map(work);
-  for (let i = 0; i < TASKS; i++) await addTask(hub);
-  await until("all are done", async () => done === TASKS);
-  for (const nodeId of workers) await ok(hub.post("/node/leave", { node_id: nodeId }));
-  await Promise.all(working);
-  expect(requests).toBeLessThanOrEqual(MOST);
-  expect(await ok(hub.get("/task/stats"))).toMatchObject({ by_status: { completed: TASKS } });
-});
+once.test(
+  "eight workers do their tasks with few more requests for work than tasks, and meet no conflict",
+  async () => {
+    await using hub = await startHub();
+    const [TASKS, MOST] = hub.engine === "sqlite" ? [100, 120] : [60, 72];
+    const workers = Array.from({ length: 8 }, (_, i) => `w${i}`);
+    await addNodes(hub, workers);
+    let requests = 0;
+    let done = 0;
+    const work = async (nodeId: string): Promise<void> => {
+      for (;;) {
+        requests++;
+        const { task, lease } = await ok(ask(hub, nodeId, { wait: 300 }));
+        if (task === null) return;
+        const { task_id } = record(task);
+        const { epoch } = record(lease);
+        await ok(hub.post("/task/complete", { task_id, node_id: nodeId, epoch, result: RESULT }));
+        done++;
+      }
+    };
+    const working = workers.map(work);
+    for (let i = 0; i < TASKS; i++) await addTask(hub);
+    await until("all are done", async () => done === TASKS);
+    for (const nodeId of workers) await ok(hub.post("/node/leave", { node_id: nodeId }));
+    await Promise.all(working);
+    expect(requests).toBeLessThanOrEqual(MOST);
+    expect(await ok(hub.get("/task/stats"))).toMatchObject({ by_status: { completed: TASKS } });
+  },
+);
 
 test("workers that hang up at any moment lose no task, and hold none that they do not know of", async () => {
   await using hub = await startHub();

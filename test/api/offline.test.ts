@@ -107,7 +107,7 @@ describe.concurrent("a node goes offline", () => {
     expect(await statusOf(hub, "beats")).toBe("online");
   });
 
-  test("not because the wall clock jumps", async () => {
+  once.test("not because the wall clock jumps", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     hub.clock.jump(86_400_000);
@@ -279,7 +279,7 @@ describe.concurrent("a hub that was down", () => {
     }
   });
 
-  test("leaves offline nodes offline, and requeues their tasks if it is now configured to", async () => {
+  once.test("leaves offline nodes offline, and requeues their tasks if it is now configured to", async () => {
     const dataDir = newDataDir();
     try {
       const clock = new TestClock();

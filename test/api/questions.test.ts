@@ -95,23 +95,26 @@ describe("task/ask", () => {
     });
   });
 
-  test("the same question is the open one, also for the next worker, and a new one after its answer", async () => {
-    await using hub = await startHub();
-    await addNodes(hub, ["n1", "n2"]);
-    const taskId = await taken(hub);
-    const first = await asked(hub, taskId, { choices: ["a"] });
-    expect(await asked(hub, taskId, { choices: ["a"] })).toEqual(first);
-    expect((await asked(hub, taskId, { choices: ["b"] }))["question_id"]).not.toBe(first["question_id"]);
-    await ok(hub.post("/task/release", { task_id: taskId, node_id: "n1" }));
-    await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n2" }));
-    expect(await asked(hub, taskId, { node_id: "n2", choices: ["a"] })).toEqual(first);
-    await ok(answer(hub, first, "a"));
-    const again = await asked(hub, taskId, { node_id: "n2", choices: ["a"] });
-    expect(again).toMatchObject({ asked_by: "n2", state: "open" });
-    expect(again["question_id"]).not.toBe(first["question_id"]);
-  });
+  once.test(
+    "the same question is the open one, also for the next worker, and a new one after its answer",
+    async () => {
+      await using hub = await startHub();
+      await addNodes(hub, ["n1", "n2"]);
+      const taskId = await taken(hub);
+      const first = await asked(hub, taskId, { choices: ["a"] });
+      expect(await asked(hub, taskId, { choices: ["a"] })).toEqual(first);
+      expect((await asked(hub, taskId, { choices: ["b"] }))["question_id"]).not.toBe(first["question_id"]);
+      await ok(hub.post("/task/release", { task_id: taskId, node_id: "n1" }));
+      await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n2" }));
+      expect(await asked(hub, taskId, { node_id: "n2", choices: ["a"] })).toEqual(first);
+      await ok(answer(hub, first, "a"));
+      const again = await asked(hub, taskId, { node_id: "n2", choices: ["a"] });
+      expect(again).toMatchObject({ asked_by: "n2", state: "open" });
+      expect(again["question_id"]).not.toBe(first["question_id"]);
+    },
+  );
 
-  test("is refused to others than the holder, with an old epoch, and beyond the limit", async () => {
+  once.test("is refused to others than the holder, with an old epoch, and beyond the limit", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
     const taskId = await taken(hub);
@@ -160,7 +163,7 @@ describe("task/answer", () => {
     await refused(answer(hub, question, { a: 2 }), 409, "question_answered");
   });
 
-  test("is refused for what there is not, and without an answer", async () => {
+  once.test("is refused for what there is not, and without an answer", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const question = await asked(hub, await taken(hub));
@@ -171,29 +174,32 @@ describe("task/answer", () => {
     await badFields(answer(hub, question, "x".repeat(16_384)), ["answer"]);
   });
 
-  test("a key that is bound to a node answers for tasks that its node created, and is verified", async () => {
-    await using hub = await startHub();
-    await addNodes(hub, ["n1", "boss", "other"]);
-    const question = await asked(hub, await taken(hub));
-    const keyOf = async (nodeId: string) => {
-      const { secret } = await ok(hub.admin("/key/add", { name: nodeId, node_id: nodeId }));
-      return { headers: { "X-Matrix-Secret": String(secret) } };
-    };
-    const body = { task_id: question["task_id"], question_id: question["question_id"], answer: "yes" };
-    await refused(hub.post("/task/answer", body, await keyOf("other")), 403, "key_bound_to_other_node");
-    const given = await ok(hub.post("/task/answer", body, await keyOf("boss")));
-    expect(given["question"]).toMatchObject({ answered_by: "boss" });
-    const { questions } = await ok(hub.get(`/task/${String(question["task_id"])}/questions`));
-    expect(list({ questions }, "questions")).toMatchObject([{ answered_by: "boss", verified: true }]);
-    const { events } = await ok(hub.get("/events?since=0&kind=task.answered"));
-    expect(list({ events }, "events")).toMatchObject([
-      {
-        node_id: "n1",
-        verified: true,
-        data: { question_id: question["question_id"], answered_by: "boss", creator_node: "boss" },
-      },
-    ]);
-  });
+  once.test(
+    "a key that is bound to a node answers for tasks that its node created, and is verified",
+    async () => {
+      await using hub = await startHub();
+      await addNodes(hub, ["n1", "boss", "other"]);
+      const question = await asked(hub, await taken(hub));
+      const keyOf = async (nodeId: string) => {
+        const { secret } = await ok(hub.admin("/key/add", { name: nodeId, node_id: nodeId }));
+        return { headers: { "X-Matrix-Secret": String(secret) } };
+      };
+      const body = { task_id: question["task_id"], question_id: question["question_id"], answer: "yes" };
+      await refused(hub.post("/task/answer", body, await keyOf("other")), 403, "key_bound_to_other_node");
+      const given = await ok(hub.post("/task/answer", body, await keyOf("boss")));
+      expect(given["question"]).toMatchObject({ answered_by: "boss" });
+      const { questions } = await ok(hub.get(`/task/${String(question["task_id"])}/questions`));
+      expect(list({ questions }, "questions")).toMatchObject([{ answered_by: "boss", verified: true }]);
+      const { events } = await ok(hub.get("/events?since=0&kind=task.answered"));
+      expect(list({ events }, "events")).toMatchObject([
+        {
+          node_id: "n1",
+          verified: true,
+          data: { question_id: question["question_id"], answered_by: "boss", creator_node: "boss" },
+        },
+      ]);
+    },
+  );
 });
 
 describe("the clocks of a task", () => {
@@ -298,7 +304,7 @@ describe("park", () => {
     expect(await taskOf(hub, taskId)).toMatchObject({ status: "assigned", assigned_node: "n1" });
   });
 
-  test("an open question can park the task later", async () => {
+  once.test("an open question can park the task later", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await taken(hub);
@@ -335,7 +341,7 @@ describe("a deadline", () => {
     expect((await open(hub))["total"]).toBe(1);
   });
 
-  test("the end of its task ends it too", async () => {
+  once.test("the end of its task ends it too", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const completed = await taken(hub);

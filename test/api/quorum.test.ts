@@ -3,10 +3,13 @@
  * the one on which enough of them agree.
  */
 import { describe, expect, test } from "bun:test";
-import { ADMIN_KEY, TestClock, type TestHub, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, TestClock, type TestHub, startHub, onlyOnce } from "../support/hub.ts";
+import { Agent } from "../support/mcp.ts";
+import { RECEIVER_URL, type Received, Receiver } from "../support/receiver.ts";
 import { as } from "./key-commands.ts";
 import { RESULT, addNode, addNodes, addTask, badFields, list, ok, record, refused, until } from "./scene.ts";
 
+const once = onlyOnce(import.meta.url);
 type Fields = Readonly<Record<string, unknown>>;
 const ADMIN = { "X-Admin-Key": ADMIN_KEY };
 
@@ -83,7 +86,7 @@ describe("a quorum", () => {
     expect((await taskOf(hub, String(b)))["result"]).toMatchObject({ output: { y: 2 } });
   });
 
-  test("of three, of whom one lies, one dies and one copies", async () => {
+  once.test("of three, of whom one lies, one dies and one copies", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["liar", "dying", "copier", "honest", "another"]);
     const taskId = await addTask(hub, { ...THREE, quorum: { results: 2, of: 4 } });
@@ -136,6 +139,92 @@ describe("a quorum", () => {
     });
     expect(await taskOf(hub, lied)).toMatchObject({ result: { output: LIE } });
     expect([await balanceOf(hub, "liar"), await balanceOf(hub, "copier")]).toEqual([0, 0]);
+  });
+
+  test("hides the errors of a copy from a cheating worker until it is decided, at every door", async () => {
+    await using hub = await startHub();
+    await addNodes(hub, ["honest", "cheat", "third"]);
+    const bound = { name: "cheat", node_id: "cheat" };
+    const key = as(String((await ok(hub.post("/key/add", bound, { headers: ADMIN })))["secret"]));
+    const taskId = await addTask(hub, { ...THREE, task_type: "sum", quorum: { results: 2, of: 4 } });
+    await copies(hub, taskId, 2);
+    const failing = String(await next(hub, "honest"));
+    const [own] = [record((await ok(hub.post("/task/next", { node_id: "cheat" }, key)))["task"])];
+    const held = { task_id: failing, node_id: "honest" };
+    await refused(hub.post("/task/ask", { ...held, question: LIE }), 409, "task_sealed");
+    await ok(hub.post("/task/release", { ...held, reason: LIE }));
+    await ok(hub.post("/task/claim", held));
+    await ok(hub.post("/task/fail", { ...held, error: LIE }));
+    await ok(hub.post("/task/claim", held));
+    const { task } = await ok(hub.post("/task/fail", { ...held, error: LIE, retry: false }));
+    expect(record(task)["failure"]).toMatchObject({ kind: "failed", node_id: "honest" });
+    const doors = [
+      `/task/${failing}`,
+      `/task/${failing}?context=1`,
+      `/task/${failing}/explain`,
+      `/task/${failing}/questions`,
+      `/task/${failing}/output`,
+      `/task/${failing}/inputs`,
+      `/task/${taskId}?context=1`,
+      `/task/${String(own["task_id"])}?context=1`,
+      "/task/list?per_page=50",
+      "/task/list?fields=summary",
+      "/task/list?status=failed&order=updated",
+      "/task/list?node_id=honest",
+      `/task/wait?task_ids=${failing}`,
+      "/task/stats",
+      "/stats/failures",
+      "/stats/types",
+      "/questions",
+      "/lessons",
+      "/reviews",
+      "/events?since=0&limit=1000",
+      "/poll?since=0",
+      "/usage?by=node",
+      "/node/honest",
+    ];
+    for (const door of doors) {
+      const { status, body } = await hub.get(door, key);
+      expect([door, status, JSON.stringify(body).includes(LIE)]).toEqual([door, 200, false]);
+    }
+    {
+      const headers = { "X-Matrix-Secret": key.headers?.["X-Matrix-Secret"] ?? "" };
+      await using agent = await Agent.connect(hub.base(), "cheat", "2026-07-28", headers);
+      for (const [tool, args] of [
+        ["task_get", { task_id: failing }],
+        ["task_list", {}],
+        ["task_list", { status: "failed" }],
+      ] as const) {
+        const { text, data } = await agent.call(tool, args);
+        expect([tool, `${text} ${JSON.stringify(data)}`.includes(LIE)]).toEqual([tool, false]);
+      }
+    }
+    // When it is decided, the creator sees why the copy failed.
+    await ok(complete(hub, String(own["task_id"]), "cheat", 42));
+    await copies(hub, taskId, 3);
+    await ok(complete(hub, String(await next(hub, "third")), "third", 42));
+    await until("it is decided", async () => (await taskOf(hub, taskId))["status"] === "completed");
+    await until("it is shown", async () => {
+      return record((await taskOf(hub, failing))["failure"])["message"] === LIE;
+    });
+    expect(JSON.stringify(await ok(hub.get("/stats/failures")))).toContain(LIE);
+  });
+
+  test("hides the result of a copy from webhooks, also in the format of A2A", async () => {
+    await using receiver = new Receiver();
+    await using hub = await startHub({ post: receiver.post });
+    await addNodes(hub, ["a", "b"]);
+    for (const format of ["a2a", "luxhub"]) {
+      const hook = { name: format, url: `${RECEIVER_URL}/${format}`, format };
+      await ok(hub.admin("/webhook/put", { ...hook, kinds: ["task.completed"] }));
+    }
+    const taskId = await addTask(hub, THREE);
+    const [copy] = await copies(hub, taskId, 2);
+    await ok(hub.post("/task/claim", { task_id: copy, node_id: "a" }));
+    await ok(complete(hub, String(copy), "a", LIE));
+    const ofCopy = ({ text }: Received): boolean => text.includes(String(copy));
+    await receiver.until((received) => received.filter(ofCopy).length >= 2);
+    for (const { text } of receiver.received) expect(text).not.toContain(LIE);
   });
 
   test("fails when its copies are used up without agreement, and a retry starts again", async () => {
@@ -191,7 +280,7 @@ describe("a quorum", () => {
       });
   });
 
-  test("waits for its time and for other tasks before it has copies", async () => {
+  once.test("waits for its time and for other tasks before it has copies", async () => {
     const clock = new TestClock();
     await using hub = await startHub({ clock });
     await addNodes(hub, ["a", "b"]);
@@ -209,7 +298,7 @@ describe("a quorum", () => {
     expect(context).toMatchObject({ inputs: [{ task_id: taskId }, { result: { output: "the input" } }] });
   });
 
-  test("compares the values that it names", async () => {
+  once.test("compares the values that it names", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["a", "b"]);
     const compare = "json:/output/answer,/lesson";
@@ -235,7 +324,7 @@ describe("a quorum", () => {
     expect((await taskOf(hub, taskId))["assigned_node"]).toBeNull();
   });
 
-  test("does not pay its creator where the hub pays no tasks of one's own", async () => {
+  once.test("does not pay its creator where the hub pays no tasks of one's own", async () => {
     await using hub = await startHub({ selfReward: false });
     await addNodes(hub, ["boss", "b"]);
     const taskId = await addTask(hub, { ...THREE, lux_reward: 2 });
@@ -246,7 +335,7 @@ describe("a quorum", () => {
     expect([await balanceOf(hub, "boss"), await balanceOf(hub, "b")]).toEqual([0, 1]);
   });
 
-  test("does not pay the key of its creator either, through whatever node it works", async () => {
+  once.test("does not pay the key of its creator either, through whatever node it works", async () => {
     await using hub = await startHub({ selfReward: false });
     await addNodes(hub, ["a", "b", "c"]);
     const keyWith = async (name: string, fields: Fields = {}) =>
@@ -289,7 +378,7 @@ describe("a quorum", () => {
     expect(results).toMatchObject([{ error: null }, { error: "node_excluded" }]);
   });
 
-  test("refuses numbers and words that make no sense", async () => {
+  once.test("refuses numbers and words that make no sense", async () => {
     await using hub = await startHub();
     const create = (fields: Fields) => hub.post("/task/create", { title: "t", description: "d", ...fields });
     await badFields(create({ quorum: { results: 1 } }), ["quorum.results"]);

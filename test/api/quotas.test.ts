@@ -17,11 +17,12 @@ import {
 import { DAY_MS, MINUTE_MS } from "../../src/lib/clock.ts";
 import { FACTS } from "../../src/store/sql/consistency.ts";
 import { onPostgres } from "../support/consistency-check.ts";
-import { ADMIN_KEY, type Answer, type HubOptions, type TestHub, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, type Answer, type HubOptions, type TestHub, startHub, onlyOnce } from "../support/hub.ts";
 import { Agent } from "../support/mcp.ts";
 import { as } from "./key-commands.ts";
 import { RESULT, addNode, addTask, inBatches, list, ok, record, refused, taskOf, until } from "./scene.ts";
 
+const once = onlyOnce(import.meta.url);
 const ADMIN = { "X-Admin-Key": ADMIN_KEY } as const;
 const KIB = 1024;
 
@@ -128,7 +129,7 @@ describe("unfinished tasks", () => {
     }
   });
 
-  test("a retry counts as a creation; a return to open changes nothing", async () => {
+  once.test("a retry counts as a creation; a return to open changes nothing", async () => {
     const taskId = await scene.created();
     await ok(scene.post("task/cancel", { task_id: taskId }));
     const [first] = [await scene.created(), await scene.created()];
@@ -141,11 +142,14 @@ describe("unfinished tasks", () => {
     expect((await scene.usage()).tasks).toBe(2);
   });
 
-  test("tasks of the hub's secret count for nobody, also those that name the node as their creator", async () => {
-    for (let i = 0; i < 4; i++) await addTask(scene.hub, { creator_node: "n1" });
-    expect((await scene.usage()).tasks).toBe(0);
-    await scene.created();
-  });
+  once.test(
+    "tasks of the hub's secret count for nobody, also those that name the node as their creator",
+    async () => {
+      for (let i = 0; i < 4; i++) await addTask(scene.hub, { creator_node: "n1" });
+      expect((await scene.usage()).tasks).toBe(0);
+      await scene.created();
+    },
+  );
 
   test("of many at once exactly as many pass as there is room for", async () => {
     await scene.created();
@@ -154,7 +158,7 @@ describe("unfinished tasks", () => {
     expect((await scene.usage()).tasks).toBe(2);
   });
 
-  test("each request of a batch is charged after those before it", async () => {
+  once.test("each request of a batch is charged after those before it", async () => {
     const taskId = await scene.created();
     const one = { path: "task/create", body: { title: "t", description: "d" } };
     const cancel = { path: "task/cancel", body: { task_id: taskId } };
@@ -165,7 +169,7 @@ describe("unfinished tasks", () => {
     expect((await scene.usage()).tasks).toBe(2);
   });
 
-  test("the refusal is not stored for a repeat with the same Idempotency-Key", async () => {
+  once.test("the refusal is not stored for a repeat with the same Idempotency-Key", async () => {
     const [taskId] = [await scene.created(), await scene.created()];
     const body = { title: "t", description: "d" };
     const again = () => scene.post("task/create", body, { "Idempotency-Key": "k" });
@@ -225,7 +229,7 @@ describe("unfinished tasks", () => {
     await wide.usage();
   });
 
-  test("the copies of a quorum must fit the bytes too, before there is any", async () => {
+  once.test("the copies of a quorum must fit the bytes too, before there is any", async () => {
     await using narrow = await Scene.open({ quotaBytes: 30 * KIB });
     const description = "x".repeat(4 * KIB);
     await exceeded(narrow.create({ description, quorum: { results: 2, of: 9 } }), { allowed: 30 * KIB });
@@ -236,34 +240,37 @@ describe("unfinished tasks", () => {
     expect((await narrow.usage()).bytes).toBeLessThan(16 * KIB); // but for the copies that there were
   });
 
-  test("a task keeps its place while its result is reviewed; the task for the review needs none", async () => {
-    for (const review of ["creator", "capability:check"]) {
-      const taskId = await scene.created({ review, backoff_s: 0 });
-      await scene.created();
-      await exceeded(scene.create(), full);
-      const work = async (node_id: string, lesson: string) => {
-        await ok(scene.hub.post("/task/claim", { task_id: taskId, node_id }));
-        await ok(
-          scene.hub.post("/task/complete", { task_id: taskId, node_id, result: { ...RESULT, lesson } }),
-        );
-      };
-      await work("n2", "one");
-      await scene.hub.sweep();
-      expect((await scene.usage()).tasks).toBe(2);
-      await exceeded(scene.create(), full);
-      await ok(scene.hub.post("/task/review", { task_id: taskId, verdict: "reject" }));
-      expect((await scene.usage()).tasks).toBe(2);
-      await work("n2", "two");
-      await ok(scene.hub.post("/task/review", { task_id: taskId, verdict: "pass" }));
-      expect((await scene.usage()).tasks).toBe(1);
-      const { tasks } = await ok(scene.hub.get("/task/list?status=open"));
-      for (const { task_id } of list({ tasks }, "tasks"))
-        await ok(scene.hub.post("/task/cancel", { task_id }));
-      expect((await scene.usage()).tasks).toBe(0);
-    }
-  });
+  once.test(
+    "a task keeps its place while its result is reviewed; the task for the review needs none",
+    async () => {
+      for (const review of ["creator", "capability:check"]) {
+        const taskId = await scene.created({ review, backoff_s: 0 });
+        await scene.created();
+        await exceeded(scene.create(), full);
+        const work = async (node_id: string, lesson: string) => {
+          await ok(scene.hub.post("/task/claim", { task_id: taskId, node_id }));
+          await ok(
+            scene.hub.post("/task/complete", { task_id: taskId, node_id, result: { ...RESULT, lesson } }),
+          );
+        };
+        await work("n2", "one");
+        await scene.hub.sweep();
+        expect((await scene.usage()).tasks).toBe(2);
+        await exceeded(scene.create(), full);
+        await ok(scene.hub.post("/task/review", { task_id: taskId, verdict: "reject" }));
+        expect((await scene.usage()).tasks).toBe(2);
+        await work("n2", "two");
+        await ok(scene.hub.post("/task/review", { task_id: taskId, verdict: "pass" }));
+        expect((await scene.usage()).tasks).toBe(1);
+        const { tasks } = await ok(scene.hub.get("/task/list?status=open"));
+        for (const { task_id } of list({ tasks }, "tasks"))
+          await ok(scene.hub.post("/task/cancel", { task_id }));
+        expect((await scene.usage()).tasks).toBe(0);
+      }
+    },
+  );
 
-  test("an agent of MCP is told what to do", async () => {
+  once.test("an agent of MCP is told what to do", async () => {
     const agent = await Agent.connect(scene.hub.base(), "n1", "2026-07-28", {
       "X-Matrix-Secret": scene.secret,
     });
@@ -325,7 +332,7 @@ describe("bytes", () => {
     expect(await change(() => ok(hub.post("/message/send", { ...message, from_node: "n2" })))).toBe(0);
   });
 
-  test("what is over is refused; what ends something is not", async () => {
+  once.test("what is over is refused; what ends something is not", async () => {
     await using scene = await Scene.open({ quotaBytes: 30 * KIB });
     const { hub } = scene;
     const allowed = { allowed: 30 * KIB };
@@ -421,22 +428,27 @@ describe("bytes", () => {
     expect((await scene.usage()).bytes - before).toBeGreaterThan(100 * many);
   });
 
-  test("a broadcast of several commits that exceeds the quota reaches nobody, and is removed", async () => {
-    await using scene = await Scene.open({ quotaBytes: 20 * KIB });
-    const many = BROADCAST_STEP_NODES + 10;
-    const nodes = Array.from({ length: many }, (_, i) => ({ node_id: `m${i}`, name: "m" }));
-    for (let at = 0; at < many; at += BATCH_REQUESTS_MAX)
-      await inBatches(scene.hub, "node/register", nodes.slice(at, at + BATCH_REQUESTS_MAX));
-    const before = await scene.usage();
-    await exceeded(scene.post("message/broadcast", { from_node: "n1", content: "x" }), { allowed: 20 * KIB });
-    expect(await scene.usage()).toEqual(before);
-    const history = "/message/history?node_id=";
-    for (const node of ["n1", "m7"]) expect((await ok(scene.hub.get(history + node)))["count"]).toBe(0);
-    scene.hub.clock.pass(MINUTE_MS);
-    await scene.hub.sweep();
-    for (const node of ["n1", "m7"]) expect((await ok(scene.hub.get(history + node)))["count"]).toBe(0);
-    expect(await scene.usage()).toEqual(before);
-  });
+  once.test(
+    "a broadcast of several commits that exceeds the quota reaches nobody, and is removed",
+    async () => {
+      await using scene = await Scene.open({ quotaBytes: 20 * KIB });
+      const many = BROADCAST_STEP_NODES + 10;
+      const nodes = Array.from({ length: many }, (_, i) => ({ node_id: `m${i}`, name: "m" }));
+      for (let at = 0; at < many; at += BATCH_REQUESTS_MAX)
+        await inBatches(scene.hub, "node/register", nodes.slice(at, at + BATCH_REQUESTS_MAX));
+      const before = await scene.usage();
+      await exceeded(scene.post("message/broadcast", { from_node: "n1", content: "x" }), {
+        allowed: 20 * KIB,
+      });
+      expect(await scene.usage()).toEqual(before);
+      const history = "/message/history?node_id=";
+      for (const node of ["n1", "m7"]) expect((await ok(scene.hub.get(history + node)))["count"]).toBe(0);
+      scene.hub.clock.pass(MINUTE_MS);
+      await scene.hub.sweep();
+      for (const node of ["n1", "m7"]) expect((await ok(scene.hub.get(history + node)))["count"]).toBe(0);
+      expect(await scene.usage()).toEqual(before);
+    },
+  );
 });
 
 describe("files", () => {
@@ -462,7 +474,7 @@ describe("files", () => {
     expect((await scene.usage()).bytes).toBeWithin(passed * 400 * KIB, MIB + 1);
   });
 
-  test("the files in a message of A2A count, and belong to the node", async () => {
+  once.test("the files in a message of A2A count, and belong to the node", async () => {
     await using scene = await Scene.open({ quotaBytes: 200 * KIB });
     const send = async (messageId: string, files: number): Promise<Response> => {
       const raw = Buffer.alloc(1).toString("base64");

@@ -6,9 +6,10 @@ import { describe, expect, test } from "bun:test";
 import { RETENTION_EVERY_MS, RETENTION_STEP_TASKS } from "../../src/domain/limits.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/clock.ts";
 import { takesHalf } from "../../src/service/system.ts";
-import { type TestHub, startHub } from "../support/hub.ts";
+import { type TestHub, startHub, onlyOnce } from "../support/hub.ts";
 import { addNode, complete, list, nodeOf, ok, pick, record, refused } from "./scene.ts";
 
+const once = onlyOnce(import.meta.url);
 type Fields = Readonly<Record<string, unknown>>;
 
 async function create(hub: TestHub, fields: Fields = {}): Promise<string> {
@@ -92,28 +93,31 @@ describe.concurrent("--retain-tasks", () => {
     expect(await tasks(hub)).toEqual([]);
   });
 
-  test("keeps a task on which one depends whose result waits for a review: a rejected one needs its inputs again", async () => {
-    await using hub = await startHub({ retainTasksMs: HOUR_MS });
-    await addNode(hub, "n1");
-    await addNode(hub, "boss");
-    const first = await done(hub);
-    const reviewed = {
-      depends_on: [first],
-      creator_node: "boss",
-      review: "creator",
-      review_within_s: 86_400,
-    };
-    const second = await done(hub, reviewed);
-    await pass(hub, 2 * HOUR_MS);
-    expect(await tasks(hub)).toEqual([first, second]);
-    await ok(hub.post("/task/review", { task_id: second, node_id: "boss", verdict: "reject" }));
-    await pass(hub, MINUTE_MS);
-    await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
-    const { context } = await ok(hub.post("/task/claim", { task_id: second, node_id: "n1" }));
-    expect(list(record(context), "inputs")).toMatchObject([{ task_id: first, status: "completed" }]);
-  });
+  once.test(
+    "keeps a task on which one depends whose result waits for a review: a rejected one needs its inputs again",
+    async () => {
+      await using hub = await startHub({ retainTasksMs: HOUR_MS });
+      await addNode(hub, "n1");
+      await addNode(hub, "boss");
+      const first = await done(hub);
+      const reviewed = {
+        depends_on: [first],
+        creator_node: "boss",
+        review: "creator",
+        review_within_s: 86_400,
+      };
+      const second = await done(hub, reviewed);
+      await pass(hub, 2 * HOUR_MS);
+      expect(await tasks(hub)).toEqual([first, second]);
+      await ok(hub.post("/task/review", { task_id: second, node_id: "boss", verdict: "reject" }));
+      await pass(hub, MINUTE_MS);
+      await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
+      const { context } = await ok(hub.post("/task/claim", { task_id: second, node_id: "n1" }));
+      expect(list(record(context), "inputs")).toMatchObject([{ task_id: first, status: "completed" }]);
+    },
+  );
 
-  test("a task that is retried is not finished, however old it is", async () => {
+  once.test("a task that is retried is not finished, however old it is", async () => {
     await using hub = await startHub({ retainTasksMs: HOUR_MS });
     const task_id = await create(hub, { retain_s: 60 });
     await ok(hub.post("/task/cancel", { task_id }));
@@ -139,7 +143,7 @@ describe.concurrent("--retain-tasks", () => {
 });
 
 describe.concurrent("retain_s", () => {
-  test("of a task goes before what the hub says, shorter or longer", async () => {
+  once.test("of a task goes before what the hub says, shorter or longer", async () => {
     await using hub = await startHub({ retainTasksMs: HOUR_MS });
     await addNode(hub, "n1");
     const short = await done(hub, { retain_s: 60 });
@@ -158,7 +162,7 @@ describe.concurrent("retain_s", () => {
     expect(await tasks(hub)).toEqual([]);
   });
 
-  test("of many tasks ends at once, also behind old ones that must stay", async () => {
+  once.test("of many tasks ends at once, also behind old ones that must stay", async () => {
     await using hub = await startHub();
     const made = async (count: number, fields: Fields): Promise<readonly string[]> => {
       const body = { title: "t", description: "d", retain_s: 0, ...fields };
@@ -179,7 +183,7 @@ describe.concurrent("retain_s", () => {
     expect(await ok(hub.get("/group/needed"))).toMatchObject({ total: needed.length + 1 });
   });
 
-  test("keeps a task as long as it holds its unique_key", async () => {
+  once.test("keeps a task as long as it holds its unique_key", async () => {
     await using hub = await startHub({ retainTasksMs: MINUTE_MS });
     await addNode(hub, "n1");
     const task_id = await done(hub, { unique_key: "k", unique_for_s: 3_600 });
@@ -189,7 +193,7 @@ describe.concurrent("retain_s", () => {
     expect(await tasks(hub)).toEqual([]);
   });
 
-  test("works on a hub that keeps all other tasks forever", async () => {
+  once.test("works on a hub that keeps all other tasks forever", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await done(hub, { retain_s: 60 });

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { HEARTBEAT_FRESH_MS } from "../../src/domain/limits.ts";
-import { ADMIN_KEY, TestClock, type TestHub, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, TestClock, type TestHub, startHub, onlyOnce } from "../support/hub.ts";
 import {
   NO_ID,
   RESULT,
@@ -19,6 +19,7 @@ import {
   until,
 } from "./scene.ts";
 
+const once = onlyOnce(import.meta.url);
 const ADMIN = { "X-Admin-Key": ADMIN_KEY };
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -139,7 +140,7 @@ describe("a task with a review", () => {
     expect([await balanceOf(hub, "w1"), await balanceOf(hub, "w2")]).toEqual([0, 3]);
   });
 
-  test("of one's own is not paid after its review either, if the hub pays none of these", async () => {
+  once.test("of one's own is not paid after its review either, if the hub pays none of these", async () => {
     await using hub = await startHub({ selfReward: false });
     await addNodes(hub, ["w1"]);
     const taskId = await addTask(hub, { creator_node: "w1", lux_reward: 3, review: "creator" });
@@ -223,7 +224,7 @@ describe("a task with a review", () => {
     expect(await balanceOf(hub, "w1")).toBe(0);
   });
 
-  test("is neither retried nor cancelled while it waits", async () => {
+  once.test("is neither retried nor cancelled while it waits", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["boss", "w1"]);
     const taskId = await inReview(hub);
@@ -233,7 +234,7 @@ describe("a task with a review", () => {
     await refused(complete(hub, taskId, "w1", result), 409, "task_completed");
   });
 
-  test("keeps its unique key while it waits", async () => {
+  once.test("keeps its unique key while it waits", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["boss", "w1"]);
     const taskId = await inReview(hub, { unique_key: "k" });
@@ -242,7 +243,7 @@ describe("a task with a review", () => {
     expect(await addTask(hub, { unique_key: "k" })).not.toBe(taskId);
   });
 
-  test("teaches nobody before it has passed", async () => {
+  once.test("teaches nobody before it has passed", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["boss", "w1"]);
     const taskId = await inReview(hub, { task_type: "paint" });
@@ -288,7 +289,7 @@ describe("the deadline of a review", () => {
 });
 
 describe("who reviews", () => {
-  test("a node that is named, and no other", async () => {
+  once.test("a node that is named, and no other", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["boss", "w1", "w2", "judge"]);
     await refused(
@@ -325,7 +326,7 @@ describe("who reviews", () => {
     await ok(hub.post("/task/review", pass, boss));
   });
 
-  test("a bound key of another creator does not", async () => {
+  once.test("a bound key of another creator does not", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["boss", "w1", "w2"]);
     const { secret } = await ok(
@@ -336,7 +337,7 @@ describe("who reviews", () => {
     await refused(hub.post("/task/review", pass, keyed(String(secret))), 403, "not_reviewer");
   });
 
-  test("a result that was not asked to be reviewed, or is not there", async () => {
+  once.test("a result that was not asked to be reviewed, or is not there", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["w1"]);
     const plain = await addTask(hub);
@@ -396,7 +397,7 @@ describe("a review by a capability", () => {
     expect((await ok(first.call))["task"]).toMatchObject({ task_id: other });
   });
 
-  test("the node that did the work cannot take it, nor is it assigned to it", async () => {
+  once.test("the node that did the work cannot take it, nor is it assigned to it", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["boss", "w1"]);
     const taskId = await inReview(hub, { review: "capability:review" });
@@ -424,7 +425,7 @@ describe("a review by a capability", () => {
     expect(list(await ok(hub.get("/task/list?node_id=w1")), "tasks")).toHaveLength(1);
   });
 
-  test("what a node may not have does not hide the task behind it", async () => {
+  once.test("what a node may not have does not hide the task behind it", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["boss", "w1"]);
     for (let i = 0; i < 40; i++) await inReview(hub, { review: "capability:review", priority: 0 });

@@ -6,10 +6,11 @@ import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { SCHEDULES_OF_NODE_MAX, SCHEDULES_REWIND_EVERY_MS } from "../../src/domain/limits.ts";
 import { HOUR_MS, MINUTE_MS, isoTime } from "../../src/lib/clock.ts";
-import { ADMIN_KEY, TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, TestClock, type TestHub, newDataDir, startHub, onlyOnce } from "../support/hub.ts";
 import { as } from "./key-commands.ts";
 import { VARIANTS, addNode, complete, eventKinds, list, ok, record, refused, taskOf } from "./scene.ts";
 
+const once = onlyOnce(import.meta.url);
 type Fields = Readonly<Record<string, unknown>>;
 
 const TASK = { title: "Back up the wiki", description: "Into the archive." };
@@ -49,7 +50,7 @@ describe.concurrent("a schedule", () => {
     expect((await tasksOf(hub))[2]).not.toContainKey("schedule");
   });
 
-  test("skips a time while its task is unfinished, and says so once in the log of events", async () => {
+  once.test("skips a time while its task is unfinished, and says so once in the log of events", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     await put(hub);
@@ -67,23 +68,26 @@ describe.concurrent("a schedule", () => {
     expect(events.map(({ data }) => data)).toMatchObject([{ name: "hourly", reason: "overlap" }]);
   });
 
-  test("skips a time while the result of its task waits for a review, which may open the task again", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1");
-    await addNode(hub, "boss");
-    await put(hub, { task: { ...TASK, creator_node: "boss", review: "creator" } });
-    await pass(hub, HOUR_MS);
-    const [task] = await tasksOf(hub);
-    const task_id = String(task?.["task_id"]);
-    await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
-    await ok(hub.post("/task/claim", { task_id, node_id: "n1" }));
-    await ok(complete(hub, task_id, "n1"));
-    await pass(hub, HOUR_MS);
-    expect(await tasksOf(hub)).toHaveLength(1);
-    await ok(hub.post("/task/review", { task_id, node_id: "boss", verdict: "pass" }));
-    await pass(hub, HOUR_MS);
-    expect(await tasksOf(hub)).toHaveLength(2);
-  });
+  once.test(
+    "skips a time while the result of its task waits for a review, which may open the task again",
+    async () => {
+      await using hub = await startHub();
+      await addNode(hub, "n1");
+      await addNode(hub, "boss");
+      await put(hub, { task: { ...TASK, creator_node: "boss", review: "creator" } });
+      await pass(hub, HOUR_MS);
+      const [task] = await tasksOf(hub);
+      const task_id = String(task?.["task_id"]);
+      await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
+      await ok(hub.post("/task/claim", { task_id, node_id: "n1" }));
+      await ok(complete(hub, task_id, "n1"));
+      await pass(hub, HOUR_MS);
+      expect(await tasksOf(hub)).toHaveLength(1);
+      await ok(hub.post("/task/review", { task_id, node_id: "boss", verdict: "pass" }));
+      await pass(hub, HOUR_MS);
+      expect(await tasksOf(hub)).toHaveLength(2);
+    },
+  );
 
   test("fires once for each time, however often its hub restarts between them", async () => {
     const dataDir = newDataDir();
@@ -118,7 +122,7 @@ describe.concurrent("a schedule", () => {
     expect(await tasksOf(hub)).toEqual([]);
   });
 
-  test("comes again when the clock was set back by years, also over a restart", async () => {
+  once.test("comes again when the clock was set back by years, also over a restart", async () => {
     const dataDir = newDataDir();
     const clock = new TestClock();
     clock.jump(730 * 24 * HOUR_MS);
@@ -146,7 +150,7 @@ describe.concurrent("a schedule", () => {
     }
   });
 
-  test("runs by hand, also while it is paused, and in a batch with its put", async () => {
+  once.test("runs by hand, also while it is paused, and in a batch with its put", async () => {
     await using hub = await startHub();
     await put(hub, { paused: true });
     const { task } = await ok(hub.post("/schedule/run", { name: "hourly" }));
@@ -162,7 +166,7 @@ describe.concurrent("a schedule", () => {
     expect(await tasksOf(hub)).toHaveLength(3);
   });
 
-  test.each(VARIANTS)(
+  once.test.each(VARIANTS)(
     "that is listed says everything of its task, and can be put back as it is (%s)",
     async (variant) => {
       await using hub = await startHub();
@@ -180,7 +184,7 @@ describe.concurrent("a schedule", () => {
     },
   );
 
-  test("on B its task goes to a node at once", async () => {
+  once.test("on B its task goes to a node at once", async () => {
     await using hub = await startHub({ variants: ["A", "B"] });
     await addNode(hub, "n1", {}, "B");
     await ok(hub.post("/schedule/put", HOURLY, { variant: "B" }));
@@ -192,7 +196,7 @@ describe.concurrent("a schedule", () => {
     expect(await taskOf(hub, String(task_id))).toMatchObject({ assigned_node: "n1" });
   });
 
-  test("on B its task goes to no node while a budget is used up", async () => {
+  once.test("on B its task goes to no node while a budget is used up", async () => {
     await using hub = await startHub({ variants: ["A", "B"] });
     await addNode(hub, "n1", {}, "B");
     await addNode(hub, "n2", {}, "B");
@@ -221,7 +225,7 @@ describe.concurrent("a schedule", () => {
       await refused(hub.post(`/schedule/${path}`, { name: "hourly" }), 404, "schedule_not_found");
   });
 
-  test("with wrong fields is refused, each field with its reason", async () => {
+  once.test("with wrong fields is refused, each field with its reason", async () => {
     await using hub = await startHub();
     const cases: readonly [Fields, string][] = [
       [{ cron: "0 9 * * *" }, "every_s"],
@@ -248,7 +252,7 @@ describe.concurrent("a schedule", () => {
     expect(await schedules(hub)).toEqual([]);
   });
 
-  test("of one node cannot be changed with the key of another, and each key has its share", async () => {
+  once.test("of one node cannot be changed with the key of another, and each key has its share", async () => {
     await using hub = await startHub();
     const keys: string[] = [];
     for (const node_id of ["n1", "n2"]) {
@@ -271,7 +275,7 @@ describe.concurrent("a schedule", () => {
     await ok(hub.post("/schedule/put", { ...HOURLY, name: "more" }, as(n2)));
   });
 
-  test("of a node without room in its quota skips the time", async () => {
+  once.test("of a node without room in its quota skips the time", async () => {
     await using hub = await startHub({ quotaTasks: 1 });
     const added = await ok(
       hub.post("/key/add", { name: "n1", node_id: "n1" }, { headers: { "X-Admin-Key": ADMIN_KEY } }),

@@ -92,6 +92,28 @@ describe("stats/types", () => {
     });
   });
 
+  test("names what open tasks require and no online node has", async () => {
+    await using hub = await startHub();
+    const stuck = async (): Promise<unknown> => {
+      hub.clock.pass(STATS_KEPT_MS);
+      return (await ok(hub.get("/stats/types")))["stuck"];
+    };
+    await addNode(hub, "plain", { capabilities: ["crawl"] });
+    const requires = { capabilities: ["gpu"], resources: { vram: 24 } };
+    const later = await addTask(hub, { task_type: "crawl", requires });
+    const first = await addTask(hub, { task_type: "crawl", requires, priority: 0 });
+    await addTask(hub, { task_type: "crawl" });
+    await addTask(hub, { task_type: "crawl", limit_key: "own" });
+    const lane = { task_type: "crawl", open: 2, task_id: first, nodes_registered: 0 };
+    expect(await stuck()).toMatchObject([{ ...lane, missing: "the word gpu, vram 24" }]);
+    await addNode(hub, "able", { capabilities: ["crawl", "gpu"], resources: { vram: 48 } });
+    expect(await stuck()).toEqual([]);
+    await ok(hub.post("/node/leave", { node_id: "able" }));
+    expect(await stuck()).toMatchObject([{ ...lane, nodes_registered: 1, missing: null }]);
+    for (const task_id of [first, later]) await ok(hub.post("/task/cancel", { task_id }));
+    expect(await stuck()).toEqual([]);
+  });
+
   test("keeps its counts for a moment, however many ask", async () => {
     await using hub = await startHub();
     await addTask(hub, { task_type: "x" });

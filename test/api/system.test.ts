@@ -103,7 +103,7 @@ describe("stats/minutes", () => {
   });
 });
 
-test("a hub with a name has it in its status, its metrics and its page", async () => {
+once.test("a hub with a name has it in its status, its metrics and its page", async () => {
   await using hub = await startHub({ name: "prod-eu" });
   expect(await ok(hub.get("/status"))).toMatchObject({ name: "prod-eu" });
   const headers = { "X-Matrix-Secret": SECRET };

@@ -45,7 +45,7 @@ describe("a reply", () => {
     }
   });
 
-  test("to a broadcast is of its thread, and each node sees its own part", async () => {
+  once.test("to a broadcast is of its thread, and each node sees its own part", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["ann", "bob", "cy"]);
     const call = { from_node: "ann", content: "who can?", thread: "who" };
@@ -60,7 +60,7 @@ describe("a reply", () => {
     expect(await seen("bob")).toEqual(["bob", "who can?"]);
   });
 
-  test("answers only what its sender has sent or received", async () => {
+  once.test("answers only what its sender has sent or received", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["ann", "bob", "cy"]);
     const question = await send(hub, "ann", "bob");

@@ -6,7 +6,7 @@ import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import * as limit from "../../src/domain/limits.ts";
 import { DAY_MS, HOUR_MS, SECOND_MS } from "../../src/lib/clock.ts";
-import { ADMIN_KEY, TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
+import { ADMIN_KEY, TestClock, type TestHub, newDataDir, startHub, onlyOnce } from "../support/hub.ts";
 import { RECEIVER_URL, type Received, Receiver, idOf, typeOf } from "../support/receiver.ts";
 import {
   addNode,
@@ -22,6 +22,7 @@ import {
   until,
 } from "./scene.ts";
 
+const once = onlyOnce(import.meta.url);
 type Fields = Readonly<Record<string, unknown>>;
 
 const HOOK = { name: "ci", url: RECEIVER_URL, kinds: ["task.created"] };
@@ -45,6 +46,14 @@ async function becomes(hub: TestHub, wanted: Fields): Promise<void> {
     await hub.sweep();
     const found = await hook(hub);
     return Object.entries(wanted).every(([name, value]) => Bun.deepEquals(found[name], value));
+  });
+}
+
+/** The hub does its periodic work until its webhook has failed so often, or oftener: a slow machine takes the next retry, too. */
+async function hasFailed(hub: TestHub, attempts: number): Promise<void> {
+  await until(`the webhook has failed ${attempts} times`, async () => {
+    await hub.sweep();
+    return Number((await hook(hub))["attempts"]) >= attempts;
   });
 }
 
@@ -101,29 +110,32 @@ describe.concurrent("a webhook", () => {
     expect(hub.logged.join("")).not.toContain("whsec_");
   });
 
-  test("is replaced without a new secret, from its cursor on; the same put changes nothing", async () => {
-    await using receiver = new Receiver();
-    await using hub = await startHub({ post: receiver.post });
-    const first = await put(hub);
-    expect(await put(hub)).toEqual({ ...first, secret: undefined });
-    const changed = await put(hub, { kinds: ["node.registered"] });
-    expect(changed).not.toContainKey("secret");
-    expect(record(changed["webhook"])).toMatchObject({ kinds: ["node.registered"] });
-    await hub.sweep();
-    await addNode(hub, "n1");
-    const [one] = await receiver.until(({ length }) => length === 1);
-    expect(one && isSigned(one, first["secret"])).toBeTrue();
-    expect(await eventKinds(hub)).toEqual(
-      expect.arrayContaining(["webhook.saved", "webhook.saved", "node.registered"]),
-    );
-    await ok(hub.admin("/webhook/delete", { name: "ci" }));
-    await hub.sweep();
-    await addNode(hub, "n2");
-    await refused(hub.admin("/webhook/test", { name: "ci" }), 404, "webhook_not_found");
-    await refused(hub.admin("/webhook/resume", { name: "ci" }), 404, "webhook_not_found");
-    await refused(hub.admin("/webhook/delete", { name: "ci" }), 404, "webhook_not_found");
-    expect(receiver.received).toHaveLength(1);
-  });
+  once.test(
+    "is replaced without a new secret, from its cursor on; the same put changes nothing",
+    async () => {
+      await using receiver = new Receiver();
+      await using hub = await startHub({ post: receiver.post });
+      const first = await put(hub);
+      expect(await put(hub)).toEqual({ ...first, secret: undefined });
+      const changed = await put(hub, { kinds: ["node.registered"] });
+      expect(changed).not.toContainKey("secret");
+      expect(record(changed["webhook"])).toMatchObject({ kinds: ["node.registered"] });
+      await hub.sweep();
+      await addNode(hub, "n1");
+      const [one] = await receiver.until(({ length }) => length === 1);
+      expect(one && isSigned(one, first["secret"])).toBeTrue();
+      expect(await eventKinds(hub)).toEqual(
+        expect.arrayContaining(["webhook.saved", "webhook.saved", "node.registered"]),
+      );
+      await ok(hub.admin("/webhook/delete", { name: "ci" }));
+      await hub.sweep();
+      await addNode(hub, "n2");
+      await refused(hub.admin("/webhook/test", { name: "ci" }), 404, "webhook_not_found");
+      await refused(hub.admin("/webhook/resume", { name: "ci" }), 404, "webhook_not_found");
+      await refused(hub.admin("/webhook/delete", { name: "ci" }), 404, "webhook_not_found");
+      expect(receiver.received).toHaveLength(1);
+    },
+  );
 
   test("filters by task, node, creator and group", async () => {
     await using receiver = new Receiver();
@@ -155,40 +167,43 @@ describe.concurrent("a webhook", () => {
     expect(of(3)).toEqual([...done, "group.ended"]);
   });
 
-  test("of a creator has what that node does with its own tasks, and not with those that nobody created", async () => {
-    await using receiver = new Receiver();
-    await using hub = await startHub({ post: receiver.post });
-    await addNode(hub, "n1");
-    await put(hub, { kinds: undefined, creator_node: "n1" });
-    const work = async (creator_node: string | undefined) => {
-      const taskId = await addTask(hub, { creator_node, max_attempts: 1 });
-      await ok(hub.post("/task/update", { task_id: taskId, priority: 0 }));
-      await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
-      await ok(hub.post("/task/fail", { task_id: taskId, node_id: "n1", error: "no" }));
-      await ok(hub.post("/task/retry", { task_id: taskId }));
-      await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
-      await ok(complete(hub, taskId, "n1"));
-      await ok(hub.admin("/task/delete", { task_id: taskId }));
-      return taskId;
-    };
-    for (const creator of [undefined, "n2"]) await work(creator);
-    const own = await work("n1");
-    await receiver.until((received) => received.some((one) => typeOf(one) === "task.deleted"));
-    const sent = receiver.received.map((one) => [record(one.body["data"])["task_id"], typeOf(one)]);
-    expect(sent).toEqual(
-      [
-        "task.created",
-        "task.updated",
-        "task.assigned",
-        "task.attempt_failed",
-        "task.failed",
-        "task.retried",
-        "task.assigned",
-        "task.completed",
-        "task.deleted",
-      ].map((kind) => [own, kind]),
-    );
-  });
+  once.test(
+    "of a creator has what that node does with its own tasks, and not with those that nobody created",
+    async () => {
+      await using receiver = new Receiver();
+      await using hub = await startHub({ post: receiver.post });
+      await addNode(hub, "n1");
+      await put(hub, { kinds: undefined, creator_node: "n1" });
+      const work = async (creator_node: string | undefined) => {
+        const taskId = await addTask(hub, { creator_node, max_attempts: 1 });
+        await ok(hub.post("/task/update", { task_id: taskId, priority: 0 }));
+        await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
+        await ok(hub.post("/task/fail", { task_id: taskId, node_id: "n1", error: "no" }));
+        await ok(hub.post("/task/retry", { task_id: taskId }));
+        await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
+        await ok(complete(hub, taskId, "n1"));
+        await ok(hub.admin("/task/delete", { task_id: taskId }));
+        return taskId;
+      };
+      for (const creator of [undefined, "n2"]) await work(creator);
+      const own = await work("n1");
+      await receiver.until((received) => received.some((one) => typeOf(one) === "task.deleted"));
+      const sent = receiver.received.map((one) => [record(one.body["data"])["task_id"], typeOf(one)]);
+      expect(sent).toEqual(
+        [
+          "task.created",
+          "task.updated",
+          "task.assigned",
+          "task.attempt_failed",
+          "task.failed",
+          "task.retried",
+          "task.assigned",
+          "task.completed",
+          "task.deleted",
+        ].map((kind) => [own, kind]),
+      );
+    },
+  );
 
   test("is sent again with the same id after a failure, and nothing overtakes it", async () => {
     await using receiver = new Receiver();
@@ -208,7 +223,7 @@ describe.concurrent("a webhook", () => {
     expect(receiver.mostAtOnce).toBe(1);
   });
 
-  test("waits as long as the receiver asks for", async () => {
+  once.test("waits as long as the receiver asks for", async () => {
     await using receiver = new Receiver();
     await using hub = await startHub({ post: receiver.post });
     receiver.answer = (_, n) =>
@@ -226,33 +241,34 @@ describe.concurrent("a webhook", () => {
     await becomes(hub, { attempts: 0, failing_since: null, next_attempt_at: null });
   });
 
-  test("does not follow a redirect", async () => {
+  once.test("does not follow a redirect", async () => {
     await using receiver = new Receiver();
     await using hub = await startHub({ post: receiver.post });
     receiver.answer = () => Response.redirect("/other", 307);
     await put(hub);
     await create(hub, ["a"]);
-    await becomes(hub, { attempts: 1, last_error: "HTTP 307, a redirect, which is not followed" });
-    expect(receiver.received.map(({ path }) => path)).toEqual(["/hook"]);
+    await becomes(hub, { last_error: "HTTP 307, a redirect, which is not followed" });
+    expect([...new Set(receiver.received.map(({ path }) => path))]).toEqual(["/hook"]);
   });
 
-  test("is suspended after a day without its receiver, and resumes with nothing missed", async () => {
+  once.test("is suspended after a day without its receiver, and resumes with nothing missed", async () => {
     await using receiver = new Receiver();
     await using hub = await startHub({ post: receiver.post });
     await put(hub);
     receiver.isAway = true;
     await create(hub, ["a", "b"]);
-    await becomes(hub, { attempts: 1 });
+    await hasFailed(hub, 1);
     for (let attempts = 1; attempts < limit.WEBHOOK_SUSPEND_ATTEMPTS_MIN; attempts++) {
       hub.clock.pass(DAY_MS / limit.WEBHOOK_SUSPEND_ATTEMPTS_MIN);
-      await becomes(hub, { attempts: attempts + 1, state: "active" });
+      await hasFailed(hub, attempts + 1);
+      expect(await hook(hub)).toMatchObject({ state: "active" });
     }
     hub.clock.pass(3 * HOUR_MS);
     await becomes(hub, { state: "suspended", last_error: "connection refused", next_attempt_at: null });
     const { events } = await ok(hub.get("/events?kind=webhook.suspended"));
-    expect(list({ events }, "events")).toMatchObject([
-      { data: { name: "ci", reason: "failing", attempts: limit.WEBHOOK_SUSPEND_ATTEMPTS_MIN + 1 } },
-    ]);
+    const [event, ...others] = list({ events }, "events");
+    expect([others, event]).toMatchObject([[], { data: { name: "ci", reason: "failing" } }]);
+    expect(Number(record(event?.["data"])["attempts"])).toBeGreaterThan(limit.WEBHOOK_SUSPEND_ATTEMPTS_MIN);
     expect(await ok(hub.get("/status"))).toMatchObject({ webhooks_suspended: 1 });
     receiver.isAway = false;
     await create(hub, ["c"]);
@@ -265,7 +281,7 @@ describe.concurrent("a webhook", () => {
     expect(await ok(hub.get("/status"))).not.toContainKey("webhooks_suspended");
   });
 
-  test("is suspended at once by 410, and resumes where it is told to", async () => {
+  once.test("is suspended at once by 410, and resumes where it is told to", async () => {
     await using receiver = new Receiver();
     await using hub = await startHub({ post: receiver.post });
     await put(hub);
@@ -305,24 +321,24 @@ describe.concurrent("a webhook", () => {
     {
       await using hub = await startHub({ dataDir: path, clock, post: receiver.post });
       await put(hub);
-      receiver.answer = (_, n) => new Response(null, { status: n === 2 ? 500 : 200 });
+      receiver.answer = (_, n) => new Response(null, { status: n === 1 ? 200 : 500 });
       await create(hub, ["a", "b", "c"]);
-      await receiver.until(({ length }) => length === 2);
-      await becomes(hub, { attempts: 1 });
+      await hasFailed(hub, 1);
     }
+    const again = receiver.received.length - 1; // "b", which has failed once or oftener
+    receiver.answer = () => new Response();
     {
       await using hub = await startHub({ dataDir: path, clock, post: receiver.post });
       clock.pass(10 * SECOND_MS);
       await hub.sweep();
-      const received = await receiver.until(({ length }) => length === 4);
-      expect(received.map(titleOf)).toEqual(["a", "b", "b", "c"]);
-      const [, second, again] = received.map(idOf);
-      expect(again).toBe(second ?? "");
+      const received = await receiver.until((all) => all.some((one) => titleOf(one) === "c"));
+      expect(received.map(titleOf)).toEqual(["a", ...new Array(again + 1).fill("b"), "c"]);
+      expect(new Set(received.map(idOf)).size).toBe(3);
     }
     rmSync(path, { recursive: true });
   });
 
-  test("that is slow does not hold up the others, of which a bounded number is under way", async () => {
+  once.test("that is slow does not hold up the others, of which a bounded number is under way", async () => {
     await using receiver = new Receiver();
     await using hub = await startHub({ post: receiver.post });
     const more = 8;
@@ -342,7 +358,7 @@ describe.concurrent("a webhook", () => {
     expect(new Set(receiver.received.map(idOf)).size).toBe(names.length);
   });
 
-  test("is one of a bounded number", async () => {
+  once.test("is one of a bounded number", async () => {
     await using hub = await startHub();
     for (let n = 0; n < limit.WEBHOOKS_MAX; n++) await put(hub, { name: `w${n}` });
     await refused(hub.admin("/webhook/put", { ...HOOK, name: "more" }), 409, "webhooks_limit");
@@ -351,7 +367,7 @@ describe.concurrent("a webhook", () => {
     await put(hub, { name: "more" });
   });
 
-  test("is tested with a message of its own, which moves nothing", async () => {
+  once.test("is tested with a message of its own, which moves nothing", async () => {
     await using receiver = new Receiver();
     await using hub = await startHub({ post: receiver.post });
     const { secret } = await put(hub);
@@ -372,7 +388,7 @@ describe.concurrent("a webhook", () => {
     expect(await hook(hub)).toMatchObject({ attempts: 0, state: "active" });
   });
 
-  test("is put by an administrator only, with a URL and a secret that are valid", async () => {
+  once.test("is put by an administrator only, with a URL and a secret that are valid", async () => {
     await using hub = await startHub();
     await refused(hub.post("/webhook/put", HOOK), 403, "admin_key_required");
     await refused(hub.get("/webhook/list"), 403, "admin_key_required");
@@ -428,7 +444,7 @@ describe.concurrent("ntfy", () => {
     return record((await ok(hub.post("/task/ask", asking)))["question"]);
   }
 
-  test("shows a question with its choices as buttons, each of which answers once", async () => {
+  once.test("shows a question with its choices as buttons, each of which answers once", async () => {
     await using receiver = new Receiver();
     await using hub = await startHub({ post: receiver.post, publicUrl: "https://hub.example" });
     await put(hub, { ...NTFY, secret: "tk_abc" });
@@ -472,7 +488,7 @@ describe.concurrent("ntfy", () => {
     await refused(press(green), 409, "question_answered");
   });
 
-  test("has no buttons for more choices than it shows", async () => {
+  once.test("has no buttons for more choices than it shows", async () => {
     await using receiver = new Receiver();
     await using hub = await startHub({ post: receiver.post });
     await put(hub, NTFY);

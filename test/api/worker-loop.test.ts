@@ -272,7 +272,7 @@ describe("leases and epochs", () => {
     expect((await eventKinds(hub, taskId)).slice(-2)).toEqual(["task.timed_out", "task.failed"]);
   });
 
-  test("max_run_s needs no timeout_s, and an extend does not move it", async () => {
+  once.test("max_run_s needs no timeout_s, and an extend does not move it", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTask(hub, { max_run_s: 60, backoff_s: 0 });
@@ -288,7 +288,7 @@ describe("leases and epochs", () => {
     expect(await get(hub, taskId)).toMatchObject({ status: "open", failure: { kind: "timed_out" } });
   });
 
-  test("a jump of the wall clock ends no lease", async () => {
+  once.test("a jump of the wall clock ends no lease", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const taskId = await addTask(hub, { timeout_s: 60 });

@@ -204,6 +204,20 @@ def main(place: pathlib.Path) -> None:
             assert luxhub._is_temporary(error), error
     assert names[0] in [key["name"] for key in hub.keys.list()["keys"]]
     assert hub.keys.revoke(names[0])["key"]["state"] == "revoked"
+    while True:  # as with a key: the secret of a webhook is shown once
+        try:
+            put = hub.webhooks.put("ci", "http://receiver.invalid/", task_id="none")
+            break
+        except (HubUnreachable, LuxHubError) as error:
+            assert luxhub._is_temporary(error), error
+    assert [webhook["name"] for webhook in hub.webhooks.list()["webhooks"]] == [put["webhook"]["name"]] == ["ci"]
+    hub.limits.set("api", running=2)
+    assert [limit["key"] for limit in hub.limits.list()["limits"]] == ["api"]
+
+    # Everything that is generated can be reached.
+    reached = list(vars(hub).values())
+    generated = luxhub._Resource.__subclasses__()
+    assert [kind for kind in generated if not any(isinstance(one, kind) for one in reached)] == []
     assert hub.status()["status"] == "ok" and hub.minutes()["success"] and hub.diagnostic()["connected"]
 
     # Refusals are not repeated, and say what is wrong.

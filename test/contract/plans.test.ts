@@ -29,7 +29,7 @@ import * as fileReads from "../../src/store/sql/files.ts";
 import * as leaseReads from "../../src/store/sql/leases.ts";
 import * as luxReads from "../../src/store/sql/lux.ts";
 import * as mintReads from "../../src/store/sql/mints.ts";
-import { oldestReady, readyOfLane, runningByType } from "../../src/store/sql/metrics.ts";
+import { firstOfLane, oldestReady, readyOfLane, runningByType } from "../../src/store/sql/metrics.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as groupReads from "../../src/store/sql/groups.ts";
 import * as invitationReads from "../../src/store/sql/invitations.ts";
@@ -190,6 +190,7 @@ describe("store: sqlite: plans", () => {
     oldestReady: oldestReady(),
     readyOfLane: readyOfLane("x", 500),
     "readyOfLane special": readyOfLane(" x", 500),
+    firstOfLane: firstOfLane(" x"),
     runningByType: runningByType(0, 500),
     "claimableSizes anything": taskReads.claimableSizes([], 20),
     claimableSizes: taskReads.claimableSizes(["x", "y"], 20),
@@ -273,8 +274,7 @@ describe("store: sqlite: plans", () => {
     allParkedCount: mail.allParkedCount(500),
     allParkedSizes: mail.allParkedSizes({ from: "newest", limit: 20, offset: 40 }),
     failuresBefore: statsReads.failuresBefore({ updatedAt: 9, seq: 3 }, 5, 500),
-    nodesByCapabilities: statsReads.nodesByCapabilities(5, 500),
-    abilitiesAfter: statsReads.abilitiesAfter(5, 500),
+    nodesByAbilities: statsReads.nodesByAbilities(5, 500),
     unsaidAmong: taskReads.unsaidAmong("task.stuck", [1, 2, 3], 5),
     choosyAfter: taskReads.choosyAfter(5, 500, 9),
     parkedByNode: mail.parkedByNode(500, 20),

@@ -1002,8 +1002,11 @@ export class Model {
     this.#log("task.failed", holder?.id ?? null, task, batch);
   }
 
-  /** Updates those that wait for tasks which have ended, and those that wait for these. Nobody promises their order. */
-  #settle(ended: (readonly [Task, "completed" | "failed" | "deleted"])[]): void {
+  /**
+   * Updates those that wait for tasks which have ended, and those that wait for these. Nobody promises their order. After
+   * a request the balancer looks at once for nodes that take what is ready now; in the periodic work it does so at the end.
+   */
+  #settle(ended: (readonly [Task, "completed" | "failed" | "deleted"])[], isPeriodic = false): void {
     const together = this.#batch();
     let updated = 0;
     const left = [...ended];
@@ -1022,7 +1025,7 @@ export class Model {
         }
       }
     }
-    if (updated > 0) this.#balance(this.pool().filter(({ balanced }) => balanced));
+    if (updated > 0 && !isPeriodic) this.#balance(this.pool().filter(({ balanced }) => balanced));
   }
 
   // ---- Budgets
@@ -1315,6 +1318,7 @@ export class Model {
       this.tasks
         .filter((task) => task.status === "failed" && !failedBefore.has(task))
         .map((task) => [task, "failed"]),
+      true,
     );
     const late = this.#batch();
     for (const task of this.tasks)
@@ -1340,6 +1344,7 @@ export class Model {
       due.flatMap((task) =>
         task.status === "completed" || task.status === "failed" ? [[task, task.status] as const] : [],
       ),
+      true,
     );
   }
 

@@ -12,6 +12,7 @@ const WELL: Facts = {
   nodesOnline: 2,
   nodesDraining: 0,
   types: [],
+  stuck: [],
   done: 100,
   failed: 0,
   deadLetters: 0,
@@ -21,7 +22,14 @@ const WELL: Facts = {
 /** The tone, the sentence, and the link of each finding. */
 function said(facts: Partial<Facts>): readonly string[] {
   return findingsOf({ ...WELL, ...facts }).map(({ tone, what, why, link }) =>
-    [tone, what, why, link && `${link.view}?${new URLSearchParams(link.query)}`].filter(Boolean).join(" | "),
+    [
+      tone,
+      what,
+      why,
+      link && `${link.view}${link.id === undefined ? "" : `/${link.id}`}?${new URLSearchParams(link.query)}`,
+    ]
+      .filter(Boolean)
+      .join(" | "),
   );
 }
 
@@ -70,6 +78,27 @@ test("a type that no online node takes is named, with how long its oldest task w
   const [both] = said({ open: 1_181, types: [asleep, gpu] });
   expect(both).toContain("1,181 tasks have no node");
   expect(both).toContain("The same for no type.");
+});
+
+test("tasks that require what no online node has are counted, with what is missing", () => {
+  const gpu = {
+    type: "crawl",
+    open: 150,
+    oldestS: 60,
+    nodesRegistered: 0,
+    missing: "the word gpu",
+    taskId: "t1",
+  };
+  const crawl = { type: "crawl", open: 500, oldestS: 60, nodesOnline: 3, nodesRegistered: 3 };
+  expect(said({ open: 500, types: [crawl], stuck: [gpu, { ...gpu, open: 50 }] })).toEqual([
+    "bad | 200 tasks require what no online node has. | The node that comes closest lacks the word gpu. The oldest waits for 1 min. | tasks/t1?",
+  ]);
+  const asleep = { ...gpu, open: 1, oldestS: null, nodesRegistered: 2, missing: null };
+  expect(said({ open: 500, types: [crawl], stuck: [asleep] })).toEqual([
+    "bad | 1 task requires what no online node has. | The 2 nodes that can are offline. | tasks/t1?",
+  ]);
+  // That no node takes the type is said already.
+  expect(said({ open: 500, types: [{ ...crawl, nodesOnline: 0 }], stuck: [gpu] })).toHaveLength(1);
 });
 
 test("failures are said from five on, if they are more than a tenth", () => {

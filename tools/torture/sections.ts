@@ -21,6 +21,7 @@ import { reviewSection } from "./review.ts";
 import type { Section } from "./section.ts";
 import { TIME } from "./time.ts";
 import { vanishedHubSection } from "./vanished-hub.ts";
+import { webhooksSection } from "./webhooks.ts";
 
 export const SECTIONS: readonly Section[] = [
   crashSection,
@@ -37,6 +38,7 @@ export const SECTIONS: readonly Section[] = [
   pipelineSection,
   lanesSection,
   reviewSection,
+  webhooksSection,
   FUZZ,
   MODEL,
   TIME,

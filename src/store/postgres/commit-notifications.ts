@@ -39,7 +39,7 @@ type Notice = {
 /** A message was sent: the id of its event, and the mailbox. */
 type Sent = readonly [eventId: number, nodeId: string];
 
-/** So many tasks wait for a worker. */
+/** How many tasks wait for a worker that takes such an offer. */
 type Offered = { readonly offer: Offer; readonly count: number };
 
 const PAYLOAD_MAX_BYTES = 7_999;

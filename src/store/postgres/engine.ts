@@ -164,7 +164,7 @@ type Source = { waiting(): readonly Transaction[]; take(): readonly Transaction[
 /** What is known of a group that runs. */
 type Progress = {
   readonly number: number;
-  /** Its transactions; null until it has the lock. */
+  /** The transactions of the group; null until it has the lock. */
   transactions: readonly Transaction[] | null;
   own: OwnGroup | null;
   committing: DecidedGroup | null;

@@ -11,8 +11,13 @@
  * quiet times with the loads; the loads of the transactions that come until it is granted; all writes and the commit.
  * A group is the transactions that wait when the lock is granted: under load most of them come while another hub holds
  * the lock. Their parts are decided in order, and the changes of each part are applied in memory to the rows that later
- * parts have loaded: a node or a task that many parts change is loaded once. A read that cannot be patched (`Query.patch`) is
- * reloaded, which costs one more round trip.
+ * parts have loaded: a node or a task that many parts change is loaded once. A read that cannot be patched
+ * (`Query.patch`) is reloaded, which costs one more round trip.
+ *
+ * What this is worth, measured in turns with a plainer group commit (two hubs, 64 callers; task cycles per second, and in
+ * brackets the processor time of hubs and server for one cycle): with each part loaded in its turn, and each change
+ * written by a statement of its own, single requests keep 38 % (1.6 -> 4.0 ms), batches 28 % (1.4 -> 4.9 ms) and
+ * task/next 33 %. With conflict keys, but without patches, they keep 47 %, 25 % and 28 %.
  *
  * The ids of the log: under the lock the newest id is what the last group left, and this group's events get the ids that
  * follow. PostgreSQL releases the lock after the commit is visible. So ids become visible in order and without gaps, and

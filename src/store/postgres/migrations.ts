@@ -862,7 +862,10 @@ export async function migrateWithin(tx: Connection): Promise<void> {
   if (version < known) await query(tx, `INSERT INTO schema_version VALUES ($1)`, [known]);
 }
 
-/** For a command that opens the database of running hubs; changes nothing. @throws {Error} one line: there is no hub, or one of another schema */
+/**
+ * For a command that opens the database of running hubs; changes nothing. @throws {Error} one line: there is no hub, or
+ * one of another schema
+ */
 export async function refuseOtherSchema(connection: Connection): Promise<void> {
   const version = (await hasTable(connection, "schema_version")) ? await schemaOf(connection) : 0;
   const known = POSTGRES_MIGRATIONS.length;

@@ -3,14 +3,16 @@
  * type. AVAILABLE, BALANCER_ORDER and the match of a type repeat the rule of domain/balancer.ts in SQL, so that the node
  * for one task is found without loading all nodes.
  */
-import type { Candidate } from "../../domain/balancer.ts";
+import { type Candidate, comesBefore, fits, isAvailable } from "../../domain/balancer.ts";
+import type { Change } from "../../domain/change.ts";
 import { isSpecial } from "../../domain/lane.ts";
-import type { Node, Task } from "../../domain/model.ts";
+import { CANDIDATES_READ } from "../../domain/limits.ts";
+import type { Task } from "../../domain/model.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { READY_IN_LANE } from "./gate.ts";
-import { NODES, NODES_READ, NODE_COLUMNS, RESOURCES } from "./nodes.ts";
+import { RESOURCES } from "./nodes.ts";
 import { bind, byKey, padded, many, placeholders, query, union } from "./query.ts";
-import { type CapabilityLists, resourcesOf, toNode, toTask } from "./rows.ts";
+import { CapabilityLists, resourcesOf, toTask } from "./rows.ts";
 import { READY, TASK_COLUMNS } from "./tasks.ts";
 
 // ---- Nodes
@@ -21,57 +23,87 @@ const BALANCER_ORDER = `ORDER BY tasks_assigned, idle_since, node_id`;
 /** Matches no list of capabilities, because no capability is empty. */
 const NO_CAPABILITY = ",,";
 
+const CANDIDATE_COLUMNS = `node_id, capabilities, ${RESOURCES}, online, auto_assign, draining, max_tasks, tasks_assigned, idle_since`;
+
 const CANDIDATES = byKey(
   ["text", "text", "text"],
-  `SELECT ${NODE_COLUMNS} FROM ${NODES}
+  `SELECT ${CANDIDATE_COLUMNS} FROM nodes
   WHERE ${AVAILABLE} AND node_id <> $1
     AND ($2 = '' OR capabilities = '' OR replace(capabilities, $3, '') <> capabilities)
-  ${BALANCER_ORDER} LIMIT 1`,
+  ${BALANCER_ORDER} LIMIT ${CANDIDATES_READ}`,
+  true,
 );
 
 // Differs because only SQLite has indexes by capability (store/sqlite/capability-index.ts), and because SQLite must not
 // read all nodes: the hub stands still meanwhile. Usually one of the first nodes takes the type.
 const NODES_FIRST = 16;
-const CANDIDATES_ON_SQLITE = `
-  SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE seq = (
-    SELECT seq FROM (
-      SELECT seq, tasks_assigned, idle_since, node_id FROM nodes WHERE ${AVAILABLE} ${BALANCER_ORDER} LIMIT ${NODES_FIRST}
-    ) AS first
-    WHERE node_id <> $1 AND ($2 = '' OR EXISTS (
-      SELECT 1 FROM takers WHERE capability IN ($2, '') AND takers.seq = first.seq))
-    ${BALANCER_ORDER} LIMIT 1)`;
+const bestOf = (found: string): string => `
+  SELECT ${CANDIDATE_COLUMNS} FROM nodes WHERE seq IN (
+    SELECT seq FROM (${found}) ${BALANCER_ORDER} LIMIT ${CANDIDATES_READ}) ${BALANCER_ORDER}`;
+const CANDIDATES_ON_SQLITE = bestOf(`
+  SELECT * FROM (
+    SELECT seq, tasks_assigned, idle_since, node_id FROM nodes WHERE ${AVAILABLE} ${BALANCER_ORDER} LIMIT ${NODES_FIRST}
+  ) AS first
+  WHERE node_id <> $1 AND ($2 = '' OR EXISTS (
+    SELECT 1 FROM takers WHERE capability IN ($2, '') AND takers.seq = first.seq))`);
 
 /** The best of the nodes with a capability: by its ranking, or of all of them if they are so few that there is none. */
 const bestWith = (capability: string): readonly string[] => [
   `SELECT tasks_assigned, idle_since, node_id, seq FROM ranked
-    WHERE type = ${capability} AND node_id <> $1 ${BALANCER_ORDER} LIMIT 1`,
+    WHERE type = ${capability} AND node_id <> $1 ${BALANCER_ORDER} LIMIT ${CANDIDATES_READ}`,
   `SELECT tasks_assigned, idle_since, node_id, seq FROM nodes
     WHERE seq IN (SELECT seq FROM takers WHERE capability = ${capability}
       AND NOT EXISTS (SELECT 1 FROM ranked_types WHERE type = ${capability}))
       AND +${AVAILABLE} AND node_id <> $1`,
 ];
-const RANKED_ON_SQLITE = `
-  SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE seq = (
-    SELECT seq FROM (${union([...bestWith("$2"), ...bestWith("''")])}) AS best ${BALANCER_ORDER} LIMIT 1)`;
+const RANKED_ON_SQLITE = bestOf(union([...bestWith("$2"), ...bestWith("''")]));
 
-/** The node that the balancer would pick for a task: one row or none, so that creating a task does not read all nodes. */
-export function candidatesFor(taskType: string, notNode: string | null): Query<readonly Node[]> {
+/**
+ * The first CANDIDATES_READ nodes for a task of a type, in the balancer's order, so that creating a task does not read all
+ * nodes. The balancer picks the first; the next ones are for the tasks after it (candidatesAfter).
+ */
+export function candidatesFor(taskType: string, notNode: string | null): Query<readonly Candidate[]> {
   // No capability contains a comma. A type that does has no taker, and must not match two adjacent capabilities.
   const needle = taskType.includes(",") ? NO_CAPABILITY : `,${taskType},`;
   const params = [notNode ?? "", taskType];
   const otherwise = { sql: RANKED_ON_SQLITE, params, ranks: [taskType, ""] };
   const onSqlite = { sql: CANDIDATES_ON_SQLITE, params, ...(taskType === "" ? {} : { otherwise }) };
+  const lists = new CapabilityLists();
   return {
-    ...many(CANDIDATES, [notNode ?? "", taskType, needle], toNode, NODES_READ),
+    ...many(CANDIDATES, [notNode ?? "", taskType, needle], (row) => toCandidate(row, lists), ["nodes"]),
     onSqlite,
-    patch: (nodes, change) => {
-      const isOfOne = change.kind === "node.tallied" || change.kind === "node.beaten";
-      return isOfOne && change.nodeId === notNode ? nodes : undefined; // else another node may be the best now
-    },
+    ...(notNode === null ? { cached: { as: "candidates", id: taskType } as const } : {}),
+    patch: (candidates, change) =>
+      change.kind === "node.tallied" && change.nodeId === notNode
+        ? candidates
+        : candidatesAfter(candidates, change, { taskType }),
   };
 }
 
-const CANDIDATE_COLUMNS = `node_id, capabilities, ${RESOURCES}, online, auto_assign, draining, max_tasks, tasks_assigned, idle_since`;
+/**
+ * The beginning of a list of candidates as it is after a change; undefined if the list does not tell. A node that moves
+ * behind the last one of the list leaves it, because others may come before it.
+ * @param known the node of the change, after it, if its row is in memory
+ */
+export function candidatesAfter(
+  candidates: readonly Candidate[],
+  change: Change,
+  task: Pick<Task, "taskType">,
+  known: Candidate | null = null,
+): readonly Candidate[] | undefined {
+  if (change.kind !== "node.tallied") return undefined;
+  const { nodeId, assigned, idleSince } = change;
+  const before = candidates.find((one) => one.nodeId === nodeId);
+  if (before && !known && Object.keys(before.resources).length > 0) return undefined; // what it uses has changed
+  if (!before && !known) return assigned > 0 ? candidates : undefined; // with more tasks it only moves back
+  const after = known ?? (before && { ...before, tasksAssigned: before.tasksAssigned + assigned, idleSince });
+  const others = before ? candidates.filter((one) => one !== before) : candidates;
+  const last = others.at(-1);
+  if (!after || !last) return undefined;
+  if (!isAvailable(after) || !fits(after, task) || comesBefore(last, after)) return others;
+  const at = others.findIndex((one) => comesBefore(after, one));
+  return others.toSpliced(at, 0, after).slice(0, CANDIDATES_READ);
+}
 
 /** All available nodes. The caller passes the same `lists` to all its reads, so that each list is decoded once. */
 export function availableNodes(lists: CapabilityLists): Query<readonly Candidate[]> {
@@ -118,7 +150,10 @@ export function isBacklogEmpty(onlyBalanced: boolean): Query<boolean> {
   return query(sql, [], (rows) => rows.length === 0, ["tasks"]);
 }
 
-/** The types in the backlog of the plain lanes, sorted, after one type; "" (no type) is left out. Each type costs one index lookup. */
+/**
+ * The types in the backlog of the plain lanes, sorted, after one type; "" (no type) is left out. Each type costs one
+ * index lookup.
+ */
 export function backlogTypes(balanced: boolean, after: string, limit: number): Query<readonly string[]> {
   const next = (type: string): string => `(
     SELECT min(task_type) FROM tasks WHERE ${READY} AND balanced = $1 AND task_type > ${type})`;

@@ -37,7 +37,7 @@ const GATE = `
   FROM limits
   ORDER BY what, scope, value, per`;
 
-/** What all gates of one day share. Every hand-out needs one, so it is made once a day. */
+/** What all gates of one day share. Every dispatch needs one, so it is made once a day. */
 let today: { readonly params: readonly number[]; readonly id: string } = { params: [], id: "" };
 
 /** All budgets, pauses and limits, and what of them is used. While there are none, no engine reads for it. */

@@ -81,7 +81,7 @@ export function groupNames(prefix: string, after: string, limit: number): Query<
 /** The tasks of a group that failed last, newest first. */
 export function groupFailures(group: string, limit: number): Query<readonly TaskState[]> {
   const sql = `
-    SELECT task_id, title, status, assigned_node, progress, failure, updated_at FROM tasks
+    SELECT task_id, title, status, assigned_node, progress, failure, child, updated_at FROM tasks
     WHERE task_group = $1 AND status = 'failed' ORDER BY updated_at DESC LIMIT $2`;
   return many(sql, [group, limit], toTaskState, ["tasks"]);
 }
@@ -98,7 +98,7 @@ export type GroupTasks = {
   readonly creatorNode: string | null;
 };
 
-/** Those after a number, oldest first. */
+/** The tasks of a group in one state after a number, oldest first. */
 export function tasksOfGroup(which: GroupTasks, after: number, limit: number): Query<readonly Task[]> {
   const params: Param[] = [limit];
   const sql = `

@@ -93,7 +93,7 @@ export function waitingDeliveries(
   };
 }
 
-/** The same after a seq. */
+/** The waiting deliveries of a node after the number `after`, as waitingDeliveries() returns them. */
 export function waitingAfter(
   nodeId: string,
   after: number,
@@ -105,7 +105,7 @@ export function waitingAfter(
 
 const mailboxReads = (nodeId: string): readonly ConflictKey[] => [keyOf.mailbox(nodeId), "publications"];
 
-/** The same, if they make a small answer; else null, and then large contents are not read. */
+/** The waiting deliveries of a node, if they make a small response; else null, and large contents are not read. */
 export function waitingDeliveriesIfSmall(nodeId: string, limit: number): Query<readonly Delivery[] | null> {
   const shape = (rows: readonly Row[]): readonly Delivery[] | null =>
     rows.some((row) => row["content"] === null) ? null : rows.map(toDelivery);

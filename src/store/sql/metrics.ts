@@ -5,7 +5,7 @@ import { MICRO_PER_LUX } from "../../domain/limits.ts";
 import { isSpecial } from "../../domain/lane.ts";
 import type { Query, Row } from "../store.ts";
 import { READY_IN_LANE } from "./gate.ts";
-import { always, count, many, one, union } from "./query.ts";
+import { always, count, many, one, query, union } from "./query.ts";
 import { READY } from "./tasks.ts";
 
 /** `online`: without those that drain; `luxMicro`: the sum of the balances. */
@@ -73,6 +73,17 @@ export function readyOfLane(name: string, limit: number): Query<ReadyOfLane> {
     oldestAt: at == null ? null : Number(at),
   });
   return always(sql, [name, limit], ready, ["tasks"]);
+}
+
+/** The id of the best ready task of a special lane, by the lane's name; null: it has none. */
+export function firstOfLane(name: string): Query<string | null> {
+  const ofLane = [0, 1].map(
+    (balanced) => `
+      SELECT priority, seq, task_id FROM tasks WHERE ${READY_IN_LANE} AND lane = $1 AND balanced = ${balanced}
+      ORDER BY priority, seq`,
+  );
+  const sql = `SELECT task_id FROM (${union(ofLane)}) AS best ORDER BY priority, seq LIMIT 1`;
+  return query(sql, [name], ([row]) => (row === undefined ? null : String(row["task_id"])), ["tasks"]);
 }
 
 /** The time of the oldest ready task, as SQL. One index lookup for each priority. */

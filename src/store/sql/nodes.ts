@@ -36,7 +36,7 @@ export function nodeById(nodeId: string): Query<Node | null> {
 
 const NODE_EVER = byKey(["text"], `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id = $1`);
 
-/** The same, also if it is deleted. */
+/** A node by its id, also if it is deleted. */
 export function nodeEver(nodeId: string): Query<Node | null> {
   return { ...one(NODE_EVER, [nodeId], toNode, [keyOf.node(nodeId)]), patch: patchNode };
 }
@@ -74,7 +74,7 @@ const PULSE = byKey(
   `SELECT node_id, variant, online, draining, tasks_assigned FROM nodes WHERE node_id = $1 AND deleted = 0`,
 );
 
-/** The columns that a heartbeat, the most frequent request, needs. */
+/** The columns of a node that a heartbeat, the most frequent request, needs. */
 export function pulseOf(nodeId: string): Query<Pulse | null> {
   return { ...one(PULSE, [nodeId], toPulse, [keyOf.node(nodeId)]), patch: patchPulse };
 }
@@ -86,7 +86,7 @@ function patchPulse(pulse: Pulse | null, change: Change): Pulse | undefined {
   return { ...pulse, tasksAssigned: pulse.tasksAssigned + change.assigned };
 }
 
-/** The same columns of several nodes. */
+/** The columns that a heartbeat needs, of several nodes. */
 export function pulsesOf(nodeIds: readonly string[]): Query<readonly Pulse[]> {
   const ids = padded(nodeIds);
   const sql = `

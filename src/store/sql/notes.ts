@@ -33,7 +33,7 @@ export function noteHeadsAfter(after: string, from: string, limit: number): Quer
   return many(sql, [after, from, limit], toNoteHead, ["notes"]);
 }
 
-/** The same with their texts. */
+/** `limit` notes with their texts by key, as noteHeadsAfter() selects them. */
 export function notesAfter(after: string, from: string, limit: number): Query<readonly Note[]> {
   const sql = `SELECT ${HEAD}, content FROM notes WHERE key > $1 AND key >= $2 ORDER BY key LIMIT $3`;
   return many(sql, [after, from, limit], toNote, ["notes"]);

@@ -215,7 +215,7 @@ export function pastTheirRetention(
   return many(sql, [now, from.retainUntil, from.seq, limit], toPast, ["tasks"]);
 }
 
-/** Those of these tasks on which a task depends that has not ended: it is unfinished, or waits for its review. */
+/** Which of these tasks must be kept: a task depends on them that is unfinished, or whose result waits for its review. */
 export function dependedOn(taskIds: readonly string[]): Query<readonly string[]> {
   const ids = padded(taskIds);
   const hasDependent = (which: string): string =>

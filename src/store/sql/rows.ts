@@ -6,6 +6,7 @@ import type {
   Checkpoint,
   Delivery,
   DeliveryStub,
+  Failure,
   FileRecord,
   Invitation,
   KeyRecord,
@@ -31,7 +32,7 @@ import type {
   Webhook,
 } from "../../domain/model.ts";
 import { addResources } from "../../domain/lane.ts";
-import type { Dependency } from "../../domain/task.ts";
+import { type Dependency, shownFailure } from "../../domain/task.ts";
 import { assert, must } from "../../lib/assert.ts";
 import type { Param, Row } from "../store.ts";
 
@@ -370,8 +371,15 @@ export function toTaskState(row: Row): TaskState {
     assignedNode: maybeText(row["assigned_node"]),
     progress: maybeText(row["progress"]),
     failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
+    child: toChild(row["child"]),
     updatedAt: whole(row["updated_at"]),
   };
+}
+
+/** The failure of a task that has one, as everybody may read it. */
+export function toShownFailure(row: Row): Failure {
+  const failure = JSON.parse(text(row["failure"])) as Failure; // the rules write it
+  return must(shownFailure({ failure, child: toChild(row["child"]) }), "it has one");
 }
 
 export function toResult(row: Row): Task["result"] {

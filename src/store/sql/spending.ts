@@ -6,7 +6,7 @@ import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { NO_ROW, count, many, padded, placeholders, query } from "./query.ts";
 
-/** Those of the request's reports that are stored; null for a request without any. */
+/** Which of a request's usage reports are stored already; null for a request without reports. */
 export function knownReports({ taskId, usage = [] }: UsageRequest): Query<readonly KnownReport[] | null> {
   if (usage.length === 0) return NO_ROW;
   const seqs = padded(usage.map(({ seq }) => seq));

@@ -3,7 +3,7 @@ import type { Able } from "../../domain/lane.ts";
 import type { Failure } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { many, query } from "./query.ts";
-import { capabilitiesOf, resourcesOf } from "./rows.ts";
+import { capabilitiesOf, resourcesOf, toShownFailure } from "./rows.ts";
 import type { ChangePosition } from "./tasks.ts";
 
 /** How many open tasks of a type wait for their time, other tasks or an answer. */
@@ -19,9 +19,8 @@ export function waitingByType(limit: number): Query<readonly WaitingOfType[]> {
   return many(sql, [limit], of, ["tasks"]);
 }
 
-/** Nodes with the same capabilities. `free`: online, not draining, and with room for a task. */
-export type NodesAlike = {
-  readonly capabilities: readonly string[];
+/** Nodes with the same capabilities and resources. `free`: online, not draining, and with room for a task. */
+export type NodesAlike = Able & {
   readonly registered: number;
   readonly online: number;
   readonly free: number;
@@ -30,47 +29,29 @@ export type NodesAlike = {
 /** The nodes of a part of the list, and where the next part begins; null: this was the last. */
 export type NodesAlikePart = { readonly alike: readonly NodesAlike[]; readonly next: number | null };
 
-/** Counts `limit` nodes after a place in the order of registration (0: from its beginning) by their capabilities. */
-export function nodesByCapabilities(after: number, limit: number): Query<NodesAlikePart> {
+/** Counts `limit` nodes after a place in the order of registration (0: from its beginning) by what they have. */
+export function nodesByAbilities(after: number, limit: number): Query<NodesAlikePart> {
   const sql = `
-    SELECT capabilities, count(*) AS looked, max(seq) AS last, sum(1 - deleted) AS registered,
-      sum((1 - deleted) * online) AS online,
+    SELECT capabilities, resources, NULL AS used, count(*) AS looked, max(seq) AS last,
+      sum(1 - deleted) AS registered, sum((1 - deleted) * online) AS online,
       sum(CASE WHEN deleted = 0 AND online = 1 AND draining = 0 AND (max_tasks IS NULL OR tasks_assigned < max_tasks)
         THEN 1 ELSE 0 END) AS free
     FROM (
-      SELECT seq, capabilities, deleted, online, draining, max_tasks, tasks_assigned
+      SELECT seq, capabilities, resources, deleted, online, draining, max_tasks, tasks_assigned
       FROM nodes WHERE seq > $1 ORDER BY seq LIMIT $2) AS part
-    GROUP BY capabilities`;
+    GROUP BY capabilities, resources`;
   const shape = (rows: readonly Row[]): NodesAlikePart => {
     const looked = rows.reduce((sum, row) => sum + Number(row["looked"]), 0);
     return {
-      alike: rows.map((row) => ({
-        capabilities: capabilitiesOf(row),
-        registered: Number(row["registered"]),
-        online: Number(row["online"]),
-        free: Number(row["free"]),
-      })),
-      next: looked < limit ? null : Math.max(...rows.map((row) => Number(row["last"]))),
-    };
-  };
-  return query(sql, [after, limit], shape, ["nodes"]);
-}
-
-/** What the nodes of a part of the list have, and where the next part begins; null: this was the last. */
-export type AbilitiesPart = { readonly abilities: readonly Able[]; readonly next: number | null };
-
-/** The different abilities of `limit` nodes after a place in the order of registration (0: from its beginning). */
-export function abilitiesAfter(after: number, limit: number): Query<AbilitiesPart> {
-  const sql = `
-    SELECT capabilities, resources, NULL AS used, count(*) AS looked, max(seq) AS last, sum(1 - deleted) AS registered
-    FROM (SELECT seq, capabilities, resources, deleted FROM nodes WHERE seq > $1 ORDER BY seq LIMIT $2) AS part
-    GROUP BY capabilities, resources`;
-  const shape = (rows: readonly Row[]): AbilitiesPart => {
-    const looked = rows.reduce((sum, row) => sum + Number(row["looked"]), 0);
-    return {
-      abilities: rows
+      alike: rows
         .filter((row) => Number(row["registered"]) > 0)
-        .map((row) => ({ capabilities: capabilitiesOf(row), ...resourcesOf(row) })),
+        .map((row) => ({
+          capabilities: capabilitiesOf(row),
+          ...resourcesOf(row),
+          registered: Number(row["registered"]),
+          online: Number(row["online"]),
+          free: Number(row["free"]),
+        })),
       next: looked < limit ? null : Math.max(...rows.map((row) => Number(row["last"]))),
     };
   };
@@ -91,14 +72,14 @@ export function failuresBefore(
   limit: number,
 ): Query<readonly FailedTask[]> {
   const sql = `
-    SELECT seq, task_id, task_type, failure, updated_at FROM tasks
+    SELECT seq, task_id, task_type, failure, child, updated_at FROM tasks
     WHERE status = 'failed' AND (updated_at, seq) < ($1, $2) AND updated_at >= $3 AND failure IS NOT NULL
     ORDER BY updated_at DESC, seq DESC LIMIT $4`;
   const of = (row: Row): FailedTask => ({
     seq: Number(row["seq"]),
     taskId: String(row["task_id"]),
     taskType: String(row["task_type"]),
-    failure: JSON.parse(String(row["failure"])) as Failure, // the rules write it
+    failure: toShownFailure(row),
     updatedAt: Number(row["updated_at"]),
   });
   return many(sql, [updatedAt, seq, since, limit], of, ["tasks"]);

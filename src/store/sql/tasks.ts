@@ -49,6 +49,7 @@ import {
   toDependency,
   toSettlement,
   toTask,
+  toShownFailure,
   toTaskState,
   toTaskSummary,
 } from "./rows.ts";
@@ -101,7 +102,7 @@ export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
 export function taskStates(taskIds: readonly string[]): Query<readonly TaskState[]> {
   const ids = padded(taskIds);
   const sql = `
-    SELECT task_id, title, status, assigned_node, progress, failure, updated_at FROM tasks
+    SELECT task_id, title, status, assigned_node, progress, failure, child, updated_at FROM tasks
     WHERE task_id IN (${placeholders(ids)})`;
   return many(sql, ids, toTaskState, ["tasks"]);
 }
@@ -157,9 +158,9 @@ export function waitingFor(
 /** The best ready tasks of some types, best first. `isAll`: certainly there are no others. */
 export type ReadyTasks = { readonly tasks: readonly Task[]; readonly isAll: boolean };
 
-/** How many are loaded: many transactions share them, and each takes the next one (patchReady). */
+/** How many tasks bestReady() loads: many transactions share them, and each takes the next one (patchReady). */
 const READY_TOGETHER = 8;
-/** The same in a batch, whose requests may all be of one node; and where the answer stays in memory. */
+/** How many it loads for a batch, whose requests may all be of one node, and where the result stays in memory. */
 const READY_LOADED = 32;
 /** The queries of bestReady() that were built. */
 const READY_QUERIES = new Map<string, Query<ReadyTasks>>();
@@ -203,7 +204,10 @@ export function bestReady(
   return built;
 }
 
-/** The same without some creators, groups and types, and without what a node may not have; it reads past their tasks. */
+/**
+ * As bestReady(), but without the tasks of some creators, groups and types, and without those that a node may not have:
+ * such tasks are read and left out.
+ */
 function bestReadyBut(
   types: readonly string[] | null,
   closed: Closed | null,
@@ -274,7 +278,8 @@ const HEADS_LOADED = 8;
 /**
  * The best ready tasks of some special lanes, in the order in which a node is offered them (isOfferedFirst). Of each lane
  * only the best one, or with `balanced` (0: which the balancer may not assign) the best one of those: one lookup each.
- * `turn`: among equals, a lane with a lower one comes first. `closed`: without the creators and groups that the gate keeps back. null: of no lanes.
+ * `turn`: among equals, a lane with a lower one comes first. `closed`: without the creators and groups that the gate
+ * keeps back. null: of no lanes.
  */
 export function bestOfLanes(
   lanes: readonly (Lane & { readonly turn?: number })[],
@@ -407,7 +412,7 @@ export function firstStarted(nodeId: string): Query<Task | null> {
 const FIRST_UNACKNOWLEDGED = `
   ${HELD} AND t.started_at IS NOT NULL AND t.progress IS NULL ORDER BY t.started_at, t.seq LIMIT 1`;
 
-/** The same, among the tasks for which the node has sent no note since. */
+/** The task that a node started first, among those for which the node has sent no note since. */
 export function firstUnacknowledged(nodeId: string): Query<Task | null> {
   return one(FIRST_UNACKNOWLEDGED, [nodeId], toTask, heldReads(nodeId));
 }
@@ -436,7 +441,10 @@ function notExcluded(params: Param[], nodeId: string | null): string {
   return ` AND (not_nodes IS NULL OR replace(not_nodes, ${bind(params, `,${nodeId},`)}, '') = not_nodes)`;
 }
 
-/** SQL for the numbers of the best open tasks of some types; null is every type. Each range has a LIMIT, because SQLite sorts the ranges below an IN. */
+/**
+ * SQL for the numbers of the best open tasks of some types; null is every type. Each range has a LIMIT, because SQLite
+ * sorts the ranges below an IN.
+ */
 function bestOpen(
   balanced: readonly number[],
   types: readonly string[] | null,
@@ -628,8 +636,8 @@ function patchDependencies(
 }
 
 /**
- * The tasks that may hold a unique key: the oldest in each unfinished state and of those in review, and the one that holds it longest from its
- * creation. The words are those of the partial indexes.
+ * The tasks that may hold a unique key: the oldest in each unfinished state and of those in review, and the one that
+ * holds it longest from its creation. The words are those of the partial indexes.
  */
 const OF_UNIQUE_KEY = union([
   `SELECT seq FROM tasks WHERE unique_key = $1 AND status = 'open' ORDER BY seq LIMIT 1`,
@@ -731,7 +739,7 @@ export function taskSizes(
 
 export const UNFINISHED: readonly TaskStatus[] = ["open", "assigned"];
 
-/** As taskSizes(), but the unfinished ones come first: only the first page is read so. */
+/** The sizes of a page of tasks in which the unfinished ones come first. Only the first page of a list is read so. */
 export function unfinishedFirstSizes(
   statuses: readonly TaskStatus[],
   nodeId: string | null,
@@ -755,7 +763,7 @@ export function unfinishedFirstSizes(
   return sizes(sql, params, TASKS_READ);
 }
 
-/** As taskSizes(), but of those below a number. */
+/** The sizes of the newest tasks below a number. */
 export function taskSizesBelow(
   statuses: readonly TaskStatus[],
   nodeId: string | null,
@@ -849,7 +857,7 @@ export function failedBefore(
 ): Query<readonly FailedCandidate[]> {
   const params: Param[] = [updatedAt, seq, filter.since ?? 0, limit];
   const rest = conditionOf({ ...filter, statuses: TASK_STATUSES, since: null, until: null }, params);
-  const failure = withFailures ? "task_type, failure," : "";
+  const failure = withFailures ? "task_type, failure, child," : "";
   const sql = `
     SELECT seq, updated_at, ${failure} ${titleIf(rest, withTitles)} FROM tasks t
     WHERE status = 'failed' AND (updated_at, seq) < ($1, $2) AND updated_at >= $3
@@ -859,10 +867,7 @@ export function failedBefore(
     return {
       ...toCandidate(row),
       updatedAt: Number(row["updated_at"]),
-      failed:
-        stored == null
-          ? null
-          : { taskType: String(row["task_type"]), failure: JSON.parse(String(stored)) as Failure }, // the rules write it
+      failed: stored == null ? null : { taskType: String(row["task_type"]), failure: toShownFailure(row) },
     };
   };
   return many(sql, params, of, ["tasks"]);
@@ -948,7 +953,7 @@ export function tasksBySeq(
   return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM tasks t`, seqs, ORDERS[order], toTask, TASKS_READ);
 }
 
-/** The same without their long texts. */
+/** The summaries of tasks, which are without the long texts, by number. */
 export function summariesBySeq(
   seqs: readonly number[],
   order: TaskOrder = "newestFirst",
@@ -956,7 +961,7 @@ export function summariesBySeq(
   return rowsBySeq(`SELECT ${SUMMARY_COLUMNS} FROM tasks t`, seqs, ORDERS[order], toTaskSummary, ["tasks"]);
 }
 
-/** Those of some tasks that match a filter now, newest first. */
+/** The sizes of those tasks with these numbers that match a filter now, newest first. */
 export function filteredSizes(seqs: readonly number[], filter: TaskFilter): Query<readonly Sized[]> {
   const params: Param[] = [...padded(seqs)];
   const numbers = placeholders(params);

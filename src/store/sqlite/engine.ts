@@ -4,8 +4,11 @@
  * Group commit: the transactions of one event-loop tick are decided in order, written in one commit (write-ahead log,
  * synchronous=FULL) and answered after it, so that they share one flush to disk. There are no savepoints: a rejection
  * writes nothing, and if a transaction throws, the group is rolled back, that transaction is refused, and the others
- * run again as a group. When the commit itself fails, the group is rolled back and refused. What a decision of the group
- * wakes (onDecision), such as a blocked receive, joins it: a message and its taking share one flush.
+ * run again as a group. When the commit itself fails, the group is rolled back and refused.
+ *
+ * What a decision of the group wakes (onDecision), such as a blocked receive, joins the group: a message and its taking
+ * share one flush. When the group runs again, whatever has joined stays in it, and its decisions are announced again: a
+ * blocked call that was woken for nothing reads once more, and waits on.
  *
  * Recently used tasks and nodes are read from memory (row-cache.ts). Some writes of a group wait until a part reads
  * them, or for the commit (gathered-writes.ts). If a gathered write fails, the group runs again with each change in its
@@ -15,14 +18,13 @@
  */
 import { Database, type Statement } from "bun:sqlite";
 import type { Change } from "../../domain/change.ts";
-import type { Decision, Undecided } from "../../domain/decision.ts";
+import { type Decision, UNDECIDED, type Undecided } from "../../domain/decision.ts";
 import { broken, must } from "../../lib/assert.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { lastInTick } from "../../lib/event-loop.ts";
 import { codeOf } from "../../lib/reason.ts";
 import { withDatabasePath } from "./integrity-check.ts";
 import {
-  type DecidedGroup,
   Group,
   type Transaction,
   TransactionFault,
@@ -113,11 +115,23 @@ export function joinSqlite(path: string): SqliteStore {
   }
 }
 
-/** A committed group; `refused`: the transactions that found no room. `isRoomy`: it needed no space that must remain. */
-type Done = DecidedGroup & { readonly refused: readonly Transaction[]; readonly isRoomy: boolean };
-
 /** What one part of a transaction has written. */
 type WrittenPart = Written & { readonly transaction: Transaction };
+
+/** One run of a group, which may fail and be repeated. */
+type GroupRun = {
+  /** Whether the disk has more free space than must remain (--min-free). */
+  readonly hasRoom: boolean;
+  /** Whether some writes may wait (gathered-writes.ts). */
+  readonly gathers: boolean;
+  readonly outcomes: DecidedTransaction[];
+  readonly written: WrittenPart[];
+  /** Transactions that would have taken room where there is none. They have written nothing. */
+  readonly refused: Transaction[];
+};
+
+/** A run whose commit is on disk. */
+type CommittedGroup = Readonly<GroupRun>;
 
 /** Only the owner creates and migrates the database and checkpoints its log. */
 type Role = "owner" | "guest";
@@ -143,6 +157,7 @@ export class SqliteStore implements Store {
   /** `PRAGMA data_version`: it changes when another process commits. */
   readonly #dataVersion: Statement<Row, Param[]>;
   #seenVersion: Param | undefined;
+  /** Whether a flush will run at the end of this tick of the event loop. */
   #scheduled = false;
   /** Resolves when the sockets have been polled since the last group, for all its callers together. */
   #polled: Promise<void> | null = null;
@@ -295,44 +310,35 @@ export class SqliteStore implements Store {
     });
   }
 
+  /** Commits the next group of the queue. When that fails, refuses whoever is at fault and tries again with the others. */
   #flush(): void {
     let group = new Group(this.#queue.takeGroup());
     while (group.size > 0) {
-      const faulty = this.#commitGroup(group);
-      if (faulty === null) return;
-      group = group.without(faulty); // the others are not written yet
+      const startedMs = this.#clock.timers();
+      let committed: CommittedGroup;
+      try {
+        committed = this.#commitGroup(group);
+      } catch (error) {
+        group = this.#refuse(group, error);
+        continue;
+      }
+      const ms = this.#clock.timers() - startedMs;
+      for (const listener of this.#groupListeners) listener(group.size, ms);
+      this.#publish(committed);
+      return;
     }
   }
 
-  /** Commits and answers a group and returns null; when a transaction throws, refuses and returns it, and writes nothing. */
-  #commitGroup(group: Group): Transaction | null {
-    this.#polled = null;
-    if (this.#damage) {
-      for (const transaction of group) transaction.reject(this.#damage);
-      return null;
-    }
-    let done: Done;
-    const startedMs = this.#clock.timers();
-    try {
-      done = this.#runGroupWithRoom(group);
-    } catch (error) {
-      if (error instanceof TransactionFault) {
-        const cause = this.#fault(error.cause);
-        if (cause instanceof StoreFull) this.#enter("refused");
-        error.transaction.reject(cause);
-        return error.transaction;
-      }
-      this.#enter("refused");
-      for (const transaction of group) transaction.reject(this.#fault(error));
-      return null;
-    }
-    const ms = this.#clock.timers() - startedMs;
-    for (const listener of this.#groupListeners) listener(group.size, ms);
-    if (done.refused.length > 0) this.#enter("refused");
-    else if (done.written.length > 0) this.#enter(done.isRoomy ? "wrote" : "used the reserve");
-    for (const transaction of done.refused) transaction.reject(noRoom());
-    this.#publish(done);
-    return null;
+  /**
+   * Refuses the transaction that is at fault for a failed commit and returns the group of the others, which are not
+   * written yet. If no transaction is at fault, but the disk or the file, refuses all and returns an empty group.
+   */
+  #refuse(group: Group, error: unknown): Group {
+    const atFault = error instanceof TransactionFault ? error.transaction : null;
+    const reason = this.#fault(error instanceof TransactionFault ? error.cause : error);
+    if (atFault === null || reason instanceof StoreFull) this.#enter("refused");
+    for (const transaction of atFault ? [atFault] : group) transaction.reject(reason);
+    return atFault ? group.without(atFault) : new Group([]);
   }
 
   /** Not after a refusal: many writes to a full disk must not cause as many checkpoints. */
@@ -344,16 +350,23 @@ export class SqliteStore implements Store {
     this.#state = NEXT_STATE[this.#state][end];
   }
 
-  /** On a full disk, repeats the group once after a checkpoint that freed space. */
-  #runGroupWithRoom(group: Group): Done {
-    const isRoomy = this.#hasRoom() || (this.#mayTruncate && this.#truncateLog() && this.#hasRoom());
+  /**
+   * Commits a group. A disk can lack room in two ways: it has less free space than --min-free, which is known before the
+   * group runs, or it is really full, which a failed write shows. Either time, truncating the log may free enough.
+   * @throws {TransactionFault} when one of its transactions throws; anything else is the fault of the disk or of the file.
+   *   Nothing of the group is written then.
+   */
+  #commitGroup(group: Group): CommittedGroup {
+    this.#polled = null;
+    if (this.#damage) throw this.#damage;
+    const hasRoom = this.#hasRoom() || (this.#mayTruncate && this.#truncateLog() && this.#hasRoom());
     try {
-      return this.#runGroup(group, isRoomy);
+      return this.#runGroup(group, hasRoom);
     } catch (error) {
       const cause = error instanceof TransactionFault ? error.cause : error;
-      if (!this.#mayTruncate || !(toStoreError(cause) instanceof StoreFull) || !this.#truncateLog())
-        throw error;
-      return this.#runGroup(group, isRoomy);
+      const isFull = toStoreError(cause) instanceof StoreFull;
+      if (!isFull || !this.#mayTruncate || !this.#truncateLog()) throw error;
+      return this.#runGroup(group, hasRoom);
     }
   }
 
@@ -373,62 +386,67 @@ export class SqliteStore implements Store {
     }
   }
 
-  /**
-   * Decides and writes a group in one commit; on any error nothing is written. Without room, transactions that would take
-   * some are refused.
-   * @throws {TransactionFault} when one of them throws; anything else is the fault of the disk or of the file.
-   */
-  #runGroup(group: Group, isRoomy: boolean): Done {
+  /** As #runOnce(): with gathered writes and, if one of those fails, again without, to find the faulty transaction. */
+  #runGroup(group: Group, hasRoom: boolean): CommittedGroup {
     try {
-      return this.#runOnce(group, isRoomy, true);
+      return this.#runOnce(group, hasRoom, true);
     } catch (error) {
       if (!(error instanceof GatherFault)) throw error;
-      return this.#runOnce(group, isRoomy, false); // finds the transaction
+      return this.#runOnce(group, hasRoom, false);
     }
   }
 
   /**
-   * Adds to the group what its decision listeners queue, unless others wait in the queue before that.
-   * @param gathers writes may wait
-   * @throws {GatherFault} when one of those fails
+   * Decides and writes a group in one commit; on any error nothing is written. What the decision listeners queue
+   * meanwhile joins the group, unless others waited in the queue before: those come first. The group cannot grow without
+   * end: a blocked call joins it once at most, because the call hears of its result only after the commit.
+   * @param gathers some writes may wait (gathered-writes.ts)
+   * @throws {GatherFault} when one of those fails; otherwise as #commitGroup()
    */
-  #runOnce(group: Group, isRoomy: boolean, gathers: boolean): Done {
+  #runOnce(group: Group, hasRoom: boolean, gathers: boolean): CommittedGroup {
     const mayJoin = this.#queue.length === 0;
-    const refused: Transaction[] = [];
-    const outcomes: DecidedTransaction[] = [];
-    const written: WrittenPart[] = [];
+    const run: GroupRun = { hasRoom, gathers, outcomes: [], written: [], refused: [] };
     this.#begin.run();
     try {
       this.#noticeOtherWriters();
       for (const transaction of group) {
-        const before = written.length;
-        let decision: DecidedTransaction["decision"] | null = null;
-        for (const part of transaction.parts) {
-          decision = this.#decide(transaction, part);
-          const changes = decision.kind === "accepted" ? decision.changes : [];
-          if (changes.length === 0) continue;
-          if (!isRoomy && !mayUseReserve(changes)) {
-            if (written.length > before) throw new TransactionFault(transaction, noRoom()); // what it has written must go, too
-            decision = null;
-            break;
-          }
-          written.push({ transaction, changes, eventIds: this.#write(transaction, changes, gathers) });
-        }
-        if (decision) outcomes.push({ transaction, decision });
-        else refused.push(transaction);
-        for (const { changes } of written.slice(before)) this.#announce(changes);
+        for (const { changes } of this.#runTransaction(transaction, run)) this.#announce(changes);
         if (mayJoin && this.#queue.length > 0) group.join(this.#queue.takeAll());
       }
       this.#gathered.flush();
-      for (const one of written) checkEventIds(one);
+      for (const one of run.written) checkEventIds(one);
       this.#commit();
     } catch (error) {
       this.#gathered.clear();
       this.#cache.clear();
-      if (this.#db.inTransaction) this.#db.run("ROLLBACK");
+      if (this.#db.inTransaction) this.#db.run("ROLLBACK"); // after some errors SQLite has rolled back by itself
       throw error;
     }
-    return { outcomes, written, refused, isRoomy };
+    return run;
+  }
+
+  /**
+   * Decides and writes the parts of a transaction in order, and returns what they have written. A transaction that would
+   * take room where there is none is refused; the group goes on without it.
+   * @throws {TransactionFault} when it throws, or is to be refused after it has written: that must go, too
+   */
+  #runTransaction(transaction: Transaction, run: GroupRun): readonly WrittenPart[] {
+    const written: WrittenPart[] = [];
+    let decision: DecidedTransaction["decision"] = UNDECIDED;
+    for (const part of transaction.parts) {
+      decision = this.#decide(transaction, part);
+      if (decision.kind !== "accepted" || decision.changes.length === 0) continue;
+      const { changes } = decision;
+      if (!run.hasRoom && !mayUseReserve(changes)) {
+        if (written.length > 0) throw new TransactionFault(transaction, noRoom());
+        run.refused.push(transaction);
+        return written;
+      }
+      written.push({ transaction, changes, eventIds: this.#write(transaction, changes, run.gathers) });
+    }
+    run.outcomes.push({ transaction, decision });
+    run.written.push(...written);
+    return written;
   }
 
   #announce(changes: readonly Change[]): void {
@@ -459,10 +477,13 @@ export class SqliteStore implements Store {
     }
   }
 
-  /** After the commit: first the commit notifications, then the answers. */
-  #publish(group: DecidedGroup): void {
-    for (const written of group.written) notify(this.#listeners, written, "own", this.#onFault);
-    for (const outcome of group.outcomes) answer(outcome);
+  /** After the commit: notes whether writes succeed, then notifies the listeners, then answers. */
+  #publish({ outcomes, written, refused, hasRoom }: CommittedGroup): void {
+    if (refused.length > 0) this.#enter("refused");
+    else if (written.length > 0) this.#enter(hasRoom ? "wrote" : "used the reserve");
+    for (const transaction of refused) transaction.reject(noRoom());
+    for (const part of written) notify(this.#listeners, part, "own", this.#onFault);
+    for (const outcome of outcomes) answer(outcome);
   }
 
   #load(load: Load): never {

@@ -1,6 +1,6 @@
 /**
  * A write-through cache of the rows that transactions read most: unfinished tasks and nodes by id, the nodes without a
- * gift, the best tasks of the backlog, what counts against quotas, the budgets and pauses, the special lanes, and the
+ * gift, the best takers of a type, the best tasks of the backlog, what counts against quotas, the budgets and pauses, the special lanes, and the
  * newest entry of the ledger. The hub is the only writer of its database, so the last value that it read or wrote is the
  * stored one. Rows are in two generations: when the younger one is full, the older one is dropped.
  *
@@ -10,14 +10,22 @@
  * of 51 us where 32 are. The nodes without a gift save 12 of the 24 us that a task/next loads for, because a read of
  * tasks also ends the gathering of a group. The owners of mailboxes were cached too: that saved 0 to 2 us, and is gone.
  *
- * Invariant: a cached result equals the result of its query; for the best tasks, its beginning. A change either patches
+ * Invariant: a cached result equals the result of its query; for the best tasks and takers, its beginning. A change either patches
  * a cached result, or evicts the results that its write set touches. After a rollback, or a commit of another process,
  * the engine clears the cache.
  */
+import type { Candidate } from "../../domain/balancer.ts";
 import type { Change } from "../../domain/change.ts";
-import { CACHED_BACKLOGS, CACHED_NODES, CACHED_TASKS, CACHED_TASK_MAX_CHARS } from "../../domain/limits.ts";
+import {
+  CACHED_BACKLOGS,
+  CACHED_CANDIDATES,
+  CACHED_NODES,
+  CACHED_TASKS,
+  CACHED_TASK_MAX_CHARS,
+} from "../../domain/limits.ts";
 import type { Gate, LedgerHead, Node, Task, Usage } from "../../domain/model.ts";
 import { gateAfter } from "../../domain/gate.ts";
+import { candidatesAfter } from "../sql/balancer.ts";
 import { EVERYTHING, type Table, keyOf } from "../sql/conflict-keys.ts";
 import { type Lanes, patchLanes } from "../sql/gate.ts";
 import { patchNode } from "../sql/nodes.ts";
@@ -45,6 +53,8 @@ export class RowCache {
   /** By node_id. */
   readonly #usage = new Generations<Usage>(CACHED_NODES);
   readonly #backlogs = new Map<string, Backlog>();
+  /** The best takers, by type. */
+  readonly #candidates = new Map<string, readonly Candidate[]>();
   /** The special lanes. */
   #lanes: Lanes | null = null;
   /** The budgets of one day, and the pauses. */
@@ -63,6 +73,7 @@ export class RowCache {
     if (known !== undefined) return known as R;
     const value = this.#read(query);
     if (as === "ready") this.#keepBacklog(id, { query, tasks: value });
+    else if (as === "candidates") this.#keepCandidates(id, value as readonly Candidate[]);
     else if (as === "gate") this.#keepGate(id, value as Gate);
     else if (as === "lanes") this.#lanes = value as Lanes;
     else if (as === "ledger") this.#ledgerHead = value as LedgerHead;
@@ -87,6 +98,7 @@ export class RowCache {
         const after = node && patchNode(node, change);
         if (after) this.#nodes.set(change.nodeId, after);
         else this.#nodes.delete(change.nodeId);
+        if (this.#candidates.size > 0) this.#patchCandidates(change, after ?? null);
         return;
       }
       case "usage.tallied": {
@@ -129,6 +141,7 @@ export class RowCache {
     this.#giftless.clear();
     this.#usage.clear();
     this.#backlogs.clear();
+    this.#candidates.clear();
     this.#gate = null;
     this.#lanes = null;
     this.#ledgerHead = null;
@@ -138,6 +151,7 @@ export class RowCache {
     if (as === "task") return this.#tasks.get(id);
     if (as === "node") return this.#nodes.get(id);
     if (as === "ready") return this.#backlogs.get(id)?.tasks;
+    if (as === "candidates") return this.#candidates.get(id);
     if (as === "lanes") return this.#lanes ?? undefined;
     if (as === "gate") return this.#gate?.id === id ? this.#gate.value : undefined;
     if (as === "ledger") return this.#ledgerHead ?? undefined;
@@ -154,7 +168,7 @@ export class RowCache {
     this.#patchBacklogs(change);
   }
 
-  /** What limits leave changes with every hand-out, and with the time: it is read again. */
+  /** What limits leave changes with every dispatch, and with the time: it is read again. */
   #keepGate(id: string, value: Gate): void {
     this.#gate = value.limits.length === 0 ? { id, value } : null;
   }
@@ -171,6 +185,20 @@ export class RowCache {
     this.#backlogs.set(id, backlog);
   }
 
+  #keepCandidates(taskType: string, candidates: readonly Candidate[]): void {
+    if (this.#candidates.size >= CACHED_CANDIDATES) this.#candidates.clear();
+    this.#candidates.set(taskType, candidates);
+  }
+
+  #patchCandidates(change: Change, node: Node | null): void {
+    if (change.kind === "node.beaten") return;
+    for (const [taskType, candidates] of this.#candidates) {
+      const after = candidatesAfter(candidates, change, { taskType }, node);
+      if (after === undefined) this.#candidates.delete(taskType);
+      else if (after !== candidates) this.#candidates.set(taskType, after);
+    }
+  }
+
   #patchBacklogs(change: Change): void {
     for (const [id, { query, tasks }] of this.#backlogs) {
       const after = query.patch?.(tasks, change);
@@ -185,6 +213,7 @@ export class RowCache {
     for (const key of keys) {
       for (const prefix of OF_TASK) if (key.startsWith(prefix)) this.#tasks.delete(key.slice(prefix.length));
       if (key.startsWith(OF_NODE)) this.#nodes.delete(key.slice(OF_NODE.length));
+      if (key === "nodes") this.#candidates.clear();
     }
     if (keys.includes("tasks") || keys.includes("files")) this.#patchBacklogs(change);
   }

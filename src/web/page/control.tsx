@@ -17,6 +17,7 @@ import {
   useLoad,
   whole,
 } from "./parts.tsx";
+import { pausedWords } from "./pulse.ts";
 import { hub } from "./session.ts";
 
 const PAGE = 50;
@@ -36,12 +37,6 @@ function scopeOf(scope: string, value: string): { type?: string; limit_key?: str
   if (scope === "type") return { type: value };
   if (scope === "limit_key") return { limit_key: value };
   return scope === "creator" ? { creator_node: value } : {};
-}
-
-/** "type crawl"; "the whole hub". */
-export function pausedWords({ scope, value }: Pick<Pause, "scope" | "value">): string {
-  const word = { hub: "the whole hub", type: "type", limit_key: "limit key", creator: "creator" }[scope];
-  return scope === "hub" ? word : `${word} ${value ?? "none"}`;
 }
 
 export function Control(): JSX.Element {
@@ -188,8 +183,8 @@ function Webhooks({ webhooks, total }: { webhooks: readonly Hook[]; total: numbe
     if (await askToConfirm(`Delete the webhook ${name}?`, "Delete"))
       await runAction("Deleted.", () => hub.value.call("webhook/delete", { name }));
   };
-  const button = (word: string, action: string, act: () => unknown): ComponentChildren => (
-    <button type="button" data-do={action} onClick={() => void act()}>
+  const button = (word: string, action: string, act: () => unknown, tone?: string): ComponentChildren => (
+    <button type="button" class={tone} data-do={action} onClick={() => void act()}>
       {word}
     </button>
   );
@@ -231,7 +226,7 @@ function Webhooks({ webhooks, total }: { webhooks: readonly Hook[]; total: numbe
                       hub.value.call("webhook/resume", { name: hook.name }),
                     ),
                   )}
-                {button("Delete", "delete-webhook", () => remove(hook.name))}
+                {button("Delete", "delete-webhook", () => remove(hook.name), "danger")}
               </td>
             </tr>
           ))}

@@ -1,11 +1,12 @@
 /** What work has cost: the sums by day, model, node, creator or type; and the budgets with their state. */
 import { type ComponentChildren, Fragment, type JSX, h } from "preact";
 import type { AnswerOf } from "../../client/luxhub.ts";
-import { type AnyTask, commandOf, costOf, countOf } from "./format.ts";
+import { commandOf, costOf, countOf } from "./format.ts";
 import { clock } from "./clock.ts";
 import { Empty, Fault, Select, State, Table, useEvents, useLoad, whole } from "./parts.tsx";
 import { route, setQuery, to, wrongQuery } from "./route.ts";
 import { isAdmin } from "./session.ts";
+import { Unknown } from "./usage.tsx";
 
 const PAGE = 50;
 const DAY_MS = 86_400_000;
@@ -139,32 +140,6 @@ function Numbers({ sum }: { sum: Sum }): JSX.Element {
       <td class="number">{countOf(sum.input_tokens)}</td>
       <td class="number">{countOf(sum.cached_tokens)}</td>
       <td class="number">{countOf(sum.output_tokens)}</td>
-    </>
-  );
-}
-
-/** Says how many of the reports of a sum had no cost: it is larger than it looks. */
-export function Unknown({ sum }: { sum: Pick<Sum, "reports" | "without_cost"> }): JSX.Element | null {
-  if (sum.without_cost === 0) return null;
-  const word = sum.reports === 1 ? "report" : "reports";
-  return (
-    <small>
-      {countOf(sum.without_cost)} of {countOf(sum.reports)} {word} without a cost
-    </small>
-  );
-}
-
-/** What a task, or all tasks of a group, have used. */
-export function Usage({ usage }: { usage: NonNullable<AnyTask["usage"]> }): JSX.Element {
-  const { input_tokens, cached_tokens, output_tokens } = usage;
-  const cached = cached_tokens === 0 ? "" : ` (${countOf(cached_tokens)} cached)`;
-  return (
-    <>
-      {costOf(usage)} <Unknown sum={usage} />
-      <br />
-      <small>
-        {countOf(input_tokens)} input tokens{cached}, {countOf(output_tokens)} output tokens
-      </small>
     </>
   );
 }

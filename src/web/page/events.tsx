@@ -1,15 +1,16 @@
-/** The event log live, newest first, filtered by kind. */
-import { Component, Fragment, type JSX, h } from "preact";
+/** The event log live, newest first, filtered by kind, node and task. */
+import { Fragment, type JSX, h } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
 import { EVENT_KINDS, type EventKind } from "../../domain/event.ts";
-import { clock, now } from "./clock.ts";
-import { commandOf, countOf, shortId } from "./format.ts";
+import { clock } from "./clock.ts";
+import { commandOf, countOf } from "./format.ts";
 import { onEvent } from "./live.ts";
-import { Empty, Fault, Select, Table, useLoad } from "./parts.tsx";
+import { EventTable } from "./event-table.tsx";
+import { NodeField } from "./node-field.tsx";
+import { Empty, Fault, Field, Select, useLoad, useTyped } from "./parts.tsx";
 import { route, setQuery, to, wrongQuery } from "./route.ts";
 import type { Hub } from "./session.ts";
-import { dataOf } from "./task.tsx";
 
 const PAGE = 100;
 /** The oldest ones leave the page. */
@@ -21,17 +22,32 @@ const SOON_MS = 50;
 const STEPS = 10;
 const STEP = 1_000;
 
+type Filter = Readonly<Record<"node_id" | "task_id", string | undefined> & { kind: EventKind | undefined }>;
+
+function suits(event: Event, { kind, node_id, task_id }: Filter): boolean {
+  return (
+    (kind === undefined || kind === event.kind) &&
+    (node_id === undefined || node_id === event.node_id) &&
+    (task_id === undefined || task_id === event.task_id)
+  );
+}
+
 export function Events(): JSX.Element {
   const given = route.value.query["kind"];
   const kind = EVENT_KINDS.find((one) => one === given);
+  const { node, task } = route.value.query;
   const before = Number(route.value.query["before"]) || 0;
-  const wrong = wrongQuery({ kind: EVENT_KINDS, before: null });
-  const loaded = useLoad(`${kind} ${before} ${wrong}`, async (from, signal) => {
+  const wrong = wrongQuery({ kind: EVENT_KINDS, node: null, task: null, before: null });
+  const filter: Filter = { kind, node_id: node || undefined, task_id: task || undefined };
+  const key = JSON.stringify([filter, before, wrong]);
+  const isFiltered = Boolean(given || node || task);
+  const loaded = useLoad(key, async (from, signal) => {
     if (wrong !== null) throw new Error(wrong);
     if (before === 0)
-      return { events: (await from.call("events", { kind, limit: PAGE }, { signal })).events, to: 0 };
-    return eventsBefore(from, before, kind, signal);
+      return { events: (await from.call("events", { ...filter, limit: PAGE }, { signal })).events, to: 0 };
+    return eventsBefore(from, before, filter, signal);
   });
+  const set = useTyped((changed) => setQuery({ ...changed, before: undefined }));
   const [frozen, setFrozen] = useState<readonly Event[] | null>(null);
   const [more, setMore] = useState<readonly Event[]>([]);
   useEffect(() => {
@@ -42,7 +58,7 @@ export function Events(): JSX.Element {
     let timer: ReturnType<typeof setTimeout> | null = null;
     let drawnAt = -DRAW_MS;
     const stop = onEvent((event) => {
-      if (event === null || (kind !== undefined && event.kind !== kind)) return;
+      if (event === null || !suits(event, filter)) return;
       fresh = [event, ...fresh].slice(0, SHOWN);
       timer ??= setTimeout(
         () => {
@@ -57,7 +73,7 @@ export function Events(): JSX.Element {
       stop();
       if (timer !== null) clearTimeout(timer);
     };
-  }, [kind, before, wrong]);
+  }, [key]);
   const value = wrong === null ? loaded.value : null;
   const seen = new Set(more.map(({ id }) => id));
   const all = [...more, ...(value?.events ?? []).toReversed().filter(({ id }) => !seen.has(id))].slice(
@@ -91,23 +107,32 @@ export function Events(): JSX.Element {
           options={kinds}
           onInput={(value) => setQuery({ kind: value, before: undefined })}
         />
+        <NodeField label="Node" name="node" value={node} onInput={set("node")} />
+        <Field label="Task (its id)" name="task" value={task} onInput={set("task")} />
+        {isFiltered && (
+          <a class="button" href={to("events")}>
+            Clear
+          </a>
+        )}
       </form>
       <Fault text={loaded.error} />
       {value && all.length === 0 && (
         <Empty
           text={
-            before === 0
-              ? "No events yet. You can also follow them from a shell:"
-              : `None among the ${countOf(STEPS * STEP)} events before.`
+            isFiltered && before === 0
+              ? "No event matches."
+              : before === 0
+                ? "No events yet. You can also follow them from a shell:"
+                : `None among the ${countOf(STEPS * STEP)} events before.`
           }
-          {...(before === 0 && { line: commandOf("events", "--follow") })}
+          {...(before === 0 && !isFiltered && { line: commandOf("events", "--follow") })}
         />
       )}
       {all.length > 0 && <EventTable events={shown} />}
       <nav class="pager" aria-label="Pages">
-        {before !== 0 && <a href={to("events", "", { kind })}>Newest</a>}
+        {before !== 0 && <a href={to("events", "", { kind, node, task })}>Newest</a>}
         {oldest > 1 && (
-          <a rel="next" href={to("events", "", { kind, before: String(oldest) })}>
+          <a rel="next" href={to("events", "", { kind, node, task, before: String(oldest) })}>
             Older
           </a>
         )}
@@ -120,78 +145,17 @@ export function Events(): JSX.Element {
 async function eventsBefore(
   from: Hub,
   before: number,
-  kind: EventKind | undefined,
+  filter: Filter,
   signal: AbortSignal,
 ): Promise<{ readonly events: readonly Event[]; readonly to: number }> {
   let found: readonly Event[] = [];
   let end = before;
   for (let step = 0; step < STEPS && end > 1 && found.length < PAGE; step++) {
     const start = Math.max(1, end - STEP);
-    const { events } = await from.call("events", { kind, since: start - 1, limit: STEP }, { signal });
+    const { events } = await from.call("events", { ...filter, since: start - 1, limit: STEP }, { signal });
     const within = events.filter(({ id }) => id < end);
     found = [...within, ...found];
     end = start;
   }
   return { events: found.slice(-PAGE), to: end };
-}
-
-export function EventTable({ events }: { events: readonly Event[] }): JSX.Element {
-  return (
-    <div class="log">
-      <Table label="Events" head={["At", "Kind", "Node", "Task", "Data", "Id"]}>
-        {events.map((event) => (
-          <Row key={event.id} event={event} />
-        ))}
-      </Table>
-    </div>
-  );
-}
-
-const DAY_MS = 86_400_000;
-
-/** The local time of day; with the day if it is another. A log of ages would change each second. */
-function timeOf(at: string): string {
-  const date = new Date(at);
-  const time = date.toLocaleTimeString(undefined, { hour12: false });
-  return now.peek() - date.getTime() < DAY_MS
-    ? time
-    : `${date.toLocaleDateString(undefined, { day: "numeric", month: "short" })} ${time}`;
-}
-
-/** An event never changes: a row is drawn once. */
-class Row extends Component<{ event: Event }> {
-  override shouldComponentUpdate(): boolean {
-    return false;
-  }
-
-  override render(): JSX.Element {
-    const { event } = this.props;
-    const { title } = event.data;
-    return (
-      <tr>
-        <td>
-          <time dateTime={event.at} title={new Date(event.at).toLocaleString()}>
-            {timeOf(event.at)}
-          </time>
-        </td>
-        <td>
-          <span class={`kind k-${event.kind.replace(".", "-")}`}>{event.kind}</span>
-        </td>
-        <td class="id">
-          {event.node_id !== null && <a href={to("nodes", event.node_id)}>{event.node_id}</a>}
-        </td>
-        <td>
-          {event.task_id !== null && (
-            <a class="row" href={to("tasks", event.task_id)} title={event.task_id}>
-              <code>{shortId(event.task_id)}</code>
-            </a>
-          )}
-        </td>
-        <td class="wide data">
-          {typeof title === "string" && <b>{title}</b>} {dataOf(event)}
-        </td>
-        <td class="number">{event.id}</td>
-      </tr>
-    );
-  }
 }

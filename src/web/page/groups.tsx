@@ -2,14 +2,16 @@
 import { Fragment, type JSX, h } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
-import { Usage } from "./costs.tsx";
-import { saveBlob } from "./files.tsx";
+import { Usage } from "./usage.tsx";
+import { saveBlob } from "./file-actions.tsx";
 import { commandOf, countOf, curlOf } from "./format.ts";
 import {
   Age,
   Copy,
   Empty,
+  Fact,
   Fault,
+  NotLoaded,
   Field,
   State,
   Table,
@@ -126,7 +128,7 @@ export function GroupPage({ id: group }: { id: string }): JSX.Element {
   useEvents(({ data }) => data["group"] === group, loaded);
   useSubject(group);
   const { value, error } = loaded;
-  if (value === null) return <Fault text={error} />;
+  if (value === null) return <NotLoaded title="Group" error={error} back={[to("groups"), "All groups"]} />;
   const { by_status, unfinished, failures, total } = value;
   const { failed } = by_status;
   const link = (status: string, count: number): JSX.Element => (
@@ -161,36 +163,25 @@ export function GroupPage({ id: group }: { id: string }): JSX.Element {
       <Progress group={value} />
       <dl class="facts inline">
         {"pending" in by_status ? (
-          <>
-            <dt>Unfinished</dt>
-            <dd>{link("pending", by_status.pending)}</dd>
-          </>
+          <Fact name="Unfinished">{link("pending", by_status.pending)}</Fact>
         ) : (
           <>
-            <dt>Open</dt>
-            <dd>{link("open", by_status.open)}</dd>
-            <dt>Assigned</dt>
-            <dd>{link("assigned", by_status.assigned)}</dd>
+            <Fact name="Open">{link("open", by_status.open)}</Fact>
+            <Fact name="Assigned">{link("assigned", by_status.assigned)}</Fact>
           </>
         )}
-        <dt>Completed</dt>
-        <dd>{link("completed", by_status.completed)}</dd>
-        <dt>Failed</dt>
-        <dd>{link("failed", failed)}</dd>
-        <dt>LUX</dt>
-        <dd>
+        <Fact name="Completed">{link("completed", by_status.completed)}</Fact>
+        <Fact name="Failed">{link("failed", failed)}</Fact>
+        <Fact name="LUX">
           {countOf(value.lux_paid)} of {countOf(value.lux_reward)} paid
-        </dd>
-        <dt>Cost</dt>
-        <dd>{value.usage ? <Usage usage={value.usage} /> : "none reported"}</dd>
-        <dt>First task</dt>
-        <dd>
+        </Fact>
+        <Fact name="Cost">{value.usage ? <Usage usage={value.usage} /> : "none reported"}</Fact>
+        <Fact name="First task">
           <Age at={value.first_created_at} />
-        </dd>
-        <dt>Last change</dt>
-        <dd>
+        </Fact>
+        <Fact name="Last change">
           <Age at={value.last_updated_at} />
-        </dd>
+        </Fact>
       </dl>
       <section>
         <h2>Last failures</h2>

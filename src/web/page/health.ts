@@ -5,6 +5,7 @@ import { countOf, durationOf } from "./numbers.ts";
 type Link = {
   readonly words: string;
   readonly view: string;
+  readonly id?: string;
   readonly query: Readonly<Record<string, string>>;
 };
 
@@ -26,6 +27,18 @@ export type TypeFacts = {
   readonly nodesRegistered: number;
 };
 
+/** Open tasks that require what no online node has. */
+export type StuckFacts = {
+  readonly type: string | null;
+  readonly open: number;
+  readonly oldestS: number | null;
+  /** Offline nodes that have it. */
+  readonly nodesRegistered: number;
+  /** What the closest node lacks; null: nothing, or there is no node. */
+  readonly missing: string | null;
+  readonly taskId: string | null;
+};
+
 export type Facts = {
   readonly isOnline: boolean;
   readonly canWrite: boolean;
@@ -39,6 +52,7 @@ export type Facts = {
   readonly nodesDraining: number;
   /** The types of tasks, and the nodes for them. */
   readonly types: readonly TypeFacts[];
+  readonly stuck: readonly StuckFacts[];
   /** In the last hour. */
   readonly done: number;
   readonly failed: number;
@@ -86,7 +100,7 @@ export function findingsOf(facts: Facts): readonly Finding[] {
     const why = "Every node that is online drains.";
     found.push({ tone: "bad", what: `${tasks(open)} ${open === 1 ? "waits" : "wait"}.`, why, link });
   } else {
-    const stuck = withoutNodes(facts.types);
+    const stuck = [...withoutNodes(facts.types), ...withoutAbilities(facts)];
     const why = "Nodes are online, but none has taken a task in the last hour.";
     const idle: Finding = { tone: "wait", what: `${tasks(open)} open, and none runs.`, why, link: openTasks };
     found.push(...(stuck.length === 0 && open > 0 && running === 0 && done === 0 ? [idle] : stuck));
@@ -138,6 +152,31 @@ function withoutNodes(types: readonly TypeFacts[]): readonly Finding[] {
       what: `${tasks(open)} ${open === 1 ? "has" : "have"} no node that can take ${open === 1 ? "it" : "them"}.`,
       why: `${name}: ${why}.${age}${more}`,
       link: { words: "Show them", view: "tasks", query: { status: "open", ...(type !== null && { type }) } },
+    },
+  ];
+}
+
+/** Tasks of a type that online nodes take, but that require more than these have. */
+function withoutAbilities({ types, stuck }: Facts): readonly Finding[] {
+  const untaken = new Set(types.flatMap(({ type, nodesOnline }) => (nodesOnline === 0 ? [type] : [])));
+  const lanes = stuck.filter(({ type }) => !untaken.has(type));
+  const [first] = lanes;
+  if (first === undefined) return [];
+  const { missing, nodesRegistered: able, oldestS, taskId } = first;
+  const open = lanes.reduce((sum, lane) => sum + lane.open, 0);
+  const why =
+    missing !== null
+      ? `The node that comes closest lacks ${missing}.`
+      : able === 1
+        ? "The node that can is offline."
+        : `The ${countOf(able)} nodes that can are offline.`;
+  const age = oldestS === null ? "" : ` The oldest waits for ${durationOf(oldestS)}.`;
+  return [
+    {
+      tone: "bad",
+      what: `${tasks(open)} ${open === 1 ? "requires" : "require"} what no online node has.`,
+      why: `${why}${age}`,
+      link: taskId === null ? null : { words: "Show the first", view: "tasks", id: taskId, query: {} },
     },
   ];
 }

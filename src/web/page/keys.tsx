@@ -1,8 +1,12 @@
-/** The keys of the hub: list, add, revoke. Needs the administrator key. A new secret is shown once. */
+/**
+ * The keys of the hub and the invitations of nodes: list, add, revoke. Needs the administrator key. What is secret is
+ * shown once.
+ */
 import { Fragment, type JSX, h } from "preact";
 import { useState } from "preact/hooks";
+import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { qrCode } from "../../lib/qr-code.ts";
-import { quoted, sizeOf } from "./format.ts";
+import { countOf, quoted, sizeOf } from "./format.ts";
 import { NodeField } from "./node-field.tsx";
 import {
   Age,
@@ -17,8 +21,10 @@ import {
   askToConfirm,
   runAction,
   showNotice,
+  useEvents,
   useLoad,
 } from "./parts.tsx";
+import { route, to } from "./route.ts";
 import { describe, hub } from "./session.ts";
 
 const ROLES = [
@@ -34,16 +40,26 @@ const VARIANTS = [
 ] as const;
 
 const DAY_S = 86_400;
+const MINUTE_S = 60;
+/** Invitations of a page. */
+const PAGE = 50;
 
 export function Keys(): JSX.Element {
-  const loaded = useLoad("keys", async (from, signal) => (await from.call("key/list", {}, { signal })).keys);
+  const { cursor } = route.value.query;
+  const loaded = useLoad(`keys ${cursor}`, async (from, signal) => {
+    const [{ keys }, invited] = await Promise.all([
+      from.call("key/list", {}, { signal }),
+      from.call("invitation/list", { cursor, per_page: PAGE }, { signal }),
+    ]);
+    return { keys, invited };
+  });
+  useEvents(({ kind }) => kind === "node.joined", loaded);
   const [made, setMade] = useState<Made | null>(null);
   const { value, error } = loaded;
   const revoke = async (name: string): Promise<void> => {
     if (!(await askToConfirm(`Revoke ${name}? Its open calls and streams end within a second.`, "Revoke")))
       return;
     await runAction("Revoked.", () => hub.value.call("key/revoke", { name }));
-    loaded.reload();
   };
   const add = async (fields: Readonly<Record<string, string>>, form: HTMLFormElement): Promise<void> => {
     const days = Number(fields["days"] || 0);
@@ -53,6 +69,7 @@ export function Keys(): JSX.Element {
         role: ROLES.map(([word]) => word).find((word) => word === fields["role"]),
         variant: (["A", "B"] as const).find((word) => word === fields["variant"]),
         node_id: fields["node"] || undefined,
+        mint_per_day: fields["mint"] ? Number(fields["mint"]) : undefined,
         expires_in_s: days > 0 ? days * DAY_S : undefined,
       });
       setMade({ name, secret, role: key.role, node: key.node_id });
@@ -74,6 +91,7 @@ export function Keys(): JSX.Element {
         <Select label="Variant" name="variant" options={VARIANTS} />
         <NodeField label="Bound to node" name="node" />
         <Field label="Valid for (days)" name="days" type="number" />
+        <Field label="Rewards (LUX a day at most)" name="mint" type="number" />
         <button type="submit" class="primary" data-do="add">
           Add
         </button>
@@ -81,9 +99,9 @@ export function Keys(): JSX.Element {
       {value && (
         <Table
           label="Keys"
-          head={["State", "Name", "Role", "Variant", "Node", "Used", "Made", "Ends", "Actions"]}
+          head={["State", "Name", "Role", "Variant", "Node", "Rewards", "Used", "Made", "Ends", "Actions"]}
         >
-          {value.map((key) => (
+          {value.keys.map((key) => (
             <tr key={key.name} class={key.state === "valid" ? undefined : "gone"}>
               <td>
                 <State word={key.state} />
@@ -92,6 +110,7 @@ export function Keys(): JSX.Element {
               <td>{key.role}</td>
               <td>{key.variant}</td>
               <td class="names">{key.node_id}</td>
+              <td>{key.mint_per_day !== null && `${countOf(key.mint_per_day)} LUX a day`}</td>
               <td>{key.used && `${key.used.tasks} unfinished, ${sizeOf(key.used.bytes)}`}</td>
               <td>
                 <Age at={key.created_at} />
@@ -110,9 +129,119 @@ export function Keys(): JSX.Element {
           ))}
         </Table>
       )}
+      {value && <Invitations page={value.invited} onMade={loaded.reload} />}
       {made && <NewKey made={made} onClose={() => setMade(null)} />}
     </>
   );
+}
+
+type Invited = AnswerOf<"invitation/create", Variant>;
+
+/** Who was invited, and has joined; the form for a new invitation. */
+function Invitations(props: { page: AnswerOf<"invitation/list", Variant>; onMade: () => void }): JSX.Element {
+  const { invitations, next_cursor: next } = props.page;
+  const [made, setMade] = useState<Invited | null>(null);
+  const invite = async (fields: Readonly<Record<string, string>>, form: HTMLFormElement): Promise<void> => {
+    const { node_id = "", minutes, url } = fields;
+    const expires_in_s = minutes ? Number(minutes) * MINUTE_S : undefined;
+    try {
+      setMade(await hub.value.call("invitation/create", { node_id, expires_in_s, url: url || undefined }));
+      form.reset();
+      props.onMade();
+    } catch (fault) {
+      showNotice(describe(fault), true);
+    }
+  };
+  const remove = async (invitation_id: string, node: string): Promise<void> => {
+    if (await askToConfirm(`Delete the invitation of ${node}? Nobody can join with it any more.`, "Delete"))
+      await runAction("Deleted.", () => hub.value.call("invitation/delete", { invitation_id }));
+  };
+  // Over plain HTTP the hub may know a better address than this one.
+  const here = location.protocol === "https:" ? new URL(".", location.href).href : "";
+  return (
+    <section>
+      <h2>Invitations: a machine joins with one line</h2>
+      <Form class="filters" onSend={invite}>
+        <NodeField label="Node, also a new one" name="node_id" required />
+        <Field label="Valid for (minutes)" name="minutes" type="number" value="60" />
+        <Field label="URL of the hub there (empty: it chooses)" name="url" value={here} />
+        <button type="submit" class="primary" data-do="invite">
+          Invite
+        </button>
+      </Form>
+      {invitations.length > 0 && (
+        <Table label="Invitations" head={["State", "Node", "Key", "Made", "Joined", "Ends", "Actions"]}>
+          {invitations.map((one) => (
+            <tr key={one.invitation_id} class={one.state === "expired" ? "gone" : undefined}>
+              <td>
+                <State word={one.state} />
+              </td>
+              <td class="name">{one.node_id}</td>
+              <td class="names">{one.key}</td>
+              <td>
+                <Age at={one.created_at} />
+              </td>
+              <td>
+                <Age at={one.used_at} />
+              </td>
+              <td>
+                <Age at={one.expires_at} />
+              </td>
+              <td class="buttons">
+                <button
+                  type="button"
+                  class="danger"
+                  data-do="delete-invitation"
+                  onClick={() => void remove(one.invitation_id, one.node_id)}
+                >
+                  Delete
+                </button>
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      <nav class="pager" aria-label="Pages">
+        {route.value.query["cursor"] && <a href={to("keys")}>The oldest</a>}
+        {next !== null && (
+          <a rel="next" href={to("keys", "", { cursor: next })}>
+            Newer
+          </a>
+        )}
+      </nav>
+      {made && <NewInvitation made={made} onClose={() => setMade(null)} />}
+    </section>
+  );
+}
+
+function NewInvitation({ made, onClose }: { made: Invited; onClose: () => void }): JSX.Element {
+  const { invitation, url, other_urls } = made;
+  const line = `luxhub join ${quoted(made.line)}`;
+  return (
+    <Modal title={`The invitation of ${invitation.node_id}`} onClose={onClose}>
+      <p>
+        Run this line on its machine, once. It is shown only here, and anyone who has it can join as this
+        node. It ends <Age at={invitation.expires_at} />.
+      </p>
+      <p class="paste">
+        <code>{line}</code> <Copy text={line} label="Copy the command" />
+      </p>
+      {isLocal(new URL(url).hostname) && <LocalOnly host={new URL(url).hostname} />}
+      {other_urls.length > 0 && <p class="quiet">Other addresses of the hub: {other_urls.join(" ")}</p>}
+      <Qr text={line} label="The command as a QR code" />
+      <form method="dialog" class="buttons">
+        <button>Done</button>
+      </form>
+    </Modal>
+  );
+}
+
+function isLocal(hostname: string): boolean {
+  return /^(?:localhost|127\..*|\[::1\])$/.test(hostname);
+}
+
+function LocalOnly({ host }: { host: string }): JSX.Element {
+  return <p class="quiet">This address works only on the machine of the hub. Elsewhere, replace {host}.</p>;
 }
 
 type Made = {
@@ -129,7 +258,6 @@ function NewKey({ made, onClose }: { made: Made; onClose: () => void }): JSX.Ele
   const rest =
     role === "full" ? ["worker", "--node", quoted(node ?? "worker-1"), "--agent", "claude"] : ["top"];
   const line = [`LUXHUB_URL=${quoted(url)}`, `LUXHUB_SECRET=${quoted(secret)}`, "luxhub", ...rest].join(" ");
-  const isLocal = /^(?:localhost|127\..*|\[::1\])$/.test(location.hostname);
   return (
     <Modal title={`The secret of ${name}`} onClose={onClose}>
       <p>The secret is shown only once: the hub keeps only its hash.</p>
@@ -146,11 +274,7 @@ function NewKey({ made, onClose }: { made: Made; onClose: () => void }): JSX.Ele
           <p class="paste">
             <code>{line}</code> <Copy text={line} label="Copy the command" />
           </p>
-          {isLocal && (
-            <p class="quiet">
-              This address works only on the machine of the hub. Elsewhere, replace {location.hostname}.
-            </p>
-          )}
+          {isLocal(location.hostname) && <LocalOnly host={location.hostname} />}
           <Qr text={line} label="The command as a QR code" />
         </>
       )}

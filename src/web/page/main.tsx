@@ -3,24 +3,16 @@ import { signal } from "@preact/signals";
 import { Fragment, type JSX, type TargetedMouseEvent, h, render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { BatchDialog } from "./batches.tsx";
-import { Control, pausedWords } from "./control.tsx";
-import { Costs } from "./costs.tsx";
-import { Events } from "./events.tsx";
 import { countOf } from "./format.ts";
-import { Files } from "./files.tsx";
-import { GroupPage, Groups } from "./groups.tsx";
-import { Keys } from "./keys.tsx";
 import { Find, isFindOpen } from "./find.tsx";
 import { followAgain, liveFault } from "./live.ts";
-import { Lux } from "./lux.tsx";
-import { Messages } from "./messages.tsx";
 import { NodePage, Nodes } from "./nodes.tsx";
 import { Overview } from "./overview.tsx";
-import { ConfirmDialog, Fault, Field, Form, Modal, Notices } from "./parts.tsx";
+import { ConfirmDialog, Fault, Field, Form, Modal, NotLoaded, Notices } from "./parts.tsx";
 import { keepPlaces } from "./places.ts";
-import { drawIcon, followPulse, pulse } from "./pulse.ts";
-import { Questions } from "./questions.tsx";
+import { drawIcon, followPulse, hubName, pausedWords, pulse } from "./pulse.ts";
 import { route, subject, to } from "./route.ts";
+import { Seldom } from "./seldom.tsx";
 import {
   describe,
   expired,
@@ -34,8 +26,7 @@ import {
   signIn,
   signOut,
 } from "./session.ts";
-import { Schedules } from "./schedules.tsx";
-import { NewTask, TaskPage } from "./task.tsx";
+import { TaskPage } from "./task.tsx";
 import { Tasks } from "./tasks.tsx";
 
 type View = {
@@ -61,37 +52,72 @@ const VIEWS: readonly View[] = [
     isOpen: always,
     draw: (id) => (id === "" ? <Nodes /> : <NodePage key={id} id={id} />),
   },
-  { name: "questions", title: "Questions", isOpen: () => hasSecret.value, draw: () => <Questions /> },
+  {
+    name: "questions",
+    title: "Questions",
+    isOpen: () => hasSecret.value,
+    draw: () => <Seldom draw={(views) => <views.Questions />} />,
+  },
   {
     name: "groups",
     title: "Groups",
     isOpen: always,
-    draw: (id) => (id === "" ? <Groups /> : <GroupPage key={id} id={id} />),
+    draw: (id) => (
+      <Seldom draw={(views) => (id === "" ? <views.Groups /> : <views.GroupPage key={id} id={id} />)} />
+    ),
   },
-  { name: "schedules", title: "Schedules", isOpen: () => hasSecret.value, draw: () => <Schedules /> },
-  { name: "messages", title: "Messages", isOpen: () => mayAct.value, draw: () => <Messages /> },
-  { name: "files", title: "Files", isOpen: always, draw: () => <Files /> },
-  { name: "lux", title: "LUX", isOpen: always, draw: () => <Lux /> },
-  { name: "cost", title: "Cost", isOpen: () => hasSecret.value, draw: () => <Costs /> },
-  { name: "events", title: "Events", isOpen: always, draw: () => <Events /> },
-  { name: "control", title: "Control", isOpen: () => isAdmin.value, draw: () => <Control /> },
-  { name: "keys", title: "Keys", isOpen: () => isAdmin.value, draw: () => <Keys /> },
+  {
+    name: "schedules",
+    title: "Schedules",
+    isOpen: () => hasSecret.value,
+    draw: () => <Seldom draw={(views) => <views.Schedules />} />,
+  },
+  {
+    name: "messages",
+    title: "Messages",
+    isOpen: () => mayAct.value,
+    draw: () => <Seldom draw={(views) => <views.Messages />} />,
+  },
+  { name: "files", title: "Files", isOpen: always, draw: () => <Seldom draw={(views) => <views.Files />} /> },
+  { name: "lux", title: "LUX", isOpen: always, draw: () => <Seldom draw={(views) => <views.Lux />} /> },
+  {
+    name: "cost",
+    title: "Cost",
+    isOpen: () => hasSecret.value,
+    draw: () => <Seldom draw={(views) => <views.Costs />} />,
+  },
+  {
+    name: "events",
+    title: "Events",
+    isOpen: always,
+    draw: () => <Seldom draw={(views) => <views.Events />} />,
+  },
+  {
+    name: "control",
+    title: "Control",
+    isOpen: () => isAdmin.value,
+    draw: () => <Seldom draw={(views) => <views.Control />} />,
+  },
+  {
+    name: "keys",
+    title: "Keys",
+    isOpen: () => isAdmin.value,
+    draw: () => <Seldom draw={(views) => <views.Keys />} />,
+  },
 ];
 
 function Content(): JSX.Element {
   const { view, id } = route.value;
-  if (view === "new" && mayAct.value) return <NewTask from={id} key={id} />;
+  if (view === "new" && mayAct.value)
+    return <Seldom draw={(views) => <views.NewTask from={id} key={id} />} />;
   const found = VIEWS.find(({ name, isOpen }) => name === view && isOpen());
   return (
     found?.draw(id) ?? (
-      <>
-        <header class="head">
-          <h1>No such page</h1>
-        </header>
-        <p>
-          This page does not exist, or your key cannot open it. <a href={to("overview")}>To the overview</a>
-        </p>
-      </>
+      <NotLoaded
+        title="No such page"
+        error="This page does not exist, or your key cannot open it."
+        back={[to("overview"), "To the overview"]}
+      />
     )
   );
 }
@@ -329,10 +355,13 @@ function SignInForm(): JSX.Element {
 }
 
 function SignIn(): JSX.Element {
+  useEffect(() => {
+    document.title = `Sign in · ${hubName ?? location.host}`;
+  }, []);
   return (
     <main class="sign-in">
       <h1>
-        luxhub <small>{location.host}</small>
+        {hubName ?? "luxhub"} <small>{location.host}</small>
       </h1>
       <SignInForm />
       <p class="quiet">

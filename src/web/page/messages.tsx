@@ -55,17 +55,20 @@ export function Messages(): JSX.Element {
           </>
         )}
       </Form>
+      <details class="more">
+        <summary>New message</summary>
+        <div class="columns charts">
+          <section>
+            <h2>Send</h2>
+            <Send to={id} />
+          </section>
+          <section>
+            <h2>Broadcast</h2>
+            <Broadcast />
+          </section>
+        </div>
+      </details>
       {isParked ? <Parked node={id} /> : <Mailbox node={id} />}
-      <div class="columns">
-        <section>
-          <h2>Send</h2>
-          <Send to={id} />
-        </section>
-        <section>
-          <h2>Broadcast</h2>
-          <Broadcast />
-        </section>
-      </div>
     </>
   );
 }

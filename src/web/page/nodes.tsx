@@ -6,12 +6,14 @@ import { Fragment, type JSX, h } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { now } from "./clock.ts";
 import { type AnyNode, type Summary, capabilitiesOf, countOf, curlOf, durationOf, noteOf } from "./format.ts";
-import { EventTable } from "./events.tsx";
-import { Ledger } from "./lux.tsx";
+import { EventTable } from "./event-table.tsx";
+import { Ledger } from "./ledger.tsx";
 import {
   Age,
   Empty,
+  Fact,
   Fault,
+  NotLoaded,
   Field,
   Select,
   State,
@@ -292,7 +294,7 @@ export function NodePage({ id }: { id: string }): JSX.Element {
   useEvents((event) => event.node_id === id, loaded);
   const { value, error } = loaded;
   useSubject(value?.node.name ?? "");
-  if (value === null) return <Fault text={error} />;
+  if (value === null) return <NotLoaded title="Node" error={error} back={[to("nodes"), "All nodes"]} />;
   const { node, running, failed, failures, done, events } = value;
   const drain = (isOn: boolean): void =>
     void runAction(isOn ? "The node is draining: it gets no new tasks." : "The node takes tasks again.", () =>
@@ -352,30 +354,21 @@ export function NodePage({ id }: { id: string }): JSX.Element {
         </p>
       )}
       <dl class="facts inline">
-        <dt>Heartbeat</dt>
-        <dd>
+        <Fact name="Heartbeat">
           <Age at={node.last_heartbeat} />
-        </dd>
-        <dt>Load</dt>
-        <dd>
+        </Fact>
+        <Fact name="Load">
           <Load node={node} />
-        </dd>
-        <dt>Done</dt>
-        <dd>{countOf(node.tasks_completed)}</dd>
-        <dt>LUX</dt>
-        <dd>{countOf(node.lux_balance)}</dd>
-        <dt>Capabilities</dt>
-        <dd>{capabilitiesOf(node).join(", ") || "any"}</dd>
+        </Fact>
+        <Fact name="Done">{countOf(node.tasks_completed)}</Fact>
+        <Fact name="LUX">{countOf(node.lux_balance)}</Fact>
+        <Fact name="Capabilities">{capabilitiesOf(node).join(", ") || "any"}</Fact>
         {Object.entries(node.resources ?? {}).map(([name, amount]) => (
-          <Fragment key={name}>
-            <dt>{name}</dt>
-            <dd>
-              {countOf(node.resources_used?.[name] ?? 0)} of {countOf(amount)} in use
-            </dd>
-          </Fragment>
+          <Fact key={name} name={name}>
+            {countOf(node.resources_used?.[name] ?? 0)} of {countOf(amount)} in use
+          </Fact>
         ))}
-        <dt>Automatic assignment</dt>
-        <dd>{node.auto_assign ? "on" : "off"}</dd>
+        <Fact name="Automatic assignment">{node.auto_assign ? "on" : "off"}</Fact>
       </dl>
       <section>
         <h2>Runs now</h2>
@@ -412,6 +405,7 @@ export function NodePage({ id }: { id: string }): JSX.Element {
       <section>
         <h2>Events</h2>
         <EventTable events={events.toReversed()} />
+        <a href={to("events", "", { node: id })}>All its events</a>
       </section>
     </>
   );

@@ -4,14 +4,13 @@ import { useEffect } from "preact/hooks";
 import type { AnswerOf, TaskSummary, TypeStats, Variant } from "../../client/luxhub.ts";
 import { now } from "./clock.ts";
 import { Chart } from "./chart.tsx";
-import { pausedWords } from "./control.tsx";
 import { Failures } from "./failures.tsx";
 import { Fleet } from "./fleet.tsx";
 import { commandOf, countOf, curlOf, durationOf } from "./format.ts";
 import { type Finding, findingsOf } from "./health.ts";
-import { Age, Empty, Fault, Table, useEvents, useLoad } from "./parts.tsx";
-import { pulse } from "./pulse.ts";
-import { WaitingQuestions } from "./questions.tsx";
+import { Age, Empty, Fault, NotLoaded, Table, useEvents, useLoad } from "./parts.tsx";
+import { pausedWords, pulse } from "./pulse.ts";
+import { WaitingQuestions } from "./question.tsx";
 import { route, to, wrongQuery } from "./route.ts";
 import { type Hub, isOnline } from "./session.ts";
 
@@ -59,7 +58,8 @@ export function Overview(): JSX.Element {
   }, []);
   const { value } = loaded;
   const error = wrong ?? (loaded.error || history.error);
-  if (wrong !== null || value === null) return <Fault text={error} />;
+  if (wrong !== null || value === null)
+    return <NotLoaded title="Overview" error={error} back={[to("overview"), "The last hour"]} />;
   const { status, stats, fleet, hour, byType } = value;
   const shown = history.value ?? hour;
   const { words } = RANGES[history.value === null ? "hour" : range];
@@ -92,6 +92,14 @@ export function Overview(): JSX.Element {
       oldestS: ageS(type.oldest_open_at, byType.at),
       nodesOnline: type.nodes_online,
       nodesRegistered: type.nodes_registered,
+    })),
+    stuck: byType.stuck.map((lane) => ({
+      type: lane.task_type,
+      open: lane.open,
+      oldestS: ageS(lane.oldest_open_at, byType.at),
+      nodesRegistered: lane.nodes_registered,
+      missing: lane.missing,
+      taskId: lane.task_id,
     })),
     done: total.tasks_completed,
     failed: total.tasks_failed,
@@ -235,7 +243,8 @@ function Says({ findings }: { findings: readonly Finding[] }): JSX.Element {
     <div role="status">
       {findings.map(({ tone, what, why, link }) => (
         <p key={what} class={`say t-${tone}`}>
-          <b>{what}</b> <span>{why}</span> {link && <a href={to(link.view, "", link.query)}>{link.words}</a>}
+          <b>{what}</b> <span>{why}</span>{" "}
+          {link && <a href={to(link.view, link.id, link.query)}>{link.words}</a>}
         </p>
       ))}
     </div>

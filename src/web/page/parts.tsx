@@ -139,6 +139,30 @@ export function Fault({ text }: { text: string }): JSX.Element | null {
   );
 }
 
+/** A page that could not be loaded still has a heading, and a way back. Nothing while it loads. */
+export function NotLoaded(props: {
+  title: string;
+  error: string;
+  /** The address of the list, and its words. */
+  back: readonly [address: string, words: string];
+}): JSX.Element | null {
+  const { title, error, back } = props;
+  if (error === "") return null;
+  return (
+    <>
+      <header class="head">
+        <h1>{title}</h1>
+      </header>
+      <Fault text={error} />
+      <p>
+        <a class="button" href={back[0]}>
+          {back[1]}
+        </a>
+      </p>
+    </>
+  );
+}
+
 // ---- Notices and questions
 
 type Notice = { readonly text: string; readonly isFault: boolean };
@@ -329,6 +353,16 @@ export function Verified({ is }: { is: boolean }): JSX.Element | null {
       ✓ verified
     </small>
   ) : null;
+}
+
+/** A name and its value, which stay in one line. */
+export function Fact({ name, children }: { name: string; children: ComponentChildren }): JSX.Element {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
 }
 
 export function State({ word }: { word: string }): JSX.Element {

@@ -24,8 +24,12 @@ type Pulse = {
   readonly pauses: NonNullable<AnswerOf<"status", Variant>["paused"]>;
 };
 
+/** The page has it, so that it is known before a sign-in; null if the hub has no name. */
+export const hubName =
+  document.querySelector<HTMLMetaElement>('meta[name="application-name"]')?.content ?? null;
+
 const UNKNOWN: Pulse = {
-  name: null,
+  name: hubName,
   canWrite: true,
   failed: 0,
   deadLetters: null,
@@ -35,6 +39,12 @@ const UNKNOWN: Pulse = {
 };
 
 export const pulse = signal<Pulse>(UNKNOWN);
+
+/** "type crawl"; "the whole hub". */
+export function pausedWords({ scope, value }: Pick<Pulse["pauses"][number], "scope" | "value">): string {
+  const word = { hub: "the whole hub", type: "type", limit_key: "limit key", creator: "creator" }[scope];
+  return scope === "hub" ? word : `${word} ${value ?? "none"}`;
+}
 
 const EVERY_MS = 60_000;
 /** After an event, or an action of the user. */

@@ -192,5 +192,8 @@ export function describe(error: unknown): string {
       session.value.secret === undefined ? "This action needs the secret." : "The secret is no longer valid.";
     isPutAway.value = false;
   }
-  return error.detail.replace(/ in the header [\w-]+(?: or Authorization: Bearer)?/, ""); // names the invalid fields too; a user sends no headers
+  // It names the invalid fields too. A user sends no headers, and calls no endpoints.
+  return error.detail
+    .replace(/ in the header [\w-]+(?: or Authorization: Bearer)?/, "")
+    .replace(/(?<=\.) [^.]*(?:GET|POST) \/api\/v1\/[^.]*\.$/, "");
 }
