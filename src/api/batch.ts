@@ -14,7 +14,8 @@
  * commit, not the earlier requests of the batch: a batch must not change such data, or the rule must check it again.
  *
  * A batch is bounded by what it costs, because others wait while it is decided and written: the rest of its requests is
- * refused (503 batch_full) once its answers or the rows that it reads and writes have reached their limit.
+ * refused (503 batch_full) once its answers or the rows that it reads and writes have reached their limit. Its requests
+ * are parsed in turns of some milliseconds, between which others are served; the transaction has a turn of its own.
  *
  * References: a request that creates a task may have a `ref`, and the requests after it may write {"$ref": …} for the id
  * of that task. Its id is made and put into their bodies before anything runs, so every request is parsed and decided as
@@ -43,12 +44,14 @@ import {
   BATCH_REF_MAX_CHARS,
   BATCH_REQUESTS_MAX,
   BATCH_ROWS_MAX,
+  BATCH_TURN_MS,
   ERRORS_MAX,
   LIGHT_MAX,
 } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
 import { broken, must } from "../lib/assert.ts";
+import { systemClock } from "../lib/clock.ts";
 import { JsonFields } from "../lib/json-text.ts";
 import { reasonOf } from "../lib/reason.ts";
 import type { Committed, Load, Part, Transact } from "../store/store.ts";
@@ -179,6 +182,8 @@ function isReference(value: unknown): value is { readonly $ref: unknown } {
   return typeof value === "object" && value !== null && "$ref" in value;
 }
 
+const CLOCK = systemClock();
+
 class Batch {
   readonly #call: Call<readonly string[]>;
   readonly #items: readonly Item[];
@@ -187,6 +192,8 @@ class Batch {
   /** How many handlers have neither handed in a transaction nor ended. */
   #running: number;
   #ready = Promise.withResolvers<void>();
+  /** When its turn began. */
+  #turnMs = CLOCK.timers();
 
   constructor(call: Call<readonly string[]>, requests: readonly Linked[]) {
     this.#call = call;
@@ -205,10 +212,15 @@ class Batch {
 
   /** The answers as JSON, in the order of the requests. */
   async run(): Promise<Committed<readonly string[]>> {
-    const handlers = this.#items.map((item) => item.run());
+    const handlers: Promise<void>[] = [];
     try {
+      for (const item of this.#items) {
+        await this.#turn();
+        handlers.push(item.run());
+      }
       for (;;) {
         await this.#ready.promise;
+        await this.#turn();
         const answers = await this.#commit();
         if (answers) return answers;
       }
@@ -218,6 +230,12 @@ class Batch {
     } finally {
       await Promise.all(handlers);
     }
+  }
+
+  /** Waits for another tick of the event loop if this batch has worked in this one for BATCH_TURN_MS. */
+  #turn(): Promise<void> | undefined {
+    if (CLOCK.timers() - this.#turnMs < BATCH_TURN_MS) return undefined;
+    return this.#call.services.batches.next().then(() => void (this.#turnMs = CLOCK.timers()));
   }
 
   /** Null: nothing was committed, because undecided transactions go on. */

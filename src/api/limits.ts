@@ -1,7 +1,7 @@
 /** The endpoints that say what is handed out: hub/pause, hub/resume, hub/pauses, limit/*, and why a task does not run. */
 import * as z from "zod/mini";
 import { REASON_CODES, type Reason } from "../domain/explain.ts";
-import { usesIn } from "../domain/gate.ts";
+import { isHeld, usesIn } from "../domain/gate.ts";
 import { type LimitState, type Moment, PAUSE_SCOPES, type Pause, type PauseKey } from "../domain/model.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { isoTime } from "../lib/clock.ts";
@@ -107,7 +107,7 @@ function encodeLimit(limit: LimitState, { now }: Pick<Moment, "now">) {
     key,
     running,
     per_minute: perMinute,
-    held_until: heldUntil === null || heldUntil <= now ? null : isoTime(heldUntil),
+    held_until: heldUntil === null || !isHeld(heldUntil, now) ? null : isoTime(heldUntil),
     running_now: inUse,
     last_minute: usesIn(limit, now),
   };

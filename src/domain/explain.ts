@@ -129,7 +129,11 @@ export function explain(
   const reasons = [...own, ...closed.map((closing) => ofClosing(closing, now)), ...ofOthers];
   if (!ready) return { ready, position: null, reasons };
   const position = ahead + 1;
-  const detail = ahead === 0 ? "It is the next of its lane." : `${ahead} tasks of its lane come before it.`;
+  const place = ahead === 0 ? "It is the next of its lane." : `${ahead} tasks of its lane come before it.`;
+  const detail =
+    task.balanced && task.revokedFrom !== null
+      ? `${place} The hub does not give it back to ${task.revokedFrom} by itself; that node may ask for it.`
+      : place;
   return { ready, position, reasons: [...reasons, { code: "in_line", detail, until: null }] };
 }
 

@@ -9,6 +9,7 @@
 import { MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import { announcements, isUsedUp, nameOf, periodOf } from "./budget.ts";
 import type { Change } from "./change.ts";
+import { HOLD_MAX_SECONDS } from "./limits.ts";
 import { type Rejected, type RejectionCode, reject } from "./decision.ts";
 import { type Lane, type LaneTask, couldTake, hasFree, limitKeyOf, typesFor } from "./lane.ts";
 import type {
@@ -172,7 +173,7 @@ function closingsOf(limit: LimitState, now: number): readonly Closing[] {
   if (running !== null && inUse >= running) found.push({ code: "limit", limit, until: null });
   const rateUntil = perMinute === null ? null : rateOpensAt(limit, perMinute, now);
   if (rateUntil !== null) found.push({ code: "rate", limit, until: rateUntil, isHeld: false });
-  if (heldUntil !== null && heldUntil > now)
+  if (heldUntil !== null && isHeld(heldUntil, now))
     found.push({ code: "rate", limit, until: heldUntil, isHeld: true });
   return found;
 }
@@ -201,10 +202,22 @@ export function firstSecond(now: number): number {
   return secondOf(now) - MINUTE_MS / SECOND_MS;
 }
 
+/** Whether a hold lasts. One that lasts longer than a hold may is of another time: the wall clock was set back. */
+export function isHeld(heldUntil: number, now: number): boolean {
+  return heldUntil > now && heldUntil <= now + HOLD_MAX_SECONDS * SECOND_MS;
+}
+
+/**
+ * Whether a hand-out in this second counts. One that lies more than a minute ahead is of another time: the wall clock was
+ * set back, and the key must not wait until it is there again.
+ */
+function counts(second: number, now: number): boolean {
+  return second >= firstSecond(now) && second <= secondOf(now + MINUTE_MS);
+}
+
 /** When a used up rate has room again; null: it has room. */
 function rateOpensAt({ uses }: LimitState, perMinute: number, now: number): number | null {
-  const since = firstSecond(now);
-  const counted = uses.filter(({ second }) => second >= since).toSorted((a, b) => a.second - b.second);
+  const counted = uses.filter(({ second }) => counts(second, now)).toSorted((a, b) => a.second - b.second);
   let left = counted.reduce((sum, { count }) => sum + count, 0);
   if (left < perMinute) return null;
   for (const { second, count } of counted) {
@@ -244,6 +257,15 @@ export function gateAfterHandOut(gate: Gate, task: Subject, now: number): Gate {
   return gateAt({ ...gate, limits }, now);
 }
 
+/** The gate as if a task did not run: it goes to another node, and so is not one more of its key. */
+export function gateWithout(gate: Gate, { countsFor }: Pick<Task, "countsFor">, now: number): Gate {
+  if (countsFor === null) return gate;
+  const limits = gate.limits.map((limit): LimitState =>
+    limit.key === countsFor && limit.running !== null ? { ...limit, inUse: limit.inUse - 1 } : limit,
+  );
+  return gateAt({ ...gate, limits }, now);
+}
+
 /** A gate after a sum of usage has grown. */
 export function gateAfter(gate: Gate, sum: SumKey & Spending, now = 0): Gate {
   const budgets = gate.budgets.map((state) => {
@@ -277,8 +299,7 @@ export function afterUsage(at: Moment, saved: readonly Change[]): Moment {
 
 /** How many dispatches of a limit count in the last minute. */
 export function usesIn({ uses }: LimitState, now: number): number {
-  const since = firstSecond(now);
-  return uses.reduce((sum, { second, count }) => (second >= since ? sum + count : sum), 0);
+  return uses.reduce((sum, { second, count }) => (counts(second, now) ? sum + count : sum), 0);
 }
 
 const CODES: Readonly<Record<Closing["code"], RejectionCode>> = {

@@ -10,7 +10,7 @@ import { type Decision, type Rejected, accept, reject } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
 import { LIMITS_MAX, PAUSES_MAX } from "./limits.ts";
 import type { Gate, Limit, LimitState, Pause, PauseKey } from "./model.ts";
-import { namePause } from "./gate.ts";
+import { isHeld, namePause } from "./gate.ts";
 
 // ---- Pauses
 
@@ -90,7 +90,8 @@ export function hold(gate: Gate, { key, forMs, nodeId }: HoldRequest, at: number
   const known = gate.limits.find((one) => one.key === key);
   const full = known ? null : noRoom(gate, at);
   if (full) return full;
-  const heldUntil = Math.max(known?.heldUntil ?? 0, at + forMs);
+  const before = known?.heldUntil ?? 0;
+  const heldUntil = isHeld(before, at) ? Math.max(before, at + forMs) : at + forMs;
   const limit: Limit = {
     key,
     running: known?.running ?? null,
@@ -112,8 +113,9 @@ function outdated(gate: Gate, at: number): readonly Change[] {
   );
 }
 
-function isOver({ running, perMinute, heldUntil }: Limit, at: number): boolean {
-  return running === null && perMinute === null && (heldUntil ?? 0) <= at;
+/** Whether it was only for a hold, which is over. */
+export function isOver({ running, perMinute, heldUntil }: Limit, at: number): boolean {
+  return running === null && perMinute === null && !isHeld(heldUntil ?? 0, at);
 }
 
 function noRoom(gate: Gate, at: number): Rejected | null {

@@ -44,7 +44,7 @@ import {
 } from "./decision.ts";
 import { type EventData, type EventKind, isOfCreator } from "./event.ts";
 import { attach, upload } from "./file.ts";
-import { afterUsage, countedFor, gateAt, isClosed, refusedByGate, spendWithin } from "./gate.ts";
+import { afterUsage, countedFor, gateAt, gateWithout, isClosed, refusedByGate, spendWithin } from "./gate.ts";
 import { couldTake, hasFree, laneNameOf, limitKeyOf, needsRare, specialLane } from "./lane.ts";
 import { hold } from "./limit.ts";
 import { BACKOFF_MAX_SECONDS, FAILED_ATTEMPTS_KEPT, FAILURES_DEFAULT_MAX } from "./limits.ts";
@@ -760,14 +760,15 @@ export function revoke(
     return notAssigned(task, "Give it to one with POST /api/v1/task/assign.");
   }
   if (target && target.nodeId === task.assignedNode) return accept(task);
-  const refused = target && (refusesTasks(target) ?? keptBack(task, target, at));
+  const asFreed = at.gate ? { ...at, gate: gateWithout(at.gate, task, at.now) } : at;
+  const refused = target && (refusesTasks(target) ?? keptBack(task, target, asFreed));
   if (refused) return refused;
   const from = task.assignedNode;
   const freed = move(task, { ...returned(task), revokedFrom: from }, at.now);
   const changes = [...freed.changes];
   changes.push(taskEvent("task.revoked", freed.after, from, at.now, { reason: asked.reason }));
-  if (!target) return assignIfBalanced(freed.after, candidates, changes, at);
-  const given = assignTo(freed.after, target.nodeId, "revoke", at);
+  if (!target) return assignIfBalanced(freed.after, candidates, changes, asFreed);
+  const given = assignTo(freed.after, target.nodeId, "revoke", asFreed);
   return accept(given.after, [...changes, ...given.changes]);
 }
 

@@ -1,5 +1,5 @@
 /** The use cases of pauses and limits (domain/limit.ts): pause, resume; set, delete, hold; and their lists. */
-import { type HoldRequest, deleteLimit, hold, pause, resume, setLimit } from "../domain/limit.ts";
+import { type HoldRequest, deleteLimit, hold, isOver, pause, resume, setLimit } from "../domain/limit.ts";
 import type { Gate, Limit, LimitState, Pause, PauseKey } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import { gateOn } from "../store/sql/gate.ts";
@@ -20,7 +20,12 @@ export class Limits {
   }
 
   async list(request: PageRequest): Promise<Page<LimitState>> {
-    return pageOfAll(request, (await this.#store.read(this.#gate())).limits);
+    const now = this.#clock.now();
+    const { limits } = await this.#store.read(gateOn(now));
+    return pageOfAll(
+      request,
+      limits.filter((limit) => !isOver(limit, now)),
+    );
   }
 
   pause(

@@ -79,7 +79,7 @@ import {
   candidatesFor,
   openTasks,
 } from "../store/sql/balancer.ts";
-import { gateOn, hasLane, lanesCount, readyLanes } from "../store/sql/gate.ts";
+import { gateOn, otherLanes, readyLanes } from "../store/sql/gate.ts";
 import { filesById } from "../store/sql/files.ts";
 import { touchedGroups } from "../store/sql/groups.ts";
 import { entryOfTask, ledgerHead } from "../store/sql/lux.ts";
@@ -906,19 +906,15 @@ function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean) {
 /** The rows that decide whether a lane may have one more task. */
 function ofLane(lane: string | null) {
   return {
-    hasLane: lane === null ? NO_ROW : hasLane(lane),
-    lanesCount: lane === null ? NO_ROW : lanesCount(LANES_MAX),
+    otherLanes: lane === null ? NO_ROW : otherLanes(lane, LANES_MAX),
   };
 }
 
-type LoadedRows = Omit<Loaded<ReturnType<typeof ofNewTask>>, "ofKey" | "reviewer" | "hasLane" | "lanesCount">;
+type LoadedRows = Omit<Loaded<ReturnType<typeof ofNewTask>>, "ofKey" | "reviewer" | "otherLanes">;
 
 /** The refusal of a task in a lane that there is not, when there are too many. */
-function tooManyLanes(rows: {
-  readonly hasLane: boolean | null;
-  readonly lanesCount: number | null;
-}): Rejected | null {
-  if (rows.hasLane !== false || (rows.lanesCount ?? 0) < LANES_MAX) return null;
+function tooManyLanes(rows: { readonly otherLanes: number | null }): Rejected | null {
+  if ((rows.otherLanes ?? 0) < LANES_MAX) return null;
   const detail = `Unfinished tasks have ${LANES_MAX} different combinations of type, requirements and limit key, which is the most. Use fewer limit keys, or wait until some tasks have ended.`;
   return reject("too_many_lanes", detail);
 }

@@ -2,10 +2,12 @@
  * POST batch: requests run in order and in one transaction, each answered as if sent alone. test/e2e/crash.test.ts
  * tests a kill in the middle.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { fileEndpoints } from "../../src/api/files.ts";
 import { ENDPOINTS } from "../../src/api/routes.ts";
+import { BATCH_TURN_MS } from "../../src/domain/limits.ts";
+import { LARGE_REQUESTS } from "../../src/http/json-body.ts";
 import {
   ADMIN_KEY,
   type Answer,
@@ -451,6 +453,50 @@ test("heartbeats of nodes that were offline, in one batch", async () => {
   const back = kinds.slice(kinds.lastIndexOf("node.left")).filter((kind) => kind === "node.online");
   expect(back).toHaveLength(nodes.length);
 });
+
+test("the requests of a batch are parsed in turns, between which others are served", async () => {
+  await using hub = await startHub();
+  const turns = spyOn(LARGE_REQUESTS, "next");
+  let ms = performance.now();
+  const clock = spyOn(performance, "now").mockImplementation(() => (ms += BATCH_TURN_MS));
+  try {
+    const answers = await batch(
+      hub,
+      Array.from({ length: 10 }, () => CREATE),
+    );
+    expect(shortly(answers)).toEqual(answers.map(() => "ok"));
+    expect(turns.mock.calls.length).toBeGreaterThanOrEqual(answers.length);
+  } finally {
+    clock.mockRestore();
+    turns.mockRestore();
+  }
+});
+
+once.test(
+  "500 new tasks fit into a batch where the balancer deals them out, to the least busy first",
+  async () => {
+    await using hub = await startHub();
+    const nodes = Array.from({ length: 20 }, (_, i) => `n${i}`);
+    await batch(
+      hub,
+      nodes.map((nodeId): Asked => {
+        return ["node/register", { node_id: nodeId, name: nodeId, auto_assign: true, capabilities: "usual" }];
+      }),
+    );
+    const create: Asked = ["task/create", { ...CREATE[1], task_type: "usual" }];
+    const made = await batch(
+      hub,
+      Array.from({ length: 500 }, () => create),
+      { variant: "B" },
+    );
+    expect(made.filter(({ status }) => status === 200)).toHaveLength(500);
+    for (const [i, { body }] of made.entries()) {
+      const round = made.slice(i - (i % nodes.length), i).map((earlier) => earlier.body["assigned_node"]);
+      expect(round).not.toContain(body["assigned_node"]);
+    }
+    for (const nodeId of nodes) expect(await nodeOf(hub, nodeId)).toMatchObject({ tasks_assigned: 25 });
+  },
+);
 
 once.test("a node with 500 tasks leaves alone, because that takes several commits", async () => {
   await using hub = await startHub();

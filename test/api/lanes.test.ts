@@ -179,6 +179,68 @@ describe("a limit", () => {
     expect(await waiting).not.toBeNull();
   });
 
+  test("and a hold outlast no clock that was set back", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", idle);
+    await addTasks(hub, 4, { limit_key: "k" });
+    await ok(hub.admin("/limit/set", { key: "k", per_minute: 1 }));
+    const [first, second] = [await next(hub), await next(hub)];
+    expect([typeof first, second]).toEqual(["string", null]);
+    hub.clock.jump(-30 * SECOND_MS);
+    expect(await next(hub)).toBeNull(); // a little: the minute is not over
+    hub.clock.jump(-60 * MINUTE_MS);
+    expect(list(await asAdmin(hub, "/limit/list"), "limits")).toMatchObject([{ last_minute: 0 }]);
+    expect(await next(hub)).not.toBeNull();
+    expect(await next(hub)).toBeNull();
+    hub.clock.pass(2 * MINUTE_MS);
+    await ok(hub.post("/limit/hold", { key: "k", for_s: 60 }));
+    hub.clock.jump(-2 * 60 * MINUTE_MS);
+    expect(list(await asAdmin(hub, "/limit/list"), "limits")).toMatchObject([{ held_until: null }]);
+    expect(await next(hub)).not.toBeNull();
+    await ok(hub.post("/limit/hold", { key: "k", for_s: 60 }));
+    hub.clock.pass(2 * MINUTE_MS);
+    expect(await next(hub)).not.toBeNull();
+  });
+
+  test("lets an administrator give a running task to another node", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", idle);
+    await addNode(hub, "n2", idle);
+    await ok(hub.admin("/limit/set", { key: "k", running: 1 }));
+    await addTasks(hub, 2, { limit_key: "k" });
+    const taskId = await next(hub);
+    const { assigned_node } = await ok(hub.admin("/task/revoke", { task_id: taskId, node_id: "n2" }));
+    expect(assigned_node).toBe("n2");
+    expect(await next(hub)).toBeNull();
+    expect(list(await asAdmin(hub, "/limit/list"), "limits")).toMatchObject([{ running_now: 1 }]);
+    await ok(hub.post("/limit/hold", { key: "k", for_s: 60 }));
+    const back = hub.admin("/task/revoke", { task_id: taskId, node_id: "n1" });
+    await refused(back, 409, "limit_reached");
+  });
+
+  test("is lowered below what runs: no task starts until enough have ended", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", idle);
+    const ids = await addTasks(hub, 5, { limit_key: "k" });
+    const running = [await next(hub), await next(hub), await next(hub)];
+    await ok(hub.admin("/limit/set", { key: "k", running: 2 }));
+    const { reasons } = await ok(hub.get(`/task/${ids[4]}/explain`));
+    expect(reasons).toMatchObject([{ code: "limit" }]);
+    for (const expected of [null, expect.any(String)]) {
+      await release(hub, running.pop() ?? null);
+      expect(await next(hub)).toEqual(expected);
+    }
+    expect(await next(hub)).toBeNull();
+  });
+
+  test("that was only a hold is listed until the hold is over", async () => {
+    await using hub = await startHub();
+    await ok(hub.post("/limit/hold", { key: "nobody", for_s: 5 }));
+    expect(list(await asAdmin(hub, "/limit/list"), "limits")).toMatchObject([{ key: "nobody" }]);
+    hub.clock.pass(6 * SECOND_MS);
+    expect(list(await asAdmin(hub, "/limit/list"), "limits")).toEqual([]);
+  });
+
   once.test("a hold lets a key rest, and is given with the task in one request", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", idle);
@@ -486,6 +548,32 @@ describe("why a task does not run", () => {
     await ok(hub.post("/task/cancel", { task_id: later }));
     expect(await codes(hub, later)).toEqual(["finished"]);
     await refused(hub.get("/task/none/explain"), 404, "task_not_found");
+  });
+
+  test("names the node to which the balancer does not give it back", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", {}, "B");
+    const taskId = await addTask(hub, {}, "B");
+    await ok(hub.admin("/task/revoke", { task_id: taskId }));
+    const { reasons } = await ok(hub.get(`/task/${taskId}/explain`));
+    expect(reasons).toMatchObject([{ code: "in_line", detail: expect.stringContaining("back to n1") }]);
+  });
+
+  test("is true after a node has registered with fewer resources, or decimals that do not add up", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", { resources: { gpu: 0.3 }, ...idle });
+    const ids = await addTasks(hub, 4, { requires: { resources: { gpu: 0.1 } } });
+    const held = [await next(hub), await next(hub), await next(hub)];
+    expect(held).not.toContain(null); // 0.1 + 0.1 + 0.1
+    expect(await next(hub)).toBeNull();
+    const last = ids[3] ?? "";
+    expect(await codes(hub, last)).toEqual(["nodes_full", "in_line"]);
+    await addNode(hub, "n1", { resources: { gpu: 0.1 }, ...idle });
+    await release(hub, held[0] ?? null);
+    expect(await next(hub)).toBeNull(); // two run on what is one
+    expect(await codes(hub, last)).toEqual(["nodes_full", "in_line"]);
+    await addNode(hub, "n1", idle);
+    expect(await codes(hub, last)).toEqual(["no_node", "in_line"]);
   });
 
   once.test("status names what is paused, and only then", async () => {

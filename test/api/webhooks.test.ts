@@ -49,6 +49,14 @@ async function becomes(hub: TestHub, wanted: Fields): Promise<void> {
   });
 }
 
+/** The hub does its periodic work until its webhook has failed so often, or oftener: a slow machine takes the next retry, too. */
+async function hasFailed(hub: TestHub, attempts: number): Promise<void> {
+  await until(`the webhook has failed ${attempts} times`, async () => {
+    await hub.sweep();
+    return Number((await hook(hub))["attempts"]) >= attempts;
+  });
+}
+
 /** Time passes in steps, and the hub does its periodic work after each, until the receiver has enough. */
 async function passUntil(
   hub: TestHub,
@@ -239,8 +247,8 @@ describe.concurrent("a webhook", () => {
     receiver.answer = () => Response.redirect("/other", 307);
     await put(hub);
     await create(hub, ["a"]);
-    await becomes(hub, { attempts: 1, last_error: "HTTP 307, a redirect, which is not followed" });
-    expect(receiver.received.map(({ path }) => path)).toEqual(["/hook"]);
+    await becomes(hub, { last_error: "HTTP 307, a redirect, which is not followed" });
+    expect([...new Set(receiver.received.map(({ path }) => path))]).toEqual(["/hook"]);
   });
 
   once.test("is suspended after a day without its receiver, and resumes with nothing missed", async () => {
@@ -249,17 +257,18 @@ describe.concurrent("a webhook", () => {
     await put(hub);
     receiver.isAway = true;
     await create(hub, ["a", "b"]);
-    await becomes(hub, { attempts: 1 });
+    await hasFailed(hub, 1);
     for (let attempts = 1; attempts < limit.WEBHOOK_SUSPEND_ATTEMPTS_MIN; attempts++) {
       hub.clock.pass(DAY_MS / limit.WEBHOOK_SUSPEND_ATTEMPTS_MIN);
-      await becomes(hub, { attempts: attempts + 1, state: "active" });
+      await hasFailed(hub, attempts + 1);
+      expect(await hook(hub)).toMatchObject({ state: "active" });
     }
     hub.clock.pass(3 * HOUR_MS);
     await becomes(hub, { state: "suspended", last_error: "connection refused", next_attempt_at: null });
     const { events } = await ok(hub.get("/events?kind=webhook.suspended"));
-    expect(list({ events }, "events")).toMatchObject([
-      { data: { name: "ci", reason: "failing", attempts: limit.WEBHOOK_SUSPEND_ATTEMPTS_MIN + 1 } },
-    ]);
+    const [event, ...others] = list({ events }, "events");
+    expect([others, event]).toMatchObject([[], { data: { name: "ci", reason: "failing" } }]);
+    expect(Number(record(event?.["data"])["attempts"])).toBeGreaterThan(limit.WEBHOOK_SUSPEND_ATTEMPTS_MIN);
     expect(await ok(hub.get("/status"))).toMatchObject({ webhooks_suspended: 1 });
     receiver.isAway = false;
     await create(hub, ["c"]);
@@ -312,19 +321,19 @@ describe.concurrent("a webhook", () => {
     {
       await using hub = await startHub({ dataDir: path, clock, post: receiver.post });
       await put(hub);
-      receiver.answer = (_, n) => new Response(null, { status: n === 2 ? 500 : 200 });
+      receiver.answer = (_, n) => new Response(null, { status: n === 1 ? 200 : 500 });
       await create(hub, ["a", "b", "c"]);
-      await receiver.until(({ length }) => length === 2);
-      await becomes(hub, { attempts: 1 });
+      await hasFailed(hub, 1);
     }
+    const again = receiver.received.length - 1; // "b", which has failed once or oftener
+    receiver.answer = () => new Response();
     {
       await using hub = await startHub({ dataDir: path, clock, post: receiver.post });
       clock.pass(10 * SECOND_MS);
       await hub.sweep();
-      const received = await receiver.until(({ length }) => length === 4);
-      expect(received.map(titleOf)).toEqual(["a", "b", "b", "c"]);
-      const [, second, again] = received.map(idOf);
-      expect(again).toBe(second ?? "");
+      const received = await receiver.until((all) => all.some((one) => titleOf(one) === "c"));
+      expect(received.map(titleOf)).toEqual(["a", ...new Array(again + 1).fill("b"), "c"]);
+      expect(new Set(received.map(idOf)).size).toBe(3);
     }
     rmSync(path, { recursive: true });
   });

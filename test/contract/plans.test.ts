@@ -542,8 +542,7 @@ describe("store: sqlite: plans", () => {
     "aheadInLane of a special one": taskReads.aheadInLane(task("t1", { lane: LANE.name }), 5),
     gateOn: gateReads.gateOn(1),
     readyLanes: gateReads.readyLanes(),
-    hasLane: gateReads.hasLane(LANE.name),
-    lanesCount: gateReads.lanesCount(5),
+    otherLanes: gateReads.otherLanes(LANE.name, 5),
     allKeys: keyReads.allKeys(),
     dependedOn: retention.dependedOn(["t1", "t2"]),
     filesFrom: retention.filesFrom(0, 500),
@@ -636,7 +635,7 @@ describe("store: sqlite: plans", () => {
     expect(new Set(lookups)).toEqual(
       new Set(["SEARCH tasks USING INDEX tasks_pool_lane (balanced=? AND lane=?)"]),
     );
-    for (const name of ["readyLanes", "hasLane", "lanesCount"]) {
+    for (const name of ["readyLanes", "otherLanes"]) {
       const found = await ways(declared[name] ?? NO_ROW, "tasks");
       expect(found.length).toBeGreaterThan(0);
       for (const way of found)

@@ -36,6 +36,7 @@ test("every acknowledged write survives kill -9", async () => {
   ]) {
     expect(kind.size).toBeGreaterThan(CYCLES);
   }
+  expect(ledger.quorums).toBeGreaterThan(0);
   // A retry needs a task that has failed permanently: so short a run may have none.
   expect([...ledger.ended.keys()]).toEqual(
     expect.arrayContaining(["/node/leave", "/task/cancel", "/task/fail", "/task/release"]),

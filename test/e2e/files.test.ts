@@ -18,6 +18,7 @@ test.skipIf(process.platform !== "linux")(
     using dir = new TempDir();
     await using hub = await Hub.start({ data: dir.join("data") });
     const { isSame, grewMib } = await measureLargeFile([hub, hub], FILE_MIB);
+    console.log(`${FILE_MIB} MiB up and down: ${grewMib.toFixed(0)} MiB`);
     expect(isSame).toBe(true);
     expect(grewMib).toBeLessThan(GREW_MAX_MIB);
   },

@@ -6,7 +6,7 @@ import { expect, test } from "bun:test";
 import { runLanes } from "../../tools/torture/lanes.ts";
 import { POSTGRES_PROGRAMS } from "../support/postgres.ts";
 
-const TASKS = 60;
+const TASKS = 40;
 
 async function runSmall(onPostgres: boolean): Promise<void> {
   const seed = Number(process.env["E2E_SEED"] ?? Math.floor(Math.random() * 2 ** 31));

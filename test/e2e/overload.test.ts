@@ -9,7 +9,7 @@ import { FACTS } from "../../src/store/sql/consistency.ts";
 import { countReached, killDuringBroadcast } from "../../tools/torture/broadcasts.ts";
 import { forEach } from "../../tools/torture/crowd.ts";
 import { measureLargeBroadcast } from "../../tools/torture/large-broadcast.ts";
-import { STALLED_GROWTH_MIB_MAX, UNREAD_MIB_MAX, withHub } from "../../tools/torture/overload.ts";
+import { UNREAD_MIB_MAX, withHub } from "../../tools/torture/overload.ts";
 import { measureSlow } from "../../tools/torture/slow.ts";
 import { measureStalled } from "../../tools/torture/stalled.ts";
 import { measureUnread } from "../../tools/torture/unread.ts";
@@ -19,12 +19,13 @@ import { HANG_MS } from "../support/hang.ts";
 import { RawConnection, headOf, postOf, uploadOf } from "./raw.ts";
 
 const LINUX = process.platform === "linux";
-const STALLED_MESSAGES = 500; // 68 MiB while it does not read
+const STALLED_MESSAGES = 700; // 107 MiB while it does not read
 
 describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, () => {
   test("the largest broadcasts reach more streams than can buffer them at once", async () => {
     const count = 150;
     const { reached, grewMib } = await withHub((hub) => measureLargeBroadcast(hub, count));
+    console.log(`${count} streams: ${grewMib.toFixed(0)} MiB`);
     expect(reached).toBe(count);
     expect(grewMib).toBeLessThan(count); // each has one MiB to get, twice
   });
@@ -73,8 +74,9 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
   });
 
   test("a stalled stream costs little memory and resumes without loss", async () => {
-    const { grewMib, came } = await withHub((hub) => measureStalled(hub, STALLED_MESSAGES, false));
-    expect(grewMib).toBeLessThan(STALLED_GROWTH_MIB_MAX);
+    const { grewMib, unreadMib, came } = await withHub((hub) => measureStalled(hub, STALLED_MESSAGES, false));
+    console.log(`${grewMib.toFixed(0)} MiB beside a stream that does not read ${unreadMib.toFixed(0)} MiB`);
+    expect(grewMib).toBeLessThan(unreadMib * (2 / 3)); // 17 to 31 were measured; the torture allows 48
     expect(came).toEqual(Array.from({ length: STALLED_MESSAGES }, (_, i) => i));
   });
 
@@ -100,7 +102,9 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
         const whole = await hub.get("/task/list");
         expect(whole.body["total"]).toBe(TASKS);
         const pageMib = (TASKS * description.length) / 2 ** 20;
-        expect(memoryMib(hub.pid, "VmHWM") - before).toBeLessThan((CALLERS * pageMib) / 2);
+        const grewMib = memoryMib(hub.pid, "VmHWM") - before;
+        console.log(`${grewMib.toFixed(0)} MiB for ${CALLERS} pages of ${pageMib.toFixed(0)} MiB`);
+        expect(grewMib).toBeLessThan(CALLERS * pageMib * (3 / 4)); // a quarter was measured
         for (const socket of sockets) socket.terminate();
       },
       ["--variant", "B"],

@@ -38,6 +38,7 @@ suite(`files in PostgreSQL${reason}`, () => {
       await using a = await start(dir, "a", url);
       await using b = await start(dir, "b", url);
       const { isSame, grewMib } = await measureLargeFile([a, b], FILE_MIB);
+      console.log(`${FILE_MIB} MiB up and down: ${grewMib.toFixed(0)} MiB`);
       expect(isSame).toBe(true);
       expect(grewMib).toBeLessThan(GREW_MAX_MIB);
       await remove();

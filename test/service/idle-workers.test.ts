@@ -517,11 +517,11 @@ async function quiesce(backlog: Backlog): Promise<void> {
   }
 }
 
-test("4,000 random interleavings: no call sleeps beside a task that it could take, the first is woken, and nothing is left", async () => {
+test("1,500 random interleavings: no call sleeps beside a task that it could take, the first is woken, and nothing is left", async () => {
   jest.useFakeTimers();
   try {
     const seen = { full: 0, besideTasks: 0, woken: 0 };
-    for (let seed = 1; seed <= 4_000; seed++) {
+    for (let seed = 1; seed <= 1_500; seed++) {
       const random = dice(seed);
       const backlog = new Backlog(random);
       for (let steps = 20 + random(80); steps > 0; steps--) {
@@ -555,7 +555,7 @@ test("4,000 random interleavings: no call sleeps beside a task that it could tak
         throw new Error(`seed ${seed}: left behind ${JSON.stringify(left)}`);
     }
     // Else the checks would have had nothing to see.
-    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(400);
+    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(150);
   } finally {
     jest.useRealTimers();
   }

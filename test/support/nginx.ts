@@ -30,20 +30,21 @@ export class Nginx implements AsyncDisposable {
   /**
    * `await using nginx = await Nginx.start([hubs])` ends it and removes what it wrote.
    * @param repeats with the lines of docs/postgresql.md that repeat a request with an Idempotency-Key
+   * @param prefix the path under which the hubs are, as docs/dashboard.md says: `/hub/`
    */
-  static async start(sites: readonly Site[], repeats = false): Promise<Nginx> {
+  static async start(sites: readonly Site[], repeats = false, prefix = "/"): Promise<Nginx> {
     for (let tries = 0; ; tries++) {
-      const nginx = await Nginx.#tryStart(sites, repeats);
+      const nginx = await Nginx.#tryStart(sites, repeats, prefix);
       if (nginx !== null) return nginx;
       // nginx cannot be told to choose a port: somebody else may have taken one that was free when we looked.
       if (tries === 5) throw new Error("nginx does not start");
     }
   }
 
-  static async #tryStart(sites: readonly Site[], repeats: boolean): Promise<Nginx | null> {
+  static async #tryStart(sites: readonly Site[], repeats: boolean, prefix: string): Promise<Nginx | null> {
     const folder = mkdtempSync(join(tmpdir(), "luxhub-nginx-"));
     const ports = freePorts(sites.length, "127.0.0.1");
-    const servers = sites.map((hubs, i) => siteOf(hubs, ports[i] ?? 0, `luxhub_${i}`, repeats));
+    const servers = sites.map((hubs, i) => siteOf(hubs, ports[i] ?? 0, `luxhub_${i}`, repeats, prefix));
     const config = join(folder, "nginx.conf");
     writeFileSync(config, frame(folder, servers));
     const command = [PROGRAM ?? "nginx", "-p", folder, "-c", config, "-e", join(folder, "log")];
@@ -99,7 +100,7 @@ function withRepeats(example: string): string {
 }
 
 /** The page's example with other addresses: as many lines of hubs as there are, one port without TLS, its own name. */
-function siteOf(hubs: Site, port: number, name: string, repeats: boolean): string {
+function siteOf(hubs: Site, port: number, name: string, repeats: boolean, prefix: string): string {
   const plain = exampleOf("install.md");
   const example = repeats ? withRepeats(plain) : plain;
   const change = (text: string, pattern: RegExp, by: (found: string) => string): string => {
@@ -114,7 +115,9 @@ function siteOf(hubs: Site, port: number, name: string, repeats: boolean): strin
   );
   text = change(text, /listen 443 ssl;/, () => `listen 127.0.0.1:${port};`);
   text = change(text, /upstream luxhub /, () => `upstream ${name} `);
-  return change(text, /http:\/\/luxhub;/g, () => `http://${name};`);
+  if (prefix === "/") return change(text, /http:\/\/luxhub;/g, () => `http://${name};`);
+  text = change(text, /location \/ \{/, () => `location ${prefix} {`);
+  return change(text, /http:\/\/luxhub;/g, () => `http://${name}/;`);
 }
 
 /** What an nginx.conf has around its sites. One process, which runs as whoever starts it. */

@@ -18,6 +18,9 @@ export const NARROW: Size = { width: 390, height: 844 };
 export const WIDEST: Size = { width: 2_560, height: 1_440 };
 export const NARROWEST: Size = { width: 360, height: 780 };
 
+/** How long a page looks before it is asked again: it may have gone elsewhere, or be gone. */
+const LOOK_MS = 2_000;
+
 /** Where the browser puts its profile and temporary files: it leaves them behind when it is killed, as by closeAll(). */
 let scratch = "";
 /** What Bun started the browser with: a directory that Bun made for its profile, and does not remove, is named there. */
@@ -120,24 +123,39 @@ export class Page {
 
   /** Waits until the page shows this. */
   async shows(wanted: string | RegExp): Promise<void> {
-    const holds = (text: string): boolean =>
-      typeof wanted === "string" ? text.includes(wanted) : wanted.test(text);
-    const until = performance.now() + HANG_MS;
-    for (;;) {
-      const text = await this.text();
-      if (holds(text)) return;
-      if (performance.now() > until) throw new Error(`the page never showed ${wanted}, but: ${text}`);
-      await Bun.sleep(25);
-    }
+    const text = `(document.body?.innerText ?? "")`;
+    const holds =
+      typeof wanted === "string" ? `${text}.includes(${JSON.stringify(wanted)})` : `${wanted}.test(${text})`;
+    await this.#comes(holds, `the page never showed ${wanted}`);
   }
 
   /** Waits until an expression is true in the page. */
-  async until(expression: string): Promise<void> {
+  until(expression: string): Promise<void> {
+    return this.#comes(expression, `never true: ${expression}`);
+  }
+
+  /** Waits in the page: each question from here takes the browser longer than what most tests do. */
+  async #comes(condition: string, what: string): Promise<void> {
+    const look = `new Promise((resolve) => {
+      const endsAt = performance.now() + ${LOOK_MS};
+      const look = () => {
+        try {
+          if (${condition}) return resolve("");
+        } catch (error) {
+          return resolve(String(error));
+        }
+        if (performance.now() < endsAt) setTimeout(look, 25);
+        else resolve(null);
+      };
+      look();
+    })`;
     const until = performance.now() + HANG_MS;
-    while ((await this.eval(`Boolean(${expression})`)) !== true) {
-      if (performance.now() > until)
-        throw new Error(`never true: ${expression}; the page: ${await this.text()}`);
-      await Bun.sleep(25);
+    for (;;) {
+      // A page that goes elsewhere meanwhile takes the promise with it.
+      const seen = await this.eval(look).catch(() => null);
+      if (seen === "") return;
+      if (typeof seen === "string") throw new Error(`${what}: ${seen}`);
+      if (performance.now() > until) throw new Error(`${what}; the page: ${await this.text()}`);
     }
   }
 

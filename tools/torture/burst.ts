@@ -32,7 +32,7 @@ export type BurstReport = {
 const BEAT_EVERY_MS = 50;
 
 /** How long an honest client tries to be served before the hub counts as dead. */
-const DEAD_AFTER_MS = 15_000;
+const DEAD_AFTER_MS = 60_000;
 /** One process opens no more: each may have as few descriptors as the hub. */
 const CALLERS_PER_PROCESS = 8_000;
 

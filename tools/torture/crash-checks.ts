@@ -75,6 +75,7 @@ async function checkRows(rows: Rows, ledger: Ledger, findings: Findings): Promis
   await checkTasks(rows, ledger, findings);
   await checkOutput(rows, ledger, findings);
   await checkLux(rows, ledger, findings);
+  await checkReviews(rows, ledger, findings);
   await checkMessages(rows, ledger, findings);
   await checkFiles(rows, ledger, findings);
   await checkNotes(rows, ledger, findings);
@@ -93,6 +94,7 @@ const OPENED = [
   "task.requeued",
   "task.attempt_failed",
   "task.timed_out",
+  "task.review_rejected",
   "task.retried",
 ] as const satisfies readonly EventKind[];
 const ENDED = ["task.completed", "task.failed"] as const satisfies readonly EventKind[];
@@ -100,6 +102,7 @@ const ATTEMPTS = [
   "task.attempt_failed",
   "task.timed_out",
   "task.requeued",
+  "task.review_rejected",
 ] as const satisfies readonly EventKind[];
 const quoted = (kinds: readonly EventKind[]): string => kinds.map((kind) => `'${kind}'`).join(", ");
 /** Every step of every task, with the one before it and how many come after it. */
@@ -116,8 +119,17 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
     `SELECT task_id, kind, earlier FROM (${STEPS}) AS steps
      WHERE kind = 'task.assigned' AND earlier NOT IN (${quoted(OPENED)})`,
   ],
-  ["twice", "SELECT task_id FROM events WHERE kind = 'task.completed' GROUP BY task_id HAVING count(*) > 1"],
-  ["twice", "SELECT title FROM tasks WHERE schedule IS NULL GROUP BY title HAVING count(*) > 1"],
+  [
+    "twice",
+    `SELECT task_id FROM events WHERE kind IN ('task.completed', 'task.review_rejected') GROUP BY task_id
+     HAVING count(*) FILTER (WHERE kind = 'task.completed')
+       > 1 + count(*) FILTER (WHERE kind = 'task.review_rejected')`,
+  ],
+  // The copies of a quorum have the title of their task.
+  [
+    "twice",
+    `SELECT title FROM tasks WHERE schedule IS NULL AND parent_task IS NULL GROUP BY title HAVING count(*) > 1`,
+  ],
   [
     "twice",
     "SELECT unique_key FROM tasks WHERE unique_key IS NOT NULL GROUP BY unique_key HAVING count(*) > 1",
@@ -161,7 +173,34 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
   ],
   ["twice", "SELECT content FROM messages GROUP BY content HAVING count(*) > 1"],
   // LUX paid twice.
-  ["twice", "SELECT task_id FROM ledger WHERE task_id IS NOT NULL GROUP BY task_id HAVING count(*) > 1"],
+  ["twice", "SELECT task_id FROM ledger WHERE kind = 'reward' GROUP BY task_id HAVING count(*) > 1"],
+  // What is held for a review is settled once: paid, or given back each time that the result was rejected.
+  [
+    "twice",
+    `SELECT t.task_id, t.status, holds, rewards, returns, rejected FROM tasks t
+     LEFT JOIN (
+       SELECT task_id, count(*) FILTER (WHERE kind = 'hold') AS holds, count(*) FILTER (WHERE kind = 'reward') AS rewards,
+         count(*) FILTER (WHERE kind = 'return') AS returns
+       FROM ledger GROUP BY task_id) AS l ON l.task_id = t.task_id
+     LEFT JOIN (
+       SELECT task_id, count(*) AS rejected FROM events WHERE kind = 'task.review_rejected' GROUP BY task_id) AS e
+       ON e.task_id = t.task_id
+     WHERE (t.review IS NULL AND coalesce(holds, 0) + coalesce(returns, 0) > 0)
+       OR (t.review IS NOT NULL AND (coalesce(returns, 0) <> coalesce(rejected, 0)
+         OR coalesce(rewards, 0) <> (CASE WHEN t.status = 'completed' AND t.review_until IS NULL THEN 1 ELSE 0 END)
+         OR coalesce(holds, 0) <> coalesce(rewards, 0) + coalesce(returns, 0)
+           + (CASE WHEN t.review_until IS NULL THEN 0 ELSE 1 END)))`,
+  ],
+  // The copies of a quorum share the reward of their task when it is decided, and have nothing before.
+  [
+    "unequal",
+    `SELECT p.task_id, p.status, p.lux_reward_micro, paid FROM tasks p
+     LEFT JOIN (
+       SELECT c.parent_task, sum(l.amount_micro) AS paid FROM tasks c JOIN ledger l ON l.task_id = c.task_id
+       WHERE c.parent_task IS NOT NULL GROUP BY c.parent_task) AS copies ON copies.parent_task = p.task_id
+     WHERE p.quorum IS NOT NULL
+       AND coalesce(paid, 0) <> (CASE WHEN p.status = 'completed' THEN p.lux_reward_micro ELSE 0 END)`,
+  ],
   [
     "twice",
     `SELECT node_id FROM ledger WHERE kind = 'signin' GROUP BY node_id, at / 86400000 HAVING count(*) > 1`,
@@ -171,14 +210,15 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
     "unequal",
     `SELECT node_id FROM (
        SELECT node_id, n, balance_micro, sum(amount_micro) OVER w AS total, row_number() OVER w AS place
-       FROM ledger WINDOW w AS (PARTITION BY node_id ORDER BY n ROWS UNBOUNDED PRECEDING)) AS entries
+       FROM ledger WHERE node_id IS NOT NULL WINDOW w AS (PARTITION BY node_id ORDER BY n ROWS UNBOUNDED PRECEDING)) AS entries
      WHERE balance_micro <> total OR n <> place`,
   ],
-  // A completed task with a reward is paid, to its node, exactly; and nothing else is.
+  // A completed task with a reward, no review and no quorum is paid, to its node, exactly; and nothing else is.
   [
     "unequal",
-    `SELECT t.task_id FROM tasks t LEFT JOIN ledger l ON l.task_id = t.task_id
-     WHERE (t.status = 'completed' AND t.lux_reward_micro > 0) <> (l.task_id IS NOT NULL)
+    `SELECT t.task_id FROM tasks t LEFT JOIN ledger l ON l.task_id = t.task_id AND l.kind = 'reward'
+     WHERE (t.status = 'completed' AND t.lux_reward_micro > 0 AND t.review_until IS NULL AND t.quorum IS NULL)
+         <> (l.task_id IS NOT NULL)
        OR l.amount_micro <> t.lux_reward_micro OR l.node_id <> t.assigned_node`,
   ],
   // A task is where its last step left it.
@@ -236,7 +276,7 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
   ["unequal", `SELECT count(*) AS events FROM events HAVING count(*) <> max(id) - min(id) + 1`],
   [
     "unequal",
-    `SELECT count(*) AS entries FROM ledger
+    `SELECT count(*) AS entries FROM ledger WHERE node_id IS NOT NULL
      HAVING count(*) <> (SELECT count(*) FROM events WHERE kind IN ('lux.paid', 'lux.signin'))`,
   ],
 ];
@@ -337,6 +377,25 @@ async function checkLux(rows: Rows, ledger: Ledger, findings: Findings): Promise
     const entry = byId.get(String(entry_id));
     if (entry?.taskId !== taskId || toLux(entry.amountMicro) !== amount || entry.hash !== hash)
       findings.add("missing", `the entry of a receipt for task ${taskId}`);
+  }
+}
+
+/** Every accepted verdict is in the ledger. */
+async function checkReviews(rows: Rows, ledger: Ledger, findings: Findings): Promise<void> {
+  const settled = byKey(
+    await rows(
+      `SELECT task_id, count(*) FILTER (WHERE kind = 'reward') AS passed,
+         count(*) FILTER (WHERE kind = 'return') AS rejected
+       FROM ledger WHERE task_id IS NOT NULL GROUP BY task_id`,
+    ),
+    "task_id",
+  );
+  for (const [taskId, { pass, reject }] of ledger.verdicts) {
+    const entries = settled.get(taskId);
+    if (Number(entries?.["passed"] ?? 0) < pass)
+      findings.add("missing", `the reward of ${taskId}: it passed`);
+    if (Number(entries?.["rejected"] ?? 0) < reject)
+      findings.add("missing", `what was held for ${taskId}, rejected ${reject} times, is not given back`);
   }
 }
 

@@ -28,6 +28,12 @@ export class Ledger {
   /** Attempts that a node said to have failed: asked, and told so; by node and task. */
   readonly failures = new Map<string, { asked: number; told: number }>();
   readonly completed = new Map<string, { readonly nodeId: string; readonly lesson: string }>();
+  /** Tasks whose result waits for a review, as far as the writers know. */
+  readonly toReview: string[] = [];
+  /** Verdicts that were accepted, by task. */
+  readonly verdicts = new Map<string, { pass: number; reject: number }>();
+  /** Tasks that wait for a quorum. */
+  quorums = 0;
   readonly sent = new Map<string, { readonly toNode: string; readonly requireAck: boolean }>();
   /** How often each message was handed out, to anyone. */
   readonly received = new Map<string, number>();
@@ -99,6 +105,9 @@ const EXPIRES_AFTER_MS = 1_500;
 export const GRAPH_TAG = "graph";
 /** Of the tasks with requirements. */
 export const LIMIT_KEY = "gpus";
+/** Until the deadline of a review decides; and so long that it does not. */
+const REVIEW_SOON_S = 1;
+const REVIEW_LATER_S = 86_400;
 /** Longer than the test. */
 const UNIQUE_FOR_S = 86_400;
 /** How long a task/next waits, and when at the latest its caller hangs up. */
@@ -171,6 +180,8 @@ export class Writer {
     // The lease may have ended meanwhile.
     if (path === "/task/output" && again.status === 409 && again.body["error"] !== "wrong_offset") return;
     if (path === "/task/ask" && again.status === 409) return;
+    // The deadline of its review may have opened the task again.
+    if (path === "/task/complete" && first.body["lux_held"] !== undefined) return;
     // What was refused may be possible by now.
     if (again.status !== first.status && (first.status === 200 || key !== null))
       this.#blame(this.#cut, again);
@@ -186,6 +197,8 @@ export class Writer {
     const key = (what: string): string | null => (step % 2 === 0 ? null : `${this.#nodeId}-${what}-${step}`);
     if (step % 8 === 0) await this.#signIn();
     await this.#create(step, key("create"));
+    if (step % 4 === 2) await this.#createChecked(step);
+    await this.#review(step);
     if (step % 3 === 0) await this.#batchAndEnd(step, key("batch"));
     else if (step % 3 === 1) await this.#nextAndEnd(step, key("next"));
     else await this.#claimAndEnd(step);
@@ -239,6 +252,54 @@ export class Writer {
     // A repeat may come after expires_at.
     const refusals = step % 6 === 4 ? [400] : [];
     return this.#call({ path: "/task/create", body, key, told, refusals, isSafe: isUnique });
+  }
+
+  /** A task that is checked before it is paid: by a review, which its deadline may decide, or by a quorum. */
+  #createChecked(step: number): Promise<void> {
+    const { ledger, open, random } = this.#crowd;
+    const rewardMicro = 1 + Math.floor(random() * 5_000_000);
+    const isReviewed = step % 8 === 2;
+    const isSoon = Math.floor(step / 8) % 2 === 0;
+    const checked = isReviewed
+      ? {
+          review: "creator",
+          review_within_s: isSoon ? REVIEW_SOON_S : REVIEW_LATER_S,
+          on_review_timeout: Math.floor(step / 16) % 2 === 0 ? "pay" : "reject",
+        }
+      : { quorum: { results: 2, of: 4 } };
+    const body = {
+      title: `${this.#nodeId} ${step} checked`,
+      description: "Survive",
+      lux_reward: rewardMicro / 1_000_000,
+      backoff_s: 0,
+      ...checked,
+    };
+    const told = ({ task_id }: Row): void => {
+      ledger.tasks.set(String(task_id), rewardMicro);
+      if (isReviewed) open.push(String(task_id));
+      else ledger.quorums++;
+    };
+    return this.#call({ path: "/task/create", body, key: `${this.#nodeId}-checked-${step}`, told });
+  }
+
+  /** Passes or rejects a result. Its worker, if it is this one, and one that comes too late are refused. */
+  async #review(step: number): Promise<void> {
+    const { ledger, open, random } = this.#crowd;
+    const taskId = ledger.toReview.shift();
+    if (taskId === undefined) return;
+    const verdict = random() < 0.4 ? "reject" : "pass";
+    await this.#call({
+      path: "/task/review",
+      body: { task_id: taskId, verdict },
+      key: `${this.#nodeId}-review-${step}`,
+      refusals: LATE,
+      told: () => {
+        const verdicts = ledger.verdicts.get(taskId) ?? { pass: 0, reject: 0 };
+        ledger.verdicts.set(taskId, verdicts);
+        verdicts[verdict]++;
+        if (verdict === "reject") open.push(taskId);
+      },
+    });
   }
 
   /** One of the newest tasks, so that several writers want the same; sometimes the oldest, which had to wait. */
@@ -408,14 +469,17 @@ export class Writer {
         break;
     }
     const lesson = `lesson ${this.#nodeId} ${step}`;
-    const result = { problem: "A crash", improvement: "A log", lesson };
+    // What the results of a quorum must agree on; some do not.
+    const output = step % 5 === 2 ? step : "the same";
+    const result = { problem: "A crash", improvement: "A log", lesson, output };
     ledger.holds.delete(taskId);
     await this.#call({
       path: "/task/complete",
       body: { ...asked, result },
       key: null,
       refusals: LATE,
-      told: ({ receipt }) => {
+      told: ({ receipt, lux_held }) => {
+        if (lux_held !== undefined) return void ledger.toReview.push(taskId); // it may be rejected
         ledger.completed.set(taskId, { nodeId: this.#nodeId, lesson });
         ledger.receipts.set(taskId, receipt);
       },

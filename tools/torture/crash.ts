@@ -182,6 +182,12 @@ export const crashSection: Section = {
         goal: "more than 0 each",
         held: Math.min(ledger.handedOut, ledger.hungUp, ledger.batches) > 0,
       },
+      {
+        what: "Verdicts of reviews that were acknowledged; quorums",
+        value: `${[...ledger.verdicts.values()].reduce((sum, { pass, reject }) => sum + pass + reject, 0)}; ${ledger.quorums}`,
+        goal: "more than 0 each",
+        held: Math.min(ledger.verdicts.size, ledger.quorums) > 0,
+      },
       counted("Acknowledged and missing", findings.missing),
       counted("Done twice: two winners, paid twice, handed out twice", findings.twice),
       counted("Balances, totals or integrity_check not right", findings.unequal),

@@ -8,6 +8,7 @@
 import { tmpdir } from "node:os";
 import { LuxHub, LuxHubError } from "../../src/client/luxhub.ts";
 import { Hub, SECRET, TempDir, run, until } from "../../test/e2e/program.ts";
+import { HANG_MS } from "../../test/support/hang.ts";
 import { OWN_HOST, freePorts } from "../../test/support/keeper.ts";
 import { POSTGRES_PROGRAMS, PostgresServer } from "../../test/support/postgres.ts";
 import { randomFrom } from "./random.ts";
@@ -27,6 +28,8 @@ type Way = (typeof WAYS)[number];
 
 const WORKERS = 6;
 const KILL_AFTER_MS = { least: 50, most: 600 };
+/** Then the hubs live on, so that the work comes to its end on a slow machine too. */
+const TASKS_PER_KILL = 2;
 const DEADLINE_S = 1;
 const REWARD = 2;
 const RESULT = { problem: "p", improvement: "i", lesson: "none" };
@@ -63,7 +66,11 @@ export async function runReviews(
     if (postgres) env["LUXHUB_DATABASE"] = postgres.url;
     hubs[i] = await Hub.start({ data: dir.join(`hub-${i}`), host: OWN_HOST, env });
   };
-  const clients = ports.map((port) => new LuxHub({ url: `http://${OWN_HOST}:${port}`, secret: SECRET }));
+  // A pause as long as a killed hub lives would miss it each time.
+  const retry = { forMs: HANG_MS, maxPauseMs: 500 };
+  const clients = ports.map(
+    (port) => new LuxHub({ url: `http://${OWN_HOST}:${port}`, secret: SECRET, retry }),
+  );
   const client = (): LuxHub => clients[Math.floor(random() * clients.length)] ?? must(clients[0]);
   try {
     for (const i of ports.keys()) await startHub(i);
@@ -71,7 +78,7 @@ export async function runReviews(
       await client().nodes.register({ node_id: name, name, capabilities: name === "judge" ? ["judge"] : [] });
     let isOver = false;
     const chaos = (async () => {
-      while (!isOver) {
+      while (!isOver && report.hubsKilled < tasks / TASKS_PER_KILL) {
         const { least, most } = KILL_AFTER_MS;
         await Bun.sleep(least + random() * (most - least)); // the moment is what this is about
         const i = Math.floor(random() * hubs.length);

@@ -38,12 +38,14 @@ const HOOKS: Readonly<Record<string, WebhookFilter>> = {
 const KILL_AFTER_MS = { least: 300, most: 2_500 };
 /** Of what is killed, the rest is hubs. */
 const RECEIVERS_KILLED = 0.4;
+const START_TRIES = 50;
+const START_AGAIN_MS = 200;
 const AWAY_MS = { least: 100, most: 3_000 };
 const PAUSE_MOST_MS = 150;
 /** New tasks wait while the slowest webhook is so far behind, so that hubs are killed as long as there is work. */
 const BEHIND_MOST = 5;
 /** What a receiver can be behind at the end, with a backoff of some attempts. */
-const CATCH_UP_MS = 240_000;
+const CATCH_UP_MS = 600_000;
 const RESULT = { problem: "p", improvement: "i", lesson: "none" };
 /** Why nothing here can be run; null: it can. */
 export const NO_RECEIVER = ownAddress() === null ? "this machine has no address but loopback" : null;
@@ -80,9 +82,19 @@ class Away implements AsyncDisposable {
 
   async start(): Promise<void> {
     const plan: ReceiverPlan = { ...this.#plan, seed: this.#plan.seed + this.#starts++ };
-    const options = { command: [process.execPath, RECEIVER], env: { ...this.#env } };
-    this.#program = new Program([JSON.stringify(plan)], options);
-    await this.#program.printed(/listening/);
+    for (let left = START_TRIES; ; left--) {
+      this.#program = new Program([JSON.stringify(plan)], {
+        command: [process.execPath, RECEIVER],
+        env: { ...this.#env },
+      });
+      try {
+        await this.#program.printed(/listening/);
+        return;
+      } catch (error) {
+        if (left === 0) throw error;
+        await Bun.sleep(START_AGAIN_MS); // another connection of this machine may have its port
+      }
+    }
   }
 
   async kill(): Promise<void> {

@@ -3,7 +3,7 @@ import { Fragment, type JSX, h } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { Usage } from "./usage.tsx";
-import { saveBlob } from "./files.tsx";
+import { saveBlob } from "./file-actions.tsx";
 import { commandOf, countOf, curlOf } from "./format.ts";
 import {
   Age,
@@ -11,8 +11,8 @@ import {
   Empty,
   Fact,
   Fault,
+  NotLoaded,
   Field,
-  NotShown,
   State,
   Table,
   askToConfirm,
@@ -128,7 +128,7 @@ export function GroupPage({ id: group }: { id: string }): JSX.Element {
   useEvents(({ data }) => data["group"] === group, loaded);
   useSubject(group);
   const { value, error } = loaded;
-  if (value === null) return <NotShown view="groups" error={error} />;
+  if (value === null) return <NotLoaded title="Group" error={error} back={[to("groups"), "All groups"]} />;
   const { by_status, unfinished, failures, total } = value;
   const { failed } = by_status;
   const link = (status: string, count: number): JSX.Element => (

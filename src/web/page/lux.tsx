@@ -1,10 +1,9 @@
-/** LUX: the leaderboard, and the ledger of a node. */
+/** LUX: the leaderboard, and the head of the ledger. */
 import { Fragment, type JSX, h } from "preact";
-import { useState } from "preact/hooks";
 import { LUX_TOP_SCANNED_MAX } from "../../domain/list-limits.ts";
 import { now } from "./clock.ts";
 import { countOf, curlOf } from "./format.ts";
-import { Age, Copy, Empty, Fault, Table, useEvents, useLoad } from "./parts.tsx";
+import { Copy, Empty, Fault, Table, useEvents, useLoad } from "./parts.tsx";
 import { route, to } from "./route.ts";
 import { hasSecret } from "./session.ts";
 
@@ -176,54 +175,6 @@ function Balances(): JSX.Element {
         )}
       </nav>
       <Head />
-    </>
-  );
-}
-
-export function Ledger({ node }: { node: string }): JSX.Element {
-  const [page, setPage] = useState(1);
-  const loaded = useLoad(`${node} ${page}`, (from, signal) =>
-    from.call("lux/ledger", { node_id: node, page, per_page: 10 }, { signal }),
-  );
-  useEvents((event) => event.kind.startsWith("lux.") && event.node_id === node, loaded);
-  const { value, error } = loaded;
-  if (value === null) return <Fault text={error} />;
-  if (value.total === 0) return <p class="quiet">This node has earned nothing yet.</p>;
-  return (
-    <>
-      <Table label="Ledger" head={["When", "LUX", "For", "Task", "Hash"]}>
-        {value.entries.map((entry) => (
-          <tr key={entry.id}>
-            <td>
-              <Age at={entry.at} />
-            </td>
-            <td class="number">{countOf(entry.amount)}</td>
-            <td>{entry.kind}</td>
-            <td class="wide">
-              {entry.task_id !== null && (
-                <a href={to("tasks", entry.task_id)}>
-                  <code>{entry.task_id}</code>
-                </a>
-              )}
-            </td>
-            <td class="id" title={entry.hash ?? ""}>
-              <code>{entry.hash}</code>
-            </td>
-          </tr>
-        ))}
-      </Table>
-      <p class="pager">
-        {page > 1 && (
-          <button type="button" onClick={() => setPage(page - 1)}>
-            Newer
-          </button>
-        )}
-        {page < value.pages && (
-          <button type="button" onClick={() => setPage(page + 1)}>
-            Older
-          </button>
-        )}
-      </p>
     </>
   );
 }

@@ -8,7 +8,7 @@ import { Find, isFindOpen } from "./find.tsx";
 import { followAgain, liveFault } from "./live.ts";
 import { NodePage, Nodes } from "./nodes.tsx";
 import { Overview } from "./overview.tsx";
-import { ConfirmDialog, Fault, Field, Form, Modal, Notices } from "./parts.tsx";
+import { ConfirmDialog, Fault, Field, Form, Modal, NotLoaded, Notices } from "./parts.tsx";
 import { keepPlaces } from "./places.ts";
 import { drawIcon, followPulse, hubName, pausedWords, pulse } from "./pulse.ts";
 import { route, subject, to } from "./route.ts";
@@ -26,7 +26,7 @@ import {
   signIn,
   signOut,
 } from "./session.ts";
-import { NewTask, TaskPage } from "./task.tsx";
+import { TaskPage } from "./task.tsx";
 import { Tasks } from "./tasks.tsx";
 
 type View = {
@@ -108,18 +108,16 @@ const VIEWS: readonly View[] = [
 
 function Content(): JSX.Element {
   const { view, id } = route.value;
-  if (view === "new" && mayAct.value) return <NewTask from={id} key={id} />;
+  if (view === "new" && mayAct.value)
+    return <Seldom draw={(views) => <views.NewTask from={id} key={id} />} />;
   const found = VIEWS.find(({ name, isOpen }) => name === view && isOpen());
   return (
     found?.draw(id) ?? (
-      <>
-        <header class="head">
-          <h1>No such page</h1>
-        </header>
-        <p>
-          This page does not exist, or your key cannot open it. <a href={to("overview")}>To the overview</a>
-        </p>
-      </>
+      <NotLoaded
+        title="No such page"
+        error="This page does not exist, or your key cannot open it."
+        back={[to("overview"), "To the overview"]}
+      />
     )
   );
 }

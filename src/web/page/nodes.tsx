@@ -6,15 +6,15 @@ import { Fragment, type JSX, h } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { now } from "./clock.ts";
 import { type AnyNode, type Summary, capabilitiesOf, countOf, curlOf, durationOf, noteOf } from "./format.ts";
-import { EventTable } from "./events.tsx";
-import { Ledger } from "./lux.tsx";
+import { EventTable } from "./event-table.tsx";
+import { Ledger } from "./ledger.tsx";
 import {
   Age,
   Empty,
   Fact,
   Fault,
+  NotLoaded,
   Field,
-  NotShown,
   Select,
   State,
   Table,
@@ -294,7 +294,7 @@ export function NodePage({ id }: { id: string }): JSX.Element {
   useEvents((event) => event.node_id === id, loaded);
   const { value, error } = loaded;
   useSubject(value?.node.name ?? "");
-  if (value === null) return <NotShown view="nodes" error={error} />;
+  if (value === null) return <NotLoaded title="Node" error={error} back={[to("nodes"), "All nodes"]} />;
   const { node, running, failed, failures, done, events } = value;
   const drain = (isOn: boolean): void =>
     void runAction(isOn ? "The node is draining: it gets no new tasks." : "The node takes tasks again.", () =>

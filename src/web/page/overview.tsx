@@ -8,9 +8,9 @@ import { Failures } from "./failures.tsx";
 import { Fleet } from "./fleet.tsx";
 import { commandOf, countOf, curlOf, durationOf } from "./format.ts";
 import { type Finding, findingsOf } from "./health.ts";
-import { Age, Empty, Fault, Table, useEvents, useLoad } from "./parts.tsx";
+import { Age, Empty, Fault, NotLoaded, Table, useEvents, useLoad } from "./parts.tsx";
 import { pausedWords, pulse } from "./pulse.ts";
-import { WaitingQuestions } from "./questions.tsx";
+import { WaitingQuestions } from "./question.tsx";
 import { route, to, wrongQuery } from "./route.ts";
 import { type Hub, isOnline } from "./session.ts";
 
@@ -58,7 +58,8 @@ export function Overview(): JSX.Element {
   }, []);
   const { value } = loaded;
   const error = wrong ?? (loaded.error || history.error);
-  if (wrong !== null || value === null) return <Fault text={error} />;
+  if (wrong !== null || value === null)
+    return <NotLoaded title="Overview" error={error} back={[to("overview"), "The last hour"]} />;
   const { status, stats, fleet, hour, byType } = value;
   const shown = history.value ?? hour;
   const { words } = RANGES[history.value === null ? "hour" : range];

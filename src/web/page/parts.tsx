@@ -139,15 +139,26 @@ export function Fault({ text }: { text: string }): JSX.Element | null {
   );
 }
 
-/** In place of a record that cannot be loaded: why, and a way back. */
-export function NotShown({ view, error }: { view: string; error: string }): JSX.Element | null {
-  return error === "" ? null : (
+/** A page that could not be loaded still has a heading, and a way back. Nothing while it loads. */
+export function NotLoaded(props: {
+  title: string;
+  error: string;
+  /** The address of the list, and its words. */
+  back: readonly [address: string, words: string];
+}): JSX.Element | null {
+  const { title, error, back } = props;
+  if (error === "") return null;
+  return (
     <>
       <header class="head">
-        <h1>Not to be shown</h1>
+        <h1>{title}</h1>
       </header>
       <Fault text={error} />
-      <a href={`#/${view}`}>All {view}</a>
+      <p>
+        <a class="button" href={back[0]}>
+          {back[1]}
+        </a>
+      </p>
     </>
   );
 }

@@ -1,39 +1,17 @@
 /**
  * The inbox: the open questions of workers, the most urgent first, each to be answered, and the results that wait for a
- * review; also the questions of one task.
+ * review.
  */
 import { Fragment, type JSX, h } from "preact";
 import { useState } from "preact/hooks";
-import type { Event, OpenQuestion, PendingReview, Question } from "../../client/luxhub.ts";
+import type { OpenQuestion, PendingReview } from "../../client/luxhub.ts";
 import { commandOf, countOf } from "./format.ts";
-import {
-  Age,
-  Empty,
-  Fault,
-  Field,
-  Form,
-  State,
-  Verified,
-  runAction,
-  showNotice,
-  useEvents,
-  useLoad,
-} from "./parts.tsx";
+import { Empty, Fault, useEvents, useLoad } from "./parts.tsx";
+import { Asked, QUESTION_KINDS } from "./question.tsx";
 import { Verdict } from "./review.tsx";
 import { to } from "./route.ts";
-import { hasSecret, hub, mayAct } from "./session.ts";
 
 const PAGE = 50;
-
-/** The events that open or end a question. */
-const KINDS: ReadonlySet<Event["kind"]> = new Set([
-  "task.asked",
-  "task.answered",
-  "task.question_timed_out",
-  "task.completed",
-  "task.failed",
-  "task.deleted",
-] as const);
 
 export function Questions(): JSX.Element {
   const [pages, setPages] = useState(1);
@@ -50,7 +28,7 @@ export function Questions(): JSX.Element {
     }
     return { questions, total };
   });
-  useEvents(({ kind }) => KINDS.has(kind), loaded);
+  useEvents(({ kind }) => QUESTION_KINDS.has(kind), loaded);
   const { value, error } = loaded;
   return (
     <>
@@ -124,113 +102,5 @@ function InReview({ waiting }: { waiting: PendingReview }): JSX.Element {
       </p>
       <Verdict taskId={task_id} review={review} />
     </article>
-  );
-}
-
-/** How many questions are open, as a link; nothing if there is none, or the caller may not read them. */
-export function WaitingQuestions(): JSX.Element | null {
-  const mayRead = hasSecret.value;
-  const loaded = useLoad(`waiting ${mayRead}`, async (from, signal) =>
-    mayRead ? (await from.call("questions", { limit: 1 }, { signal })).total : 0,
-  );
-  useEvents(({ kind }) => KINDS.has(kind), loaded);
-  const { value } = loaded;
-  if (value === null || value === 0) return null;
-  const words = value === 1 ? "1 question waits" : `${countOf(value)} questions wait`;
-  return (
-    <p class="fault">
-      <a href={to("questions")}>{words} for an answer</a>
-    </p>
-  );
-}
-
-/** The newest questions of a task, answered ones too. */
-export function TaskQuestions({ questions }: { questions: readonly Question[] }): JSX.Element | null {
-  if (questions.length === 0) return null;
-  return (
-    <section>
-      <h2>Questions</h2>
-      {questions.map((question) => (
-        <Asked key={question.question_id} question={question} />
-      ))}
-    </section>
-  );
-}
-
-function Asked({ question }: { question: Question }): JSX.Element {
-  const { question: text, asked_by, asked_at, state, until, schema } = question;
-  return (
-    <article class="question">
-      <pre class="text">{text}</pre>
-      <p class="quiet">
-        <State word={state} /> asked by {asked_by} <Age at={asked_at} />
-        {state === "open" && (
-          <>
-            , until <time dateTime={until}>{new Date(until).toLocaleString()}</time>
-          </>
-        )}
-      </p>
-      {schema !== null && <pre class="text">{JSON.stringify(schema, null, 2)}</pre>}
-      {state === "answered" && (
-        <>
-          <p>
-            <b>Answer</b> {question.answered_by} <Verified is={question.verified} />
-          </p>
-          <pre class="text">{wordsOf(question.answer)}</pre>
-        </>
-      )}
-      {state === "open" && mayAct.value && <Reply question={question} />}
-    </article>
-  );
-}
-
-function wordsOf(answer: unknown): string {
-  return typeof answer === "string" ? answer : JSON.stringify(answer, null, 2);
-}
-
-function Reply({ question }: { question: Question }): JSX.Element {
-  const { task_id, question_id, choices } = question;
-  const send = (answer: unknown): Promise<boolean> =>
-    runAction("Answered.", () => hub.value.call("task/answer", { task_id, question_id, answer }));
-  const write = async (fields: Readonly<Record<string, string>>): Promise<void> => {
-    const text = fields["answer"] ?? "";
-    if (fields["json"] === undefined) return void (await send(text));
-    let answer: unknown;
-    try {
-      answer = JSON.parse(text);
-    } catch {
-      return showNotice("The answer is not JSON.", true);
-    }
-    await send(answer);
-  };
-  return (
-    <>
-      {choices.length > 0 && (
-        <p class="buttons">
-          {choices.map((choice) => (
-            <button
-              key={choice}
-              type="button"
-              class="primary"
-              data-do="choose"
-              onClick={() => void send(choice)}
-            >
-              {choice}
-            </button>
-          ))}
-        </p>
-      )}
-      <Form onSend={write}>
-        <Field label={choices.length > 0 ? "Another answer" : "Answer"} name="answer" required rows={2} />
-        <p class="buttons">
-          <button type="submit" data-do="answer">
-            Answer
-          </button>
-          <label class="check">
-            <input type="checkbox" name="json" /> is JSON
-          </label>
-        </p>
-      </Form>
-    </>
   );
 }

@@ -7,5 +7,6 @@ export { GroupPage, Groups } from "./groups.tsx";
 export { Keys } from "./keys.tsx";
 export { Lux } from "./lux.tsx";
 export { Messages } from "./messages.tsx";
+export { NewTask } from "./new-task.tsx";
 export { Questions } from "./questions.tsx";
 export { Schedules } from "./schedules.tsx";

@@ -4,7 +4,8 @@
  */
 import { signal } from "@preact/signals";
 import { type JSX, h } from "preact";
-import { Fault, useLoad } from "./parts.tsx";
+import { NotLoaded, useLoad } from "./parts.tsx";
+import { to } from "./route.ts";
 
 type Views = typeof import("./seldom-views.ts");
 
@@ -19,5 +20,9 @@ export function Seldom({ draw }: { draw: (views: Views) => JSX.Element }): JSX.E
       );
     });
   });
-  return views.value === null ? <Fault text={error} /> : draw(views.value);
+  return views.value === null ? (
+    <NotLoaded title="Not loaded" error={error} back={[to("overview"), "To the overview"]} />
+  ) : (
+    draw(views.value)
+  );
 }

@@ -1,0 +1,172 @@
+/** What one can do with a file: download, delete, and a preview of texts and pictures that executes nothing. */
+import { Fragment, type JSX, h } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import type { FileRecord } from "../../client/luxhub.ts";
+import { sizeOf } from "./format.ts";
+import { Fault, Modal, askToConfirm, runAction, showNotice, useLoad } from "./parts.tsx";
+import { describe, hub, mayAct } from "./session.ts";
+
+const addressOf = ({ file_id }: FileRecord): string => `api/v1/file/download/${encodeURIComponent(file_id)}`;
+
+/** Its name, with its address: that alone opens the file only where the hub asks for no secret. */
+export function FileLink({ file }: { file: FileRecord }): JSX.Element {
+  return (
+    <a
+      class="row"
+      href={addressOf(file)}
+      download={file.name}
+      title={file.name}
+      onClick={(event) => {
+        event.preventDefault();
+        void download(file);
+      }}
+    >
+      {file.name}
+    </a>
+  );
+}
+
+export function FileActions({ file }: { file: FileRecord }): JSX.Element {
+  const [isShown, setShown] = useState(false);
+  const remove = async (): Promise<void> => {
+    if (!(await askToConfirm(`Delete ${file.name} permanently?`, "Delete"))) return;
+    await runAction("Deleted.", () => hub.value.call("file/delete", { file_id: file.file_id }));
+  };
+  return (
+    <>
+      {previewOf(file) !== null && (
+        <button type="button" data-do="preview" onClick={() => setShown(true)}>
+          Preview
+        </button>
+      )}
+      <button type="button" data-do="download" onClick={() => void download(file)}>
+        Download
+      </button>
+      {mayAct.value && (
+        <button type="button" class="danger" data-do="delete-file" onClick={() => void remove()}>
+          Delete
+        </button>
+      )}
+      {isShown && (
+        <Modal title={file.name} onClose={() => setShown(false)}>
+          <Preview file={file} />
+          <form method="dialog" class="buttons">
+            <button>Close</button>
+          </form>
+        </Modal>
+      )}
+    </>
+  );
+}
+
+// ---- Download and preview
+
+/** A larger file goes to the disk as it comes, where the browser can do that. */
+const HELD_BYTES = 100 * 2 ** 20;
+
+type SaveFile = (options: { suggestedName: string }) => Promise<FileSystemFileHandle>;
+declare global {
+  /** Not in every browser, and not on a page over plain HTTP. */
+  var showSaveFilePicker: SaveFile | undefined;
+}
+
+/**
+ * Only a link that needs no secret streams in every browser: none may stand in it. With a secret the tab fetches the file,
+ * and writes a large one to the place that the user chooses, or else holds all of it in memory.
+ */
+async function download(file: FileRecord): Promise<void> {
+  const { file_id, name, size } = file;
+  const isLarge = size > HELD_BYTES;
+  try {
+    if (isLarge && (await isOpen(file))) return saveFrom(addressOf(file), name);
+    if (isLarge && globalThis.showSaveFilePicker !== undefined) {
+      const handle = await globalThis.showSaveFilePicker({ suggestedName: name });
+      const { body } = await hub.value.download({ file_id });
+      showNotice(`${name} is being saved.`);
+      await body?.pipeTo(await handle.createWritable());
+      return showNotice(`${name} is saved.`);
+    }
+    const warning = `This browser must hold all ${sizeOf(size)} in memory before it saves the file. \`luxhub file get\` does not.`;
+    if (isLarge && !(await askToConfirm(warning, "Download"))) return;
+    const response = await hub.value.download({ file_id });
+    saveBlob(await response.blob(), name);
+  } catch (error) {
+    const isGivenUp = error instanceof DOMException && error.name === "AbortError";
+    if (!isGivenUp) showNotice(describe(error), true);
+  }
+}
+
+/** Whether the file is answered without a secret. */
+async function isOpen(file: FileRecord): Promise<boolean> {
+  return (await fetch(addressOf(file), { method: "HEAD" })).ok;
+}
+
+/** Saves what the page holds as a file. */
+export function saveBlob(content: Blob, name: string): void {
+  const url = URL.createObjectURL(content);
+  saveFrom(url, name);
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
+
+function saveFrom(url: string, name: string): void {
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+}
+
+const TEXT_BYTES = 64 * 1_024;
+const PICTURE_BYTES = 10 * 2 ** 20;
+
+/** What programs upload without a type, by their names. */
+const TEXT_NAME =
+  /\.(?:md|txt|log|csv|tsv|jsonl?|ya?ml|toml|ini|xml|html?|css|[jt]sx?|py|sh|sql|diff|patch)$/i;
+
+function previewOf({ name, content_type, size }: FileRecord): "text" | "picture" | null {
+  const type = mediaTypeOf(content_type);
+  if (type === "application/octet-stream" && TEXT_NAME.test(name)) return "text";
+  if (/^text\/|^application\/(?:json|xml|x-ndjson|toml|yaml)$/.test(type)) return "text";
+  return /^image\/(?:png|jpeg|gif|webp|avif)$/.test(type) && size <= PICTURE_BYTES ? "picture" : null;
+}
+
+/** Without its parameters. */
+export function mediaTypeOf(contentType: string): string {
+  return contentType.replace(/;.*/s, "").trim().toLowerCase();
+}
+
+/** JSON on one line with line breaks, if that changes nothing else; any other text as it is. */
+function indented(text: string): string {
+  const bare = (one: string): string => one.replaceAll(/\s/g, "");
+  try {
+    const lines = JSON.stringify(JSON.parse(text), null, 2);
+    return bare(lines) === bare(text) ? lines : text;
+  } catch {
+    return text;
+  }
+}
+
+/** Text as text, never as a page; a picture from a blob of its own type, which is one of those above. */
+function Preview({ file }: { file: FileRecord }): JSX.Element {
+  const isPicture = previewOf(file) === "picture";
+  const { file_id } = file;
+  const range = !isPicture && file.size > TEXT_BYTES ? `bytes=0-${TEXT_BYTES - 1}` : undefined;
+  const loaded = useLoad(file_id, async (from, signal) => {
+    const response = await from.download({ file_id, range }, { signal });
+    return isPicture
+      ? URL.createObjectURL(new Blob([await response.blob()], { type: mediaTypeOf(file.content_type) }))
+      : indented(await response.text());
+  });
+  const { value, error } = loaded;
+  useEffect(() => () => void (isPicture && value !== null && URL.revokeObjectURL(value)), [value]);
+  if (value === null) return <Fault text={error} />;
+  return isPicture ? (
+    <img src={value} alt={file.name} />
+  ) : (
+    <>
+      <pre class="text" tabIndex={0}>
+        {value}
+      </pre>
+      {range && <p class="quiet">The first {sizeOf(TEXT_BYTES)}.</p>}
+    </>
+  );
+}
