@@ -102,6 +102,8 @@ export class WebhookCourier {
   #isTicking = false;
   #isPumping = false;
   #cursorsSavedAt: number;
+  /** By the wall clock. */
+  #tickedAt = 0;
   readonly #counts = { delivered: 0, failed: 0 };
 
   constructor(parts: CourierParts) {
@@ -123,10 +125,13 @@ export class WebhookCourier {
       if (this.#lines?.size === 0) return;
       await this.#saveCursors();
       const now = this.#parts.clock.now();
+      const isSetBack = now < this.#tickedAt - limit.CLOCK_JUMP_MS;
+      this.#tickedAt = now;
       for (const line of this.#waiting) {
         const { nextAt } = line.webhook;
-        // One that lies too far ahead was stored before the clock was set back.
-        if (nextAt !== null && nextAt > now && nextAt - now <= limit.WEBHOOK_RETRY_AFTER_MAX_MS) continue;
+        // One that lies too far ahead was stored before the clock was set back, while no hub ran.
+        const isAhead = nextAt !== null && nextAt > now && nextAt - now <= limit.WEBHOOK_RETRY_AFTER_MAX_MS;
+        if (isAhead && !isSetBack) continue;
         this.#waiting.delete(line);
         this.#ready.add(line);
       }

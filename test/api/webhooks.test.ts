@@ -241,6 +241,19 @@ describe.concurrent("a webhook", () => {
     await becomes(hub, { attempts: 0, failing_since: null, next_attempt_at: null });
   });
 
+  once.test("does not wait for hours more after the clock was set back", async () => {
+    await using receiver = new Receiver();
+    await using hub = await startHub({ post: receiver.post });
+    receiver.isAway = true;
+    await put(hub);
+    await create(hub, ["a"]);
+    await hasFailed(hub, 1);
+    receiver.isAway = false;
+    hub.clock.jump(-5 * HOUR_MS);
+    await becomes(hub, { attempts: 0, next_attempt_at: null });
+    expect(receiver.received.map(titleOf)).toEqual(["a"]);
+  });
+
   once.test("does not follow a redirect", async () => {
     await using receiver = new Receiver();
     await using hub = await startHub({ post: receiver.post });

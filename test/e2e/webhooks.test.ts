@@ -1,15 +1,18 @@
 /**
  * Webhooks of the real program: its receiver answers 500 every third time, is killed in the middle, and hubs are killed;
- * it misses nothing, and tells repeats by webhook-id. And the receivers of docs/examples.
+ * it misses nothing, and tells repeats by webhook-id. And the receivers of docs/examples. `bun run torture --only webhooks`
+ * is the long form.
  *
  * The receiver listens on this machine's address in its network, because the program calls no loopback address; without
  * such an address the tests are skipped.
  */
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
+import { runWebhooks } from "../../tools/torture/webhooks.ts";
 import { list, record } from "../api/scene.ts";
 import { PROJECT } from "../support/executable.ts";
 import { ownAddress } from "../support/own-address.ts";
+import { POSTGRES_PROGRAMS } from "../support/postgres.ts";
 import { type Received, Receiver, idOf } from "../support/receiver.ts";
 import { ADMIN_KEY, Hub, Program, SECRET, TempDir, run, until } from "./program.ts";
 
@@ -155,6 +158,17 @@ describe.skipIf(own === null)(`webhooks${suffix}`, () => {
     });
     expect(receiver.stdout.match(/^task\.created/gm)).toHaveLength(2);
   });
+});
+
+const missing = own === null || POSTGRES_PROGRAMS === null;
+const why = missing ? " (skipped: no address but loopback, or no PostgreSQL of our own)" : "";
+test.skipIf(missing)(`two hubs that are killed on postgresql send each event, in order${why}`, async () => {
+  const seed = Number(process.env["E2E_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+  console.log(`seed ${seed}`);
+  const report = await runWebhooks(4, seed, true, console.log);
+  expect(report.words).toEqual([]);
+  expect(report.receiversKilled).toBeGreaterThan(0);
+  expect(report.events).toBeGreaterThan(4);
 });
 
 test("the function of the examples refuses what is forged, altered or old", async () => {

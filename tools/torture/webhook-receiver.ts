@@ -5,7 +5,6 @@
 import { appendFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { join } from "node:path";
-import { PROJECT } from "../../test/support/executable.ts";
 import { randomFrom } from "./random.ts";
 
 export type ReceiverPlan = {
@@ -58,7 +57,9 @@ function respond(did: Response, request: IncomingMessage, response: ServerRespon
 }
 
 async function receive(plan: ReceiverPlan): Promise<void> {
-  const { verifyWebhook } = (await import(join(PROJECT, "docs/examples/verify-webhook.mjs"))) as {
+  const { verifyWebhook } = (await import(
+    join(import.meta.dir, "../../docs/examples/verify-webhook.mjs")
+  )) as {
     readonly verifyWebhook: Verify; // as its comment declares it
   };
   const random = randomFrom(plan.seed);

@@ -60,7 +60,7 @@ const RANKED_ON_SQLITE = bestOf(union([...bestWith("$2"), ...bestWith("''")]));
 
 /**
  * The first CANDIDATES_READ nodes for a task of a type, in the balancer's order, so that creating a task does not read all
- * nodes. The balancer picks the first; the next ones are for the tasks after it (candidatesAfter).
+ * nodes. The balancer picks the first; the next ones are for the tasks after it (patchCandidates).
  */
 export function candidatesFor(taskType: string, notNode: string | null): Query<readonly Candidate[]> {
   // No capability contains a comma. A type that does has no taker, and must not match two adjacent capabilities.
@@ -76,7 +76,7 @@ export function candidatesFor(taskType: string, notNode: string | null): Query<r
     patch: (candidates, change) =>
       change.kind === "node.tallied" && change.nodeId === notNode
         ? candidates
-        : candidatesAfter(candidates, change, { taskType }),
+        : patchCandidates(candidates, change, { taskType }),
   };
 }
 
@@ -85,7 +85,7 @@ export function candidatesFor(taskType: string, notNode: string | null): Query<r
  * behind the last one of the list leaves it, because others may come before it.
  * @param known the node of the change, after it, if its row is in memory
  */
-export function candidatesAfter(
+export function patchCandidates(
   candidates: readonly Candidate[],
   change: Change,
   task: Pick<Task, "taskType">,

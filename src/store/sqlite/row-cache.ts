@@ -25,7 +25,7 @@ import {
 } from "../../domain/limits.ts";
 import type { Gate, LedgerHead, Node, Task, Usage } from "../../domain/model.ts";
 import { gateAfter } from "../../domain/gate.ts";
-import { candidatesAfter } from "../sql/balancer.ts";
+import { patchCandidates } from "../sql/balancer.ts";
 import { EVERYTHING, type Table, keyOf } from "../sql/conflict-keys.ts";
 import { type Lanes, patchLanes } from "../sql/gate.ts";
 import { patchNode } from "../sql/nodes.ts";
@@ -193,7 +193,7 @@ export class RowCache {
   #patchCandidates(change: Change, node: Node | null): void {
     if (change.kind === "node.beaten") return;
     for (const [taskType, candidates] of this.#candidates) {
-      const after = candidatesAfter(candidates, change, { taskType }, node);
+      const after = patchCandidates(candidates, change, { taskType }, node);
       if (after === undefined) this.#candidates.delete(taskType);
       else if (after !== candidates) this.#candidates.set(taskType, after);
     }

@@ -99,8 +99,11 @@ export function Chart(props: {
               {hasDown && i > 0 && (
                 <path class="area" d={area(values, zero, x, (value) => y(value, isDown))} />
               )}
-              <path class="line" d={line(values.slice(0, -1), x, (value) => y(value, isDown))} />
-              <path class="line running" d={running(values, x, (value) => y(value, isDown))} />
+              <path
+                class="line"
+                d={line(seen(values, isDown).slice(0, -1), x, (value) => y(value, isDown))}
+              />
+              <path class="line running" d={running(seen(values, isDown), x, (value) => y(value, isDown))} />
             </g>
           ))}
           {start > 0 && <path class="started" d={`M${x(start)} 0V${HEIGHT}`} />}
@@ -152,6 +155,11 @@ type Point = (value: number) => string;
 type Values = Series["values"];
 
 const hasValue = (values: Values, i: number): boolean => (values[i] ?? null) !== null;
+
+/** Without the zeros between zeros of what is drawn downwards: they would paint the middle line red. */
+function seen(values: Values, isDown: boolean): Values {
+  return isDown ? values.map((value, i) => (value || values[i - 1] || values[i + 1] ? value : null)) : values;
+}
 
 function line(values: Values, x: Point, y: Point): string {
   return values
