@@ -88,7 +88,9 @@ export function Fleet(): JSX.Element {
   if (value === null) return <Fault text={error} />;
   const { stats, nodes, fails } = value;
   const most = Math.max(0, ...fails.values());
-  const worst = Math.max(FAILS_MIN, most / 2);
+  const all = [...fails.values()].reduce((sum, count) => sum + count, 0);
+  // Red stands out: the one that fails most, and those that fail twice as often as their like.
+  const worst = Math.max(FAILS_MIN, Math.min(most, (2 * all) / stats.total));
   const { online, offline } = stats.by_status;
   const words = `${countOf(online)} on · ${countOf(stats.draining)} drain · ${countOf(offline)} off`;
   return (
