@@ -167,7 +167,10 @@ export type Secrets = PrimarySecrets & {
   readonly secretFromEnv: boolean;
 };
 
-/** Reads the secrets from the environment, else from the data directory; else generates and writes them. @throws {ConfigError} */
+/**
+ * Reads the secrets from the environment, else from the data directory; else generates and writes them. @throws
+ * {ConfigError}
+ */
 export function loadSecrets(dir: DataDir, env: Environment): Secrets {
   const secret = loadSecret("LUXHUB_SECRET", env, dir.secretFile);
   const adminKey = loadSecret("LUXHUB_ADMIN_KEY", env, dir.adminKeyFile);

@@ -37,7 +37,10 @@ export function malformed(path: string, message: string): Fault {
   return new Fault("RequestMalformedError", `${path}: ${message}`, [{ path, message }]);
 }
 
-/** The error for each refusal of the hub. The other refusals are answered as problems: they concern the caller, or the hub. */
+/**
+ * The error for each refusal of the hub. The other refusals are answered as problems: they concern the caller, or the
+ * hub.
+ */
 const BY_CODE: Readonly<Record<string, keyof typeof KINDS>> = {
   invalid_request: "RequestMalformedError",
   idempotency_key_reused: "RequestMalformedError",

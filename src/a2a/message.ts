@@ -51,7 +51,10 @@ const OF_MESSAGE = "a2a_message_id";
 
 export type Content = FileDraft & { readonly bytes: Uint8Array };
 
-/** The files in a message; `nodeId`: the node of the caller's key, whose files they are. @throws {Fault} for one that is larger than the hub takes */
+/**
+ * The files in a message; `nodeId`: the node of the caller's key, whose files they are. @throws {Fault} for one that is
+ * larger than the hub takes
+ */
 export function contentsOf(
   { messageId, parts }: SendMessage["message"],
   maxBytes: number,

@@ -23,8 +23,8 @@ import { keyBoundElsewhere, keyLost, keyNotBound, unauthorized, viewerNotAllowed
 
 /**
  * `public` needs no secret on variant A, unless the hub is private, but does on B; `admin` needs the administrator key
- * in addition to the secret. `open` needs nothing, and reads no header: join, and paths outside /api/v1. The secret comes in the header
- * X-Matrix-Secret or as a bearer token (RFC 6750); if both are sent, the header X-Matrix-Secret counts.
+ * in addition to the secret. `open` needs nothing, and reads no header: join, and paths outside /api/v1. The secret
+ * comes in the header X-Matrix-Secret or as a bearer token (RFC 6750); if both are sent, the header X-Matrix-Secret counts.
  */
 export type Auth = "public" | "secret" | "admin" | "open";
 
@@ -187,7 +187,10 @@ export class Authenticator {
     throw new Problem(403, "admin_key_required", "Forbidden", detail);
   }
 
-  /** Null when there is no ticket. @throws {Problem} 401 for a wrong one, which counts as a wrong secret, and an expired one */
+  /**
+   * Null when there is no ticket. @throws {Problem} 401 for a wrong one, which counts as a wrong secret, and an expired
+   * one
+   */
   async #redeem(exchange: Exchange, kind: Grant["kind"]): Promise<Redeemed | null> {
     const { ticket } = queryOf(exchange.request);
     if (ticket === undefined) return null;

@@ -342,7 +342,10 @@ class Item {
   /** Called when the handler has handed in a transaction, or has ended without one. */
   readonly #onReady: () => void;
   #waiting: Waiting | null = null;
-  /** What was decided last; "skipped": the batch was full; "lacking": a request that it refers to was refused. An engine may decide several times. */
+  /**
+   * What was decided last; "skipped": the batch was full; "lacking": a request that it refers to was refused. An engine
+   * may decide several times.
+   */
   #outcome: Decision<unknown> | Undecided | "skipped" | "lacking" = UNDECIDED;
   /** The outcome of the batch. */
   #end: "committed" | "undone" | null = null;

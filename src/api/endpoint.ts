@@ -205,7 +205,10 @@ type JsonDeclared<In, Out> = Omit<Declared, "method"> & {
   readonly clearable?: readonly string[];
   /** Fields that the specification names and the hub does not read: the response does not name them. */
   readonly unread?: readonly string[];
-  /** The schema of a success, without `success: true` and `ignored`. For tests and documentation: requests never make it. */
+  /**
+   * The schema of a success, without `success: true` and `ignored`. For tests and documentation: requests never make
+   * it.
+   */
   readonly answer: AnswerSchema;
   /** The schema of the input in a variant, where `input` leaves a part of it to `handle`. For documentation. */
   readonly inputOf?: (variant: Variant) => z.ZodMiniType;

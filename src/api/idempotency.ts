@@ -1,8 +1,9 @@
 /**
  * Idempotency (the header Idempotency-Key, docs/api.md): the answer to a POST is stored in the same commit as its
  * change, and a repeat within 24 hours gets the stored answer. An answer of 200 that changed nothing is not stored, nor
- * is a task/next without a task. The commit that stores an answer also deletes the oldest beyond the limits of bytes. A repeat that arrives while the first request runs waits for it. If two hubs on one
- * database run the same request, the first to commit wins: the other one finds the answer in its transaction.
+ * is a task/next without a task. The commit that stores an answer also deletes the oldest beyond the limits of bytes. A
+ * repeat that arrives while the first request runs waits for it. If two hubs on one database run the same request, the
+ * first to commit wins: the other one finds the answer in its transaction.
  */
 import type { Change } from "../domain/change.ts";
 import {

@@ -819,7 +819,10 @@ export const nodeCursor = () =>
     z.custom<NodeCursor>((position) => position !== null, NOT_A_CURSOR),
   );
 
-/** The paging parameters of every list. `per_page` over its limit counts as the limit; any other value out of range is refused. */
+/**
+ * The paging parameters of every list. `per_page` over its limit counts as the limit; any other value out of range is
+ * refused.
+ */
 export const paging = () => ({
   page: z.optional(digits(1, limit.PAGE_MAX)),
   per_page: z.optional(

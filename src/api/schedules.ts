@@ -36,7 +36,10 @@ import { draftOf, newTask } from "./tasks.ts";
 
 const UTC = "UTC";
 
-/** The task of a schedule: as for task/create, without what names a moment, another task, a file, a node or a unique key. */
+/**
+ * The task of a schedule: as for task/create, without what names a moment, another task, a file, a node or a unique
+ * key.
+ */
 const scheduledTask = () => {
   const { not_before, expires_at, depends_on, on_dependency, files, description, ...fields } =
     newTask().shape;

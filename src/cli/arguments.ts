@@ -14,7 +14,8 @@ export type Form = {
   readonly name: string;
   /**
    * The positional arguments, as the help shows them: "FILE", "NAME A|B|none", "" for none; "ID…" is one or more,
-   * "[COMMAND…]" any number, also none; "-- " in front means that a program to run follows after "--", with flags of its own.
+   * "[COMMAND…]" any number, also none; "-- " in front means that a program to run follows after "--", with flags of
+   * its own.
    */
   readonly words: string;
   /** By name without dashes; `string` takes a value, `boolean` takes none, `multiple` may be repeated. */

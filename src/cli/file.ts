@@ -144,7 +144,10 @@ export async function pipeToSink(
   return bytes;
 }
 
-/** Names that mean something else on Windows: a device, a stream within a file (`a:b`), a pattern, a name without its end. */
+/**
+ * Names that mean something else on Windows: a device, a stream within a file (`a:b`), a pattern, a name without its
+ * end.
+ */
 const NOT_ON_WINDOWS = /[<>:"|?*]|[. ]$|^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)/i;
 
 /**

@@ -1,4 +1,7 @@
-/** `luxhub limit …`: sets, lists, deletes and holds limits. `luxhub pause`, `resume` and `pauses`: what is not handed out. */
+/**
+ * `luxhub limit …`: sets, lists, deletes and holds limits. `luxhub pause`, `resume` and `pauses`: what is not handed
+ * out.
+ */
 import type { Environment } from "../config.ts";
 import { UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";

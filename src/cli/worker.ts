@@ -1,6 +1,6 @@
 /**
- * `luxhub worker`: does the tasks of a hub by running a command, or an AI agent, for each. The typed client's worker takes and reports
- * the tasks; this file adds the command line, the signals, the log and the exit code.
+ * `luxhub worker`: does the tasks of a hub by running a command, or an AI agent, for each. The typed client's worker
+ * takes and reports the tasks; this file adds the command line, the signals, the log and the exit code.
  */
 import { mkdirSync } from "node:fs";
 import { homedir, hostname } from "node:os";

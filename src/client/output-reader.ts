@@ -1,4 +1,7 @@
-/** Reads the output of a task by offset, and follows it while the task runs. A restart of the hub loses and repeats nothing. */
+/**
+ * Reads the output of a task by offset, and follows it while the task runs. A restart of the hub loses and repeats
+ * nothing.
+ */
 import type { AnswerOf, Call } from "./call.ts";
 import type { Variant } from "./types.ts";
 

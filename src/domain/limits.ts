@@ -423,7 +423,10 @@ export const ANSWER_SLICE_BYTES = 64 * KIB;
 /** Reads of READ_SHARES that begin in one tick of the event loop; only one after a tick that took READS_TICK_MS. */
 export const READS_TOGETHER = 4;
 export const READS_TICK_MS = 2;
-/** How long a read waits for its share, and a large answer for room: long enough for those before it to be read or cut off. */
+/**
+ * How long a read waits for its share, and a large answer for room: long enough for those before it to be read or cut
+ * off.
+ */
 export const ANSWER_WAIT_MS = 30 * SECOND_MS;
 /** The descriptions of one task/pull together; beyond it the answer has fewer tasks. */
 export const PULL_ANSWER_MAX_BYTES = 8 * MIB;
@@ -524,7 +527,10 @@ export const BROADCAST_STEP_NODES = 1_000;
 export const BROADCAST_LEASE_MS = 15 * SECOND_MS;
 /** Broadcasts that may wait for the one that is being written, each with its content; beyond it the answer is 503. */
 export const BROADCASTS_WAITING_MAX = 256;
-/** Waiting calls, and streams, that are woken in one tick of the event loop: about 10 ms of answers, then others are served. */
+/**
+ * Waiting calls, and streams, that are woken in one tick of the event loop: about 10 ms of answers, then others are
+ * served.
+ */
 export const WAKE_UPS_TOGETHER = 100;
 
 // Leases and periods.
@@ -540,7 +546,10 @@ export const MCP_REPEAT_WINDOW_MS = 10 * MINUTE_MS;
 /** Stored answers of one key, and of all unless configured otherwise; the commit beyond it deletes the oldest. */
 export const ANSWERS_OF_KEY_MAX_BYTES = 64 * MIB;
 export const ANSWERS_DEFAULT_MAX_BYTES = 1024 * MIB;
-/** The least bytes of a stored answer, with its key and path: says how many a commit must delete to make room for its own. */
+/**
+ * The least bytes of a stored answer, with its key and path: says how many a commit must delete to make room for its
+ * own.
+ */
 export const ANSWER_MIN_BYTES = 64;
 /** How many of the oldest stored answers each commit may delete in addition. */
 export const ANSWERS_TRIMMED_MIN = 16;

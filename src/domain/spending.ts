@@ -3,8 +3,8 @@
  *
  * A worker reports its usage with extend, complete, fail and release. A report is a row that is only added, unique by
  * task, epoch and `seq`: a repeat counts once, and the first one counts. In the same commit it is added to what its
- * task has spent, and to the sums of its day: of the hub, of the node, of the task's creator, type and group, and of the model.
- * The sums stay when the task is deleted.
+ * task has spent, and to the sums of its day: of the hub, of the node, of the task's creator, type and group, and of
+ * the model. The sums stay when the task is deleted.
  *
  * Costs are whole millionths of a dollar. A cost that the worker does not know is unknown, not zero: every sum counts
  * the reports without one.

@@ -179,7 +179,10 @@ export function failed(webhook: Webhook, failure: FailedDelivery, now: number): 
   return accept({ ...webhook, ...progress }, [moved(webhook, progress), ...suspension]);
 }
 
-/** Doubles from WEBHOOK_RETRY_MIN_MS to WEBHOOK_RETRY_MAX_MS, up to a half longer by chance; or what the receiver asks for. */
+/**
+ * Doubles from WEBHOOK_RETRY_MIN_MS to WEBHOOK_RETRY_MAX_MS, up to a half longer by chance; or what the receiver asks
+ * for.
+ */
 function retryDelay(attempts: number, { retryAfterMs, random }: FailedDelivery): number {
   const doubled = WEBHOOK_RETRY_MIN_MS * 2 ** Math.min(attempts - 1, 30);
   const delay = Math.min(doubled * (1 + random / 2), WEBHOOK_RETRY_MAX_MS);

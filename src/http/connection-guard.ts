@@ -33,7 +33,10 @@ const PAUSE_MIN_MS = 250;
 const WARN_EVERY_MS = 60_000;
 /** Addresses that are counted; beyond it the one that was silent longest is forgotten. */
 const ADDRESSES_MAX = 10_000;
-/** A connection that was idle for longer is closed already (IDLE_SECONDS of the listener, and the coarseness of its timer). */
+/**
+ * A connection that was idle for longer is closed already (IDLE_SECONDS of the listener, and the coarseness of its
+ * timer).
+ */
 const FORGOTTEN_AFTER_MS = 70_000;
 
 /** A listening socket. */
@@ -165,7 +168,10 @@ export class ConnectionGuard {
     }
   }
 
-  /** Closes so many unused connections that half of the descriptors are free, if there are so many. Returns how many it closed. */
+  /**
+   * Closes so many unused connections that half of the descriptors are free, if there are so many. Returns how many it
+   * closed.
+   */
   #closeUnused(): number {
     let closed = 0;
     for (const guarded of this.#guarded.keys()) {

@@ -35,7 +35,8 @@ export const LARGE_REQUESTS = new TickQueue();
  * @param roomOf called once if the body needs room
  * @param emptyAs the value of an empty body; without it, an empty body is refused
  * @param parse parses the text; any error it throws becomes a 400
- * @throws {Problem} 415 for multipart, 413 over `maxBytes`, 408 past the deadline, what the room throws, 400 when the body is not a JSON object
+ * @throws {Problem} 415 for multipart, 413 over `maxBytes`, 408 past the deadline, what the room throws, 400 when the
+ *   body is not a JSON object
  *   or has more than `maxValues` values
  */
 export async function readJsonObject(

@@ -16,7 +16,10 @@ export function durationMs(text: string): number | null {
   return amount === undefined || unitMs === undefined ? null : Number(amount) * unitMs;
 }
 
-/** A moment as epoch milliseconds, given as an ISO 8601 date or time or as a duration from `now`; null for anything else. */
+/**
+ * A moment as epoch milliseconds, given as an ISO 8601 date or time or as a duration from `now`; null for anything
+ * else.
+ */
 export function momentMs(text: string, now: number): number | null {
   const ms = durationMs(text);
   if (ms === null && !/^\d{4}-\d\d-\d\d/.test(text)) return null;

@@ -49,9 +49,9 @@ export interface Mail {
   /** Sends to one node. @throws {Rejection} node_not_found */
   send(transact: Transact<Sent>, message: Message, toNode: string): Promise<Answer<Sent>>;
   /**
-   * Sends to every node that is online, or to those that take a type of tasks, except the sender; if it throws, to none. A broadcast to many nodes is written
-   * in several commits, with requests served in between, one such broadcast at a time. It is invisible until the last
-   * commit.
+   * Sends to every node that is online, or to those that take a type of tasks, except the sender; if it throws, to
+   * none. A broadcast to many nodes is written in several commits, with requests served in between, one such broadcast
+   * at a time. It is invisible until the last commit.
    * @throws {MailBusy} when too many broadcasts wait, or this one took too long
    */
   broadcast(

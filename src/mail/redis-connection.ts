@@ -66,7 +66,10 @@ export class RedisConnection {
     this.#options = options;
   }
 
-  /** Tries to connect once, and resolves when the outcome is known. After that it retries in the background until close(). */
+  /**
+   * Tries to connect once, and resolves when the outcome is known. After that it retries in the background until
+   * close().
+   */
   async start(listener: AvailabilityListener): Promise<void> {
     this.#listener = listener;
     this.#working = this.#connect();

@@ -2,8 +2,8 @@
  * The result of a tool, in its two forms: structured content, and text. Many clients show a model only one of them. So each
  * form has every fact of the other, and begins with `say`, which tells the model what to do next.
  *
- * What other nodes wrote is a Foreign. In the text a fence with a random number encloses it, or quotes do, so that it cannot
- * pass for words of the hub. Where it is too long it is cut, and `cut` has the calls that read on.
+ * What other nodes wrote is a Foreign. In the text a fence with a random number encloses it, or quotes do, so that it
+ * cannot pass for words of the hub. Where it is too long it is cut, and `cut` has the calls that read on.
  *
  * Invariant: neither form has more than MCP_RESULT_MAX_CHARS characters.
  */

@@ -1,4 +1,7 @@
-/** The tools of what nodes share: notes, and advisory leases. Each has its actions in one argument, because every tool costs. */
+/**
+ * The tools of what nodes share: notes, and advisory leases. Each has its actions in one argument, because every tool
+ * costs.
+ */
 import { MCP_LIST_DEFAULT, MCP_LIST_MAX } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { invalidRequest } from "../http/problem.ts";

@@ -1,6 +1,7 @@
 /**
- * The tools: each with what a model reads of it, and the function that calls the endpoints. Arguments are named as the fields
- * of HTTP; the caller's node is never one. The list is part of every conversation of every agent, so each word of it costs.
+ * The tools: each with what a model reads of it, and the function that calls the endpoints. Arguments are named as the
+ * fields of HTTP; the caller's node is never one. The list is part of every conversation of every agent, so each word
+ * of it costs.
  *
  * Every tool may be called again with the same arguments when its result was lost: where the endpoint alone is not safe to
  * repeat, the call has a key for its repeats (once() of task-tools.ts), or the result says what has become of the task.

@@ -254,7 +254,8 @@ export class FileService {
   async sweepShard(): Promise<number> {
     const shard = this.#shard;
     this.#shard = (shard + 1) % this.#blobs.shards;
-    // A blob gets its record before it leaves #saving, so a listed blob that is not in #saving has a record or is an orphan.
+    // A blob gets its record before it leaves #saving, so a listed blob that is not in #saving has a record or is an
+    // orphan.
     const left = (await this.#blobs.list(shard)).filter((blobId) => !this.#saving.has(blobId));
     let removed = 0;
     while (left.length > 0) removed += await this.#sweepSome(left.splice(0, SWEEP_BATCH));

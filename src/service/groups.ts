@@ -79,7 +79,10 @@ export class GroupService {
     return { groups, next: names.length > limit ? (shown.at(-1) ?? null) : null };
   }
 
-  /** Returns the group once none of its tasks is unfinished, or when the wait is over. @throws {Rejection} group_not_found */
+  /**
+   * Returns the group once none of its tasks is unfinished, or when the wait is over. @throws {Rejection}
+   * group_not_found
+   */
   async end(name: string, waitMs: number, signal: AbortSignal): Promise<Group> {
     const find = async (): Promise<Group | null> => {
       const group = await this.get(name);

@@ -1,4 +1,7 @@
-/** Loads the node that a read is about, or rejects it. (A write loads the node in its transaction, and the rule rejects it.) */
+/**
+ * Loads the node that a read is about, or rejects it. (A write loads the node in its transaction, and the rule rejects
+ * it.)
+ */
 import { Rejection, nodeNotFound } from "../domain/decision.ts";
 import type { Node } from "../domain/model.ts";
 import { deletedNode, nodeById } from "../store/sql/nodes.ts";

@@ -98,7 +98,10 @@ export class TaskContexts {
     return task && this.of(task);
   }
 
-  /** The inputs from number `from` on, whole: at most `limit`, and fewer if they are large. @throws {Rejection} task_not_found */
+  /**
+   * The inputs from number `from` on, whole: at most `limit`, and fewer if they are large. @throws {Rejection}
+   * task_not_found
+   */
   async inputs(taskId: string, from: number, limit: number): Promise<InputsPage> {
     return this.#store.readTogether(async (read) => {
       const task = await read(taskById(taskId));
@@ -120,7 +123,10 @@ async function readAnswers(read: Read, taskId: string): Promise<readonly Questio
   return shown.toReversed();
 }
 
-/** Reads results up to `maxBytes`; then it ends (`endsThere`, but not before the first), or leaves the other results out. */
+/**
+ * Reads results up to `maxBytes`; then it ends (`endsThere`, but not before the first), or leaves the other results
+ * out.
+ */
 async function readInputs(
   read: Read,
   { child }: Pick<Task, "child">,

@@ -829,7 +829,10 @@ export class TaskService {
     }
   }
 
-  /** The open tasks that a node could claim, best first, as many as one answer carries. @throws {Rejection} node_not_found */
+  /**
+   * The open tasks that a node could claim, best first, as many as one answer carries. @throws {Rejection}
+   * node_not_found
+   */
   async claimable(nodeId: string, limit: number): Promise<Rows<Task>> {
     const node = await getNode(this.#store, nodeId);
     if (node.draining) return new Rows([]);

@@ -35,7 +35,10 @@ export const MANIFEST_ENTRY = "backup.json";
 export const BACKUP_FORMAT = 1;
 /** The secrets that every hub has. */
 export const NEEDED_SECRETS: readonly string[] = [SECRET_ENTRY, ADMIN_KEY_ENTRY];
-/** The entries for the hub's secrets, which are named as the files in the data directory; the last two are of --tls auto. */
+/**
+ * The entries for the hub's secrets, which are named as the files in the data directory; the last two are of --tls
+ * auto.
+ */
 export const SECRET_ENTRIES: readonly string[] = [...NEEDED_SECRETS, "tls-ca-key.pem", "tls-ca.pem"];
 
 /** What every version of the last entry has. */

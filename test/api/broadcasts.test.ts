@@ -1,4 +1,7 @@
-/** Broadcasts to more nodes than one commit takes, and the bound on nodes (docs/endpoints.md, docs/errors-and-limits.md). */
+/**
+ * Broadcasts to more nodes than one commit takes, and the bound on nodes (docs/endpoints.md,
+ * docs/errors-and-limits.md).
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { BATCH_REQUESTS_MAX, BROADCAST_STEP_NODES } from "../../src/domain/limits.ts";
 import { type TestHub, startHub } from "../support/hub.ts";

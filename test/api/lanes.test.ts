@@ -719,7 +719,10 @@ describe("a fair hub", () => {
 });
 
 describe("hand-out, ready and explain agree", () => {
-  /** The clock jumps by whole steps, and all waits end half a step off: none ends between two requests that are compared. */
+  /**
+   * The clock jumps by whole steps, and all waits end half a step off: none ends between two requests that are
+   * compared.
+   */
   const STEP_S = 600;
   type Shown = Readonly<Record<string, unknown>>;
   const amounts = (value: unknown): Readonly<Record<string, number>> =>

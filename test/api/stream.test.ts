@@ -1,6 +1,6 @@
 /**
- * GET agent/sse and GET events/stream (docs/events.md) from a raw socket: the events and their frames, reconnecting with Last-Event-ID, slow
- * clients, and the end of a stream. test/http/sse.test.ts tests the framing itself.
+ * GET agent/sse and GET events/stream (docs/events.md) from a raw socket: the events and their frames, reconnecting
+ * with Last-Event-ID, slow clients, and the end of a stream. test/http/sse.test.ts tests the framing itself.
  */
 import { describe, expect, spyOn, test } from "bun:test";
 import { rmSync } from "node:fs";

@@ -49,7 +49,10 @@ async function becomes(hub: TestHub, wanted: Fields): Promise<void> {
   });
 }
 
-/** The hub does its periodic work until its webhook has failed so often, or oftener: a slow machine takes the next retry, too. */
+/**
+ * The hub does its periodic work until its webhook has failed so often, or oftener: a slow machine takes the next
+ * retry, too.
+ */
 async function hasFailed(hub: TestHub, attempts: number): Promise<void> {
   await until(`the webhook has failed ${attempts} times`, async () => {
     await hub.sweep();

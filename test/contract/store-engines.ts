@@ -1,4 +1,7 @@
-/** The engines of the store for its contract suites: how a test opens a database of each, writes to it, and looks at it from outside. */
+/**
+ * The engines of the store for its contract suites: how a test opens a database of each, writes to it, and looks at it
+ * from outside.
+ */
 import { Database } from "bun:sqlite";
 import { SQL } from "bun";
 import { afterAll, afterEach, describe } from "bun:test";

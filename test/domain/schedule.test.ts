@@ -1,6 +1,6 @@
 /**
- * Schedules: when they fire, whether hubs run or not, over changes of daylight-saving time, restarts, weeks off and jumps of
- * the clock. Each case walks the clock and lists the nominal times of the tasks.
+ * Schedules: when they fire, whether hubs run or not, over changes of daylight-saving time, restarts, weeks off and
+ * jumps of the clock. Each case walks the clock and lists the nominal times of the tasks.
  */
 import { describe, expect, test } from "bun:test";
 import { SCHEDULE_LATE_MS } from "../../src/domain/limits.ts";

@@ -1,4 +1,7 @@
-/** `luxhub mcp-config` with the real program: the form for each client, what it does to files, and the keys that it creates. */
+/**
+ * `luxhub mcp-config` with the real program: the form for each client, what it does to files, and the keys that it
+ * creates.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   chmodSync,

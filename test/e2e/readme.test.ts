@@ -274,7 +274,10 @@ const RUN_ALONE = ["tutorial", "recipes", "troubleshooting", "comparison", "work
 );
 /** Other tests run the blocks of these. */
 const RUN_BY_OTHERS = ["README.md", "docs/api.md"];
-/** All other pages with shell blocks, which share a hub: first the page that starts a worker, last the one that changes keys. */
+/**
+ * All other pages with shell blocks, which share a hub: first the page that starts a worker, last the one that changes
+ * keys.
+ */
 const RUN_TOGETHER = [
   "docs/worker-command.md",
   ...[...PAGES]

@@ -1,6 +1,6 @@
 /**
- * A hub whose link goes down while PostgreSQL sends to it and it holds the write lock. `bun run torture --only vanished-hub`
- * is the long form, with the other moments.
+ * A hub whose link goes down while PostgreSQL sends to it and it holds the write lock. `bun run torture --only
+ * vanished-hub` is the long form, with the other moments.
  */
 import { expect, test } from "bun:test";
 import {

@@ -1,4 +1,7 @@
-/** A short fuzz test of every endpoint of both variants, generated from its declaration; tools/torture/fuzz.ts runs it longer. */
+/**
+ * A short fuzz test of every endpoint of both variants, generated from its declaration; tools/torture/fuzz.ts runs it
+ * longer.
+ */
 import { expect, test } from "bun:test";
 import { SUCCESS, fuzzInProcess } from "./fuzz.ts";
 import { TARGETS } from "./requests.ts";

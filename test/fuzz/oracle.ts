@@ -117,8 +117,8 @@ function expectedOf(sent: Sent): ReadonlySet<Outcome> {
 
 /**
  * These can refuse what their declared schema takes: batch-assign validates the items of its list after it, create and
- * update look at the clock, create at the tasks there are, key/add and the presigned URLs for an Idempotency-Key, key/add at the clock,
- * schedule/put whether its fields go together, webhook/put whether its URL may be called,
+ * update look at the clock, create at the tasks there are, key/add and the presigned URLs for an Idempotency-Key,
+ * key/add at the clock, schedule/put whether its fields go together, webhook/put whether its URL may be called,
  * the lists whether their fields go together, and of task/<id> a query can be invalid beside a path that is any text.
  */
 const CHECKED_FURTHER: ReadonlySet<string> = new Set([

@@ -42,7 +42,10 @@ const WEBHOOK = {
   updatedAt: 0,
 } as const;
 
-/** Stores the keys while the hub runs, as `luxhub keys` does, and webhooks; the hub loads them in its next periodic work. */
+/**
+ * Stores the keys while the hub runs, as `luxhub keys` does, and webhooks; the hub loads them in its next periodic
+ * work.
+ */
 export async function addKeys(dataDir: string): Promise<void> {
   const store = openSqlite(join(dataDir, "luxhub.db"), () => undefined);
   await store.transact({}, () =>

@@ -1,4 +1,7 @@
-/** disableIdleTimeout(), restoreIdleTimeout(): a waiting request has no idle timeout; without it the same server closes the connection. */
+/**
+ * disableIdleTimeout(), restoreIdleTimeout(): a waiting request has no idle timeout; without it the same server closes
+ * the connection.
+ */
 import { expect, test } from "bun:test";
 import type { BunRequest } from "bun";
 import { type Exchange, disableIdleTimeout, restoreIdleTimeout } from "../../src/http/exchange.ts";

@@ -1,6 +1,7 @@
 /**
  * Random concurrent calls of the task use cases: the lists by node and by filter, the top nodes and the ledger must equal a
- * plain computation over all tasks and payments. A list that is read by cursor meanwhile shows each task once. The sequences are longer than those of the model.
+ * plain computation over all tasks and payments. A list that is read by cursor meanwhile shows each task once. The
+ * sequences are longer than those of the model.
  */
 import { expect } from "bun:test";
 import { Rejection, accept } from "../../src/domain/decision.ts";

@@ -1192,7 +1192,10 @@ export class Model {
 
   // ---- Notes and leases
 
-  /** With a condition only if the note has that version (0: none); what repeats the last write of a node changes nothing. */
+  /**
+   * With a condition only if the note has that version (0: none); what repeats the last write of a node changes
+   * nothing.
+   */
   putNote(key: string, text: string, node: string, ifVersion: number | null): Note {
     const known = this.notes.get(key);
     const version = known?.version ?? 0;

@@ -1,4 +1,7 @@
-/** Random sequences of commands against a hub and the model. A sequence has a hub of its own, so that it repeats and shrinks. */
+/**
+ * Random sequences of commands against a hub and the model. A sequence has a hub of its own, so that it repeats and
+ * shrinks.
+ */
 import fc from "fast-check";
 import { Model } from "./model.ts";
 import { compareAll, mixes } from "./commands.ts";

@@ -1,4 +1,7 @@
-/** A receive whose caller hangs up during the commit loses no message; one that is blocked shares the commit of the send. */
+/**
+ * A receive whose caller hangs up during the commit loses no message; one that is blocked shares the commit of the
+ * send.
+ */
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

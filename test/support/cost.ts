@@ -15,7 +15,10 @@ export async function costRatio(base: Measure, other: Measure, rounds = 5): Prom
   return leastOther / leastBase;
 }
 
-/** Processor time that this process spends until `work` is done, in milliseconds: what other processes do does not count. */
+/**
+ * Processor time that this process spends until `work` is done, in milliseconds: what other processes do does not
+ * count.
+ */
 export async function cpuOf(work: () => Promise<unknown>): Promise<number> {
   const before = process.cpuUsage();
   await work();

@@ -1,6 +1,6 @@
 /**
- * Fault injection for the disk: replaces the two calls that a failing disk affects (the COMMIT of store/sqlite/engine.ts, the
- * writes of blobs/disk.ts) by ones that can fail on demand. Everything else is real.
+ * Fault injection for the disk: replaces the two calls that a failing disk affects (the COMMIT of
+ * store/sqlite/engine.ts, the writes of blobs/disk.ts) by ones that can fail on demand. Everything else is real.
  */
 import type { DiskIo } from "../../src/blobs/disk.ts";
 import type { Commit } from "../../src/store/sqlite/engine.ts";

@@ -1,7 +1,7 @@
 /**
  * Compares the two forms of a result of MCP: reads the text, as its grammar has it, and finds each of its facts in the
- * structured content, and the other way round. What differs is only what a text cannot say: `none` is null or an empty list,
- * and a list of one is like its item.
+ * structured content, and the other way round. What differs is only what a text cannot say: `none` is null or an empty
+ * list, and a list of one is like its item.
  */
 import { canonicalJson } from "../../src/lib/exact-json.ts";
 

@@ -1,4 +1,7 @@
-/** Agents for the tests of MCP: the official client, in either revision of the protocol, with the node that it speaks for. */
+/**
+ * Agents for the tests of MCP: the official client, in either revision of the protocol, with the node that it speaks
+ * for.
+ */
 import { expect } from "bun:test";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { MCP_RESULT_MAX_CHARS } from "../../src/domain/limits.ts";

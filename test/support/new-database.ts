@@ -1,4 +1,7 @@
-/** A new SQLite database for a test, as a copy of one that the run migrates once: the migrations take longer than most tests. */
+/**
+ * A new SQLite database for a test, as a copy of one that the run migrates once: the migrations take longer than most
+ * tests.
+ */
 import { Database } from "bun:sqlite";
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";

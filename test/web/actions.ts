@@ -460,7 +460,10 @@ async function lists(stage: Stage): Promise<void> {
   await page.shows(/56 deleted\. Done\./);
 }
 
-/** What hid or destroyed: actions on everything, mistyped links, failures without their node, a time line without events. */
+/**
+ * What hid or destroyed: actions on everything, mistyped links, failures without their node, a time line without
+ * events.
+ */
 async function traps(stage: Stage): Promise<void> {
   const { hub } = stage;
   await addNode(hub, "breaker");
@@ -1559,7 +1562,10 @@ export async function loadAxe(page: Page): Promise<void> {
 /** What axe-core finds. */
 export const VIOLATIONS = `axe.run({ resultTypes: ["violations"] }).then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes.map((n) => n.html).slice(0, 3)]))`;
 
-/** What reaches beyond the window, outside of what scrolls by itself, and what is cut without a title that has all of it. */
+/**
+ * What reaches beyond the window, outside of what scrolls by itself, and what is cut without a title that has all of
+ * it.
+ */
 export const SPILLED = `[
   ...[...document.querySelectorAll("body, body *")].filter((element) => {
     const { right, left, width } = element.getBoundingClientRect();

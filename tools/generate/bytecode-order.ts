@@ -1,8 +1,8 @@
 /**
  * `bun run bytecode-order`: writes tools/recorded/serve.order, the profile by which `bun run build` lays the bytecode
- * out. It starts the executable, leaves it idle, ends it, and keeps what the engine recorded: hashes of the functions that ran. Their
- * bytecode then lies together, so that an idle hub has fewer pages of it in memory. A profile of older code still works,
- * but covers less of it; `bun run bench --only memory` shows when it is time to record again.
+ * out. It starts the executable, leaves it idle, ends it, and keeps what the engine recorded: hashes of the functions
+ * that ran. Their bytecode then lies together, so that an idle hub has fewer pages of it in memory. A profile of older
+ * code still works, but covers less of it; `bun run bench --only memory` shows when it is time to record again.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,7 +1,8 @@
 /**
- * A backup of a busy hub, or of two on one PostgreSQL: writers record every acknowledged write, and files are uploaded and deleted meanwhile. The
- * backup is restored elsewhere and must be one snapshot with everything that was acknowledged before it began: its events
- * are a prefix of the hub's, its rows are consistent, and every file has its bytes.
+ * A backup of a busy hub, or of two on one PostgreSQL: writers record every acknowledged write, and files are uploaded
+ * and deleted meanwhile. The backup is restored elsewhere and must be one snapshot with everything that was
+ * acknowledged before it began: its events are a prefix of the hub's, its rows are consistent, and every file has its
+ * bytes.
  */
 import { statSync } from "node:fs";
 import { Hub, Program, TempDir, listOf, memoryMib, objectOf, until } from "../../test/e2e/program.ts";

@@ -90,7 +90,8 @@ export type CrowdReport = {
 
 /**
  * Two crowds come and go: what streams take shows with both, a collection that came early or late with one. The first
- * also warms up what a hub keeps permanently (compiled code, pages of its database), so what it leaves behind does not count.
+ * also warms up what a hub keeps permanently (compiled code, pages of its database), so what it leaves behind does not
+ * count.
  */
 export async function measureCrowd(hub: Hub, count: number): Promise<CrowdReport> {
   await register(hub, count);

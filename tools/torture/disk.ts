@@ -70,7 +70,10 @@ export async function startOnFullDisk(report: DiskReport): Promise<void> {
   await hub.register("n1");
 }
 
-/** What a full disk did to writes for which the database need not grow, and the size of the log around the first of them. */
+/**
+ * What a full disk did to writes for which the database need not grow, and the size of the log around the first of
+ * them.
+ */
 export type Reuse = { readonly statuses: readonly number[]; readonly logBytes: readonly [number, number] };
 
 /** Heartbeats change rows that there are: a checkpoint gives the room of the log back to them. */

@@ -169,7 +169,10 @@ async function writeAll(hub: Hub, atOnce: number): Promise<readonly Asked[]> {
   return asks;
 }
 
-/** Runs a program as a hub under strace, writes to it (one of each kind, then some at once), and says what came too early. */
+/**
+ * Runs a program as a hub under strace, writes to it (one of each kind, then some at once), and says what came too
+ * early.
+ */
 export async function traceWrites(
   program: readonly string[],
   atOnce: number,

@@ -59,7 +59,10 @@ class Rules {
   readonly closed = new Map<string, { readonly from: number; readonly to: number }>();
 }
 
-/** What is wrong with tasks that all were assigned at one moment, by rules that were in force all the time from `asked` on. */
+/**
+ * What is wrong with tasks that all were assigned at one moment, by rules that were in force all the time from `asked`
+ * on.
+ */
 function faultsOf(
   tasks: readonly Started[],
   { limit, closed }: Pick<Rules, "limit" | "closed">,

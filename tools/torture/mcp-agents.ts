@@ -1,7 +1,7 @@
 /**
- * Five agents share a hundred tasks that depend on each other, by MCP, while agents and the hub are killed with kill -9. The
- * agents are processes with the official client (mcp-agent.ts). In the end each task must be completed once, with the
- * result that follows from those before it.
+ * Five agents share a hundred tasks that depend on each other, by MCP, while agents and the hub are killed with kill
+ * -9. The agents are processes with the official client (mcp-agent.ts). In the end each task must be completed once,
+ * with the result that follows from those before it.
  *
  * An agent that is killed either starts again at once, and goes on with its task, or stays away for longer than the time
  * limit of its task, so that another one gets it.

@@ -9,7 +9,10 @@ import { headOf } from "../../test/e2e/raw.ts";
 const NODE = "stalled";
 const LONGEST_STALL_MS = 90_000;
 const CONTENT_BYTES = 200 * 1024;
-/** Messages that are read before the stream stalls: until then the hub's heap grows with its garbage, to a size that stays. */
+/**
+ * Messages that are read before the stream stalls: until then the hub's heap grows with its garbage, to a size that
+ * stays.
+ */
 const WARM_UP_MESSAGES = 150;
 /** Ends a message's content, so that a message that is torn is not taken for one. */
 const END = "end-of-content";

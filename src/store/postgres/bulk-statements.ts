@@ -177,7 +177,10 @@ function arrayOf(isText: boolean, column: Params, mayBeEmpty: boolean): string {
   return `{${(nulls === 0 ? column : column.map((value) => value ?? "NULL")).join()}}`;
 }
 
-/** An array in JSON is one of PostgreSQL, but for its braces, and for escapes other than those of a quote and a backslash. */
+/**
+ * An array in JSON is one of PostgreSQL, but for its braces, and for escapes other than those of a quote and a
+ * backslash.
+ */
 function arrayOfText(column: Params): string {
   const json = JSON.stringify(column);
   return `{${OTHER_ESCAPE.test(json) ? column.map(quoted).join() : json.slice(1, -1)}}`;

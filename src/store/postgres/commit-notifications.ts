@@ -202,7 +202,10 @@ export class CommitNotifications {
     await client?.close({ timeout: 0 });
   }
 
-  /** Opens a new listening connection: the driver would reconnect too, but after a long outage only within half a minute. */
+  /**
+   * Opens a new listening connection: the driver would reconnect too, but after a long outage only within half a
+   * minute.
+   */
   async #subscribe(): Promise<void> {
     const client = openPool(this.#parts.url, 1, {}, () => this.#lost(client));
     this.#subscription = client;
@@ -271,7 +274,10 @@ export class CommitNotifications {
     this.#notify(keys.map((key) => ({ kind: "key.saved", key })));
   }
 
-  /** Notifies what is in the log after the cursor: up to an id, or all that other hubs wrote. False: it could not be read. */
+  /**
+   * Notifies what is in the log after the cursor: up to an id, or all that other hubs wrote. False: it could not be
+   * read.
+   */
   async #catchUp(id: number | null): Promise<boolean> {
     try {
       while (id === null || this.#cursor < id) {

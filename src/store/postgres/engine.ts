@@ -175,7 +175,10 @@ type Progress = {
 
 const KNOWN = "a group that had the lock has its transactions";
 
-/** Removes the rows of hubs that ended long ago. A hub that runs and has written nothing for so long does not need its row. */
+/**
+ * Removes the rows of hubs that ended long ago. A hub that runs and has written nothing for so long does not need its
+ * row.
+ */
 const FORGET_HUBS = `
   DELETE FROM hubs WHERE seen_at < clock_timestamp() - interval '${HUB_FORGOTTEN_MS} milliseconds'`;
 

@@ -165,8 +165,8 @@ export function backlogTypes(balanced: boolean, after: string, limit: number): Q
 }
 
 /**
- * The positions of the best tasks of these lanes, by name, after a position: a k-way merge of one index range for each type. Both
- * engines read no further than the limit, because each range states its order and has no limit of its own.
+ * The positions of the best tasks of these lanes, by name, after a position: a k-way merge of one index range for each
+ * type. Both engines read no further than the limit, because each range states its order and has no limit of its own.
  */
 export function backlogAfter(
   after: BacklogPlace,

@@ -180,7 +180,10 @@ function toAged(row: Row): Aged {
 
 const AGED_TASK = `seq, task_id AS id, NULL AS task_id, created_at, updated_at AS ended_at, has_dependents`;
 
-/** The first finished tasks after number `from`. Those that have a retention of their own, or hold a unique key, have no end. */
+/**
+ * The first finished tasks after number `from`. Those that have a retention of their own, or hold a unique key, have no
+ * end.
+ */
 export function finishedFrom(
   status: "completed" | "failed",
   now: number,

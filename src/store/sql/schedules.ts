@@ -47,7 +47,10 @@ export function schedulesAfter(at: number): Query<readonly Schedule[]> {
   return many(`SELECT * FROM schedules WHERE next_at > $1 ORDER BY next_at`, [at], toSchedule, ["schedules"]);
 }
 
-/** Whether a task of the schedule has not ended: it is unfinished, or waits for its review. The words are those of indexes. */
+/**
+ * Whether a task of the schedule has not ended: it is unfinished, or waits for its review. The words are those of
+ * indexes.
+ */
 export function hasUnfinishedTask(name: string): Query<boolean> {
   const ofSchedule = (which: string): string =>
     `EXISTS (SELECT 1 FROM tasks WHERE schedule = $1 AND ${which})`;

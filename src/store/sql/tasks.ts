@@ -339,7 +339,10 @@ export function aheadInLane(task: Task, most: number): Query<number> {
   return count(`SELECT count(*) AS n FROM (${union(ahead)} LIMIT $1) AS counted`, params, ["tasks"]);
 }
 
-/** Those of the tasks with these numbers that are ready, and have been since `before` or earlier, and have no event of the kind. */
+/**
+ * Those of the tasks with these numbers that are ready, and have been since `before` or earlier, and have no event of
+ * the kind.
+ */
 export function unsaidAmong(
   kind: EventKind,
   seqs: readonly number[],
@@ -843,7 +846,10 @@ export type Candidate = { readonly seq: number; readonly title: string | null };
 /** A position in the failed tasks by when they failed: what comes after it is older. */
 export type ChangePosition = { readonly updatedAt: number; readonly seq: number };
 
-/** A failed task that a search has examined. `failed`: what its group of failures is made of; null if that is not asked for. */
+/**
+ * A failed task that a search has examined. `failed`: what its group of failures is made of; null if that is not asked
+ * for.
+ */
 export type FailedCandidate = Candidate &
   ChangePosition & { readonly failed: { readonly taskType: string; readonly failure: Failure } | null };
 

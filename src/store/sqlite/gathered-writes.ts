@@ -40,7 +40,10 @@ export class GatheredWrites {
     this.#write = write;
   }
 
-  /** Takes a change if it can wait (a heartbeat would gain nothing). `eventIds` gets the id of an event once it is written. */
+  /**
+   * Takes a change if it can wait (a heartbeat would gain nothing). `eventIds` gets the id of an event once it is
+   * written.
+   */
   add(change: Change, eventIds: number[]): boolean {
     if (change.kind === "event.logged") {
       this.#events.push({ change, eventIds });

@@ -1,8 +1,8 @@
 /**
  * A write-through cache of the rows that transactions read most: unfinished tasks and nodes by id, the nodes without a
  * gift, the best takers of a type, the best tasks of the backlog, what counts against quotas, the budgets and pauses, the
- * special lanes, and the newest entry of the ledger. The hub is the only writer of its database, so the last value that it read or wrote is the
- * stored one. Rows are in two generations: when the younger one is full, the older one is dropped.
+ * special lanes, and the newest entry of the ledger. The hub is the only writer of its database, so the last value that
+ * it read or wrote is the stored one. Rows are in two generations: when the younger one is full, the older one is dropped.
  *
  * What each saves, in processor time of services and store (SQLite in memory, 32 callers; the lowest tenth of 60 to 150
  * rounds with and without it, in turns in one process, on a busy machine): tasks 9 of 54 us for a request of a task
@@ -11,8 +11,8 @@
  * tasks also ends the gathering of a group. The owners of mailboxes were cached too: that saved 0 to 2 us, and is gone.
  *
  * Invariant: a cached result equals the result of its query; for the best tasks and takers, its beginning. A change
- * either patches a cached result, or evicts the results that its write set touches. After a rollback, or a commit of another process,
- * the engine clears the cache.
+ * either patches a cached result, or evicts the results that its write set touches. After a rollback, or a commit of
+ * another process, the engine clears the cache.
  */
 import type { Candidate } from "../../domain/balancer.ts";
 import type { Change } from "../../domain/change.ts";

@@ -29,7 +29,10 @@ export type PeerRow = {
   cpuUs: number | null;
   /** The load client's use of a core: near 1, the client is the limit, not the server. */
   clientCpu: number;
-  /** luxhub's cycles a second over this one's, or of its batches over those of what they are measured against; and the goal. */
+  /**
+   * luxhub's cycles a second over this one's, or of its batches over those of what they are measured against; and the
+   * goal.
+   */
   ratio: number;
   goal: number | null;
   failures: number;
