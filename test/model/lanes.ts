@@ -6,7 +6,7 @@ import { expect } from "bun:test";
 import fc from "fast-check";
 import { ok } from "../api/scene.ts";
 import { Real } from "./real.ts";
-import { NODES as ALL_NODES } from "./world.ts";
+import { NODES as ALL_NODES, commandsOf } from "./world.ts";
 
 const COMMANDS_MAX = 80;
 const START = Date.UTC(2027, 4, 1, 12);
@@ -69,19 +69,7 @@ class State {
   }
 }
 
-type Command = fc.AsyncCommand<State, Real>;
-
-function command<A>(
-  name: string,
-  args: fc.Arbitrary<A>,
-  run: (state: State, real: Real, args: A) => Promise<void>,
-): fc.Arbitrary<Command> {
-  return args.map((given) => ({
-    check: () => true,
-    run: (state, real) => run(state, real, given),
-    toString: () => `${name}(${JSON.stringify(given)})`,
-  }));
-}
+const command = commandsOf<State>();
 
 const node = fc.constantFrom(...NODES);
 const key = fc.constantFrom("x", "k");

@@ -15,10 +15,12 @@ const NEVER_STUCK_MS = 1_000 * DAY_MS;
 /** A clock that stands until it is moved: then every lease ends to the millisecond, as it does in the model. */
 class StandingClock extends TestClock {
   #wall: number;
+  #steady: number;
 
   constructor(wall: number) {
     super();
     this.#wall = wall;
+    this.#steady = wall;
   }
 
   override now(): number {
@@ -26,7 +28,7 @@ class StandingClock extends TestClock {
   }
 
   override steady(): number {
-    return this.#wall;
+    return this.#steady;
   }
 
   override timers(): number {
@@ -34,6 +36,11 @@ class StandingClock extends TestClock {
   }
 
   override pass(ms: number): void {
+    this.#wall += ms;
+    this.#steady += ms;
+  }
+
+  override jump(ms: number): void {
     this.#wall += ms;
   }
 }
@@ -105,6 +112,16 @@ export class Real implements AsyncDisposable {
   async pass(ms: number): Promise<void> {
     this.#clock.pass(ms);
     await this.hub.sweep();
+  }
+
+  /** Somebody sets the clock of the machine, ahead or back. */
+  async jump(ms: number): Promise<void> {
+    this.#clock.jump(ms);
+    await this.hub.sweep();
+  }
+
+  now(): number {
+    return this.#clock.now();
   }
 
   async restart(): Promise<void> {

@@ -39,15 +39,19 @@ export const variant = fc.constantFrom<VariantName>("A", "B");
 export const node = fc.constantFrom(...NODES);
 export const recent = fc.nat({ max: 4 });
 
-export function command<A>(
-  name: string,
-  args: fc.Arbitrary<A>,
-  run: (world: World, real: Real, args: A) => Promise<void>,
-  check: (world: World) => boolean = () => true,
-): fc.Arbitrary<Command> {
-  return args.map((given) => ({
-    check,
-    run: (world, real) => run(world, real, given),
-    toString: () => `${name}(${JSON.stringify(given)})`,
-  }));
+/** Makes the commands of sequences with a state of this kind. */
+export function commandsOf<State extends object>() {
+  return <A>(
+    name: string,
+    args: fc.Arbitrary<A>,
+    run: (state: State, real: Real, args: A) => Promise<void>,
+    check: (state: State) => boolean = () => true,
+  ): fc.Arbitrary<fc.AsyncCommand<State, Real>> =>
+    args.map((given) => ({
+      check,
+      run: (state, real) => run(state, real, given),
+      toString: () => `${name}(${JSON.stringify(given)})`,
+    }));
 }
+
+export const command = commandsOf<World>();

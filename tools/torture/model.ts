@@ -1,13 +1,14 @@
 /** The long form of the model test: ten thousand random sequences of commands against the model of the hub. */
 import { playLanes } from "../../test/model/lanes.ts";
+import { playMints } from "../../test/model/mints.ts";
 import { playSequences } from "../../test/model/run.ts";
 import type { Section } from "./section.ts";
 
 const SEQUENCES = 10_000;
 /** Played at a time, for a word of how it goes. */
 const PART = 500;
-/** Of so many sequences, one more is of lanes. */
-const LANES_EVERY = 10;
+/** Of so many sequences, one more is of lanes, and one of mints. */
+const OTHERS_EVERY = 10;
 
 export const MODEL: Section = {
   name: "model",
@@ -18,7 +19,9 @@ export const MODEL: Section = {
     let [sequences, commands] = [0, 0];
     while (sequences < goal) {
       const played = await playSequences(Math.min(PART, goal - sequences), seed + sequences); // throws at a divergence
-      await playLanes(Math.ceil(played.sequences / LANES_EVERY), seed + sequences);
+      const others = Math.ceil(played.sequences / OTHERS_EVERY);
+      await playLanes(others, seed + sequences);
+      await playMints(others, seed + sequences);
       sequences += played.sequences;
       commands += played.commands;
       progress(`${sequences} sequences, ${commands} commands`);
