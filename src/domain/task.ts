@@ -442,7 +442,7 @@ export function returnGift(task: Task | null, asked: HolderRequest): Accepted<nu
   return accept(null, [{ kind: "task.moved", task: { ...task, startedAt: null } }]);
 }
 
-/** Returns the tasks that the changes of one transaction may have made available to workers. */
+/** Returns the tasks that the changes of one part of a transaction may have made available to workers. */
 export function offersOf(changes: readonly Notified[]): readonly Offer[] {
   const written: Task[] = [];
   const offers: Offer[] = [];

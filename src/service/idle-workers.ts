@@ -106,8 +106,8 @@ export class IdleWorkers {
   }
 
   /**
-   * The decision listener: wakes workers for the offers of a transaction, the first of them at once. On SQLite their reads
-   * share its commit.
+   * The decision listener: wakes workers for the offers of one part of a transaction, the first of them at once. On SQLite
+   * their reads share its commit.
    */
   decided(changes: readonly Notified[]): void {
     if (this.#workers.size === 0) return; // a worker that joins later reads what is committed

@@ -14,7 +14,8 @@
  * A linked list is longer than a Set in insertion order, and faster: with 20,000 waiters, removing the first from a Set
  * costs 8 us and adding it again 39 us; here a wake-up costs 0.2 to 1.6 us and a leave at most 0.5 us.
  *
- * Must not: touch the store, hold data, or be trusted for correctness. A lost wake-up costs time only.
+ * Must not: touch the store, hold data, or be trusted for correctness. A lost wake-up costs time only: until the
+ * next one, or the deadline, at which the call ends empty and its caller asks again.
  */
 import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
 import { assert, broken } from "../lib/assert.ts";
@@ -254,7 +255,8 @@ export class Waiter {
   /**
    * Called after a read that found nothing. Sleeps until a wake-up, the end of `remainingMs`, an abort of `signal`, or the
    * drain. Returns "woken" at once if there was a signal that the read may have missed. Rejects only if the waiter
-   * sleeps already.
+   * sleeps already. After any outcome but "woken" the caller must leave(): only that passes on a wake-up that the waiter
+   * still carries.
    * @param onWake called at once by the wake-up, which the waiter hears of later
    * @param sleepsIn whether it sleeps in the queue of a key, because the read found nothing of what that announces; in the
    *   others it keeps its position, and is not woken there. Without it: sleeps in all

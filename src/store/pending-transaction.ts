@@ -1,6 +1,7 @@
 /**
- * What a group commit is made of: a part loads and decides (store.ts), a transaction is parts that are written all or
- * nothing, and a group is the transactions that share one commit. They are queued, decided, written and answered.
+ * What a group commit is made of: a part loads and decides (store.ts), a transaction is parts whose changes are written
+ * all or nothing, and a group is the transactions that share one commit. They are queued, decided, written and answered.
+ * A part that a rule rejects writes nothing, and does not stop the other parts of its transaction.
  */
 import type { Change, Notified } from "../domain/change.ts";
 import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";

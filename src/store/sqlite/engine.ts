@@ -4,7 +4,7 @@
  * Group commit: the transactions of one event-loop tick are decided in order, written in one commit (write-ahead log,
  * synchronous=FULL) and answered after it, so that they share one flush to disk. There are no savepoints: a rejection
  * writes nothing, and if a transaction throws, the group is rolled back, that transaction is refused, and the others
- * run again as a group. When the commit itself fails, the group is rolled back and refused.
+ * run again as a group. When BEGIN, COMMIT or the rollback fails, no transaction is at fault, and all are refused.
  *
  * What a decision of the group wakes (onDecision), such as a blocked receive, joins the group: a message and its taking
  * share one flush. When the group runs again, whatever has joined stays in it, and its decisions are announced again: a
@@ -215,7 +215,7 @@ export class SqliteStore implements Store {
     }
   }
 
-  /** A commit runs in an immediate (#schedule), so none runs between reads that await only one another. */
+  /** A group commits in an immediate (#schedule), so none does between reads that await only one another. */
   readTogether<R>(reads: (read: Read) => Promise<R>): Promise<R> {
     return reads((query) => this.read(query));
   }
@@ -397,9 +397,10 @@ export class SqliteStore implements Store {
   }
 
   /**
-   * Decides and writes a group in one commit; on any error nothing is written. What the decision listeners queue
-   * meanwhile joins the group, unless others waited in the queue before: those come first. The group cannot grow without
-   * end: a blocked call joins it once at most, because the call hears of its result only after the commit.
+   * Decides and writes a group in one commit; on any error nothing is written, and `decide` runs again with the next
+   * try. What the decision listeners queue before they return joins the group, whatever it weighs, unless others waited
+   * in the queue when this run began: those come first. The group cannot grow without end: a blocked call joins it once
+   * at most, because the call hears of its result only after the commit.
    * @param gathers some writes may wait (gathered-writes.ts)
    * @throws {GatherFault} when one of those fails; otherwise as #commitGroup()
    */
