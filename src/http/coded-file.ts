@@ -70,7 +70,8 @@ async function makeForms(plain: Blob): Promise<Forms> {
     error ? ofBrotli.reject(error) : ofBrotli.resolve(form),
   );
   gzip(bytes, { level: 9 }, (error, form) => (error ? ofGzip.reject(error) : ofGzip.resolve(form)));
-  const forms = [["br", await br] as const, ["gzip", await gz] as const];
+  const [brotli, gzipped] = await Promise.all([br, gz]);
+  const forms = [["br", brotli] as const, ["gzip", gzipped] as const];
   const coded = forms.flatMap(([coding, form]) =>
     form.length < bytes.length * WORTH ? [[coding, new Blob([Uint8Array.from(form)])] as const] : [],
   );
