@@ -159,9 +159,32 @@ export class Page {
     }
   }
 
+  /**
+   * Clicks as a hand does. A page that is loaded again may move between the look and the click: a click that would meet
+   * something else is stopped before the page has it, and done once more.
+   */
   async click(selector: string): Promise<void> {
-    await this.#view.scrollTo(selector, { timeout: HANG_MS });
-    await this.#view.click(selector, { timeout: HANG_MS });
+    const aim = `{
+      globalThis.aim?.ended.abort();
+      const aim = (globalThis.aim = { ended: new AbortController(), missed: false });
+      const options = { capture: true, once: true, signal: aim.ended.signal };
+      addEventListener("click", (event) => {
+        aim.missed = event.target.closest(${JSON.stringify(selector)}) === null;
+        if (!aim.missed) return;
+        event.preventDefault();
+        event.stopImmediatePropagation();
+      }, options);
+    }`;
+    const until = performance.now() + HANG_MS;
+    for (;;) {
+      await this.#view.scrollTo(selector, { timeout: HANG_MS });
+      await this.eval(`(() => ${aim})()`);
+      await this.#view.click(selector, { timeout: HANG_MS });
+      const missed = await this.eval(`globalThis.aim?.missed === true`).catch(() => false); // the click led elsewhere
+      if (missed !== true) return;
+      if (performance.now() > until)
+        throw new Error(`${selector} is covered; the page: ${await this.text()}`);
+    }
   }
 
   /** Presses a button by its `data-do`. */

@@ -16,6 +16,8 @@ import { type Hub, isOnline } from "./session.ts";
 
 const FEW = 8;
 const MINUTE_MS = 60_000;
+/** How long the hub keeps its counts by type (STATS_KEPT_MS of domain/limits.ts). */
+const TYPES_KEPT_MS = 2_000;
 
 const RANGES = {
   hour: { short: "1 h", words: "the last hour" },
@@ -45,7 +47,7 @@ async function load(from: Hub, signal: AbortSignal) {
 
 export function Overview(): JSX.Element {
   const loaded = useLoad("overview", load);
-  useEvents(({ kind }) => /^(?:task\.(?!progress)|node\.|hub\.|budget\.)/.test(kind), loaded);
+  useEvents(({ kind }) => /^(?:task\.(?!progress)|node\.|hub\.|budget\.)/.test(kind), loaded, TYPES_KEPT_MS);
   const wrong = wrongQuery({ range: WORDS });
   const range: Range = WORDS.find((word) => word === route.value.query["range"]) ?? "hour";
   // The longer ranges change slowly: they are loaded with the view, and each minute.

@@ -85,25 +85,37 @@ function waitMs({ startedAt, tookMs }: Loaded<unknown>): number {
   return Math.max(SOON_MS, startedAt + gapMs - clock.timers());
 }
 
-/** Throttled reloads, after events that concern the view: at once if little happens, else every few seconds. */
-export function useEvents(concerns: (event: Event) => boolean, loaded: Loaded<unknown>): void {
+/**
+ * Throttled reloads, after events that concern the view: at once if little happens, else every few seconds. `keptMs`: how
+ * old an answer of the hub may be; once it has been quiet for longer, a last reload shows what the others missed.
+ */
+export function useEvents(concerns: (event: Event) => boolean, loaded: Loaded<unknown>, keptMs = 0): void {
   const latest = useRef({ concerns, loaded });
   latest.current = { concerns, loaded };
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | null = null;
+    let last: ReturnType<typeof setTimeout> | null = null;
     const reloadNow = (): void => latest.current.loaded.reload();
     reloads.add(reloadNow);
+    const reloadWhenQuiet = (): void => {
+      if (keptMs === 0) return;
+      if (last !== null) clearTimeout(last);
+      last = setTimeout(reloadNow, keptMs + SOON_MS);
+    };
+    reloadWhenQuiet();
     const stop = onEvent((event) => {
-      if (timer !== null || (event !== null && !latest.current.concerns(event))) return;
-      timer = setTimeout(() => {
+      if (event !== null && !latest.current.concerns(event)) return;
+      reloadWhenQuiet();
+      timer ??= setTimeout(() => {
         timer = null;
-        latest.current.loaded.reload();
+        reloadNow();
       }, waitMs(latest.current.loaded));
     });
     return () => {
       reloads.delete(reloadNow);
       stop();
       if (timer !== null) clearTimeout(timer);
+      if (last !== null) clearTimeout(last);
     };
   }, []);
 }
