@@ -2,12 +2,13 @@
  * The idle workers (blocked consumers) of this hub: waiting task/next calls, woken in order of arrival, each only for
  * work that it can take. They wait in waiters.ts; this file says in which queues, and which change wakes which queue.
  *
- *   queue            announces                          who sleeps there
- *   gifts of a node  a task assigned to the node        its calls
- *   room of a node   the node holds one task less       its calls that found the node full
- *   open of a lane   an open task (see offersOf)        the calls that take from the lane and found room in their node
- *   open             an open task of any plain lane     the same for calls that take every type
- *   key              a task of a limit key has ended    the calls that could take from a lane which the key closes
+ *   queue                announces                        who sleeps there
+ *   gifts of a node      a task assigned to the node      its calls
+ *   room of a node       the node holds one task less     its calls that found the node full
+ *   resources of a node  the node holds one task less     its calls that found too little left of a resource
+ *   open of a lane       an open task (see offersOf)      the calls that take from the lane and found room in their node
+ *   open                 an open task of any plain lane   the same for calls that take every type
+ *   key                  a task of a limit key has ended  the calls that could take from a lane which the key closes
  *
  * A worker joins, reads the store and, if there is no task for it, sleeps. It stands in all of its queues the whole
  * time, which keeps its position, but it sleeps only in those that its last read found empty (IdleWorker.#sleepsIn).
@@ -17,6 +18,8 @@
  *
  * A wake-up for a task ends when the worker takes a task of that queue. A wake-up for room does not, because the node may
  * have more room: when the worker leaves, the wake-up passes to the next one, until a worker finds the node full.
+ *
+ * Resources wake all of their queue: who finds one resource used up cannot say that another one is.
  *
  * All workers read again: for a task that not every node may have; for a special lane that is new to this hub, so that
  * they join its queue; and after `work.missed`, because notifications of other hubs may be lost.
@@ -38,6 +41,7 @@ export type Found =
 
 const giftsOf = (nodeId: string): string => `gifts ${nodeId}`;
 const roomOf = (nodeId: string): string => `room ${nodeId}`;
+const resourcesOf = (nodeId: string): string => `resources ${nodeId}`;
 const openOf = (lane: string): string => `open ${lane}`;
 const freedOf = (key: string): string => `key ${key}`;
 const OPEN = "open";
@@ -144,8 +148,10 @@ export class IdleWorkers {
   }
 
   #onEvent(kind: EventKind, nodeId: string): void {
-    if (MAKE_ROOM.has(kind)) this.#waiters.wakeOne(roomOf(nodeId));
-    else if (kind === "node.left") this.#waiters.end(giftsOf(nodeId));
+    if (MAKE_ROOM.has(kind)) {
+      this.#waiters.wakeOne(roomOf(nodeId));
+      this.#waiters.wakeAll(resourcesOf(nodeId));
+    } else if (kind === "node.left") this.#waiters.end(giftsOf(nodeId));
     else if (NODE_CHANGES.has(kind)) this.#waiters.wakeAll(giftsOf(nodeId));
   }
 }
@@ -176,6 +182,7 @@ export class IdleWorker {
   variant: JoinedThrough | null = null;
   readonly #gifts: string;
   readonly #room: string;
+  readonly #resources: string;
   readonly #waiter: Waiter;
   readonly #workers: Set<IdleWorker>;
   /** Whether the last read found the node full. */
@@ -187,6 +194,7 @@ export class IdleWorker {
     this.nodeId = nodeId;
     this.#gifts = giftsOf(nodeId);
     this.#room = roomOf(nodeId);
+    this.#resources = resourcesOf(nodeId);
     this.#waiter = waiters.join(this.#gifts, this.#room);
     this.#workers = workers;
   }
@@ -203,7 +211,9 @@ export class IdleWorker {
     this.variant = variant;
     const open = types === null ? [OPEN] : types.map(openOf);
     this.#short = new Set(short.map(openOf));
-    this.#waiter.standIn([this.#gifts, this.#room, ...open, ...special.map(openOf), ...keys.map(freedOf)]);
+    const resources = short.length > 0 ? [this.#resources] : [];
+    const lanes = [...open, ...special.map(openOf)];
+    this.#waiter.standIn([this.#gifts, this.#room, ...lanes, ...resources, ...keys.map(freedOf)]);
   }
 
   /** What the read found. Ends the wake-up that the worker carries, if the task is of the queue that announced it. */
@@ -222,12 +232,12 @@ export class IdleWorker {
   }
 
   /**
-   * Whether the last read would have found what this queue announces. A node that is full takes only gifts; a node that
-   * is short of a resource takes nothing of the lanes that need it. Both wait for room instead.
+   * Whether the last read would have found what this queue announces. A node that is full takes only gifts, and waits for
+   * room. A node that is short of a resource takes nothing of the lanes that need it, and waits for its resources.
    */
   #sleepsIn(key: string): boolean {
-    if (key === this.#gifts) return true;
-    if (key === this.#room) return this.#isFull || this.#short.size > 0;
+    if (key === this.#gifts || key === this.#resources) return true;
+    if (key === this.#room) return this.#isFull;
     return !this.#isFull && !this.#short.has(key);
   }
 

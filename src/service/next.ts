@@ -12,7 +12,7 @@
  */
 import { type OpenLanes, closedTypes } from "../domain/gate.ts";
 import { typesFor } from "../domain/lane.ts";
-import { Rejection, UNDECIDED } from "../domain/decision.ts";
+import { type Decision, Rejection, UNDECIDED } from "../domain/decision.ts";
 import { LANES_REREADS, NOT_TAKEN_MAX, OPEN_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Closed, JoinedThrough, Moment, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
@@ -251,6 +251,7 @@ export class NextService {
         waiting: lanes.size === 0 ? (waiting ?? []) : [],
       };
       const decision = nextTask(node, nodeId, rows, beat, known.isBeaten);
+      if (node && known.mayAskAgain && isEmpty(decision) && hasOtherLeft(node, known.node)) return UNDECIDED;
       if (decision.kind === "accepted" && decision.answer.task && decision.answer.from === "open")
         this.#known.served(decision.answer.task);
       return decision;
@@ -307,6 +308,16 @@ function awaited({ special, short, closed }: OpenLanes, gate: Closed | null): Aw
 /** How long a node may be silent. */
 function leaseOf({ variant }: Pick<Node, "variant">): number {
   return INTERVALS[variant].offlineAfterMs;
+}
+
+/** Whether there was room for a task, but none for the node. */
+function isEmpty(decision: Decision<Next>): boolean {
+  return decision.kind === "accepted" && decision.answer.task === null && !decision.answer.isFull;
+}
+
+/** Whether a node has other resources left than when its open lanes were found: of what it is short must then be found again. */
+function hasOtherLeft(node: Node, before: Node | null): boolean {
+  return !Bun.deepEquals(node.used, before?.used);
 }
 
 /** Whether what was loaded for a node as it was known serves it still. */

@@ -3,11 +3,11 @@
  * all or nothing, and a group is the transactions that share one commit. They are queued, decided, written and answered.
  * A part that a rule rejects writes nothing, and does not stop the other parts of its transaction.
  */
-import type { Change, Notified } from "../domain/change.ts";
+import type { Change } from "../domain/change.ts";
 import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
 import { GROUP_HEAVY_MAX, GROUP_MAX, LIGHT_MAX, QUEUE_MAX } from "../domain/limits.ts";
 import { must } from "../lib/assert.ts";
-import { type CommitListener, type Part, type Origin, StoreBusy } from "./store.ts";
+import { type Part, StoreBusy } from "./store.ts";
 
 /** Its parts in order; the decision of the last part is its answer. */
 export type Transaction = {
@@ -50,7 +50,8 @@ export class TransactionQueue {
 
   /** @throws {StoreBusy} when it is full */
   add(transaction: Transaction): void {
-    if (this.length + transaction.parts.length > QUEUE_MAX) throw new StoreBusy("Too much work waits.");
+    if (this.length + transaction.parts.length > QUEUE_MAX)
+      throw new StoreBusy("The write queue of the hub is full.");
     const weight = weightOf(transaction);
     (weight > LIGHT_MAX ? this.#heavy : this.#light).add(transaction, weight);
   }
@@ -174,16 +175,15 @@ export type DecidedGroup = {
   readonly written: readonly Written[];
 };
 
-/** Notifies the listeners of a transaction that is on disk. An error of one listener does not affect the others. */
-export function notify(
-  listeners: readonly CommitListener[],
-  { changes, eventIds }: { readonly changes: readonly Notified[]; readonly eventIds: readonly number[] },
-  origin: Origin,
+/** Calls each listener. An error of one affects neither the others nor the transactions. */
+export function callEach<A extends readonly unknown[]>(
+  listeners: readonly ((...given: A) => void)[],
   onFault: (error: unknown) => void,
+  ...given: A
 ): void {
   for (const listener of listeners) {
     try {
-      listener(changes, eventIds, origin);
+      listener(...given);
     } catch (error) {
       onFault(error);
     }

@@ -6,6 +6,8 @@ import { describe, expect, jest, test } from "bun:test";
 import type { Notified } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
 import type { EventKind } from "../../src/domain/event.ts";
+import { laneNameOf } from "../../src/domain/lane.ts";
+import type { Task } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
@@ -39,8 +41,9 @@ class Sleeper {
     this.sleeps();
   }
 
-  reads(): void {
-    this.worker.beginRead(this.#types, "A");
+  /** @param short the special lanes for which its node has too little left of a resource */
+  reads(short: readonly string[] = []): void {
+    this.worker.beginRead(this.#types, "A", { special: short, short, keys: [] });
   }
 
   sleeps(isFull = false): void {
@@ -64,9 +67,9 @@ const settle = async (): Promise<void> => {
 };
 
 let ids = 0;
-const created = (taskType = ""): Notified => ({
+const created = (taskType = "", lane: string | null = null): Notified => ({
   kind: "task.created",
-  task: task(`t${++ids}`, { taskType, status: "open" }),
+  task: task(`t${++ids}`, { taskType, lane, status: "open" }),
 });
 const event = (kind: EventKind, nodeId: string): Notified => ({
   kind: "event.logged",
@@ -207,6 +210,24 @@ describe("a node", () => {
     for (const { worker } of all) worker.leave();
   });
 
+  test("that is short of a resource passes its room on to a call of other types; what ends wakes all that are short", async () => {
+    const idle = new IdleWorkers(NO_STORE);
+    const all = ["x", "y", "z"].map((type) => new Sleeper(idle, "n", [type]));
+    await notify(idle, created("x"), created("y"), created("z"));
+    const [x, y, z] = all;
+    x?.reads([" gpu"]);
+    y?.reads();
+    z?.reads([" disk"]);
+    for (const one of all) one.sleeps(true);
+    await notify(idle, event("task.completed", "n"));
+    expect(woken(all)).toEqual([2, 1, 2]); // the first for the room, the last for its resource
+    x?.reads([" gpu"]);
+    x?.sleeps();
+    await settle();
+    expect(woken(all)).toEqual([2, 2, 2]);
+    for (const { worker } of all) worker.leave();
+  });
+
   test("that leaves, drains, changes or is deleted wakes all its calls; other events none", async () => {
     const idle = new IdleWorkers(NO_STORE);
     const all = [new Sleeper(idle, "n"), new Sleeper(idle, "n"), new Sleeper(idle, "m")];
@@ -285,8 +306,8 @@ type TestNode = {
   /** Counts the changes of `types`, and that the node left. */
   version: number;
   readonly maxTasks: number;
-  /** Tasks that it has started. */
-  running: number;
+  /** The lanes of the tasks that it has started. */
+  readonly running: string[];
   gifts: number;
 };
 /** A blocked call. `asleep`: what its last read found, while it sleeps. */
@@ -299,10 +320,15 @@ type Call = {
   /** Its node has left. */
   isOver: boolean;
 };
-type TakenTask = Found & { readonly task: object };
+type TakenTask = Found & { readonly task: Task };
 type Read = Found | "the node has changed";
 
 const TYPES = ["x", "y", "z"];
+/** Two special lanes and their types. A node has the resources for one task of each at a time. */
+const LANES: ReadonlyMap<string, string> = new Map([
+  [" gpu", "x"],
+  [" disk", "y"],
+]);
 const WAIT_MS = SECOND;
 
 /** Tasks and nodes, and blocked calls whose every read of them begins and ends when the test says so. */
@@ -311,7 +337,8 @@ class Backlog {
   readonly gates: (() => void)[] = [];
   /** In order of arrival. */
   readonly calls = new Set<Call>();
-  readonly open = new Map(TYPES.map((type) => [type, 0]));
+  /** The open tasks by the names of their lanes. */
+  readonly open = new Map([...TYPES, ...LANES.keys()].map((lane) => [lane, 0]));
   readonly nodes: readonly TestNode[];
   readonly #random: Dice;
   #now = 0;
@@ -320,7 +347,7 @@ class Backlog {
   constructor(random: Dice) {
     this.#random = random;
     this.nodes = ["n1", "n2", "n3"].map((nodeId) => ({
-      ...{ nodeId, types: this.#someTypes(), version: 0, maxTasks: 1 + random(4), running: 0, gifts: 0 },
+      ...{ nodeId, types: this.#someTypes(), version: 0, maxTasks: 1 + random(4), running: [], gifts: 0 },
     }));
   }
 
@@ -330,12 +357,12 @@ class Backlog {
 
   step(): void {
     const kind = this.#random(74);
-    const [node, taskType] = [this.#anyOf(this.nodes), this.#anyOf(TYPES)];
-    if (!node || taskType === undefined) throw new Error("there are nodes and types");
+    const [node, lane] = [this.#anyOf(this.nodes), this.#anyOf([...this.open.keys()])];
+    if (!node || lane === undefined) throw new Error("there are nodes and lanes");
     if (kind < 14) void this.#call(node);
     else if (kind < 50) this.openOneGate();
-    else if (kind < 54) this.create(1 + this.#random(2), taskType);
-    else if (kind < 55) this.#createElsewhere(taskType);
+    else if (kind < 54) this.create(1 + this.#random(2), lane);
+    else if (kind < 55) this.#createElsewhere(lane);
     else if (kind < 57) this.#give(node);
     else if (kind < 65) this.#complete(node);
     else if (kind < 68) this.#anyOf([...this.calls])?.hangUp.abort();
@@ -353,26 +380,26 @@ class Backlog {
     this.gates.splice(this.#random(this.gates.length || 1), 1)[0]?.();
   }
 
-  create(count: number, taskType: string): void {
-    this.#add(count, taskType);
-    this.#commit(...Array.from({ length: count }, () => created(taskType)));
+  create(count: number, lane: string): void {
+    this.#add(count, lane);
+    this.#commit(...Array.from({ length: count }, () => createdIn(lane)));
   }
 
   /** Whether a call could take a task now. */
   isServable({ node, asked }: Call): boolean {
-    return node.gifts > 0 || (hasRoom(node) && this.#anyOpen(both(node.types, asked)) !== undefined);
+    return node.gifts > 0 || (hasRoom(node) && this.#anyOpen(node, both(node.types, asked)) !== undefined);
   }
 
   /** At another hub, whose notification may be lost. */
-  #createElsewhere(taskType: string): void {
+  #createElsewhere(lane: string): void {
     const count = 1 + this.#random(2);
-    this.#add(count, taskType);
-    const offered = { kind: "work.offered", offer: { kind: "open", taskType }, count } as const;
+    this.#add(count, lane);
+    const offered = { kind: "work.offered", offer: { kind: "open", taskType: lane }, count } as const;
     this.#commit(this.#random(3) === 0 ? { kind: "work.missed" } : offered);
   }
 
-  #add(count: number, taskType: string): void {
-    this.open.set(taskType, (this.open.get(taskType) ?? 0) + count);
+  #add(count: number, lane: string): void {
+    this.open.set(lane, (this.open.get(lane) ?? 0) + count);
   }
 
   #give(node: TestNode): void {
@@ -381,8 +408,8 @@ class Backlog {
   }
 
   #complete(node: TestNode): void {
-    if (node.running === 0) return;
-    node.running--;
+    if (node.running.length === 0) return;
+    node.running.splice(this.#random(node.running.length), 1);
     this.#commit(event("task.completed", node.nodeId));
   }
 
@@ -418,8 +445,10 @@ class Backlog {
       isKnown = true;
       while (!signal.aborted && !worker.isEnded) {
         call.types = both(node.types, asked);
-        worker.beginRead(call.types, "A");
-        const found = await this.#read(call, node.version);
+        const special = lanesOf(call.types);
+        const short = special.filter((lane) => node.running.includes(lane));
+        worker.beginRead(call.types, "A", { special, short, keys: [] });
+        const found = await this.#read(call, node.version, short);
         if (found === "the node has changed") continue;
         worker.endRead(found);
         if (found.task) return found;
@@ -441,11 +470,14 @@ class Backlog {
     }
   }
 
-  async #read(call: Call, version: number): Promise<Read> {
+  async #read(call: Call, version: number, short: readonly string[]): Promise<Read> {
     const { node } = call;
     await this.#gate();
     if (this.#random(8) === 0) throw new StoreUnavailable("the store is unavailable");
-    const found: Read = node.version === version ? this.#take(call) : "the node has changed";
+    const isSame = node.version === version && short.every((lane) => node.running.includes(lane));
+    let found: Read = isSame ? this.#take(call) : "the node has changed";
+    const isShorter = lanesOf(call.types).filter((lane) => node.running.includes(lane)).length > short.length;
+    if (found !== "the node has changed" && found.task === null && isShorter) found = "the node has changed";
     await this.#gate();
     return found;
   }
@@ -455,25 +487,28 @@ class Backlog {
     if (hangUp.signal.aborted) return { task: null, isFull };
     if (node.gifts > 0) {
       node.gifts--;
-      node.running++;
+      node.running.push("");
       return { task: task("t"), from: "gifts" };
     }
-    const taskType = isFull ? undefined : this.#anyOpen(types);
-    if (taskType === undefined) return { task: null, isFull };
-    this.#add(-1, taskType);
-    node.running++;
-    return { task: task("t", { taskType }), from: "open" };
+    const lane = isFull ? undefined : this.#anyOpen(node, types);
+    if (lane === undefined) return { task: null, isFull };
+    this.#add(-1, lane);
+    node.running.push(lane);
+    return { task: taskIn(lane), from: "open" };
   }
 
-  #putBack(node: TestNode, { task: { taskType }, from }: TakenTask): void {
-    node.running--;
+  #putBack(node: TestNode, { task, from }: TakenTask): void {
+    const lane = from === "gifts" ? "" : laneNameOf(task);
+    node.running.splice(node.running.indexOf(lane), 1);
     if (from === "gifts") return this.#give(node);
-    this.#add(1, taskType);
-    this.#commit(created(taskType), event("task.released", node.nodeId));
+    this.#add(1, lane);
+    this.#commit(createdIn(lane), event("task.released", node.nodeId));
   }
 
-  #anyOpen(types: readonly string[] | null): string | undefined {
-    return this.#anyOf((types ?? TYPES).filter((type) => (this.open.get(type) ?? 0) > 0));
+  /** An open task that the node could take, by its lane. */
+  #anyOpen(node: TestNode, types: readonly string[] | null): string | undefined {
+    const free = lanesOf(types).filter((lane) => !node.running.includes(lane));
+    return this.#anyOf([...(types ?? TYPES), ...free].filter((lane) => (this.open.get(lane) ?? 0) > 0));
   }
 
   #gate(): Promise<void> {
@@ -494,7 +529,17 @@ const given = (nodeId: string): Notified => ({
   task: task(`t${++ids}`, { status: "assigned", assignedNode: nodeId, startedAt: null }),
 });
 
-const hasRoom = ({ running, gifts, maxTasks }: TestNode): boolean => running + gifts < maxTasks;
+const hasRoom = ({ running, gifts, maxTasks }: TestNode): boolean => running.length + gifts < maxTasks;
+
+/** The special lanes of tasks of these types. */
+const lanesOf = (types: readonly string[] | null): readonly string[] =>
+  [...LANES].filter(([, type]) => types === null || types.includes(type)).map(([lane]) => lane);
+
+const createdIn = (lane: string): Notified =>
+  LANES.has(lane) ? created(LANES.get(lane), lane) : created(lane);
+
+const taskIn = (lane: string): Task =>
+  LANES.has(lane) ? task("t", { taskType: LANES.get(lane) ?? "", lane }) : task("t", { taskType: lane });
 
 function both(types: readonly string[] | null, asked: readonly string[] | null): readonly string[] | null {
   if (types === null || asked === null) return types ?? asked;

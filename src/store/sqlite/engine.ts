@@ -32,7 +32,7 @@ import {
   type DecidedTransaction,
   type Written,
   answer,
-  notify,
+  callEach,
 } from "../pending-transaction.ts";
 import { type Migration, migrate, schemaVersion } from "./migrate.ts";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
@@ -323,7 +323,7 @@ export class SqliteStore implements Store {
         continue;
       }
       const ms = this.#clock.timers() - startedMs;
-      for (const listener of this.#groupListeners) listener(group.size, ms);
+      callEach(this.#groupListeners, this.#onFault, group.size, ms);
       this.#publish(committed);
       return;
     }
@@ -411,7 +411,8 @@ export class SqliteStore implements Store {
     try {
       this.#noticeOtherWriters();
       for (const transaction of group) {
-        for (const { changes } of this.#runTransaction(transaction, run)) this.#announce(changes);
+        for (const { changes } of this.#runTransaction(transaction, run))
+          callEach(this.#decisionListeners, this.#onFault, changes);
         if (mayJoin && this.#queue.length > 0) group.join(this.#queue.takeAll());
       }
       this.#gathered.flush();
@@ -450,16 +451,6 @@ export class SqliteStore implements Store {
     return written;
   }
 
-  #announce(changes: readonly Change[]): void {
-    for (const listener of this.#decisionListeners) {
-      try {
-        listener(changes);
-      } catch (error) {
-        this.#onFault(error);
-      }
-    }
-  }
-
   /** Converts an error of SQLite into one of the store. After the first sign of damage nothing more is written. */
   #fault(error: unknown): unknown {
     const known = toStoreError(error);
@@ -483,7 +474,8 @@ export class SqliteStore implements Store {
     if (refused.length > 0) this.#enter("refused");
     else if (written.length > 0) this.#enter(hasRoom ? "wrote" : "used the reserve");
     for (const transaction of refused) transaction.reject(noRoom());
-    for (const part of written) notify(this.#listeners, part, "own", this.#onFault);
+    for (const { changes, eventIds } of written)
+      callEach(this.#listeners, this.#onFault, changes, eventIds, "own");
     for (const outcome of outcomes) answer(outcome);
   }
 
