@@ -204,6 +204,28 @@ test("the page of luxhub worker names every flag of its own", () => {
   );
 });
 
+test("the page of the command line names every flag of task add, and which of them schedule put lacks", () => {
+  const flagsOf = (name: string): readonly string[] =>
+    Object.keys(COMMANDS.find((command) => command.name === name)?.flags ?? {})
+      .map((flag) => `--${flag}`)
+      .filter((flag) => !["--json", "--url", "--secret-file", "--data"].includes(flag));
+  const part = found(source("docs/cli.md"), /\n### Flags of task add\n([^]*?)\n### /);
+  const named = [...part.matchAll(/^\| `(--[a-z-]+)/gm)].map(([, flag = ""]) => flag);
+  expect(named.toSorted()).toEqual(flagsOf("task add").toSorted());
+  const lacks = found(part.replaceAll(/\s+/g, " "), /except those that are for one task only \(([^)]*)\)/);
+  expect([...lacks.matchAll(/`(--[a-z-]+)`/g)].map(([, flag]) => flag).toSorted()).toEqual(
+    named.filter((flag) => !flagsOf("schedule put").includes(flag)).toSorted(),
+  );
+});
+
+test("the table of task/create has every field that it takes", () => {
+  const part = found(source("docs/endpoints.md"), /\n### `POST task\/create`\n([^]*?)\n#### /);
+  const fields = (text: string): readonly string[] =>
+    [...text.matchAll(/`([a-z_]+)\??`/g)].map(([, field = ""]) => field).toSorted();
+  const rows = [...part.matchAll(/^\| (`[^|]*)\|/gm)].map(([, cell = ""]) => cell).join(" ");
+  expect(fields(rows)).toEqual(fields(found(part, /- Takes: ([^]*?)\n- Returns/)));
+});
+
 test("the files of the repository that the pages name exist", () => {
   const pages = [
     "README.md",
