@@ -474,10 +474,10 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Task.files": "The ids of the files that are attached to the task, oldest first.",
   "task_create.files":
     "The ids of uploaded files that belong to no task: the files become inputs of the task in the same commit.",
-  inputs: "The ids in `files` of the input files: files that the node that held the task did not attach.",
-  outputs: "The ids in `files` of the output files: files that a node attached while it held the task.",
+  inputs: "The ids in `files` of the input files: files that the `assigned_node` of the task did not attach.",
+  outputs: "The ids in `files` of the output files: files that the `assigned_node` of the task attached.",
   attached:
-    "What the file is for its task: `output` if the file's node held the task when the file was attached, else `input`; null for a file of no task.",
+    "What the file is for its task: `output` if the file's node was the `assigned_node` of the task when the file was attached, else `input`; null for a file of no task.",
   unmet: "The tasks in `depends_on` that are not completed yet.",
   "TaskDetails.count": "How many of the tasks in `depends_on` are not completed yet.",
   "TaskDetails.task_ids": "The ids of the first 20, oldest first.",

@@ -2413,8 +2413,8 @@ class InputFile(TypedDict):
     name: str
     #: Bytes.
     size: int
-    #: What the file is for its task: `output` if the file's node held the task when the file was attached,
-    #: else `input`; null for a file of no task.
+    #: What the file is for its task: `output` if the file's node was the `assigned_node` of the task when the
+    #: file was attached, else `input`; null for a file of no task.
     attached: Literal["input", "output"]
 
 
@@ -2714,9 +2714,9 @@ class Task(TypedDict):
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
     files: list[str]
-    #: The ids in `files` of the input files: files that the node that held the task did not attach.
+    #: The ids in `files` of the input files: files that the `assigned_node` of the task did not attach.
     inputs: list[str]
-    #: The ids in `files` of the output files: files that a node attached while it held the task.
+    #: The ids in `files` of the output files: files that the `assigned_node` of the task attached.
     outputs: list[str]
     #: The schedule that created the task; only on such tasks.
     schedule: NotRequired[TaskSchedule]
@@ -2902,9 +2902,9 @@ class TaskDetails(TypedDict):
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
     files: list[str]
-    #: The ids in `files` of the input files: files that the node that held the task did not attach.
+    #: The ids in `files` of the input files: files that the `assigned_node` of the task did not attach.
     inputs: list[str]
-    #: The ids in `files` of the output files: files that a node attached while it held the task.
+    #: The ids in `files` of the output files: files that the `assigned_node` of the task attached.
     outputs: list[str]
     #: The schedule that created the task; only on such tasks.
     schedule: NotRequired[TaskDetailsSchedule]
@@ -3208,8 +3208,8 @@ class FileRecord(TypedDict):
     verified: bool
     #: The task that the file is attached to.
     task_id: str | None
-    #: What the file is for its task: `output` if the file's node held the task when the file was attached,
-    #: else `input`; null for a file of no task.
+    #: What the file is for its task: `output` if the file's node was the `assigned_node` of the task when the
+    #: file was attached, else `input`; null for a file of no task.
     attached: Literal["input", "output"] | None
     #: When the file was uploaded.
     uploaded_at: str

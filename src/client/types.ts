@@ -231,8 +231,8 @@ export interface InputFile {
   /** Bytes. */
   size: number;
   /**
-   * What the file is for its task: `output` if the file's node held the task when the file was
-   * attached, else `input`; null for a file of no task.
+   * What the file is for its task: `output` if the file's node was the `assigned_node` of the task when
+   * the file was attached, else `input`; null for a file of no task.
    */
   attached: "input" | "output";
 }
@@ -546,9 +546,9 @@ export interface Task<V extends Variant = "A"> {
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
   files: string[];
-  /** The ids in `files` of the input files: files that the node that held the task did not attach. */
+  /** The ids in `files` of the input files: files that the `assigned_node` of the task did not attach. */
   inputs: string[];
-  /** The ids in `files` of the output files: files that a node attached while it held the task. */
+  /** The ids in `files` of the output files: files that the `assigned_node` of the task attached. */
   outputs: string[];
   /** The schedule that created the task; only on such tasks. */
   schedule?:
@@ -743,9 +743,9 @@ export interface TaskDetails<V extends Variant = "A"> {
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
   files: string[];
-  /** The ids in `files` of the input files: files that the node that held the task did not attach. */
+  /** The ids in `files` of the input files: files that the `assigned_node` of the task did not attach. */
   inputs: string[];
-  /** The ids in `files` of the output files: files that a node attached while it held the task. */
+  /** The ids in `files` of the output files: files that the `assigned_node` of the task attached. */
   outputs: string[];
   /** The schedule that created the task; only on such tasks. */
   schedule?:
@@ -1089,8 +1089,8 @@ export interface FileRecord {
   /** The task that the file is attached to. */
   task_id: string | null;
   /**
-   * What the file is for its task: `output` if the file's node held the task when the file was
-   * attached, else `input`; null for a file of no task.
+   * What the file is for its task: `output` if the file's node was the `assigned_node` of the task when
+   * the file was attached, else `input`; null for a file of no task.
    */
   attached: "input" | "output" | null;
   /** When the file was uploaded. */
