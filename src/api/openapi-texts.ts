@@ -336,7 +336,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Failure.node_id": "The node that held the task or, if the task was cancelled, the node that cancelled it.",
   "task_revoke.node_id": "The node that gets the task; if left out, the task is open again.",
   "task_cancel.node_id": "The node that cancels the task.",
-  "task_list.node_id": "Only tasks that this node holds or completed.",
+  "task_list.node_id":
+    "Only tasks that this node holds or has completed, or whose last attempt failed at this node.",
   "task_list.creator_node": "Only tasks that were created with this `creator_node`.",
   "task_list.task_type": "Only tasks of this type.",
   "task_list.q":
@@ -640,7 +641,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Reason.code": "What keeps the task back.",
   "Reason.detail": "The reason in a sentence.",
   "Reason.until": "When the reason ends by itself; null: this is not known.",
-  "Reason.task_ids": "Of `depends_on` and `review`: the first 20 tasks for which the task waits.",
+  "Reason.task_ids":
+    "Of `depends_on`, and of `review` of a dependency: the first 20 tasks for which the task waits.",
   "Reason.missing": "Of `no_node`: what the closest node lacks.",
   limit_key: "The key whose limit (limit/set) applies to the task; if left out, the `task_type`.",
   requires:

@@ -2393,7 +2393,7 @@ class Reason(TypedDict):
     detail: str
     #: When the reason ends by itself; null: this is not known.
     until: str | None
-    #: Of `depends_on` and `review`: the first 20 tasks for which the task waits.
+    #: Of `depends_on`, and of `review` of a dependency: the first 20 tasks for which the task waits.
     task_ids: NotRequired[list[str]]
     #: Of `no_node`: what the closest node lacks.
     missing: NotRequired[list[str]]
@@ -5969,7 +5969,7 @@ class Tasks(_Resource):
         """Tasks, newest first; by state, node, type, group, failure, time, title.
 
         status: Only tasks of this status, in the words of either variant.
-        node_id: Only tasks that this node holds or completed.
+        node_id: Only tasks that this node holds or has completed, or whose last attempt failed at this node.
         creator_node: Only tasks that were created with this `creator_node`.
         task_type: Only tasks of this type.
         group: Only tasks of this group.
@@ -6041,7 +6041,7 @@ class Tasks(_Resource):
         The tasks without their descriptions, results and other long texts.
 
         status: Only tasks of this status, in the words of either variant.
-        node_id: Only tasks that this node holds or completed.
+        node_id: Only tasks that this node holds or has completed, or whose last attempt failed at this node.
         creator_node: Only tasks that were created with this `creator_node`.
         task_type: Only tasks of this type.
         group: Only tasks of this group.
@@ -6107,7 +6107,7 @@ class Tasks(_Resource):
         """How many tasks match the filters of task/list.
 
         status: Only tasks of this status, in the words of either variant.
-        node_id: Only tasks that this node holds or completed.
+        node_id: Only tasks that this node holds or has completed, or whose last attempt failed at this node.
         creator_node: Only tasks that were created with this `creator_node`.
         task_type: Only tasks of this type.
         group: Only tasks of this group.

@@ -210,7 +210,7 @@ export interface Reason {
   detail: string;
   /** When the reason ends by itself; null: this is not known. */
   until: string | null;
-  /** Of `depends_on` and `review`: the first 20 tasks for which the task waits. */
+  /** Of `depends_on`, and of `review` of a dependency: the first 20 tasks for which the task waits. */
   task_ids?: string[] | undefined;
   /** Of `no_node`: what the closest node lacks. */
   missing?: string[] | undefined;
@@ -2416,7 +2416,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** Only tasks of this status, in the words of either variant. */
       status?: "open" | "assigned" | "pending" | "completed" | "failed" | undefined;
-      /** Only tasks that this node holds or completed. */
+      /** Only tasks that this node holds or has completed, or whose last attempt failed at this node. */
       node_id?: string | undefined;
       /** Only tasks that were created with this `creator_node`. */
       creator_node?: string | undefined;
@@ -2500,7 +2500,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** Only tasks of this status, in the words of either variant. */
       status?: "open" | "assigned" | "pending" | "completed" | "failed" | undefined;
-      /** Only tasks that this node holds or completed. */
+      /** Only tasks that this node holds or has completed, or whose last attempt failed at this node. */
       node_id?: string | undefined;
       /** Only tasks that were created with this `creator_node`. */
       creator_node?: string | undefined;
@@ -2584,7 +2584,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** Only tasks of this status, in the words of either variant. */
       status?: "open" | "assigned" | "pending" | "completed" | "failed" | undefined;
-      /** Only tasks that this node holds or completed. */
+      /** Only tasks that this node holds or has completed, or whose last attempt failed at this node. */
       node_id?: string | undefined;
       /** Only tasks that were created with this `creator_node`. */
       creator_node?: string | undefined;
