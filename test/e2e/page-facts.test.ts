@@ -245,8 +245,8 @@ test("the example of an error is what the hub returns, and that of an event has 
   await ok(hub.post("/task/complete", { task_id, node_id: "worker-1", result }));
   const { events } = await ok(hub.get("/events?kind=task.completed"));
   const event = eventSchema().parse(example("docs/events.md"));
-  const any = { id: expect.any(Number), at: expect.any(String), task_id: expect.any(String) };
-  expect(events).toEqual([{ ...event, ...any }]);
+  const varying = { id: expect.any(Number), at: expect.any(String), task_id: expect.any(String) };
+  expect(events).toEqual([{ ...event, ...varying }]);
 });
 
 test("the files of the repository that the pages name exist", () => {
