@@ -70,7 +70,7 @@ const FAILED_PART = 0.1;
 export function findingsOf(facts: Facts): readonly Finding[] {
   const { open, running, nodesOnline, nodesDraining, done, failed, deadLetters } = facts;
   const found: Finding[] = [];
-  const openTasks = { words: "Show them", view: "tasks", query: { status: "open" } };
+  const openTasks = { words: "Show them", view: "tasks", query: { status: "ready" } };
   if (!facts.isOnline) {
     found.push({
       tone: "bad",
@@ -156,7 +156,7 @@ function withoutNodes(types: readonly TypeFacts[]): readonly Finding[] {
       tone: "bad",
       what: `${manyOf(open, "task")} ${open === 1 ? "has" : "have"} no node that can take ${open === 1 ? "it" : "them"}.`,
       why: `${name}: ${why}.${age}${more}`,
-      link: { words: "Show them", view: "tasks", query: { status: "open", ...(type !== null && { type }) } },
+      link: { words: "Show them", view: "tasks", query: { status: "ready", ...(type !== null && { type }) } },
     },
   ];
 }

@@ -125,7 +125,7 @@ export function Overview(): JSX.Element {
       <Says findings={findings} />
       <WaitingQuestions />
       <ul class="flow">
-        <Step tone="wait" count={open} word="open" href={to("tasks", "", { status: "open" })}>
+        <Step tone="wait" count={open} word="open" href={to("tasks", "", { status: "ready" })}>
           {oldest !== undefined && (
             <>
               oldest <Age at={oldest} />
@@ -142,7 +142,7 @@ export function Overview(): JSX.Element {
           tone="good"
           count={total.tasks_completed}
           word="done in the last hour"
-          href={to("tasks", "", { status: "completed" })}
+          href={to("tasks", "", { status: "completed", last: "3600" })}
         >
           {`${countOf(by["completed"] ?? 0)} in all · ${countOf(Math.round(total.lux_paid))} LUX paid`}
         </Step>
