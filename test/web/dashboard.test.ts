@@ -189,6 +189,34 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
     }
   });
 
+  test("a script that the hub no longer has, after an update, asks for a reload of the page", async () => {
+    const { page: html, assets } = await dashboard(null);
+    const [later = ""] = [...assets.keys()].filter((name) => !html("").includes(name));
+    expect(later).toMatch(/\.js$/);
+    const asked: number[] = [];
+    using updated = Bun.serve({
+      port: 0,
+      async fetch(request) {
+        const { pathname, search } = new URL(request.url);
+        const path = pathname.replace(later, "gone.js");
+        const response = await fetch(`${hub.base()}${path}${search}`, {
+          ...{ method: request.method, headers: request.headers, body: request.body, decompress: false },
+        });
+        if (path !== pathname) asked.push(response.status);
+        return response;
+      },
+    });
+    using page = new Page(WIDE);
+    await page.open(`http://127.0.0.1:${updated.port}/`);
+    await page.press("look");
+    await page.shows("Tasks a minute");
+    await page.go("files");
+    await page.shows("was updated. Reload the page.");
+    expect(asked).toContain(404);
+    await page.go("tasks"); // the rest goes on
+    await page.shows("More filters");
+  });
+
   const noProxy = NGINX_MISSING === null ? "" : ` (${NGINX_MISSING})`;
   test.skipIf(NGINX_MISSING !== null)(
     `behind nginx, under a prefix: compressed and live${noProxy}`,
