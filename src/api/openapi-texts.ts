@@ -133,7 +133,7 @@ export const ERRORS = {
   paused: { status: 409, when: "the administrator has paused it" },
   pauses_limit: { status: 409, when: "the hub has the maximum number of pauses" },
   limit_reached: { status: 409, when: "the limit of the task's key is reached, or the key is held" },
-  limits_limit: { status: 409, when: "the hub has the maximum number of limits" },
+  limits_limit: { status: 409, when: "the hub has the maximum number of limits, or of holds" },
   too_many_lanes: { status: 409, when: "too many combinations of requirements and limit keys" },
   requirements_not_met: { status: 409, when: "the node lacks what the task requires, or uses it now" },
   key_exists: { status: 409, when: "a key has, or had, this name or secret" },
