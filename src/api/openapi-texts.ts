@@ -139,7 +139,7 @@ export const ERRORS = {
   paused: { status: 409, when: "all tasks, or the task's type, limit key or creator, are paused" },
   pauses_limit: { status: 409, when: "the hub has the maximum number of pauses" },
   limit_reached: { status: 409, when: "the limit of the task's key is reached, or the key is held" },
-  limits_limit: { status: 409, when: "the hub has the maximum number of limits and holds" },
+  limits_limit: { status: 409, when: "the hub has the maximum number of limits, or of holds" },
   too_many_lanes: { status: 409, when: "there are too many combinations of requirements and limit keys" },
   requirements_not_met: {
     status: 409,

@@ -198,8 +198,10 @@ export const BUDGET_WARNING_AT = 0.8;
 export const BUDGET_VALUE_MAX_CHARS = 200;
 /** Tokens of a budget. */
 export const BUDGET_TOKENS_MAX = 1_000_000_000_000_000;
-/** Limits of limit keys, holds included. */
+/** Limits of limit keys. */
 export const LIMITS_MAX = 500;
+/** Held keys without a limit: every key may hold, so that these are counted apart. */
+export const HOLDS_MAX = 500;
 export const LIMIT_KEY_MAX_CHARS = 200;
 export const LIMIT_RUNNING_MAX = 10_000;
 export const LIMIT_PER_MINUTE_MAX = 60_000;

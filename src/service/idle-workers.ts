@@ -8,31 +8,35 @@
  *   resources of a node  the node holds one task less     its calls that found too little left of a resource
  *   open of a lane       an open task (see offersOf)      the calls that take from the lane and found room in their node
  *   open                 an open task of any plain lane   the same for calls that take every type
- *   key                  a task of a limit key has ended  the calls that could take from a lane which the key closes
+ *   key                  a task of a limit key has ended  the calls that found the key closed
  *
  * A worker joins, reads the store and, if there is no task for it, sleeps. It stands in all of its queues the whole
- * time, which keeps its position, but it sleeps only in those that its last read found empty (IdleWorker.#sleepsIn).
+ * time, which keeps its position. It sleeps only in those whose tasks its last read looked for (IdleWorker.#sleepsIn): a
+ * call that found its node full sleeps for gifts, room and resources, not for open tasks.
  *
  * Only wake-ups are in order: a worker that has just joined reads at once, and may take the task for which an earlier
  * worker was woken. The earlier one keeps its position, and is woken first for the next task.
  *
  * A wake-up for a task ends when the worker takes a task of that queue. A wake-up for room does not, because the node may
- * have more room: when the worker leaves, the wake-up passes to the next one, until a worker finds the node full.
+ * have more room: when the worker leaves, or falls asleep while the node has room, the wake-up passes to the next one,
+ * until a worker finds the node full.
  *
- * Resources wake all of their queue: who finds one resource used up cannot say that another one is.
+ * An ended task of the node wakes all calls that are short of a resource: who finds one resource used up cannot say that
+ * another one is.
  *
- * All workers read again: for a task that not every node may have; for a special lane that is new to this hub, so that
- * they join its queue; and after `work.missed`, because notifications of other hubs may be lost.
+ * All workers read again: for a copy of a quorum, which not every node may have; for a special lane that is new to this
+ * hub, so that they join its queue; and after `work.missed`, because notifications of other hubs may be lost.
  *
  * Must not: touch the store but to listen, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */
 import type { Notified, Offer } from "../domain/change.ts";
 import type { EventKind } from "../domain/event.ts";
 import { isSpecial, laneNameOf, limitKeyOf } from "../domain/lane.ts";
-import { LANES_MAX, WAKE_UPS_TOGETHER } from "../domain/limits.ts";
+import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
 import type { JoinedThrough, Task } from "../domain/model.ts";
 import { type TakenFrom, offersOf } from "../domain/task.ts";
 import type { Store } from "../store/store.ts";
+import type { KnownLanes } from "./known-lanes.ts";
 import { type Outcome, type Waiter, Waiters } from "./waiters.ts";
 
 /** What a read for a worker found. */
@@ -77,10 +81,10 @@ const OPENS_GATE: ReadonlySet<EventKind> = new Set([
 export class IdleWorkers {
   readonly #waiters = new Waiters();
   readonly #workers = new Set<IdleWorker>();
-  /** The special lanes whose workers have had the chance to join their queues. */
-  readonly #seenLanes = new Set<string>();
+  readonly #known: Pick<KnownLanes, "mustAnnounce">;
 
-  constructor(store: Pick<Store, "onDecision" | "onCommit">) {
+  constructor(store: Pick<Store, "onDecision" | "onCommit">, known: Pick<KnownLanes, "mustAnnounce">) {
+    this.#known = known;
     store.onDecision((changes) => this.decided(changes));
     store.onCommit((changes) => this.notify(changes));
   }
@@ -110,8 +114,8 @@ export class IdleWorkers {
   }
 
   /**
-   * The decision listener: wakes workers for the offers of one part of a transaction, the first of them at once. On SQLite
-   * their reads share its commit.
+   * The decision listener: wakes workers for the offers of one part of a transaction. On SQLite the reads of the first
+   * WAKE_UPS_TOGETHER share its commit. The others, and all that wakeAll wakes, read after it.
    */
   decided(changes: readonly Notified[]): void {
     if (this.#workers.size === 0) return; // a worker that joins later reads what is committed
@@ -134,17 +138,11 @@ export class IdleWorkers {
 
   #wakeFor(offer: Offer, isLater: boolean): void {
     if (offer.kind === "some") return this.#waiters.wakeAllOfEach();
-    if (offer.kind === "open" && this.#isNewLane(offer.taskType)) return this.#waiters.wakeAllOfEach();
+    if (offer.kind === "open" && isSpecial(offer.taskType) && this.#known.mustAnnounce(offer.taskType))
+      return this.#waiters.wakeAllOfEach();
     const [key, orKey] = queuesOf(offer);
     if (isLater) this.#waiters.wakeOneLater(key, orKey);
     else this.#waiters.wakeOne(key, orKey);
-  }
-
-  #isNewLane(lane: string): boolean {
-    if (!isSpecial(lane) || this.#seenLanes.has(lane)) return false;
-    if (this.#seenLanes.size >= LANES_MAX) this.#seenLanes.clear(); // each wakes all once more
-    this.#seenLanes.add(lane);
-    return true;
   }
 
   #onEvent(kind: EventKind, nodeId: string): void {

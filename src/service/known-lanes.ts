@@ -5,16 +5,29 @@
  * Must not: be trusted for a decision.
  */
 import { type OpenLanes, isSameClosed, lanesOpenTo } from "../domain/gate.ts";
-import { type Lane, needsRare } from "../domain/lane.ts";
+import { type Able, type Lane, couldTake, isAsAble, needsRare } from "../domain/lane.ts";
 import { LANES_MAX } from "../domain/limits.ts";
 import type { Closed, Gate, Node, Task } from "../domain/model.ts";
 import type { Lanes } from "../store/sql/gate.ts";
+
+/** The lanes that were open to a node, and what was known then. */
+export type Seen = {
+  readonly node: Able;
+  readonly closed: Closed | null;
+  readonly lanes: Lanes;
+  readonly open: OpenLanes;
+};
 
 export class KnownLanes {
   gate: Gate | null = null;
   lanes: Lanes = new Map();
   /** Hand-outs go round the creators. */
   readonly isFair: boolean;
+  /**
+   * The special lanes that had a ready task, by name, also where there is none now: workers wait for the next one.
+   * `isAnnounced`: every worker has read since the lane was met.
+   */
+  readonly #met = new Map<string, { readonly lane: Lane; isAnnounced: boolean }>();
   /** By creator, "" for none: the number of its last turn. In this order, the one who waits longest comes first. */
   readonly #turns = new Map<string, number>();
   #turn = 0;
@@ -28,26 +41,53 @@ export class KnownLanes {
   }
 
   /** The lanes that are open to a node which asks for these types; null: every type that it takes. */
-  openTo(node: Node, asked: readonly string[] | null): OpenLanes {
-    return lanesOpenTo(node, asked, this.closed, this.lanes.values());
+  openTo(node: Node, asked: readonly string[] | null): Seen {
+    const { closed, lanes } = this;
+    return { node, closed, lanes, open: lanesOpenTo(node, asked, closed, lanes.values()) };
   }
 
   learn(gate: Gate, lanes: Lanes): void {
     this.gate = gate;
+    if (lanes === this.lanes) return;
     this.lanes = lanes;
+    for (const [name, lane] of lanes) {
+      if (this.#met.has(name)) continue;
+      if (this.#met.size >= LANES_MAX) this.#met.clear(); // each is announced again
+      this.#met.set(name, { lane, isAnnounced: false });
+    }
+  }
+
+  /** The special lanes from whose tasks, present or to come, a node may take. */
+  awaitedBy(node: Node, asked: readonly string[] | null): readonly string[] {
+    const awaited: string[] = [];
+    for (const [name, { lane }] of this.#met)
+      if ((asked === null || asked.includes(lane.taskType)) && couldTake(node, lane)) awaited.push(name);
+    return awaited;
+  }
+
+  /** Whether workers may wait that have not met the special lane of a new task: then all of them must read again. */
+  mustAnnounce(name: string): boolean {
+    const met = this.#met.get(name);
+    if (met === undefined) return true;
+    if (met.isAnnounced) return false;
+    met.isAnnounced = true; // who reads from now on stands in its queue
+    return true;
   }
 
   /** Whether other lanes are open to a node now than those for which its tasks were loaded. */
-  hasOpened(node: Node, asked: readonly string[] | null, loaded: OpenLanes, before: Closed | null): boolean {
-    if (!isSameClosed(this.closed, before)) return true;
+  hasOpened(node: Node, asked: readonly string[] | null, before: Seen): boolean {
+    if (!isSameClosed(this.closed, before.closed)) return true;
     if (this.lanes.size === 0) return false;
-    const names = new Set(loaded.special.map(({ name }) => name));
-    return this.openTo(node, asked).special.some(({ name }) => !names.has(name));
+    const { special, short } = before.open;
+    // The usual case: no lane is new, and the node had enough for each.
+    if (this.lanes === before.lanes && short.length === 0 && isAsAble(node, before.node)) return false;
+    const names = new Set(special.map(({ name }) => name));
+    return this.openTo(node, asked).open.special.some(({ name }) => !names.has(name));
   }
 
   /** Lanes with the turn of their creator; without fairness all have the same. */
-  inTurn(lanes: readonly Lane[]): readonly (Lane & { readonly turn: number })[] {
-    return lanes.map((lane) => ({ ...lane, turn: this.#turnOf(lane) }));
+  inTurn(lanes: readonly Lane[]): readonly (Lane & { readonly turn?: number })[] {
+    return this.isFair ? lanes.map((lane) => ({ ...lane, turn: this.#turnOf(lane) })) : lanes;
   }
 
   /** Tasks in the order in which they are offered now: others may have had their turn since they were loaded. */

@@ -2,6 +2,10 @@
  * What a group commit is made of: a part loads and decides (store.ts), a transaction is parts whose changes are written
  * all or nothing, and a group is the transactions that share one commit. They are queued, decided, written and answered.
  * A part that a rule rejects writes nothing, and does not stop the other parts of its transaction.
+ *
+ * Four words for "no". Rejected: a rule said no, and the group goes on. Without room: the transaction would have taken
+ * space that must remain; it has written nothing, and the group goes on. At fault: it threw; the group is rolled back and
+ * runs again without it. Refused: it gets an error of the store in place of an answer.
  */
 import type { Change } from "../domain/change.ts";
 import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
@@ -35,8 +39,8 @@ export class TransactionFault extends Error {
 
 /**
  * The transactions that wait, in two lines: light ones and heavy ones, each in order of arrival. Where both wait, groups
- * are made of them in turns, and a group of heavy ones is small. So whoever sends one request waits for one such group at
- * most, however many callers send large batches, and no batch waits for ever.
+ * are made of them in turns, and a group of heavy ones is small. So whoever sends one request waits for one group of
+ * heavy ones at most, however many callers send large batches, and no batch waits for ever.
  */
 export class TransactionQueue {
   readonly #light = new Line(GROUP_MAX);
@@ -68,6 +72,7 @@ export class TransactionQueue {
     return line.take();
   }
 
+  /** Removes and returns all, whosever turn it is. */
   takeAll(): readonly Transaction[] {
     return [...this.#light.take(Infinity), ...this.#heavy.take(Infinity)];
   }

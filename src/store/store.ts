@@ -225,7 +225,7 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** Nothing was written, and the caller tries again later: the queue is full, or others keep the database. The message says it. */
+/** Nothing was written: the queue is full, or others keep the database. The message says which. The caller tries again later. */
 export class StoreBusy extends Error {
   override readonly name = "StoreBusy";
 }

@@ -10,12 +10,32 @@
  */
 export type WriteState = "open" | "reserve" | "failing" | "damaged";
 
-/** How a group ended. `refused`: one of its transactions found no room, or nothing of it could be written. */
-export type WriteEnd = "wrote" | "used the reserve" | "refused" | "found damage";
+/** How a group ended. `could not write`: one of its transactions found no room, or nothing of it could be written. */
+export type WriteEnd = "wrote" | "used the reserve" | "could not write" | "found damage";
 
 export const NEXT_STATE: Readonly<Record<WriteState, Readonly<Record<WriteEnd, WriteState>>>> = {
-  open: { wrote: "open", "used the reserve": "reserve", refused: "failing", "found damage": "damaged" },
-  reserve: { wrote: "open", "used the reserve": "reserve", refused: "failing", "found damage": "damaged" },
-  failing: { wrote: "open", "used the reserve": "reserve", refused: "failing", "found damage": "damaged" },
-  damaged: { wrote: "damaged", "used the reserve": "damaged", refused: "damaged", "found damage": "damaged" },
+  open: {
+    wrote: "open",
+    "used the reserve": "reserve",
+    "could not write": "failing",
+    "found damage": "damaged",
+  },
+  reserve: {
+    wrote: "open",
+    "used the reserve": "reserve",
+    "could not write": "failing",
+    "found damage": "damaged",
+  },
+  failing: {
+    wrote: "open",
+    "used the reserve": "reserve",
+    "could not write": "failing",
+    "found damage": "damaged",
+  },
+  damaged: {
+    wrote: "damaged",
+    "used the reserve": "damaged",
+    "could not write": "damaged",
+    "found damage": "damaged",
+  },
 };
