@@ -10,10 +10,10 @@ is a problem (RFC 9457, \`application/problem+json\`) with a stable code in \`er
 
 - The secret goes in the header \`X-Matrix-Secret\`, or in \`Authorization: Bearer\`; some operations also need the administrator key in \`X-Admin-Key\`.
 - A POST with an \`Idempotency-Key\` can be repeated and takes effect once.
-- In requests, \`null\` in an optional field is the same as leaving it out, the words of an enumeration are read in upper
-  and lower case, and unknown fields are ignored: the response names them in \`ignored\`. Later versions may add fields to responses.
+- In requests, \`null\` in an optional field is the same as leaving the field out, and enum values are case-insensitive.
+- Unknown fields of a request are ignored, and the response names them in \`ignored\`. Later versions may add fields to responses.
 - Times are ISO 8601 in UTC. Ids are opaque strings, except the id of an event.
-- The hub speaks two variants, A and B. This document describes one of them; a listener of the other variant serves its own.`;
+- The hub speaks two variants, A and B. This document describes one variant; a listener of the other variant serves a document of its own.`;
 
 /**
  * The resources. An operation belongs to the first word of its path; questions belong to task, signin to lux, usage and
@@ -235,7 +235,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   tasks_released: "How many tasks the node gave back.",
 
   "node_list.status": "Only nodes in this state; `online` includes draining nodes.",
-  "node_list.q": "Only nodes whose node_id or name begins with this, in upper or lower case.",
+  "node_list.q": "Only nodes whose node_id or name begins with this, ignoring case.",
   order:
     "`id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest balance first.",
   "node_list.capability":
@@ -249,7 +249,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "status.name": "What people call this hub (`--name`); null for a hub without a name.",
   "lux_top.since": "Only LUX that was earned from this time on.",
   "lux_top.nodes": "The 50 nodes that earned the most, the most first.",
-  "lux_top.lux_earned": "The LUX that the node has earned since then, sign-ins too.",
+  "lux_top.lux_earned": "The LUX that the node has earned since then, including daily bonuses.",
   "lux_top.entries": "How many ledger entries the node has since then.",
   "lux_top.exact": "False: there are more entries, because one call examines the newest 200,000.",
   "stats_minutes.range":
@@ -1099,7 +1099,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "MinutesTotal.tasks_completed": "How many tasks were completed.",
   attempts_failed: "How many attempts ended without a result.",
   tasks_failed: "How many tasks failed permanently.",
-  "MinutesTotal.lux_paid": "LUX paid, including sign-ins.",
+  "MinutesTotal.lux_paid": "LUX paid, including daily bonuses.",
   messages_sent: "How many messages were sent; a broadcast counts once.",
   time_to_start: "The time to start: from when a task became ready until it was first handed out.",
   time_to_finish: "The time from when a task could be handed out to its completion.",

@@ -3511,7 +3511,7 @@ class Minute(TypedDict):
     attempts_failed: int
     #: How many tasks failed permanently.
     tasks_failed: int
-    #: LUX paid, including sign-ins.
+    #: LUX paid, including daily bonuses.
     lux_paid: float
     #: How many messages were sent; a broadcast counts once.
     messages_sent: int
@@ -3532,7 +3532,7 @@ class MinutesTotal(TypedDict):
     attempts_failed: int
     #: How many tasks failed permanently.
     tasks_failed: int
-    #: LUX paid, including sign-ins.
+    #: LUX paid, including daily bonuses.
     lux_paid: float
     #: How many messages were sent; a broadcast counts once.
     messages_sent: int
@@ -4549,7 +4549,7 @@ class LuxLedgerAnswer(TypedDict):
 class LuxTopAnswerNode(TypedDict):
     #: The id of the node.
     node_id: str
-    #: The LUX that the node has earned since then, sign-ins too.
+    #: The LUX that the node has earned since then, including daily bonuses.
     lux_earned: float
     #: How many ledger entries the node has since then.
     entries: int
@@ -5409,7 +5409,7 @@ class Nodes(_Resource):
         """All nodes, or a page of them: by state, name, capability and order.
 
         status: Only nodes in this state; `online` includes draining nodes.
-        q: Only nodes whose node_id or name begins with this, in upper or lower case.
+        q: Only nodes whose node_id or name begins with this, ignoring case.
         capability: Only nodes that take tasks of this type: nodes with this capability, or without any.
         order: `id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest
             balance first.

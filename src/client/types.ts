@@ -1428,7 +1428,7 @@ export interface Minute {
   attempts_failed: number;
   /** How many tasks failed permanently. */
   tasks_failed: number;
-  /** LUX paid, including sign-ins. */
+  /** LUX paid, including daily bonuses. */
   lux_paid: number;
   /** How many messages were sent; a broadcast counts once. */
   messages_sent: number;
@@ -1449,7 +1449,7 @@ export interface MinutesTotal {
   attempts_failed: number;
   /** How many tasks failed permanently. */
   tasks_failed: number;
-  /** LUX paid, including sign-ins. */
+  /** LUX paid, including daily bonuses. */
   lux_paid: number;
   /** How many messages were sent; a broadcast counts once. */
   messages_sent: number;
@@ -1759,7 +1759,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** Only nodes in this state; `online` includes draining nodes. */
       status?: "online" | "draining" | "offline" | undefined;
-      /** Only nodes whose node_id or name begins with this, in upper or lower case. */
+      /** Only nodes whose node_id or name begins with this, ignoring case. */
       q?: string | undefined;
       /** Only nodes that take tasks of this type: nodes with this capability, or without any. */
       capability?: string | undefined;
@@ -3764,7 +3764,7 @@ export interface Operations<V extends Variant = "A"> {
       nodes: {
         /** The id of the node. */
         node_id: string;
-        /** The LUX that the node has earned since then, sign-ins too. */
+        /** The LUX that the node has earned since then, including daily bonuses. */
         lux_earned: number;
         /** How many ledger entries the node has since then. */
         entries: number;
