@@ -987,7 +987,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "lease_list.cursor": "The `next_cursor` of the previous page, with the same filter.",
 
   // Keys
-  keys: "All keys, including the two of the first start.",
+  keys: "The keys, including the two of the first start; without `page` and `per_page` all of them.",
   key: "The key.",
   "Key.name": "The name of the key.",
   "key_add.name": "A name that no key has or had.",

@@ -5159,8 +5159,16 @@ class WebhookDeleteAnswer(TypedDict):
 
 class KeyListAnswer(TypedDict):
     success: Literal[True]
-    #: All keys, including the two of the first start.
+    #: The keys, including the two of the first start; without `page` and `per_page` all of them.
     keys: list[Key]
+    #: The number of the page, from 1.
+    page: int
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: How many there are in all.
+    total: int
+    #: How many pages there are.
+    pages: int
     #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
     #: may be misspelt.
     ignored: NotRequired[list[str]]
@@ -7274,9 +7282,20 @@ class Webhooks(_Resource):
 
 
 class Keys(_Resource):
-    def list(self, *, options: CallOptions | None = None) -> KeyListAnswer:
-        """All keys, without their secrets."""
-        return cast("KeyListAnswer", self._call("key/list", None, options))
+    def list(
+        self,
+        *,
+        page: int | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> KeyListAnswer:
+        """All keys, without their secrets.
+
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"page": page, "per_page": per_page}
+        return cast("KeyListAnswer", self._call("key/list", fields, options))
 
     def add(
         self,

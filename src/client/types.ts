@@ -4631,11 +4631,24 @@ export interface Operations<V extends Variant = "A"> {
 
   /** All keys, without their secrets */
   "key/list": {
-    request: Record<never, never>;
+    request: {
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
     answer: {
       success: true;
-      /** All keys, including the two of the first start. */
+      /** The keys, including the two of the first start; without `page` and `per_page` all of them. */
       keys: Key[];
+      /** The number of the page, from 1. */
+      page: number;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page: number;
+      /** How many there are in all. */
+      total: number;
+      /** How many pages there are. */
+      pages: number;
       /**
        * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
        * field may be misspelt.
