@@ -209,6 +209,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   host: "Where people can reach the node: the hub does not use it.",
   port: "Where people can reach the node: the hub does not use it.",
   capabilities: "The task types that the node takes; without any it takes all. Comma-separated, or an array.",
+  "task_create.capabilities": "All of them must be among the capabilities of the node.",
+  "schedule_put.capabilities": "All of them must be among the capabilities of the node.",
   "Node.capabilities": "The task types that the node takes; empty means all.",
   max_tasks: "The balancer assigns the node no more unfinished tasks than this; null means any number.",
   auto_assign: "Whether the balancer may assign the node tasks.",
@@ -626,10 +628,10 @@ export const FIELDS: Readonly<Record<string, string>> = {
   requires:
     "What a node must have to get the task: all the words in `capabilities`, and of each resource as much as it says.",
   "Requirements.capabilities": "All of them must be among the capabilities of the node.",
-  resources: "Amounts by name, with three decimals.",
+  resources: "Amounts by name, rounded to three decimals.",
   "Requirements.resources": "Amounts by name, with three decimals.",
   "node_register.resources":
-    "What the node has, as amounts by name with three decimals; tasks may require some of it.",
+    "What the node has, as amounts by name, rounded to three decimals; tasks may require some of it.",
   "Node.resources": "What the node has; left out if it has said nothing.",
   "Node.resources_used": "What its unfinished tasks use of it.",
   "limit_set.limit": "The limit, and what of it is used.",

@@ -3740,9 +3740,9 @@ class TaskCreateQuorum(TypedDict):
 class TaskCreateRequires(TypedDict):
     """What a node must have to get the task: all the words in `capabilities`, and of each resource as much as it says."""
 
-    #: The task types that the node takes; without any it takes all. Comma-separated, or an array.
-    capabilities: NotRequired[Sequence[str]]
-    #: Amounts by name, with three decimals.
+    #: All of them must be among the capabilities of the node.
+    capabilities: NotRequired[str | Sequence[str]]
+    #: Amounts by name, rounded to three decimals.
     resources: NotRequired[Mapping[str, float]]
 
 
@@ -4940,9 +4940,9 @@ class SchedulePutTaskQuorum(TypedDict):
 class SchedulePutTaskRequires(TypedDict):
     """What a node must have to get the task: all the words in `capabilities`, and of each resource as much as it says."""
 
-    #: The task types that the node takes; without any it takes all. Comma-separated, or an array.
-    capabilities: NotRequired[Sequence[str]]
-    #: Amounts by name, with three decimals.
+    #: All of them must be among the capabilities of the node.
+    capabilities: NotRequired[str | Sequence[str]]
+    #: Amounts by name, rounded to three decimals.
     resources: NotRequired[Mapping[str, float]]
 
 
@@ -5334,7 +5334,8 @@ class Nodes(_Resource):
         port: Where people can reach the node: the hub does not use it.
         capabilities: The task types that the node takes; without any it takes all. Comma-separated, or an
             array.
-        resources: What the node has, as amounts by name with three decimals; tasks may require some of it.
+        resources: What the node has, as amounts by name, rounded to three decimals; tasks may require some of
+            it.
         max_tasks: The balancer assigns the node no more unfinished tasks than this; null means any number.
         auto_assign: Whether the balancer may assign the node tasks.
         """

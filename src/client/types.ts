@@ -1619,7 +1619,7 @@ export interface Operations<V extends Variant = "A"> {
       port?: number | undefined;
       /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
       capabilities?: string | readonly string[] | undefined;
-      /** What the node has, as amounts by name with three decimals; tasks may require some of it. */
+      /** What the node has, as amounts by name, rounded to three decimals; tasks may require some of it. */
       resources?: Record<string, number> | undefined;
       /** The balancer assigns the node no more unfinished tasks than this; null means any number. */
       max_tasks?: number | undefined;
@@ -1907,9 +1907,9 @@ export interface Operations<V extends Variant = "A"> {
        */
       requires?:
         | {
-            /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
-            capabilities?: readonly string[] | undefined;
-            /** Amounts by name, with three decimals. */
+            /** All of them must be among the capabilities of the node. */
+            capabilities?: string | readonly string[] | undefined;
+            /** Amounts by name, rounded to three decimals. */
             resources?: Record<string, number> | undefined;
           }
         | undefined;
@@ -4055,9 +4055,9 @@ export interface Operations<V extends Variant = "A"> {
          */
         requires?:
           | {
-              /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
-              capabilities?: readonly string[] | undefined;
-              /** Amounts by name, with three decimals. */
+              /** All of them must be among the capabilities of the node. */
+              capabilities?: string | readonly string[] | undefined;
+              /** Amounts by name, rounded to three decimals. */
               resources?: Record<string, number> | undefined;
             }
           | undefined;

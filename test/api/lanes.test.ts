@@ -402,16 +402,21 @@ describe("requirements", () => {
     await using hub = await startHub();
     const many = Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`r${i}`, 1]));
     const made = { title: "t", description: "d" };
-    await badFields(hub.post("/task/create", { ...made, requires: { resources: many } }), [
-      "requires.resources",
-    ]);
-    await badFields(hub.post("/task/create", { ...made, requires: { resources: { "a b": 1 } } }), [
-      "requires.resources.a b",
-    ]);
-    await badFields(
-      hub.post("/task/create", { ...made, requires: { capabilities: new Array(17).fill("x") } }),
-      ["requires.capabilities"],
-    );
+    const create = (requires: Fields) => hub.post("/task/create", { ...made, requires });
+    for (const [requires, path, message] of [
+      [{ resources: many }, "requires.resources", "must have at most 16 names"],
+      [{ resources: [] }, "requires.resources", "must be an object"],
+      [{ resources: { "a b": 1 } }, "requires.resources.a b", "must be characters of A-Z a-z 0-9 . _ : -"],
+      [{ resources: { gpu: -1 } }, "requires.resources.gpu", "must be at least 0"],
+      [{ capabilities: Object.keys(many) }, "requires.capabilities", "must hold at most 16"],
+      [{ capabilities: Object.keys(many).join() }, "requires.capabilities", "must hold at most 16"],
+      [{ capabilities: ["a,b"] }, "requires.capabilities.0", "must not hold a comma"],
+    ] as const) {
+      const { body } = await refused(create(requires), 400, "invalid_request");
+      expect(body["errors"]).toEqual([{ path, message }]);
+    }
+    const words = await ok(create({ capabilities: "cuda, big,,cuda" })); // as at node/register
+    expect(record(words["task"])["requires"]).toEqual({ capabilities: ["cuda", "big"], resources: {} });
     const { task } = await ok(
       hub.post("/task/create", {
         ...made,
@@ -529,7 +534,7 @@ describe("why a task does not run", () => {
     expect(await ok(hub.get(`/task/${second}/explain`))).toMatchObject({
       ready: true,
       position: 2,
-      reasons: [{ code: "in_line", until: null }],
+      reasons: [{ code: "in_line", until: null, detail: "One task of its lane comes before it." }],
     });
     expect(await next(hub)).toBe(first);
     expect(await codes(hub, first)).toEqual(["assigned"]);
