@@ -48,8 +48,14 @@ function etagIn(coding: FileCoding | null, etag: string): string {
   return coding === null ? etag : etag.replace(/"$/, `-${coding}"`);
 }
 
+/** Forms that could not be made are made again for the next request. */
 function formsOf(file: ServedFile): Promise<Forms> {
-  const forms = made.get(file) ?? makeForms(new Blob([file.content]));
+  const forms =
+    made.get(file) ??
+    makeForms(new Blob([file.content])).catch((error: unknown) => {
+      made.delete(file);
+      throw error;
+    });
   made.set(file, forms);
   return forms;
 }

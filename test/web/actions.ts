@@ -1541,6 +1541,7 @@ export async function inspect(
       await page.settled();
       expect([where, await page.eval(VIOLATIONS)]).toEqual([where, []]);
       expect([where, await page.eval(SPILLED)]).toEqual([where, []]);
+      expect([where, await page.eval(WIDE_TABLES)]).toEqual([where, []]);
       const fault = await page.eval(`document.querySelector("p.fault[role=alert]")?.textContent ?? ""`);
       expect([where, fault !== ""]).toEqual([where, view.endsWith("none")]);
       // The first hand-outs of the hub are in its last minute, which has no neighbour: also such a value is drawn.
@@ -1549,6 +1550,11 @@ export async function inspect(
   }
   expect(page.complaints).toEqual([]);
 }
+
+/** The tables that have to be scrolled sideways, with their width and that of their place. */
+const WIDE_TABLES = `[...document.querySelectorAll(".table")]
+  .filter((table) => table.scrollWidth > table.clientWidth + 1)
+  .map((table) => [table.ariaLabel, table.scrollWidth, table.clientWidth])`;
 
 /** How long the first line of the second chart is. */
 const DRAWN_LENGTH = `[...document.querySelectorAll(".chart")[1].querySelectorAll("g:first-of-type path")]

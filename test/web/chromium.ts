@@ -16,6 +16,8 @@ export type Size = { readonly width: number; readonly height: number };
 export const WIDE: Size = { width: 1_440, height: 900 };
 export const NARROW: Size = { width: 390, height: 844 };
 export const WIDEST: Size = { width: 2_560, height: 1_440 };
+/** The narrowest in which a row of a table is a row. */
+export const TABLES: Size = { width: 921, height: 900 };
 export const NARROWEST: Size = { width: 360, height: 780 };
 
 /** How long a page looks before it is asked again: it may have gone elsewhere, or be gone. */

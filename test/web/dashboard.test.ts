@@ -11,7 +11,7 @@ import { dashboard } from "../../src/web/dashboard.ts";
 import { VARIANTS, addNode, addTask, ok } from "../api/scene.ts";
 import { NGINX_MISSING, Nginx } from "../support/nginx.ts";
 import { ACTIONS, furnish, inspect } from "./actions.ts";
-import { CHROMIUM_MISSING, NARROWEST, Page, WIDE, closeBrowser } from "./chromium.ts";
+import { CHROMIUM_MISSING, NARROWEST, Page, TABLES, WIDE, closeBrowser } from "./chromium.ts";
 
 let hub: TestHub;
 beforeAll(async () => {
@@ -155,6 +155,68 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
     for (const i of [0, 1]) expect(one?.[i]).not.toBe(other?.[i]);
   });
 
+  test("a tile of the overview counts what its link lists, on both variants", async () => {
+    await using own = await startHub();
+    await addNode(own, "busy");
+    const first = await addTask(own, { title: "First" });
+    await addTask(own, { title: "After it", depends_on: [first] });
+    await addTask(own, { title: "Later", delay_s: 3_600 });
+    for (const end of ["complete", "fail"]) {
+      const task_id = await addTask(own, { title: end });
+      await ok(own.post("/task/claim", { task_id, node_id: "busy" }));
+      const result = { problem: "p", improvement: "i", lesson: "l" };
+      await ok(own.post(`/task/${end}`, { task_id, node_id: "busy", result, error: "e", retry: false }));
+    }
+    const running = await addTask(own, { title: "Running" });
+    await ok(own.post("/task/claim", { task_id: running, node_id: "busy" }));
+    for (const variant of VARIANTS) {
+      using page = new Page(WIDE);
+      await page.open(`${own.base(variant)}/`);
+      await page.fill("secret", SECRET);
+      await page.press("sign-in");
+      const tiles = `[...document.querySelectorAll(".flow a")].map((a) => [a.hash, a.querySelector("b").innerText])`;
+      await page.until(`${tiles}.join().includes("status=failed&last=3600,1")`);
+      const shown = (await page.eval(tiles)) as [string, string][];
+      expect(shown.map(([, count]) => count)).toEqual(["1", "2", "1", "1", "1"]);
+      for (const [address, count] of shown) {
+        await page.eval(`void (location.hash = ${JSON.stringify(address)})`);
+        await page.until(`document.querySelector("main[data-view=tasks] h1 small")`);
+        const listed = await page.eval(`document.querySelector("h1 small").innerText`);
+        expect([variant, address, listed]).toEqual([variant, address, count]);
+        await page.go("overview");
+        await page.until(`document.querySelector(".flow")`);
+      }
+    }
+  });
+
+  test("a script that the hub no longer has, after an update, asks for a reload of the page", async () => {
+    const { page: html, assets } = await dashboard(null);
+    const [later = ""] = [...assets.keys()].filter((name) => !html("").includes(name));
+    expect(later).toMatch(/\.js$/);
+    const asked: number[] = [];
+    using updated = Bun.serve({
+      port: 0,
+      async fetch(request) {
+        const { pathname, search } = new URL(request.url);
+        const path = pathname.replace(later, "gone.js");
+        const response = await fetch(`${hub.base()}${path}${search}`, {
+          ...{ method: request.method, headers: request.headers, body: request.body, decompress: false },
+        });
+        if (path !== pathname) asked.push(response.status);
+        return response;
+      },
+    });
+    using page = new Page(WIDE);
+    await page.open(`http://127.0.0.1:${updated.port}/`);
+    await page.press("look");
+    await page.shows("Tasks a minute");
+    await page.go("files");
+    await page.shows("was updated. Reload the page.");
+    expect(asked).toContain(404);
+    await page.go("tasks"); // the rest goes on
+    await page.shows("More filters");
+  });
+
   const noProxy = NGINX_MISSING === null ? "" : ` (${NGINX_MISSING})`;
   test.skipIf(NGINX_MISSING !== null)(
     `behind nginx, under a prefix: compressed and live${noProxy}`,
@@ -260,7 +322,7 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
   test("accessible names, contrasts and widths are right on both variants, and nothing violates the policy", async () => {
     await using furnished = await startHub();
     const views = await furnish(furnished);
-    await inspect({ hub: furnished, variant: "A", size: WIDE }, views, [WIDE], false);
+    await inspect({ hub: furnished, variant: "A", size: TABLES }, views, [TABLES], false);
     await inspect({ hub: furnished, variant: "B", size: NARROWEST }, views, [NARROWEST], true);
   });
 });

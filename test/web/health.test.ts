@@ -55,13 +55,13 @@ test("a pause is said: what waits then waits for a person", () => {
 
 test("open tasks that no node takes are named with the reason, and their list is linked", () => {
   expect(said({ open: 30, nodesOnline: 0 })).toEqual([
-    "bad | 30 tasks wait. | No node is online. | tasks?status=open",
+    "bad | 30 tasks wait. | No node is online. | tasks?status=ready",
   ]);
   expect(said({ open: 1, nodesDraining: 2 })).toEqual([
     "bad | 1 task waits. | Every node that is online drains. | nodes?status=draining",
   ]);
   expect(said({ open: 30, done: 0 })).toEqual([
-    "wait | 30 tasks open, and none runs. | Nodes are online, but none has taken a task in the last hour. | tasks?status=open",
+    "wait | 30 tasks open, and none runs. | Nodes are online, but none has taken a task in the last hour. | tasks?status=ready",
   ]);
 });
 
@@ -69,11 +69,11 @@ test("a type that no online node takes is named, with how long its oldest task w
   const gpu = { type: "gpu", open: 1_180, oldestS: 2_050, nodesOnline: 0, nodesRegistered: 0 };
   const well = { ...gpu, type: "crawl", nodesOnline: 3 };
   expect(said({ open: 1_200, types: [well, gpu] })).toEqual([
-    "bad | 1,180 tasks have no node that can take them. | Type “gpu”: no node has this capability. The oldest waits for 34 min. | tasks?status=open&type=gpu",
+    "bad | 1,180 tasks have no node that can take them. | Type “gpu”: no node has this capability. The oldest waits for 34 min. | tasks?status=ready&type=gpu",
   ]);
   const asleep = { ...gpu, type: null, open: 1, oldestS: null, nodesRegistered: 2 };
   expect(said({ open: 1, types: [asleep] })).toEqual([
-    "bad | 1 task has no node that can take it. | Tasks without a type: the 2 nodes that can are offline. | tasks?status=open",
+    "bad | 1 task has no node that can take it. | Tasks without a type: the 2 nodes that can are offline. | tasks?status=ready",
   ]);
   const [both] = said({ open: 1_181, types: [asleep, gpu] });
   expect(both).toContain("1,181 tasks have no node");
@@ -111,7 +111,7 @@ test("failures are said from five on, if they are more than a tenth", () => {
 
 test("a filling disk and dead letters come after what is broken", () => {
   expect(said({ diskWarning: "Half is taken.", deadLetters: 1, open: 1, nodesOnline: 0 })).toEqual([
-    "bad | 1 task waits. | No node is online. | tasks?status=open",
+    "bad | 1 task waits. | No node is online. | tasks?status=ready",
     "wait | The disk fills up. | Half is taken.",
     "wait | 1 message was never confirmed. | messages?parked=yes",
   ]);

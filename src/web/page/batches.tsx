@@ -2,12 +2,12 @@
  * Changes many things, a page at a time, each page in one batch, so that the user can stop it and the hub serves other
  * requests in between. A dialog shows how far it is. Must not: ask; who starts it has asked.
  */
-import { signal } from "@preact/signals";
 import { type JSX, h } from "preact";
 import type { BatchOperation } from "../../client/luxhub.ts";
 import { countOf } from "./format.ts";
-import { Modal, reloadViews } from "./parts.tsx";
+import { Button, Modal, reloadViews } from "./parts.tsx";
 import { describe, hub } from "./session.ts";
+import { drawn } from "./shared.ts";
 
 export type Change = { readonly path: BatchOperation; readonly body: Record<string, unknown> };
 
@@ -23,7 +23,7 @@ type Run = {
   readonly abort: AbortController;
 };
 
-const run = signal<Run | null>(null);
+const run = drawn<Run | null>(null);
 
 /** Resolves when all is done, the user has stopped it, or it has failed; the dialog says which. */
 export async function changeAll(
@@ -81,9 +81,9 @@ export function BatchDialog(): JSX.Element | null {
         </p>
       )}
       <p class="buttons">
-        <button type="button" data-do="close" onClick={close}>
+        <Button data-do="close" onClick={close}>
           {end === "" ? "Stop" : "Close"}
-        </button>
+        </Button>
       </p>
     </Modal>
   );

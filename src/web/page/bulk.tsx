@@ -6,7 +6,7 @@ import { type JSX, h } from "preact";
 import type { BatchOperation, RequestOf } from "../../client/luxhub.ts";
 import { type Summary, countOf, stateOf } from "./format.ts";
 import { changeAll } from "./batches.tsx";
-import { askToConfirm } from "./parts.tsx";
+import { Button, askToConfirm, pagesOf } from "./parts.tsx";
 import { hub, isAdmin } from "./session.ts";
 
 const PAGE = 50;
@@ -30,7 +30,7 @@ const BULK_ACTIONS: readonly BulkAction[] = [
 function suits(path: string, status: string | undefined): boolean {
   if (path === "task/retry") return status === "failed";
   if (path === "task/cancel") return status !== undefined && status !== "failed" && status !== "completed";
-  return isAdmin.value;
+  return isAdmin();
 }
 
 /** The filter in words: "failed, type summarise"; empty without one. */
@@ -116,9 +116,9 @@ export function BulkActions(props: {
         </button>
       ))}
       {isChosen && (
-        <button type="button" data-do="deselect" onClick={onClear}>
+        <Button data-do="deselect" onClick={onClear}>
           Select none
-        </button>
+        </Button>
       )}
     </p>
   );
@@ -132,15 +132,9 @@ function statusOf(filter: Filter): string | undefined {
 }
 
 /** The tasks that match, a page at a time. */
-async function* matching(filter: Filter, signal: AbortSignal): AsyncGenerator<readonly Summary[]> {
-  let cursor: string | undefined;
-  do {
-    const page = await hub.value.call(
-      "task/list?fields=summary",
-      { ...filter, per_page: PAGE, cursor },
-      { signal },
-    );
-    yield page.tasks;
-    cursor = page.next_cursor ?? undefined;
-  } while (cursor !== undefined);
+export async function* matching(filter: Filter, signal: AbortSignal): AsyncGenerator<readonly Summary[]> {
+  const from = hub.value;
+  const load = (cursor: string | undefined) =>
+    from.call("task/list?fields=summary", { ...filter, per_page: PAGE, cursor }, { signal });
+  for await (const { tasks } of pagesOf(load)) yield tasks;
 }

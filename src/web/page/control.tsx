@@ -4,14 +4,16 @@ import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { commandOf, countOf } from "./format.ts";
 import {
   Age,
+  Button,
   Empty,
-  Fault,
   Field,
+  type Fields,
   Form,
+  Head,
   Select,
   State,
   Table,
-  askToConfirm,
+  runAsked,
   runAction,
   useEvents,
   useLoad,
@@ -58,10 +60,7 @@ export function Control(): JSX.Element {
   const { value, error } = loaded;
   return (
     <>
-      <header class="head">
-        <h1>Control</h1>
-      </header>
-      <Fault text={error} />
+      <Head error={error}>Control</Head>
       {value && (
         <>
           <Pauses pauses={value.pauses} />
@@ -74,13 +73,12 @@ export function Control(): JSX.Element {
 }
 
 function Pauses({ pauses }: { pauses: readonly Pause[] }): JSX.Element {
-  const pause = async (fields: Readonly<Record<string, string>>, form: HTMLFormElement): Promise<void> => {
+  const pause = (fields: Fields): Promise<boolean> => {
     const { scope = "hub", value = "", reason = "" } = fields;
     const words = SCOPES.find(([word]) => word === scope)?.[1] ?? scope;
     const question = `Pause ${scope === "hub" ? words : `${words}: ${value || "none"}`}? What runs goes on; nothing more of it is handed out.`;
-    if (!(await askToConfirm(question, "Pause"))) return;
     const asked = { ...scopeOf(scope, value), reason: reason || undefined };
-    if (await runAction("Paused.", () => hub.value.call("hub/pause", asked))) form.reset();
+    return runAsked(question, "Pause", "Paused.", () => hub.value.call("hub/pause", asked));
   };
   return (
     <section>
@@ -101,8 +99,7 @@ function Pauses({ pauses }: { pauses: readonly Pause[] }): JSX.Element {
               <State word="paused" /> {pausedWords(one)} {one.reason}
             </span>
             <Age at={one.at} />
-            <button
-              type="button"
+            <Button
               data-do="resume-hub"
               onClick={() =>
                 void runAction("It goes on.", () =>
@@ -111,7 +108,7 @@ function Pauses({ pauses }: { pauses: readonly Pause[] }): JSX.Element {
               }
             >
               Resume
-            </button>
+            </Button>
           </li>
         ))}
       </ul>
@@ -120,19 +117,19 @@ function Pauses({ pauses }: { pauses: readonly Pause[] }): JSX.Element {
 }
 
 function Limits({ limits }: { limits: readonly Limit[] }): JSX.Element {
-  const set = async (fields: Readonly<Record<string, string>>, form: HTMLFormElement): Promise<void> => {
+  const set = (fields: Fields): Promise<boolean> => {
     const { key = "", running, per_minute } = fields;
     const asked = {
       key,
       running: running ? Number(running) : undefined,
       per_minute: per_minute ? Number(per_minute) : undefined,
     };
-    if (await runAction("The limit is set.", () => hub.value.call("limit/set", asked))) form.reset();
+    return runAction("The limit is set.", () => hub.value.call("limit/set", asked));
   };
-  const remove = async (key: string): Promise<void> => {
-    if (await askToConfirm(`Delete the limit of ${key || "tasks without a type"}?`, "Delete"))
-      await runAction("Deleted.", () => hub.value.call("limit/delete", { key }));
-  };
+  const remove = (key: string): Promise<boolean> =>
+    runAsked(`Delete the limit of ${key || "tasks without a type"}?`, "Delete", "Deleted.", () =>
+      hub.value.call("limit/delete", { key }),
+    );
   const of = (now: number, most: number | null): string =>
     most === null ? "any" : `${countOf(now)} of ${countOf(most)}`;
   return (
@@ -159,14 +156,9 @@ function Limits({ limits }: { limits: readonly Limit[] }): JSX.Element {
                 <Age at={limit.held_until} />
               </td>
               <td class="buttons">
-                <button
-                  type="button"
-                  class="danger"
-                  data-do="delete-limit"
-                  onClick={() => void remove(limit.key)}
-                >
+                <Button class="danger" data-do="delete-limit" onClick={() => remove(limit.key)}>
                   Delete
-                </button>
+                </Button>
               </td>
             </tr>
           ))}
@@ -179,14 +171,14 @@ function Limits({ limits }: { limits: readonly Limit[] }): JSX.Element {
 type Hook = AnswerOf<"webhook/list", Variant>["webhooks"][number];
 
 function Webhooks({ webhooks, total }: { webhooks: readonly Hook[]; total: number }): JSX.Element {
-  const remove = async (name: string): Promise<void> => {
-    if (await askToConfirm(`Delete the webhook ${name}?`, "Delete"))
-      await runAction("Deleted.", () => hub.value.call("webhook/delete", { name }));
-  };
+  const remove = (name: string): Promise<boolean> =>
+    runAsked(`Delete the webhook ${name}?`, "Delete", "Deleted.", () =>
+      hub.value.call("webhook/delete", { name }),
+    );
   const button = (word: string, action: string, act: () => unknown, tone?: string): ComponentChildren => (
-    <button type="button" class={tone} data-do={action} onClick={() => void act()}>
+    <Button class={tone} data-do={action} onClick={() => act()}>
       {word}
-    </button>
+    </Button>
   );
   return (
     <section>

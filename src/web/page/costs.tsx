@@ -1,11 +1,23 @@
 /** What work has cost: the sums by day, model, node, creator or type; and the budgets with their state. */
 import { type ComponentChildren, Fragment, type JSX, h } from "preact";
 import type { AnswerOf } from "../../client/luxhub.ts";
-import { commandOf, costOf, countOf } from "./format.ts";
+import { commandOf, costOf, countOf, oneOf } from "./format.ts";
 import { clock } from "./clock.ts";
-import { Empty, Fault, Select, State, Table, useEvents, useLoad, whole } from "./parts.tsx";
-import { route, setQuery, to, wrongQuery } from "./route.ts";
-import { isAdmin } from "./session.ts";
+import {
+  Empty,
+  Fault,
+  Head,
+  NodeLink,
+  Pager,
+  Select,
+  State,
+  Table,
+  useEvents,
+  useList,
+  whole,
+} from "./parts.tsx";
+import { route, setQuery, to } from "./route.ts";
+import { type Hub, isAdmin } from "./session.ts";
 import { Unknown } from "./usage.tsx";
 
 const PAGE = 50;
@@ -15,13 +27,7 @@ type By = AnswerOf<"usage">["by"];
 type Sum = AnswerOf<"usage">["all"];
 type Budget = AnswerOf<"budget/list">["budgets"][number];
 
-const BY = [
-  ["day", "day"],
-  ["model", "model"],
-  ["node", "node"],
-  ["creator", "creator"],
-  ["type", "type"],
-] as const;
+const BY = ["day", "model", "node", "creator", "type"] as const;
 
 const DAYS = [
   ["1", "today (UTC)"],
@@ -32,16 +38,15 @@ const DAYS = [
 
 export function Costs(): JSX.Element {
   const { query } = route.value;
-  const by = BY.map(([word]) => word).find((word) => word === query["by"]) ?? "day";
+  const by = oneOf(BY, query["by"]) ?? "day";
   const days = query["days"] ?? "30";
   const page = Number(query["page"] ?? 1);
-  const wrong = wrongQuery({ by: BY.map(([word]) => word), days: DAYS.map(([word]) => word), page: null });
-  const loaded = useLoad(JSON.stringify([by, days, page, isAdmin.value, wrong]), async (from, signal) => {
-    if (wrong !== null) throw new Error(wrong);
+  const known = { by: BY, days: DAYS.map(([word]) => word), page: null };
+  const load = async (from: Hub, signal: AbortSignal) => {
     const since = new Date(clock.now() - (Number(days) - 1) * DAY_MS).toISOString().slice(0, 10);
     const [sums, budgets] = await Promise.all([
       from.call("usage", { by, since, page, per_page: PAGE }, { signal }),
-      isAdmin.value
+      isAdmin()
         ? whole(async (asked) => {
             const answer = await from.call("budget/list", asked, { signal });
             return { rows: answer.budgets, pages: answer.pages };
@@ -49,20 +54,18 @@ export function Costs(): JSX.Element {
         : null,
     ]);
     return { sums, budgets };
-  });
+  };
+  const loaded = useList(known, load, isAdmin());
   // Usage itself is no event: it mostly comes with these.
   useEvents(
     ({ kind }) => /^(?:budget\..+|task\.(?:completed|attempt_failed|failed|released))$/.test(kind),
     loaded,
   );
   const set = (name: string) => (value: string) => setQuery({ [name]: value, page: undefined });
-  const { error } = loaded;
-  const value = wrong === null ? loaded.value : null;
+  const { value, error } = loaded;
   return (
     <>
-      <header class="head">
-        <h1>Cost {value && <small>{costOf(value.sums.all)}</small>}</h1>
-      </header>
+      <Head>Cost {value && <small>{costOf(value.sums.all)}</small>}</Head>
       <form class="filters" onSubmit={(event) => event.preventDefault()}>
         <Select label="By" name="by" value={by} options={BY} onInput={set("by")} />
         <Select label="Of the last" name="days" value={days} options={DAYS} onInput={set("days")} />
@@ -80,14 +83,13 @@ export function Costs(): JSX.Element {
       {value && value.sums.all.reports > 0 && (
         <Sums by={by} rows={value.sums.usage} all={value.sums.all} isWhole={value.sums.pages <= 1} />
       )}
-      <nav class="pager" aria-label="Pages">
-        {page > 1 && <a href={to("cost", "", { ...query, page: undefined })}>First page</a>}
-        {value && page < value.sums.pages && (
-          <a rel="next" href={to("cost", "", { ...query, page: String(page + 1) })}>
-            Next page
-          </a>
-        )}
-      </nav>
+      <Pager
+        back={page > 1 && ["First page", to("cost", "", { ...query, page: undefined })]}
+        next={
+          value &&
+          page < value.sums.pages && ["Next page", to("cost", "", { ...query, page: String(page + 1) })]
+        }
+      />
       {value?.budgets && <Budgets budgets={value.budgets} />}
     </>
   );
@@ -97,13 +99,9 @@ type Row = AnswerOf<"usage">["usage"][number];
 
 function Sums(props: { by: By; rows: readonly Row[]; all: Sum; isWhole: boolean }): JSX.Element {
   const { by, rows, all } = props;
-  const title = BY.find(([word]) => word === by)?.[1] ?? by;
-  const head = title.charAt(0).toUpperCase() + title.slice(1);
+  const head = by.charAt(0).toUpperCase() + by.slice(1);
   return (
-    <Table
-      label={`Cost by ${title}`}
-      head={[head, "Cost", "Input tokens", "Cached", "Output tokens", "Share"]}
-    >
+    <Table label={`Cost by ${by}`} head={[head, "Cost", "Input tokens", "Cached", "Output tokens", "Share"]}>
       {rows.map((row) => (
         <tr key={row.name}>
           <td class="name">{linkOf(by, row.name)}</td>
@@ -146,7 +144,7 @@ function Numbers({ sum }: { sum: Sum }): JSX.Element {
 
 function linkOf(by: By, name: string | null): ComponentChildren {
   if (name === null) return <span class="quiet">none</span>;
-  if (by === "node" || by === "creator") return <a href={to("nodes", name)}>{name}</a>;
+  if (by === "node" || by === "creator") return <NodeLink id={name} />;
   return by === "type" ? <a href={to("tasks", "", { type: name })}>{name}</a> : name;
 }
 

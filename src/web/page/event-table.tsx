@@ -3,9 +3,7 @@ import { Component, type JSX, h } from "preact";
 import type { Event } from "../../client/luxhub.ts";
 import type { EventKind } from "../../domain/event.ts";
 import { now } from "./clock.ts";
-import { shortId } from "./format.ts";
-import { Table } from "./parts.tsx";
-import { to } from "./route.ts";
+import { NodeLink, Table, TaskId } from "./parts.tsx";
 
 /** Fields of events that the page shows elsewhere. */
 const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["title", "creator_node"]);
@@ -36,7 +34,7 @@ const DAY_MS = 86_400_000;
 function timeOf(at: string): string {
   const date = new Date(at);
   const time = date.toLocaleTimeString(undefined, { hour12: false });
-  return now.peek() - date.getTime() < DAY_MS
+  return now.value - date.getTime() < DAY_MS
     ? time
     : `${date.toLocaleDateString(undefined, { day: "numeric", month: "short" })} ${time}`;
 }
@@ -67,14 +65,10 @@ class Row extends Component<{ event: Event }> {
           <span class={toneOf(event.kind)}>{event.kind}</span>
         </td>
         <td class="id">
-          {event.node_id !== null && <a href={to("nodes", event.node_id)}>{event.node_id}</a>}
+          <NodeLink id={event.node_id} />
         </td>
         <td>
-          {event.task_id !== null && (
-            <a class="row" href={to("tasks", event.task_id)} title={event.task_id}>
-              <code>{shortId(event.task_id)}</code>
-            </a>
-          )}
+          <TaskId id={event.task_id} />
         </td>
         <td class="wide data">
           {typeof title === "string" && <b>{title}</b>} {dataOf(event)}

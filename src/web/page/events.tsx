@@ -4,11 +4,11 @@ import { useEffect, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
 import { EVENT_KINDS, type EventKind } from "../../domain/event.ts";
 import { clock } from "./clock.ts";
-import { commandOf, countOf } from "./format.ts";
+import { commandOf, countOf, oneOf } from "./format.ts";
 import { onEvent } from "./live.ts";
 import { EventTable } from "./event-table.tsx";
 import { NodeField } from "./node-field.tsx";
-import { Empty, Fault, Field, Select, useLoad, useTyped } from "./parts.tsx";
+import { Button, Empty, Fault, Field, Filters, Head, Pager, Select, useList, useTyped } from "./parts.tsx";
 import { route, setQuery, to, wrongQuery } from "./route.ts";
 import type { Hub } from "./session.ts";
 
@@ -22,6 +22,8 @@ const SOON_MS = 50;
 const STEPS = 10;
 const STEP = 1_000;
 
+const KNOWN = { kind: EVENT_KINDS, node: null, task: null, before: null };
+
 type Filter = Readonly<Record<"node_id" | "task_id", string | undefined> & { kind: EventKind | undefined }>;
 
 function suits(event: Event, { kind, node_id, task_id }: Filter): boolean {
@@ -33,16 +35,13 @@ function suits(event: Event, { kind, node_id, task_id }: Filter): boolean {
 }
 
 export function Events(): JSX.Element {
-  const given = route.value.query["kind"];
-  const kind = EVENT_KINDS.find((one) => one === given);
-  const { node, task } = route.value.query;
-  const before = Number(route.value.query["before"]) || 0;
-  const wrong = wrongQuery({ kind: EVENT_KINDS, node: null, task: null, before: null });
+  const { query } = route.value;
+  const { node, task } = query;
+  const kind = oneOf(EVENT_KINDS, query["kind"]);
+  const before = Number(query["before"]) || 0;
   const filter: Filter = { kind, node_id: node || undefined, task_id: task || undefined };
-  const key = JSON.stringify([filter, before, wrong]);
-  const isFiltered = Boolean(given || node || task);
-  const loaded = useLoad(key, async (from, signal) => {
-    if (wrong !== null) throw new Error(wrong);
+  const isFiltered = Boolean(query["kind"] || node || task);
+  const loaded = useList(KNOWN, async (from, signal) => {
     if (before === 0)
       return { events: (await from.call("events", { ...filter, limit: PAGE }, { signal })).events, to: 0 };
     return eventsBefore(from, before, filter, signal);
@@ -53,7 +52,7 @@ export function Events(): JSX.Element {
   useEffect(() => {
     setMore([]);
     setFrozen(null);
-    if (before !== 0 || wrong !== null) return;
+    if (before !== 0 || wrongQuery(KNOWN) !== null) return;
     let fresh: readonly Event[] = [];
     let timer: ReturnType<typeof setTimeout> | null = null;
     let drawnAt = -DRAW_MS;
@@ -73,8 +72,8 @@ export function Events(): JSX.Element {
       stop();
       if (timer !== null) clearTimeout(timer);
     };
-  }, [key]);
-  const value = wrong === null ? loaded.value : null;
+  }, [route.value]);
+  const { value } = loaded;
   const seen = new Set(more.map(({ id }) => id));
   const all = [...more, ...(value?.events ?? []).toReversed().filter(({ id }) => !seen.has(id))].slice(
     0,
@@ -83,28 +82,29 @@ export function Events(): JSX.Element {
   const shown = frozen ?? all;
   const isWhole = value !== null && before !== 0 && value.to <= 1 && value.events.length < PAGE;
   const oldest = isWhole ? 0 : (shown.at(-1)?.id ?? value?.to ?? 0);
-  const kinds = [["", "all"] as const, ...EVENT_KINDS.map((one) => [one, one] as const)];
   return (
     <>
-      <header class="head">
-        <h1>Events</h1>
-        {before === 0 && (
-          <button
-            type="button"
-            aria-pressed={frozen !== null}
-            data-do="pause"
-            onClick={() => setFrozen(frozen === null ? all : null)}
-          >
-            {frozen === null ? "Pause" : "Go on"}
-          </button>
-        )}
-      </header>
-      <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+      <Head
+        more={
+          before === 0 && (
+            <Button
+              aria-pressed={frozen !== null}
+              data-do="pause"
+              onClick={() => setFrozen(frozen === null ? all : null)}
+            >
+              {frozen === null ? "Pause" : "Go on"}
+            </Button>
+          )
+        }
+      >
+        Events
+      </Head>
+      <Filters>
         <Select
           label="Kind"
           name="kind"
           value={kind}
-          options={kinds}
+          options={[["", "all"], ...EVENT_KINDS]}
           onInput={(value) => setQuery({ kind: value, before: undefined })}
         />
         <NodeField label="Node" name="node" value={node} onInput={set("node")} />
@@ -114,7 +114,7 @@ export function Events(): JSX.Element {
             Clear
           </a>
         )}
-      </form>
+      </Filters>
       <Fault text={loaded.error} />
       {value && all.length === 0 && (
         <Empty
@@ -129,14 +129,10 @@ export function Events(): JSX.Element {
         />
       )}
       {all.length > 0 && <EventTable events={shown} />}
-      <nav class="pager" aria-label="Pages">
-        {before !== 0 && <a href={to("events", "", { kind, node, task })}>Newest</a>}
-        {oldest > 1 && (
-          <a rel="next" href={to("events", "", { kind, node, task, before: String(oldest) })}>
-            Older
-          </a>
-        )}
-      </nav>
+      <Pager
+        back={before !== 0 && ["Newest", to("events", "", { kind, node, task })]}
+        next={oldest > 1 && ["Older", to("events", "", { kind, node, task, before: String(oldest) })]}
+      />
     </>
   );
 }

@@ -2,15 +2,15 @@
 import { type JSX, h } from "preact";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { changeAll } from "./batches.tsx";
-import { countOf } from "./format.ts";
-import { Age, Fault, askToConfirm, useEvents, useLoad } from "./parts.tsx";
+import { matching } from "./bulk.tsx";
+import { countOf, manyOf } from "./format.ts";
+import { Age, Button, Fault, askToConfirm, useEvents, useLoad } from "./parts.tsx";
 import { to } from "./route.ts";
 import { hub, mayAct } from "./session.ts";
 
 type Group = AnswerOf<"stats/failures", Variant>["failures"][number];
 
 const SHOWN = 8;
-const PAGE = 50;
 
 export function Failures(): JSX.Element {
   const loaded = useLoad("failures", (from, signal) => from.call("stats/failures", {}, { signal }));
@@ -45,7 +45,7 @@ export function Failures(): JSX.Element {
 
 function One({ group }: { group: Group }): JSX.Element {
   const { message, kind, task_type, count, nodes, node_ids, last_at, task_id } = group;
-  const where = nodes === 1 ? (node_ids[0] ?? "") : nodes === 0 ? "" : `${countOf(nodes)} nodes`;
+  const where = nodes > 1 ? manyOf(nodes, "node") : node_ids[0];
   const words = message || kind;
   return (
     <li>
@@ -56,10 +56,10 @@ function One({ group }: { group: Group }): JSX.Element {
       <small title={node_ids.join(", ")}>
         {[task_type, where].filter(Boolean).join(" · ")} <Age at={last_at} />
       </small>
-      {mayAct.value && (
-        <button type="button" data-do="retry-group" onClick={() => void retry(group)}>
+      {mayAct() && (
+        <Button data-do="retry-group" onClick={() => retry(group)}>
           Retry {countOf(count)}
-        </button>
+        </Button>
       )}
     </li>
   );
@@ -67,19 +67,13 @@ function One({ group }: { group: Group }): JSX.Element {
 
 /** All tasks of the group that are still failed, also those of earlier hours. */
 async function retry({ group, count, message, kind }: Group): Promise<void> {
-  const from = hub.value;
-  const all = await from.call("task/count", { failure_group: group });
+  const all = await hub.value.call("task/count", { failure_group: group });
   const number = all.exact ? countOf(all.count) : `more than ${countOf(all.count)}`;
   const earlier = all.count > count ? ` (${countOf(count)} of them failed in the last hour)` : "";
   const question = `Retry the ${number} tasks that failed with “${message || kind}”${earlier}?`;
   if (!(await askToConfirm(question, `Retry ${number}`, null, true))) return;
   await changeAll("Retry what failed so", "retried", all.exact ? all.count : null, async function* (signal) {
-    let cursor: string | undefined;
-    do {
-      const filter = { failure_group: group, per_page: PAGE, cursor };
-      const page = await from.call("task/list?fields=summary", filter, { signal });
-      yield page.tasks.map(({ task_id }) => ({ path: "task/retry" as const, body: { task_id } }));
-      cursor = page.next_cursor ?? undefined;
-    } while (cursor !== undefined);
+    for await (const tasks of matching({ failure_group: group }, signal))
+      yield tasks.map(({ task_id }) => ({ path: "task/retry" as const, body: { task_id } }));
   });
 }

@@ -3,7 +3,7 @@ import { Fragment, type JSX, h } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { FileRecord } from "../../client/luxhub.ts";
 import { sizeOf } from "./format.ts";
-import { Fault, Modal, askToConfirm, runAction, showNotice, useLoad } from "./parts.tsx";
+import { Button, Close, Fault, Modal, askToConfirm, runAsked, showNotice, useLoad } from "./parts.tsx";
 import { describe, hub, mayAct } from "./session.ts";
 
 const addressOf = ({ file_id }: FileRecord): string => `api/v1/file/download/${encodeURIComponent(file_id)}`;
@@ -28,31 +28,29 @@ export function FileLink({ file }: { file: FileRecord }): JSX.Element {
 
 export function FileActions({ file }: { file: FileRecord }): JSX.Element {
   const [isShown, setShown] = useState(false);
-  const remove = async (): Promise<void> => {
-    if (!(await askToConfirm(`Delete ${file.name} permanently?`, "Delete"))) return;
-    await runAction("Deleted.", () => hub.value.call("file/delete", { file_id: file.file_id }));
-  };
+  const remove = (): Promise<boolean> =>
+    runAsked(`Delete ${file.name} permanently?`, "Delete", "Deleted.", () =>
+      hub.value.call("file/delete", { file_id: file.file_id }),
+    );
   return (
     <>
       {previewOf(file) !== null && (
-        <button type="button" data-do="preview" onClick={() => setShown(true)}>
+        <Button data-do="preview" onClick={() => setShown(true)}>
           Preview
-        </button>
+        </Button>
       )}
-      <button type="button" data-do="download" onClick={() => void download(file)}>
+      <Button data-do="download" onClick={() => download(file)}>
         Download
-      </button>
-      {mayAct.value && (
-        <button type="button" class="danger" data-do="delete-file" onClick={() => void remove()}>
+      </Button>
+      {mayAct() && (
+        <Button class="danger" data-do="delete-file" onClick={() => remove()}>
           Delete
-        </button>
+        </Button>
       )}
       {isShown && (
         <Modal title={file.name} onClose={() => setShown(false)}>
           <Preview file={file} />
-          <form method="dialog" class="buttons">
-            <button>Close</button>
-          </form>
+          <Close word="Close" />
         </Modal>
       )}
     </>

@@ -2,9 +2,25 @@
 import { Fragment, type JSX, h } from "preact";
 import { useState } from "preact/hooks";
 import { commandOf, countOf, sizeOf } from "./format.ts";
-import { Age, Empty, Fault, Field, Form, Table, showNotice, useEvents, useLoad, useTyped } from "./parts.tsx";
+import {
+  Age,
+  Empty,
+  Fault,
+  Field,
+  Filters,
+  Form,
+  Head,
+  NodeLink,
+  Pager,
+  Table,
+  TaskId,
+  runAction,
+  useEvents,
+  useList,
+  useTyped,
+} from "./parts.tsx";
 import { FileActions, FileLink, mediaTypeOf } from "./file-actions.tsx";
-import { route, setQuery, to, wrongQuery } from "./route.ts";
+import { route, setQuery, to } from "./route.ts";
 import { mayAct } from "./session.ts";
 import { upload } from "./upload.ts";
 
@@ -13,33 +29,28 @@ const PAGE = 50;
 export function Files(): JSX.Element {
   const { task, q, page: asked, cursor } = route.value.query;
   const page = Number(asked ?? 1);
-  const wrong = wrongQuery({ task: null, q: null, page: null, cursor: null });
-  const loaded = useLoad(`${task} ${q} ${page} ${cursor} ${wrong}`, (from, signal) => {
-    if (wrong !== null) return Promise.reject(new Error(wrong));
+  const loaded = useList({ task: null, q: null, page: null, cursor: null }, (from, signal) => {
     const place = q ? { q, cursor } : { page };
     return from.call("file/list", { task_id: task, per_page: PAGE, ...place }, { signal });
   });
   useEvents(({ kind }) => kind.startsWith("file."), loaded);
   const set = useTyped((changed) => setQuery({ ...changed, page: undefined, cursor: undefined }));
-  const { error } = loaded;
-  const value = wrong === null ? loaded.value : null;
+  const { value, error } = loaded;
   const at = (page: number): string => to("files", "", { task, page: String(page) });
   const isEmpty = value?.files.length === 0;
   return (
     <>
-      <header class="head">
-        <h1>Files {value?.total != null && <small>{countOf(value.total)}</small>}</h1>
-      </header>
+      <Head>Files {value?.total != null && <small>{countOf(value.total)}</small>}</Head>
       {task && (
         <p>
           Files of <a href={to("tasks", task)}>one task</a>. <a href={to("files")}>All files</a>
         </p>
       )}
-      <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+      <Filters>
         <Field label="Name" name="q" type="search" value={q} onInput={set("q")} />
-      </form>
+      </Filters>
       <Fault text={error} />
-      {mayAct.value && <Upload onDone={loaded.reload} />}
+      {mayAct() && <Upload />}
       {isEmpty &&
         (q ? (
           <Empty text={value.next_cursor === null ? "No file matches." : "No match so far."} />
@@ -61,13 +72,11 @@ export function Files(): JSX.Element {
               </td>
               <td class="number">{sizeOf(file.size)}</td>
               <td class="names">{mediaTypeOf(file.content_type)}</td>
-              <td>{file.node_id !== null && <a href={to("nodes", file.node_id)}>{file.node_id}</a>}</td>
               <td>
-                {file.task_id !== null && (
-                  <a href={to("tasks", file.task_id)} title={file.task_id}>
-                    <code>…{file.task_id.slice(-8)}</code>
-                  </a>
-                )}
+                <NodeLink id={file.node_id} />
+              </td>
+              <td>
+                <TaskId id={file.task_id} />
               </td>
               <td>{file.attached}</td>
               <td>
@@ -80,25 +89,27 @@ export function Files(): JSX.Element {
           ))}
         </Table>
       )}
-      <nav class="pager" aria-label="Pages">
-        {page > 1 && !q && <a href={at(page - 1)}>Newer</a>}
-        {cursor && <a href={to("files", "", { task, q })}>Newest</a>}
-        {value?.pages != null && page < value.pages && (
-          <a rel="next" href={at(page + 1)}>
-            Older
-          </a>
-        )}
-        {q && value?.next_cursor != null && (
-          <a rel="next" href={to("files", "", { task, q, cursor: value.next_cursor })}>
-            {isEmpty ? "Look further" : "Older"}
-          </a>
-        )}
-      </nav>
+      {q ? (
+        <Pager
+          back={cursor && ["Newest", to("files", "", { task, q })]}
+          next={
+            value?.next_cursor && [
+              isEmpty ? "Look further" : "Older",
+              to("files", "", { task, q, cursor: value.next_cursor }),
+            ]
+          }
+        />
+      ) : (
+        <Pager
+          back={page > 1 && ["Newer", at(page - 1)]}
+          next={page < (value?.pages ?? 0) && ["Older", at(page + 1)]}
+        />
+      )}
     </>
   );
 }
 
-function Upload({ onDone }: { onDone: () => void }): JSX.Element {
+function Upload(): JSX.Element {
   const [part, setPart] = useState<number | null>(null);
   return (
     <Form
@@ -106,17 +117,13 @@ function Upload({ onDone }: { onDone: () => void }): JSX.Element {
       onSend={async (fields, form) => {
         const input = form.elements.namedItem("file");
         const file = input instanceof HTMLInputElement ? input.files?.[0] : undefined;
-        if (file === undefined) return;
+        if (file === undefined) return false;
         const metadata = fields["task_id"] ? { task_id: fields["task_id"] } : {};
         try {
-          await upload(file, metadata, setPart);
-          showNotice("Uploaded.");
-          form.reset();
-        } catch (error) {
-          showNotice(error instanceof Error ? error.message : String(error), true);
+          return await runAction("Uploaded.", () => upload(file, metadata, setPart));
+        } finally {
+          setPart(null);
         }
-        setPart(null);
-        onDone();
       }}
     >
       <Field label="File" name="file" type="file" required />

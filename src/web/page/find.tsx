@@ -2,18 +2,18 @@
  * Finds anything by what the user types: a page, a task by id, title, type, group or tag, a node, a file. It says how far
  * it has looked. Must not: show that there is nothing where it has not looked at everything.
  */
-import { signal } from "@preact/signals";
 import { type JSX, h } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { LuxHubError } from "../../client/http.ts";
 import type { TaskSummary, Variant } from "../../client/luxhub.ts";
 import { LIST_SCANNED_MAX } from "../../domain/list-limits.ts";
-import { type AnyTask, countOf, sizeOf, stateOf } from "./format.ts";
+import { type AnyTask, countOf, manyOf, sizeOf, stateOf } from "./format.ts";
 import { Modal, State, useLoad, useTyped } from "./parts.tsx";
 import { go, to } from "./route.ts";
 import { type Hub, describe } from "./session.ts";
+import { drawn } from "./shared.ts";
 
-export const isFindOpen = signal(false);
+export const isFindOpen = drawn(false);
 
 const FEW = 6;
 
@@ -60,7 +60,7 @@ async function tasksWith(
     { signal },
   );
   if (tasks.length === 0) return nothing;
-  const more = total === null ? "many tasks" : `${countOf(total)} ${total === 1 ? "task" : "tasks"}`;
+  const more = total === null ? "many tasks" : manyOf(total, "task");
   return [{ href: to("tasks", "", { [what]: name }), what, title: name, more }];
 }
 

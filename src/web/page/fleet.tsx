@@ -5,9 +5,9 @@
 import { type JSX, h } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
-import { type AnyNode, countOf } from "./format.ts";
+import { type AnyNode, countOf, manyOf } from "./format.ts";
 import { onEvent } from "./live.ts";
-import { Fault, useLoad } from "./parts.tsx";
+import { Fault, pagesOf, useLoad } from "./parts.tsx";
 import { go, to } from "./route.ts";
 import type { Hub } from "./session.ts";
 
@@ -42,13 +42,13 @@ async function load(from: Hub, signal: AbortSignal) {
   ]);
   const nodes: AnyNode[] = [];
   if (stats.total <= LAMPS) nodes.push(...(await from.call("node/list", {}, options)).nodes);
-  let cursor: string | undefined;
-  while (stats.total > LAMPS && nodes.length < LAMPS) {
-    const page = await from.call("node/list", { order: "busy", per_page: PAGE, cursor }, options);
-    nodes.push(...page.nodes);
-    if (!page.next_cursor) break;
-    cursor = page.next_cursor;
-  }
+  else
+    for await (const page of pagesOf((cursor) =>
+      from.call("node/list", { order: "busy", per_page: PAGE, cursor }, options),
+    )) {
+      nodes.push(...page.nodes);
+      if (nodes.length >= LAMPS) break;
+    }
   nodes.sort((a, b) => (a.node_id < b.node_id ? -1 : 1));
   const fails = new Map(by_node.map(({ node_id, count }) => [node_id, count]));
   return { stats, nodes, fails };
@@ -96,10 +96,7 @@ export function Fleet(): JSX.Element {
   return (
     <section>
       <h2>
-        <a href={to("nodes")}>
-          {countOf(stats.total)} {stats.total === 1 ? "node" : "nodes"}
-        </a>{" "}
-        <span>{words}</span>
+        <a href={to("nodes")}>{manyOf(stats.total, "node")}</a> <span>{words}</span>
       </h2>
       <div
         class={nodes.length <= FEW ? "fleet few" : "fleet"}

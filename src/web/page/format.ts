@@ -1,13 +1,18 @@
 /** Formats values for people: ages, sizes, states, commands to paste. Pure. */
 import type { Node, Task, TaskSummary, Variant } from "../../client/luxhub.ts";
-import { countOf, durationOf } from "./numbers.ts";
+import { countOf, durationOf, manyOf } from "./numbers.ts";
 
-export { countOf, durationOf };
+export { countOf, durationOf, manyOf };
 
 export type AnyTask = Task<Variant>;
 /** A task as a list has it, without long texts. */
 export type Summary = TaskSummary<Variant>;
 export type AnyNode = Node<Variant>;
+
+/** The word that the text is; undefined if it is none of them. */
+export function oneOf<T extends string>(words: readonly T[], text: string | undefined): T | undefined {
+  return words.find((word) => word === text);
+}
 
 /** `3 min`; for a moment that is to come, `in 3 min`. */
 export function ageOf(iso: string | null, now: number): string {
@@ -55,18 +60,13 @@ export function noteOf(task: Summary): string {
   const state = stateOf(task);
   if (state === "assigned") return waiting_for === null ? (progress ?? "") : "waits for an answer";
   if (state !== "waiting") return "";
-  if (unmet_count > 0) return `waits for ${unmet_count === 1 ? "a task" : `${countOf(unmet_count)} tasks`}`;
+  if (unmet_count > 0) return `waits for ${unmet_count === 1 ? "a task" : manyOf(unmet_count, "task")}`;
   if (waiting_for !== null) return "waits for an answer";
   return !ready && not_before !== null ? `starts at ${new Date(not_before).toLocaleString()}` : "";
 }
 
 export function capabilitiesOf({ capabilities }: AnyNode): readonly string[] {
   return typeof capabilities === "string" ? capabilities.split(",").filter(Boolean) : capabilities;
-}
-
-/** The end of an id: its beginning is a time, and the same for many. */
-export function shortId(id: string): string {
-  return id.length > 12 ? `…${id.slice(-8)}` : id;
 }
 
 /** A word of a POSIX shell. */

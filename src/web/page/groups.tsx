@@ -7,22 +7,30 @@ import { saveBlob } from "./file-actions.tsx";
 import { commandOf, countOf, curlOf } from "./format.ts";
 import {
   Age,
+  Button,
   Copy,
   Empty,
   Fact,
   Fault,
-  NotLoaded,
   Field,
+  Filters,
+  Head,
+  NodeLink,
+  NotLoaded,
+  Pager,
   State,
   Table,
   askToConfirm,
+  pagesOf,
   runAction,
+  runAsked,
   showNotice,
   useEvents,
+  useList,
   useLoad,
   useTyped,
 } from "./parts.tsx";
-import { route, setQuery, to, useSubject, wrongQuery } from "./route.ts";
+import { route, setQuery, to, useSubject } from "./route.ts";
 import { describe, hub, mayAct } from "./session.ts";
 
 const PAGE = 20;
@@ -32,26 +40,20 @@ const EXPORTED = 50;
 type Counts = AnswerOf<"group/list", Variant>["groups"][number];
 
 export function Groups(): JSX.Element {
-  const { query } = route.value;
-  const { q, cursor } = query;
-  const wrong = wrongQuery({ q: null, cursor: null });
-  const loaded = useLoad(JSON.stringify([q, cursor, wrong]), (from, signal) =>
-    wrong === null
-      ? from.call("group/list", { q, cursor, limit: PAGE }, { signal })
-      : Promise.reject(new Error(wrong)),
+  const { q, cursor } = route.value.query;
+  const loaded = useList({ q: null, cursor: null }, (from, signal) =>
+    from.call("group/list", { q, cursor, limit: PAGE }, { signal }),
   );
   useEvents(({ data }) => data["group"] !== undefined, loaded);
   const set = useTyped((changed) => setQuery({ ...changed, cursor: undefined }));
-  const value = wrong === null ? loaded.value : null;
+  const { value, error } = loaded;
   return (
     <>
-      <header class="head">
-        <h1>Groups</h1>
-      </header>
-      <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+      <Head>Groups</Head>
+      <Filters>
         <Field label="Beginning of the name" name="q" type="search" value={q} onInput={set("q")} />
-      </form>
-      <Fault text={loaded.error} />
+      </Filters>
+      <Fault text={error} />
       {value?.groups.length === 0 && (
         <Empty
           text={
@@ -89,14 +91,10 @@ export function Groups(): JSX.Element {
           ))}
         </Table>
       )}
-      <nav class="pager" aria-label="Pages">
-        {cursor && <a href={to("groups", "", { q })}>First page</a>}
-        {value?.next_cursor && (
-          <a rel="next" href={to("groups", "", { q, cursor: value.next_cursor })}>
-            Next page
-          </a>
-        )}
-      </nav>
+      <Pager
+        back={cursor && ["First page", to("groups", "", { q })]}
+        next={value?.next_cursor && ["Next page", to("groups", "", { q, cursor: value.next_cursor })]}
+      />
     </>
   );
 }
@@ -136,22 +134,19 @@ export function GroupPage({ id: group }: { id: string }): JSX.Element {
   );
   return (
     <>
-      <header class="head">
-        <h1>
-          <State word={stateOf(value)} /> {group}
-        </h1>
-      </header>
-      <Fault text={error} />
+      <Head error={error}>
+        <State word={stateOf(value)} /> {group}
+      </Head>
       <p class="buttons">
-        {mayAct.value && failed > 0 && (
-          <button type="button" class="primary" data-do="retry" onClick={() => void retry(group, failed)}>
+        {mayAct() && failed > 0 && (
+          <Button class="primary" data-do="retry" onClick={() => retry(group, failed)}>
             Retry the {countOf(failed)} failed
-          </button>
+          </Button>
         )}
-        {mayAct.value && unfinished > 0 && (
-          <button type="button" data-do="cancel" onClick={() => void cancel(group, unfinished)}>
+        {mayAct() && unfinished > 0 && (
+          <Button data-do="cancel" onClick={() => cancel(group, unfinished)}>
             Cancel the {countOf(unfinished)} unfinished
-          </button>
+          </Button>
         )}
         <a class="button" href={to("tasks", "", { group })}>
           Its tasks
@@ -200,13 +195,7 @@ export function GroupPage({ id: group }: { id: string }): JSX.Element {
                   </div>
                 </td>
                 <td class="id">
-                  {failure?.node_id ? (
-                    <a href={to("nodes", failure.node_id)} title={failure.node_id}>
-                      {failure.node_id}
-                    </a>
-                  ) : (
-                    <span class="quiet">–</span>
-                  )}
+                  <NodeLink id={failure?.node_id ?? null} />
                 </td>
                 <td>
                   <Age at={updated_at} />
@@ -225,12 +214,8 @@ async function retry(group: string, failed: number): Promise<void> {
   if (!(await askToConfirm(question, `Retry ${countOf(failed)}`, null, true))) return;
   let opened = 0;
   const isDone = await runAction("Open again.", async () => {
-    let cursor: string | undefined;
-    do {
-      const step = await hub.value.call("group/retry", { group, cursor });
-      opened += step.retried;
-      cursor = step.next_cursor ?? undefined;
-    } while (cursor !== undefined);
+    for await (const { retried } of pagesOf((cursor) => hub.value.call("group/retry", { group, cursor })))
+      opened += retried;
   });
   if (isDone) showNotice(`${countOf(opened)} of ${countOf(failed)} failed tasks are open again.`);
 }
@@ -238,8 +223,7 @@ async function retry(group: string, failed: number): Promise<void> {
 async function cancel(group: string, unfinished: number): Promise<void> {
   const count = countOf(unfinished);
   const question = `Cancel the ${count} unfinished tasks of the group ${group}? Their state will be failed.`;
-  if (!(await askToConfirm(question, `Cancel ${count}`))) return;
-  await runAction("Cancelled.", async () => {
+  await runAsked(question, `Cancel ${count}`, "Cancelled.", async () => {
     for (;;) {
       const step = await hub.value.call("group/cancel", { group, reason: "cancelled in the dashboard" });
       if (step.left === 0 || step.cancelled === 0) return;
@@ -254,13 +238,13 @@ function Export({ group, total }: { group: string; total: number }): JSX.Element
   const run = async (signal: AbortSignal): Promise<void> => {
     const lines: string[] = [];
     try {
-      let cursor: string | undefined;
-      do {
+      setDone(0);
+      const load = (cursor: string | undefined) =>
+        hub.value.call("task/list", { group, per_page: EXPORTED, cursor }, { signal });
+      for await (const { tasks } of pagesOf(load)) {
+        lines.push(...tasks.map((task) => `${JSON.stringify(task)}\n`));
         setDone(lines.length);
-        const page = await hub.value.call("task/list", { group, per_page: EXPORTED, cursor }, { signal });
-        lines.push(...page.tasks.map((task) => `${JSON.stringify(task)}\n`));
-        cursor = page.next_cursor ?? undefined;
-      } while (cursor !== undefined);
+      }
       saveBlob(new Blob(lines, { type: "application/x-ndjson" }), `${group}.jsonl`);
     } catch (error) {
       if (!signal.aborted) showNotice(describe(error), true);
@@ -275,8 +259,8 @@ function Export({ group, total }: { group: string; total: number }): JSX.Element
     void run(ended.signal);
   };
   return (
-    <button type="button" data-do="export" onClick={onClick}>
+    <Button data-do="export" onClick={onClick}>
       {done === null ? "Export results" : `${countOf(done)} of ${countOf(total)}: stop`}
-    </button>
+    </Button>
   );
 }

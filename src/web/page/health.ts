@@ -1,5 +1,5 @@
 /** What is wrong with the hub, in sentences with a link to where it can be put right. Pure. */
-import { countOf, durationOf } from "./numbers.ts";
+import { countOf, durationOf, manyOf } from "./numbers.ts";
 
 /** To a view, with its filters. */
 type Link = {
@@ -70,7 +70,7 @@ const FAILED_PART = 0.1;
 export function findingsOf(facts: Facts): readonly Finding[] {
   const { open, running, nodesOnline, nodesDraining, done, failed, deadLetters } = facts;
   const found: Finding[] = [];
-  const openTasks = { words: "Show them", view: "tasks", query: { status: "open" } };
+  const openTasks = { words: "Show them", view: "tasks", query: { status: "ready" } };
   if (!facts.isOnline) {
     found.push({
       tone: "bad",
@@ -91,40 +91,45 @@ export function findingsOf(facts: Facts): readonly Finding[] {
     const why = "No node is online.";
     found.push({
       tone: "bad",
-      what: `${tasks(open)} ${open === 1 ? "waits" : "wait"}.`,
+      what: `${manyOf(open, "task")} ${open === 1 ? "waits" : "wait"}.`,
       why,
       link: openTasks,
     });
   } else if (open > 0 && nodesOnline === nodesDraining) {
     const link = { words: "Show the nodes", view: "nodes", query: { status: "draining" } };
     const why = "Every node that is online drains.";
-    found.push({ tone: "bad", what: `${tasks(open)} ${open === 1 ? "waits" : "wait"}.`, why, link });
+    found.push({ tone: "bad", what: `${manyOf(open, "task")} ${open === 1 ? "waits" : "wait"}.`, why, link });
   } else {
     const stuck = [...withoutNodes(facts.types), ...withoutAbilities(facts)];
     const why = "Nodes are online, but none has taken a task in the last hour.";
-    const idle: Finding = { tone: "wait", what: `${tasks(open)} open, and none runs.`, why, link: openTasks };
+    const idle: Finding = {
+      tone: "wait",
+      what: `${manyOf(open, "task")} open, and none runs.`,
+      why,
+      link: openTasks,
+    };
     found.push(...(stuck.length === 0 && open > 0 && running === 0 && done === 0 ? [idle] : stuck));
   }
   if (failed >= FAILED_MIN && failed > FAILED_PART * (done + failed)) {
     const part = `${((100 * failed) / (done + failed)).toFixed(1)} % of what has ended.`;
     const link = { words: "Show them", view: "tasks", query: { status: "failed", last: "3600" } };
-    found.push({ tone: "bad", what: `${tasks(failed)} failed in the last hour.`, why: part, link });
+    found.push({ tone: "bad", what: `${manyOf(failed, "task")} failed in the last hour.`, why: part, link });
   }
   if (facts.diskWarning !== null)
     found.push({ tone: "wait", what: "The disk fills up.", why: facts.diskWarning, link: null });
   if (deadLetters !== null && deadLetters > 0) {
-    const what = `${countOf(deadLetters)} ${deadLetters === 1 ? "message was" : "messages were"} never confirmed.`;
+    const what = `${manyOf(deadLetters, "message")} ${deadLetters === 1 ? "was" : "were"} never confirmed.`;
     const link = { words: "Show the dead letters", view: "messages", query: { parked: "yes" } };
     found.push({ tone: "wait", what, why: "", link });
   }
   const { webhooksSuspended: hooks } = facts;
   if (hooks > 0) {
-    const what = `${countOf(hooks)} ${hooks === 1 ? "webhook is" : "webhooks are"} suspended.`;
+    const what = `${manyOf(hooks, "webhook")} ${hooks === 1 ? "is" : "are"} suspended.`;
     const link = { words: "Show the webhooks", view: "control", query: {} };
     found.push({ tone: "wait", what, why: "Their receivers have failed for too long.", link });
   }
   if (found.length > 0) return found;
-  const now = running === 0 ? "Nothing runs" : `${tasks(running)} ${running === 1 ? "runs" : "run"}`;
+  const now = running === 0 ? "Nothing runs" : `${manyOf(running, "task")} ${running === 1 ? "runs" : "run"}`;
   const waiting = open === 0 ? "nothing waits for a node" : `${countOf(open)} wait for their turn`;
   return [{ tone: "good", what: "All is well.", why: `${now}, ${waiting}.`, link: null }];
 }
@@ -149,9 +154,9 @@ function withoutNodes(types: readonly TypeFacts[]): readonly Finding[] {
   return [
     {
       tone: "bad",
-      what: `${tasks(open)} ${open === 1 ? "has" : "have"} no node that can take ${open === 1 ? "it" : "them"}.`,
+      what: `${manyOf(open, "task")} ${open === 1 ? "has" : "have"} no node that can take ${open === 1 ? "it" : "them"}.`,
       why: `${name}: ${why}.${age}${more}`,
-      link: { words: "Show them", view: "tasks", query: { status: "open", ...(type !== null && { type }) } },
+      link: { words: "Show them", view: "tasks", query: { status: "ready", ...(type !== null && { type }) } },
     },
   ];
 }
@@ -174,13 +179,9 @@ function withoutAbilities({ types, stuck }: Facts): readonly Finding[] {
   return [
     {
       tone: "bad",
-      what: `${tasks(open)} ${open === 1 ? "requires" : "require"} what no online node has.`,
+      what: `${manyOf(open, "task")} ${open === 1 ? "requires" : "require"} what no online node has.`,
       why: `${why}${age}`,
       link: taskId === null ? null : { words: "Show the first", view: "tasks", id: taskId, query: {} },
     },
   ];
-}
-
-function tasks(count: number): string {
-  return count === 1 ? "1 task" : `${countOf(count)} tasks`;
 }

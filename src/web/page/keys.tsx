@@ -6,38 +6,32 @@ import { Fragment, type JSX, h } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { qrCode } from "../../lib/qr-code.ts";
-import { countOf, quoted, sizeOf } from "./format.ts";
+import { countOf, oneOf, quoted, sizeOf } from "./format.ts";
 import { NodeField } from "./node-field.tsx";
 import {
   Age,
-  Copy,
-  Fault,
+  Button,
+  Close,
   Field,
+  type Fields,
   Form,
+  Head,
   Modal,
+  Pager,
+  Paste,
   Select,
   State,
   Table,
-  askToConfirm,
   runAction,
-  showNotice,
+  runAsked,
   useEvents,
   useLoad,
 } from "./parts.tsx";
 import { route, to } from "./route.ts";
-import { describe, hub } from "./session.ts";
+import { hub } from "./session.ts";
 
-const ROLES = [
-  ["full", "full"],
-  ["viewer", "viewer: only reads"],
-  ["admin", "admin"],
-] as const;
-
-const VARIANTS = [
-  ["", "the listener's"],
-  ["A", "A"],
-  ["B", "B"],
-] as const;
+const ROLES = ["full", ["viewer", "viewer: only reads"], "admin"] as const;
+const VARIANTS = [["", "the listener's"], "A", "B"] as const;
 
 const DAY_S = 86_400;
 const MINUTE_S = 60;
@@ -56,35 +50,25 @@ export function Keys(): JSX.Element {
   useEvents(({ kind }) => kind === "node.joined", loaded);
   const [made, setMade] = useState<Made | null>(null);
   const { value, error } = loaded;
-  const revoke = async (name: string): Promise<void> => {
-    if (!(await askToConfirm(`Revoke ${name}? Its open calls and streams end within a second.`, "Revoke")))
-      return;
-    await runAction("Revoked.", () => hub.value.call("key/revoke", { name }));
-  };
-  const add = async (fields: Readonly<Record<string, string>>, form: HTMLFormElement): Promise<void> => {
-    const days = Number(fields["days"] || 0);
-    try {
-      const { name, secret, key } = await hub.value.call("key/add", {
-        name: fields["name"] ?? "",
-        role: ROLES.map(([word]) => word).find((word) => word === fields["role"]),
-        variant: (["A", "B"] as const).find((word) => word === fields["variant"]),
-        node_id: fields["node"] || undefined,
-        mint_per_day: fields["mint"] ? Number(fields["mint"]) : undefined,
-        expires_in_s: days > 0 ? days * DAY_S : undefined,
+  const revoke = (name: string): Promise<boolean> =>
+    runAsked(`Revoke ${name}? Its open calls and streams end within a second.`, "Revoke", "Revoked.", () =>
+      hub.value.call("key/revoke", { name }),
+    );
+  const add = ({ name = "", role, variant, node, mint, days }: Fields): Promise<boolean> =>
+    runAction("Added.", async () => {
+      const { secret, key } = await hub.value.call("key/add", {
+        name,
+        role: oneOf(["full", "viewer", "admin"] as const, role),
+        variant: oneOf(["A", "B"] as const, variant),
+        node_id: node || undefined,
+        mint_per_day: mint ? Number(mint) : undefined,
+        expires_in_s: days ? Number(days) * DAY_S : undefined,
       });
       setMade({ name, secret, role: key.role, node: key.node_id });
-      form.reset();
-      loaded.reload();
-    } catch (fault) {
-      showNotice(describe(fault), true);
-    }
-  };
+    });
   return (
     <>
-      <header class="head">
-        <h1>Keys</h1>
-      </header>
-      <Fault text={error} />
+      <Head error={error}>Keys</Head>
       <Form class="filters" onSend={add}>
         <Field label="Name" name="name" required />
         <Select label="Role" name="role" options={ROLES} />
@@ -120,16 +104,16 @@ export function Keys(): JSX.Element {
               </td>
               <td class="buttons">
                 {key.state === "valid" && key.created_at !== null && (
-                  <button type="button" class="danger" data-do="revoke" onClick={() => void revoke(key.name)}>
+                  <Button class="danger" data-do="revoke" onClick={() => revoke(key.name)}>
                     Revoke
-                  </button>
+                  </Button>
                 )}
               </td>
             </tr>
           ))}
         </Table>
       )}
-      {value && <Invitations page={value.invited} onMade={loaded.reload} />}
+      {value && <Invitations page={value.invited} />}
       {made && <NewKey made={made} onClose={() => setMade(null)} />}
     </>
   );
@@ -138,24 +122,20 @@ export function Keys(): JSX.Element {
 type Invited = AnswerOf<"invitation/create", Variant>;
 
 /** Who was invited, and has joined; the form for a new invitation. */
-function Invitations(props: { page: AnswerOf<"invitation/list", Variant>; onMade: () => void }): JSX.Element {
-  const { invitations, next_cursor: next } = props.page;
+function Invitations({ page }: { page: AnswerOf<"invitation/list", Variant> }): JSX.Element {
+  const { invitations, next_cursor: next } = page;
   const [made, setMade] = useState<Invited | null>(null);
-  const invite = async (fields: Readonly<Record<string, string>>, form: HTMLFormElement): Promise<void> => {
-    const { node_id = "", minutes, url } = fields;
-    const expires_in_s = minutes ? Number(minutes) * MINUTE_S : undefined;
-    try {
+  const invite = ({ node_id = "", minutes, url }: Fields): Promise<boolean> =>
+    runAction("Invited.", async () => {
+      const expires_in_s = minutes ? Number(minutes) * MINUTE_S : undefined;
       setMade(await hub.value.call("invitation/create", { node_id, expires_in_s, url: url || undefined }));
-      form.reset();
-      props.onMade();
-    } catch (fault) {
-      showNotice(describe(fault), true);
-    }
-  };
-  const remove = async (invitation_id: string, node: string): Promise<void> => {
-    if (await askToConfirm(`Delete the invitation of ${node}? Nobody can join with it any more.`, "Delete"))
-      await runAction("Deleted.", () => hub.value.call("invitation/delete", { invitation_id }));
-  };
+    });
+  const remove = (invitation_id: string, node: string): Promise<boolean> =>
+    runAsked(
+      `Delete the invitation of ${node}? Nobody can join with it any more.`,
+      ...(["Delete", "Deleted."] as const),
+      () => hub.value.call("invitation/delete", { invitation_id }),
+    );
   // Over plain HTTP the hub may know a better address than this one.
   const here = location.protocol === "https:" ? new URL(".", location.href).href : "";
   return (
@@ -188,27 +168,22 @@ function Invitations(props: { page: AnswerOf<"invitation/list", Variant>; onMade
                 <Age at={one.expires_at} />
               </td>
               <td class="buttons">
-                <button
-                  type="button"
+                <Button
                   class="danger"
                   data-do="delete-invitation"
-                  onClick={() => void remove(one.invitation_id, one.node_id)}
+                  onClick={() => remove(one.invitation_id, one.node_id)}
                 >
                   Delete
-                </button>
+                </Button>
               </td>
             </tr>
           ))}
         </Table>
       )}
-      <nav class="pager" aria-label="Pages">
-        {route.value.query["cursor"] && <a href={to("keys")}>The oldest</a>}
-        {next !== null && (
-          <a rel="next" href={to("keys", "", { cursor: next })}>
-            Newer
-          </a>
-        )}
-      </nav>
+      <Pager
+        back={route.value.query["cursor"] && ["The oldest", to("keys")]}
+        next={next !== null && ["Newer", to("keys", "", { cursor: next })]}
+      />
       {made && <NewInvitation made={made} onClose={() => setMade(null)} />}
     </section>
   );
@@ -223,15 +198,11 @@ function NewInvitation({ made, onClose }: { made: Invited; onClose: () => void }
         Run this line on its machine, once. It is shown only here, and anyone who has it can join as this
         node. It ends <Age at={invitation.expires_at} />.
       </p>
-      <p class="paste">
-        <code>{line}</code> <Copy text={line} label="Copy the command" />
-      </p>
+      <Paste text={line} label="Copy the command" />
       {isLocal(new URL(url).hostname) && <LocalOnly host={new URL(url).hostname} />}
       {other_urls.length > 0 && <p class="quiet">Other addresses of the hub: {other_urls.join(" ")}</p>}
       <Qr text={line} label="The command as a QR code" />
-      <form method="dialog" class="buttons">
-        <button>Done</button>
-      </form>
+      <Close word="Done" />
     </Modal>
   );
 }
@@ -261,9 +232,7 @@ function NewKey({ made, onClose }: { made: Made; onClose: () => void }): JSX.Ele
   return (
     <Modal title={`The secret of ${name}`} onClose={onClose}>
       <p>The secret is shown only once: the hub keeps only its hash.</p>
-      <p class="paste">
-        <code>{secret}</code> <Copy text={secret} label="Copy" />
-      </p>
+      <Paste text={secret} />
       {role !== "admin" && (
         <>
           <p>
@@ -271,16 +240,12 @@ function NewKey({ made, onClose }: { made: Made; onClose: () => void }): JSX.Ele
               ? "Start a worker with it: an agent, or a command after -- in place of --agent claude."
               : "Watch the hub with it:"}
           </p>
-          <p class="paste">
-            <code>{line}</code> <Copy text={line} label="Copy the command" />
-          </p>
+          <Paste text={line} label="Copy the command" />
           {isLocal(location.hostname) && <LocalOnly host={location.hostname} />}
           <Qr text={line} label="The command as a QR code" />
         </>
       )}
-      <form method="dialog" class="buttons">
-        <button>Done</button>
-      </form>
+      <Close word="Done" />
     </Modal>
   );
 }

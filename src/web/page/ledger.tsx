@@ -2,7 +2,7 @@
 import { Fragment, type JSX, h } from "preact";
 import { useState } from "preact/hooks";
 import { countOf } from "./format.ts";
-import { Age, Fault, Table, useEvents, useLoad } from "./parts.tsx";
+import { Age, Button, Fault, Table, useEvents, useLoad } from "./parts.tsx";
 import { to } from "./route.ts";
 
 export function Ledger({ node }: { node: string }): JSX.Element {
@@ -38,16 +38,8 @@ export function Ledger({ node }: { node: string }): JSX.Element {
         ))}
       </Table>
       <p class="pager">
-        {page > 1 && (
-          <button type="button" onClick={() => setPage(page - 1)}>
-            Newer
-          </button>
-        )}
-        {page < value.pages && (
-          <button type="button" onClick={() => setPage(page + 1)}>
-            Older
-          </button>
-        )}
+        {page > 1 && <Button onClick={() => setPage(page - 1)}>Newer</Button>}
+        {page < value.pages && <Button onClick={() => setPage(page + 1)}>Older</Button>}
       </p>
     </>
   );

@@ -1,10 +1,10 @@
 /**
  * One event stream for all views. A hidden tab closes the stream. Must not: know a view.
  */
-import { effect, signal } from "@preact/signals";
 import type { Event } from "../../client/luxhub.ts";
 import { isVisible } from "./clock.ts";
 import { type Hub, describe, hub, session } from "./session.ts";
+import { Shared, drawn, runAfter } from "./shared.ts";
 
 type Listener = (event: Event | null) => void;
 const listeners = new Set<Listener>();
@@ -20,17 +20,16 @@ function notify(event: Event | null): void {
 }
 
 /** Why the event stream ended permanently; empty while it is open. */
-export const liveFault = signal("");
-const follows = signal(0);
+export const liveFault = drawn("");
+const follows = new Shared(0);
 
 /** Follows the hub again after a fault. */
 export function followAgain(): void {
   follows.value++;
 }
 
-effect(() => {
+runAfter([session, isVisible, follows], () => {
   if (session.value === null || !isVisible.value) return;
-  void follows.value;
   liveFault.value = "";
   const ended = new AbortController();
   void follow(hub.value, ended.signal);

@@ -3,7 +3,7 @@ import { Fragment, type JSX, h } from "preact";
 import { LUX_TOP_SCANNED_MAX } from "../../domain/list-limits.ts";
 import { now } from "./clock.ts";
 import { countOf, curlOf } from "./format.ts";
-import { Copy, Empty, Fault, Table, useEvents, useLoad } from "./parts.tsx";
+import { Empty, Fault, Head, Pager, Paste, Table, useEvents, useLoad } from "./parts.tsx";
 import { route, to } from "./route.ts";
 import { hasSecret } from "./session.ts";
 
@@ -17,7 +17,7 @@ export function Lux(): JSX.Element {
 
 function Ranges(): JSX.Element | null {
   const { range } = route.value.query;
-  if (!hasSecret.value) return null; // the ledger needs it
+  if (!hasSecret()) return null; // the ledger needs it
   return (
     <p class="ranges">
       <a href={to("lux")} aria-current={range === undefined ? "true" : undefined}>
@@ -70,7 +70,7 @@ function Leaders(props: {
 /** Who earned most in the last seven days, by the ledger. */
 function Week(): JSX.Element {
   const loaded = useLoad("week", (from, signal) =>
-    from.call("lux/top", { since: new Date(now.peek() - WEEK_MS).toISOString() }, { signal }),
+    from.call("lux/top", { since: new Date(now.value - WEEK_MS).toISOString() }, { signal }),
   );
   useEvents(({ kind }) => kind.startsWith("lux."), loaded);
   const { value, error } = loaded;
@@ -79,9 +79,7 @@ function Week(): JSX.Element {
   }));
   return (
     <>
-      <header class="head">
-        <h1>LUX of the week</h1>
-      </header>
+      <Head>LUX of the week</Head>
       <Ranges />
       <Fault text={error} />
       {value && earners.length === 0 && <Empty text="No node has earned LUX in the last seven days." />}
@@ -95,15 +93,15 @@ function Week(): JSX.Element {
         first={1}
         highest={earners[0]?.lux ?? 1}
       />
-      <Head />
+      <LedgerHead />
     </>
   );
 }
 
 /** The newest entry of the ledger: with its hash noted elsewhere, nobody can change the ledger unnoticed. */
-function Head(): JSX.Element | null {
-  const loaded = useLoad(`head ${hasSecret.value}`, async (from, signal) =>
-    hasSecret.value ? (await from.call("lux/head", {}, { signal })).head : null,
+function LedgerHead(): JSX.Element | null {
+  const loaded = useLoad(`head ${hasSecret()}`, async (from, signal) =>
+    hasSecret() ? (await from.call("lux/head", {}, { signal })).head : null,
   );
   useEvents(({ kind }) => kind.startsWith("lux."), loaded);
   const { seq = 0, hash = null } = loaded.value ?? {};
@@ -113,9 +111,7 @@ function Head(): JSX.Element | null {
       <h2>
         Head of the ledger <span>{countOf(seq)} entries</span>
       </h2>
-      <p class="paste">
-        <code>{hash}</code> <Copy text={hash} label="Copy" />
-      </p>
+      <Paste text={hash} />
       <p class="quiet">
         Keep this hash elsewhere: <code>luxhub lux verify --head HASH</code> shows later whether anybody has
         changed the ledger up to here.
@@ -148,9 +144,7 @@ function Balances(): JSX.Element {
   const next = { place: String(first + PAGE), most: String(highest) };
   return (
     <>
-      <header class="head">
-        <h1>LUX {value && <small>{countOf(value.sum)}</small>}</h1>
-      </header>
+      <Head>LUX {value && <small>{countOf(value.sum)}</small>}</Head>
       <Ranges />
       <Fault text={error} />
       {value?.sum === 0 && (
@@ -166,15 +160,11 @@ function Balances(): JSX.Element {
         first={first}
         highest={highest}
       />
-      <nav class="pager" aria-label="Pages">
-        {cursor && <a href={to("lux")}>First page</a>}
-        {value?.next && (
-          <a rel="next" href={to("lux", "", { ...next, cursor: value.next })}>
-            The next
-          </a>
-        )}
-      </nav>
-      <Head />
+      <Pager
+        back={cursor && ["First page", to("lux")]}
+        next={value?.next && ["The next", to("lux", "", { ...next, cursor: value.next })]}
+      />
+      <LedgerHead />
     </>
   );
 }

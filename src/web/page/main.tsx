@@ -1,5 +1,4 @@
 /** The dashboard's frame: sign-in, navigation, keyboard and theme; and the view for each address. */
-import { signal } from "@preact/signals";
 import { Fragment, type JSX, type TargetedMouseEvent, h, render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { BatchDialog } from "./batches.tsx";
@@ -8,11 +7,11 @@ import { Find, isFindOpen } from "./find.tsx";
 import { followAgain, liveFault } from "./live.ts";
 import { NodePage, Nodes } from "./nodes.tsx";
 import { Overview } from "./overview.tsx";
-import { ConfirmDialog, Fault, Field, Form, Modal, NotLoaded, Notices } from "./parts.tsx";
+import { Button, Close, ConfirmDialog, Fault, Field, Form, Modal, NotLoaded, Notices } from "./parts.tsx";
 import { keepPlaces } from "./places.ts";
 import { drawIcon, followPulse, hubName, pausedWords, pulse } from "./pulse.ts";
 import { route, subject, to } from "./route.ts";
-import { Seldom } from "./seldom.tsx";
+import { Seldom, type SeldomViews } from "./seldom.tsx";
 import {
   describe,
   expired,
@@ -26,6 +25,7 @@ import {
   signIn,
   signOut,
 } from "./session.ts";
+import { drawWith, drawn } from "./shared.ts";
 import { TaskPage } from "./task.tsx";
 import { Tasks } from "./tasks.tsx";
 
@@ -37,6 +37,10 @@ type View = {
 };
 
 const always = (): boolean => true;
+
+const seldom = (draw: (views: SeldomViews, id: string) => JSX.Element) => (id: string) => (
+  <Seldom draw={(views) => draw(views, id)} />
+);
 
 const VIEWS: readonly View[] = [
   { name: "overview", title: "Overview", isOpen: always, draw: () => <Overview /> },
@@ -55,61 +59,58 @@ const VIEWS: readonly View[] = [
   {
     name: "questions",
     title: "Questions",
-    isOpen: () => hasSecret.value,
-    draw: () => <Seldom draw={(views) => <views.Questions />} />,
+    isOpen: hasSecret,
+    draw: seldom((views) => <views.Questions />),
   },
   {
     name: "groups",
     title: "Groups",
     isOpen: always,
-    draw: (id) => (
-      <Seldom draw={(views) => (id === "" ? <views.Groups /> : <views.GroupPage key={id} id={id} />)} />
-    ),
+    draw: seldom((views, id) => (id === "" ? <views.Groups /> : <views.GroupPage key={id} id={id} />)),
   },
   {
     name: "schedules",
     title: "Schedules",
-    isOpen: () => hasSecret.value,
-    draw: () => <Seldom draw={(views) => <views.Schedules />} />,
+    isOpen: hasSecret,
+    draw: seldom((views) => <views.Schedules />),
   },
   {
     name: "messages",
     title: "Messages",
-    isOpen: () => mayAct.value,
-    draw: () => <Seldom draw={(views) => <views.Messages />} />,
+    isOpen: mayAct,
+    draw: seldom((views) => <views.Messages />),
   },
-  { name: "files", title: "Files", isOpen: always, draw: () => <Seldom draw={(views) => <views.Files />} /> },
-  { name: "lux", title: "LUX", isOpen: always, draw: () => <Seldom draw={(views) => <views.Lux />} /> },
+  { name: "files", title: "Files", isOpen: always, draw: seldom((views) => <views.Files />) },
+  { name: "lux", title: "LUX", isOpen: always, draw: seldom((views) => <views.Lux />) },
   {
     name: "cost",
     title: "Cost",
-    isOpen: () => hasSecret.value,
-    draw: () => <Seldom draw={(views) => <views.Costs />} />,
+    isOpen: hasSecret,
+    draw: seldom((views) => <views.Costs />),
   },
   {
     name: "events",
     title: "Events",
     isOpen: always,
-    draw: () => <Seldom draw={(views) => <views.Events />} />,
+    draw: seldom((views) => <views.Events />),
   },
   {
     name: "control",
     title: "Control",
-    isOpen: () => isAdmin.value,
-    draw: () => <Seldom draw={(views) => <views.Control />} />,
+    isOpen: isAdmin,
+    draw: seldom((views) => <views.Control />),
   },
   {
     name: "keys",
     title: "Keys",
-    isOpen: () => isAdmin.value,
-    draw: () => <Seldom draw={(views) => <views.Keys />} />,
+    isOpen: isAdmin,
+    draw: seldom((views) => <views.Keys />),
   },
 ];
 
 function Content(): JSX.Element {
   const { view, id } = route.value;
-  if (view === "new" && mayAct.value)
-    return <Seldom draw={(views) => <views.NewTask from={id} key={id} />} />;
+  if (view === "new" && mayAct()) return <Seldom draw={(views) => <views.NewTask from={id} key={id} />} />;
   const found = VIEWS.find(({ name, isOpen }) => name === view && isOpen());
   return (
     found?.draw(id) ?? (
@@ -122,7 +123,7 @@ function Content(): JSX.Element {
   );
 }
 
-const isHelpOpen = signal(false);
+const isHelpOpen = drawn(false);
 
 function Frame(): JSX.Element {
   const { view, id } = route.value;
@@ -157,22 +158,21 @@ function Frame(): JSX.Element {
         </nav>
         <div class="tools">
           <Bounds />
-          <button type="button" data-do="find" title="Find (/)" onClick={() => (isFindOpen.value = true)}>
+          <Button data-do="find" title="Find (/)" onClick={() => (isFindOpen.value = true)}>
             Find
-          </button>
+          </Button>
           <a href="docs">Manual</a>
-          <button
-            type="button"
+          <Button
             aria-label="Keyboard and help"
             title="Keyboard (?)"
             onClick={() => (isHelpOpen.value = true)}
           >
             ?
-          </button>
+          </Button>
           <Theme />
-          <button type="button" data-do="sign-out" onClick={() => signOut()}>
+          <Button data-do="sign-out" onClick={() => signOut()}>
             {session.value?.role === "none" ? "Sign in" : "Sign out"}
-          </button>
+          </Button>
         </div>
       </header>
       {!isOnline.value && (
@@ -183,23 +183,23 @@ function Frame(): JSX.Element {
       {pulse.value.pauses.length > 0 && (
         <p class="paused" role="status">
           <b>Paused:</b> {pulse.value.pauses.map(pausedWords).join(", ")}.{" "}
-          {isAdmin.value && <a href={to("control")}>Show the pauses</a>}
+          {isAdmin() && <a href={to("control")}>Show the pauses</a>}
         </p>
       )}
       {expired.value !== "" && isPutAway.value && (
         <p class="offline" role="alert">
           {expired.value}{" "}
-          <button type="button" data-do="sign-in-again" onClick={() => (isPutAway.value = false)}>
+          <Button data-do="sign-in-again" onClick={() => (isPutAway.value = false)}>
             Sign in
-          </button>
+          </Button>
         </p>
       )}
       {expired.value === "" && liveFault.value !== "" && (
         <p class="offline" role="alert">
           The page is no longer live. {liveFault.value}{" "}
-          <button type="button" data-do="follow" onClick={followAgain}>
+          <Button data-do="follow" onClick={followAgain}>
             Follow again
-          </button>
+          </Button>
         </p>
       )}
       <main id="content" tabIndex={-1} data-view={id === "" ? view : `${view}/${id}`}>
@@ -286,9 +286,7 @@ function Help(): JSX.Element {
       <p>
         The hub serves its <a href="docs">manual</a> and an <a href="docs/api-reference">API reference</a>.
       </p>
-      <form method="dialog" class="buttons">
-        <button>Close</button>
-      </form>
+      <Close word="Close" />
     </Modal>
   );
 }
@@ -296,7 +294,7 @@ function Help(): JSX.Element {
 // ---- Theme
 
 const THEME = "luxhub.theme";
-const theme = signal(localStorage.getItem(THEME) ?? "");
+const theme = drawn(localStorage.getItem(THEME) ?? "");
 
 function Theme(): JSX.Element {
   const isDark =
@@ -305,8 +303,7 @@ function Theme(): JSX.Element {
     document.documentElement.dataset["theme"] = theme.value;
   }, [theme.value]);
   return (
-    <button
-      type="button"
+    <Button
       data-do="theme"
       aria-label={isDark ? "Light colours" : "Dark colours"}
       title={isDark ? "Light colours" : "Dark colours"}
@@ -316,7 +313,7 @@ function Theme(): JSX.Element {
       }}
     >
       {isDark ? "☀" : "☾"}
-    </button>
+    </Button>
   );
 }
 
@@ -346,9 +343,9 @@ function SignInForm(): JSX.Element {
         <button type="submit" class="primary" data-do="sign-in">
           Sign in
         </button>
-        <button type="button" data-do="look" onClick={() => void enter("", "", false)}>
+        <Button data-do="look" onClick={() => enter("", "", false)}>
           Look without a secret
-        </button>
+        </Button>
       </p>
     </Form>
   );
@@ -418,4 +415,4 @@ keepPlaces();
 followPulse();
 drawIcon();
 const root = document.getElementById("app");
-if (root) render(<App />, root);
+if (root) drawWith(() => render(<App />, root));

@@ -2,14 +2,17 @@
 import { Fragment, type JSX, h } from "preact";
 import type { HistoryMessage } from "../../client/luxhub.ts";
 import { changeAll } from "./batches.tsx";
-import { commandOf, countOf } from "./format.ts";
+import { commandOf, countOf, manyOf, oneOf } from "./format.ts";
 import { NodeField } from "./node-field.tsx";
 import {
   Age,
+  Button,
   Empty,
   Fault,
   Field,
   Form,
+  Head,
+  Pager,
   Select,
   State,
   Verified,
@@ -28,9 +31,7 @@ export function Messages(): JSX.Element {
   const isParked = query["parked"] === "yes" || id === "";
   return (
     <>
-      <header class="head">
-        <h1>Messages {id && <small>{id}</small>}</h1>
-      </header>
+      <Head>Messages {id && <small>{id}</small>}</Head>
       <Form class="filters" onSend={({ node = "" }) => go(to("messages", node))} key={id}>
         <NodeField label="Node" name="node" required value={id} />
         <button type="submit" data-do="show">
@@ -87,14 +88,12 @@ function Mailbox({ node }: { node: string }): JSX.Element {
       <Fault text={error} />
       {value?.messages.length === 0 && <Empty text="No messages." />}
       <List messages={value?.messages ?? []} node={node} />
-      <nav class="pager" aria-label="Pages">
-        {before && <a href={to("messages", node)}>Newest</a>}
-        {value?.messages.length === PAGE && oldest && (
-          <a rel="next" href={to("messages", node, { before: oldest })}>
-            Older
-          </a>
-        )}
-      </nav>
+      <Pager
+        back={before && ["Newest", to("messages", node)]}
+        next={
+          value?.messages.length === PAGE && oldest && ["Older", to("messages", node, { before: oldest })]
+        }
+      />
     </>
   );
 }
@@ -123,12 +122,10 @@ function Parked({ node }: { node: string }): JSX.Element {
         ))}
       {value && value.total > 0 && (
         <div class="buttons">
-          <span>
-            {countOf(value.total)} {value.total === 1 ? "dead letter" : "dead letters"}, the oldest first.
-          </span>
-          <button type="button" data-do="redrive-all" onClick={() => void redriveAll(node_id, value.total)}>
+          <span>{manyOf(value.total, "dead letter")}, the oldest first.</span>
+          <Button data-do="redrive-all" onClick={() => redriveAll(node_id, value.total)}>
             Redrive all
-          </button>
+          </Button>
         </div>
       )}
       {value?.by_node && value.by_node.length > 0 && (
@@ -141,14 +138,10 @@ function Parked({ node }: { node: string }): JSX.Element {
         </p>
       )}
       <List messages={value?.messages ?? []} node={node} />
-      <nav class="pager" aria-label="Pages">
-        {page > 1 && <a href={at(page - 1)}>Older</a>}
-        {value && page < value.pages && (
-          <a rel="next" href={at(page + 1)}>
-            Newer
-          </a>
-        )}
-      </nav>
+      <Pager
+        back={page > 1 && ["Older", at(page - 1)]}
+        next={value && page < value.pages && ["Newer", at(page + 1)]}
+      />
     </>
   );
 }
@@ -184,30 +177,25 @@ async function redriveAll(node_id: string | undefined, total: number): Promise<v
 }
 
 function List({ messages, node }: { messages: readonly HistoryMessage[]; node: string }): JSX.Element {
-  const redrive = (node_id: string, message_id: string): void =>
-    void runAction("The message is back in the mailbox.", () =>
-      hub.value.call("message/redrive", { node_id, message_id }),
-    );
   return (
     <ul class="messages">
       {messages.map((message) => (
-        <One key={message.id} message={message} node={node} onRedrive={redrive} />
+        <One key={message.id} message={message} node={node} />
       ))}
     </ul>
   );
 }
 
-function One(props: {
-  message: HistoryMessage;
-  node: string;
-  onRedrive: (node: string, id: string) => void;
-}): JSX.Element {
-  const { message, node } = props;
-  const { recipients: to, state } = message;
+function One({ message, node }: { message: HistoryMessage; node: string }): JSX.Element {
+  const { recipients: to, state, to_node } = message;
+  const redrive = (node_id: string): Promise<boolean> =>
+    runAction("The message is back in the mailbox.", () =>
+      hub.value.call("message/redrive", { node_id, message_id: message.id }),
+    );
   return (
     <li class={message.from_node === node ? "sent" : "got"}>
       <p class="meta">
-        <b>{message.from_node}</b> <Verified is={message.verified} /> → <b>{message.to_node ?? "everyone"}</b>{" "}
+        <b>{message.from_node}</b> <Verified is={message.verified} /> → <b>{to_node ?? "everyone"}</b>{" "}
         <span>{message.type}</span> {state !== null && <State word={state} />}{" "}
         {to !== null && (
           <small>
@@ -215,14 +203,10 @@ function One(props: {
           </small>
         )}{" "}
         {(message.deliveries ?? 0) > 1 && <small>{message.deliveries}×</small>} <Age at={message.sent_at} />
-        {state === "parked" && message.to_node !== null && (node === "" || message.to_node === node) && (
-          <button
-            type="button"
-            data-do="redrive"
-            onClick={() => props.onRedrive(message.to_node ?? "", message.id)}
-          >
+        {state === "parked" && to_node !== null && (node === "" || to_node === node) && (
+          <Button data-do="redrive" onClick={() => redrive(to_node)}>
             Redrive
-          </button>
+          </Button>
         )}
       </p>
       <pre class="text short" tabIndex={0}>
@@ -235,29 +219,21 @@ function One(props: {
 /** The sender need not be registered. */
 const SENDER = "dashboard";
 
-const TYPES = [
-  ["text", "text"],
-  ["task", "task"],
-  ["status", "status"],
-] as const;
+const TYPES = ["text", "task", "status"] as const;
 
 function Send({ to: recipient }: { to: string }): JSX.Element {
   return (
     <Form
       key={recipient}
-      onSend={async (fields, form) => {
-        const type = TYPES.map(([word]) => word).find((word) => word === fields["type"]);
-        const isSent = await runAction("Sent.", () =>
+      onSend={({ from = SENDER, to = "", content = "", type, ack }) =>
+        runAction("Sent.", () =>
           hub.value.call("message/send", {
-            from_node: fields["from"] ?? SENDER,
-            to_node: fields["to"] ?? "",
-            content: fields["content"] ?? "",
-            type,
-            require_ack: fields["ack"] === "on",
+            ...{ from_node: from, to_node: to, content },
+            type: oneOf(TYPES, type),
+            require_ack: ack === "on",
           }),
-        );
-        if (isSent) form.reset();
-      }}
+        )
+      }
     >
       <div class="row-of-fields">
         <Field label="From" name="from" required value={SENDER} />
@@ -277,26 +253,16 @@ function Send({ to: recipient }: { to: string }): JSX.Element {
   );
 }
 
-const CALLS = [
-  ["broadcast", "broadcast"],
-  ["alert", "alert"],
-  ["update", "update"],
-] as const;
+const CALLS = ["broadcast", "alert", "update"] as const;
 
 function Broadcast(): JSX.Element {
   return (
     <Form
-      onSend={async (fields, form) => {
-        const type = CALLS.map(([word]) => word).find((word) => word === fields["type"]);
-        const isSent = await runAction("Sent to all nodes that are online.", () =>
-          hub.value.call("message/broadcast", {
-            from_node: fields["from"] ?? SENDER,
-            content: fields["content"] ?? "",
-            type,
-          }),
-        );
-        if (isSent) form.reset();
-      }}
+      onSend={({ from = SENDER, content = "", type }) =>
+        runAction("Sent to all nodes that are online.", () =>
+          hub.value.call("message/broadcast", { from_node: from, content, type: oneOf(CALLS, type) }),
+        )
+      }
     >
       <div class="row-of-fields">
         <Field label="From" name="from" required value={SENDER} />

@@ -4,7 +4,7 @@ import { LuxHubError } from "../../client/http.ts";
 import type { RequestOf, Variant } from "../../client/luxhub.ts";
 import type { AnyTask } from "./format.ts";
 import { NodeField } from "./node-field.tsx";
-import { Field, Form, NotLoaded, Select, showNotice, useLoad } from "./parts.tsx";
+import { Field, type Fields, Form, Head, NotLoaded, Select, showNotice, useLoad } from "./parts.tsx";
 import { go, route, to } from "./route.ts";
 import { describe, hub } from "./session.ts";
 import { upload } from "./upload.ts";
@@ -24,7 +24,7 @@ export function NewTask({ from }: { from: string }): JSX.Element | null {
   if (from !== "" && old.value === null)
     return <NotLoaded title="Run again" error={old.error} back={[to("tasks"), "All tasks"]} />;
   const task = old.value;
-  const send = async (fields: Readonly<Record<string, string>>, form: HTMLFormElement): Promise<void> => {
+  const send = async (fields: Fields, form: HTMLFormElement): Promise<void> => {
     const input = form.elements.namedItem("files");
     const chosen = input instanceof HTMLInputElement ? [...(input.files ?? [])] : [];
     const files: string[] = [];
@@ -42,9 +42,7 @@ export function NewTask({ from }: { from: string }): JSX.Element | null {
   };
   return (
     <>
-      <header class="head">
-        <h1>{task === null ? "New task" : "Run again"}</h1>
-      </header>
+      <Head>{task === null ? "New task" : "Run again"}</Head>
       <Form class="form" onSend={send} key={route.value.id}>
         <Field label="Title" name="title" required value={task?.title} />
         <Field label="Description" name="description" required rows={8} value={task?.description} />
@@ -89,7 +87,7 @@ function priorityWord(task: AnyTask | null): string {
   return { 0: "high", 1: "", 2: "low", high: "high", medium: "", low: "low", p5: "p5" }[task.priority];
 }
 
-function requestOf(fields: Readonly<Record<string, string>>): RequestOf<"task/create", Variant> {
+function requestOf(fields: Fields): RequestOf<"task/create", Variant> {
   const number = (name: string): number | undefined => (fields[name] ? Number(fields[name]) : undefined);
   const priority = (["high", "low", "p5"] as const).find((word) => word === fields["priority"]);
   return {

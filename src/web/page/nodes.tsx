@@ -4,38 +4,49 @@
  */
 import { Fragment, type JSX, h } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { now } from "./clock.ts";
-import { type AnyNode, type Summary, capabilitiesOf, countOf, curlOf, durationOf, noteOf } from "./format.ts";
+import { now, useNow } from "./clock.ts";
+import {
+  type AnyNode,
+  type Summary,
+  capabilitiesOf,
+  countOf,
+  curlOf,
+  durationOf,
+  manyOf,
+  noteOf,
+  oneOf,
+} from "./format.ts";
 import { EventTable } from "./event-table.tsx";
 import { Ledger } from "./ledger.tsx";
 import {
   Age,
+  Button,
   Empty,
   Fact,
   Fault,
-  NotLoaded,
   Field,
+  Filters,
+  Head,
+  None,
+  NotLoaded,
+  Pager,
   Select,
   State,
   Table,
-  askToConfirm,
   runAction,
+  runAsked,
   useEvents,
+  useList,
   useLoad,
   useTyped,
 } from "./parts.tsx";
-import { go, route, setQuery, to, useSubject, wrongQuery } from "./route.ts";
+import { go, route, setQuery, to, useSubject } from "./route.ts";
 import { type Hub, hasSecret, hub, isAdmin, mayAct } from "./session.ts";
 import { TaskTable } from "./tasks.tsx";
 
 const PAGE = 50;
 
-const STATES = [
-  ["", "any"],
-  ["online", "online"],
-  ["draining", "draining"],
-  ["offline", "offline"],
-] as const;
+const STATES = ["online", "draining", "offline"] as const;
 
 const ORDERS = [
   ["", "by load"],
@@ -61,17 +72,14 @@ async function failing(ids: readonly string[], from: Hub, signal: AbortSignal) {
 export function Nodes(): JSX.Element {
   const { query } = route.value;
   const { q, cursor } = query;
-  const status = (["online", "draining", "offline"] as const).find((one) => one === query["status"]);
-  const order = (["id", "lux", "fails"] as const).find((one) => one === query["order"]) ?? "busy";
-  const wrong = wrongQuery({
-    q: null,
-    status: STATES.map(([word]) => word),
-    order: ORDERS.map(([word]) => word),
-    cursor: null,
-  });
-  const key = JSON.stringify([q, status, order, cursor, wrong]);
-  const loaded = useLoad(key, async (from, signal) => {
-    if (wrong !== null) throw new Error(wrong);
+  const status = oneOf(STATES, query["status"]);
+  const order =
+    oneOf(
+      ORDERS.map(([word]) => word),
+      query["order"],
+    ) || "busy";
+  const known = { q: null, status: ["", ...STATES], order: ORDERS.map(([word]) => word), cursor: null };
+  const loaded = useList(known, async (from, signal) => {
     const [{ by_node }, { total }] = await Promise.all([
       from.call("stats/failures", { last: HOUR_S }, { signal }),
       from.call("stats/nodes", {}, { signal }),
@@ -91,9 +99,8 @@ export function Nodes(): JSX.Element {
   });
   useEvents(({ kind }) => /^(?:node|task)\./.test(kind), loaded);
   const set = useTyped((changed) => setQuery({ ...changed, cursor: undefined }));
-  const { error } = loaded;
-  const value = wrong === null ? loaded.value : null;
-  const nodes = useSteady(key, value?.nodes ?? []);
+  const { value, error } = loaded;
+  const nodes = useSteady(JSON.stringify(query), value?.nodes ?? []);
   const isFiltered = Boolean(q || status);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const selected = nodes.filter(({ node_id }) => chosen.has(node_id));
@@ -103,37 +110,43 @@ export function Nodes(): JSX.Element {
       path: "node/drain" as const,
       body: { node_id, drain: isOn },
     }));
-    const nodes = selected.length === 1 ? "1 node" : `${selected.length} nodes`;
-    const isDone = await runAction(`${nodes} ${isOn ? "drain" : "take tasks again"}.`, async () => {
-      const answers = await hub.value.batch(requests);
-      for (const { body } of answers) if (!body.success) throw new Error(body.detail);
-    });
+    const isDone = await runAction(
+      `${manyOf(selected.length, "node")} ${isOn ? "drain" : "take tasks again"}.`,
+      async () => {
+        const answers = await hub.value.batch(requests);
+        for (const { body } of answers) if (!body.success) throw new Error(body.detail);
+      },
+    );
     if (isDone) setChosen(new Set());
   };
   return (
     <>
-      <header class="head">
-        <h1>
-          Nodes{" "}
-          {value && (
-            <small>
-              {isFiltered && value.total !== null
-                ? `${countOf(value.total)} of ${countOf(value.all)}`
-                : countOf(value.all)}
-            </small>
-          )}
-        </h1>
-      </header>
-      <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+      <Head>
+        Nodes{" "}
+        {value && (
+          <small>
+            {isFiltered && value.total !== null
+              ? `${countOf(value.total)} of ${countOf(value.all)}`
+              : countOf(value.all)}
+          </small>
+        )}
+      </Head>
+      <Filters>
         <Field label="Id or name" name="q" type="search" value={q} onInput={set("q")} />
-        <Select label="State" name="status" value={status} options={STATES} onInput={set("status")} />
+        <Select
+          label="State"
+          name="status"
+          value={status}
+          options={[["", "any"], ...STATES]}
+          onInput={set("status")}
+        />
         <Select label="Order" name="order" value={query["order"]} options={ORDERS} onInput={set("order")} />
         {isFiltered && (
           <a class="button" href={to("nodes")}>
             Clear
           </a>
         )}
-      </form>
+      </Filters>
       <Fault text={error} />
       {value?.nodes.length === 0 && (
         <Empty
@@ -146,15 +159,15 @@ export function Nodes(): JSX.Element {
       {selected.length > 0 && (
         <p class="buttons act chosen">
           <span>{selected.length} selected:</span>
-          <button type="button" data-do="drain-selected" onClick={() => void drainAll(true)}>
+          <Button data-do="drain-selected" onClick={() => drainAll(true)}>
             Drain
-          </button>
-          <button type="button" data-do="undrain-selected" onClick={() => void drainAll(false)}>
+          </Button>
+          <Button data-do="undrain-selected" onClick={() => drainAll(false)}>
             End the drain
-          </button>
-          <button type="button" data-do="deselect" onClick={() => setChosen(new Set())}>
+          </Button>
+          <Button data-do="deselect" onClick={() => setChosen(new Set())}>
             Select none
-          </button>
+          </Button>
         </p>
       )}
       {nodes.length > 0 && (
@@ -167,7 +180,7 @@ export function Nodes(): JSX.Element {
             return (
               <tr key={node.node_id}>
                 <td>
-                  {mayAct.value && (
+                  {mayAct() && (
                     <input
                       type="checkbox"
                       data-do="select"
@@ -206,14 +219,10 @@ export function Nodes(): JSX.Element {
           })}
         </Table>
       )}
-      <nav class="pager" aria-label="Pages">
-        {cursor && <a href={to("nodes", "", { ...query, cursor: undefined })}>First page</a>}
-        {value?.next && (
-          <a rel="next" href={to("nodes", "", { ...query, cursor: value.next })}>
-            Next page
-          </a>
-        )}
-      </nav>
+      <Pager
+        back={cursor && ["First page", to("nodes", "", { ...query, cursor: undefined })]}
+        next={value?.next && ["Next page", to("nodes", "", { ...query, cursor: value.next })]}
+      />
     </>
   );
 }
@@ -276,7 +285,7 @@ const EVENTS = 30;
 export function NodePage({ id }: { id: string }): JSX.Element {
   const loaded = useLoad(id, async (from, signal) => {
     const options = { signal };
-    const since = new Date(now.peek() - HOUR_S * 1_000).toISOString();
+    const since = new Date(now.value - HOUR_S * 1_000).toISOString();
     const [{ node }, running, failed, failures, done, { events }] = await Promise.all([
       from.call("node/{node_id}", { node_id: id }, options),
       from.call("task/list?fields=summary", { status: "assigned", node_id: id, per_page: RUNNING }, options),
@@ -301,39 +310,31 @@ export function NodePage({ id }: { id: string }): JSX.Element {
       hub.value.call("node/drain", { node_id: id, drain: isOn }),
     );
   const remove = async (): Promise<void> => {
-    if (
-      !(await askToConfirm(
-        "Delete this registration? The unfinished tasks of the node will be open again.",
-        "Delete",
-      ))
-    )
-      return;
-    if (await runAction("Deleted.", () => hub.value.call("node/delete", { node_id: id }))) go(to("nodes"));
+    const question = "Delete this registration? The unfinished tasks of the node will be open again.";
+    const work = () => hub.value.call("node/delete", { node_id: id });
+    if (await runAsked(question, "Delete", "Deleted.", work)) go(to("nodes"));
   };
   return (
     <>
-      <header class="head">
-        <h1>
-          <State word={node.draining && node.status === "online" ? "draining" : node.status} /> {node.name}{" "}
-          {node.name !== node.node_id && <small>{node.node_id}</small>}
-        </h1>
-      </header>
-      <Fault text={error} />
+      <Head error={error}>
+        <State word={node.draining && node.status === "online" ? "draining" : node.status} /> {node.name}{" "}
+        {node.name !== node.node_id && <small>{node.node_id}</small>}
+      </Head>
       <p class="buttons">
-        {mayAct.value && (
-          <button type="button" data-do="drain" onClick={() => drain(!node.draining)}>
+        {mayAct() && (
+          <Button data-do="drain" onClick={() => drain(!node.draining)}>
             {node.draining ? "End the drain" : "Drain"}
-          </button>
+          </Button>
         )}
-        {mayAct.value && (
+        {mayAct() && (
           <a class="button" href={to("messages", id)}>
             Messages
           </a>
         )}
-        {isAdmin.value && (
-          <button type="button" class="danger" data-do="delete" onClick={() => void remove()}>
+        {isAdmin() && (
+          <Button class="danger" data-do="delete" onClick={() => remove()}>
             Delete
-          </button>
+          </Button>
         )}
       </p>
       {node.draining && (
@@ -345,8 +346,8 @@ export function NodePage({ id }: { id: string }): JSX.Element {
           ) : (
             <>
               <b>
-                Drains: {countOf(node.tasks_assigned)}{" "}
-                {node.tasks_assigned === 1 ? "task still runs." : "tasks still run."}
+                Drains: {manyOf(node.tasks_assigned, "task")} still{" "}
+                {node.tasks_assigned === 1 ? "runs." : "run."}
               </b>{" "}
               The node gets no new ones.
             </>
@@ -396,7 +397,7 @@ export function NodePage({ id }: { id: string }): JSX.Element {
         {done.length === 0 ? <p class="quiet">No task.</p> : <TaskTable tasks={done} isOfNode />}
         <a href={to("tasks", "", { node: id })}>All its tasks</a>
       </section>
-      {hasSecret.value && (
+      {hasSecret() && (
         <section>
           <h2>Ledger</h2>
           <Ledger node={id} />
@@ -423,12 +424,12 @@ function Running({ tasks }: { tasks: readonly Summary[] }): JSX.Element {
             </a>
             <div class="why">{noteOf(task)}</div>
           </td>
-          <td class="id">{task.task_type ?? <span class="quiet">–</span>}</td>
+          <td class="id">{task.task_type ?? <None />}</td>
           <td>
             {task.started_at === null ? (
               <span class="quiet">not started</span>
             ) : (
-              durationOf(Math.max(0, Math.round((now.value - Date.parse(task.started_at)) / 1_000)))
+              <RunsFor since={task.started_at} />
             )}
           </td>
           <td>
@@ -438,4 +439,8 @@ function Running({ tasks }: { tasks: readonly Summary[] }): JSX.Element {
       ))}
     </Table>
   );
+}
+
+function RunsFor({ since }: { since: string }): JSX.Element {
+  return <>{useNow((time) => durationOf(Math.max(0, Math.round((time - Date.parse(since)) / 1_000))))}</>;
 }

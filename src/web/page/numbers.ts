@@ -6,6 +6,11 @@ export function countOf(count: number): string {
   return NUMBER.format(count);
 }
 
+/** `1 task`, `2 tasks`. */
+export function manyOf(count: number, word: string): string {
+  return `${countOf(count)} ${word}${count === 1 ? "" : "s"}`;
+}
+
 const UNITS = [
   ["d", 86_400],
   ["h", 3_600],

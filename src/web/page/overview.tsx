@@ -6,9 +6,9 @@ import { now } from "./clock.ts";
 import { Chart } from "./chart.tsx";
 import { Failures } from "./failures.tsx";
 import { Fleet } from "./fleet.tsx";
-import { commandOf, countOf, curlOf, durationOf } from "./format.ts";
+import { commandOf, countOf, curlOf, durationOf, manyOf, oneOf } from "./format.ts";
 import { type Finding, findingsOf } from "./health.ts";
-import { Age, Empty, Fault, NotLoaded, Table, useEvents, useLoad } from "./parts.tsx";
+import { Age, Empty, Head, None, NotLoaded, Table, useEvents, useLoad } from "./parts.tsx";
 import { pausedWords, pulse } from "./pulse.ts";
 import { WaitingQuestions } from "./question.tsx";
 import { route, to, wrongQuery } from "./route.ts";
@@ -49,7 +49,7 @@ export function Overview(): JSX.Element {
   const loaded = useLoad("overview", load);
   useEvents(({ kind }) => /^(?:task\.(?!progress)|node\.|hub\.|budget\.)/.test(kind), loaded, TYPES_KEPT_MS);
   const wrong = wrongQuery({ range: WORDS });
-  const range: Range = WORDS.find((word) => word === route.value.query["range"]) ?? "hour";
+  const range = oneOf(WORDS, route.value.query["range"]) ?? "hour";
   // The longer ranges change slowly: they are loaded with the view, and each minute.
   const history = useLoad(range, async (from, signal) =>
     range === "hour" ? null : from.call("stats/minutes", { range }, { signal }),
@@ -111,24 +111,21 @@ export function Overview(): JSX.Element {
   const axis = {
     times: minutes.map(({ at }) => at),
     stepMs: shown.step_s * 1_000,
-    startedAt: now.peek() - status.uptime * 1_000,
+    startedAt: now.value - status.uptime * 1_000,
   };
   const ended = total.tasks_completed + total.tasks_failed;
   return (
     <>
-      <header class="head">
-        <h1>
-          Overview{" "}
-          <small>
-            up {durationOf(status.uptime)} · {status.software}
-          </small>
-        </h1>
-      </header>
-      <Fault text={error} />
+      <Head error={error}>
+        Overview{" "}
+        <small>
+          up {durationOf(status.uptime)} · {status.software}
+        </small>
+      </Head>
       <Says findings={findings} />
       <WaitingQuestions />
       <ul class="flow">
-        <Step tone="wait" count={open} word="open" href={to("tasks", "", { status: "open" })}>
+        <Step tone="wait" count={open} word="open" href={to("tasks", "", { status: "ready" })}>
           {oldest !== undefined && (
             <>
               oldest <Age at={oldest} />
@@ -139,13 +136,13 @@ export function Overview(): JSX.Element {
           for a time, tasks or an answer
         </Step>
         <Step tone="busy" count={running} word="running" href={to("tasks", "", { status: "assigned" })}>
-          at {countOf(fleet.by_status.online)} {fleet.by_status.online === 1 ? "node" : "nodes"}
+          at {manyOf(fleet.by_status.online, "node")}
         </Step>
         <Step
           tone="good"
           count={total.tasks_completed}
           word="done in the last hour"
-          href={to("tasks", "", { status: "completed" })}
+          href={to("tasks", "", { status: "completed", last: "3600" })}
         >
           {`${countOf(by["completed"] ?? 0)} in all · ${countOf(Math.round(total.lux_paid))} LUX paid`}
         </Step>
@@ -337,7 +334,7 @@ function TypeRow({ type, at }: { type: TypeStats; at: string }): JSX.Element {
       </td>
       <td class="number">{countOf(open)}</td>
       <td class={waitsS > LONG_S ? "number s-failed" : "number"}>
-        {oldest_open_at === null ? <span class="quiet">–</span> : durationOf(Math.floor(waitsS))}
+        {oldest_open_at === null ? <None /> : durationOf(Math.floor(waitsS))}
       </td>
       <td class="number" title={`${countOf(takers)} with room now, ${countOf(nodes_online)} online`}>
         {nodes_online === 0 ? <b class={open > 0 ? "s-failed" : "quiet"}>none</b> : countOf(nodes_online)}

@@ -1,5 +1,4 @@
 /** The parts that views share: loading, tables, dialogs, notices. Must not: know a resource of the hub. */
-import { computed, signal } from "@preact/signals";
 import {
   type ComponentChildren,
   Fragment,
@@ -8,12 +7,14 @@ import {
   type TargetedSubmitEvent,
   h,
 } from "preact";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
-import { clock, now } from "./clock.ts";
+import { clock, useNow } from "./clock.ts";
 import { onEvent } from "./live.ts";
 import { ageOf } from "./format.ts";
+import { type KnownQuery, route, to, wrongQuery } from "./route.ts";
 import { type Hub, describe, hub, isOnline } from "./session.ts";
+import { drawn } from "./shared.ts";
 
 // ---- Loading
 
@@ -53,7 +54,11 @@ export function useLoad<T>(key: string, load: (hub: Hub, signal: AbortSignal) =>
         !abort.signal.aborted &&
         setState({ key, value, error: "", startedAt, tookMs: clock.timers() - startedAt }),
       (error: unknown) => {
-        if (!abort.signal.aborted) setState((old) => ({ ...old, key, error: describe(error) }));
+        if (abort.signal.aborted) return;
+        setState((old) => ({
+          ...(old.key === key ? old : { ...old, value: null }),
+          ...{ key, error: describe(error) },
+        }));
       },
     );
     return () => abort.abort();
@@ -70,6 +75,34 @@ export function useLoad<T>(key: string, load: (hub: Hub, signal: AbortSignal) =>
     tookMs: state.tookMs,
     reload: () => setReloadCount((old) => old + 1),
   };
+}
+
+/**
+ * Loads what the URL asks for.
+ * @param known what it may have; see wrongQuery()
+ * @param more what else the list depends on
+ */
+export function useList<T>(
+  known: KnownQuery,
+  load: (hub: Hub, signal: AbortSignal) => Promise<T>,
+  more: unknown = null,
+): Loaded<T> {
+  const wrong = wrongQuery(known);
+  return useLoad(JSON.stringify([route.value.query, wrong, more]), (from, signal) =>
+    wrong === null ? load(from, signal) : Promise.reject(new Error(wrong)),
+  );
+}
+
+/** All pages of a list that goes on by a cursor. */
+export async function* pagesOf<T extends { readonly next_cursor?: string | null | undefined }>(
+  load: (cursor: string | undefined) => Promise<T>,
+): AsyncGenerator<T> {
+  let cursor: string | undefined;
+  do {
+    const page = await load(cursor);
+    yield page;
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor !== undefined);
 }
 
 /** After an event; those that come together are one reload. */
@@ -151,6 +184,26 @@ export function Fault({ text }: { text: string }): JSX.Element | null {
   );
 }
 
+/**
+ * The heading of a page, and what is wrong with the page.
+ * @param more what stands beside the heading
+ */
+export function Head(props: {
+  error?: string;
+  more?: ComponentChildren;
+  children: ComponentChildren;
+}): JSX.Element {
+  return (
+    <>
+      <header class="head">
+        <h1>{props.children}</h1>
+        {props.more}
+      </header>
+      <Fault text={props.error ?? ""} />
+    </>
+  );
+}
+
 /** A page that could not be loaded still has a heading, and a way back. Nothing while it loads. */
 export function NotLoaded(props: {
   title: string;
@@ -162,10 +215,7 @@ export function NotLoaded(props: {
   if (error === "") return null;
   return (
     <>
-      <header class="head">
-        <h1>{title}</h1>
-      </header>
-      <Fault text={error} />
+      <Head error={error}>{title}</Head>
       <p>
         <a class="button" href={back[0]}>
           {back[1]}
@@ -177,8 +227,11 @@ export function NotLoaded(props: {
 
 // ---- Notices and questions
 
+/** The fields of a form by name. */
+export type Fields = Readonly<Record<string, string>>;
+
 type Notice = { readonly text: string; readonly isFault: boolean };
-const notice = signal<Notice | null>(null);
+const notice = drawn<Notice | null>(null);
 let noticeTimer: ReturnType<typeof setTimeout> | null = null;
 
 export function showNotice(text: string, isFault = false): void {
@@ -213,11 +266,6 @@ export async function runAction(done: string, work: () => Promise<unknown>): Pro
   }
 }
 
-/** Removes the notice. */
-export function clearNotice(): void {
-  notice.value = null;
-}
-
 /** In the top layer, above an open dialog; always shown, because screen readers hear only what is. */
 export function Notices(): JSX.Element {
   const shown = notice.value;
@@ -243,7 +291,7 @@ type Question = {
   readonly isHarmless: boolean;
   readonly answer: (yes: boolean) => void;
 };
-const question = signal<Question | null>(null);
+const question = drawn<Question | null>(null);
 
 /** A confirmation dialog, before what cannot be undone or concerns many. */
 export function askToConfirm(
@@ -261,6 +309,16 @@ export function askToConfirm(
   });
 }
 
+/** Asks, and then runs the action. False if it was not run, or failed. */
+export async function runAsked(
+  text: string,
+  yes: string,
+  done: string,
+  work: () => Promise<unknown>,
+): Promise<boolean> {
+  return (await askToConfirm(text, yes)) && runAction(done, work);
+}
+
 /** The focus is on "Not now", so that a key that is held down confirms nothing. */
 export function ConfirmDialog(): JSX.Element | null {
   const asked = question.value;
@@ -273,18 +331,17 @@ export function ConfirmDialog(): JSX.Element | null {
         <Field label={`Type ${asked.typed} to confirm`} name="typed" onInput={setTyped} />
       )}
       <p class="buttons">
-        <button type="button" data-do="no" autofocus onClick={() => asked.answer(false)}>
+        <Button data-do="no" autofocus onClick={() => asked.answer(false)}>
           Not now
-        </button>
-        <button
-          type="button"
+        </Button>
+        <Button
           class={asked.isHarmless ? "primary" : "danger"}
           data-do="yes"
           disabled={asked.typed !== null && typed !== asked.typed}
           onClick={() => asked.answer(true)}
         >
           {asked.yes}
-        </button>
+        </Button>
       </p>
     </Modal>
   );
@@ -307,6 +364,99 @@ export function Modal(props: {
 }
 
 // ---- Small things
+
+/** A button that sends no form. */
+export function Button({ onClick, ...rest }: ButtonProps): JSX.Element {
+  return <button type="button" {...rest} onClick={() => void onClick()} />;
+}
+
+type ButtonProps = {
+  /** What it does, as tests name it. */
+  "data-do"?: string;
+  class?: string | undefined;
+  title?: string;
+  "aria-label"?: string;
+  "aria-pressed"?: boolean;
+  autofocus?: boolean;
+  disabled?: boolean;
+  onClick: () => unknown;
+  children: ComponentChildren;
+};
+
+/** Closes the dialog that it stands in. */
+export function Close({ word }: { word: string }): JSX.Element {
+  return (
+    <form method="dialog" class="buttons">
+      <button>{word}</button>
+    </form>
+  );
+}
+
+/** A link of a pager; none, if there is no such page. */
+type Turn = readonly [words: string, address: string] | "" | false | null | undefined;
+
+export function Pager({ back, next }: { back?: Turn; next: Turn }): JSX.Element {
+  return (
+    <nav class="pager" aria-label="Pages">
+      {back && <a href={back[1]}>{back[0]}</a>}
+      {next && (
+        <a rel="next" href={next[1]}>
+          {next[0]}
+        </a>
+      )}
+    </nav>
+  );
+}
+
+/** The fields that filter a list. */
+export function Filters({ children }: { children: ComponentChildren }): JSX.Element {
+  return (
+    <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+      {children}
+    </form>
+  );
+}
+
+/** In a cell: there is none. */
+export function None(): JSX.Element {
+  return <span class="quiet">–</span>;
+}
+
+export function NodeLink({ id }: { id: string | null }): JSX.Element {
+  return id === null ? (
+    <None />
+  ) : (
+    <a href={to("nodes", id)} title={id}>
+      {id}
+    </a>
+  );
+}
+
+/** The end of the id of a task: the beginning is a time, and the same for many. */
+export function TaskId({ id }: { id: string | null }): JSX.Element {
+  return id === null ? (
+    <None />
+  ) : (
+    <a class="row" href={to("tasks", id)} title={id}>
+      <code>…{id.slice(-8)}</code>
+    </a>
+  );
+}
+
+/** A local time. */
+export function Moment({ at }: { at: string | number }): JSX.Element {
+  const date = new Date(at);
+  return <time dateTime={date.toISOString()}>{date.toLocaleString()}</time>;
+}
+
+/** A text to paste, and the button that copies it. */
+export function Paste({ text, label = "Copy" }: { text: string; label?: string }): JSX.Element {
+  return (
+    <p class="paste">
+      <code>{text}</code> <Copy text={text} label={label} />
+    </p>
+  );
+}
 
 /** Copies without the clipboard's API, which a page over plain HTTP does not have. False if the browser does not let it. */
 function copySelected(field: HTMLInputElement): boolean {
@@ -336,9 +486,9 @@ export function Copy({ text, label }: { text: string; label: string }): JSX.Elem
   };
   return (
     <>
-      <button type="button" data-do="copy" onClick={() => void copy()}>
+      <Button data-do="copy" onClick={copy}>
         {label}
-      </button>
+      </Button>
       {isByHand && (
         <input class="copied" ref={field} readOnly value={text} aria-label="Press Ctrl+C to copy this" />
       )}
@@ -346,11 +496,10 @@ export function Copy({ text, label }: { text: string; label: string }): JSX.Elem
   );
 }
 
-/** Only the text changes with the clock: nothing is drawn again. */
 export function Age({ at }: { at: string | null }): JSX.Element {
-  const age = useMemo(() => computed(() => ageOf(at, now.value)), [at]);
+  const age = useNow((time) => ageOf(at, time));
   return at === null ? (
-    <span class="quiet">–</span>
+    <None />
   ) : (
     <time dateTime={at} title={new Date(at).toLocaleString()}>
       {age}
@@ -386,11 +535,7 @@ export function Empty({ text, line }: { text: string; line?: string }): JSX.Elem
   return (
     <div class="empty">
       <p>{text}</p>
-      {line !== undefined && (
-        <p class="paste">
-          <code>{line}</code> <Copy text={line} label="Copy" />
-        </p>
-      )}
+      {line !== undefined && <Paste text={line} />}
     </div>
   );
 }
@@ -475,26 +620,32 @@ export function Select(props: {
   label: string;
   name: string;
   value?: string | undefined;
-  options: readonly (readonly [value: string, label: string])[];
+  /** A value that is its own label stands alone. */
+  options: readonly (string | readonly [value: string, label: string])[];
   onInput?: (value: string) => void;
 }): JSX.Element {
   return (
     <label class="field">
       <span>{props.label}</span>
       <select name={props.name} onChange={(event) => props.onInput?.(event.currentTarget.value)}>
-        {props.options.map(([value, label]) => (
-          <option key={value} value={value} selected={value === (props.value ?? "")}>
-            {label}
-          </option>
-        ))}
+        {props.options
+          .map((option) => (typeof option === "string" ? [option, option] : option))
+          .map(([value, label]) => (
+            <option key={value} value={value} selected={value === (props.value ?? "")}>
+              {label}
+            </option>
+          ))}
       </select>
     </label>
   );
 }
 
-/** A form whose fields go to `onSend` by name, as texts without white space around them. */
+/**
+ * A form whose fields go to `onSend` by name, as texts without white space around them. It is emptied when that returns
+ * true.
+ */
 export function Form(props: {
-  onSend: (fields: Readonly<Record<string, string>>, form: HTMLFormElement) => Promise<unknown> | void;
+  onSend: (fields: Fields, form: HTMLFormElement) => unknown;
   class?: string;
   children: ComponentChildren;
 }): JSX.Element {
@@ -505,7 +656,7 @@ export function Form(props: {
     const fields = [...new FormData(form)].map(([name, value]) => [name, String(value).trim()]);
     setBusy(true);
     try {
-      await props.onSend(Object.fromEntries(fields), form);
+      if ((await props.onSend(Object.fromEntries(fields), form)) === true) form.reset();
     } finally {
       setBusy(false);
     }

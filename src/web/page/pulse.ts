@@ -2,12 +2,12 @@
  * What the frame knows of the hub on every page: the title of the tab, its icon and the navigation show it. Loaded each
  * minute, and soon after events that change it. Must not: load while the tab is hidden.
  */
-import { effect, signal } from "@preact/signals";
 import type { AnswerOf, Event, Variant } from "../../client/luxhub.ts";
 import { isVisible } from "./clock.ts";
 import { onEvent } from "./live.ts";
 import { onAction } from "./parts.tsx";
 import { checkSession, describe, expired, hasSecret, hub, isOnline, mayAct, session } from "./session.ts";
+import { drawn, runAfter } from "./shared.ts";
 
 type Pulse = {
   /** The name of the hub; null if it has none. */
@@ -38,7 +38,7 @@ const UNKNOWN: Pulse = {
   pauses: [],
 };
 
-export const pulse = signal<Pulse>(UNKNOWN);
+export const pulse = drawn<Pulse>(UNKNOWN);
 
 /** "type crawl"; "the whole hub". */
 export function pausedWords({ scope, value }: Pick<Pulse["pauses"][number], "scope" | "value">): string {
@@ -63,9 +63,9 @@ async function load(): Promise<void> {
     const [status, { total }, parked, questions, reviews] = await Promise.all([
       from.call("status"),
       from.call("stats/minutes"),
-      mayAct.value ? from.call("message/parked", { per_page: 1 }) : null,
-      hasSecret.value ? from.call("questions", { limit: 1 }) : null,
-      hasSecret.value ? from.call("reviews", { limit: 1 }) : null,
+      mayAct() ? from.call("message/parked", { per_page: 1 }) : null,
+      hasSecret() ? from.call("questions", { limit: 1 }) : null,
+      hasSecret() ? from.call("reviews", { limit: 1 }) : null,
     ]);
     if (hub.value !== from) return;
     pulse.value = {
@@ -84,9 +84,8 @@ async function load(): Promise<void> {
 
 /** Follows the hub while somebody is signed in and looks. */
 export function followPulse(): void {
-  effect(() => {
+  runAfter([session, expired, isVisible, isOnline], () => {
     if (session.value === null || expired.value !== "" || !isVisible.value || !isOnline.value) return;
-    void hub.value;
     let timer: ReturnType<typeof setTimeout> | null = null;
     const soon = (ms = SOON_MS): void => {
       timer ??= setTimeout(() => {
@@ -123,7 +122,7 @@ function colourOf(name: string | null): string {
 
 /** Lit while the hub answers; a red spot when something is wrong, and dark when it is out of reach. */
 export function drawIcon(): void {
-  effect(() => {
+  runAfter([pulse, isOnline, session], () => {
     const { name, canWrite, failed } = pulse.value;
     document.documentElement.style.setProperty("--mark", colourOf(name));
     const isDark = !isOnline.value || session.value === null;

@@ -2,7 +2,19 @@
 import { Fragment, type JSX, h } from "preact";
 import type { Event, Question } from "../../client/luxhub.ts";
 import { countOf } from "./format.ts";
-import { Age, Field, Form, State, Verified, runAction, showNotice, useEvents, useLoad } from "./parts.tsx";
+import {
+  Age,
+  Field,
+  type Fields,
+  Form,
+  Moment,
+  State,
+  Verified,
+  runAction,
+  showNotice,
+  useEvents,
+  useLoad,
+} from "./parts.tsx";
 import { to } from "./route.ts";
 import { hasSecret, hub, mayAct } from "./session.ts";
 
@@ -18,7 +30,7 @@ export const QUESTION_KINDS: ReadonlySet<Event["kind"]> = new Set([
 
 /** How many questions are open, as a link; nothing if there is none, or the caller may not read them. */
 export function WaitingQuestions(): JSX.Element | null {
-  const mayRead = hasSecret.value;
+  const mayRead = hasSecret();
   const loaded = useLoad(`waiting ${mayRead}`, async (from, signal) =>
     mayRead ? (await from.call("questions", { limit: 1 }, { signal })).total : 0,
   );
@@ -55,7 +67,7 @@ export function Asked({ question }: { question: Question }): JSX.Element {
         <State word={state} /> asked by {asked_by} <Age at={asked_at} />
         {state === "open" && (
           <>
-            , until <time dateTime={until}>{new Date(until).toLocaleString()}</time>
+            , until <Moment at={until} />
           </>
         )}
       </p>
@@ -68,7 +80,7 @@ export function Asked({ question }: { question: Question }): JSX.Element {
           <pre class="text">{wordsOf(question.answer)}</pre>
         </>
       )}
-      {state === "open" && mayAct.value && <Reply question={question} />}
+      {state === "open" && mayAct() && <Reply question={question} />}
     </article>
   );
 }
@@ -81,7 +93,7 @@ function Reply({ question }: { question: Question }): JSX.Element {
   const { task_id, question_id, choices } = question;
   const send = (answer: unknown): Promise<boolean> =>
     runAction("Answered.", () => hub.value.call("task/answer", { task_id, question_id, answer }));
-  const write = async (fields: Readonly<Record<string, string>>): Promise<void> => {
+  const write = async (fields: Fields): Promise<void> => {
     const text = fields["answer"] ?? "";
     if (fields["json"] === undefined) return void (await send(text));
     let answer: unknown;

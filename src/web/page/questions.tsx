@@ -6,7 +6,7 @@ import { Fragment, type JSX, h } from "preact";
 import { useState } from "preact/hooks";
 import type { OpenQuestion, PendingReview } from "../../client/luxhub.ts";
 import { commandOf, countOf } from "./format.ts";
-import { Empty, Fault, useEvents, useLoad } from "./parts.tsx";
+import { Button, Empty, Fault, Head, Moment, pagesOf, useEvents, useLoad } from "./parts.tsx";
 import { Asked, QUESTION_KINDS } from "./question.tsx";
 import { Verdict } from "./review.tsx";
 import { to } from "./route.ts";
@@ -18,13 +18,11 @@ export function Questions(): JSX.Element {
   const loaded = useLoad(`questions ${pages}`, async (from, signal) => {
     const questions: OpenQuestion[] = [];
     let total = 0;
-    let cursor: string | undefined;
-    for (let page = 0; page < pages; page++) {
-      const read = await from.call("questions", { limit: PAGE, cursor }, { signal });
-      questions.push(...read.questions);
-      total = read.total;
-      if (read.next_cursor === null) break;
-      cursor = read.next_cursor;
+    const load = (cursor: string | undefined) => from.call("questions", { limit: PAGE, cursor }, { signal });
+    for await (const page of pagesOf(load)) {
+      questions.push(...page.questions);
+      ({ total } = page);
+      if (questions.length >= pages * PAGE) break;
     }
     return { questions, total };
   });
@@ -32,10 +30,7 @@ export function Questions(): JSX.Element {
   const { value, error } = loaded;
   return (
     <>
-      <header class="head">
-        <h1>Questions {value && <small>{countOf(value.total)} open</small>}</h1>
-      </header>
-      <Fault text={error} />
+      <Head error={error}>Questions {value && <small>{countOf(value.total)} open</small>}</Head>
       {value?.questions.length === 0 && (
         <Empty
           text="No worker waits for an answer. A worker asks about its task like this:"
@@ -52,9 +47,9 @@ export function Questions(): JSX.Element {
       ))}
       {value && value.questions.length < value.total && (
         <p class="buttons">
-          <button type="button" data-do="more" onClick={() => setPages(pages + 1)}>
+          <Button data-do="more" onClick={() => setPages(pages + 1)}>
             Show more
-          </button>
+          </Button>
         </p>
       )}
       <Reviews />
@@ -96,7 +91,7 @@ function InReview({ waiting }: { waiting: PendingReview }): JSX.Element {
         {lux_held > 0 && `, ${countOf(lux_held)} LUX held`}
         {review.until !== null && (
           <>
-            , until <time dateTime={review.until}>{new Date(review.until).toLocaleString()}</time>
+            , until <Moment at={review.until} />
           </>
         )}
       </p>

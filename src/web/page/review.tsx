@@ -32,7 +32,7 @@ export function ReviewOf({ task, review }: { task: AnyTask; review: Review }): J
 
 /** Passes or rejects the result that is shown: not one that came since. */
 export function Verdict(props: { taskId: string; review: Pick<Review, "epoch"> }): JSX.Element | null {
-  if (!mayAct.value) return null;
+  if (!mayAct()) return null;
   const { taskId: task_id, review } = props;
   const decide = async (form: HTMLFormElement | null, verdict: "pass" | "reject"): Promise<void> => {
     const note = form === null ? "" : String(new FormData(form).get("note") ?? "").trim();

@@ -1,6 +1,6 @@
 /** The URL as state: `#/tasks?status=open`. A hash, so that the hub serves one page, under any prefix. */
-import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { drawn } from "./shared.ts";
 
 export type Route = {
   readonly view: string;
@@ -27,7 +27,7 @@ function decoded(text: string): string {
   }
 }
 
-export const route = signal(read());
+export const route = drawn(read());
 
 addEventListener("hashchange", () => {
   subject.value = "";
@@ -35,7 +35,7 @@ addEventListener("hashchange", () => {
 });
 
 /** What the view is about, for the title of the tab: "Review the change"; empty for the name of the view. */
-export const subject = signal("");
+export const subject = drawn("");
 
 /** Names what a view is about in the title of the tab, while the view is shown. */
 export function useSubject(text: string): void {
@@ -53,11 +53,13 @@ export function to(view: string, id = "", query: Query = {}): string {
   return `#/${view}${id && `/${encodeURIComponent(id)}`}${text && `?${text}`}`;
 }
 
+/** What a view reads from the query: any value of a name (null), or one of its words. */
+export type KnownQuery = Readonly<Record<string, readonly string[] | null>>;
+
 /**
  * What is wrong with the query of the URL; null when nothing is. A mistyped link must not show a list of something else.
- * @param known what the list reads: null, or the words of which a value must be one
  */
-export function wrongQuery(known: Readonly<Record<string, readonly string[] | null>>): string | null {
+export function wrongQuery(known: KnownQuery): string | null {
   const names = new Map(Object.entries(known));
   for (const [name, given] of Object.entries(route.value.query)) {
     const words = names.get(name);

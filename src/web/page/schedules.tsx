@@ -4,19 +4,23 @@ import type { RequestOf, Schedule, Variant } from "../../client/luxhub.ts";
 import { commandOf, countOf, durationOf } from "./format.ts";
 import {
   Age,
+  Button,
   Empty,
-  Fault,
   Field,
+  type Fields,
   Form,
+  Head,
+  None,
+  Pager,
   Select,
   State,
   Table,
-  askToConfirm,
   runAction,
+  runAsked,
   useEvents,
-  useLoad,
+  useList,
 } from "./parts.tsx";
-import { route, to, wrongQuery } from "./route.ts";
+import { route, to } from "./route.ts";
 import { hub, mayAct } from "./session.ts";
 
 const PAGE = 50;
@@ -25,21 +29,15 @@ type Put = RequestOf<"schedule/put", Variant>;
 
 export function Schedules(): JSX.Element {
   const page = Number(route.value.query["page"] ?? 1);
-  const wrong = wrongQuery({ page: null });
-  const loaded = useLoad(`${page} ${wrong}`, (from, signal) =>
-    wrong === null
-      ? from.call("schedule/list", { page, per_page: PAGE }, { signal })
-      : Promise.reject(new Error(wrong)),
+  const loaded = useList({ page: null }, (from, signal) =>
+    from.call("schedule/list", { page, per_page: PAGE }, { signal }),
   );
   // The task of a schedule is created in the commit that moves its next time.
   useEvents(({ kind }) => kind.startsWith("schedule.") || kind === "task.created", loaded);
-  const value = wrong === null ? loaded.value : null;
+  const { value, error } = loaded;
   return (
     <>
-      <header class="head">
-        <h1>Schedules {value && <small>{countOf(value.total)}</small>}</h1>
-      </header>
-      <Fault text={loaded.error} />
+      <Head error={error}>Schedules {value && <small>{countOf(value.total)}</small>}</Head>
       {value?.total === 0 && (
         <Empty
           text="No schedules yet. A schedule creates a task again and again; here, each night at three in Berlin:"
@@ -56,15 +54,14 @@ export function Schedules(): JSX.Element {
           ))}
         </Table>
       )}
-      <nav class="pager" aria-label="Pages">
-        {page > 1 && <a href={to("schedules")}>First page</a>}
-        {value !== null && page < value.pages && (
-          <a rel="next" href={to("schedules", "", { page: String(page + 1) })}>
-            Next page
-          </a>
-        )}
-      </nav>
-      {mayAct.value && <NewSchedule />}
+      <Pager
+        back={page > 1 && ["First page", to("schedules")]}
+        next={
+          value !== null &&
+          page < value.pages && ["Next page", to("schedules", "", { page: String(page + 1) })]
+        }
+      />
+      {mayAct() && <NewSchedule />}
     </>
   );
 }
@@ -77,10 +74,10 @@ function Row({ schedule }: { schedule: Schedule<Variant> }): JSX.Element {
     void runAction(paused ? "It goes on." : "Paused.", () =>
       hub.value.call("schedule/put", { ...requestOf(schedule), paused: !paused }),
     );
-  const remove = async (): Promise<void> => {
-    if (await askToConfirm(`Delete the schedule ${name}? Its tasks stay.`, "Delete"))
-      await runAction("Deleted.", () => hub.value.call("schedule/delete", { name }));
-  };
+  const remove = (): Promise<boolean> =>
+    runAsked(`Delete the schedule ${name}? Its tasks stay.`, "Delete", "Deleted.", () =>
+      hub.value.call("schedule/delete", { name }),
+    );
   return (
     <tr>
       <td>
@@ -100,7 +97,7 @@ function Row({ schedule }: { schedule: Schedule<Variant> }): JSX.Element {
       </td>
       <td>
         {last_task_id === null ? (
-          <span class="quiet">–</span>
+          <None />
         ) : (
           <a href={to("tasks", last_task_id)}>
             <Age at={last_at} />
@@ -108,28 +105,26 @@ function Row({ schedule }: { schedule: Schedule<Variant> }): JSX.Element {
         )}
       </td>
       <td class="buttons">
-        {mayAct.value && (
+        {mayAct() && (
           <>
-            <button type="button" data-do="run" aria-label={`Run now: ${name}`} onClick={run}>
+            <Button data-do="run" aria-label={`Run now: ${name}`} onClick={run}>
               Run now
-            </button>
-            <button
-              type="button"
+            </Button>
+            <Button
               data-do="pause-schedule"
               aria-label={`${paused ? "Resume" : "Pause"} ${name}`}
               onClick={pause}
             >
               {paused ? "Resume" : "Pause"}
-            </button>
-            <button
-              type="button"
+            </Button>
+            <Button
               class="danger"
               data-do="delete-schedule"
               aria-label={`Delete ${name}`}
-              onClick={() => void remove()}
+              onClick={() => remove()}
             >
               Delete
-            </button>
+            </Button>
           </>
         )}
       </td>
@@ -139,7 +134,7 @@ function Row({ schedule }: { schedule: Schedule<Variant> }): JSX.Element {
 
 /** The next time, here and in the zone of the schedule. */
 function Next({ at, tz }: { at: string | null; tz: string | null }): JSX.Element {
-  if (at === null) return <span class="quiet">–</span>;
+  if (at === null) return <None />;
   const time = new Date(at);
   const here = time.toLocaleString();
   const there = tz === null ? here : time.toLocaleString(undefined, { timeZone: tz });
@@ -204,7 +199,7 @@ const CATCH_UPS = [
 
 function NewSchedule(): JSX.Element {
   const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const send = async (fields: Readonly<Record<string, string>>, form: HTMLFormElement): Promise<void> => {
+  const send = (fields: Fields): Promise<boolean> => {
     const { name = "", when = "", tz, title = "", description = "", task_type, group } = fields;
     const every = /^\d+$/.test(when) ? Number(when) : undefined;
     const request: Put = {
@@ -214,7 +209,7 @@ function NewSchedule(): JSX.Element {
       overlap: fields["overlap"] === "queue" ? "queue" : "skip",
       catch_up: fields["catch_up"] === "none" ? "none" : "one",
     };
-    if (await runAction("Saved.", () => hub.value.call("schedule/put", request))) form.reset();
+    return runAction("Saved.", () => hub.value.call("schedule/put", request));
   };
   return (
     <details class="more">

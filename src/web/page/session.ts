@@ -3,11 +3,11 @@
  * (BroadcastChannel). The tab keeps it for its reloads (sessionStorage); a device keeps it only if the user asks for
  * that. Must not: put a secret into a URL or a log.
  */
-import { computed, effect, signal } from "@preact/signals";
 import { HubCalls } from "../../client/hub-calls.ts";
 import { HubUnreachable, LuxHubError } from "../../client/http.ts";
 import type { Variant } from "../../client/luxhub.ts";
 import { noticeDate } from "./clock.ts";
+import { Shared, drawn } from "./shared.ts";
 
 /** The variant of the answers is that of the listener, or of the key. */
 export type Hub = HubCalls<Variant>;
@@ -24,11 +24,11 @@ export type Session = Credentials & {
 };
 
 /** Why the user has to sign in again; empty while the session is valid. The page stays, with the forms on it. */
-export const expired = signal("");
+export const expired = drawn("");
 /** Whether the user has put the sign-in over the page away. */
-export const isPutAway = signal(false);
+export const isPutAway = drawn(false);
 /** False while the hub cannot be reached. */
-export const isOnline = signal(true);
+export const isOnline = drawn(true);
 
 /** The page stands at the root of the hub, or of a prefix of a proxy. */
 const BASE = new URL(".", location.href).href;
@@ -36,7 +36,7 @@ const BASE = new URL(".", location.href).href;
 /** By the hub: a proxy may serve several under prefixes of one origin, and the secret is for one of them. */
 const STORED = `luxhub.session ${BASE}`;
 
-export const session = signal<Session | null>(stored());
+export const session = drawn<Session | null>(stored());
 
 const RETRY_MS = 4_000;
 
@@ -44,13 +44,16 @@ export function hubOf({ secret, adminKey }: Credentials): Hub {
   return new HubCalls<Variant>({ url: BASE, secret, adminKey, retry: { forMs: RETRY_MS }, fetch: observed });
 }
 
-const credentials = computed(() => session.value ?? { secret: undefined, adminKey: undefined });
-export const hub = computed(() => hubOf(credentials.value));
+const NOTHING: Credentials = { secret: undefined, adminKey: undefined };
+/** The client of the session. */
+export const hub = new Shared(hubOf(session.value ?? NOTHING));
+session.follow(() => (hub.value = hubOf(session.value ?? NOTHING)));
+
 /** Whether the user may change things, and read messages. */
-export const mayAct = computed(() => session.value?.role === "full");
-export const isAdmin = computed(() => mayAct.value && session.value?.adminKey !== undefined);
+export const mayAct = (): boolean => session.value?.role === "full";
+export const isAdmin = (): boolean => mayAct() && session.value?.adminKey !== undefined;
 /** Whether endpoints answer that need a secret. */
-export const hasSecret = computed(() => session.value !== null && session.value.role !== "none");
+export const hasSecret = (): boolean => session.value !== null && session.value.role !== "none";
 
 async function observed(url: string, init: RequestInit): Promise<Response> {
   try {
@@ -172,13 +175,13 @@ tabs.addEventListener("message", ({ data }: MessageEvent<TabMessage>) => {
 const ASK_MS = 150;
 
 /** False while a new tab waits for the session of another one. */
-export const isReady = signal(session.value !== null);
+export const isReady = drawn(session.value !== null);
 
 if (!isReady.value) {
   tellTabs({ kind: "ask" });
   const ready = (): boolean => (isReady.value = true);
   setTimeout(ready, ASK_MS);
-  effect(() => void (session.value !== null && ready()));
+  session.follow(ready);
 }
 
 // ---- Faults

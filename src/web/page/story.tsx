@@ -1,25 +1,23 @@
 /** The story of a task: its attempts as bars on one time line, each with its notes and its error; and its other events. */
+import { NodeLink } from "./parts.tsx";
 import { type JSX, h } from "preact";
 import type { Event } from "../../client/luxhub.ts";
 import { type Attempt, attemptsOf } from "./attempts.ts";
-import { now } from "./clock.ts";
-import { durationOf } from "./format.ts";
-import { to } from "./route.ts";
+import { useNow } from "./clock.ts";
+import { durationOf, manyOf } from "./format.ts";
 
 /** The bars that are shown, the last ones. */
 const BARS = 20;
 
 export function Attempts({ events }: { events: readonly Event[] }): JSX.Element | null {
   const all = attemptsOf(events);
+  const isOpen = all.at(-1)?.to === null;
+  const now = useNow((time) => (isOpen ? time : 0));
   if (all.length === 0) return null;
   const shown = all.slice(-BARS);
   const start = Math.min(...shown.map(({ from }) => from));
-  const end = Math.max(
-    start + 1_000,
-    ...shown.map((attempt) => attempt.to ?? Math.max(now.value, attempt.from)),
-  );
+  const end = Math.max(start + 1_000, ...shown.map((attempt) => attempt.to ?? Math.max(now, attempt.from)));
   const part = (time: number): string => `${(100 * (time - start)) / (end - start)}%`;
-  const isOpen = shown.at(-1)?.to === null;
   return (
     <section>
       <h2>Attempts</h2>
@@ -37,7 +35,7 @@ export function Attempts({ events }: { events: readonly Event[] }): JSX.Element 
                 }}
               />
             </span>
-            <span class="long">{lengthOf(attempt)}</span>
+            <span class="long">{lengthOf(attempt, now)}</span>
           </div>
         ))}
         <div class="axis">
@@ -54,13 +52,12 @@ export function Attempts({ events }: { events: readonly Event[] }): JSX.Element 
           <summary>
             <b class={`t-${attempt.tone}`}>{attempt.word}</b> <span>{attempt.node}</span>
             <span class="quiet">
-              {lengthOf(attempt)}
-              {attempt.notes.length > 0 &&
-                `, ${attempt.notes.length} ${attempt.notes.length === 1 ? "note" : "notes"}`}
+              {lengthOf(attempt, now)}
+              {attempt.notes.length > 0 && `, ${manyOf(attempt.notes.length, "note")}`}
             </span>
           </summary>
           <p>
-            <a href={to("nodes", attempt.node)}>{attempt.node}</a>{" "}
+            <NodeLink id={attempt.node} />{" "}
             <time dateTime={new Date(attempt.from).toISOString()}>
               {new Date(attempt.from).toLocaleString()}
             </time>
@@ -83,6 +80,6 @@ export function Attempts({ events }: { events: readonly Event[] }): JSX.Element 
   );
 }
 
-function lengthOf({ from, to: until }: Attempt): string {
-  return durationOf(Math.max(0, Math.round(((until ?? now.value) - from) / 1_000)));
+function lengthOf({ from, to: until }: Attempt, now: number): string {
+  return durationOf(Math.max(0, Math.round(((until ?? now) - from) / 1_000)));
 }

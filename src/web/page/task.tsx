@@ -25,13 +25,15 @@ import { dataOf } from "./event-table.tsx";
 import { FileActions, FileLink } from "./file-actions.tsx";
 import {
   Age,
+  Button,
   Copy,
   Fault,
+  NodeLink,
   NotLoaded,
   State,
   Verified,
-  askToConfirm,
   runAction,
+  runAsked,
   showNotice,
   useEvents,
   useLoad,
@@ -105,7 +107,7 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
           {task.review && <ReviewOf task={task} review={task.review} />}
           <Attempts events={all} />
           {isCut.notes && <p class="quiet">Only its last {NOTES} notes.</p>}
-          {hasSecret.value && <Output key={id} taskId={id} />}
+          {hasSecret() && <Output key={id} taskId={id} />}
           <TaskQuestions questions={questions} />
           {isEnded && description}
           {files !== null && (
@@ -155,8 +157,8 @@ function Failed({ failure }: { failure: NonNullable<AnyTask["failure"]> }): JSX.
     <section>
       <h2>Why it failed</h2>
       <p>
-        <b class="fault">{kind.replace("_", " ")}</b>{" "}
-        {node_id !== null && <a href={to("nodes", node_id)}>{node_id}</a>} <Age at={at} />
+        <b class="fault">{kind.replace("_", " ")}</b> {node_id !== null && <NodeLink id={node_id} />}{" "}
+        <Age at={at} />
       </p>
       {message !== null && <pre class="text fault">{message}</pre>}
     </section>
@@ -320,17 +322,15 @@ function requirementsOf({ capabilities, resources }: NonNullable<AnyTask["requir
 }
 
 function Facts({ task }: { task: TaskDetails<Variant> }): JSX.Element {
-  const node = (name: string | null): ComponentChildren =>
-    name === null ? null : <a href={to("nodes", name)}>{name}</a>;
   const isUnfinished = task.status !== "completed" && task.status !== "failed";
   const facts: readonly (readonly [string, ComponentChildren])[] = [
     ["Id", <code>{task.task_id}</code>],
-    ["Node", node(task.assigned_node)],
-    ["Creator", node(task.creator_node)],
+    ["Node", task.assigned_node && <NodeLink id={task.assigned_node} />],
+    ["Creator", task.creator_node && <NodeLink id={task.creator_node} />],
     ["Type", task.task_type],
     ["Priority", priorityOf(task)],
     ["Reward", task.lux_reward === 0 ? null : `${countOf(task.lux_reward)} LUX`],
-    ["Receipt", task.paid_seq !== undefined && hasSecret.value && <Receipt seq={task.paid_seq} />],
+    ["Receipt", task.paid_seq !== undefined && hasSecret() && <Receipt seq={task.paid_seq} />],
     ["Cost", task.usage && <Usage usage={task.usage} />],
     ["Max. cost", task.max_cost_usd === null ? null : `${countOf(task.max_cost_usd)} USD`],
     ["Attempts", `${task.attempts}${task.max_attempts === null ? "" : ` of ${task.max_attempts}`}`],
@@ -391,7 +391,7 @@ function Story({ events }: { events: readonly Event[] }): JSX.Element {
         return (
           <li key={event.id} class={`k-${event.kind.split(".")[1] ?? ""}`}>
             <b>{event.kind.replace("task.", "")}</b>{" "}
-            {event.node_id !== null && <a href={to("nodes", event.node_id)}>{event.node_id}</a>}{" "}
+            {event.node_id !== null && <NodeLink id={event.node_id} />}{" "}
             <time dateTime={event.at} title={event.at}>
               {after === 0 ? new Date(event.at).toLocaleString() : `+${durationOf(after)}`}
             </time>
@@ -407,16 +407,15 @@ function Actions({ task }: { task: AnyTask }): JSX.Element {
   const { task_id } = task;
   const state = stateOf(task);
   const remove = async (): Promise<void> => {
-    if (!(await askToConfirm("Delete this task permanently?", "Delete"))) return;
-    if (await runAction("Deleted.", () => hub.value.call("task/delete", { task_id }))) go(to("tasks"));
+    const work = () => hub.value.call("task/delete", { task_id });
+    if (await runAsked("Delete this task permanently?", "Delete", "Deleted.", work)) go(to("tasks"));
   };
-  const cancel = async (): Promise<void> => {
-    if (!(await askToConfirm("Cancel this task? Its state will be failed.", "Cancel the task"))) return;
-    await runAction("Cancelled.", () =>
+  const cancel = (): Promise<boolean> =>
+    runAsked("Cancel this task? Its state will be failed.", "Cancel the task", "Cancelled.", () =>
       hub.value.call("task/cancel", { task_id, reason: "cancelled in the dashboard" }),
     );
-  };
-  const retry = (): void => void runAction("Open again.", () => hub.value.call("task/retry", { task_id }));
+  const retry = (): Promise<boolean> =>
+    runAction("Open again.", () => hub.value.call("task/retry", { task_id }));
   const retryAll = async (): Promise<void> => {
     let opened = 0;
     const isDone = await runAction("Open again.", async () => {
@@ -431,32 +430,32 @@ function Actions({ task }: { task: AnyTask }): JSX.Element {
   };
   return (
     <p class="buttons">
-      {mayAct.value && state === "failed" && (
-        <button type="button" class="primary" data-do="retry" onClick={retry}>
+      {mayAct() && state === "failed" && (
+        <Button class="primary" data-do="retry" onClick={retry}>
           Retry
-        </button>
+        </Button>
       )}
-      {mayAct.value && state === "failed" && (
-        <button type="button" data-do="retry-all" onClick={() => void retryAll()}>
+      {mayAct() && state === "failed" && (
+        <Button data-do="retry-all" onClick={() => retryAll()}>
           Retry with dependents
-        </button>
+        </Button>
       )}
-      {mayAct.value && state !== "failed" && state !== "completed" && (
-        <button type="button" data-do="cancel" onClick={() => void cancel()}>
+      {mayAct() && state !== "failed" && state !== "completed" && (
+        <Button data-do="cancel" onClick={() => cancel()}>
           Cancel
-        </button>
+        </Button>
       )}
-      {mayAct.value && (
+      {mayAct() && (
         <a class="button" data-do="again" href={to("new", task_id)}>
           Run again
         </a>
       )}
       <Copy text={curlOf(`task/${encodeURIComponent(task_id)}`)} label="Copy as curl" />
       <Copy text={commandOf("task", "show", task_id)} label="Copy as luxhub" />
-      {isAdmin.value && (
-        <button type="button" class="danger" data-do="delete" onClick={() => void remove()}>
+      {isAdmin() && (
+        <Button class="danger" data-do="delete" onClick={() => remove()}>
           Delete
-        </button>
+        </Button>
       )}
     </p>
   );

@@ -5,12 +5,29 @@
 import { Fragment, type JSX, type TargetedKeyboardEvent, h } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { BulkActions, type Filter, type Total } from "./bulk.tsx";
-import { type Summary, commandOf, countOf, noteOf, priorityOf, stateOf } from "./format.ts";
+import { type Summary, commandOf, countOf, noteOf, oneOf, priorityOf, stateOf } from "./format.ts";
 import { now } from "./clock.ts";
 import { NodeField } from "./node-field.tsx";
-import { Age, Empty, Fault, Field, Select, State, Table, useEvents, useLoad, useTyped } from "./parts.tsx";
+import {
+  Age,
+  Button,
+  Empty,
+  Fault,
+  Field,
+  Filters,
+  NodeLink,
+  None,
+  Pager,
+  Select,
+  State,
+  Table,
+  useEvents,
+  useList,
+  useLoad,
+  useTyped,
+} from "./parts.tsx";
 import { LIST_SCANNED_MAX } from "../../domain/list-limits.ts";
-import { type Query, route, setQuery, to, wrongQuery } from "./route.ts";
+import { type Query, route, setQuery, to } from "./route.ts";
 import { type Hub, mayAct } from "./session.ts";
 
 const PAGE = 50;
@@ -70,9 +87,12 @@ const KNOWN = {
 /** The filter that stands in the URL. What is relative in it is relative to now. */
 function filterOf(query: Query): Filter {
   const { status = "", type, node, failed_by, creator, group, tag, kind, last, since, until, q } = query;
-  const word = STATES.map(([one]) => one).find((one) => one === status) ?? "";
+  const word = oneOf(
+    STATES.map(([one]) => one),
+    status,
+  );
   return {
-    ...STATE_FILTERS[word],
+    ...STATE_FILTERS[word ?? ""],
     ...(failed_by && { failed_by, order: "updated" as const }),
     task_type: type,
     node_id: node,
@@ -80,8 +100,8 @@ function filterOf(query: Query): Filter {
     group,
     tag,
     failure_group: query["failure_group"],
-    failure_kind: KINDS.find((one) => one === kind),
-    since: last ? new Date(now.peek() - Number(last) * 1_000).toISOString() : timeOf(since),
+    failure_kind: oneOf(KINDS, kind),
+    since: last ? new Date(now.value - Number(last) * 1_000).toISOString() : timeOf(since),
     until: timeOf(until),
     q,
   };
@@ -96,10 +116,8 @@ function timeOf(text: string | undefined): string | undefined {
 export function Tasks(): JSX.Element {
   const { query } = route.value;
   const [changes, setChanges] = useState(0);
-  const wrong = wrongQuery(KNOWN);
-  const key = JSON.stringify([query, changes, wrong]);
-  const loaded = useLoad(key, async (from, signal) => {
-    if (wrong !== null) throw new Error(wrong);
+  const key = JSON.stringify([query, changes]);
+  const load = async (from: Hub, signal: AbortSignal) => {
     const filter = filterOf(query);
     const page = await from.call(
       "task/list?fields=summary",
@@ -107,11 +125,11 @@ export function Tasks(): JSX.Element {
       { signal },
     );
     return { filter, ...page, total: await totalOf(filter, page.total, from, signal) };
-  });
+  };
+  const loaded = useList(KNOWN, load, changes);
   useEvents((event) => event.kind.startsWith("task."), loaded);
   const set = useTyped((changed) => setQuery({ ...changed, cursor: undefined }));
-  const { error } = loaded;
-  const value = wrong === null ? loaded.value : null;
+  const { value, error } = loaded;
   const filter = value?.filter ?? {};
   const rows = useSteady(key, value?.tasks ?? null, filter.order === "updated");
   const isFiltered = Object.entries(query).some(([name, given]) => name !== "cursor" && given !== "");
@@ -130,18 +148,18 @@ export function Tasks(): JSX.Element {
         </h1>
         {rows.unseen > 0 && (
           // In the head, because it appears while the user reads and must not move the rows.
-          <button type="button" class="news" onClick={rows.showAll}>
+          <Button class="news" onClick={rows.showAll}>
             {rows.unseen}
             {rows.unseen === PAGE && "+"} new: show
-          </button>
+          </Button>
         )}
-        {mayAct.value && (
+        {mayAct() && (
           <a class="button primary" href={to("new")}>
             New task
           </a>
         )}
       </header>
-      <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+      <Filters>
         <Field label="Title" name="q" type="search" value={query["q"]} onInput={set("q")} />
         <Select
           label="State"
@@ -193,9 +211,9 @@ export function Tasks(): JSX.Element {
             />
           </div>
         </details>
-      </form>
+      </Filters>
       <Fault text={error} />
-      {mayAct.value && rows.shown.length > 0 && (
+      {mayAct() && rows.shown.length > 0 && (
         <BulkActions
           filter={filter}
           total={value?.total ?? null}
@@ -208,7 +226,7 @@ export function Tasks(): JSX.Element {
         />
       )}
       {rows.shown.length > 0 ? (
-        <TaskTable tasks={rows.shown} gone={rows.gone} {...(mayAct.value && { selection })} />
+        <TaskTable tasks={rows.shown} gone={rows.gone} {...(mayAct() && { selection })} />
       ) : (
         value &&
         (isFiltered ? (
@@ -226,14 +244,10 @@ export function Tasks(): JSX.Element {
           them.
         </p>
       )}
-      <nav class="pager" aria-label="Pages">
-        {query["cursor"] && <a href={to("tasks", "", { ...query, cursor: undefined })}>Newest</a>}
-        {value?.next_cursor && (
-          <a rel="next" href={to("tasks", "", { ...query, cursor: value.next_cursor })}>
-            Older
-          </a>
-        )}
-      </nav>
+      <Pager
+        back={query["cursor"] && ["Newest", to("tasks", "", { ...query, cursor: undefined })]}
+        next={value?.next_cursor && ["Older", to("tasks", "", { ...query, cursor: value.next_cursor })]}
+      />
     </>
   );
 }
@@ -394,13 +408,13 @@ export function TaskTable(props: {
               <Why text={whyOf(task)} />
             </td>
             <td class="id" title={task.task_type ?? undefined}>
-              {task.task_type ?? <span class="quiet">–</span>}
+              {task.task_type ?? <None />}
             </td>
             <td>{priorityOf(task)}</td>
             {!isOfNode && (
               <td class="id">
                 <NodeLink
-                  name={
+                  id={
                     task.assigned_node ??
                     (stateOf(task) === "failed" ? (task.failure?.node_id ?? null) : null)
                   }
@@ -449,15 +463,5 @@ export function Labels({
         </a>
       ))}
     </small>
-  );
-}
-
-function NodeLink({ name }: { name: string | null }): JSX.Element {
-  return name === null ? (
-    <span class="quiet">–</span>
-  ) : (
-    <a href={to("nodes", name)} title={name}>
-      {name}
-    </a>
   );
 }

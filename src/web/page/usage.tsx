@@ -1,7 +1,7 @@
 /** What tasks have used, in the words of a person: cost and tokens. */
 import { Fragment, type JSX, h } from "preact";
 import type { AnswerOf } from "../../client/luxhub.ts";
-import { type AnyTask, costOf, countOf } from "./format.ts";
+import { type AnyTask, costOf, countOf, manyOf } from "./format.ts";
 
 type Sum = AnswerOf<"usage">["all"];
 
@@ -23,10 +23,9 @@ export function Usage({ usage }: { usage: NonNullable<AnyTask["usage"]> }): JSX.
 /** Says how many of the reports of a sum had no cost: it is larger than it looks. */
 export function Unknown({ sum }: { sum: Pick<Sum, "reports" | "without_cost"> }): JSX.Element | null {
   if (sum.without_cost === 0) return null;
-  const word = sum.reports === 1 ? "report" : "reports";
   return (
     <small>
-      {countOf(sum.without_cost)} of {countOf(sum.reports)} {word} without a cost
+      {countOf(sum.without_cost)} of {manyOf(sum.reports, "report")} without a cost
     </small>
   );
 }

@@ -1,0 +1,66 @@
+/**
+ * Values that the parts of the page share, such as the session or the address. After a change of one that is drawn, the
+ * whole page is drawn again, which changes only what is different. Must not: know what is drawn.
+ */
+
+export class Shared<T> {
+  #value: T;
+  readonly #followers = new Set<() => void>();
+
+  constructor(value: T) {
+    this.#value = value;
+  }
+
+  get value(): T {
+    return this.#value;
+  }
+
+  /** Calls all followers before it returns. */
+  set value(value: T) {
+    if (Object.is(value, this.#value)) return;
+    this.#value = value;
+    for (const follower of [...this.#followers]) follower();
+  }
+
+  /** Calls the follower after each change. Returns its end. */
+  follow(follower: () => void): () => void {
+    this.#followers.add(follower);
+    return () => void this.#followers.delete(follower);
+  }
+}
+
+let draw = (): void => {};
+let isDue = false;
+
+/** Draws the page now, and after changes. */
+export function drawWith(drawing: () => void): void {
+  draw = drawing;
+  draw();
+}
+
+/** The changes of one turn are drawn together. */
+function drawSoon(): void {
+  if (isDue) return;
+  isDue = true;
+  queueMicrotask(() => {
+    isDue = false;
+    draw();
+  });
+}
+
+/** A value that the page shows. */
+export function drawn<T>(value: T): Shared<T> {
+  const shared = new Shared(value);
+  shared.follow(drawSoon);
+  return shared;
+}
+
+/** Runs now, and again after each change of one of the values. What a run returns ends it, before the next one. */
+export function runAfter(values: readonly Shared<unknown>[], run: () => (() => void) | void): void {
+  let end = run();
+  for (const value of values)
+    value.follow(() => {
+      end?.();
+      end = run();
+    });
+}
