@@ -218,6 +218,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   port: "Where people can reach the node; not used by the hub.",
   capabilities:
     "The task types that the node takes; a node without any takes all. Comma-separated, or an array.",
+  "task_create.capabilities": "Words that must all be among the capabilities of the node.",
+  "schedule_put.capabilities": "Words that must all be among the capabilities of the node.",
   "Node.capabilities": "The task types that the node takes; empty means all.",
   max_tasks: "The balancer assigns the node no more unfinished tasks than this; null means any number.",
   auto_assign: "Whether the balancer may assign the node tasks.",
@@ -648,10 +650,10 @@ export const FIELDS: Readonly<Record<string, string>> = {
   requires:
     "What a node must have to get the task: all words in `capabilities`, and enough of each resource.",
   "Requirements.capabilities": "Words that must all be among the capabilities of the node.",
-  resources: "Amounts by name, with three decimals.",
+  resources: "Amounts by name, rounded to three decimals.",
   "Requirements.resources": "Amounts by name, with three decimals.",
   "node_register.resources":
-    "What the node has, as amounts by name with three decimals; tasks may require a part of each.",
+    "What the node has, as amounts by name, rounded to three decimals; tasks may require a part of each.",
   "Node.resources": "What the node has; left out if the node registered no resources.",
   "Node.resources_used": "How much of each resource the node's unfinished tasks use.",
   "limit_set.limit": "The limit, and how much of it is used.",
@@ -1020,7 +1022,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "lease_list.cursor": "The `next_cursor` of the previous page, with the same filter.",
 
   // Keys
-  keys: "All keys, including the two of the first start.",
+  keys: "The keys, including the two of the first start; without `page` and `per_page` all of them.",
   key: "The key.",
   "Key.name": "The name of the key.",
   "key_add.name": "A name that no key has or had.",

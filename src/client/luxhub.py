@@ -3750,9 +3750,9 @@ class TaskCreateQuorum(TypedDict):
 class TaskCreateRequires(TypedDict):
     """What a node must have to get the task: all words in `capabilities`, and enough of each resource."""
 
-    #: The task types that the node takes; a node without any takes all. Comma-separated, or an array.
-    capabilities: NotRequired[Sequence[str]]
-    #: Amounts by name, with three decimals.
+    #: Words that must all be among the capabilities of the node.
+    capabilities: NotRequired[str | Sequence[str]]
+    #: Amounts by name, rounded to three decimals.
     resources: NotRequired[Mapping[str, float]]
 
 
@@ -4956,9 +4956,9 @@ class SchedulePutTaskQuorum(TypedDict):
 class SchedulePutTaskRequires(TypedDict):
     """What a node must have to get the task: all words in `capabilities`, and enough of each resource."""
 
-    #: The task types that the node takes; a node without any takes all. Comma-separated, or an array.
-    capabilities: NotRequired[Sequence[str]]
-    #: Amounts by name, with three decimals.
+    #: Words that must all be among the capabilities of the node.
+    capabilities: NotRequired[str | Sequence[str]]
+    #: Amounts by name, rounded to three decimals.
     resources: NotRequired[Mapping[str, float]]
 
 
@@ -5175,8 +5175,16 @@ class WebhookDeleteAnswer(TypedDict):
 
 class KeyListAnswer(TypedDict):
     success: Literal[True]
-    #: All keys, including the two of the first start.
+    #: The keys, including the two of the first start; without `page` and `per_page` all of them.
     keys: list[Key]
+    #: The number of the page, from 1.
+    page: int
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: The total number.
+    total: int
+    #: How many pages there are.
+    pages: int
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
     ignored: NotRequired[list[str]]
@@ -5343,8 +5351,8 @@ class Nodes(_Resource):
         port: Where people can reach the node; not used by the hub.
         capabilities: The task types that the node takes; a node without any takes all. Comma-separated, or an
             array.
-        resources: What the node has, as amounts by name with three decimals; tasks may require a part of
-            each.
+        resources: What the node has, as amounts by name, rounded to three decimals; tasks may require a part
+            of each.
         max_tasks: The balancer assigns the node no more unfinished tasks than this; null means any number.
         auto_assign: Whether the balancer may assign the node tasks.
         """
@@ -7300,9 +7308,20 @@ class Webhooks(_Resource):
 
 
 class Keys(_Resource):
-    def list(self, *, options: CallOptions | None = None) -> KeyListAnswer:
-        """All keys, without their secrets."""
-        return cast("KeyListAnswer", self._call("key/list", None, options))
+    def list(
+        self,
+        *,
+        page: int | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> KeyListAnswer:
+        """All keys, without their secrets.
+
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"page": page, "per_page": per_page}
+        return cast("KeyListAnswer", self._call("key/list", fields, options))
 
     def add(
         self,

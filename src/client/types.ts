@@ -1631,7 +1631,7 @@ export interface Operations<V extends Variant = "A"> {
       port?: number | undefined;
       /** The task types that the node takes; a node without any takes all. Comma-separated, or an array. */
       capabilities?: string | readonly string[] | undefined;
-      /** What the node has, as amounts by name with three decimals; tasks may require a part of each. */
+      /** What the node has, as amounts by name, rounded to three decimals; tasks may require a part of each. */
       resources?: Record<string, number> | undefined;
       /** The balancer assigns the node no more unfinished tasks than this; null means any number. */
       max_tasks?: number | undefined;
@@ -1916,9 +1916,9 @@ export interface Operations<V extends Variant = "A"> {
       /** What a node must have to get the task: all words in `capabilities`, and enough of each resource. */
       requires?:
         | {
-            /** The task types that the node takes; a node without any takes all. Comma-separated, or an array. */
-            capabilities?: readonly string[] | undefined;
-            /** Amounts by name, with three decimals. */
+            /** Words that must all be among the capabilities of the node. */
+            capabilities?: string | readonly string[] | undefined;
+            /** Amounts by name, rounded to three decimals. */
             resources?: Record<string, number> | undefined;
           }
         | undefined;
@@ -4100,9 +4100,9 @@ export interface Operations<V extends Variant = "A"> {
         /** What a node must have to get the task: all words in `capabilities`, and enough of each resource. */
         requires?:
           | {
-              /** The task types that the node takes; a node without any takes all. Comma-separated, or an array. */
-              capabilities?: readonly string[] | undefined;
-              /** Amounts by name, with three decimals. */
+              /** Words that must all be among the capabilities of the node. */
+              capabilities?: string | readonly string[] | undefined;
+              /** Amounts by name, rounded to three decimals. */
               resources?: Record<string, number> | undefined;
             }
           | undefined;
@@ -4688,11 +4688,24 @@ export interface Operations<V extends Variant = "A"> {
 
   /** All keys, without their secrets */
   "key/list": {
-    request: Record<never, never>;
+    request: {
+      /** The number of the page, from 1. */
+      page?: number | undefined;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page?: number | undefined;
+    };
     answer: {
       success: true;
-      /** All keys, including the two of the first start. */
+      /** The keys, including the two of the first start; without `page` and `per_page` all of them. */
       keys: Key[];
+      /** The number of the page, from 1. */
+      page: number;
+      /** Rows on a page; above 50 is read as 50. */
+      per_page: number;
+      /** The total number. */
+      total: number;
+      /** How many pages there are. */
+      pages: number;
       /**
        * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.

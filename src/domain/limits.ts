@@ -654,6 +654,8 @@ export const CACHED_TASK_MAX_CHARS = 4_096;
 export const CACHED_BACKLOGS = 8;
 /** Types whose best takers are cached. */
 export const CACHED_CANDIDATES = 16;
+/** On SQLite: tasks in special lanes that are written before the lanes are read again, beside one for each lane. */
+export const CACHED_LANES_WRITES = 64;
 /** The best takers of a type that are loaded together: the nodes for so many new tasks of it, or a few less. */
 export const CANDIDATES_READ = 16;
 /** On SQLite: types whose takers are ranked for the balancer; with one more, the others are forgotten. */
