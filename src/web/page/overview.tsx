@@ -13,6 +13,7 @@ import { pausedWords, pulse } from "./pulse.ts";
 import { WaitingQuestions } from "./question.tsx";
 import { route, to, wrongQuery } from "./route.ts";
 import { type Hub, isOnline } from "./session.ts";
+import { DAY_MS } from "../../lib/clock.ts";
 
 const FEW = 8;
 const MINUTE_MS = 60_000;
@@ -51,9 +52,14 @@ export function Overview(): JSX.Element {
   const wrong = wrongQuery({ range: WORDS });
   const range = oneOf(WORDS, route.value.query["range"]) ?? "hour";
   // The longer ranges change slowly: they are loaded with the view, and each minute.
-  const history = useLoad(range, async (from, signal) =>
-    range === "hour" ? null : from.call("stats/minutes", { range }, { signal }),
-  );
+  const history = useLoad(range, async (from, signal) => {
+    if (range === "hour") return null;
+    const [sums, hours] = await Promise.all([
+      from.call("stats/minutes", { range }, { signal }),
+      range === "day" ? from.call("stats/minutes", { range: "month" }, { signal }) : null,
+    ]);
+    return { ...sums, dayBefore: hours && dayBefore(sums, hours) };
+  });
   useEffect(() => {
     const timer = setInterval(history.reload, MINUTE_MS);
     return () => clearInterval(timer);
@@ -64,6 +70,7 @@ export function Overview(): JSX.Element {
     return <NotLoaded title="Overview" error={error} back={[to("overview"), "The last hour"]} />;
   const { status, stats, fleet, hour, byType } = value;
   const shown = history.value ?? hour;
+  const before = history.value?.dayBefore;
   const { words } = RANGES[history.value === null ? "hour" : range];
   const { types } = byType;
   const { total } = hour;
@@ -179,6 +186,7 @@ export function Overview(): JSX.Element {
                 whole: sums.tasks_failed,
                 isDown: true,
               },
+              ...(before ? [{ name: "completed the day before", ...before, isThin: true }] : []),
             ]}
           />
         </section>
@@ -215,6 +223,19 @@ export function Overview(): JSX.Element {
       </div>
     </>
   );
+}
+
+type Sums = AnswerOf<"stats/minutes", Variant>;
+
+/** What was completed a day before each interval, of which the hub keeps only the sums of hours: each gets its part. */
+function dayBefore(day: Sums, hours: Sums): { values: readonly number[]; whole: number } {
+  const hourMs = hours.step_s * 1_000;
+  const sums = new Map(hours.minutes.map(({ at, tasks_completed }) => [Date.parse(at), tasks_completed]));
+  const values = day.minutes.map(({ at }) => {
+    const time = Date.parse(at) - DAY_MS;
+    return ((sums.get(time - (time % hourMs)) ?? 0) * day.step_s) / hours.step_s;
+  });
+  return { values, whole: values.reduce((sum, value) => sum + value, 0) };
 }
 
 function Ranges({ range, words }: { range: Range; words: string }): JSX.Element {
