@@ -69,6 +69,7 @@ import { Feed } from "./service/feed.ts";
 import { Takes } from "./service/blocked-calls.ts";
 import { FileService } from "./service/files.ts";
 import { IdleWorkers } from "./service/idle-workers.ts";
+import { KnownLanes } from "./service/known-lanes.ts";
 import { InvitationService } from "./service/invitations.ts";
 import { KeyRing, type PrimarySecrets } from "./service/keys.ts";
 import { LeaseService } from "./service/leases.ts";
@@ -270,7 +271,8 @@ async function openCore(parts: HubParts, closing: Closing) {
   const keys = new KeyRing(store, clock, secrets, onFault);
   await keys.refresh();
   const feed = new Feed(store, clock);
-  const idle = new IdleWorkers(store);
+  const known = new KnownLanes(config.fair === "creator");
+  const idle = new IdleWorkers(store, known);
   const mail = await openMail({ config, clock, log }, store, feed, closing);
   const quotas = {
     tasks: config.quotaTasks,
@@ -306,7 +308,7 @@ async function openCore(parts: HubParts, closing: Closing) {
     diskFree: () => freeBytes(dir),
     maxNodes,
     name: config.name,
-    isFair: config.fair === "creator",
+    known,
     outputWindow: { headBytes: config.outputHeadBytes, tailBytes: config.outputTailBytes },
   });
   const compareSecrets =
@@ -440,7 +442,7 @@ type Joined = {
   readonly diskFree: () => number | null;
   readonly maxNodes: number;
   readonly name: string | null;
-  readonly isFair: boolean;
+  readonly known: KnownLanes;
   readonly outputWindow: OutputWindow;
   readonly log: Log;
   readonly publicUrl: () => string;
@@ -463,14 +465,14 @@ function joinServices({
   diskFree,
   maxNodes,
   name,
-  isFair,
+  known,
   outputWindow,
   log,
   publicUrl,
   post,
   refusalOf,
 }: Joined) {
-  const tasks = new TaskService(store, clock, newId, { isFair, paysOwn: luxPolicy.paysOwn });
+  const tasks = new TaskService(store, clock, newId, { known, paysOwn: luxPolicy.paysOwn });
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   const takes = new Takes(store, clock);
   const lessons = new Lessons(store);
@@ -508,7 +510,7 @@ function joinServices({
     outputs: new Outputs(store, clock, outputWindow),
     questions: new QuestionService(store, clock, newId, tasks, feed),
     groups: new GroupService(store, clock, feed, tasks),
-    schedules: new ScheduleService(store, clock, newId, quotaService, mints, isFair),
+    schedules: new ScheduleService(store, clock, newId, quotaService, mints, known.isFair),
     spending: new SpendingService(store),
     budgets: new Budgets(store, clock),
     webhooks: new WebhookService(store, clock, newId, refusalOf),

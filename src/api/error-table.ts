@@ -89,8 +89,7 @@ export function problemOf(error: unknown): Problem | null {
     const [status, title] = REJECTIONS[error.code];
     return new Problem(status, error.code, title, error.message, extrasOf(error));
   }
-  if (error instanceof StoreBusy) return overloaded("The write queue of the hub is full.");
-  if (error instanceof MailBusy) return overloaded(error.message);
+  if (error instanceof StoreBusy || error instanceof MailBusy) return overloaded(error.message);
   if (error instanceof PagesBusy) return overloaded("Too many requests wait for pages far into long lists.");
   if (isOutOfFiles(error)) return overloaded("The hub has reached its limit of open files and connections.");
   if (error instanceof AcquireTimeout) return overloaded("Too many large responses are unread.");

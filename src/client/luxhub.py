@@ -2296,11 +2296,11 @@ ErrorCode = Literal[
 
 
 class Lease(TypedDict):
-    #: The fencing token: counts the dispatches of the task and its returns to open. Send it with complete,
-    #: fail, release and extend.
+    #: The fencing token: counts the dispatches of the task and its returns to open. Send the epoch with
+    #: complete, fail, release and extend.
     epoch: int
     #: When the hub takes the task back, unless task/extend or task/complete comes first; null without a
-    #: `timeout_s` and a `max_run_s`. No extend moves it past the end of `max_run_s`.
+    #: `timeout_s` and a `max_run_s`. No extend moves this time past the end of `max_run_s`.
     expires_at: str | None
 
 
@@ -2310,9 +2310,9 @@ class Failure(TypedDict):
     kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"]
     #: The `error` of the node, or the `reason` of the cancellation.
     message: str | None
-    #: The node that held the task or, if it was cancelled, the node that cancelled it.
+    #: The node that held the task or, if the task was cancelled, the node that cancelled it.
     node_id: str | None
-    #: When it happened.
+    #: The time.
     at: str
 
 
@@ -2324,11 +2324,11 @@ class Spending(TypedDict):
     input_tokens: int
     #: Tokens that the model wrote.
     output_tokens: int
-    #: Those of the input tokens that came from a cache.
+    #: How many of the input tokens came from a cache.
     cached_tokens: int
-    #: The sum of the costs that are known; null if there is none.
+    #: The sum of the known costs; null if no cost is known.
     cost_usd: float | None
-    #: How many reports these are.
+    #: How many reports the sum has.
     reports: int
     #: How many of the reports had no `cost_usd`.
     without_cost: int
@@ -2346,17 +2346,17 @@ class Budget(TypedDict):
     cost_usd: float | None
     #: Input and output tokens together; null: any.
     tokens: int | None
-    #: `pause` (if left out): nothing that the budget is about is handed out once it is used up. `warn`: only
-    #: an event.
+    #: `pause` (if left out): when the budget is used up, the hub hands out no task to which it applies.
+    #: `warn`: the hub only logs an event.
     on_limit: Literal["pause", "warn"]
-    #: `warning` from 80 % on, `exceeded` when it is used up.
+    #: `warning` from 80 % on, `exceeded` when the budget is used up.
     state: Literal["open", "warning", "exceeded"]
-    #: Whether it keeps tasks back now.
+    #: Whether the budget keeps tasks back now.
     paused: bool
-    #: The first day of its period; null if that is all time.
+    #: The first day of the current period; null if the period is all time.
     since: str | None
-    #: What was spent in its period. Reports without a cost count for no dollars: `without_cost` says how
-    #: many.
+    #: What was spent in the current period. A report without a cost adds no dollars: `without_cost` counts
+    #: such reports.
     spent: Spending
 
 
@@ -2378,29 +2378,29 @@ class Limit(TypedDict):
     running: int | None
     #: How many tasks of the key may be handed out in any 60 s; null: any number.
     per_minute: int | None
-    #: Until then none of its tasks is handed out; null: it is not held.
+    #: Until then no task of the key is handed out; null: the key is not held.
     held_until: str | None
-    #: How many are assigned; 0 without `running`.
+    #: How many tasks of the key are assigned; 0 without `running`.
     running_now: int
-    #: How many were handed out in the last minute; 0 without `per_minute`.
+    #: How many tasks of the key were handed out in the last minute; 0 without `per_minute`.
     last_minute: int
 
 
 class Reason(TypedDict):
     #: What keeps the task back.
     code: Literal["finished", "assigned", "not_before", "depends_on", "question", "review", "quorum", "paused", "limit", "rate", "budget", "no_node", "nodes_offline", "nodes_draining", "nodes_full", "in_line"]
-    #: The same in a sentence.
+    #: The reason in a sentence.
     detail: str
-    #: When time alone ends it; null: nobody knows.
+    #: When the reason ends by itself; null: this is not known.
     until: str | None
-    #: Of `depends_on`: the first 20 tasks that it waits for.
+    #: Of `depends_on` and `review`: the first 20 tasks for which the task waits.
     task_ids: NotRequired[list[str]]
-    #: Of `no_node`: what the node lacks that comes closest.
+    #: Of `no_node`: what the closest node lacks.
     missing: NotRequired[list[str]]
 
 
 class Requirements(TypedDict):
-    #: All of them must be among the capabilities of the node.
+    #: Words that must all be among the capabilities of the node.
     capabilities: list[str]
     #: Amounts by name, with three decimals.
     resources: dict[str, float]
@@ -2413,8 +2413,8 @@ class InputFile(TypedDict):
     name: str
     #: Bytes.
     size: int
-    #: What the file is for its task: `output` if its node was the `assigned_node` of the task when it was
-    #: attached, else `input`; null for a file of no task.
+    #: What the file is for its task: `output` if the file's node held the task when the file was attached,
+    #: else `input`; null for a file of no task.
     attached: Literal["input", "output"]
 
 
@@ -2425,7 +2425,7 @@ class TaskInput(TypedDict):
     title: str | None
     #: Null if the task was deleted.
     status: Literal["open", "assigned", "completed", "failed", "pending"] | None
-    #: The node that holds the task, or completed it.
+    #: The node that holds the task, or has completed it.
     assigned_node: str | None
     #: Null if the task has none, or `omitted` is true.
     result: TaskResult | None
@@ -2433,18 +2433,18 @@ class TaskInput(TypedDict):
     result_verified: bool
     #: The files.
     files: list[InputFile]
-    #: True if the result or some of the files were left out, because there was no room for them.
+    #: True if the result or some of the files were left out, because there was no room.
     omitted: NotRequired[Literal[True]]
 
 
 class Checkpoint(TypedDict):
-    #: As the worker sent it.
+    #: The checkpoint as the worker sent it.
     data: Any
-    #: The epoch of the lease in which it was sent.
+    #: The epoch of the lease of the worker.
     epoch: int
-    #: The node that sent it.
+    #: The node that sent the checkpoint.
     node_id: str
-    #: When it happened.
+    #: The time.
     at: str
 
 
@@ -2470,7 +2470,7 @@ class Lesson(TypedDict):
 class OutputAttempt(TypedDict):
     #: The epoch of the lease.
     attempt: int
-    #: The node that sent it.
+    #: The node that sent the output.
     node_id: str
     #: The bytes that were sent, kept or not.
     size: int
@@ -2489,21 +2489,22 @@ class Question(TypedDict):
     question: str
     #: Answers that the worker suggests; any other answer is possible too.
     choices: list[str]
-    #: The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it.
+    #: The JSON Schema of the answer that the worker expects. The hub shows the schema, but does not enforce
+    #: it.
     schema: dict[str, Any] | None
     #: The node that asked.
     asked_by: str
-    #: When it was asked.
+    #: When the question was asked.
     asked_at: str
-    #: When it times out without an answer.
+    #: When the question times out without an answer.
     until: str
-    #: `timed_out`: its deadline has passed, or its task ended first.
+    #: `timed_out`: the deadline of the question has passed, or the task ended first.
     state: Literal["open", "answered", "timed_out"]
     #: The answer; null if there is none.
     answer: Any
     #: The node that answered; null if the answer named none.
     answered_by: str | None
-    #: When it was answered or timed out; null while it is open.
+    #: When the question was answered or timed out; null while the question is open.
     answered_at: str | None
     #: Whether the answer came with a key that is bound to `answered_by`.
     verified: bool
@@ -2518,27 +2519,28 @@ class OpenQuestion(TypedDict):
     question: str
     #: Answers that the worker suggests; any other answer is possible too.
     choices: list[str]
-    #: The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it.
+    #: The JSON Schema of the answer that the worker expects. The hub shows the schema, but does not enforce
+    #: it.
     schema: dict[str, Any] | None
     #: The node that asked.
     asked_by: str
-    #: When it was asked.
+    #: When the question was asked.
     asked_at: str
-    #: When it times out without an answer.
+    #: When the question times out without an answer.
     until: str
-    #: `timed_out`: its deadline has passed, or its task ended first.
+    #: `timed_out`: the deadline of the question has passed, or the task ended first.
     state: Literal["open", "answered", "timed_out"]
     #: The answer; null if there is none.
     answer: Any
     #: The node that answered; null if the answer named none.
     answered_by: str | None
-    #: When it was answered or timed out; null while it is open.
+    #: When the question was answered or timed out; null while the question is open.
     answered_at: str | None
     #: Whether the answer came with a key that is bound to `answered_by`.
     verified: bool
     #: The title of the task.
     task_title: str
-    #: The node that created the task; it need not be registered.
+    #: The node that created the task; this node need not be registered.
     creator_node: str | None
 
 
@@ -2547,19 +2549,19 @@ class Review(TypedDict):
     by: str
     #: Seconds that a result waits for its review.
     within_s: float
-    #: What happens when nobody has reviewed it in time.
+    #: What happens when nobody has reviewed the result in time.
     on_timeout: Literal["pay", "reject"]
     #: The state of the last result; null until there is one.
     state: Literal["pending", "passed", "rejected"] | None
-    #: The dispatch whose result it is: send it with task/review.
+    #: The epoch of the dispatch that led to the result: send it with task/review.
     epoch: int | None
     #: The deadline of the review.
     until: str | None
     #: What the reviewer wrote.
     note: str | None
-    #: The node that reviewed; null: a caller that named none, or the deadline.
+    #: The node that reviewed; null: the caller named no node, or the deadline decided.
     reviewed_by: str | None
-    #: When it was passed or rejected.
+    #: When the result was passed or rejected.
     reviewed_at: str | None
     #: Whether the deadline decided.
     timed_out: bool
@@ -2570,12 +2572,12 @@ class Quorum(TypedDict):
     results: int
     #: How many copies there are at most.
     of: int
-    #: `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what must be
-    #: equal, as JSON values.
+    #: What must be equal, as JSON values: `output` (if left out), or `json:` and comma-separated JSON
+    #: pointers into the result.
     compare: str
-    #: `failed`: they cannot agree any more.
+    #: `failed`: the results cannot agree any more.
     state: Literal["pending", "agreed", "failed"]
-    #: The ids of its copies: tasks with `parent_task`.
+    #: The ids of the copies of the task: tasks with `parent_task`.
     copies: list[str]
     #: The nodes whose results agree, the first to complete first.
     agreed: list[str]
@@ -2586,14 +2588,14 @@ class PendingReview(TypedDict):
     task_id: str
     #: What to do, in one line.
     title: str
-    #: The node that created the task; it need not be registered.
+    #: The node that created the task; this node need not be registered.
     creator_node: str | None
-    #: The node that holds the task, or completed it.
+    #: The node that holds the task, or has completed it.
     assigned_node: str | None
-    #: The reward that the result waits for.
+    #: The reward that is held until the review.
     lux_held: float
-    #: Who checks the result before the reward is paid: `creator` (of a task without one: any caller that no
-    #: key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for
+    #: Who checks the result before the reward is paid: `creator` (without a creator, any caller whose key is
+    #: bound to no node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for
     #: another node.
     review: Review
 
@@ -2601,19 +2603,19 @@ class PendingReview(TypedDict):
 class ContextReview(TypedDict):
     """Why the last result was rejected."""
 
-    #: The progress of the work; the task shows it as `progress`.
+    #: The progress of the work, which the task shows as `progress`.
     note: str | None
-    #: The node that reviewed; null: a caller that named none, or the deadline.
+    #: The node that reviewed; null: the caller named no node, or the deadline decided.
     reviewed_by: str | None
-    #: When it was passed or rejected.
+    #: When the result was passed or rejected.
     reviewed_at: str | None
 
 
 class Context(TypedDict):
-    #: The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
-    #: task/<task_id>/inputs has all of them.
+    #: The tasks in `depends_on`, in that order. The results have at most 256 KiB together;
+    #: task/<task_id>/inputs has all results.
     inputs: NotRequired[list[TaskInput]]
-    #: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
+    #: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last checkpoint counts.
     checkpoint: NotRequired[Checkpoint]
     #: The newest questions about the task with their answers, oldest first: at most 20.
     answers: NotRequired[list[Question]]
@@ -2631,7 +2633,7 @@ class TaskSchedule(TypedDict):
 
     #: The name that people see.
     name: str
-    #: When it happened.
+    #: The time.
     at: str | None
 
 
@@ -2646,7 +2648,7 @@ class Task(TypedDict):
     task_type: str | None
     #: The urgency.
     priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
-    #: The node that created the task; it need not be registered.
+    #: The node that created the task; this node need not be registered.
     creator_node: str | None
     #: Whether the task was created with a key that is bound to its `creator_node`.
     creator_verified: bool
@@ -2654,9 +2656,9 @@ class Task(TypedDict):
     status: Literal["open", "assigned", "completed", "failed", "pending"]
     #: LUX for the node that completes the task, with at most 6 decimals.
     lux_reward: float
-    #: The node that holds the task, or completed it.
+    #: The node that holds the task, or has completed it.
     assigned_node: str | None
-    #: As the node sent it; null until the task is completed.
+    #: The result as the node sent it; null until the task is completed.
     result: TaskResult | None
     #: Whether the result came with a key that is bound to the node that completed the task.
     result_verified: bool
@@ -2669,70 +2671,70 @@ class Task(TypedDict):
     attempts: int
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None
-    #: How often task/next has handed the task out again with `resume`, because its worker ended. With
-    #: `max_attempts` each counts as an attempt.
+    #: How often task/next has handed the task out again with `resume`, because the worker ended. With
+    #: `max_attempts` each restart counts as an attempt.
     restarts: int
     #: Seconds that a node may hold the task without task/extend or task/complete.
     timeout_s: float | None
-    #: Seconds that one attempt may take in all, extended or not; then it has timed out.
+    #: Seconds that one attempt may take in all, extended or not; then the attempt has timed out.
     max_run_s: float | None
-    #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
-    #: permanently (kind `budget`). Null: any.
+    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
+    #: task permanently (kind `budget`). Null: no limit.
     max_cost_usd: float | None
-    #: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their own.
+    #: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were
+    #: created with it.
     retain_s: NotRequired[float]
-    #: What the attempts of the task have used, all together, as their workers reported it; null without any
-    #: report.
+    #: What all attempts of the task together have used, as the workers reported; null without any report.
     usage: Spending | None
     #: The task is not handed out before this time.
     not_before: str | None
-    #: If the task is not completed by this time, it fails.
+    #: If the task is not completed by this time, the task fails.
     expires_at: str | None
     #: The ids of the tasks that must be completed first.
     depends_on: list[str]
     #: When the node started the task.
     started_at: str | None
-    #: The last note of the node that holds it.
+    #: The last note of the node that holds the task.
     progress: str | None
-    #: `answer` while a question about the task is open, `review` while its result waits for one; else null.
+    #: `answer` while a question about the task is open, `review` while the result waits for its review; else
+    #: null.
     waiting_for: Literal["answer", "review"] | None
-    #: How its results are checked; only on tasks with a review.
+    #: How the results of the task are checked; only on tasks with a review.
     review: NotRequired[Review]
-    #: How many do it, and whether they agree; only on such tasks.
+    #: How many nodes do the task, and whether their results agree; only on tasks with a quorum.
     quorum: NotRequired[Quorum]
-    #: The task for which the hub created this one; only on such tasks.
+    #: The task for which the hub created this task; only on tasks that the hub created.
     parent_task: NotRequired[str]
-    #: `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it is
-    #: one of several.
+    #: `review`: this task checks the result of `parent_task`, and its own result needs a `verdict`. `copy`:
+    #: this task is a copy of `parent_task`.
     made_for: NotRequired[Literal["review", "copy"]]
-    #: Nobody can read what its worker has sent, until the quorum is decided; only on such tasks.
+    #: Nobody can read what the worker of the copy has sent until the quorum is decided; only on copies.
     sealed: NotRequired[Literal[True]]
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
     files: list[str]
-    #: Those of `files` that came with the task or were attached by others than the node that holds it.
+    #: The ids in `files` of the input files: files that the node that held the task did not attach.
     inputs: list[str]
-    #: Those of `files` that were attached by the node that holds the task, or held it.
+    #: The ids in `files` of the output files: files that a node attached while it held the task.
     outputs: list[str]
     #: The schedule that created the task; only on such tasks.
     schedule: NotRequired[TaskSchedule]
     #: The group of the task; only on a task of a group.
     group: NotRequired[str]
-    #: The words to find the task by; left out if it has none.
+    #: The words by which to find the task; left out if there are none.
     tags: NotRequired[list[str]]
-    #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
-    #: it says.
+    #: What a node must have to get the task: all words in `capabilities`, and enough of each resource.
     requires: NotRequired[Requirements]
-    #: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
+    #: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
     limit_key: NotRequired[str]
-    #: While an unfinished task has this key, task/create makes no other, and answers with that one
-    #: (`deduplicated`).
+    #: While an unfinished task has this key, task/create makes no other task with the key, and returns the
+    #: existing task (`deduplicated`).
     unique_key: NotRequired[str]
-    #: The task holds its `unique_key` at least until then.
+    #: Until this time the task holds its `unique_key`, finished or not.
     unique_until: NotRequired[str]
-    #: `fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it starts
-    #: when all have ended, however.
+    #: `fail` (if left out): the task fails when a task in `depends_on` fails or is deleted. `run`: the task
+    #: starts when all tasks in `depends_on` have ended: completed, failed or deleted.
     on_dependency: NotRequired[Literal["run"]]
     #: When the task was created.
     created_at: str
@@ -2745,7 +2747,7 @@ class TaskSummarySchedule(TypedDict):
 
     #: The name that people see.
     name: str
-    #: When it happened.
+    #: The time.
     at: str | None
 
 
@@ -2758,13 +2760,13 @@ class TaskSummary(TypedDict):
     task_type: str | None
     #: The urgency.
     priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
-    #: The node that created the task; it need not be registered.
+    #: The node that created the task; this node need not be registered.
     creator_node: str | None
     #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
     #: LUX for the node that completes the task, with at most 6 decimals.
     lux_reward: float
-    #: The node that holds the task, or completed it.
+    #: The node that holds the task, or has completed it.
     assigned_node: str | None
     #: Whether the task is open and may be handed out now.
     ready: bool
@@ -2775,20 +2777,21 @@ class TaskSummary(TypedDict):
     max_attempts: int | None
     #: The task is not handed out before this time.
     not_before: str | None
-    #: If the task is not completed by this time, it fails.
+    #: If the task is not completed by this time, the task fails.
     expires_at: str | None
-    #: How many of the tasks that it depends on are not completed yet.
+    #: How many tasks in `depends_on` are not completed yet.
     unmet_count: int
     #: When the node started the task.
     started_at: str | None
     #: The first line of the last note, at most 200 characters.
     progress: str | None
-    #: `answer` while a question about the task is open, `review` while its result waits for one; else null.
+    #: `answer` while a question about the task is open, `review` while the result waits for its review; else
+    #: null.
     waiting_for: Literal["answer", "review"] | None
-    #: The task for which the hub created this one; only on such tasks.
+    #: The task for which the hub created this task; only on tasks that the hub created.
     parent_task: NotRequired[str]
-    #: `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it is
-    #: one of several.
+    #: `review`: this task checks the result of `parent_task`, and its own result needs a `verdict`. `copy`:
+    #: this task is a copy of `parent_task`.
     made_for: NotRequired[Literal["review", "copy"]]
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
@@ -2796,7 +2799,7 @@ class TaskSummary(TypedDict):
     schedule: NotRequired[TaskSummarySchedule]
     #: The group of the task; only on a task of a group.
     group: NotRequired[str]
-    #: The words to find the task by; left out if it has none.
+    #: The words by which to find the task; left out if there are none.
     tags: NotRequired[list[str]]
     #: When the task was created.
     created_at: str
@@ -2809,14 +2812,14 @@ class TaskDetailsSchedule(TypedDict):
 
     #: The name that people see.
     name: str
-    #: When it happened.
+    #: The time.
     at: str | None
 
 
 class TaskDetailsUnmet(TypedDict):
     """The tasks in `depends_on` that are not completed yet."""
 
-    #: How many they are.
+    #: How many of the tasks in `depends_on` are not completed yet.
     count: int
     #: The ids of the first 20, oldest first.
     task_ids: list[str]
@@ -2833,7 +2836,7 @@ class TaskDetails(TypedDict):
     task_type: str | None
     #: The urgency.
     priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
-    #: The node that created the task; it need not be registered.
+    #: The node that created the task; this node need not be registered.
     creator_node: str | None
     #: Whether the task was created with a key that is bound to its `creator_node`.
     creator_verified: bool
@@ -2841,9 +2844,9 @@ class TaskDetails(TypedDict):
     status: Literal["open", "assigned", "completed", "failed", "pending"]
     #: LUX for the node that completes the task, with at most 6 decimals.
     lux_reward: float
-    #: The node that holds the task, or completed it.
+    #: The node that holds the task, or has completed it.
     assigned_node: str | None
-    #: As the node sent it; null until the task is completed.
+    #: The result as the node sent it; null until the task is completed.
     result: TaskResult | None
     #: Whether the result came with a key that is bound to the node that completed the task.
     result_verified: bool
@@ -2856,70 +2859,70 @@ class TaskDetails(TypedDict):
     attempts: int
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None
-    #: How often task/next has handed the task out again with `resume`, because its worker ended. With
-    #: `max_attempts` each counts as an attempt.
+    #: How often task/next has handed the task out again with `resume`, because the worker ended. With
+    #: `max_attempts` each restart counts as an attempt.
     restarts: int
     #: Seconds that a node may hold the task without task/extend or task/complete.
     timeout_s: float | None
-    #: Seconds that one attempt may take in all, extended or not; then it has timed out.
+    #: Seconds that one attempt may take in all, extended or not; then the attempt has timed out.
     max_run_s: float | None
-    #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
-    #: permanently (kind `budget`). Null: any.
+    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
+    #: task permanently (kind `budget`). Null: no limit.
     max_cost_usd: float | None
-    #: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their own.
+    #: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were
+    #: created with it.
     retain_s: NotRequired[float]
-    #: What the attempts of the task have used, all together, as their workers reported it; null without any
-    #: report.
+    #: What all attempts of the task together have used, as the workers reported; null without any report.
     usage: Spending | None
     #: The task is not handed out before this time.
     not_before: str | None
-    #: If the task is not completed by this time, it fails.
+    #: If the task is not completed by this time, the task fails.
     expires_at: str | None
     #: The ids of the tasks that must be completed first.
     depends_on: list[str]
     #: When the node started the task.
     started_at: str | None
-    #: The last note of the node that holds it.
+    #: The last note of the node that holds the task.
     progress: str | None
-    #: `answer` while a question about the task is open, `review` while its result waits for one; else null.
+    #: `answer` while a question about the task is open, `review` while the result waits for its review; else
+    #: null.
     waiting_for: Literal["answer", "review"] | None
-    #: How its results are checked; only on tasks with a review.
+    #: How the results of the task are checked; only on tasks with a review.
     review: NotRequired[Review]
-    #: How many do it, and whether they agree; only on such tasks.
+    #: How many nodes do the task, and whether their results agree; only on tasks with a quorum.
     quorum: NotRequired[Quorum]
-    #: The task for which the hub created this one; only on such tasks.
+    #: The task for which the hub created this task; only on tasks that the hub created.
     parent_task: NotRequired[str]
-    #: `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it is
-    #: one of several.
+    #: `review`: this task checks the result of `parent_task`, and its own result needs a `verdict`. `copy`:
+    #: this task is a copy of `parent_task`.
     made_for: NotRequired[Literal["review", "copy"]]
-    #: Nobody can read what its worker has sent, until the quorum is decided; only on such tasks.
+    #: Nobody can read what the worker of the copy has sent until the quorum is decided; only on copies.
     sealed: NotRequired[Literal[True]]
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
     files: list[str]
-    #: Those of `files` that came with the task or were attached by others than the node that holds it.
+    #: The ids in `files` of the input files: files that the node that held the task did not attach.
     inputs: list[str]
-    #: Those of `files` that were attached by the node that holds the task, or held it.
+    #: The ids in `files` of the output files: files that a node attached while it held the task.
     outputs: list[str]
     #: The schedule that created the task; only on such tasks.
     schedule: NotRequired[TaskDetailsSchedule]
     #: The group of the task; only on a task of a group.
     group: NotRequired[str]
-    #: The words to find the task by; left out if it has none.
+    #: The words by which to find the task; left out if there are none.
     tags: NotRequired[list[str]]
-    #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
-    #: it says.
+    #: What a node must have to get the task: all words in `capabilities`, and enough of each resource.
     requires: NotRequired[Requirements]
-    #: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
+    #: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
     limit_key: NotRequired[str]
-    #: While an unfinished task has this key, task/create makes no other, and answers with that one
-    #: (`deduplicated`).
+    #: While an unfinished task has this key, task/create makes no other task with the key, and returns the
+    #: existing task (`deduplicated`).
     unique_key: NotRequired[str]
-    #: The task holds its `unique_key` at least until then.
+    #: Until this time the task holds its `unique_key`, finished or not.
     unique_until: NotRequired[str]
-    #: `fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it starts
-    #: when all have ended, however.
+    #: `fail` (if left out): the task fails when a task in `depends_on` fails or is deleted. `run`: the task
+    #: starts when all tasks in `depends_on` have ended: completed, failed or deleted.
     on_dependency: NotRequired[Literal["run"]]
     #: When the task was created.
     created_at: str
@@ -2934,23 +2937,23 @@ class Node(TypedDict):
     node_id: str
     #: The name that people see.
     name: str
-    #: `offline` when its heartbeats stopped or it left.
+    #: `offline` when the heartbeats of the node stopped, or the node left.
     status: Literal["online", "offline"]
-    #: Where people can reach the node: the hub does not use it.
+    #: Where people can reach the node; not used by the hub.
     host: str | None
-    #: Where people can reach the node: the hub does not use it.
+    #: Where people can reach the node; not used by the hub.
     port: int | None
     #: The task types that the node takes; empty means all.
     capabilities: str | list[str]
-    #: What the node has; left out if it has said nothing.
+    #: What the node has; left out if the node registered no resources.
     resources: NotRequired[dict[str, float]]
-    #: What its unfinished tasks use of it.
+    #: How much of each resource the node's unfinished tasks use.
     resources_used: NotRequired[dict[str, float]]
     #: The balancer assigns the node no more unfinished tasks than this; null means any number.
     max_tasks: int | None
     #: Whether the balancer may assign the node tasks.
     auto_assign: bool
-    #: Whether the node drains: it gets no new tasks.
+    #: Whether the node drains: a draining node gets no new tasks.
     draining: bool
     #: When the node first registered.
     registered_at: str
@@ -2967,7 +2970,7 @@ class Node(TypedDict):
 class Message(TypedDict):
     #: The id of the message: `message_id` in the response to the send, and in the ACK.
     id: str
-    #: The sender; it need not be registered.
+    #: The sender, which need not be registered.
     from_node: str
     #: The recipient; null for a broadcast.
     to_node: str | None
@@ -2975,12 +2978,13 @@ class Message(TypedDict):
     content: str
     #: The kind of message.
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
-    #: Whether the recipient must confirm the message; until then the hub delivers it again, up to 5 times.
+    #: Whether the recipient must confirm the message; until then the hub delivers the message again, up to 5
+    #: times.
     require_ack: bool
-    #: The id of the message that this one answers; null if it answers none.
+    #: The id of the message to which this message replies; null if this message is no reply.
     reply_to: str | None
     #: The conversation: the id of its first message, or a name that the sender gives. A reply continues the
-    #: conversation of the message that it answers.
+    #: conversation of the message to which it replies.
     thread: str
     #: Whether the message came with a key that is bound to its sender.
     verified: bool
@@ -2991,7 +2995,7 @@ class Message(TypedDict):
 class ReceivedMessage(TypedDict):
     #: The id of the message: `message_id` in the response to the send, and in the ACK.
     id: str
-    #: The sender; it need not be registered.
+    #: The sender, which need not be registered.
     from_node: str
     #: The recipient.
     to_node: str | None
@@ -2999,38 +3003,40 @@ class ReceivedMessage(TypedDict):
     content: str
     #: The kind of message.
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
-    #: Whether the recipient must confirm the message; until then the hub delivers it again, up to 5 times.
+    #: Whether the recipient must confirm the message; until then the hub delivers the message again, up to 5
+    #: times.
     require_ack: bool
-    #: The id of the message that this one answers; the sender must have sent or received it.
+    #: The id of the message to which this message replies; the sender must have sent or received that
+    #: message.
     reply_to: str | None
     #: The conversation: the id of its first message, or a name that the sender gives. A reply continues the
-    #: conversation of the message that it answers.
+    #: conversation of the message to which it replies.
     thread: str
     #: Whether the message came with a key that is bound to its sender.
     verified: bool
     #: When the message was sent.
     sent_at: str
-    #: Whether it was delivered before.
+    #: Whether the message was delivered before.
     redelivered: bool
-    #: How often it was delivered.
+    #: How often the message was delivered.
     deliveries: int
 
 
 class HistoryMessageRecipients(TypedDict):
-    #: How many have not received it yet.
+    #: How many recipients have not received the message yet.
     waiting: int
-    #: How many have received it.
+    #: How many recipients have received the message.
     delivered: int
-    #: How many have confirmed it.
+    #: How many recipients have confirmed the message.
     acked: int
-    #: How many never confirmed it.
+    #: How many recipients never confirmed the message.
     parked: int
 
 
 class HistoryMessage(TypedDict):
     #: The id of the message: `message_id` in the response to the send, and in the ACK.
     id: str
-    #: The sender; it need not be registered.
+    #: The sender, which need not be registered.
     from_node: str
     #: The recipient.
     to_node: str | None
@@ -3038,12 +3044,14 @@ class HistoryMessage(TypedDict):
     content: str
     #: The kind of message.
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
-    #: Whether the recipient must confirm the message; until then the hub delivers it again, up to 5 times.
+    #: Whether the recipient must confirm the message; until then the hub delivers the message again, up to 5
+    #: times.
     require_ack: bool
-    #: The id of the message that this one answers; the sender must have sent or received it.
+    #: The id of the message to which this message replies; the sender must have sent or received that
+    #: message.
     reply_to: str | None
     #: The conversation: the id of its first message, or a name that the sender gives. A reply continues the
-    #: conversation of the message that it answers.
+    #: conversation of the message to which it replies.
     thread: str
     #: Whether the message came with a key that is bound to its sender.
     verified: bool
@@ -3051,7 +3059,7 @@ class HistoryMessage(TypedDict):
     sent_at: str
     #: The delivery status: `waiting`, `delivered`, `acked` or `parked`.
     state: Literal["waiting", "delivered", "acked", "parked"] | None
-    #: How often it was delivered.
+    #: How often the message was delivered.
     deliveries: int | None
     #: The recipients of a broadcast that the node sent, counted by state; null for every other message.
     recipients: HistoryMessageRecipients | None
@@ -3064,7 +3072,7 @@ class NoteHead(TypedDict):
     version: int
     #: Who wrote this version; null: the request named no node.
     node_id: str | None
-    #: Whether it was written with a key that is bound to `node_id`.
+    #: Whether the note was written with a key that is bound to `node_id`.
     verified: bool
     #: Of the key and the text together, in UTF-8.
     bytes: int
@@ -3081,7 +3089,7 @@ class Note(TypedDict):
     version: int
     #: Who wrote this version; null: the request named no node.
     node_id: str | None
-    #: Whether it was written with a key that is bound to `node_id`.
+    #: Whether the note was written with a key that is bound to `node_id`.
     verified: bool
     #: Of the key and the text together, in UTF-8.
     bytes: int
@@ -3100,7 +3108,7 @@ class FoundNote(TypedDict):
     version: int
     #: Who wrote this version; null: the request named no node.
     node_id: str | None
-    #: Whether it was written with a key that is bound to `node_id`.
+    #: Whether the note was written with a key that is bound to `node_id`.
     verified: bool
     #: Of the key and the text together, in UTF-8.
     bytes: int
@@ -3108,7 +3116,8 @@ class FoundNote(TypedDict):
     created_at: str
     #: When this version was written.
     updated_at: str
-    #: The line of the text in which a word was found, or its beginning; at most 200 characters.
+    #: The first line of the text in which a word was found, or the beginning of the text; at most 200
+    #: characters.
     excerpt: str
 
 
@@ -3121,8 +3130,8 @@ class AdvisoryLease(TypedDict):
     task_id: str | None
     #: Whether others may have a shared lease on the same.
     shared: bool
-    #: The fencing number: larger than that of every earlier lease. Send it along to what the lease protects,
-    #: which refuses smaller ones.
+    #: The fencing number: larger than the number of every earlier lease. Send the number to the system that
+    #: the lease protects, which refuses smaller numbers.
     fencing: int
     #: Seconds from an acquire or renew to the deadline.
     ttl_s: float
@@ -3133,7 +3142,7 @@ class AdvisoryLease(TypedDict):
 
 
 _LedgerEntryKeywords = TypedDict("_LedgerEntryKeywords", {
-    #: The account that it comes from: `treasury`, or `held:` and the task_id.
+    #: The account that pays: `treasury`, or `held:` and the task_id.
     "from": "str",
 })
 
@@ -3145,7 +3154,7 @@ class LedgerEntry(_LedgerEntryKeywords):
     id: str
     #: The node that was paid; null: the entry goes to another account.
     node_id: str | None
-    #: The account that it goes to: `node:` and the node_id, `held:` and the task_id, or `treasury`.
+    #: The account that gets the LUX: `node:` and the node_id, `held:` and the task_id, or `treasury`.
     to: str
     #: LUX, exact to 6 decimals.
     amount: float
@@ -3154,19 +3163,19 @@ class LedgerEntry(_LedgerEntryKeywords):
     kind: Literal["reward", "signin", "hold", "return"]
     #: The task of a reward; null for a daily bonus.
     task_id: str | None
-    #: When it happened.
+    #: The time.
     at: str
-    #: The hash of the entry before it, 64 zeros for the first; null: it is older than the hash chain.
+    #: The hash of the previous entry, 64 zeros for the first; null: the entry is older than the hash chain.
     prev_hash: str | None
-    #: SHA-256 of the entry and of `prev_hash`, as hex (docs/concepts.md has its bytes); null: it is older
-    #: than the hash chain.
+    #: SHA-256 of the entry and of `prev_hash`, as hex (docs/concepts.md has the bytes); null: the entry is
+    #: older than the hash chain.
     hash: str | None
 
 
 class LedgerHead(TypedDict):
-    #: Its number; 0: the ledger has no entry.
+    #: The number of the newest entry; 0: the ledger has no entry.
     seq: int
-    #: Its hash; null: it is older than the hash chain, or there is no entry.
+    #: The hash of the newest entry; null: the entry is older than the hash chain, or there is no entry.
     hash: str | None
 
 
@@ -3175,8 +3184,8 @@ class Receipt(TypedDict):
     entry_id: str
     #: LUX that were paid.
     amount: float
-    #: The hash of the ledger entry: the ledger cannot be changed up to it without changing this. null: the
-    #: entry is older than the hash chain.
+    #: The hash of the ledger entry. Nobody can change this entry or an earlier entry without changing the
+    #: hash. null: the entry is older than the hash chain.
     hash: str | None
 
 
@@ -3189,9 +3198,9 @@ class FileRecord(TypedDict):
     size: int
     #: SHA-256 of the bytes, in hexadecimal digits.
     sha256: str
-    #: As uploaded; `application/octet-stream` if that was invalid.
+    #: As uploaded; `application/octet-stream` if the uploaded type was invalid.
     content_type: str
-    #: As uploaded, numbers included; empty if there was none.
+    #: As uploaded, numbers included; empty for a file without metadata.
     metadata: dict[str, Any]
     #: The node that the file is attached to.
     node_id: str | None
@@ -3199,29 +3208,29 @@ class FileRecord(TypedDict):
     verified: bool
     #: The task that the file is attached to.
     task_id: str | None
-    #: What the file is for its task: `output` if its node was the `assigned_node` of the task when it was
-    #: attached, else `input`; null for a file of no task.
+    #: What the file is for its task: `output` if the file's node held the task when the file was attached,
+    #: else `input`; null for a file of no task.
     attached: Literal["input", "output"] | None
     #: When the file was uploaded.
     uploaded_at: str
-    #: The path for its download.
+    #: The path from which to download the file.
     url: str
 
 
 class ScheduleTaskQuorum(TypedDict):
-    """Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15; as many as make `results` a majority if left out) copies agree."""
+    """Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum number of copies (`results` to 15); if left out, as many as make `results` a majority."""
 
     #: The result of each assignment, in the same order.
     results: int
     #: How many copies there are at most.
     of: int
-    #: `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what must be
-    #: equal, as JSON values.
+    #: What must be equal, as JSON values: `output` (if left out), or `json:` and comma-separated JSON
+    #: pointers into the result.
     compare: str
 
 
 class ScheduleTask(TypedDict):
-    """The task that it creates."""
+    """The task that the schedule creates."""
 
     #: What to do, in one line.
     title: str
@@ -3232,7 +3241,7 @@ class ScheduleTask(TypedDict):
     #: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
     #: default); 2, `p2` or `low`; `p5` is background work.
     priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
-    #: The node that created the task; it need not be registered.
+    #: The node that created the task; this node need not be registered.
     creator_node: str | None
     #: LUX for the node that completes the task, with at most 6 decimals.
     lux_reward: float
@@ -3243,34 +3252,34 @@ class ScheduleTask(TypedDict):
     backoff_s: float
     #: Seconds that a node may hold the task without task/extend or task/complete.
     timeout_s: float | None
-    #: Seconds that one attempt may take in all, extended or not; then it has timed out.
+    #: Seconds that one attempt may take in all, extended or not; then the attempt has timed out.
     max_run_s: float | None
-    #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
-    #: permanently (kind `budget`). Null: any.
+    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
+    #: task permanently (kind `budget`). Null: no limit.
     max_cost_usd: float | None
-    #: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their own.
+    #: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were
+    #: created with it.
     retain_s: float | None
-    #: Who checks the result before the reward is paid: `creator` (of a task without one: any caller that no
-    #: key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for
+    #: Who checks the result before the reward is paid: `creator` (without a creator, any caller whose key is
+    #: bound to no node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for
     #: another node.
     review: NotRequired[str]
     #: Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out.
     review_within_s: NotRequired[float]
     #: What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`.
     on_review_timeout: NotRequired[Literal["pay", "reject"]]
-    #: Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15;
-    #: as many as make `results` a majority if left out) copies agree.
+    #: Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum
+    #: number of copies (`results` to 15); if left out, as many as make `results` a majority.
     quorum: NotRequired[ScheduleTaskQuorum]
     #: Seconds until the task may be handed out.
     delay_s: float
     #: The name of the group of tasks.
     group: NotRequired[str]
-    #: The words to find the task by; left out if it has none.
+    #: The words by which to find the task; left out if there are none.
     tags: NotRequired[list[str]]
-    #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
-    #: it says.
+    #: What a node must have to get the task: all words in `capabilities`, and enough of each resource.
     requires: NotRequired[Requirements]
-    #: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
+    #: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
     limit_key: NotRequired[str]
 
 
@@ -3281,25 +3290,26 @@ class Schedule(TypedDict):
     cron: str | None
     #: The time zone of `cron`, of the IANA database; `UTC` if left out.
     tz: str | None
-    #: The seconds between two times, instead of `cron`; the first comes after so many seconds.
+    #: The seconds between two times, instead of `cron`; the first time comes after one interval.
     every_s: float | None
-    #: The task that it creates.
+    #: The task that the schedule creates.
     task: ScheduleTask
-    #: At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`).
+    #: What happens at a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`).
     overlap: Literal["skip", "queue"]
-    #: After times at which no hub ran: a task for the last of them (`one`), or for none (`none`).
+    #: What happens after times at which no hub ran: a task for the last of these times (`one`), or none
+    #: (`none`).
     catch_up: Literal["one", "none"]
-    #: Each task may start up to so many seconds later.
+    #: Each task may start up to this many seconds later.
     jitter_s: float
-    #: No time comes after this.
+    #: The schedule creates no task after this time.
     until: str | None
-    #: Whether no time comes until it is saved without this.
+    #: Whether the schedule is paused: it creates no tasks until a schedule/put without this field.
     paused: bool
-    #: The next time; null while it is paused, and after the last.
+    #: The next time; null while the schedule is paused, and after the last time.
     next_at: str | None
-    #: The last task that it created.
+    #: The last task that the schedule created.
     last_task_id: str | None
-    #: When it created that task.
+    #: When the schedule created its last task.
     last_at: str | None
     #: When the task was created.
     created_at: str
@@ -3308,13 +3318,14 @@ class Schedule(TypedDict):
 
 
 class Webhook(TypedDict):
-    #: The name of the webhook; that of a push notification config of A2A begins with `a2a:`.
+    #: The name of the webhook; the name of a push config of A2A begins with `a2a:`.
     name: str
-    #: The URL to which it sends.
+    #: The URL to which the webhook sends.
     url: str
-    #: What it sends: events as JSON (`luxhub`), notifications (`ntfy`), or the updates of A2A (`a2a`).
+    #: What the webhook sends: events as JSON (`luxhub`), notifications (`ntfy`), or the updates of A2A
+    #: (`a2a`).
     format: Literal["luxhub", "a2a", "ntfy"]
-    #: Only events of these kinds; without any, of all kinds.
+    #: Only events of these kinds; if left out or empty, all kinds.
     kinds: list[EventKind]
     #: Only events of this task.
     task_id: str | None
@@ -3324,19 +3335,19 @@ class Webhook(TypedDict):
     creator_node: str | None
     #: Only events of the tasks of this group.
     group: str | None
-    #: `suspended`: it sends nothing until webhook/resume.
+    #: `suspended`: the webhook sends nothing until webhook/resume.
     state: Literal["active", "suspended"]
     #: The id of the last event that needs no delivery any more.
     cursor: int
     #: How often the delivery has failed since the last success.
     attempts: int
-    #: When the first of these attempts was; null: the last one succeeded.
+    #: When the first of the failed attempts was; null: the last attempt succeeded.
     failing_since: str | None
-    #: When it tries again.
+    #: When the hub tries again.
     next_attempt_at: str | None
     #: Why the last attempt failed.
     last_error: str | None
-    #: When it last delivered a message.
+    #: When the hub last delivered a message of the webhook.
     last_delivered_at: str | None
     #: When the task was created.
     created_at: str
@@ -3345,7 +3356,7 @@ class Webhook(TypedDict):
 
 
 class KeyUsed(TypedDict):
-    """What counts against the quotas of its node. Only in key/list, for a key of the role `full` that is bound to a node."""
+    """What counts against the quotas of the node. Only in key/list, for a key of the role `full` that is bound to a node."""
 
     #: Unfinished tasks that the node's keys created.
     tasks: int
@@ -3360,20 +3371,20 @@ class Key(TypedDict):
     role: Literal["full", "viewer", "admin"]
     #: Whether the key is `valid`, `expired` or `revoked`.
     state: Literal["valid", "expired", "revoked"]
-    #: The variant of the responses to its requests; null: that of the listener.
+    #: The variant of the responses to requests with the key; null: the variant of the listener.
     variant: Literal["A", "B"] | None
     #: The node that the key is bound to: it acts only for this node.
     node_id: str | None
-    #: LUX that the key may promise per UTC day, as rewards of tasks; null: any amount, or none if the hub is
-    #: strict and the key bound to a node.
+    #: LUX that the key may promise per UTC day, as rewards of tasks. null: any amount, or none if the hub is
+    #: strict and the key is bound to a node.
     mint_per_day: float | None
-    #: When it was made; null for the keys of the first start.
+    #: When the key was made; null for the keys of the first start.
     created_at: str | None
-    #: When it ends; null: never.
+    #: When the key expires; null: never.
     expires_at: str | None
-    #: When it was revoked.
+    #: When the key was revoked.
     revoked_at: str | None
-    #: What counts against the quotas of its node. Only in key/list, for a key of the role `full` that is
+    #: What counts against the quotas of the node. Only in key/list, for a key of the role `full` that is
     #: bound to a node.
     used: NotRequired[KeyUsed]
 
@@ -3385,13 +3396,13 @@ class Invitation(TypedDict):
     node_id: str
     #: Whether the invitation is `open`, `used` or `expired`.
     state: Literal["open", "used", "expired"]
-    #: When it was made.
+    #: When the invitation was made.
     created_at: str
-    #: When it ends, by the hub's clock.
+    #: When the invitation expires, by the hub's clock.
     expires_at: str
-    #: When a machine joined with it.
+    #: When a machine joined with the invitation.
     used_at: str | None
-    #: The name of the key that was made from it; null until then.
+    #: The name of the key that was made from the invitation; null until then.
     key: str | None
 
 
@@ -3400,7 +3411,7 @@ class Event(TypedDict):
     id: int
     #: The kind of event.
     kind: EventKind
-    #: When it happened.
+    #: The time.
     at: str
     #: The node that the event is about.
     node_id: str | None
@@ -3414,9 +3425,9 @@ class Event(TypedDict):
 
 
 class Durations(TypedDict):
-    #: How many durations.
+    #: How many durations there are.
     count: int
-    #: Their sum, in seconds.
+    #: The sum of the durations, in seconds.
     sum_s: float
     #: The median in seconds, estimated; null without durations.
     p50_s: float | None
@@ -3425,12 +3436,12 @@ class Durations(TypedDict):
 
 
 class TypeStats(TypedDict):
-    #: The type; null for tasks without one.
+    #: The type; null for tasks without a type.
     task_type: str | None
-    #: Tasks that may be handed out now, counted up to 50,000; without those beyond 1,000 types, and beyond
-    #: 1,000 lanes of tasks with requirements or a limit key of their own.
+    #: Tasks that may be handed out now, counted up to 50,000. Left out are the types beyond 1,000, and tasks
+    #: beyond 1,000 lanes with requirements or a limit key of their own.
     open: int
-    #: Since when the oldest of them may be handed out; null without any.
+    #: Since when the oldest open task may be handed out; null if there is none.
     oldest_open_at: str | None
     #: Open tasks that wait for their time, other tasks or an answer; of all types together counted up to
     #: 50,000.
@@ -3441,9 +3452,9 @@ class TypeStats(TypedDict):
     completed: int
     #: Tasks that failed in the last hour.
     failed: int
-    #: How long tasks waited until they were handed out, each time, in the last hour.
+    #: How long tasks waited in the last hour until they were handed out, counted for each dispatch.
     time_to_start: Durations
-    #: Nodes that could take such a task now: online, not draining and with room.
+    #: Nodes that could take a task of this type now: online, not draining and with room.
     takers: int
     #: Online nodes that take tasks of this type.
     nodes_online: int
@@ -3454,35 +3465,34 @@ class TypeStats(TypedDict):
 class StuckStats(TypedDict):
     #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
     task_type: str | None
-    #: How many may be handed out now; counted up to 50,000.
+    #: How many tasks of the lane may be handed out now; counted up to 50,000.
     open: int
-    #: Since when the oldest of them may be handed out.
+    #: Since when the oldest of these tasks may be handed out.
     oldest_open_at: str | None
     #: Offline nodes that have what the tasks require.
     nodes_registered: int
-    #: What the registered node that comes closest lacks; null: an offline node has it all, or no node is
-    #: registered.
+    #: What the closest registered node lacks; null: an offline node has everything, or no node is registered.
     missing: str | None
-    #: The task of them that would be handed out first.
+    #: The task of the lane that would be handed out first.
     task_id: str | None
 
 
 class FailureGroup(TypedDict):
-    #: The id of the group: `failure_group` of task/list and task/count selects its tasks.
+    #: The id of the group: `failure_group` of task/list and task/count selects the tasks of the group.
     group: str
-    #: The type of its tasks; null without one.
+    #: The type of the tasks; null for tasks without a type.
     task_type: str | None
     #: The kind of the failures.
     kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"]
-    #: The first line of the newest message. The messages of a group are the same but for numbers and ids.
+    #: The first line of the newest message. The messages of a group differ only in numbers and ids.
     message: str
-    #: How many tasks have failed so.
+    #: How many tasks of the group have failed.
     count: int
-    #: At how many nodes.
+    #: At how many nodes the tasks failed.
     nodes: int
-    #: The first 5 of these nodes, those with the most failures first.
+    #: The first 5 of the nodes at which the tasks failed, the node with the most failures first.
     node_ids: list[str]
-    #: When the last one failed.
+    #: When the last task failed.
     last_at: str
     #: The task that failed last.
     task_id: str
@@ -3503,7 +3513,7 @@ class Minute(TypedDict):
     tasks_failed: int
     #: LUX paid, including sign-ins.
     lux_paid: float
-    #: How many messages were sent; a broadcast is one.
+    #: How many messages were sent; a broadcast counts once.
     messages_sent: int
     #: The time to start: from when a task became ready until it was first handed out.
     time_to_start: Durations
@@ -3524,7 +3534,7 @@ class MinutesTotal(TypedDict):
     tasks_failed: int
     #: LUX paid, including sign-ins.
     lux_paid: float
-    #: How many messages were sent; a broadcast is one.
+    #: How many messages were sent; a broadcast counts once.
     messages_sent: int
     #: The time to start: from when a task became ready until it was first handed out.
     time_to_start: Durations
@@ -3538,14 +3548,14 @@ class TaskAnswer(TypedDict):
     task_id: str
     #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
-    #: The node that holds the task, or completed it.
+    #: The node that holds the task, or has completed it.
     assigned_node: str | None
     #: The node's hold on the task.
     lease: Lease
     #: The task as it is now.
     task: Task
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -3555,8 +3565,8 @@ class EventBatch(TypedDict):
     events: list[Event]
     #: The id of the last event that the hub examined: the next `since`.
     cursor: int
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -3597,7 +3607,7 @@ class Problem(TypedDict):
 
 class NodeRegisterAnswer(TypedDict):
     success: Literal[True]
-    #: The id of the node, which it chooses: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`.
+    #: The id that the node chooses: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`.
     node_id: str
     #: The node is online from now on.
     status: Literal["online"]
@@ -3609,8 +3619,8 @@ class NodeRegisterAnswer(TypedDict):
     offline_after: float
     #: The node as it is now.
     node: Node
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -3628,10 +3638,10 @@ class NodeHeartbeatAnswer(TypedDict):
     tasks_assigned: int
     #: How many messages are in the node's mailbox.
     messages_waiting: int
-    #: Whether the node drains: it finishes its tasks and gets no new ones.
+    #: Whether the node drains: a draining node finishes its tasks and gets no new tasks.
     drain: bool
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -3643,8 +3653,8 @@ class NodeLeaveAnswer(TypedDict):
     status: Literal["offline"]
     #: How many tasks the node gave back.
     tasks_released: int
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -3652,12 +3662,12 @@ class NodeDrainAnswer(TypedDict):
     success: Literal[True]
     #: The id of the node.
     node_id: str
-    #: Whether the node drains: it finishes its tasks and gets no new ones.
+    #: Whether the node drains: a draining node finishes its tasks and gets no new tasks.
     drain: bool
     #: How many unfinished tasks the node has.
     tasks_assigned: int
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -3665,8 +3675,8 @@ class NodeDeleteAnswer(TypedDict):
     success: Literal[True]
     #: The id of the node.
     node_id: str
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -3674,21 +3684,21 @@ class NodeListAnswer(TypedDict):
     success: Literal[True]
     #: All nodes.
     nodes: list[Node]
-    #: In the query `1`: the response also has, of each node of the page, the first 3 tasks that it holds, the
-    #: oldest first.
+    #: In the query `1`: the response also has the first 3 tasks that each node of the page holds, the oldest
+    #: first.
     tasks: NotRequired[list[TaskSummary]]
     #: The number of the page, from 1.
     page: NotRequired[int | None]
     #: Rows on a page; above 50 is read as 50.
     per_page: NotRequired[int]
-    #: How many nodes match; null if they were not counted.
+    #: How many nodes match; null if the hub did not count the nodes.
     total: NotRequired[int | None]
-    #: How many pages there are; null if they were not counted.
+    #: How many pages there are; null if the hub did not count the nodes.
     pages: NotRequired[int | None]
-    #: Send it as `cursor` to get the next page; null at the end.
+    #: Send this value as `cursor` to get the next page; null at the end.
     next_cursor: NotRequired[str | None]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -3709,10 +3719,10 @@ class StatsNodesAnswer(TypedDict):
     by_status: StatsNodesAnswerByStatus
     #: Online nodes that take no new tasks.
     draining: int
-    #: The sum of their balances.
+    #: The sum of the balances of all nodes.
     lux_balance: float
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -3720,27 +3730,27 @@ class NodeGetAnswer(TypedDict):
     success: Literal[True]
     #: The node as it is now.
     node: Node
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
 class TaskCreateQuorum(TypedDict):
-    """Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15; as many as make `results` a majority if left out) copies agree."""
+    """Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum number of copies (`results` to 15); if left out, as many as make `results` a majority."""
 
     #: The result of each assignment, in the same order.
     results: int
     #: How many copies there are at most.
     of: NotRequired[int]
-    #: `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what must be
-    #: equal, as JSON values.
+    #: What must be equal, as JSON values: `output` (if left out), or `json:` and comma-separated JSON
+    #: pointers into the result.
     compare: NotRequired[str]
 
 
 class TaskCreateRequires(TypedDict):
-    """What a node must have to get the task: all the words in `capabilities`, and of each resource as much as it says."""
+    """What a node must have to get the task: all words in `capabilities`, and enough of each resource."""
 
-    #: The task types that the node takes; without any it takes all. Comma-separated, or an array.
+    #: The task types that the node takes; a node without any takes all. Comma-separated, or an array.
     capabilities: NotRequired[Sequence[str]]
     #: Amounts by name, with three decimals.
     resources: NotRequired[Mapping[str, float]]
@@ -3752,16 +3762,16 @@ class TaskCreateAnswer(TypedDict):
     task_id: str
     #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
-    #: The node that holds the task, or completed it.
+    #: The node that holds the task, or has completed it.
     assigned_node: str | None
     #: The node's hold on the task.
     lease: Lease
     #: The task as it is now.
     task: Task
-    #: Only if true: no task was created, because this one has the `unique_key`.
+    #: Only if true: no task was created, because this task has the `unique_key`.
     deduplicated: NotRequired[Literal[True]]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -3769,14 +3779,14 @@ class TaskNextAnswer(TypedDict):
     success: Literal[True]
     #: The handed-out task; null if there was none within `wait`.
     task: Task | None
-    #: The node's hold on it; null without a task.
+    #: The node's hold on the task; null without a task.
     lease: Lease | None
-    #: Whether the node drains: it gets no new tasks.
+    #: Whether the node drains: a draining node gets no new tasks.
     drain: bool
     #: What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing.
     context: NotRequired[Context]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -3786,7 +3796,7 @@ class TaskClaimAnswer(TypedDict):
     task_id: str
     #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
-    #: The node that holds the task, or completed it.
+    #: The node that holds the task, or has completed it.
     assigned_node: str | None
     #: The node's hold on the task.
     lease: Lease
@@ -3794,8 +3804,8 @@ class TaskClaimAnswer(TypedDict):
     task: Task
     #: What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing.
     context: NotRequired[Context]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -3808,9 +3818,10 @@ class TaskCompleteUsage(TypedDict):
     input_tokens: int
     #: Tokens that the model wrote.
     output_tokens: int
-    #: Those of the input tokens that came from a cache.
+    #: How many of the input tokens came from a cache.
     cached_tokens: NotRequired[int | None]
-    #: Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero.
+    #: Dollars, rounded to a millionth. Left out or null: the worker does not know the cost, which is not
+    #: zero.
     cost_usd: NotRequired[float | None]
 
 
@@ -3820,14 +3831,14 @@ class TaskCompleteAnswer(TypedDict):
     status: Literal["completed"]
     #: LUX that the task paid.
     lux_paid: float
-    #: The reward while the result waits for its review; only of tasks with a review.
+    #: The reward while the result waits for its review; only on tasks with a review.
     lux_held: NotRequired[float]
-    #: The entry of the ledger that paid it; null if nothing was paid. A repeat gets the same receipt.
+    #: The entry of the ledger that paid the task; null if nothing was paid. A repeat gets the same receipt.
     receipt: Receipt | None
     #: The id of the task.
     task_id: str
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -3840,9 +3851,10 @@ class TaskReleaseUsage(TypedDict):
     input_tokens: int
     #: Tokens that the model wrote.
     output_tokens: int
-    #: Those of the input tokens that came from a cache.
+    #: How many of the input tokens came from a cache.
     cached_tokens: NotRequired[int | None]
-    #: Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero.
+    #: Dollars, rounded to a millionth. Left out or null: the worker does not know the cost, which is not
+    #: zero.
     cost_usd: NotRequired[float | None]
 
 
@@ -3855,9 +3867,10 @@ class TaskFailUsage(TypedDict):
     input_tokens: int
     #: Tokens that the model wrote.
     output_tokens: int
-    #: Those of the input tokens that came from a cache.
+    #: How many of the input tokens came from a cache.
     cached_tokens: NotRequired[int | None]
-    #: Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero.
+    #: Dollars, rounded to a millionth. Left out or null: the worker does not know the cost, which is not
+    #: zero.
     cost_usd: NotRequired[float | None]
 
 
@@ -3870,9 +3883,10 @@ class TaskExtendUsage(TypedDict):
     input_tokens: int
     #: Tokens that the model wrote.
     output_tokens: int
-    #: Those of the input tokens that came from a cache.
+    #: How many of the input tokens came from a cache.
     cached_tokens: NotRequired[int | None]
-    #: Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero.
+    #: Dollars, rounded to a millionth. Left out or null: the worker does not know the cost, which is not
+    #: zero.
     cost_usd: NotRequired[float | None]
 
 
@@ -3882,7 +3896,7 @@ class TaskExtendAnswer(TypedDict):
     task_id: str
     #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
-    #: The node that holds the task, or completed it.
+    #: The node that holds the task, or has completed it.
     assigned_node: str | None
     #: The node's hold on the task.
     lease: Lease
@@ -3890,8 +3904,8 @@ class TaskExtendAnswer(TypedDict):
     task: Task
     #: What the task may still cost; null without `max_cost_usd`.
     budget_left_usd: float | None
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -3899,8 +3913,8 @@ class TaskAskAnswer(TypedDict):
     success: Literal[True]
     #: What the worker wants to know.
     question: Question
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -3908,8 +3922,8 @@ class TaskAnswerAnswer(TypedDict):
     success: Literal[True]
     #: The question.
     question: Question
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -3917,12 +3931,12 @@ class ReviewsAnswer(TypedDict):
     success: Literal[True]
     #: The results that wait, the most urgent first.
     reviews: list[PendingReview]
-    #: How many there are in all.
+    #: The total number.
     total: int
-    #: Send it as `cursor` to get the next page; null at the end.
+    #: Send this value as `cursor` to get the next page; null at the end.
     next_cursor: str | None
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -3931,7 +3945,7 @@ class TaskRetryAnswerDependents(TypedDict):
 
     #: How many dependents were opened again.
     opened: int
-    #: How many are left, at most 100,000: repeat the call for the next ones.
+    #: How many tasks are left, at most 100,000: repeat the call.
     left: int
 
 
@@ -3941,7 +3955,7 @@ class TaskRetryAnswer(TypedDict):
     task_id: str
     #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
-    #: The node that holds the task, or completed it.
+    #: The node that holds the task, or has completed it.
     assigned_node: str | None
     #: The node's hold on the task.
     lease: Lease
@@ -3949,8 +3963,8 @@ class TaskRetryAnswer(TypedDict):
     task: Task
     #: Only with `with_dependents`.
     dependents: NotRequired[TaskRetryAnswerDependents]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -3986,8 +4000,8 @@ class TaskBatchAssignAnswer(TypedDict):
     pending: NotRequired[int]
     #: The tasks and the nodes that get them.
     assignments: NotRequired[list[TaskBatchAssignAnswerAssignment]]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
     #: The result of each assignment, in the same order.
     results: NotRequired[list[TaskBatchAssignAnswerResult]]
@@ -3997,8 +4011,8 @@ class TaskDeleteAnswer(TypedDict):
     success: Literal[True]
     #: The id of the task.
     task_id: str
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4010,14 +4024,14 @@ class TaskListAnswer(TypedDict):
     page: int | None
     #: Rows on a page; above 50 is read as 50.
     per_page: int
-    #: How many there are in all; null if they were not counted.
+    #: How many tasks match; null if the hub did not count the tasks.
     total: int | None
-    #: How many pages there are; null if they were not counted.
+    #: How many pages there are; null if the hub did not count the tasks.
     pages: int | None
-    #: Send it as `cursor` to get the next page; null at the end.
+    #: Send this value as `cursor` to get the next page; null at the end.
     next_cursor: str | None
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4029,14 +4043,14 @@ class TaskListFieldsSummaryAnswer(TypedDict):
     page: int | None
     #: Rows on a page; above 50 is read as 50.
     per_page: int
-    #: How many there are in all; null if they were not counted.
+    #: How many tasks match; null if the hub did not count the tasks.
     total: int | None
-    #: How many pages there are; null if they were not counted.
+    #: How many pages there are; null if the hub did not count the tasks.
     pages: int | None
-    #: Send it as `cursor` to get the next page; null at the end.
+    #: Send this value as `cursor` to get the next page; null at the end.
     next_cursor: str | None
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4044,32 +4058,33 @@ class TaskCountAnswer(TypedDict):
     success: Literal[True]
     #: How many tasks match.
     count: int
-    #: False: there are more, because one call looks at 50,000 tasks.
+    #: False: more tasks may match, because one call examines 50,000 tasks.
     exact: bool
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
 class StatsTypesAnswer(TypedDict):
     success: Literal[True]
-    #: When it was counted: at most 2 s ago.
+    #: When the tasks were counted: at most 2 s ago.
     at: str
-    #: The 100 types with the most tasks, those with the most first.
+    #: The 100 types with the most tasks, the type with the most first.
     types: list[TypeStats]
-    #: How many types there are beside them.
+    #: How many other types there are.
     others: int
-    #: Open tasks whose capabilities and resources no online node has: the 10 largest lanes of such tasks.
+    #: The 10 largest lanes of open tasks for which no online node has the required capabilities and
+    #: resources.
     stuck: list[StuckStats]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
 class StatsFailuresAnswerByNode(TypedDict):
     #: The id of the node.
     node_id: str
-    #: How many of them failed at this node.
+    #: How many tasks failed at this node.
     count: int
 
 
@@ -4077,14 +4092,14 @@ class StatsFailuresAnswer(TypedDict):
     success: Literal[True]
     #: The 50 largest groups of failed tasks, the largest first.
     failures: list[FailureGroup]
-    #: The 50 nodes at which most of them failed.
+    #: The 50 nodes at which the most tasks failed.
     by_node: list[StatsFailuresAnswerByNode]
     #: How many failed tasks were examined.
     total: int
-    #: False: more tasks have failed, because one call looks at the newest 10,000.
+    #: False: more tasks have failed, because one call examines the newest 10,000.
     exact: bool
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4092,8 +4107,8 @@ class TaskPullAnswer(TypedDict):
     success: Literal[True]
     #: The tasks.
     tasks: list[Task]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4123,14 +4138,14 @@ class TaskStatsAnswerTopNode(TypedDict):
 
 class TaskStatsAnswer(TypedDict):
     success: Literal[True]
-    #: How many there are in all.
+    #: The total number.
     total: int
     #: How many tasks there are of each status.
     by_status: TaskStatsAnswerByStatus
     #: The nodes that completed most, at most 10.
     top_nodes: list[TaskStatsAnswerTopNode]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4140,8 +4155,8 @@ class TaskGetAnswer(TypedDict):
     task: TaskDetails
     #: `1`: the response also has the `context` of the task.
     context: NotRequired[Context]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4149,25 +4164,25 @@ class TaskGetInputsAnswer(TypedDict):
     success: Literal[True]
     #: The tasks in `depends_on`, in that order.
     inputs: list[TaskInput]
-    #: How many there are in all.
+    #: The total number.
     total: int
-    #: Send it as `cursor` to get the next page; null at the end.
+    #: Send this value as `cursor` to get the next page; null at the end.
     next_cursor: str | None
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
 class TaskGetExplainAnswer(TypedDict):
     success: Literal[True]
-    #: Whether it may be handed out to a node that fits.
+    #: Whether the task may be handed out to a node that fits.
     ready: bool
     #: All reasons; the last one of a task that is ready is `in_line`.
     reasons: list[Reason]
-    #: Its position in its lane, up to 1,001; null if it is not ready.
+    #: The position of the task in its lane, up to 1,001; null if the task is not ready.
     position: int | None
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4178,26 +4193,26 @@ class TaskGetGraphAnswerTask(TypedDict):
     title: str
     #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
-    #: The node that holds the task, or completed it.
+    #: The node that holds the task, or has completed it.
     assigned_node: str | None
-    #: Those of the tasks it depends on that are shown too.
+    #: The tasks in `depends_on` that the response has.
     depends_on: list[str]
-    #: How many of the tasks it depends on have not ended as they must.
+    #: How many of the tasks in `depends_on` have not ended as this task needs.
     unmet_count: int
-    #: 0: the task itself; -1: what it depends on; -2, -3: what that depends on; 1: tasks that wait for it, or
-    #: failed because of it.
+    #: 0: the task itself; -1: its dependencies; -2, -3: the dependencies of these; 1: tasks that wait for the
+    #: task, or failed because of it.
     layer: int
 
 
 class TaskGetGraphAnswer(TypedDict):
     success: Literal[True]
-    #: The task, what it depends on and what waits for it: up to 3 layers before it and one after it, of up to
-    #: 50 tasks.
+    #: The task, the tasks that it depends on in up to 3 layers, and the tasks that wait for it in one layer.
+    #: A layer has up to 50 tasks.
     tasks: list[TaskGetGraphAnswerTask]
-    #: How many tasks wait for it, or failed because of it; at most 10,000 are counted.
+    #: How many tasks wait for the task, or failed because of it; at most 10,000 are counted.
     dependents: int
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4207,10 +4222,10 @@ class LessonsAnswer(TypedDict):
     lessons: list[Lesson]
     #: How many completed tasks this call has examined: at most 10,000.
     looked: int
-    #: Where to go on, to the older tasks that this call has not examined; null if it has examined all.
+    #: Send this value as `cursor` to examine older tasks; null when all tasks have been examined.
     next_cursor: str | None
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4222,8 +4237,8 @@ class TaskOutputAnswer(TypedDict):
     attempt: int
     #: Where the next piece begins.
     next_offset: int
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4233,16 +4248,16 @@ class TaskGetOutputAnswer(TypedDict):
     task_id: str
     #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
-    #: The attempt: the epoch of its lease. In a query the newest that has output if left out, and the next
-    #: one that has output if this one has none; null if there is none.
+    #: The attempt: the epoch of its lease. In a query: if left out, the newest attempt with output; if this
+    #: attempt has none, the next attempt with output. In a response null: no attempt has output.
     attempt: int | None
     #: The offset of the first byte of `data`.
     offset: int
-    #: The text from `offset` on: at most 256 KiB, and up to what is no longer kept.
+    #: The text from `offset` on: at most 256 KiB, up to a part that is no longer kept.
     data: str
     #: The offset to read from next.
     next_offset: int
-    #: Bytes between `from` and `offset`: they are no longer kept.
+    #: How many bytes between `from` and `offset` are no longer kept.
     dropped: int
     #: Bytes.
     size: int
@@ -4250,8 +4265,8 @@ class TaskGetOutputAnswer(TypedDict):
     ended: bool
     #: The attempts whose output is kept, oldest first.
     attempts: list[OutputAttempt]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4263,10 +4278,10 @@ class TaskGetQuestionsAnswer(TypedDict):
     total: int
     #: Grows with each question that is asked, answered or timed out.
     version: int
-    #: Send it as `cursor` to get the next page; null at the end.
+    #: Send this value as `cursor` to get the next page; null at the end.
     next_cursor: str | None
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4276,10 +4291,10 @@ class QuestionsAnswer(TypedDict):
     questions: list[OpenQuestion]
     #: How many are open, counted up to 10,000.
     total: int
-    #: Send it as `cursor` to get the next page; null at the end.
+    #: Send this value as `cursor` to get the next page; null at the end.
     next_cursor: str | None
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4290,9 +4305,9 @@ class TaskWaitAnswerTask(TypedDict):
     title: str
     #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
-    #: The node that holds the task, or completed it.
+    #: The node that holds the task, or has completed it.
     assigned_node: str | None
-    #: The last note of the node that holds it.
+    #: The last note of the node that holds the task.
     progress: str | None
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
@@ -4306,8 +4321,8 @@ class TaskWaitAnswer(TypedDict):
     done: bool
     #: The state of each task, in the order of `task_ids`.
     tasks: list[TaskWaitAnswerTask]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4317,8 +4332,8 @@ class MessageSendAnswer(TypedDict):
     message_id: str
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4330,48 +4345,48 @@ class MessageBroadcastAnswer(TypedDict):
     message_id: str
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
 class MessageReceiveAnswer(TypedDict):
     success: Literal[True]
-    #: How many to return at most.
+    #: The maximum number to return.
     count: int
     #: The messages.
     messages: list[ReceivedMessage]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
 class MessageAckAnswer(TypedDict):
     success: Literal[True]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
 class MessageHistoryAnswer(TypedDict):
     success: Literal[True]
-    #: How many to return at most.
+    #: The maximum number to return.
     count: int
     #: The messages.
     messages: list[HistoryMessage]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
 class MessageParkedAnswerByNode(TypedDict):
-    #: The node; without it, all nodes, or the node that the key is bound to.
+    #: The node; if left out, all nodes, or the node that the key is bound to.
     node_id: str
-    #: How many of its messages are parked.
+    #: How many messages of the node are parked.
     count: int
 
 
@@ -4383,32 +4398,32 @@ class MessageParkedAnswer(TypedDict):
     page: int
     #: Rows on a page; above 50 is read as 50.
     per_page: int
-    #: How many there are; of all nodes counted up to 100,000.
+    #: How many parked messages there are; of all nodes counted up to 100,000.
     total: int
     #: How many pages there are.
     pages: int
-    #: Only of all nodes: the 50 nodes with the most parked messages.
+    #: Only without `node_id`: the 50 nodes with the most parked messages.
     by_node: NotRequired[list[MessageParkedAnswerByNode]]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
 class MessageRedriveAnswer(TypedDict):
     success: Literal[True]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
 class AgentMessagesAnswer(TypedDict):
     success: Literal[True]
-    #: How many to return at most.
+    #: The maximum number to return.
     count: int
     #: The messages.
     messages: list[HistoryMessage]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4416,8 +4431,8 @@ class NotePutAnswer(TypedDict):
     success: Literal[True]
     #: The note as it is now.
     note: NoteHead
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4425,8 +4440,8 @@ class NoteGetAnswer(TypedDict):
     success: Literal[True]
     #: The note.
     note: Note
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4434,10 +4449,10 @@ class NoteListAnswer(TypedDict):
     success: Literal[True]
     #: The notes by key. A page of a search may have fewer than `per_page` although `next_cursor` continues.
     notes: list[NoteHead]
-    #: Send it as `cursor` to get the next page; null at the end.
+    #: Send this value as `cursor` to get the next page; null at the end.
     next_cursor: str | None
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4445,10 +4460,10 @@ class NoteSearchAnswer(TypedDict):
     success: Literal[True]
     #: The notes by key. A page of a search may have fewer than `per_page` although `next_cursor` continues.
     notes: list[FoundNote]
-    #: Send it as `cursor` to get the next page; null at the end.
+    #: Send this value as `cursor` to get the next page; null at the end.
     next_cursor: str | None
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4456,8 +4471,8 @@ class NoteDeleteAnswer(TypedDict):
     success: Literal[True]
     #: The note that was deleted.
     note: NoteHead
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4465,8 +4480,8 @@ class LeaseAcquireAnswer(TypedDict):
     success: Literal[True]
     #: The lease.
     lease: AdvisoryLease
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4474,8 +4489,8 @@ class LeaseRenewAnswer(TypedDict):
     success: Literal[True]
     #: The lease.
     lease: AdvisoryLease
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4483,8 +4498,8 @@ class LeaseReleaseAnswer(TypedDict):
     success: Literal[True]
     #: How many leases ended: 0 for a repeat.
     released: int
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4492,10 +4507,10 @@ class LeaseListAnswer(TypedDict):
     success: Literal[True]
     #: The leases, oldest first.
     leases: list[AdvisoryLease]
-    #: Send it as `cursor` to get the next page; null at the end.
+    #: Send this value as `cursor` to get the next page; null at the end.
     next_cursor: str | None
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4509,8 +4524,8 @@ class SigninAnswer(TypedDict):
     lux_balance: float
     #: The next midnight in UTC.
     next_signin_at: str
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4522,12 +4537,12 @@ class LuxLedgerAnswer(TypedDict):
     page: int
     #: Rows on a page; above 50 is read as 50.
     per_page: int
-    #: How many there are in all.
+    #: The total number.
     total: int
     #: How many pages there are.
     pages: int
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4536,7 +4551,7 @@ class LuxTopAnswerNode(TypedDict):
     node_id: str
     #: The LUX that the node has earned since then, sign-ins too.
     lux_earned: float
-    #: How many ledger entries that were.
+    #: How many ledger entries the node has since then.
     entries: int
 
 
@@ -4544,10 +4559,10 @@ class LuxTopAnswer(TypedDict):
     success: Literal[True]
     #: The 50 nodes that earned the most, the most first.
     nodes: list[LuxTopAnswerNode]
-    #: False: there are more entries, because one call looks at the newest 200,000.
+    #: False: there are more entries, because one call examines the newest 200,000.
     exact: bool
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4557,8 +4572,8 @@ class LuxEntriesAnswer(TypedDict):
     entries: list[LedgerEntry]
     #: The newest entry of the ledger.
     head: LedgerHead
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4566,8 +4581,8 @@ class LuxHeadAnswer(TypedDict):
     success: Literal[True]
     #: The newest entry of the ledger.
     head: LedgerHead
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4576,11 +4591,12 @@ class UsageAnswerUsage(TypedDict):
     input_tokens: int
     #: Tokens that the model wrote.
     output_tokens: int
-    #: Those of the input tokens that came from a cache.
+    #: How many of the input tokens came from a cache.
     cached_tokens: int
-    #: Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero.
+    #: Dollars, rounded to a millionth. Left out or null: the worker does not know the cost, which is not
+    #: zero.
     cost_usd: float | None
-    #: How many reports these are.
+    #: How many reports the sum has.
     reports: int
     #: How many of the reports had no `cost_usd`.
     without_cost: int
@@ -4598,27 +4614,27 @@ class UsageAnswer(TypedDict):
     until: str
     #: A sum for each name, the most expensive first; of days the newest first.
     usage: list[UsageAnswerUsage]
-    #: The sum of all of them.
+    #: The sum of all names.
     all: Spending
     #: The number of the page, from 1.
     page: int
     #: Rows on a page; above 50 is read as 50.
     per_page: int
-    #: How many there are in all.
+    #: The total number.
     total: int
     #: How many pages there are.
     pages: int
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
 class BudgetSetAnswer(TypedDict):
     success: Literal[True]
-    #: The budget, and what is spent of it.
+    #: The budget, and how much of it is spent.
     budget: Budget
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4630,30 +4646,30 @@ class BudgetListAnswer(TypedDict):
     page: int
     #: Rows on a page; above 50 is read as 50.
     per_page: int
-    #: How many there are in all.
+    #: The total number.
     total: int
     #: How many pages there are.
     pages: int
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
 class BudgetDeleteAnswer(TypedDict):
     success: Literal[True]
-    #: The budget, and what is spent of it.
+    #: The budget, and how much of it is spent.
     budget: Budget
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
 class LimitSetAnswer(TypedDict):
     success: Literal[True]
-    #: The limit, and what of it is used.
+    #: The limit, and how much of it is used.
     limit: Limit
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4665,21 +4681,21 @@ class LimitListAnswer(TypedDict):
     page: int
     #: Rows on a page; above 50 is read as 50.
     per_page: int
-    #: How many there are in all.
+    #: The total number.
     total: int
     #: How many pages there are.
     pages: int
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
 class LimitDeleteAnswer(TypedDict):
     success: Literal[True]
-    #: The limit as it was.
+    #: The limit before the deletion.
     limit: Limit
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4687,8 +4703,8 @@ class LimitHoldAnswer(TypedDict):
     success: Literal[True]
     #: The limit of the key, or only its hold.
     limit: Limit
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4696,8 +4712,8 @@ class HubPauseAnswer(TypedDict):
     success: Literal[True]
     #: What is paused.
     pause: Pause
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4705,8 +4721,8 @@ class HubResumeAnswer(TypedDict):
     success: Literal[True]
     #: What is paused.
     pause: Pause
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4718,12 +4734,12 @@ class HubPausesAnswer(TypedDict):
     page: int
     #: Rows on a page; above 50 is read as 50.
     per_page: int
-    #: How many there are in all.
+    #: The total number.
     total: int
     #: How many pages there are.
     pages: int
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4735,14 +4751,14 @@ class FileListAnswer(TypedDict):
     page: int | None
     #: Rows on a page; above 50 is read as 50.
     per_page: int
-    #: How many there are in all.
+    #: The total number.
     total: int | None
     #: How many pages there are.
     pages: int | None
-    #: Send it as `cursor` to get the next page; null at the end.
+    #: Send this value as `cursor` to get the next page; null at the end.
     next_cursor: str | None
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4750,8 +4766,8 @@ class FileDeleteAnswer(TypedDict):
     success: Literal[True]
     #: The id of the file.
     file_id: str
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4763,8 +4779,8 @@ class FileDownloadUrlAnswer(TypedDict):
     method: Literal["GET", "POST"]
     #: When the URL ends.
     expires_at: str
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4776,23 +4792,23 @@ class FileUploadUrlAnswer(TypedDict):
     method: Literal["GET", "POST"]
     #: When the URL ends.
     expires_at: str
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
 class GroupListAnswerGroupByStatus(TypedDict):
     """How many tasks there are of each status."""
 
-    #: How many of its tasks are open or assigned.
+    #: How many tasks of the group are open or assigned.
     pending: NotRequired[int]
-    #: How many of its tasks are completed.
+    #: How many tasks of the group are completed.
     completed: int
-    #: How many of its tasks have failed.
+    #: How many tasks of the group have failed.
     failed: int
-    #: How many of its tasks are open.
+    #: How many tasks of the group are open.
     open: NotRequired[int]
-    #: How many of its tasks are assigned.
+    #: How many tasks of the group are assigned.
     assigned: NotRequired[int]
 
 
@@ -4801,23 +4817,23 @@ class GroupListAnswerGroup(TypedDict):
     group: str
     #: Whether no task of the group is unfinished.
     done: bool
-    #: How many there are in all.
+    #: The total number.
     total: int
-    #: How many of its tasks are neither completed nor failed.
+    #: How many tasks of the group are neither completed nor failed.
     unfinished: int
-    #: Of its completed tasks, those whose result waits for a review; only if there are any.
+    #: How many completed tasks of the group wait for their review; only if there are any.
     in_review: NotRequired[int]
     #: How many tasks there are of each status.
     by_status: GroupListAnswerGroupByStatus
-    #: When its first task was created.
+    #: When the first task of the group was created.
     first_created_at: str
-    #: When its last task was created.
+    #: When the last task of the group was created.
     last_created_at: str
-    #: When a task of it last changed.
+    #: When a task of the group last changed.
     last_updated_at: str
-    #: The rewards of all its tasks.
+    #: The rewards of all tasks of the group.
     lux_reward: float
-    #: What its completed tasks have paid.
+    #: What the completed tasks of the group have paid.
     lux_paid: float
 
 
@@ -4825,25 +4841,25 @@ class GroupListAnswer(TypedDict):
     success: Literal[True]
     #: The groups, by name.
     groups: list[GroupListAnswerGroup]
-    #: Send it as `cursor` for the groups after these; null: there are none.
+    #: Send this value as `cursor` to get the next groups; null at the end.
     next_cursor: str | None
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
 class GroupGetAnswerByStatus(TypedDict):
     """How many tasks there are of each status."""
 
-    #: How many of its tasks are open or assigned.
+    #: How many tasks of the group are open or assigned.
     pending: NotRequired[int]
-    #: How many of its tasks are completed.
+    #: How many tasks of the group are completed.
     completed: int
-    #: How many of its tasks have failed.
+    #: How many tasks of the group have failed.
     failed: int
-    #: How many of its tasks are open.
+    #: How many tasks of the group are open.
     open: NotRequired[int]
-    #: How many of its tasks are assigned.
+    #: How many tasks of the group are assigned.
     assigned: NotRequired[int]
 
 
@@ -4854,9 +4870,9 @@ class GroupGetAnswerFailure(TypedDict):
     title: str
     #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
-    #: The node that holds the task, or completed it.
+    #: The node that holds the task, or has completed it.
     assigned_node: str | None
-    #: The last note of the node that holds it.
+    #: The last note of the node that holds the task.
     progress: str | None
     #: Why the last attempt, or the task, failed.
     failure: Failure | None
@@ -4870,30 +4886,30 @@ class GroupGetAnswer(TypedDict):
     group: str
     #: Whether no task of the group is unfinished.
     done: bool
-    #: How many there are in all.
+    #: The total number.
     total: int
-    #: How many of its tasks are neither completed nor failed.
+    #: How many tasks of the group are neither completed nor failed.
     unfinished: int
-    #: Of its completed tasks, those whose result waits for a review; only if there are any.
+    #: How many completed tasks of the group wait for their review; only if there are any.
     in_review: NotRequired[int]
     #: How many tasks there are of each status.
     by_status: GroupGetAnswerByStatus
-    #: When its first task was created.
+    #: When the first task of the group was created.
     first_created_at: str
-    #: When its last task was created.
+    #: When the last task of the group was created.
     last_created_at: str
-    #: When a task of it last changed.
+    #: When a task of the group last changed.
     last_updated_at: str
-    #: The rewards of all its tasks.
+    #: The rewards of all tasks of the group.
     lux_reward: float
-    #: What its completed tasks have paid; one that waits for a review has paid nothing.
+    #: What the completed tasks of the group have paid; a task that waits for its review has paid nothing.
     lux_paid: float
-    #: What its tasks have used, deleted ones included; null: no worker has reported any usage.
+    #: What the tasks of the group have used, including deleted tasks; null: no worker has reported any usage.
     usage: Spending | None
-    #: The last 20 tasks of it that failed, newest first.
+    #: The last 20 failed tasks of the group, the newest first.
     failures: list[GroupGetAnswerFailure]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4903,10 +4919,10 @@ class GroupCancelAnswer(TypedDict):
     group: str
     #: How many tasks were cancelled.
     cancelled: int
-    #: How many are left, at most 100,000: repeat the call for the next ones.
+    #: How many tasks are left, at most 100,000: repeat the call.
     left: int
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -4916,31 +4932,31 @@ class GroupRetryAnswer(TypedDict):
     group: str
     #: How many tasks were opened again.
     retried: int
-    #: How many failed tasks were not looked at, at most 100,000.
+    #: How many failed tasks the call did not examine, at most 100,000.
     left: int
-    #: Send it as `cursor` to go on with what is left; null: nothing is.
+    #: Send this value as `cursor` to examine the remaining tasks; null at the end.
     next_cursor: str | None
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
 class SchedulePutTaskQuorum(TypedDict):
-    """Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15; as many as make `results` a majority if left out) copies agree."""
+    """Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum number of copies (`results` to 15); if left out, as many as make `results` a majority."""
 
     #: The result of each assignment, in the same order.
     results: int
     #: How many copies there are at most.
     of: NotRequired[int]
-    #: `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what must be
-    #: equal, as JSON values.
+    #: What must be equal, as JSON values: `output` (if left out), or `json:` and comma-separated JSON
+    #: pointers into the result.
     compare: NotRequired[str]
 
 
 class SchedulePutTaskRequires(TypedDict):
-    """What a node must have to get the task: all the words in `capabilities`, and of each resource as much as it says."""
+    """What a node must have to get the task: all words in `capabilities`, and enough of each resource."""
 
-    #: The task types that the node takes; without any it takes all. Comma-separated, or an array.
+    #: The task types that the node takes; a node without any takes all. Comma-separated, or an array.
     capabilities: NotRequired[Sequence[str]]
     #: Amounts by name, with three decimals.
     resources: NotRequired[Mapping[str, float]]
@@ -4956,7 +4972,7 @@ class SchedulePutTask(TypedDict):
     #: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
     #: default); 2, `p2` or `low`; `p5` is background work.
     priority: NotRequired[Literal[0, 1, 2, "high", "medium", "low", "p0", "p1", "p2", "p5"]]
-    #: The node that created the task; it need not be registered.
+    #: The node that created the task; this node need not be registered.
     creator_node: NotRequired[str]
     #: LUX for the node that completes the task, with at most 6 decimals.
     lux_reward: NotRequired[float]
@@ -4967,34 +4983,34 @@ class SchedulePutTask(TypedDict):
     backoff_s: NotRequired[float]
     #: Seconds that a node may hold the task without task/extend or task/complete.
     timeout_s: NotRequired[float]
-    #: Seconds that one attempt may take in all, extended or not; then it has timed out.
+    #: Seconds that one attempt may take in all, extended or not; then the attempt has timed out.
     max_run_s: NotRequired[float]
-    #: Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
-    #: permanently (kind `budget`). Null: any.
+    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
+    #: task permanently (kind `budget`). Null: no limit.
     max_cost_usd: NotRequired[float]
-    #: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their own.
+    #: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were
+    #: created with it.
     retain_s: NotRequired[float]
-    #: Who checks the result before the reward is paid: `creator` (of a task without one: any caller that no
-    #: key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for
+    #: Who checks the result before the reward is paid: `creator` (without a creator, any caller whose key is
+    #: bound to no node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for
     #: another node.
     review: NotRequired[str]
     #: Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out.
     review_within_s: NotRequired[float]
     #: What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`.
     on_review_timeout: NotRequired[Literal["pay", "reject"]]
-    #: Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to 15;
-    #: as many as make `results` a majority if left out) copies agree.
+    #: Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum
+    #: number of copies (`results` to 15); if left out, as many as make `results` a majority.
     quorum: NotRequired[SchedulePutTaskQuorum]
     #: Seconds until the task may be handed out.
     delay_s: NotRequired[float]
     #: The name of the group of tasks.
     group: NotRequired[str]
-    #: The words to find the task by; left out if it has none.
+    #: The words by which to find the task; left out if there are none.
     tags: NotRequired[Sequence[str]]
-    #: What a node must have to get the task: all the words in `capabilities`, and of each resource as much as
-    #: it says.
+    #: What a node must have to get the task: all words in `capabilities`, and enough of each resource.
     requires: NotRequired[SchedulePutTaskRequires]
-    #: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
+    #: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
     limit_key: NotRequired[str]
     #: What to do; at most 64 KiB of UTF-8.
     description: str
@@ -5002,12 +5018,12 @@ class SchedulePutTask(TypedDict):
 
 class SchedulePutAnswer(TypedDict):
     success: Literal[True]
-    #: The name of the schedule; one of this name is replaced.
+    #: The name of the schedule; replaces a schedule of this name.
     name: str
     #: The schedule.
     schedule: Schedule
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -5019,12 +5035,12 @@ class ScheduleListAnswer(TypedDict):
     page: int
     #: Rows on a page; above 50 is read as 50.
     per_page: int
-    #: How many there are in all.
+    #: The total number.
     total: int
     #: How many pages there are.
     pages: int
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -5034,8 +5050,8 @@ class ScheduleRunAnswer(TypedDict):
     task_id: str
     #: The task as it is now.
     task: Task
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -5045,8 +5061,8 @@ class ScheduleDeleteAnswer(TypedDict):
     name: str
     #: The schedule.
     schedule: Schedule
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -5054,16 +5070,16 @@ class InvitationCreateAnswer(TypedDict):
     success: Literal[True]
     #: The invitation.
     invitation: Invitation
-    #: What `luxhub join` takes: the URL, the token and the hash. It cannot be shown again.
+    #: What `luxhub join` takes: the URL, the token and the hash. The hub cannot show the line again.
     line: str
-    #: The hub's URL in the line. In a request: left out, the hub chooses one of its own.
+    #: The hub's URL in the line. If a request has no `url`, the hub chooses one of its addresses.
     url: str
     #: Other URLs at which the hub may be reached.
     other_urls: list[str]
     #: The SHA-256 of the public key of the hub's own authority, in base64url; null: nothing is pinned.
     pin: str | None
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -5071,10 +5087,10 @@ class InvitationListAnswer(TypedDict):
     success: Literal[True]
     #: The invitations, oldest first.
     invitations: list[Invitation]
-    #: Send it as `cursor` to get the next page; null at the end.
+    #: Send this value as `cursor` to get the next page; null at the end.
     next_cursor: str | None
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -5082,22 +5098,22 @@ class InvitationDeleteAnswer(TypedDict):
     success: Literal[True]
     #: The invitation.
     invitation_id: str
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
 class WebhookPutAnswer(TypedDict):
     success: Literal[True]
-    #: The name of the webhook; one of this name is replaced.
+    #: The name of the webhook; replaces a webhook of this name.
     name: str
     #: The webhook.
     webhook: Webhook
-    #: Signs the messages: `whsec_` and base64; with the format `ntfy`, its access token. Without one the hub
-    #: makes one; in the response only if it has.
+    #: Signs the messages: `whsec_` and base64; with the format `ntfy`, an access token. If left out, the hub
+    #: makes a secret for a new webhook; the response has the secret only if the hub made it.
     secret: NotRequired[str]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -5109,12 +5125,12 @@ class WebhookListAnswer(TypedDict):
     page: int
     #: Rows on a page; above 50 is read as 50.
     per_page: int
-    #: How many there are in all.
+    #: The total number.
     total: int
     #: How many pages there are.
     pages: int
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -5122,16 +5138,16 @@ class WebhookTestAnswer(TypedDict):
     success: Literal[True]
     #: The name of the webhook.
     name: str
-    #: Whether the receiver answered with a status of 200 to 299.
+    #: Whether the receiver returned a status of 200 to 299.
     delivered: bool
     #: The status of the receiver's response; null: there was none.
     status: int | None
     #: Why the message was not delivered.
     error: str | None
-    #: How long that took, in milliseconds.
+    #: How long the request took, in milliseconds.
     ms: float
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -5141,8 +5157,8 @@ class WebhookResumeAnswer(TypedDict):
     name: str
     #: The webhook.
     webhook: Webhook
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -5152,8 +5168,8 @@ class WebhookDeleteAnswer(TypedDict):
     name: str
     #: The webhook.
     webhook: Webhook
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -5161,8 +5177,8 @@ class KeyListAnswer(TypedDict):
     success: Literal[True]
     #: All keys, including the two of the first start.
     keys: list[Key]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -5170,12 +5186,12 @@ class KeyAddAnswer(TypedDict):
     success: Literal[True]
     #: A name that no key has or had.
     name: str
-    #: The secret of the new key; the hub does not store it and cannot show it again.
+    #: The secret of the new key. The hub does not store the secret and cannot show it again.
     secret: str
     #: The key.
     key: Key
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -5185,8 +5201,8 @@ class KeyRevokeAnswer(TypedDict):
     name: str
     #: The key.
     key: Key
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -5198,7 +5214,7 @@ class StatusAnswerPaused(TypedDict):
 
 
 class StatusAnswerStorage(TypedDict):
-    """What the hub's data takes."""
+    """How much space the hub's data takes."""
 
     #: The size of the database, at most 10 s old.
     database_bytes: int
@@ -5226,7 +5242,7 @@ class StatusAnswer(TypedDict):
     tasks_count: int
     #: The program and its version.
     software: str
-    #: What people call this hub (`--name`); null: it has no name.
+    #: What people call this hub (`--name`); null for a hub without a name.
     name: str | None
     #: The variant of the response.
     variant: Literal["A", "B"]
@@ -5234,25 +5250,25 @@ class StatusAnswer(TypedDict):
     transport: str
     #: What is paused; left out if nothing is.
     paused: NotRequired[list[StatusAnswerPaused]]
-    #: What the hub's data takes.
+    #: How much space the hub's data takes.
     storage: StatusAnswerStorage
     #: How many webhooks are suspended; only if there are any.
     webhooks_suspended: NotRequired[int]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
 class StatsMinutesAnswer(TypedDict):
     success: Literal[True]
-    #: How many seconds each of them takes: 60, 600 or 3,600.
+    #: How many seconds each entry takes: 60, 600 or 3,600.
     step_s: int
     #: The minutes, oldest first.
     minutes: list[Minute]
-    #: The sum of these minutes.
+    #: The sum of the entries.
     total: MinutesTotal
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -5274,8 +5290,8 @@ class PgDiagnosticAnswer(TypedDict):
     queued: int | None
     #: What else the engine reports.
     details: dict[str, str | float | bool]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -5290,8 +5306,8 @@ class BatchAnswer(TypedDict):
     success: Literal[True]
     #: The responses, in the order of the requests.
     answers: list[BatchedAnswer]
-    #: Only if there are any: the first fields of the request that nothing has read, with dots. Such a field
-    #: may be misspelt.
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
     ignored: NotRequired[list[str]]
 
 
@@ -5300,7 +5316,8 @@ class BatchRequest(TypedDict):
     path: str
     #: The body of the request.
     body: Mapping[str, Any]
-    #: Of a task/create: a name for its task, which later requests write as `{"$ref": …}` for the id.
+    #: Of a task/create: a name for the new task. Later requests of the batch write `{"$ref": …}` in place of
+    #: its id.
     ref: NotRequired[str]
 
 
@@ -5320,13 +5337,14 @@ class Nodes(_Resource):
     ) -> NodeRegisterAnswer:
         """Registers a node, or updates it, and puts it online.
 
-        node_id: The id of the node, which it chooses: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`.
+        node_id: The id that the node chooses: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`.
         name: The name that people see.
-        host: Where people can reach the node: the hub does not use it.
-        port: Where people can reach the node: the hub does not use it.
-        capabilities: The task types that the node takes; without any it takes all. Comma-separated, or an
+        host: Where people can reach the node; not used by the hub.
+        port: Where people can reach the node; not used by the hub.
+        capabilities: The task types that the node takes; a node without any takes all. Comma-separated, or an
             array.
-        resources: What the node has, as amounts by name with three decimals; tasks may require some of it.
+        resources: What the node has, as amounts by name with three decimals; tasks may require a part of
+            each.
         max_tasks: The balancer assigns the node no more unfinished tasks than this; null means any number.
         auto_assign: Whether the balancer may assign the node tasks.
         """
@@ -5362,7 +5380,7 @@ class Nodes(_Resource):
         """Drains a node (it finishes its tasks, gets no new ones), or ends that.
 
         node_id: The id of the node.
-        drain: Whether the node drains: it finishes its tasks and gets no new ones.
+        drain: Whether the node drains: a draining node finishes its tasks and gets no new tasks.
         """
         fields = {"node_id": node_id, "drain": drain}
         return cast("NodeDrainAnswer", self._call("node/drain", fields, options))
@@ -5392,12 +5410,11 @@ class Nodes(_Resource):
 
         status: Only nodes in this state; `online` includes draining nodes.
         q: Only nodes whose node_id or name begins with this, in upper or lower case.
-        capability: Only nodes that take tasks of this type: it is among their capabilities, or they have
-            none.
+        capability: Only nodes that take tasks of this type: nodes with this capability, or without any.
         order: `id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest
             balance first.
-        tasks: In the query `1`: the response also has, of each node of the page, the first 3 tasks that it
-            holds, the oldest first.
+        tasks: In the query `1`: the response also has the first 3 tasks that each node of the page holds, the
+            oldest first.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
         cursor: The `next_cursor` of the previous page, with the same filters and order and without `page`.
@@ -5469,43 +5486,43 @@ class Tasks(_Resource):
         task_type: The hub compares it with the capabilities of nodes. A task without a type fits every node.
         priority: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or
             `medium` (the default); 2, `p2` or `low`; `p5` is background work.
-        creator_node: The node that created the task; it need not be registered.
+        creator_node: The node that created the task; this node need not be registered.
         lux_reward: LUX for the node that completes the task, with at most 6 decimals.
         max_attempts: The task fails after this many attempts; by default after 10 failures and timeouts.
         backoff_s: Seconds from a failed attempt until the task is open again (5 by default); doubles with
             each attempt, up to an hour.
         timeout_s: Seconds that a node may hold the task without task/extend or task/complete.
-        max_run_s: Seconds that one attempt may take in all, extended or not; then it has timed out.
-        max_cost_usd: Dollars that all attempts of the task together may cost; the attempt that passes it ends
-            the task permanently (kind `budget`). Null: any.
-        retain_s: Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with
-            their own.
-        review: Who checks the result before the reward is paid: `creator` (of a task without one: any caller
-            that no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of
-            that type for another node.
+        max_run_s: Seconds that one attempt may take in all, extended or not; then the attempt has timed out.
+        max_cost_usd: Dollars that all attempts of the task together may cost; the attempt that exceeds this
+            amount ends the task permanently (kind `budget`). Null: no limit.
+        retain_s: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on
+            tasks that were created with it.
+        review: Who checks the result before the reward is paid: `creator` (without a creator, any caller
+            whose key is bound to no node), `node:<node_id>`, or `capability:<word>`: the hub creates a task
+            of that type for another node.
         review_within_s: Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left
             out.
         on_review_timeout: What happens when nobody has reviewed the result in time: `pay` (if left out) or
             `reject`.
-        quorum: Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results`
-            to 15; as many as make `results` a majority if left out) copies agree.
+        quorum: Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is
+            the maximum number of copies (`results` to 15); if left out, as many as make `results` a majority.
         delay_s: Seconds until the task may be handed out.
         not_before: The task is not handed out before this time.
-        expires_at: If the task is not completed by this time, it fails.
+        expires_at: If the task is not completed by this time, the task fails.
         depends_on: The ids of the tasks that must be completed first.
-        on_dependency: `fail` (if left out): the task fails when one that it depends on fails or is deleted.
-            `run`: it starts when all have ended, however.
-        files: The ids of uploaded files that belong to no task: they become inputs of the task in the same
-            commit.
-        group: The group that the task joins. A group is its tasks: it begins with the first one.
-        tags: Up to 16 words to find the task by, none with a comma.
-        requires: What a node must have to get the task: all the words in `capabilities`, and of each resource
-            as much as it says.
-        limit_key: The key whose limit (limit/set) applies to the task; left out: its `task_type`.
+        on_dependency: `fail` (if left out): the task fails when a task in `depends_on` fails or is deleted.
+            `run`: the task starts when all tasks in `depends_on` have ended: completed, failed or deleted.
+        files: The ids of uploaded files that belong to no task: the files become inputs of the task in the
+            same commit.
+        group: The group that the task joins. A group exists from its first task on.
+        tags: Up to 16 words by which to find the task, without commas.
+        requires: What a node must have to get the task: all words in `capabilities`, and enough of each
+            resource.
+        limit_key: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
         for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
-            gives it back or goes offline, other nodes may take it.
-        unique_key: While an unfinished task has this key, task/create makes no other, and answers with that
-            one (`deduplicated`).
+            gives the task back or goes offline, other nodes may take the task.
+        unique_key: While an unfinished task has this key, task/create makes no other task with the key, and
+            returns the existing task (`deduplicated`).
         unique_for_s: Seconds from the creation for which the task holds its `unique_key`, finished or not.
         """
         fields = {
@@ -5557,7 +5574,7 @@ class Tasks(_Resource):
         node_id: The id of the node.
         wait: Seconds to wait for a task; 0, the default, returns at once.
         task_types: Only open tasks of these types; tasks that are already assigned to the node are handed out
-            whatever their type.
+            in any case.
         resume: Whether to hand out first, again and with a new epoch, the tasks that the node had started and
             not finished. Each time counts in `restarts` and, if the task has `max_attempts`, as an attempt.
         """
@@ -5598,7 +5615,7 @@ class Tasks(_Resource):
         node_id: The id of the node.
         result: The result of the work: three strings of at most 64 KiB each, and any additional properties,
             together at most 64 KiB of JSON.
-        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
+        epoch: The epoch of the lease: any other than the current epoch returns 409 `stale_lease`.
         usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
         """
         fields = {"task_id": task_id, "node_id": node_id, "result": result, "epoch": epoch, "usage": usage}
@@ -5620,11 +5637,12 @@ class Tasks(_Resource):
 
         task_id: The id of the task.
         node_id: The id of the node.
-        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
+        epoch: The epoch of the lease: any other than the current epoch returns 409 `stale_lease`.
         reason: The reason, which the event shows.
-        checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
+        checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last checkpoint
+            counts.
         usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
-        hold_s: Also holds the limit key of the task for so many seconds, as limit/hold does.
+        hold_s: Also holds the limit key of the task for this many seconds, as limit/hold does.
         """
         fields = {
             "task_id": task_id,
@@ -5655,11 +5673,12 @@ class Tasks(_Resource):
         task_id: The id of the task.
         node_id: The id of the node.
         error: What went wrong.
-        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
+        epoch: The epoch of the lease: any other than the current epoch returns 409 `stale_lease`.
         retry: Whether the task may be tried again.
-        checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
+        checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last checkpoint
+            counts.
         usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
-        hold_s: Also holds the limit key of the task for so many seconds, as limit/hold does.
+        hold_s: Also holds the limit key of the task for this many seconds, as limit/hold does.
         """
         fields = {
             "task_id": task_id,
@@ -5688,9 +5707,10 @@ class Tasks(_Resource):
 
         task_id: The id of the task.
         node_id: The id of the node.
-        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
-        note: The progress of the work; the task shows it as `progress`.
-        checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts.
+        epoch: The epoch of the lease: any other than the current epoch returns 409 `stale_lease`.
+        note: The progress of the work, which the task shows as `progress`.
+        checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last checkpoint
+            counts.
         usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
         """
         fields = {
@@ -5724,14 +5744,14 @@ class Tasks(_Resource):
         task_id: The id of the task.
         node_id: The id of the node.
         question: What the worker wants to know.
-        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
+        epoch: The epoch of the lease: any other than the current epoch returns 409 `stale_lease`.
         choices: Answers that the worker suggests; any other answer is possible too.
-        schema: The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce
-            it.
+        schema: The JSON Schema of the answer that the worker expects. The hub shows the schema, but does not
+            enforce it.
         within_s: Seconds until the question times out; a day if left out.
-        park: Gives the task back in the same commit, without an attempt. It is not ready until none of its
-            questions is open.
-        wait: Seconds to wait for the answer; 0, the default, returns at once. It is no heartbeat.
+        park: Gives the task back in the same commit; this is not an attempt. The task is not ready while a
+            question about it is open.
+        wait: Seconds to wait for the answer; 0, the default, returns at once. The wait is no heartbeat.
         """
         fields = {
             "task_id": task_id,
@@ -5778,10 +5798,12 @@ class Tasks(_Resource):
         """Passes or rejects a result: pays the reward, or opens the task again.
 
         task_id: The id of the task.
-        verdict: `pass` pays the reward; `reject` opens the task again, or fails it after its last attempt.
+        verdict: `pass` pays the reward. `reject` opens the task again, or fails the task after its last
+            attempt.
         node_id: The node that reviews.
-        note: For the worker who does it again: it gets it in `context.review`.
-        epoch: `review.epoch` of the result that was checked: if there is another since, 409 `stale_lease`.
+        note: For the next worker of the task, who gets the note in `context.review`.
+        epoch: `review.epoch` of the result that was checked: if the task has a newer result, 409
+            `stale_lease`.
         """
         fields = {"task_id": task_id, "verdict": verdict, "node_id": node_id, "note": note, "epoch": epoch}
         return cast("TaskAnswer", self._call("task/review", fields, options))
@@ -5796,7 +5818,7 @@ class Tasks(_Resource):
         """The results that wait for a review, the most urgent first.
 
         cursor: The id of the last event that the hub examined: the next `since`.
-        limit: How many to return at most.
+        limit: The maximum number to return.
         """
         fields = {"cursor": cursor, "limit": limit}
         return cast("ReviewsAnswer", self._call("reviews", fields, options))
@@ -5813,10 +5835,10 @@ class Tasks(_Resource):
         """Opens a failed task again, and what failed only because of it.
 
         task_id: The id of the task.
-        with_dependents: Opens again, in the same commit, also what failed only because of this task: up to
-            1,000 tasks, the oldest first. A task that is not failed any more stays as it is.
+        with_dependents: Also opens, in the same commit, the tasks that failed only because of this task: up
+            to 1,000 tasks, the oldest first. If the task itself has not failed, it does not change.
         keep_checkpoint: False: the checkpoint of earlier attempts is removed. True if left out.
-        max_cost_usd: Replaces that of the task: needed if the task has cost more than its own already.
+        max_cost_usd: Replaces the `max_cost_usd` of the task: needed if the task has already cost more.
         """
         fields = {
             "task_id": task_id,
@@ -5864,11 +5886,11 @@ class Tasks(_Resource):
         description: What to do; at most 64 KiB of UTF-8.
         priority: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or
             `medium` (the default); 2, `p2` or `low`; `p5` is background work.
-        lux_reward: It can only grow, unless the request has the administrator key too.
-        not_before: The task is not handed out before this time; one in the past, or null: at once.
-        expires_at: If the task is not completed by this time, it fails; null: it expires no more.
+        lux_reward: The new reward. To lower a reward, send the administrator key too.
+        not_before: The task is not handed out before this time. A time in the past, or null: at once.
+        expires_at: If the task is not completed by this time, the task fails; null: the task does not expire.
         limit_key: The key whose limit applies to the task; null: its `task_type`.
-        tags: Its tags from now on, in place of all that it has; `[]`: none.
+        tags: The new tags of the task, in place of all old tags; `[]`: none.
         """
         fields = {
             "task_id": task_id,
@@ -5894,7 +5916,7 @@ class Tasks(_Resource):
         """Takes a task back from its node, or gives it to another.
 
         task_id: The id of the task.
-        node_id: The node that gets the task; without it the task is open again.
+        node_id: The node that gets the task; if left out, the task is open again.
         reason: The reason, which the event shows.
         """
         fields = {"task_id": task_id, "node_id": node_id, "reason": reason}
@@ -5951,20 +5973,20 @@ class Tasks(_Resource):
         creator_node: Only tasks that were created with this `creator_node`.
         task_type: Only tasks of this type.
         group: Only tasks of this group.
-        tag: Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor.
+        tag: Only tasks with this tag. One call examines 10,000 tasks; continue with next_cursor.
         failed_by: Only failed tasks whose last attempt failed at this node.
         failure_kind: Only tasks whose last failure is of this kind.
-        failure_group: Only failed tasks of this group of stats/failures, those that failed last first, as
-            with `order=updated`.
+        failure_group: Only failed tasks of this group of stats/failures, the latest failure first, as with
+            `order=updated`.
         since: Only tasks whose `updated_at` is not before this time.
         until: Only tasks whose `updated_at` is before this time.
         ready: `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.
         waiting: Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
             `answer`.
-        q: Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
-            10,000 tasks; continue with next_cursor.
-        order: `created` (if left out); `updated`: those that changed last first, which needs `status=failed`
-            or `failed_by`.
+        q: Words, each of which must begin a word of the title. One call examines 10,000 tasks; continue with
+            next_cursor.
+        order: `created` (if left out); `updated`: the last change first, which needs `status=failed` or
+            `failed_by`.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
         cursor: The `next_cursor` of the previous page, with the same filters and without `page`.
@@ -6023,20 +6045,20 @@ class Tasks(_Resource):
         creator_node: Only tasks that were created with this `creator_node`.
         task_type: Only tasks of this type.
         group: Only tasks of this group.
-        tag: Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor.
+        tag: Only tasks with this tag. One call examines 10,000 tasks; continue with next_cursor.
         failed_by: Only failed tasks whose last attempt failed at this node.
         failure_kind: Only tasks whose last failure is of this kind.
-        failure_group: Only failed tasks of this group of stats/failures, those that failed last first, as
-            with `order=updated`.
+        failure_group: Only failed tasks of this group of stats/failures, the latest failure first, as with
+            `order=updated`.
         since: Only tasks whose `updated_at` is not before this time.
         until: Only tasks whose `updated_at` is before this time.
         ready: `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.
         waiting: Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
             `answer`.
-        q: Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
-            10,000 tasks; continue with next_cursor.
-        order: `created` (if left out); `updated`: those that changed last first, which needs `status=failed`
-            or `failed_by`.
+        q: Words, each of which must begin a word of the title. One call examines 10,000 tasks; continue with
+            next_cursor.
+        order: `created` (if left out); `updated`: the last change first, which needs `status=failed` or
+            `failed_by`.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
         cursor: The `next_cursor` of the previous page, with the same filters and without `page`.
@@ -6089,18 +6111,18 @@ class Tasks(_Resource):
         creator_node: Only tasks that were created with this `creator_node`.
         task_type: Only tasks of this type.
         group: Only tasks of this group.
-        tag: Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor.
+        tag: Only tasks with this tag. One call examines 10,000 tasks; continue with next_cursor.
         failed_by: Only failed tasks whose last attempt failed at this node.
         failure_kind: Only tasks whose last failure is of this kind.
-        failure_group: Only failed tasks of this group of stats/failures, those that failed last first, as
-            with `order=updated`.
+        failure_group: Only failed tasks of this group of stats/failures, the latest failure first, as with
+            `order=updated`.
         since: Only tasks whose `updated_at` is not before this time.
         until: Only tasks whose `updated_at` is before this time.
         ready: `1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.
         waiting: Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an
             `answer`.
-        q: Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
-            10,000 tasks; continue with next_cursor.
+        q: Words, each of which must begin a word of the title. One call examines 10,000 tasks; continue with
+            next_cursor.
         """
         fields = {
             "status": status,
@@ -6147,7 +6169,7 @@ class Tasks(_Resource):
         """The open tasks that a node could claim, best first.
 
         node_id: The id of the node.
-        limit: How many to return at most.
+        limit: The maximum number to return.
         """
         fields = {"node_id": node_id, "limit": limit}
         return cast("TaskPullAnswer", self._call("task/pull", fields, options))
@@ -6187,7 +6209,7 @@ class Tasks(_Resource):
 
         task_id: The id of the task.
         cursor: The `next_cursor` of the page before.
-        limit: How many to return at most.
+        limit: The maximum number to return.
         """
         fields = {"task_id": task_id, "cursor": cursor, "limit": limit}
         return cast("TaskGetInputsAnswer", self._call("task/{task_id}/inputs", fields, options))
@@ -6219,10 +6241,10 @@ class Tasks(_Resource):
     ) -> LessonsAnswer:
         """What the workers of completed tasks have learned; by type and words.
 
-        q: Only lessons for which each of these words begins a word of the lesson or of the title of its task.
+        q: Words, each of which must begin a word of the lesson or of the title of its task.
         type: Only lessons of tasks of this `task_type`.
         cursor: The `next_cursor` of the page before.
-        limit: How many to return at most.
+        limit: The maximum number to return.
         """
         fields = {"q": q, "type": type, "cursor": cursor, "limit": limit}
         return cast("LessonsAnswer", self._call("lessons", fields, options))
@@ -6244,7 +6266,7 @@ class Tasks(_Resource):
         offset: The offset of the first byte of `data` in the output of this attempt, in bytes of UTF-8. A
             repeat of what was sent changes nothing.
         data: 1 to 65,536 bytes of text, without NUL.
-        epoch: The epoch of the lease: any but the current one returns 409 `stale_lease`.
+        epoch: The epoch of the lease: any other than the current epoch returns 409 `stale_lease`.
         """
         fields = {"task_id": task_id, "node_id": node_id, "offset": offset, "data": data, "epoch": epoch}
         return cast("TaskOutputAnswer", self._call("task/output", fields, options))
@@ -6263,8 +6285,8 @@ class Tasks(_Resource):
         Waits for `wait` seconds, however long that is, for more output.
 
         task_id: The id of the task.
-        attempt: The attempt: the epoch of its lease. In a query the newest that has output if left out, and
-            the next one that has output if this one has none; null if there is none.
+        attempt: The attempt: the epoch of its lease. In a query: if left out, the newest attempt with output;
+            if this attempt has none, the next attempt with output. In a response null: no attempt has output.
         from_: The offset to read from: 0 if left out.
         wait: Seconds to wait until there is more, or the attempt or the task has ended.
         """
@@ -6285,12 +6307,12 @@ class Tasks(_Resource):
         """The questions of a task with their answers; may wait until one changes.
 
         task_id: The id of the task.
-        question_id: Only this question: then `wait` ends when it is answered or timed out.
+        question_id: Only this question: then `wait` ends when the question is answered or timed out.
         wait: Seconds to wait until a question is asked, answered or timed out; 0, the default, returns at
             once.
-        since: The `version` that the caller knows: a wait ends at once if there is a newer one.
+        since: The `version` that the caller knows: a wait ends at once if there is a newer version.
         cursor: The `next_cursor` of the page before.
-        limit: How many to return at most.
+        limit: The maximum number to return.
         """
         fields = {
             "task_id": task_id,
@@ -6314,7 +6336,7 @@ class Tasks(_Resource):
 
         state: Only `open`, which is also the default.
         cursor: The `next_cursor` of the page before.
-        limit: How many to return at most.
+        limit: The maximum number to return.
         """
         fields = {"state": state, "cursor": cursor, "limit": limit}
         return cast("QuestionsAnswer", self._call("questions", fields, options))
@@ -6354,15 +6376,16 @@ class Messages(_Resource):
     ) -> MessageSendAnswer:
         """Sends a message to one node.
 
-        from_node: The sender; it need not be registered.
+        from_node: The sender, which need not be registered.
         to_node: The recipient.
         content: The message itself; at most 256 KiB of UTF-8.
         type: The kind of message.
-        require_ack: Whether the recipient must confirm the message; until then the hub delivers it again, up
-            to 5 times.
-        reply_to: The id of the message that this one answers; the sender must have sent or received it.
+        require_ack: Whether the recipient must confirm the message; until then the hub delivers the message
+            again, up to 5 times.
+        reply_to: The id of the message to which this message replies; the sender must have sent or received
+            that message.
         thread: The conversation: the id of its first message, or a name that the sender gives. A reply
-            continues the conversation of the message that it answers.
+            continues the conversation of the message to which it replies.
         """
         fields = {
             "from_node": from_node,
@@ -6388,14 +6411,14 @@ class Messages(_Resource):
     ) -> MessageBroadcastAnswer:
         """Sends a message to the nodes that are online, all or some of them.
 
-        from_node: The sender; it need not be registered.
+        from_node: The sender, which need not be registered.
         content: The message itself; at most 256 KiB of UTF-8.
         type: The kind of message.
-        capability: Only to nodes that take tasks of this type: it is among their capabilities, or they have
-            none.
-        reply_to: The id of the message that this one answers; the sender must have sent or received it.
+        capability: Only to nodes that take tasks of this type: nodes with this capability, or without any.
+        reply_to: The id of the message to which this message replies; the sender must have sent or received
+            that message.
         thread: The conversation: the id of its first message, or a name that the sender gives. A reply
-            continues the conversation of the message that it answers.
+            continues the conversation of the message to which it replies.
         """
         fields = {
             "from_node": from_node,
@@ -6421,7 +6444,7 @@ class Messages(_Resource):
         With `blocking` it waits for `timeout` seconds, however long that is.
 
         node_id: The id of the node.
-        count: How many to return at most.
+        count: The maximum number to return.
         blocking: Whether to wait for the first message.
         timeout: Seconds to wait.
         """
@@ -6449,9 +6472,9 @@ class Messages(_Resource):
         """The messages that a node sent or got, newest first.
 
         node_id: The id of the node.
-        before: The id of a message: only those before it.
+        before: The id of a message: only messages before this message.
         thread: Only messages of this conversation, among its newest 2,000.
-        count: How many to return at most.
+        count: The maximum number to return.
         """
         fields = {"node_id": node_id, "before": before, "thread": thread, "count": count}
         return cast("MessageHistoryAnswer", self._call("message/history", fields, options))
@@ -6466,7 +6489,7 @@ class Messages(_Resource):
     ) -> MessageParkedAnswer:
         """The messages that a node, or any node, never confirmed, oldest first.
 
-        node_id: The node; without it, all nodes, or the node that the key is bound to.
+        node_id: The node; if left out, all nodes, or the node that the key is bound to.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
         """
@@ -6500,9 +6523,9 @@ class Messages(_Resource):
         """The messages that a node got, newest first; the mailbox keeps them.
 
         node_id: The id of the node.
-        since: The id of a message: only those after it.
-        before: The id of a message: only those before it.
-        limit: How many to return at most.
+        since: The id of a message: only messages after this message.
+        before: The id of a message: only messages before this message.
+        limit: The maximum number to return.
         """
         fields = {"node_id": node_id, "since": since, "before": before, "limit": limit}
         return cast("AgentMessagesAnswer", self._call("agent/messages", fields, options))
@@ -6522,9 +6545,9 @@ class Notes(_Resource):
 
         key: The name of the note, any text: for example `api/decisions`.
         text: The content, at most 16 KiB.
-        node_id: Who writes; the node of the key if left out.
-        if_version: Only if the note has this version; 0: only if there is no such note. Any version if left
-            out.
+        node_id: Who writes; if left out, the node of the key.
+        if_version: Only if the note has this version; 0: only if there is no note with this key. If left out,
+            any version.
         """
         fields = {"key": key, "text": text, "node_id": node_id, "if_version": if_version}
         return cast("NotePutAnswer", self._call("note/put", fields, options))
@@ -6584,9 +6607,9 @@ class Notes(_Resource):
         """Deletes a note.
 
         key: The name of the note.
-        node_id: Who deletes it; the node of the key if left out.
-        if_version: Only if the note has this version; 0: only if there is no such note. Any version if left
-            out.
+        node_id: Who deletes the note; if left out, the node of the key.
+        if_version: Only if the note has this version; 0: only if there is no note with this key. If left out,
+            any version.
         """
         fields = {"key": key, "node_id": node_id, "if_version": if_version}
         return cast("NoteDeleteAnswer", self._call("note/delete", fields, options))
@@ -6612,7 +6635,7 @@ class Leases(_Resource):
         ttl_s: Seconds until the deadline, at most 86,400; 300 if left out.
         shared: Whether others may have a shared lease on the same; false if left out.
         task_id: A task that the node holds: the lease ends with it.
-        epoch: The `epoch` of the task's lease: an old one is refused.
+        epoch: The `epoch` of the task's lease: an old epoch returns 409 `stale_lease`.
         """
         fields = {
             "name": name,
@@ -6636,7 +6659,7 @@ class Leases(_Resource):
     ) -> LeaseRenewAnswer:
         """Begins the time of a lease again.
 
-        name: The name or glob, as it was acquired.
+        name: The name or glob of lease/acquire.
         node_id: The node that has the lease.
         task_id: Only the lease for this task.
         fencing: The fencing number of the lease that is meant; any if left out.
@@ -6656,7 +6679,7 @@ class Leases(_Resource):
     ) -> LeaseReleaseAnswer:
         """Ends a lease.
 
-        name: The name or glob, as it was acquired.
+        name: The name or glob of lease/acquire.
         node_id: The node that has the lease.
         task_id: Only the lease for this task.
         fencing: The fencing number of the lease that is meant; any if left out.
@@ -6727,8 +6750,8 @@ class Lux(_Resource):
     ) -> LuxEntriesAnswer:
         """The whole ledger after an entry, oldest first, with the hash chain.
 
-        since: The id of a message: only those after it.
-        limit: How many to return at most.
+        since: The id of a message: only messages after this message.
+        limit: The maximum number to return.
         """
         fields = {"since": since, "limit": limit}
         return cast("LuxEntriesAnswer", self._call("lux/entries", fields, options))
@@ -6779,8 +6802,8 @@ class Costs(_Resource):
             creator, or without a type.
         cost_usd: Dollars; left out: any.
         tokens: Input and output tokens together; null: any.
-        on_limit: `pause` (if left out): nothing that the budget is about is handed out once it is used up.
-            `warn`: only an event.
+        on_limit: `pause` (if left out): when the budget is used up, the hub hands out no task to which it
+            applies. `warn`: the hub only logs an event.
         """
         fields = {
             "scope": scope,
@@ -6837,7 +6860,7 @@ class Limits(_Resource):
     ) -> LimitSetAnswer:
         """Limits how many tasks of a key run at once, or start in a minute.
 
-        key: The limit key; the key of a task is its `limit_key` or, without one, its `task_type`.
+        key: The limit key; the key of a task is its `limit_key` or, if it has none, its `task_type`.
         running: How many tasks of the key may be assigned at once; left out: any number.
         per_minute: How many tasks of the key may be handed out in any 60 s; left out: any number.
         """
@@ -6878,8 +6901,8 @@ class Limits(_Resource):
         """Lets a limit key rest: none of its tasks is handed out for a time.
 
         key: The limit key.
-        for_s: How many seconds none of its tasks is handed out; a longer hold stays.
-        node_id: The node that asks for the hold; the event names it.
+        for_s: For how many seconds no task of the key is handed out; a longer hold stays.
+        node_id: The node that asks for the hold; the event has the node as `held_by`.
         """
         fields = {"key": key, "for_s": for_s, "node_id": node_id}
         return cast("LimitHoldAnswer", self._call("limit/hold", fields, options))
@@ -6950,8 +6973,8 @@ class Files(_FileTransfer):
         """Files, newest first; of all tasks or of one, and by name.
 
         task_id: Only files of this task.
-        q: Only files whose name has, for each of these words, a word that begins with it. One call looks at
-            10,000 files; continue with next_cursor.
+        q: Words, each of which must begin a word of the file's name. One call examines 10,000 files; continue
+            with next_cursor.
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
         cursor: The `next_cursor` of the previous page, with the same filter and without `page`.
@@ -7003,7 +7026,7 @@ class Groups(_Resource):
         """Groups by name, with their counts.
 
         q: The beginning of the name.
-        limit: At most so many groups.
+        limit: How many groups to return at most.
         cursor: The `next_cursor` of the previous page.
         """
         fields = {"q": q, "limit": limit, "cursor": cursor}
@@ -7039,7 +7062,7 @@ class Groups(_Resource):
         Cancels up to 1,000 tasks: repeat it while `left` is not 0.
 
         group: The name of the group of tasks.
-        node_id: Who cancels them.
+        node_id: The node that cancels the tasks.
         reason: The reason, which the event shows.
         """
         fields = {"group": group, "node_id": node_id, "reason": reason}
@@ -7081,16 +7104,18 @@ class Schedules(_Resource):
     ) -> SchedulePutAnswer:
         """Creates or replaces a schedule, which creates a task at certain times.
 
-        name: The name of the schedule; one of this name is replaced.
+        name: The name of the schedule; replaces a schedule of this name.
         task: The task to create, as for task/create.
         cron: A cron expression: minute, hour, day of month, month, day of week; or `@daily` and the like.
-        every_s: The seconds between two times, instead of `cron`; the first comes after so many seconds.
+        every_s: The seconds between two times, instead of `cron`; the first time comes after one interval.
         tz: The time zone of `cron`, of the IANA database; `UTC` if left out.
-        overlap: At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`).
-        catch_up: After times at which no hub ran: a task for the last of them (`one`), or for none (`none`).
-        jitter_s: Each task may start up to so many seconds later.
-        until: No time comes after this.
-        paused: Whether no time comes until it is saved without this.
+        overlap: What happens at a time when an earlier task is unfinished: no new task (`skip`), or one more
+            (`queue`).
+        catch_up: What happens after times at which no hub ran: a task for the last of these times (`one`), or
+            none (`none`).
+        jitter_s: Each task may start up to this many seconds later.
+        until: The schedule creates no task after this time.
+        paused: Whether the schedule is paused: it creates no tasks until a schedule/put without this field.
         """
         fields = {
             "name": name,
@@ -7151,9 +7176,9 @@ class Invitations(_Resource):
 
         Not repeated after a fault: only its answer has the line.
 
-        node_id: The node that is invited. It need not be registered.
-        expires_in_s: Seconds until it ends, 60 to 604,800; 3,600 if left out.
-        url: The hub's URL in the line. In a request: left out, the hub chooses one of its own.
+        node_id: The node that is invited, which need not be registered.
+        expires_in_s: Seconds until the invitation expires, 60 to 604,800; 3,600 if left out.
+        url: The hub's URL in the line. If a request has no `url`, the hub chooses one of its addresses.
         """
         fields = {"node_id": node_id, "expires_in_s": expires_in_s, "url": url}
         return cast("InvitationCreateAnswer", self._call("invitation/create", fields, options))
@@ -7201,17 +7226,18 @@ class Webhooks(_Resource):
 
         Not repeated after a fault: the hub shows a secret only once.
 
-        name: The name of the webhook; one of this name is replaced.
-        url: The URL to which it sends: of http or https, without a user name, a password and a fragment.
-        kinds: Only events of these kinds; without any, of all kinds.
+        name: The name of the webhook; replaces a webhook of this name.
+        url: The URL to which the webhook sends: http or https, without a user name, a password and a
+            fragment.
+        kinds: Only events of these kinds; if left out or empty, all kinds.
         task_id: Only events of this task.
         node_id: Only events of this node.
         creator_node: Only events of the tasks that this node created.
         group: Only events of the tasks of this group.
-        format: What it sends: events as JSON (`luxhub`), notifications (`ntfy`), or the updates of A2A
-            (`a2a`).
-        secret: Signs the messages: `whsec_` and base64; with the format `ntfy`, its access token. Without one
-            the hub makes one; in the response only if it has.
+        format: What the webhook sends: events as JSON (`luxhub`), notifications (`ntfy`), or the updates of
+            A2A (`a2a`).
+        secret: Signs the messages: `whsec_` and base64; with the format `ntfy`, an access token. If left out,
+            the hub makes a secret for a new webhook; the response has the secret only if the hub made it.
         """
         fields = {
             "name": name,
@@ -7259,7 +7285,7 @@ class Webhooks(_Resource):
         """A suspended webhook delivers again, from its cursor or another event.
 
         name: The name of the webhook.
-        after: Goes on after the event with this id, not after the cursor.
+        after: Continues after the event with this id, not after the cursor.
         """
         fields = {"name": name, "after": after}
         return cast("WebhookResumeAnswer", self._call("webhook/resume", fields, options))
@@ -7297,12 +7323,12 @@ class Keys(_Resource):
         name: A name that no key has or had.
         role: What the key may do; `full` if left out. A viewer can read all but message contents; `admin` is
             for `X-Admin-Key`.
-        variant: The variant of the responses to its requests, on any listener.
+        variant: The variant of the responses to requests with the key, on any listener.
         node_id: The node that the key is bound to: it acts only for this node.
-        mint_per_day: LUX that the key may promise per UTC day, as rewards of tasks; null: any amount, or none
-            if the hub is strict and the key bound to a node.
-        expires_at: When it ends; at most ten years ahead.
-        expires_in_s: Seconds until it ends, instead of `expires_at`.
+        mint_per_day: LUX that the key may promise per UTC day, as rewards of tasks. null: any amount, or none
+            if the hub is strict and the key is bound to a node.
+        expires_at: When the key expires; at most ten years ahead.
+        expires_in_s: Seconds until the key expires, instead of `expires_at`.
         """
         fields = {
             "name": name,

@@ -70,13 +70,13 @@ export type ErrorCode = Problem["error"];
 
 export interface Lease {
   /**
-   * The fencing token: counts the dispatches of the task and its returns to open. Send it with
+   * The fencing token: counts the dispatches of the task and its returns to open. Send the epoch with
    * complete, fail, release and extend.
    */
   epoch: number;
   /**
    * When the hub takes the task back, unless task/extend or task/complete comes first; null without a
-   * `timeout_s` and a `max_run_s`. No extend moves it past the end of `max_run_s`.
+   * `timeout_s` and a `max_run_s`. No extend moves this time past the end of `max_run_s`.
    */
   expires_at: string | null;
 }
@@ -98,9 +98,9 @@ export interface Failure {
     | "no_quorum";
   /** The `error` of the node, or the `reason` of the cancellation. */
   message: string | null;
-  /** The node that held the task or, if it was cancelled, the node that cancelled it. */
+  /** The node that held the task or, if the task was cancelled, the node that cancelled it. */
   node_id: string | null;
-  /** When it happened. */
+  /** The time. */
   at: string;
 }
 
@@ -119,11 +119,11 @@ export interface Spending {
   input_tokens: number;
   /** Tokens that the model wrote. */
   output_tokens: number;
-  /** Those of the input tokens that came from a cache. */
+  /** How many of the input tokens came from a cache. */
   cached_tokens: number;
-  /** The sum of the costs that are known; null if there is none. */
+  /** The sum of the known costs; null if no cost is known. */
   cost_usd: number | null;
-  /** How many reports these are. */
+  /** How many reports the sum has. */
   reports: number;
   /** How many of the reports had no `cost_usd`. */
   without_cost: number;
@@ -144,19 +144,19 @@ export interface Budget {
   /** Input and output tokens together; null: any. */
   tokens: number | null;
   /**
-   * `pause` (if left out): nothing that the budget is about is handed out once it is used up. `warn`:
-   * only an event.
+   * `pause` (if left out): when the budget is used up, the hub hands out no task to which it applies.
+   * `warn`: the hub only logs an event.
    */
   on_limit: "pause" | "warn";
-  /** `warning` from 80 % on, `exceeded` when it is used up. */
+  /** `warning` from 80 % on, `exceeded` when the budget is used up. */
   state: "open" | "warning" | "exceeded";
-  /** Whether it keeps tasks back now. */
+  /** Whether the budget keeps tasks back now. */
   paused: boolean;
-  /** The first day of its period; null if that is all time. */
+  /** The first day of the current period; null if the period is all time. */
   since: string | null;
   /**
-   * What was spent in its period. Reports without a cost count for no dollars: `without_cost` says how
-   * many.
+   * What was spent in the current period. A report without a cost adds no dollars: `without_cost`
+   * counts such reports.
    */
   spent: Spending;
 }
@@ -179,11 +179,11 @@ export interface Limit {
   running: number | null;
   /** How many tasks of the key may be handed out in any 60 s; null: any number. */
   per_minute: number | null;
-  /** Until then none of its tasks is handed out; null: it is not held. */
+  /** Until then no task of the key is handed out; null: the key is not held. */
   held_until: string | null;
-  /** How many are assigned; 0 without `running`. */
+  /** How many tasks of the key are assigned; 0 without `running`. */
   running_now: number;
-  /** How many were handed out in the last minute; 0 without `per_minute`. */
+  /** How many tasks of the key were handed out in the last minute; 0 without `per_minute`. */
   last_minute: number;
 }
 
@@ -206,18 +206,18 @@ export interface Reason {
     | "nodes_draining"
     | "nodes_full"
     | "in_line";
-  /** The same in a sentence. */
+  /** The reason in a sentence. */
   detail: string;
-  /** When time alone ends it; null: nobody knows. */
+  /** When the reason ends by itself; null: this is not known. */
   until: string | null;
-  /** Of `depends_on`: the first 20 tasks that it waits for. */
+  /** Of `depends_on` and `review`: the first 20 tasks for which the task waits. */
   task_ids?: string[] | undefined;
-  /** Of `no_node`: what the node lacks that comes closest. */
+  /** Of `no_node`: what the closest node lacks. */
   missing?: string[] | undefined;
 }
 
 export interface Requirements {
-  /** All of them must be among the capabilities of the node. */
+  /** Words that must all be among the capabilities of the node. */
   capabilities: string[];
   /** Amounts by name, with three decimals. */
   resources: Record<string, number>;
@@ -231,7 +231,7 @@ export interface InputFile {
   /** Bytes. */
   size: number;
   /**
-   * What the file is for its task: `output` if its node was the `assigned_node` of the task when it was
+   * What the file is for its task: `output` if the file's node held the task when the file was
    * attached, else `input`; null for a file of no task.
    */
   attached: "input" | "output";
@@ -244,7 +244,7 @@ export interface TaskInput<V extends Variant = "A"> {
   title: string | null;
   /** Null if the task was deleted. */
   status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed"> | null;
-  /** The node that holds the task, or completed it. */
+  /** The node that holds the task, or has completed it. */
   assigned_node: string | null;
   /** Null if the task has none, or `omitted` is true. */
   result: TaskResult | null;
@@ -252,18 +252,18 @@ export interface TaskInput<V extends Variant = "A"> {
   result_verified: boolean;
   /** The files. */
   files: InputFile[];
-  /** True if the result or some of the files were left out, because there was no room for them. */
+  /** True if the result or some of the files were left out, because there was no room. */
   omitted?: true | undefined;
 }
 
 export interface Checkpoint {
-  /** As the worker sent it. */
+  /** The checkpoint as the worker sent it. */
   data: unknown;
-  /** The epoch of the lease in which it was sent. */
+  /** The epoch of the lease of the worker. */
   epoch: number;
-  /** The node that sent it. */
+  /** The node that sent the checkpoint. */
   node_id: string;
-  /** When it happened. */
+  /** The time. */
   at: string;
 }
 
@@ -289,7 +289,7 @@ export interface Lesson {
 export interface OutputAttempt {
   /** The epoch of the lease. */
   attempt: number;
-  /** The node that sent it. */
+  /** The node that sent the output. */
   node_id: string;
   /** The bytes that were sent, kept or not. */
   size: number;
@@ -308,21 +308,24 @@ export interface Question {
   question: string;
   /** Answers that the worker suggests; any other answer is possible too. */
   choices: string[];
-  /** The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it. */
+  /**
+   * The JSON Schema of the answer that the worker expects. The hub shows the schema, but does not
+   * enforce it.
+   */
   schema: Record<string, unknown> | null;
   /** The node that asked. */
   asked_by: string;
-  /** When it was asked. */
+  /** When the question was asked. */
   asked_at: string;
-  /** When it times out without an answer. */
+  /** When the question times out without an answer. */
   until: string;
-  /** `timed_out`: its deadline has passed, or its task ended first. */
+  /** `timed_out`: the deadline of the question has passed, or the task ended first. */
   state: "open" | "answered" | "timed_out";
   /** The answer; null if there is none. */
   answer: unknown;
   /** The node that answered; null if the answer named none. */
   answered_by: string | null;
-  /** When it was answered or timed out; null while it is open. */
+  /** When the question was answered or timed out; null while the question is open. */
   answered_at: string | null;
   /** Whether the answer came with a key that is bound to `answered_by`. */
   verified: boolean;
@@ -337,27 +340,30 @@ export interface OpenQuestion {
   question: string;
   /** Answers that the worker suggests; any other answer is possible too. */
   choices: string[];
-  /** The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it. */
+  /**
+   * The JSON Schema of the answer that the worker expects. The hub shows the schema, but does not
+   * enforce it.
+   */
   schema: Record<string, unknown> | null;
   /** The node that asked. */
   asked_by: string;
-  /** When it was asked. */
+  /** When the question was asked. */
   asked_at: string;
-  /** When it times out without an answer. */
+  /** When the question times out without an answer. */
   until: string;
-  /** `timed_out`: its deadline has passed, or its task ended first. */
+  /** `timed_out`: the deadline of the question has passed, or the task ended first. */
   state: "open" | "answered" | "timed_out";
   /** The answer; null if there is none. */
   answer: unknown;
   /** The node that answered; null if the answer named none. */
   answered_by: string | null;
-  /** When it was answered or timed out; null while it is open. */
+  /** When the question was answered or timed out; null while the question is open. */
   answered_at: string | null;
   /** Whether the answer came with a key that is bound to `answered_by`. */
   verified: boolean;
   /** The title of the task. */
   task_title: string;
-  /** The node that created the task; it need not be registered. */
+  /** The node that created the task; this node need not be registered. */
   creator_node: string | null;
 }
 
@@ -366,19 +372,19 @@ export interface Review {
   by: string;
   /** Seconds that a result waits for its review. */
   within_s: number;
-  /** What happens when nobody has reviewed it in time. */
+  /** What happens when nobody has reviewed the result in time. */
   on_timeout: "pay" | "reject";
   /** The state of the last result; null until there is one. */
   state: "pending" | "passed" | "rejected" | null;
-  /** The dispatch whose result it is: send it with task/review. */
+  /** The epoch of the dispatch that led to the result: send it with task/review. */
   epoch: number | null;
   /** The deadline of the review. */
   until: string | null;
   /** What the reviewer wrote. */
   note: string | null;
-  /** The node that reviewed; null: a caller that named none, or the deadline. */
+  /** The node that reviewed; null: the caller named no node, or the deadline decided. */
   reviewed_by: string | null;
-  /** When it was passed or rejected. */
+  /** When the result was passed or rejected. */
   reviewed_at: string | null;
   /** Whether the deadline decided. */
   timed_out: boolean;
@@ -390,13 +396,13 @@ export interface Quorum {
   /** How many copies there are at most. */
   of: number;
   /**
-   * `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what
-   * must be equal, as JSON values.
+   * What must be equal, as JSON values: `output` (if left out), or `json:` and comma-separated JSON
+   * pointers into the result.
    */
   compare: string;
-  /** `failed`: they cannot agree any more. */
+  /** `failed`: the results cannot agree any more. */
   state: "pending" | "agreed" | "failed";
-  /** The ids of its copies: tasks with `parent_task`. */
+  /** The ids of the copies of the task: tasks with `parent_task`. */
   copies: string[];
   /** The nodes whose results agree, the first to complete first. */
   agreed: string[];
@@ -407,38 +413,38 @@ export interface PendingReview {
   task_id: string;
   /** What to do, in one line. */
   title: string;
-  /** The node that created the task; it need not be registered. */
+  /** The node that created the task; this node need not be registered. */
   creator_node: string | null;
-  /** The node that holds the task, or completed it. */
+  /** The node that holds the task, or has completed it. */
   assigned_node: string | null;
-  /** The reward that the result waits for. */
+  /** The reward that is held until the review. */
   lux_held: number;
   /**
-   * Who checks the result before the reward is paid: `creator` (of a task without one: any caller that
-   * no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that
-   * type for another node.
+   * Who checks the result before the reward is paid: `creator` (without a creator, any caller whose key
+   * is bound to no node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type
+   * for another node.
    */
   review: Review;
 }
 
 export interface Context<V extends Variant = "A"> {
   /**
-   * The tasks in `depends_on`, in that order. Their results have at most 256 KiB together;
-   * task/<task_id>/inputs has all of them.
+   * The tasks in `depends_on`, in that order. The results have at most 256 KiB together;
+   * task/<task_id>/inputs has all results.
    */
   inputs?: TaskInput<V>[] | undefined;
-  /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts. */
+  /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last checkpoint counts. */
   checkpoint?: Checkpoint | undefined;
   /** The newest questions about the task with their answers, oldest first: at most 20. */
   answers?: Question[] | undefined;
   /** Why the last result was rejected. */
   review?:
     | {
-        /** The progress of the work; the task shows it as `progress`. */
+        /** The progress of the work, which the task shows as `progress`. */
         note: string | null;
-        /** The node that reviewed; null: a caller that named none, or the deadline. */
+        /** The node that reviewed; null: the caller named no node, or the deadline decided. */
         reviewed_by: string | null;
-        /** When it was passed or rejected. */
+        /** When the result was passed or rejected. */
         reviewed_at: string | null;
       }
     | undefined;
@@ -462,7 +468,7 @@ export interface Task<V extends Variant = "A"> {
   task_type: string | null;
   /** The urgency. */
   priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
-  /** The node that created the task; it need not be registered. */
+  /** The node that created the task; this node need not be registered. */
   creator_node: string | null;
   /** Whether the task was created with a key that is bound to its `creator_node`. */
   creator_verified: boolean;
@@ -470,9 +476,9 @@ export interface Task<V extends Variant = "A"> {
   status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
   /** LUX for the node that completes the task, with at most 6 decimals. */
   lux_reward: number;
-  /** The node that holds the task, or completed it. */
+  /** The node that holds the task, or has completed it. */
   assigned_node: string | null;
-  /** As the node sent it; null until the task is completed. */
+  /** The result as the node sent it; null until the task is completed. */
   result: TaskResult | null;
   /** Whether the result came with a key that is bound to the node that completed the task. */
   result_verified: boolean;
@@ -488,95 +494,89 @@ export interface Task<V extends Variant = "A"> {
   /** The task fails after this many attempts; by default after 10 failures and timeouts. */
   max_attempts: number | null;
   /**
-   * How often task/next has handed the task out again with `resume`, because its worker ended. With
-   * `max_attempts` each counts as an attempt.
+   * How often task/next has handed the task out again with `resume`, because the worker ended. With
+   * `max_attempts` each restart counts as an attempt.
    */
   restarts: number;
   /** Seconds that a node may hold the task without task/extend or task/complete. */
   timeout_s: number | null;
-  /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
+  /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
   max_run_s: number | null;
   /**
-   * Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
-   * permanently (kind `budget`). Null: any.
+   * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
+   * the task permanently (kind `budget`). Null: no limit.
    */
   max_cost_usd: number | null;
   /**
-   * Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their
-   * own.
+   * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
+   * were created with it.
    */
   retain_s?: number | undefined;
-  /**
-   * What the attempts of the task have used, all together, as their workers reported it; null without
-   * any report.
-   */
+  /** What all attempts of the task together have used, as the workers reported; null without any report. */
   usage: Spending | null;
   /** The task is not handed out before this time. */
   not_before: string | null;
-  /** If the task is not completed by this time, it fails. */
+  /** If the task is not completed by this time, the task fails. */
   expires_at: string | null;
   /** The ids of the tasks that must be completed first. */
   depends_on: string[];
   /** When the node started the task. */
   started_at: string | null;
-  /** The last note of the node that holds it. */
+  /** The last note of the node that holds the task. */
   progress: string | null;
   /**
-   * `answer` while a question about the task is open, `review` while its result waits for one; else
-   * null.
+   * `answer` while a question about the task is open, `review` while the result waits for its review;
+   * else null.
    */
   waiting_for: "answer" | "review" | null;
-  /** How its results are checked; only on tasks with a review. */
+  /** How the results of the task are checked; only on tasks with a review. */
   review?: Review | undefined;
-  /** How many do it, and whether they agree; only on such tasks. */
+  /** How many nodes do the task, and whether their results agree; only on tasks with a quorum. */
   quorum?: Quorum | undefined;
-  /** The task for which the hub created this one; only on such tasks. */
+  /** The task for which the hub created this task; only on tasks that the hub created. */
   parent_task?: string | undefined;
   /**
-   * `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it
-   * is one of several.
+   * `review`: this task checks the result of `parent_task`, and its own result needs a `verdict`.
+   * `copy`: this task is a copy of `parent_task`.
    */
   made_for?: "review" | "copy" | undefined;
-  /** Nobody can read what its worker has sent, until the quorum is decided; only on such tasks. */
+  /** Nobody can read what the worker of the copy has sent until the quorum is decided; only on copies. */
   sealed?: true | undefined;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
   files: string[];
-  /** Those of `files` that came with the task or were attached by others than the node that holds it. */
+  /** The ids in `files` of the input files: files that the node that held the task did not attach. */
   inputs: string[];
-  /** Those of `files` that were attached by the node that holds the task, or held it. */
+  /** The ids in `files` of the output files: files that a node attached while it held the task. */
   outputs: string[];
   /** The schedule that created the task; only on such tasks. */
   schedule?:
     | {
         /** The name that people see. */
         name: string;
-        /** When it happened. */
+        /** The time. */
         at: string | null;
       }
     | undefined;
   /** The group of the task; only on a task of a group. */
   group?: string | undefined;
-  /** The words to find the task by; left out if it has none. */
+  /** The words by which to find the task; left out if there are none. */
   tags?: string[] | undefined;
-  /**
-   * What a node must have to get the task: all the words in `capabilities`, and of each resource as
-   * much as it says.
-   */
+  /** What a node must have to get the task: all words in `capabilities`, and enough of each resource. */
   requires?: Requirements | undefined;
-  /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
+  /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
   limit_key?: string | undefined;
   /**
-   * While an unfinished task has this key, task/create makes no other, and answers with that one
-   * (`deduplicated`).
+   * While an unfinished task has this key, task/create makes no other task with the key, and returns
+   * the existing task (`deduplicated`).
    */
   unique_key?: string | undefined;
-  /** The task holds its `unique_key` at least until then. */
+  /** Until this time the task holds its `unique_key`, finished or not. */
   unique_until?: string | undefined;
   /**
-   * `fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it
-   * starts when all have ended, however.
+   * `fail` (if left out): the task fails when a task in `depends_on` fails or is deleted. `run`: the
+   * task starts when all tasks in `depends_on` have ended: completed, failed or deleted.
    */
   on_dependency?: "run" | undefined;
   /** When the task was created. */
@@ -594,13 +594,13 @@ export interface TaskSummary<V extends Variant = "A"> {
   task_type: string | null;
   /** The urgency. */
   priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
-  /** The node that created the task; it need not be registered. */
+  /** The node that created the task; this node need not be registered. */
   creator_node: string | null;
   /** The status of the task. task/retry opens a `failed` task again. */
   status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
   /** LUX for the node that completes the task, with at most 6 decimals. */
   lux_reward: number;
-  /** The node that holds the task, or completed it. */
+  /** The node that holds the task, or has completed it. */
   assigned_node: string | null;
   /** Whether the task is open and may be handed out now. */
   ready: boolean;
@@ -613,24 +613,24 @@ export interface TaskSummary<V extends Variant = "A"> {
   max_attempts: number | null;
   /** The task is not handed out before this time. */
   not_before: string | null;
-  /** If the task is not completed by this time, it fails. */
+  /** If the task is not completed by this time, the task fails. */
   expires_at: string | null;
-  /** How many of the tasks that it depends on are not completed yet. */
+  /** How many tasks in `depends_on` are not completed yet. */
   unmet_count: number;
   /** When the node started the task. */
   started_at: string | null;
   /** The first line of the last note, at most 200 characters. */
   progress: string | null;
   /**
-   * `answer` while a question about the task is open, `review` while its result waits for one; else
-   * null.
+   * `answer` while a question about the task is open, `review` while the result waits for its review;
+   * else null.
    */
   waiting_for: "answer" | "review" | null;
-  /** The task for which the hub created this one; only on such tasks. */
+  /** The task for which the hub created this task; only on tasks that the hub created. */
   parent_task?: string | undefined;
   /**
-   * `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it
-   * is one of several.
+   * `review`: this task checks the result of `parent_task`, and its own result needs a `verdict`.
+   * `copy`: this task is a copy of `parent_task`.
    */
   made_for?: "review" | "copy" | undefined;
   /** Why the last attempt, or the task, failed. */
@@ -640,13 +640,13 @@ export interface TaskSummary<V extends Variant = "A"> {
     | {
         /** The name that people see. */
         name: string;
-        /** When it happened. */
+        /** The time. */
         at: string | null;
       }
     | undefined;
   /** The group of the task; only on a task of a group. */
   group?: string | undefined;
-  /** The words to find the task by; left out if it has none. */
+  /** The words by which to find the task; left out if there are none. */
   tags?: string[] | undefined;
   /** When the task was created. */
   created_at: string;
@@ -665,7 +665,7 @@ export interface TaskDetails<V extends Variant = "A"> {
   task_type: string | null;
   /** The urgency. */
   priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
-  /** The node that created the task; it need not be registered. */
+  /** The node that created the task; this node need not be registered. */
   creator_node: string | null;
   /** Whether the task was created with a key that is bound to its `creator_node`. */
   creator_verified: boolean;
@@ -673,9 +673,9 @@ export interface TaskDetails<V extends Variant = "A"> {
   status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
   /** LUX for the node that completes the task, with at most 6 decimals. */
   lux_reward: number;
-  /** The node that holds the task, or completed it. */
+  /** The node that holds the task, or has completed it. */
   assigned_node: string | null;
-  /** As the node sent it; null until the task is completed. */
+  /** The result as the node sent it; null until the task is completed. */
   result: TaskResult | null;
   /** Whether the result came with a key that is bound to the node that completed the task. */
   result_verified: boolean;
@@ -691,95 +691,89 @@ export interface TaskDetails<V extends Variant = "A"> {
   /** The task fails after this many attempts; by default after 10 failures and timeouts. */
   max_attempts: number | null;
   /**
-   * How often task/next has handed the task out again with `resume`, because its worker ended. With
-   * `max_attempts` each counts as an attempt.
+   * How often task/next has handed the task out again with `resume`, because the worker ended. With
+   * `max_attempts` each restart counts as an attempt.
    */
   restarts: number;
   /** Seconds that a node may hold the task without task/extend or task/complete. */
   timeout_s: number | null;
-  /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
+  /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
   max_run_s: number | null;
   /**
-   * Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
-   * permanently (kind `budget`). Null: any.
+   * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
+   * the task permanently (kind `budget`). Null: no limit.
    */
   max_cost_usd: number | null;
   /**
-   * Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their
-   * own.
+   * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
+   * were created with it.
    */
   retain_s?: number | undefined;
-  /**
-   * What the attempts of the task have used, all together, as their workers reported it; null without
-   * any report.
-   */
+  /** What all attempts of the task together have used, as the workers reported; null without any report. */
   usage: Spending | null;
   /** The task is not handed out before this time. */
   not_before: string | null;
-  /** If the task is not completed by this time, it fails. */
+  /** If the task is not completed by this time, the task fails. */
   expires_at: string | null;
   /** The ids of the tasks that must be completed first. */
   depends_on: string[];
   /** When the node started the task. */
   started_at: string | null;
-  /** The last note of the node that holds it. */
+  /** The last note of the node that holds the task. */
   progress: string | null;
   /**
-   * `answer` while a question about the task is open, `review` while its result waits for one; else
-   * null.
+   * `answer` while a question about the task is open, `review` while the result waits for its review;
+   * else null.
    */
   waiting_for: "answer" | "review" | null;
-  /** How its results are checked; only on tasks with a review. */
+  /** How the results of the task are checked; only on tasks with a review. */
   review?: Review | undefined;
-  /** How many do it, and whether they agree; only on such tasks. */
+  /** How many nodes do the task, and whether their results agree; only on tasks with a quorum. */
   quorum?: Quorum | undefined;
-  /** The task for which the hub created this one; only on such tasks. */
+  /** The task for which the hub created this task; only on tasks that the hub created. */
   parent_task?: string | undefined;
   /**
-   * `review`: it checks the result of `parent_task`, and its own result needs a `verdict`. `copy`: it
-   * is one of several.
+   * `review`: this task checks the result of `parent_task`, and its own result needs a `verdict`.
+   * `copy`: this task is a copy of `parent_task`.
    */
   made_for?: "review" | "copy" | undefined;
-  /** Nobody can read what its worker has sent, until the quorum is decided; only on such tasks. */
+  /** Nobody can read what the worker of the copy has sent until the quorum is decided; only on copies. */
   sealed?: true | undefined;
   /** Why the last attempt, or the task, failed. */
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
   files: string[];
-  /** Those of `files` that came with the task or were attached by others than the node that holds it. */
+  /** The ids in `files` of the input files: files that the node that held the task did not attach. */
   inputs: string[];
-  /** Those of `files` that were attached by the node that holds the task, or held it. */
+  /** The ids in `files` of the output files: files that a node attached while it held the task. */
   outputs: string[];
   /** The schedule that created the task; only on such tasks. */
   schedule?:
     | {
         /** The name that people see. */
         name: string;
-        /** When it happened. */
+        /** The time. */
         at: string | null;
       }
     | undefined;
   /** The group of the task; only on a task of a group. */
   group?: string | undefined;
-  /** The words to find the task by; left out if it has none. */
+  /** The words by which to find the task; left out if there are none. */
   tags?: string[] | undefined;
-  /**
-   * What a node must have to get the task: all the words in `capabilities`, and of each resource as
-   * much as it says.
-   */
+  /** What a node must have to get the task: all words in `capabilities`, and enough of each resource. */
   requires?: Requirements | undefined;
-  /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
+  /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
   limit_key?: string | undefined;
   /**
-   * While an unfinished task has this key, task/create makes no other, and answers with that one
-   * (`deduplicated`).
+   * While an unfinished task has this key, task/create makes no other task with the key, and returns
+   * the existing task (`deduplicated`).
    */
   unique_key?: string | undefined;
-  /** The task holds its `unique_key` at least until then. */
+  /** Until this time the task holds its `unique_key`, finished or not. */
   unique_until?: string | undefined;
   /**
-   * `fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it
-   * starts when all have ended, however.
+   * `fail` (if left out): the task fails when a task in `depends_on` fails or is deleted. `run`: the
+   * task starts when all tasks in `depends_on` have ended: completed, failed or deleted.
    */
   on_dependency?: "run" | undefined;
   /** When the task was created. */
@@ -788,7 +782,7 @@ export interface TaskDetails<V extends Variant = "A"> {
   updated_at: string;
   /** The tasks in `depends_on` that are not completed yet. */
   unmet: {
-    /** How many they are. */
+    /** How many of the tasks in `depends_on` are not completed yet. */
     count: number;
     /** The ids of the first 20, oldest first. */
     task_ids: string[];
@@ -800,23 +794,23 @@ export interface Node<V extends Variant = "A"> {
   node_id: string;
   /** The name that people see. */
   name: string;
-  /** `offline` when its heartbeats stopped or it left. */
+  /** `offline` when the heartbeats of the node stopped, or the node left. */
   status: "online" | "offline";
-  /** Where people can reach the node: the hub does not use it. */
+  /** Where people can reach the node; not used by the hub. */
   host: string | null;
-  /** Where people can reach the node: the hub does not use it. */
+  /** Where people can reach the node; not used by the hub. */
   port: number | null;
   /** The task types that the node takes; empty means all. */
   capabilities: By<V, string, string[]>;
-  /** What the node has; left out if it has said nothing. */
+  /** What the node has; left out if the node registered no resources. */
   resources?: Record<string, number> | undefined;
-  /** What its unfinished tasks use of it. */
+  /** How much of each resource the node's unfinished tasks use. */
   resources_used?: Record<string, number> | undefined;
   /** The balancer assigns the node no more unfinished tasks than this; null means any number. */
   max_tasks: number | null;
   /** Whether the balancer may assign the node tasks. */
   auto_assign: boolean;
-  /** Whether the node drains: it gets no new tasks. */
+  /** Whether the node drains: a draining node gets no new tasks. */
   draining: boolean;
   /** When the node first registered. */
   registered_at: string;
@@ -833,7 +827,7 @@ export interface Node<V extends Variant = "A"> {
 export interface Message {
   /** The id of the message: `message_id` in the response to the send, and in the ACK. */
   id: string;
-  /** The sender; it need not be registered. */
+  /** The sender, which need not be registered. */
   from_node: string;
   /** The recipient; null for a broadcast. */
   to_node: string | null;
@@ -842,15 +836,15 @@ export interface Message {
   /** The kind of message. */
   type: "text" | "task" | "status" | "broadcast" | "alert" | "update";
   /**
-   * Whether the recipient must confirm the message; until then the hub delivers it again, up to 5
-   * times.
+   * Whether the recipient must confirm the message; until then the hub delivers the message again, up
+   * to 5 times.
    */
   require_ack: boolean;
-  /** The id of the message that this one answers; null if it answers none. */
+  /** The id of the message to which this message replies; null if this message is no reply. */
   reply_to: string | null;
   /**
    * The conversation: the id of its first message, or a name that the sender gives. A reply continues
-   * the conversation of the message that it answers.
+   * the conversation of the message to which it replies.
    */
   thread: string;
   /** Whether the message came with a key that is bound to its sender. */
@@ -862,7 +856,7 @@ export interface Message {
 export interface ReceivedMessage {
   /** The id of the message: `message_id` in the response to the send, and in the ACK. */
   id: string;
-  /** The sender; it need not be registered. */
+  /** The sender, which need not be registered. */
   from_node: string;
   /** The recipient. */
   to_node: string | null;
@@ -871,31 +865,34 @@ export interface ReceivedMessage {
   /** The kind of message. */
   type: "text" | "task" | "status" | "broadcast" | "alert" | "update";
   /**
-   * Whether the recipient must confirm the message; until then the hub delivers it again, up to 5
-   * times.
+   * Whether the recipient must confirm the message; until then the hub delivers the message again, up
+   * to 5 times.
    */
   require_ack: boolean;
-  /** The id of the message that this one answers; the sender must have sent or received it. */
+  /**
+   * The id of the message to which this message replies; the sender must have sent or received that
+   * message.
+   */
   reply_to: string | null;
   /**
    * The conversation: the id of its first message, or a name that the sender gives. A reply continues
-   * the conversation of the message that it answers.
+   * the conversation of the message to which it replies.
    */
   thread: string;
   /** Whether the message came with a key that is bound to its sender. */
   verified: boolean;
   /** When the message was sent. */
   sent_at: string;
-  /** Whether it was delivered before. */
+  /** Whether the message was delivered before. */
   redelivered: boolean;
-  /** How often it was delivered. */
+  /** How often the message was delivered. */
   deliveries: number;
 }
 
 export interface HistoryMessage {
   /** The id of the message: `message_id` in the response to the send, and in the ACK. */
   id: string;
-  /** The sender; it need not be registered. */
+  /** The sender, which need not be registered. */
   from_node: string;
   /** The recipient. */
   to_node: string | null;
@@ -904,15 +901,18 @@ export interface HistoryMessage {
   /** The kind of message. */
   type: "text" | "task" | "status" | "broadcast" | "alert" | "update";
   /**
-   * Whether the recipient must confirm the message; until then the hub delivers it again, up to 5
-   * times.
+   * Whether the recipient must confirm the message; until then the hub delivers the message again, up
+   * to 5 times.
    */
   require_ack: boolean;
-  /** The id of the message that this one answers; the sender must have sent or received it. */
+  /**
+   * The id of the message to which this message replies; the sender must have sent or received that
+   * message.
+   */
   reply_to: string | null;
   /**
    * The conversation: the id of its first message, or a name that the sender gives. A reply continues
-   * the conversation of the message that it answers.
+   * the conversation of the message to which it replies.
    */
   thread: string;
   /** Whether the message came with a key that is bound to its sender. */
@@ -921,17 +921,17 @@ export interface HistoryMessage {
   sent_at: string;
   /** The delivery status: `waiting`, `delivered`, `acked` or `parked`. */
   state: "waiting" | "delivered" | "acked" | "parked" | null;
-  /** How often it was delivered. */
+  /** How often the message was delivered. */
   deliveries: number | null;
   /** The recipients of a broadcast that the node sent, counted by state; null for every other message. */
   recipients: {
-    /** How many have not received it yet. */
+    /** How many recipients have not received the message yet. */
     waiting: number;
-    /** How many have received it. */
+    /** How many recipients have received the message. */
     delivered: number;
-    /** How many have confirmed it. */
+    /** How many recipients have confirmed the message. */
     acked: number;
-    /** How many never confirmed it. */
+    /** How many recipients never confirmed the message. */
     parked: number;
   } | null;
 }
@@ -943,7 +943,7 @@ export interface NoteHead {
   version: number;
   /** Who wrote this version; null: the request named no node. */
   node_id: string | null;
-  /** Whether it was written with a key that is bound to `node_id`. */
+  /** Whether the note was written with a key that is bound to `node_id`. */
   verified: boolean;
   /** Of the key and the text together, in UTF-8. */
   bytes: number;
@@ -960,7 +960,7 @@ export interface Note {
   version: number;
   /** Who wrote this version; null: the request named no node. */
   node_id: string | null;
-  /** Whether it was written with a key that is bound to `node_id`. */
+  /** Whether the note was written with a key that is bound to `node_id`. */
   verified: boolean;
   /** Of the key and the text together, in UTF-8. */
   bytes: number;
@@ -979,7 +979,7 @@ export interface FoundNote {
   version: number;
   /** Who wrote this version; null: the request named no node. */
   node_id: string | null;
-  /** Whether it was written with a key that is bound to `node_id`. */
+  /** Whether the note was written with a key that is bound to `node_id`. */
   verified: boolean;
   /** Of the key and the text together, in UTF-8. */
   bytes: number;
@@ -987,7 +987,10 @@ export interface FoundNote {
   created_at: string;
   /** When this version was written. */
   updated_at: string;
-  /** The line of the text in which a word was found, or its beginning; at most 200 characters. */
+  /**
+   * The first line of the text in which a word was found, or the beginning of the text; at most 200
+   * characters.
+   */
   excerpt: string;
 }
 
@@ -1001,8 +1004,8 @@ export interface AdvisoryLease {
   /** Whether others may have a shared lease on the same. */
   shared: boolean;
   /**
-   * The fencing number: larger than that of every earlier lease. Send it along to what the lease
-   * protects, which refuses smaller ones.
+   * The fencing number: larger than the number of every earlier lease. Send the number to the system
+   * that the lease protects, which refuses smaller numbers.
    */
   fencing: number;
   /** Seconds from an acquire or renew to the deadline. */
@@ -1020,9 +1023,9 @@ export interface LedgerEntry {
   id: string;
   /** The node that was paid; null: the entry goes to another account. */
   node_id: string | null;
-  /** The account that it comes from: `treasury`, or `held:` and the task_id. */
+  /** The account that pays: `treasury`, or `held:` and the task_id. */
   from: string;
-  /** The account that it goes to: `node:` and the node_id, `held:` and the task_id, or `treasury`. */
+  /** The account that gets the LUX: `node:` and the node_id, `held:` and the task_id, or `treasury`. */
   to: string;
   /** LUX, exact to 6 decimals. */
   amount: number;
@@ -1033,21 +1036,24 @@ export interface LedgerEntry {
   kind: "reward" | "signin" | "hold" | "return";
   /** The task of a reward; null for a daily bonus. */
   task_id: string | null;
-  /** When it happened. */
+  /** The time. */
   at: string;
-  /** The hash of the entry before it, 64 zeros for the first; null: it is older than the hash chain. */
+  /**
+   * The hash of the previous entry, 64 zeros for the first; null: the entry is older than the hash
+   * chain.
+   */
   prev_hash: string | null;
   /**
-   * SHA-256 of the entry and of `prev_hash`, as hex (docs/concepts.md has its bytes); null: it is older
-   * than the hash chain.
+   * SHA-256 of the entry and of `prev_hash`, as hex (docs/concepts.md has the bytes); null: the entry
+   * is older than the hash chain.
    */
   hash: string | null;
 }
 
 export interface LedgerHead {
-  /** Its number; 0: the ledger has no entry. */
+  /** The number of the newest entry; 0: the ledger has no entry. */
   seq: number;
-  /** Its hash; null: it is older than the hash chain, or there is no entry. */
+  /** The hash of the newest entry; null: the entry is older than the hash chain, or there is no entry. */
   hash: string | null;
 }
 
@@ -1057,8 +1063,8 @@ export interface Receipt {
   /** LUX that were paid. */
   amount: number;
   /**
-   * The hash of the ledger entry: the ledger cannot be changed up to it without changing this. null:
-   * the entry is older than the hash chain.
+   * The hash of the ledger entry. Nobody can change this entry or an earlier entry without changing the
+   * hash. null: the entry is older than the hash chain.
    */
   hash: string | null;
 }
@@ -1072,9 +1078,9 @@ export interface FileRecord {
   size: number;
   /** SHA-256 of the bytes, in hexadecimal digits. */
   sha256: string;
-  /** As uploaded; `application/octet-stream` if that was invalid. */
+  /** As uploaded; `application/octet-stream` if the uploaded type was invalid. */
   content_type: string;
-  /** As uploaded, numbers included; empty if there was none. */
+  /** As uploaded, numbers included; empty for a file without metadata. */
   metadata: Record<string, unknown>;
   /** The node that the file is attached to. */
   node_id: string | null;
@@ -1083,13 +1089,13 @@ export interface FileRecord {
   /** The task that the file is attached to. */
   task_id: string | null;
   /**
-   * What the file is for its task: `output` if its node was the `assigned_node` of the task when it was
+   * What the file is for its task: `output` if the file's node held the task when the file was
    * attached, else `input`; null for a file of no task.
    */
   attached: "input" | "output" | null;
   /** When the file was uploaded. */
   uploaded_at: string;
-  /** The path for its download. */
+  /** The path from which to download the file. */
   url: string;
 }
 
@@ -1100,9 +1106,9 @@ export interface Schedule<V extends Variant = "A"> {
   cron: string | null;
   /** The time zone of `cron`, of the IANA database; `UTC` if left out. */
   tz: string | null;
-  /** The seconds between two times, instead of `cron`; the first comes after so many seconds. */
+  /** The seconds between two times, instead of `cron`; the first time comes after one interval. */
   every_s: number | null;
-  /** The task that it creates. */
+  /** The task that the schedule creates. */
   task: {
     /** What to do, in one line. */
     title: string;
@@ -1115,7 +1121,7 @@ export interface Schedule<V extends Variant = "A"> {
      * default); 2, `p2` or `low`; `p5` is background work.
      */
     priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
-    /** The node that created the task; it need not be registered. */
+    /** The node that created the task; this node need not be registered. */
     creator_node: string | null;
     /** LUX for the node that completes the task, with at most 6 decimals. */
     lux_reward: number;
@@ -1128,22 +1134,22 @@ export interface Schedule<V extends Variant = "A"> {
     backoff_s: number;
     /** Seconds that a node may hold the task without task/extend or task/complete. */
     timeout_s: number | null;
-    /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
+    /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
     max_run_s: number | null;
     /**
-     * Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
-     * permanently (kind `budget`). Null: any.
+     * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
+     * the task permanently (kind `budget`). Null: no limit.
      */
     max_cost_usd: number | null;
     /**
-     * Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their
-     * own.
+     * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
+     * were created with it.
      */
     retain_s: number | null;
     /**
-     * Who checks the result before the reward is paid: `creator` (of a task without one: any caller that
-     * no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that
-     * type for another node.
+     * Who checks the result before the reward is paid: `creator` (without a creator, any caller whose key
+     * is bound to no node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type
+     * for another node.
      */
     review?: string | undefined;
     /** Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out. */
@@ -1151,8 +1157,8 @@ export interface Schedule<V extends Variant = "A"> {
     /** What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`. */
     on_review_timeout?: "pay" | "reject" | undefined;
     /**
-     * Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to
-     * 15; as many as make `results` a majority if left out) copies agree.
+     * Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the
+     * maximum number of copies (`results` to 15); if left out, as many as make `results` a majority.
      */
     quorum?:
       | {
@@ -1161,8 +1167,8 @@ export interface Schedule<V extends Variant = "A"> {
           /** How many copies there are at most. */
           of: number;
           /**
-           * `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what
-           * must be equal, as JSON values.
+           * What must be equal, as JSON values: `output` (if left out), or `json:` and comma-separated JSON
+           * pointers into the result.
            */
           compare: string;
         }
@@ -1171,31 +1177,34 @@ export interface Schedule<V extends Variant = "A"> {
     delay_s: number;
     /** The name of the group of tasks. */
     group?: string | undefined;
-    /** The words to find the task by; left out if it has none. */
+    /** The words by which to find the task; left out if there are none. */
     tags?: string[] | undefined;
-    /**
-     * What a node must have to get the task: all the words in `capabilities`, and of each resource as
-     * much as it says.
-     */
+    /** What a node must have to get the task: all words in `capabilities`, and enough of each resource. */
     requires?: Requirements | undefined;
-    /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
+    /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
     limit_key?: string | undefined;
   };
-  /** At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`). */
+  /**
+   * What happens at a time when an earlier task is unfinished: no new task (`skip`), or one more
+   * (`queue`).
+   */
   overlap: "skip" | "queue";
-  /** After times at which no hub ran: a task for the last of them (`one`), or for none (`none`). */
+  /**
+   * What happens after times at which no hub ran: a task for the last of these times (`one`), or none
+   * (`none`).
+   */
   catch_up: "one" | "none";
-  /** Each task may start up to so many seconds later. */
+  /** Each task may start up to this many seconds later. */
   jitter_s: number;
-  /** No time comes after this. */
+  /** The schedule creates no task after this time. */
   until: string | null;
-  /** Whether no time comes until it is saved without this. */
+  /** Whether the schedule is paused: it creates no tasks until a schedule/put without this field. */
   paused: boolean;
-  /** The next time; null while it is paused, and after the last. */
+  /** The next time; null while the schedule is paused, and after the last time. */
   next_at: string | null;
-  /** The last task that it created. */
+  /** The last task that the schedule created. */
   last_task_id: string | null;
-  /** When it created that task. */
+  /** When the schedule created its last task. */
   last_at: string | null;
   /** When the task was created. */
   created_at: string;
@@ -1204,13 +1213,16 @@ export interface Schedule<V extends Variant = "A"> {
 }
 
 export interface Webhook {
-  /** The name of the webhook; that of a push notification config of A2A begins with `a2a:`. */
+  /** The name of the webhook; the name of a push config of A2A begins with `a2a:`. */
   name: string;
-  /** The URL to which it sends. */
+  /** The URL to which the webhook sends. */
   url: string;
-  /** What it sends: events as JSON (`luxhub`), notifications (`ntfy`), or the updates of A2A (`a2a`). */
+  /**
+   * What the webhook sends: events as JSON (`luxhub`), notifications (`ntfy`), or the updates of A2A
+   * (`a2a`).
+   */
   format: "luxhub" | "a2a" | "ntfy";
-  /** Only events of these kinds; without any, of all kinds. */
+  /** Only events of these kinds; if left out or empty, all kinds. */
   kinds: EventKind[];
   /** Only events of this task. */
   task_id: string | null;
@@ -1220,19 +1232,19 @@ export interface Webhook {
   creator_node: string | null;
   /** Only events of the tasks of this group. */
   group: string | null;
-  /** `suspended`: it sends nothing until webhook/resume. */
+  /** `suspended`: the webhook sends nothing until webhook/resume. */
   state: "active" | "suspended";
   /** The id of the last event that needs no delivery any more. */
   cursor: number;
   /** How often the delivery has failed since the last success. */
   attempts: number;
-  /** When the first of these attempts was; null: the last one succeeded. */
+  /** When the first of the failed attempts was; null: the last attempt succeeded. */
   failing_since: string | null;
-  /** When it tries again. */
+  /** When the hub tries again. */
   next_attempt_at: string | null;
   /** Why the last attempt failed. */
   last_error: string | null;
-  /** When it last delivered a message. */
+  /** When the hub last delivered a message of the webhook. */
   last_delivered_at: string | null;
   /** When the task was created. */
   created_at: string;
@@ -1247,23 +1259,23 @@ export interface Key {
   role: "full" | "viewer" | "admin";
   /** Whether the key is `valid`, `expired` or `revoked`. */
   state: "valid" | "expired" | "revoked";
-  /** The variant of the responses to its requests; null: that of the listener. */
+  /** The variant of the responses to requests with the key; null: the variant of the listener. */
   variant: "A" | "B" | null;
   /** The node that the key is bound to: it acts only for this node. */
   node_id: string | null;
   /**
-   * LUX that the key may promise per UTC day, as rewards of tasks; null: any amount, or none if the hub
-   * is strict and the key bound to a node.
+   * LUX that the key may promise per UTC day, as rewards of tasks. null: any amount, or none if the hub
+   * is strict and the key is bound to a node.
    */
   mint_per_day: number | null;
-  /** When it was made; null for the keys of the first start. */
+  /** When the key was made; null for the keys of the first start. */
   created_at: string | null;
-  /** When it ends; null: never. */
+  /** When the key expires; null: never. */
   expires_at: string | null;
-  /** When it was revoked. */
+  /** When the key was revoked. */
   revoked_at: string | null;
   /**
-   * What counts against the quotas of its node. Only in key/list, for a key of the role `full` that is
+   * What counts against the quotas of the node. Only in key/list, for a key of the role `full` that is
    * bound to a node.
    */
   used?:
@@ -1283,13 +1295,13 @@ export interface Invitation {
   node_id: string;
   /** Whether the invitation is `open`, `used` or `expired`. */
   state: "open" | "used" | "expired";
-  /** When it was made. */
+  /** When the invitation was made. */
   created_at: string;
-  /** When it ends, by the hub's clock. */
+  /** When the invitation expires, by the hub's clock. */
   expires_at: string;
-  /** When a machine joined with it. */
+  /** When a machine joined with the invitation. */
   used_at: string | null;
-  /** The name of the key that was made from it; null until then. */
+  /** The name of the key that was made from the invitation; null until then. */
   key: string | null;
 }
 
@@ -1298,7 +1310,7 @@ export interface Event {
   id: number;
   /** The kind of event. */
   kind: EventKind;
-  /** When it happened. */
+  /** The time. */
   at: string;
   /** The node that the event is about. */
   node_id: string | null;
@@ -1314,9 +1326,9 @@ export interface Event {
 }
 
 export interface Durations {
-  /** How many durations. */
+  /** How many durations there are. */
   count: number;
-  /** Their sum, in seconds. */
+  /** The sum of the durations, in seconds. */
   sum_s: number;
   /** The median in seconds, estimated; null without durations. */
   p50_s: number | null;
@@ -1325,14 +1337,14 @@ export interface Durations {
 }
 
 export interface TypeStats {
-  /** The type; null for tasks without one. */
+  /** The type; null for tasks without a type. */
   task_type: string | null;
   /**
-   * Tasks that may be handed out now, counted up to 50,000; without those beyond 1,000 types, and
-   * beyond 1,000 lanes of tasks with requirements or a limit key of their own.
+   * Tasks that may be handed out now, counted up to 50,000. Left out are the types beyond 1,000, and
+   * tasks beyond 1,000 lanes with requirements or a limit key of their own.
    */
   open: number;
-  /** Since when the oldest of them may be handed out; null without any. */
+  /** Since when the oldest open task may be handed out; null if there is none. */
   oldest_open_at: string | null;
   /**
    * Open tasks that wait for their time, other tasks or an answer; of all types together counted up to
@@ -1345,9 +1357,9 @@ export interface TypeStats {
   completed: number;
   /** Tasks that failed in the last hour. */
   failed: number;
-  /** How long tasks waited until they were handed out, each time, in the last hour. */
+  /** How long tasks waited in the last hour until they were handed out, counted for each dispatch. */
   time_to_start: Durations;
-  /** Nodes that could take such a task now: online, not draining and with room. */
+  /** Nodes that could take a task of this type now: online, not draining and with room. */
   takers: number;
   /** Online nodes that take tasks of this type. */
   nodes_online: number;
@@ -1358,25 +1370,25 @@ export interface TypeStats {
 export interface StuckStats {
   /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
   task_type: string | null;
-  /** How many may be handed out now; counted up to 50,000. */
+  /** How many tasks of the lane may be handed out now; counted up to 50,000. */
   open: number;
-  /** Since when the oldest of them may be handed out. */
+  /** Since when the oldest of these tasks may be handed out. */
   oldest_open_at: string | null;
   /** Offline nodes that have what the tasks require. */
   nodes_registered: number;
   /**
-   * What the registered node that comes closest lacks; null: an offline node has it all, or no node is
+   * What the closest registered node lacks; null: an offline node has everything, or no node is
    * registered.
    */
   missing: string | null;
-  /** The task of them that would be handed out first. */
+  /** The task of the lane that would be handed out first. */
   task_id: string | null;
 }
 
 export interface FailureGroup {
-  /** The id of the group: `failure_group` of task/list and task/count selects its tasks. */
+  /** The id of the group: `failure_group` of task/list and task/count selects the tasks of the group. */
   group: string;
-  /** The type of its tasks; null without one. */
+  /** The type of the tasks; null for tasks without a type. */
   task_type: string | null;
   /** The kind of the failures. */
   kind:
@@ -1389,15 +1401,15 @@ export interface FailureGroup {
     | "budget"
     | "rejected"
     | "no_quorum";
-  /** The first line of the newest message. The messages of a group are the same but for numbers and ids. */
+  /** The first line of the newest message. The messages of a group differ only in numbers and ids. */
   message: string;
-  /** How many tasks have failed so. */
+  /** How many tasks of the group have failed. */
   count: number;
-  /** At how many nodes. */
+  /** At how many nodes the tasks failed. */
   nodes: number;
-  /** The first 5 of these nodes, those with the most failures first. */
+  /** The first 5 of the nodes at which the tasks failed, the node with the most failures first. */
   node_ids: string[];
-  /** When the last one failed. */
+  /** When the last task failed. */
   last_at: string;
   /** The task that failed last. */
   task_id: string;
@@ -1418,7 +1430,7 @@ export interface Minute {
   tasks_failed: number;
   /** LUX paid, including sign-ins. */
   lux_paid: number;
-  /** How many messages were sent; a broadcast is one. */
+  /** How many messages were sent; a broadcast counts once. */
   messages_sent: number;
   /** The time to start: from when a task became ready until it was first handed out. */
   time_to_start: Durations;
@@ -1439,7 +1451,7 @@ export interface MinutesTotal {
   tasks_failed: number;
   /** LUX paid, including sign-ins. */
   lux_paid: number;
-  /** How many messages were sent; a broadcast is one. */
+  /** How many messages were sent; a broadcast counts once. */
   messages_sent: number;
   /** The time to start: from when a task became ready until it was first handed out. */
   time_to_start: Durations;
@@ -1453,14 +1465,14 @@ export interface TaskAnswer<V extends Variant = "A"> {
   task_id: string;
   /** The status of the task. task/retry opens a `failed` task again. */
   status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
-  /** The node that holds the task, or completed it. */
+  /** The node that holds the task, or has completed it. */
   assigned_node: string | null;
   /** The node's hold on the task. */
   lease: Lease;
   /** The task as it is now. */
   task: Task<V>;
   /**
-   * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+   * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
    * field may be misspelt.
    */
   ignored?: string[] | undefined;
@@ -1473,7 +1485,7 @@ export interface EventBatch {
   /** The id of the last event that the hub examined: the next `since`. */
   cursor: number;
   /**
-   * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+   * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
    * field may be misspelt.
    */
   ignored?: string[] | undefined;
@@ -1609,17 +1621,17 @@ export interface Operations<V extends Variant = "A"> {
   /** Registers a node, or updates it, and puts it online */
   "node/register": {
     request: {
-      /** The id of the node, which it chooses: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id that the node chooses: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
       node_id: string;
       /** The name that people see. */
       name: string;
-      /** Where people can reach the node: the hub does not use it. */
+      /** Where people can reach the node; not used by the hub. */
       host?: string | undefined;
-      /** Where people can reach the node: the hub does not use it. */
+      /** Where people can reach the node; not used by the hub. */
       port?: number | undefined;
-      /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
+      /** The task types that the node takes; a node without any takes all. Comma-separated, or an array. */
       capabilities?: string | readonly string[] | undefined;
-      /** What the node has, as amounts by name with three decimals; tasks may require some of it. */
+      /** What the node has, as amounts by name with three decimals; tasks may require a part of each. */
       resources?: Record<string, number> | undefined;
       /** The balancer assigns the node no more unfinished tasks than this; null means any number. */
       max_tasks?: number | undefined;
@@ -1628,7 +1640,7 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** The id of the node, which it chooses: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id that the node chooses: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
       node_id: string;
       /** The node is online from now on. */
       status: "online";
@@ -1641,7 +1653,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The node as it is now. */
       node: Node<V>;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -1668,10 +1680,10 @@ export interface Operations<V extends Variant = "A"> {
       tasks_assigned: number;
       /** How many messages are in the node's mailbox. */
       messages_waiting: number;
-      /** Whether the node drains: it finishes its tasks and gets no new ones. */
+      /** Whether the node drains: a draining node finishes its tasks and gets no new tasks. */
       drain: boolean;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -1693,7 +1705,7 @@ export interface Operations<V extends Variant = "A"> {
       /** How many tasks the node gave back. */
       tasks_released: number;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -1705,19 +1717,19 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the node. */
       node_id: string;
-      /** Whether the node drains: it finishes its tasks and gets no new ones. */
+      /** Whether the node drains: a draining node finishes its tasks and gets no new tasks. */
       drain: boolean;
     };
     answer: {
       success: true;
       /** The id of the node. */
       node_id: string;
-      /** Whether the node drains: it finishes its tasks and gets no new ones. */
+      /** Whether the node drains: a draining node finishes its tasks and gets no new tasks. */
       drain: boolean;
       /** How many unfinished tasks the node has. */
       tasks_assigned: number;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -1735,7 +1747,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The id of the node. */
       node_id: string;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -1749,7 +1761,7 @@ export interface Operations<V extends Variant = "A"> {
       status?: "online" | "draining" | "offline" | undefined;
       /** Only nodes whose node_id or name begins with this, in upper or lower case. */
       q?: string | undefined;
-      /** Only nodes that take tasks of this type: it is among their capabilities, or they have none. */
+      /** Only nodes that take tasks of this type: nodes with this capability, or without any. */
       capability?: string | undefined;
       /**
        * `id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest balance
@@ -1757,8 +1769,8 @@ export interface Operations<V extends Variant = "A"> {
        */
       order?: "id" | "busy" | "lux" | undefined;
       /**
-       * In the query `1`: the response also has, of each node of the page, the first 3 tasks that it holds,
-       * the oldest first.
+       * In the query `1`: the response also has the first 3 tasks that each node of the page holds, the
+       * oldest first.
        */
       tasks?: "0" | "1" | "true" | "false" | undefined;
       /** The number of the page, from 1. */
@@ -1773,22 +1785,22 @@ export interface Operations<V extends Variant = "A"> {
       /** All nodes. */
       nodes: Node<V>[];
       /**
-       * In the query `1`: the response also has, of each node of the page, the first 3 tasks that it holds,
-       * the oldest first.
+       * In the query `1`: the response also has the first 3 tasks that each node of the page holds, the
+       * oldest first.
        */
       tasks?: TaskSummary<V>[] | undefined;
       /** The number of the page, from 1. */
       page?: number | null | undefined;
       /** Rows on a page; above 50 is read as 50. */
       per_page?: number | undefined;
-      /** How many nodes match; null if they were not counted. */
+      /** How many nodes match; null if the hub did not count the nodes. */
       total?: number | null | undefined;
-      /** How many pages there are; null if they were not counted. */
+      /** How many pages there are; null if the hub did not count the nodes. */
       pages?: number | null | undefined;
-      /** Send it as `cursor` to get the next page; null at the end. */
+      /** Send this value as `cursor` to get the next page; null at the end. */
       next_cursor?: string | null | undefined;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -1806,7 +1818,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The node as it is now. */
       node: Node<V>;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -1827,7 +1839,7 @@ export interface Operations<V extends Variant = "A"> {
        * default); 2, `p2` or `low`; `p5` is background work.
        */
       priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
-      /** The node that created the task; it need not be registered. */
+      /** The node that created the task; this node need not be registered. */
       creator_node?: string | undefined;
       /** LUX for the node that completes the task, with at most 6 decimals. */
       lux_reward?: number | undefined;
@@ -1840,22 +1852,22 @@ export interface Operations<V extends Variant = "A"> {
       backoff_s?: number | undefined;
       /** Seconds that a node may hold the task without task/extend or task/complete. */
       timeout_s?: number | undefined;
-      /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
+      /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
       max_run_s?: number | undefined;
       /**
-       * Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
-       * permanently (kind `budget`). Null: any.
+       * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
+       * the task permanently (kind `budget`). Null: no limit.
        */
       max_cost_usd?: number | undefined;
       /**
-       * Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their
-       * own.
+       * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
+       * were created with it.
        */
       retain_s?: number | undefined;
       /**
-       * Who checks the result before the reward is paid: `creator` (of a task without one: any caller that
-       * no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that
-       * type for another node.
+       * Who checks the result before the reward is paid: `creator` (without a creator, any caller whose key
+       * is bound to no node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type
+       * for another node.
        */
       review?: string | undefined;
       /** Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out. */
@@ -1863,8 +1875,8 @@ export interface Operations<V extends Variant = "A"> {
       /** What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`. */
       on_review_timeout?: "pay" | "reject" | undefined;
       /**
-       * Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to
-       * 15; as many as make `results` a majority if left out) copies agree.
+       * Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the
+       * maximum number of copies (`results` to 15); if left out, as many as make `results` a majority.
        */
       quorum?:
         | {
@@ -1873,8 +1885,8 @@ export interface Operations<V extends Variant = "A"> {
             /** How many copies there are at most. */
             of?: number | undefined;
             /**
-             * `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what
-             * must be equal, as JSON values.
+             * What must be equal, as JSON values: `output` (if left out), or `json:` and comma-separated JSON
+             * pointers into the result.
              */
             compare?: string | undefined;
           }
@@ -1883,46 +1895,43 @@ export interface Operations<V extends Variant = "A"> {
       delay_s?: number | undefined;
       /** The task is not handed out before this time. */
       not_before?: string | undefined;
-      /** If the task is not completed by this time, it fails. */
+      /** If the task is not completed by this time, the task fails. */
       expires_at?: string | undefined;
       /** The ids of the tasks that must be completed first. */
       depends_on?: readonly string[] | undefined;
       /**
-       * `fail` (if left out): the task fails when one that it depends on fails or is deleted. `run`: it
-       * starts when all have ended, however.
+       * `fail` (if left out): the task fails when a task in `depends_on` fails or is deleted. `run`: the
+       * task starts when all tasks in `depends_on` have ended: completed, failed or deleted.
        */
       on_dependency?: "fail" | "run" | undefined;
       /**
-       * The ids of uploaded files that belong to no task: they become inputs of the task in the same
+       * The ids of uploaded files that belong to no task: the files become inputs of the task in the same
        * commit.
        */
       files?: readonly string[] | undefined;
-      /** The group that the task joins. A group is its tasks: it begins with the first one. */
+      /** The group that the task joins. A group exists from its first task on. */
       group?: string | undefined;
-      /** Up to 16 words to find the task by, none with a comma. */
+      /** Up to 16 words by which to find the task, without commas. */
       tags?: readonly string[] | undefined;
-      /**
-       * What a node must have to get the task: all the words in `capabilities`, and of each resource as
-       * much as it says.
-       */
+      /** What a node must have to get the task: all words in `capabilities`, and enough of each resource. */
       requires?:
         | {
-            /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
+            /** The task types that the node takes; a node without any takes all. Comma-separated, or an array. */
             capabilities?: readonly string[] | undefined;
             /** Amounts by name, with three decimals. */
             resources?: Record<string, number> | undefined;
           }
         | undefined;
-      /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
+      /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
       limit_key?: string | undefined;
       /**
-       * Assigns the task to this node, which must be online. The task must be ready. If the node gives it
-       * back or goes offline, other nodes may take it.
+       * Assigns the task to this node, which must be online. The task must be ready. If the node gives the
+       * task back or goes offline, other nodes may take the task.
        */
       for_node?: string | undefined;
       /**
-       * While an unfinished task has this key, task/create makes no other, and answers with that one
-       * (`deduplicated`).
+       * While an unfinished task has this key, task/create makes no other task with the key, and returns
+       * the existing task (`deduplicated`).
        */
       unique_key?: string | undefined;
       /** Seconds from the creation for which the task holds its `unique_key`, finished or not. */
@@ -1934,16 +1943,16 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The status of the task. task/retry opens a `failed` task again. */
       status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
-      /** The node that holds the task, or completed it. */
+      /** The node that holds the task, or has completed it. */
       assigned_node: string | null;
       /** The node's hold on the task. */
       lease: Lease;
       /** The task as it is now. */
       task: Task<V>;
-      /** Only if true: no task was created, because this one has the `unique_key`. */
+      /** Only if true: no task was created, because this task has the `unique_key`. */
       deduplicated?: true | undefined;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -1958,8 +1967,8 @@ export interface Operations<V extends Variant = "A"> {
       /** Seconds to wait for a task; 0, the default, returns at once. */
       wait?: number | undefined;
       /**
-       * Only open tasks of these types; tasks that are already assigned to the node are handed out whatever
-       * their type.
+       * Only open tasks of these types; tasks that are already assigned to the node are handed out in any
+       * case.
        */
       task_types?: readonly string[] | undefined;
       /**
@@ -1972,14 +1981,14 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The handed-out task; null if there was none within `wait`. */
       task: Task<V> | null;
-      /** The node's hold on it; null without a task. */
+      /** The node's hold on the task; null without a task. */
       lease: Lease | null;
-      /** Whether the node drains: it gets no new tasks. */
+      /** Whether the node drains: a draining node gets no new tasks. */
       drain: boolean;
       /** What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing. */
       context?: Context<V> | undefined;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2011,7 +2020,7 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The status of the task. task/retry opens a `failed` task again. */
       status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
-      /** The node that holds the task, or completed it. */
+      /** The node that holds the task, or has completed it. */
       assigned_node: string | null;
       /** The node's hold on the task. */
       lease: Lease;
@@ -2020,7 +2029,7 @@ export interface Operations<V extends Variant = "A"> {
       /** What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing. */
       context?: Context<V> | undefined;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2034,7 +2043,7 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The id of the node. */
       node_id: string;
-      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
+      /** The epoch of the lease: any other than the current epoch returns 409 `stale_lease`. */
       epoch?: number | undefined;
       /**
        * The result of the work: three strings of at most 64 KiB each, and any additional properties,
@@ -2060,9 +2069,12 @@ export interface Operations<V extends Variant = "A"> {
             input_tokens: number;
             /** Tokens that the model wrote. */
             output_tokens: number;
-            /** Those of the input tokens that came from a cache. */
+            /** How many of the input tokens came from a cache. */
             cached_tokens?: number | null | undefined;
-            /** Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero. */
+            /**
+             * Dollars, rounded to a millionth. Left out or null: the worker does not know the cost, which is not
+             * zero.
+             */
             cost_usd?: number | null | undefined;
           }[]
         | undefined;
@@ -2073,14 +2085,17 @@ export interface Operations<V extends Variant = "A"> {
       status: "completed";
       /** LUX that the task paid. */
       lux_paid: number;
-      /** The reward while the result waits for its review; only of tasks with a review. */
+      /** The reward while the result waits for its review; only on tasks with a review. */
       lux_held?: number | undefined;
-      /** The entry of the ledger that paid it; null if nothing was paid. A repeat gets the same receipt. */
+      /**
+       * The entry of the ledger that paid the task; null if nothing was paid. A repeat gets the same
+       * receipt.
+       */
       receipt: Receipt | null;
       /** The id of the task. */
       task_id: string;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2094,11 +2109,11 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The id of the node. */
       node_id: string;
-      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
+      /** The epoch of the lease: any other than the current epoch returns 409 `stale_lease`. */
       epoch?: number | undefined;
       /** The reason, which the event shows. */
       reason?: string | undefined;
-      /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts. */
+      /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last checkpoint counts. */
       checkpoint?: unknown | undefined;
       /** What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails. */
       usage?:
@@ -2111,13 +2126,16 @@ export interface Operations<V extends Variant = "A"> {
             input_tokens: number;
             /** Tokens that the model wrote. */
             output_tokens: number;
-            /** Those of the input tokens that came from a cache. */
+            /** How many of the input tokens came from a cache. */
             cached_tokens?: number | null | undefined;
-            /** Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero. */
+            /**
+             * Dollars, rounded to a millionth. Left out or null: the worker does not know the cost, which is not
+             * zero.
+             */
             cost_usd?: number | null | undefined;
           }[]
         | undefined;
-      /** Also holds the limit key of the task for so many seconds, as limit/hold does. */
+      /** Also holds the limit key of the task for this many seconds, as limit/hold does. */
       hold_s?: number | undefined;
     };
     answer: TaskAnswer<V>;
@@ -2130,13 +2148,13 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The id of the node. */
       node_id: string;
-      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
+      /** The epoch of the lease: any other than the current epoch returns 409 `stale_lease`. */
       epoch?: number | undefined;
       /** What went wrong. */
       error: string;
       /** Whether the task may be tried again. */
       retry?: boolean | undefined;
-      /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts. */
+      /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last checkpoint counts. */
       checkpoint?: unknown | undefined;
       /** What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails. */
       usage?:
@@ -2149,13 +2167,16 @@ export interface Operations<V extends Variant = "A"> {
             input_tokens: number;
             /** Tokens that the model wrote. */
             output_tokens: number;
-            /** Those of the input tokens that came from a cache. */
+            /** How many of the input tokens came from a cache. */
             cached_tokens?: number | null | undefined;
-            /** Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero. */
+            /**
+             * Dollars, rounded to a millionth. Left out or null: the worker does not know the cost, which is not
+             * zero.
+             */
             cost_usd?: number | null | undefined;
           }[]
         | undefined;
-      /** Also holds the limit key of the task for so many seconds, as limit/hold does. */
+      /** Also holds the limit key of the task for this many seconds, as limit/hold does. */
       hold_s?: number | undefined;
     };
     answer: TaskAnswer<V>;
@@ -2168,11 +2189,11 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The id of the node. */
       node_id: string;
-      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
+      /** The epoch of the lease: any other than the current epoch returns 409 `stale_lease`. */
       epoch?: number | undefined;
-      /** The progress of the work; the task shows it as `progress`. */
+      /** The progress of the work, which the task shows as `progress`. */
       note?: string | undefined;
-      /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last one counts. */
+      /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last checkpoint counts. */
       checkpoint?: unknown | undefined;
       /** What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails. */
       usage?:
@@ -2185,9 +2206,12 @@ export interface Operations<V extends Variant = "A"> {
             input_tokens: number;
             /** Tokens that the model wrote. */
             output_tokens: number;
-            /** Those of the input tokens that came from a cache. */
+            /** How many of the input tokens came from a cache. */
             cached_tokens?: number | null | undefined;
-            /** Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero. */
+            /**
+             * Dollars, rounded to a millionth. Left out or null: the worker does not know the cost, which is not
+             * zero.
+             */
             cost_usd?: number | null | undefined;
           }[]
         | undefined;
@@ -2198,7 +2222,7 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The status of the task. task/retry opens a `failed` task again. */
       status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
-      /** The node that holds the task, or completed it. */
+      /** The node that holds the task, or has completed it. */
       assigned_node: string | null;
       /** The node's hold on the task. */
       lease: Lease;
@@ -2207,7 +2231,7 @@ export interface Operations<V extends Variant = "A"> {
       /** What the task may still cost; null without `max_cost_usd`. */
       budget_left_usd: number | null;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2220,13 +2244,13 @@ export interface Operations<V extends Variant = "A"> {
       /** The id of the task. */
       task_id: string;
       /**
-       * Opens again, in the same commit, also what failed only because of this task: up to 1,000 tasks, the
-       * oldest first. A task that is not failed any more stays as it is.
+       * Also opens, in the same commit, the tasks that failed only because of this task: up to 1,000 tasks,
+       * the oldest first. If the task itself has not failed, it does not change.
        */
       with_dependents?: boolean | undefined;
       /** False: the checkpoint of earlier attempts is removed. True if left out. */
       keep_checkpoint?: boolean | undefined;
-      /** Replaces that of the task: needed if the task has cost more than its own already. */
+      /** Replaces the `max_cost_usd` of the task: needed if the task has already cost more. */
       max_cost_usd?: number | undefined;
     };
     answer: {
@@ -2235,7 +2259,7 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The status of the task. task/retry opens a `failed` task again. */
       status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
-      /** The node that holds the task, or completed it. */
+      /** The node that holds the task, or has completed it. */
       assigned_node: string | null;
       /** The node's hold on the task. */
       lease: Lease;
@@ -2246,12 +2270,12 @@ export interface Operations<V extends Variant = "A"> {
         | {
             /** How many dependents were opened again. */
             opened: number;
-            /** How many are left, at most 100,000: repeat the call for the next ones. */
+            /** How many tasks are left, at most 100,000: repeat the call. */
             left: number;
           }
         | undefined;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2285,15 +2309,15 @@ export interface Operations<V extends Variant = "A"> {
        * default); 2, `p2` or `low`; `p5` is background work.
        */
       priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
-      /** It can only grow, unless the request has the administrator key too. */
+      /** The new reward. To lower a reward, send the administrator key too. */
       lux_reward?: number | undefined;
-      /** The task is not handed out before this time; one in the past, or null: at once. */
+      /** The task is not handed out before this time. A time in the past, or null: at once. */
       not_before?: string | null | undefined;
-      /** If the task is not completed by this time, it fails; null: it expires no more. */
+      /** If the task is not completed by this time, the task fails; null: the task does not expire. */
       expires_at?: string | null | undefined;
       /** The key whose limit applies to the task; null: its `task_type`. */
       limit_key?: string | null | undefined;
-      /** Its tags from now on, in place of all that it has; `[]`: none. */
+      /** The new tags of the task, in place of all old tags; `[]`: none. */
       tags?: readonly string[] | undefined;
     };
     answer: TaskAnswer<V>;
@@ -2304,7 +2328,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the task. */
       task_id: string;
-      /** The node that gets the task; without it the task is open again. */
+      /** The node that gets the task; if left out, the task is open again. */
       node_id?: string | undefined;
       /** The reason, which the event shows. */
       reason?: string | undefined;
@@ -2342,7 +2366,7 @@ export interface Operations<V extends Variant = "A"> {
           error: string | null;
         }[];
         /**
-         * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+         * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
          * field may be misspelt.
          */
         ignored?: string[] | undefined;
@@ -2361,7 +2385,7 @@ export interface Operations<V extends Variant = "A"> {
           node_id: string;
         }[];
         /**
-         * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+         * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
          * field may be misspelt.
          */
         ignored?: string[] | undefined;
@@ -2380,7 +2404,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The id of the task. */
       task_id: string;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2400,7 +2424,7 @@ export interface Operations<V extends Variant = "A"> {
       task_type?: string | undefined;
       /** Only tasks of this group. */
       group?: string | undefined;
-      /** Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor. */
+      /** Only tasks with this tag. One call examines 10,000 tasks; continue with next_cursor. */
       tag?: string | undefined;
       /** Only failed tasks whose last attempt failed at this node. */
       failed_by?: string | undefined;
@@ -2417,7 +2441,7 @@ export interface Operations<V extends Variant = "A"> {
         | "no_quorum"
         | undefined;
       /**
-       * Only failed tasks of this group of stats/failures, those that failed last first, as with
+       * Only failed tasks of this group of stats/failures, the latest failure first, as with
        * `order=updated`.
        */
       failure_group?: string | undefined;
@@ -2433,12 +2457,12 @@ export interface Operations<V extends Variant = "A"> {
        */
       waiting?: "any" | "time" | "tasks" | "answer" | undefined;
       /**
-       * Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
-       * 10,000 tasks; continue with next_cursor.
+       * Words, each of which must begin a word of the title. One call examines 10,000 tasks; continue with
+       * next_cursor.
        */
       q?: string | undefined;
       /**
-       * `created` (if left out); `updated`: those that changed last first, which needs `status=failed` or
+       * `created` (if left out); `updated`: the last change first, which needs `status=failed` or
        * `failed_by`.
        */
       order?: "created" | "updated" | undefined;
@@ -2457,14 +2481,14 @@ export interface Operations<V extends Variant = "A"> {
       page: number | null;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
-      /** How many there are in all; null if they were not counted. */
+      /** How many tasks match; null if the hub did not count the tasks. */
       total: number | null;
-      /** How many pages there are; null if they were not counted. */
+      /** How many pages there are; null if the hub did not count the tasks. */
       pages: number | null;
-      /** Send it as `cursor` to get the next page; null at the end. */
+      /** Send this value as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2484,7 +2508,7 @@ export interface Operations<V extends Variant = "A"> {
       task_type?: string | undefined;
       /** Only tasks of this group. */
       group?: string | undefined;
-      /** Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor. */
+      /** Only tasks with this tag. One call examines 10,000 tasks; continue with next_cursor. */
       tag?: string | undefined;
       /** Only failed tasks whose last attempt failed at this node. */
       failed_by?: string | undefined;
@@ -2501,7 +2525,7 @@ export interface Operations<V extends Variant = "A"> {
         | "no_quorum"
         | undefined;
       /**
-       * Only failed tasks of this group of stats/failures, those that failed last first, as with
+       * Only failed tasks of this group of stats/failures, the latest failure first, as with
        * `order=updated`.
        */
       failure_group?: string | undefined;
@@ -2517,12 +2541,12 @@ export interface Operations<V extends Variant = "A"> {
        */
       waiting?: "any" | "time" | "tasks" | "answer" | undefined;
       /**
-       * Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
-       * 10,000 tasks; continue with next_cursor.
+       * Words, each of which must begin a word of the title. One call examines 10,000 tasks; continue with
+       * next_cursor.
        */
       q?: string | undefined;
       /**
-       * `created` (if left out); `updated`: those that changed last first, which needs `status=failed` or
+       * `created` (if left out); `updated`: the last change first, which needs `status=failed` or
        * `failed_by`.
        */
       order?: "created" | "updated" | undefined;
@@ -2541,14 +2565,14 @@ export interface Operations<V extends Variant = "A"> {
       page: number | null;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
-      /** How many there are in all; null if they were not counted. */
+      /** How many tasks match; null if the hub did not count the tasks. */
       total: number | null;
-      /** How many pages there are; null if they were not counted. */
+      /** How many pages there are; null if the hub did not count the tasks. */
       pages: number | null;
-      /** Send it as `cursor` to get the next page; null at the end. */
+      /** Send this value as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2568,7 +2592,7 @@ export interface Operations<V extends Variant = "A"> {
       task_type?: string | undefined;
       /** Only tasks of this group. */
       group?: string | undefined;
-      /** Only tasks with this tag. One call looks at 10,000 tasks; continue with next_cursor. */
+      /** Only tasks with this tag. One call examines 10,000 tasks; continue with next_cursor. */
       tag?: string | undefined;
       /** Only failed tasks whose last attempt failed at this node. */
       failed_by?: string | undefined;
@@ -2585,7 +2609,7 @@ export interface Operations<V extends Variant = "A"> {
         | "no_quorum"
         | undefined;
       /**
-       * Only failed tasks of this group of stats/failures, those that failed last first, as with
+       * Only failed tasks of this group of stats/failures, the latest failure first, as with
        * `order=updated`.
        */
       failure_group?: string | undefined;
@@ -2601,8 +2625,8 @@ export interface Operations<V extends Variant = "A"> {
        */
       waiting?: "any" | "time" | "tasks" | "answer" | undefined;
       /**
-       * Only tasks whose title has, for each of these words, a word that begins with it. One call looks at
-       * 10,000 tasks; continue with next_cursor.
+       * Words, each of which must begin a word of the title. One call examines 10,000 tasks; continue with
+       * next_cursor.
        */
       q?: string | undefined;
     };
@@ -2610,10 +2634,10 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** How many tasks match. */
       count: number;
-      /** False: there are more, because one call looks at 50,000 tasks. */
+      /** False: more tasks may match, because one call examines 50,000 tasks. */
       exact: boolean;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2642,9 +2666,9 @@ export interface Operations<V extends Variant = "A"> {
         title: string;
         /** The status of the task. task/retry opens a `failed` task again. */
         status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
-        /** The node that holds the task, or completed it. */
+        /** The node that holds the task, or has completed it. */
         assigned_node: string | null;
-        /** The last note of the node that holds it. */
+        /** The last note of the node that holds the task. */
         progress: string | null;
         /** Why the last attempt, or the task, failed. */
         failure: Failure | null;
@@ -2652,7 +2676,7 @@ export interface Operations<V extends Variant = "A"> {
         updated_at: string;
       }[];
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2664,7 +2688,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the node. */
       node_id: string;
-      /** How many to return at most. */
+      /** The maximum number to return. */
       limit?: number | undefined;
     };
     answer: {
@@ -2672,7 +2696,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The tasks. */
       tasks: Task<V>[];
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2684,7 +2708,7 @@ export interface Operations<V extends Variant = "A"> {
     request: Record<never, never>;
     answer: {
       success: true;
-      /** How many there are in all. */
+      /** The total number. */
       total: number;
       /** How many tasks there are of each status. */
       by_status: By<
@@ -2718,7 +2742,7 @@ export interface Operations<V extends Variant = "A"> {
         lux_earned: number;
       }[];
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2742,7 +2766,7 @@ export interface Operations<V extends Variant = "A"> {
       /** `1`: the response also has the `context` of the task. */
       context?: Context<V> | undefined;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2756,19 +2780,19 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The `next_cursor` of the page before. */
       cursor?: string | undefined;
-      /** How many to return at most. */
+      /** The maximum number to return. */
       limit?: number | undefined;
     };
     answer: {
       success: true;
       /** The tasks in `depends_on`, in that order. */
       inputs: TaskInput<V>[];
-      /** How many there are in all. */
+      /** The total number. */
       total: number;
-      /** Send it as `cursor` to get the next page; null at the end. */
+      /** Send this value as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2784,8 +2808,8 @@ export interface Operations<V extends Variant = "A"> {
     answer: {
       success: true;
       /**
-       * The task, what it depends on and what waits for it: up to 3 layers before it and one after it, of
-       * up to 50 tasks.
+       * The task, the tasks that it depends on in up to 3 layers, and the tasks that wait for it in one
+       * layer. A layer has up to 50 tasks.
        */
       tasks: {
         /** The id of the task. */
@@ -2794,22 +2818,22 @@ export interface Operations<V extends Variant = "A"> {
         title: string;
         /** The status of the task. task/retry opens a `failed` task again. */
         status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
-        /** The node that holds the task, or completed it. */
+        /** The node that holds the task, or has completed it. */
         assigned_node: string | null;
-        /** Those of the tasks it depends on that are shown too. */
+        /** The tasks in `depends_on` that the response has. */
         depends_on: string[];
-        /** How many of the tasks it depends on have not ended as they must. */
+        /** How many of the tasks in `depends_on` have not ended as this task needs. */
         unmet_count: number;
         /**
-         * 0: the task itself; -1: what it depends on; -2, -3: what that depends on; 1: tasks that wait for
-         * it, or failed because of it.
+         * 0: the task itself; -1: its dependencies; -2, -3: the dependencies of these; 1: tasks that wait for
+         * the task, or failed because of it.
          */
         layer: number;
       }[];
-      /** How many tasks wait for it, or failed because of it; at most 10,000 are counted. */
+      /** How many tasks wait for the task, or failed because of it; at most 10,000 are counted. */
       dependents: number;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2819,13 +2843,13 @@ export interface Operations<V extends Variant = "A"> {
   /** What the workers of completed tasks have learned; by type and words */
   lessons: {
     request: {
-      /** Only lessons for which each of these words begins a word of the lesson or of the title of its task. */
+      /** Words, each of which must begin a word of the lesson or of the title of its task. */
       q?: string | undefined;
       /** Only lessons of tasks of this `task_type`. */
       type?: string | undefined;
       /** The `next_cursor` of the page before. */
       cursor?: string | undefined;
-      /** How many to return at most. */
+      /** The maximum number to return. */
       limit?: number | undefined;
     };
     answer: {
@@ -2834,10 +2858,10 @@ export interface Operations<V extends Variant = "A"> {
       lessons: Lesson[];
       /** How many completed tasks this call has examined: at most 10,000. */
       looked: number;
-      /** Where to go on, to the older tasks that this call has not examined; null if it has examined all. */
+      /** Send this value as `cursor` to examine older tasks; null when all tasks have been examined. */
       next_cursor: string | null;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2851,7 +2875,7 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The id of the node. */
       node_id: string;
-      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
+      /** The epoch of the lease: any other than the current epoch returns 409 `stale_lease`. */
       epoch?: number | undefined;
       /**
        * The offset of the first byte of `data` in the output of this attempt, in bytes of UTF-8. A repeat
@@ -2870,7 +2894,7 @@ export interface Operations<V extends Variant = "A"> {
       /** Where the next piece begins. */
       next_offset: number;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2883,8 +2907,8 @@ export interface Operations<V extends Variant = "A"> {
       /** The id of the task. */
       task_id: string;
       /**
-       * The attempt: the epoch of its lease. In a query the newest that has output if left out, and the
-       * next one that has output if this one has none; null if there is none.
+       * The attempt: the epoch of its lease. In a query: if left out, the newest attempt with output; if
+       * this attempt has none, the next attempt with output. In a response null: no attempt has output.
        */
       attempt?: number | undefined;
       /** The offset to read from: 0 if left out. */
@@ -2899,17 +2923,17 @@ export interface Operations<V extends Variant = "A"> {
       /** The status of the task. task/retry opens a `failed` task again. */
       status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
       /**
-       * The attempt: the epoch of its lease. In a query the newest that has output if left out, and the
-       * next one that has output if this one has none; null if there is none.
+       * The attempt: the epoch of its lease. In a query: if left out, the newest attempt with output; if
+       * this attempt has none, the next attempt with output. In a response null: no attempt has output.
        */
       attempt: number | null;
       /** The offset of the first byte of `data`. */
       offset: number;
-      /** The text from `offset` on: at most 256 KiB, and up to what is no longer kept. */
+      /** The text from `offset` on: at most 256 KiB, up to a part that is no longer kept. */
       data: string;
       /** The offset to read from next. */
       next_offset: number;
-      /** Bytes between `from` and `offset`: they are no longer kept. */
+      /** How many bytes between `from` and `offset` are no longer kept. */
       dropped: number;
       /** Bytes. */
       size: number;
@@ -2918,7 +2942,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The attempts whose output is kept, oldest first. */
       attempts: OutputAttempt[];
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2932,22 +2956,25 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The id of the node. */
       node_id: string;
-      /** The epoch of the lease: any but the current one returns 409 `stale_lease`. */
+      /** The epoch of the lease: any other than the current epoch returns 409 `stale_lease`. */
       epoch?: number | undefined;
       /** What the worker wants to know. */
       question: string;
       /** Answers that the worker suggests; any other answer is possible too. */
       choices?: readonly string[] | undefined;
-      /** The JSON Schema of the answer that the worker expects; the hub shows it and does not enforce it. */
+      /**
+       * The JSON Schema of the answer that the worker expects. The hub shows the schema, but does not
+       * enforce it.
+       */
       schema?: unknown | undefined;
       /** Seconds until the question times out; a day if left out. */
       within_s?: number | undefined;
       /**
-       * Gives the task back in the same commit, without an attempt. It is not ready until none of its
-       * questions is open.
+       * Gives the task back in the same commit; this is not an attempt. The task is not ready while a
+       * question about it is open.
        */
       park?: boolean | undefined;
-      /** Seconds to wait for the answer; 0, the default, returns at once. It is no heartbeat. */
+      /** Seconds to wait for the answer; 0, the default, returns at once. The wait is no heartbeat. */
       wait?: number | undefined;
     };
     answer: {
@@ -2955,7 +2982,7 @@ export interface Operations<V extends Variant = "A"> {
       /** What the worker wants to know. */
       question: Question;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2979,7 +3006,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The question. */
       question: Question;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -2997,7 +3024,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The question. */
       question: Question;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3009,15 +3036,15 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the task. */
       task_id: string;
-      /** Only this question: then `wait` ends when it is answered or timed out. */
+      /** Only this question: then `wait` ends when the question is answered or timed out. */
       question_id?: string | undefined;
       /** Seconds to wait until a question is asked, answered or timed out; 0, the default, returns at once. */
       wait?: number | undefined;
-      /** The `version` that the caller knows: a wait ends at once if there is a newer one. */
+      /** The `version` that the caller knows: a wait ends at once if there is a newer version. */
       since?: number | undefined;
       /** The `next_cursor` of the page before. */
       cursor?: string | undefined;
-      /** How many to return at most. */
+      /** The maximum number to return. */
       limit?: number | undefined;
     };
     answer: {
@@ -3028,10 +3055,10 @@ export interface Operations<V extends Variant = "A"> {
       total: number;
       /** Grows with each question that is asked, answered or timed out. */
       version: number;
-      /** Send it as `cursor` to get the next page; null at the end. */
+      /** Send this value as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3045,7 +3072,7 @@ export interface Operations<V extends Variant = "A"> {
       state?: "open" | undefined;
       /** The `next_cursor` of the page before. */
       cursor?: string | undefined;
-      /** How many to return at most. */
+      /** The maximum number to return. */
       limit?: number | undefined;
     };
     answer: {
@@ -3054,10 +3081,10 @@ export interface Operations<V extends Variant = "A"> {
       questions: OpenQuestion[];
       /** How many are open, counted up to 10,000. */
       total: number;
-      /** Send it as `cursor` to get the next page; null at the end. */
+      /** Send this value as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3071,11 +3098,11 @@ export interface Operations<V extends Variant = "A"> {
       task_id: string;
       /** The node that reviews. */
       node_id?: string | undefined;
-      /** `pass` pays the reward; `reject` opens the task again, or fails it after its last attempt. */
+      /** `pass` pays the reward. `reject` opens the task again, or fails the task after its last attempt. */
       verdict: "pass" | "reject";
-      /** For the worker who does it again: it gets it in `context.review`. */
+      /** For the next worker of the task, who gets the note in `context.review`. */
       note?: string | undefined;
-      /** `review.epoch` of the result that was checked: if there is another since, 409 `stale_lease`. */
+      /** `review.epoch` of the result that was checked: if the task has a newer result, 409 `stale_lease`. */
       epoch?: number | undefined;
     };
     answer: TaskAnswer<V>;
@@ -3086,19 +3113,19 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the last event that the hub examined: the next `since`. */
       cursor?: string | undefined;
-      /** How many to return at most. */
+      /** The maximum number to return. */
       limit?: number | undefined;
     };
     answer: {
       success: true;
       /** The results that wait, the most urgent first. */
       reviews: PendingReview[];
-      /** How many there are in all. */
+      /** The total number. */
       total: number;
-      /** Send it as `cursor` to get the next page; null at the end. */
+      /** Send this value as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3108,7 +3135,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Sends a message to one node */
   "message/send": {
     request: {
-      /** The sender; it need not be registered. */
+      /** The sender, which need not be registered. */
       from_node: string;
       /** The recipient. */
       to_node: string;
@@ -3117,15 +3144,18 @@ export interface Operations<V extends Variant = "A"> {
       /** The kind of message. */
       type?: "text" | "task" | "status" | undefined;
       /**
-       * Whether the recipient must confirm the message; until then the hub delivers it again, up to 5
-       * times.
+       * Whether the recipient must confirm the message; until then the hub delivers the message again, up
+       * to 5 times.
        */
       require_ack?: boolean | undefined;
-      /** The id of the message that this one answers; the sender must have sent or received it. */
+      /**
+       * The id of the message to which this message replies; the sender must have sent or received that
+       * message.
+       */
       reply_to?: string | undefined;
       /**
        * The conversation: the id of its first message, or a name that the sender gives. A reply continues
-       * the conversation of the message that it answers.
+       * the conversation of the message to which it replies.
        */
       thread?: string | undefined;
     };
@@ -3136,7 +3166,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3148,7 +3178,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the node. */
       node_id: string;
-      /** How many to return at most. */
+      /** The maximum number to return. */
       count?: number | undefined;
       /** Whether to wait for the first message. */
       blocking?: boolean | undefined;
@@ -3157,14 +3187,14 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** How many to return at most. */
+      /** The maximum number to return. */
       count: number;
       /** The messages. */
       messages: ReceivedMessage[];
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3174,19 +3204,22 @@ export interface Operations<V extends Variant = "A"> {
   /** Sends a message to the nodes that are online, all or some of them */
   "message/broadcast": {
     request: {
-      /** The sender; it need not be registered. */
+      /** The sender, which need not be registered. */
       from_node: string;
       /** The message itself; at most 256 KiB of UTF-8. */
       content: string;
       /** The kind of message. */
       type?: "broadcast" | "alert" | "update" | undefined;
-      /** Only to nodes that take tasks of this type: it is among their capabilities, or they have none. */
+      /** Only to nodes that take tasks of this type: nodes with this capability, or without any. */
       capability?: string | undefined;
-      /** The id of the message that this one answers; the sender must have sent or received it. */
+      /**
+       * The id of the message to which this message replies; the sender must have sent or received that
+       * message.
+       */
       reply_to?: string | undefined;
       /**
        * The conversation: the id of its first message, or a name that the sender gives. A reply continues
-       * the conversation of the message that it answers.
+       * the conversation of the message to which it replies.
        */
       thread?: string | undefined;
     };
@@ -3199,7 +3232,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3217,7 +3250,7 @@ export interface Operations<V extends Variant = "A"> {
     answer: {
       success: true;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3229,23 +3262,23 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the node. */
       node_id: string;
-      /** The id of a message: only those before it. */
+      /** The id of a message: only messages before this message. */
       before?: string | undefined;
       /** Only messages of this conversation, among its newest 2,000. */
       thread?: string | undefined;
-      /** How many to return at most. */
+      /** The maximum number to return. */
       count?: number | undefined;
     };
     answer: {
       success: true;
-      /** How many to return at most. */
+      /** The maximum number to return. */
       count: number;
       /** The messages. */
       messages: HistoryMessage[];
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3255,7 +3288,7 @@ export interface Operations<V extends Variant = "A"> {
   /** The messages that a node, or any node, never confirmed, oldest first */
   "message/parked": {
     request: {
-      /** The node; without it, all nodes, or the node that the key is bound to. */
+      /** The node; if left out, all nodes, or the node that the key is bound to. */
       node_id?: string | undefined;
       /** The number of the page, from 1. */
       page?: number | undefined;
@@ -3270,21 +3303,21 @@ export interface Operations<V extends Variant = "A"> {
       page: number;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
-      /** How many there are; of all nodes counted up to 100,000. */
+      /** How many parked messages there are; of all nodes counted up to 100,000. */
       total: number;
       /** How many pages there are. */
       pages: number;
-      /** Only of all nodes: the 50 nodes with the most parked messages. */
+      /** Only without `node_id`: the 50 nodes with the most parked messages. */
       by_node?:
         | {
-            /** The node; without it, all nodes, or the node that the key is bound to. */
+            /** The node; if left out, all nodes, or the node that the key is bound to. */
             node_id: string;
-            /** How many of its messages are parked. */
+            /** How many messages of the node are parked. */
             count: number;
           }[]
         | undefined;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3302,7 +3335,7 @@ export interface Operations<V extends Variant = "A"> {
     answer: {
       success: true;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3312,7 +3345,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Sends a message to one node */
   "agent/message": {
     request: {
-      /** The sender; it need not be registered. */
+      /** The sender, which need not be registered. */
       from_node: string;
       /** The recipient. */
       to_node: string;
@@ -3321,15 +3354,18 @@ export interface Operations<V extends Variant = "A"> {
       /** The kind of message. */
       type?: "text" | "task" | "status" | undefined;
       /**
-       * Whether the recipient must confirm the message; until then the hub delivers it again, up to 5
-       * times.
+       * Whether the recipient must confirm the message; until then the hub delivers the message again, up
+       * to 5 times.
        */
       require_ack?: boolean | undefined;
-      /** The id of the message that this one answers; the sender must have sent or received it. */
+      /**
+       * The id of the message to which this message replies; the sender must have sent or received that
+       * message.
+       */
       reply_to?: string | undefined;
       /**
        * The conversation: the id of its first message, or a name that the sender gives. A reply continues
-       * the conversation of the message that it answers.
+       * the conversation of the message to which it replies.
        */
       thread?: string | undefined;
     };
@@ -3340,7 +3376,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3352,21 +3388,21 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The id of the node. */
       node_id: string;
-      /** The id of a message: only those after it. */
+      /** The id of a message: only messages after this message. */
       since?: string | undefined;
-      /** The id of a message: only those before it. */
+      /** The id of a message: only messages before this message. */
       before?: string | undefined;
-      /** How many to return at most. */
+      /** The maximum number to return. */
       limit?: number | undefined;
     };
     answer: {
       success: true;
-      /** How many to return at most. */
+      /** The maximum number to return. */
       count: number;
       /** The messages. */
       messages: HistoryMessage[];
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3376,19 +3412,22 @@ export interface Operations<V extends Variant = "A"> {
   /** Sends a message to the nodes that are online, all or some of them */
   "agent/broadcast": {
     request: {
-      /** The sender; it need not be registered. */
+      /** The sender, which need not be registered. */
       from_node: string;
       /** The message itself; at most 256 KiB of UTF-8. */
       content: string;
       /** The kind of message. */
       type?: "broadcast" | "alert" | "update" | undefined;
-      /** Only to nodes that take tasks of this type: it is among their capabilities, or they have none. */
+      /** Only to nodes that take tasks of this type: nodes with this capability, or without any. */
       capability?: string | undefined;
-      /** The id of the message that this one answers; the sender must have sent or received it. */
+      /**
+       * The id of the message to which this message replies; the sender must have sent or received that
+       * message.
+       */
       reply_to?: string | undefined;
       /**
        * The conversation: the id of its first message, or a name that the sender gives. A reply continues
-       * the conversation of the message that it answers.
+       * the conversation of the message to which it replies.
        */
       thread?: string | undefined;
     };
@@ -3401,7 +3440,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The transport of messages: `sqlite`, `postgresql` or `redis`. */
       transport: string;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3419,7 +3458,7 @@ export interface Operations<V extends Variant = "A"> {
     answer: {
       success: true;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3433,9 +3472,12 @@ export interface Operations<V extends Variant = "A"> {
       key: string;
       /** The content, at most 16 KiB. */
       text: string;
-      /** Who writes; the node of the key if left out. */
+      /** Who writes; if left out, the node of the key. */
       node_id?: string | undefined;
-      /** Only if the note has this version; 0: only if there is no such note. Any version if left out. */
+      /**
+       * Only if the note has this version; 0: only if there is no note with this key. If left out, any
+       * version.
+       */
       if_version?: number | undefined;
     };
     answer: {
@@ -3443,7 +3485,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The note as it is now. */
       note: NoteHead;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3461,7 +3503,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The note. */
       note: Note;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3485,10 +3527,10 @@ export interface Operations<V extends Variant = "A"> {
        * continues.
        */
       notes: NoteHead[];
-      /** Send it as `cursor` to get the next page; null at the end. */
+      /** Send this value as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3514,10 +3556,10 @@ export interface Operations<V extends Variant = "A"> {
        * continues.
        */
       notes: FoundNote[];
-      /** Send it as `cursor` to get the next page; null at the end. */
+      /** Send this value as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3529,9 +3571,12 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The name of the note. */
       key: string;
-      /** Who deletes it; the node of the key if left out. */
+      /** Who deletes the note; if left out, the node of the key. */
       node_id?: string | undefined;
-      /** Only if the note has this version; 0: only if there is no such note. Any version if left out. */
+      /**
+       * Only if the note has this version; 0: only if there is no note with this key. If left out, any
+       * version.
+       */
       if_version?: number | undefined;
     };
     answer: {
@@ -3539,7 +3584,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The note that was deleted. */
       note: NoteHead;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3562,7 +3607,7 @@ export interface Operations<V extends Variant = "A"> {
       shared?: boolean | undefined;
       /** A task that the node holds: the lease ends with it. */
       task_id?: string | undefined;
-      /** The `epoch` of the task's lease: an old one is refused. */
+      /** The `epoch` of the task's lease: an old epoch returns 409 `stale_lease`. */
       epoch?: number | undefined;
     };
     answer: {
@@ -3570,7 +3615,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The lease. */
       lease: AdvisoryLease;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3580,7 +3625,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Begins the time of a lease again */
   "lease/renew": {
     request: {
-      /** The name or glob, as it was acquired. */
+      /** The name or glob of lease/acquire. */
       name: string;
       /** The node that has the lease. */
       node_id: string;
@@ -3596,7 +3641,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The lease. */
       lease: AdvisoryLease;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3606,7 +3651,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Ends a lease */
   "lease/release": {
     request: {
-      /** The name or glob, as it was acquired. */
+      /** The name or glob of lease/acquire. */
       name: string;
       /** The node that has the lease. */
       node_id: string;
@@ -3620,7 +3665,7 @@ export interface Operations<V extends Variant = "A"> {
       /** How many leases ended: 0 for a repeat. */
       released: number;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3643,10 +3688,10 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The leases, oldest first. */
       leases: AdvisoryLease[];
-      /** Send it as `cursor` to get the next page; null at the end. */
+      /** Send this value as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3670,7 +3715,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The next midnight in UTC. */
       next_signin_at: string;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3695,12 +3740,12 @@ export interface Operations<V extends Variant = "A"> {
       page: number;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
-      /** How many there are in all. */
+      /** The total number. */
       total: number;
       /** How many pages there are. */
       pages: number;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3721,13 +3766,13 @@ export interface Operations<V extends Variant = "A"> {
         node_id: string;
         /** The LUX that the node has earned since then, sign-ins too. */
         lux_earned: number;
-        /** How many ledger entries that were. */
+        /** How many ledger entries the node has since then. */
         entries: number;
       }[];
-      /** False: there are more entries, because one call looks at the newest 200,000. */
+      /** False: there are more entries, because one call examines the newest 200,000. */
       exact: boolean;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3737,9 +3782,9 @@ export interface Operations<V extends Variant = "A"> {
   /** The whole ledger after an entry, oldest first, with the hash chain */
   "lux/entries": {
     request: {
-      /** The id of a message: only those after it. */
+      /** The id of a message: only messages after this message. */
       since?: number | undefined;
-      /** How many to return at most. */
+      /** The maximum number to return. */
       limit?: number | undefined;
     };
     answer: {
@@ -3749,7 +3794,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The newest entry of the ledger. */
       head: LedgerHead;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3764,7 +3809,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The newest entry of the ledger. */
       head: LedgerHead;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3776,7 +3821,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The beginning of the name. */
       q?: string | undefined;
-      /** At most so many groups. */
+      /** How many groups to return at most. */
       limit?: number | undefined;
       /** The `next_cursor` of the previous page. */
       cursor?: string | undefined;
@@ -3789,49 +3834,49 @@ export interface Operations<V extends Variant = "A"> {
         group: string;
         /** Whether no task of the group is unfinished. */
         done: boolean;
-        /** How many there are in all. */
+        /** The total number. */
         total: number;
-        /** How many of its tasks are neither completed nor failed. */
+        /** How many tasks of the group are neither completed nor failed. */
         unfinished: number;
-        /** Of its completed tasks, those whose result waits for a review; only if there are any. */
+        /** How many completed tasks of the group wait for their review; only if there are any. */
         in_review?: number | undefined;
         /** How many tasks there are of each status. */
         by_status: By<
           V,
           {
-            /** How many of its tasks are open. */
+            /** How many tasks of the group are open. */
             open: number;
-            /** How many of its tasks are assigned. */
+            /** How many tasks of the group are assigned. */
             assigned: number;
-            /** How many of its tasks are completed. */
+            /** How many tasks of the group are completed. */
             completed: number;
-            /** How many of its tasks have failed. */
+            /** How many tasks of the group have failed. */
             failed: number;
           },
           {
-            /** How many of its tasks are open or assigned. */
+            /** How many tasks of the group are open or assigned. */
             pending: number;
-            /** How many of its tasks are completed. */
+            /** How many tasks of the group are completed. */
             completed: number;
-            /** How many of its tasks have failed. */
+            /** How many tasks of the group have failed. */
             failed: number;
           }
         >;
-        /** When its first task was created. */
+        /** When the first task of the group was created. */
         first_created_at: string;
-        /** When its last task was created. */
+        /** When the last task of the group was created. */
         last_created_at: string;
-        /** When a task of it last changed. */
+        /** When a task of the group last changed. */
         last_updated_at: string;
-        /** The rewards of all its tasks. */
+        /** The rewards of all tasks of the group. */
         lux_reward: number;
-        /** What its completed tasks have paid. */
+        /** What the completed tasks of the group have paid. */
         lux_paid: number;
       }[];
-      /** Send it as `cursor` for the groups after these; null: there are none. */
+      /** Send this value as `cursor` to get the next groups; null at the end. */
       next_cursor: string | null;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3852,47 +3897,50 @@ export interface Operations<V extends Variant = "A"> {
       group: string;
       /** Whether no task of the group is unfinished. */
       done: boolean;
-      /** How many there are in all. */
+      /** The total number. */
       total: number;
-      /** How many of its tasks are neither completed nor failed. */
+      /** How many tasks of the group are neither completed nor failed. */
       unfinished: number;
-      /** Of its completed tasks, those whose result waits for a review; only if there are any. */
+      /** How many completed tasks of the group wait for their review; only if there are any. */
       in_review?: number | undefined;
       /** How many tasks there are of each status. */
       by_status: By<
         V,
         {
-          /** How many of its tasks are open. */
+          /** How many tasks of the group are open. */
           open: number;
-          /** How many of its tasks are assigned. */
+          /** How many tasks of the group are assigned. */
           assigned: number;
-          /** How many of its tasks are completed. */
+          /** How many tasks of the group are completed. */
           completed: number;
-          /** How many of its tasks have failed. */
+          /** How many tasks of the group have failed. */
           failed: number;
         },
         {
-          /** How many of its tasks are open or assigned. */
+          /** How many tasks of the group are open or assigned. */
           pending: number;
-          /** How many of its tasks are completed. */
+          /** How many tasks of the group are completed. */
           completed: number;
-          /** How many of its tasks have failed. */
+          /** How many tasks of the group have failed. */
           failed: number;
         }
       >;
-      /** When its first task was created. */
+      /** When the first task of the group was created. */
       first_created_at: string;
-      /** When its last task was created. */
+      /** When the last task of the group was created. */
       last_created_at: string;
-      /** When a task of it last changed. */
+      /** When a task of the group last changed. */
       last_updated_at: string;
-      /** The rewards of all its tasks. */
+      /** The rewards of all tasks of the group. */
       lux_reward: number;
-      /** What its completed tasks have paid; one that waits for a review has paid nothing. */
+      /** What the completed tasks of the group have paid; a task that waits for its review has paid nothing. */
       lux_paid: number;
-      /** What its tasks have used, deleted ones included; null: no worker has reported any usage. */
+      /**
+       * What the tasks of the group have used, including deleted tasks; null: no worker has reported any
+       * usage.
+       */
       usage: Spending | null;
-      /** The last 20 tasks of it that failed, newest first. */
+      /** The last 20 failed tasks of the group, the newest first. */
       failures: {
         /** The id of the task. */
         task_id: string;
@@ -3900,9 +3948,9 @@ export interface Operations<V extends Variant = "A"> {
         title: string;
         /** The status of the task. task/retry opens a `failed` task again. */
         status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
-        /** The node that holds the task, or completed it. */
+        /** The node that holds the task, or has completed it. */
         assigned_node: string | null;
-        /** The last note of the node that holds it. */
+        /** The last note of the node that holds the task. */
         progress: string | null;
         /** Why the last attempt, or the task, failed. */
         failure: Failure | null;
@@ -3910,7 +3958,7 @@ export interface Operations<V extends Variant = "A"> {
         updated_at: string;
       }[];
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3922,7 +3970,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The name of the group of tasks. */
       group: string;
-      /** Who cancels them. */
+      /** The node that cancels the tasks. */
       node_id?: string | undefined;
       /** The reason, which the event shows. */
       reason?: string | undefined;
@@ -3933,10 +3981,10 @@ export interface Operations<V extends Variant = "A"> {
       group: string;
       /** How many tasks were cancelled. */
       cancelled: number;
-      /** How many are left, at most 100,000: repeat the call for the next ones. */
+      /** How many tasks are left, at most 100,000: repeat the call. */
       left: number;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3957,12 +4005,12 @@ export interface Operations<V extends Variant = "A"> {
       group: string;
       /** How many tasks were opened again. */
       retried: number;
-      /** How many failed tasks were not looked at, at most 100,000. */
+      /** How many failed tasks the call did not examine, at most 100,000. */
       left: number;
-      /** Send it as `cursor` to go on with what is left; null: nothing is. */
+      /** Send this value as `cursor` to examine the remaining tasks; null at the end. */
       next_cursor: string | null;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -3972,11 +4020,11 @@ export interface Operations<V extends Variant = "A"> {
   /** Creates or replaces a schedule, which creates a task at certain times */
   "schedule/put": {
     request: {
-      /** The name of the schedule; one of this name is replaced. */
+      /** The name of the schedule; replaces a schedule of this name. */
       name: string;
       /** A cron expression: minute, hour, day of month, month, day of week; or `@daily` and the like. */
       cron?: string | undefined;
-      /** The seconds between two times, instead of `cron`; the first comes after so many seconds. */
+      /** The seconds between two times, instead of `cron`; the first time comes after one interval. */
       every_s?: number | undefined;
       /** The time zone of `cron`, of the IANA database; `UTC` if left out. */
       tz?: string | undefined;
@@ -3991,7 +4039,7 @@ export interface Operations<V extends Variant = "A"> {
          * default); 2, `p2` or `low`; `p5` is background work.
          */
         priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
-        /** The node that created the task; it need not be registered. */
+        /** The node that created the task; this node need not be registered. */
         creator_node?: string | undefined;
         /** LUX for the node that completes the task, with at most 6 decimals. */
         lux_reward?: number | undefined;
@@ -4004,22 +4052,22 @@ export interface Operations<V extends Variant = "A"> {
         backoff_s?: number | undefined;
         /** Seconds that a node may hold the task without task/extend or task/complete. */
         timeout_s?: number | undefined;
-        /** Seconds that one attempt may take in all, extended or not; then it has timed out. */
+        /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
         max_run_s?: number | undefined;
         /**
-         * Dollars that all attempts of the task together may cost; the attempt that passes it ends the task
-         * permanently (kind `budget`). Null: any.
+         * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
+         * the task permanently (kind `budget`). Null: no limit.
          */
         max_cost_usd?: number | undefined;
         /**
-         * Seconds that the task is kept after its end, instead of `--retain-tasks`; only on tasks with their
-         * own.
+         * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
+         * were created with it.
          */
         retain_s?: number | undefined;
         /**
-         * Who checks the result before the reward is paid: `creator` (of a task without one: any caller that
-         * no key binds to a node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that
-         * type for another node.
+         * Who checks the result before the reward is paid: `creator` (without a creator, any caller whose key
+         * is bound to no node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type
+         * for another node.
          */
         review?: string | undefined;
         /** Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out. */
@@ -4027,8 +4075,8 @@ export interface Operations<V extends Variant = "A"> {
         /** What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`. */
         on_review_timeout?: "pay" | "reject" | undefined;
         /**
-         * Several nodes do the task, and it completes when `results` (2 to 9) of at most `of` (`results` to
-         * 15; as many as make `results` a majority if left out) copies agree.
+         * Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the
+         * maximum number of copies (`results` to 15); if left out, as many as make `results` a majority.
          */
         quorum?:
           | {
@@ -4037,8 +4085,8 @@ export interface Operations<V extends Variant = "A"> {
               /** How many copies there are at most. */
               of?: number | undefined;
               /**
-               * `output` (if left out), or `json:` and JSON pointers into the result, separated by commas: what
-               * must be equal, as JSON values.
+               * What must be equal, as JSON values: `output` (if left out), or `json:` and comma-separated JSON
+               * pointers into the result.
                */
               compare?: string | undefined;
             }
@@ -4047,44 +4095,47 @@ export interface Operations<V extends Variant = "A"> {
         delay_s?: number | undefined;
         /** The name of the group of tasks. */
         group?: string | undefined;
-        /** The words to find the task by; left out if it has none. */
+        /** The words by which to find the task; left out if there are none. */
         tags?: readonly string[] | undefined;
-        /**
-         * What a node must have to get the task: all the words in `capabilities`, and of each resource as
-         * much as it says.
-         */
+        /** What a node must have to get the task: all words in `capabilities`, and enough of each resource. */
         requires?:
           | {
-              /** The task types that the node takes; without any it takes all. Comma-separated, or an array. */
+              /** The task types that the node takes; a node without any takes all. Comma-separated, or an array. */
               capabilities?: readonly string[] | undefined;
               /** Amounts by name, with three decimals. */
               resources?: Record<string, number> | undefined;
             }
           | undefined;
-        /** The key whose limit (limit/set) applies to the task; left out: its `task_type`. */
+        /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
         limit_key?: string | undefined;
         /** What to do; at most 64 KiB of UTF-8. */
         description: string;
       };
-      /** At a time when an earlier task is unfinished: no new task (`skip`), or one more (`queue`). */
+      /**
+       * What happens at a time when an earlier task is unfinished: no new task (`skip`), or one more
+       * (`queue`).
+       */
       overlap?: "skip" | "queue" | undefined;
-      /** After times at which no hub ran: a task for the last of them (`one`), or for none (`none`). */
+      /**
+       * What happens after times at which no hub ran: a task for the last of these times (`one`), or none
+       * (`none`).
+       */
       catch_up?: "one" | "none" | undefined;
-      /** Each task may start up to so many seconds later. */
+      /** Each task may start up to this many seconds later. */
       jitter_s?: number | undefined;
-      /** No time comes after this. */
+      /** The schedule creates no task after this time. */
       until?: string | undefined;
-      /** Whether no time comes until it is saved without this. */
+      /** Whether the schedule is paused: it creates no tasks until a schedule/put without this field. */
       paused?: boolean | undefined;
     };
     answer: {
       success: true;
-      /** The name of the schedule; one of this name is replaced. */
+      /** The name of the schedule; replaces a schedule of this name. */
       name: string;
       /** The schedule. */
       schedule: Schedule<V>;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4107,12 +4158,12 @@ export interface Operations<V extends Variant = "A"> {
       page: number;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
-      /** How many there are in all. */
+      /** The total number. */
       total: number;
       /** How many pages there are. */
       pages: number;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4132,7 +4183,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The task as it is now. */
       task: Task<V>;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4152,7 +4203,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The schedule. */
       schedule: Schedule<V>;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4162,11 +4213,11 @@ export interface Operations<V extends Variant = "A"> {
   /** Creates or replaces a webhook, which sends events to a URL */
   "webhook/put": {
     request: {
-      /** The name of the webhook; one of this name is replaced. */
+      /** The name of the webhook; replaces a webhook of this name. */
       name: string;
-      /** The URL to which it sends: of http or https, without a user name, a password and a fragment. */
+      /** The URL to which the webhook sends: http or https, without a user name, a password and a fragment. */
       url: string;
-      /** Only events of these kinds; without any, of all kinds. */
+      /** Only events of these kinds; if left out or empty, all kinds. */
       kinds?: readonly EventKind[] | undefined;
       /** Only events of this task. */
       task_id?: string | undefined;
@@ -4176,27 +4227,30 @@ export interface Operations<V extends Variant = "A"> {
       creator_node?: string | undefined;
       /** Only events of the tasks of this group. */
       group?: string | undefined;
-      /** What it sends: events as JSON (`luxhub`), notifications (`ntfy`), or the updates of A2A (`a2a`). */
+      /**
+       * What the webhook sends: events as JSON (`luxhub`), notifications (`ntfy`), or the updates of A2A
+       * (`a2a`).
+       */
       format?: "luxhub" | "a2a" | "ntfy" | undefined;
       /**
-       * Signs the messages: `whsec_` and base64; with the format `ntfy`, its access token. Without one the
-       * hub makes one; in the response only if it has.
+       * Signs the messages: `whsec_` and base64; with the format `ntfy`, an access token. If left out, the
+       * hub makes a secret for a new webhook; the response has the secret only if the hub made it.
        */
       secret?: string | undefined;
     };
     answer: {
       success: true;
-      /** The name of the webhook; one of this name is replaced. */
+      /** The name of the webhook; replaces a webhook of this name. */
       name: string;
       /** The webhook. */
       webhook: Webhook;
       /**
-       * Signs the messages: `whsec_` and base64; with the format `ntfy`, its access token. Without one the
-       * hub makes one; in the response only if it has.
+       * Signs the messages: `whsec_` and base64; with the format `ntfy`, an access token. If left out, the
+       * hub makes a secret for a new webhook; the response has the secret only if the hub made it.
        */
       secret?: string | undefined;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4219,12 +4273,12 @@ export interface Operations<V extends Variant = "A"> {
       page: number;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
-      /** How many there are in all. */
+      /** The total number. */
       total: number;
       /** How many pages there are. */
       pages: number;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4241,16 +4295,16 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The name of the webhook. */
       name: string;
-      /** Whether the receiver answered with a status of 200 to 299. */
+      /** Whether the receiver returned a status of 200 to 299. */
       delivered: boolean;
       /** The status of the receiver's response; null: there was none. */
       status: number | null;
       /** Why the message was not delivered. */
       error: string | null;
-      /** How long that took, in milliseconds. */
+      /** How long the request took, in milliseconds. */
       ms: number;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4262,7 +4316,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The name of the webhook. */
       name: string;
-      /** Goes on after the event with this id, not after the cursor. */
+      /** Continues after the event with this id, not after the cursor. */
       after?: number | undefined;
     };
     answer: {
@@ -4272,7 +4326,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The webhook. */
       webhook: Webhook;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4292,7 +4346,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The webhook. */
       webhook: Webhook;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4327,29 +4381,32 @@ export interface Operations<V extends Variant = "A"> {
         input_tokens: number;
         /** Tokens that the model wrote. */
         output_tokens: number;
-        /** Those of the input tokens that came from a cache. */
+        /** How many of the input tokens came from a cache. */
         cached_tokens: number;
-        /** Dollars, rounded to a millionth. Left out or null: the worker does not know it, which is not zero. */
+        /**
+         * Dollars, rounded to a millionth. Left out or null: the worker does not know the cost, which is not
+         * zero.
+         */
         cost_usd: number | null;
-        /** How many reports these are. */
+        /** How many reports the sum has. */
         reports: number;
         /** How many of the reports had no `cost_usd`. */
         without_cost: number;
         /** The node, creator, type, model, group or day; null for tasks without a creator or a type. */
         name: string | null;
       }[];
-      /** The sum of all of them. */
+      /** The sum of all names. */
       all: Spending;
       /** The number of the page, from 1. */
       page: number;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
-      /** How many there are in all. */
+      /** The total number. */
       total: number;
       /** How many pages there are. */
       pages: number;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4373,17 +4430,17 @@ export interface Operations<V extends Variant = "A"> {
       /** Input and output tokens together; null: any. */
       tokens?: number | undefined;
       /**
-       * `pause` (if left out): nothing that the budget is about is handed out once it is used up. `warn`:
-       * only an event.
+       * `pause` (if left out): when the budget is used up, the hub hands out no task to which it applies.
+       * `warn`: the hub only logs an event.
        */
       on_limit?: "pause" | "warn" | undefined;
     };
     answer: {
       success: true;
-      /** The budget, and what is spent of it. */
+      /** The budget, and how much of it is spent. */
       budget: Budget;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4406,12 +4463,12 @@ export interface Operations<V extends Variant = "A"> {
       page: number;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
-      /** How many there are in all. */
+      /** The total number. */
       total: number;
       /** How many pages there are. */
       pages: number;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4433,10 +4490,10 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** The budget, and what is spent of it. */
+      /** The budget, and how much of it is spent. */
       budget: Budget;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4460,7 +4517,7 @@ export interface Operations<V extends Variant = "A"> {
       /** What is paused. */
       pause: Pause;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4482,7 +4539,7 @@ export interface Operations<V extends Variant = "A"> {
       /** What is paused. */
       pause: Pause;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4505,12 +4562,12 @@ export interface Operations<V extends Variant = "A"> {
       page: number;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
-      /** How many there are in all. */
+      /** The total number. */
       total: number;
       /** How many pages there are. */
       pages: number;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4520,7 +4577,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Limits how many tasks of a key run at once, or start in a minute */
   "limit/set": {
     request: {
-      /** The limit key; the key of a task is its `limit_key` or, without one, its `task_type`. */
+      /** The limit key; the key of a task is its `limit_key` or, if it has none, its `task_type`. */
       key: string;
       /** How many tasks of the key may be assigned at once; left out: any number. */
       running?: number | undefined;
@@ -4529,10 +4586,10 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** The limit, and what of it is used. */
+      /** The limit, and how much of it is used. */
       limit: Limit;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4555,12 +4612,12 @@ export interface Operations<V extends Variant = "A"> {
       page: number;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
-      /** How many there are in all. */
+      /** The total number. */
       total: number;
       /** How many pages there are. */
       pages: number;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4575,10 +4632,10 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** The limit as it was. */
+      /** The limit before the deletion. */
       limit: Limit;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4590,9 +4647,9 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The limit key. */
       key: string;
-      /** How many seconds none of its tasks is handed out; a longer hold stays. */
+      /** For how many seconds no task of the key is handed out; a longer hold stays. */
       for_s: number;
-      /** The node that asks for the hold; the event names it. */
+      /** The node that asks for the hold; the event has the node as `held_by`. */
       node_id?: string | undefined;
     };
     answer: {
@@ -4600,7 +4657,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The limit of the key, or only its hold. */
       limit: Limit;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4615,14 +4672,14 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** Whether it may be handed out to a node that fits. */
+      /** Whether the task may be handed out to a node that fits. */
       ready: boolean;
       /** All reasons; the last one of a task that is ready is `in_line`. */
       reasons: Reason[];
-      /** Its position in its lane, up to 1,001; null if it is not ready. */
+      /** The position of the task in its lane, up to 1,001; null if the task is not ready. */
       position: number | null;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4637,7 +4694,7 @@ export interface Operations<V extends Variant = "A"> {
       /** All keys, including the two of the first start. */
       keys: Key[];
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4654,30 +4711,30 @@ export interface Operations<V extends Variant = "A"> {
        * `X-Admin-Key`.
        */
       role?: "full" | "viewer" | "admin" | undefined;
-      /** The variant of the responses to its requests, on any listener. */
+      /** The variant of the responses to requests with the key, on any listener. */
       variant?: "A" | "B" | undefined;
       /** The node that the key is bound to: it acts only for this node. */
       node_id?: string | undefined;
       /**
-       * LUX that the key may promise per UTC day, as rewards of tasks; null: any amount, or none if the hub
-       * is strict and the key bound to a node.
+       * LUX that the key may promise per UTC day, as rewards of tasks. null: any amount, or none if the hub
+       * is strict and the key is bound to a node.
        */
       mint_per_day?: number | undefined;
-      /** When it ends; at most ten years ahead. */
+      /** When the key expires; at most ten years ahead. */
       expires_at?: string | undefined;
-      /** Seconds until it ends, instead of `expires_at`. */
+      /** Seconds until the key expires, instead of `expires_at`. */
       expires_in_s?: number | undefined;
     };
     answer: {
       success: true;
       /** A name that no key has or had. */
       name: string;
-      /** The secret of the new key; the hub does not store it and cannot show it again. */
+      /** The secret of the new key. The hub does not store the secret and cannot show it again. */
       secret: string;
       /** The key. */
       key: Key;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4697,7 +4754,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The key. */
       key: Key;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4709,16 +4766,19 @@ export interface Operations<V extends Variant = "A"> {
     request: Record<never, never>;
     answer: {
       success: true;
-      /** When it was counted: at most 2 s ago. */
+      /** When the tasks were counted: at most 2 s ago. */
       at: string;
-      /** The 100 types with the most tasks, those with the most first. */
+      /** The 100 types with the most tasks, the type with the most first. */
       types: TypeStats[];
-      /** How many types there are beside them. */
+      /** How many other types there are. */
       others: number;
-      /** Open tasks whose capabilities and resources no online node has: the 10 largest lanes of such tasks. */
+      /**
+       * The 10 largest lanes of open tasks for which no online node has the required capabilities and
+       * resources.
+       */
       stuck: StuckStats[];
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4735,19 +4795,19 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The 50 largest groups of failed tasks, the largest first. */
       failures: FailureGroup[];
-      /** The 50 nodes at which most of them failed. */
+      /** The 50 nodes at which the most tasks failed. */
       by_node: {
         /** The id of the node. */
         node_id: string;
-        /** How many of them failed at this node. */
+        /** How many tasks failed at this node. */
         count: number;
       }[];
       /** How many failed tasks were examined. */
       total: number;
-      /** False: more tasks have failed, because one call looks at the newest 10,000. */
+      /** False: more tasks have failed, because one call examines the newest 10,000. */
       exact: boolean;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4771,7 +4831,7 @@ export interface Operations<V extends Variant = "A"> {
       tasks_count: number;
       /** The program and its version. */
       software: string;
-      /** What people call this hub (`--name`); null: it has no name. */
+      /** What people call this hub (`--name`); null for a hub without a name. */
       name: string | null;
       /** The variant of the response. */
       variant: By<V, "A", "B">;
@@ -4786,7 +4846,7 @@ export interface Operations<V extends Variant = "A"> {
             value: string | null;
           }[]
         | undefined;
-      /** What the hub's data takes. */
+      /** How much space the hub's data takes. */
       storage: {
         /** The size of the database, at most 10 s old. */
         database_bytes: number;
@@ -4802,7 +4862,7 @@ export interface Operations<V extends Variant = "A"> {
       /** How many webhooks are suspended; only if there are any. */
       webhooks_suspended?: number | undefined;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4812,9 +4872,9 @@ export interface Operations<V extends Variant = "A"> {
   /** The event log after a cursor, oldest first; without one, the newest */
   events: {
     request: {
-      /** The id of the last event read; 0: from the beginning; without it, the newest events. */
+      /** The id of the last event read; 0: from the beginning; if left out, the newest events. */
       since?: number | undefined;
-      /** How many to return at most. */
+      /** The maximum number to return. */
       limit?: number | undefined;
       /** Only events of this kind, or of several, comma-separated. */
       kind?: string | undefined;
@@ -4822,7 +4882,7 @@ export interface Operations<V extends Variant = "A"> {
       task_id?: string | undefined;
       /** Only events about this node. */
       node_id?: string | undefined;
-      /** Only events of the tasks of this group, and its end. */
+      /** Only events of the tasks of this group, and the end of the group. */
       group?: string | undefined;
       /** Only events of tasks with this tag. */
       tag?: string | undefined;
@@ -4833,7 +4893,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Waits for task events after a cursor */
   poll: {
     request: {
-      /** The id of the last event read; without it, only new events. */
+      /** The id of the last event read; if left out, only new events. */
       since?: number | undefined;
       /** Seconds to wait. */
       timeout?: number | undefined;
@@ -4851,14 +4911,14 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** How many seconds each of them takes: 60, 600 or 3,600. */
+      /** How many seconds each entry takes: 60, 600 or 3,600. */
       step_s: number;
       /** The minutes, oldest first. */
       minutes: Minute[];
-      /** The sum of these minutes. */
+      /** The sum of the entries. */
       total: MinutesTotal;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4881,10 +4941,10 @@ export interface Operations<V extends Variant = "A"> {
       };
       /** Online nodes that take no new tasks. */
       draining: number;
-      /** The sum of their balances. */
+      /** The sum of the balances of all nodes. */
       lux_balance: number;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4913,7 +4973,7 @@ export interface Operations<V extends Variant = "A"> {
       /** What else the engine reports. */
       details: Record<string, string | number | boolean>;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4924,15 +4984,18 @@ export interface Operations<V extends Variant = "A"> {
   batch: {
     request: {
       /**
-       * The requests, which run in this order, each as if sent alone; one that fails does not stop the
-       * others.
+       * The requests, which run in this order, each as if sent alone; a request that fails does not stop
+       * the others.
        */
       requests: readonly {
         /** The path of a POST of JSON without `/api/v1/`, such as `task/claim`. */
         path: string;
         /** The body of the request. */
         body: Record<string, unknown>;
-        /** Of a task/create: a name for its task, which later requests write as `{"$ref": …}` for the id. */
+        /**
+         * Of a task/create: a name for the new task. Later requests of the batch write `{"$ref": …}` in place
+         * of its id.
+         */
         ref?: string | undefined;
       }[];
     };
@@ -4946,7 +5009,7 @@ export interface Operations<V extends Variant = "A"> {
         body: Record<string, unknown>;
       }[];
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -4962,8 +5025,8 @@ export interface Operations<V extends Variant = "A"> {
       /** Only files of this task. */
       task_id?: string | undefined;
       /**
-       * Only files whose name has, for each of these words, a word that begins with it. One call looks at
-       * 10,000 files; continue with next_cursor.
+       * Words, each of which must begin a word of the file's name. One call examines 10,000 files; continue
+       * with next_cursor.
        */
       q?: string | undefined;
       /** The number of the page, from 1. */
@@ -4981,14 +5044,14 @@ export interface Operations<V extends Variant = "A"> {
       page: number | null;
       /** Rows on a page; above 50 is read as 50. */
       per_page: number;
-      /** How many there are in all. */
+      /** The total number. */
       total: number | null;
       /** How many pages there are. */
       pages: number | null;
-      /** Send it as `cursor` to get the next page; null at the end. */
+      /** Send this value as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -5010,7 +5073,7 @@ export interface Operations<V extends Variant = "A"> {
       /** When the URL ends. */
       expires_at: string;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -5034,7 +5097,7 @@ export interface Operations<V extends Variant = "A"> {
       /** When the URL ends. */
       expires_at: string;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -5052,7 +5115,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The id of the file. */
       file_id: string;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -5070,7 +5133,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The id of the file. */
       file_id: string;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -5080,27 +5143,27 @@ export interface Operations<V extends Variant = "A"> {
   /** Invites a node: the line with which its machine joins */
   "invitation/create": {
     request: {
-      /** The node that is invited. It need not be registered. */
+      /** The node that is invited, which need not be registered. */
       node_id: string;
-      /** Seconds until it ends, 60 to 604,800; 3,600 if left out. */
+      /** Seconds until the invitation expires, 60 to 604,800; 3,600 if left out. */
       expires_in_s?: number | undefined;
-      /** The hub's URL in the line. In a request: left out, the hub chooses one of its own. */
+      /** The hub's URL in the line. If a request has no `url`, the hub chooses one of its addresses. */
       url?: string | undefined;
     };
     answer: {
       success: true;
       /** The invitation. */
       invitation: Invitation;
-      /** What `luxhub join` takes: the URL, the token and the hash. It cannot be shown again. */
+      /** What `luxhub join` takes: the URL, the token and the hash. The hub cannot show the line again. */
       line: string;
-      /** The hub's URL in the line. In a request: left out, the hub chooses one of its own. */
+      /** The hub's URL in the line. If a request has no `url`, the hub chooses one of its addresses. */
       url: string;
       /** Other URLs at which the hub may be reached. */
       other_urls: string[];
       /** The SHA-256 of the public key of the hub's own authority, in base64url; null: nothing is pinned. */
       pin: string | null;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -5119,10 +5182,10 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The invitations, oldest first. */
       invitations: Invitation[];
-      /** Send it as `cursor` to get the next page; null at the end. */
+      /** Send this value as `cursor` to get the next page; null at the end. */
       next_cursor: string | null;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -5140,7 +5203,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The invitation. */
       invitation_id: string;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;
@@ -5150,7 +5213,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Turns an invitation into a key for its node */
   join: {
     request: {
-      /** The token of the invitation: in its line the part after `#join.` */
+      /** The token of the invitation: the part of the line after `#join.` */
       token: string;
       /** The SHA-256, in lower-case hex, of the secret that the caller has made for the new key. */
       key_hash: string;
@@ -5162,7 +5225,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The name of the key. */
       key: string;
       /**
-       * Only if there are any: the first fields of the request that nothing has read, with dots. Such a
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.
        */
       ignored?: string[] | undefined;

@@ -1,6 +1,6 @@
 /**
  * The right to mint: how much LUX a key may promise per UTC day, as rewards of the tasks that are created with it
- * (docs/security.md). Nobody funds a reward, so a key without a limit can mint any amount.
+ * (docs/quotas.md). Nobody funds a reward, so a key without a limit can mint any amount.
  *
  * What a key has promised on a day is a sum, which only grows: a task that is deleted or never completed gives nothing
  * back, else a key could mint, delete and mint again. It is written in the commit of the task.

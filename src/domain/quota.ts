@@ -1,5 +1,5 @@
 /**
- * Quotas: what the keys that are bound to one node may leave behind (docs/security.md). Other keys have none, and what
+ * Quotas: what the keys that are bound to one node may leave behind (docs/quotas.md). Other keys have none, and what
  * they store is not counted.
  *
  * The usage of a node is two running totals, in bytes and in unfinished tasks. A row that a bound key stores (a task, a

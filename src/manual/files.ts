@@ -33,6 +33,7 @@ import monitoring from "../../docs/monitoring.md" with { type: "file" };
 import operations from "../../docs/operations.md" with { type: "file" };
 import postgresql from "../../docs/postgresql.md" with { type: "file" };
 import python from "../../docs/python.md" with { type: "file" };
+import quotas from "../../docs/quotas.md" with { type: "file" };
 import recipes from "../../docs/recipes.md" with { type: "file" };
 import records from "../../docs/records.md" with { type: "file" };
 import redis from "../../docs/redis.md" with { type: "file" };
@@ -87,6 +88,7 @@ export const FILES: ReadonlyMap<string, string> = new Map([
   ["docs/operations.md", operations],
   ["docs/postgresql.md", postgresql],
   ["docs/python.md", python],
+  ["docs/quotas.md", quotas],
   ["docs/recipes.md", recipes],
   ["docs/records.md", records],
   ["docs/redis.md", redis],

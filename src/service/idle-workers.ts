@@ -2,34 +2,41 @@
  * The idle workers (blocked consumers) of this hub: waiting task/next calls, woken in order of arrival, each only for
  * work that it can take. They wait in waiters.ts; this file says in which queues, and which change wakes which queue.
  *
- *   queue            announces                          who sleeps there
- *   gifts of a node  a task assigned to the node        its calls
- *   room of a node   the node holds one task less       its calls that found the node full
- *   open of a lane   an open task (see offersOf)        the calls that take from the lane and found room in their node
- *   open             an open task of any plain lane     the same for calls that take every type
- *   key              a task of a limit key has ended    the calls that could take from a lane which the key closes
+ *   queue                announces                        who sleeps there
+ *   gifts of a node      a task assigned to the node      its calls
+ *   room of a node       the node holds one task less     its calls that found the node full
+ *   resources of a node  the node holds one task less     its calls that found too little left of a resource
+ *   open of a lane       an open task (see offersOf)      the calls that take from the lane and found room in their node
+ *   open                 an open task of any plain lane   the same for calls that take every type
+ *   key                  a task of a limit key has ended  the calls that found the key closed
  *
  * A worker joins, reads the store and, if there is no task for it, sleeps. It stands in all of its queues the whole
- * time, which keeps its position, but it sleeps only in those that its last read found empty (IdleWorker.#sleepsIn).
+ * time, which keeps its position. It sleeps only in those whose tasks its last read looked for (IdleWorker.#sleepsIn): a
+ * call that found its node full sleeps for gifts, room and resources, not for open tasks.
  *
  * Only wake-ups are in order: a worker that has just joined reads at once, and may take the task for which an earlier
  * worker was woken. The earlier one keeps its position, and is woken first for the next task.
  *
  * A wake-up for a task ends when the worker takes a task of that queue. A wake-up for room does not, because the node may
- * have more room: when the worker leaves, the wake-up passes to the next one, until a worker finds the node full.
+ * have more room: when the worker leaves, or falls asleep while the node has room, the wake-up passes to the next one,
+ * until a worker finds the node full.
  *
- * All workers read again: for a task that not every node may have; for a special lane that is new to this hub, so that
- * they join its queue; and after `work.missed`, because notifications of other hubs may be lost.
+ * An ended task of the node wakes all calls that are short of a resource: who finds one resource used up cannot say that
+ * another one is.
+ *
+ * All workers read again: for a copy of a quorum, which not every node may have; for a special lane that is new to this
+ * hub, so that they join its queue; and after `work.missed`, because notifications of other hubs may be lost.
  *
  * Must not: touch the store but to listen, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */
 import type { Notified, Offer } from "../domain/change.ts";
 import type { EventKind } from "../domain/event.ts";
 import { isSpecial, laneNameOf, limitKeyOf } from "../domain/lane.ts";
-import { LANES_MAX, WAKE_UPS_TOGETHER } from "../domain/limits.ts";
+import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
 import type { JoinedThrough, Task } from "../domain/model.ts";
 import { type TakenFrom, offersOf } from "../domain/task.ts";
 import type { Store } from "../store/store.ts";
+import type { KnownLanes } from "./known-lanes.ts";
 import { type Outcome, type Waiter, Waiters } from "./waiters.ts";
 
 /** What a read for a worker found. */
@@ -38,6 +45,7 @@ export type Found =
 
 const giftsOf = (nodeId: string): string => `gifts ${nodeId}`;
 const roomOf = (nodeId: string): string => `room ${nodeId}`;
+const resourcesOf = (nodeId: string): string => `resources ${nodeId}`;
 const openOf = (lane: string): string => `open ${lane}`;
 const freedOf = (key: string): string => `key ${key}`;
 const OPEN = "open";
@@ -73,10 +81,10 @@ const OPENS_GATE: ReadonlySet<EventKind> = new Set([
 export class IdleWorkers {
   readonly #waiters = new Waiters();
   readonly #workers = new Set<IdleWorker>();
-  /** The special lanes whose workers have had the chance to join their queues. */
-  readonly #seenLanes = new Set<string>();
+  readonly #known: Pick<KnownLanes, "mustAnnounce">;
 
-  constructor(store: Pick<Store, "onDecision" | "onCommit">) {
+  constructor(store: Pick<Store, "onDecision" | "onCommit">, known: Pick<KnownLanes, "mustAnnounce">) {
+    this.#known = known;
     store.onDecision((changes) => this.decided(changes));
     store.onCommit((changes) => this.notify(changes));
   }
@@ -106,8 +114,8 @@ export class IdleWorkers {
   }
 
   /**
-   * The decision listener: wakes workers for the offers of one part of a transaction, the first of them at once. On SQLite
-   * their reads share its commit.
+   * The decision listener: wakes workers for the offers of one part of a transaction. On SQLite the reads of the first
+   * WAKE_UPS_TOGETHER share its commit. The others, and all that wakeAll wakes, read after it.
    */
   decided(changes: readonly Notified[]): void {
     if (this.#workers.size === 0) return; // a worker that joins later reads what is committed
@@ -130,22 +138,18 @@ export class IdleWorkers {
 
   #wakeFor(offer: Offer, isLater: boolean): void {
     if (offer.kind === "some") return this.#waiters.wakeAllOfEach();
-    if (offer.kind === "open" && this.#isNewLane(offer.taskType)) return this.#waiters.wakeAllOfEach();
+    if (offer.kind === "open" && isSpecial(offer.taskType) && this.#known.mustAnnounce(offer.taskType))
+      return this.#waiters.wakeAllOfEach();
     const [key, orKey] = queuesOf(offer);
     if (isLater) this.#waiters.wakeOneLater(key, orKey);
     else this.#waiters.wakeOne(key, orKey);
   }
 
-  #isNewLane(lane: string): boolean {
-    if (!isSpecial(lane) || this.#seenLanes.has(lane)) return false;
-    if (this.#seenLanes.size >= LANES_MAX) this.#seenLanes.clear(); // each wakes all once more
-    this.#seenLanes.add(lane);
-    return true;
-  }
-
   #onEvent(kind: EventKind, nodeId: string): void {
-    if (MAKE_ROOM.has(kind)) this.#waiters.wakeOne(roomOf(nodeId));
-    else if (kind === "node.left") this.#waiters.end(giftsOf(nodeId));
+    if (MAKE_ROOM.has(kind)) {
+      this.#waiters.wakeOne(roomOf(nodeId));
+      this.#waiters.wakeAll(resourcesOf(nodeId));
+    } else if (kind === "node.left") this.#waiters.end(giftsOf(nodeId));
     else if (NODE_CHANGES.has(kind)) this.#waiters.wakeAll(giftsOf(nodeId));
   }
 }
@@ -176,6 +180,7 @@ export class IdleWorker {
   variant: JoinedThrough | null = null;
   readonly #gifts: string;
   readonly #room: string;
+  readonly #resources: string;
   readonly #waiter: Waiter;
   readonly #workers: Set<IdleWorker>;
   /** Whether the last read found the node full. */
@@ -187,6 +192,7 @@ export class IdleWorker {
     this.nodeId = nodeId;
     this.#gifts = giftsOf(nodeId);
     this.#room = roomOf(nodeId);
+    this.#resources = resourcesOf(nodeId);
     this.#waiter = waiters.join(this.#gifts, this.#room);
     this.#workers = workers;
   }
@@ -203,7 +209,9 @@ export class IdleWorker {
     this.variant = variant;
     const open = types === null ? [OPEN] : types.map(openOf);
     this.#short = new Set(short.map(openOf));
-    this.#waiter.standIn([this.#gifts, this.#room, ...open, ...special.map(openOf), ...keys.map(freedOf)]);
+    const resources = short.length > 0 ? [this.#resources] : [];
+    const lanes = [...open, ...special.map(openOf)];
+    this.#waiter.standIn([this.#gifts, this.#room, ...lanes, ...resources, ...keys.map(freedOf)]);
   }
 
   /** What the read found. Ends the wake-up that the worker carries, if the task is of the queue that announced it. */
@@ -222,12 +230,12 @@ export class IdleWorker {
   }
 
   /**
-   * Whether the last read would have found what this queue announces. A node that is full takes only gifts; a node that
-   * is short of a resource takes nothing of the lanes that need it. Both wait for room instead.
+   * Whether the last read would have found what this queue announces. A node that is full takes only gifts, and waits for
+   * room. A node that is short of a resource takes nothing of the lanes that need it, and waits for its resources.
    */
   #sleepsIn(key: string): boolean {
-    if (key === this.#gifts) return true;
-    if (key === this.#room) return this.#isFull || this.#short.size > 0;
+    if (key === this.#gifts || key === this.#resources) return true;
+    if (key === this.#room) return this.#isFull;
     return !this.#isFull && !this.#short.has(key);
   }
 

@@ -5,7 +5,7 @@
  * Must not: be trusted for a decision.
  */
 import { type OpenLanes, isSameClosed, lanesOpenTo } from "../domain/gate.ts";
-import { type Lane, needsRare } from "../domain/lane.ts";
+import { type Lane, couldTake, needsRare } from "../domain/lane.ts";
 import { LANES_MAX } from "../domain/limits.ts";
 import type { Closed, Gate, Node, Task } from "../domain/model.ts";
 import type { Lanes } from "../store/sql/gate.ts";
@@ -15,6 +15,11 @@ export class KnownLanes {
   lanes: Lanes = new Map();
   /** Hand-outs go round the creators. */
   readonly isFair: boolean;
+  /**
+   * The special lanes that had a ready task, by name, also where there is none now: workers wait for the next one.
+   * `isAnnounced`: every worker has read since the lane was met.
+   */
+  readonly #met = new Map<string, { readonly lane: Lane; isAnnounced: boolean }>();
   /** By creator, "" for none: the number of its last turn. In this order, the one who waits longest comes first. */
   readonly #turns = new Map<string, number>();
   #turn = 0;
@@ -34,7 +39,30 @@ export class KnownLanes {
 
   learn(gate: Gate, lanes: Lanes): void {
     this.gate = gate;
+    if (lanes === this.lanes) return;
     this.lanes = lanes;
+    for (const [name, lane] of lanes) {
+      if (this.#met.has(name)) continue;
+      if (this.#met.size >= LANES_MAX) this.#met.clear(); // each is announced again
+      this.#met.set(name, { lane, isAnnounced: false });
+    }
+  }
+
+  /** The special lanes from whose tasks, present or to come, a node may take. */
+  awaitedBy(node: Node, asked: readonly string[] | null): readonly string[] {
+    const awaited: string[] = [];
+    for (const [name, { lane }] of this.#met)
+      if ((asked === null || asked.includes(lane.taskType)) && couldTake(node, lane)) awaited.push(name);
+    return awaited;
+  }
+
+  /** Whether workers may wait that have not met the special lane of a new task: then all of them must read again. */
+  mustAnnounce(name: string): boolean {
+    const met = this.#met.get(name);
+    if (met === undefined) return true;
+    if (met.isAnnounced) return false;
+    met.isAnnounced = true; // who reads from now on stands in its queue
+    return true;
   }
 
   /** Whether other lanes are open to a node now than those for which its tasks were loaded. */

@@ -12,9 +12,9 @@
  */
 import { type OpenLanes, closedTypes } from "../domain/gate.ts";
 import { typesFor } from "../domain/lane.ts";
-import { Rejection, UNDECIDED } from "../domain/decision.ts";
+import { type Decision, Rejection, UNDECIDED } from "../domain/decision.ts";
 import { LANES_REREADS, NOT_TAKEN_MAX, OPEN_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
-import type { Closed, JoinedThrough, Moment, Node, Task } from "../domain/model.ts";
+import type { JoinedThrough, Moment, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
 import { dayOf } from "../domain/spending.ts";
 import { type Next, type TakenFrom, isExcluded as mayNotHave, returnGift } from "../domain/task.ts";
@@ -35,7 +35,7 @@ import {
 import { type Answer, type Committed, type Store, type Transact, uncommitted } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import type { TakerPatience, Takes } from "./blocked-calls.ts";
-import type { Awaited, IdleWorkers } from "./idle-workers.ts";
+import type { IdleWorkers } from "./idle-workers.ts";
 import type { KnownLanes } from "./known-lanes.ts";
 import type { NodeService } from "./nodes.ts";
 import type { TaskService } from "./tasks.ts";
@@ -124,8 +124,15 @@ export class NextService {
         node = await (asked.inBatch ? this.#readTogether(nodeId) : this.#store.read(nodeById(nodeId)));
       while (!signal.aborted && !worker?.isEnded) {
         const open = node ? this.#known.openTo(node, asked.taskTypes) : NO_LANES;
-        worker?.beginRead(open.types, node?.variant ?? null, awaited(open, this.#known.closed));
-        const types = open.types ?? (await this.#openBacklogTypes());
+        if (worker) {
+          const special = node ? this.#known.awaitedBy(node, asked.taskTypes) : [];
+          const short = open.short.map(({ name }) => name);
+          const keys = [...(this.#known.closed?.keys ?? [])];
+          worker.beginRead(open.types, node?.variant ?? null, { special, short, keys });
+        }
+        const closed = this.#known.closed && closedTypes(this.#known.closed);
+        const types =
+          open.types ?? (closed === null || closed.size === 0 ? null : await this.#otherTypes(closed));
         const known = {
           node,
           open: { ...open, types },
@@ -196,10 +203,8 @@ export class NextService {
    * For a node that takes every type, while the gate keeps some back: the others in the backlog. Each costs one lookup,
    * however many tasks it has. Null is every type.
    */
-  async #openBacklogTypes(): Promise<readonly string[] | null> {
-    const gate = this.#known.closed;
-    const closed = gate && closedTypes(gate);
-    if (closed === null || closed.size === 0) return null;
+  async #otherTypes(closed: ReadonlySet<string>): Promise<readonly string[] | null> {
+    await Promise.resolve(); // a listener of decisions may have woken the worker, and must not read
     const limit = OPEN_TYPES_MAX + closed.size;
     const [balanced, others] = await Promise.all([
       this.#store.read(backlogTypes(true, "", limit)),
@@ -251,6 +256,7 @@ export class NextService {
         waiting: lanes.size === 0 ? (waiting ?? []) : [],
       };
       const decision = nextTask(node, nodeId, rows, beat, known.isBeaten);
+      if (node && known.mayAskAgain && isEmpty(decision) && hasOtherLeft(node, known.node)) return UNDECIDED;
       if (decision.kind === "accepted" && decision.answer.task && decision.answer.from === "open")
         this.#known.served(decision.answer.task);
       return decision;
@@ -295,18 +301,19 @@ export class NextService {
   }
 }
 
-/** What a worker waits for beside its plain lanes. */
-function awaited({ special, short, closed }: OpenLanes, gate: Closed | null): Awaited {
-  return {
-    special: [...special, ...short, ...closed].map(({ name }) => name),
-    short: short.map(({ name }) => name),
-    keys: [...(gate?.keys ?? [])],
-  };
-}
-
 /** How long a node may be silent. */
 function leaseOf({ variant }: Pick<Node, "variant">): number {
   return INTERVALS[variant].offlineAfterMs;
+}
+
+/** Whether there was room for a task, but none for the node. */
+function isEmpty(decision: Decision<Next>): boolean {
+  return decision.kind === "accepted" && decision.answer.task === null && !decision.answer.isFull;
+}
+
+/** Whether a node has other resources left than when its open lanes were found, so that they must be found again. */
+function hasOtherLeft(node: Node, before: Node | null): boolean {
+  return !Bun.deepEquals(node.used, before?.used);
 }
 
 /** Whether what was loaded for a node as it was known serves it still. */

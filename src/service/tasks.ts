@@ -181,17 +181,19 @@ export class TaskService {
   readonly known: KnownLanes;
 
   /**
-   * `isFair`: dispatches go round the creators, each of which has lanes of its own. `paysOwn`: a node or a key is paid for
-   * a task of its own.
+   * `known`: for all use cases of this hub that hand out. `paysOwn`: a node or a key is paid for a task of its own.
    */
   constructor(
     store: Store,
     clock: Clock,
     newId: NewId,
-    { isFair = false, paysOwn = true }: { readonly isFair?: boolean; readonly paysOwn?: boolean } = {},
+    {
+      known = new KnownLanes(false),
+      paysOwn = true,
+    }: { readonly known?: KnownLanes; readonly paysOwn?: boolean } = {},
   ) {
     this.#paysOwn = paysOwn;
-    this.known = new KnownLanes(isFair);
+    this.known = known;
     this.#store = store;
     this.#clock = clock;
     this.#newId = newId;

@@ -1,12 +1,14 @@
 /**
- * Blocked calls (long polls): FIFO wait queues by key, where a call sleeps until a commit may have written rows for it.
+ * Blocked calls (long polls): FIFO wait queues by key, where a call sleeps until there may be new rows for it. The caller
+ * signals them: on SQLite for a row that one waiter takes already before its commit, else after it.
  *
  * A waiter joins, reads the store, sleeps, is woken, reads again, and leaves. From join() to leave(), asleep or awake, it
  * stands in the queue of each of its keys, in order of arrival. wakeAll() makes every waiter of a queue read again.
  * wakeOne() announces one row that one waiter takes. The life of such a wake-up:
  *   1. The first sleeper of the queue gets it, carries it, and reads. If none sleeps there, it ends at once: the waiters
  *      awake in the queue may have read too early, so each reads again before it sleeps.
- *   2. It ends when its waiter took the row (markServed), or sleeps in the queue again: it read, and nothing was there.
+ *   2. It is used up when its waiter took the row (markServed), or sleeps in the queue again: it read, and nothing was
+ *      there.
  *   3. If its waiter leaves, or sleeps in other queues only, the next sleeper gets it, as in 1.
  *
  * Invariant: no waiter stays asleep beside a row for it that was announced and that no woken waiter is about to read.
@@ -91,7 +93,7 @@ export class Waiters {
     for (const key of this.#queues.keys()) this.wakeAll(key);
   }
 
-  /** Ends each wait of the waiters that now stand in a queue with "drained", now and from now on. */
+  /** Ends the wait of each waiter that stands in a queue now with "drained", and each further wait of these waiters. */
   end(key: string): void {
     this.#queues.get(key)?.end();
   }
@@ -257,7 +259,7 @@ export class Waiter {
    * drain. Returns "woken" at once if there was a signal that the read may have missed. Rejects only if the waiter
    * sleeps already. After any outcome but "woken" the caller must leave(): only that passes on a wake-up that the waiter
    * still carries.
-   * @param onWake called at once by the wake-up, which the waiter hears of later
+   * @param onWake called at once by the wake-up, which the waiter hears of later; must not throw
    * @param sleepsIn whether it sleeps in the queue of a key, because the read found nothing of what that announces; in the
    *   others it keeps its position, and is not woken there. Without it: sleeps in all
    */

@@ -2,12 +2,16 @@
  * What a group commit is made of: a part loads and decides (store.ts), a transaction is parts whose changes are written
  * all or nothing, and a group is the transactions that share one commit. They are queued, decided, written and answered.
  * A part that a rule rejects writes nothing, and does not stop the other parts of its transaction.
+ *
+ * Four words for "no". Rejected: a rule said no, and the group goes on. Without room: the transaction would have taken
+ * space that must remain; it has written nothing, and the group goes on. At fault: it threw; the group is rolled back and
+ * runs again without it. Refused: it gets an error of the store in place of an answer.
  */
-import type { Change, Notified } from "../domain/change.ts";
+import type { Change } from "../domain/change.ts";
 import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
 import { GROUP_HEAVY_MAX, GROUP_MAX, LIGHT_MAX, QUEUE_MAX } from "../domain/limits.ts";
 import { must } from "../lib/assert.ts";
-import { type CommitListener, type Part, type Origin, StoreBusy } from "./store.ts";
+import { type Part, StoreBusy } from "./store.ts";
 
 /** Its parts in order; the decision of the last part is its answer. */
 export type Transaction = {
@@ -35,8 +39,8 @@ export class TransactionFault extends Error {
 
 /**
  * The transactions that wait, in two lines: light ones and heavy ones, each in order of arrival. Where both wait, groups
- * are made of them in turns, and a group of heavy ones is small. So whoever sends one request waits for one such group at
- * most, however many callers send large batches, and no batch waits for ever.
+ * are made of them in turns, and a group of heavy ones is small. So whoever sends one request waits for one group of
+ * heavy ones at most, however many callers send large batches, and no batch waits for ever.
  */
 export class TransactionQueue {
   readonly #light = new Line(GROUP_MAX);
@@ -50,7 +54,8 @@ export class TransactionQueue {
 
   /** @throws {StoreBusy} when it is full */
   add(transaction: Transaction): void {
-    if (this.length + transaction.parts.length > QUEUE_MAX) throw new StoreBusy("Too much work waits.");
+    if (this.length + transaction.parts.length > QUEUE_MAX)
+      throw new StoreBusy("The write queue of the hub is full.");
     const weight = weightOf(transaction);
     (weight > LIGHT_MAX ? this.#heavy : this.#light).add(transaction, weight);
   }
@@ -67,6 +72,7 @@ export class TransactionQueue {
     return line.take();
   }
 
+  /** Removes and returns all, whosever turn it is. */
   takeAll(): readonly Transaction[] {
     return [...this.#light.take(Infinity), ...this.#heavy.take(Infinity)];
   }
@@ -174,16 +180,15 @@ export type DecidedGroup = {
   readonly written: readonly Written[];
 };
 
-/** Notifies the listeners of a transaction that is on disk. An error of one listener does not affect the others. */
-export function notify(
-  listeners: readonly CommitListener[],
-  { changes, eventIds }: { readonly changes: readonly Notified[]; readonly eventIds: readonly number[] },
-  origin: Origin,
+/** Calls each listener. An error of one affects neither the others nor the transactions. */
+export function callEach<A extends readonly unknown[]>(
+  listeners: readonly ((...given: A) => void)[],
   onFault: (error: unknown) => void,
+  ...given: A
 ): void {
   for (const listener of listeners) {
     try {
-      listener(changes, eventIds, origin);
+      listener(...given);
     } catch (error) {
       onFault(error);
     }

@@ -134,7 +134,7 @@ export type Transact<A = unknown> = {
 
 /**
  * A commit notification: one transaction that is on disk now, with its changes and the log ids of its `event.logged`
- * changes, in order. An error of a listener is reported, and changes nothing.
+ * changes, in order.
  *
  * Events arrive in the order of their ids, each once, whichever hub wrote them. For the commits of other hubs the changes
  * are derived from the log: each `event.logged`, a `delivery.queued` for each mailbox that may have a new message, and a
@@ -151,14 +151,13 @@ export type CommitListener = (
 /**
  * Hears of the changes of a transaction of this hub when they are decided. On SQLite that is before their commit, and a
  * transaction that the listener queues at once shares that commit; the listener must not read. The commit may fail, or
- * the group be decided again, and then the listener is called again. On PostgreSQL it is called after the commit. An error
- * of a listener is reported, and changes nothing.
+ * the group be decided again, and then the listener is called again. On PostgreSQL it is called after the commit.
  */
 export type DecisionListener = (changes: readonly Notified[]) => void;
 
 /**
  * A group of this hub was committed: how many transactions it had, and how long it took from its beginning until its
- * commit was on disk. Called for each group: it must be cheap, and must not throw.
+ * commit was on disk. Called for each group: it must be cheap.
  */
 export type GroupListener = (transactions: number, ms: number) => void;
 
@@ -209,7 +208,8 @@ export interface Store {
   readTogether<R>(reads: (read: Read) => Promise<R>): Promise<R>;
   /**
    * The change feed: the listener is called after each commit for each transaction in it, in order, before the
-   * transactions are answered; and soon after each commit of another hub on the same database.
+   * transactions are answered; and soon after each commit of another hub on the same database. An error of a listener, of
+   * whatever kind, is reported, and changes nothing.
    */
   onCommit(listener: CommitListener): void;
   onDecision(listener: DecisionListener): void;
@@ -225,7 +225,7 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** The queue is full: the caller tries again later. */
+/** Nothing was written: the queue is full, or others keep the database. The message says which. The caller tries again later. */
 export class StoreBusy extends Error {
   override readonly name = "StoreBusy";
 }

@@ -77,7 +77,7 @@ describe("a pause", () => {
     // The end of the pause wakes a worker that waits.
     await addNode(hub, "n1", idle);
     const waiting = next(hub, "n1", { wait: 30 });
-    await waits(hub, 1);
+    await until("it waits", () => waits(hub, 1));
     await ok(hub.admin("/hub/resume", paused));
     expect(await waiting).not.toBeNull();
     expect(list(await asAdmin(hub, "/hub/pauses"), "pauses")).toEqual([]);
@@ -123,7 +123,7 @@ describe("a limit", () => {
     const other = await addTask(hub, { task_type: "a" });
     expect(await next(hub)).toBe(other);
     const waiting = next(hub, "n1", { wait: 30 });
-    await waits(hub, 1);
+    await until("it waits", () => waits(hub, 1));
     await complete(hub, second, "n1");
     expect(await waiting).not.toBeNull();
     expect(await next(hub)).toBeNull();
@@ -152,7 +152,7 @@ describe("a limit", () => {
     const [first, second] = await addTasks(hub, 2, { limit_key: "k" });
     expect(await next(hub)).toBe(first ?? "");
     const waiting = next(hub, "n2", { wait: 30 });
-    await waits(hub, 1);
+    await until("it waits", () => waits(hub, 1));
     await ok(hub.admin("/task/delete", { task_id: first }));
     expect(await waiting).toBe(second ?? "");
     await addNode(hub, "n3", {}, "B");
@@ -173,7 +173,7 @@ describe("a limit", () => {
     for (let i = 0; i < 2; i++) await release(hub, await next(hub));
     expect(await next(hub)).toBeNull();
     const waiting = next(hub, "n1", { wait: 300 });
-    await waits(hub, 1);
+    await until("it waits", () => waits(hub, 1));
     hub.clock.jump(MINUTE_MS + SECOND_MS);
     await hub.sweep();
     expect(await waiting).not.toBeNull();
@@ -251,7 +251,7 @@ describe("a limit", () => {
     hub.clock.jump(29 * SECOND_MS);
     expect(await next(hub)).toBeNull();
     const waiting = next(hub, "n1", { wait: 300 });
-    await waits(hub, 1);
+    await until("it waits", () => waits(hub, 1));
     hub.clock.jump(SECOND_MS);
     await hub.sweep();
     const task_id = await waiting;
@@ -302,7 +302,7 @@ describe("task/update", () => {
     expect(await next(hub)).toBeNull();
     // Out of the lane, to a worker that waits.
     const waiting = next(hub, "n1", { wait: 30 });
-    await waits(hub, 1);
+    await until("it waits", () => waits(hub, 1));
     const update = (task_id: unknown, limit_key: string | null): Promise<Fields> =>
       ok(hub.post("/task/update", { task_id, limit_key }));
     const { task } = await update(first, null);
@@ -357,7 +357,7 @@ describe("requirements", () => {
     const waiting = next(hub, "n1", { wait: 30 });
     expect(await waiting).toBe(half);
     const blocked = next(hub, "n1", { wait: 30 });
-    await waits(hub, 1);
+    await until("it waits", () => waits(hub, 1));
     await complete(hub, first, "n1");
     expect(await blocked).toBe(second);
   });
@@ -391,11 +391,24 @@ describe("requirements", () => {
     await addNode(hub, "n1", { ...idle, resources: { gpu: 1 } });
     await addNode(hub, "plain", idle);
     const [able, unable] = [next(hub, "n1", { wait: 30 }), next(hub, "plain", { wait: 30 })];
-    await waits(hub, 2);
+    await until("both wait", () => waits(hub, 2));
     const task = await addTask(hub, { requires: { resources: { gpu: 1 } } });
     expect(await able).toBe(task);
     const other = await addTask(hub);
     expect(await unable).toBe(other);
+  });
+
+  test("two calls of a node are woken at once: what one of them takes of a resource, the other waits for", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", { ...idle, resources: { gpu: 1 } });
+    const calls = [next(hub, "n1", { wait: 30 }), next(hub, "n1", { wait: 30 })];
+    await until("both wait", () => waits(hub, 2));
+    const body = { title: "t", description: "d", requires: { resources: { gpu: 1 } } };
+    const requests = Array.from({ length: 2 }, () => ({ path: "task/create", body }));
+    await ok(hub.post("/batch", { requests }));
+    const taken = await Promise.race(calls);
+    await complete(hub, taken ?? "", "n1");
+    expect((await Promise.all(calls)).filter((taskId) => taskId === null)).toEqual([]);
   });
 
   once.test("are bounded, and numbers with three decimals", async () => {

@@ -1,5 +1,5 @@
 /**
- * Quotas of keys that are bound to a node (docs/security.md): what counts, what is refused, what gives room back, and
+ * Quotas of keys that are bound to a node (docs/quotas.md): what counts, what is refused, what gives room back, and
  * that the running totals equal the rows after each step.
  */
 import { SQL } from "bun";

@@ -220,6 +220,7 @@ test.concurrent("a busy store is 503 with Retry-After, and nothing is half done"
   holder.close();
   for (const { status, headers, body } of answers) {
     expect([status, body["error"], headers.get("retry-after")]).toEqual([503, "overloaded", "1"]);
+    expect(body["detail"]).toBe("The database is locked by another process. Try again in a second.");
   }
   const headers = { "X-Matrix-Secret": SECRET };
   expect((await hub.get("/message/history?node_id=n1", { headers })).body["count"]).toBe(0);

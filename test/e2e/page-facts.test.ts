@@ -3,11 +3,13 @@
  * that runs, or the table from which a figure comes. readme.test.ts has what a table of a page can be compared with.
  */
 import { expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import * as z from "zod/mini";
 import { DECLARED } from "../../src/api/routes.ts";
 import { COMMANDS, FIRST_WORDS } from "../../src/cli/commands.ts";
 import { programHelp } from "../../src/cli/help.ts";
+import { NOTES_SCANNED_MAX, NOTES_SCANNED_MAX_BYTES, NOTE_EXCERPT_CHARS } from "../../src/domain/limits.ts";
 import { INTERVALS } from "../../src/variant/by-name.ts";
 import { PROJECT } from "../support/executable.ts";
 import { startHub } from "../support/hub.ts";
@@ -139,6 +141,105 @@ test("the pages name what needs the administrator key", () => {
   expect(lists).toHaveLength(1);
   for (const [, list = ""] of lists)
     expect([...list.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name).toSorted()).toEqual(named);
+});
+
+test("the page names the requests that a batch refuses", async () => {
+  const bullet = found(prose("docs/api.md"), /- (Some requests return 400 in a batch, .*?with a query) - /);
+  const named = new Set(
+    [...bullet.matchAll(/\b(?:[a-z]+\/[a-z-]+|batch|join)(?=[,. ]|$)/g)].map(([name]) => name),
+  );
+  await using hub = await startHub();
+  const paths = DECLARED.filter(({ method, path }) => method === "POST" && !path.includes(":")).map(
+    ({ path }) => path.slice("/api/v1/".length),
+  );
+  const requests = paths.map((path) => ({ path, body: {} }));
+  const { answers } = await ok(hub.admin("/batch", { requests }));
+  // A request that may be in a batch says which fields it lacks.
+  const refused = paths.filter((_, i) =>
+    /"path":"path"/.test(JSON.stringify(z.array(z.unknown()).parse(answers)[i])),
+  );
+  expect(refused).toContain("key/add");
+  for (const path of refused.filter((one) => one !== "file/upload"))
+    expect([path, named.has(path)]).toEqual([path, true]);
+});
+
+test("a note/put is recognised as a repeat as the page says", async () => {
+  expect(prose("docs/endpoints.md")).toContain(
+    "A repeat is therefore safe, except with `if_version` and without `node_id`",
+  );
+  await using hub = await startHub();
+  for (const node_id of ["n1", undefined]) {
+    const write = { key: `of-${node_id}`, text: "a", if_version: 0, node_id };
+    await ok(hub.post("/note/put", write));
+    const { status } = await hub.post("/note/put", write);
+    expect([node_id, status]).toEqual([node_id, node_id === undefined ? 409 : 200]);
+  }
+});
+
+test("a search of notes examines as many as the page says, and shows the line that it says", async () => {
+  expect(prose("docs/endpoints.md")).toContain(
+    `examines at most ${NOTES_SCANNED_MAX.toLocaleString("en-US")} notes or ${NOTES_SCANNED_MAX_BYTES / 2 ** 20} MiB`,
+  );
+  expect(prose("docs/endpoints.md")).toContain(`an \`excerpt\` of at most ${NOTE_EXCERPT_CHARS} characters`);
+  await using hub = await startHub();
+  await ok(hub.post("/note/put", { key: "colours", text: "The first line\nthen blue\nthen red" }));
+  for (const [q, excerpt] of [
+    ["red blue", "then blue"],
+    ["colours", "The first line\nthen blue\nthen red"],
+  ]) {
+    const { notes } = await ok(hub.get(`/note/search?q=${encodeURIComponent(q ?? "")}`));
+    expect(notes).toEqual([expect.objectContaining({ key: "colours", excerpt })]);
+  }
+});
+
+test("the page of luxhub worker names every flag of its own", () => {
+  const command = COMMANDS.find(({ name }) => name === "worker");
+  const flags = Object.keys(command?.flags ?? {}).map((flag) => `--${flag}`);
+  const table = found(source("docs/worker-command.md"), /\n## Flags\n([^]*?)\n## /);
+  const named = [...table.matchAll(/^\| `(--[a-z-]+)/gm)].map(([, flag = ""]) => flag);
+  expect(named.length).toBeGreaterThan(10);
+  // The flags that say which hub it is are of all commands that call one.
+  expect(named.toSorted()).toEqual(
+    flags.filter((flag) => !["--url", "--secret-file", "--data"].includes(flag)).toSorted(),
+  );
+});
+
+test("the page of the command line names every flag of task add, and which of them schedule put lacks", () => {
+  const flagsOf = (name: string): readonly string[] =>
+    Object.keys(COMMANDS.find((command) => command.name === name)?.flags ?? {})
+      .map((flag) => `--${flag}`)
+      .filter((flag) => !["--json", "--url", "--secret-file", "--data"].includes(flag));
+  const part = found(source("docs/cli.md"), /\n### Flags of task add\n([^]*?)\n### /);
+  const named = [...part.matchAll(/^\| `(--[a-z-]+)/gm)].map(([, flag = ""]) => flag);
+  expect(named.toSorted()).toEqual(flagsOf("task add").toSorted());
+  const lacks = found(part.replaceAll(/\s+/g, " "), /except those that are for one task only \(([^)]*)\)/);
+  expect([...lacks.matchAll(/`(--[a-z-]+)`/g)].map(([, flag]) => flag).toSorted()).toEqual(
+    named.filter((flag) => !flagsOf("schedule put").includes(flag)).toSorted(),
+  );
+});
+
+test("the table of task/create has every field that it takes", () => {
+  const part = found(source("docs/endpoints.md"), /\n### `POST task\/create`\n([^]*?)\n#### /);
+  const fields = (text: string): readonly string[] =>
+    [...text.matchAll(/`([a-z_]+)\??`/g)].map(([, field = ""]) => field).toSorted();
+  const rows = [...part.matchAll(/^\| (`[^|]*)\|/gm)].map(([, cell = ""]) => cell).join(" ");
+  expect(fields(rows)).toEqual(fields(found(part, /- Takes: ([^]*?)\n- Returns/)));
+});
+
+test("the files of the repository that the pages name exist", () => {
+  const pages = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    ...new Bun.Glob("docs/*.md").scanSync(PROJECT),
+  ];
+  const named = pages.flatMap((page) =>
+    [...source(page).matchAll(/(?<![\w./-])(?:src|test|tools|docs|lib|\.ci)\/[\w./-]*\w/g)].map(
+      ([path]) => path,
+    ),
+  );
+  expect(named.length).toBeGreaterThan(50);
+  expect([...new Set(named)].filter((path) => !existsSync(join(PROJECT, path)))).toEqual([]);
 });
 
 test("the commands with the exit codes 0, 1 and 2 have no others", () => {

@@ -345,7 +345,7 @@ test("the pages say which paths are open", () => {
   const wanted = ALL_ENDPOINTS.filter(({ auth }) => auth === "public").map((endpoint) => shortPath(endpoint));
   expect(codeSpans(open).toSorted()).toEqual(wanted.toSorted());
   // Outside /api/v1 some paths need no secret on either variant, even with --private.
-  const [always = ""] = /\*\*Open on both variants[\s\S]*?They show no\s+stored data/.exec(text) ?? [];
+  const [always = ""] = /\*\*Open on both variants[\s\S]*?These paths show no\s+stored data/.exec(text) ?? [];
   const paths = codeSpans(always).filter((span) => span.startsWith("/"));
   const card = "/.well-known/agent-card.json";
   const server = ["/", card, `/a2a${card}`, "/client/luxhub.py", "/docs", "/healthz", "/readyz"];
@@ -850,7 +850,7 @@ describe("limits", () => {
       "docs/a2a.md",
       `${count("A2A_PAGE_DEFAULT")} tasks, at most ${count("A2A_PAGE_MAX")}, and at most about ${bytes("A2A_PAGE_MAX_BYTES")}`,
     ],
-    ["docs/a2a.md", `counts the ${count("A2A_SCANNED_MAX")} that changed last`],
+    ["docs/a2a.md", `counts the ${count("A2A_SCANNED_MAX")} tasks that changed last`],
     ["docs/monitoring.md", `by \`state\`, up to ${count("METRICS_MESSAGES_MAX")} each`],
     ["docs/monitoring.md", `ready tasks, up to ${count("METRICS_TASKS_MAX")} each`],
     ["docs/operations.md", `While more than ${count("RETENTION_UNFINISHED_MAX")} tasks are`],

@@ -69,7 +69,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
     ),
     tasks,
     nodes,
-    next: new NextService(store, clock, nodes, tasks, new IdleWorkers(store), takes),
+    next: new NextService(store, clock, nodes, tasks, new IdleWorkers(store, tasks.known), takes),
     takes,
     files: new FileService(store, clock, await openDiskBlobs(folder), () => false),
     leases: new LeaseService(store, clock),

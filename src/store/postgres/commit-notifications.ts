@@ -15,7 +15,7 @@ import type { NewEvent } from "../../domain/event.ts";
 import { EVENTS_MAX } from "../../domain/limits.ts";
 import { offersOf } from "../../domain/task.ts";
 import { broken, must } from "../../lib/assert.ts";
-import { type DecidedGroup, type Written, notify } from "../pending-transaction.ts";
+import { type DecidedGroup, type Written, callEach } from "../pending-transaction.ts";
 import { eventsAfter, lastEventId } from "../sql/events.ts";
 import { allKeys } from "../sql/keys.ts";
 import { many } from "../sql/query.ts";
@@ -312,7 +312,7 @@ export class CommitNotifications {
   }
 
   #notify(changes: readonly Notified[], eventIds: readonly number[] = [], origin: Origin = "remote"): void {
-    if (changes.length > 0) notify(this.#listeners, { changes, eventIds }, origin, this.#parts.onFault);
+    if (changes.length > 0) callEach(this.#listeners, this.#parts.onFault, changes, eventIds, origin);
   }
 }
 

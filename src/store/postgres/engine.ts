@@ -31,6 +31,7 @@ import {
   TransactionFault,
   TransactionQueue,
   answer,
+  callEach,
 } from "../pending-transaction.ts";
 import { upsert, text, whole } from "../sql/write-statement.ts";
 import {
@@ -210,6 +211,7 @@ export class PostgresStore implements Store {
   readonly #hubId = Bun.randomUUIDv7();
   readonly #machine = systemClock();
   readonly #groupListeners: GroupListener[] = [];
+  readonly #onFault: (error: unknown) => void;
   #writer: WriteSession | null = null;
   #groups = 0;
   readonly #queue = new TransactionQueue();
@@ -230,6 +232,7 @@ export class PostgresStore implements Store {
     this.#pool = new RenewablePool(pool, () => openReadPool(url));
     this.#url = url;
     this.#warn = warn;
+    this.#onFault = onFault;
     this.#readsTogether = new ReadsTogether(this.#pool);
     const hubId = this.#hubId;
     const read = <R>(wanted: Query<R>): Promise<R> => this.#read(wanted);
@@ -440,7 +443,7 @@ export class PostgresStore implements Store {
       const { session } = this.#writer;
       const group = await this.#withTimeout(progress, runGroup(session, this.#watch(progress, source)));
       const ms = this.#machine.timers() - startedMs;
-      for (const listener of this.#groupListeners) listener(must(progress.transactions, KNOWN).length, ms);
+      callEach(this.#groupListeners, this.#onFault, must(progress.transactions, KNOWN).length, ms);
       if (group.written.length > 0) this.#writable = true;
       await this.#publish(group, progress.own);
     } catch (error) {

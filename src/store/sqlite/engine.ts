@@ -32,7 +32,7 @@ import {
   type DecidedTransaction,
   type Written,
   answer,
-  notify,
+  callEach,
 } from "../pending-transaction.ts";
 import { type Migration, migrate, schemaVersion } from "./migrate.ts";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
@@ -127,7 +127,7 @@ type GroupRun = {
   readonly outcomes: DecidedTransaction[];
   readonly written: WrittenPart[];
   /** Transactions that would have taken room where there is none. They have written nothing. */
-  readonly refused: Transaction[];
+  readonly withoutRoom: Transaction[];
 };
 
 /** A run whose commit is on disk. */
@@ -159,7 +159,7 @@ export class SqliteStore implements Store {
   #seenVersion: Param | undefined;
   /** Whether a flush will run at the end of this tick of the event loop. */
   #scheduled = false;
-  /** Resolves when the sockets have been polled since the last group, for all its callers together. */
+  /** Resolves when the sockets have been polled since the last group: one promise for all who ask for it. */
   #polled: Promise<void> | null = null;
   #state: WriteState = "open";
   #closed = false;
@@ -215,7 +215,7 @@ export class SqliteStore implements Store {
     }
   }
 
-  /** A group commits in an immediate (#schedule), so none does between reads that await only one another. */
+  /** A group commits in an immediate (#schedule), so no group does between reads that await only one another. */
   readTogether<R>(reads: (read: Read) => Promise<R>): Promise<R> {
     return reads((query) => this.read(query));
   }
@@ -323,7 +323,7 @@ export class SqliteStore implements Store {
         continue;
       }
       const ms = this.#clock.timers() - startedMs;
-      for (const listener of this.#groupListeners) listener(group.size, ms);
+      callEach(this.#groupListeners, this.#onFault, group.size, ms);
       this.#publish(committed);
       return;
     }
@@ -336,12 +336,13 @@ export class SqliteStore implements Store {
   #refuse(group: Group, error: unknown): Group {
     const atFault = error instanceof TransactionFault ? error.transaction : null;
     const reason = this.#fault(error instanceof TransactionFault ? error.cause : error);
-    if (atFault === null || reason instanceof StoreFull) this.#enter("refused");
+    // What else fails one transaction, such as a bug, says nothing of the next write.
+    if (atFault === null || reason instanceof StoreFull) this.#enter("could not write");
     for (const transaction of atFault ? [atFault] : group) transaction.reject(reason);
     return atFault ? group.without(atFault) : new Group([]);
   }
 
-  /** Not after a refusal: many writes to a full disk must not cause as many checkpoints. */
+  /** Not while the last write was refused: many writes to a full disk must not cause as many checkpoints. */
   get #mayTruncate(): boolean {
     return this.#state === "open" || this.#state === "reserve";
   }
@@ -365,14 +366,14 @@ export class SqliteStore implements Store {
     } catch (error) {
       const cause = error instanceof TransactionFault ? error.cause : error;
       const isFull = toStoreError(cause) instanceof StoreFull;
-      if (!isFull || !this.#mayTruncate || !this.#truncateLog()) throw error;
+      if (!hasRoom || !isFull || !this.#mayTruncate || !this.#truncateLog()) throw error;
       return this.#runGroup(group, hasRoom);
     }
   }
 
   /**
-   * Writes the log back into the database and truncates it; false when a reader uses the log or the database would have
-   * to grow. The caller does this only if it may (#mayTruncate).
+   * Writes the log back into the database and truncates it. False when that fails: a reader uses the log, or the disk has
+   * no room for it. The caller does this only if it may (#mayTruncate).
    */
   #truncateLog(): boolean {
     try {
@@ -397,21 +398,26 @@ export class SqliteStore implements Store {
   }
 
   /**
-   * Decides and writes a group in one commit; on any error nothing is written, and `decide` runs again with the next
-   * try. What the decision listeners queue before they return joins the group, whatever it weighs, unless others waited
-   * in the queue when this run began: those come first. The group cannot grow without end: a blocked call joins it once
+   * Decides and writes a group in one commit; on any error nothing is written, and the caller may run the group again,
+   * which decides again.
+   *
+   * The decision listeners run inside the open transaction. What they queue before they return joins the group, whatever
+   * it weighs; but if others waited in the queue when the run began, it queues up behind them. What joins leaves the queue
+   * empty, so that a second run may be joined like the first. A listener must not read, and what it does after an `await`
+   * or in a slice (lib/slices.ts) comes after the commit. The group cannot grow without end: a blocked call joins it once
    * at most, because the call hears of its result only after the commit.
    * @param gathers some writes may wait (gathered-writes.ts)
    * @throws {GatherFault} when one of those fails; otherwise as #commitGroup()
    */
   #runOnce(group: Group, hasRoom: boolean, gathers: boolean): CommittedGroup {
     const mayJoin = this.#queue.length === 0;
-    const run: GroupRun = { hasRoom, gathers, outcomes: [], written: [], refused: [] };
+    const run: GroupRun = { hasRoom, gathers, outcomes: [], written: [], withoutRoom: [] };
     this.#begin.run();
     try {
       this.#noticeOtherWriters();
       for (const transaction of group) {
-        for (const { changes } of this.#runTransaction(transaction, run)) this.#announce(changes);
+        for (const { changes } of this.#runTransaction(transaction, run))
+          callEach(this.#decisionListeners, this.#onFault, changes);
         if (mayJoin && this.#queue.length > 0) group.join(this.#queue.takeAll());
       }
       this.#gathered.flush();
@@ -428,8 +434,9 @@ export class SqliteStore implements Store {
 
   /**
    * Decides and writes the parts of a transaction in order, and returns what they have written. A transaction that would
-   * take room where there is none is refused; the group goes on without it.
-   * @throws {TransactionFault} when it throws, or is to be refused after it has written: that must go, too
+   * take room where there is none is set aside, and the group goes on without it.
+   * @throws {TransactionFault} when it throws, or is without room although an earlier part of it has written: the whole
+   *   transaction must go
    */
   #runTransaction(transaction: Transaction, run: GroupRun): readonly WrittenPart[] {
     const written: WrittenPart[] = [];
@@ -440,7 +447,7 @@ export class SqliteStore implements Store {
       const { changes } = decision;
       if (!run.hasRoom && !mayUseReserve(changes)) {
         if (written.length > 0) throw new TransactionFault(transaction, noRoom());
-        run.refused.push(transaction);
+        run.withoutRoom.push(transaction);
         return written;
       }
       written.push({ transaction, changes, eventIds: this.#write(transaction, changes, run.gathers) });
@@ -448,16 +455,6 @@ export class SqliteStore implements Store {
     run.outcomes.push({ transaction, decision });
     run.written.push(...written);
     return written;
-  }
-
-  #announce(changes: readonly Change[]): void {
-    for (const listener of this.#decisionListeners) {
-      try {
-        listener(changes);
-      } catch (error) {
-        this.#onFault(error);
-      }
-    }
   }
 
   /** Converts an error of SQLite into one of the store. After the first sign of damage nothing more is written. */
@@ -478,12 +475,13 @@ export class SqliteStore implements Store {
     }
   }
 
-  /** After the commit: notes whether writes succeed, then notifies the listeners, then answers. */
-  #publish({ outcomes, written, refused, hasRoom }: CommittedGroup): void {
-    if (refused.length > 0) this.#enter("refused");
+  /** After the commit: notes whether writes succeed, refuses who was without room, notifies the listeners, then answers. */
+  #publish({ outcomes, written, withoutRoom, hasRoom }: CommittedGroup): void {
+    if (withoutRoom.length > 0) this.#enter("could not write");
     else if (written.length > 0) this.#enter(hasRoom ? "wrote" : "used the reserve");
-    for (const transaction of refused) transaction.reject(noRoom());
-    for (const part of written) notify(this.#listeners, part, "own", this.#onFault);
+    for (const transaction of withoutRoom) transaction.reject(noRoom());
+    for (const { changes, eventIds } of written)
+      callEach(this.#listeners, this.#onFault, changes, eventIds, "own");
     for (const outcome of outcomes) answer(outcome);
   }
 
