@@ -74,7 +74,7 @@ describe("is served", () => {
     expect((await fetch(`${base}/assets/none.js`)).status).toBe(404);
   });
 
-  test("in at most 50 kB, as browsers get it; the views that few open are a script of their own", async () => {
+  test("in at most 45.2 kB, as browsers get it; the views that few open are a script of 14.5 kB", async () => {
     const { page, assets } = await dashboard(null);
     const sizeOf = async (path: string): Promise<number> => {
       const response = await fetch(`${hub.base()}/assets/${path}`, {
@@ -89,11 +89,11 @@ describe("is served", () => {
     const sizes = await Promise.all(named.map(sizeOf));
     expect(sizes.length).toBe(2);
     const first = sizes.reduce((sum, size) => sum + size, html.length);
-    // Preact and the signals are 8 kB of it, and the client's calls and streams 4 kB: what is left is the views.
-    expect(first).toBeLessThanOrEqual(50_000);
+    // Preact is 5 kB of it, and the client's calls and streams 3 kB: what is left is the views.
+    expect(first).toBeLessThanOrEqual(45_200);
     const seldom = [...assets.keys()].filter((name) => !html.includes(name));
     expect(seldom.length).toBe(1);
-    expect(first + (await sizeOf(seldom[0] ?? ""))).toBeLessThanOrEqual(65_000);
+    expect(first + (await sizeOf(seldom[0] ?? ""))).toBeLessThanOrEqual(59_700);
   });
 
   test("not with --ui off", async () => {

@@ -120,6 +120,16 @@ export function Overview(): JSX.Element {
     stepMs: shown.step_s * 1_000,
     startedAt: now.value - status.uptime * 1_000,
   };
+  const counted = (name: string, of: "tasks_created" | "tasks_completed" | "tasks_failed") => ({
+    name,
+    values: minutes.map((one) => one[of]),
+    whole: sums[of],
+  });
+  const median = (name: string, of: "time_to_start" | "time_to_finish") => ({
+    name,
+    values: minutes.map((one) => one[of].p50_s),
+    whole: sums[of].p50_s,
+  });
   const ended = total.tasks_completed + total.tasks_failed;
   return (
     <>
@@ -170,22 +180,9 @@ export function Overview(): JSX.Element {
             label={`Tasks created, completed and failed: ${words}`}
             {...axis}
             series={[
-              {
-                name: "created",
-                values: minutes.map((minute) => minute.tasks_created),
-                whole: sums.tasks_created,
-              },
-              {
-                name: "completed",
-                values: minutes.map((minute) => minute.tasks_completed),
-                whole: sums.tasks_completed,
-              },
-              {
-                name: "failed",
-                values: minutes.map((minute) => minute.tasks_failed),
-                whole: sums.tasks_failed,
-                isDown: true,
-              },
+              counted("created", "tasks_created"),
+              counted("completed", "tasks_completed"),
+              { ...counted("failed", "tasks_failed"), isDown: true },
               ...(before ? [{ name: "completed the day before", ...before, isThin: true }] : []),
             ]}
           />
@@ -202,18 +199,7 @@ export function Overview(): JSX.Element {
           <Chart
             label={`Median seconds from when a task is ready until it starts and until it is finished: ${words}`}
             {...axis}
-            series={[
-              {
-                name: "to start",
-                values: minutes.map((minute) => minute.time_to_start.p50_s),
-                whole: sums.time_to_start.p50_s,
-              },
-              {
-                name: "to finish",
-                values: minutes.map((minute) => minute.time_to_finish.p50_s),
-                whole: sums.time_to_finish.p50_s,
-              },
-            ]}
+            series={[median("to start", "time_to_start"), median("to finish", "time_to_finish")]}
           />
         </section>
         <section>
