@@ -43,8 +43,12 @@ export function parseInput<In>(schema: z.ZodMiniType<In>, raw: unknown, within?:
 
 type Place = Pick<z.core.$ZodIssue, "path" | "message">;
 
-/** Zod reports all fields that an object must not have as one issue of the object: each is an error of its own here. */
+/**
+ * Zod reports all fields that an object must not have as one issue of the object: each is an error of its own here. What
+ * is wrong with the name of a field, it has as issues within one that does not say it.
+ */
 function placesOf(issue: z.core.$ZodIssue): readonly Place[] {
+  if (issue.code === "invalid_key") return issue.issues.map(({ message }) => ({ path: issue.path, message }));
   if (issue.code !== "unrecognized_keys") return [issue];
   const message = "must be left out: there is no such field here";
   return namesOfIgnored(issue.keys).map((key) => ({ path: [...issue.path, key], message }));
@@ -143,10 +147,16 @@ function ignoredIn(value: unknown, { fields, elements }: ReadFields): readonly s
   return found ?? NONE;
 }
 
+/** Zod's words for types that have another in JSON. */
+const EXPECTED: ReadonlyMap<string, string> = new Map([
+  ["int", "whole number"],
+  ["record", "object"],
+]);
+
 function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case "invalid_type": {
-      const expected = article(issue.expected === "int" ? "whole number" : issue.expected);
+      const expected = article(EXPECTED.get(issue.expected) ?? issue.expected);
       return issue.input === undefined ? `is required, and must be ${expected}` : `must be ${expected}`;
     }
     case "invalid_value":

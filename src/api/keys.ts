@@ -10,20 +10,22 @@ import type { Variant } from "../variant/variant.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
-import { encodeKey, keySchema } from "./response-schemas.ts";
+import { encodeKey, encodePage, keySchema, pageSchema } from "./response-schemas.ts";
 
 const list = readEndpoint({
   path: "/api/v1/key/list",
   auth: "admin",
   summary: "All keys, without their secrets",
   rejections: [],
-  input: () => z.object({}),
-  answer: () => z.strictObject({ keys: z.array(keySchema()) }),
-  handle: async ({ services }) => ({
-    keys: await services.keys.list(),
+  input: () => z.object(field.paging()),
+  answer: () => z.strictObject({ keys: z.array(keySchema()), ...pageSchema() }),
+  handle: async ({ services }, paging) => ({
+    // Without paging fields all of them: nobody may miss a key.
+    page: await services.keys.list(field.pageRequest(paging, limit.KEYS_MAX)),
     usage: await services.quotas.usage(),
   }),
-  encode: ({ keys, usage }, _, at) => ({ keys: keys.map((key) => encodeKey(key, at, usageBy(key, usage))) }),
+  encode: ({ page, usage }, _, at) =>
+    encodePage("keys", page, (key) => encodeKey(key, at, usageBy(key, usage))),
 });
 
 const add = writeEndpoint({

@@ -473,24 +473,24 @@ const EXTENDED: Readonly<Record<string, string>> = {
 };
 
 function describeFields(id: string, schema: Schema, records: Records): Schema {
-  const { properties } = schema;
-  if (!properties) return schema;
-  const written = mapped(properties, (part, name) => PARSED_BY_HAND[name] ?? part);
-  return described(id, records.refer({ ...schema, properties: written }));
+  return schema.properties ? described(id, records.refer(writtenByHand(schema))) : schema;
+}
+
+/** `within`: the name of the field that has the schema, and a dot; empty for the whole input. */
+function writtenByHand(schema: Schema, within = ""): Schema {
+  const parts = mapParts(schema, (part) => writtenByHand(part, within));
+  if (!schema.properties) return parts;
+  const written = mapped(
+    schema.properties,
+    (part, name) => PARSED_BY_HAND[within + name] ?? writtenByHand(part, `${name}.`),
+  );
+  return { ...parts, properties: written };
 }
 
 /** Schemas of the input fields that are parsed by code instead of a schema. */
 const PARSED_BY_HAND: Readonly<Record<string, Schema>> = {
-  capabilities: {
-    anyOf: [
-      { type: "string" },
-      {
-        type: "array",
-        items: { type: "string", maxLength: limit.CAPABILITY_MAX_CHARS, pattern: "^[^,]*$" },
-        maxItems: limit.CAPABILITIES_MAX,
-      },
-    ],
-  },
+  capabilities: wordsUpTo(limit.CAPABILITIES_MAX),
+  "requires.capabilities": wordsUpTo(limit.REQUIRED_WORDS_MAX),
   result: {
     type: "object",
     properties: mapped({ problem: 0, improvement: 0, lesson: 0 }, () => ({
@@ -502,6 +502,12 @@ const PARSED_BY_HAND: Readonly<Record<string, Schema>> = {
     additionalProperties: {},
   },
 };
+
+/** A comma-separated string, or an array. */
+function wordsUpTo(maxItems: number): Schema {
+  const items: Schema = { type: "string", maxLength: limit.CAPABILITY_MAX_CHARS, pattern: "^[^,]*$" };
+  return { anyOf: [{ type: "string" }, { type: "array", items, maxItems }] };
+}
 
 // ---- Parameters, bodies, answers
 

@@ -396,7 +396,7 @@ export const limitRunning = () => z.int().check(z.minimum(1), z.maximum(limit.LI
 export const limitPerMinute = () => z.int().check(z.minimum(1), z.maximum(limit.LIMIT_PER_MINUTE_MAX));
 export const holdSeconds = () => seconds(1, limit.HOLD_MAX_SECONDS);
 const NAME_OF_RESOURCE = /^[A-Za-z0-9._:-]+$/;
-/** Amounts by name; three decimals count. */
+/** Amounts by name, rounded to three decimals. */
 export const resources = () =>
   z.pipe(
     z
@@ -428,23 +428,18 @@ export const requires = () =>
   z.pipe(
     z.object({
       capabilities: z.optional(
-        z
-          .array(
-            z.pipe(
-              chars(limit.CAPABILITY_MAX_CHARS).check(notBlank()),
-              z.transform((word: string) => word.trim()),
-            ),
-          )
-          .check(z.maxLength(limit.REQUIRED_WORDS_MAX)),
+        capabilities().check(
+          z.refine(
+            (words) => words.length <= limit.REQUIRED_WORDS_MAX,
+            `must hold at most ${limit.REQUIRED_WORDS_MAX}`,
+          ),
+        ),
       ),
       resources: z.optional(resources()),
     }),
-    z.transform(({ capabilities = [], resources = {} }): Requirements | null => {
-      const words = [...new Set(capabilities)];
-      return words.length === 0 && Object.keys(resources).length === 0
-        ? null
-        : { capabilities: words, resources };
-    }),
+    z.transform(({ capabilities = [], resources = {} }): Requirements | null =>
+      capabilities.length === 0 && Object.keys(resources).length === 0 ? null : { capabilities, resources },
+    ),
   );
 export const budgetScope = () => word(BUDGET_SCOPES);
 export const budgetPeriod = () => word(BUDGET_PERIODS);

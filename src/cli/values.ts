@@ -67,7 +67,7 @@ export class Values {
     if (text === undefined) return null;
     const found = parseRequirements(text);
     if (found !== null) return found;
-    throw this.#refusal(flag, text, "a list such as cuda12,gpu=2,vram_gib=24");
+    throw this.#refusal(flag, text, "a list such as gpu=2,vram_gib=24");
   }
 
   /** Returns a time in ISO 8601, given as such or as a duration from now. */

@@ -5,6 +5,7 @@
 import { hasRoom } from "./balancer.ts";
 import { type Closing, closings, sayClosing } from "./gate.ts";
 import { type Able, hasFree, missingIn, takesType } from "./lane.ts";
+import { POSITION_COUNTED_MAX } from "./limits.ts";
 import type { Gate, Node, Task } from "./model.ts";
 import { isExcluded, isFinished, isInReview, isReady } from "./task.ts";
 
@@ -102,7 +103,7 @@ export function lackedPermanently(
 /**
  * @param waitsFor the first of the tasks that it waits for
  * @param inReview those of them whose result waits for its review
- * @param ahead how many tasks of its lane come before it
+ * @param ahead how many tasks of its lane come before it, counted up to POSITION_COUNTED_MAX
  */
 export function explain(
   task: Task,
@@ -129,12 +130,19 @@ export function explain(
   const reasons = [...own, ...closed.map((closing) => ofClosing(closing, now)), ...ofOthers];
   if (!ready) return { ready, position: null, reasons };
   const position = ahead + 1;
-  const place = ahead === 0 ? "It is the next of its lane." : `${ahead} tasks of its lane come before it.`;
+  const place = placeAfter(ahead);
   const detail =
     task.balanced && task.revokedFrom !== null
       ? `${place} The hub does not give it back to ${task.revokedFrom} by itself; that node may ask for it.`
       : place;
   return { ready, position, reasons: [...reasons, { code: "in_line", detail, until: null }] };
+}
+
+function placeAfter(ahead: number): string {
+  if (ahead === 0) return "It is the next of its lane.";
+  if (ahead === 1) return "One task of its lane comes before it.";
+  const counted = ahead < POSITION_COUNTED_MAX ? `${ahead}` : `${POSITION_COUNTED_MAX} or more`;
+  return `${counted} tasks of its lane come before it.`;
 }
 
 function ofEnded(task: Task): Reason {

@@ -113,22 +113,21 @@ export function lanesOpenTo(
   closed: Closed | null,
   lanes: Iterable<Lane>,
 ): OpenLanes {
-  const takes = [...lanes].filter(
-    (lane) => (asked === null || asked.includes(lane.taskType)) && couldTake(node, lane),
-  );
-  if (closed !== null && (closed.hub || closed.nodes.has(node.nodeId)))
-    return { types: [], special: [], short: [], closed: takes };
-  const types = typesFor(node, asked);
-  const plain = closed === null ? new Set<string>() : closedTypes(closed);
-  const isOpen = (lane: Lane): boolean => closed === null || !isLaneClosed(closed, lane);
-  const open = takes.filter(isOpen);
-  return {
-    types: types === null || plain.size === 0 ? types : types.filter((type) => !plain.has(type)),
-    special: open.filter(({ requires }) => hasFree(node, requires)),
-    short: open.filter(({ requires }) => !hasFree(node, requires)),
-    closed: takes.filter((lane) => !isOpen(lane)),
-  };
+  const isShut = closed !== null && (closed.hub || closed.nodes.has(node.nodeId));
+  const [special, short, shut]: [Lane[], Lane[], Lane[]] = [[], [], []];
+  for (const lane of lanes) {
+    if ((asked !== null && !asked.includes(lane.taskType)) || !couldTake(node, lane)) continue;
+    if (isShut || (closed !== null && isLaneClosed(closed, lane))) shut.push(lane);
+    else if (hasFree(node, lane.requires)) special.push(lane);
+    else short.push(lane);
+  }
+  const types = isShut ? [] : typesFor(node, asked);
+  const plain = closed === null ? NO_TYPES : closedTypes(closed);
+  const openTypes = types === null || plain.size === 0 ? types : types.filter((type) => !plain.has(type));
+  return { types: openTypes, special, short, closed: shut };
 }
+
+const NO_TYPES: ReadonlySet<string> = new Set();
 
 /** The plain lanes that are closed to all: the limit key of their tasks is their type. */
 export function closedTypes({ types, keys }: Closed): ReadonlySet<string> {

@@ -71,12 +71,14 @@ export function typesFor(
   return asked === null ? ["", ...capabilities] : asked.filter((type) => capabilities.includes(type));
 }
 
+const NOTHING = { words: [], resources: [] } as const;
+
 /** What of a task's requirements a node does not have, however idle it is: words, and resources. */
 export function missingIn(
   { capabilities, resources }: Able,
   requires: Requirements | null,
 ): { readonly words: readonly string[]; readonly resources: readonly string[] } {
-  if (requires === null) return { words: [], resources: [] };
+  if (requires === null) return NOTHING;
   return {
     words: requires.capabilities.filter((word) => !capabilities.includes(word)),
     resources: Object.keys(requires.resources).filter(
@@ -90,6 +92,14 @@ export function couldTake(node: Able, task: Pick<Task, "taskType" | "requires">)
   if (!takesType(node, task.taskType)) return false;
   const { words, resources } = missingIn(node, task.requires);
   return words.length === 0 && resources.length === 0;
+}
+
+/** Whether two states of a node have the same words and resources, whatever its tasks use of them. */
+export function isAsAble(a: Able, b: Able): boolean {
+  return (
+    a.capabilities.join() === b.capabilities.join() &&
+    (a.resources === b.resources || Bun.deepEquals(a.resources, b.resources))
+  );
 }
 
 /** Whether what its unfinished tasks leave of its resources is enough. */

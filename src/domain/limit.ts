@@ -2,13 +2,14 @@
  * Requests about pauses and limits: what they write, and what they refuse. What they close is gate.ts.
  *
  * A limit and a hold of one key are one row. A row with neither `running` nor `perMinute` is there only for its hold, and
- * is removed with the next write after it is over.
+ * is removed with the next write after it is over. Such rows are counted apart from limits: whoever has a secret may hold
+ * keys, and must not take the room of the administrator's limits.
  */
 import { SECOND_MS } from "../lib/clock.ts";
 import type { Change } from "./change.ts";
-import { type Decision, type Rejected, accept, reject } from "./decision.ts";
+import { type Decision, accept, reject } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
-import { LIMITS_MAX, PAUSES_MAX } from "./limits.ts";
+import { HOLDS_MAX, LIMITS_MAX, PAUSES_MAX } from "./limits.ts";
 import type { Gate, Limit, LimitState, Pause, PauseKey } from "./model.ts";
 import { isHeld, namePause } from "./gate.ts";
 
@@ -55,8 +56,10 @@ function capitalised(text: string): string {
 /** Sets the limit of a key, or replaces it. A hold stays. */
 export function setLimit(gate: Gate, asked: Omit<Limit, "heldUntil">, at: number): Decision<LimitState> {
   const known = gate.limits.find(({ key }) => key === asked.key);
-  const full = known ? null : noRoom(gate, at);
-  if (full) return full;
+  if (!(known && isSet(known)) && gate.limits.filter(isSet).length >= LIMITS_MAX) {
+    const detail = `There are ${LIMITS_MAX} limits, which is the most. Delete one that you do not need.`;
+    return reject("limits_limit", detail);
+  }
   const limit: Limit = { ...asked, heldUntil: known?.heldUntil ?? null };
   const { key, running, perMinute } = limit;
   const data = { key: key || null, running, per_minute: perMinute };
@@ -88,8 +91,12 @@ export type HoldRequest = { readonly key: string; readonly forMs: number; readon
 /** Holds a key: none of its tasks is handed out until then. A hold that lasts longer stays. */
 export function hold(gate: Gate, { key, forMs, nodeId }: HoldRequest, at: number): Decision<LimitState> {
   const known = gate.limits.find((one) => one.key === key);
-  const full = known ? null : noRoom(gate, at);
-  if (full) return full;
+  const isOnlyHeld = (limit: Limit): boolean => !isSet(limit) && !isOver(limit, at);
+  const isMore = !known || isOver(known, at);
+  if (isMore && gate.limits.filter(isOnlyHeld).length >= HOLDS_MAX) {
+    const detail = `There are ${HOLDS_MAX} holds of keys that have no limit, which is the most. Wait until one is over, or leave the hold out.`;
+    return reject("limits_limit", detail);
+  }
   const before = known?.heldUntil ?? 0;
   const heldUntil = isHeld(before, at) ? Math.max(before, at + forMs) : at + forMs;
   const limit: Limit = {
@@ -114,14 +121,13 @@ function outdated(gate: Gate, at: number): readonly Change[] {
 }
 
 /** Whether it was only for a hold, which is over. */
-export function isOver({ running, perMinute, heldUntil }: Limit, at: number): boolean {
-  return running === null && perMinute === null && !isHeld(heldUntil ?? 0, at);
+export function isOver(limit: Limit, at: number): boolean {
+  return !isSet(limit) && !isHeld(limit.heldUntil ?? 0, at);
 }
 
-function noRoom(gate: Gate, at: number): Rejected | null {
-  if (gate.limits.filter((limit) => !isOver(limit, at)).length < LIMITS_MAX) return null;
-  const detail = `There are ${LIMITS_MAX} limits and holds, which is the most. Delete one that you do not need.`;
-  return reject("limits_limit", detail);
+/** Whether it is a limit, and not only a hold. */
+function isSet({ running, perMinute }: Limit): boolean {
+  return running !== null || perMinute !== null;
 }
 
 function logged(kind: EventKind, data: EventData, at: number): Change {

@@ -198,8 +198,10 @@ export const BUDGET_WARNING_AT = 0.8;
 export const BUDGET_VALUE_MAX_CHARS = 200;
 /** Tokens of a budget. */
 export const BUDGET_TOKENS_MAX = 1_000_000_000_000_000;
-/** Limits of limit keys, holds included. */
+/** Limits of limit keys. */
 export const LIMITS_MAX = 500;
+/** Held keys without a limit: every key may hold, so that these are counted apart. */
+export const HOLDS_MAX = 500;
 export const LIMIT_KEY_MAX_CHARS = 200;
 export const LIMIT_RUNNING_MAX = 10_000;
 export const LIMIT_PER_MINUTE_MAX = 60_000;
@@ -652,6 +654,8 @@ export const CACHED_TASK_MAX_CHARS = 4_096;
 export const CACHED_BACKLOGS = 8;
 /** Types whose best takers are cached. */
 export const CACHED_CANDIDATES = 16;
+/** On SQLite: tasks in special lanes that are written before the lanes are read again, beside one for each lane. */
+export const CACHED_LANES_WRITES = 64;
 /** The best takers of a type that are loaded together: the nodes for so many new tasks of it, or a few less. */
 export const CANDIDATES_READ = 16;
 /** On SQLite: types whose takers are ranked for the balancer; with one more, the others are forgotten. */

@@ -14,6 +14,7 @@ import type { Clock } from "../lib/clock.ts";
 import { makeSecret } from "../lib/ids.ts";
 import { allKeys, keysByHash } from "../store/sql/keys.ts";
 import type { Committed, Store, Transact } from "../store/store.ts";
+import { type Page, type PageRequest, pageOfAll } from "./list-pages.ts";
 
 /** The two secrets that the hub was started with. */
 export type PrimarySecrets = { readonly secret: string; readonly adminKey: string };
@@ -65,9 +66,9 @@ export class KeyRing {
     return must(primary, "a key ring has the secret of its hub").hash;
   }
 
-  /** Every key of the hub, the primary ones first. */
-  async list(): Promise<readonly KeyRecord[]> {
-    return everyKey(this.#primary, await this.#store.read(allKeys()));
+  /** The keys of the hub, the primary ones first. */
+  async list(request: PageRequest): Promise<Page<KeyRecord>> {
+    return pageOfAll(request, everyKey(this.#primary, await this.#store.read(allKeys())));
   }
 
   /** The stored keys together with the primary keys. */

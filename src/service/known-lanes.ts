@@ -5,10 +5,18 @@
  * Must not: be trusted for a decision.
  */
 import { type OpenLanes, isSameClosed, lanesOpenTo } from "../domain/gate.ts";
-import { type Lane, couldTake, needsRare } from "../domain/lane.ts";
+import { type Able, type Lane, couldTake, isAsAble, needsRare } from "../domain/lane.ts";
 import { LANES_MAX } from "../domain/limits.ts";
 import type { Closed, Gate, Node, Task } from "../domain/model.ts";
 import type { Lanes } from "../store/sql/gate.ts";
+
+/** The lanes that were open to a node, and what was known then. */
+export type Seen = {
+  readonly node: Able;
+  readonly closed: Closed | null;
+  readonly lanes: Lanes;
+  readonly open: OpenLanes;
+};
 
 export class KnownLanes {
   gate: Gate | null = null;
@@ -33,8 +41,9 @@ export class KnownLanes {
   }
 
   /** The lanes that are open to a node which asks for these types; null: every type that it takes. */
-  openTo(node: Node, asked: readonly string[] | null): OpenLanes {
-    return lanesOpenTo(node, asked, this.closed, this.lanes.values());
+  openTo(node: Node, asked: readonly string[] | null): Seen {
+    const { closed, lanes } = this;
+    return { node, closed, lanes, open: lanesOpenTo(node, asked, closed, lanes.values()) };
   }
 
   learn(gate: Gate, lanes: Lanes): void {
@@ -66,16 +75,19 @@ export class KnownLanes {
   }
 
   /** Whether other lanes are open to a node now than those for which its tasks were loaded. */
-  hasOpened(node: Node, asked: readonly string[] | null, loaded: OpenLanes, before: Closed | null): boolean {
-    if (!isSameClosed(this.closed, before)) return true;
+  hasOpened(node: Node, asked: readonly string[] | null, before: Seen): boolean {
+    if (!isSameClosed(this.closed, before.closed)) return true;
     if (this.lanes.size === 0) return false;
-    const names = new Set(loaded.special.map(({ name }) => name));
-    return this.openTo(node, asked).special.some(({ name }) => !names.has(name));
+    const { special, short } = before.open;
+    // The usual case: no lane is new, and the node had enough for each.
+    if (this.lanes === before.lanes && short.length === 0 && isAsAble(node, before.node)) return false;
+    const names = new Set(special.map(({ name }) => name));
+    return this.openTo(node, asked).open.special.some(({ name }) => !names.has(name));
   }
 
   /** Lanes with the turn of their creator; without fairness all have the same. */
-  inTurn(lanes: readonly Lane[]): readonly (Lane & { readonly turn: number })[] {
-    return lanes.map((lane) => ({ ...lane, turn: this.#turnOf(lane) }));
+  inTurn(lanes: readonly Lane[]): readonly (Lane & { readonly turn?: number })[] {
+    return this.isFair ? lanes.map((lane) => ({ ...lane, turn: this.#turnOf(lane) })) : lanes;
   }
 
   /** Tasks in the order in which they are offered now: others may have had their turn since they were loaded. */

@@ -11,7 +11,7 @@
  * Must not: answer with a task before its commit.
  */
 import { type OpenLanes, closedTypes } from "../domain/gate.ts";
-import { typesFor } from "../domain/lane.ts";
+import { isAsAble, typesFor } from "../domain/lane.ts";
 import { type Decision, Rejection, UNDECIDED } from "../domain/decision.ts";
 import { LANES_REREADS, NOT_TAKEN_MAX, OPEN_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { JoinedThrough, Moment, Node, Task } from "../domain/model.ts";
@@ -36,7 +36,7 @@ import { type Answer, type Committed, type Store, type Transact, uncommitted } f
 import { INTERVALS } from "../variant/by-name.ts";
 import type { TakerPatience, Takes } from "./blocked-calls.ts";
 import type { IdleWorkers } from "./idle-workers.ts";
-import type { KnownLanes } from "./known-lanes.ts";
+import type { KnownLanes, Seen } from "./known-lanes.ts";
 import type { NodeService } from "./nodes.ts";
 import type { TaskService } from "./tasks.ts";
 
@@ -55,7 +55,10 @@ export type NextAsked = {
 /** The node as it was read last, the lanes that are open to it, and whether this call was its heartbeat. */
 type Known = {
   readonly node: Node | null;
-  readonly open: OpenLanes;
+  /** null: there is no such node. */
+  readonly seen: Seen | null;
+  /** The types of plain lanes; null: every type. */
+  readonly types: readonly string[] | null;
   readonly isBeaten: boolean;
   /** The best tasks for all nodes are such as this one may not have. */
   readonly isExcluded: boolean;
@@ -64,6 +67,7 @@ type Known = {
 };
 
 const NO_LANES: OpenLanes = { types: [], special: [], short: [], closed: [] };
+const NOTHING_SEEN = { open: NO_LANES, closed: null } as const;
 
 /** `found`: undefined when the node is not as it was known; `current`: the node as it is. */
 type HandOut = {
@@ -123,26 +127,26 @@ export class NextService {
       if (node === undefined)
         node = await (asked.inBatch ? this.#readTogether(nodeId) : this.#store.read(nodeById(nodeId)));
       while (!signal.aborted && !worker?.isEnded) {
-        const open = node ? this.#known.openTo(node, asked.taskTypes) : NO_LANES;
+        const seen = node && this.#known.openTo(node, asked.taskTypes);
+        const open = seen?.open ?? NO_LANES;
         if (worker) {
           const special = node ? this.#known.awaitedBy(node, asked.taskTypes) : [];
           const short = open.short.map(({ name }) => name);
-          const keys = [...(this.#known.closed?.keys ?? [])];
+          const keys = [...(seen?.closed?.keys ?? [])];
           worker.beginRead(open.types, node?.variant ?? null, { special, short, keys });
         }
-        const closed = this.#known.closed && closedTypes(this.#known.closed);
-        const types =
-          open.types ?? (closed === null || closed.size === 0 ? null : await this.#otherTypes(closed));
+        const closed = seen?.closed && closedTypes(seen.closed);
         const known = {
           node,
-          open: { ...open, types },
+          seen,
+          // Not awaited without need: the hand-out may then join the commit that woke the worker.
+          types: open.types ?? (closed?.size ? await this.#otherTypes(closed) : null),
           isBeaten,
           isExcluded,
           mayAskAgain: asks++ < LANES_REREADS,
         };
-        const { found, current, ...seen } = await this.#handOut(transact, asked, known, signal);
-        ({ isExcluded } = seen);
-        node = current;
+        const { found, ...after } = await this.#handOut(transact, asked, known, signal);
+        ({ isExcluded, current: node } = after);
         if (!found) continue; // the node or the lanes have changed, or the caller is gone
         isBeaten = true;
         worker?.endRead(found);
@@ -223,13 +227,13 @@ export class NextService {
   ): Promise<HandOut> {
     const { nodeId, resume, inBatch } = asked;
     const comesBack = known.node !== null && !known.node.online;
-    const before = this.#known.closed;
+    const { open: lanesOpen, closed } = known.seen ?? NOTHING_SEEN;
     const load = {
       node: nodeById(nodeId),
       started: resume ? firstStarted(nodeId) : NO_ROW,
       gifts: bestGift(nodeId),
-      open: bestReady(known.open.types, inBatch, before, known.isExcluded ? nodeId : null),
-      special: bestOfLanes(this.#known.inTurn(known.open.special), before, { butFor: nodeId }),
+      open: bestReady(known.types, inBatch, closed, known.isExcluded ? nodeId : null),
+      special: bestOfLanes(this.#known.inTurn(lanesOpen.special), closed, { butFor: nodeId }),
       lanes: readyLanes(),
       waiting: known.node && comesBack ? waitingFor(known.node, SWEEP_BATCH) : NO_ROW,
       gate: gateOn(this.#clock.now()),
@@ -242,8 +246,8 @@ export class NextService {
       current = node;
       isFilled = waiting?.length !== SWEEP_BATCH && (!comesBack || lanes.size === 0);
       if (signal.aborted || (node && !isSame(node, known.node))) return UNDECIDED;
-      if (node && known.mayAskAgain && this.#known.hasOpened(node, asked.taskTypes, known.open, before))
-        return UNDECIDED;
+      if (node && known.seen && known.mayAskAgain)
+        if (this.#known.hasOpened(node, asked.taskTypes, known.seen)) return UNDECIDED;
       isExcluded = open.tasks.length > 0 && open.tasks.every((task) => mayNotHave(task, nodeId));
       if (isExcluded && !open.isAll) return UNDECIDED; // there may be others behind them
       const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady(), gate };
@@ -318,7 +322,6 @@ function hasOtherLeft(node: Node, before: Node | null): boolean {
 
 /** Whether what was loaded for a node as it was known serves it still. */
 function isSame(node: Node, before: Node | null): boolean {
-  if (!before || node.capabilities.join() !== before.capabilities.join()) return false;
-  if (node.resources !== before.resources && !Bun.deepEquals(node.resources, before.resources)) return false;
+  if (!before || !isAsAble(node, before)) return false;
   return node.online || (!before.online && node.autoAssign === before.autoAssign);
 }

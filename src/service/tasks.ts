@@ -630,13 +630,13 @@ export class TaskService {
     let node = await this.#store.read(nodeById(nodeId));
     // The balancer's next round assigns the rest of a very long backlog.
     for (let given = 0, asks = 0; given < BALANCE_ROUND_MAX && node && isAvailable(node);) {
-      const before = this.known.closed;
-      const open = this.known.openTo(node, null);
+      const before = this.known.openTo(node, null);
+      const { closed, open } = before;
       const mine = { onlyBalanced: true, limit: SWEEP_BATCH, notRevokedFrom: nodeId, butFor: nodeId };
       const load = {
         node: nodeById(nodeId),
         waiting: waitingFor(node, SWEEP_BATCH),
-        special: node.autoAssign ? bestOfLanes(this.known.inTurn(open.special), before, mine) : NO_ROW,
+        special: node.autoAssign ? bestOfLanes(this.known.inTurn(open.special), closed, mine) : NO_ROW,
         lanes: readyLanes(),
         gate: this.#gate(),
       };
@@ -644,7 +644,7 @@ export class TaskService {
         this.known.learn(gate, lanes);
         node = current;
         const mayAskAgain = asks++ < LANES_REREADS;
-        if (current && mayAskAgain && this.known.hasOpened(current, null, open, before)) return UNDECIDED;
+        if (current && mayAskAgain && this.known.hasOpened(current, null, before)) return UNDECIDED;
         const at = this.#at(gate);
         const mayHave = (task: Task): boolean =>
           !isClosed(gate.closed, task, nodeId) && !isExcluded(task, nodeId);

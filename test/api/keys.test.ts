@@ -28,6 +28,7 @@ import {
   addNodes,
   addTask,
   addTaskOf,
+  badFields,
   eventKinds,
   list,
   ok,
@@ -584,6 +585,22 @@ describe("the key endpoints", () => {
     hub.clock.pass(60_000);
     const later = list(await ok(hub.get("/key/list", { headers: ADMIN })), "keys");
     expect(later[2]).toMatchObject({ name: "robot", state: "expired" });
+  });
+
+  test.each(["A", "B"] as const)("key/list lists all keys, or a page of them (%s)", async (variant) => {
+    await using hub = await startHub();
+    const names = Array.from({ length: 61 }, (_, i) => `robot-${String(i).padStart(2, "0")}`);
+    for (const name of names) await made(hub, { name });
+    const all = ["primary", "primary-admin", ...names];
+    const page = (query: string) => ok(hub.get(`/key/list${query}`, { variant, headers: ADMIN }));
+    const shown = async (query: string) => list(await page(query), "keys").map(({ name }) => name);
+    expect(await page("")).toMatchObject({ page: 1, total: 63, pages: 1 });
+    expect(await shown("")).toEqual(all);
+    expect(await page("?page=2&per_page=50")).toMatchObject({ page: 2, per_page: 50, total: 63, pages: 2 });
+    expect(await shown("?page=2&per_page=50")).toEqual(all.slice(50));
+    expect(await shown("?page=4")).toEqual(all.slice(60));
+    expect(await shown("?page=5")).toEqual([]);
+    await badFields(hub.get("/key/list?per_page=0", { variant, headers: ADMIN }), ["per_page"]);
   });
 
   test("key/revoke revokes a key permanently; a repeat changes nothing", async () => {

@@ -100,13 +100,15 @@ for (const engine of ENGINES)
         ].toSorted(),
       );
       const best = async (
-        some: readonly Lane[],
+        some: readonly (Lane & { readonly turn?: number })[],
         closed: Closed | null = null,
         more = {},
       ): Promise<string[]> =>
         ((await store.read(bestOfLanes(some, closed, more))) ?? []).map(({ taskId }) => taskId);
       const all = [...lanes.values()];
       expect(await best(all)).toEqual(["urgent", "gpu 1", "gpu 2", "cpu", "k"]);
+      const turns = all.map((lane) => ({ ...lane, turn: lane.limitKey === "k" ? 3 : 11 }));
+      expect(await best(turns)).toEqual(["urgent", "gpu 1", "gpu 2", "k", "cpu"]);
       expect(await best(all, null, { onlyBalanced: true })).toEqual(["gpu 1"]);
       expect(await best(all, null, { limit: 2 })).toEqual(["urgent", "gpu 1"]);
       expect(await best([])).toEqual([]);

@@ -3,9 +3,12 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
-import { CACHED_TASKS, CACHED_TASK_MAX_CHARS } from "../../src/domain/limits.ts";
+import { CACHED_LANES_WRITES, CACHED_TASKS, CACHED_TASK_MAX_CHARS } from "../../src/domain/limits.ts";
+import { specialLane } from "../../src/domain/lane.ts";
 import type { FileRecord } from "../../src/domain/model.ts";
 import { heartbeatChange, saved } from "../../src/domain/node.ts";
+import { must } from "../../src/lib/assert.ts";
+import * as gateReads from "../../src/store/sql/gate.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
 import { type SqliteStore, openSqlite } from "../../src/store/sqlite/engine.ts";
@@ -77,6 +80,28 @@ describe("store: sqlite: the row cache", () => {
     { kind: "node.deleted", nodeId: "n1" },
     { kind: "task.deleted", taskId: "t1" },
   ];
+
+  test("forgets special lanes that are empty again, and none that has a ready task", async () => {
+    const { store } = await openKept();
+    const lanes = gateReads.readyLanes();
+    expect((await store.read(lanes)).size).toBe(0);
+    const inLane = (taskId: string, limitKey: string) => {
+      const one = task(taskId, { status: "open", limitKey });
+      return { ...one, lane: must(specialLane(one, false), "it has a limit key of its own") };
+    };
+    const left = inLane("left", "kept");
+    await write(store, { kind: "task.created", task: left });
+    for (let i = 0; i < 5 * CACHED_LANES_WRITES; i++) {
+      const one = inLane(`t${i}`, `key ${i}`);
+      await write(store, { kind: "task.created", task: one });
+      expect((await store.read(lanes)).has(one.lane)).toBe(true);
+      const stored = must(await store.read(taskReads.taskById(one.taskId)), "it is there");
+      await write(store, { kind: "task.moved", task: { ...stored, status: "assigned", assignedNode: "n1" } });
+    }
+    const known = await store.read(lanes);
+    expect(known.has(left.lane)).toBe(true);
+    expect(known.size).toBeLessThanOrEqual(2 * CACHED_LANES_WRITES);
+  });
 
   test("holds what the database holds after each change of a task or a node, alone or with others in its group", async () => {
     for (const together of [false, true]) {

@@ -95,8 +95,14 @@ const taskOf = async (id: string, query = ""): Promise<Fields> =>
 /** The task when it has ended. */
 async function ended(id: string): Promise<Fields> {
   const task = await taskOf(id, `?wait=${HANG_MS / 1_000}`);
-  expect(["completed", "failed"]).toContain(String(task["status"]));
+  if (!/^(?:completed|failed)$/.test(String(task["status"]))) throw await unended();
   return task;
+}
+
+/** What is known when a worker does not do what it should. */
+async function unended(): Promise<Error> {
+  const { tasks } = await ok(hub.get("/task/list?per_page=5"));
+  return new Error(`${JSON.stringify(tasks, null, 1)}\n${hub.program.stdout.slice(-4_000)}`);
 }
 
 const nodeOf = async (id: string): Promise<Fields> => field(await ok(hub.get(`/node/${id}`)), "node");
@@ -159,7 +165,10 @@ class Workplace extends TempDir {
   /** Resolves when the work has begun that waits for `go`. */
   async begun(): Promise<string> {
     const started = this.join("started");
-    await until(() => existsSync(started) && readFileSync(started, "utf8") !== "");
+    const hasBegun = (): boolean => existsSync(started) && readFileSync(started, "utf8") !== "";
+    await until(hasBegun).catch(async () => {
+      throw await unended();
+    });
     const said = readFileSync(started, "utf8").trim();
     rmSync(started);
     return said;

@@ -577,7 +577,12 @@ describe("limits", () => {
     ["Budgets", count("BUDGETS_MAX")],
     ["`tokens` of a budget", count("BUDGET_TOKENS_MAX")],
     ["`value` of a budget", count("BUDGET_VALUE_MAX_CHARS")],
-    ["Pauses · limits and holds", count("PAUSES_MAX"), count("LIMITS_MAX")],
+    [
+      "Pauses · limits · holds of keys that have no limit",
+      count("PAUSES_MAX"),
+      count("LIMITS_MAX"),
+      count("HOLDS_MAX"),
+    ],
     ["`limit_key`", count("LIMIT_KEY_MAX_CHARS")],
     ["`running` · `per_minute` of a limit", count("LIMIT_RUNNING_MAX"), count("LIMIT_PER_MINUTE_MAX")],
     ["`for_s` of a hold, `hold_s`", "1", `${count("HOLD_MAX_SECONDS")} s`],

@@ -19,6 +19,7 @@ import type { Change } from "../../domain/change.ts";
 import {
   CACHED_BACKLOGS,
   CACHED_CANDIDATES,
+  CACHED_LANES_WRITES,
   CACHED_NODES,
   CACHED_TASKS,
   CACHED_TASK_MAX_CHARS,
@@ -55,8 +56,10 @@ export class RowCache {
   readonly #backlogs = new Map<string, Backlog>();
   /** The best takers, by type. */
   readonly #candidates = new Map<string, readonly Candidate[]>();
-  /** The special lanes. */
+  /** The special lanes. A lane stays among them when its last task has left. */
   #lanes: Lanes | null = null;
+  /** How many tasks of special lanes were written since the lanes were read: each may have left its lane empty. */
+  #laneWrites = 0;
   /** The budgets of one day, and the pauses. */
   #gate: { readonly id: string; readonly value: Gate } | null = null;
   #ledgerHead: LedgerHead | null = null;
@@ -75,7 +78,7 @@ export class RowCache {
     if (as === "ready") this.#keepBacklog(id, { query, tasks: value });
     else if (as === "candidates") this.#keepCandidates(id, value as readonly Candidate[]);
     else if (as === "gate") this.#keepGate(id, value as Gate);
-    else if (as === "lanes") this.#lanes = value as Lanes;
+    else if (as === "lanes") this.#keepLanes(value as Lanes);
     else if (as === "ledger") this.#ledgerHead = value as LedgerHead;
     else if (as === "usage") this.#usage.set(id, value as Usage);
     else if (as === "gift") {
@@ -164,8 +167,23 @@ export class RowCache {
     const { status, assignedNode, startedAt } = change.task;
     if (status === "assigned" && startedAt === null && assignedNode !== null)
       this.#giftless.delete(assignedNode);
-    if (this.#lanes && change.task.lane !== null) this.#lanes = patchLanes(this.#lanes, change) ?? null;
+    if (this.#lanes && change.task.lane !== null) this.#patchLanes(this.#lanes, change);
     this.#patchBacklogs(change);
+  }
+
+  #keepLanes(lanes: Lanes): void {
+    this.#lanes = lanes;
+    this.#laneWrites = 0;
+  }
+
+  /**
+   * Every dispatch looks for a task in each lane, also in those that are empty. So the lanes are read again before most of
+   * them can be: to read them costs about as much as such a dispatch.
+   */
+  #patchLanes(lanes: Lanes, change: Change): void {
+    this.#laneWrites++;
+    const isStale = this.#laneWrites > lanes.size + CACHED_LANES_WRITES;
+    this.#lanes = isStale ? null : (patchLanes(lanes, change) ?? null);
   }
 
   /** What limits leave changes with every dispatch, and with the time: it is read again. */
