@@ -63,13 +63,13 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   usage_limit: [409, "Usage limit of the task reached"],
   budget_exceeded: [409, "Budget exceeded"],
   budget_not_found: [404, "Budget not found"],
-  budgets_limit: [409, "Limit of budgets reached"],
+  budgets_limit: [409, "Maximum number of budgets reached"],
   paused: [409, "Paused"],
   pause_not_found: [404, "Pause not found"],
-  pauses_limit: [409, "Limit of pauses reached"],
+  pauses_limit: [409, "Maximum number of pauses reached"],
   limit_reached: [409, "Limit reached"],
   limit_not_found: [404, "Limit not found"],
-  limits_limit: [409, "Limit of limits reached"],
+  limits_limit: [409, "Maximum number of limits reached"],
   too_many_lanes: [409, "Too many lanes"],
   requirements_not_met: [409, "Requirements not met"],
   key_exists: [409, "Key exists"],
@@ -77,7 +77,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   invitation_not_found: [404, "Invitation not found"],
   invitation_used: [409, "Invitation used already"],
   invitation_expired: [409, "Invitation expired"],
-  invitations_limit: [409, "Limit of invitations reached"],
+  invitations_limit: [409, "Maximum number of invitations reached"],
   quota_exceeded: [429, "Quota exceeded"],
   mint_limit: [403, "Right to mint used up"],
 };
@@ -101,7 +101,7 @@ export function problemOf(error: unknown): Problem | null {
     return new Problem(500, "outcome_unknown", "Outcome unknown", detail);
   }
   if (error instanceof StoreFull || error instanceof BlobsFull) {
-    const detail = "The hub's disk is full and nothing was written. Try again when there is room.";
+    const detail = "The hub's disk is full and nothing was written. Try again when the disk has room.";
     return new Problem(507, "insufficient_storage", "Insufficient storage", detail);
   }
   return null;
@@ -140,20 +140,20 @@ export function overloaded(what: string): Problem {
 /** 409: a request in a batch that refers to a task that another one did not create. */
 export function refusedBefore(): Problem {
   const detail =
-    "The request of this batch that has the ref was refused, so there is no such task. Correct that one, and send both again.";
+    "The request of this batch that has the ref returned an error, so there is no such task. Correct that request, and send both requests again.";
   return new Problem(409, "ref_refused", "Reference to a refused request", detail);
 }
 
 /** 503: a request in a batch that was not run, because of what those before it cost. */
 export function batchIsFull(): Problem {
   const detail =
-    "The requests before this one used up what a batch may read, write and return, so it was not run. Send it in another batch.";
+    "The requests before this one used up what a batch may read, write and return, so this request was not run. Send it in another batch.";
   return new Problem(503, "batch_full", "Batch full", detail);
 }
 
 /** 429: the caller has reached a limit of its own. */
 export function tooManyCalls(what: string): Problem {
-  const detail = `${what} Try again when one of them has ended.`;
+  const detail = `${what} Try again when one of these has ended.`;
   const headers = { "Retry-After": "1" };
   return new Problem(429, "too_many_calls", "Too many requests", detail, { headers });
 }

@@ -10,10 +10,10 @@ is a problem (RFC 9457, \`application/problem+json\`) with a stable code in \`er
 
 - The secret goes in the header \`X-Matrix-Secret\`, or in \`Authorization: Bearer\`; some operations also need the administrator key in \`X-Admin-Key\`.
 - A POST with an \`Idempotency-Key\` can be repeated and takes effect once.
-- In requests, \`null\` in an optional field is the same as leaving it out, the words of an enumeration are read in upper
-  and lower case, and unknown fields are ignored: the response names them in \`ignored\`. Later versions may add fields to responses.
+- In requests, \`null\` in an optional field is the same as leaving the field out, and enum values are case-insensitive.
+- Unknown fields of a request are ignored, and the response names them in \`ignored\`. Later versions may add fields to responses.
 - Times are ISO 8601 in UTC. Ids are opaque strings, except the id of an event.
-- The hub speaks two variants, A and B. This document describes one of them; a listener of the other variant serves its own.`;
+- The hub speaks two variants, A and B. This document describes one variant; a listener of the other variant serves a document of its own.`;
 
 /**
  * The resources. An operation belongs to the first word of its path; questions belong to task, signin to lux, usage and
@@ -237,7 +237,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   tasks_released: "How many tasks the node gave back.",
 
   "node_list.status": "Only nodes in this state; `online` includes draining nodes.",
-  "node_list.q": "Only nodes whose node_id or name begins with this, in upper or lower case.",
+  "node_list.q": "Only nodes whose node_id or name begins with this, ignoring case.",
   order:
     "`id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest balance first.",
   "node_list.capability":
@@ -251,7 +251,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "status.name": "What people call this hub (`--name`); null for a hub without a name.",
   "lux_top.since": "Only LUX that was earned from this time on.",
   "lux_top.nodes": "The 50 nodes that earned the most, the most first.",
-  "lux_top.lux_earned": "The LUX that the node has earned since then, sign-ins too.",
+  "lux_top.lux_earned": "The LUX that the node has earned since then, including daily bonuses.",
   "lux_top.entries": "How many ledger entries the node has since then.",
   "lux_top.exact": "False: there are more entries, because one call examines the newest 200,000.",
   "stats_minutes.range":
@@ -338,7 +338,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Failure.node_id": "The node that held the task or, if the task was cancelled, the node that cancelled it.",
   "task_revoke.node_id": "The node that gets the task; if left out, the task is open again.",
   "task_cancel.node_id": "The node that cancels the task.",
-  "task_list.node_id": "Only tasks that this node holds or completed.",
+  "task_list.node_id":
+    "Only tasks that this node holds or has completed, or whose last attempt failed at this node.",
   "task_list.creator_node": "Only tasks that were created with this `creator_node`.",
   "task_list.task_type": "Only tasks of this type.",
   "task_list.q":
@@ -476,10 +477,10 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Task.files": "The ids of the files that are attached to the task, oldest first.",
   "task_create.files":
     "The ids of uploaded files that belong to no task: the files become inputs of the task in the same commit.",
-  inputs: "The ids in `files` of the input files: files that the node that held the task did not attach.",
-  outputs: "The ids in `files` of the output files: files that a node attached while it held the task.",
+  inputs: "The ids in `files` of the input files: files that the `assigned_node` of the task did not attach.",
+  outputs: "The ids in `files` of the output files: files that the `assigned_node` of the task attached.",
   attached:
-    "What the file is for its task: `output` if the file's node held the task when the file was attached, else `input`; null for a file of no task.",
+    "What the file is for its task: `output` if the file's node was the `assigned_node` of the task when the file was attached, else `input`; null for a file of no task.",
   unmet: "The tasks in `depends_on` that are not completed yet.",
   "TaskDetails.count": "How many of the tasks in `depends_on` are not completed yet.",
   "TaskDetails.task_ids": "The ids of the first 20, oldest first.",
@@ -642,7 +643,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Reason.code": "What keeps the task back.",
   "Reason.detail": "The reason in a sentence.",
   "Reason.until": "When the reason ends by itself; null: this is not known.",
-  "Reason.task_ids": "Of `depends_on` and `review`: the first 20 tasks for which the task waits.",
+  "Reason.task_ids":
+    "Of `depends_on`, and of `review` of a dependency: the first 20 tasks for which the task waits.",
   "Reason.missing": "Of `no_node`: what the closest node lacks.",
   limit_key: "The key whose limit (limit/set) applies to the task; if left out, the `task_type`.",
   requires:
@@ -1099,7 +1101,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "MinutesTotal.tasks_completed": "How many tasks were completed.",
   attempts_failed: "How many attempts ended without a result.",
   tasks_failed: "How many tasks failed permanently.",
-  "MinutesTotal.lux_paid": "LUX paid, including sign-ins.",
+  "MinutesTotal.lux_paid": "LUX paid, including daily bonuses.",
   messages_sent: "How many messages were sent; a broadcast counts once.",
   time_to_start: "The time to start: from when a task became ready until it was first handed out.",
   time_to_finish: "The time from when a task could be handed out to its completion.",

@@ -2393,7 +2393,7 @@ class Reason(TypedDict):
     detail: str
     #: When the reason ends by itself; null: this is not known.
     until: str | None
-    #: Of `depends_on` and `review`: the first 20 tasks for which the task waits.
+    #: Of `depends_on`, and of `review` of a dependency: the first 20 tasks for which the task waits.
     task_ids: NotRequired[list[str]]
     #: Of `no_node`: what the closest node lacks.
     missing: NotRequired[list[str]]
@@ -2413,8 +2413,8 @@ class InputFile(TypedDict):
     name: str
     #: Bytes.
     size: int
-    #: What the file is for its task: `output` if the file's node held the task when the file was attached,
-    #: else `input`; null for a file of no task.
+    #: What the file is for its task: `output` if the file's node was the `assigned_node` of the task when the
+    #: file was attached, else `input`; null for a file of no task.
     attached: Literal["input", "output"]
 
 
@@ -2714,9 +2714,9 @@ class Task(TypedDict):
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
     files: list[str]
-    #: The ids in `files` of the input files: files that the node that held the task did not attach.
+    #: The ids in `files` of the input files: files that the `assigned_node` of the task did not attach.
     inputs: list[str]
-    #: The ids in `files` of the output files: files that a node attached while it held the task.
+    #: The ids in `files` of the output files: files that the `assigned_node` of the task attached.
     outputs: list[str]
     #: The schedule that created the task; only on such tasks.
     schedule: NotRequired[TaskSchedule]
@@ -2902,9 +2902,9 @@ class TaskDetails(TypedDict):
     failure: Failure | None
     #: The ids of the files that are attached to the task, oldest first.
     files: list[str]
-    #: The ids in `files` of the input files: files that the node that held the task did not attach.
+    #: The ids in `files` of the input files: files that the `assigned_node` of the task did not attach.
     inputs: list[str]
-    #: The ids in `files` of the output files: files that a node attached while it held the task.
+    #: The ids in `files` of the output files: files that the `assigned_node` of the task attached.
     outputs: list[str]
     #: The schedule that created the task; only on such tasks.
     schedule: NotRequired[TaskDetailsSchedule]
@@ -3208,8 +3208,8 @@ class FileRecord(TypedDict):
     verified: bool
     #: The task that the file is attached to.
     task_id: str | None
-    #: What the file is for its task: `output` if the file's node held the task when the file was attached,
-    #: else `input`; null for a file of no task.
+    #: What the file is for its task: `output` if the file's node was the `assigned_node` of the task when the
+    #: file was attached, else `input`; null for a file of no task.
     attached: Literal["input", "output"] | None
     #: When the file was uploaded.
     uploaded_at: str
@@ -3511,7 +3511,7 @@ class Minute(TypedDict):
     attempts_failed: int
     #: How many tasks failed permanently.
     tasks_failed: int
-    #: LUX paid, including sign-ins.
+    #: LUX paid, including daily bonuses.
     lux_paid: float
     #: How many messages were sent; a broadcast counts once.
     messages_sent: int
@@ -3532,7 +3532,7 @@ class MinutesTotal(TypedDict):
     attempts_failed: int
     #: How many tasks failed permanently.
     tasks_failed: int
-    #: LUX paid, including sign-ins.
+    #: LUX paid, including daily bonuses.
     lux_paid: float
     #: How many messages were sent; a broadcast counts once.
     messages_sent: int
@@ -4549,7 +4549,7 @@ class LuxLedgerAnswer(TypedDict):
 class LuxTopAnswerNode(TypedDict):
     #: The id of the node.
     node_id: str
-    #: The LUX that the node has earned since then, sign-ins too.
+    #: The LUX that the node has earned since then, including daily bonuses.
     lux_earned: float
     #: How many ledger entries the node has since then.
     entries: int
@@ -5417,7 +5417,7 @@ class Nodes(_Resource):
         """All nodes, or a page of them: by state, name, capability and order.
 
         status: Only nodes in this state; `online` includes draining nodes.
-        q: Only nodes whose node_id or name begins with this, in upper or lower case.
+        q: Only nodes whose node_id or name begins with this, ignoring case.
         capability: Only nodes that take tasks of this type: nodes with this capability, or without any.
         order: `id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest
             balance first.
@@ -5977,7 +5977,7 @@ class Tasks(_Resource):
         """Tasks, newest first; by state, node, type, group, failure, time, title.
 
         status: Only tasks of this status, in the words of either variant.
-        node_id: Only tasks that this node holds or completed.
+        node_id: Only tasks that this node holds or has completed, or whose last attempt failed at this node.
         creator_node: Only tasks that were created with this `creator_node`.
         task_type: Only tasks of this type.
         group: Only tasks of this group.
@@ -6049,7 +6049,7 @@ class Tasks(_Resource):
         The tasks without their descriptions, results and other long texts.
 
         status: Only tasks of this status, in the words of either variant.
-        node_id: Only tasks that this node holds or completed.
+        node_id: Only tasks that this node holds or has completed, or whose last attempt failed at this node.
         creator_node: Only tasks that were created with this `creator_node`.
         task_type: Only tasks of this type.
         group: Only tasks of this group.
@@ -6115,7 +6115,7 @@ class Tasks(_Resource):
         """How many tasks match the filters of task/list.
 
         status: Only tasks of this status, in the words of either variant.
-        node_id: Only tasks that this node holds or completed.
+        node_id: Only tasks that this node holds or has completed, or whose last attempt failed at this node.
         creator_node: Only tasks that were created with this `creator_node`.
         task_type: Only tasks of this type.
         group: Only tasks of this group.

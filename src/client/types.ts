@@ -210,7 +210,7 @@ export interface Reason {
   detail: string;
   /** When the reason ends by itself; null: this is not known. */
   until: string | null;
-  /** Of `depends_on` and `review`: the first 20 tasks for which the task waits. */
+  /** Of `depends_on`, and of `review` of a dependency: the first 20 tasks for which the task waits. */
   task_ids?: string[] | undefined;
   /** Of `no_node`: what the closest node lacks. */
   missing?: string[] | undefined;
@@ -231,8 +231,8 @@ export interface InputFile {
   /** Bytes. */
   size: number;
   /**
-   * What the file is for its task: `output` if the file's node held the task when the file was
-   * attached, else `input`; null for a file of no task.
+   * What the file is for its task: `output` if the file's node was the `assigned_node` of the task when
+   * the file was attached, else `input`; null for a file of no task.
    */
   attached: "input" | "output";
 }
@@ -546,9 +546,9 @@ export interface Task<V extends Variant = "A"> {
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
   files: string[];
-  /** The ids in `files` of the input files: files that the node that held the task did not attach. */
+  /** The ids in `files` of the input files: files that the `assigned_node` of the task did not attach. */
   inputs: string[];
-  /** The ids in `files` of the output files: files that a node attached while it held the task. */
+  /** The ids in `files` of the output files: files that the `assigned_node` of the task attached. */
   outputs: string[];
   /** The schedule that created the task; only on such tasks. */
   schedule?:
@@ -743,9 +743,9 @@ export interface TaskDetails<V extends Variant = "A"> {
   failure: Failure | null;
   /** The ids of the files that are attached to the task, oldest first. */
   files: string[];
-  /** The ids in `files` of the input files: files that the node that held the task did not attach. */
+  /** The ids in `files` of the input files: files that the `assigned_node` of the task did not attach. */
   inputs: string[];
-  /** The ids in `files` of the output files: files that a node attached while it held the task. */
+  /** The ids in `files` of the output files: files that the `assigned_node` of the task attached. */
   outputs: string[];
   /** The schedule that created the task; only on such tasks. */
   schedule?:
@@ -1089,8 +1089,8 @@ export interface FileRecord {
   /** The task that the file is attached to. */
   task_id: string | null;
   /**
-   * What the file is for its task: `output` if the file's node held the task when the file was
-   * attached, else `input`; null for a file of no task.
+   * What the file is for its task: `output` if the file's node was the `assigned_node` of the task when
+   * the file was attached, else `input`; null for a file of no task.
    */
   attached: "input" | "output" | null;
   /** When the file was uploaded. */
@@ -1428,7 +1428,7 @@ export interface Minute {
   attempts_failed: number;
   /** How many tasks failed permanently. */
   tasks_failed: number;
-  /** LUX paid, including sign-ins. */
+  /** LUX paid, including daily bonuses. */
   lux_paid: number;
   /** How many messages were sent; a broadcast counts once. */
   messages_sent: number;
@@ -1449,7 +1449,7 @@ export interface MinutesTotal {
   attempts_failed: number;
   /** How many tasks failed permanently. */
   tasks_failed: number;
-  /** LUX paid, including sign-ins. */
+  /** LUX paid, including daily bonuses. */
   lux_paid: number;
   /** How many messages were sent; a broadcast counts once. */
   messages_sent: number;
@@ -1759,7 +1759,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** Only nodes in this state; `online` includes draining nodes. */
       status?: "online" | "draining" | "offline" | undefined;
-      /** Only nodes whose node_id or name begins with this, in upper or lower case. */
+      /** Only nodes whose node_id or name begins with this, ignoring case. */
       q?: string | undefined;
       /** Only nodes that take tasks of this type: nodes with this capability, or without any. */
       capability?: string | undefined;
@@ -2416,7 +2416,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** Only tasks of this status, in the words of either variant. */
       status?: "open" | "assigned" | "pending" | "completed" | "failed" | undefined;
-      /** Only tasks that this node holds or completed. */
+      /** Only tasks that this node holds or has completed, or whose last attempt failed at this node. */
       node_id?: string | undefined;
       /** Only tasks that were created with this `creator_node`. */
       creator_node?: string | undefined;
@@ -2500,7 +2500,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** Only tasks of this status, in the words of either variant. */
       status?: "open" | "assigned" | "pending" | "completed" | "failed" | undefined;
-      /** Only tasks that this node holds or completed. */
+      /** Only tasks that this node holds or has completed, or whose last attempt failed at this node. */
       node_id?: string | undefined;
       /** Only tasks that were created with this `creator_node`. */
       creator_node?: string | undefined;
@@ -2584,7 +2584,7 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** Only tasks of this status, in the words of either variant. */
       status?: "open" | "assigned" | "pending" | "completed" | "failed" | undefined;
-      /** Only tasks that this node holds or completed. */
+      /** Only tasks that this node holds or has completed, or whose last attempt failed at this node. */
       node_id?: string | undefined;
       /** Only tasks that were created with this `creator_node`. */
       creator_node?: string | undefined;
@@ -3764,7 +3764,7 @@ export interface Operations<V extends Variant = "A"> {
       nodes: {
         /** The id of the node. */
         node_id: string;
-        /** The LUX that the node has earned since then, sign-ins too. */
+        /** The LUX that the node has earned since then, including daily bonuses. */
         lux_earned: number;
         /** How many ledger entries the node has since then. */
         entries: number;

@@ -6,6 +6,7 @@ import { expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod/mini";
+import { eventSchema } from "../../src/api/response-schemas.ts";
 import { DECLARED } from "../../src/api/routes.ts";
 import { COMMANDS, FIRST_WORDS } from "../../src/cli/commands.ts";
 import { programHelp } from "../../src/cli/help.ts";
@@ -224,6 +225,28 @@ test("the table of task/create has every field that it takes", () => {
     [...text.matchAll(/`([a-z_]+)\??`/g)].map(([, field = ""]) => field).toSorted();
   const rows = [...part.matchAll(/^\| (`[^|]*)\|/gm)].map(([, cell = ""]) => cell).join(" ");
   expect(fields(rows)).toEqual(fields(found(part, /- Takes: ([^]*?)\n- Returns/)));
+});
+
+test("the example of an error is what the hub returns, and that of an event has the fields of one", async () => {
+  const example = (path: string): unknown => JSON.parse(found(source(path), /\n```json\n([^]*?)\n```/));
+  expect(prose("docs/errors-and-limits.md")).toContain(
+    '`POST task/create` with the body `{"title": ""}` returns 400:',
+  );
+  await using hub = await startHub();
+  const { body } = await hub.post("/task/create", { title: "" });
+  expect(body).toEqual(z.record(z.string(), z.unknown()).parse(example("docs/errors-and-limits.md")));
+
+  await addNode(hub, "worker-1");
+  const { task_id } = await ok(
+    hub.post("/task/create", { title: "T", description: "D", creator_node: "planner" }),
+  );
+  await ok(hub.post("/task/claim", { task_id, node_id: "worker-1" }));
+  const result = { problem: "p", improvement: "i", lesson: "l" };
+  await ok(hub.post("/task/complete", { task_id, node_id: "worker-1", result }));
+  const { events } = await ok(hub.get("/events?kind=task.completed"));
+  const event = eventSchema().parse(example("docs/events.md"));
+  const varying = { id: expect.any(Number), at: expect.any(String), task_id: expect.any(String) };
+  expect(events).toEqual([{ ...event, ...varying }]);
 });
 
 test("the files of the repository that the pages name exist", () => {

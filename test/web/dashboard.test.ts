@@ -8,7 +8,7 @@ import { takePictures } from "../../tools/generate/dashboard-pictures.ts";
 import { PROJECT } from "../support/executable.ts";
 import { ADMIN_KEY, SECRET, type TestHub, startHub } from "../support/hub.ts";
 import { dashboard } from "../../src/web/dashboard.ts";
-import { VARIANTS, addNode, addTask, ok } from "../api/scene.ts";
+import { RESULT, VARIANTS, addNode, addTask, ok } from "../api/scene.ts";
 import { NGINX_MISSING, Nginx } from "../support/nginx.ts";
 import { ACTIONS, furnish, inspect } from "./actions.ts";
 import { CHROMIUM_MISSING, NARROWEST, Page, TABLES, WIDE, closeBrowser } from "./chromium.ts";
@@ -74,7 +74,7 @@ describe("is served", () => {
     expect((await fetch(`${base}/assets/none.js`)).status).toBe(404);
   });
 
-  test("in at most 50 kB, as browsers get it; the views that few open are a script of their own", async () => {
+  test("in at most 45.2 kB, as browsers get it; the views that few open are a script of 14.5 kB", async () => {
     const { page, assets } = await dashboard(null);
     const sizeOf = async (path: string): Promise<number> => {
       const response = await fetch(`${hub.base()}/assets/${path}`, {
@@ -89,11 +89,11 @@ describe("is served", () => {
     const sizes = await Promise.all(named.map(sizeOf));
     expect(sizes.length).toBe(2);
     const first = sizes.reduce((sum, size) => sum + size, html.length);
-    // Preact and the signals are 8 kB of it, and the client's calls and streams 4 kB: what is left is the views.
-    expect(first).toBeLessThanOrEqual(50_000);
+    // Preact is 5 kB of it, and the client's calls and streams 3 kB: what is left is the views.
+    expect(first).toBeLessThanOrEqual(45_200);
     const seldom = [...assets.keys()].filter((name) => !html.includes(name));
     expect(seldom.length).toBe(1);
-    expect(first + (await sizeOf(seldom[0] ?? ""))).toBeLessThanOrEqual(65_000);
+    expect(first + (await sizeOf(seldom[0] ?? ""))).toBeLessThanOrEqual(59_700);
   });
 
   test("not with --ui off", async () => {
@@ -164,8 +164,8 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
     for (const end of ["complete", "fail"]) {
       const task_id = await addTask(own, { title: end });
       await ok(own.post("/task/claim", { task_id, node_id: "busy" }));
-      const result = { problem: "p", improvement: "i", lesson: "l" };
-      await ok(own.post(`/task/${end}`, { task_id, node_id: "busy", result, error: "e", retry: false }));
+      const how = { result: RESULT, error: "e", retry: false };
+      await ok(own.post(`/task/${end}`, { task_id, node_id: "busy", ...how }));
     }
     const running = await addTask(own, { title: "Running" });
     await ok(own.post("/task/claim", { task_id: running, node_id: "busy" }));
@@ -187,6 +187,33 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
         await page.until(`document.querySelector(".flow")`);
       }
     }
+  });
+
+  test("the chart of 24 hours shows what was completed a day before", async () => {
+    await using own = await startHub();
+    await addNode(own, "steady");
+    const complete = async (count: number): Promise<void> => {
+      for (let i = 0; i < count; i++) {
+        const task_id = await addTask(own, { title: `Step ${i}` });
+        await ok(own.post("/task/claim", { task_id, node_id: "steady" }));
+        await ok(own.post("/task/complete", { task_id, node_id: "steady", result: RESULT }));
+      }
+    };
+    const TEN_MINUTES_MS = 600_000;
+    await complete(3);
+    for (let passed = 0; passed < 26 * 6; passed++) {
+      own.clock.pass(TEN_MINUTES_MS);
+      await own.sweep();
+    }
+    await ok(own.post("/node/heartbeat", { node_id: "steady" }));
+    await complete(2);
+    using page = new Page(WIDE);
+    await page.open(`${own.base()}/#/overview?range=day`);
+    await page.press("look");
+    await page.shows(/created 2\s*completed 2\s*failed 0\s*completed the day before 3/);
+    expect(
+      Number(await page.eval(`document.querySelector(".line-3 .line").getTotalLength()`)),
+    ).toBeGreaterThan(0);
   });
 
   test("a script that the hub no longer has, after an update, asks for a reload of the page", async () => {
@@ -301,6 +328,11 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
     const script = await upload("evil.js", "text/javascript", "window.evil = 1");
     await upload("evil.png", "image/png+xml", "<svg/>");
     await upload("evil.json", "application/json-evil", "{}");
+    let stolen = 0;
+    using thief = Bun.serve({ port: 0, fetch: () => new Response(String(stolen++)) });
+    const drawing = `<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40" onload="parent.evil = 1">
+      <script>parent.evil = 1</script><image href="http://127.0.0.1:${thief.port}/"/><rect width="40" height="40"/></svg>`;
+    await upload("evil.svg", "image/svg+xml", drawing);
     using page = new Page(WIDE);
     await page.open(`${own.base()}/`);
     await page.press("look");
@@ -315,8 +347,13 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
     })`;
     expect(await page.eval(run)).toBe("blocked");
     expect(await page.eval("window.evil ?? null")).toBe(null);
-    // Of evil.js alone, which is shown as text.
-    expect(await page.eval(`document.querySelectorAll('[data-do="preview"]').length`)).toBe(1);
+    // Of evil.js, which is shown as text, and of the drawing.
+    expect(await page.eval(`document.querySelectorAll('[data-do="preview"]').length`)).toBe(2);
+    await page.click(`tr:has([title="evil.svg"]) [data-do="preview"]`);
+    await page.until(`document.querySelector("dialog img")?.naturalWidth === 40`);
+    expect(await page.eval(`document.querySelector("dialog img").src`)).toStartWith("data:image/svg+xml,");
+    expect(await page.eval("window.evil ?? null")).toBe(null);
+    expect(stolen).toBe(0);
   });
 
   test("accessible names, contrasts and widths are right on both variants, and nothing violates the policy", async () => {

@@ -5,6 +5,7 @@
 import { type JSX, h } from "preact";
 import { useState } from "preact/hooks";
 import { countOf } from "./format.ts";
+import { DAY_MS } from "../../lib/clock.ts";
 
 export type Series = {
   readonly name: string;
@@ -13,6 +14,8 @@ export type Series = {
   readonly whole: number | null;
   /** Drawn from the middle line down. */
   readonly isDown?: boolean;
+  /** A line without an area, to compare with. */
+  readonly isThin?: boolean;
 };
 
 const WIDTH = 600;
@@ -24,8 +27,6 @@ const DASH = 8;
 const LABELS = 4;
 /** A scale on which one import hides everything else is logarithmic. */
 const LOG_FROM = 20;
-
-const DAY_MS = 86_400_000;
 
 /**
  * @param times when each interval begins, ISO; the last one is still running and drawn dashed
@@ -94,9 +95,9 @@ export function Chart(props: {
       >
         <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
           <path class="grid" d={`M0 0H${WIDTH}M0 ${zero}H${WIDTH}`} />
-          {series.map(({ name, values, isDown = false }, i) => (
+          {series.map(({ name, values, isDown = false, isThin }, i) => (
             <g key={name} class={isDown && !values.some(Boolean) ? "none" : `line-${i}`}>
-              {hasDown && i > 0 && (
+              {hasDown && i > 0 && !isThin && (
                 <path class="area" d={area(values, zero, x, (value) => y(value, isDown))} />
               )}
               <path

@@ -19,9 +19,9 @@ import {
 import { route, setQuery, to } from "./route.ts";
 import { type Hub, isAdmin } from "./session.ts";
 import { Unknown } from "./usage.tsx";
+import { DAY_MS } from "../../lib/clock.ts";
 
 const PAGE = 50;
-const DAY_MS = 86_400_000;
 
 type By = AnswerOf<"usage">["by"];
 type Sum = AnswerOf<"usage">["all"];

@@ -4,6 +4,7 @@ import type { Event } from "../../client/luxhub.ts";
 import type { EventKind } from "../../domain/event.ts";
 import { now } from "./clock.ts";
 import { NodeLink, Table, TaskId } from "./parts.tsx";
+import { DAY_MS } from "../../lib/clock.ts";
 
 /** Fields of events that the page shows elsewhere. */
 const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["title", "creator_node"]);
@@ -27,8 +28,6 @@ export function EventTable({ events }: { events: readonly Event[] }): JSX.Elemen
     </div>
   );
 }
-
-const DAY_MS = 86_400_000;
 
 /** The local time of day; with the day if it is another. A log of ages would change each second. */
 function timeOf(at: string): string {

@@ -115,13 +115,16 @@ function saveFrom(url: string, name: string): void {
 
 const TEXT_BYTES = 64 * 1_024;
 const PICTURE_BYTES = 10 * 2 ** 20;
+const DRAWING_BYTES = 2 ** 20;
+const DRAWING = "image/svg+xml";
 
 /** What programs upload without a type, by their names. */
 const TEXT_NAME =
   /\.(?:md|txt|log|csv|tsv|jsonl?|ya?ml|toml|ini|xml|html?|css|[jt]sx?|py|sh|sql|diff|patch)$/i;
 
-function previewOf({ name, content_type, size }: FileRecord): "text" | "picture" | null {
+function previewOf({ name, content_type, size }: FileRecord): "text" | "picture" | "drawing" | null {
   const type = mediaTypeOf(content_type);
+  if (type === DRAWING && size <= DRAWING_BYTES) return "drawing";
   if (type === "application/octet-stream" && TEXT_NAME.test(name)) return "text";
   if (/^text\/|^application\/(?:json|xml|x-ndjson|toml|yaml)$/.test(type)) return "text";
   return /^image\/(?:png|jpeg|gif|webp|avif)$/.test(type) && size <= PICTURE_BYTES ? "picture" : null;
@@ -143,21 +146,25 @@ function indented(text: string): string {
   }
 }
 
-/** Text as text, never as a page; a picture from a blob of its own type, which is one of those above. */
+/**
+ * Text as text, never as a page; a picture from a blob of its own type, which is one of those above. A drawing has an
+ * address of another origin (data:), so that no script in it is one of the page, also if the user opens it in a tab.
+ */
 function Preview({ file }: { file: FileRecord }): JSX.Element {
-  const isPicture = previewOf(file) === "picture";
+  const form = previewOf(file);
   const { file_id } = file;
-  const range = !isPicture && file.size > TEXT_BYTES ? `bytes=0-${TEXT_BYTES - 1}` : undefined;
+  const range = form === "text" && file.size > TEXT_BYTES ? `bytes=0-${TEXT_BYTES - 1}` : undefined;
   const loaded = useLoad(file_id, async (from, signal) => {
     const response = await from.download({ file_id, range }, { signal });
-    return isPicture
-      ? URL.createObjectURL(new Blob([await response.blob()], { type: mediaTypeOf(file.content_type) }))
-      : indented(await response.text());
+    if (form === "picture")
+      return URL.createObjectURL(new Blob([await response.blob()], { type: mediaTypeOf(file.content_type) }));
+    const text = await response.text();
+    return form === "drawing" ? `data:${DRAWING},${encodeURIComponent(text)}` : indented(text);
   });
   const { value, error } = loaded;
-  useEffect(() => () => void (isPicture && value !== null && URL.revokeObjectURL(value)), [value]);
+  useEffect(() => () => void (form === "picture" && value !== null && URL.revokeObjectURL(value)), [value]);
   if (value === null) return <Fault text={error} />;
-  return isPicture ? (
+  return form !== "text" ? (
     <img src={value} alt={file.name} />
   ) : (
     <>

@@ -198,21 +198,24 @@ function NewInvitation({ made, onClose }: { made: Invited; onClose: () => void }
         Run this line on its machine, once. It is shown only here, and anyone who has it can join as this
         node. It ends <Age at={invitation.expires_at} />.
       </p>
-      <Paste text={line} label="Copy the command" />
-      {isLocal(new URL(url).hostname) && <LocalOnly host={new URL(url).hostname} />}
+      <Command line={line} host={new URL(url).hostname} />
       {other_urls.length > 0 && <p class="quiet">Other addresses of the hub: {other_urls.join(" ")}</p>}
-      <Qr text={line} label="The command as a QR code" />
       <Close word="Done" />
     </Modal>
   );
 }
 
-function isLocal(hostname: string): boolean {
-  return /^(?:localhost|127\..*|\[::1\])$/.test(hostname);
-}
-
-function LocalOnly({ host }: { host: string }): JSX.Element {
-  return <p class="quiet">This address works only on the machine of the hub. Elsewhere, replace {host}.</p>;
+/** A command to paste or to scan where it is run. `host`: of the hub, as the command names it. */
+function Command({ line, host }: { line: string; host: string }): JSX.Element {
+  return (
+    <>
+      <Paste text={line} label="Copy the command" />
+      {/^(?:localhost|127\..*|\[::1\])$/.test(host) && (
+        <p class="quiet">This address works only on the machine of the hub. Elsewhere, replace {host}.</p>
+      )}
+      <Qr text={line} />
+    </>
+  );
 }
 
 type Made = {
@@ -240,9 +243,7 @@ function NewKey({ made, onClose }: { made: Made; onClose: () => void }): JSX.Ele
               ? "Start a worker with it: an agent, or a command after -- in place of --agent claude."
               : "Watch the hub with it:"}
           </p>
-          <Paste text={line} label="Copy the command" />
-          {isLocal(location.hostname) && <LocalOnly host={location.hostname} />}
-          <Qr text={line} label="The command as a QR code" />
+          <Command line={line} host={location.hostname} />
         </>
       )}
       <Close word="Done" />
@@ -251,7 +252,7 @@ function NewKey({ made, onClose }: { made: Made; onClose: () => void }): JSX.Ele
 }
 
 /** Dark on light in both themes, with the margin that scanners need. */
-function Qr({ text, label }: { text: string; label: string }): JSX.Element | null {
+function Qr({ text }: { text: string }): JSX.Element | null {
   const code = qrCode(text);
   if (code === null) return null;
   const size = code.length + 8;
@@ -263,7 +264,7 @@ function Qr({ text, label }: { text: string; label: string }): JSX.Element | nul
       class="qr"
       viewBox={`0 0 ${size} ${size}`}
       role="img"
-      aria-label={label}
+      aria-label="The command as a QR code"
       shape-rendering="crispEdges"
     >
       <path class="light" d={`M0 0h${size}v${size}h-${size}z`} />

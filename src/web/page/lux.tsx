@@ -6,10 +6,11 @@ import { countOf, curlOf } from "./format.ts";
 import { Empty, Fault, Head, Pager, Paste, Table, useEvents, useLoad } from "./parts.tsx";
 import { route, to } from "./route.ts";
 import { hasSecret } from "./session.ts";
+import { DAY_MS } from "../../lib/clock.ts";
 
 const PAGE = 50;
 
-const WEEK_MS = 7 * 86_400_000;
+const WEEK_MS = 7 * DAY_MS;
 
 export function Lux(): JSX.Element {
   return route.value.query["range"] === "week" ? <Week /> : <Balances />;

@@ -13,6 +13,7 @@ import { pausedWords, pulse } from "./pulse.ts";
 import { WaitingQuestions } from "./question.tsx";
 import { route, to, wrongQuery } from "./route.ts";
 import { type Hub, isOnline } from "./session.ts";
+import { DAY_MS } from "../../lib/clock.ts";
 
 const FEW = 8;
 const MINUTE_MS = 60_000;
@@ -51,9 +52,14 @@ export function Overview(): JSX.Element {
   const wrong = wrongQuery({ range: WORDS });
   const range = oneOf(WORDS, route.value.query["range"]) ?? "hour";
   // The longer ranges change slowly: they are loaded with the view, and each minute.
-  const history = useLoad(range, async (from, signal) =>
-    range === "hour" ? null : from.call("stats/minutes", { range }, { signal }),
-  );
+  const history = useLoad(range, async (from, signal) => {
+    if (range === "hour") return null;
+    const [sums, hours] = await Promise.all([
+      from.call("stats/minutes", { range }, { signal }),
+      range === "day" ? from.call("stats/minutes", { range: "month" }, { signal }) : null,
+    ]);
+    return { ...sums, dayBefore: hours && dayBefore(sums, hours) };
+  });
   useEffect(() => {
     const timer = setInterval(history.reload, MINUTE_MS);
     return () => clearInterval(timer);
@@ -64,6 +70,7 @@ export function Overview(): JSX.Element {
     return <NotLoaded title="Overview" error={error} back={[to("overview"), "The last hour"]} />;
   const { status, stats, fleet, hour, byType } = value;
   const shown = history.value ?? hour;
+  const before = history.value?.dayBefore;
   const { words } = RANGES[history.value === null ? "hour" : range];
   const { types } = byType;
   const { total } = hour;
@@ -113,6 +120,16 @@ export function Overview(): JSX.Element {
     stepMs: shown.step_s * 1_000,
     startedAt: now.value - status.uptime * 1_000,
   };
+  const counted = (name: string, of: "tasks_created" | "tasks_completed" | "tasks_failed") => ({
+    name,
+    values: minutes.map((one) => one[of]),
+    whole: sums[of],
+  });
+  const median = (name: string, of: "time_to_start" | "time_to_finish") => ({
+    name,
+    values: minutes.map((one) => one[of].p50_s),
+    whole: sums[of].p50_s,
+  });
   const ended = total.tasks_completed + total.tasks_failed;
   return (
     <>
@@ -163,22 +180,10 @@ export function Overview(): JSX.Element {
             label={`Tasks created, completed and failed: ${words}`}
             {...axis}
             series={[
-              {
-                name: "created",
-                values: minutes.map((minute) => minute.tasks_created),
-                whole: sums.tasks_created,
-              },
-              {
-                name: "completed",
-                values: minutes.map((minute) => minute.tasks_completed),
-                whole: sums.tasks_completed,
-              },
-              {
-                name: "failed",
-                values: minutes.map((minute) => minute.tasks_failed),
-                whole: sums.tasks_failed,
-                isDown: true,
-              },
+              counted("created", "tasks_created"),
+              counted("completed", "tasks_completed"),
+              { ...counted("failed", "tasks_failed"), isDown: true },
+              ...(before ? [{ name: "completed the day before", ...before, isThin: true }] : []),
             ]}
           />
         </section>
@@ -194,18 +199,7 @@ export function Overview(): JSX.Element {
           <Chart
             label={`Median seconds from when a task is ready until it starts and until it is finished: ${words}`}
             {...axis}
-            series={[
-              {
-                name: "to start",
-                values: minutes.map((minute) => minute.time_to_start.p50_s),
-                whole: sums.time_to_start.p50_s,
-              },
-              {
-                name: "to finish",
-                values: minutes.map((minute) => minute.time_to_finish.p50_s),
-                whole: sums.time_to_finish.p50_s,
-              },
-            ]}
+            series={[median("to start", "time_to_start"), median("to finish", "time_to_finish")]}
           />
         </section>
         <section>
@@ -215,6 +209,19 @@ export function Overview(): JSX.Element {
       </div>
     </>
   );
+}
+
+type Sums = AnswerOf<"stats/minutes", Variant>;
+
+/** What was completed a day before each interval, of which the hub keeps only the sums of hours: each gets its part. */
+function dayBefore(day: Sums, hours: Sums): { values: readonly number[]; whole: number } {
+  const hourMs = hours.step_s * 1_000;
+  const sums = new Map(hours.minutes.map(({ at, tasks_completed }) => [Date.parse(at), tasks_completed]));
+  const values = day.minutes.map(({ at }) => {
+    const time = Date.parse(at) - DAY_MS;
+    return ((sums.get(time - (time % hourMs)) ?? 0) * day.step_s) / hours.step_s;
+  });
+  return { values, whole: values.reduce((sum, value) => sum + value, 0) };
 }
 
 function Ranges({ range, words }: { range: Range; words: string }): JSX.Element {

@@ -32,35 +32,19 @@ import { type Hub, mayAct } from "./session.ts";
 
 const PAGE = 50;
 
-/** What the states of the form mean for the API. */
-const STATE_FILTERS = {
-  "": {},
-  pending: { status: "pending" },
-  open: { status: "open" },
-  ready: { ready: "1" },
-  waiting: { waiting: "any" },
-  "waiting-time": { waiting: "time" },
-  "waiting-tasks": { waiting: "tasks" },
-  "waiting-answer": { waiting: "answer" },
-  assigned: { status: "assigned" },
-  completed: { status: "completed" },
-  failed: { status: "failed", order: "updated" },
-} as const satisfies Readonly<Record<string, Filter>>;
-
-type StateWord = keyof typeof STATE_FILTERS;
-
-const STATES: readonly (readonly [StateWord, string])[] = [
-  ["", "any"],
-  ["pending", "unfinished"],
-  ["open", "open"],
-  ["ready", "open, ready"],
-  ["waiting", "waiting"],
-  ["waiting-time", "waiting for a time"],
-  ["waiting-tasks", "waiting for tasks"],
-  ["waiting-answer", "waiting for an answer"],
-  ["assigned", "assigned"],
-  ["completed", "completed"],
-  ["failed", "failed"],
+/** The states of the form: in the URL, in words, and for the API. */
+const STATES: readonly (readonly [inUrl: string, words: string, filter: Filter])[] = [
+  ["", "any", {}],
+  ["pending", "unfinished", { status: "pending" }],
+  ["open", "open", { status: "open" }],
+  ["ready", "open, ready", { ready: "1" }],
+  ["waiting", "waiting", { waiting: "any" }],
+  ["waiting-time", "waiting for a time", { waiting: "time" }],
+  ["waiting-tasks", "waiting for tasks", { waiting: "tasks" }],
+  ["waiting-answer", "waiting for an answer", { waiting: "answer" }],
+  ["assigned", "assigned", { status: "assigned" }],
+  ["completed", "completed", { status: "completed" }],
+  ["failed", "failed", { status: "failed", order: "updated" }],
 ];
 
 const KINDS = ["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"] as const;
@@ -87,12 +71,8 @@ const KNOWN = {
 /** The filter that stands in the URL. What is relative in it is relative to now. */
 function filterOf(query: Query): Filter {
   const { status = "", type, node, failed_by, creator, group, tag, kind, last, since, until, q } = query;
-  const word = oneOf(
-    STATES.map(([one]) => one),
-    status,
-  );
   return {
-    ...STATE_FILTERS[word ?? ""],
+    ...STATES.find(([word]) => word === status)?.[2],
     ...(failed_by && { failed_by, order: "updated" as const }),
     task_type: type,
     node_id: node,
@@ -165,7 +145,7 @@ export function Tasks(): JSX.Element {
           label="State"
           name="status"
           value={query["status"]}
-          options={STATES}
+          options={STATES.map(([word, label]) => [word, label] as const)}
           onInput={set("status")}
         />
         <TypeField value={query["type"]} onInput={set("type")} />
