@@ -8,11 +8,12 @@
  *   resources of a node  the node holds one task less     its calls that found too little left of a resource
  *   open of a lane       an open task (see offersOf)      the calls that take from the lane and found room in their node
  *   open                 an open task of any plain lane   the same for calls that take every type
- *   key                  a task of a limit key has ended  the calls that found the key closed
+ *   key                  a task of a limit key has ended  the calls that found the key closed, then those in `open`
  *
  * A worker joins, reads the store and, if there is no task for it, sleeps. It stands in all of its queues the whole
  * time, which keeps its position. It sleeps only in those whose tasks its last read looked for (IdleWorker.#sleepsIn): a
- * call that found its node full sleeps for gifts, room and resources, not for open tasks.
+ * call that found its node full sleeps for gifts, room and resources, not for open tasks; one that found a lane closed
+ * sleeps for the key, not in the lane, so that the wake-up for a task of the lane goes on and all come to know of the key.
  *
  * Only wake-ups are in order: a worker that has just joined reads at once, and may take the task for which an earlier
  * worker was woken. The earlier one keeps its position, and is woken first for the next task.
@@ -140,9 +141,9 @@ export class IdleWorkers {
     if (offer.kind === "some") return this.#waiters.wakeAllOfEach();
     if (offer.kind === "open" && isSpecial(offer.taskType) && this.#known.mustAnnounce(offer.taskType))
       return this.#waiters.wakeAllOfEach();
-    const [key, orKey] = queuesOf(offer);
-    if (isLater) this.#waiters.wakeOneLater(key, orKey);
-    else this.#waiters.wakeOne(key, orKey);
+    const queues = queuesOf(offer);
+    if (isLater) this.#waiters.wakeOneLater(...queues);
+    else this.#waiters.wakeOne(...queues);
   }
 
   #onEvent(kind: EventKind, nodeId: string): void {
@@ -154,24 +155,25 @@ export class IdleWorkers {
   }
 }
 
-/** The queues whose first sleeper an offer wakes: its own and, of a plain lane, that of the calls that take every type. */
-function queuesOf(offer: Exclude<Offer, { readonly kind: "some" }>): readonly [string, string | null] {
-  if (offer.kind === "gift") return [giftsOf(offer.nodeId), null];
-  if (offer.kind === "key") return [freedOf(offer.key), null];
-  return [openOf(offer.taskType), isSpecial(offer.taskType) ? null : OPEN];
+/**
+ * The queues whose first sleeper an offer wakes, as Waiters.wakeOne(): its own and, of a plain lane, that of the calls that
+ * take every type. These sleep there also while a type is closed, and may not have met its key: hence the third queue.
+ */
+function queuesOf(
+  offer: Exclude<Offer, { readonly kind: "some" }>,
+): readonly [key: string, orKey: string | null, elseKey: string | null] {
+  if (offer.kind === "gift") return [giftsOf(offer.nodeId), null, null];
+  if (offer.kind === "key") return [freedOf(offer.key), null, OPEN];
+  return [openOf(offer.taskType), isSpecial(offer.taskType) ? null : OPEN, null];
 }
 
-/** What a worker waits for beside plain lanes. */
-export type Awaited = {
-  /** The names of special lanes. */
-  readonly special: readonly string[];
-  /** Of those, the ones for which its node has too little left of a resource. */
-  readonly short: readonly string[];
-  /** The limit keys that are closed. */
-  readonly keys: readonly string[];
+/** The special lanes for whose tasks a worker waits: those that its read looks in, and others (see OpenLanes). */
+export type AwaitedLanes = {
+  readonly [state in "special" | "short" | "closed"]: readonly { readonly name: string }[];
 };
 
-const NOTHING_MORE: Awaited = { special: [], short: [], keys: [] };
+const NO_LANES: AwaitedLanes = { special: [], short: [], closed: [] };
+const NO_KEYS: ReadonlySet<string> = new Set();
 
 /** One blocked call of task/next. */
 export class IdleWorker {
@@ -185,8 +187,8 @@ export class IdleWorker {
   readonly #workers: Set<IdleWorker>;
   /** Whether the last read found the node full. */
   #isFull = false;
-  /** The queues of the lanes for which its node is short of a resource. */
-  #short: ReadonlySet<string> = new Set();
+  /** The queues of the lanes in which its last read did not look: closed ones, and those for which its node is short. */
+  #passedOver: ReadonlySet<string> = new Set();
 
   constructor(nodeId: string, waiters: Waiters, workers: Set<IdleWorker>) {
     this.nodeId = nodeId;
@@ -200,18 +202,22 @@ export class IdleWorker {
   /**
    * Must precede each read of the store.
    * @param types the types of open tasks that it takes; null: every type
+   * @param keys the limit keys that are closed
    */
   beginRead(
     types: readonly string[] | null,
     variant: JoinedThrough | null,
-    { special, short, keys }: Awaited = NOTHING_MORE,
+    { special, short, closed }: AwaitedLanes = NO_LANES,
+    keys = NO_KEYS,
   ): void {
     this.variant = variant;
+    const queueOf = ({ name }: { readonly name: string }): string => openOf(name);
     const open = types === null ? [OPEN] : types.map(openOf);
-    this.#short = new Set(short.map(openOf));
+    const passedOver = [...short, ...closed].map(queueOf);
+    this.#passedOver = new Set(passedOver);
     const resources = short.length > 0 ? [this.#resources] : [];
-    const lanes = [...open, ...special.map(openOf)];
-    this.#waiter.standIn([this.#gifts, this.#room, ...lanes, ...resources, ...keys.map(freedOf)]);
+    const lanes = [...open, ...special.map(queueOf), ...passedOver];
+    this.#waiter.standIn([this.#gifts, this.#room, ...lanes, ...resources, ...[...keys].map(freedOf)]);
   }
 
   /** What the read found. Ends the wake-up that the worker carries, if the task is of the queue that announced it. */
@@ -230,13 +236,13 @@ export class IdleWorker {
   }
 
   /**
-   * Whether the last read would have found what this queue announces. A node that is full takes only gifts, and waits for
-   * room. A node that is short of a resource takes nothing of the lanes that need it, and waits for its resources.
+   * Whether the last read would have found what this queue announces: then a wake-up that the worker carries ends here. A
+   * wrong true would lose a task, a wrong false costs a wake-up.
    */
   #sleepsIn(key: string): boolean {
     if (key === this.#gifts || key === this.#resources) return true;
     if (key === this.#room) return this.#isFull;
-    return !this.#isFull && !this.#short.has(key);
+    return !this.#isFull && !this.#passedOver.has(key);
   }
 
   /** Whether its node has left, or the hub drains: the call must not ask again. */

@@ -5,7 +5,7 @@
  * Must not: be trusted for a decision.
  */
 import { type OpenLanes, isSameClosed, lanesOpenTo } from "../domain/gate.ts";
-import { type Able, type Lane, couldTake, isAsAble, needsRare } from "../domain/lane.ts";
+import { type Able, type Lane, isAsAble, needsRare } from "../domain/lane.ts";
 import { LANES_EMPTY_AWAITED, LANES_MAX } from "../domain/limits.ts";
 import type { Closed, Gate, Node, Task } from "../domain/model.ts";
 import type { Lanes } from "../store/sql/gate.ts";
@@ -25,7 +25,7 @@ export class KnownLanes {
   readonly isFair: boolean;
   /**
    * The special lanes that had a ready task, by name, also where there is none now: workers wait for the next one.
-   * `isAnnounced`: every worker has read since the lane was met.
+   * `isAnnounced`: every worker reads again before it sleeps, and so stands in its queue.
    */
   readonly #met = new Map<string, { readonly lane: Lane; isAnnounced: boolean }>();
   /** By creator, "" for none: the number of its last turn. In this order, the one who waits longest comes first. */
@@ -57,15 +57,16 @@ export class KnownLanes {
     for (const name of this.#met.keys()) if (!lanes.has(name)) this.#met.delete(name); // each is announced again
   }
 
-  /** The special lanes from whose tasks, present or to come, a node may take. */
-  awaitedBy(node: Node, asked: readonly string[] | null): readonly string[] {
-    const awaited: string[] = [];
-    for (const [name, { lane }] of this.#met)
-      if ((asked === null || asked.includes(lane.taskType)) && couldTake(node, lane)) awaited.push(name);
-    return awaited;
+  /** As openTo(), of all special lanes whose tasks, present or to come, a node may take. */
+  awaitedBy(node: Node, asked: readonly string[] | null): OpenLanes {
+    const met = this.#met.values().map(({ lane }) => lane);
+    return lanesOpenTo(node, asked, this.closed, met);
   }
 
-  /** Whether workers may wait that have not met the special lane of a new task: then all of them must read again. */
+  /**
+   * Whether the caller must make all workers read again for a new task of a special lane, because some may not stand in
+   * its queue. That is so while no transaction has met the lane, and once more after one has.
+   */
   mustAnnounce(name: string): boolean {
     const met = this.#met.get(name);
     if (met === undefined) return true;

@@ -130,10 +130,8 @@ export class NextService {
         const seen = node && this.#known.openTo(node, asked.taskTypes);
         const open = seen?.open ?? NO_LANES;
         if (worker) {
-          const special = node ? this.#known.awaitedBy(node, asked.taskTypes) : [];
-          const short = open.short.map(({ name }) => name);
-          const keys = [...(seen?.closed?.keys ?? [])];
-          worker.beginRead(open.types, node?.variant ?? null, { special, short, keys });
+          const awaited = node ? this.#known.awaitedBy(node, asked.taskTypes) : NO_LANES;
+          worker.beginRead(open.types, node?.variant ?? null, awaited, seen?.closed?.keys);
         }
         const closed = seen?.closed && closedTypes(seen.closed);
         const known = {
@@ -148,6 +146,7 @@ export class NextService {
         const { found, ...after } = await this.#handOut(transact, asked, known, signal);
         ({ isExcluded, current: node } = after);
         if (!found) continue; // the node or the lanes have changed, or the caller is gone
+        if (node && !node.online) node = { ...node, online: true }; // what was loaded was before it came back
         isBeaten = true;
         worker?.endRead(found);
         return found.task || found.draining ? found : null;

@@ -60,19 +60,23 @@ export class Waiters {
     return waiter;
   }
 
-  /** Wakes the first sleeper of the queue, or of both queues, for a new row that one waiter takes. */
-  wakeOne(key: string, orKey: string | null = null): void {
+  /**
+   * Wakes the first sleeper of the queue, or of both queues, for a new row that one waiter takes. If nobody sleeps there:
+   * the first sleeper of a third queue.
+   */
+  wakeOne(key: string, orKey: string | null = null, elseKey: string | null = null): void {
     const queue = this.#queues.get(key);
     const orQueue = orKey === null ? undefined : this.#queues.get(orKey);
     const first = earlier(queue?.firstSleeper, orQueue?.firstSleeper);
     if (first) return first.wake({ key, orKey });
     this.now++;
     for (const missed of [queue, orQueue]) if (missed) missed.missedAt = this.now;
+    if (elseKey !== null) this.wakeOne(elseKey);
   }
 
   /** Wakes as wakeOne(), but in slices, so that other requests are served between the reads of the woken waiters. */
-  wakeOneLater(key: string, orKey: string | null = null): void {
-    this.#slices.run(() => this.wakeOne(key, orKey));
+  wakeOneLater(key: string, orKey: string | null = null, elseKey: string | null = null): void {
+    this.#slices.run(() => this.wakeOne(key, orKey, elseKey));
   }
 
   /**
@@ -260,8 +264,8 @@ export class Waiter {
    * sleeps already. After any outcome but "woken" the caller must leave(): only that passes on a wake-up that the waiter
    * still carries.
    * @param onWake called at once by the wake-up, which the waiter hears of later; must not throw
-   * @param sleepsIn whether it sleeps in the queue of a key, because the read found nothing of what that announces; in the
-   *   others it keeps its position, and is not woken there. Without it: sleeps in all
+   * @param sleepsIn whether it sleeps in the queue of a key: true only if the read looked for what that announces, because
+   *   a wake-up for it then ends. In the others it keeps its position, and is not woken there. Without it: sleeps in all
    */
   wait(
     remainingMs: number,

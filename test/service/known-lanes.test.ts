@@ -15,7 +15,7 @@ const names = (count: number): readonly string[] => Array.from({ length: count }
 
 test("workers wait for the next task of lanes that are empty, but not of more than may add up", () => {
   const known = new KnownLanes(false);
-  const awaited = (): readonly string[] => known.awaitedBy(node("n1"), null);
+  const awaited = (): readonly string[] => known.awaitedBy(node("n1"), null).special.map(({ name }) => name);
   const some = names(LANES_EMPTY_AWAITED);
   for (const name of some) known.learn(GATE, lanesOf(name));
   known.learn(GATE, lanesOf());
