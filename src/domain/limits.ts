@@ -209,6 +209,8 @@ export const HOLD_MAX_SECONDS = 3_600;
 export const PAUSES_MAX = 200;
 /** Special lanes (lane.ts) with unfinished tasks. */
 export const LANES_MAX = 10_000;
+/** Special lanes without a ready task for whose next one workers wait, beside twice as many as have one. */
+export const LANES_EMPTY_AWAITED = 500;
 /** The position of a task that task/<id>/explain counts. */
 export const POSITION_COUNTED_MAX = 1_000;
 /** How often one task/next reads again because other lanes have opened or closed meanwhile. */

@@ -256,15 +256,23 @@ export async function taskGet(session: Session, args: Args): Promise<ToolResult>
   const detail = taskDetail(task, answer["context"]);
   const say = standOf(task, session.nodeId, wait);
   if (task["status"] !== "open") return { say, task: detail };
-  const why = await reasonsOf(session, task_id);
+  const { why, missing } = await reasonsOf(session, task_id);
   if (why.length === 0) return { say, task: detail };
-  return { say: `${say} Why it does not run: ${why.join(", ")}.`, why, task: detail };
+  const lacks = missing.length === 0 ? {} : { missing };
+  return { say: `${say} Why it does not run: ${why.join(", ")}.`, why, ...lacks, task: detail };
 }
 
-/** The codes of what keeps a task back, without its position in line. */
-async function reasonsOf(session: Session, taskId: unknown): Promise<readonly string[]> {
+/** The codes of what keeps a task back, without its position in line; and what the closest node lacks. */
+async function reasonsOf(
+  session: Session,
+  taskId: unknown,
+): Promise<{ readonly why: readonly string[]; readonly missing: readonly string[] }> {
   const { reasons } = await session.ask("GET", "task/:task_id/explain", { task_id: taskId });
-  return recordsOf(reasons).flatMap(({ code }) => (code === "in_line" ? [] : [String(code)]));
+  const found = recordsOf(reasons).filter(({ code }) => code !== "in_line");
+  return {
+    why: found.map(({ code }) => String(code)),
+    missing: found.flatMap(({ missing }) => (Array.isArray(missing) ? missing.map(String) : [])),
+  };
 }
 
 /** How a task stands, for its creator. */

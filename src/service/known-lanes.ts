@@ -6,7 +6,7 @@
  */
 import { type OpenLanes, isSameClosed, lanesOpenTo } from "../domain/gate.ts";
 import { type Able, type Lane, couldTake, isAsAble, needsRare } from "../domain/lane.ts";
-import { LANES_MAX } from "../domain/limits.ts";
+import { LANES_EMPTY_AWAITED, LANES_MAX } from "../domain/limits.ts";
 import type { Closed, Gate, Node, Task } from "../domain/model.ts";
 import type { Lanes } from "../store/sql/gate.ts";
 
@@ -50,11 +50,11 @@ export class KnownLanes {
     this.gate = gate;
     if (lanes === this.lanes) return;
     this.lanes = lanes;
-    for (const [name, lane] of lanes) {
-      if (this.#met.has(name)) continue;
-      if (this.#met.size >= LANES_MAX) this.#met.clear(); // each is announced again
-      this.#met.set(name, { lane, isAnnounced: false });
-    }
+    for (const [name, lane] of lanes)
+      if (!this.#met.has(name)) this.#met.set(name, { lane, isAnnounced: false });
+    // A worker that waits stands in the queue of each: those of lanes that nobody uses any more must not add up.
+    if (this.#met.size <= 2 * lanes.size + LANES_EMPTY_AWAITED) return;
+    for (const name of this.#met.keys()) if (!lanes.has(name)) this.#met.delete(name); // each is announced again
   }
 
   /** The special lanes from whose tasks, present or to come, a node may take. */

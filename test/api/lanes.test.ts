@@ -568,6 +568,18 @@ describe("why a task does not run", () => {
     await refused(hub.get("/task/none/explain"), 404, "task_not_found");
   });
 
+  once.test("is shown to agents, with what the closest node lacks", async () => {
+    await using hub = await startHub();
+    await using agent = await Agent.connect(hub.base(), "ann");
+    await agent.ok("node_update", { capabilities: ["a"] });
+    const plain = await addTask(hub, { task_type: "a" });
+    expect(await agent.ok("task_get", { task_id: plain })).not.toHaveProperty("why");
+    const task_id = await addTask(hub, { task_type: "a", requires: { resources: { tpu: 1 } } });
+    expect(await agent.ok("task_get", { task_id })).toMatchObject({ why: ["no_node"], missing: ["tpu 1"] });
+    await ok(hub.admin("/hub/pause", {}));
+    expect(await agent.ok("task_get", { task_id: plain })).toMatchObject({ why: ["paused"] });
+  });
+
   test("names the node to which the balancer does not give it back", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", {}, "B");

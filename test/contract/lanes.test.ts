@@ -116,7 +116,8 @@ for (const engine of ENGINES)
       const closed = { hub: false, nodes: nobody, types: nobody, groups: nobody, keys: nobody };
       expect(await best(all, { ...closed, creators: new Set(["boss"]) })).toContain("k 2");
       expect(await store.read(otherLanes(" none", 3))).toBe(4); // it counts no further than it must
-      expect(await store.read(otherLanes(" none", 10))).toBe(5); // with the one that is not ready
+      expect(await store.read(otherLanes(" none", 7))).toBe(5); // with the one that is not ready
+      expect(await store.read(otherLanes(" none", 8))).toBe(0); // 7 tasks cannot be in 8 lanes
       expect(await store.read(otherLanes(must(all[0], "there are lanes").name, 10))).toBe(0);
     });
 

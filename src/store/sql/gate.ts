@@ -186,16 +186,23 @@ const UNFINISHED = (status: "open" | "assigned"): string =>
 
 /**
  * How many special lanes but this one have unfinished tasks, counted up to about `most`: one index lookup each. 0 without
- * counting if this lane has one: the usual case, which must not cost as much as there are lanes.
+ * counting if this lane has one, or if there are fewer such tasks than `most`: the usual cases, which must not cost as much
+ * as there are lanes.
  */
 export function otherLanes(name: string, most: number): Query<number> {
   const one = (status: "open" | "assigned"): string =>
     `SELECT seq FROM tasks WHERE ${UNFINISHED(status)} AND lane = $2 LIMIT 1`;
-  const sql = `SELECT CASE WHEN EXISTS (${union([one("open"), one("assigned")])}) THEN 0 ELSE (
-    WITH RECURSIVE ${names("lanes_open", UNFINISHED("open"))},
-      ${names("lanes_assigned", UNFINISHED("assigned"))}
-    SELECT count(*) FROM (
-      SELECT lane FROM (SELECT lane FROM lanes_open LIMIT $1) AS o WHERE lane IS NOT NULL
-      UNION SELECT lane FROM (SELECT lane FROM lanes_assigned LIMIT $1) AS a WHERE lane IS NOT NULL) AS counted) END AS n`;
-  return count(sql, [most + 1, name], ["tasks"]);
+  const some = (status: "open" | "assigned"): string =>
+    `SELECT seq FROM (SELECT seq FROM tasks WHERE ${UNFINISHED(status)} LIMIT $3) AS of_${status}`;
+  const sql = `SELECT CASE
+    WHEN EXISTS (${union([one("open"), one("assigned")])}) THEN 0
+    WHEN (SELECT count(*) FROM (${union([some("open"), some("assigned")])}) AS tasks_counted) < $3 THEN 0
+    ELSE (
+      WITH RECURSIVE ${names("lanes_open", UNFINISHED("open"))},
+        ${names("lanes_assigned", UNFINISHED("assigned"))}
+      SELECT count(*) FROM (
+        SELECT lane FROM (SELECT lane FROM lanes_open LIMIT $1) AS o WHERE lane IS NOT NULL
+        UNION SELECT lane FROM (SELECT lane FROM lanes_assigned LIMIT $1) AS a WHERE lane IS NOT NULL) AS counted)
+    END AS n`;
+  return count(sql, [most + 1, name, most], ["tasks"]);
 }
