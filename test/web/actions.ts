@@ -89,8 +89,9 @@ async function viewer(stage: Stage): Promise<void> {
 }
 
 /** One sign-in for all tabs; a session that ends leaves the page and its forms. */
-async function sessions(stage: Stage): Promise<void> {
-  const { hub, variant } = stage;
+async function sessions({ variant, size }: Stage): Promise<void> {
+  await using hub = await startHub(); // it counts the wrong secrets that come from here
+  const stage = { hub, variant, size };
   const added = await ok(hub.admin("/key/add", { name: "shortlived", role: "full" }));
   using page = await visit(stage);
   await signIn(page, String(added["secret"]));
@@ -126,6 +127,28 @@ async function sessions(stage: Stage): Promise<void> {
   await page.shows("Look without a secret");
   await second.shows("Look without a secret");
   expect(await second.eval("[localStorage.length, sessionStorage.length]")).toEqual([0, 0]);
+}
+
+/** What is opened after the end of a session sends the revoked secret no more: the hub would refuse this address. */
+async function revoked({ variant, size }: Stage): Promise<void> {
+  await using hub = await startHub();
+  const added = await ok(hub.admin("/key/add", { name: "shortlived", role: "full" }));
+  using page = await visit({ hub, variant, size });
+  await signIn(page, String(added["secret"]));
+  await page.shows("Overview");
+  await page.go("tasks");
+  await page.shows("More filters");
+  await ok(hub.admin("/key/revoke", { name: "shortlived" }));
+  await page.go("lux");
+  await page.shows("The secret is no longer valid.");
+  for (let i = 0; i < 4; i++)
+    for (const view of ["nodes", "overview", "tasks"]) {
+      await page.go(view);
+      await page.until(`document.querySelector("main[data-view=${view}] .fault")`);
+    }
+  await page.fill("secret", "wrong", "dialog");
+  await page.press("sign-in");
+  await page.until(`document.querySelector("dialog .fault")?.textContent.includes("unknown")`);
 }
 
 /** The history of the tab, the hub's clock, and a page over plain HTTP, which has no clipboard. */
@@ -1422,6 +1445,7 @@ export const ACTIONS: readonly Action[] = [
   { name: "a wrong secret is refused; without one only the public reads of A are shown", run: refusal },
   { name: "a viewer is offered what it may see; a revoked key signs out", run: viewer },
   { name: "tabs share one sign-in; a session that ends leaves the page and its forms", run: sessions },
+  { name: "a revoked secret is not sent again and again", run: revoked },
   { name: "Back restores the place; ages are the hub's; a copy works without a clipboard", run: places },
   { name: "the overview says what is wrong, by type and message, and retries it", run: overview },
   { name: "a task is created, cancelled, retried, run again and deleted; its story is told", run: task },

@@ -40,14 +40,25 @@ export const session = drawn<Session | null>(stored());
 
 const RETRY_MS = 4_000;
 
-export function hubOf({ secret, adminKey }: Credentials): Hub {
-  return new HubCalls<Variant>({ url: BASE, secret, adminKey, retry: { forMs: RETRY_MS }, fetch: observed });
+export function hubOf({ secret, adminKey }: Credentials, send = observed): Hub {
+  return new HubCalls<Variant>({ url: BASE, secret, adminKey, retry: { forMs: RETRY_MS }, fetch: send });
 }
 
 const NOTHING: Credentials = { secret: undefined, adminKey: undefined };
+/** The session whose secret the hub no longer accepts. */
+let ended: Session | null = null;
+
+/** With a secret that is no longer valid it sends nothing: the hub refuses an address that sends many wrong ones. */
+function clientOf(given: Session | null): Hub {
+  return hubOf(given ?? NOTHING, (url, init) => {
+    if (given === null || given !== ended) return observed(url, init);
+    throw new LuxHubError({ status: 401, code: "unauthorized", detail: expired.value });
+  });
+}
+
 /** The client of the session. */
-export const hub = new Shared(hubOf(session.value ?? NOTHING));
-session.follow(() => (hub.value = hubOf(session.value ?? NOTHING)));
+export const hub = new Shared(clientOf(session.value));
+session.follow(() => (hub.value = clientOf(session.value)));
 
 /** Whether the user may change things, and read messages. */
 export const mayAct = (): boolean => session.value?.role === "full";
@@ -191,6 +202,7 @@ export function describe(error: unknown): string {
   if (error instanceof HubUnreachable) return "The hub cannot be reached.";
   if (!(error instanceof LuxHubError)) return error instanceof Error ? error.message : String(error);
   if (error.code === "unauthorized" && session.value !== null && expired.value === "") {
+    if (session.value.secret !== undefined) ended = session.value;
     expired.value =
       session.value.secret === undefined ? "This action needs the secret." : "The secret is no longer valid.";
     isPutAway.value = false;
