@@ -22,7 +22,7 @@ const MAX_PAUSE_MS = 3_000;
 /** A hub that says nothing for so long is gone: the longest wait of a tool is 300 s. */
 const ATTEMPT_MS = 360_000;
 /** At the end of standard input: how long the requests that run may take. */
-const END_MS = 2_000;
+const END_MS = 10_000;
 
 /** As JSON-RPC 2.0 has them. */
 const PARSE_ERROR = -32_700;

@@ -50,11 +50,8 @@ export class KnownLanes {
     this.gate = gate;
     if (lanes === this.lanes) return;
     this.lanes = lanes;
-    for (const [name, lane] of lanes) {
-      if (this.#met.has(name)) continue;
-      if (this.#met.size >= LANES_MAX) this.#met.clear(); // each is announced again
-      this.#met.set(name, { lane, isAnnounced: false });
-    }
+    for (const [name, lane] of lanes)
+      if (!this.#met.has(name)) this.#met.set(name, { lane, isAnnounced: false });
     // A worker that waits stands in the queue of each: those of lanes that nobody uses any more must not add up.
     if (this.#met.size <= 2 * lanes.size + LANES_EMPTY_AWAITED) return;
     for (const name of this.#met.keys()) if (!lanes.has(name)) this.#met.delete(name); // each is announced again

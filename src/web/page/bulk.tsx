@@ -105,15 +105,14 @@ export function BulkActions(props: {
     <p class={isChosen ? "buttons act chosen" : "buttons act"}>
       <span>{isChosen ? `${selected.length} selected:` : "All that match:"}</span>
       {actions.map((action) => (
-        <button
+        <Button
           key={action.path}
-          type="button"
           class={action.path === "task/delete" ? "danger" : undefined}
           data-do={`${action.path}-${isChosen ? "selected" : "all"}`}
-          onClick={() => void start(action)}
+          onClick={() => start(action)}
         >
           {action.verb} {isChosen ? "" : "all"}
-        </button>
+        </Button>
       ))}
       {isChosen && (
         <Button data-do="deselect" onClick={onClear}>

@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { OutputPart, Variant } from "../../client/luxhub.ts";
 import { PlainOutput } from "../../lib/plain-output.ts";
 import { commandOf, countOf } from "./format.ts";
-import { Copy, Fault } from "./parts.tsx";
+import { Button, Copy, Fault } from "./parts.tsx";
 import { describe, hub } from "./session.ts";
 
 /** What the page holds; the command shows what is before it. */
@@ -70,15 +70,14 @@ export function Output({ taskId }: { taskId: string }): JSX.Element | null {
         </label>
         {shown.attempts.length > 1 &&
           shown.attempts.map(({ attempt, node_id }, i) => (
-            <button
+            <Button
               key={attempt}
-              type="button"
               data-do={`output-${i}`}
               aria-pressed={attempt === shown.attempt}
               onClick={() => choose(i === shown.attempts.length - 1 ? null : attempt)}
             >
               Attempt {attempt} on {node_id}
-            </button>
+            </Button>
           ))}
         <Copy text={commandOf("task", "logs", "-f", taskId)} label="Copy as luxhub" />
       </p>

@@ -9,13 +9,14 @@ type Place = { readonly top: number; readonly link: string | null };
 /** Scrolling writes the place at most this often: browsers refuse more than some hundred in half a minute. */
 const WRITE_MS = 250;
 /** A page whose content comes later than this stays at its top. */
-const WAIT_MS = 3_000;
+const WAIT_MS = 10_000;
 
 export function keepPlaces(): void {
   history.scrollRestoration = "manual";
   let timer: ReturnType<typeof setTimeout> | null = null;
   const write = (): void => {
     timer = null;
+    if (restoring?.signal.aborted === false) return; // the place is kept until it is reached
     const active = document.activeElement?.closest("main a")?.getAttribute("href") ?? null;
     history.replaceState({ top: scrollY, link: active } satisfies Place, "");
   };
@@ -34,25 +35,28 @@ function isPlace(state: unknown): state is Place {
   return typeof state === "object" && state !== null && "top" in state && "link" in state;
 }
 
-let waiting: ResizeObserver | null = null;
+/** Restores the place of a page until the user does something, or WAIT_MS are over. */
+let restoring: AbortController | null = null;
 
 function enter(place: Place | null): void {
   const main = document.getElementById("content");
-  waiting?.disconnect();
+  restoring?.abort();
   main?.focus({ preventScroll: true });
   scrollTo(0, 0);
   if (place === null || main === null) return;
+  const ended = new AbortController();
+  restoring = ended;
+  const { signal } = ended;
   const restore = (): void => {
-    const links = [...main.querySelectorAll("a")];
-    const link = links.find((one) => one.getAttribute("href") === place.link);
-    const room = document.documentElement.scrollHeight - innerHeight;
-    if (room < place.top || (place.link !== null && link === undefined)) return; // it is still loading
-    waiting?.disconnect();
+    const link = [...main.querySelectorAll("a")].find((one) => one.getAttribute("href") === place.link);
+    if (place.link !== null && link === undefined) return; // it is still loading
     scrollTo(0, place.top);
     link?.focus({ preventScroll: true });
   };
-  const mine = new ResizeObserver(restore);
-  waiting = mine;
-  requestAnimationFrame(() => mine.observe(main)); // by then the page before is gone
-  setTimeout(() => mine.disconnect(), WAIT_MS);
+  const observer = new ResizeObserver(restore); // what comes later may move the rest
+  requestAnimationFrame(() => signal.aborted || observer.observe(main)); // by then the page before is gone
+  signal.addEventListener("abort", () => observer.disconnect());
+  for (const input of ["wheel", "pointerdown", "keydown"])
+    addEventListener(input, () => ended.abort(), { signal, capture: true, passive: true });
+  setTimeout(() => ended.abort(), WAIT_MS);
 }

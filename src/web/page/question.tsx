@@ -4,6 +4,7 @@ import type { Event, Question } from "../../client/luxhub.ts";
 import { countOf } from "./format.ts";
 import {
   Age,
+  Button,
   Field,
   type Fields,
   Form,
@@ -109,15 +110,9 @@ function Reply({ question }: { question: Question }): JSX.Element {
       {choices.length > 0 && (
         <p class="buttons">
           {choices.map((choice) => (
-            <button
-              key={choice}
-              type="button"
-              class="primary"
-              data-do="choose"
-              onClick={() => void send(choice)}
-            >
+            <Button key={choice} class="primary" data-do="choose" onClick={() => send(choice)}>
               {choice}
-            </button>
+            </Button>
           ))}
         </p>
       )}

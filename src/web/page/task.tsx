@@ -28,6 +28,7 @@ import {
   Button,
   Copy,
   Fault,
+  Head,
   NodeLink,
   NotLoaded,
   State,
@@ -89,13 +90,9 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
   );
   return (
     <>
-      <header class="head">
-        <h1>
-          <State word={state} /> {task.title}
-        </h1>
-        <Labels task={task} />
-      </header>
-      <Fault text={error} />
+      <Head error={error} more={<Labels task={task} />}>
+        <State word={state} /> {task.title}
+      </Head>
       <Actions task={task} />
       {!isEnded && state !== "assigned" && <WhyNot task={task} />}
       <Graph task={task} />

@@ -15,6 +15,7 @@ import {
   Fault,
   Field,
   Filters,
+  Head,
   NodeLink,
   None,
   Pager,
@@ -116,29 +117,32 @@ export function Tasks(): JSX.Element {
   const selection = useSelection(key, rows.shown);
   return (
     <>
-      <header class="head">
-        <h1>
-          Tasks{" "}
-          {value && (
-            <small>
-              {value.total.isExact ? "" : "more than "}
-              {countOf(value.total.count)}
-            </small>
-          )}
-        </h1>
-        {rows.unseen > 0 && (
-          // In the head, because it appears while the user reads and must not move the rows.
-          <Button class="news" onClick={rows.showAll}>
-            {rows.unseen}
-            {rows.unseen === PAGE && "+"} new: show
-          </Button>
+      <Head
+        more={
+          <>
+            {rows.unseen > 0 && (
+              // In the head, because it appears while the user reads and must not move the rows.
+              <Button class="news" onClick={rows.showAll}>
+                {rows.unseen}
+                {rows.unseen === PAGE && "+"} new: show
+              </Button>
+            )}
+            {mayAct() && (
+              <a class="button primary" href={to("new")}>
+                New task
+              </a>
+            )}
+          </>
+        }
+      >
+        Tasks{" "}
+        {value && (
+          <small>
+            {value.total.isExact ? "" : "more than "}
+            {countOf(value.total.count)}
+          </small>
         )}
-        {mayAct() && (
-          <a class="button primary" href={to("new")}>
-            New task
-          </a>
-        )}
-      </header>
+      </Head>
       <Filters>
         <Field label="Title" name="q" type="search" value={query["q"]} onInput={set("q")} />
         <Select
