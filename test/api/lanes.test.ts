@@ -668,6 +668,7 @@ describe("a task that no registered node could ever take", () => {
     await using hub = await startHub({ stuckAfterMs: MINUTE_MS });
     const again = async (): Promise<void> => {
       hub.clock.pass(MINUTE_MS + SECOND_MS);
+      await ok(hub.post("/node/heartbeat", { node_id: "n1" })); // else it is offline after three of them
       await hub.sweep();
     };
     /** Again and again: a hub on PostgreSQL soon follows the clock of the database again. */
