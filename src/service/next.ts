@@ -60,7 +60,7 @@ type Known = {
   /** The types of plain lanes; null: every type. */
   readonly types: readonly string[] | null;
   readonly isBeaten: boolean;
-  /** The best tasks for all nodes are such as this one may not have. */
+  /** This node may have none of the tasks that were loaded: the next read leaves such tasks out. */
   readonly isExcluded: boolean;
   /** Whether the call may ask again when more lanes are open than it knew. */
   readonly mayAskAgain: boolean;
@@ -69,7 +69,7 @@ type Known = {
 const NO_LANES: OpenLanes = { types: [], special: [], short: [], closed: [] };
 const NOTHING_SEEN = { open: NO_LANES, closed: null } as const;
 
-/** `found`: undefined when the node is not as it was known; `current`: the node as it is. */
+/** `found`: undefined when the call must ask again. `current`: the node as the transaction loaded it, before it decided. */
 type HandOut = {
   readonly found?: Committed<Next> | undefined;
   readonly current: Node | null;
@@ -217,7 +217,10 @@ export class NextService {
     return open.size > OPEN_TYPES_MAX ? null : [...open];
   }
 
-  /** Nothing is found and nothing written when the node is not as it was known, or the caller is gone. */
+  /**
+   * Nothing is found and nothing written when the caller is gone, or must ask again: the node, what it has left or its open
+   * lanes have changed, or it may have none of the tasks that were loaded.
+   */
   async #handOut(
     transact: Transact<NextAnswer>,
     asked: NextAsked,
