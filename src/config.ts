@@ -279,7 +279,7 @@ const SETTINGS = {
     "tls",
     "auto",
     null,
-    `certificate of the hub's own; port ${TLS_PORT} unless there is a +tls`,
+    `the hub makes its certificate; port ${TLS_PORT} unless there is a +tls`,
     oneOf("auto", "auto"),
   ),
   tlsCert: setting("tls-cert", "FILE", null, "certificate (PEM) for the +tls listeners", readPath),
@@ -327,21 +327,21 @@ const SETTINGS = {
     "quota-bytes",
     "SIZE",
     null,
-    `space for a node's keys (1/10 of the free; ${QUOTA_BYTES_ON_POSTGRES / 2 ** 30}GiB on PostgreSQL)`,
+    `space for a node's keys (1/10 of free space; ${QUOTA_BYTES_ON_POSTGRES / 2 ** 30}GiB on PostgreSQL)`,
     size,
   ),
   selfReward: setting(
     "self-reward",
     "on|off",
     "on",
-    "off: no node and no key is paid for a task of its own",
+    "off: the hub pays no node and no key for a task of its own",
     oneOf("on or off", "on", "off"),
   ),
   signinLux: setting(
     "signin-lux",
     "N",
     `${SIGNIN_LUX}`,
-    "LUX of the daily bonus; 0: there is none",
+    "LUX of the daily bonus; 0: no bonus",
     parser(`LUX from 0 to ${LUX_REWARD_MAX}, with at most 6 decimals`, (text) =>
       /^\d{1,10}(?:\.\d{1,6})?$/.test(text) && Number(text) <= LUX_REWARD_MAX ? Number(text) : null,
     ),
@@ -350,21 +350,21 @@ const SETTINGS = {
     "signin",
     "any|bound",
     "any",
-    "bound: only a key of the node's own collects its daily bonus",
+    "bound: only a key bound to the node collects its daily bonus",
     oneOf("any or bound", "any", "bound"),
   ),
   outputHead: setting(
     "output-head",
     "SIZE",
     `${OUTPUT_HEAD_DEFAULT_BYTES / 2 ** 10}KiB`,
-    "what an attempt keeps of the beginning of its output",
+    "how much the hub keeps of the beginning of an output",
     outputSize,
   ),
   outputTail: setting(
     "output-tail",
     "SIZE",
     `${OUTPUT_TAIL_DEFAULT_BYTES / 2 ** 10}KiB`,
-    "what an attempt keeps of the end of its output",
+    "how much the hub keeps of the end of an output",
     outputSize,
   ),
   retain: setting(
@@ -385,21 +385,21 @@ const SETTINGS = {
     "backup-every",
     "TIME",
     `${BACKUP_EVERY_DEFAULT_MS / HOUR_MS}h`,
-    "how often it makes one: with s, m, h or d",
+    "how often the hub makes a backup: with s, m, h or d",
     time,
   ),
   backupKeep: setting(
     "backup-keep",
     "N",
     `${BACKUPS_KEPT_DEFAULT}`,
-    "how many of them it keeps",
+    "how many of these backups the hub keeps",
     parser("a whole number from 1 to 9999", (text) => (/^[1-9]\d{0,3}$/.test(text) ? Number(text) : null)),
   ),
   retainNodes: setting(
     "retain-nodes",
     "TIME",
     null,
-    "how long an offline node that holds nothing is kept (forever)",
+    "how long the hub keeps an offline node without tasks (forever)",
     time,
   ),
   retainTasks: setting(
@@ -420,21 +420,21 @@ const SETTINGS = {
     "offline-tasks",
     "requeue|keep",
     "requeue",
-    "tasks of a node that goes offline: requeued, or kept by it",
+    "keep: tasks of an offline node stay assigned to the node",
     oneOf("requeue or keep", "requeue", "keep"),
   ),
   stuckAfter: setting(
     "stuck-after",
     "TIME",
     "10m",
-    "when the hub tells of a ready task that no node can take",
+    "time until task.stuck for a ready task that no node can take",
     time,
   ),
   fair: setting(
     "fair",
     "creator",
     null,
-    "of one priority, hand out a task of each creator in turn (off)",
+    "tasks of equal priority: a task of each creator in turn (off)",
     oneOf("creator", "creator"),
   ),
   redis: {
@@ -478,7 +478,13 @@ const SETTINGS = {
     "base URL of links to the hub, such as https://hub.example.org",
     parser("a URL such as https://hub.example.org, without a query", readPublicUrl),
   ),
-  log: setting("log", "pretty|json", "pretty", "form of the log", oneOf("pretty or json", "pretty", "json")),
+  log: setting(
+    "log",
+    "pretty|json",
+    "pretty",
+    "format of the log",
+    oneOf("pretty or json", "pretty", "json"),
+  ),
   logLevel: setting(
     "log-level",
     "LEVEL",
@@ -549,8 +555,8 @@ function toggle(flag: string, help: string): Setting<boolean> {
   return setting(flag, "", null, help, parse);
 }
 
-const PRIVATE = toggle("private", "the public reads of A require the secret too");
-const STRICT = toggle("strict", "only a key that is bound to a node acts for it");
+const PRIVATE = toggle("private", "the open reads of A need the secret too");
+const STRICT = toggle("strict", "only a key bound to a node may act for this node");
 const SWITCHES: readonly Setting<unknown>[] = [PRIVATE, STRICT];
 
 export type SettingRow = {
