@@ -15,11 +15,11 @@ export const EXIT = {
 
 export const EXIT_LINES: readonly (readonly [code: number, meaning: string])[] = [
   [EXIT.OK, "done"],
-  [EXIT.FAILED, "failed; also: the task that was waited for failed"],
+  [EXIT.FAILED, "the command failed, or the task to wait for has failed"],
   [EXIT.USAGE, "the command line, a setting or a value is invalid"],
   [EXIT.NOT_FOUND, "there is no such task, node, message, note, file or key"],
-  [EXIT.NOT_ALLOWED, "the secret is missing or wrong, or may not do this"],
-  [EXIT.CONFLICT, "the current state of the task, message, note, lease or key does not allow it"],
+  [EXIT.NOT_ALLOWED, "the secret is missing or wrong, or does not permit the command"],
+  [EXIT.CONFLICT, "the current state of the task, message, note, lease or key does not allow the command"],
   [EXIT.UNREACHABLE, "the hub cannot be reached, or returned 502, 503 or 504"],
   [EXIT.TIMED_OUT, "the time limit was reached"],
 ];

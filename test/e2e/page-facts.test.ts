@@ -213,7 +213,7 @@ test("the page of the command line names every flag of task add, and which of th
   const part = found(source("docs/cli.md"), /\n### Flags of task add\n([^]*?)\n### /);
   const named = [...part.matchAll(/^\| `(--[a-z-]+)/gm)].map(([, flag = ""]) => flag);
   expect(named.toSorted()).toEqual(flagsOf("task add").toSorted());
-  const lacks = found(part.replaceAll(/\s+/g, " "), /except those that are for one task only \(([^)]*)\)/);
+  const lacks = found(part.replaceAll(/\s+/g, " "), /except the flags for a single task \(([^)]*)\)/);
   expect([...lacks.matchAll(/`(--[a-z-]+)`/g)].map(([, flag]) => flag).toSorted()).toEqual(
     named.filter((flag) => !flagsOf("schedule put").includes(flag)).toSorted(),
   );
