@@ -327,7 +327,7 @@ const SETTINGS = {
     "quota-bytes",
     "SIZE",
     null,
-    `space for a node's keys (1/10 of free space; ${QUOTA_BYTES_ON_POSTGRES / 2 ** 30}GiB on PostgreSQL)`,
+    `space for a node's keys (10% of free space; ${QUOTA_BYTES_ON_POSTGRES / 2 ** 30}GiB on PostgreSQL)`,
     size,
   ),
   selfReward: setting(
