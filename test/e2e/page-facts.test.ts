@@ -10,8 +10,16 @@ import { eventSchema } from "../../src/api/response-schemas.ts";
 import { DECLARED } from "../../src/api/routes.ts";
 import { COMMANDS, FIRST_WORDS } from "../../src/cli/commands.ts";
 import { programHelp } from "../../src/cli/help.ts";
-import { NOTES_SCANNED_MAX, NOTES_SCANNED_MAX_BYTES, NOTE_EXCERPT_CHARS } from "../../src/domain/limits.ts";
+import {
+  BATCH_REQUESTS_MAX,
+  DEPENDENCIES_MAX,
+  NOTES_SCANNED_MAX,
+  NOTES_SCANNED_MAX_BYTES,
+  NOTE_EXCERPT_CHARS,
+} from "../../src/domain/limits.ts";
+import { TOOL_LIST } from "../../src/mcp/tools.ts";
 import { INTERVALS } from "../../src/variant/by-name.ts";
+import { SECTIONS } from "../../tools/torture/sections.ts";
 import { PROJECT } from "../support/executable.ts";
 import { startHub } from "../support/hub.ts";
 import { addNode, nodeOf, ok, send } from "../api/scene.ts";
@@ -397,4 +405,31 @@ test("a large store is no slower than concepts.md says", () => {
   expect(ratios.length).toBeGreaterThan(5);
   expect(1 / Math.max(...ratios)).toBeGreaterThanOrEqual(least);
   expect(1 / Math.max(...ratios)).toBeLessThan(least + 0.1);
+});
+
+test("the changelog has the numbers of the program", () => {
+  const text = prose("CHANGELOG.md");
+  expect(text).toContain(`: ${TOOL_LIST.length} tools, resources`);
+  expect(text).toContain(`up to ${BATCH_REQUESTS_MAX} requests in one transaction`);
+  expect(text).toContain(`up to ${DEPENDENCIES_MAX.toLocaleString("en-US")} for a task`);
+});
+
+test("the page of the command line says where each command is described", () => {
+  const text = source("docs/cli.md");
+  const named = new Set([...text.matchAll(/\bluxhub ([a-z][a-z-]*)/g)].map(([, name = ""]) => name));
+  const words = COMMANDS.map(({ name }) => name.split(" ")[0] ?? "");
+  expect(words.length).toBeGreaterThan(50);
+  expect([...new Set(words)].filter((word) => !named.has(word))).toEqual([]);
+});
+
+test("the page of fault injection names parts that there are", () => {
+  const text = source("docs/fault-injection.md");
+  const named = [...text.matchAll(/--only ([a-z-]+)/g)].map(([, name = ""]) => name);
+  const tables = [...text.matchAll(/^\| Part .*\n((?:\|.*\n)+)/gm)].map(([, rows = ""]) => rows);
+  const rows = [...tables.join("").matchAll(/^\| ([a-z]+) /gm)].map(([, name = ""]) => name);
+  expect(tables).toHaveLength(2);
+  const parts = new Set([...named, ...rows]);
+  expect(parts.size).toBeGreaterThan(15);
+  const known = new Set(SECTIONS.map(({ name }) => name));
+  expect([...parts].filter((part) => !known.has(part))).toEqual([]);
 });
