@@ -52,6 +52,10 @@ export class TransactionQueue {
     return this.#light.parts + this.#heavy.parts;
   }
 
+  get hasLight(): boolean {
+    return this.#light.parts > 0;
+  }
+
   /** @throws {StoreBusy} when it is full */
   add(transaction: Transaction): void {
     if (this.length + transaction.parts.length > QUEUE_MAX)

@@ -23,13 +23,14 @@ const DELAY_MAX_MS = 100;
 const DEPENDENCIES = 100;
 const MIB = 1024 * 1024;
 
-export type Delays = {
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-  readonly longestMs: number;
-  /** The processor time of the hub between a request and its response: on a machine that others use, the delay that the
+/** One heartbeat of another client. */
+export type Beat = {
+  /** When it was sent, from the start of the load. */
+  readonly atMs: number;
+  readonly tookMs: number;
+  /** The processor time of the hub between the request and its response: on a machine that others use, the delay that the
    * hub itself causes. */
-  readonly cpuP99Ms: number;
+  readonly cpuMs: number;
 };
 
 /** One request of the load, ready to be sent. `key`: sent with an Idempotency-Key of its own each time. */
@@ -189,7 +190,8 @@ export async function measureRareCreates(scene: Scene, nodes: number, count: num
   return tookMs.toSorted((a, b) => a - b)[count >> 1] ?? Number.NaN;
 }
 
-export type LoadReport = Delays & {
+export type LoadReport = {
+  readonly beats: readonly Beat[];
   readonly requests: number;
   /** How the load's own requests, and those within their batches, were answered: each status and its count. */
   readonly statuses: Readonly<Record<string, number>>;
@@ -221,24 +223,27 @@ export async function measureDelays(
     }
   };
   const load = Promise.all(Array.from({ length: callers }, caller));
-  const delays = await probe(hub, ms);
+  const beats = await probe(hub, ms);
   await load;
-  return { ...delays, requests, statuses };
+  return { beats, requests, statuses };
 }
 
 /** Sends a heartbeat each PROBE_EVERY_MS, without waiting for the one before it. */
-async function probe(hub: Hub, ms: number): Promise<Delays> {
+async function probe(hub: Hub, ms: number): Promise<readonly Beat[]> {
   const heartbeat = encodeRequest("POST", "/api/v1/node/heartbeat", hub.secret, `{"node_id":"probe"}`);
-  const tookMs: number[] = [];
-  const cpuMs: number[] = [];
+  const beganMs = performance.now();
+  const beats: Beat[] = [];
   const idle: Connection[] = [];
   const send = async (): Promise<void> => {
     const connection = idle.pop() ?? (await Connection.open(hub.port));
     const startedMs = performance.now();
     const startedCpuMs = mainThreadMs(hub.pid);
     const { status } = await connection.exchange(heartbeat);
-    tookMs.push(performance.now() - startedMs);
-    cpuMs.push(mainThreadMs(hub.pid) - startedCpuMs);
+    beats.push({
+      atMs: startedMs - beganMs,
+      tookMs: performance.now() - startedMs,
+      cpuMs: mainThreadMs(hub.pid) - startedCpuMs,
+    });
     if (status !== 200) throw new Error(`the heartbeat was answered ${status}`);
     idle.push(connection);
   };
@@ -247,14 +252,7 @@ async function probe(hub: Hub, ms: number): Promise<Delays> {
     sent.push(send());
   await Promise.all(sent);
   for (const connection of idle) connection.close();
-  const at = (list: readonly number[], share: number): number =>
-    list.toSorted((a, b) => a - b)[Math.floor(list.length * share)] ?? Number.NaN;
-  return {
-    p50Ms: at(tookMs, 0.5),
-    p99Ms: at(tookMs, 0.99),
-    longestMs: Math.max(...tookMs),
-    cpuP99Ms: at(cpuMs, 0.99),
-  };
+  return beats;
 }
 
 /** The processor time of a process's first thread. */

@@ -159,6 +159,8 @@ export class SqliteStore implements Store {
   #seenVersion: Param | undefined;
   /** Whether a flush will run at the end of this tick of the event loop. */
   #scheduled = false;
+  /** Whether a group of heavy transactions waits until the sockets have been polled. */
+  #isPolling = false;
   /** Resolves when the sockets have been polled since the last group: one promise for all who ask for it. */
   #polled: Promise<void> | null = null;
   #state: WriteState = "open";
@@ -300,14 +302,30 @@ export class SqliteStore implements Store {
   }
 
   #schedule(): void {
+    if (!this.#queue.hasLight) return this.#schedulePolled();
     if (this.#scheduled) return;
     this.#scheduled = true;
     // Requests that ran together share the commit: they queued their transactions before this runs.
     lastInTick(() => {
       this.#scheduled = false;
       this.#flush();
-      if (this.#queue.length > 0) this.#schedule();
+      this.#schedule();
     });
+  }
+
+  /**
+   * A heavy group takes long. Before it, the requests that have arrived during the last group are read and committed, so
+   * that none of them waits for two heavy groups.
+   */
+  #schedulePolled(): void {
+    if (this.#isPolling || this.#queue.length === 0) return;
+    this.#isPolling = true;
+    const run = (): void => {
+      this.#isPolling = false;
+      this.#flush();
+      this.#schedule();
+    };
+    setImmediate(() => setImmediate(run));
   }
 
   /** Commits the next group of the queue. When that fails, refuses whoever is at fault and tries again with the others. */
