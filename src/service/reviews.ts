@@ -9,6 +9,7 @@ import type { Moment, PendingReview, Task } from "../domain/model.ts";
 import { Accounts, type ReviewRequest, review, timeOutReviews } from "../domain/review.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
+import type { Takers } from "../store/sql/balancer.ts";
 import { ledgerHead } from "../store/sql/lux.ts";
 import { nodeById, nodeEver } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
@@ -23,7 +24,6 @@ import {
   workersOfDueReviews,
 } from "../store/sql/reviews.ts";
 import { taskById } from "../store/sql/tasks.ts";
-import type { Takers } from "../store/sql/balancer.ts";
 import type { Committed, Query, Store, Transact } from "../store/store.ts";
 
 /** A page of the results that wait for a verdict, the most urgent first. `total` counts at most REVIEWS_COUNTED_MAX. */

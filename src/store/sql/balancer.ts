@@ -66,7 +66,7 @@ export type Takers = { readonly best: readonly Candidate[]; readonly isWhole: bo
 
 /**
  * The first CANDIDATES_READ nodes for a task of a type, in the balancer's order, so that creating a task does not read all
- * nodes. The balancer picks the first; the next ones are for the tasks after it (patchCandidates).
+ * nodes. The balancer picks the first; the next ones are for the tasks after it (patchTakers).
  */
 export function candidatesFor(taskType: string, notNode: string | null): Query<Takers> {
   // No capability contains a comma. A type that does has no taker, and must not match two adjacent capabilities.
