@@ -211,7 +211,7 @@ describe.concurrent("a schedule", () => {
       const { task_id } = await ok(hub.post("/schedule/run", { name: "hourly" }));
       expect((await taskOf(hub, String(task_id)))["assigned_node"]).toBe("n2");
     }
-    await ok(hub.post("/node/drain", { node_id: "n2" }));
+    await ok(hub.post("/node/drain", { node_id: "n2", drain: true }));
     const { task_id } = await ok(hub.post("/schedule/run", { name: "hourly" }));
     expect((await taskOf(hub, String(task_id)))["assigned_node"]).toBeNull();
   });
