@@ -56,6 +56,10 @@ export class TransactionQueue {
     return this.#light.parts > 0;
   }
 
+  get hasHeavy(): boolean {
+    return this.#heavy.parts > 0;
+  }
+
   /** @throws {StoreBusy} when it is full */
   add(transaction: Transaction): void {
     if (this.length + transaction.parts.length > QUEUE_MAX)
@@ -74,6 +78,16 @@ export class TransactionQueue {
     const line = this.#next();
     this.#isHeavysTurn = line === this.#light;
     return line.take();
+  }
+
+  /** Removes and returns a group of light ones. */
+  takeLight(): readonly Transaction[] {
+    return this.#light.take();
+  }
+
+  /** Removes and returns a group of heavy ones. */
+  takeHeavy(): readonly Transaction[] {
+    return this.#heavy.take();
   }
 
   /** Removes and returns all, whosever turn it is. */

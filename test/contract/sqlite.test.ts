@@ -3,6 +3,7 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { accept } from "../../src/domain/decision.ts";
 import { GROUP_HEAVY_MAX } from "../../src/domain/limits.ts";
+import { endOfTick } from "../../src/lib/event-loop.ts";
 import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { type Part, type Query, StoreDamaged, StoreFull } from "../../src/store/store.ts";
@@ -119,8 +120,7 @@ describe("store: sqlite: heavy groups", () => {
     const first = run("first", heavy);
     const second = run("second", heavy);
     await first;
-    // As a request that a socket delivers after the group.
-    await new Promise((resolve) => setImmediate(resolve));
+    await endOfTick(); // as a request that a socket delivers after the group
     await Promise.all([run("arrived", []), second]);
     expect(order).toEqual(["first", "arrived", "second"]);
   });

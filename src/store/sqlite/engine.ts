@@ -273,7 +273,7 @@ export class SqliteStore implements Store {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    while (this.#queue.length > 0) this.#flush();
+    while (this.#queue.length > 0) this.#flush(this.#queue.takeGroup());
     try {
       if (this.#role === "owner" && !this.#damage) this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch (error) {
@@ -302,35 +302,35 @@ export class SqliteStore implements Store {
   }
 
   #schedule(): void {
-    if (!this.#queue.hasLight) return this.#schedulePolled();
-    if (this.#scheduled) return;
+    if (this.#queue.hasHeavy) this.#schedulePolled();
+    if (this.#scheduled || !this.#queue.hasLight) return;
     this.#scheduled = true;
     // Requests that ran together share the commit: they queued their transactions before this runs.
     lastInTick(() => {
       this.#scheduled = false;
-      this.#flush();
+      this.#flush(this.#queue.takeLight());
       this.#schedule();
     });
   }
 
   /**
    * A heavy group takes some 50 ms. Before it begins, the sockets are polled, and the light transactions that have arrived
-   * during the last group are committed: none of them waits for two heavy groups.
+   * during the last group are committed: none of them waits for two heavy groups, and no heavy one for ever.
    */
   #schedulePolled(): void {
-    if (this.#isPolling || this.#queue.length === 0) return;
+    if (this.#isPolling) return;
     this.#isPolling = true;
     const run = (): void => {
       this.#isPolling = false;
-      this.#flush();
+      this.#flush(this.#queue.takeHeavy());
       this.#schedule();
     };
     setImmediate(() => setImmediate(run));
   }
 
-  /** Commits the next group of the queue. When that fails, refuses whoever is at fault and tries again with the others. */
-  #flush(): void {
-    let group = new Group(this.#queue.takeGroup());
+  /** Commits these as one group. When that fails, refuses whoever is at fault and tries again with the others. */
+  #flush(transactions: readonly Transaction[]): void {
+    let group = new Group(transactions);
     while (group.size > 0) {
       const startedMs = this.#clock.timers();
       let committed: CommittedGroup;
