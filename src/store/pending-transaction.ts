@@ -39,7 +39,7 @@ export class TransactionFault extends Error {
 
 /**
  * The transactions that wait, in two lines: light ones and heavy ones, each in order of arrival. Where both wait, groups
- * are made of them in turns, and a group of heavy ones is small. So whoever sends one request waits for one group of
+ * are made of them in turns (or each in ticks of its own: takeLight(), takeHeavy()), and a group of heavy ones is small. So whoever sends one request waits for one group of
  * heavy ones at most, however many callers send large batches, and no batch waits for ever.
  */
 export class TransactionQueue {
