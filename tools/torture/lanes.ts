@@ -187,10 +187,14 @@ export async function runLanes(
     };
     const workers = Object.keys(RESOURCES).flatMap((node_id) => [work(node_id), work(node_id)]);
     try {
-      await until(async () => {
-        const { by_status } = await client().tasks.stats({});
-        return by_status.completed === tasks;
-      }, 240_000, 50);
+      await until(
+        async () => {
+          const { by_status } = await client().tasks.stats({});
+          return by_status.completed === tasks;
+        },
+        240_000,
+        50,
+      );
       progress(`${tasks} tasks completed, ${report.hubsKilled} hubs killed`);
     } finally {
       isOver = true;
