@@ -381,3 +381,20 @@ test("the figures outside of benchmarks.md are those of its tables", () => {
       expect([from, prose(from).includes(figure), figure]).toEqual([from, true, figure]);
     }
 });
+
+test("the pages have the reasons for which a schedule skips a time", () => {
+  const reasons = found(source("src/domain/schedule.ts"), /^export type SkipReason = (.*);$/m);
+  const wanted = [...reasons.matchAll(/"(\w+)"/g)].map(([, reason = ""]) => reason);
+  const part = found(source("docs/troubleshooting.md"), /\n## My schedule created no task\n([^]*?)\n## /);
+  expect([...part.matchAll(/^- `(\w+)`: /gm)].map(([, reason = ""]) => reason)).toEqual(wanted);
+  expect(prose("docs/events.md")).toContain(`\`reason\`: ${wanted.map((one) => `\`${one}\``).join(", ")}`);
+});
+
+test("a large store is no slower than concepts.md says", () => {
+  const least = Number(found(prose("docs/concepts.md"), /serves at least ([\d.]+) times as many requests/));
+  const table = found(source("docs/benchmarks.md"), /\n## A large store and a small one\n([^]*?)\n## /);
+  const ratios = [...table.matchAll(/\| +([\d.]+) \|$/gm)].map(([, ratio]) => Number(ratio));
+  expect(ratios.length).toBeGreaterThan(5);
+  expect(1 / Math.max(...ratios)).toBeGreaterThanOrEqual(least);
+  expect(1 / Math.max(...ratios)).toBeLessThan(least + 0.1);
+});
