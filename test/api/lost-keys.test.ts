@@ -9,7 +9,19 @@ import { FILE_UNCUT_MAX_BYTES } from "../../src/domain/limits.ts";
 import { type Answer, SECRET, type TestHub, startHub } from "../support/hub.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { addKey, as, runKeys } from "./key-commands.ts";
-import { type RawAnswer, addNodes, hold, list, ok, pick, receive, refused, send, until, waits } from "./scene.ts";
+import {
+  type RawAnswer,
+  addNodes,
+  hold,
+  list,
+  ok,
+  pick,
+  receive,
+  refused,
+  send,
+  until,
+  waits,
+} from "./scene.ts";
 
 /** Reads an event stream to its end; what came. */
 async function streamOf(
