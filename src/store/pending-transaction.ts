@@ -38,9 +38,10 @@ export class TransactionFault extends Error {
 }
 
 /**
- * The transactions that wait, in two lines: light ones and heavy ones, each in order of arrival. Where both wait, groups
- * are made of them in turns (or each in ticks of its own: takeLight(), takeHeavy()), and a group of heavy ones is small. So whoever sends one request waits for one group of
- * heavy ones at most, however many callers send large batches, and no batch waits for ever.
+ * The transactions that wait, in two lines: light ones and heavy ones, each in order of arrival. A group of heavy ones is
+ * small, and where both lines wait, groups of either come in turns. So a light transaction waits for one heavy group at
+ * most, however many callers send large batches, and no batch waits for ever. On PostgreSQL the queue says whose turn it is
+ * (takeGroup); on SQLite the engine takes light groups at the end of a tick, and a heavy one after a poll of the sockets.
  */
 export class TransactionQueue {
   readonly #light = new Line(GROUP_MAX);
@@ -80,12 +81,12 @@ export class TransactionQueue {
     return line.take();
   }
 
-  /** Removes and returns a group of light ones. */
+  /** Removes and returns the oldest light ones, as many as are a group. */
   takeLight(): readonly Transaction[] {
     return this.#light.take();
   }
 
-  /** Removes and returns a group of heavy ones. */
+  /** As takeLight(), of heavy ones. */
   takeHeavy(): readonly Transaction[] {
     return this.#heavy.take();
   }

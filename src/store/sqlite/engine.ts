@@ -157,10 +157,10 @@ export class SqliteStore implements Store {
   /** `PRAGMA data_version`: it changes when another process commits. */
   readonly #dataVersion: Statement<Row, Param[]>;
   #seenVersion: Param | undefined;
-  /** Whether a flush will run at the end of this tick of the event loop. */
-  #scheduled = false;
-  /** Whether a group of heavy transactions waits until the sockets have been polled. */
-  #isPolling = false;
+  /** Whether a group of light transactions will be committed at the end of this tick of the event loop. */
+  #isLightDue = false;
+  /** Whether a group of heavy transactions will be committed after the sockets have been polled. */
+  #isHeavyDue = false;
   /** Resolves when the sockets have been polled since the last group: one promise for all who ask for it. */
   #polled: Promise<void> | null = null;
   #state: WriteState = "open";
@@ -301,31 +301,26 @@ export class SqliteStore implements Store {
     return migration;
   }
 
+  /** Plans the commit of what waits: light transactions at the end of the tick, heavy ones after the sockets were polled. */
   #schedule(): void {
-    if (this.#queue.hasHeavy) this.#schedulePolled();
-    if (this.#scheduled || !this.#queue.hasLight) return;
-    this.#scheduled = true;
-    // Requests that ran together share the commit: they queued their transactions before this runs.
-    lastInTick(() => {
-      this.#scheduled = false;
-      this.#flush(this.#queue.takeLight());
-      this.#schedule();
-    });
-  }
-
-  /**
-   * A heavy group takes some 50 ms. Before it begins, the sockets are polled, and the light transactions that have arrived
-   * during the last group are committed: none of them waits for two heavy groups, and no heavy one for ever.
-   */
-  #schedulePolled(): void {
-    if (this.#isPolling) return;
-    this.#isPolling = true;
-    const run = (): void => {
-      this.#isPolling = false;
-      this.#flush(this.#queue.takeHeavy());
-      this.#schedule();
-    };
-    setImmediate(() => setImmediate(run));
+    if (this.#queue.hasLight && !this.#isLightDue) {
+      this.#isLightDue = true;
+      // Requests that ran together share the commit: they queued their transactions before this runs.
+      lastInTick(() => {
+        this.#isLightDue = false;
+        this.#flush(this.#queue.takeLight());
+        this.#schedule();
+      });
+    }
+    if (this.#queue.hasHeavy && !this.#isHeavyDue) {
+      this.#isHeavyDue = true;
+      // A heavy group takes some 50 ms. Light transactions that arrived during the last one are committed before the next.
+      afterPoll(() => {
+        this.#isHeavyDue = false;
+        this.#flush(this.#queue.takeHeavy());
+        this.#schedule();
+      });
+    }
   }
 
   /** Commits these as one group. When that fails, refuses whoever is at fault and tries again with the others. */
@@ -584,6 +579,11 @@ function toSqlite(sql: string): string {
     .replaceAll("LIMIT $", "LIMIT 0 + ?")
     .replaceAll("OFFSET $", "OFFSET 0 + ?")
     .replaceAll("$", "+?");
+}
+
+/** Runs a step when the sockets have been polled: an immediate that is queued in an immediate comes after the next poll. */
+function afterPoll(step: () => void): void {
+  setImmediate(() => setImmediate(step));
 }
 
 /** Retries while another process creates the same new file: SQLite's own timeout does not cover this pragma. */
