@@ -12,9 +12,8 @@ export type LoadDashboard = () => Promise<{
 
 /**
  * The Content-Security-Policy: no other origin, no inline script or style, no framing. Previews of pictures use blob
- * URLs. Scripts are allowed by a nonce, which they hand on to those that they load: the hub also serves uploaded files,
- * so its origin ('self') says nothing about a script, and a path would need the host of the URL, which the caller
- * chooses.
+ * URLs. The script is allowed by a nonce: the hub also serves uploaded files, so its origin ('self') says nothing about a
+ * script, and a path would need the host of the URL, which the caller chooses.
  */
 function policyOf(nonce: string): string {
   return [

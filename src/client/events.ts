@@ -2,7 +2,7 @@
  * The event log and the event stream (SSE) as async iterators that resume after a fault: no event is missed or
  * repeated. Both resume from a cursor in the hub's log. Must not: buffer events.
  */
-import { type CallOptions, type Http, HubUnreachable, linkedController, sleep } from "./http.ts";
+import { type CallOptions, type Http, HubUnreachable, linkedController, sleep, withQuery } from "./http.ts";
 import type { Call } from "./call.ts";
 import type { Event, EventKind, Message, Variant } from "./types.ts";
 
@@ -27,13 +27,8 @@ export async function* readLog<V extends Variant>(
   call: Call<V>,
   { since, kinds = [], taskId, nodeId, group, tag, ...given }: EventFilter,
 ): AsyncGenerator<Event, void, undefined> {
-  const query = new URLSearchParams();
-  if (kinds.length > 0) query.set("kind", kinds.join());
-  if (taskId !== undefined) query.set("task_id", taskId);
-  if (nodeId !== undefined) query.set("node_id", nodeId);
-  if (group !== undefined) query.set("group", group);
-  if (tag !== undefined) query.set("tag", tag);
-  const path = `/api/v1/events/stream?${query}`;
+  const filter = { kind: kinds.join() || undefined, task_id: taskId, node_id: nodeId, group, tag };
+  const path = `/api/v1/${withQuery("events/stream", filter)}`;
   for await (const { event, data } of follow(http, call, path, since, given))
     if (event !== "gap") yield JSON.parse(data) as Event; // as the hub declares it
 }

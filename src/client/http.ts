@@ -10,21 +10,29 @@ export type FieldError = { readonly path: string; readonly message: string };
 /** The hub, or a proxy before it, refused the request. */
 export class LuxHubError extends Error {
   override readonly name = "LuxHubError";
-  readonly status: number;
+  declare readonly status: number;
   /** A stable code; `http_STATUS` when the answer did not come from a hub. */
-  readonly code: ErrorCode | (string & {});
+  declare readonly code: ErrorCode | (string & {});
   /** A sentence that says what to do. */
-  readonly detail: string;
+  declare readonly detail: string;
   /** The invalid fields of a 400. */
-  readonly errors: readonly FieldError[];
+  declare readonly errors: readonly FieldError[];
   /** All members of the problem, such as `holders` of `lease_conflict`; empty if no hub answered. */
-  readonly problem: Readonly<Record<string, unknown>>;
+  declare readonly problem: Readonly<Record<string, unknown>>;
   /** The hub's log has the request under this id. */
-  readonly requestId: string | null;
+  declare readonly requestId: string | null;
   /** The hub's Retry-After in milliseconds; null without one. */
-  readonly retryAfterMs: number | null;
+  declare readonly retryAfterMs: number | null;
 
-  constructor(refusal: {
+  constructor({
+    status,
+    code,
+    detail,
+    errors = [],
+    problem = {},
+    requestId = null,
+    retryAfterMs = null,
+  }: {
     readonly status: number;
     readonly code: string;
     readonly detail: string;
@@ -33,14 +41,14 @@ export class LuxHubError extends Error {
     readonly requestId?: string | null;
     readonly retryAfterMs?: number | null;
   }) {
-    super(`${refusal.status} ${refusal.code}: ${refusal.detail}`);
-    this.status = refusal.status;
-    this.code = refusal.code;
-    this.detail = refusal.detail;
-    this.errors = refusal.errors ?? [];
-    this.problem = refusal.problem ?? {};
-    this.requestId = refusal.requestId ?? null;
-    this.retryAfterMs = refusal.retryAfterMs ?? null;
+    super(`${status} ${code}: ${detail}`);
+    this.status = status;
+    this.code = code;
+    this.detail = detail;
+    this.errors = errors;
+    this.problem = problem;
+    this.requestId = requestId;
+    this.retryAfterMs = retryAfterMs;
   }
 }
 
@@ -293,4 +301,15 @@ export function newIdempotencyKey(): string {
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause === undefined ? error.message : `${error.message}: ${messageOf(error.cause)}`;
+}
+
+export type Fields = Record<string, unknown>;
+
+/** Adds the fields that have a value to the query of a path, which may have one. */
+export function withQuery(path: string, fields: Fields): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(fields))
+    if (value !== undefined && value !== null) query.append(name, String(value));
+  if (query.size === 0) return path;
+  return `${path}${path.includes("?") ? "&" : "?"}${query}`;
 }

@@ -5,7 +5,15 @@
  * Must not: cache anything of the hub.
  */
 import { type EventFilter, readLog } from "./events.ts";
-import { type CallOptions, Http, type HttpOptions, newIdempotencyKey, readJson } from "./http.ts";
+import {
+  type CallOptions,
+  type Fields,
+  Http,
+  type HttpOptions,
+  newIdempotencyKey,
+  readJson,
+  withQuery,
+} from "./http.ts";
 import type { AnswerOf, Arguments, BatchAnswer, BatchOperation, Operation, RequestOf } from "./call.ts";
 import { type Event, METHODS, type Variant } from "./types.ts";
 import { type OutputOptions, type OutputPart, readOutput } from "./output-reader.ts";
@@ -119,8 +127,6 @@ export class HubCalls<V extends Variant = "A"> {
 
 const NOT_POST: { readonly [O in Operation]?: string } = METHODS;
 
-export type Fields = Record<string, unknown>;
-
 /** The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost. */
 const NOT_REPEATABLE: ReadonlySet<string> = new Set(["key/add", "invitation/create", "webhook/put"]);
 /**
@@ -141,13 +147,4 @@ export function keyHeader(
 ): Readonly<Record<string, string>> {
   if (NEEDS_NO_KEY.has(operation) || NOT_REPEATABLE.has(operation)) return {};
   return { "Idempotency-Key": idempotencyKey ?? newIdempotencyKey() };
-}
-
-/** The name of an operation may have a query of its own. */
-function withQuery(path: string, fields: Fields): string {
-  const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(fields))
-    if (value !== undefined && value !== null) query.append(name, String(value));
-  if (query.size === 0) return path;
-  return `${path}${path.includes("?") ? "&" : "?"}${query}`;
 }

@@ -4,9 +4,9 @@
 import { type StreamItem, type StreamOptions, readStream } from "./events.ts";
 import type { AnswerOf, Arguments, Operation } from "./call.ts";
 import { type FileContent, type UploadFields, multipart } from "./upload.ts";
-import { type CallOptions, now, readJson } from "./http.ts";
+import { type CallOptions, type Fields, now, readJson } from "./http.ts";
 import type { FileRecord, Variant } from "./types.ts";
-import { type Fields, HubCalls, type HubCallsOptions, keyHeader } from "./hub-calls.ts";
+import { HubCalls, type HubCallsOptions, keyHeader } from "./hub-calls.ts";
 
 export type * from "./call.ts";
 export type * from "./types.ts";

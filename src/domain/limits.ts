@@ -658,8 +658,11 @@ export const CACHED_BACKLOGS = 8;
 export const CACHED_CANDIDATES = 16;
 /** On SQLite: tasks in special lanes that are written before the lanes are read again, beside one for each lane. */
 export const CACHED_LANES_WRITES = 64;
-/** The best takers of a type that are loaded together: the nodes for so many new tasks of it, or a few less. */
-export const CANDIDATES_READ = 16;
+/**
+ * The best takers of a type that are loaded together: the nodes for so many new tasks of it, or a few less. If a type has
+ * fewer, none of them needs to be loaded again.
+ */
+export const CANDIDATES_READ = 32;
 /** On SQLite: types whose takers are ranked for the balancer; with one more, the others are forgotten. */
 export const RANKED_TYPES_MAX = 64;
 /** The best tasks of one combination that are cached. */

@@ -1,6 +1,6 @@
 /**
  * Files that the hub serves from memory, compressed for clients that accept it (RFC 9110 8.4): brotli, or gzip. Each form
- * is made at the first request for the file, by the thread pool of node:zlib, and kept as long as the file is.
+ * is made at the first request for the file, mostly by the thread pool of node:zlib, and kept as long as the file is.
  *
  * Invariant: a form is sent as a Blob, which clients that do not read share, so their number needs no bound.
  */
@@ -68,18 +68,32 @@ const QUALITY = { smallest: 11, quick: 9 };
 
 async function makeForms(plain: Blob): Promise<Forms> {
   const bytes = await plain.bytes();
-  const { brotliCompress, gzip, constants } = await import("node:zlib"); // a hub that serves no file saves its memory
-  const quality = bytes.length <= SMALLEST_MAX_BYTES ? QUALITY.smallest : QUALITY.quick;
-  const { promise: br, ...ofBrotli } = Promise.withResolvers<Buffer>();
-  const { promise: gz, ...ofGzip } = Promise.withResolvers<Buffer>();
-  brotliCompress(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: quality } }, (error, form) =>
-    error ? ofBrotli.reject(error) : ofBrotli.resolve(form),
-  );
-  gzip(bytes, { level: 9 }, (error, form) => (error ? ofGzip.reject(error) : ofGzip.resolve(form)));
-  const [brotli, gzipped] = await Promise.all([br, gz]);
+  const isSmall = bytes.length <= SMALLEST_MAX_BYTES;
+  const [brotli, gzipped] = await Promise.all([brotliOf(bytes, isSmall), gzipOf(bytes, isSmall)]);
   const forms = [["br", brotli] as const, ["gzip", gzipped] as const];
   const coded = forms.flatMap(([coding, form]) =>
     form.length < bytes.length * WORTH ? [[coding, new Blob([Uint8Array.from(form)])] as const] : [],
   );
   return { plain, coded: new Map(coded) };
+}
+
+async function brotliOf(bytes: Uint8Array, isSmall: boolean): Promise<Uint8Array> {
+  const { brotliCompress, constants } = await import("node:zlib"); // a hub that serves no file saves its memory
+  const quality = isSmall ? QUALITY.smallest : QUALITY.quick;
+  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
+  brotliCompress(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: quality } }, (error, form) =>
+    error ? reject(error) : resolve(form),
+  );
+  return promise;
+}
+
+/** Of a small file libdeflate makes 3 % less than zlib, in this thread: about 20 ms for 150 kB, once. */
+const LIBDEFLATE = { library: "libdeflate", level: 11 } as const;
+
+async function gzipOf(bytes: Uint8Array<ArrayBuffer>, isSmall: boolean): Promise<Uint8Array> {
+  if (isSmall) return Bun.gzipSync(bytes, LIBDEFLATE);
+  const { gzip } = await import("node:zlib");
+  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
+  gzip(bytes, { level: 9 }, (error, form) => (error ? reject(error) : resolve(form)));
+  return promise;
 }

@@ -24,19 +24,20 @@ export interface Clock {
   timers(): number;
 }
 
+/** The clocks of a machine that is alone: also of a browser. */
+export const machineClock: Pick<Clock, "now" | "timers"> = {
+  now: () => Date.now(),
+  timers: () => performance.now(),
+};
+
 export function systemClock(): Clock {
   const offset = Date.now() - performance.now();
   const steady = (): number => Math.trunc(offset + performance.now());
-  return {
-    now: () => Date.now(),
-    steady,
-    machine: steady,
-    timers: () => performance.now(),
-  };
+  return { ...machineClock, steady, machine: steady };
 }
 
 /** An earlier wall time means that the clock is not set: a board without a battery starts in 1970. */
-const NEVER_BEFORE = Date.UTC(2026, 0, 1);
+const NEVER_BEFORE = /* @__PURE__ */ Date.UTC(2026, 0, 1);
 
 /**
  * Returns a clock whose wall time continues from `past` while the machine's clock is not set, so that new rows are not

@@ -52,28 +52,33 @@ export type NextAsked = {
   readonly inBatch: boolean;
 };
 
-/** The node as it was read last, the lanes that are open to it, and whether this call was its heartbeat. */
+/** What a call knows when it asks. A transaction reads all of this again, because it may have changed. */
 type Known = {
-  readonly node: Node | null;
   /** null: there is no such node. */
+  readonly node: Node | null;
+  /** Whether the call has been a heartbeat of its node. */
+  readonly isBeaten: boolean;
+  /** The node may have none of the best tasks, as copies of its own quorum: the read leaves out what it may not have. */
+  readonly isExcluded: boolean;
+};
+
+/** What a call looks for, chosen for what it knows. */
+type Search = Known & {
+  /** The lanes that are open to the node. null: there is no such node. */
   readonly seen: Seen | null;
   /** The types of plain lanes; null: every type. */
   readonly types: readonly string[] | null;
-  readonly isBeaten: boolean;
-  /** This node may have none of the tasks that were loaded: the next read leaves such tasks out. */
-  readonly isExcluded: boolean;
-  /** Whether the call may ask again when more lanes are open than it knew. */
-  readonly mayAskAgain: boolean;
+  /** Whether the call asks again when it finds that other lanes are open to the node. */
+  readonly mayLookAgain: boolean;
 };
 
 const NO_LANES: OpenLanes = { types: [], special: [], short: [], closed: [] };
-const NOTHING_SEEN = { open: NO_LANES, closed: null } as const;
 
-/** `found`: undefined when the call must ask again. `current`: the node as the transaction loaded it, before it decided. */
+/** `found`: undefined when the call must ask again. `known`: what it knows then. */
 type HandOut = {
-  readonly found?: Committed<Next> | undefined;
-  readonly current: Node | null;
-} & Pick<Known, "isExcluded">;
+  readonly found: Committed<Next> | undefined;
+  readonly known: Known;
+};
 
 /** `task` is null if there was none in time; `draining`: the node gets no new tasks. */
 export type NextAnswer = Pick<Next, "task" | "draining">;
@@ -119,35 +124,29 @@ export class NextService {
     const { nodeId } = asked;
     const { signal } = patience;
     const worker = patience.waitMs > 0 ? this.#idle.join(nodeId) : null;
-    let node: Node | null | undefined;
-    let isBeaten = false;
-    let isExcluded = false;
+    let known: Known | null = null;
     const take = async (): Promise<Committed<Next> | null> => {
-      let asks = 0;
-      if (node === undefined)
-        node = await (asked.inBatch ? this.#readTogether(nodeId) : this.#store.read(nodeById(nodeId)));
-      while (!signal.aborted && !worker?.isEnded) {
+      known ??= { node: await this.#readNode(asked), isBeaten: false, isExcluded: false };
+      for (let asks = 1; !signal.aborted && !worker?.isEnded; asks++) {
+        const { node }: Known = known;
         const seen = node && this.#known.openTo(node, asked.taskTypes);
-        const open = seen?.open ?? NO_LANES;
+        const { types } = seen?.open ?? NO_LANES;
         if (worker) {
           const awaited = node ? this.#known.awaitedBy(node, asked.taskTypes) : NO_LANES;
-          worker.beginRead(open.types, node?.variant ?? null, awaited, seen?.closed?.keys);
+          worker.beginRead(types, node?.variant ?? null, awaited, seen?.closed?.keys);
         }
         const closed = seen?.closed && closedTypes(seen.closed);
-        const known = {
-          node,
+        const search: Search = {
+          ...known,
           seen,
           // Not awaited without need: the hand-out may then join the commit that woke the worker.
-          types: open.types ?? (closed?.size ? await this.#otherTypes(closed) : null),
-          isBeaten,
-          isExcluded,
-          mayAskAgain: asks++ < LANES_REREADS,
+          types: types ?? (closed?.size ? await this.#otherTypes(closed) : null),
+          mayLookAgain: asks <= LANES_REREADS,
         };
-        const { found, ...after } = await this.#handOut(transact, asked, known, signal);
-        ({ isExcluded, current: node } = after);
-        if (!found) continue; // the node or the lanes have changed, or the caller is gone
-        if (node && !node.online) node = { ...node, online: true }; // what was loaded was before it came back
-        isBeaten = true;
+        const handOut = await this.#handOut(transact, asked, search, signal);
+        ({ known } = handOut);
+        const { found } = handOut;
+        if (!found) continue;
         worker?.endRead(found);
         return found.task || found.draining ? found : null;
       }
@@ -192,8 +191,9 @@ export class NextService {
       .slice(0, NOT_TAKEN_MAX);
   }
 
-  /** The node as it may be: the transaction checks it. */
-  #readTogether(nodeId: string): Promise<Node | null> {
+  /** The node as it may be: the transaction checks it. The requests of a batch read it together. */
+  #readNode({ nodeId, inBatch }: NextAsked): Promise<Node | null> {
+    if (!inBatch) return this.#store.read(nodeById(nodeId));
     let reading = this.#reading.get(nodeId);
     if (!reading) {
       reading = this.#store.read(nodeById(nodeId)).finally(() => this.#reading.delete(nodeId));
@@ -218,58 +218,71 @@ export class NextService {
   }
 
   /**
-   * Nothing is found and nothing written when the caller is gone, or must ask again: the node, what it has left or its open
-   * lanes have changed, or it may have none of the tasks that were loaded.
+   * Loads what the search looks for, decides, and hands out the best task, in one transaction. Nothing is written when the
+   * caller is gone, or when the call must ask again with what the transaction has learnt:
+   *   - the node is not as the search knew it (isSame),
+   *   - another lane is open to the node than those whose tasks were loaded (KnownLanes.hasOpened),
+   *   - the node may have none of the tasks that were loaded, and others may be behind them,
+   *   - there was no task, and the node has other resources left than when its open lanes were found.
+   * The second and the fourth only while the search may look again, because lanes may open and close all the time.
    */
   async #handOut(
     transact: Transact<NextAnswer>,
     asked: NextAsked,
-    known: Known,
+    search: Search,
     signal: AbortSignal,
   ): Promise<HandOut> {
-    const { nodeId, resume, inBatch } = asked;
-    const comesBack = known.node !== null && !known.node.online;
-    const { open: lanesOpen, closed } = known.seen ?? NOTHING_SEEN;
-    const load = {
-      node: nodeById(nodeId),
-      started: resume ? firstStarted(nodeId) : NO_ROW,
-      gifts: bestGift(nodeId),
-      open: bestReady(known.types, inBatch, closed, known.isExcluded ? nodeId : null),
-      special: bestOfLanes(this.#known.inTurn(lanesOpen.special), closed, { butFor: nodeId }),
-      lanes: readyLanes(),
-      waiting: known.node && comesBack ? waitingFor(known.node, SWEEP_BATCH) : NO_ROW,
-      gate: gateOn(this.#clock.now()),
-    };
-    let current = known.node;
-    let isFilled = true;
+    const { nodeId, taskTypes } = asked;
+    const { seen, mayLookAgain } = search;
+    const comesBack = search.node !== null && !search.node.online;
+    let node = search.node;
     let isExcluded = false;
-    const found = await transact(load, ({ node, waiting, started, gifts, open, special, lanes, gate }) => {
+    let isFilled = true;
+    const found = await transact(this.#loadFor(asked, search), (rows) => {
+      const { open, lanes, gate } = rows;
       this.#known.learn(gate, lanes);
-      current = node;
-      isFilled = waiting?.length !== SWEEP_BATCH && (!comesBack || lanes.size === 0);
-      if (signal.aborted || (node && !isSame(node, known.node))) return UNDECIDED;
-      if (node && known.seen && known.mayAskAgain)
-        if (this.#known.hasOpened(node, asked.taskTypes, known.seen)) return UNDECIDED;
+      node = rows.node;
       isExcluded = open.tasks.length > 0 && open.tasks.every((task) => mayNotHave(task, nodeId));
-      if (isExcluded && !open.isAll) return UNDECIDED; // there may be others behind them
+      isFilled = rows.waiting?.length !== SWEEP_BATCH && (!comesBack || lanes.size === 0);
+      if (signal.aborted || (node && !isSame(node, search.node))) return UNDECIDED;
+      if (node && seen && mayLookAgain && this.#known.hasOpened(node, taskTypes, seen)) return UNDECIDED;
+      if (isExcluded && !open.isAll) return UNDECIDED;
       const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady(), gate };
       const beat = { ...at, leaseMs: node ? leaseOf(node) : 0 };
-      const rows = {
-        started,
-        gifts,
+      const tasks = {
+        started: rows.started,
+        gifts: rows.gifts,
         open: open.tasks,
-        special: this.#known.sorted(special ?? []),
-        waiting: lanes.size === 0 ? (waiting ?? []) : [],
+        special: this.#known.sorted(rows.special ?? []),
+        waiting: lanes.size === 0 ? (rows.waiting ?? []) : [],
       };
-      const decision = nextTask(node, nodeId, rows, beat, known.isBeaten);
-      if (node && known.mayAskAgain && isEmpty(decision) && hasOtherLeft(node, known.node)) return UNDECIDED;
+      const decision = nextTask(node, nodeId, tasks, beat, search.isBeaten);
+      if (node && mayLookAgain && isEmpty(decision) && hasOtherLeft(node, search.node)) return UNDECIDED;
       if (decision.kind === "accepted" && decision.answer.task && decision.answer.from === "open")
         this.#known.served(decision.answer.task);
       return decision;
     });
-    if (found?.ended) await this.#tasks.settleAfter(found.ended);
-    if (found && !isFilled) await this.#tasks.fillIfPossible(nodeId); // the rest of a long backlog
-    return { found, current, isExcluded };
+    if (!found) return { found, known: { node, isBeaten: search.isBeaten, isExcluded } };
+    if (found.ended) await this.#tasks.settleAfter(found.ended);
+    if (!isFilled) await this.#tasks.fillIfPossible(nodeId); // the rest of a long backlog
+    // The rows of the transaction are those before its heartbeat.
+    return { found, known: { node: node && backOnline(node), isBeaten: true, isExcluded } };
+  }
+
+  /** What one dispatch reads. `waiting`: what the balancer gives to a node that comes back online with this call. */
+  #loadFor({ nodeId, resume, inBatch }: NextAsked, { node, seen, types, isExcluded }: Search) {
+    const closed = seen?.closed ?? null;
+    const { special } = seen?.open ?? NO_LANES;
+    return {
+      node: nodeById(nodeId),
+      started: resume ? firstStarted(nodeId) : NO_ROW,
+      gifts: bestGift(nodeId),
+      open: bestReady(types, inBatch, closed, isExcluded ? nodeId : null),
+      special: bestOfLanes(this.#known.inTurn(special), closed, { butFor: nodeId }),
+      lanes: readyLanes(),
+      waiting: node && !node.online ? waitingFor(node, SWEEP_BATCH) : NO_ROW,
+      gate: gateOn(this.#clock.now()),
+    };
   }
 
   /** Writes the heartbeats of the nodes registered through `variant` that have a waiting call. */
@@ -312,6 +325,11 @@ function leaseOf({ variant }: Pick<Node, "variant">): number {
   return INTERVALS[variant].offlineAfterMs;
 }
 
+/** The node after its heartbeat. */
+function backOnline(node: Node): Node {
+  return node.online ? node : { ...node, online: true };
+}
+
 /** Whether there was room for a task, but none for the node. */
 function isEmpty(decision: Decision<Next>): boolean {
   return decision.kind === "accepted" && decision.answer.task === null && !decision.answer.isFull;
@@ -322,7 +340,7 @@ function hasOtherLeft(node: Node, before: Node | null): boolean {
   return !Bun.deepEquals(node.used, before?.used);
 }
 
-/** Whether what was loaded for a node as it was known serves it still. */
+/** Whether what was loaded for a node, as it was known, still serves it. */
 function isSame(node: Node, before: Node | null): boolean {
   if (!before || !isAsAble(node, before)) return false;
   return node.online || (!before.online && node.autoAssign === before.autoAssign);

@@ -126,7 +126,7 @@ export class QuestionService {
       gate: before?.balanced ? gateOn(this.#clock.now()) : NO_ROW,
     };
     return transact(load, ({ candidates, gate, ...rows }) =>
-      answer({ ...rows, candidates: candidates ?? [] }, asked, { ...this.#at(), gate }),
+      answer({ ...rows, candidates: candidates?.best ?? [] }, asked, { ...this.#at(), gate }),
     );
   }
 

@@ -2,7 +2,6 @@
  * The use cases of reviews (domain/review.ts) and of families of tasks (domain/family.ts): a verdict, the list of what
  * waits for one, and the steps of the periodic work for deadlines and marked families.
  */
-import type { Candidate } from "../domain/balancer.ts";
 import { UNDECIDED, accept } from "../domain/decision.ts";
 import { type Family, checkFamilies } from "../domain/family.ts";
 import { FAMILIES_CHECKED, QUORUM_COPIES_MAX, REVIEWS_COUNTED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
@@ -10,6 +9,7 @@ import type { Moment, PendingReview, Task } from "../domain/model.ts";
 import { Accounts, type ReviewRequest, review, timeOutReviews } from "../domain/review.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
+import type { Takers } from "../store/sql/balancer.ts";
 import { ledgerHead } from "../store/sql/lux.ts";
 import { nodeById, nodeEver } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
@@ -36,7 +36,7 @@ export type ReviewsPage = {
 /** What the use cases of tasks do for those of reviews. */
 export type Followers = {
   /** The nodes to which the balancer may assign the task. */
-  readonly candidates: (task: Task | null) => Query<readonly Candidate[] | null>;
+  readonly candidates: (task: Task | null) => Query<Takers | null>;
   /** After a commit that has ended or opened tasks. */
   readonly follow: () => Promise<void>;
 };
@@ -72,7 +72,12 @@ export class ReviewService {
       const reviewed = await transact(load, ({ candidates, head, ...rows }) => {
         const now = rows.task?.assignedNode ?? null;
         if (now === did)
-          return review({ ...rows, candidates: candidates ?? [] }, asked, { entryId, head }, this.#at());
+          return review(
+            { ...rows, candidates: candidates?.best ?? [] },
+            asked,
+            { entryId, head },
+            this.#at(),
+          );
         did = now;
         return UNDECIDED;
       });

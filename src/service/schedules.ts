@@ -89,7 +89,7 @@ export class ScheduleService {
           return runSchedule(
             name,
             schedule,
-            { taskId, candidates: candidates ?? [] },
+            { taskId, candidates: candidates?.best ?? [] },
             boundTo,
             this.#at(gate),
           );
@@ -149,7 +149,7 @@ export class ScheduleService {
     try {
       await limited(load, ({ schedule, isRunning, candidates, gate }) => {
         if (!schedule || !Bun.deepEquals(schedule, due)) return UNDECIDED;
-        return fire(schedule, { isRunning, taskId, candidates: candidates ?? [] }, this.#at(gate));
+        return fire(schedule, { isRunning, taskId, candidates: candidates?.best ?? [] }, this.#at(gate));
       });
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;

@@ -75,6 +75,7 @@ import type { NewId } from "../lib/ids.ts";
 import {
   BACKLOG_START,
   type BacklogPlace,
+  type Takers,
   backlogAfter,
   candidatesFor,
   openTasks,
@@ -410,7 +411,7 @@ export class TaskService {
       gate: this.#gate(),
     };
     const after = await transact(load, ({ candidates, ...rows }) =>
-      decide({ ...rows, candidates: candidates ?? [] }),
+      decide({ ...rows, candidates: candidates?.best ?? [] }),
     );
     await this.settleAfter(after);
     await this.fillIfPossible(nodeId);
@@ -430,7 +431,7 @@ export class TaskService {
       const revoked = await transact(load, (rows) => {
         const holder = rows.task?.assignedNode ?? null;
         if (holder === from)
-          return revoke(rows.task, rows.target, rows.candidates ?? [], asked, this.#at(rows.gate));
+          return revoke(rows.task, rows.target, rows.candidates?.best ?? [], asked, this.#at(rows.gate));
         from = holder;
         return UNDECIDED;
       });
@@ -467,7 +468,7 @@ export class TaskService {
       ...ofLane(isOtherKey ? specialLane({ ...before, limitKey }, this.known.isFair) : null),
     };
     return transact(load, ({ task, candidates, gate, ...lanes }) => {
-      const updated = update(task, candidates ?? [], asked, this.#at(gate));
+      const updated = update(task, candidates?.best ?? [], asked, this.#at(gate));
       return updated.kind === "rejected" ? updated : (tooManyLanes(lanes) ?? updated);
     });
   }
@@ -483,7 +484,7 @@ export class TaskService {
       gate: this.#gate(),
     };
     const retried = await transact(load, ({ task, dependencies, candidates, gate }) => {
-      const decision = retry(task, dependencies ?? [], candidates ?? [], asked, this.#at(gate));
+      const decision = retry(task, dependencies ?? [], candidates?.best ?? [], asked, this.#at(gate));
       if (decision.kind === "rejected") return decision;
       return accept<RetryOutcome>({ task: decision.answer, dependents: null }, decision.changes);
     });
@@ -518,7 +519,7 @@ export class TaskService {
       const outcome = await transact(load, ({ task, broken, count, dependencies, candidates, gate }) => {
         const dependents = upToDependencies(broken);
         if (dependents.some(({ dependsOn }) => dependsOn.some((id) => !known.has(id)))) return UNDECIDED;
-        const rows = [dependents, dependencies ?? [], candidates ?? []] as const;
+        const rows = [dependents, dependencies ?? [], candidates?.best ?? []] as const;
         const retried = retryWithDependents(task, ...rows, asked, { ...at, gate });
         if (retried.kind === "rejected") return retried;
         const { task: after, opened } = retried.answer;
@@ -869,10 +870,7 @@ export class TaskService {
  * The candidates for a task, whose type and `balanced` never change; nothing for one that the balancer may not assign. A
  * node that has what a task requires is found in the balancer's rounds.
  */
-export function candidatesIfBalanced(
-  task: Task | null,
-  notNode: string | null,
-): Query<readonly Candidate[] | null> {
+export function candidatesIfBalanced(task: Task | null, notNode: string | null): Query<Takers | null> {
   return task?.balanced && task.requires === null ? candidatesFor(task.taskType, notNode) : NO_ROW;
 }
 
@@ -925,7 +923,7 @@ function tooManyLanes(rows: { readonly otherLanes: number | null }): Rejected | 
 }
 
 function rowsOf({ candidates, dependencies, files }: LoadedRows) {
-  return { candidates: candidates ?? [], dependencies: dependencies ?? [], files: files ?? [] };
+  return { candidates: candidates?.best ?? [], dependencies: dependencies ?? [], files: files ?? [] };
 }
 
 function unusableOf(

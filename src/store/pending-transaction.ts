@@ -38,9 +38,10 @@ export class TransactionFault extends Error {
 }
 
 /**
- * The transactions that wait, in two lines: light ones and heavy ones, each in order of arrival. Where both wait, groups
- * are made of them in turns, and a group of heavy ones is small. So whoever sends one request waits for one group of
- * heavy ones at most, however many callers send large batches, and no batch waits for ever.
+ * The transactions that wait, in two lines: light ones and heavy ones, each in order of arrival. A group of heavy ones is
+ * small, and where both lines wait, groups of either come in turns. So a light transaction waits for one heavy group at
+ * most, however many callers send large batches, and no batch waits for ever. On PostgreSQL the queue says whose turn it is
+ * (takeGroup); on SQLite the engine takes light groups at the end of a tick, and a heavy one after a poll of the sockets.
  */
 export class TransactionQueue {
   readonly #light = new Line(GROUP_MAX);
@@ -50,6 +51,14 @@ export class TransactionQueue {
   /** How many parts wait. */
   get length(): number {
     return this.#light.parts + this.#heavy.parts;
+  }
+
+  get hasLight(): boolean {
+    return this.#light.parts > 0;
+  }
+
+  get hasHeavy(): boolean {
+    return this.#heavy.parts > 0;
   }
 
   /** @throws {StoreBusy} when it is full */
@@ -70,6 +79,16 @@ export class TransactionQueue {
     const line = this.#next();
     this.#isHeavysTurn = line === this.#light;
     return line.take();
+  }
+
+  /** Removes and returns the oldest light ones, as many as are a group. */
+  takeLight(): readonly Transaction[] {
+    return this.#light.take();
+  }
+
+  /** As takeLight(), of heavy ones. */
+  takeHeavy(): readonly Transaction[] {
+    return this.#heavy.take();
   }
 
   /** Removes and returns all, whosever turn it is. */

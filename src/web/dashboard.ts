@@ -45,27 +45,18 @@ async function make(name: string | null): Promise<Dashboard> {
   const assets = new Map<string, DashboardFile>();
   for (const [file, text] of files) {
     if (file.endsWith(".html")) html = text;
-    else assets.set(file, fileOf(file, withRelativePaths(text, files)));
+    else assets.set(file, fileOf(file, text));
   }
-  const relative = html.replaceAll(/(href|src)="[./]*\/([^"/]+\.(?:css|js))"/g, `$1="${ASSETS}$2"`);
+  // In the executable the bundler writes paths from the root; relative ones also work behind a proxy with a prefix.
+  const relative = html
+    .replaceAll(/\s*\n\s*/g, "\n")
+    .replaceAll(/(href|src)="[./]*\/([^"/]+\.(?:css|js))"/g, `$1="${ASSETS}$2"`);
   const named = name === null ? "" : `<meta name="application-name" content="${name}">`; // it has no character to escape
-  const preloaded = [...assets]
-    .filter(([file]) => html.includes(file))
-    .flatMap(([, { content }]) => [...content.matchAll(/(?:from|import)"\.\/([^"]+)"/g)])
-    .map(([, file]) => `<link rel="modulepreload" crossorigin href="${ASSETS}${file}">`);
-  return { page: (nonce) => pageWith(relative, named + preloaded.join(""), nonce), assets };
-}
-
-/** In the executable the bundler writes paths from the root; relative ones also work behind a proxy with a prefix. */
-function withRelativePaths(text: string, files: Texts): string {
-  return files.reduce((done, [file]) => done.replaceAll(`"/${file}"`, `"./${file}"`), text);
-}
-
-/** The script loads others; the bundler's code for that preloads them with the nonce of this `meta`. */
-function pageWith(html: string, meta: string, nonce: string): string {
-  return html
-    .replace("</head>", `${meta}<meta property="csp-nonce"></head>`)
-    .replaceAll(/<(?:script|link rel="modulepreload"|meta property="csp-nonce")/g, `$& nonce="${nonce}"`);
+  return {
+    page: (nonce) =>
+      relative.replace("</head>", `${named}</head>`).replaceAll("<script", `$& nonce="${nonce}"`),
+    assets,
+  };
 }
 
 type Texts = readonly (readonly [name: string, text: string])[];
@@ -73,8 +64,7 @@ type Texts = readonly (readonly [name: string, text: string])[];
 async function build(entry: string): Promise<Texts> {
   // Without it, JSX is compiled with names of files and numbers of lines.
   const define = { "process.env.NODE_ENV": '"production"' };
-  const options = { target: "browser", minify: true, splitting: true, define } as const;
-  const { outputs } = await Bun.build({ entrypoints: [entry], ...options });
+  const { outputs } = await Bun.build({ entrypoints: [entry], target: "browser", minify: true, define });
   return Promise.all(outputs.map(async (file) => [nameOf(file.path), await file.text()] as const));
 }
 

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { LANES_MAX } from "../../src/domain/limits.ts";
 import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
 import { ADMIN_KEY, SECRET, type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
+import { cases } from "../support/long.ts";
 import { Agent } from "../support/mcp.ts";
 import {
   addNode,
@@ -922,7 +923,7 @@ describe("hand-out, ready and explain agree", () => {
     expect(copies).toBeGreaterThan(1);
   }
 
-  once.test("after random requests", () => agreeAfter(1, 60));
+  once.test("after random requests", () => agreeAfter(1, cases(30, 60)));
   // On SQLite as on PostgreSQL: test/model/lanes.test.ts has more of them, against a model.
-  test("after other random requests", () => agreeAfter(10, 40));
+  test("after other random requests", () => agreeAfter(10, cases(20, 40)));
 });

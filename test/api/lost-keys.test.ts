@@ -9,7 +9,19 @@ import { FILE_UNCUT_MAX_BYTES } from "../../src/domain/limits.ts";
 import { type Answer, SECRET, type TestHub, startHub } from "../support/hub.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { addKey, as, runKeys } from "./key-commands.ts";
-import { type RawAnswer, addNodes, hold, list, ok, pick, receive, refused, send } from "./scene.ts";
+import {
+  type RawAnswer,
+  addNodes,
+  hold,
+  list,
+  ok,
+  pick,
+  receive,
+  refused,
+  send,
+  until,
+  waits,
+} from "./scene.ts";
 
 /** Reads an event stream to its end; what came. */
 async function streamOf(
@@ -88,7 +100,7 @@ describe.each(["revoked", "expired"] as const)("a key that is %s", (how) => {
       hub.get("/poll?timeout=300"),
       hub.get("/poll?timeout=300", as(null)),
     ];
-    await Bun.sleep(100); // all of them wait
+    await until("all of them wait", () => waits(hub, waiting.length + others.length - 1)); // one without the secret
     await LOSSES[how](hub);
     const lostAt = performance.now();
     for (const answer of waiting) {

@@ -84,7 +84,7 @@ function queriesOf(engine: Engine): void {
       for (const revokedFrom of [null, ...rows.nodes.map(({ nodeId }) => nodeId)]) {
         const asked = task("t", { taskType, revokedFrom });
         const best = pick(asked, rows.nodes)?.nodeId ?? null;
-        const [found] = await read(balancer.candidatesFor(taskType, revokedFrom));
+        const [found] = (await read(balancer.candidatesFor(taskType, revokedFrom))).best;
         expect({ taskType, revokedFrom, found: found?.nodeId ?? null }).toEqual({
           taskType,
           revokedFrom,
@@ -107,9 +107,12 @@ function manyTakers(engine: Engine): void {
       nodes.set(one.nodeId, one);
       await write(store, ...saved(one));
     };
-    const types = ["rare", "common", "other"];
-    const capabilitiesOf = (i: number): readonly string[] =>
-      i % 5 === 0 ? [] : i % 2 === 0 ? ["rare", "x"] : ["common", "other"].slice(random(2));
+    const types = ["rare", "common", "other", "few"];
+    const capabilitiesOf = (i: number): readonly string[] => {
+      if (i % 40 === 1) return ["few"];
+      return i % 5 === 0 ? [] : i % 2 === 0 ? ["rare", "x"] : ["common", "other"].slice(random(2));
+    };
+    const whole = new Set<string>();
     for (let i = 0; i < 120; i++) await save(node(`n${i}`, { capabilities: capabilitiesOf(i) }));
     for (const [nodeId, one] of nodes) {
       if (one.capabilities.includes("common")) continue; // the busy ones are behind many others
@@ -126,7 +129,7 @@ function manyTakers(engine: Engine): void {
     for (let round = 0; round < 300; round++) {
       for (const taskType of types) {
         const revokedFrom = random(3) === 0 ? `n${random(120)}` : null;
-        const found = await store.read(balancer.candidatesFor(taskType, revokedFrom));
+        const { best: found, isWhole } = await store.read(balancer.candidatesFor(taskType, revokedFrom));
         const rest = new Map(nodes);
         const inOrder = Array.from({ length: Math.max(found.length, 1) }, () => {
           const next = pick(task("t", { taskType, revokedFrom }), [...rest.values()])?.nodeId;
@@ -136,6 +139,11 @@ function manyTakers(engine: Engine): void {
         const best = inOrder[0];
         const ids = found.map(({ nodeId }) => nodeId);
         expect([round, taskType, ids]).toEqual([round, taskType, inOrder]);
+        if (isWhole) {
+          whole.add(taskType);
+          const other = pick(task("t", { taskType, revokedFrom }), [...rest.values()]);
+          expect([round, taskType, other]).toEqual([round, taskType, null]);
+        }
         if (best !== undefined) await change(best, 1); // as if it got the task
       }
       const nodeId = `n${random(120)}`;
@@ -150,6 +158,7 @@ function manyTakers(engine: Engine): void {
         await write(store, { kind: "node.drained", nodeId, draining });
       } else if (one.tasksAssigned > 0) await change(nodeId, -1);
     }
+    expect([...whole]).toContain("few");
   });
 }
 

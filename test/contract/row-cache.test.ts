@@ -3,16 +3,23 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
-import { CACHED_LANES_WRITES, CACHED_TASKS, CACHED_TASK_MAX_CHARS } from "../../src/domain/limits.ts";
+import {
+  CACHED_LANES_WRITES,
+  CACHED_TASKS,
+  CACHED_TASK_MAX_CHARS,
+  CANDIDATES_READ,
+} from "../../src/domain/limits.ts";
 import { specialLane } from "../../src/domain/lane.ts";
 import type { FileRecord } from "../../src/domain/model.ts";
 import { heartbeatChange, saved } from "../../src/domain/node.ts";
 import { must } from "../../src/lib/assert.ts";
+import { candidatesFor } from "../../src/store/sql/balancer.ts";
 import * as gateReads from "../../src/store/sql/gate.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
 import { type SqliteStore, openSqlite } from "../../src/store/sqlite/engine.ts";
-import type { Store } from "../../src/store/store.ts";
+import { RowCache } from "../../src/store/sqlite/row-cache.ts";
+import type { Row, Store } from "../../src/store/store.ts";
 import { NOW, STEADY, node, tally, task } from "../domain/samples.ts";
 import { provideDatabase } from "../support/new-database.ts";
 import { checkRows } from "../support/row-cache-check.ts";
@@ -40,6 +47,39 @@ describe("store: sqlite: the row cache", () => {
     db.run("UPDATE nodes SET name = 'other'");
     db.close(true);
   }
+
+  test("the takers of a type are loaded once while they are few", () => {
+    const takers = (count: number): readonly Row[] =>
+      Array.from({ length: count }, (_, i) => ({
+        node_id: `n${i}`,
+        capabilities: "",
+        resources: null,
+        used: null,
+        online: 1,
+        auto_assign: 1,
+        draining: 0,
+        max_tasks: null,
+        tasks_assigned: 0,
+        idle_since: i,
+        all_seen: 1,
+      }));
+    for (const [count, loadsAgain] of [
+      [3, false],
+      [CANDIDATES_READ, true],
+    ] as const) {
+      let loads = 0;
+      const cache = new RowCache((query) => {
+        loads++;
+        return query.shape(takers(count));
+      });
+      for (let i = 0; i < 3 * count; i++) {
+        const [best] = cache.load(candidatesFor("x", null)).best;
+        expect(best?.nodeId).toBe(`n${i % count}`);
+        cache.apply(tally({ nodeId: best?.nodeId ?? "", assigned: 1, idleSince: NOW + i }), 0);
+      }
+      expect([count, loads > 1]).toEqual([count, loadsAgain]);
+    }
+  });
 
   const file: FileRecord = {
     fileId: "f1",

@@ -1,9 +1,12 @@
 /** What SQLite alone promises: its schema, a listener that throws, a full disk. */
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
+import { accept } from "../../src/domain/decision.ts";
+import { GROUP_HEAVY_MAX } from "../../src/domain/limits.ts";
+import { endOfTick } from "../../src/lib/event-loop.ts";
 import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
-import { type Query, StoreDamaged, StoreFull } from "../../src/store/store.ts";
+import { type Part, type Query, StoreDamaged, StoreFull } from "../../src/store/store.ts";
 import { message } from "../domain/samples.ts";
 import {
   SQLITE,
@@ -99,6 +102,27 @@ describe("store: sqlite: schema", () => {
   test("it has a write-ahead log, and flushes each commit", async () => {
     const { store } = await openFresh(SQLITE);
     expect((await store.diagnose()).details).toMatchObject({ journal_mode: "wal", synchronous: "full" });
+  });
+});
+
+describe("store: sqlite: heavy groups", () => {
+  test("what arrives during a heavy group is committed before the next heavy group", async () => {
+    const { store } = await openFresh(SQLITE);
+    const order: string[] = [];
+    const heavy = Array.from({ length: GROUP_HEAVY_MAX }, () => ({
+      load: () => ({}),
+      decide: () => accept(null),
+    }));
+    const run = async (name: string, before: readonly Part[]): Promise<void> => {
+      await store.transact({}, log(name), before);
+      order.push(name);
+    };
+    const first = run("first", heavy);
+    const second = run("second", heavy);
+    await first;
+    await endOfTick(); // as a request that a socket delivers after the group
+    await Promise.all([run("arrived", []), second]);
+    expect(order).toEqual(["first", "arrived", "second"]);
   });
 });
 

@@ -189,7 +189,7 @@ describe.skipIf(noStorage !== null)(
       await using hub = await Hub.start({ data });
       await hub.register("worker-1");
       const body = new FormData();
-      body.append("file", new Blob([new Uint8Array(40 * 1024 * 1024)]), "large"); // several parts of an upload
+      body.append("file", new Blob([new Uint8Array(20 * 1024 * 1024)]), "large"); // two parts of an upload
       expect((await hub.call("POST", "/file/upload", { body })).status).toBe(200);
       const backUp = (to: string, more = env) => run(["backup", to, "--data", data], { env: more });
       expect((await backUp("s3://backups/one.tar")).code).toBe(0);

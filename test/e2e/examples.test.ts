@@ -135,10 +135,18 @@ class Example implements AsyncDisposable {
     try {
       process.kill(-this.child.pid, "SIGKILL");
     } catch {
-      // all of them have ended
+      return; // all of them have ended
     }
     await this.child.exited;
+    // The curl of a killed worker.sh may outlive it by a moment: its call would take the next task, which nobody does.
+    await until(async () => (await waitingCalls()) === 0);
   }
+}
+
+async function waitingCalls(): Promise<number> {
+  const { api, secret } = hub;
+  const response = await fetch(new URL("/metrics", api), { headers: { "X-Matrix-Secret": secret } });
+  return Number(/^luxhub_waiting_calls\{secret="valid"\} (\d+)$/m.exec(await response.text())?.[1]);
 }
 
 /** A directory with a worker and its work in it. */

@@ -4,9 +4,10 @@
  */
 import { expect, test } from "bun:test";
 import { runLanes } from "../../tools/torture/lanes.ts";
+import { cases } from "../support/long.ts";
 import { POSTGRES_PROGRAMS } from "../support/postgres.ts";
 
-const TASKS = 40;
+const TASKS = cases(20, 40);
 
 async function runSmall(onPostgres: boolean): Promise<void> {
   const seed = Number(process.env["E2E_SEED"] ?? Math.floor(Math.random() * 2 ** 31));

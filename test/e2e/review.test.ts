@@ -4,10 +4,11 @@
  */
 import { expect, test } from "bun:test";
 import { runReviews } from "../../tools/torture/review.ts";
+import { cases } from "../support/long.ts";
 import { POSTGRES_PROGRAMS } from "../support/postgres.ts";
 
-/** Two of each way. */
-const TASKS = 14;
+/** One of each way, or two. */
+const TASKS = cases(7, 14);
 
 async function runSmall(onPostgres: boolean): Promise<void> {
   const seed = Number(process.env["E2E_SEED"] ?? Math.floor(Math.random() * 2 ** 31));

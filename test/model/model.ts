@@ -1275,7 +1275,6 @@ export class Model {
   /** Time passes, and the hub does its periodic work. */
   /** @param newId gives the id of the task that the schedule creates: at most one, because the others are skipped */
   pass(ms: number, newId: () => string): void {
-    const before = this.now;
     this.now += ms;
     this.#endLeases(({ until }) => until <= this.now);
     const failedBefore = new Set(this.tasks.filter(({ status }) => status === "failed"));
@@ -1291,9 +1290,6 @@ export class Model {
       const holder = silent.find(({ id }) => id === task.node);
       if (holder) this.#endAttempt(task, "offline", true, back);
     }
-    // Those whose time has come meanwhile follow after what is late.
-    const wasDue = ({ notBefore }: Task): boolean => notBefore === null || notBefore <= before;
-    this.#balance(this.pool().filter((task) => task.balanced && wasDue(task)));
     this.#endLate(failedBefore);
     this.#fire(newId);
     this.#balance(this.pool().filter(({ balanced }) => balanced));

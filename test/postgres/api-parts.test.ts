@@ -2,13 +2,18 @@
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { LEFT_OUT, PARTS } from "./api.ts";
+import { LEFT_OUT, PARTS, REPEATS } from "./api.ts";
 
 test("every API test file is in a part or left out with a reason", () => {
   const files = readdirSync(join(import.meta.dir, "../api")).filter((name) => name.endsWith(".test.ts"));
   const placed = Object.values(PARTS).flatMap((names) => names.map((name) => `${name}.test.ts`));
   const left = Object.keys(LEFT_OUT).map((name) => `${name}.test.ts`);
   expect([...placed, ...left].toSorted()).toEqual(files.toSorted());
+});
+
+test("the files of the long form are in parts", () => {
+  const placed: readonly string[] = Object.values(PARTS).flat();
+  for (const name of REPEATS) expect(placed).toContain(name);
 });
 
 test("every part has a file", () => {

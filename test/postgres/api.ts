@@ -7,6 +7,7 @@
 import { afterAll, beforeAll, describe, test } from "bun:test";
 import { closeFronts } from "../support/front.ts";
 import { carryMessagesBy, useEngine } from "../support/hub.ts";
+import { IS_LONG } from "../support/long.ts";
 import { NGINX_MISSING } from "../support/nginx.ts";
 import { POSTGRES_MISSING, sharedServer } from "../support/postgres.ts";
 import { REDIS_MISSING, sharedRedis } from "../support/redis.ts";
@@ -75,6 +76,28 @@ export const PARTS = {
 } as const;
 
 /**
+ * Files whose every statement the other files of the parts, the contract tests and the tests of this folder send to
+ * PostgreSQL, too: what else they test is the hub's, whatever its store. They run here only in the long form.
+ */
+export const REPEATS: ReadonlySet<string> = new Set([
+  "balancer",
+  "broadcasts",
+  "invitations",
+  "ledger",
+  "lux",
+  "mint",
+  "monitoring",
+  "notes",
+  "offline",
+  "presigned-urls",
+  "schedules",
+  "stream",
+  "system",
+  "threads",
+  "worker-loop",
+]);
+
+/**
  * Parts that run on two hubs: where concurrent requests meet in the database. The others test what one request does,
  * the form of answers and periodic work; fleet.test.ts has what two hubs without Redis do at once, and their streams.
  */
@@ -106,5 +129,6 @@ export async function runOnPostgres(part: keyof typeof PARTS): Promise<void> {
     await dropSchemas();
   });
   // The query makes it a separate module: without --isolate this process may also load the same file for SQLite.
-  for (const name of PARTS[part]) await import(`../api/${name}.test.ts?engine=postgresql`);
+  for (const name of PARTS[part])
+    if (IS_LONG || !REPEATS.has(name)) await import(`../api/${name}.test.ts?engine=postgresql`);
 }

@@ -23,13 +23,14 @@ import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Store } from "../../src/store/store.ts";
 import { NOW, STEADY, UNSCHEDULED } from "../domain/samples.ts";
 import { dice } from "../support/dice.ts";
+import { cases } from "../support/long.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 
 const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;
 const suite = POSTGRES_MISSING === null ? describe : describe.skip;
 if (POSTGRES_MISSING === null) await sharedServer();
 
-const ROUNDS = 12;
+const ROUNDS = cases(6, 12);
 const AT_ONCE = 80;
 const TABLES: Readonly<Record<string, string>> = {
   nodes: "node_id",

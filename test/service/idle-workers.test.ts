@@ -28,6 +28,7 @@ import { draft, node, task } from "../domain/samples.ts";
 import { costRatio, cpuOf } from "../support/cost.ts";
 import { type Dice, dice } from "../support/dice.ts";
 import { losingOutcome } from "../support/lost-outcome.ts";
+import { cases } from "../support/long.ts";
 
 const SECOND = 1_000;
 /** The tests call the listeners themselves. */
@@ -696,11 +697,13 @@ async function quiesce(backlog: Backlog): Promise<void> {
   }
 }
 
-test("1,500 random interleavings: no call sleeps beside a task that it could take, the first is woken, and nothing is left", async () => {
+const INTERLEAVINGS = cases(400, 1_500);
+
+test(`${INTERLEAVINGS} random interleavings: no call sleeps beside a task that it could take, the first is woken, and nothing is left`, async () => {
   jest.useFakeTimers();
   try {
     const seen = { full: 0, besideTasks: 0, woken: 0 };
-    for (let seed = 1; seed <= 1_500; seed++) {
+    for (let seed = 1; seed <= INTERLEAVINGS; seed++) {
       const random = dice(seed);
       const backlog = new Backlog(random);
       for (let steps = 20 + random(80); steps > 0; steps--) {

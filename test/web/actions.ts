@@ -1165,7 +1165,7 @@ async function keys(stage: Stage): Promise<void> {
   await page.go(`tasks/${paid}`);
   await page.shows(new RegExp(`Receipt\\s+entry \\d+: 7 LUX[^]*${String(hash)}`));
   await page.go("nodes/latecomer");
-  await page.until(`document.querySelector('td[title="${String(hash)}"]')`);
+  await page.until(`document.querySelector('td [title="${String(hash)}"]')`);
   await page.go("lux?range=week");
   await page.click('a[href="#/lux"][aria-current], .ranges a[href="#/lux"]');
   await page.click('a[href="#/nodes/earner"]');

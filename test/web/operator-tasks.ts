@@ -168,7 +168,7 @@ function jobs({ stuck, running, blocked }: Stock): readonly Job[] {
       name: "Which node fails most?",
       run: async (hand, page) => {
         await hand.key("3");
-        await hand.choose("order", "fails");
+        await hand.click('th a[href="#/nodes?order=fails"]');
         await page.until(`document.querySelector("a.row")?.textContent === "breaker"`);
       },
     },

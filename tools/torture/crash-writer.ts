@@ -177,9 +177,9 @@ export class Writer {
     const first = await this.#ask(hub, this.#cut);
     this.#settle(this.#cut, first);
     const again = await this.#ask(hub, this.#cut);
-    // The lease may have ended meanwhile.
+    // The lease of the task may have ended meanwhile.
     if (path === "/task/output" && again.status === 409 && again.body["error"] !== "wrong_offset") return;
-    if (path === "/task/ask" && again.status === 409) return;
+    if ((path === "/task/ask" || path === "/lease/acquire") && again.status === 409) return;
     // The deadline of its review may have opened the task again.
     if (path === "/task/complete" && first.body["lux_held"] !== undefined) return;
     // What was refused may be possible by now.

@@ -16,24 +16,32 @@ import { forEach } from "./crowd.ts";
 import type { Figure, Section } from "./section.ts";
 
 const PROBE_EVERY_MS = 50;
-const LOAD_MS = 8_000;
+/** A new hub is slower for some seconds, because its code is not compiled yet: these are reported apart. */
+const COLD_MS = 1_000;
+const WARM_UP_MS = 2_000;
+const LOAD_MS = 20_000;
+const CHORES_MS = 32_000;
 const CALLERS = [1, 8] as const;
 /** No request of one caller may delay the others by more than this. */
 const DELAY_MAX_MS = 100;
 const DEPENDENCIES = 100;
 const MIB = 1024 * 1024;
 
-export type Delays = {
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-  readonly longestMs: number;
-  /** The processor time of the hub between a request and its response: on a machine that others use, the delay that the
+/** One heartbeat of another client. */
+export type Beat = {
+  /** When it was sent, from the start of the load. */
+  readonly atMs: number;
+  readonly tookMs: number;
+  /** The processor time of the hub between the request and its response: on a machine that others use, the delay that the
    * hub itself causes. */
-  readonly cpuP99Ms: number;
+  readonly cpuMs: number;
 };
 
 /** One request of the load, ready to be sent. `key`: sent with an Idempotency-Key of its own each time. */
 type Costly = { readonly path: string; readonly body: string; readonly withKey?: boolean };
+
+/** Beyond its quota the load would only be refused, which costs little. */
+const NO_QUOTA = ["--quota-tasks", "1000000", "--quota-bytes", "1000GiB"];
 
 /** A hub on which the node `greedy` has a key of its own. */
 export type Scene = { readonly hub: Hub; readonly data: string; readonly secret: string };
@@ -45,7 +53,7 @@ export async function withScene<T>(
 ): Promise<T> {
   using dir = new TempDir();
   const data = dir.join("data");
-  await using hub = await Hub.start({ data, args: ["--variant", variant, ...args] });
+  await using hub = await Hub.start({ data, args: ["--variant", variant, ...NO_QUOTA, ...args] });
   for (const nodeId of ["greedy", "probe"]) await hub.register(nodeId);
   const added = await runProgram(["keys", "add", "robot", "--node", "greedy", "--data", data]);
   const result = await part({ hub, data, secret: added.stdout.trim() });
@@ -189,7 +197,8 @@ export async function measureRareCreates(scene: Scene, nodes: number, count: num
   return tookMs.toSorted((a, b) => a - b)[count >> 1] ?? Number.NaN;
 }
 
-export type LoadReport = Delays & {
+export type LoadReport = {
+  readonly beats: readonly Beat[];
   readonly requests: number;
   /** How the load's own requests, and those within their batches, were answered: each status and its count. */
   readonly statuses: Readonly<Record<string, number>>;
@@ -221,24 +230,27 @@ export async function measureDelays(
     }
   };
   const load = Promise.all(Array.from({ length: callers }, caller));
-  const delays = await probe(hub, ms);
+  const beats = await probe(hub, ms);
   await load;
-  return { ...delays, requests, statuses };
+  return { beats, requests, statuses };
 }
 
 /** Sends a heartbeat each PROBE_EVERY_MS, without waiting for the one before it. */
-async function probe(hub: Hub, ms: number): Promise<Delays> {
+async function probe(hub: Hub, ms: number): Promise<readonly Beat[]> {
   const heartbeat = encodeRequest("POST", "/api/v1/node/heartbeat", hub.secret, `{"node_id":"probe"}`);
-  const tookMs: number[] = [];
-  const cpuMs: number[] = [];
+  const beganMs = performance.now();
+  const beats: Beat[] = [];
   const idle: Connection[] = [];
   const send = async (): Promise<void> => {
     const connection = idle.pop() ?? (await Connection.open(hub.port));
     const startedMs = performance.now();
     const startedCpuMs = mainThreadMs(hub.pid);
     const { status } = await connection.exchange(heartbeat);
-    tookMs.push(performance.now() - startedMs);
-    cpuMs.push(mainThreadMs(hub.pid) - startedCpuMs);
+    beats.push({
+      atMs: startedMs - beganMs,
+      tookMs: performance.now() - startedMs,
+      cpuMs: mainThreadMs(hub.pid) - startedCpuMs,
+    });
     if (status !== 200) throw new Error(`the heartbeat was answered ${status}`);
     idle.push(connection);
   };
@@ -247,14 +259,7 @@ async function probe(hub: Hub, ms: number): Promise<Delays> {
     sent.push(send());
   await Promise.all(sent);
   for (const connection of idle) connection.close();
-  const at = (list: readonly number[], share: number): number =>
-    list.toSorted((a, b) => a - b)[Math.floor(list.length * share)] ?? Number.NaN;
-  return {
-    p50Ms: at(tookMs, 0.5),
-    p99Ms: at(tookMs, 0.99),
-    longestMs: Math.max(...tookMs),
-    cpuP99Ms: at(cpuMs, 0.99),
-  };
+  return beats;
 }
 
 /** The processor time of a process's first thread. */
@@ -334,26 +339,46 @@ async function choreAges(hub: Hub): Promise<readonly [string, number][]> {
   return [...lines].map(([, name = "", at]) => [name, Date.now() / 1000 - Number(at)]);
 }
 
+/** The p99 of the hub's processor time while a heartbeat of another client waits, with so many callers. */
+async function delays(
+  { name, variant, prepare }: (typeof LOADS)[number],
+  callers: number,
+  ms: number,
+  progress: (line: string) => void,
+): Promise<Figure> {
+  const { beats, requests, statuses } = await withScene(variant, async (scene) => {
+    const costly = await prepare(scene);
+    return measureDelays(scene, costly, callers, WARM_UP_MS + ms);
+  });
+  progress(`${callers} x ${name}: ${requests} requests ${JSON.stringify(statuses)}`);
+  const cold = beats.filter(({ atMs }) => atMs < COLD_MS);
+  const warm = beats.filter(({ atMs }) => atMs >= WARM_UP_MS);
+  const p99Ms = at(warm, ({ cpuMs }) => cpuMs, 0.99);
+  return {
+    what: `${name}; ${callers} at once: the hub's own time while a heartbeat of another waits: p50 / p99 / longest; p99 of the first second; p99 with the waits for a processor, ms`,
+    value: [
+      [at(warm, ({ cpuMs }) => cpuMs, 0.5), p99Ms, at(warm, ({ cpuMs }) => cpuMs, 1)],
+      [at(cold, ({ cpuMs }) => cpuMs, 0.99)],
+      [at(warm, ({ tookMs }) => tookMs, 0.99)],
+    ]
+      .map((numbers) => numbers.map((n) => n.toFixed(0)).join(" / "))
+      .join("; "),
+    goal: `p99 <= ${DELAY_MAX_MS}`,
+    held: p99Ms <= DELAY_MAX_MS,
+  };
+}
+
+/** The value below which this share of the heartbeats is; of 1: the highest. */
+function at(beats: readonly Beat[], of: (beat: Beat) => number, share: number): number {
+  const sorted = beats.map(of).toSorted((a, b) => a - b);
+  return sorted[Math.min(Math.floor(sorted.length * share), sorted.length - 1)] ?? Number.NaN;
+}
+
 async function run(scale: number, _: number, progress: (line: string) => void): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
-  const ms = Math.max(1_000, LOAD_MS * scale);
-  for (const { name, variant, prepare } of LOADS)
-    for (const callers of CALLERS) {
-      const report = await withScene(variant, async (scene) => {
-        const costly = await prepare(scene);
-        return measureDelays(scene, costly, callers, ms);
-      });
-      const told = `${report.requests} requests ${JSON.stringify(report.statuses)}`;
-      progress(`${callers} x ${name}: ${told}`);
-      figures.push({
-        what: `${name}; ${callers} at once: heartbeats of another, p50 / p99 / longest, and p99 of the hub's own time, ms`,
-        value: [report.p50Ms, report.p99Ms, report.longestMs, report.cpuP99Ms]
-          .map((n) => n.toFixed(0))
-          .join(" / "),
-        goal: `the last <= ${DELAY_MAX_MS}`,
-        held: report.cpuP99Ms <= DELAY_MAX_MS,
-      });
-    }
+  for (const load of LOADS)
+    for (const callers of CALLERS)
+      figures.push(await delays(load, callers, Math.max(1_000, LOAD_MS * scale), progress));
   for (const nodes of [10_000, 100_000].map((whole) => Math.ceil(whole * scale))) {
     const p50Ms = await withScene("B", (scene) => measureRareCreates(scene, nodes, 50));
     figures.push({
@@ -363,7 +388,7 @@ async function run(scale: number, _: number, progress: (line: string) => void): 
       held: true,
     });
   }
-  const chores = await withScene("A", (scene) => measureChores(scene, 3, 4 * ms));
+  const chores = await withScene("A", (scene) => measureChores(scene, 3, Math.max(4_000, CHORES_MS * scale)));
   figures.push(
     {
       what: `Tasks that expire at once, ${chores.created} of them: the longest time without a run of a chore, s`,

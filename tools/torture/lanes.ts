@@ -27,6 +27,8 @@ const CHANGED_KEY = "changed";
 const HELD_KEY = "held";
 const PAUSED_TYPE = "paused";
 const CHANGE_AFTER_MS = { least: 20, most: 300 };
+/** Looks without a pause would take most of the processor time. A task that was given up is seen for TIMEOUT_S. */
+const LOOK_EVERY_MS = 20;
 /** How far the clocks of the hubs and of this process may be apart. */
 const CLOCKS_APART_MS = 50;
 const KINDS: readonly Readonly<Record<string, string>>[] = [
@@ -158,7 +160,10 @@ export async function runLanes(
       }
     })();
     const watch = (async () => {
-      while (!isOver) await look(client(), report, rules);
+      while (!isOver) {
+        await look(client(), report, rules);
+        await Bun.sleep(LOOK_EVERY_MS);
+      }
     })();
     const change = (async () => {
       while (!isOver) {
@@ -182,10 +187,14 @@ export async function runLanes(
     };
     const workers = Object.keys(RESOURCES).flatMap((node_id) => [work(node_id), work(node_id)]);
     try {
-      await until(async () => {
-        const { by_status } = await client().tasks.stats({});
-        return by_status.completed === tasks;
-      }, 240_000);
+      await until(
+        async () => {
+          const { by_status } = await client().tasks.stats({});
+          return by_status.completed === tasks;
+        },
+        240_000,
+        50,
+      );
       progress(`${tasks} tasks completed, ${report.hubsKilled} hubs killed`);
     } finally {
       isOver = true;

@@ -4,7 +4,7 @@ import { crashSection } from "./crash.ts";
 import { damageSection } from "./damage.ts";
 import { dashboardSection } from "./dashboard.ts";
 import { diskSection } from "./disk.ts";
-import { EDGE } from "./edge.ts";
+import { BURSTS_SECTION, EDGE } from "./edge.ts";
 import { FAIRNESS } from "./fairness.ts";
 import { fleetSection } from "./fleet.ts";
 import { FUZZ } from "./fuzz.ts";
@@ -30,6 +30,7 @@ export const SECTIONS: readonly Section[] = [
   backupSection,
   OVERLOAD,
   EDGE,
+  BURSTS_SECTION,
   FAIRNESS,
   largeFilesSection,
   redisSection,

@@ -27,7 +27,7 @@ const CANDIDATE_COLUMNS = `node_id, capabilities, ${RESOURCES}, online, auto_ass
 
 const CANDIDATES = byKey(
   ["text", "text", "text"],
-  `SELECT ${CANDIDATE_COLUMNS} FROM nodes
+  `SELECT ${CANDIDATE_COLUMNS}, 1 AS all_seen FROM nodes
   WHERE ${AVAILABLE} AND node_id <> $1
     AND ($2 = '' OR capabilities = '' OR replace(capabilities, $3, '') <> capabilities)
   ${BALANCER_ORDER} LIMIT ${CANDIDATES_READ}`,
@@ -36,16 +36,19 @@ const CANDIDATES = byKey(
 
 // Differs because only SQLite has indexes by capability (store/sqlite/capability-index.ts), and because SQLite must not
 // read all nodes: the hub stands still meanwhile. Usually one of the first nodes takes the type.
-const NODES_FIRST = 16;
-const bestOf = (found: string): string => `
-  SELECT ${CANDIDATE_COLUMNS} FROM nodes WHERE seq IN (
+const NODES_FIRST = CANDIDATES_READ;
+/** @param allSeen whether no available node was left out of `found`: an expression */
+const bestOf = (found: string, allSeen: string): string => `
+  SELECT ${CANDIDATE_COLUMNS}, ${allSeen} AS all_seen FROM nodes WHERE seq IN (
     SELECT seq FROM (${found}) ${BALANCER_ORDER} LIMIT ${CANDIDATES_READ}) ${BALANCER_ORDER}`;
-const CANDIDATES_ON_SQLITE = bestOf(`
-  SELECT * FROM (
-    SELECT seq, tasks_assigned, idle_since, node_id FROM nodes WHERE ${AVAILABLE} ${BALANCER_ORDER} LIMIT ${NODES_FIRST}
-  ) AS first
-  WHERE node_id <> $1 AND ($2 = '' OR EXISTS (
-    SELECT 1 FROM takers WHERE capability IN ($2, '') AND takers.seq = first.seq))`);
+const CANDIDATES_ON_SQLITE = `
+  WITH first AS (
+    SELECT seq, tasks_assigned, idle_since, node_id FROM nodes WHERE ${AVAILABLE} ${BALANCER_ORDER} LIMIT ${NODES_FIRST})
+  ${bestOf(
+    `SELECT * FROM first WHERE node_id <> $1 AND ($2 = '' OR EXISTS (
+      SELECT 1 FROM takers WHERE capability IN ($2, '') AND takers.seq = first.seq))`,
+    `(SELECT count(*) < ${NODES_FIRST} FROM first)`,
+  )}`;
 
 /** The best of the nodes with a capability: by its ranking, or of all of them if they are so few that there is none. */
 const bestWith = (capability: string): readonly string[] => [
@@ -56,53 +59,63 @@ const bestWith = (capability: string): readonly string[] => [
       AND NOT EXISTS (SELECT 1 FROM ranked_types WHERE type = ${capability}))
       AND +${AVAILABLE} AND node_id <> $1`,
 ];
-const RANKED_ON_SQLITE = bestOf(union([...bestWith("$2"), ...bestWith("''")]));
+const RANKED_ON_SQLITE = bestOf(union([...bestWith("$2"), ...bestWith("''")]), "1");
+
+/** The first nodes for a task, in the balancer's order. `isWhole`: no other available node takes it. */
+export type Takers = { readonly best: readonly Candidate[]; readonly isWhole: boolean };
 
 /**
  * The first CANDIDATES_READ nodes for a task of a type, in the balancer's order, so that creating a task does not read all
- * nodes. The balancer picks the first; the next ones are for the tasks after it (patchCandidates).
+ * nodes. The balancer picks the first; the next ones are for the tasks after it (patchTakers).
  */
-export function candidatesFor(taskType: string, notNode: string | null): Query<readonly Candidate[]> {
+export function candidatesFor(taskType: string, notNode: string | null): Query<Takers> {
   // No capability contains a comma. A type that does has no taker, and must not match two adjacent capabilities.
   const needle = taskType.includes(",") ? NO_CAPABILITY : `,${taskType},`;
   const params = [notNode ?? "", taskType];
   const otherwise = { sql: RANKED_ON_SQLITE, params, ranks: [taskType, ""] };
   const onSqlite = { sql: CANDIDATES_ON_SQLITE, params, ...(taskType === "" ? {} : { otherwise }) };
   const lists = new CapabilityLists();
+  const shape = (rows: readonly Row[]): Takers => ({
+    best: rows.map((row) => toCandidate(row, lists)),
+    isWhole: rows.length < CANDIDATES_READ && rows.every((row) => row["all_seen"] === 1),
+  });
   return {
-    ...many(CANDIDATES, [notNode ?? "", taskType, needle], (row) => toCandidate(row, lists), ["nodes"]),
+    ...query(CANDIDATES, [notNode ?? "", taskType, needle], shape, ["nodes"]),
     onSqlite,
     ...(notNode === null ? { cached: { as: "candidates", id: taskType } as const } : {}),
-    patch: (candidates, change) =>
+    patch: (takers, change) =>
       change.kind === "node.tallied" && change.nodeId === notNode
-        ? candidates
-        : patchCandidates(candidates, change, { taskType }),
+        ? takers
+        : patchTakers(takers, change, { taskType }),
   };
 }
 
 /**
- * The beginning of a list of candidates as it is after a change; undefined if the list does not tell. A node that moves
- * behind the last one of the list leaves it, because others may come before it.
+ * The first takers as they are after a change; undefined if the list does not tell. A node that moves behind the last one
+ * of a list that is not whole leaves it, because others may come before it.
  * @param known the node of the change, after it, if its row is in memory
  */
-export function patchCandidates(
-  candidates: readonly Candidate[],
+export function patchTakers(
+  takers: Takers,
   change: Change,
   task: Pick<Task, "taskType">,
   known: Candidate | null = null,
-): readonly Candidate[] | undefined {
+): Takers | undefined {
   if (change.kind !== "node.tallied") return undefined;
+  const { best, isWhole } = takers;
   const { nodeId, assigned, idleSince } = change;
-  const before = candidates.find((one) => one.nodeId === nodeId);
+  const before = best.find((one) => one.nodeId === nodeId);
   if (before && !known && Object.keys(before.resources).length > 0) return undefined; // what it uses has changed
-  if (!before && !known) return assigned > 0 ? candidates : undefined; // with more tasks it only moves back
+  if (!before && !known) return assigned > 0 ? takers : undefined; // with more tasks it only moves back
   const after = known ?? (before && { ...before, tasksAssigned: before.tasksAssigned + assigned, idleSince });
-  const others = before ? candidates.filter((one) => one !== before) : candidates;
+  const others = before ? best.filter((one) => one !== before) : best;
   const last = others.at(-1);
-  if (!after || !last) return undefined;
-  if (!isAvailable(after) || !fits(after, task) || comesBefore(last, after)) return others;
+  if (!after || (!last && !isWhole)) return undefined;
+  if (!isAvailable(after) || !fits(after, task)) return { best: others, isWhole };
+  if (!isWhole && last && comesBefore(last, after)) return { best: others, isWhole };
   const at = others.findIndex((one) => comesBefore(after, one));
-  return others.toSpliced(at, 0, after).slice(0, CANDIDATES_READ);
+  const list = others.toSpliced(at < 0 ? others.length : at, 0, after);
+  return { best: list.slice(0, CANDIDATES_READ), isWhole: isWhole && list.length <= CANDIDATES_READ };
 }
 
 /** All available nodes. The caller passes the same `lists` to all its reads, so that each list is decoded once. */

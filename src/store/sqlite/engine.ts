@@ -157,8 +157,10 @@ export class SqliteStore implements Store {
   /** `PRAGMA data_version`: it changes when another process commits. */
   readonly #dataVersion: Statement<Row, Param[]>;
   #seenVersion: Param | undefined;
-  /** Whether a flush will run at the end of this tick of the event loop. */
-  #scheduled = false;
+  /** Whether a group of light transactions will be committed at the end of this tick of the event loop. */
+  #isLightDue = false;
+  /** Whether a group of heavy transactions will be committed after the sockets have been polled. */
+  #isHeavyDue = false;
   /** Resolves when the sockets have been polled since the last group: one promise for all who ask for it. */
   #polled: Promise<void> | null = null;
   #state: WriteState = "open";
@@ -271,7 +273,7 @@ export class SqliteStore implements Store {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    while (this.#queue.length > 0) this.#flush();
+    while (this.#queue.length > 0) this.#flush(this.#queue.takeGroup());
     try {
       if (this.#role === "owner" && !this.#damage) this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch (error) {
@@ -299,20 +301,31 @@ export class SqliteStore implements Store {
     return migration;
   }
 
+  /** Plans the commit of what waits: light transactions at the end of the tick, heavy ones after the sockets were polled. */
   #schedule(): void {
-    if (this.#scheduled) return;
-    this.#scheduled = true;
-    // Requests that ran together share the commit: they queued their transactions before this runs.
-    lastInTick(() => {
-      this.#scheduled = false;
-      this.#flush();
-      if (this.#queue.length > 0) this.#schedule();
-    });
+    if (this.#queue.hasLight && !this.#isLightDue) {
+      this.#isLightDue = true;
+      // Requests that ran together share the commit: they queued their transactions before this runs.
+      lastInTick(() => {
+        this.#isLightDue = false;
+        this.#flush(this.#queue.takeLight());
+        this.#schedule();
+      });
+    }
+    if (this.#queue.hasHeavy && !this.#isHeavyDue) {
+      this.#isHeavyDue = true;
+      // A heavy group takes some 50 ms. Light transactions that arrived during the last one are committed before the next.
+      afterPoll(() => {
+        this.#isHeavyDue = false;
+        this.#flush(this.#queue.takeHeavy());
+        this.#schedule();
+      });
+    }
   }
 
-  /** Commits the next group of the queue. When that fails, refuses whoever is at fault and tries again with the others. */
-  #flush(): void {
-    let group = new Group(this.#queue.takeGroup());
+  /** Commits these as one group. When that fails, refuses whoever is at fault and tries again with the others. */
+  #flush(transactions: readonly Transaction[]): void {
+    let group = new Group(transactions);
     while (group.size > 0) {
       const startedMs = this.#clock.timers();
       let committed: CommittedGroup;
@@ -566,6 +579,11 @@ function toSqlite(sql: string): string {
     .replaceAll("LIMIT $", "LIMIT 0 + ?")
     .replaceAll("OFFSET $", "OFFSET 0 + ?")
     .replaceAll("$", "+?");
+}
+
+/** Runs a step when the sockets have been polled: an immediate that is queued in an immediate comes after the next poll. */
+function afterPoll(step: () => void): void {
+  setImmediate(() => setImmediate(step));
 }
 
 /** Retries while another process creates the same new file: SQLite's own timeout does not cover this pragma. */

@@ -14,7 +14,6 @@
  * either patches a cached result, or evicts the results that its write set touches. After a rollback, or a commit of
  * another process, the engine clears the cache.
  */
-import type { Candidate } from "../../domain/balancer.ts";
 import type { Change } from "../../domain/change.ts";
 import {
   CACHED_BACKLOGS,
@@ -26,7 +25,7 @@ import {
 } from "../../domain/limits.ts";
 import type { Gate, LedgerHead, Node, Task, Usage } from "../../domain/model.ts";
 import { gateAfter } from "../../domain/gate.ts";
-import { patchCandidates } from "../sql/balancer.ts";
+import { type Takers, patchTakers } from "../sql/balancer.ts";
 import { EVERYTHING, type Table, keyOf } from "../sql/conflict-keys.ts";
 import { type Lanes, patchLanes } from "../sql/gate.ts";
 import { patchNode } from "../sql/nodes.ts";
@@ -55,7 +54,7 @@ export class RowCache {
   readonly #usage = new Generations<Usage>(CACHED_NODES);
   readonly #backlogs = new Map<string, Backlog>();
   /** The best takers, by type. */
-  readonly #candidates = new Map<string, readonly Candidate[]>();
+  readonly #candidates = new Map<string, Takers>();
   /** The special lanes. A lane stays among them when its last task has left. */
   #lanes: Lanes | null = null;
   /** How many tasks of special lanes were written since the lanes were read: each may have left its lane empty. */
@@ -76,7 +75,7 @@ export class RowCache {
     if (known !== undefined) return known as R;
     const value = this.#read(query);
     if (as === "ready") this.#keepBacklog(id, { query, tasks: value });
-    else if (as === "candidates") this.#keepCandidates(id, value as readonly Candidate[]);
+    else if (as === "candidates") this.#keepCandidates(id, value as Takers);
     else if (as === "gate") this.#keepGate(id, value as Gate);
     else if (as === "lanes") this.#keepLanes(value as Lanes);
     else if (as === "ledger") this.#ledgerHead = value as LedgerHead;
@@ -203,17 +202,17 @@ export class RowCache {
     this.#backlogs.set(id, backlog);
   }
 
-  #keepCandidates(taskType: string, candidates: readonly Candidate[]): void {
+  #keepCandidates(taskType: string, takers: Takers): void {
     if (this.#candidates.size >= CACHED_CANDIDATES) this.#candidates.clear();
-    this.#candidates.set(taskType, candidates);
+    this.#candidates.set(taskType, takers);
   }
 
   #patchCandidates(change: Change, node: Node | null): void {
     if (change.kind === "node.beaten") return;
-    for (const [taskType, candidates] of this.#candidates) {
-      const after = patchCandidates(candidates, change, { taskType }, node);
+    for (const [taskType, takers] of this.#candidates) {
+      const after = patchTakers(takers, change, { taskType }, node);
       if (after === undefined) this.#candidates.delete(taskType);
-      else if (after !== candidates) this.#candidates.set(taskType, after);
+      else if (after !== takers) this.#candidates.set(taskType, after);
     }
   }
 

@@ -2,11 +2,11 @@
  * Changes many things, a page at a time, each page in one batch, so that the user can stop it and the hub serves other
  * requests in between. A dialog shows how far it is. Must not: ask; who starts it has asked.
  */
-import { type JSX, h } from "preact";
+import { type Markup, h } from "./dom.ts";
 import type { BatchOperation } from "../../client/luxhub.ts";
 import { countOf } from "./format.ts";
 import { Button, Modal, reloadViews } from "./parts.tsx";
-import { describe, hub } from "./session.ts";
+import { type Ask, askUntil, describe } from "./session.ts";
 import { drawn } from "./shared.ts";
 
 export type Change = { readonly path: BatchOperation; readonly body: Record<string, unknown> };
@@ -30,7 +30,7 @@ export async function changeAll(
   title: string,
   word: string,
   total: number | null,
-  pages: (signal: AbortSignal) => AsyncIterable<readonly Change[]>,
+  pages: (ask: Ask) => AsyncIterable<readonly Change[]>,
 ): Promise<void> {
   const abort = new AbortController();
   const report = (more: Partial<Run>): void => {
@@ -40,13 +40,10 @@ export async function changeAll(
   run.value = { title, word, done: 0, refused: 0, total, end: "", abort };
   let [done, refused] = [0, 0];
   try {
-    for await (const requests of pages(abort.signal)) {
+    const ask = askUntil(abort.signal);
+    for await (const requests of pages(ask)) {
       if (requests.length === 0) continue;
-      const { answers } = await hub.value.call(
-        "batch",
-        { requests: [...requests] },
-        { signal: abort.signal },
-      );
+      const { answers } = await ask("batch", { requests: [...requests] }, { signal: abort.signal });
       const accepted = answers.filter(({ status }) => status < 400).length;
       done += accepted;
       refused += answers.length - accepted;
@@ -59,7 +56,7 @@ export async function changeAll(
   reloadViews();
 }
 
-export function BatchDialog(): JSX.Element | null {
+export function BatchDialog(): Markup | null {
   const shown = run.value;
   if (shown === null) return null;
   const { title, word, done, refused, total, end, abort } = shown;

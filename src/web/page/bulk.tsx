@@ -2,12 +2,13 @@
  * Actions on many tasks: on those that the user has selected, or on all that match a filter. batches.tsx does them.
  * Must not: act without a question that names how many.
  */
-import { type JSX, h } from "preact";
+import { type Markup, h } from "./dom.ts";
 import type { BatchOperation, RequestOf } from "../../client/luxhub.ts";
 import { type Summary, countOf, stateOf } from "./format.ts";
 import { changeAll } from "./batches.tsx";
 import { Button, askToConfirm, pagesOf } from "./parts.tsx";
-import { hub, isAdmin } from "./session.ts";
+import { type Ask, isAdmin } from "./session.ts";
+import { timeOf } from "./times.ts";
 
 const PAGE = 50;
 /** To delete more than these, the user types how many. */
@@ -48,8 +49,8 @@ function wordsOf(filter: Filter): string {
     creator: creator_node,
     group,
     tag,
-    "changed since": since && new Date(since).toLocaleString(),
-    until: until && new Date(until).toLocaleString(),
+    "changed since": since && timeOf(since),
+    until: until && timeOf(until),
     title: q,
   };
   return Object.entries(words)
@@ -69,7 +70,7 @@ export function BulkActions(props: {
   selected: readonly Summary[];
   onClear: () => void;
   onDone: () => void;
-}): JSX.Element | null {
+}): Markup | null {
   const { filter, total, selected, onClear, onDone } = props;
   const isChosen = selected.length > 0;
   const actions = BULK_ACTIONS.filter(({ path }) =>
@@ -94,9 +95,9 @@ export function BulkActions(props: {
       return;
     const title = `${action.verb} ${isChosen ? "the selected" : "all that match"}`;
     const changeOf = ({ task_id }: Summary) => ({ path: action.path, body: { task_id } });
-    await changeAll(title, action.done, isExact ? count : null, async function* (signal) {
+    await changeAll(title, action.done, isExact ? count : null, async function* (ask) {
       if (isChosen) yield chosen.map(changeOf);
-      else for await (const tasks of matching(filter, signal)) yield tasks.map(changeOf);
+      else for await (const tasks of matching(filter, ask)) yield tasks.map(changeOf);
     });
     onDone();
   };
@@ -131,9 +132,8 @@ function statusOf(filter: Filter): string | undefined {
 }
 
 /** The tasks that match, a page at a time. */
-export async function* matching(filter: Filter, signal: AbortSignal): AsyncGenerator<readonly Summary[]> {
-  const from = hub.value;
+export async function* matching(filter: Filter, ask: Ask): AsyncGenerator<readonly Summary[]> {
   const load = (cursor: string | undefined) =>
-    from.call("task/list?fields=summary", { ...filter, per_page: PAGE, cursor }, { signal });
+    ask("task/list?fields=summary", { ...filter, per_page: PAGE, cursor });
   for await (const { tasks } of pagesOf(load)) yield tasks;
 }

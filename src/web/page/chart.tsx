@@ -2,10 +2,11 @@
  * A chart of counts or durations over time, in SVG: series upwards, and one downwards (failures); a time axis, and a
  * cross-hair that reads the values, by pointer or by arrow keys. A gap where a series has no value.
  */
-import { type JSX, h } from "preact";
-import { useState } from "preact/hooks";
+import { type Markup, h, useState } from "./dom.ts";
+import { now } from "./clock.ts";
 import { countOf } from "./format.ts";
 import { DAY_MS } from "../../lib/clock.ts";
+import { timeOf } from "./times.ts";
 
 export type Series = {
   readonly name: string;
@@ -23,13 +24,15 @@ const HEIGHT = 130;
 /** The part of the height for what is drawn downwards. */
 const DOWN = 0.25;
 const DIGITS = 2;
+/** Of the series, in their order. */
+const TONES = ["busy", "good", "bad", "quiet"];
 const DASH = 8;
 const LABELS = 4;
 /** A scale on which one import hides everything else is logarithmic. */
 const LOG_FROM = 20;
 
 /**
- * @param times when each interval begins, ISO; the last one is still running and drawn dashed
+ * @param times when each interval begins, ISO; the last one is drawn dashed while it is running
  * @param stepMs the length of an interval
  */
 export function Chart(props: {
@@ -39,8 +42,10 @@ export function Chart(props: {
   series: readonly Series[];
   /** When the hub started: nothing was counted before, unless it ran before that. Epoch milliseconds. */
   startedAt: number;
-}): JSX.Element {
-  const { label, times, stepMs } = props;
+  /** The end of the axis; empty for now: the last interval is not over. */
+  end: string;
+}): Markup {
+  const { label, times, stepMs, end } = props;
   const started = times.findIndex((time) => Date.parse(time) + stepMs > props.startedAt);
   const isFirst = props.series.every(({ values }) => values.slice(0, started).every((value) => !value));
   const start = isFirst ? Math.max(0, started) : 0;
@@ -48,6 +53,7 @@ export function Chart(props: {
     ...one,
     values: one.values.map((value, i) => (i < start ? null : value)),
   }));
+  const ended = (values: Values): Values => (end === "" ? values.slice(0, -1) : values);
   const [at, setAt] = useState<number | null>(null);
   const last = Math.max(1, times.length - 1);
   const hasDown = series.some(({ isDown }) => isDown);
@@ -62,8 +68,9 @@ export function Chart(props: {
       ? zero + (down?.part(value) ?? 0) * (HEIGHT - zero)
       : zero - (up?.part(value) ?? 0) * zero
     ).toFixed(1);
+  const withDay = now.value - Date.parse(times[0] ?? "") > DAY_MS;
   const read = (i: number): string =>
-    `${timeOf(times[i] ?? "", stepMs * times.length > DAY_MS)} ${series
+    `${shortTimeOf(times[i], withDay)} ${series
       .map(({ name, values }) => `${name} ${shown(values[i] ?? null)}`)
       .join(" · ")}`;
   const point = (event: PointerEvent): void => {
@@ -95,18 +102,17 @@ export function Chart(props: {
       >
         <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
           <path class="grid" d={`M0 0H${WIDTH}M0 ${zero}H${WIDTH}`} />
-          {series.map(({ name, values, isDown = false, isThin }, i) => (
-            <g key={name} class={isDown && !values.some(Boolean) ? "none" : `line-${i}`}>
-              {hasDown && i > 0 && !isThin && (
-                <path class="area" d={area(values, zero, x, (value) => y(value, isDown))} />
-              )}
-              <path
-                class="line"
-                d={line(seen(values, isDown).slice(0, -1), x, (value) => y(value, isDown))}
-              />
-              <path class="line running" d={running(seen(values, isDown), x, (value) => y(value, isDown))} />
-            </g>
-          ))}
+          {series.map(({ name, values, isDown = false, isThin }, i) => {
+            const at = (value: number): string => y(value, isDown);
+            const shown = seen(values, isDown);
+            return (
+              <g key={name} class={isDown && !values.some(Boolean) ? "none" : `t-${TONES[i]}`}>
+                {hasDown && i > 0 && !isThin && <path class="area" d={area(ended(values), zero, x, at)} />}
+                <path class="line" d={line(ended(shown), x, at)} />
+                {end === "" && <path class="line running" d={line(running(shown), x, at)} />}
+              </g>
+            );
+          })}
           {start > 0 && <path class="started" d={`M${x(start)} 0V${HEIGHT}`} />}
           {shownAt !== null && <path class="cross" d={`M${x(shownAt)} 0V${HEIGHT}`} />}
         </svg>
@@ -119,9 +125,7 @@ export function Chart(props: {
       <div class="axis quiet" aria-hidden="true">
         {Array.from({ length: LABELS + 1 }, (_, i) => (
           <span key={i}>
-            {i === LABELS
-              ? "now"
-              : timeOf(times[Math.round((i / LABELS) * last)] ?? "", stepMs * times.length > DAY_MS)}
+            {i === LABELS ? end || "now" : shortTimeOf(times[Math.round((i / LABELS) * last)], withDay)}
           </span>
         ))}
       </div>
@@ -130,7 +134,7 @@ export function Chart(props: {
           <b>{read(shownAt)}</b>
         ) : (
           series.map(({ name, whole }, i) => (
-            <span key={name} class={`key key-${i}`}>
+            <span key={name} class={`key t-${TONES[i]}`}>
               {name} <b>{shown(whole)}</b>
             </span>
           ))
@@ -144,12 +148,12 @@ function shown(value: number | null): string {
   return value === null ? "–" : countOf(Number(value.toFixed(DIGITS)));
 }
 
-function timeOf(iso: string, withDay: boolean): string {
-  if (iso === "") return "";
-  return new Date(iso).toLocaleString(
-    undefined,
-    withDay ? { day: "numeric", month: "short", hour: "2-digit" } : { hour: "2-digit", minute: "2-digit" },
-  );
+export function shortTimeOf(iso: string | undefined, withDay: boolean): string {
+  if (iso === undefined) return "";
+  return timeOf(iso, {
+    ...(withDay && { day: "numeric", month: "short" }),
+    ...{ hour: "2-digit", minute: "2-digit" },
+  });
 }
 
 type Point = (value: number) => string;
@@ -174,21 +178,18 @@ function line(values: Values, x: Point, y: Point): string {
 }
 
 /** From the last whole interval to the one that is still running. */
-function running(values: Values, x: Point, y: Point): string {
-  const end = values.length - 1;
-  const [from = null, to = null] = values.slice(-2);
-  if (to === null) return "";
-  return from === null
-    ? `M${x(end)} ${y(to)}m-${DASH / 2} 0h${DASH}`
-    : `M${x(end - 1)} ${y(from)}L${x(end)} ${y(to)}`;
+function running(values: Values): Values {
+  const begin = values.length - 2;
+  return values.at(-1) === null ? [] : values.map((value, i) => (i < begin ? null : value));
 }
 
 function area(values: Values, zero: number, x: Point, y: Point): string {
   const start = values.findIndex((value) => value !== null);
-  const end = values.length - 2; // the last interval is not over
-  if (start === -1 || start > end) return "";
-  const whole = values.slice(start, end + 1);
-  const top = whole.map((value, i) => `L${x(start + i)} ${y(value ?? 0)}`).join("");
+  if (start === -1) return "";
+  const top = values
+    .slice(start)
+    .map((value, i) => `L${x(start + i)} ${y(value ?? 0)}`)
+    .join("");
   return `M${x(start)} ${zero}${top}V${zero}Z`;
 }
 

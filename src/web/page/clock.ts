@@ -1,9 +1,9 @@
 /** The wall clock of the hub, as far as the page knows it: ages are right even if the browser's clock is not. */
-import { useEffect, useRef, useState } from "preact/hooks";
-import { systemClock } from "../../lib/clock.ts";
+import { useEffect, useRef, useState } from "./dom.ts";
+import { machineClock } from "../../lib/clock.ts";
 import { Shared, runAfter } from "./shared.ts";
 
-export const clock = systemClock();
+export const clock = machineClock;
 
 /** How much the hub's clock is ahead of the browser's, in milliseconds. */
 let skewMs = 0;

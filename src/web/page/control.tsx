@@ -1,26 +1,27 @@
 /** What is handed out, and what is told to others: pauses, limits of keys, and webhooks. Needs the administrator key. */
-import { type ComponentChildren, Fragment, type JSX, h } from "preact";
+import { Fragment, type Markup, h } from "./dom.ts";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
-import { commandOf, countOf } from "./format.ts";
+import { commandOf, countOf, numberOf } from "./format.ts";
 import {
   Age,
   Button,
+  Delete,
   Empty,
   Field,
   type Fields,
   Form,
   Head,
+  Section,
   Select,
   State,
   Table,
-  runAsked,
   runAction,
-  useEvents,
+  runAsked,
   useLoad,
   whole,
 } from "./parts.tsx";
 import { pausedWords } from "./pulse.ts";
-import { hub } from "./session.ts";
+import { call } from "./session.ts";
 
 const PAGE = 50;
 
@@ -41,22 +42,25 @@ function scopeOf(scope: string, value: string): { type?: string; limit_key?: str
   return scope === "creator" ? { creator_node: value } : {};
 }
 
-export function Control(): JSX.Element {
-  const loaded = useLoad("control", async (from, signal) => {
-    const [pauses, limits, { webhooks, total }] = await Promise.all([
-      whole(async (page) => {
-        const answer = await from.call("hub/pauses", page, { signal });
-        return { rows: answer.pauses, pages: answer.pages };
-      }),
-      whole(async (page) => {
-        const answer = await from.call("limit/list", page, { signal });
-        return { rows: answer.limits, pages: answer.pages };
-      }),
-      from.call("webhook/list", { per_page: PAGE }, { signal }),
-    ]);
-    return { pauses, limits, webhooks, total };
-  });
-  useEvents(({ kind }) => /^(?:hub|limit|webhook)\./.test(kind), loaded);
+export function Control(): Markup {
+  const loaded = useLoad(
+    "control",
+    async (ask) => {
+      const [pauses, limits, { webhooks, total }] = await Promise.all([
+        whole(async (page) => {
+          const answer = await ask("hub/pauses", page);
+          return { rows: answer.pauses, pages: answer.pages };
+        }),
+        whole(async (page) => {
+          const answer = await ask("limit/list", page);
+          return { rows: answer.limits, pages: answer.pages };
+        }),
+        ask("webhook/list", { per_page: PAGE }),
+      ]);
+      return { pauses, limits, webhooks, total };
+    },
+    /^(?:hub|limit|webhook)\./,
+  );
   const { value, error } = loaded;
   return (
     <>
@@ -72,24 +76,21 @@ export function Control(): JSX.Element {
   );
 }
 
-function Pauses({ pauses }: { pauses: readonly Pause[] }): JSX.Element {
+function Pauses({ pauses }: { pauses: readonly Pause[] }): Markup {
   const pause = (fields: Fields): Promise<boolean> => {
-    const { scope = "hub", value = "", reason = "" } = fields;
+    const { scope = "hub", value = "", reason } = fields;
     const words = SCOPES.find(([word]) => word === scope)?.[1] ?? scope;
     const question = `Pause ${scope === "hub" ? words : `${words}: ${value || "none"}`}? What runs goes on; nothing more of it is handed out.`;
-    const asked = { ...scopeOf(scope, value), reason: reason || undefined };
-    return runAsked(question, "Pause", "Paused.", () => hub.value.call("hub/pause", asked));
+    const asked = { ...scopeOf(scope, value), reason };
+    return runAsked(question, "Pause", "Paused.", () => call("hub/pause", asked));
   };
   return (
-    <section>
-      <h2>Pauses</h2>
+    <Section title="Pauses">
       <Form class="filters" onSend={pause}>
         <Select label="Pause" name="scope" options={SCOPES} />
         <Field label="Which (not for the whole hub)" name="value" />
         <Field label="Reason" name="reason" />
-        <button type="submit" data-do="pause-hub">
-          Pause
-        </button>
+        <button data-do="pause-hub">Pause</button>
       </Form>
       {pauses.length === 0 && <p class="quiet">Nothing is paused.</p>}
       <ul class="plain lines">
@@ -102,9 +103,7 @@ function Pauses({ pauses }: { pauses: readonly Pause[] }): JSX.Element {
             <Button
               data-do="resume-hub"
               onClick={() =>
-                void runAction("It goes on.", () =>
-                  hub.value.call("hub/resume", scopeOf(one.scope, one.value ?? "")),
-                )
+                void runAction("It goes on.", () => call("hub/resume", scopeOf(one.scope, one.value ?? "")))
               }
             >
               Resume
@@ -112,118 +111,128 @@ function Pauses({ pauses }: { pauses: readonly Pause[] }): JSX.Element {
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   );
 }
 
-function Limits({ limits }: { limits: readonly Limit[] }): JSX.Element {
+function Limits({ limits }: { limits: readonly Limit[] }): Markup {
   const set = (fields: Fields): Promise<boolean> => {
     const { key = "", running, per_minute } = fields;
     const asked = {
       key,
-      running: running ? Number(running) : undefined,
-      per_minute: per_minute ? Number(per_minute) : undefined,
+      running: numberOf(running),
+      per_minute: numberOf(per_minute),
     };
-    return runAction("The limit is set.", () => hub.value.call("limit/set", asked));
+    return runAction("The limit is set.", () => call("limit/set", asked));
   };
-  const remove = (key: string): Promise<boolean> =>
-    runAsked(`Delete the limit of ${key || "tasks without a type"}?`, "Delete", "Deleted.", () =>
-      hub.value.call("limit/delete", { key }),
-    );
   const of = (now: number, most: number | null): string =>
     most === null ? "any" : `${countOf(now)} of ${countOf(most)}`;
   return (
-    <section>
-      <h2>Limits</h2>
+    <Section title="Limits">
       <Form class="filters" onSend={set}>
         <Field label="Key (limit key, or type)" name="key" />
         <Field label="Running at once" name="running" type="number" />
         <Field label="Started in a minute" name="per_minute" type="number" />
-        <button type="submit" data-do="set-limit">
-          Set
-        </button>
+        <button data-do="set-limit">Set</button>
       </Form>
       {limits.length === 0 ? (
         <p class="quiet">There are no limits.</p>
       ) : (
-        <Table label="Limits" head={["Key", "Running", "In the last minute", "Held for", "Actions"]}>
-          {limits.map((limit) => (
-            <tr key={limit.key}>
-              <td class="names">{limit.key || <i>no type</i>}</td>
-              <td class="number">{of(limit.running_now, limit.running)}</td>
-              <td>{of(limit.last_minute, limit.per_minute)}</td>
-              <td>
-                <Age at={limit.held_until} />
-              </td>
-              <td class="buttons">
-                <Button class="danger" data-do="delete-limit" onClick={() => remove(limit.key)}>
-                  Delete
-                </Button>
-              </td>
-            </tr>
-          ))}
-        </Table>
+        <Table
+          label="Limits"
+          rows={limits}
+          keyOf={(limit) => limit.key}
+          columns={[
+            ["Key", (limit) => limit.key || <i>no type</i>, "names"],
+            ["Running", (limit) => of(limit.running_now, limit.running), "number"],
+            ["In the last minute", (limit) => of(limit.last_minute, limit.per_minute)],
+            ["Held for", (limit) => <Age at={limit.held_until} />],
+            [
+              "Actions",
+              (limit) => (
+                <Delete
+                  data-do="delete-limit"
+                  ask={`Delete the limit of ${limit.key || "tasks without a type"}?`}
+                  work={() => call("limit/delete", { key: limit.key })}
+                />
+              ),
+              "buttons",
+            ],
+          ]}
+        />
       )}
-    </section>
+    </Section>
   );
 }
 
 type Hook = AnswerOf<"webhook/list", Variant>["webhooks"][number];
 
-function Webhooks({ webhooks, total }: { webhooks: readonly Hook[]; total: number }): JSX.Element {
-  const remove = (name: string): Promise<boolean> =>
-    runAsked(`Delete the webhook ${name}?`, "Delete", "Deleted.", () =>
-      hub.value.call("webhook/delete", { name }),
-    );
-  const button = (word: string, action: string, act: () => unknown, tone?: string): ComponentChildren => (
-    <Button class={tone} data-do={action} onClick={() => act()}>
-      {word}
-    </Button>
-  );
+function Webhooks({ webhooks, total }: { webhooks: readonly Hook[]; total: number }): Markup {
   return (
-    <section>
-      <h2>Webhooks {total > webhooks.length && <span>the first {countOf(webhooks.length)}</span>}</h2>
+    <Section
+      title={<>Webhooks {total > webhooks.length && <span>the first {countOf(webhooks.length)}</span>}</>}
+    >
       {webhooks.length === 0 ? (
         <Empty
           text="There are no webhooks. Add one from a shell:"
-          line={commandOf("webhook", "put", "alerts", "https://example.org/hook", "--kind", "task.failed")}
+          line={commandOf("webhook put alerts https://example.org/hook --kind task.failed")}
         />
       ) : (
-        <Table label="Webhooks" head={["State", "Name", "To", "Delivered", "Next try", "Actions"]}>
-          {webhooks.map((hook) => (
-            <tr key={hook.name}>
-              <td>
-                <State word={hook.state} />
-              </td>
-              <td class="names">{hook.name}</td>
-              <td class="wide">
-                {hook.url}
-                {hook.last_error !== null && <div class="why">{hook.last_error}</div>}
-              </td>
-              <td>
-                <Age at={hook.last_delivered_at} />
-              </td>
-              <td>
-                <Age at={hook.next_attempt_at} />
-              </td>
-              <td class="buttons">
-                {button("Test", "test-webhook", () =>
-                  runAction("The test message was delivered.", () =>
-                    hub.value.call("webhook/test", { name: hook.name }),
-                  ),
-                )}
-                {hook.state === "suspended" &&
-                  button("Resume", "resume-webhook", () =>
-                    runAction("It is delivered again.", () =>
-                      hub.value.call("webhook/resume", { name: hook.name }),
-                    ),
+        <Table
+          label="Webhooks"
+          rows={webhooks}
+          keyOf={(hook) => hook.name}
+          columns={[
+            ["State", (hook) => <State word={hook.state} />],
+            ["Name", (hook) => hook.name, "names"],
+            [
+              "To",
+              (hook) => (
+                <>
+                  {hook.url}
+                  {hook.last_error !== null && <div class="why">{hook.last_error}</div>}
+                </>
+              ),
+              "wide",
+            ],
+            ["Delivered", (hook) => <Age at={hook.last_delivered_at} />],
+            ["Next try", (hook) => <Age at={hook.next_attempt_at} />],
+            [
+              "Actions",
+              (hook) => (
+                <>
+                  <Button
+                    data-do="test-webhook"
+                    onClick={() =>
+                      runAction("The test message was delivered.", () =>
+                        call("webhook/test", { name: hook.name }),
+                      )
+                    }
+                  >
+                    Test
+                  </Button>
+                  {hook.state === "suspended" && (
+                    <Button
+                      data-do="resume-webhook"
+                      onClick={() =>
+                        runAction("It is delivered again.", () => call("webhook/resume", { name: hook.name }))
+                      }
+                    >
+                      Resume
+                    </Button>
                   )}
-                {button("Delete", "delete-webhook", () => remove(hook.name), "danger")}
-              </td>
-            </tr>
-          ))}
-        </Table>
+                  <Delete
+                    data-do="delete-webhook"
+                    ask={`Delete the webhook ${hook.name}?`}
+                    work={() => call("webhook/delete", { name: hook.name })}
+                  />
+                </>
+              ),
+              "buttons",
+            ],
+          ]}
+        />
       )}
-    </section>
+    </Section>
   );
 }

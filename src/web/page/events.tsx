@@ -1,16 +1,15 @@
 /** The event log live, newest first, filtered by kind, node and task. */
-import { Fragment, type JSX, h } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { Fragment, type Markup, h, useEffect, useState } from "./dom.ts";
 import type { Event } from "../../client/luxhub.ts";
 import { EVENT_KINDS, type EventKind } from "../../domain/event.ts";
 import { clock } from "./clock.ts";
 import { commandOf, countOf, oneOf } from "./format.ts";
 import { onEvent } from "./live.ts";
 import { EventTable } from "./event-table.tsx";
-import { NodeField } from "./node-field.tsx";
-import { Button, Empty, Fault, Field, Filters, Head, Pager, Select, useList, useTyped } from "./parts.tsx";
-import { route, setQuery, to, wrongQuery } from "./route.ts";
-import type { Hub } from "./session.ts";
+import { NodeField } from "./suggest-field.tsx";
+import { Button, Empty, Fault, Field, Filters, Head, Pager, Select, useFilters, useList } from "./parts.tsx";
+import { here, route, wrongQuery } from "./route.ts";
+import type { Ask } from "./session.ts";
 
 const PAGE = 100;
 /** The oldest ones leave the page. */
@@ -34,19 +33,22 @@ function suits(event: Event, { kind, node_id, task_id }: Filter): boolean {
   );
 }
 
-export function Events(): JSX.Element {
+export function Events(): Markup {
   const { query } = route.value;
   const { node, task } = query;
   const kind = oneOf(EVENT_KINDS, query["kind"]);
   const before = Number(query["before"]) || 0;
-  const filter: Filter = { kind, node_id: node || undefined, task_id: task || undefined };
+  const wanted: Filter = { kind, node_id: node || undefined, task_id: task || undefined };
   const isFiltered = Boolean(query["kind"] || node || task);
-  const loaded = useList(KNOWN, async (from, signal) => {
-    if (before === 0)
-      return { events: (await from.call("events", { ...filter, limit: PAGE }, { signal })).events, to: 0 };
-    return eventsBefore(from, before, filter, signal);
-  });
-  const set = useTyped((changed) => setQuery({ ...changed, before: undefined }));
+  const loaded = useList(
+    KNOWN,
+    async (ask) => {
+      if (before === 0) return { events: (await ask("events", { ...wanted, limit: PAGE })).events, to: 0 };
+      return eventsBefore(ask, before, wanted);
+    },
+    null,
+  );
+  const filter = useFilters();
   const [frozen, setFrozen] = useState<readonly Event[] | null>(null);
   const [more, setMore] = useState<readonly Event[]>([]);
   useEffect(() => {
@@ -57,7 +59,7 @@ export function Events(): JSX.Element {
     let timer: ReturnType<typeof setTimeout> | null = null;
     let drawnAt = -DRAW_MS;
     const stop = onEvent((event) => {
-      if (event === null || !suits(event, filter)) return;
+      if (event === null || !suits(event, wanted)) return;
       fresh = [event, ...fresh].slice(0, SHOWN);
       timer ??= setTimeout(
         () => {
@@ -99,21 +101,10 @@ export function Events(): JSX.Element {
       >
         Events
       </Head>
-      <Filters>
-        <Select
-          label="Kind"
-          name="kind"
-          value={kind}
-          options={[["", "all"], ...EVENT_KINDS]}
-          onInput={(value) => setQuery({ kind: value, before: undefined })}
-        />
-        <NodeField label="Node" name="node" value={node} onInput={set("node")} />
-        <Field label="Task (its id)" name="task" value={task} onInput={set("task")} />
-        {isFiltered && (
-          <a class="button" href={to("events")}>
-            Clear
-          </a>
-        )}
+      <Filters isFiltered={isFiltered}>
+        <Select label="Kind" options={[["", "all"], ...EVENT_KINDS]} {...filter("kind")} />
+        <NodeField label="Node" {...filter("node")} />
+        <Field label="Task (its id)" {...filter("task")} />
       </Filters>
       <Fault text={loaded.error} />
       {value && all.length === 0 && (
@@ -125,13 +116,13 @@ export function Events(): JSX.Element {
                 ? "No events yet. You can also follow them from a shell:"
                 : `None among the ${countOf(STEPS * STEP)} events before.`
           }
-          {...(before === 0 && !isFiltered && { line: commandOf("events", "--follow") })}
+          {...(before === 0 && !isFiltered && { line: commandOf("events --follow") })}
         />
       )}
       {all.length > 0 && <EventTable events={shown} />}
       <Pager
-        back={before !== 0 && ["Newest", to("events", "", { kind, node, task })]}
-        next={oldest > 1 && ["Older", to("events", "", { kind, node, task, before: String(oldest) })]}
+        back={before !== 0 && ["Newest", here({ before: undefined })]}
+        next={oldest > 1 && ["Older", here({ before: String(oldest) })]}
       />
     </>
   );
@@ -139,16 +130,15 @@ export function Events(): JSX.Element {
 
 /** The newest events before one, oldest first. `to`: the log was searched back to this id. */
 async function eventsBefore(
-  from: Hub,
+  ask: Ask,
   before: number,
   filter: Filter,
-  signal: AbortSignal,
 ): Promise<{ readonly events: readonly Event[]; readonly to: number }> {
   let found: readonly Event[] = [];
   let end = before;
   for (let step = 0; step < STEPS && end > 1 && found.length < PAGE; step++) {
     const start = Math.max(1, end - STEP);
-    const { events } = await from.call("events", { ...filter, since: start - 1, limit: STEP }, { signal });
+    const { events } = await ask("events", { ...filter, since: start - 1, limit: STEP });
     const within = events.filter(({ id }) => id < end);
     found = [...within, ...found];
     end = start;

@@ -1,32 +1,38 @@
 /** Why tasks failed in the last hour, by message; each group is retried with one button. */
-import { type JSX, h } from "preact";
+import { Fragment, type Markup, h } from "./dom.ts";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { changeAll } from "./batches.tsx";
 import { matching } from "./bulk.tsx";
 import { countOf, manyOf } from "./format.ts";
-import { Age, Button, Fault, askToConfirm, useEvents, useLoad } from "./parts.tsx";
+import { Age, Button, Fault, Section, askToConfirm, useLoad } from "./parts.tsx";
 import { to } from "./route.ts";
-import { hub, mayAct } from "./session.ts";
+import { call, mayAct } from "./session.ts";
 
 type Group = AnswerOf<"stats/failures", Variant>["failures"][number];
 
 const SHOWN = 8;
 
-export function Failures(): JSX.Element {
-  const loaded = useLoad("failures", (from, signal) => from.call("stats/failures", {}, { signal }));
-  useEvents(({ kind }) => /^task\.(?:failed|retried|deleted)$/.test(kind), loaded);
+export function Failures(): Markup {
+  const loaded = useLoad(
+    "failures",
+    (ask) => ask("stats/failures", {}),
+    /^task\.(?:failed|retried|deleted)$/,
+  );
   const { value, error } = loaded;
   const groups = value?.failures.slice(0, SHOWN) ?? [];
   const rest = (value?.failures.length ?? 0) - groups.length;
   return (
-    <section>
-      <h2>
-        Why tasks fail{" "}
-        <span>
-          last hour, by message
-          {value && !value.exact && `, of the newest ${countOf(value.total)}`}
-        </span>
-      </h2>
+    <Section
+      title={
+        <>
+          Why tasks fail{" "}
+          <span>
+            last hour, by message
+            {value && !value.exact && `, of the newest ${countOf(value.total)}`}
+          </span>
+        </>
+      }
+    >
       <Fault text={error} />
       {value?.failures.length === 0 && <p class="quiet">Nothing has failed.</p>}
       <ul class="plain failures">
@@ -39,11 +45,11 @@ export function Failures(): JSX.Element {
           <a href={to("tasks", "", { status: "failed" })}>{countOf(rest)} more</a>
         </p>
       )}
-    </section>
+    </Section>
   );
 }
 
-function One({ group }: { group: Group }): JSX.Element {
+function One({ group }: { group: Group }): Markup {
   const { message, kind, task_type, count, nodes, node_ids, last_at, task_id } = group;
   const where = nodes > 1 ? manyOf(nodes, "node") : node_ids[0];
   const words = message || kind;
@@ -67,13 +73,13 @@ function One({ group }: { group: Group }): JSX.Element {
 
 /** All tasks of the group that are still failed, also those of earlier hours. */
 async function retry({ group, count, message, kind }: Group): Promise<void> {
-  const all = await hub.value.call("task/count", { failure_group: group });
+  const all = await call("task/count", { failure_group: group });
   const number = all.exact ? countOf(all.count) : `more than ${countOf(all.count)}`;
   const earlier = all.count > count ? ` (${countOf(count)} of them failed in the last hour)` : "";
   const question = `Retry the ${number} tasks that failed with “${message || kind}”${earlier}?`;
   if (!(await askToConfirm(question, `Retry ${number}`, null, true))) return;
-  await changeAll("Retry what failed so", "retried", all.exact ? all.count : null, async function* (signal) {
-    for await (const tasks of matching({ failure_group: group }, signal))
+  await changeAll("Retry what failed so", "retried", all.exact ? all.count : null, async function* (ask) {
+    for await (const tasks of matching({ failure_group: group }, ask))
       yield tasks.map(({ task_id }) => ({ path: "task/retry" as const, body: { task_id } }));
   });
 }

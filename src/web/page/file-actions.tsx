@@ -1,15 +1,14 @@
 /** What one can do with a file: download, delete, and a preview of texts and pictures that executes nothing. */
-import { Fragment, type JSX, h } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { Fragment, type Markup, h, useEffect, useState } from "./dom.ts";
 import type { FileRecord } from "../../client/luxhub.ts";
 import { sizeOf } from "./format.ts";
-import { Button, Close, Fault, Modal, askToConfirm, runAsked, showNotice, useLoad } from "./parts.tsx";
-import { describe, hub, mayAct } from "./session.ts";
+import { Button, Close, Delete, Fault, Modal, askToConfirm, showNotice, useLoad } from "./parts.tsx";
+import { call, describe, hub, mayAct } from "./session.ts";
 
 const addressOf = ({ file_id }: FileRecord): string => `api/v1/file/download/${encodeURIComponent(file_id)}`;
 
 /** Its name, with its address: that alone opens the file only where the hub asks for no secret. */
-export function FileLink({ file }: { file: FileRecord }): JSX.Element {
+export function FileLink({ file }: { file: FileRecord }): Markup {
   return (
     <a
       class="row"
@@ -26,12 +25,8 @@ export function FileLink({ file }: { file: FileRecord }): JSX.Element {
   );
 }
 
-export function FileActions({ file }: { file: FileRecord }): JSX.Element {
+export function FileActions({ file }: { file: FileRecord }): Markup {
   const [isShown, setShown] = useState(false);
-  const remove = (): Promise<boolean> =>
-    runAsked(`Delete ${file.name} permanently?`, "Delete", "Deleted.", () =>
-      hub.value.call("file/delete", { file_id: file.file_id }),
-    );
   return (
     <>
       {previewOf(file) !== null && (
@@ -43,9 +38,11 @@ export function FileActions({ file }: { file: FileRecord }): JSX.Element {
         Download
       </Button>
       {mayAct() && (
-        <Button class="danger" data-do="delete-file" onClick={() => remove()}>
-          Delete
-        </Button>
+        <Delete
+          data-do="delete-file"
+          ask={`Delete ${file.name} permanently?`}
+          work={() => call("file/delete", { file_id: file.file_id })}
+        />
       )}
       {isShown && (
         <Modal title={file.name} onClose={() => setShown(false)}>
@@ -150,12 +147,12 @@ function indented(text: string): string {
  * Text as text, never as a page; a picture from a blob of its own type, which is one of those above. A drawing has an
  * address of another origin (data:), so that no script in it is one of the page, also if the user opens it in a tab.
  */
-function Preview({ file }: { file: FileRecord }): JSX.Element {
+function Preview({ file }: { file: FileRecord }): Markup {
   const form = previewOf(file);
   const { file_id } = file;
   const range = form === "text" && file.size > TEXT_BYTES ? `bytes=0-${TEXT_BYTES - 1}` : undefined;
-  const loaded = useLoad(file_id, async (from, signal) => {
-    const response = await from.download({ file_id, range }, { signal });
+  const loaded = useLoad(file_id, async (_, signal) => {
+    const response = await hub.value.download({ file_id, range }, { signal });
     if (form === "picture")
       return URL.createObjectURL(new Blob([await response.blob()], { type: mediaTypeOf(file.content_type) }));
     const text = await response.text();

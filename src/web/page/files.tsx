@@ -1,6 +1,5 @@
 /** The list of files, with the form for an upload. */
-import { Fragment, type JSX, h } from "preact";
-import { useState } from "preact/hooks";
+import { Fragment, type Markup, h, useState } from "./dom.ts";
 import { commandOf, countOf, sizeOf } from "./format.ts";
 import {
   Age,
@@ -15,28 +14,30 @@ import {
   Table,
   TaskId,
   runAction,
-  useEvents,
+  useFilters,
   useList,
-  useTyped,
 } from "./parts.tsx";
 import { FileActions, FileLink, mediaTypeOf } from "./file-actions.tsx";
-import { route, setQuery, to } from "./route.ts";
+import { here, route, to } from "./route.ts";
 import { mayAct } from "./session.ts";
 import { upload } from "./upload.ts";
 
 const PAGE = 50;
 
-export function Files(): JSX.Element {
+export function Files(): Markup {
   const { task, q, page: asked, cursor } = route.value.query;
   const page = Number(asked ?? 1);
-  const loaded = useList({ task: null, q: null, page: null, cursor: null }, (from, signal) => {
-    const place = q ? { q, cursor } : { page };
-    return from.call("file/list", { task_id: task, per_page: PAGE, ...place }, { signal });
-  });
-  useEvents(({ kind }) => kind.startsWith("file."), loaded);
-  const set = useTyped((changed) => setQuery({ ...changed, page: undefined, cursor: undefined }));
+  const loaded = useList(
+    { task: null, q: null, page: null, cursor: null },
+    (ask) => {
+      const place = q ? { q, cursor } : { page };
+      return ask("file/list", { task_id: task, per_page: PAGE, ...place });
+    },
+    /^file\./,
+  );
+  const filter = useFilters();
   const { value, error } = loaded;
-  const at = (page: number): string => to("files", "", { task, page: String(page) });
+  const at = (page: number): string => here({ page: String(page) });
   const isEmpty = value?.files.length === 0;
   return (
     <>
@@ -47,7 +48,7 @@ export function Files(): JSX.Element {
         </p>
       )}
       <Filters>
-        <Field label="Name" name="q" type="search" value={q} onInput={set("q")} />
+        <Field label="Name" type="search" {...filter("q")} />
       </Filters>
       <Fault text={error} />
       {mayAct() && <Upload />}
@@ -57,46 +58,31 @@ export function Files(): JSX.Element {
         ) : (
           <Empty
             text="No files yet. Upload one here, or from a shell:"
-            line={commandOf("file", "put", "report.pdf")}
+            line={commandOf("file put report.pdf")}
           />
         ))}
       {value && !isEmpty && (
         <Table
           label="Files"
-          head={["Name", "Size", "Type", "Node", "Task", "Attached as", "Uploaded", "Actions"]}
-        >
-          {value.files.map((file) => (
-            <tr key={file.file_id}>
-              <td class="wide">
-                <FileLink file={file} />
-              </td>
-              <td class="number">{sizeOf(file.size)}</td>
-              <td class="names">{mediaTypeOf(file.content_type)}</td>
-              <td>
-                <NodeLink id={file.node_id} />
-              </td>
-              <td>
-                <TaskId id={file.task_id} />
-              </td>
-              <td>{file.attached}</td>
-              <td>
-                <Age at={file.uploaded_at} />
-              </td>
-              <td class="buttons">
-                <FileActions file={file} />
-              </td>
-            </tr>
-          ))}
-        </Table>
+          rows={value.files}
+          keyOf={(file) => file.file_id}
+          columns={[
+            ["Name", (file) => <FileLink file={file} />, "wide"],
+            ["Size", (file) => sizeOf(file.size), "number"],
+            ["Type", (file) => mediaTypeOf(file.content_type), "names"],
+            ["Node", (file) => <NodeLink id={file.node_id} />],
+            ["Task", (file) => <TaskId id={file.task_id} />],
+            ["Attached as", (file) => file.attached],
+            ["Uploaded", (file) => <Age at={file.uploaded_at} />],
+            ["Actions", (file) => <FileActions file={file} />, "buttons"],
+          ]}
+        />
       )}
       {q ? (
         <Pager
-          back={cursor && ["Newest", to("files", "", { task, q })]}
+          back={cursor && ["Newest", here({ cursor: undefined })]}
           next={
-            value?.next_cursor && [
-              isEmpty ? "Look further" : "Older",
-              to("files", "", { task, q, cursor: value.next_cursor }),
-            ]
+            value?.next_cursor && [isEmpty ? "Look further" : "Older", here({ cursor: value.next_cursor })]
           }
         />
       ) : (
@@ -109,7 +95,7 @@ export function Files(): JSX.Element {
   );
 }
 
-function Upload(): JSX.Element {
+function Upload(): Markup {
   const [part, setPart] = useState<number | null>(null);
   return (
     <Form
@@ -128,7 +114,7 @@ function Upload(): JSX.Element {
     >
       <Field label="File" name="file" type="file" required />
       <Field label="Task (its id)" name="task_id" />
-      <button type="submit" class="primary" data-do="upload">
+      <button class="primary" data-do="upload">
         Upload
       </button>
       {part !== null && <progress aria-label="Upload" max={1} value={part} />}

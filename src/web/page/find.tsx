@@ -2,15 +2,14 @@
  * Finds anything by what the user types: a page, a task by id, title, type, group or tag, a node, a file. It says how far
  * it has looked. Must not: show that there is nothing where it has not looked at everything.
  */
-import { type JSX, h } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { type Markup, h, useEffect, useRef, useState } from "./dom.ts";
 import { LuxHubError } from "../../client/http.ts";
 import type { TaskSummary, Variant } from "../../client/luxhub.ts";
 import { LIST_SCANNED_MAX } from "../../domain/list-limits.ts";
 import { type AnyTask, countOf, manyOf, sizeOf, stateOf } from "./format.ts";
 import { Modal, State, useLoad, useTyped } from "./parts.tsx";
 import { go, to } from "./route.ts";
-import { type Hub, describe } from "./session.ts";
+import { type Ask, describe } from "./session.ts";
 import { drawn } from "./shared.ts";
 
 export const isFindOpen = drawn(false);
@@ -47,43 +46,30 @@ function hitOf(task: AnyTask | TaskSummary<Variant>): Hit {
 }
 
 /** What has no list by beginnings is found by its whole name. */
-async function tasksWith(
-  from: Hub,
-  what: "type" | "tag",
-  name: string,
-  signal: AbortSignal,
-): Promise<readonly Hit[]> {
+async function tasksWith(ask: Ask, what: "type" | "tag", name: string): Promise<readonly Hit[]> {
   const filter = what === "type" ? { task_type: name } : { tag: name };
-  const { tasks, total } = await from.call(
-    "task/list?fields=summary",
-    { ...filter, per_page: 1 },
-    { signal },
-  );
+  const { tasks, total } = await ask("task/list?fields=summary", { ...filter, per_page: 1 });
   if (tasks.length === 0) return nothing;
   const more = total === null ? "many tasks" : manyOf(total, "task");
   return [{ href: to("tasks", "", { [what]: name }), what, title: name, more }];
 }
 
-async function find(from: Hub, text: string, signal: AbortSignal): Promise<Found> {
-  const options = { signal };
+async function find(ask: Ask, text: string): Promise<Found> {
   const isName = NAME.test(text);
   const hasWord = HAS_WORD.test(text);
   const sources: readonly (Promise<readonly Hit[]> | false)[] = [
-    ID.test(text) &&
-      from.call("task/{task_id}", { task_id: text.toLowerCase() }, options).then(({ task }) => [hitOf(task)]),
+    ID.test(text) && ask("task/{task_id}", { task_id: text.toLowerCase() }).then(({ task }) => [hitOf(task)]),
     hasWord &&
-      from
-        .call("task/list?fields=summary", { q: text, per_page: FEW }, options)
-        .then(({ tasks, next_cursor }) => {
-          const hits = tasks.map(hitOf);
-          if (next_cursor === null) return hits;
-          const title =
-            tasks.length === FEW
-              ? "More tasks with this title"
-              : `Among the newest ${countOf(LIST_SCANNED_MAX)} tasks only; look further`;
-          return [...hits, { href: to("tasks", "", { q: text }), what: "tasks", title, more: "" }];
-        }),
-    from.call("node/list", { q: text, order: "id", per_page: FEW }, options).then(({ nodes }) =>
+      ask("task/list?fields=summary", { q: text, per_page: FEW }).then(({ tasks, next_cursor }) => {
+        const hits = tasks.map(hitOf);
+        if (next_cursor === null) return hits;
+        const title =
+          tasks.length === FEW
+            ? "More tasks with this title"
+            : `Among the newest ${countOf(LIST_SCANNED_MAX)} tasks only; look further`;
+        return [...hits, { href: to("tasks", "", { q: text }), what: "tasks", title, more: "" }];
+      }),
+    ask("node/list", { q: text, order: "id", per_page: FEW }).then(({ nodes }) =>
       nodes.map(({ node_id, name, status }) => ({
         href: to("nodes", node_id),
         what: "node",
@@ -93,7 +79,7 @@ async function find(from: Hub, text: string, signal: AbortSignal): Promise<Found
       })),
     ),
     isName &&
-      from.call("group/list", { q: text, limit: FEW }, options).then(({ groups }) =>
+      ask("group/list", { q: text, limit: FEW }).then(({ groups }) =>
         groups.map(({ group, total }) => ({
           href: to("groups", group),
           what: "group",
@@ -101,10 +87,10 @@ async function find(from: Hub, text: string, signal: AbortSignal): Promise<Found
           more: `${countOf(total)} tasks`,
         })),
       ),
-    tasksWith(from, "type", text, signal),
-    !text.includes(",") && tasksWith(from, "tag", text, signal),
+    tasksWith(ask, "type", text),
+    !text.includes(",") && tasksWith(ask, "tag", text),
     hasWord &&
-      from.call("file/list", { q: text, per_page: FEW }, options).then(({ files }) =>
+      ask("file/list", { q: text, per_page: FEW }).then(({ files }) =>
         files.map(({ name, size }) => ({
           href: to("files", "", { q: name }),
           what: "file",
@@ -124,7 +110,11 @@ async function find(from: Hub, text: string, signal: AbortSignal): Promise<Found
 }
 
 /** @param pages the pages that the user may open, by name and title */
-export function Find({ pages }: { pages: readonly (readonly [name: string, title: string])[] }): JSX.Element {
+export function Find({
+  pages,
+}: {
+  pages: readonly (readonly [name: string, title: string, ...unknown[]])[];
+}): Markup {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const type = useTyped(({ text: typed = "" }) => {
@@ -132,8 +122,8 @@ export function Find({ pages }: { pages: readonly (readonly [name: string, title
     setAt(0);
   });
   const list = useRef<HTMLDivElement>(null);
-  const loaded = useLoad(`find ${text}`, async (from, signal): Promise<Found> => {
-    return text === "" ? { hits: nothing, faults: [] } : find(from, text, signal);
+  const loaded = useLoad(`find ${text}`, async (ask): Promise<Found> => {
+    return text === "" ? { hits: nothing, faults: [] } : find(ask, text);
   });
   const opened = pages.filter(
     ([, title]) => text !== "" && title.toLowerCase().startsWith(text.toLowerCase()),

@@ -2,14 +2,12 @@
  * The fleet as lamps: a small square for each node. Its brightness is the load; it flashes when the node completes a
  * task. At most LAMPS of the busiest nodes, so that a fleet of any size costs the page the same.
  */
-import { type JSX, h } from "preact";
-import { useEffect, useRef } from "preact/hooks";
-import type { Event } from "../../client/luxhub.ts";
+import { Fragment, type Markup, h, useEffect, useRef } from "./dom.ts";
 import { type AnyNode, countOf, manyOf } from "./format.ts";
 import { onEvent } from "./live.ts";
-import { Fault, pagesOf, useLoad } from "./parts.tsx";
+import { Fault, Section, pagesOf, useEvery, useLoad } from "./parts.tsx";
 import { go, to } from "./route.ts";
-import type { Hub } from "./session.ts";
+import type { Ask } from "./session.ts";
 
 const LAMPS = 500;
 const PAGE = 50;
@@ -22,29 +20,16 @@ const FULL = 4;
 /** Fewer failures in the last hour are no pattern. */
 const FAILS_MIN = 3;
 
-/** Changes of the number of a node's tasks. */
-const STEPS: Readonly<Partial<Record<Event["kind"], number>>> = {
-  "task.assigned": 1,
-  "task.completed": -1,
-  "task.failed": -1,
-  "task.attempt_failed": -1,
-  "task.timed_out": -1,
-  "task.released": -1,
-  "task.requeued": -1,
-  "task.revoked": -1,
-};
+/** After these a node has a task less. */
+const ENDS = /^task\.(?:completed|failed|attempt_failed|timed_out|released|requeued|revoked)$/;
 
-async function load(from: Hub, signal: AbortSignal) {
-  const options = { signal };
-  const [stats, { by_node }] = await Promise.all([
-    from.call("stats/nodes", {}, options),
-    from.call("stats/failures", {}, options),
-  ]);
+async function load(ask: Ask) {
+  const [stats, { by_node }] = await Promise.all([ask("stats/nodes", {}), ask("stats/failures", {})]);
   const nodes: AnyNode[] = [];
-  if (stats.total <= LAMPS) nodes.push(...(await from.call("node/list", {}, options)).nodes);
+  if (stats.total <= LAMPS) nodes.push(...(await ask("node/list", {})).nodes);
   else
     for await (const page of pagesOf((cursor) =>
-      from.call("node/list", { order: "busy", per_page: PAGE, cursor }, options),
+      ask("node/list", { order: "busy", per_page: PAGE, cursor }),
     )) {
       nodes.push(...page.nodes);
       if (nodes.length >= LAMPS) break;
@@ -54,14 +39,11 @@ async function load(from: Hub, signal: AbortSignal) {
   return { stats, nodes, fails };
 }
 
-export function Fleet(): JSX.Element {
-  const loaded = useLoad("fleet", load);
+export function Fleet(): Markup {
+  const loaded = useLoad("fleet", load, /^node\.(?!updated)/);
   const place = useRef<HTMLDivElement>(null);
   const { value, error, reload } = loaded;
-  useEffect(() => {
-    const timer = setInterval(reload, RELOAD_MS);
-    return () => clearInterval(timer);
-  }, []);
+  useEvery(RELOAD_MS, reload);
   useEffect(() => {
     const lamps = new Map(
       [...(place.current?.children ?? [])].map((lamp) => [lamp.getAttribute("data-node"), lamp]),
@@ -69,22 +51,13 @@ export function Fleet(): JSX.Element {
     const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     return onEvent((event) => {
       if (event === null) return;
-      if (/^node\.(?!updated)/.test(event.kind)) return void scheduleReload();
       const lamp = lamps.get(event.node_id);
-      const step = STEPS[event.kind];
-      if (!(lamp instanceof HTMLElement) || step === undefined) return;
+      const step = event.kind === "task.assigned" ? 1 : ENDS.test(event.kind) ? -1 : 0;
+      if (!(lamp instanceof HTMLElement) || step === 0) return;
       shine(lamp, Math.max(0, Number(lamp.dataset["has"]) + step));
       if (event.kind === "task.completed" && !isCalm) flash(lamp);
     });
   }, [value]);
-  const soon = useRef<ReturnType<typeof setTimeout> | null>(null);
-  const scheduleReload = (): void => {
-    soon.current ??= setTimeout(() => {
-      soon.current = null;
-      reload();
-    }, 3_000);
-  };
-  useEffect(() => () => clearTimeout(soon.current ?? undefined), []);
   if (value === null) return <Fault text={error} />;
   const { stats, nodes, fails } = value;
   const most = Math.max(0, ...fails.values());
@@ -94,10 +67,13 @@ export function Fleet(): JSX.Element {
   const { online, offline } = stats.by_status;
   const words = `${countOf(online)} on · ${countOf(stats.draining)} drain · ${countOf(offline)} off`;
   return (
-    <section>
-      <h2>
-        <a href={to("nodes")}>{manyOf(stats.total, "node")}</a> <span>{words}</span>
-      </h2>
+    <Section
+      title={
+        <>
+          <a href={to("nodes")}>{manyOf(stats.total, "node")}</a> <span>{words}</span>
+        </>
+      }
+    >
       <div
         class={nodes.length <= FEW ? "fleet few" : "fleet"}
         role="img"
@@ -134,11 +110,11 @@ export function Fleet(): JSX.Element {
           <i class="lamp off" /> off
         </span>
       </p>
-    </section>
+    </Section>
   );
 }
 
-function Lamp({ node, fails, worst }: { node: AnyNode; fails: number; worst: number }): JSX.Element {
+function Lamp({ node, fails, worst }: { node: AnyNode; fails: number; worst: number }): Markup {
   const { node_id, name, status, draining, tasks_assigned: has, max_tasks: most } = node;
   const isOff = status !== "online";
   const look = ["lamp", isOff ? "off" : "", draining ? "drains" : "", fails >= worst ? "fails" : ""];

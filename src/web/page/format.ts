@@ -1,8 +1,9 @@
-/** Formats values for people: ages, sizes, states, commands to paste. Pure. */
+/** Formats values for people: ages, sizes, states, commands to paste. Times are in the zone that the user has chosen. */
 import type { Node, Task, TaskSummary, Variant } from "../../client/luxhub.ts";
-import { countOf, durationOf, manyOf } from "./numbers.ts";
+import { countOf, durationOf, manyOf, numberOf } from "./numbers.ts";
+import { timeOf } from "./times.ts";
 
-export { countOf, durationOf, manyOf };
+export { countOf, durationOf, manyOf, numberOf };
 
 export type AnyTask = Task<Variant>;
 /** A task as a list has it, without long texts. */
@@ -62,7 +63,7 @@ export function noteOf(task: Summary): string {
   if (state !== "waiting") return "";
   if (unmet_count > 0) return `waits for ${unmet_count === 1 ? "a task" : manyOf(unmet_count, "task")}`;
   if (waiting_for !== null) return "waits for an answer";
-  return !ready && not_before !== null ? `starts at ${new Date(not_before).toLocaleString()}` : "";
+  return !ready && not_before !== null ? `starts at ${timeOf(not_before)}` : "";
 }
 
 export function capabilitiesOf({ capabilities }: AnyNode): readonly string[] {
@@ -81,7 +82,7 @@ export function curlOf(path: string, body?: object): string {
   return `curl -H "X-Matrix-Secret: $LUXHUB_SECRET" ${url}${data}`;
 }
 
-/** A command of the command line. */
-export function commandOf(...words: readonly string[]): string {
-  return ["luxhub", ...words.map(quoted), "--url", quoted(new URL(".", location.href).href)].join(" ");
+/** A command of the command line, which has its words quoted, with the address of this hub. */
+export function commandOf(words: string): string {
+  return `luxhub ${words} --url ${quoted(new URL(".", location.href).href)}`;
 }

@@ -2,10 +2,10 @@
  * What a task depends on, and what waits for it: layers from left to right in a small SVG, and lists where there are too
  * many for that.
  */
-import { Fragment, type JSX, h } from "preact";
+import { Fragment, type Markup, h } from "./dom.ts";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { type AnyTask, countOf, stateOf } from "./format.ts";
-import { Fault, State, useEvents, useLoad } from "./parts.tsx";
+import { Fault, State, TaskLink, useLoad } from "./parts.tsx";
 import { to } from "./route.ts";
 
 /** More tasks in a layer are a list. */
@@ -18,14 +18,15 @@ const GAP_Y = 14;
 
 type Drawn = AnswerOf<"task/{task_id}/graph", Variant>["tasks"][number];
 
-export function Graph({ task }: { task: AnyTask }): JSX.Element | null {
+export function Graph({ task }: { task: AnyTask }): Markup | null {
   const { task_id, depends_on } = task;
-  const loaded = useLoad(task_id, (from, signal) =>
-    from.call("task/{task_id}/graph", { task_id }, { signal }),
+  const loaded = useLoad(
+    task_id,
+    (ask) => ask("task/{task_id}/graph", { task_id }),
+    // A task that begins to wait for this one is unknown, and its event does not name this one.
+    ({ task_id: id, kind }, shown) =>
+      kind === "task.created" || shown?.tasks.some((one) => one.task_id === id) === true,
   );
-  const known = new Set(loaded.value?.tasks.map((one) => one.task_id));
-  // A task that begins to wait for this one is unknown, and its event does not name this one.
-  useEvents((event) => known.has(event.task_id ?? "") || event.kind === "task.created", loaded);
   const { value, error } = loaded;
   if (value === null) return <Fault text={error} />;
   const { tasks, dependents } = value;
@@ -53,7 +54,7 @@ function stateWord({ status, assigned_node, unmet_count }: Drawn): string {
   return stateOf({ status, assigned_node, ready: unmet_count === 0 });
 }
 
-function List(props: { title: string; tasks: readonly Drawn[]; total: number }): JSX.Element | null {
+function List(props: { title: string; tasks: readonly Drawn[]; total: number }): Markup | null {
   const { title, tasks, total } = props;
   if (total === 0) return null;
   return (
@@ -64,9 +65,7 @@ function List(props: { title: string; tasks: readonly Drawn[]; total: number }):
       <ul class="plain lines">
         {tasks.map((task) => (
           <li key={task.task_id}>
-            <a href={to("tasks", task.task_id)} title={task.title}>
-              {task.title}
-            </a>
+            <TaskLink task={task} />
             <State word={stateWord(task)} />
           </li>
         ))}
@@ -77,7 +76,7 @@ function List(props: { title: string; tasks: readonly Drawn[]; total: number }):
 }
 
 /** Boxes with links, and curves from what comes first to what waits for it. */
-function Drawing({ tasks, id }: { tasks: readonly Drawn[]; id: string }): JSX.Element {
+function Drawing({ tasks, id }: { tasks: readonly Drawn[]; id: string }): Markup {
   const layers = [...Map.groupBy(tasks, ({ layer }) => layer)].toSorted(([one], [other]) => one - other);
   const tallest = Math.max(...layers.map(([, layer]) => layer.length));
   const height = tallest * (HEIGHT + GAP_Y) - GAP_Y;
@@ -98,7 +97,7 @@ function Drawing({ tasks, id }: { tasks: readonly Drawn[]; id: string }): JSX.El
   );
   return (
     <div class="graph" role="region" aria-label="Graph" tabIndex={0}>
-      <svg viewBox={`-2 -2 ${width + 4} ${height + 4}`} style={{ width: `${width + 4}px` }}>
+      <svg viewBox={`-2 -2 ${width + 4} ${height + 4}`} style={`width:${width + 4}px`}>
         <path class="edge" d={edges.join("")} />
         {layers
           .flatMap(([, layer]) => layer)

@@ -1,10 +1,9 @@
 /** The groups of tasks by name, each with its progress; and one group: its counts, its last failures, and its actions. */
-import { Fragment, type JSX, h } from "preact";
-import { useState } from "preact/hooks";
+import { Fragment, type Markup, h, useState } from "./dom.ts";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { Usage } from "./usage.tsx";
 import { saveBlob } from "./file-actions.tsx";
-import { commandOf, countOf, curlOf } from "./format.ts";
+import { commandOf, countOf, curlOf, quoted } from "./format.ts";
 import {
   Age,
   Button,
@@ -18,20 +17,21 @@ import {
   NodeLink,
   NotLoaded,
   Pager,
+  Section,
   State,
   Table,
+  TaskLink,
   askToConfirm,
   pagesOf,
   runAction,
   runAsked,
   showNotice,
-  useEvents,
+  useFilters,
   useList,
   useLoad,
-  useTyped,
 } from "./parts.tsx";
-import { route, setQuery, to, useSubject } from "./route.ts";
-import { describe, hub, mayAct } from "./session.ts";
+import { here, route, to, useSubject } from "./route.ts";
+import { askUntil, call, describe, mayAct } from "./session.ts";
 
 const PAGE = 20;
 /** Tasks of one request of an export. */
@@ -39,19 +39,20 @@ const EXPORTED = 50;
 
 type Counts = AnswerOf<"group/list", Variant>["groups"][number];
 
-export function Groups(): JSX.Element {
+export function Groups(): Markup {
   const { q, cursor } = route.value.query;
-  const loaded = useList({ q: null, cursor: null }, (from, signal) =>
-    from.call("group/list", { q, cursor, limit: PAGE }, { signal }),
+  const loaded = useList(
+    { q: null, cursor: null },
+    (ask) => ask("group/list", { q, cursor, limit: PAGE }),
+    ({ data }) => data["group"] !== undefined,
   );
-  useEvents(({ data }) => data["group"] !== undefined, loaded);
-  const set = useTyped((changed) => setQuery({ ...changed, cursor: undefined }));
+  const filter = useFilters();
   const { value, error } = loaded;
   return (
     <>
       <Head>Groups</Head>
       <Filters>
-        <Field label="Beginning of the name" name="q" type="search" value={q} onInput={set("q")} />
+        <Field label="Beginning of the name" type="search" {...filter("q")} />
       </Filters>
       <Fault text={error} />
       {value?.groups.length === 0 && (
@@ -61,39 +62,36 @@ export function Groups(): JSX.Element {
               ? "No group matches."
               : "No groups yet. Tasks that are created with the same group are followed as one:"
           }
-          {...(!q && !cursor && { line: commandOf("task", "add", "Page 1", "--group", "wiki") })}
+          {...(!q && !cursor && { line: commandOf("task add 'Page 1' --group wiki") })}
         />
       )}
       {value !== null && value.groups.length > 0 && (
-        <Table label="Groups" head={["State", "Group", "Progress", "Failed", "LUX", "Begun", "Changed"]}>
-          {value.groups.map((group) => (
-            <tr key={group.group}>
-              <td>
-                <State word={stateOf(group)} />
-              </td>
-              <td class="name">
+        <Table
+          label="Groups"
+          rows={value.groups}
+          keyOf={(group) => group.group}
+          columns={[
+            ["State", (group) => <State word={stateOf(group)} />],
+            [
+              "Group",
+              (group) => (
                 <a class="row" href={to("groups", group.group)}>
                   {group.group}
                 </a>
-              </td>
-              <td class="wide">
-                <Progress group={group} />
-              </td>
-              <td class="number">{group.by_status.failed > 0 && countOf(group.by_status.failed)}</td>
-              <td class="number">{group.lux_paid > 0 && countOf(group.lux_paid)}</td>
-              <td>
-                <Age at={group.first_created_at} />
-              </td>
-              <td>
-                <Age at={group.last_updated_at} />
-              </td>
-            </tr>
-          ))}
-        </Table>
+              ),
+              "name",
+            ],
+            ["Progress", (group) => <Progress group={group} />, "wide"],
+            ["Failed", (group) => group.by_status.failed > 0 && countOf(group.by_status.failed), "number"],
+            ["LUX", (group) => group.lux_paid > 0 && countOf(group.lux_paid), "number"],
+            ["Begun", (group) => <Age at={group.first_created_at} />],
+            ["Changed", (group) => <Age at={group.last_updated_at} />],
+          ]}
+        />
       )}
       <Pager
-        back={cursor && ["First page", to("groups", "", { q })]}
-        next={value?.next_cursor && ["Next page", to("groups", "", { q, cursor: value.next_cursor })]}
+        back={cursor && ["First page", here({ cursor: undefined })]}
+        next={value?.next_cursor && ["Next page", here({ cursor: value.next_cursor })]}
       />
     </>
   );
@@ -105,7 +103,7 @@ function stateOf({ done, by_status }: Counts): string {
 }
 
 /** One bar: what is completed, what has failed, and what is left. */
-function Progress({ group }: { group: Counts }): JSX.Element {
+function Progress({ group }: { group: Counts }): Markup {
   const { total, unfinished, by_status } = group;
   const ended = `${countOf(total - unfinished)} of ${countOf(total)}`;
   const words = `${ended} ended, ${countOf(by_status.failed)} failed`;
@@ -121,15 +119,18 @@ function Progress({ group }: { group: Counts }): JSX.Element {
   );
 }
 
-export function GroupPage({ id: group }: { id: string }): JSX.Element {
-  const loaded = useLoad(group, (from, signal) => from.call("group/{group}", { group }, { signal }));
-  useEvents(({ data }) => data["group"] === group, loaded);
+export function GroupPage({ id: group }: { id: string }): Markup {
+  const loaded = useLoad(
+    group,
+    (ask) => ask("group/{group}", { group }),
+    ({ data }) => data["group"] === group,
+  );
   useSubject(group);
   const { value, error } = loaded;
   if (value === null) return <NotLoaded title="Group" error={error} back={[to("groups"), "All groups"]} />;
   const { by_status, unfinished, failures, total } = value;
   const { failed } = by_status;
-  const link = (status: string, count: number): JSX.Element => (
+  const link = (status: string, count: number): Markup => (
     <a href={to("tasks", "", { group, status })}>{countOf(count)}</a>
   );
   return (
@@ -152,7 +153,7 @@ export function GroupPage({ id: group }: { id: string }): JSX.Element {
           Its tasks
         </a>
         <Export group={group} total={total} />
-        <Copy text={commandOf("group", "watch", group)} label="Copy the command that waits for it" />
+        <Copy text={commandOf(`group watch ${quoted(group)}`)} label="Copy the command that waits for it" />
         <Copy text={curlOf(`group/${encodeURIComponent(group)}?wait=300`)} label="Copy as curl" />
       </p>
       <Progress group={value} />
@@ -178,33 +179,33 @@ export function GroupPage({ id: group }: { id: string }): JSX.Element {
           <Age at={value.last_updated_at} />
         </Fact>
       </dl>
-      <section>
-        <h2>Last failures</h2>
+      <Section title="Last failures">
         {failures.length === 0 ? (
           <p class="quiet">No task of the group has failed.</p>
         ) : (
-          <Table label="Last failures" head={["Task", "Node", "When"]}>
-            {failures.map(({ task_id, title, failure, updated_at }) => (
-              <tr key={task_id}>
-                <td class="wide">
-                  <a class="row" href={to("tasks", task_id)} title={title}>
-                    {title}
-                  </a>
-                  <div class="why" title={failure?.message ?? undefined}>
-                    {failure?.message ?? failure?.kind}
-                  </div>
-                </td>
-                <td class="id">
-                  <NodeLink id={failure?.node_id ?? null} />
-                </td>
-                <td>
-                  <Age at={updated_at} />
-                </td>
-              </tr>
-            ))}
-          </Table>
+          <Table
+            label="Last failures"
+            rows={failures}
+            keyOf={({ task_id }) => task_id}
+            columns={[
+              [
+                "Task",
+                ({ task_id, title, failure }) => (
+                  <>
+                    <TaskLink task={{ task_id, title }} isRow />
+                    <div class="why" title={failure?.message ?? undefined}>
+                      {failure?.message ?? failure?.kind}
+                    </div>
+                  </>
+                ),
+                "wide",
+              ],
+              ["Node", ({ failure }) => <NodeLink id={failure?.node_id ?? null} />, "id"],
+              ["When", ({ updated_at }) => <Age at={updated_at} />],
+            ]}
+          />
         )}
-      </section>
+      </Section>
     </>
   );
 }
@@ -214,7 +215,7 @@ async function retry(group: string, failed: number): Promise<void> {
   if (!(await askToConfirm(question, `Retry ${countOf(failed)}`, null, true))) return;
   let opened = 0;
   const isDone = await runAction("Open again.", async () => {
-    for await (const { retried } of pagesOf((cursor) => hub.value.call("group/retry", { group, cursor })))
+    for await (const { retried } of pagesOf((cursor) => call("group/retry", { group, cursor })))
       opened += retried;
   });
   if (isDone) showNotice(`${countOf(opened)} of ${countOf(failed)} failed tasks are open again.`);
@@ -225,22 +226,22 @@ async function cancel(group: string, unfinished: number): Promise<void> {
   const question = `Cancel the ${count} unfinished tasks of the group ${group}? Their state will be failed.`;
   await runAsked(question, `Cancel ${count}`, "Cancelled.", async () => {
     for (;;) {
-      const step = await hub.value.call("group/cancel", { group, reason: "cancelled in the dashboard" });
+      const step = await call("group/cancel", { group, reason: "cancelled in the dashboard" });
       if (step.left === 0 || step.cancelled === 0) return;
     }
   });
 }
 
 /** Saves all tasks of the group with their results, one as JSON in a line. A second click stops it. */
-function Export({ group, total }: { group: string; total: number }): JSX.Element {
+function Export({ group, total }: { group: string; total: number }): Markup {
   const [done, setDone] = useState<number | null>(null);
   const [abort, setAbort] = useState<AbortController | null>(null);
   const run = async (signal: AbortSignal): Promise<void> => {
     const lines: string[] = [];
     try {
       setDone(0);
-      const load = (cursor: string | undefined) =>
-        hub.value.call("task/list", { group, per_page: EXPORTED, cursor }, { signal });
+      const ask = askUntil(signal);
+      const load = (cursor: string | undefined) => ask("task/list", { group, per_page: EXPORTED, cursor });
       for await (const { tasks } of pagesOf(load)) {
         lines.push(...tasks.map((task) => `${JSON.stringify(task)}\n`));
         setDone(lines.length);

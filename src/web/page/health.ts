@@ -66,72 +66,75 @@ export type Facts = {
 const FAILED_MIN = 5;
 const FAILED_PART = 0.1;
 
+/** A finding; what has no link can be put right only outside the dashboard. */
+function say(tone: Finding["tone"], what: string, why: string, link: Link | null = null): Finding {
+  return { tone, what, why, link };
+}
+
+/** `1 task waits`, `2 tasks wait`. */
+function saysOf(count: number, one: string, many: string): string {
+  return `${countOf(count)} ${count === 1 ? one : many}`;
+}
+
+function linkTo(words: string, view: string, query: Link["query"] = {}): Link {
+  return { words, view, query };
+}
+
 /** At least one: that nothing is wrong is a finding too. The worst comes first. */
 export function findingsOf(facts: Facts): readonly Finding[] {
-  const { open, running, nodesOnline, nodesDraining, done, failed, deadLetters } = facts;
+  const { open, running, nodesOnline, nodesDraining, done, failed, webhooksSuspended: hooks } = facts;
+  const deadLetters = facts.deadLetters ?? 0;
+  const openTasks = linkTo("Show them", "tasks", { status: "ready" });
+  const waiting = `${saysOf(open, "task waits", "tasks wait")}.`;
   const found: Finding[] = [];
-  const openTasks = { words: "Show them", view: "tasks", query: { status: "ready" } };
-  if (!facts.isOnline) {
-    found.push({
-      tone: "bad",
-      what: "The hub cannot be reached.",
-      why: "What is below may be old.",
-      link: null,
-    });
-  }
+  if (!facts.isOnline) found.push(say("bad", "The hub cannot be reached.", "What is below may be old."));
   if (!facts.canWrite) {
     const why = "It serves reads, refuses changes, and tries again each second. Its log says why.";
-    found.push({ tone: "bad", what: "The hub cannot write.", why, link: null });
+    found.push(say("bad", "The hub cannot write.", why));
   }
   if (facts.paused.length > 0) {
     const why = "What runs goes on; nothing more of it is handed out.";
-    found.push({ tone: "wait", what: `Paused: ${facts.paused.join(", ")}.`, why, link: null });
+    found.push(say("wait", `Paused: ${facts.paused.join(", ")}.`, why));
   }
-  if (open > 0 && nodesOnline === 0) {
-    const why = "No node is online.";
-    found.push({
-      tone: "bad",
-      what: `${manyOf(open, "task")} ${open === 1 ? "waits" : "wait"}.`,
-      why,
-      link: openTasks,
-    });
-  } else if (open > 0 && nodesOnline === nodesDraining) {
-    const link = { words: "Show the nodes", view: "nodes", query: { status: "draining" } };
-    const why = "Every node that is online drains.";
-    found.push({ tone: "bad", what: `${manyOf(open, "task")} ${open === 1 ? "waits" : "wait"}.`, why, link });
+  if (open > 0 && nodesOnline === 0) found.push(say("bad", waiting, "No node is online.", openTasks));
+  else if (open > 0 && nodesOnline === nodesDraining) {
+    const link = linkTo("Show the nodes", "nodes", { status: "draining" });
+    found.push(say("bad", waiting, "Every node that is online drains.", link));
   } else {
     const stuck = [...withoutNodes(facts.types), ...withoutAbilities(facts)];
     const why = "Nodes are online, but none has taken a task in the last hour.";
-    const idle: Finding = {
-      tone: "wait",
-      what: `${manyOf(open, "task")} open, and none runs.`,
-      why,
-      link: openTasks,
-    };
+    const idle = say("wait", `${manyOf(open, "task")} open, and none runs.`, why, openTasks);
     found.push(...(stuck.length === 0 && open > 0 && running === 0 && done === 0 ? [idle] : stuck));
   }
-  if (failed >= FAILED_MIN && failed > FAILED_PART * (done + failed)) {
-    const part = `${((100 * failed) / (done + failed)).toFixed(1)} % of what has ended.`;
-    const link = { words: "Show them", view: "tasks", query: { status: "failed", last: "3600" } };
-    found.push({ tone: "bad", what: `${manyOf(failed, "task")} failed in the last hour.`, why: part, link });
+  const part = failed / (done + failed);
+  if (failed >= FAILED_MIN && part > FAILED_PART) {
+    const why = `${(100 * part).toFixed(1)} % of what has ended.`;
+    const link = linkTo("Show them", "tasks", { status: "failed", last: "3600" });
+    found.push(say("bad", `${manyOf(failed, "task")} failed in the last hour.`, why, link));
   }
-  if (facts.diskWarning !== null)
-    found.push({ tone: "wait", what: "The disk fills up.", why: facts.diskWarning, link: null });
-  if (deadLetters !== null && deadLetters > 0) {
-    const what = `${manyOf(deadLetters, "message")} ${deadLetters === 1 ? "was" : "were"} never confirmed.`;
-    const link = { words: "Show the dead letters", view: "messages", query: { parked: "yes" } };
-    found.push({ tone: "wait", what, why: "", link });
+  if (facts.diskWarning !== null) found.push(say("wait", "The disk fills up.", facts.diskWarning));
+  if (deadLetters > 0) {
+    const what = `${saysOf(deadLetters, "message was", "messages were")} never confirmed.`;
+    found.push(say("wait", what, "", linkTo("Show the dead letters", "messages", { parked: "yes" })));
   }
-  const { webhooksSuspended: hooks } = facts;
   if (hooks > 0) {
-    const what = `${manyOf(hooks, "webhook")} ${hooks === 1 ? "is" : "are"} suspended.`;
-    const link = { words: "Show the webhooks", view: "control", query: {} };
-    found.push({ tone: "wait", what, why: "Their receivers have failed for too long.", link });
+    const what = `${saysOf(hooks, "webhook is", "webhooks are")} suspended.`;
+    const why = "Their receivers have failed for too long.";
+    found.push(say("wait", what, why, linkTo("Show the webhooks", "control")));
   }
   if (found.length > 0) return found;
-  const now = running === 0 ? "Nothing runs" : `${manyOf(running, "task")} ${running === 1 ? "runs" : "run"}`;
-  const waiting = open === 0 ? "nothing waits for a node" : `${countOf(open)} wait for their turn`;
-  return [{ tone: "good", what: "All is well.", why: `${now}, ${waiting}.`, link: null }];
+  const now = running === 0 ? "Nothing runs" : saysOf(running, "task runs", "tasks run");
+  const turn = open === 0 ? "nothing waits for a node" : `${countOf(open)} wait for their turn`;
+  return [say("good", "All is well.", `${now}, ${turn}.`)];
+}
+
+function oldestOf({ oldestS }: { readonly oldestS: number | null }): string {
+  return oldestS === null ? "" : ` The oldest waits for ${durationOf(oldestS)}.`;
+}
+
+/** "the node that can is offline" */
+function offlineOf(count: number): string {
+  return count === 1 ? "the node that can is offline" : `the ${countOf(count)} nodes that can are offline`;
 }
 
 /** A sentence names one type, and counts the others. */
@@ -139,26 +142,15 @@ function withoutNodes(types: readonly TypeFacts[]): readonly Finding[] {
   const stuck = types.filter(({ open, nodesOnline }) => open > 0 && nodesOnline === 0);
   const [first, ...others] = stuck.toSorted((a, b) => b.open - a.open);
   if (first === undefined) return [];
-  const { type, nodesRegistered, oldestS } = first;
+  const { type, nodesRegistered: able } = first;
   const open = stuck.reduce((sum, one) => sum + one.open, 0);
   const name = type === null ? "Tasks without a type" : `Type “${type}”`;
-  const why =
-    nodesRegistered === 0
-      ? "no node has this capability"
-      : nodesRegistered === 1
-        ? "the node that can is offline"
-        : `the ${countOf(nodesRegistered)} nodes that can are offline`;
-  const more =
-    others.length === 0 ? "" : ` The same for ${others.map((one) => one.type ?? "no type").join(", ")}.`;
-  const age = oldestS === null ? "" : ` The oldest waits for ${durationOf(oldestS)}.`;
-  return [
-    {
-      tone: "bad",
-      what: `${manyOf(open, "task")} ${open === 1 ? "has" : "have"} no node that can take ${open === 1 ? "it" : "them"}.`,
-      why: `${name}: ${why}.${age}${more}`,
-      link: { words: "Show them", view: "tasks", query: { status: "ready", ...(type !== null && { type }) } },
-    },
-  ];
+  const why = able === 0 ? "no node has this capability" : offlineOf(able);
+  const names = others.map((one) => one.type ?? "no type").join(", ");
+  const more = names && ` The same for ${names}.`;
+  const what = `${saysOf(open, "task has no node that can take it", "tasks have no node that can take them")}.`;
+  const query = { status: "ready", ...(type !== null && { type }) };
+  return [say("bad", what, `${name}: ${why}.${oldestOf(first)}${more}`, linkTo("Show them", "tasks", query))];
 }
 
 /** Tasks of a type that online nodes take, but that require more than these have. */
@@ -167,21 +159,11 @@ function withoutAbilities({ types, stuck }: Facts): readonly Finding[] {
   const lanes = stuck.filter(({ type }) => !untaken.has(type));
   const [first] = lanes;
   if (first === undefined) return [];
-  const { missing, nodesRegistered: able, oldestS, taskId } = first;
+  const { missing, nodesRegistered: able, taskId: id } = first;
   const open = lanes.reduce((sum, lane) => sum + lane.open, 0);
-  const why =
-    missing !== null
-      ? `The node that comes closest lacks ${missing}.`
-      : able === 1
-        ? "The node that can is offline."
-        : `The ${countOf(able)} nodes that can are offline.`;
-  const age = oldestS === null ? "" : ` The oldest waits for ${durationOf(oldestS)}.`;
-  return [
-    {
-      tone: "bad",
-      what: `${manyOf(open, "task")} ${open === 1 ? "requires" : "require"} what no online node has.`,
-      why: `${why}${age}`,
-      link: taskId === null ? null : { words: "Show the first", view: "tasks", id: taskId, query: {} },
-    },
-  ];
+  const closest =
+    missing === null ? `T${offlineOf(able).slice(1)}` : `The node that comes closest lacks ${missing}`;
+  const what = `${saysOf(open, "task requires", "tasks require")} what no online node has.`;
+  const link = id === null ? null : { ...linkTo("Show the first", "tasks"), id };
+  return [say("bad", what, `${closest}.${oldestOf(first)}`, link)];
 }

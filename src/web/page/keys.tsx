@@ -2,16 +2,16 @@
  * The keys of the hub and the invitations of nodes: list, add, revoke. Needs the administrator key. What is secret is
  * shown once.
  */
-import { Fragment, type JSX, h } from "preact";
-import { useState } from "preact/hooks";
+import { Fragment, type Markup, h, useState } from "./dom.ts";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { qrCode } from "../../lib/qr-code.ts";
-import { countOf, oneOf, quoted, sizeOf } from "./format.ts";
-import { NodeField } from "./node-field.tsx";
+import { countOf, numberOf, oneOf, quoted, sizeOf } from "./format.ts";
+import { NodeField } from "./suggest-field.tsx";
 import {
   Age,
   Button,
   Close,
+  Delete,
   Field,
   type Fields,
   Form,
@@ -19,16 +19,16 @@ import {
   Modal,
   Pager,
   Paste,
+  Section,
   Select,
   State,
   Table,
   runAction,
   runAsked,
-  useEvents,
   useLoad,
 } from "./parts.tsx";
 import { route, to } from "./route.ts";
-import { hub } from "./session.ts";
+import { call } from "./session.ts";
 
 const ROLES = ["full", ["viewer", "viewer: only reads"], "admin"] as const;
 const VARIANTS = [["", "the listener's"], "A", "B"] as const;
@@ -38,30 +38,33 @@ const MINUTE_S = 60;
 /** Invitations of a page. */
 const PAGE = 50;
 
-export function Keys(): JSX.Element {
+export function Keys(): Markup {
   const { cursor } = route.value.query;
-  const loaded = useLoad(`keys ${cursor}`, async (from, signal) => {
-    const [{ keys }, invited] = await Promise.all([
-      from.call("key/list", {}, { signal }),
-      from.call("invitation/list", { cursor, per_page: PAGE }, { signal }),
-    ]);
-    return { keys, invited };
-  });
-  useEvents(({ kind }) => kind === "node.joined", loaded);
+  const loaded = useLoad(
+    `keys ${cursor}`,
+    async (ask) => {
+      const [{ keys }, invited] = await Promise.all([
+        ask("key/list", {}),
+        ask("invitation/list", { cursor, per_page: PAGE }),
+      ]);
+      return { keys, invited };
+    },
+    /^node\.joined$/,
+  );
   const [made, setMade] = useState<Made | null>(null);
   const { value, error } = loaded;
   const revoke = (name: string): Promise<boolean> =>
     runAsked(`Revoke ${name}? Its open calls and streams end within a second.`, "Revoke", "Revoked.", () =>
-      hub.value.call("key/revoke", { name }),
+      call("key/revoke", { name }),
     );
   const add = ({ name = "", role, variant, node, mint, days }: Fields): Promise<boolean> =>
     runAction("Added.", async () => {
-      const { secret, key } = await hub.value.call("key/add", {
+      const { secret, key } = await call("key/add", {
         name,
         role: oneOf(["full", "viewer", "admin"] as const, role),
         variant: oneOf(["A", "B"] as const, variant),
-        node_id: node || undefined,
-        mint_per_day: mint ? Number(mint) : undefined,
+        node_id: node,
+        mint_per_day: numberOf(mint),
         expires_in_s: days ? Number(days) * DAY_S : undefined,
       });
       setMade({ name, secret, role: key.role, node: key.node_id });
@@ -76,42 +79,39 @@ export function Keys(): JSX.Element {
         <NodeField label="Bound to node" name="node" />
         <Field label="Valid for (days)" name="days" type="number" />
         <Field label="Rewards (LUX a day at most)" name="mint" type="number" />
-        <button type="submit" class="primary" data-do="add">
+        <button class="primary" data-do="add">
           Add
         </button>
       </Form>
       {value && (
         <Table
           label="Keys"
-          head={["State", "Name", "Role", "Variant", "Node", "Rewards", "Used", "Made", "Ends", "Actions"]}
-        >
-          {value.keys.map((key) => (
-            <tr key={key.name} class={key.state === "valid" ? undefined : "gone"}>
-              <td>
-                <State word={key.state} />
-              </td>
-              <td class="name">{key.name}</td>
-              <td>{key.role}</td>
-              <td>{key.variant}</td>
-              <td class="names">{key.node_id}</td>
-              <td>{key.mint_per_day !== null && `${countOf(key.mint_per_day)} LUX a day`}</td>
-              <td>{key.used && `${key.used.tasks} unfinished, ${sizeOf(key.used.bytes)}`}</td>
-              <td>
-                <Age at={key.created_at} />
-              </td>
-              <td>
-                <Age at={key.revoked_at ?? key.expires_at} />
-              </td>
-              <td class="buttons">
-                {key.state === "valid" && key.created_at !== null && (
+          rows={value.keys}
+          keyOf={(key) => key.name}
+          classOf={(key) => (key.state === "valid" ? undefined : "gone")}
+          columns={[
+            ["State", (key) => <State word={key.state} />],
+            ["Name", (key) => key.name, "name"],
+            ["Role", (key) => key.role],
+            ["Variant", (key) => key.variant],
+            ["Node", (key) => key.node_id, "names"],
+            ["Rewards", (key) => key.mint_per_day !== null && `${countOf(key.mint_per_day)} LUX a day`],
+            ["Used", (key) => key.used && `${key.used.tasks} unfinished, ${sizeOf(key.used.bytes)}`],
+            ["Made", (key) => <Age at={key.created_at} />],
+            ["Ends", (key) => <Age at={key.revoked_at ?? key.expires_at} />],
+            [
+              "Actions",
+              (key) =>
+                key.state === "valid" &&
+                key.created_at !== null && (
                   <Button class="danger" data-do="revoke" onClick={() => revoke(key.name)}>
                     Revoke
                   </Button>
-                )}
-              </td>
-            </tr>
-          ))}
-        </Table>
+                ),
+              "buttons",
+            ],
+          ]}
+        />
       )}
       {value && <Invitations page={value.invited} />}
       {made && <NewKey made={made} onClose={() => setMade(null)} />}
@@ -122,74 +122,63 @@ export function Keys(): JSX.Element {
 type Invited = AnswerOf<"invitation/create", Variant>;
 
 /** Who was invited, and has joined; the form for a new invitation. */
-function Invitations({ page }: { page: AnswerOf<"invitation/list", Variant> }): JSX.Element {
+function Invitations({ page }: { page: AnswerOf<"invitation/list", Variant> }): Markup {
   const { invitations, next_cursor: next } = page;
   const [made, setMade] = useState<Invited | null>(null);
   const invite = ({ node_id = "", minutes, url }: Fields): Promise<boolean> =>
     runAction("Invited.", async () => {
       const expires_in_s = minutes ? Number(minutes) * MINUTE_S : undefined;
-      setMade(await hub.value.call("invitation/create", { node_id, expires_in_s, url: url || undefined }));
+      setMade(await call("invitation/create", { node_id, expires_in_s, url }));
     });
-  const remove = (invitation_id: string, node: string): Promise<boolean> =>
-    runAsked(
-      `Delete the invitation of ${node}? Nobody can join with it any more.`,
-      ...(["Delete", "Deleted."] as const),
-      () => hub.value.call("invitation/delete", { invitation_id }),
-    );
   // Over plain HTTP the hub may know a better address than this one.
   const here = location.protocol === "https:" ? new URL(".", location.href).href : "";
   return (
-    <section>
-      <h2>Invitations: a machine joins with one line</h2>
+    <Section title="Invitations: a machine joins with one line">
       <Form class="filters" onSend={invite}>
         <NodeField label="Node, also a new one" name="node_id" required />
         <Field label="Valid for (minutes)" name="minutes" type="number" value="60" />
         <Field label="URL of the hub there (empty: it chooses)" name="url" value={here} />
-        <button type="submit" class="primary" data-do="invite">
+        <button class="primary" data-do="invite">
           Invite
         </button>
       </Form>
       {invitations.length > 0 && (
-        <Table label="Invitations" head={["State", "Node", "Key", "Made", "Joined", "Ends", "Actions"]}>
-          {invitations.map((one) => (
-            <tr key={one.invitation_id} class={one.state === "expired" ? "gone" : undefined}>
-              <td>
-                <State word={one.state} />
-              </td>
-              <td class="name">{one.node_id}</td>
-              <td class="names">{one.key}</td>
-              <td>
-                <Age at={one.created_at} />
-              </td>
-              <td>
-                <Age at={one.used_at} />
-              </td>
-              <td>
-                <Age at={one.expires_at} />
-              </td>
-              <td class="buttons">
-                <Button
-                  class="danger"
+        <Table
+          label="Invitations"
+          rows={invitations}
+          keyOf={(one) => one.invitation_id}
+          classOf={(one) => (one.state === "expired" ? "gone" : undefined)}
+          columns={[
+            ["State", (one) => <State word={one.state} />],
+            ["Node", (one) => one.node_id, "name"],
+            ["Key", (one) => one.key, "names"],
+            ["Made", (one) => <Age at={one.created_at} />],
+            ["Joined", (one) => <Age at={one.used_at} />],
+            ["Ends", (one) => <Age at={one.expires_at} />],
+            [
+              "Actions",
+              (one) => (
+                <Delete
                   data-do="delete-invitation"
-                  onClick={() => remove(one.invitation_id, one.node_id)}
-                >
-                  Delete
-                </Button>
-              </td>
-            </tr>
-          ))}
-        </Table>
+                  ask={`Delete the invitation of ${one.node_id}? Nobody can join with it any more.`}
+                  work={() => call("invitation/delete", { invitation_id: one.invitation_id })}
+                />
+              ),
+              "buttons",
+            ],
+          ]}
+        />
       )}
       <Pager
         back={route.value.query["cursor"] && ["The oldest", to("keys")]}
         next={next !== null && ["Newer", to("keys", "", { cursor: next })]}
       />
       {made && <NewInvitation made={made} onClose={() => setMade(null)} />}
-    </section>
+    </Section>
   );
 }
 
-function NewInvitation({ made, onClose }: { made: Invited; onClose: () => void }): JSX.Element {
+function NewInvitation({ made, onClose }: { made: Invited; onClose: () => void }): Markup {
   const { invitation, url, other_urls } = made;
   const line = `luxhub join ${quoted(made.line)}`;
   return (
@@ -206,7 +195,7 @@ function NewInvitation({ made, onClose }: { made: Invited; onClose: () => void }
 }
 
 /** A command to paste or to scan where it is run. `host`: of the hub, as the command names it. */
-function Command({ line, host }: { line: string; host: string }): JSX.Element {
+function Command({ line, host }: { line: string; host: string }): Markup {
   return (
     <>
       <Paste text={line} label="Copy the command" />
@@ -226,7 +215,7 @@ type Made = {
 };
 
 /** The secret, once; and what to paste, or to scan, where it is used. */
-function NewKey({ made, onClose }: { made: Made; onClose: () => void }): JSX.Element {
+function NewKey({ made, onClose }: { made: Made; onClose: () => void }): Markup {
   const { name, secret, role, node } = made;
   const url = new URL(".", location.href).href;
   const rest =
@@ -252,7 +241,7 @@ function NewKey({ made, onClose }: { made: Made; onClose: () => void }): JSX.Ele
 }
 
 /** Dark on light in both themes, with the margin that scanners need. */
-function Qr({ text }: { text: string }): JSX.Element | null {
+function Qr({ text }: { text: string }): Markup | null {
   const code = qrCode(text);
   if (code === null) return null;
   const size = code.length + 8;

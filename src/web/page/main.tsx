@@ -1,6 +1,5 @@
 /** The dashboard's frame: sign-in, navigation, keyboard and theme; and the view for each address. */
-import { Fragment, type JSX, type TargetedMouseEvent, h, render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { type At, type Children, Fragment, type Markup, h, render, useEffect, useState } from "./dom.ts";
 import { BatchDialog } from "./batches.tsx";
 import { countOf } from "./format.ts";
 import { Find, isFindOpen } from "./find.tsx";
@@ -11,7 +10,6 @@ import { Button, Close, ConfirmDialog, Fault, Field, Form, Modal, NotLoaded, Not
 import { keepPlaces } from "./places.ts";
 import { drawIcon, followPulse, hubName, pausedWords, pulse } from "./pulse.ts";
 import { route, subject, to } from "./route.ts";
-import { Seldom, type SeldomViews } from "./seldom.tsx";
 import {
   describe,
   expired,
@@ -25,95 +23,50 @@ import {
   signIn,
   signOut,
 } from "./session.ts";
-import { drawWith, drawn } from "./shared.ts";
+import { Control } from "./control.tsx";
+import { Costs } from "./costs.tsx";
+import { Events } from "./events.tsx";
+import { Files } from "./files.tsx";
+import { GroupPage, Groups } from "./groups.tsx";
+import { Keys } from "./keys.tsx";
+import { Lux } from "./lux.tsx";
+import { Messages } from "./messages.tsx";
+import { NewTask } from "./new-task.tsx";
+import { Questions } from "./questions.tsx";
+import { Schedules } from "./schedules.tsx";
+import { drawn } from "./shared.ts";
+import { isUtc, setUtc } from "./times.ts";
 import { TaskPage } from "./task.tsx";
 import { Tasks } from "./tasks.tsx";
 
-type View = {
-  readonly name: string;
-  readonly title: string;
-  readonly isOpen: () => boolean;
-  readonly draw: (id: string) => JSX.Element;
-};
+type View = readonly [name: string, title: string, isOpen: () => boolean, draw: (id: string) => Markup];
 
 const always = (): boolean => true;
 
-const seldom = (draw: (views: SeldomViews, id: string) => JSX.Element) => (id: string) => (
-  <Seldom draw={(views) => draw(views, id)} />
-);
-
 const VIEWS: readonly View[] = [
-  { name: "overview", title: "Overview", isOpen: always, draw: () => <Overview /> },
-  {
-    name: "tasks",
-    title: "Tasks",
-    isOpen: always,
-    draw: (id) => (id === "" ? <Tasks /> : <TaskPage key={id} id={id} />),
-  },
-  {
-    name: "nodes",
-    title: "Nodes",
-    isOpen: always,
-    draw: (id) => (id === "" ? <Nodes /> : <NodePage key={id} id={id} />),
-  },
-  {
-    name: "questions",
-    title: "Questions",
-    isOpen: hasSecret,
-    draw: seldom((views) => <views.Questions />),
-  },
-  {
-    name: "groups",
-    title: "Groups",
-    isOpen: always,
-    draw: seldom((views, id) => (id === "" ? <views.Groups /> : <views.GroupPage key={id} id={id} />)),
-  },
-  {
-    name: "schedules",
-    title: "Schedules",
-    isOpen: hasSecret,
-    draw: seldom((views) => <views.Schedules />),
-  },
-  {
-    name: "messages",
-    title: "Messages",
-    isOpen: mayAct,
-    draw: seldom((views) => <views.Messages />),
-  },
-  { name: "files", title: "Files", isOpen: always, draw: seldom((views) => <views.Files />) },
-  { name: "lux", title: "LUX", isOpen: always, draw: seldom((views) => <views.Lux />) },
-  {
-    name: "cost",
-    title: "Cost",
-    isOpen: hasSecret,
-    draw: seldom((views) => <views.Costs />),
-  },
-  {
-    name: "events",
-    title: "Events",
-    isOpen: always,
-    draw: seldom((views) => <views.Events />),
-  },
-  {
-    name: "control",
-    title: "Control",
-    isOpen: isAdmin,
-    draw: seldom((views) => <views.Control />),
-  },
-  {
-    name: "keys",
-    title: "Keys",
-    isOpen: isAdmin,
-    draw: seldom((views) => <views.Keys />),
-  },
+  ["overview", "Overview", always, () => <Overview />],
+  ["tasks", "Tasks", always, (id) => (id === "" ? <Tasks /> : <TaskPage key={id} id={id} />)],
+  ["nodes", "Nodes", always, (id) => (id === "" ? <Nodes /> : <NodePage key={id} id={id} />)],
+  ["questions", "Questions", hasSecret, () => <Questions />],
+  ["groups", "Groups", always, (id) => (id === "" ? <Groups /> : <GroupPage key={id} id={id} />)],
+  ["schedules", "Schedules", hasSecret, () => <Schedules />],
+  ["messages", "Messages", mayAct, () => <Messages />],
+  ["files", "Files", always, () => <Files />],
+  ["lux", "LUX", always, () => <Lux />],
+  ["cost", "Cost", hasSecret, () => <Costs />],
+  ["events", "Events", always, () => <Events />],
+  ["control", "Control", isAdmin, () => <Control />],
+  ["keys", "Keys", isAdmin, () => <Keys />],
 ];
 
-function Content(): JSX.Element {
+const openViews = (): readonly View[] => VIEWS.filter(([, , isOpen]) => isOpen());
+
+function Content(): Markup {
   const { view, id } = route.value;
-  if (view === "new" && mayAct()) return <Seldom draw={(views) => <views.NewTask from={id} key={id} />} />;
-  const found = VIEWS.find(({ name, isOpen }) => name === view && isOpen());
+  if (view === "new" && mayAct()) return <NewTask from={id} key={id} />;
+  const found = VIEWS.find(([name, , isOpen]) => name === view && isOpen());
   return (
-    found?.draw(id) ?? (
+    found?.[3](id) ?? (
       <NotLoaded
         title="No such page"
         error="This page does not exist, or your key cannot open it."
@@ -125,10 +78,10 @@ function Content(): JSX.Element {
 
 const isHelpOpen = drawn(false);
 
-function Frame(): JSX.Element {
+function Frame(): Markup {
   const { view, id } = route.value;
-  const views = VIEWS.filter(({ isOpen }) => isOpen());
-  const word = views.find(({ name }) => name === view)?.title ?? (view === "new" ? "New task" : "Not found");
+  const views = openViews();
+  const word = views.find(([name]) => name === view)?.[1] ?? (view === "new" ? "New task" : "Not found");
   const { failed } = pulse.value;
   const alarm = failed > 0 ? `● ${countOf(failed)} failed · ` : "";
   const title = `${alarm}${subject.value || (id && `${word}: ${id}`) || word} · ${pulse.value.name ?? "luxhub"}`;
@@ -149,7 +102,7 @@ function Frame(): JSX.Element {
           <span class="mark" /> {pulse.value.name ?? "luxhub"}
         </a>
         <nav aria-label="Pages of the dashboard">
-          {views.map(({ name, title: word }) => (
+          {views.map(([name, word]) => (
             <a key={name} href={to(name)} aria-current={name === view ? "page" : undefined}>
               {word}
               <Count name={name} />
@@ -170,16 +123,21 @@ function Frame(): JSX.Element {
             ?
           </Button>
           <Theme />
+          <Button
+            data-do="utc"
+            aria-pressed={isUtc.value}
+            aria-label="Times in UTC"
+            title="Times in UTC"
+            onClick={() => setUtc(!isUtc.value)}
+          >
+            UTC
+          </Button>
           <Button data-do="sign-out" onClick={() => signOut()}>
             {session.value?.role === "none" ? "Sign in" : "Sign out"}
           </Button>
         </div>
       </header>
-      {!isOnline.value && (
-        <p class="offline" role="alert">
-          The hub cannot be reached. Trying again.
-        </p>
-      )}
+      {!isOnline.value && <Alarm text="The hub cannot be reached. Trying again." />}
       {pulse.value.pauses.length > 0 && (
         <p class="paused" role="status">
           <b>Paused:</b> {pulse.value.pauses.map(pausedWords).join(", ")}.{" "}
@@ -187,26 +145,24 @@ function Frame(): JSX.Element {
         </p>
       )}
       {expired.value !== "" && isPutAway.value && (
-        <p class="offline" role="alert">
-          {expired.value}{" "}
+        <Alarm text={expired.value}>
           <Button data-do="sign-in-again" onClick={() => (isPutAway.value = false)}>
             Sign in
           </Button>
-        </p>
+        </Alarm>
       )}
       {expired.value === "" && liveFault.value !== "" && (
-        <p class="offline" role="alert">
-          The page is no longer live. {liveFault.value}{" "}
+        <Alarm text={`The page is no longer live. ${liveFault.value}`}>
           <Button data-do="follow" onClick={followAgain}>
             Follow again
           </Button>
-        </p>
+        </Alarm>
       )}
       <main id="content" tabIndex={-1} data-view={id === "" ? view : `${view}/${id}`}>
         <Content />
       </main>
       {isHelpOpen.value && <Help />}
-      {isFindOpen.value && <Find pages={views.map((one) => [one.name, one.title])} />}
+      {isFindOpen.value && <Find pages={views} />}
       {expired.value !== "" && !isPutAway.value && (
         <Modal title={expired.value} onClose={() => (isPutAway.value = true)}>
           <p>Sign in again. What you have written on this page stays.</p>
@@ -217,8 +173,17 @@ function Frame(): JSX.Element {
   );
 }
 
+/** What is wrong with the page as a whole, and what to do about it. */
+function Alarm({ text, children }: { text: string; children?: Children }): Markup {
+  return (
+    <p class="offline" role="alert">
+      {text} {children}
+    </p>
+  );
+}
+
 /** What waits for somebody on a page of the navigation. */
-function Count({ name }: { name: string }): JSX.Element | null {
+function Count({ name }: { name: string }): Markup | null {
   const { deadLetters, questions, reviews } = pulse.value;
   const [count, what] =
     name === "messages"
@@ -234,7 +199,7 @@ function Count({ name }: { name: string }): JSX.Element | null {
 }
 
 /** What the key cannot do, so that nobody looks for the buttons. */
-function Bounds(): JSX.Element | null {
+function Bounds(): Markup | null {
   const { role = "full", bounds = "" } = session.value ?? {};
   if (bounds === "") return null;
   return (
@@ -245,43 +210,37 @@ function Bounds(): JSX.Element | null {
 }
 
 /** The hash is the address of the view: the link must not change it. */
-function skip(event: TargetedMouseEvent<HTMLAnchorElement>): void {
+function skip(event: At<HTMLAnchorElement, MouseEvent>): void {
   event.preventDefault();
   document.getElementById("content")?.focus();
 }
 
-function Help(): JSX.Element {
+const KEYS = [
+  ["/", "find anything: a task, node, file, group, page"],
+  ["f", "the filters of a list"],
+  ["j k", "next and previous row; Enter opens it"],
+  ["x", "select the row, with Shift all up to it"],
+  ["n", "the next page of a list"],
+  ["1 … 9", "the pages, in their order"],
+  ["?", "this help"],
+] as const;
+
+function Help(): Markup {
   return (
     <Modal title="Keyboard" onClose={() => (isHelpOpen.value = false)}>
       <dl class="facts">
-        <dt>
-          <kbd>/</kbd>
-        </dt>
-        <dd>find anything: a task, node, file, group, page</dd>
-        <dt>
-          <kbd>f</kbd>
-        </dt>
-        <dd>the filters of a list</dd>
-        <dt>
-          <kbd>j</kbd> <kbd>k</kbd>
-        </dt>
-        <dd>next and previous row; Enter opens it</dd>
-        <dt>
-          <kbd>x</kbd>
-        </dt>
-        <dd>select the row, with Shift all up to it</dd>
-        <dt>
-          <kbd>n</kbd>
-        </dt>
-        <dd>the next page of a list</dd>
-        <dt>
-          <kbd>1</kbd> to <kbd>9</kbd>
-        </dt>
-        <dd>the pages, in their order</dd>
-        <dt>
-          <kbd>?</kbd>
-        </dt>
-        <dd>this help</dd>
+        {KEYS.map(([keys, words]) => (
+          <>
+            <dt>
+              {keys.split(" ").map((key) => (
+                <>
+                  <kbd>{key}</kbd>{" "}
+                </>
+              ))}
+            </dt>
+            <dd>{words}</dd>
+          </>
+        ))}
       </dl>
       <p>
         The hub serves its <a href="docs">manual</a> and an <a href="docs/api-reference">API reference</a>.
@@ -296,7 +255,7 @@ function Help(): JSX.Element {
 const THEME = "luxhub.theme";
 const theme = drawn(localStorage.getItem(THEME) ?? "");
 
-function Theme(): JSX.Element {
+function Theme(): Markup {
   const isDark =
     theme.value === "dark" || (theme.value === "" && matchMedia("(prefers-color-scheme: dark)").matches);
   useEffect(() => {
@@ -319,7 +278,7 @@ function Theme(): JSX.Element {
 
 // ---- Sign-in
 
-function SignInForm(): JSX.Element {
+function SignInForm(): Markup {
   const [fault, setFault] = useState("");
   const enter = async (secret: string, adminKey: string, stays: boolean): Promise<void> => {
     try {
@@ -340,7 +299,7 @@ function SignInForm(): JSX.Element {
         <input type="checkbox" name="stay" /> Stay signed in on this device
       </label>
       <p class="buttons">
-        <button type="submit" class="primary" data-do="sign-in">
+        <button class="primary" data-do="sign-in">
           Sign in
         </button>
         <Button data-do="look" onClick={() => enter("", "", false)}>
@@ -351,7 +310,7 @@ function SignInForm(): JSX.Element {
   );
 }
 
-function SignIn(): JSX.Element {
+function SignIn(): Markup {
   useEffect(() => {
     document.title = `Sign in · ${hubName ?? location.host}`;
   }, []);
@@ -362,15 +321,14 @@ function SignIn(): JSX.Element {
       </h1>
       <SignInForm />
       <p class="quiet">
-        The hub keeps the secret and the key in the files secret and admin-key of its data directory. Here
-        they stay in the open tabs of this hub, and are forgotten with the last one, unless you stay signed
-        in.
+        The hub keeps the secret and the key in the files secret and admin-key of its data directory. The open
+        tabs of this hub keep them until the last is closed, unless you stay signed in.
       </p>
     </main>
   );
 }
 
-function App(): JSX.Element {
+function App(): Markup {
   return (
     <>
       {session.value !== null ? <Frame /> : isReady.value && <SignIn />}
@@ -401,8 +359,8 @@ addEventListener("keydown", (event) => {
     focusOn(event, rows[at + (key === "j" ? 1 : at === -1 ? 1 : -1)] ?? null);
   }
   if (key === "n") document.querySelector<HTMLElement>('main a[rel="next"]')?.click();
-  const view = /^[1-9]$/.test(key) ? VIEWS.filter(({ isOpen }) => isOpen())[Number(key) - 1] : undefined;
-  if (view && session.value !== null) location.hash = to(view.name);
+  const view = /^[1-9]$/.test(key) ? openViews()[Number(key) - 1] : undefined;
+  if (view && session.value !== null) location.hash = to(view[0]);
 });
 
 function focusOn(event: KeyboardEvent, element: HTMLElement | null): void {
@@ -415,4 +373,4 @@ keepPlaces();
 followPulse();
 drawIcon();
 const root = document.getElementById("app");
-if (root) drawWith(() => render(<App />, root));
+if (root) render(() => <App />, root);

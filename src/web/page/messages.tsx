@@ -1,9 +1,9 @@
 /** A node's messages with their delivery status, its parked messages, and the forms that send one. */
-import { Fragment, type JSX, h } from "preact";
+import { Fragment, type Markup, h } from "./dom.ts";
 import type { HistoryMessage } from "../../client/luxhub.ts";
 import { changeAll } from "./batches.tsx";
 import { commandOf, countOf, manyOf, oneOf } from "./format.ts";
-import { NodeField } from "./node-field.tsx";
+import { NodeField } from "./suggest-field.tsx";
 import {
   Age,
   Button,
@@ -13,20 +13,20 @@ import {
   Form,
   Head,
   Pager,
+  Section,
   Select,
   State,
   Verified,
   askToConfirm,
   runAction,
-  useEvents,
   useLoad,
 } from "./parts.tsx";
 import { go, route, to } from "./route.ts";
-import { hub } from "./session.ts";
+import { call } from "./session.ts";
 
 const PAGE = 50;
 
-export function Messages(): JSX.Element {
+export function Messages(): Markup {
   const { id, query } = route.value;
   const isParked = query["parked"] === "yes" || id === "";
   return (
@@ -34,9 +34,7 @@ export function Messages(): JSX.Element {
       <Head>Messages {id && <small>{id}</small>}</Head>
       <Form class="filters" onSend={({ node = "" }) => go(to("messages", node))} key={id}>
         <NodeField label="Node" name="node" required value={id} />
-        <button type="submit" data-do="show">
-          Show
-        </button>
+        <button data-do="show">Show</button>
         {id && (
           <>
             <label class="check">
@@ -59,14 +57,12 @@ export function Messages(): JSX.Element {
       <details class="more">
         <summary>New message</summary>
         <div class="columns charts">
-          <section>
-            <h2>Send</h2>
+          <Section title="Send">
             <Send to={id} />
-          </section>
-          <section>
-            <h2>Broadcast</h2>
+          </Section>
+          <Section title="Broadcast">
             <Broadcast />
-          </section>
+          </Section>
         </div>
       </details>
       {isParked ? <Parked node={id} /> : <Mailbox node={id} />}
@@ -75,12 +71,13 @@ export function Messages(): JSX.Element {
 }
 
 /** What it sent and got, newest first. */
-function Mailbox({ node }: { node: string }): JSX.Element {
+function Mailbox({ node }: { node: string }): Markup {
   const { before } = route.value.query;
-  const loaded = useLoad(`${node} ${before}`, (from, signal) =>
-    from.call("message/history", { node_id: node, before, count: PAGE }, { signal }),
+  const loaded = useLoad(
+    `${node} ${before}`,
+    (ask) => ask("message/history", { node_id: node, before, count: PAGE }),
+    /^message\./,
   );
-  useEvents(({ kind }) => kind.startsWith("message."), loaded);
   const { value, error } = loaded;
   const oldest = value?.messages.at(-1)?.id;
   return (
@@ -99,13 +96,14 @@ function Mailbox({ node }: { node: string }): JSX.Element {
 }
 
 /** What a node, or any node (empty), got and never confirmed, oldest first. */
-function Parked({ node }: { node: string }): JSX.Element {
+function Parked({ node }: { node: string }): Markup {
   const page = Number(route.value.query["page"] ?? 1);
   const node_id = node || undefined;
-  const loaded = useLoad(`${node} ${page}`, (from, signal) =>
-    from.call("message/parked", { node_id, page, per_page: PAGE }, { signal }),
+  const loaded = useLoad(
+    `${node} ${page}`,
+    (ask) => ask("message/parked", { node_id, page, per_page: PAGE }),
+    /^message\./,
   );
-  useEvents(({ kind }) => kind.startsWith("message."), loaded);
   const { value, error } = loaded;
   const at = (page: number): string => to("messages", node, { parked: "yes", page: String(page) });
   return (
@@ -115,7 +113,7 @@ function Parked({ node }: { node: string }): JSX.Element {
         (node === "" ? (
           <Empty
             text="Every message was confirmed, or still may be. Choose a node to see its messages, or read them in a shell:"
-            line={commandOf("message", "history", "worker-1")}
+            line={commandOf("message history worker-1")}
           />
         ) : (
           <Empty text="No dead letters." />
@@ -152,14 +150,10 @@ async function redriveAll(node_id: string | undefined, total: number): Promise<v
   const whose = node_id === undefined ? "of all nodes" : `of ${node_id}`;
   const question = `Put the ${number} dead letters ${whose} back into their mailboxes?`;
   if (!(await askToConfirm(question, `Redrive ${number}`))) return;
-  await changeAll("Redrive all dead letters", "redriven", total, async function* (signal) {
+  await changeAll("Redrive all dead letters", "redriven", total, async function* (ask) {
     let [page, first] = [1, ""];
     for (let left = total; left > 0;) {
-      const { messages } = await hub.value.call(
-        "message/parked",
-        { node_id, page, per_page: PAGE },
-        { signal },
-      );
+      const { messages } = await ask("message/parked", { node_id, page, per_page: PAGE });
       const id = messages[0]?.id;
       if (id === undefined) return;
       if (id === first) {
@@ -176,7 +170,7 @@ async function redriveAll(node_id: string | undefined, total: number): Promise<v
   });
 }
 
-function List({ messages, node }: { messages: readonly HistoryMessage[]; node: string }): JSX.Element {
+function List({ messages, node }: { messages: readonly HistoryMessage[]; node: string }): Markup {
   return (
     <ul class="messages">
       {messages.map((message) => (
@@ -186,11 +180,11 @@ function List({ messages, node }: { messages: readonly HistoryMessage[]; node: s
   );
 }
 
-function One({ message, node }: { message: HistoryMessage; node: string }): JSX.Element {
+function One({ message, node }: { message: HistoryMessage; node: string }): Markup {
   const { recipients: to, state, to_node } = message;
   const redrive = (node_id: string): Promise<boolean> =>
     runAction("The message is back in the mailbox.", () =>
-      hub.value.call("message/redrive", { node_id, message_id: message.id }),
+      call("message/redrive", { node_id, message_id: message.id }),
     );
   return (
     <li class={message.from_node === node ? "sent" : "got"}>
@@ -221,13 +215,13 @@ const SENDER = "dashboard";
 
 const TYPES = ["text", "task", "status"] as const;
 
-function Send({ to: recipient }: { to: string }): JSX.Element {
+function Send({ to: recipient }: { to: string }): Markup {
   return (
     <Form
       key={recipient}
       onSend={({ from = SENDER, to = "", content = "", type, ack }) =>
         runAction("Sent.", () =>
-          hub.value.call("message/send", {
+          call("message/send", {
             ...{ from_node: from, to_node: to, content },
             type: oneOf(TYPES, type),
             require_ack: ack === "on",
@@ -242,7 +236,7 @@ function Send({ to: recipient }: { to: string }): JSX.Element {
       </div>
       <Field label="Content" name="content" required rows={3} />
       <p class="buttons">
-        <button type="submit" class="primary" data-do="send">
+        <button class="primary" data-do="send">
           Send
         </button>
         <label class="check">
@@ -255,12 +249,12 @@ function Send({ to: recipient }: { to: string }): JSX.Element {
 
 const CALLS = ["broadcast", "alert", "update"] as const;
 
-function Broadcast(): JSX.Element {
+function Broadcast(): Markup {
   return (
     <Form
       onSend={({ from = SENDER, content = "", type }) =>
         runAction("Sent to all nodes that are online.", () =>
-          hub.value.call("message/broadcast", { from_node: from, content, type: oneOf(CALLS, type) }),
+          call("message/broadcast", { from_node: from, content, type: oneOf(CALLS, type) }),
         )
       }
     >
@@ -270,9 +264,7 @@ function Broadcast(): JSX.Element {
       </div>
       <Field label="Content" name="content" required rows={3} />
       <p class="buttons">
-        <button type="submit" data-do="broadcast">
-          Broadcast
-        </button>
+        <button data-do="broadcast">Broadcast</button>
       </p>
     </Form>
   );

@@ -1,12 +1,12 @@
 /** The form for a new task, empty or with the fields of an old one. */
-import { Fragment, type JSX, h } from "preact";
+import { Fragment, type Markup, h } from "./dom.ts";
 import { LuxHubError } from "../../client/http.ts";
 import type { RequestOf, Variant } from "../../client/luxhub.ts";
-import type { AnyTask } from "./format.ts";
-import { NodeField } from "./node-field.tsx";
+import { type AnyTask, numberOf, oneOf } from "./format.ts";
+import { NodeField } from "./suggest-field.tsx";
 import { Field, type Fields, Form, Head, NotLoaded, Select, showNotice, useLoad } from "./parts.tsx";
 import { go, route, to } from "./route.ts";
-import { describe, hub } from "./session.ts";
+import { call, describe } from "./session.ts";
 import { upload } from "./upload.ts";
 
 const PRIORITIES = [
@@ -16,10 +16,18 @@ const PRIORITIES = [
   ["p5", "background"],
 ] as const;
 
+const NUMBERS = [
+  ["LUX reward", "lux_reward"],
+  ["Max. attempts", "max_attempts"],
+  ["Timeout (s)", "timeout_s"],
+  ["Max. run (s)", "max_run_s"],
+  ["Max. cost (USD)", "max_cost_usd"],
+] as const;
+
 /** @param from the id of the task to run again, with edits; empty for a new one */
-export function NewTask({ from }: { from: string }): JSX.Element | null {
-  const old = useLoad(from, async (hub, signal) =>
-    from === "" ? null : (await hub.call("task/{task_id}", { task_id: from }, { signal })).task,
+export function NewTask({ from }: { from: string }): Markup | null {
+  const old = useLoad(from, async (ask) =>
+    from === "" ? null : (await ask("task/{task_id}", { task_id: from })).task,
   );
   if (from !== "" && old.value === null)
     return <NotLoaded title="Run again" error={old.error} back={[to("tasks"), "All tasks"]} />;
@@ -30,14 +38,14 @@ export function NewTask({ from }: { from: string }): JSX.Element | null {
     const files: string[] = [];
     try {
       for (const file of chosen) files.push((await upload(file, {})).file_id);
-      const { task_id } = await hub.value.call("task/create", { ...requestOf(fields), files });
+      const { task_id } = await call("task/create", { ...requestOf(fields), files });
       showNotice("Created.");
       go(to("tasks", task_id));
     } catch (error) {
       showNotice(describe(error), true);
       // A refused task has no files: the next try uploads them again.
       if (error instanceof LuxHubError && error.status < 500)
-        await Promise.allSettled(files.map((file_id) => hub.value.call("file/delete", { file_id })));
+        await Promise.allSettled(files.map((file_id) => call("file/delete", { file_id })));
     }
   };
   return (
@@ -52,21 +60,14 @@ export function NewTask({ from }: { from: string }): JSX.Element | null {
           <Field label="Group" name="group" value={task?.group ?? ""} />
           <Field label="Tags, with commas" name="tags" value={task?.tags?.join(", ") ?? ""} />
           <NodeField label="Creator (a node)" name="creator_node" value={task?.creator_node ?? ""} />
-          <Field label="LUX reward" name="lux_reward" type="number" value={textOf(task?.lux_reward)} />
-          <Field label="Max. attempts" name="max_attempts" type="number" value={textOf(task?.max_attempts)} />
-          <Field label="Timeout (s)" name="timeout_s" type="number" value={textOf(task?.timeout_s)} />
-          <Field label="Max. run (s)" name="max_run_s" type="number" value={textOf(task?.max_run_s)} />
-          <Field
-            label="Max. cost (USD)"
-            name="max_cost_usd"
-            type="number"
-            value={textOf(task?.max_cost_usd)}
-          />
+          {NUMBERS.map(([label, name]) => (
+            <Field label={label} name={name} type="number" value={String(task?.[name] || "")} />
+          ))}
           <Field label="Delay (s)" name="delay_s" type="number" />
         </div>
         <Field label="Input files" name="files" type="file" multiple />
         <p class="buttons">
-          <button type="submit" class="primary" data-do="create">
+          <button class="primary" data-do="create">
             Create
           </button>
           <a class="button" href={task === null ? to("tasks") : to("tasks", task.task_id)}>
@@ -78,31 +79,19 @@ export function NewTask({ from }: { from: string }): JSX.Element | null {
   );
 }
 
-function textOf(value: number | null | undefined): string {
-  return value == null || value === 0 ? "" : String(value);
-}
-
 function priorityWord(task: AnyTask | null): string {
   if (task === null) return "";
   return { 0: "high", 1: "", 2: "low", high: "high", medium: "", low: "low", p5: "p5" }[task.priority];
 }
 
 function requestOf(fields: Fields): RequestOf<"task/create", Variant> {
-  const number = (name: string): number | undefined => (fields[name] ? Number(fields[name]) : undefined);
-  const priority = (["high", "low", "p5"] as const).find((word) => word === fields["priority"]);
+  const { title = "", description = "", priority, tags, delay_s, files, ...given } = fields;
   return {
-    title: fields["title"] ?? "",
-    description: fields["description"] ?? "",
-    task_type: fields["task_type"] || undefined,
-    priority,
-    creator_node: fields["creator_node"] || undefined,
-    group: fields["group"] || undefined,
-    tags: fields["tags"] ? fields["tags"].split(",").map((tag) => tag.trim()) : undefined,
-    lux_reward: number("lux_reward"),
-    max_attempts: number("max_attempts"),
-    timeout_s: number("timeout_s"),
-    max_run_s: number("max_run_s"),
-    max_cost_usd: number("max_cost_usd"),
-    delay_s: number("delay_s"),
+    ...given,
+    ...Object.fromEntries(NUMBERS.map(([, name]) => [name, numberOf(given[name])])),
+    ...{ title, description },
+    priority: oneOf(["high", "low", "p5"] as const, priority),
+    tags: tags?.split(",").map((tag) => tag.trim()),
+    delay_s: numberOf(delay_s),
   };
 }

@@ -2,8 +2,7 @@
  * The nodes with their load, what they do now and how often they fail, to be drained one by one or together; and one
  * node: what runs there now, what failed, and whether it is safe to stop.
  */
-import { Fragment, type JSX, h } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { type Children, Fragment, type Markup, h, useRef, useState } from "./dom.ts";
 import { now, useNow } from "./clock.ts";
 import {
   type AnyNode,
@@ -21,88 +20,90 @@ import { Ledger } from "./ledger.tsx";
 import {
   Age,
   Button,
+  Delete,
   Empty,
   Fact,
   Fault,
   Field,
   Filters,
   Head,
-  None,
   NotLoaded,
   Pager,
+  Section,
   Select,
+  SelectRow,
+  type Sort,
   State,
   Table,
+  TaskLink,
   runAction,
-  runAsked,
-  useEvents,
+  useFilters,
   useList,
   useLoad,
-  useTyped,
 } from "./parts.tsx";
-import { go, route, setQuery, to, useSubject } from "./route.ts";
-import { type Hub, hasSecret, hub, isAdmin, mayAct } from "./session.ts";
-import { TaskTable } from "./tasks.tsx";
+import { go, here, route, to, useSubject } from "./route.ts";
+import { type Ask, call, hasSecret, hub, isAdmin, mayAct } from "./session.ts";
+import { TaskTable, typeOf } from "./tasks.tsx";
 
 const PAGE = 50;
 
 const STATES = ["online", "draining", "offline"] as const;
 
-const ORDERS = [
-  ["", "by load"],
-  ["id", "by id"],
-  ["lux", "by LUX"],
-  ["fails", "by failures"],
-] as const;
+/** How the list can be sorted; empty: by load. */
+const ORDERS = ["", "id", "lux", "fails"] as const;
 
 /** The nodes that fail most are these. */
 const FAILING = 20;
 const HOUR_S = 3_600;
 
 /** The nodes that failed most in the last hour, with what they do. */
-async function failing(ids: readonly string[], from: Hub, signal: AbortSignal) {
+async function failing(ids: readonly string[], ask: Ask) {
   // One that was deleted meanwhile is left out.
-  const found = await Promise.all(
-    ids.map((node_id) => from.call("node/{node_id}", { node_id }, { signal }).catch(() => null)),
-  );
+  const found = await Promise.all(ids.map((node_id) => ask("node/{node_id}", { node_id }).catch(() => null)));
   const nodes = found.flatMap((one) => one?.node ?? []);
   return { nodes, tasks: [], next_cursor: null, total: null };
 }
 
-export function Nodes(): JSX.Element {
+export function Nodes(): Markup {
   const { query } = route.value;
   const { q, cursor } = query;
   const status = oneOf(STATES, query["status"]);
-  const order =
-    oneOf(
-      ORDERS.map(([word]) => word),
-      query["order"],
-    ) || "busy";
-  const known = { q: null, status: ["", ...STATES], order: ORDERS.map(([word]) => word), cursor: null };
-  const loaded = useList(known, async (from, signal) => {
-    const [{ by_node }, { total }] = await Promise.all([
-      from.call("stats/failures", { last: HOUR_S }, { signal }),
-      from.call("stats/nodes", {}, { signal }),
-    ]);
-    const page =
-      order === "fails"
-        ? await failing(
-            by_node.slice(0, FAILING).map(({ node_id }) => node_id),
-            from,
-            signal,
-          )
-        : await from.call("node/list", { q, status, order, cursor, tasks: "1", per_page: PAGE }, { signal });
-    const doing = Map.groupBy(page.tasks ?? [], (task) => task.assigned_node);
-    const { nodes, next_cursor: next, total: found } = page;
-    const failed = new Map(by_node.map(({ node_id, count }) => [node_id, count]));
-    return { nodes, next, total: found ?? null, all: total, doing, failed };
-  });
-  useEvents(({ kind }) => /^(?:node|task)\./.test(kind), loaded);
-  const set = useTyped((changed) => setQuery({ ...changed, cursor: undefined }));
+  const order = oneOf(ORDERS, query["order"]) || "busy";
+  const known = { q: null, status: ["", ...STATES], order: ORDERS, cursor: null };
+  const loaded = useList(
+    known,
+    async (ask) => {
+      const [{ by_node }, { total }] = await Promise.all([
+        ask("stats/failures", { last: HOUR_S }),
+        ask("stats/nodes", {}),
+      ]);
+      const page =
+        order === "fails"
+          ? await failing(
+              by_node.slice(0, FAILING).map(({ node_id }) => node_id),
+              ask,
+            )
+          : await ask("node/list", { q, status, order, cursor, tasks: "1", per_page: PAGE });
+      const doing = Map.groupBy(page.tasks ?? [], (task) => task.assigned_node);
+      const { nodes, next_cursor: next, total: found } = page;
+      const failed = new Map(by_node.map(({ node_id, count }) => [node_id, count]));
+      return { nodes, next, total: found ?? null, all: total, doing, failed };
+    },
+    /^(?:node|task)\./,
+  );
+  const filter = useFilters();
   const { value, error } = loaded;
   const nodes = useSteady(JSON.stringify(query), value?.nodes ?? []);
   const isFiltered = Boolean(q || status);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const sort = (by: (typeof ORDERS)[number]): Sort => ({
+    href: here({ order: by, cursor: undefined }),
+    order: order !== (by || "busy") ? undefined : by === "id" ? "ascending" : "descending",
+  });
+  const failuresOf = ({ node_id }: AnyNode): Children => {
+    const count = value?.failed.get(node_id);
+    return count && <a href={to("tasks", "", { failed_by: node_id, last: "3600" })}>{countOf(count)}</a>;
+  };
   const selected = nodes.filter(({ node_id }) => chosen.has(node_id));
   const toggle = (nodeId: string): void => setChosen((old) => old.symmetricDifference(new Set([nodeId])));
   const drainAll = async (isOn: boolean): Promise<void> => {
@@ -131,21 +132,9 @@ export function Nodes(): JSX.Element {
           </small>
         )}
       </Head>
-      <Filters>
-        <Field label="Id or name" name="q" type="search" value={q} onInput={set("q")} />
-        <Select
-          label="State"
-          name="status"
-          value={status}
-          options={[["", "any"], ...STATES]}
-          onInput={set("status")}
-        />
-        <Select label="Order" name="order" value={query["order"]} options={ORDERS} onInput={set("order")} />
-        {isFiltered && (
-          <a class="button" href={to("nodes")}>
-            Clear
-          </a>
-        )}
+      <Filters isFiltered={isFiltered}>
+        <Field label="Id or name" type="search" {...filter("q")} />
+        <Select label="State" options={[["", "any"], ...STATES]} {...filter("status")} value={status} />
       </Filters>
       <Fault text={error} />
       {value?.nodes.length === 0 && (
@@ -173,71 +162,71 @@ export function Nodes(): JSX.Element {
       {nodes.length > 0 && (
         <Table
           label="Nodes"
-          head={["State", "Node", "Heartbeat", "Load", "Doing", "Failed/h", "Done", "LUX", "Capabilities"]}
-        >
-          {nodes.map((node) => {
-            const failed = value?.failed.get(node.node_id) ?? 0;
-            return (
-              <tr key={node.node_id}>
-                <td>
+          rows={nodes}
+          keyOf={({ node_id }) => node_id}
+          columns={[
+            [
+              "State",
+              (node) => (
+                <>
                   {mayAct() && (
-                    <input
-                      type="checkbox"
-                      data-do="select"
-                      aria-label={`Select ${node.name}`}
-                      checked={chosen.has(node.node_id)}
-                      onClick={() => toggle(node.node_id)}
+                    <SelectRow
+                      name={node.name}
+                      isOn={chosen.has(node.node_id)}
+                      toggle={() => toggle(node.node_id)}
                     />
                   )}{" "}
-                  <State word={node.draining && node.status === "online" ? "draining" : node.status} />
-                </td>
-                <td class="name">
-                  <a class="row" href={to("nodes", node.node_id)}>
-                    {node.name}
-                  </a>{" "}
-                  {node.name !== node.node_id && <small>{node.node_id}</small>}
-                </td>
-                <td>
-                  <Age at={node.last_heartbeat} />
-                </td>
-                <td>
-                  <Load node={node} />
-                </td>
-                <td class="wide">
-                  <Doing node={node} tasks={value?.doing.get(node.node_id) ?? []} />
-                </td>
-                <td class="number">
-                  {failed > 0 && (
-                    <a href={to("tasks", "", { failed_by: node.node_id, last: "3600" })}>{countOf(failed)}</a>
-                  )}
-                </td>
-                <td class="number">{countOf(node.tasks_completed)}</td>
-                <td class="number">{countOf(node.lux_balance)}</td>
-                <td class="names">{capabilitiesOf(node).join(", ") || <span class="quiet">{"any"}</span>}</td>
-              </tr>
-            );
-          })}
-        </Table>
+                  <State word={stateOf(node)} />
+                </>
+              ),
+            ],
+            ["Node", nameOf, "name", sort("id")],
+            ["Heartbeat", (node) => <Age at={node.last_heartbeat} />],
+            ["Load", (node) => <Load node={node} />, "", sort("")],
+            ["Doing", (node) => <Doing node={node} tasks={value?.doing.get(node.node_id) ?? []} />, "wide"],
+            ["Failed/h", failuresOf, "number", sort("fails")],
+            ["Done", (node) => countOf(node.tasks_completed), "number"],
+            ["LUX", (node) => countOf(node.lux_balance), "number", sort("lux")],
+            [
+              "Capabilities",
+              (node) => capabilitiesOf(node).join(", ") || <span class="quiet">{"any"}</span>,
+              "names",
+            ],
+          ]}
+        />
       )}
       <Pager
-        back={cursor && ["First page", to("nodes", "", { ...query, cursor: undefined })]}
-        next={value?.next && ["Next page", to("nodes", "", { ...query, cursor: value.next })]}
+        back={cursor && ["First page", here({ cursor: undefined })]}
+        next={value?.next && ["Next page", here({ cursor: value.next })]}
       />
     </>
   );
 }
 
+function stateOf({ draining, status }: AnyNode): string {
+  return draining && status === "online" ? "draining" : status;
+}
+
+function nameOf({ node_id, name }: AnyNode): Markup {
+  return (
+    <>
+      <a class="row" href={to("nodes", node_id)}>
+        {name}
+      </a>{" "}
+      {name !== node_id && <small>{node_id}</small>}
+    </>
+  );
+}
+
 /** The first tasks that a node holds, and how many more it has. */
-function Doing({ node, tasks }: { node: AnyNode; tasks: readonly Summary[] }): JSX.Element {
+function Doing({ node, tasks }: { node: AnyNode; tasks: readonly Summary[] }): Markup {
   const [first] = tasks;
   const more = node.tasks_assigned - 1;
   if (!first)
     return <>{node.draining && node.tasks_assigned === 0 && <small>nothing: safe to stop</small>}</>;
   return (
     <>
-      <a href={to("tasks", first.task_id)} title={first.title}>
-        {first.title}
-      </a>{" "}
+      <TaskLink task={first} />{" "}
       {more > 0 && <a href={to("tasks", "", { node: node.node_id, status: "assigned" })}>and {more} more</a>}
       {first.progress !== null && (
         <div class="why" title={first.progress}>
@@ -260,7 +249,7 @@ function useSteady(key: string, nodes: readonly AnyNode[]): readonly AnyNode[] {
   return shown.current.ids.flatMap((nodeId) => byId.get(nodeId) ?? []);
 }
 
-export function Load({ node }: { node: AnyNode }): JSX.Element {
+export function Load({ node }: { node: AnyNode }): Markup {
   const { tasks_assigned: has, max_tasks: most } = node;
   if (most === null) return <>{countOf(has)}</>;
   return (
@@ -282,42 +271,35 @@ const RUNNING = 50;
 const ENDED = 10;
 const EVENTS = 30;
 
-export function NodePage({ id }: { id: string }): JSX.Element {
-  const loaded = useLoad(id, async (from, signal) => {
-    const options = { signal };
-    const since = new Date(now.value - HOUR_S * 1_000).toISOString();
-    const [{ node }, running, failed, failures, done, { events }] = await Promise.all([
-      from.call("node/{node_id}", { node_id: id }, options),
-      from.call("task/list?fields=summary", { status: "assigned", node_id: id, per_page: RUNNING }, options),
-      from.call(
-        "task/list?fields=summary",
-        { failed_by: id, since, order: "updated", per_page: ENDED },
-        options,
-      ),
-      from.call("task/count", { failed_by: id, since }, options),
-      from.call("task/list?fields=summary", { status: "completed", node_id: id, per_page: ENDED }, options),
-      from.call("events", { node_id: id, limit: EVENTS }, options),
-    ]);
-    return { node, running: running.tasks, failed: failed.tasks, failures, done: done.tasks, events };
-  });
-  useEvents((event) => event.node_id === id, loaded);
+export function NodePage({ id }: { id: string }): Markup {
+  const loaded = useLoad(
+    id,
+    async (ask) => {
+      const since = new Date(now.value - HOUR_S * 1_000).toISOString();
+      const [{ node }, running, failed, failures, done, { events }] = await Promise.all([
+        ask("node/{node_id}", { node_id: id }),
+        ask("task/list?fields=summary", { status: "assigned", node_id: id, per_page: RUNNING }),
+        ask("task/list?fields=summary", { failed_by: id, since, order: "updated", per_page: ENDED }),
+        ask("task/count", { failed_by: id, since }),
+        ask("task/list?fields=summary", { status: "completed", node_id: id, per_page: ENDED }),
+        ask("events", { node_id: id, limit: EVENTS }),
+      ]);
+      return { node, running: running.tasks, failed: failed.tasks, failures, done: done.tasks, events };
+    },
+    (event) => event.node_id === id,
+  );
   const { value, error } = loaded;
   useSubject(value?.node.name ?? "");
   if (value === null) return <NotLoaded title="Node" error={error} back={[to("nodes"), "All nodes"]} />;
   const { node, running, failed, failures, done, events } = value;
   const drain = (isOn: boolean): void =>
     void runAction(isOn ? "The node is draining: it gets no new tasks." : "The node takes tasks again.", () =>
-      hub.value.call("node/drain", { node_id: id, drain: isOn }),
+      call("node/drain", { node_id: id, drain: isOn }),
     );
-  const remove = async (): Promise<void> => {
-    const question = "Delete this registration? The unfinished tasks of the node will be open again.";
-    const work = () => hub.value.call("node/delete", { node_id: id });
-    if (await runAsked(question, "Delete", "Deleted.", work)) go(to("nodes"));
-  };
   return (
     <>
       <Head error={error}>
-        <State word={node.draining && node.status === "online" ? "draining" : node.status} /> {node.name}{" "}
+        <State word={stateOf(node)} /> {node.name}{" "}
         {node.name !== node.node_id && <small>{node.node_id}</small>}
       </Head>
       <p class="buttons">
@@ -332,9 +314,12 @@ export function NodePage({ id }: { id: string }): JSX.Element {
           </a>
         )}
         {isAdmin() && (
-          <Button class="danger" data-do="delete" onClick={() => remove()}>
-            Delete
-          </Button>
+          <Delete
+            data-do="delete"
+            ask="Delete this registration? The unfinished tasks of the node will be open again."
+            work={() => call("node/delete", { node_id: id })}
+            onDone={() => go(to("nodes"))}
+          />
         )}
       </p>
       {node.draining && (
@@ -371,15 +356,13 @@ export function NodePage({ id }: { id: string }): JSX.Element {
         ))}
         <Fact name="Automatic assignment">{node.auto_assign ? "on" : "off"}</Fact>
       </dl>
-      <section>
-        <h2>Runs now</h2>
+      <Section title="Runs now">
         {running.length === 0 ? <p class="quiet">Nothing.</p> : <Running tasks={running} />}
         {node.tasks_assigned > running.length && (
           <a href={to("tasks", "", { node: id, status: "assigned" })}>All {countOf(node.tasks_assigned)}</a>
         )}
-      </section>
-      <section>
-        <h2>Failed in the last hour</h2>
+      </Section>
+      <Section title="Failed in the last hour">
         {failed.length === 0 ? (
           <p class="quiet">No task.</p>
         ) : (
@@ -391,56 +374,58 @@ export function NodePage({ id }: { id: string }): JSX.Element {
             </a>
           </>
         )}
-      </section>
-      <section>
-        <h2>Completed last</h2>
+      </Section>
+      <Section title="Completed last">
         {done.length === 0 ? <p class="quiet">No task.</p> : <TaskTable tasks={done} isOfNode />}
         <a href={to("tasks", "", { node: id })}>All its tasks</a>
-      </section>
+      </Section>
       {hasSecret() && (
-        <section>
-          <h2>Ledger</h2>
+        <Section title="Ledger">
           <Ledger node={id} />
-        </section>
+        </Section>
       )}
-      <section>
-        <h2>Events</h2>
+      <Section title="Events">
         <EventTable events={events.toReversed()} />
         <a href={to("events", "", { node: id })}>All its events</a>
-      </section>
+      </Section>
     </>
   );
 }
 
 /** What a node does now, each task with its last note, how long it has run, and how long it has been silent. */
-function Running({ tasks }: { tasks: readonly Summary[] }): JSX.Element {
+function Running({ tasks }: { tasks: readonly Summary[] }): Markup {
   return (
-    <Table label="Runs now" head={["Task", "Type", "Runs for", "Last change"]}>
-      {tasks.map((task) => (
-        <tr key={task.task_id}>
-          <td class="wide">
-            <a class="row" href={to("tasks", task.task_id)} title={task.title}>
-              {task.title}
-            </a>
-            <div class="why">{noteOf(task)}</div>
-          </td>
-          <td class="id">{task.task_type ?? <None />}</td>
-          <td>
-            {task.started_at === null ? (
+    <Table
+      label="Runs now"
+      rows={tasks}
+      keyOf={(task) => task.task_id}
+      columns={[
+        [
+          "Task",
+          (task) => (
+            <>
+              <TaskLink task={task} isRow />
+              <div class="why">{noteOf(task)}</div>
+            </>
+          ),
+          "wide",
+        ],
+        ["Type", typeOf, "id"],
+        [
+          "Runs for",
+          (task) =>
+            task.started_at === null ? (
               <span class="quiet">not started</span>
             ) : (
               <RunsFor since={task.started_at} />
-            )}
-          </td>
-          <td>
-            <Age at={task.updated_at} />
-          </td>
-        </tr>
-      ))}
-    </Table>
+            ),
+        ],
+        ["Last change", (task) => <Age at={task.updated_at} />],
+      ]}
+    />
   );
 }
 
-function RunsFor({ since }: { since: string }): JSX.Element {
+function RunsFor({ since }: { since: string }): Markup {
   return <>{useNow((time) => durationOf(Math.max(0, Math.round((time - Date.parse(since)) / 1_000))))}</>;
 }

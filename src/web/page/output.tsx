@@ -1,10 +1,9 @@
 /** The output of a task as it comes, the newest attempt or one that is chosen. Must not: show it as anything but text. */
-import { type JSX, h } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { type Markup, h, useEffect, useRef, useState } from "./dom.ts";
 import type { OutputPart, Variant } from "../../client/luxhub.ts";
 import { PlainOutput } from "../../lib/plain-output.ts";
-import { commandOf, countOf } from "./format.ts";
-import { Button, Copy, Fault } from "./parts.tsx";
+import { commandOf, countOf, quoted } from "./format.ts";
+import { Button, Copy, Fault, Section } from "./parts.tsx";
 import { describe, hub } from "./session.ts";
 
 /** What the page holds; the command shows what is before it. */
@@ -23,7 +22,7 @@ type Shown = {
   readonly isCut: boolean;
 };
 
-export function Output({ taskId }: { taskId: string }): JSX.Element | null {
+export function Output({ taskId }: { taskId: string }): Markup | null {
   /** null: the newest, and those that come. */
   const [chosen, choose] = useState<number | null>(null);
   const [shown, show] = useState<Shown | null>(null);
@@ -51,13 +50,12 @@ export function Output({ taskId }: { taskId: string }): JSX.Element | null {
     });
     return () => abort.abort();
   }, [taskId, chosen, hub.value]);
-  useLayoutEffect(() => {
+  useEffect(() => {
     if (follows && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [shown, follows]);
   if (shown === null) return <Fault text={error} />;
   return (
-    <section>
-      <h2>Output while it runs</h2>
+    <Section title="Output while it runs">
       <p class="buttons">
         <label>
           <input
@@ -79,7 +77,7 @@ export function Output({ taskId }: { taskId: string }): JSX.Element | null {
               Attempt {attempt} on {node_id}
             </Button>
           ))}
-        <Copy text={commandOf("task", "logs", "-f", taskId)} label="Copy as luxhub" />
+        <Copy text={commandOf(`task logs -f ${quoted(taskId)}`)} label="Copy as luxhub" />
       </p>
       <Fault text={error} />
       <pre class="text output" ref={box} tabIndex={0}>
@@ -95,7 +93,7 @@ export function Output({ taskId }: { taskId: string }): JSX.Element | null {
           </span>
         ))}
       </pre>
-    </section>
+    </Section>
   );
 }
 

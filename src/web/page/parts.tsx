@@ -1,20 +1,13 @@
 /** The parts that views share: loading, tables, dialogs, notices. Must not: know a resource of the hub. */
-import {
-  type ComponentChildren,
-  Fragment,
-  type JSX,
-  type TargetedInputEvent,
-  type TargetedSubmitEvent,
-  h,
-} from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { type Children, Fragment, type At, type Markup, h, useEffect, useRef, useState } from "./dom.ts";
 import type { Event } from "../../client/luxhub.ts";
 import { clock, useNow } from "./clock.ts";
 import { onEvent } from "./live.ts";
 import { ageOf } from "./format.ts";
-import { type KnownQuery, route, to, wrongQuery } from "./route.ts";
-import { type Hub, describe, hub, isOnline } from "./session.ts";
+import { type KnownQuery, route, setQuery, to, wrongQuery } from "./route.ts";
+import { type Ask, askUntil, describe, hub, isOnline } from "./session.ts";
 import { drawn } from "./shared.ts";
+import { isoOf, timeOf, typedOf } from "./times.ts";
 
 // ---- Loading
 
@@ -22,10 +15,10 @@ export type Loaded<T> = {
   readonly value: T | null;
   readonly error: string;
   readonly reload: () => void;
-  /** When the last load began, and how long it took. */
-  readonly startedAt: number;
-  readonly tookMs: number;
 };
+
+/** Which events change what is shown: by their kind, or by more of them. */
+type Concerns<T> = RegExp | ((event: Event, shown: T | null) => boolean);
 
 const ROWS_A_CALL = 50;
 
@@ -42,40 +35,89 @@ export async function whole<T>(
   return all;
 }
 
-/** Loads at first, when `key` changes, and at each reload. Until a reload has ended, the old value stays. */
-export function useLoad<T>(key: string, load: (hub: Hub, signal: AbortSignal) => Promise<T>): Loaded<T> {
-  const [state, setState] = useState({ key, value: null as T | null, error: "", startedAt: 0, tookMs: 0 });
+/**
+ * Loads at first, when `key` changes, and again soon after events that concern it: at once if little happens, else every
+ * few seconds. Until a reload has ended, the old value stays.
+ * @param load calls the hub by `ask`, until the view is gone
+ * @param concerns null: no event does
+ * @param keptMs how old an answer of the hub may be; once it has been quiet for longer, a last reload shows what the
+ *   others missed
+ */
+export function useLoad<T>(
+  key: string,
+  load: (ask: Ask, signal: AbortSignal) => Promise<T>,
+  concerns: Concerns<T> | null = null,
+  keptMs = 0,
+): Loaded<T> {
+  const [state, setState] = useState({ key, value: null as T | null, error: "" });
   const [reloadCount, setReloadCount] = useState(0);
+  const reload = (): void => setReloadCount((old) => old + 1);
+  const last = useRef({ concerns, value: state.value, startedAt: 0, tookMs: 0 });
+  Object.assign(last.current, { concerns, value: state.value });
   useEffect(() => {
     const abort = new AbortController();
+    const { signal } = abort;
     const startedAt = clock.timers();
-    load(hub.value, abort.signal).then(
-      (value) =>
-        !abort.signal.aborted &&
-        setState({ key, value, error: "", startedAt, tookMs: clock.timers() - startedAt }),
+    load(askUntil(signal), signal).then(
+      (value) => {
+        if (signal.aborted) return;
+        Object.assign(last.current, { startedAt, tookMs: clock.timers() - startedAt });
+        setState({ key, value, error: "" });
+      },
       (error: unknown) => {
-        if (abort.signal.aborted) return;
-        setState((old) => ({
-          ...(old.key === key ? old : { ...old, value: null }),
-          ...{ key, error: describe(error) },
-        }));
+        if (signal.aborted) return;
+        setState((old) => ({ key, value: old.key === key ? old.value : null, error: describe(error) }));
       },
     );
     return () => abort.abort();
   }, [key, reloadCount, hub.value]);
   // The hub is back: what could not be loaded while it was away is loaded now.
   useEffect(() => {
-    if (isOnline.value && state.error !== "") setReloadCount((old) => old + 1);
+    if (isOnline.value && state.error !== "") reload();
   }, [isOnline.value]);
-  const isOld = state.key !== key;
-  return {
-    value: isOld ? null : state.value,
-    error: isOld ? "" : state.error,
-    startedAt: state.startedAt,
-    tookMs: state.tookMs,
-    reload: () => setReloadCount((old) => old + 1),
-  };
+  useEffect(() => {
+    if (concerns === null) return;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let whenQuiet: ReturnType<typeof setTimeout> | undefined;
+    const reloadWhenQuiet = (): void => {
+      if (keptMs === 0) return;
+      clearTimeout(whenQuiet);
+      whenQuiet = setTimeout(reload, keptMs + SOON_MS);
+    };
+    reloadWhenQuiet();
+    const stopActions = onAction(reload);
+    const stop = onEvent((event) => {
+      const { startedAt, tookMs, concerns, value } = last.current;
+      const isConcerned =
+        event === null || (concerns instanceof RegExp ? concerns.test(event.kind) : concerns?.(event, value));
+      if (!isConcerned) return;
+      reloadWhenQuiet();
+      const gapMs = Math.min(RELOAD_MAX_MS, Math.max(RELOAD_MS, tookMs * SHARE));
+      timer ??= setTimeout(
+        () => {
+          timer = undefined;
+          reload();
+        },
+        Math.max(SOON_MS, startedAt + gapMs - clock.timers()),
+      );
+    });
+    return () => {
+      stopActions();
+      stop();
+      clearTimeout(timer);
+      clearTimeout(whenQuiet);
+    };
+  }, []);
+  return state.key === key ? { ...state, reload } : { value: null, error: "", reload };
 }
+
+/** After an event; those that come together are one reload. */
+const SOON_MS = 250;
+/** From one load to the next, however much happens. */
+const RELOAD_MS = 3_000;
+const RELOAD_MAX_MS = 10_000;
+/** An open page keeps the hub busy for at most 1/100 of the time. */
+const SHARE = 100;
 
 /**
  * Loads what the URL asks for.
@@ -84,12 +126,15 @@ export function useLoad<T>(key: string, load: (hub: Hub, signal: AbortSignal) =>
  */
 export function useList<T>(
   known: KnownQuery,
-  load: (hub: Hub, signal: AbortSignal) => Promise<T>,
+  load: (ask: Ask) => Promise<T>,
+  concerns: Concerns<T> | null,
   more: unknown = null,
 ): Loaded<T> {
   const wrong = wrongQuery(known);
-  return useLoad(JSON.stringify([route.value.query, wrong, more]), (from, signal) =>
-    wrong === null ? load(from, signal) : Promise.reject(new Error(wrong)),
+  return useLoad(
+    JSON.stringify([route.value.query, wrong, more]),
+    (ask) => (wrong === null ? load(ask) : Promise.reject(new Error(wrong))),
+    concerns,
   );
 }
 
@@ -103,54 +148,6 @@ export async function* pagesOf<T extends { readonly next_cursor?: string | null 
     yield page;
     cursor = page.next_cursor ?? undefined;
   } while (cursor !== undefined);
-}
-
-/** After an event; those that come together are one reload. */
-const SOON_MS = 250;
-/** From one load to the next, however much happens. */
-const RELOAD_MS = 3_000;
-const RELOAD_MAX_MS = 10_000;
-/** An open page keeps the hub busy for at most 1/100 of the time. */
-const SHARE = 100;
-
-function waitMs({ startedAt, tookMs }: Loaded<unknown>): number {
-  const gapMs = Math.min(RELOAD_MAX_MS, Math.max(RELOAD_MS, tookMs * SHARE));
-  return Math.max(SOON_MS, startedAt + gapMs - clock.timers());
-}
-
-/**
- * Throttled reloads, after events that concern the view: at once if little happens, else every few seconds. `keptMs`: how
- * old an answer of the hub may be; once it has been quiet for longer, a last reload shows what the others missed.
- */
-export function useEvents(concerns: (event: Event) => boolean, loaded: Loaded<unknown>, keptMs = 0): void {
-  const latest = useRef({ concerns, loaded });
-  latest.current = { concerns, loaded };
-  useEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | null = null;
-    let last: ReturnType<typeof setTimeout> | null = null;
-    const reloadNow = (): void => latest.current.loaded.reload();
-    reloads.add(reloadNow);
-    const reloadWhenQuiet = (): void => {
-      if (keptMs === 0) return;
-      if (last !== null) clearTimeout(last);
-      last = setTimeout(reloadNow, keptMs + SOON_MS);
-    };
-    reloadWhenQuiet();
-    const stop = onEvent((event) => {
-      if (event !== null && !latest.current.concerns(event)) return;
-      reloadWhenQuiet();
-      timer ??= setTimeout(() => {
-        timer = null;
-        reloadNow();
-      }, waitMs(latest.current.loaded));
-    });
-    return () => {
-      reloads.delete(reloadNow);
-      stop();
-      if (timer !== null) clearTimeout(timer);
-      if (last !== null) clearTimeout(last);
-    };
-  }, []);
 }
 
 const TYPING_MS = 250;
@@ -176,7 +173,30 @@ export function useTyped(
   };
 }
 
-export function Fault({ text }: { text: string }): JSX.Element | null {
+type FilterField = {
+  readonly name: string;
+  readonly value: string | undefined;
+  readonly onInput: (value: string) => void;
+};
+
+/** The fields that filter a list, by their names in the URL. A change begins with the first page of the list. */
+export function useFilters(): (name: string) => FilterField {
+  const { query } = route.value;
+  const set = useTyped((changed) =>
+    setQuery({ cursor: undefined, page: undefined, before: undefined, ...changed }),
+  );
+  return (name) => ({ name, value: query[name], onInput: set(name) });
+}
+
+/** Runs again and again while the component is shown. */
+export function useEvery(ms: number, run: () => void): void {
+  useEffect(() => {
+    const timer = setInterval(run, ms);
+    return () => clearInterval(timer);
+  }, []);
+}
+
+export function Fault({ text }: { text: string }): Markup | null {
   return text === "" ? null : (
     <p class="fault" role="alert">
       {text}
@@ -188,11 +208,7 @@ export function Fault({ text }: { text: string }): JSX.Element | null {
  * The heading of a page, and what is wrong with the page.
  * @param more what stands beside the heading
  */
-export function Head(props: {
-  error?: string;
-  more?: ComponentChildren;
-  children: ComponentChildren;
-}): JSX.Element {
+export function Head(props: { error?: string; more?: Children; children: Children }): Markup {
   return (
     <>
       <header class="head">
@@ -204,13 +220,23 @@ export function Head(props: {
   );
 }
 
+/** A part of a page, with its heading. */
+export function Section({ title, children }: { title: Children; children: Children }): Markup {
+  return (
+    <section>
+      <h2>{title}</h2>
+      {children}
+    </section>
+  );
+}
+
 /** A page that could not be loaded still has a heading, and a way back. Nothing while it loads. */
 export function NotLoaded(props: {
   title: string;
   error: string;
   /** The address of the list, and its words. */
   back: readonly [address: string, words: string];
-}): JSX.Element | null {
+}): Markup | null {
   const { title, error, back } = props;
   if (error === "") return null;
   return (
@@ -267,7 +293,7 @@ export async function runAction(done: string, work: () => Promise<unknown>): Pro
 }
 
 /** In the top layer, above an open dialog; always shown, because screen readers hear only what is. */
-export function Notices(): JSX.Element {
+export function Notices(): Markup {
   const shown = notice.value;
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -320,7 +346,7 @@ export async function runAsked(
 }
 
 /** The focus is on "Not now", so that a key that is held down confirms nothing. */
-export function ConfirmDialog(): JSX.Element | null {
+export function ConfirmDialog(): Markup | null {
   const asked = question.value;
   const [typed, setTyped] = useState("");
   useEffect(() => setTyped(""), [asked]);
@@ -351,8 +377,8 @@ export function Modal(props: {
   title: string;
   onClose: () => void;
   class?: string;
-  children: ComponentChildren;
-}): JSX.Element {
+  children: Children;
+}): Markup {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
   return (
@@ -366,8 +392,27 @@ export function Modal(props: {
 // ---- Small things
 
 /** A button that sends no form. */
-export function Button({ onClick, ...rest }: ButtonProps): JSX.Element {
+export function Button({ onClick, ...rest }: ButtonProps): Markup {
   return <button type="button" {...rest} onClick={() => void onClick()} />;
+}
+
+/** A button that deletes, once the user has confirmed it. `onDone`: where to go after that. */
+export function Delete(props: {
+  "data-do": string;
+  "aria-label"?: string;
+  ask: string;
+  work: () => Promise<unknown>;
+  onDone?: () => void;
+}): Markup {
+  const { ask, work, onDone, ...rest } = props;
+  const onClick = async (): Promise<void> => {
+    if (await runAsked(ask, "Delete", "Deleted.", work)) onDone?.();
+  };
+  return (
+    <Button class="danger" onClick={onClick} {...rest}>
+      Delete
+    </Button>
+  );
 }
 
 type ButtonProps = {
@@ -380,11 +425,11 @@ type ButtonProps = {
   autofocus?: boolean;
   disabled?: boolean;
   onClick: () => unknown;
-  children: ComponentChildren;
+  children: Children;
 };
 
 /** Closes the dialog that it stands in. */
-export function Close({ word }: { word: string }): JSX.Element {
+export function Close({ word }: { word: string }): Markup {
   return (
     <form method="dialog" class="buttons">
       <button>{word}</button>
@@ -395,7 +440,7 @@ export function Close({ word }: { word: string }): JSX.Element {
 /** A link of a pager; none, if there is no such page. */
 type Turn = readonly [words: string, address: string] | "" | false | null | undefined;
 
-export function Pager({ back, next }: { back?: Turn; next: Turn }): JSX.Element {
+export function Pager({ back, next }: { back?: Turn; next: Turn }): Markup {
   return (
     <nav class="pager" aria-label="Pages">
       {back && <a href={back[1]}>{back[0]}</a>}
@@ -408,21 +453,41 @@ export function Pager({ back, next }: { back?: Turn; next: Turn }): JSX.Element 
   );
 }
 
-/** The fields that filter a list. */
-export function Filters({ children }: { children: ComponentChildren }): JSX.Element {
+/** Links to the forms of a view, of which it has one now. */
+export function Ranges(props: {
+  links: readonly (readonly [words: string, href: string, isHere: boolean])[];
+}): Markup {
+  return (
+    <span class="ranges">
+      {props.links.map(([words, href, isHere]) => (
+        <a key={words} href={href} aria-current={isHere ? "true" : undefined}>
+          {words}
+        </a>
+      ))}
+    </span>
+  );
+}
+
+/** The fields that filter a list, and what clears them. */
+export function Filters(props: { isFiltered?: boolean; children: Children }): Markup {
   return (
     <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
-      {children}
+      {props.children}
+      {props.isFiltered && (
+        <a class="button" href={to(route.value.view)}>
+          Clear
+        </a>
+      )}
     </form>
   );
 }
 
 /** In a cell: there is none. */
-export function None(): JSX.Element {
+export function None(): Markup {
   return <span class="quiet">–</span>;
 }
 
-export function NodeLink({ id }: { id: string | null }): JSX.Element {
+export function NodeLink({ id }: { id: string | null }): Markup {
   return id === null ? (
     <None />
   ) : (
@@ -432,8 +497,21 @@ export function NodeLink({ id }: { id: string | null }): JSX.Element {
   );
 }
 
+/** The title of a task, all of it in its tooltip. `isRow`: it opens the row of a table. */
+export function TaskLink(props: {
+  task: { readonly task_id: string; readonly title: string };
+  isRow?: boolean;
+}): Markup {
+  const { task_id, title } = props.task;
+  return (
+    <a class={props.isRow ? "row" : ""} href={to("tasks", task_id)} title={title}>
+      {title}
+    </a>
+  );
+}
+
 /** The end of the id of a task: the beginning is a time, and the same for many. */
-export function TaskId({ id }: { id: string | null }): JSX.Element {
+export function TaskId({ id }: { id: string | null }): Markup {
   return id === null ? (
     <None />
   ) : (
@@ -443,14 +521,13 @@ export function TaskId({ id }: { id: string | null }): JSX.Element {
   );
 }
 
-/** A local time. */
-export function Moment({ at }: { at: string | number }): JSX.Element {
-  const date = new Date(at);
-  return <time dateTime={date.toISOString()}>{date.toLocaleString()}</time>;
+/** A moment, to the second. */
+export function Moment({ at }: { at: string | number }): Markup {
+  return <time dateTime={new Date(at).toISOString()}>{timeOf(at)}</time>;
 }
 
 /** A text to paste, and the button that copies it. */
-export function Paste({ text, label = "Copy" }: { text: string; label?: string }): JSX.Element {
+export function Paste({ text, label = "Copy" }: { text: string; label?: string }): Markup {
   return (
     <p class="paste">
       <code>{text}</code> <Copy text={text} label={label} />
@@ -467,7 +544,7 @@ function copySelected(field: HTMLInputElement): boolean {
 }
 
 /** Copies a text; where the browser does not let it, shows the text selected. */
-export function Copy({ text, label }: { text: string; label: string }): JSX.Element {
+export function Copy({ text, label }: { text: string; label: string }): Markup {
   const [isByHand, setByHand] = useState(false);
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
@@ -496,19 +573,19 @@ export function Copy({ text, label }: { text: string; label: string }): JSX.Elem
   );
 }
 
-export function Age({ at }: { at: string | null }): JSX.Element {
+export function Age({ at }: { at: string | null }): Markup {
   const age = useNow((time) => ageOf(at, time));
   return at === null ? (
     <None />
   ) : (
-    <time dateTime={at} title={new Date(at).toLocaleString()}>
+    <time dateTime={at} title={timeOf(at)}>
       {age}
     </time>
   );
 }
 
 /** Beside what a node said: its key was bound to it. */
-export function Verified({ is }: { is: boolean }): JSX.Element | null {
+export function Verified({ is }: { is: boolean }): Markup | null {
   return is ? (
     <small class="verified" title="The request came with a key that is bound to the node.">
       ✓ verified
@@ -517,7 +594,7 @@ export function Verified({ is }: { is: boolean }): JSX.Element | null {
 }
 
 /** A name and its value, which stay in one line. */
-export function Fact({ name, children }: { name: string; children: ComponentChildren }): JSX.Element {
+export function Fact({ name, children }: { name: string; children: Children }): Markup {
   return (
     <div>
       <dt>{name}</dt>
@@ -526,12 +603,12 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
   );
 }
 
-export function State({ word }: { word: string }): JSX.Element {
+export function State({ word }: { word: string }): Markup {
   return <span class={`state s-${word}`}>{word}</span>;
 }
 
 /** What to do when there is nothing: a sentence, and a line to paste. */
-export function Empty({ text, line }: { text: string; line?: string }): JSX.Element {
+export function Empty({ text, line }: { text: string; line?: string }): Markup {
   return (
     <div class="empty">
       <p>{text}</p>
@@ -540,41 +617,82 @@ export function Empty({ text, line }: { text: string; line?: string }): JSX.Elem
   );
 }
 
-/** The heads of columns of numbers. */
-const NUMBERS: ReadonlySet<string> = new Set([
-  ...["Place", "LUX", "Done", "Failed", "Tasks done", "Id", "Size"],
-  ...["Open", "Oldest", "Nodes", "Running", "Done/h", "Failed/h", "Wait p50 · p95"],
-  ...["Cost", "Input tokens", "Cached", "Output tokens", "Tokens"],
-]);
+/** A column: its head, what is in a cell, and how it looks (`number`, `name`, `names`, `wide`, `id`, `buttons`). */
+export type Column<T> = readonly [
+  head: string,
+  cell: (row: T, index: number) => Children,
+  look?: string,
+  sort?: Sort,
+];
+
+/** How the list is sorted by a column: the address that does it, and the order if it is sorted so now. */
+export type Sort = { readonly href: string; readonly order: "ascending" | "descending" | undefined };
 
 /**
  * A wide table scrolls within its own region, also by keyboard. In a narrow window each row is a block whose cells show
  * their column heads.
+ * @param made keeps the rows, if they never change
  */
-export function Table(props: {
+export function Table<T extends object>(props: {
   label: string;
-  head: readonly string[];
-  children: ComponentChildren;
-}): JSX.Element {
+  rows: readonly T[];
+  columns: readonly Column<T>[];
+  keyOf: (row: T) => string | number | null;
+  classOf?: (row: T) => string | undefined;
+  made?: WeakMap<T, Markup>;
+}): Markup {
+  const { label, rows, columns, keyOf, classOf, made } = props;
+  const rowOf = (row: T, index: number): Markup => (
+    <tr key={keyOf(row)} class={classOf?.(row)}>
+      {columns.map(([head, cell, look]) => (
+        <td class={look} data-head={head}>
+          {cell(row, index)}
+        </td>
+      ))}
+    </tr>
+  );
   return (
-    <div class="table" role="region" aria-label={props.label} tabIndex={0}>
-      <table style={props.head.map((word, i) => `--head-${i + 1}:"${word}"`).join(";")}>
+    <div class="table" role="region" aria-label={label} tabIndex={0}>
+      <table>
         <thead>
           <tr>
-            {props.head.map((word) => (
-              <th key={word} scope="col" class={NUMBERS.has(word) ? "number" : undefined}>
-                {word}
+            {columns.map(([head, , look, sort]) => (
+              <th scope="col" class={look?.startsWith("number") ? "number" : ""} aria-sort={sort?.order}>
+                {sort ? <a href={sort.href}>{head}</a> : head}
               </th>
             ))}
           </tr>
         </thead>
-        <tbody>{props.children}</tbody>
+        <tbody>
+          {rows.map((row, index) => {
+            const drawn = made?.get(row) ?? rowOf(row, index);
+            made?.set(row, drawn);
+            return drawn;
+          })}
+        </tbody>
       </table>
     </div>
   );
 }
 
-type FieldProps = {
+/** Selects the row that it stands in. */
+export function SelectRow(props: {
+  name: string;
+  isOn: boolean;
+  toggle: (withShift: boolean) => void;
+}): Markup {
+  return (
+    <input
+      type="checkbox"
+      data-do="select"
+      aria-label={`Select ${props.name}`}
+      checked={props.isOn}
+      onClick={({ shiftKey }) => props.toggle(shiftKey)}
+    />
+  );
+}
+
+export type FieldProps = {
   label: string;
   name: string;
   value?: string | undefined;
@@ -589,30 +707,46 @@ type FieldProps = {
   onFocus?: () => void;
 };
 
-export function Field(props: FieldProps): JSX.Element {
+export function Field(props: FieldProps): Markup {
   const { label, onInput, rows, value = "", name, required = false, type = "text", list } = props;
-  const common = { name, required, defaultValue: value, autocomplete: "off" as const, spellcheck: false };
-  const onChange = (event: TargetedInputEvent<HTMLInputElement | HTMLTextAreaElement>): void =>
-    onInput?.(event.currentTarget.value);
+  const common = {
+    ...{ name, required, defaultValue: value, autocomplete: "off", spellcheck: false },
+    onInput: (event: At<HTMLInputElement | HTMLTextAreaElement>) => onInput?.(event.currentTarget.value),
+  };
   // The value of the URL may change without typing: by Clear, or by the browser's Back.
   const place = useRef<HTMLLabelElement>(null);
-  useLayoutEffect(() => {
+  useEffect(() => {
     const field = place.current?.querySelector<HTMLInputElement | HTMLTextAreaElement>("input, textarea");
     if (field && field !== document.activeElement && field.type !== "file") field.value = value;
   }, [value]);
   return (
     <label class="field" ref={place}>
       <span>{label}</span>
-      {rows !== undefined ? (
-        <textarea {...common} rows={rows} onInput={onChange} />
-      ) : type === "number" ? (
-        <input {...common} type={type} step="any" onInput={onChange} />
-      ) : type === "file" || type === "password" ? (
-        <input {...common} type={type} multiple={props.multiple === true} onInput={onChange} />
+      {rows === undefined ? (
+        <input
+          {...common}
+          type={type}
+          step={type === "number" ? "any" : undefined}
+          multiple={props.multiple}
+          list={list}
+          onFocus={props.onFocus}
+        />
       ) : (
-        <input {...common} type={type} list={list} onInput={onChange} onFocus={props.onFocus} />
+        <textarea {...common} rows={rows} />
       )}
     </label>
+  );
+}
+
+/** A field for a moment, which goes to `onInput` in its ISO form. */
+export function TimeField({ value, onInput, ...rest }: Omit<FieldProps, "type">): Markup {
+  return (
+    <Field
+      {...rest}
+      type="datetime-local"
+      value={typedOf(value)}
+      onInput={(typed) => onInput?.(isoOf(typed) ?? "")}
+    />
   );
 }
 
@@ -623,7 +757,7 @@ export function Select(props: {
   /** A value that is its own label stands alone. */
   options: readonly (string | readonly [value: string, label: string])[];
   onInput?: (value: string) => void;
-}): JSX.Element {
+}): Markup {
   return (
     <label class="field">
       <span>{props.label}</span>
@@ -641,19 +775,21 @@ export function Select(props: {
 }
 
 /**
- * A form whose fields go to `onSend` by name, as texts without white space around them. It is emptied when that returns
- * true.
+ * A form whose fields go to `onSend` by name, as texts without white space around them, without the empty ones. It is
+ * emptied when that returns true.
  */
 export function Form(props: {
   onSend: (fields: Fields, form: HTMLFormElement) => unknown;
   class?: string;
-  children: ComponentChildren;
-}): JSX.Element {
+  children: Children;
+}): Markup {
   const [isBusy, setBusy] = useState(false);
-  const onSubmit = async (event: TargetedSubmitEvent<HTMLFormElement>): Promise<void> => {
+  const onSubmit = async (event: At<HTMLFormElement>): Promise<void> => {
     event.preventDefault();
     const form = event.currentTarget;
-    const fields = [...new FormData(form)].map(([name, value]) => [name, String(value).trim()]);
+    const fields = [...new FormData(form)]
+      .map(([name, value]) => [name, String(value).trim()] as const)
+      .filter(([, value]) => value !== "");
     setBusy(true);
     try {
       if ((await props.onSend(Object.fromEntries(fields), form)) === true) form.reset();

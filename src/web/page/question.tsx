@@ -1,5 +1,5 @@
 /** A question of a worker, with the form for its answer; those of a task; and the link that says how many wait. */
-import { Fragment, type JSX, h } from "preact";
+import { Fragment, type Markup, h } from "./dom.ts";
 import type { Event, Question } from "../../client/luxhub.ts";
 import { countOf } from "./format.ts";
 import {
@@ -9,15 +9,15 @@ import {
   type Fields,
   Form,
   Moment,
+  Section,
   State,
   Verified,
   runAction,
   showNotice,
-  useEvents,
   useLoad,
 } from "./parts.tsx";
 import { to } from "./route.ts";
-import { hasSecret, hub, mayAct } from "./session.ts";
+import { call, hasSecret, mayAct } from "./session.ts";
 
 /** The events that open or end a question. */
 export const QUESTION_KINDS: ReadonlySet<Event["kind"]> = new Set([
@@ -30,12 +30,13 @@ export const QUESTION_KINDS: ReadonlySet<Event["kind"]> = new Set([
 ] as const);
 
 /** How many questions are open, as a link; nothing if there is none, or the caller may not read them. */
-export function WaitingQuestions(): JSX.Element | null {
+export function WaitingQuestions(): Markup | null {
   const mayRead = hasSecret();
-  const loaded = useLoad(`waiting ${mayRead}`, async (from, signal) =>
-    mayRead ? (await from.call("questions", { limit: 1 }, { signal })).total : 0,
+  const loaded = useLoad(
+    `waiting ${mayRead}`,
+    async (ask) => (mayRead ? (await ask("questions", { limit: 1 })).total : 0),
+    ({ kind }) => QUESTION_KINDS.has(kind),
   );
-  useEvents(({ kind }) => QUESTION_KINDS.has(kind), loaded);
   const { value } = loaded;
   if (value === null || value === 0) return null;
   const words = value === 1 ? "1 question waits" : `${countOf(value)} questions wait`;
@@ -47,19 +48,18 @@ export function WaitingQuestions(): JSX.Element | null {
 }
 
 /** The newest questions of a task, answered ones too. */
-export function TaskQuestions({ questions }: { questions: readonly Question[] }): JSX.Element | null {
+export function TaskQuestions({ questions }: { questions: readonly Question[] }): Markup | null {
   if (questions.length === 0) return null;
   return (
-    <section>
-      <h2>Questions</h2>
+    <Section title="Questions">
       {questions.map((question) => (
         <Asked key={question.question_id} question={question} />
       ))}
-    </section>
+    </Section>
   );
 }
 
-export function Asked({ question }: { question: Question }): JSX.Element {
+export function Asked({ question }: { question: Question }): Markup {
   const { question: text, asked_by, asked_at, state, until, schema } = question;
   return (
     <article class="question">
@@ -90,10 +90,10 @@ function wordsOf(answer: unknown): string {
   return typeof answer === "string" ? answer : JSON.stringify(answer, null, 2);
 }
 
-function Reply({ question }: { question: Question }): JSX.Element {
+function Reply({ question }: { question: Question }): Markup {
   const { task_id, question_id, choices } = question;
   const send = (answer: unknown): Promise<boolean> =>
-    runAction("Answered.", () => hub.value.call("task/answer", { task_id, question_id, answer }));
+    runAction("Answered.", () => call("task/answer", { task_id, question_id, answer }));
   const write = async (fields: Fields): Promise<void> => {
     const text = fields["answer"] ?? "";
     if (fields["json"] === undefined) return void (await send(text));
@@ -119,9 +119,7 @@ function Reply({ question }: { question: Question }): JSX.Element {
       <Form onSend={write}>
         <Field label={choices.length > 0 ? "Another answer" : "Answer"} name="answer" required rows={2} />
         <p class="buttons">
-          <button type="submit" data-do="answer">
-            Answer
-          </button>
+          <button data-do="answer">Answer</button>
           <label class="check">
             <input type="checkbox" name="json" /> is JSON
           </label>

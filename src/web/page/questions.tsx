@@ -2,31 +2,32 @@
  * The inbox: the open questions of workers, the most urgent first, each to be answered, and the results that wait for a
  * review.
  */
-import { Fragment, type JSX, h } from "preact";
-import { useState } from "preact/hooks";
+import { Fragment, type Markup, h, useState } from "./dom.ts";
 import type { OpenQuestion, PendingReview } from "../../client/luxhub.ts";
 import { commandOf, countOf } from "./format.ts";
-import { Button, Empty, Fault, Head, Moment, pagesOf, useEvents, useLoad } from "./parts.tsx";
+import { Button, Empty, Fault, Head, Moment, Section, TaskLink, pagesOf, useLoad } from "./parts.tsx";
 import { Asked, QUESTION_KINDS } from "./question.tsx";
 import { Verdict } from "./review.tsx";
-import { to } from "./route.ts";
 
 const PAGE = 50;
 
-export function Questions(): JSX.Element {
+export function Questions(): Markup {
   const [pages, setPages] = useState(1);
-  const loaded = useLoad(`questions ${pages}`, async (from, signal) => {
-    const questions: OpenQuestion[] = [];
-    let total = 0;
-    const load = (cursor: string | undefined) => from.call("questions", { limit: PAGE, cursor }, { signal });
-    for await (const page of pagesOf(load)) {
-      questions.push(...page.questions);
-      ({ total } = page);
-      if (questions.length >= pages * PAGE) break;
-    }
-    return { questions, total };
-  });
-  useEvents(({ kind }) => QUESTION_KINDS.has(kind), loaded);
+  const loaded = useLoad(
+    `questions ${pages}`,
+    async (ask) => {
+      const questions: OpenQuestion[] = [];
+      let total = 0;
+      const load = (cursor: string | undefined) => ask("questions", { limit: PAGE, cursor });
+      for await (const page of pagesOf(load)) {
+        questions.push(...page.questions);
+        ({ total } = page);
+        if (questions.length >= pages * PAGE) break;
+      }
+      return { questions, total };
+    },
+    ({ kind }) => QUESTION_KINDS.has(kind),
+  );
   const { value, error } = loaded;
   return (
     <>
@@ -34,13 +35,13 @@ export function Questions(): JSX.Element {
       {value?.questions.length === 0 && (
         <Empty
           text="No worker waits for an answer. A worker asks about its task like this:"
-          line={commandOf("task", "ask", "TASK", "Which colour?", "--node", "worker-1")}
+          line={commandOf("task ask TASK 'Which colour?' --node worker-1")}
         />
       )}
       {value?.questions.map((question) => (
         <section key={question.question_id}>
           <h2>
-            <a href={to("tasks", question.task_id)}>{question.task_title}</a>
+            <TaskLink task={{ task_id: question.task_id, title: question.task_title }} />
           </h2>
           <Asked question={question} />
         </section>
@@ -58,33 +59,35 @@ export function Questions(): JSX.Element {
 }
 
 /** The results that wait until somebody has checked them, the most urgent first. */
-function Reviews(): JSX.Element | null {
-  const loaded = useLoad("reviews", (from, signal) => from.call("reviews", { limit: PAGE }, { signal }));
-  useEvents(({ kind }) => /^task\.(?:review_|deleted)/.test(kind), loaded);
+function Reviews(): Markup | null {
+  const loaded = useLoad("reviews", (ask) => ask("reviews", { limit: PAGE }), /^task\.(?:review_|deleted)/);
   const { value, error } = loaded;
   if (value === null || value.total === 0) return <Fault text={error} />;
   return (
-    <section>
-      <h2>
-        Results in review{" "}
-        <span>
-          {value.reviews.length < value.total && "the most urgent of "}
-          {countOf(value.total)}
-        </span>
-      </h2>
+    <Section
+      title={
+        <>
+          Results in review{" "}
+          <span>
+            {value.reviews.length < value.total && "the most urgent of "}
+            {countOf(value.total)}
+          </span>
+        </>
+      }
+    >
       {value.reviews.map((waiting) => (
         <InReview key={`${waiting.task_id} ${waiting.review.epoch}`} waiting={waiting} />
       ))}
-    </section>
+    </Section>
   );
 }
 
-function InReview({ waiting }: { waiting: PendingReview }): JSX.Element {
-  const { task_id, title, assigned_node, lux_held, review } = waiting;
+function InReview({ waiting }: { waiting: PendingReview }): Markup {
+  const { task_id, assigned_node, lux_held, review } = waiting;
   return (
     <article class="question">
       <p>
-        <a href={to("tasks", task_id)}>{title}</a>
+        <TaskLink task={waiting} />
       </p>
       <p class="quiet">
         done by {assigned_node}, to be checked by {review.by}

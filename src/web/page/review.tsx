@@ -1,20 +1,19 @@
 /** How the result of a task is checked, and the form that passes or rejects it. */
-import { Fragment, type JSX, h } from "preact";
+import { Fragment, type Markup, h, useState } from "./dom.ts";
 import type { Review } from "../../client/luxhub.ts";
 import type { AnyTask } from "./format.ts";
-import { Age, Field, Form, State, runAction } from "./parts.tsx";
-import { hub, mayAct } from "./session.ts";
+import { Age, Button, Field, Moment, Section, State, runAction } from "./parts.tsx";
+import { call, mayAct } from "./session.ts";
 
-export function ReviewOf({ task, review }: { task: AnyTask; review: Review }): JSX.Element {
+export function ReviewOf({ task, review }: { task: AnyTask; review: Review }): Markup {
   const { by, state, until, note, reviewed_by, reviewed_at, timed_out } = review;
   return (
-    <section>
-      <h2>Review</h2>
+    <Section title="Review">
       <p>
         {state !== null && <State word={state} />} by {by}
         {state === "pending" && until !== null && (
           <>
-            , until <time dateTime={until}>{new Date(until).toLocaleString()}</time>
+            , until <Moment at={until} />
           </>
         )}
         {reviewed_at !== null && (
@@ -26,35 +25,30 @@ export function ReviewOf({ task, review }: { task: AnyTask; review: Review }): J
       </p>
       {note !== null && <pre class="text">{note}</pre>}
       {state === "pending" && <Verdict taskId={task.task_id} review={review} />}
-    </section>
+    </Section>
   );
 }
 
 /** Passes or rejects the result that is shown: not one that came since. */
-export function Verdict(props: { taskId: string; review: Pick<Review, "epoch"> }): JSX.Element | null {
+export function Verdict(props: { taskId: string; review: Pick<Review, "epoch"> }): Markup | null {
+  const [note, setNote] = useState("");
   if (!mayAct()) return null;
   const { taskId: task_id, review } = props;
-  const decide = async (form: HTMLFormElement | null, verdict: "pass" | "reject"): Promise<void> => {
-    const note = form === null ? "" : String(new FormData(form).get("note") ?? "").trim();
-    const asked = { task_id, verdict, note: note || undefined, epoch: review.epoch ?? undefined };
-    await runAction(verdict === "pass" ? "Passed." : "Rejected.", () => hub.value.call("task/review", asked));
+  const decide = (verdict: "pass" | "reject", done: string): Promise<boolean> => {
+    const asked = { task_id, verdict, note: note.trim() || undefined, epoch: review.epoch ?? undefined };
+    return runAction(done, () => call("task/review", asked));
   };
-  const button = (word: string, verdict: "pass" | "reject"): JSX.Element => (
-    <button
-      type="button"
-      class={verdict === "pass" ? "primary" : "danger"}
-      data-do={verdict}
-      onClick={({ currentTarget }) => void decide(currentTarget.form, verdict)}
-    >
-      {word}
-    </button>
-  );
   return (
-    <Form onSend={() => {}}>
-      <Field label="Note for the worker" name="note" />
+    <>
+      <Field label="Note for the worker" name="note" onInput={setNote} />
       <p class="buttons">
-        {button("Pass", "pass")} {button("Reject", "reject")}
+        <Button class="primary" data-do="pass" onClick={() => decide("pass", "Passed.")}>
+          Pass
+        </Button>
+        <Button class="danger" data-do="reject" onClick={() => decide("reject", "Rejected.")}>
+          Reject
+        </Button>
       </p>
-    </Form>
+    </>
   );
 }

@@ -1,5 +1,5 @@
 /** The URL as state: `#/tasks?status=open`. A hash, so that the hub serves one page, under any prefix. */
-import { useEffect } from "preact/hooks";
+import { useEffect } from "./dom.ts";
 import { drawn } from "./shared.ts";
 
 export type Route = {
@@ -71,13 +71,18 @@ export function wrongQuery(known: KnownQuery): string | null {
   return null;
 }
 
+/** The address of this view with another query. */
+export function here(change: Query): string {
+  const { view, id, query } = route.value;
+  return to(view, id, { ...query, ...change });
+}
+
 export function go(address: string): void {
   location.hash = address;
 }
 
 /** Changes the query without a new entry in the history. */
 export function setQuery(query: Query): void {
-  const { view, id } = route.value;
-  history.replaceState(history.state, "", to(view, id, { ...route.value.query, ...query }));
+  history.replaceState(history.state, "", here(query));
   route.value = read();
 }

@@ -3,6 +3,7 @@
  * (BroadcastChannel). The tab keeps it for its reloads (sessionStorage); a device keeps it only if the user asks for
  * that. Must not: put a secret into a URL or a log.
  */
+import type { Call } from "../../client/call.ts";
 import { HubCalls } from "../../client/hub-calls.ts";
 import { HubUnreachable, LuxHubError } from "../../client/http.ts";
 import type { Variant } from "../../client/luxhub.ts";
@@ -59,6 +60,17 @@ function clientOf(given: Session | null): Hub {
 /** The client of the session. */
 export const hub = new Shared(clientOf(session.value));
 session.follow(() => (hub.value = clientOf(session.value)));
+
+/** Calls an operation of the hub. */
+export type Ask = Call<Variant>;
+
+/** For what a view, or a long action, asks: it is given up at the signal. */
+export function askUntil(signal: AbortSignal, from = hub.value): Ask {
+  return (operation, ...args) => from.call(operation, ...([args[0], { signal }] as typeof args)); // as it was given
+}
+
+/** For what the user does: it is carried out even if the user goes to another view. */
+export const call: Ask = (operation, ...args) => hub.value.call(operation, ...args);
 
 /** Whether the user may change things, and read messages. */
 export const mayAct = (): boolean => session.value?.role === "full";

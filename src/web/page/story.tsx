@@ -1,15 +1,16 @@
 /** The story of a task: its attempts as bars on one time line, each with its notes and its error; and its other events. */
-import { NodeLink } from "./parts.tsx";
-import { type JSX, h } from "preact";
+import { type Markup, h } from "./dom.ts";
+import { Moment, NodeLink, Section } from "./parts.tsx";
 import type { Event } from "../../client/luxhub.ts";
 import { type Attempt, attemptsOf } from "./attempts.ts";
 import { useNow } from "./clock.ts";
 import { durationOf, manyOf } from "./format.ts";
+import { timeOf } from "./times.ts";
 
 /** The bars that are shown, the last ones. */
 const BARS = 20;
 
-export function Attempts({ events }: { events: readonly Event[] }): JSX.Element | null {
+export function Attempts({ events }: { events: readonly Event[] }): Markup | null {
   const all = attemptsOf(events);
   const isOpen = all.at(-1)?.to === null;
   const now = useNow((time) => (isOpen ? time : 0));
@@ -19,8 +20,7 @@ export function Attempts({ events }: { events: readonly Event[] }): JSX.Element 
   const end = Math.max(start + 1_000, ...shown.map((attempt) => attempt.to ?? Math.max(now, attempt.from)));
   const part = (time: number): string => `${(100 * (time - start)) / (end - start)}%`;
   return (
-    <section>
-      <h2>Attempts</h2>
+    <Section title="Attempts">
       {all.length > shown.length && <p class="quiet">The last {BARS}.</p>}
       <div class="bars" aria-hidden="true">
         {shown.map((attempt) => (
@@ -29,10 +29,7 @@ export function Attempts({ events }: { events: readonly Event[] }): JSX.Element 
             <span class="track">
               <i
                 class={`t-${attempt.tone}`}
-                style={{
-                  left: part(attempt.from),
-                  width: `max(3px, ${(100 * ((attempt.to ?? end) - attempt.from)) / (end - start)}%)`,
-                }}
+                style={`left:${part(attempt.from)};width:max(3px,${(100 * ((attempt.to ?? end) - attempt.from)) / (end - start)}%)`}
               />
             </span>
             <span class="long">{lengthOf(attempt, now)}</span>
@@ -41,7 +38,7 @@ export function Attempts({ events }: { events: readonly Event[] }): JSX.Element 
         <div class="axis">
           <span class="who" />
           <span class="track">
-            <span>{new Date(start).toLocaleTimeString()}</span>
+            <span>{timeOf(start, { timeStyle: "medium" })}</span>
             <span>{isOpen ? "now" : `+${durationOf(Math.round((end - start) / 1_000))}`}</span>
           </span>
           <span class="long" />
@@ -57,10 +54,7 @@ export function Attempts({ events }: { events: readonly Event[] }): JSX.Element 
             </span>
           </summary>
           <p>
-            <NodeLink id={attempt.node} />{" "}
-            <time dateTime={new Date(attempt.from).toISOString()}>
-              {new Date(attempt.from).toLocaleString()}
-            </time>
+            <NodeLink id={attempt.node} /> <Moment at={attempt.from} />
           </p>
           {attempt.text !== "" && (
             <pre class={`text ${attempt.tone === "bad" ? "fault" : ""}`}>{attempt.text}</pre>
@@ -76,7 +70,7 @@ export function Attempts({ events }: { events: readonly Event[] }): JSX.Element 
           )}
         </details>
       ))}
-    </section>
+    </Section>
   );
 }
 

@@ -2,8 +2,7 @@
  * The view of one task, as its story: what came of it, why it does not run, its attempts, its output, what it waits for,
  * its fields and its actions.
  */
-import { type ComponentChildren, Fragment, type JSX, h } from "preact";
-import { useState } from "preact/hooks";
+import { type Children, Fragment, type Markup, h, useState } from "./dom.ts";
 import type { Event, FileRecord, TaskDetails, Variant } from "../../client/luxhub.ts";
 import { EVENT_KINDS } from "../../domain/event.ts";
 import {
@@ -13,6 +12,7 @@ import {
   curlOf,
   durationOf,
   priorityOf,
+  quoted,
   sizeOf,
   stateOf,
 } from "./format.ts";
@@ -27,22 +27,25 @@ import {
   Age,
   Button,
   Copy,
+  Delete,
   Fault,
   Head,
   NodeLink,
   NotLoaded,
+  Section,
   State,
+  TaskLink,
   Verified,
   runAction,
   runAsked,
   showNotice,
-  useEvents,
   useLoad,
 } from "./parts.tsx";
 import { Output } from "./output.tsx";
 import { TaskQuestions } from "./question.tsx";
 import { go, to, useSubject } from "./route.ts";
-import { hasSecret, hub, isAdmin, mayAct } from "./session.ts";
+import { call, hasSecret, isAdmin, mayAct } from "./session.ts";
+import { timeOf } from "./times.ts";
 
 /** The most events that the time line shows, and of those the most notes: the newest. */
 const STEPS = 300;
@@ -54,28 +57,25 @@ const FILES = 50;
 /** The most questions that are shown. */
 const QUESTIONS = 50;
 
-export function TaskPage({ id }: { id: string }): JSX.Element {
-  const loaded = useLoad(id, async (from, signal) => {
-    const options = { signal };
-    const [{ task }, steps, notes] = await Promise.all([
-      from.call("task/{task_id}", { task_id: id }, options),
-      from.call("events", { kind: STEP_KINDS, task_id: id, limit: STEPS }, options),
-      from.call("events", { kind: "task.progress", task_id: id, limit: NOTES }, options),
-    ]);
-    const events = steps.events;
-    const isCut = { steps: events.length === STEPS, notes: notes.events.length === NOTES };
-    const all = [...events, ...notes.events].toSorted((one, other) => one.id - other.id);
-    const files =
-      task.files.length === 0
-        ? null
-        : await from.call("file/list", { task_id: id, per_page: FILES }, { signal });
-    const asked = events.some(({ kind }) => kind === "task.asked") || task.waiting_for !== null;
-    const page = asked
-      ? await from.call("task/{task_id}/questions", { task_id: id, limit: QUESTIONS }, { signal })
-      : null;
-    return { task, events, all, isCut, files, questions: page?.questions ?? [] };
-  });
-  useEvents((event) => event.task_id === id, loaded);
+export function TaskPage({ id }: { id: string }): Markup {
+  const loaded = useLoad(
+    id,
+    async (ask) => {
+      const [{ task }, steps, notes] = await Promise.all([
+        ask("task/{task_id}", { task_id: id }),
+        ask("events", { kind: STEP_KINDS, task_id: id, limit: STEPS }),
+        ask("events", { kind: "task.progress", task_id: id, limit: NOTES }),
+      ]);
+      const events = steps.events;
+      const isCut = { steps: events.length === STEPS, notes: notes.events.length === NOTES };
+      const all = [...events, ...notes.events].toSorted((one, other) => one.id - other.id);
+      const files = task.files.length === 0 ? null : await ask("file/list", { task_id: id, per_page: FILES });
+      const asked = events.some(({ kind }) => kind === "task.asked") || task.waiting_for !== null;
+      const page = asked ? await ask("task/{task_id}/questions", { task_id: id, limit: QUESTIONS }) : null;
+      return { task, events, all, isCut, files, questions: page?.questions ?? [] };
+    },
+    (event) => event.task_id === id,
+  );
   const { value, error } = loaded;
   useSubject(value?.task.title ?? "");
   if (value === null) return <NotLoaded title="Task" error={error} back={[to("tasks"), "All tasks"]} />;
@@ -83,10 +83,9 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
   const state = stateOf(task);
   const isEnded = state === "completed" || state === "failed";
   const description = (
-    <section>
-      <h2>Description</h2>
+    <Section title="Description">
       <pre class="text">{task.description}</pre>
-    </section>
+    </Section>
   );
   return (
     <>
@@ -124,41 +123,38 @@ export function TaskPage({ id }: { id: string }): JSX.Element {
           )}
         </div>
         <div>
-          <section>
-            <h2>Fields</h2>
+          <Section title="Fields">
             <Facts task={task} />
-          </section>
+          </Section>
           <Context taskId={id} />
-          <section>
-            <h2>Time line</h2>
+          <Section title="Time line">
             <Story events={events} />
             {isCut.steps && (
               <p class="quiet">
                 Only its last {STEPS} events.{" "}
                 <Copy
-                  text={commandOf("events", "--task", id, "--since", "0")}
+                  text={commandOf(`events --task ${quoted(id)} --since 0`)}
                   label="Copy the command for all"
                 />
               </p>
             )}
-          </section>
+          </Section>
         </div>
       </div>
     </>
   );
 }
 
-function Failed({ failure }: { failure: NonNullable<AnyTask["failure"]> }): JSX.Element {
+function Failed({ failure }: { failure: NonNullable<AnyTask["failure"]> }): Markup {
   const { kind, message, node_id, at } = failure;
   return (
-    <section>
-      <h2>Why it failed</h2>
+    <Section title="Why it failed">
       <p>
         <b class="fault">{kind.replace("_", " ")}</b> {node_id !== null && <NodeLink id={node_id} />}{" "}
         <Age at={at} />
       </p>
       {message !== null && <pre class="text fault">{message}</pre>}
-    </section>
+    </Section>
   );
 }
 
@@ -172,12 +168,13 @@ const BROKEN: ReadonlySet<string> = new Set([
 ]);
 
 /** Why an open task does not run: all reasons, as the hub says them. */
-function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): JSX.Element | null {
-  const loaded = useLoad(`${task_id} ${updated_at}`, (from, signal) =>
-    from.call("task/{task_id}/explain", { task_id }, { signal }),
+function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): Markup | null {
+  const loaded = useLoad(
+    `${task_id} ${updated_at}`,
+    (ask) => ask("task/{task_id}/explain", { task_id }),
+    // What nodes, limits and pauses change is no event of the task.
+    /^(?:node|limit|hub|budget)\./,
   );
-  // What nodes, limits and pauses change is no event of the task.
-  useEvents(({ kind }) => /^(?:node|limit|hub|budget)\./.test(kind), loaded);
   const { value, error } = loaded;
   if (value === null) return <Fault text={error} />;
   const isBroken = value.reasons.some(({ code }) => BROKEN.has(code));
@@ -185,7 +182,7 @@ function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): JSX.Eleme
     <div class={`say t-${isBroken ? "bad" : "wait"}`} role="status">
       {value.reasons.map(({ code, detail, until }) => (
         <div key={code}>
-          {detail} {until !== null && <small>until {new Date(until).toLocaleString()}</small>}
+          {detail} {until !== null && <small>until {timeOf(until)}</small>}
         </div>
       ))}
     </div>
@@ -193,12 +190,10 @@ function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): JSX.Eleme
 }
 
 /** What the next worker of the task gets with it, loaded when somebody wants to see it. */
-function Context({ taskId }: { taskId: string }): JSX.Element {
+function Context({ taskId }: { taskId: string }): Markup {
   const [isOpen, setOpen] = useState(false);
-  const loaded = useLoad(`${taskId} ${isOpen}`, async (from, signal) =>
-    isOpen
-      ? ((await from.call("task/{task_id}", { task_id: taskId, context: "1" }, { signal })).context ?? {})
-      : null,
+  const loaded = useLoad(`${taskId} ${isOpen}`, async (ask) =>
+    isOpen ? ((await ask("task/{task_id}", { task_id: taskId, context: "1" })).context ?? {}) : null,
   );
   const { value, error } = loaded;
   return (
@@ -236,7 +231,7 @@ function Context({ taskId }: { taskId: string }): JSX.Element {
         {value?.lessons?.map((lesson) => (
           <article key={lesson.task_id} class="question">
             <h3>
-              Lesson of <a href={to("tasks", lesson.task_id)}>{lesson.title}</a>
+              Lesson of <TaskLink task={lesson} />
             </h3>
             <pre class="text">{lesson.lesson}</pre>
           </article>
@@ -246,11 +241,10 @@ function Context({ taskId }: { taskId: string }): JSX.Element {
   );
 }
 
-function FileSection({ title, files }: { title: string; files: readonly FileRecord[] }): JSX.Element | null {
+function FileSection({ title, files }: { title: string; files: readonly FileRecord[] }): Markup | null {
   if (files.length === 0) return null;
   return (
-    <section>
-      <h2>{title}</h2>
+    <Section title={<>{title}</>}>
       <ul class="plain lines">
         {files.map((file) => (
           <li key={file.file_id} class="file">
@@ -261,17 +255,20 @@ function FileSection({ title, files }: { title: string; files: readonly FileReco
           </li>
         ))}
       </ul>
-    </section>
+    </Section>
   );
 }
 
-function Result(props: { result: NonNullable<AnyTask["result"]>; verified: boolean }): JSX.Element {
+function Result(props: { result: NonNullable<AnyTask["result"]>; verified: boolean }): Markup {
   const { result, verified } = props;
   return (
-    <section>
-      <h2>
-        Result <Verified is={verified} />
-      </h2>
+    <Section
+      title={
+        <>
+          Result <Verified is={verified} />
+        </>
+      }
+    >
       <dl class="stacked">
         {Object.entries(result).map(([name, value]) => (
           <>
@@ -282,14 +279,14 @@ function Result(props: { result: NonNullable<AnyTask["result"]>; verified: boole
           </>
         ))}
       </dl>
-    </section>
+    </Section>
   );
 }
 
 /** The entry of the ledger that paid the task. */
-function Receipt({ seq }: { seq: number }): JSX.Element {
-  const loaded = useLoad(`receipt ${seq}`, async (from, signal) => {
-    const { entries } = await from.call("lux/entries", { since: seq - 1, limit: 1 }, { signal });
+function Receipt({ seq }: { seq: number }): Markup {
+  const loaded = useLoad(`receipt ${seq}`, async (ask) => {
+    const { entries } = await ask("lux/entries", { since: seq - 1, limit: 1 });
     return entries[0] ?? null;
   });
   const entry = loaded.value;
@@ -304,7 +301,7 @@ function Receipt({ seq }: { seq: number }): JSX.Element {
   );
 }
 
-function linkTo(taskId: string): JSX.Element {
+function linkTo(taskId: string): Markup {
   return (
     <a href={to("tasks", taskId)}>
       <code>{taskId}</code>
@@ -318,9 +315,9 @@ function requirementsOf({ capabilities, resources }: NonNullable<AnyTask["requir
   );
 }
 
-function Facts({ task }: { task: TaskDetails<Variant> }): JSX.Element {
+function Facts({ task }: { task: TaskDetails<Variant> }): Markup {
   const isUnfinished = task.status !== "completed" && task.status !== "failed";
-  const facts: readonly (readonly [string, ComponentChildren])[] = [
+  const facts: readonly (readonly [string, Children])[] = [
     ["Id", <code>{task.task_id}</code>],
     ["Node", task.assigned_node && <NodeLink id={task.assigned_node} />],
     ["Creator", task.creator_node && <NodeLink id={task.creator_node} />],
@@ -377,7 +374,7 @@ function Facts({ task }: { task: TaskDetails<Variant> }): JSX.Element {
   );
 }
 
-function Story({ events }: { events: readonly Event[] }): JSX.Element {
+function Story({ events }: { events: readonly Event[] }): Markup {
   if (events.length === 0)
     return <p class="quiet">The hub has removed the events of this task: they were older than --retain.</p>;
   const first = Date.parse(events[0]?.at ?? "");
@@ -390,7 +387,7 @@ function Story({ events }: { events: readonly Event[] }): JSX.Element {
             <b>{event.kind.replace("task.", "")}</b>{" "}
             {event.node_id !== null && <NodeLink id={event.node_id} />}{" "}
             <time dateTime={event.at} title={event.at}>
-              {after === 0 ? new Date(event.at).toLocaleString() : `+${durationOf(after)}`}
+              {after === 0 ? timeOf(event.at) : `+${durationOf(after)}`}
             </time>
             <span class="data">{dataOf(event)}</span>
           </li>
@@ -400,24 +397,19 @@ function Story({ events }: { events: readonly Event[] }): JSX.Element {
   );
 }
 
-function Actions({ task }: { task: AnyTask }): JSX.Element {
+function Actions({ task }: { task: AnyTask }): Markup {
   const { task_id } = task;
   const state = stateOf(task);
-  const remove = async (): Promise<void> => {
-    const work = () => hub.value.call("task/delete", { task_id });
-    if (await runAsked("Delete this task permanently?", "Delete", "Deleted.", work)) go(to("tasks"));
-  };
   const cancel = (): Promise<boolean> =>
     runAsked("Cancel this task? Its state will be failed.", "Cancel the task", "Cancelled.", () =>
-      hub.value.call("task/cancel", { task_id, reason: "cancelled in the dashboard" }),
+      call("task/cancel", { task_id, reason: "cancelled in the dashboard" }),
     );
-  const retry = (): Promise<boolean> =>
-    runAction("Open again.", () => hub.value.call("task/retry", { task_id }));
+  const retry = (): Promise<boolean> => runAction("Open again.", () => call("task/retry", { task_id }));
   const retryAll = async (): Promise<void> => {
     let opened = 0;
     const isDone = await runAction("Open again.", async () => {
       for (;;) {
-        const { dependents } = await hub.value.call("task/retry", { task_id, with_dependents: true });
+        const { dependents } = await call("task/retry", { task_id, with_dependents: true });
         opened += dependents?.opened ?? 0;
         // None was opened: what is left fails for another reason, too.
         if (!dependents || dependents.left === 0 || dependents.opened === 0) return;
@@ -448,11 +440,14 @@ function Actions({ task }: { task: AnyTask }): JSX.Element {
         </a>
       )}
       <Copy text={curlOf(`task/${encodeURIComponent(task_id)}`)} label="Copy as curl" />
-      <Copy text={commandOf("task", "show", task_id)} label="Copy as luxhub" />
+      <Copy text={commandOf(`task show ${quoted(task_id)}`)} label="Copy as luxhub" />
       {isAdmin() && (
-        <Button class="danger" data-do="delete" onClick={() => remove()}>
-          Delete
-        </Button>
+        <Delete
+          data-do="delete"
+          ask="Delete this task permanently?"
+          work={() => call("task/delete", { task_id })}
+          onDone={() => go(to("tasks"))}
+        />
       )}
     </p>
   );

@@ -2,12 +2,11 @@
  * The list of tasks: filters in the URL, pages by cursor, rows that keep their places and can be selected (bulk.tsx acts
  * on them).
  */
-import { Fragment, type JSX, type TargetedKeyboardEvent, h } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { Fragment, type At, type Markup, h, useEffect, useRef, useState } from "./dom.ts";
 import { BulkActions, type Filter, type Total } from "./bulk.tsx";
 import { type Summary, commandOf, countOf, noteOf, oneOf, priorityOf, stateOf } from "./format.ts";
 import { now } from "./clock.ts";
-import { NodeField } from "./node-field.tsx";
+import { NodeField, TypeField } from "./suggest-field.tsx";
 import {
   Age,
   Button,
@@ -20,16 +19,18 @@ import {
   None,
   Pager,
   Select,
+  SelectRow,
   State,
   Table,
-  useEvents,
+  TaskLink,
+  TimeField,
+  useFilters,
   useList,
-  useLoad,
-  useTyped,
 } from "./parts.tsx";
 import { LIST_SCANNED_MAX } from "../../domain/list-limits.ts";
-import { type Query, route, setQuery, to } from "./route.ts";
-import { type Hub, mayAct } from "./session.ts";
+import { type Query, here, route, to } from "./route.ts";
+import { type Ask, mayAct } from "./session.ts";
+import { isoOf } from "./times.ts";
 
 const PAGE = 50;
 
@@ -82,34 +83,27 @@ function filterOf(query: Query): Filter {
     tag,
     failure_group: query["failure_group"],
     failure_kind: oneOf(KINDS, kind),
-    since: last ? new Date(now.value - Number(last) * 1_000).toISOString() : timeOf(since),
-    until: timeOf(until),
+    since: last ? new Date(now.value - Number(last) * 1_000).toISOString() : isoOf(since),
+    until: isoOf(until),
     q,
   };
 }
 
-/** A local time of the form, or one with a zone, as the API wants it; what is none goes as it is, and is refused. */
-function timeOf(text: string | undefined): string | undefined {
-  const time = new Date(text ?? "");
-  return Number.isNaN(time.getTime()) ? text : time.toISOString();
-}
-
-export function Tasks(): JSX.Element {
+export function Tasks(): Markup {
   const { query } = route.value;
   const [changes, setChanges] = useState(0);
   const key = JSON.stringify([query, changes]);
-  const load = async (from: Hub, signal: AbortSignal) => {
+  const load = async (ask: Ask) => {
     const filter = filterOf(query);
-    const page = await from.call(
-      "task/list?fields=summary",
-      { ...filter, per_page: PAGE, cursor: query["cursor"] },
-      { signal },
-    );
-    return { filter, ...page, total: await totalOf(filter, page.total, from, signal) };
+    const page = await ask("task/list?fields=summary", {
+      ...filter,
+      per_page: PAGE,
+      cursor: query["cursor"],
+    });
+    return { filter, ...page, total: await totalOf(filter, page.total, ask) };
   };
-  const loaded = useList(KNOWN, load, changes);
-  useEvents((event) => event.kind.startsWith("task."), loaded);
-  const set = useTyped((changed) => setQuery({ ...changed, cursor: undefined }));
+  const loaded = useList(KNOWN, load, /^task\./, changes);
+  const field = useFilters();
   const { value, error } = loaded;
   const filter = value?.filter ?? {};
   const rows = useSteady(key, value?.tasks ?? null, filter.order === "updated");
@@ -143,56 +137,26 @@ export function Tasks(): JSX.Element {
           </small>
         )}
       </Head>
-      <Filters>
-        <Field label="Title" name="q" type="search" value={query["q"]} onInput={set("q")} />
+      <Filters isFiltered={isFiltered}>
+        <Field label="Title" type="search" {...field("q")} />
         <Select
           label="State"
-          name="status"
-          value={query["status"]}
           options={STATES.map(([word, label]) => [word, label] as const)}
-          onInput={set("status")}
+          {...field("status")}
         />
-        <TypeField value={query["type"]} onInput={set("type")} />
-        <NodeField label="Node" name="node" value={query["node"]} onInput={set("node")} />
-        <Select label="Changed" name="last" value={query["last"]} options={LASTS} onInput={set("last")} />
-        {isFiltered && (
-          <a class="button" href={to("tasks")}>
-            Clear
-          </a>
-        )}
+        <TypeField label="Type" {...field("type")} />
+        <NodeField label="Node" {...field("node")} />
+        <Select label="Changed" options={LASTS} {...field("last")} />
         <details class="more" open={MORE.some((name) => Boolean(query[name]))}>
           <summary>More filters</summary>
           <div class="row-of-fields">
-            <NodeField
-              label="Failed at node"
-              name="failed_by"
-              value={query["failed_by"]}
-              onInput={set("failed_by")}
-            />
-            <Select
-              label="Kind of failure"
-              name="kind"
-              value={query["kind"]}
-              options={KIND_OPTIONS}
-              onInput={set("kind")}
-            />
-            <Field label="Group" name="group" value={query["group"]} onInput={set("group")} />
-            <Field label="Tag" name="tag" value={query["tag"]} onInput={set("tag")} />
-            <NodeField label="Creator" name="creator" value={query["creator"]} onInput={set("creator")} />
-            <Field
-              label="Changed since"
-              name="since"
-              type="datetime-local"
-              value={query["since"]}
-              onInput={set("since")}
-            />
-            <Field
-              label="Changed before"
-              name="until"
-              type="datetime-local"
-              value={query["until"]}
-              onInput={set("until")}
-            />
+            <NodeField label="Failed at node" {...field("failed_by")} />
+            <Select label="Kind of failure" options={KIND_OPTIONS} {...field("kind")} />
+            <Field label="Group" {...field("group")} />
+            <Field label="Tag" {...field("tag")} />
+            <NodeField label="Creator" {...field("creator")} />
+            <TimeField label="Changed since" {...field("since")} />
+            <TimeField label="Changed before" {...field("until")} />
           </div>
         </details>
       </Filters>
@@ -218,7 +182,7 @@ export function Tasks(): JSX.Element {
         ) : (
           <Empty
             text="No tasks yet. Create one here, or from a shell:"
-            line={commandOf("task", "add", "Say hello", "--description", "To everyone")}
+            line={commandOf("task add 'Say hello' --description 'To everyone'")}
           />
         ))
       )}
@@ -229,29 +193,9 @@ export function Tasks(): JSX.Element {
         </p>
       )}
       <Pager
-        back={query["cursor"] && ["Newest", to("tasks", "", { ...query, cursor: undefined })]}
-        next={value?.next_cursor && ["Older", to("tasks", "", { ...query, cursor: value.next_cursor })]}
+        back={query["cursor"] && ["Newest", here({ cursor: undefined })]}
+        next={value?.next_cursor && ["Older", here({ cursor: value.next_cursor })]}
       />
-    </>
-  );
-}
-
-/** Suggests the types that tasks have now; it asks for them when it gets the focus. */
-function TypeField(props: { value: string | undefined; onInput: (value: string) => void }): JSX.Element {
-  const [isUsed, setUsed] = useState(false);
-  const found = useLoad(`types ${isUsed}`, async (from, signal) =>
-    isUsed ? (await from.call("stats/types", {}, { signal })).types : [],
-  );
-  const list = useId();
-  return (
-    <>
-      <Field label="Type" name="type" list={list} onFocus={() => setUsed(true)} {...props} />
-      <datalist id={list}>
-        {found.value?.map(
-          ({ task_type, open }) =>
-            task_type !== null && <option key={task_type} value={task_type} label={`${open} open`} />,
-        )}
-      </datalist>
     </>
   );
 }
@@ -260,10 +204,10 @@ function TypeField(props: { value: string | undefined; onInput: (value: string) 
 const MORE = ["failed_by", "kind", "group", "tag", "creator", "since", "until"];
 
 /** How many match: as the list says, or counted. */
-async function totalOf(filter: Filter, total: number | null, from: Hub, signal: AbortSignal): Promise<Total> {
+async function totalOf(filter: Filter, total: number | null, ask: Ask): Promise<Total> {
   if (total !== null) return { count: total, isExact: true };
   const { order, ...counted } = filter;
-  const { count, exact } = await from.call("task/count", counted, { signal });
+  const { count, exact } = await ask("task/count", counted);
   return { count, isExact: exact };
 }
 
@@ -356,10 +300,9 @@ export function TaskTable(props: {
   selection?: Selection;
   /** On the page of a node, which need not be named in each row. */
   isOfNode?: boolean;
-}): JSX.Element {
+}): Markup {
   const { tasks, gone, selection, isOfNode = false } = props;
-  const head = ["State", "Title", "Type", "Priority", "Node", "LUX", "Created", "Changed"];
-  const onKey = (event: TargetedKeyboardEvent<HTMLDivElement>): void => {
+  const onKey = (event: At<HTMLDivElement, KeyboardEvent>): void => {
     if (event.key.toLowerCase() !== "x" || event.ctrlKey || event.metaKey || event.altKey) return;
     const rows = [...event.currentTarget.querySelectorAll("tbody tr")];
     const { target } = event;
@@ -368,53 +311,59 @@ export function TaskTable(props: {
   };
   return (
     <div onKeyDown={onKey}>
-      <Table label="Tasks" head={isOfNode ? head.filter((word) => word !== "Node") : head}>
-        {tasks.map((task) => (
-          <tr key={task.task_id} class={gone?.has(task.task_id) ? "gone" : undefined}>
-            <td>
-              {selection && (
-                <input
-                  type="checkbox"
-                  data-do="select"
-                  aria-label={`Select ${task.title}`}
-                  checked={selection.has(task)}
-                  onClick={(event) => selection.toggle(task, event.shiftKey)}
-                />
-              )}{" "}
-              <State word={stateOf(task)} />
-            </td>
-            <td class="wide">
-              <a class="row" href={to("tasks", task.task_id)} title={task.title}>
-                {task.title}
-              </a>
-              {task.attempts > 0 && <small> {task.attempts}×</small>}
-              <Labels task={task} />
-              <Why text={whyOf(task)} />
-            </td>
-            <td class="id" title={task.task_type ?? undefined}>
-              {task.task_type ?? <None />}
-            </td>
-            <td>{priorityOf(task)}</td>
-            {!isOfNode && (
-              <td class="id">
-                <NodeLink
-                  id={
-                    task.assigned_node ??
-                    (stateOf(task) === "failed" ? (task.failure?.node_id ?? null) : null)
-                  }
-                />
-              </td>
-            )}
-            <td class="number">{task.lux_reward === 0 ? "" : countOf(task.lux_reward)}</td>
-            <td>
-              <Age at={task.created_at} />
-            </td>
-            <td>{task.updated_at !== task.created_at && <Age at={task.updated_at} />}</td>
-          </tr>
-        ))}
-      </Table>
+      <Table
+        label="Tasks"
+        rows={tasks}
+        keyOf={({ task_id }) => task_id}
+        classOf={({ task_id }) => (gone?.has(task_id) ? "gone" : "")}
+        columns={[
+          [
+            "State",
+            (task) => (
+              <>
+                {selection && (
+                  <SelectRow
+                    name={task.title}
+                    isOn={selection.has(task)}
+                    toggle={(withShift) => selection.toggle(task, withShift)}
+                  />
+                )}{" "}
+                <State word={stateOf(task)} />
+              </>
+            ),
+          ],
+          ["Title", titleOf, "wide"],
+          ["Type", typeOf, "id"],
+          ["Priority", priorityOf],
+          ...(isOfNode ? [] : [["Node", nodeOf, "id"] as const]),
+          ["LUX", ({ lux_reward: reward }) => (reward === 0 ? "" : countOf(reward)), "number"],
+          ["Created", (task) => <Age at={task.created_at} />],
+          ["Changed", (task) => task.updated_at !== task.created_at && <Age at={task.updated_at} />],
+        ]}
+      />
     </div>
   );
+}
+
+function titleOf(task: Summary): Markup {
+  return (
+    <>
+      <TaskLink task={task} isRow />
+      {task.attempts > 0 && <small> {task.attempts}×</small>}
+      <Labels task={task} />
+      <Why text={whyOf(task)} />
+    </>
+  );
+}
+
+export function typeOf({ task_type: type }: Summary): Markup {
+  return type === null ? <None /> : <span title={type}>{type}</span>;
+}
+
+/** The node that has the task, or at which it failed. */
+function nodeOf(task: Summary): Markup {
+  const failedAt = stateOf(task) === "failed" ? task.failure?.node_id : null;
+  return <NodeLink id={task.assigned_node ?? failedAt ?? null} />;
 }
 
 function whyOf(task: Summary): string {
@@ -423,7 +372,7 @@ function whyOf(task: Summary): string {
 }
 
 /** In a row: why a task failed, what it waits for, or what its node says. */
-function Why({ text }: { text: string }): JSX.Element | null {
+function Why({ text }: { text: string }): Markup | null {
   return text === "" ? null : (
     <div class="why" title={text}>
       {text}
@@ -436,7 +385,7 @@ export function Labels({
   task: { group, tags = [] },
 }: {
   task: Pick<Summary, "group" | "tags">;
-}): JSX.Element | null {
+}): Markup | null {
   if (group === undefined && tags.length === 0) return null;
   return (
     <small class="labels">
