@@ -279,7 +279,7 @@ const SETTINGS = {
     "tls",
     "auto",
     null,
-    `the hub makes its certificate; port ${TLS_PORT} unless there is a +tls`,
+    `the hub makes a certificate; port ${TLS_PORT} unless --listen has +tls`,
     oneOf("auto", "auto"),
   ),
   tlsCert: setting("tls-cert", "FILE", null, "certificate (PEM) for the +tls listeners", readPath),
@@ -318,7 +318,7 @@ const SETTINGS = {
     "quota-tasks",
     "N",
     `${QUOTA_TASKS_DEFAULT}`,
-    "unfinished tasks of a node's keys",
+    "limit of unfinished tasks for the keys of a node",
     parser(`a whole number from 1 to ${QUOTA_TASKS_HIGHEST}`, (text) =>
       /^[1-9]\d{0,9}$/.test(text) && Number(text) <= QUOTA_TASKS_HIGHEST ? Number(text) : null,
     ),
