@@ -4,27 +4,28 @@
  */
 import type { ListenSpec } from "../../src/config.ts";
 import type { VariantName } from "../../src/domain/model.ts";
-import { OWN_HOST } from "./keeper.ts";
+import { must } from "../../src/lib/assert.ts";
+import { OWN_HOST, freePorts } from "./keeper.ts";
 import { Nginx } from "./nginx.ts";
 
 const VARIANTS: readonly VariantName[] = ["A", "B"];
 const HUBS = [0, 1] as const;
-const FIRST_PORT = 19_104;
 
 export class Front {
   readonly #nginx: Nginx;
-  readonly #place: number;
+  /** Those of the hubs: each has one for each variant. */
+  readonly #ports: readonly number[];
 
-  private constructor(nginx: Nginx, place: number) {
+  private constructor(nginx: Nginx, ports: readonly number[]) {
     this.#nginx = nginx;
-    this.#place = place;
+    this.#ports = ports;
   }
 
-  static async open(place: number): Promise<Front> {
-    const sites = VARIANTS.map(
-      (variant) => [addressOf(place, 0, variant), addressOf(place, 1, variant)] as const,
-    );
-    return new Front(await Nginx.start(sites), place);
+  static async open(): Promise<Front> {
+    const ports = freePorts(HUBS.length * VARIANTS.length, OWN_HOST);
+    const addressOf = (hub: number, variant: VariantName) => `${OWN_HOST}:${portOf(ports, hub, variant)}`;
+    const sites = VARIANTS.map((variant) => [addressOf(0, variant), addressOf(1, variant)] as const);
+    return new Front(await Nginx.start(sites), ports);
   }
 
   /** The port that nodes call. */
@@ -38,7 +39,7 @@ export class Front {
       variants.map((variant) => ({
         variant,
         host: OWN_HOST,
-        port: portOf(this.#place, hub, variant),
+        port: portOf(this.#ports, hub, variant),
         tls: false,
       })),
     );
@@ -56,21 +57,21 @@ export class Front {
   }
 }
 
-function portOf(place: number, hub: number, variant: VariantName): number {
-  return FIRST_PORT + (place * HUBS.length + hub) * VARIANTS.length + VARIANTS.indexOf(variant);
+function portOf(ports: readonly number[], hub: number, variant: VariantName): number {
+  return must(
+    ports[hub * VARIANTS.length + VARIANTS.indexOf(variant)],
+    "each hub has a port for each variant",
+  );
 }
 
-const addressOf = (place: number, hub: number, variant: VariantName): string =>
-  `${OWN_HOST}:${portOf(place, hub, variant)}`;
-
 const idle: Front[] = [];
-const all: Promise<Front>[] = []; // including those still opening: each has its own ports
+const all: Promise<Front>[] = []; // including those still opening
 
 /** An unused one. */
 export async function takeFront(): Promise<Front> {
   const front = idle.pop();
   if (front) return front;
-  const opening = Front.open(all.length);
+  const opening = Front.open();
   all.push(opening);
   return opening;
 }
