@@ -457,7 +457,7 @@ export function offersOf(changes: readonly Notified[]): readonly Offer[] {
     // It ran under a limit, and runs no more: another task of the key may be handed out.
     if (countsFor !== null && status !== "assigned") offers.push({ kind: "key", key: countsFor });
     if (status === "open" && !scheduled && task.child !== null) offers.push({ kind: "some" });
-    else if (status === "open" && !scheduled) offers.push({ kind: "open", taskType: laneNameOf(task) });
+    else if (status === "open" && !scheduled) offers.push({ kind: "open", lane: laneNameOf(task) });
     else if (status === "assigned" && startedAt === null && assignedNode !== null)
       offers.push({ kind: "gift", nodeId: assignedNode });
   }

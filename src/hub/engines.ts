@@ -158,7 +158,7 @@ export async function openMail(
 ): Promise<Mail> {
   const { config, clock, log } = parts;
   if (config.redis === null) return new EmbeddedMail(store);
-  const onWakeUp = (nodeId: string): void => feed.receivers.wakeOne(nodeId);
+  const onWakeUp = (nodeId: string): void => feed.receivers.wakeOne({ key: nodeId });
   const { RedisMail } = await import("../mail/redis.ts");
   const mail = await RedisMail.open(store, { url: config.redis, clock, log, onWakeUp });
   closing.push(() => mail.close());

@@ -39,7 +39,7 @@ export async function untilFound<T>(
   atWakeUp?: (find: () => Promise<T | null>) => Promise<T | null>,
 ): Promise<T | null> {
   const deadline = clock.steady() + waitMs;
-  /** The find that a wake-up has begun: the loop comes to it when it hears of the wake-up. */
+  /** The find that a wake-up has begun, before wait() resolves: the loop awaits it instead of a find of its own. */
   let begun: Promise<T | null> | null = null;
   const onWake = atWakeUp && (() => (begun = atWakeUp(find)));
   try {
@@ -48,7 +48,8 @@ export async function untilFound<T>(
       begun = null;
       if (found !== null) return found;
       const leftMs = deadline - clock.steady();
-      // After the deadline it looks only once more: leave() passes a wake-up on to the next waiter.
+      // A call past its deadline does not wait again, even if it was woken: leave() passes on what it was woken for. The
+      // first round always comes to wait(), which says whether the first find may have missed something.
       const isOver = waiter === null || (!isFirst && leftMs <= 0);
       const outcome = isOver ? "timeout" : await waiter.wait(leftMs, signal, onWake);
       if (outcome === "woken") continue;

@@ -108,7 +108,7 @@ export class Feed {
     this.#clock = clock;
     store.onDecision((changes) => {
       for (const change of changes)
-        if (change.kind === "delivery.queued") this.receivers.wakeOne(change.toNode);
+        if (change.kind === "delivery.queued") this.receivers.wakeOne({ key: change.toNode });
     });
     store.onCommit((changes, eventIds, origin) => this.#notify(changes, eventIds, origin));
   }
@@ -350,9 +350,9 @@ export class Feed {
     let logged = 0;
     for (const change of changes) {
       if (change.kind === "delivery.queued") {
-        if (origin === "remote") this.receivers.wakeOne(change.toNode); // for an own one they were woken (onDecision)
+        if (origin === "remote") this.receivers.wakeOne({ key: change.toNode }); // for an own one they were woken (onDecision)
       } else if (change.kind === "delivery.moved" && change.state === "waiting")
-        this.receivers.wakeOne(change.toNode);
+        this.receivers.wakeOne({ key: change.toNode });
       else if (change.kind === "event.logged") {
         const { event } = change;
         const eventId = must(eventIds[logged++], "each logged event has an id");

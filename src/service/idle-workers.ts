@@ -38,7 +38,7 @@ import type { JoinedThrough, Task } from "../domain/model.ts";
 import { type TakenFrom, offersOf } from "../domain/task.ts";
 import type { Store } from "../store/store.ts";
 import type { KnownLanes } from "./known-lanes.ts";
-import { type Outcome, type Waiter, Waiters } from "./waiters.ts";
+import { type Announcement, type Outcome, type Waiter, Waiters } from "./waiters.ts";
 
 /** What a read for a worker found. */
 export type Found =
@@ -139,16 +139,16 @@ export class IdleWorkers {
 
   #wakeFor(offer: Offer, isLater: boolean): void {
     if (offer.kind === "some") return this.#waiters.wakeAllOfEach();
-    if (offer.kind === "open" && isSpecial(offer.taskType) && this.#known.mustAnnounce(offer.taskType))
+    if (offer.kind === "open" && isSpecial(offer.lane) && this.#known.mustAnnounce(offer.lane))
       return this.#waiters.wakeAllOfEach();
-    const queues = queuesOf(offer);
-    if (isLater) this.#waiters.wakeOneLater(...queues);
-    else this.#waiters.wakeOne(...queues);
+    const announcement = announcementOf(offer);
+    if (isLater) this.#waiters.wakeOneLater(announcement);
+    else this.#waiters.wakeOne(announcement);
   }
 
   #onEvent(kind: EventKind, nodeId: string): void {
     if (MAKE_ROOM.has(kind)) {
-      this.#waiters.wakeOne(roomOf(nodeId));
+      this.#waiters.wakeOne({ key: roomOf(nodeId) });
       this.#waiters.wakeAll(resourcesOf(nodeId));
     } else if (kind === "node.left") this.#waiters.end(giftsOf(nodeId));
     else if (NODE_CHANGES.has(kind)) this.#waiters.wakeAll(giftsOf(nodeId));
@@ -156,15 +156,13 @@ export class IdleWorkers {
 }
 
 /**
- * The queues whose first sleeper an offer wakes, as Waiters.wakeOne(): its own and, of a plain lane, that of the calls that
- * take every type. These sleep there also while a type is closed, and may not have met its key: hence the third queue.
+ * The queues whose sleepers may take what is offered. Calls that take every type take from each plain lane. They sleep in
+ * `open` also while a type is closed, and may not have met its key: hence `elseKey` of a freed key.
  */
-function queuesOf(
-  offer: Exclude<Offer, { readonly kind: "some" }>,
-): readonly [key: string, orKey: string | null, elseKey: string | null] {
-  if (offer.kind === "gift") return [giftsOf(offer.nodeId), null, null];
-  if (offer.kind === "key") return [freedOf(offer.key), null, OPEN];
-  return [openOf(offer.taskType), isSpecial(offer.taskType) ? null : OPEN, null];
+function announcementOf(offer: Exclude<Offer, { readonly kind: "some" }>): Announcement {
+  if (offer.kind === "gift") return { key: giftsOf(offer.nodeId) };
+  if (offer.kind === "key") return { key: freedOf(offer.key), elseKey: OPEN };
+  return { key: openOf(offer.lane), orKey: isSpecial(offer.lane) ? null : OPEN };
 }
 
 /** The special lanes for whose tasks a worker waits: those that its read looks in, and others (see OpenLanes). */
@@ -212,6 +210,7 @@ export class IdleWorker {
   ): void {
     this.variant = variant;
     const queueOf = ({ name }: { readonly name: string }): string => openOf(name);
+    this.#isFull = false;
     const open = types === null ? [OPEN] : types.map(openOf);
     const passedOver = [...short, ...closed].map(queueOf);
     this.#passedOver = new Set(passedOver);
@@ -220,8 +219,13 @@ export class IdleWorker {
     this.#waiter.standIn([this.#gifts, this.#room, ...lanes, ...resources, ...[...keys].map(freedOf)]);
   }
 
-  /** What the read found. Ends the wake-up that the worker carries, if the task is of the queue that announced it. */
-  endRead(found: Found): void {
+  /**
+   * What the read found. Uses up what the worker carries, if the task is of the queue that announced it.
+   * @param isStale other lanes are open to the node by now than those in which the read looked: what the worker carries may
+   *   be there, so another worker looks
+   */
+  endRead(found: Found, isStale = false): void {
+    if (isStale) this.#waiter.passOn();
     if (found.task === null) this.#isFull = found.isFull;
     else if (found.from === "open") {
       this.#waiter.markServed(openOf(laneNameOf(found.task)));

@@ -2,12 +2,14 @@
  * The gate and the special lanes as a transaction of this hub loaded them last: what is loaded for a node depends on them,
  * so they must be known before its transaction, which loads them again and compares.
  *
- * Must not: be trusted for a decision.
+ * Before learn() it is a guess. Within a decision, after learn(), it is what the transaction has loaded, perhaps in a group
+ * that is then rolled back. Must not: be trusted for a decision before learn().
  */
 import { type OpenLanes, isSameClosed, lanesOpenTo } from "../domain/gate.ts";
 import { type Able, type Lane, isAsAble, needsRare } from "../domain/lane.ts";
 import { LANES_EMPTY_AWAITED, LANES_MAX } from "../domain/limits.ts";
 import type { Closed, Gate, Node, Task } from "../domain/model.ts";
+import { dayOf } from "../domain/spending.ts";
 import type { Lanes } from "../store/sql/gate.ts";
 
 /** The lanes that were open to a node, and what was known then. */
@@ -40,12 +42,23 @@ export class KnownLanes {
     return this.gate?.closed ?? null;
   }
 
+  /** Whether time has opened something of the gate: a new day of budgets, the end of a hold or of a rate. Once for each. */
+  hasOpenedByTime(now: number): boolean {
+    if (this.gate === null) return false;
+    const { day, budgets, opensAt } = this.gate;
+    const isNewDay = day !== dayOf(now) && budgets.length > 0;
+    const isOver = opensAt !== null && opensAt <= now;
+    if (isNewDay || isOver) this.gate = { ...this.gate, day: dayOf(now), opensAt: null }; // the next transaction loads it
+    return isNewDay || isOver;
+  }
+
   /** The lanes that are open to a node which asks for these types; null: every type that it takes. */
   openTo(node: Node, asked: readonly string[] | null): Seen {
     const { closed, lanes } = this;
     return { node, closed, lanes, open: lanesOpenTo(node, asked, closed, lanes.values()) };
   }
 
+  /** Within a decision: the gate and the lanes that its transaction has loaded. */
   learn(gate: Gate, lanes: Lanes): void {
     this.gate = gate;
     if (lanes === this.lanes) return;
@@ -65,7 +78,8 @@ export class KnownLanes {
 
   /**
    * Whether the caller must make all workers read again for a new task of a special lane, because some may not stand in
-   * its queue. That is so while no transaction has met the lane, and once more after one has.
+   * its queue. That is so while no transaction has met the lane. It is so once more after one has: workers that read before
+   * it was met, the one that met it among them, chose their queues without it.
    */
   mustAnnounce(name: string): boolean {
     const met = this.#met.get(name);
@@ -75,7 +89,7 @@ export class KnownLanes {
     return true;
   }
 
-  /** Whether other lanes are open to a node now than those for which its tasks were loaded. */
+  /** Whether other lanes are open to a node now, or other keys closed, than those for which its tasks were loaded. */
   hasOpened(node: Node, asked: readonly string[] | null, before: Seen): boolean {
     if (!isSameClosed(this.closed, before.closed)) return true;
     if (this.lanes.size === 0) return false;
@@ -109,7 +123,8 @@ export class KnownLanes {
     const creator = creatorNode ?? "";
     this.#turns.delete(creator); // so that the map stays in the order of the turns
     const [longestAgo] = this.#turns.keys();
-    if (this.#turns.size >= LANES_MAX && longestAgo !== undefined) this.#turns.delete(longestAgo); // it stays first
+    // The one that is forgotten counts as never served, so it stays first.
+    if (this.#turns.size >= LANES_MAX && longestAgo !== undefined) this.#turns.delete(longestAgo);
     this.#turns.set(creator, ++this.#turn);
   }
 

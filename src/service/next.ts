@@ -16,7 +16,6 @@ import { type Decision, Rejection, UNDECIDED } from "../domain/decision.ts";
 import { LANES_REREADS, NOT_TAKEN_MAX, OPEN_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { JoinedThrough, Moment, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
-import { dayOf } from "../domain/spending.ts";
 import { type Next, type TakenFrom, isExcluded as mayNotHave, returnGift } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
@@ -78,6 +77,8 @@ const NO_LANES: OpenLanes = { types: [], special: [], short: [], closed: [] };
 type HandOut = {
   readonly found: Committed<Next> | undefined;
   readonly known: Known;
+  /** Other lanes are open to the node than those in which the search looked, and the call has asked often enough. */
+  readonly isStale: boolean;
 };
 
 /** `task` is null if there was none in time; `draining`: the node gets no new tasks. */
@@ -112,7 +113,7 @@ export class NextService {
   }
 
   /**
-   * Without a wait it is one transaction, as a batch needs it, and joins no queue.
+   * Without a wait it joins no queue, and usually is one transaction, as a batch needs it.
    * @throws {Rejection} node_not_found, also when the node is deleted meanwhile
    * @throws {WaitAborted} when the caller is gone before anything was taken permanently
    */
@@ -145,9 +146,9 @@ export class NextService {
         };
         const handOut = await this.#handOut(transact, asked, search, signal);
         ({ known } = handOut);
-        const { found } = handOut;
+        const { found, isStale } = handOut;
         if (!found) continue;
-        worker?.endRead(found);
+        worker?.endRead(found, isStale);
         return found.task || found.draining ? found : null;
       }
       return null;
@@ -235,38 +236,41 @@ export class NextService {
     const { nodeId, taskTypes } = asked;
     const { seen, mayLookAgain } = search;
     const comesBack = search.node !== null && !search.node.online;
-    let node = search.node;
-    let isExcluded = false;
-    let isFilled = true;
+    /** What the last decision saw: it may be made several times. */
+    let last = { node: search.node, isExcluded: false, isStale: false, hasMoreWaiting: false };
     const found = await transact(this.#loadFor(asked, search), (rows) => {
-      const { open, lanes, gate } = rows;
+      const { node, open, lanes, gate } = rows;
       this.#known.learn(gate, lanes);
-      node = rows.node;
-      isExcluded = open.tasks.length > 0 && open.tasks.every((task) => mayNotHave(task, nodeId));
-      isFilled = rows.waiting?.length !== SWEEP_BATCH && (!comesBack || lanes.size === 0);
+      const isExcluded = open.tasks.length > 0 && open.tasks.every((task) => mayNotHave(task, nodeId));
+      const hasOpened = node !== null && seen !== null && this.#known.hasOpened(node, taskTypes, seen);
+      // What waits in special lanes is not loaded, and is left to the balancer.
+      const waiting = lanes.size === 0 ? (rows.waiting ?? []) : [];
+      const hasMoreWaiting = comesBack && (lanes.size > 0 || waiting.length === SWEEP_BATCH);
+      last = { node, isExcluded, isStale: hasOpened, hasMoreWaiting };
       if (signal.aborted || (node && !isSame(node, search.node))) return UNDECIDED;
-      if (node && seen && mayLookAgain && this.#known.hasOpened(node, taskTypes, seen)) return UNDECIDED;
+      if (hasOpened && mayLookAgain) return UNDECIDED;
       if (isExcluded && !open.isAll) return UNDECIDED;
       const at: Moment = { now: this.#clock.now(), steady: this.#clock.steady(), gate };
       const beat = { ...at, leaseMs: node ? leaseOf(node) : 0 };
-      const tasks = {
-        started: rows.started,
-        gifts: rows.gifts,
-        open: open.tasks,
-        special: this.#known.sorted(rows.special ?? []),
-        waiting: lanes.size === 0 ? (rows.waiting ?? []) : [],
-      };
+      const { started, gifts } = rows;
+      const special = this.#known.sorted(rows.special ?? []);
+      const tasks = { started, gifts, open: open.tasks, special, waiting };
       const decision = nextTask(node, nodeId, tasks, beat, search.isBeaten);
-      if (node && mayLookAgain && isEmpty(decision) && hasOtherLeft(node, search.node)) return UNDECIDED;
+      if (node && isEmpty(decision) && hasOtherLeft(node, search.node)) {
+        if (mayLookAgain) return UNDECIDED;
+        last.isStale = true;
+      }
       if (decision.kind === "accepted" && decision.answer.task && decision.answer.from === "open")
-        this.#known.served(decision.answer.task);
+        this.#known.served(decision.answer.task); // a hint: that a decision made twice counts two turns does no harm
       return decision;
     });
-    if (!found) return { found, known: { node, isBeaten: search.isBeaten, isExcluded } };
+    const { node, isExcluded, isStale } = last;
+    if (!found) return { found, known: { node, isBeaten: search.isBeaten, isExcluded }, isStale };
+    // Neither rejects: the task is handed out, and the periodic work does what they could not.
     if (found.ended) await this.#tasks.settleAfter(found.ended);
-    if (!isFilled) await this.#tasks.fillIfPossible(nodeId); // the rest of a long backlog
+    if (last.hasMoreWaiting) await this.#tasks.fillIfPossible(nodeId);
     // The rows of the transaction are those before its heartbeat.
-    return { found, known: { node: node && backOnline(node), isBeaten: true, isExcluded } };
+    return { found, known: { node: node && backOnline(node), isBeaten: true, isExcluded }, isStale };
   }
 
   /** What one dispatch reads. `waiting`: what the balancer gives to a node that comes back online with this call. */
@@ -295,15 +299,9 @@ export class NextService {
    * Returns whether it is so.
    */
   openByTime(): boolean {
-    const { gate } = this.#known;
-    if (gate === null) return false;
-    const now = this.#clock.now();
-    const isNewDay = gate.day !== dayOf(now) && gate.budgets.length > 0;
-    const isOver = gate.opensAt !== null && gate.opensAt <= now;
-    if (!isNewDay && !isOver) return false;
-    this.#known.gate = { ...gate, day: dayOf(now), opensAt: null }; // once; the next transaction loads it
-    this.#idle.wakeAll();
-    return true;
+    const hasOpened = this.#known.hasOpenedByTime(this.#clock.now());
+    if (hasOpened) this.#idle.wakeAll();
+    return hasOpened;
   }
 
   /** To where it was: open, or a gift of the node. What the node had started before stays started. */

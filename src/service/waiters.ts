@@ -4,12 +4,12 @@
  *
  * A waiter joins, reads the store, sleeps, is woken, reads again, and leaves. From join() to leave(), asleep or awake, it
  * stands in the queue of each of its keys, in order of arrival. wakeAll() makes every waiter of a queue read again.
- * wakeOne() announces one row that one waiter takes. The life of such a wake-up:
- *   1. The first sleeper of the queue gets it, carries it, and reads. If none sleeps there, it ends at once: the waiters
+ * wakeOne() announces one row that one waiter takes. The life of such an announcement:
+ *   1. The first sleeper of the queue is woken, carries it, and reads. If none sleeps there, it ends at once: the waiters
  *      awake in the queue may have read too early, so each reads again before it sleeps.
  *   2. It is used up when its waiter took the row (markServed), or sleeps in the queue again: it read, and nothing was
  *      there.
- *   3. If its waiter leaves, or sleeps in other queues only, the next sleeper gets it, as in 1.
+ *   3. If its waiter leaves, or sleeps in other queues only, the next sleeper gets it, as in 1 (passOn).
  *
  * Invariant: no waiter stays asleep beside a row for it that was announced and that no woken waiter is about to read.
  *
@@ -38,8 +38,15 @@ export class WaitAborted extends Error {
 /** The longest delay of a timer (24 days); a longer wait is cut to it. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Announces one row. It is in the queue `key`; the waiters in the queue `orKey` take such rows too. */
-type WakeUp = { readonly key: string; readonly orKey: string | null };
+/** One new row, which one waiter takes. */
+export type Announcement = {
+  /** The queue of the row. */
+  readonly key: string;
+  /** A queue whose waiters take such rows too. */
+  readonly orKey?: string | null;
+  /** A queue whose waiters may take the row: they are woken if nobody sleeps in the other two. */
+  readonly elseKey?: string | null;
+};
 
 /** The queues of one kind of blocked call. The caller bounds the number of waiters (see `size`). */
 export class Waiters {
@@ -60,23 +67,23 @@ export class Waiters {
     return waiter;
   }
 
-  /**
-   * Wakes the first sleeper of the queue, or of both queues, for a new row that one waiter takes. If nobody sleeps there:
-   * the first sleeper of a third queue.
-   */
-  wakeOne(key: string, orKey: string | null = null, elseKey: string | null = null): void {
-    const queue = this.#queues.get(key);
-    const orQueue = orKey === null ? undefined : this.#queues.get(orKey);
-    const first = earlier(queue?.firstSleeper, orQueue?.firstSleeper);
-    if (first) return first.wake({ key, orKey });
+  /** Wakes the first sleeper of `key` and `orKey`; if nobody sleeps there, the first of `elseKey`. */
+  wakeOne(row: Announcement): void {
+    const [queue, orQueue, elseQueue] = [row.key, row.orKey, row.elseKey].map((key) =>
+      key == null ? undefined : this.#queues.get(key),
+    );
+    const first = earlier(queue?.findFirstSleeper(), orQueue?.findFirstSleeper());
+    if (first) return first.wake(row);
     this.now++;
     for (const missed of [queue, orQueue]) if (missed) missed.missedAt = this.now;
-    if (elseKey !== null) this.wakeOne(elseKey);
+    const other = elseQueue?.findFirstSleeper();
+    if (other) other.wake(row, true);
+    else if (elseQueue) elseQueue.missedAt = this.now;
   }
 
   /** Wakes as wakeOne(), but in slices, so that other requests are served between the reads of the woken waiters. */
-  wakeOneLater(key: string, orKey: string | null = null, elseKey: string | null = null): void {
-    this.#slices.run(() => this.wakeOne(key, orKey, elseKey));
+  wakeOneLater(row: Announcement): void {
+    this.#slices.run(() => this.wakeOne(row));
   }
 
   /**
@@ -84,7 +91,7 @@ export class Waiters {
    * later reads the row at once.
    */
   wakeOneOfEach(): void {
-    for (const key of this.#queues.keys()) this.wakeOneLater(key);
+    for (const key of this.#queues.keys()) this.wakeOneLater({ key });
   }
 
   /** Wakes every waiter of a queue, for a new row that all of them read, in slices. */
@@ -161,7 +168,7 @@ class Queue {
   }
 
   /** O(1) amortised: a place that is passed over is not looked at again before its waiter falls asleep. */
-  get firstSleeper(): Waiter | undefined {
+  findFirstSleeper(): Waiter | undefined {
     let place = this.#firstAsleep;
     while (place && !place.isAsleep) place = place.next;
     this.#firstAsleep = place;
@@ -221,9 +228,9 @@ class Queue {
 
 /**
  * A blocked call. It is in one of three states:
- *   awake   it reads, or is about to; it may carry a wake-up (#wakeUp)
- *   asleep  its wait() is pending (#endSleep), and it carries no wake-up: a sleeper has just read and found nothing
- *   gone    it has left, stands in no queue, and carries no wake-up
+ *   awake   it reads, or is about to; it may carry the announcement that has woken it (#carried)
+ *   asleep  its wait() is pending (#sleep), and it carries nothing: a sleeper has just read and found nothing
+ *   gone    it has left, stands in no queue, and carries nothing
  */
 export class Waiter {
   /** Its position in every queue. */
@@ -233,22 +240,27 @@ export class Waiter {
   readonly #places: Place[] = [];
   /** Its last read saw all signals up to this time. */
   #readAt = 0;
-  /** What it was woken for, until that ends or passes to another waiter. */
-  #wakeUp: WakeUp | null = null;
-  /** Resolves its wait(). */
-  #endSleep: ((outcome: Outcome) => void) | null = null;
+  /** What it was woken for, until that is used up or passes to another waiter. */
+  #carried: Announcement | null = null;
+  /** Whether it was woken in the queue `elseKey` of what it carries. */
+  #isElse = false;
+  /** Ends its sleep; null: it is awake. */
+  #sleep: ((outcome: Outcome) => void) | null = null;
   /** How each further wait ends at once. */
-  #end: "drained" | "aborted" | null = null;
+  #lastOutcome: "drained" | "aborted" | null = null;
 
   constructor(all: Waiters, arrival: number) {
     this.#all = all;
     this.arrival = arrival;
   }
 
-  /** Stands in these queues from now on. Must precede the read of the store that looks for what they announce. */
+  /**
+   * Stands in these queues from now on. Must precede the read of the store that looks for what they announce. Keys that stay
+   * the same should come first: from the first other key on, the waiter enters the queues again.
+   */
   standIn(keys: readonly string[]): void {
     assert(
-      !this.#endSleep && this.#end !== "aborted",
+      !this.#sleep && this.#lastOutcome !== "aborted",
       "a waiter enters a queue only while it is awake and present",
     );
     this.#readAt = this.#all.now;
@@ -261,11 +273,12 @@ export class Waiter {
   /**
    * Called after a read that found nothing. Sleeps until a wake-up, the end of `remainingMs`, an abort of `signal`, or the
    * drain. Returns "woken" at once if there was a signal that the read may have missed. Rejects only if the waiter
-   * sleeps already. After any outcome but "woken" the caller must leave(): only that passes on a wake-up that the waiter
-   * still carries.
-   * @param onWake called at once by the wake-up, which the waiter hears of later; must not throw
+   * sleeps already. After any outcome but "woken" the caller must leave(): only that passes on what the waiter still
+   * carries.
+   * @param onWake called at once by the wake-up, before wait() resolves; must not throw
    * @param sleepsIn whether it sleeps in the queue of a key: true only if the read looked for what that announces, because
-   *   a wake-up for it then ends. In the others it keeps its position, and is not woken there. Without it: sleeps in all
+   *   an announcement of it is then used up. In the others it keeps its position, and is not woken there. Without it: sleeps
+   *   in all
    */
   wait(
     remainingMs: number,
@@ -273,38 +286,45 @@ export class Waiter {
     onWake?: () => void,
     sleepsIn?: (key: string) => boolean,
   ): Promise<Outcome> {
-    if (this.#endSleep) return Promise.reject(broken("a waiter waits once at a time"));
-    if (this.#end || this.#all.isDrained) return Promise.resolve(this.#end ?? "drained");
+    if (this.#sleep) return Promise.reject(broken("a waiter waits once at a time"));
+    if (this.#lastOutcome || this.#all.isDrained) return Promise.resolve(this.#lastOutcome ?? "drained");
     if (signal?.aborted) return Promise.resolve("aborted");
     const places = sleepsIn ? this.#places.filter(({ queue }) => sleepsIn(queue.key)) : this.#places;
-    this.#endWakeUp(places);
+    this.#settleCarried(places);
     if (places.some(({ queue }) => this.hasMissed(queue))) {
       this.#readAt = this.#all.now;
       onWake?.();
       return Promise.resolve("woken");
     }
     if (!(remainingMs > 0)) return Promise.resolve("timeout");
-    return this.#sleep(places, remainingMs, signal, onWake);
+    return this.#fallAsleep(places, remainingMs, signal, onWake);
   }
 
-  /** Ends the wake-up that the waiter carries, if it is for a row in the queue `key`: the waiter took one. */
+  /** Uses up what the waiter carries, if that announced a row in the queue `key`: the waiter took one. */
   markServed(key: string): void {
-    if (this.#wakeUp?.key === key) this.#wakeUp = null;
+    if (this.#carried?.key === key) this.#carried = null;
+  }
+
+  /** Gives what the waiter carries to the next sleeper: never to the waiter itself, which is awake or gone. */
+  passOn(): void {
+    const carried = this.#carried;
+    this.#carried = null;
+    if (carried) this.#all.wakeOne(carried);
   }
 
   /** Leaves all queues; a running wait ends with "aborted". Idempotent. */
   leave(): void {
-    if (this.#end === "aborted") return;
-    this.#end = "aborted";
-    this.#wakeUpWith("aborted");
+    if (this.#lastOutcome === "aborted") return;
+    this.#lastOutcome = "aborted";
+    this.#endSleep("aborted");
     while (this.#places.length > 0) this.#exitLast();
     this.#all.size--;
-    this.#passOn();
+    this.passOn();
   }
 
   /** Whether each further wait is "drained" or, after leave(), "aborted". */
   get isEnded(): boolean {
-    return this.#end !== null || this.#all.isDrained;
+    return this.#lastOutcome !== null || this.#all.isDrained;
   }
 
   // What follows is for the queues.
@@ -313,29 +333,30 @@ export class Waiter {
     return this.#readAt < missedAt;
   }
 
-  /** Wakes a sleeper, which then carries the wake-up. */
-  wake(wakeUp: WakeUp | null): void {
-    assert(this.#endSleep !== null && !this.#wakeUp, "a wake-up goes to a sleeper that carries none");
-    this.#wakeUp = wakeUp;
-    this.#wakeUpWith("woken");
+  /** Wakes a sleeper. It then carries the announcement; null: all are woken. `isElse`: in its queue `elseKey`. */
+  wake(row: Announcement | null, isElse = false): void {
+    assert(this.#sleep !== null && !this.#carried, "a wake-up goes to a sleeper that carries nothing");
+    this.#carried = row;
+    this.#isElse = isElse;
+    this.#endSleep("woken");
   }
 
   end(): void {
-    this.#end ??= "drained";
-    this.#wakeUpWith("drained");
+    this.#lastOutcome ??= "drained";
+    this.#endSleep("drained");
   }
 
-  #sleep(
+  #fallAsleep(
     places: readonly Place[],
     remainingMs: number,
     signal: AbortSignal | undefined,
     onWake: (() => void) | undefined,
   ): Promise<Outcome> {
     return new Promise((resolve) => {
-      const onAbort = (): void => this.#wakeUpWith("aborted");
-      const timer = setTimeout(() => this.#wakeUpWith("timeout"), Math.min(remainingMs, MAX_TIMER_MS));
+      const onAbort = (): void => this.#endSleep("aborted");
+      const timer = setTimeout(() => this.#endSleep("timeout"), Math.min(remainingMs, MAX_TIMER_MS));
       signal?.addEventListener("abort", onAbort);
-      this.#endSleep = (outcome) => {
+      this.#sleep = (outcome) => {
         clearTimeout(timer);
         signal?.removeEventListener("abort", onAbort);
         if (outcome === "woken") onWake?.();
@@ -346,13 +367,13 @@ export class Waiter {
   }
 
   /** Ends the sleep, if it sleeps. */
-  #wakeUpWith(outcome: Outcome): void {
-    const endSleep = this.#endSleep;
-    if (!endSleep) return;
-    this.#endSleep = null;
+  #endSleep(outcome: Outcome): void {
+    const sleep = this.#sleep;
+    if (!sleep) return;
+    this.#sleep = null;
     for (const place of this.#places) place.isAsleep = false;
     this.#readAt = this.#all.now; // what it reads from now on has all that was signalled before
-    endSleep(outcome);
+    sleep(outcome); // last, because onWake may begin the next read, and enter other queues
   }
 
   #exitLast(): void {
@@ -361,21 +382,14 @@ export class Waiter {
   }
 
   /**
-   * The end of the wake-up that the waiter carries into a sleep. If it will sleep in a queue of the wake-up, its read
-   * looked for the row, and the row is gone: the wake-up ends. Otherwise the row may be there, for another waiter.
+   * Before a sleep. If the waiter will sleep again where it was woken, its read looked for the row, and the row is gone: the
+   * announcement is used up. Otherwise the row may be there, for another waiter.
    */
-  #endWakeUp(places: readonly Place[]): void {
-    const wakeUp = this.#wakeUp;
-    if (!wakeUp) return;
-    const hasRead = places.some(({ queue: { key } }) => key === wakeUp.key || key === wakeUp.orKey);
-    if (hasRead) this.#wakeUp = null;
-    else this.#passOn();
-  }
-
-  /** Gives the wake-up that the waiter carries to the next sleeper: never to the waiter itself, which is awake or gone. */
-  #passOn(): void {
-    const wakeUp = this.#wakeUp;
-    this.#wakeUp = null;
-    if (wakeUp) this.#all.wakeOne(wakeUp.key, wakeUp.orKey);
+  #settleCarried(places: readonly Place[]): void {
+    const row = this.#carried;
+    if (!row) return;
+    const wokenIn = this.#isElse ? [row.elseKey] : [row.key, row.orKey];
+    if (places.some(({ queue }) => wokenIn.includes(queue.key))) this.#carried = null;
+    else this.passOn();
   }
 }

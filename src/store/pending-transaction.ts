@@ -38,27 +38,18 @@ export class TransactionFault extends Error {
 }
 
 /**
- * The transactions that wait, in two lines: light ones and heavy ones, each in order of arrival. A group of heavy ones is
- * small, and where both lines wait, groups of either come in turns. So a light transaction waits for one heavy group at
- * most, however many callers send large batches, and no batch waits for ever. On PostgreSQL the queue says whose turn it is
- * (takeGroup); on SQLite the engine takes light groups at the end of a tick, and a heavy one after a poll of the sockets.
+ * The transactions that wait, in two lines: light ones and heavy ones, each in order of arrival. A group is of one line,
+ * and a group of heavy ones is small. The lines have turns: so a light transaction waits for one heavy group at most,
+ * however many callers send large batches, and no batch waits for ever. On SQLite the event loop gives the turns, on
+ * PostgreSQL Turns does.
  */
 export class TransactionQueue {
-  readonly #light = new Line(GROUP_MAX);
-  readonly #heavy = new Line(GROUP_HEAVY_MAX);
-  #isHeavysTurn = false;
+  readonly light = new Line(GROUP_MAX);
+  readonly heavy = new Line(GROUP_HEAVY_MAX);
 
   /** How many parts wait. */
   get length(): number {
-    return this.#light.parts + this.#heavy.parts;
-  }
-
-  get hasLight(): boolean {
-    return this.#light.parts > 0;
-  }
-
-  get hasHeavy(): boolean {
-    return this.#heavy.parts > 0;
+    return this.light.parts + this.heavy.parts;
   }
 
   /** @throws {StoreBusy} when it is full */
@@ -66,7 +57,22 @@ export class TransactionQueue {
     if (this.length + transaction.parts.length > QUEUE_MAX)
       throw new StoreBusy("The write queue of the hub is full.");
     const weight = weightOf(transaction);
-    (weight > LIGHT_MAX ? this.#heavy : this.#light).add(transaction, weight);
+    (weight > LIGHT_MAX ? this.heavy : this.light).add(transaction, weight);
+  }
+
+  /** Removes and returns all. */
+  takeAll(): readonly Transaction[] {
+    return [...this.light.take(Infinity), ...this.heavy.take(Infinity)];
+  }
+}
+
+/** Groups of the two lines of a queue in turns, where both wait. */
+export class Turns {
+  readonly #queue: TransactionQueue;
+  #isHeavysTurn = false;
+
+  constructor(queue: TransactionQueue) {
+    this.#queue = queue;
   }
 
   /** The transactions of the next group: bounded by their weight, but at least one. */
@@ -74,31 +80,17 @@ export class TransactionQueue {
     return this.#next().first();
   }
 
-  /** Removes and returns the transactions of firstGroup(). */
+  /** Removes and returns the next group. It is another than an earlier firstGroup() if some have arrived meanwhile. */
   takeGroup(): readonly Transaction[] {
     const line = this.#next();
-    this.#isHeavysTurn = line === this.#light;
+    this.#isHeavysTurn = line === this.#queue.light;
     return line.take();
   }
 
-  /** Removes and returns the oldest light ones, as many as are a group. */
-  takeLight(): readonly Transaction[] {
-    return this.#light.take();
-  }
-
-  /** As takeLight(), of heavy ones. */
-  takeHeavy(): readonly Transaction[] {
-    return this.#heavy.take();
-  }
-
-  /** Removes and returns all, whosever turn it is. */
-  takeAll(): readonly Transaction[] {
-    return [...this.#light.take(Infinity), ...this.#heavy.take(Infinity)];
-  }
-
   #next(): Line {
-    if (this.#heavy.parts === 0) return this.#light;
-    return this.#isHeavysTurn || this.#light.parts === 0 ? this.#heavy : this.#light;
+    const { light, heavy } = this.#queue;
+    if (heavy.isEmpty) return light;
+    return this.#isHeavysTurn || light.isEmpty ? heavy : light;
   }
 }
 
@@ -106,7 +98,7 @@ export class TransactionQueue {
 const PARAMS_WEIGHT_SHIFT = 5;
 
 /** Transactions in order of arrival, with their weights. */
-class Line {
+export class Line {
   readonly #groupMax: number;
   #transactions: { readonly transaction: Transaction; readonly weight: number }[] = [];
   #weight = 0;
@@ -115,6 +107,10 @@ class Line {
   /** @param groupMax the weight of a group */
   constructor(groupMax: number) {
     this.#groupMax = groupMax;
+  }
+
+  get isEmpty(): boolean {
+    return this.#transactions.length === 0;
   }
 
   add(transaction: Transaction, weight: number): void {

@@ -70,7 +70,10 @@ export type Loaded<L extends Load> = { readonly [K in keyof L]: L[K] extends Que
 
 /** A part of a transaction: what it loads, and how it decides. */
 export type Part = {
-  /** Pure, but that it may depend on what the parts before it have decided: SQLite calls it when it is the part's turn. */
+  /**
+   * Pure, but that it may depend on what the parts before it have decided. It is called when the transaction is queued, to
+   * weigh it, and again before each decision of the part: only the last call counts.
+   */
   readonly load: () => Load;
   readonly decide: (rows: never) => Decision<unknown> | Undecided;
 };
@@ -101,7 +104,8 @@ export function uncommitted<A>(answer: A): Answer<A> {
  *
  * - Resolves with the decision's answer only when the changes are on disk: 200 means on disk.
  * - `decide` is synchronous and pure, but that it may read the clock: a transaction may wait long for its turn, and is
- *   decided by the time at which it has it. An engine may call `decide` more than once for one transaction.
+ *   decided by the time at which it has it. An engine may call `decide` more than once for one transaction, so all that
+ *   `decide` may keep is hints, for which it does not matter how often they are kept.
  * - Transactions are serialisable, over all hubs on one database. Those of one engine are decided in order of arrival,
  *   except that light ones overtake heavy ones (store/pending-transaction.ts), and each sees the changes of all before it.
  * - A rejection throws Rejection and writes nothing. Undecided resolves with undefined and writes nothing.
@@ -133,8 +137,8 @@ export type Transact<A = unknown> = {
 };
 
 /**
- * A commit notification: one transaction that is on disk now, with its changes and the log ids of its `event.logged`
- * changes, in order.
+ * A commit notification: one part of a transaction that is on disk now, with its changes and the log ids of its
+ * `event.logged` changes, in order. A transaction of many parts, such as a batch, is many notifications.
  *
  * Events arrive in the order of their ids, each once, whichever hub wrote them. For the commits of other hubs the changes
  * are derived from the log: each `event.logged`, a `delivery.queued` for each mailbox that may have a new message, and a
@@ -149,9 +153,10 @@ export type CommitListener = (
 ) => void;
 
 /**
- * Hears of the changes of a transaction of this hub when they are decided. On SQLite that is before their commit, and a
- * transaction that the listener queues at once shares that commit; the listener must not read. The commit may fail, or
- * the group be decided again, and then the listener is called again. On PostgreSQL it is called after the commit.
+ * Hears of the changes of each part of a transaction of this hub when they are decided. On SQLite that is before their
+ * commit, and a transaction that the listener queues at once shares that commit; the listener must not read. The commit
+ * may fail, or the group be decided again, and then the listener is called again. On PostgreSQL it is called after the
+ * commit.
  */
 export type DecisionListener = (changes: readonly Notified[]) => void;
 
@@ -207,7 +212,7 @@ export interface Store {
    */
   readTogether<R>(reads: (read: Read) => Promise<R>): Promise<R>;
   /**
-   * The change feed: the listener is called after each commit for each transaction in it, in order, before the
+   * The change feed: the listener is called after each commit for each part in it that has written, in order, before the
    * transactions are answered; and soon after each commit of another hub on the same database. An error of a listener, of
    * whatever kind, is reported, and changes nothing.
    */

@@ -128,7 +128,7 @@ export class MailHubs implements AsyncDisposable {
   async add(url: string): Promise<MailHub> {
     const clock = systemClock();
     const waiters = new Waiters();
-    const onWakeUp = (nodeId: string): void => waiters.wakeOne(nodeId);
+    const onWakeUp = (nodeId: string): void => waiters.wakeOne({ key: nodeId });
     const log = openLog({ format: "json", level: "debug" }, clock.now, (text) => this.logged.push(text));
     const mail = await RedisMail.open(this.store, { url, clock, log, onWakeUp });
     const hub = new MailHub(this.store, mail, waiters);

@@ -170,7 +170,6 @@ suite(`a backup of a hub on PostgreSQL${reason}`, () => {
     const hub = await startHub({ dataDir: data, database: from.url });
     const { files } = await fill(hub);
     for (let i = 0; i < 20; i++) files.push(await upload(hub, `${i} ${LARGE.slice(0, 200_000)}`, null));
-    const before = await seen(hub, files);
 
     const archive = dir.join("hub.tar");
     const unfinished = (): readonly string[] =>
@@ -187,7 +186,15 @@ suite(`a backup of a hub on PostgreSQL${reason}`, () => {
       },
       undo: () => rmSync(archive),
     });
-    await succeeds(["backup", archive, "--data", data], from.url);
+    // The hub goes on: a message comes back when its recipient has not confirmed it in time.
+    let before: unknown;
+    let after: unknown = await seen(hub, files);
+    do {
+      before = after;
+      rmSync(archive, { force: true });
+      await succeeds(["backup", archive, "--data", data], from.url);
+      after = await seen(hub, files);
+    } while (!Bun.deepEquals(before, after));
     expect(statSync(archive).mode & 0o777).toBe(0o600);
     expect(unfinished()).toEqual([]);
     await hub.close();

@@ -109,7 +109,7 @@ describe("a new task", () => {
     expect(woken(all)).toEqual([0, 1, 1, 0]);
     await notify(idle, created("z"), created("x"));
     expect(woken(all)).toEqual([1, 1, 1, 0]);
-    await notify(idle, { kind: "work.offered", offer: { kind: "open", taskType: "y" }, count: 3 });
+    await notify(idle, { kind: "work.offered", offer: { kind: "open", lane: "y" }, count: 3 });
     expect(woken(all)).toEqual([1, 1, 1, 1]);
     for (const { worker } of all) worker.leave();
   });
@@ -495,7 +495,7 @@ class Backlog {
   #createElsewhere(lane: string): void {
     const count = 1 + this.#random(2);
     this.#add(count, lane);
-    const offered = { kind: "work.offered", offer: { kind: "open", taskType: lane }, count } as const;
+    const offered = { kind: "work.offered", offer: { kind: "open", lane }, count } as const;
     this.#commit(this.#random(3) === 0 ? { kind: "work.missed" } : offered);
   }
 

@@ -37,7 +37,7 @@ class Script {
   }
 
   #step(step: string): void {
-    if (step === "wake one") this.queue.wakeOne(KEY);
+    if (step === "wake one") this.queue.wakeOne({ key: KEY });
     else if (step === "wake all") this.queue.wakeAll(KEY);
     else if (step === "drain") this.queue.drain();
     else if (step === "time passes") jest.advanceTimersByTime(WAIT_MS);
@@ -201,7 +201,7 @@ describe("races", () => {
   test("keys do not wake each other", async () => {
     const queue = new Waiters();
     const outcome = queue.join("mine").wait(WAIT_MS);
-    queue.wakeOne("other");
+    queue.wakeOne({ key: "other" });
     queue.wakeAll("other");
     jest.advanceTimersByTime(WAIT_MS);
     expect(await outcome).toBe("timeout");
@@ -215,6 +215,41 @@ describe("races", () => {
     });
     expect(broken).toEqual([ONE_WAIT]);
     waiter.leave();
+  });
+});
+
+describe("the third queue of an announcement", () => {
+  const FREED = { key: "key", elseKey: "open" } as const;
+
+  /** A waiter that sleeps, and how its sleep has ended. */
+  function asleep(queue: Waiters, key: string): { readonly waiter: Waiter; readonly outcomes: Outcome[] } {
+    const waiter = queue.join(key);
+    const outcomes: Outcome[] = [];
+    void waiter.wait(WAIT_MS).then((outcome) => outcomes.push(outcome));
+    return { waiter, outcomes };
+  }
+
+  test("gets what the one who was woken in the first queue has not used", async () => {
+    const queue = new Waiters();
+    const [first, other] = [asleep(queue, "key"), asleep(queue, "open")];
+    queue.wakeOne(FREED);
+    await settle();
+    expect([first.outcomes, other.outcomes]).toEqual([["woken"], []]);
+    first.waiter.leave();
+    await settle();
+    expect(other.outcomes).toEqual(["woken"]);
+    other.waiter.leave();
+  });
+
+  test("passes nothing on when the one who was woken there has taken such a row", async () => {
+    const queue = new Waiters();
+    const [first, second] = [asleep(queue, "open"), asleep(queue, "open")];
+    queue.wakeOne(FREED);
+    first.waiter.markServed("key");
+    first.waiter.leave();
+    await settle();
+    expect([first.outcomes, second.outcomes]).toEqual([["woken"], []]);
+    second.waiter.leave();
   });
 });
 
@@ -257,7 +292,7 @@ describe("nothing is left behind", () => {
       timers: 1,
       size: 1,
     });
-    if (end === "wake") queue.wakeOne(KEY);
+    if (end === "wake") queue.wakeOne({ key: KEY });
     else if (end === "hang-up") hangUp.abort();
     else if (end === "deadline") jest.advanceTimersByTime(WAIT_MS);
     else if (end === "drain") queue.drain();
@@ -288,7 +323,7 @@ class Mailbox {
 
   produce(rows: number): void {
     this.rows += rows;
-    for (let row = 0; row < rows; row++) this.queue.wakeOne(KEY);
+    for (let row = 0; row < rows; row++) this.queue.wakeOne({ key: KEY });
   }
 
   /** The loop of a receive, as services write it. */
@@ -379,7 +414,7 @@ test("a wake-up costs about the same among 20,000 waiters as among 1,000", async
     const queue = new Waiters();
     const waits = Array.from({ length: asleep }, () => queue.join(KEY).wait(WAIT_MS * 60));
     const cost = await cpuOf(async () => {
-      for (let i = 0; i < asleep; i++) queue.wakeOne(KEY);
+      for (let i = 0; i < asleep; i++) queue.wakeOne({ key: KEY });
     });
     expect(new Set(await Promise.all(waits))).toEqual(new Set(["woken"]));
     return cost / asleep;

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { GROUP_HEAVY_MAX, GROUP_MAX, LIGHT_MAX, QUEUE_MAX } from "../../src/domain/limits.ts";
 import { accept } from "../../src/domain/decision.ts";
-import { type Transaction, TransactionQueue } from "../../src/store/pending-transaction.ts";
+import { type Transaction, TransactionQueue, Turns } from "../../src/store/pending-transaction.ts";
 import { type Load, StoreBusy } from "../../src/store/store.ts";
 import { dependenciesById } from "../../src/store/sql/tasks.ts";
 
@@ -23,10 +23,11 @@ function queueOf(transactions: readonly Transaction[]): TransactionQueue {
 /** The groups until nothing waits, each as the places of its transactions. */
 function groupsOf(transactions: readonly Transaction[]): readonly (readonly number[])[] {
   const queue = queueOf(transactions);
+  const turns = new Turns(queue);
   const groups: number[][] = [];
   while (queue.length > 0) {
-    const first = queue.firstGroup();
-    const taken = queue.takeGroup();
+    const first = turns.firstGroup();
+    const taken = turns.takeGroup();
     expect(taken).toEqual(first);
     groups.push(taken.map((one) => transactions.indexOf(one)));
   }
@@ -45,9 +46,10 @@ test("where light and heavy ones wait, their groups come in turns", () => {
   const transactions = [transaction(500), transaction(500), transaction(1), transaction(500), transaction(1)];
   expect(groupsOf(transactions)).toEqual([[2, 4], [0], [1], [3]]);
   const queue = queueOf(transactions);
-  queue.takeGroup();
+  const turns = new Turns(queue);
+  turns.takeGroup();
   queue.add(transaction(1)); // however many light ones come
-  expect(queue.takeGroup()).toEqual([transactions[0] ?? transaction(0)]);
+  expect(turns.takeGroup()).toEqual([transactions[0] ?? transaction(0)]);
 });
 
 test("heavy transactions share a group up to its limit", () => {

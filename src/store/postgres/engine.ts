@@ -30,6 +30,7 @@ import {
   type Transaction,
   TransactionFault,
   TransactionQueue,
+  Turns,
   answer,
   callEach,
 } from "../pending-transaction.ts";
@@ -215,6 +216,7 @@ export class PostgresStore implements Store {
   #writer: WriteSession | null = null;
   #groups = 0;
   readonly #queue = new TransactionQueue();
+  readonly #turns = new Turns(this.#queue);
   #writable = true;
   #hasMarks = false;
   #running: Promise<void> | null = null;
@@ -421,7 +423,7 @@ export class PostgresStore implements Store {
 
   /** Group after group, until nothing waits. */
   async #run(): Promise<void> {
-    const queue: Source = { waiting: () => this.#queue.firstGroup(), take: () => this.#queue.takeGroup() };
+    const queue: Source = { waiting: () => this.#turns.firstGroup(), take: () => this.#turns.takeGroup() };
     await afterIo(); // every request that has arrived by then is in the first group
     while (this.#queue.length > 0) await this.#commit(queue);
     this.#running = null;

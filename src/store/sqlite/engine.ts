@@ -19,13 +19,14 @@
 import { Database, type Statement } from "bun:sqlite";
 import type { Change } from "../../domain/change.ts";
 import { type Decision, UNDECIDED, type Undecided } from "../../domain/decision.ts";
-import { broken, must } from "../../lib/assert.ts";
+import { assert, broken, must } from "../../lib/assert.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { lastInTick } from "../../lib/event-loop.ts";
 import { codeOf } from "../../lib/reason.ts";
 import { withDatabasePath } from "./integrity-check.ts";
 import {
   Group,
+  type Line,
   type Transaction,
   TransactionFault,
   TransactionQueue,
@@ -161,7 +162,10 @@ export class SqliteStore implements Store {
   #isLightDue = false;
   /** Whether a group of heavy transactions will be committed after the sockets have been polled. */
   #isHeavyDue = false;
-  /** Resolves when the sockets have been polled since the last group: one promise for all who ask for it. */
+  /**
+   * Resolves when the sockets have been polled since the last group: one promise for all who ask for it. It is null from the
+   * start of a group until somebody asks, and stays resolved until the next group.
+   */
   #polled: Promise<void> | null = null;
   #state: WriteState = "open";
   #closed = false;
@@ -209,7 +213,9 @@ export class SqliteStore implements Store {
     });
   };
 
+  /** Reads between groups. What another process has written is seen from the next group on, if the row is cached. */
   async read<R>(query: Query<R>): Promise<R> {
+    assert(!this.#db.inTransaction, "a listener of decisions does not read");
     try {
       return this.#cache.load(query);
     } catch (error) {
@@ -273,7 +279,7 @@ export class SqliteStore implements Store {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    while (this.#queue.length > 0) this.#flush(this.#queue.takeGroup());
+    for (const line of [this.#queue.light, this.#queue.heavy]) while (!line.isEmpty) this.#flush(line.take());
     try {
       if (this.#role === "owner" && !this.#damage) this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch (error) {
@@ -301,24 +307,29 @@ export class SqliteStore implements Store {
     return migration;
   }
 
-  /** Plans the commit of what waits: light transactions at the end of the tick, heavy ones after the sockets were polled. */
+  /**
+   * Plans the commit of what waits: light transactions at the end of the tick, heavy ones after the sockets were polled. A
+   * heavy group takes some 50 ms: light transactions that arrived during the last one are committed before the next.
+   */
   #schedule(): void {
-    if (this.#queue.hasLight && !this.#isLightDue) {
+    const { light, heavy } = this.#queue;
+    const flush = (line: Line): void => {
+      this.#flush(line.take()); // nothing, if all have joined another group meanwhile
+      this.#schedule();
+    };
+    if (!light.isEmpty && !this.#isLightDue) {
       this.#isLightDue = true;
       // Requests that ran together share the commit: they queued their transactions before this runs.
       lastInTick(() => {
         this.#isLightDue = false;
-        this.#flush(this.#queue.takeLight());
-        this.#schedule();
+        flush(light);
       });
     }
-    if (this.#queue.hasHeavy && !this.#isHeavyDue) {
+    if (!heavy.isEmpty && !this.#isHeavyDue) {
       this.#isHeavyDue = true;
-      // A heavy group takes some 50 ms. Light transactions that arrived during the last one are committed before the next.
       afterPoll(() => {
         this.#isHeavyDue = false;
-        this.#flush(this.#queue.takeHeavy());
-        this.#schedule();
+        flush(heavy);
       });
     }
   }
@@ -355,7 +366,7 @@ export class SqliteStore implements Store {
     return atFault ? group.without(atFault) : new Group([]);
   }
 
-  /** Not while the last write was refused: many writes to a full disk must not cause as many checkpoints. */
+  /** Not while the last write was refused: then each of many writes to a full disk would cause a checkpoint. */
   get #mayTruncate(): boolean {
     return this.#state === "open" || this.#state === "reserve";
   }
@@ -379,8 +390,9 @@ export class SqliteStore implements Store {
     } catch (error) {
       const cause = error instanceof TransactionFault ? error.cause : error;
       const isFull = toStoreError(cause) instanceof StoreFull;
-      if (!hasRoom || !isFull || !this.#mayTruncate || !this.#truncateLog()) throw error;
-      return this.#runGroup(group, hasRoom);
+      if (hasRoom && isFull && this.#mayTruncate && this.#truncateLog())
+        return this.#runGroup(group, hasRoom);
+      throw error;
     }
   }
 
@@ -414,16 +426,17 @@ export class SqliteStore implements Store {
    * Decides and writes a group in one commit; on any error nothing is written, and the caller may run the group again,
    * which decides again.
    *
-   * The decision listeners run inside the open transaction. What they queue before they return joins the group, whatever
-   * it weighs; but if others waited in the queue when the run began, it queues up behind them. What joins leaves the queue
-   * empty, so that a second run may be joined like the first. A listener must not read, and what it does after an `await`
-   * or in a slice (lib/slices.ts) comes after the commit. The group cannot grow without end: a blocked call joins it once
-   * at most, because the call hears of its result only after the commit.
+   * The decision listeners run inside the open transaction. What they queue before they return is light, and joins the
+   * group; but if others waited in the line when the run began, it queues up behind them. Joining empties the line, so
+   * that it may join again if the group runs again. A listener must not read, and what it does after an `await` or in a
+   * slice (lib/slices.ts) comes after the commit. The group cannot grow without end: a blocked call joins it once at most,
+   * because the call hears of its result only after the commit.
    * @param gathers some writes may wait (gathered-writes.ts)
    * @throws {GatherFault} when one of those fails; otherwise as #commitGroup()
    */
   #runOnce(group: Group, hasRoom: boolean, gathers: boolean): CommittedGroup {
-    const mayJoin = this.#queue.length === 0;
+    const { light } = this.#queue;
+    const mayJoin = light.isEmpty;
     const run: GroupRun = { hasRoom, gathers, outcomes: [], written: [], withoutRoom: [] };
     this.#begin.run();
     try {
@@ -431,7 +444,7 @@ export class SqliteStore implements Store {
       for (const transaction of group) {
         for (const { changes } of this.#runTransaction(transaction, run))
           callEach(this.#decisionListeners, this.#onFault, changes);
-        if (mayJoin && this.#queue.length > 0) group.join(this.#queue.takeAll());
+        if (mayJoin && !light.isEmpty) group.join(light.take(Infinity));
       }
       this.#gathered.flush();
       for (const one of run.written) checkEventIds(one);
@@ -439,7 +452,8 @@ export class SqliteStore implements Store {
     } catch (error) {
       this.#gathered.clear();
       this.#cache.clear();
-      if (this.#db.inTransaction) this.#db.run("ROLLBACK"); // after some errors SQLite has rolled back by itself
+      // After some errors SQLite has rolled back by itself. An error of the rollback is worse than the first: it replaces it.
+      if (this.#db.inTransaction) this.#db.run("ROLLBACK");
       throw error;
     }
     return run;
@@ -461,7 +475,7 @@ export class SqliteStore implements Store {
       if (!run.hasRoom && !mayUseReserve(changes)) {
         if (written.length > 0) throw new TransactionFault(transaction, noRoom());
         run.withoutRoom.push(transaction);
-        return written;
+        return [];
       }
       written.push({ transaction, changes, eventIds: this.#write(transaction, changes, run.gathers) });
     }
