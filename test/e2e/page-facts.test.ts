@@ -16,12 +16,13 @@ import {
   NOTES_SCANNED_MAX,
   NOTES_SCANNED_MAX_BYTES,
   NOTE_EXCERPT_CHARS,
+  WHOLE_PAGE,
 } from "../../src/domain/limits.ts";
 import { TOOL_LIST } from "../../src/mcp/tools.ts";
 import { INTERVALS } from "../../src/variant/by-name.ts";
 import { SECTIONS } from "../../tools/torture/sections.ts";
 import { PROJECT } from "../support/executable.ts";
-import { startHub } from "../support/hub.ts";
+import { ADMIN_KEY, startHub } from "../support/hub.ts";
 import { addNode, nodeOf, ok, send } from "../api/scene.ts";
 
 function source(path: string): string {
@@ -170,6 +171,26 @@ test("the page names the requests that a batch refuses", async () => {
   expect(refused).toContain("key/add");
   for (const path of refused.filter((one) => one !== "file/upload"))
     expect([path, named.has(path)]).toEqual([path, true]);
+});
+
+test("a list of B without a page has as many rows as the page says, except the lists that have all", async () => {
+  expect(prose("docs/endpoints.md")).toContain(
+    `On B a list without \`page\` and \`per_page\` is one page of ${WHOLE_PAGE}. node/list and key/list without`,
+  );
+  const headers = { "X-Admin-Key": ADMIN_KEY };
+  const lists = source("docs/endpoints.md")
+    .split(/^### /m)
+    .filter((block) => /^- Takes: [^#]*?`page\?`, `per_page\?`/m.test(block))
+    .map((block) => found(block, /^`GET (.*)`/))
+    .filter((path) => path !== "node/list" && path !== "key/list");
+  expect(lists.length).toBeGreaterThan(8);
+  await using hub = await startHub();
+  await addNode(hub, "n1");
+  for (const path of lists) {
+    const query = path === "lux/ledger" ? "?node_id=n1" : "";
+    const { per_page } = await ok(hub.get(`/${path}${query}`, { variant: "B", headers }));
+    expect([path, per_page]).toEqual([path, WHOLE_PAGE]);
+  }
 });
 
 test("a note/put is recognised as a repeat as the page says", async () => {

@@ -804,7 +804,7 @@ describe("limits", () => {
     ["docs/endpoints.md", `\`count\` messages (${count("RECEIVE_DEFAULT")} if left out)`],
     ["docs/endpoints.md", `seconds (${count("RECEIVE_TIMEOUT_DEFAULT_SECONDS")} if left out)`],
     ["docs/endpoints.md", `\`count\` is ${count("HISTORY_DEFAULT")} if left out`],
-    ["docs/endpoints.md", `\`backoff_s\` (${count("BACKOFF_DEFAULT_SECONDS")})`],
+    ["docs/endpoints.md", `\`backoff_s\` (${count("BACKOFF_DEFAULT_SECONDS")} if left out)`],
     ["docs/endpoints.md", `A page has ${count("PER_PAGE_DEFAULT")} rows`],
     ["docs/endpoints.md", `one page of ${count("WHOLE_PAGE")}.`],
     ["docs/endpoints.md", `Pays ${count("SIGNIN_LUX")} LUX once per UTC day`],
