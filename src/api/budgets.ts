@@ -74,7 +74,7 @@ const set = writeEndpoint({
   method: "POST",
   path: "/api/v1/budget/set",
   auth: "admin",
-  summary: "Sets what work may cost in a day, a month or in all",
+  summary: "Sets a budget: what work may cost in a day, in a month or in total",
   rejections: ["budgets_limit"],
   input: () =>
     z.object({
@@ -100,7 +100,7 @@ const set = writeEndpoint({
 const list = readEndpoint({
   path: "/api/v1/budget/list",
   auth: "admin",
-  summary: "All budgets, and what is spent of them",
+  summary: "All budgets, each with what has been spent",
   rejections: [],
   input: () => z.object(field.paging()),
   answer: () => z.strictObject({ budgets: z.array(budgetSchema()), ...pageSchema() }),

@@ -248,7 +248,7 @@ const list = readEndpoint({
   path: "/api/v1/file/list",
   readsMany: true,
   auth: "public",
-  summary: "Files, newest first; of all tasks or of one, and by name",
+  summary: "Files, newest first; filters by task and by name",
   rejections: [],
   input: () =>
     z.object({

@@ -117,7 +117,7 @@ const cancel = writeEndpoint({
   path: "/api/v1/group/cancel",
   auth: "secret",
   strict: "bound",
-  summary: "Ends unfinished tasks of a group: they fail",
+  summary: "Cancels unfinished tasks of a group, which then fail",
   rejections: ["group_not_found", "node_not_found", "key_bound_to_other_node"],
   input: () =>
     z.object({

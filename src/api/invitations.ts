@@ -58,7 +58,7 @@ const create = (placeFor: PlaceFor) =>
     method: "POST",
     path: "/api/v1/invitation/create",
     auth: "admin",
-    summary: "Invites a node: the line with which its machine joins",
+    summary: "Creates an invitation: a line with which the machine of a node joins",
     rejections: ["key_bound_to_other_node", "invitations_limit"],
     answersSecret: true,
     input: () =>
@@ -126,7 +126,7 @@ const join = writeEndpoint({
   method: "POST",
   path: "/api/v1/join",
   auth: "open",
-  summary: "Turns an invitation into a key for its node",
+  summary: "Turns an invitation into a key for the invited node",
   rejections: ["invitation_not_found", "invitation_used", "invitation_expired", "key_exists", "keys_limit"],
   answersSecret: true, // nothing is stored for a caller without a key; a repeat is safe without it
   notInBatch: "must be sent alone",

@@ -76,7 +76,7 @@ const renew = writeEndpoint({
   path: "/api/v1/lease/renew",
   auth: "secret",
   strict: "bound",
-  summary: "Begins the time of a lease again",
+  summary: "Moves the deadline of an advisory lease",
   rejections: ["lease_lost"],
   input: () => z.object({ ...held(), ttl_s: z.optional(field.leaseTtl()) }),
   actsFor: (input) => [input.node_id],
@@ -91,7 +91,7 @@ const release = writeEndpoint({
   path: "/api/v1/lease/release",
   auth: "secret",
   strict: "bound",
-  summary: "Ends a lease",
+  summary: "Ends an advisory lease",
   rejections: [],
   input: () => z.object(held()),
   actsFor: (input) => [input.node_id],
@@ -104,7 +104,7 @@ const list = readEndpoint({
   path: "/api/v1/lease/list",
   readsMany: true,
   auth: "secret",
-  summary: "The leases that nodes have now, oldest first",
+  summary: "The advisory leases that nodes have now, oldest first",
   rejections: [],
   input: () =>
     z.object({

@@ -9,7 +9,7 @@ const search = readEndpoint({
   path: "/api/v1/lessons",
   readsMany: true,
   auth: "public",
-  summary: "What the workers of completed tasks have learned; by type and words",
+  summary: "Lessons of completed tasks, newest first; filters by type and words",
   rejections: [],
   input: () =>
     z.object({

@@ -59,7 +59,7 @@ const pause = writeEndpoint({
   method: "POST",
   path: "/api/v1/hub/pause",
   auth: "admin",
-  summary: "Stops handing out tasks: of a type, a limit key, a creator, or all",
+  summary: "Pauses the tasks of a type, a limit key or a creator, or all tasks",
   rejections: ["pauses_limit"],
   input: () => z.object({ ...pauseFields(), reason: z.optional(field.reason()) }),
   handle: ({ services, transact }, { reason, ...key }) =>
@@ -123,7 +123,7 @@ const set = writeEndpoint({
   method: "POST",
   path: "/api/v1/limit/set",
   auth: "admin",
-  summary: "Limits how many tasks of a key run at once, or start in a minute",
+  summary: "Limits how many tasks of a limit key run at once, or start per minute",
   rejections: ["limits_limit"],
   input: () =>
     z
@@ -145,7 +145,7 @@ const set = writeEndpoint({
 const list = readEndpoint({
   path: "/api/v1/limit/list",
   auth: "admin",
-  summary: "All limits and holds, and what is used of them",
+  summary: "All limits and holds, each with its current use",
   rejections: [],
   input: () => z.object(field.paging()),
   answer: () => z.strictObject({ limits: z.array(limitSchema()), ...pageSchema() }),
@@ -158,7 +158,7 @@ const remove = writeEndpoint({
   method: "POST",
   path: "/api/v1/limit/delete",
   auth: "admin",
-  summary: "Deletes the limit of a key, and ends its hold",
+  summary: "Deletes the limit of a limit key, and ends a hold on the key",
   rejections: ["limit_not_found"],
   input: () => z.object({ key: field.limitKey() }),
   handle: ({ services, transact }, { key }) => services.limits.delete(transact, key),
@@ -170,7 +170,7 @@ const hold = writeEndpoint({
   path: "/api/v1/limit/hold",
   auth: "secret",
   strict: "bound",
-  summary: "Lets a limit key rest: none of its tasks is handed out for a time",
+  summary: "Holds a limit key: none of its tasks is handed out for a time",
   rejections: ["limits_limit"],
   input: () =>
     z.object({ key: field.limitKey(), for_s: field.holdSeconds(), node_id: z.optional(field.nodeId()) }),
@@ -198,7 +198,7 @@ function encodeReason({ code, detail, until, waitsFor, missing }: Reason) {
 const explain = readEndpoint({
   path: "/api/v1/task/:task_id/explain",
   auth: "public",
-  summary: "Why a task does not run: all reasons, and its position",
+  summary: "Why a task does not run: all reasons; the position of a ready task",
   rejections: ["task_not_found"],
   input: () => z.object({ task_id: z.string() }),
   answer: () =>

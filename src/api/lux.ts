@@ -21,7 +21,7 @@ const signin = writeEndpoint({
   path: "/api/v1/signin",
   auth: "secret",
   strict: "bound",
-  summary: "Signs a node in for the day and pays it the daily bonus",
+  summary: "Pays a node its daily bonus, once per UTC day",
   rejections: ["node_not_found", "lux_balance_limit"],
   input: () => z.object({ node_id: field.nodeId() }),
   actsFor: (input) => [input.node_id],

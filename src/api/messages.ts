@@ -77,7 +77,7 @@ function broadcastEndpoint(path: string): Endpoint {
     path,
     auth: "secret",
     strict: "bound",
-    summary: "Sends a message to the nodes that are online, all or some of them",
+    summary: "Sends a message to all online nodes, or to the nodes for a task type",
     rejections: ["message_not_found", "not_your_message"],
     notInBatch: "must be sent alone: a broadcast is written in several commits",
     input: () =>
@@ -190,7 +190,7 @@ const parked = readEndpoint({
   readsMany: true,
   auth: "secret",
   showsMessages: true,
-  summary: "The messages that a node, or any node, never confirmed, oldest first",
+  summary: "Dead letters: the messages that nodes never confirmed, oldest first",
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: z.optional(field.nodeId()), ...field.paging() }),
   actsFor: (input) => [input.node_id],
@@ -232,7 +232,7 @@ const agentMessages = readEndpoint({
   readsMany: true,
   auth: "secret",
   showsMessages: true,
-  summary: "The messages that a node got, newest first; the mailbox keeps them",
+  summary: "The messages that a node got, newest first, without taking any out",
   rejections: ["node_not_found", "message_not_found"],
   input: () =>
     z.object({

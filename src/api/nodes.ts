@@ -129,7 +129,7 @@ const drain = writeEndpoint({
   path: "/api/v1/node/drain",
   auth: "secret",
   strict: "administrator",
-  summary: "Drains a node (it finishes its tasks, gets no new ones), or ends that",
+  summary: "Drains a node, so that it gets no new tasks, or ends a drain",
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: field.nodeId(), drain: z.boolean() }),
   actsFor: (input) => [input.node_id],
@@ -147,7 +147,7 @@ const list = readEndpoint({
   path: "/api/v1/node/list",
   readsMany: true,
   auth: "public",
-  summary: "All nodes, or a page of them: by state, name, capability and order",
+  summary: "All nodes, or a page; filters by state, name and capability",
   rejections: [],
   input: () =>
     z.object({

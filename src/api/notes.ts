@@ -58,7 +58,7 @@ const put = writeEndpoint({
   path: "/api/v1/note/put",
   auth: "secret",
   strict: "bound",
-  summary: "Writes a note; with if_version only if it has that version",
+  summary: "Writes a note; with if_version only if the note has that version",
   rejections: ["note_version_conflict", "notes_limit"],
   input: () =>
     z.object({

@@ -37,7 +37,7 @@ const types = readEndpoint({
   path: "/api/v1/stats/types",
   readsMany: true,
   auth: "public",
-  summary: "Tasks by type: open, waiting, running, last hour, the nodes for them",
+  summary: "Task types: counts of tasks, times to start, and nodes for each type",
   rejections: [],
   input: () => z.object({}),
   answer: () =>
@@ -92,7 +92,7 @@ const failures = readEndpoint({
   path: "/api/v1/stats/failures",
   readsMany: true,
   auth: "public",
-  summary: "Why tasks failed lately, by message; and the nodes at which they did",
+  summary: "Recent failures, grouped by message, and the nodes with the most",
   rejections: [],
   input: () => z.object({ last: z.optional(field.queryCount(limit.FAILURES_LAST_MAX_SECONDS)) }),
   answer: () =>

@@ -18,7 +18,7 @@ const HALF_OF_THE_DISK =
 const status = readEndpoint({
   path: "/api/v1/status",
   auth: "public",
-  summary: "The health of the hub, and counts",
+  summary: "The health of the hub, and the numbers of its nodes and tasks",
   rejections: [],
   input: () => z.object({}),
   answer: ({ name, version }) =>
@@ -132,7 +132,7 @@ export const minutesTotalSchema = () => z.strictObject(numbersSchema());
 const minutes = readEndpoint({
   path: "/api/v1/stats/minutes",
   auth: "public",
-  summary: "Counts and durations of tasks, of an hour, a day or a month for charts",
+  summary: "For charts: counts and durations of the last hour, day or month",
   rejections: [],
   input: () =>
     z.object({

@@ -9,7 +9,7 @@ import { count, statusWord } from "./response-schemas.ts";
 const graph = readEndpoint({
   path: "/api/v1/task/:task_id/graph",
   auth: "public",
-  summary: "What a task depends on, in layers, and what waits for it",
+  summary: "The dependencies of a task, in layers, and the tasks that wait for it",
   rejections: ["task_not_found"],
   input: () => z.object({ task_id: field.id() }),
   answer: (variant) =>

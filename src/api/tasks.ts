@@ -478,7 +478,7 @@ const fail = writeEndpoint({
 const extend = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/extend",
-  summary: "Extends the lease of a task; may note progress, a checkpoint, usage",
+  summary: "Extends the lease of a task; can report progress, a checkpoint, usage",
   answer: (variant) => z.extend(taskAnswer(variant), { budget_left_usd: z.nullable(z.number()) }),
   input: () =>
     z.extend(ofHolder(), {
@@ -504,7 +504,7 @@ const retry = writeEndpoint({
   method: "POST",
   path: "/api/v1/task/retry",
   auth: "secret",
-  summary: "Opens a failed task again, and what failed only because of it",
+  summary: "Opens a failed task again; can also open its failed dependents",
   rejections: ["task_not_found", "key_bound_to_other_node", "task_not_failed", "budget_exceeded"],
   input: () =>
     z.object({
@@ -538,7 +538,7 @@ const cancel = writeEndpoint({
   path: "/api/v1/task/cancel",
   auth: "secret",
   strict: "bound",
-  summary: "Ends an unfinished task: it fails",
+  summary: "Cancels an unfinished task, which then fails",
   rejections: [
     "task_not_found",
     "node_not_found",
@@ -890,7 +890,7 @@ const list = readEndpoint({
   path: "/api/v1/task/list",
   readsMany: true,
   auth: "public",
-  summary: "Tasks, newest first; by state, node, type, group, failure, time, title",
+  summary: "Tasks, newest first; filters by state, node, type, title and more",
   rejections: [],
   input: listInput,
   answer: (variant) =>

@@ -2226,6 +2226,9 @@ ErrorCode = Literal[
     "note_not_found",
     "key_not_found",
     "invitation_not_found",
+    "schedule_not_found",
+    "group_not_found",
+    "webhook_not_found",
     "method_not_allowed",
     "request_timeout",
     "task_not_open",
@@ -2256,10 +2259,7 @@ ErrorCode = Literal[
     "compared_value_missing",
     "task_sealed",
     "node_excluded",
-    "schedule_not_found",
-    "group_not_found",
     "schedules_limit",
-    "webhook_not_found",
     "webhooks_limit",
     "usage_limit",
     "budget_exceeded",
@@ -5385,7 +5385,7 @@ class Nodes(_Resource):
         return cast("NodeLeaveAnswer", self._call("node/leave", fields, options))
 
     def drain(self, node_id: str, drain: bool, *, options: CallOptions | None = None) -> NodeDrainAnswer:
-        """Drains a node (it finishes its tasks, gets no new ones), or ends that.
+        """Drains a node, so that it gets no new tasks, or ends a drain.
 
         node_id: The id of the node.
         drain: Whether the node drains: a draining node finishes its tasks and gets no new tasks.
@@ -5414,7 +5414,7 @@ class Nodes(_Resource):
         cursor: str | None = None,
         options: CallOptions | None = None,
     ) -> NodeListAnswer:
-        """All nodes, or a page of them: by state, name, capability and order.
+        """All nodes, or a page; filters by state, name and capability.
 
         status: Only nodes in this state; `online` includes draining nodes.
         q: Only nodes whose node_id or name begins with this, ignoring case.
@@ -5711,7 +5711,7 @@ class Tasks(_Resource):
         usage: Sequence[TaskExtendUsage] | None = None,
         options: CallOptions | None = None,
     ) -> TaskExtendAnswer:
-        """Extends the lease of a task; may note progress, a checkpoint, usage.
+        """Extends the lease of a task; can report progress, a checkpoint, usage.
 
         task_id: The id of the task.
         node_id: The id of the node.
@@ -5840,7 +5840,7 @@ class Tasks(_Resource):
         max_cost_usd: float | None = None,
         options: CallOptions | None = None,
     ) -> TaskRetryAnswer:
-        """Opens a failed task again, and what failed only because of it.
+        """Opens a failed task again; can also open its failed dependents.
 
         task_id: The id of the task.
         with_dependents: Also opens, in the same commit, the tasks that failed only because of this task: up
@@ -5864,7 +5864,7 @@ class Tasks(_Resource):
         reason: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
-        """Ends an unfinished task: it fails.
+        """Cancels an unfinished task, which then fails.
 
         task_id: The id of the task.
         node_id: The node that cancels the task.
@@ -5974,7 +5974,7 @@ class Tasks(_Resource):
         cursor: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskListAnswer:
-        """Tasks, newest first; by state, node, type, group, failure, time, title.
+        """Tasks, newest first; filters by state, node, type, title and more.
 
         status: Only tasks of this status, in the words of either variant.
         node_id: Only tasks that this node holds or has completed, or whose last attempt failed at this node.
@@ -6044,7 +6044,7 @@ class Tasks(_Resource):
         cursor: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskListFieldsSummaryAnswer:
-        """Tasks, newest first; by state, node, type, group, failure, time, title.
+        """Tasks, newest first; filters by state, node, type, title and more.
 
         The tasks without their descriptions, results and other long texts.
 
@@ -6151,7 +6151,7 @@ class Tasks(_Resource):
         return cast("TaskCountAnswer", self._call("task/count", fields, options))
 
     def by_type(self, *, options: CallOptions | None = None) -> StatsTypesAnswer:
-        """Tasks by type: open, waiting, running, last hour, the nodes for them."""
+        """Task types: counts of tasks, times to start, and nodes for each type."""
         return cast("StatsTypesAnswer", self._call("stats/types", None, options))
 
     def failures(
@@ -6160,7 +6160,7 @@ class Tasks(_Resource):
         last: int | None = None,
         options: CallOptions | None = None,
     ) -> StatsFailuresAnswer:
-        """Why tasks failed lately, by message; and the nodes at which they did.
+        """Recent failures, grouped by message, and the nodes with the most.
 
         last: Of how many seconds; 3,600 if left out.
         """
@@ -6223,7 +6223,7 @@ class Tasks(_Resource):
         return cast("TaskGetInputsAnswer", self._call("task/{task_id}/inputs", fields, options))
 
     def explain(self, task_id: str, *, options: CallOptions | None = None) -> TaskGetExplainAnswer:
-        """Why a task does not run: all reasons, and its position.
+        """Why a task does not run: all reasons; the position of a ready task.
 
         task_id: The id of the task.
         """
@@ -6231,7 +6231,7 @@ class Tasks(_Resource):
         return cast("TaskGetExplainAnswer", self._call("task/{task_id}/explain", fields, options))
 
     def graph(self, task_id: str, *, options: CallOptions | None = None) -> TaskGetGraphAnswer:
-        """What a task depends on, in layers, and what waits for it.
+        """The dependencies of a task, in layers, and the tasks that wait for it.
 
         task_id: The id of the task.
         """
@@ -6247,7 +6247,7 @@ class Tasks(_Resource):
         limit: int | None = None,
         options: CallOptions | None = None,
     ) -> LessonsAnswer:
-        """What the workers of completed tasks have learned; by type and words.
+        """Lessons of completed tasks, newest first; filters by type and words.
 
         q: Words, each of which must begin a word of the lesson or of the title of its task.
         type: Only lessons of tasks of this `task_type`.
@@ -6417,7 +6417,7 @@ class Messages(_Resource):
         thread: str | None = None,
         options: CallOptions | None = None,
     ) -> MessageBroadcastAnswer:
-        """Sends a message to the nodes that are online, all or some of them.
+        """Sends a message to all online nodes, or to the nodes for a task type.
 
         from_node: The sender, which need not be registered.
         content: The message itself; at most 256 KiB of UTF-8.
@@ -6495,7 +6495,7 @@ class Messages(_Resource):
         per_page: int | None = None,
         options: CallOptions | None = None,
     ) -> MessageParkedAnswer:
-        """The messages that a node, or any node, never confirmed, oldest first.
+        """Dead letters: the messages that nodes never confirmed, oldest first.
 
         node_id: The node; if left out, all nodes, or the node that the key is bound to.
         page: The number of the page, from 1.
@@ -6528,7 +6528,7 @@ class Messages(_Resource):
         limit: int | None = None,
         options: CallOptions | None = None,
     ) -> AgentMessagesAnswer:
-        """The messages that a node got, newest first; the mailbox keeps them.
+        """The messages that a node got, newest first, without taking any out.
 
         node_id: The id of the node.
         since: The id of a message: only messages after this message.
@@ -6549,7 +6549,7 @@ class Notes(_Resource):
         if_version: int | None = None,
         options: CallOptions | None = None,
     ) -> NotePutAnswer:
-        """Writes a note; with if_version only if it has that version.
+        """Writes a note; with if_version only if the note has that version.
 
         key: The name of the note, any text: for example `api/decisions`.
         text: The content, at most 16 KiB.
@@ -6665,7 +6665,7 @@ class Leases(_Resource):
         ttl_s: float | None = None,
         options: CallOptions | None = None,
     ) -> LeaseRenewAnswer:
-        """Begins the time of a lease again.
+        """Moves the deadline of an advisory lease.
 
         name: The name or glob of lease/acquire.
         node_id: The node that has the lease.
@@ -6685,7 +6685,7 @@ class Leases(_Resource):
         fencing: int | None = None,
         options: CallOptions | None = None,
     ) -> LeaseReleaseAnswer:
-        """Ends a lease.
+        """Ends an advisory lease.
 
         name: The name or glob of lease/acquire.
         node_id: The node that has the lease.
@@ -6704,7 +6704,7 @@ class Leases(_Resource):
         per_page: int | None = None,
         options: CallOptions | None = None,
     ) -> LeaseListAnswer:
-        """The leases that nodes have now, oldest first.
+        """The advisory leases that nodes have now, oldest first.
 
         node_id: Only leases of this node.
         task_id: Only leases for this task.
@@ -6717,7 +6717,7 @@ class Leases(_Resource):
 
 class Lux(_Resource):
     def sign_in(self, node_id: str, *, options: CallOptions | None = None) -> SigninAnswer:
-        """Signs a node in for the day and pays it the daily bonus.
+        """Pays a node its daily bonus, once per UTC day.
 
         node_id: The id of the node.
         """
@@ -6802,7 +6802,7 @@ class Costs(_Resource):
         on_limit: Literal["pause", "warn"] | None = None,
         options: CallOptions | None = None,
     ) -> BudgetSetAnswer:
-        """Sets what work may cost in a day, a month or in all.
+        """Sets a budget: what work may cost in a day, in a month or in total.
 
         scope: What the budget is about: the whole hub, or one node, creator, type or group of tasks.
         per: The period: a day, a month (both in UTC), or all time.
@@ -6830,7 +6830,7 @@ class Costs(_Resource):
         per_page: int | None = None,
         options: CallOptions | None = None,
     ) -> BudgetListAnswer:
-        """All budgets, and what is spent of them.
+        """All budgets, each with what has been spent.
 
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
@@ -6866,7 +6866,7 @@ class Limits(_Resource):
         per_minute: int | None = None,
         options: CallOptions | None = None,
     ) -> LimitSetAnswer:
-        """Limits how many tasks of a key run at once, or start in a minute.
+        """Limits how many tasks of a limit key run at once, or start per minute.
 
         key: The limit key; the key of a task is its `limit_key` or, if it has none, its `task_type`.
         running: How many tasks of the key may be assigned at once; left out: any number.
@@ -6882,7 +6882,7 @@ class Limits(_Resource):
         per_page: int | None = None,
         options: CallOptions | None = None,
     ) -> LimitListAnswer:
-        """All limits and holds, and what is used of them.
+        """All limits and holds, each with its current use.
 
         page: The number of the page, from 1.
         per_page: Rows on a page; above 50 is read as 50.
@@ -6891,7 +6891,7 @@ class Limits(_Resource):
         return cast("LimitListAnswer", self._call("limit/list", fields, options))
 
     def delete(self, key: str, *, options: CallOptions | None = None) -> LimitDeleteAnswer:
-        """Deletes the limit of a key, and ends its hold.
+        """Deletes the limit of a limit key, and ends a hold on the key.
 
         key: The limit key.
         """
@@ -6906,7 +6906,7 @@ class Limits(_Resource):
         node_id: str | None = None,
         options: CallOptions | None = None,
     ) -> LimitHoldAnswer:
-        """Lets a limit key rest: none of its tasks is handed out for a time.
+        """Holds a limit key: none of its tasks is handed out for a time.
 
         key: The limit key.
         for_s: For how many seconds no task of the key is handed out; a longer hold stays.
@@ -6924,7 +6924,7 @@ class Limits(_Resource):
         reason: str | None = None,
         options: CallOptions | None = None,
     ) -> HubPauseAnswer:
-        """Stops handing out tasks: of a type, a limit key, a creator, or all.
+        """Pauses the tasks of a type, a limit key or a creator, or all tasks.
 
         type: The type of the tasks; without `type`, `limit_key` and `creator_node`: all tasks.
         limit_key: The limit key of the tasks.
@@ -6978,7 +6978,7 @@ class Files(_FileTransfer):
         cursor: str | None = None,
         options: CallOptions | None = None,
     ) -> FileListAnswer:
-        """Files, newest first; of all tasks or of one, and by name.
+        """Files, newest first; filters by task and by name.
 
         task_id: Only files of this task.
         q: Words, each of which must begin a word of the file's name. One call examines 10,000 files; continue
@@ -7065,7 +7065,7 @@ class Groups(_Resource):
         reason: str | None = None,
         options: CallOptions | None = None,
     ) -> GroupCancelAnswer:
-        """Ends unfinished tasks of a group: they fail.
+        """Cancels unfinished tasks of a group, which then fail.
 
         Cancels up to 1,000 tasks: repeat it while `left` is not 0.
 
@@ -7155,7 +7155,7 @@ class Schedules(_Resource):
         return cast("ScheduleListAnswer", self._call("schedule/list", fields, options))
 
     def run(self, name: str, *, options: CallOptions | None = None) -> ScheduleRunAnswer:
-        """Creates a task of a schedule now; its next time stays.
+        """Creates a task of a schedule now; the next time of the schedule stays.
 
         name: The name of the schedule.
         """
@@ -7180,7 +7180,7 @@ class Invitations(_Resource):
         url: str | None = None,
         options: CallOptions | None = None,
     ) -> InvitationCreateAnswer:
-        """Invites a node: the line with which its machine joins.
+        """Creates an invitation: a line with which the machine of a node joins.
 
         Not repeated after a fault: only its answer has the line.
 
@@ -7276,7 +7276,7 @@ class Webhooks(_Resource):
         return cast("WebhookListAnswer", self._call("webhook/list", fields, options))
 
     def test(self, name: str, *, options: CallOptions | None = None) -> WebhookTestAnswer:
-        """Sends a test message to a webhook now, and says what came of it.
+        """Sends a test message to a webhook now, and returns the outcome.
 
         name: The name of the webhook.
         """
@@ -7290,7 +7290,7 @@ class Webhooks(_Resource):
         after: int | None = None,
         options: CallOptions | None = None,
     ) -> WebhookResumeAnswer:
-        """A suspended webhook delivers again, from its cursor or another event.
+        """Makes a webhook deliver again, from its cursor or from another event.
 
         name: The name of the webhook.
         after: Continues after the event with this id, not after the cursor.
@@ -7299,7 +7299,7 @@ class Webhooks(_Resource):
         return cast("WebhookResumeAnswer", self._call("webhook/resume", fields, options))
 
     def delete(self, name: str, *, options: CallOptions | None = None) -> WebhookDeleteAnswer:
-        """Deletes a webhook; what it has not delivered stays in the event log.
+        """Deletes a webhook; undelivered events stay in the event log.
 
         name: The name of the webhook.
         """

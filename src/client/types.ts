@@ -1529,6 +1529,9 @@ export interface Problem {
     | "note_not_found"
     | "key_not_found"
     | "invitation_not_found"
+    | "schedule_not_found"
+    | "group_not_found"
+    | "webhook_not_found"
     | "method_not_allowed"
     | "request_timeout"
     | "task_not_open"
@@ -1559,10 +1562,7 @@ export interface Problem {
     | "compared_value_missing"
     | "task_sealed"
     | "node_excluded"
-    | "schedule_not_found"
-    | "group_not_found"
     | "schedules_limit"
-    | "webhook_not_found"
     | "webhooks_limit"
     | "usage_limit"
     | "budget_exceeded"
@@ -1712,7 +1712,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Drains a node (it finishes its tasks, gets no new ones), or ends that */
+  /** Drains a node, so that it gets no new tasks, or ends a drain */
   "node/drain": {
     request: {
       /** The id of the node. */
@@ -1754,7 +1754,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** All nodes, or a page of them: by state, name, capability and order */
+  /** All nodes, or a page; filters by state, name and capability */
   "node/list": {
     request: {
       /** Only nodes in this state; `online` includes draining nodes. */
@@ -2182,7 +2182,7 @@ export interface Operations<V extends Variant = "A"> {
     answer: TaskAnswer<V>;
   };
 
-  /** Extends the lease of a task; may note progress, a checkpoint, usage */
+  /** Extends the lease of a task; can report progress, a checkpoint, usage */
   "task/extend": {
     request: {
       /** The id of the task. */
@@ -2238,7 +2238,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Opens a failed task again, and what failed only because of it */
+  /** Opens a failed task again; can also open its failed dependents */
   "task/retry": {
     request: {
       /** The id of the task. */
@@ -2282,7 +2282,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Ends an unfinished task: it fails */
+  /** Cancels an unfinished task, which then fails */
   "task/cancel": {
     request: {
       /** The id of the task. */
@@ -2411,7 +2411,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Tasks, newest first; by state, node, type, group, failure, time, title */
+  /** Tasks, newest first; filters by state, node, type, title and more */
   "task/list": {
     request: {
       /** Only tasks of this status, in the words of either variant. */
@@ -2495,7 +2495,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Tasks, newest first; by state, node, type, group, failure, time, title */
+  /** Tasks, newest first; filters by state, node, type, title and more */
   "task/list?fields=summary": {
     request: {
       /** Only tasks of this status, in the words of either variant. */
@@ -2799,7 +2799,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** What a task depends on, in layers, and what waits for it */
+  /** The dependencies of a task, in layers, and the tasks that wait for it */
   "task/{task_id}/graph": {
     request: {
       /** The id of the task. */
@@ -2840,7 +2840,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** What the workers of completed tasks have learned; by type and words */
+  /** Lessons of completed tasks, newest first; filters by type and words */
   lessons: {
     request: {
       /** Words, each of which must begin a word of the lesson or of the title of its task. */
@@ -3201,7 +3201,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Sends a message to the nodes that are online, all or some of them */
+  /** Sends a message to all online nodes, or to the nodes for a task type */
   "message/broadcast": {
     request: {
       /** The sender, which need not be registered. */
@@ -3285,7 +3285,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** The messages that a node, or any node, never confirmed, oldest first */
+  /** Dead letters: the messages that nodes never confirmed, oldest first */
   "message/parked": {
     request: {
       /** The node; if left out, all nodes, or the node that the key is bound to. */
@@ -3383,7 +3383,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** The messages that a node got, newest first; the mailbox keeps them */
+  /** The messages that a node got, newest first, without taking any out */
   "agent/messages": {
     request: {
       /** The id of the node. */
@@ -3409,7 +3409,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Sends a message to the nodes that are online, all or some of them */
+  /** Sends a message to all online nodes, or to the nodes for a task type */
   "agent/broadcast": {
     request: {
       /** The sender, which need not be registered. */
@@ -3465,7 +3465,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Writes a note; with if_version only if it has that version */
+  /** Writes a note; with if_version only if the note has that version */
   "note/put": {
     request: {
       /** The name of the note, any text: for example `api/decisions`. */
@@ -3622,7 +3622,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Begins the time of a lease again */
+  /** Moves the deadline of an advisory lease */
   "lease/renew": {
     request: {
       /** The name or glob of lease/acquire. */
@@ -3648,7 +3648,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Ends a lease */
+  /** Ends an advisory lease */
   "lease/release": {
     request: {
       /** The name or glob of lease/acquire. */
@@ -3672,7 +3672,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** The leases that nodes have now, oldest first */
+  /** The advisory leases that nodes have now, oldest first */
   "lease/list": {
     request: {
       /** Only leases of this node. */
@@ -3698,7 +3698,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Signs a node in for the day and pays it the daily bonus */
+  /** Pays a node its daily bonus, once per UTC day */
   signin: {
     request: {
       /** The id of the node. */
@@ -3965,7 +3965,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Ends unfinished tasks of a group: they fail */
+  /** Cancels unfinished tasks of a group, which then fail */
   "group/cancel": {
     request: {
       /** The name of the group of tasks. */
@@ -4170,7 +4170,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Creates a task of a schedule now; its next time stays */
+  /** Creates a task of a schedule now; the next time of the schedule stays */
   "schedule/run": {
     request: {
       /** The name of the schedule. */
@@ -4285,7 +4285,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Sends a test message to a webhook now, and says what came of it */
+  /** Sends a test message to a webhook now, and returns the outcome */
   "webhook/test": {
     request: {
       /** The name of the webhook. */
@@ -4311,7 +4311,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** A suspended webhook delivers again, from its cursor or another event */
+  /** Makes a webhook deliver again, from its cursor or from another event */
   "webhook/resume": {
     request: {
       /** The name of the webhook. */
@@ -4333,7 +4333,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Deletes a webhook; what it has not delivered stays in the event log */
+  /** Deletes a webhook; undelivered events stay in the event log */
   "webhook/delete": {
     request: {
       /** The name of the webhook. */
@@ -4413,7 +4413,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Sets what work may cost in a day, a month or in all */
+  /** Sets a budget: what work may cost in a day, in a month or in total */
   "budget/set": {
     request: {
       /** What the budget is about: the whole hub, or one node, creator, type or group of tasks. */
@@ -4447,7 +4447,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** All budgets, and what is spent of them */
+  /** All budgets, each with what has been spent */
   "budget/list": {
     request: {
       /** The number of the page, from 1. */
@@ -4500,7 +4500,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Stops handing out tasks: of a type, a limit key, a creator, or all */
+  /** Pauses the tasks of a type, a limit key or a creator, or all tasks */
   "hub/pause": {
     request: {
       /** The type of the tasks; without `type`, `limit_key` and `creator_node`: all tasks. */
@@ -4574,7 +4574,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Limits how many tasks of a key run at once, or start in a minute */
+  /** Limits how many tasks of a limit key run at once, or start per minute */
   "limit/set": {
     request: {
       /** The limit key; the key of a task is its `limit_key` or, if it has none, its `task_type`. */
@@ -4596,7 +4596,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** All limits and holds, and what is used of them */
+  /** All limits and holds, each with its current use */
   "limit/list": {
     request: {
       /** The number of the page, from 1. */
@@ -4624,7 +4624,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Deletes the limit of a key, and ends its hold */
+  /** Deletes the limit of a limit key, and ends a hold on the key */
   "limit/delete": {
     request: {
       /** The limit key. */
@@ -4642,7 +4642,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Lets a limit key rest: none of its tasks is handed out for a time */
+  /** Holds a limit key: none of its tasks is handed out for a time */
   "limit/hold": {
     request: {
       /** The limit key. */
@@ -4664,7 +4664,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Why a task does not run: all reasons, and its position */
+  /** Why a task does not run: all reasons; the position of a ready task */
   "task/{task_id}/explain": {
     request: {
       /** The id of the task. */
@@ -4774,7 +4774,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Tasks by type: open, waiting, running, last hour, the nodes for them */
+  /** Task types: counts of tasks, times to start, and nodes for each type */
   "stats/types": {
     request: Record<never, never>;
     answer: {
@@ -4798,7 +4798,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Why tasks failed lately, by message; and the nodes at which they did */
+  /** Recent failures, grouped by message, and the nodes with the most */
   "stats/failures": {
     request: {
       /** Of how many seconds; 3,600 if left out. */
@@ -4827,7 +4827,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** The health of the hub, and counts */
+  /** The health of the hub, and the numbers of its nodes and tasks */
   status: {
     request: Record<never, never>;
     answer: {
@@ -4914,7 +4914,7 @@ export interface Operations<V extends Variant = "A"> {
     answer: EventBatch;
   };
 
-  /** Counts and durations of tasks, of an hour, a day or a month for charts */
+  /** For charts: counts and durations of the last hour, day or month */
   "stats/minutes": {
     request: {
       /** How many minutes, including the current one; 60 if left out. */
@@ -5032,7 +5032,7 @@ export interface Operations<V extends Variant = "A"> {
   /** This API as an OpenAPI 3.1 document, in the variant of the caller */
   "openapi.json": { request: Record<never, never>; answer: Record<string, unknown> };
 
-  /** Files, newest first; of all tasks or of one, and by name */
+  /** Files, newest first; filters by task and by name */
   "file/list": {
     request: {
       /** Only files of this task. */
@@ -5153,7 +5153,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Invites a node: the line with which its machine joins */
+  /** Creates an invitation: a line with which the machine of a node joins */
   "invitation/create": {
     request: {
       /** The node that is invited, which need not be registered. */
@@ -5223,7 +5223,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Turns an invitation into a key for its node */
+  /** Turns an invitation into a key for the invited node */
   join: {
     request: {
       /** The token of the invitation: the part of the line after `#join.` */

@@ -13,15 +13,17 @@ import { programHelp } from "../../src/cli/help.ts";
 import {
   BATCH_REQUESTS_MAX,
   DEPENDENCIES_MAX,
+  KEYS_MAX,
   NOTES_SCANNED_MAX,
   NOTES_SCANNED_MAX_BYTES,
   NOTE_EXCERPT_CHARS,
+  WHOLE_PAGE,
 } from "../../src/domain/limits.ts";
 import { TOOL_LIST } from "../../src/mcp/tools.ts";
 import { INTERVALS } from "../../src/variant/by-name.ts";
 import { SECTIONS } from "../../tools/torture/sections.ts";
 import { PROJECT } from "../support/executable.ts";
-import { startHub } from "../support/hub.ts";
+import { ADMIN_KEY, startHub } from "../support/hub.ts";
 import { addNode, nodeOf, ok, send } from "../api/scene.ts";
 
 function source(path: string): string {
@@ -433,3 +435,51 @@ test("the page of fault injection names parts that there are", () => {
   const known = new Set(SECTIONS.map(({ name }) => name));
   expect([...parts].filter((part) => !known.has(part))).toEqual([]);
 });
+
+test("every response but that to HEAD has a Date, and only GET reads a query, as the page of the API says", async () => {
+  const text = prose("docs/api.md");
+  expect(text).toContain("Every response has a `Date`, except a response to `HEAD`.");
+  expect(text).toContain("GET takes them in the path and the query, DELETE in the path.");
+  await using hub = await startHub();
+  const asked = [
+    ["GET", "/status", true],
+    ["GET", "/node/none", true],
+    ["POST", "/task/claim", true],
+    ["HEAD", "/status", false],
+  ] as const;
+  for (const [method, path, has] of asked) {
+    const { headers } = await hub.call(method, path, method === "POST" ? { body: {} } : {});
+    expect([method, path, headers.has("date")]).toEqual([method, path, has]);
+  }
+  expect(await ok(hub.get("/status?bogus=1"))).toHaveProperty("ignored", ["bogus"]);
+});
+
+test("on B every list without page and per_page is one page of 500, but those that the page names", async () => {
+  expect(prose("docs/endpoints.md")).toContain(
+    "On B a list without `page` and `per_page` is one page of 500. On both variants node/list without any field has all " +
+      "nodes, and key/list without `page` and `per_page` has all keys.",
+  );
+  await using hub = await startHub();
+  await addNode(hub, "n1");
+  const lists = DECLARED.filter(
+    (one) => one.method === "GET" && "kind" in one && one.kind === "json" && pagesOf(one.input()),
+  ).map(({ path }) => path.slice("/api/v1".length));
+  expect(lists.length).toBeGreaterThan(8);
+  const sizes: [path: string, size: unknown][] = [];
+  for (const path of lists) {
+    const options = { variant: "B", headers: { "X-Admin-Key": ADMIN_KEY } } as const;
+    const query = path === "/lux/ledger" ? "?node_id=n1" : "";
+    sizes.push([path, (await ok(hub.get(path + query, options)))["per_page"]]);
+  }
+  const wanted = new Map<string, unknown>([
+    ["/node/list", undefined],
+    ["/key/list", KEYS_MAX],
+  ]);
+  expect(sizes).toEqual(lists.map((path) => [path, wanted.has(path) ? wanted.get(path) : WHOLE_PAGE]));
+});
+
+/** Whether a request has pages with numbers. */
+function pagesOf(schema: z.ZodMiniType): boolean {
+  const text = JSON.stringify(z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }));
+  return /"page":/.test(text) && /"per_page":/.test(text);
+}
