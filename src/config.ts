@@ -302,7 +302,7 @@ const SETTINGS = {
     "min-free",
     "SIZE",
     null,
-    "minimum free space for writes (64MiB, or 5% of a smaller disk)",
+    "free space that writes need (64MiB; 5% of a disk under 1.25GiB)",
     size,
   ),
   maxNodes: setting(
@@ -327,7 +327,7 @@ const SETTINGS = {
     "quota-bytes",
     "SIZE",
     null,
-    `space for a node's keys (10% of free space; ${QUOTA_BYTES_ON_POSTGRES / 2 ** 30}GiB on PostgreSQL)`,
+    `space a node may fill (10% of free space; ${QUOTA_BYTES_ON_POSTGRES / 2 ** 30}GiB on PostgreSQL)`,
     size,
   ),
   selfReward: setting(

@@ -306,7 +306,7 @@ test("the pages have the times after which a node is offline, and what starts th
       `${seconds("MCP")} seconds for a node that joined by MCP.`,
   );
   expect(prose("docs/troubleshooting.md")).toContain(
-    `${seconds("A")} seconds after the last heartbeat of its node (${seconds("B")} on B, ${seconds("MCP")} through MCP)`,
+    `${seconds("A")} seconds after the last heartbeat of the node (${seconds("B")} on B, ${seconds("MCP")} through MCP)`,
   );
   expect(prose("docs/tutorial.md")).toContain(`After ${seconds("A")} seconds without a heartbeat`);
 });

@@ -824,8 +824,11 @@ describe("limits", () => {
     ["docs/operations.md", `If more than ${count("ACTIVITY_LINES_MAX")} lines arise`],
     ["docs/operations.md", `at most ${count("LOG_WARNINGS_PER_SECOND")} requests are logged as warnings`],
     ["docs/operations.md", `gives running requests up to ${valueOf("DRAIN_MS") / 1_000} seconds`],
-    ["docs/operations.md", `Up to ${bytes("START_CHECK_MAX_BYTES")} the start checks every page`],
-    ["docs/operations.md", `stop of the process (${valueOf("CLOCK_JUMP_MS") / 1_000} seconds or more)`],
+    [
+      "docs/operations.md",
+      `If the database is at most ${bytes("START_CHECK_MAX_BYTES")}, the start checks each of its pages`,
+    ],
+    ["docs/operations.md", `**After a gap of ${valueOf("CLOCK_JUMP_MS") / 1_000} seconds or more**`],
     ["docs/errors-and-limits.md", `beyond the share wait for ${seconds("ANSWER_WAIT_MS")}`],
     ["docs/mcp.md", `A tool waits at most ${count("MCP_WAIT_MAX_SECONDS")} s`],
     [
