@@ -227,8 +227,9 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_create.capabilities": "Words that must all be among the capabilities of the node.",
   "schedule_put.capabilities": "Words that must all be among the capabilities of the node.",
   "Node.capabilities": "The task types that the node takes; empty means all.",
-  max_tasks: "The balancer assigns the node no more unfinished tasks than this; null means any number.",
-  auto_assign: "Whether the balancer may assign the node tasks.",
+  max_tasks:
+    "The number of unfinished tasks up to which the hub hands open tasks to the node; null: no limit.",
+  auto_assign: "Whether the balancer may assign tasks to the node.",
   draining: "Whether the node drains: a draining node gets no new tasks.",
   drain: "Whether the node drains: a draining node finishes its tasks and gets no new tasks.",
   registered_at: "When the node first registered.",
@@ -315,7 +316,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   // Tasks
   task_id: "The id of the task.",
   "Event.task_id": "The task that the event is about.",
-  "LedgerEntry.task_id": "The task of a reward; null for a daily bonus.",
+  "LedgerEntry.task_id": "The task of a `reward`, `hold` or `return`; null for a daily bonus.",
   head: "The newest entry of the ledger.",
   "LedgerHead.seq": "The number of the newest entry; 0: the ledger has no entry.",
   "LedgerHead.hash":
@@ -363,7 +364,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "task_list.order":
     "`created` (if left out); `updated`: the last change first, which needs `status=failed` or `failed_by`.",
   "task_list.fields":
-    "`all` (if left out), or `summary`: the tasks without their description, result and other long texts (TaskSummary).",
+    "`all` (if left out), or `summary`: the tasks without description, result and other long strings (TaskSummary).",
   "TaskSummary.unmet_count": "How many tasks in `depends_on` are not completed yet.",
   "TaskSummary.progress": "The first line of the last note, at most 200 characters.",
   "task_count.count": "How many tasks match.",
@@ -401,7 +402,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   lesson: "What was learned.",
   ready: "Whether the task is open and may be handed out now.",
   attempts:
-    "Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`, restarts.",
+    "Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results, an exceeded `max_cost_usd` and, with `max_attempts`, restarts.",
   restarts:
     "How often task/next has handed the task out again with `resume`, because the worker ended. With `max_attempts` each restart counts as an attempt.",
   max_attempts: "The task fails after this many attempts; by default after 10 failures and timeouts.",
@@ -410,7 +411,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   timeout_s: "Seconds that a node may hold the task without task/extend or task/complete.",
   max_run_s: "Seconds that one attempt may take in all, extended or not; then the attempt has timed out.",
   review:
-    "Who checks the result before the reward is paid: `creator` (without a creator, any caller whose key is bound to no node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for another node.",
+    "Who checks the result before the reward is paid: `creator` (without a creator, any node except the worker), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for another node.",
   "Task.review": "How the results of the task are checked; only on tasks with a review.",
   "Context.review": "Why the last result was rejected.",
   review_within_s:
@@ -474,7 +475,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   progress: "The last note of the node that holds the task.",
   failure: "Why the last attempt, or the task, failed.",
   "Failure.kind":
-    "`failed`, `timed_out`, `offline`: why an attempt ended; `cancelled`, `expired`, `dependency`: why the task ended.",
+    "`failed`, `timed_out`, `offline`, `rejected`: why an attempt ended; `cancelled`, `expired`, `dependency`, `budget`, `no_quorum`: why the task ended.",
   "Failure.message": "The `error` of the node, or the `reason` of the cancellation.",
   at: "The time.",
   files: "The files.",
@@ -489,7 +490,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "What the file is for its task: `output` if the file's node was the `assigned_node` of the task when the file was attached, else `input`; null for a file of no task.",
   unmet: "The tasks in `depends_on` that are not completed yet.",
   "TaskDetails.count": "How many of the tasks in `depends_on` are not completed yet.",
-  "TaskDetails.task_ids": "The ids of the first 20, oldest first.",
+  "TaskDetails.task_ids": "The ids of the first 20 of these tasks, oldest first.",
   context:
     "What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing.",
   "task_get.context": "`1`: the response also has the `context` of the task.",
@@ -624,7 +625,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   per: "The period: a day, a month (both in UTC), or all time.",
   on_limit:
     "`pause` (if left out): when the budget is used up, the hub hands out no task to which it applies. `warn`: the hub only logs an event.",
-  budget: "The budget, and how much of it is spent.",
+  budget: "The budget, and what is spent of the budget.",
   budgets: "All budgets, by scope and value.",
   "hub_pause.type": "The type of the tasks; without `type`, `limit_key` and `creator_node`: all tasks.",
   "hub_resume.type": "As in hub/pause.",
@@ -650,8 +651,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Reason.detail": "The reason in a sentence.",
   "Reason.until": "When the reason ends by itself; null: this is not known.",
   "Reason.task_ids":
-    "Of `depends_on`, and of `review` of a dependency: the first 20 tasks for which the task waits.",
-  "Reason.missing": "Of `no_node`: what the closest node lacks.",
+    "Only of `depends_on`, and of `review` for a dependency: the first 20 tasks for which the task waits.",
+  "Reason.missing": "Only of `no_node`: what the closest node lacks.",
   limit_key: "The key whose limit (limit/set) applies to the task; if left out, the `task_type`.",
   requires:
     "What a node must have to get the task: all words in `capabilities`, and enough of each resource.",
@@ -808,11 +809,11 @@ export const FIELDS: Readonly<Record<string, string>> = {
 
   // Files
   file_id: "The id of the file.",
-  size: "Bytes.",
+  size: "The number of bytes.",
   "FileRecord.verified": "Whether the file was uploaded with a key that is bound to its node.",
   sha256: "SHA-256 of the bytes, in hexadecimal digits.",
   content_type: "As uploaded; `application/octet-stream` if the uploaded type was invalid.",
-  metadata: "As uploaded, numbers included; empty for a file without metadata.",
+  metadata: "As uploaded, with all digits of numbers; `{}` for a file without metadata.",
   "file_upload.metadata":
     "Any JSON object. `task_id` and `node` in the object attach the file to a task and a node.",
   uploaded_at: "When the file was uploaded.",
@@ -823,8 +824,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "file_upload_url.node_id": "The node of the file; with a key that is bound to a node, that node.",
   "file_upload_url.task_id": "The task that the file is attached to.",
   method: "The method of the request that the URL is for.",
-  "file_download_url.expires_at": "When the URL ends.",
-  "file_upload_url.expires_at": "When the URL ends.",
+  "file_download_url.expires_at": "When the URL stops working.",
+  "file_upload_url.expires_at": "When the URL stops working.",
   "file_list.cursor": "The `next_cursor` of the previous page, with the same filter and without `page`.",
   "file_download.Range": "A range of bytes.",
   "file_download.If-Range":
@@ -873,7 +874,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "group_get.pending": "How many tasks of the group are open or assigned.",
   "group_get.failed": "How many tasks of the group have failed.",
   "group_get.completed": "How many tasks of the group are completed.",
-  unfinished: "How many tasks of the group are neither completed nor failed.",
+  unfinished:
+    "How many tasks of the group have not ended: open and assigned tasks, and results that wait for a review.",
   first_created_at: "When the first task of the group was created.",
   last_created_at: "When the last task of the group was created.",
   last_updated_at: "When a task of the group last changed.",
@@ -980,7 +982,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "NoteHead.verified": "Whether the note was written with a key that is bound to `node_id`.",
   "Note.verified": "Whether the note was written with a key that is bound to `node_id`.",
   "FoundNote.verified": "Whether the note was written with a key that is bound to `node_id`.",
-  bytes: "Of the key and the text together, in UTF-8.",
+  bytes: "The number of bytes of the key and the text in UTF-8.",
   "NoteHead.created_at": "When version 1 was written.",
   "Note.created_at": "When version 1 was written.",
   "FoundNote.created_at": "When version 1 was written.",
@@ -1014,16 +1016,16 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "lease_release.task_id": "Only the lease for this task.",
   "lease_list.task_id": "Only leases for this task.",
   "lease_acquire.epoch": "The `epoch` of the task's lease: an old epoch returns 409 `stale_lease`.",
-  shared: "Whether others may have a shared lease on the same; false if left out.",
-  "AdvisoryLease.shared": "Whether others may have a shared lease on the same.",
+  shared: "Whether other nodes may have a shared lease on the same name; false if left out.",
+  "AdvisoryLease.shared": "Whether other nodes may have a shared lease on the same name.",
   fencing: "The fencing number of the lease that is meant; any if left out.",
   "AdvisoryLease.fencing":
     "The fencing number: larger than the number of every earlier lease. Send the number to the system that the lease protects, which refuses smaller numbers.",
   ttl_s: "Seconds until the deadline, at most 86,400; 300 if left out.",
-  "lease_renew.ttl_s": "Seconds until the deadline; as before if left out.",
+  "lease_renew.ttl_s": "Seconds until the deadline; if left out, the last `ttl_s` of the lease.",
   "AdvisoryLease.ttl_s": "Seconds from an acquire or renew to the deadline.",
   acquired_at: "When the lease was acquired.",
-  "AdvisoryLease.until": "The deadline: from then on the lease counts for nothing.",
+  "AdvisoryLease.until": "The deadline, at which the lease ends.",
   released: "How many leases ended: 0 for a repeat.",
   "lease_list.cursor": "The `next_cursor` of the previous page, with the same filter.",
 
@@ -1066,7 +1068,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "invitation_create.expires_in_s": "Seconds until the invitation expires, 60 to 604,800; 3,600 if left out.",
   "invitation_create.url":
     "The hub's URL in the line. If a request has no `url`, the hub chooses one of its addresses.",
-  line: "What `luxhub join` takes: the URL, the token and the hash. The hub cannot show the line again.",
+  line: "The argument of `luxhub join`: the URL, the token and the hash. The hub cannot show the line again.",
   other_urls: "Other URLs at which the hub may be reached.",
   pin: "The SHA-256 of the public key of the hub's own authority, in base64url; null: nothing is pinned.",
   "invitation_list.cursor": "The `next_cursor` of the previous page.",
@@ -1089,8 +1091,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "agent_sse.Last-Event-ID": "The id of the last event read; if left out, only new events.",
   events: "The events, oldest first.",
   cursor: "The id of the last event that the hub examined: the next `since`.",
-  data: "Further fields, which depend on the kind.",
-  version: "The version of the variant.",
+  data: "The fields that depend on the kind.",
+  version: "The version of the specification that the variant follows.",
   uptime: "Seconds since the hub started.",
   nodes_count: "How many nodes are registered.",
   tasks_count: "How many tasks there are.",
@@ -1109,8 +1111,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   tasks_failed: "How many tasks failed permanently.",
   "MinutesTotal.lux_paid": "LUX paid, including daily bonuses.",
   messages_sent: "How many messages were sent; a broadcast counts once.",
-  time_to_start: "The time to start: from when a task became ready until it was first handed out.",
-  time_to_finish: "The time from when a task could be handed out to its completion.",
+  time_to_start: "The time from when a task became ready until its first dispatch.",
+  time_to_finish: "The time from the creation or the `not_before` of a task until its completion.",
   "Durations.count": "How many durations there are.",
   sum_s: "The sum of the durations, in seconds.",
   p50_s: "The median in seconds, estimated; null without durations.",

@@ -2305,8 +2305,8 @@ class Lease(TypedDict):
 
 
 class Failure(TypedDict):
-    #: `failed`, `timed_out`, `offline`: why an attempt ended; `cancelled`, `expired`, `dependency`: why the
-    #: task ended.
+    #: `failed`, `timed_out`, `offline`, `rejected`: why an attempt ended; `cancelled`, `expired`,
+    #: `dependency`, `budget`, `no_quorum`: why the task ended.
     kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"]
     #: The `error` of the node, or the `reason` of the cancellation.
     message: str | None
@@ -2393,9 +2393,9 @@ class Reason(TypedDict):
     detail: str
     #: When the reason ends by itself; null: this is not known.
     until: str | None
-    #: Of `depends_on`, and of `review` of a dependency: the first 20 tasks for which the task waits.
+    #: Only of `depends_on`, and of `review` for a dependency: the first 20 tasks for which the task waits.
     task_ids: NotRequired[list[str]]
-    #: Of `no_node`: what the closest node lacks.
+    #: Only of `no_node`: what the closest node lacks.
     missing: NotRequired[list[str]]
 
 
@@ -2411,7 +2411,7 @@ class InputFile(TypedDict):
     file_id: str
     #: The name that people see.
     name: str
-    #: Bytes.
+    #: The number of bytes.
     size: int
     #: What the file is for its task: `output` if the file's node was the `assigned_node` of the task when the
     #: file was attached, else `input`; null for a file of no task.
@@ -2594,9 +2594,9 @@ class PendingReview(TypedDict):
     assigned_node: str | None
     #: The reward that is held until the review.
     lux_held: float
-    #: Who checks the result before the reward is paid: `creator` (without a creator, any caller whose key is
-    #: bound to no node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for
-    #: another node.
+    #: Who checks the result before the reward is paid: `creator` (without a creator, any node except the
+    #: worker), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for another
+    #: node.
     review: Review
 
 
@@ -2666,8 +2666,8 @@ class Task(TypedDict):
     paid_seq: NotRequired[int]
     #: Whether the task is open and may be handed out now.
     ready: bool
-    #: Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
-    #: restarts.
+    #: Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results, an
+    #: exceeded `max_cost_usd` and, with `max_attempts`, restarts.
     attempts: int
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None
@@ -2770,8 +2770,8 @@ class TaskSummary(TypedDict):
     assigned_node: str | None
     #: Whether the task is open and may be handed out now.
     ready: bool
-    #: Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
-    #: restarts.
+    #: Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results, an
+    #: exceeded `max_cost_usd` and, with `max_attempts`, restarts.
     attempts: int
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None
@@ -2821,7 +2821,7 @@ class TaskDetailsUnmet(TypedDict):
 
     #: How many of the tasks in `depends_on` are not completed yet.
     count: int
-    #: The ids of the first 20, oldest first.
+    #: The ids of the first 20 of these tasks, oldest first.
     task_ids: list[str]
 
 
@@ -2854,8 +2854,8 @@ class TaskDetails(TypedDict):
     paid_seq: NotRequired[int]
     #: Whether the task is open and may be handed out now.
     ready: bool
-    #: Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
-    #: restarts.
+    #: Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results, an
+    #: exceeded `max_cost_usd` and, with `max_attempts`, restarts.
     attempts: int
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None
@@ -2949,9 +2949,9 @@ class Node(TypedDict):
     resources: NotRequired[dict[str, float]]
     #: How much of each resource the node's unfinished tasks use.
     resources_used: NotRequired[dict[str, float]]
-    #: The balancer assigns the node no more unfinished tasks than this; null means any number.
+    #: The number of unfinished tasks up to which the hub hands open tasks to the node; null: no limit.
     max_tasks: int | None
-    #: Whether the balancer may assign the node tasks.
+    #: Whether the balancer may assign tasks to the node.
     auto_assign: bool
     #: Whether the node drains: a draining node gets no new tasks.
     draining: bool
@@ -3074,7 +3074,7 @@ class NoteHead(TypedDict):
     node_id: str | None
     #: Whether the note was written with a key that is bound to `node_id`.
     verified: bool
-    #: Of the key and the text together, in UTF-8.
+    #: The number of bytes of the key and the text in UTF-8.
     bytes: int
     #: When version 1 was written.
     created_at: str
@@ -3091,7 +3091,7 @@ class Note(TypedDict):
     node_id: str | None
     #: Whether the note was written with a key that is bound to `node_id`.
     verified: bool
-    #: Of the key and the text together, in UTF-8.
+    #: The number of bytes of the key and the text in UTF-8.
     bytes: int
     #: When version 1 was written.
     created_at: str
@@ -3110,7 +3110,7 @@ class FoundNote(TypedDict):
     node_id: str | None
     #: Whether the note was written with a key that is bound to `node_id`.
     verified: bool
-    #: Of the key and the text together, in UTF-8.
+    #: The number of bytes of the key and the text in UTF-8.
     bytes: int
     #: When version 1 was written.
     created_at: str
@@ -3128,7 +3128,7 @@ class AdvisoryLease(TypedDict):
     node_id: str
     #: The task that the lease ends with; null: none.
     task_id: str | None
-    #: Whether others may have a shared lease on the same.
+    #: Whether other nodes may have a shared lease on the same name.
     shared: bool
     #: The fencing number: larger than the number of every earlier lease. Send the number to the system that
     #: the lease protects, which refuses smaller numbers.
@@ -3137,7 +3137,7 @@ class AdvisoryLease(TypedDict):
     ttl_s: float
     #: When the lease was acquired.
     acquired_at: str
-    #: The deadline: from then on the lease counts for nothing.
+    #: The deadline, at which the lease ends.
     until: str
 
 
@@ -3161,7 +3161,7 @@ class LedgerEntry(_LedgerEntryKeywords):
     #: `reward` of a task, `signin`, `hold` (a reward is held back) or `return` (a reward that was held back
     #: goes back to the treasury).
     kind: Literal["reward", "signin", "hold", "return"]
-    #: The task of a reward; null for a daily bonus.
+    #: The task of a `reward`, `hold` or `return`; null for a daily bonus.
     task_id: str | None
     #: The time.
     at: str
@@ -3194,13 +3194,13 @@ class FileRecord(TypedDict):
     file_id: str
     #: The last part of the uploaded name.
     name: str
-    #: Bytes.
+    #: The number of bytes.
     size: int
     #: SHA-256 of the bytes, in hexadecimal digits.
     sha256: str
     #: As uploaded; `application/octet-stream` if the uploaded type was invalid.
     content_type: str
-    #: As uploaded, numbers included; empty for a file without metadata.
+    #: As uploaded, with all digits of numbers; `{}` for a file without metadata.
     metadata: dict[str, Any]
     #: The node that the file is attached to.
     node_id: str | None
@@ -3260,9 +3260,9 @@ class ScheduleTask(TypedDict):
     #: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were
     #: created with it.
     retain_s: float | None
-    #: Who checks the result before the reward is paid: `creator` (without a creator, any caller whose key is
-    #: bound to no node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for
-    #: another node.
+    #: Who checks the result before the reward is paid: `creator` (without a creator, any node except the
+    #: worker), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for another
+    #: node.
     review: NotRequired[str]
     #: Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out.
     review_within_s: NotRequired[float]
@@ -3420,7 +3420,7 @@ class Event(TypedDict):
     #: Whether the request came with a key that is bound to the acting node: `node_id`, or of `message.sent`
     #: the sender.
     verified: bool
-    #: Further fields, which depend on the kind.
+    #: The fields that depend on the kind.
     data: dict[str, str | float | bool | None]
 
 
@@ -3515,9 +3515,9 @@ class Minute(TypedDict):
     lux_paid: float
     #: How many messages were sent; a broadcast counts once.
     messages_sent: int
-    #: The time to start: from when a task became ready until it was first handed out.
+    #: The time from when a task became ready until its first dispatch.
     time_to_start: Durations
-    #: The time from when a task could be handed out to its completion.
+    #: The time from the creation or the `not_before` of a task until its completion.
     time_to_finish: Durations
 
 
@@ -3536,9 +3536,9 @@ class MinutesTotal(TypedDict):
     lux_paid: float
     #: How many messages were sent; a broadcast counts once.
     messages_sent: int
-    #: The time to start: from when a task became ready until it was first handed out.
+    #: The time from when a task became ready until its first dispatch.
     time_to_start: Durations
-    #: The time from when a task could be handed out to its completion.
+    #: The time from the creation or the `not_before` of a task until its completion.
     time_to_finish: Durations
 
 
@@ -4259,7 +4259,7 @@ class TaskGetOutputAnswer(TypedDict):
     next_offset: int
     #: How many bytes between `from` and `offset` are no longer kept.
     dropped: int
-    #: Bytes.
+    #: The number of bytes.
     size: int
     #: Whether this attempt sends no more; without an attempt: whether the task is finished.
     ended: bool
@@ -4631,7 +4631,7 @@ class UsageAnswer(TypedDict):
 
 class BudgetSetAnswer(TypedDict):
     success: Literal[True]
-    #: The budget, and how much of it is spent.
+    #: The budget, and what is spent of the budget.
     budget: Budget
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
@@ -4657,7 +4657,7 @@ class BudgetListAnswer(TypedDict):
 
 class BudgetDeleteAnswer(TypedDict):
     success: Literal[True]
-    #: The budget, and how much of it is spent.
+    #: The budget, and what is spent of the budget.
     budget: Budget
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
@@ -4777,7 +4777,7 @@ class FileDownloadUrlAnswer(TypedDict):
     url: str
     #: The method of the request that the URL is for.
     method: Literal["GET", "POST"]
-    #: When the URL ends.
+    #: When the URL stops working.
     expires_at: str
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
@@ -4790,7 +4790,7 @@ class FileUploadUrlAnswer(TypedDict):
     url: str
     #: The method of the request that the URL is for.
     method: Literal["GET", "POST"]
-    #: When the URL ends.
+    #: When the URL stops working.
     expires_at: str
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
@@ -4819,7 +4819,8 @@ class GroupListAnswerGroup(TypedDict):
     done: bool
     #: The total number.
     total: int
-    #: How many tasks of the group are neither completed nor failed.
+    #: How many tasks of the group have not ended: open and assigned tasks, and results that wait for a
+    #: review.
     unfinished: int
     #: How many completed tasks of the group wait for their review; only if there are any.
     in_review: NotRequired[int]
@@ -4888,7 +4889,8 @@ class GroupGetAnswer(TypedDict):
     done: bool
     #: The total number.
     total: int
-    #: How many tasks of the group are neither completed nor failed.
+    #: How many tasks of the group have not ended: open and assigned tasks, and results that wait for a
+    #: review.
     unfinished: int
     #: How many completed tasks of the group wait for their review; only if there are any.
     in_review: NotRequired[int]
@@ -4991,9 +4993,9 @@ class SchedulePutTask(TypedDict):
     #: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were
     #: created with it.
     retain_s: NotRequired[float]
-    #: Who checks the result before the reward is paid: `creator` (without a creator, any caller whose key is
-    #: bound to no node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for
-    #: another node.
+    #: Who checks the result before the reward is paid: `creator` (without a creator, any node except the
+    #: worker), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for another
+    #: node.
     review: NotRequired[str]
     #: Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out.
     review_within_s: NotRequired[float]
@@ -5070,7 +5072,7 @@ class InvitationCreateAnswer(TypedDict):
     success: Literal[True]
     #: The invitation.
     invitation: Invitation
-    #: What `luxhub join` takes: the URL, the token and the hash. The hub cannot show the line again.
+    #: The argument of `luxhub join`: the URL, the token and the hash. The hub cannot show the line again.
     line: str
     #: The hub's URL in the line. If a request has no `url`, the hub chooses one of its addresses.
     url: str
@@ -5240,7 +5242,7 @@ class StatusAnswer(TypedDict):
     success: Literal[True]
     #: `degraded` while the hub cannot write.
     status: Literal["ok", "degraded"]
-    #: The version of the variant.
+    #: The version of the specification that the variant follows.
     version: Literal["1.5", "1.0"]
     #: Seconds since the hub started.
     uptime: float
@@ -5353,8 +5355,9 @@ class Nodes(_Resource):
             array.
         resources: What the node has, as amounts by name, rounded to three decimals; tasks may require a part
             of each.
-        max_tasks: The balancer assigns the node no more unfinished tasks than this; null means any number.
-        auto_assign: Whether the balancer may assign the node tasks.
+        max_tasks: The number of unfinished tasks up to which the hub hands open tasks to the node; null: no
+            limit.
+        auto_assign: Whether the balancer may assign tasks to the node.
         """
         fields = {
             "node_id": node_id,
@@ -5505,9 +5508,9 @@ class Tasks(_Resource):
             amount ends the task permanently (kind `budget`). Null: no limit.
         retain_s: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on
             tasks that were created with it.
-        review: Who checks the result before the reward is paid: `creator` (without a creator, any caller
-            whose key is bound to no node), `node:<node_id>`, or `capability:<word>`: the hub creates a task
-            of that type for another node.
+        review: Who checks the result before the reward is paid: `creator` (without a creator, any node except
+            the worker), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for
+            another node.
         review_within_s: Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left
             out.
         on_review_timeout: What happens when nobody has reviewed the result in time: `pay` (if left out) or
@@ -6641,7 +6644,7 @@ class Leases(_Resource):
             for any segments.
         node_id: The node that takes the lease; it must be online.
         ttl_s: Seconds until the deadline, at most 86,400; 300 if left out.
-        shared: Whether others may have a shared lease on the same; false if left out.
+        shared: Whether other nodes may have a shared lease on the same name; false if left out.
         task_id: A task that the node holds: the lease ends with it.
         epoch: The `epoch` of the task's lease: an old epoch returns 409 `stale_lease`.
         """
@@ -6671,7 +6674,7 @@ class Leases(_Resource):
         node_id: The node that has the lease.
         task_id: Only the lease for this task.
         fencing: The fencing number of the lease that is meant; any if left out.
-        ttl_s: Seconds until the deadline; as before if left out.
+        ttl_s: Seconds until the deadline; if left out, the last `ttl_s` of the lease.
         """
         fields = {"name": name, "node_id": node_id, "task_id": task_id, "fencing": fencing, "ttl_s": ttl_s}
         return cast("LeaseRenewAnswer", self._call("lease/renew", fields, options))

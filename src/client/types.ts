@@ -83,8 +83,8 @@ export interface Lease {
 
 export interface Failure {
   /**
-   * `failed`, `timed_out`, `offline`: why an attempt ended; `cancelled`, `expired`, `dependency`: why
-   * the task ended.
+   * `failed`, `timed_out`, `offline`, `rejected`: why an attempt ended; `cancelled`, `expired`,
+   * `dependency`, `budget`, `no_quorum`: why the task ended.
    */
   kind:
     | "failed"
@@ -210,9 +210,12 @@ export interface Reason {
   detail: string;
   /** When the reason ends by itself; null: this is not known. */
   until: string | null;
-  /** Of `depends_on`, and of `review` of a dependency: the first 20 tasks for which the task waits. */
+  /**
+   * Only of `depends_on`, and of `review` for a dependency: the first 20 tasks for which the task
+   * waits.
+   */
   task_ids?: string[] | undefined;
-  /** Of `no_node`: what the closest node lacks. */
+  /** Only of `no_node`: what the closest node lacks. */
   missing?: string[] | undefined;
 }
 
@@ -228,7 +231,7 @@ export interface InputFile {
   file_id: string;
   /** The name that people see. */
   name: string;
-  /** Bytes. */
+  /** The number of bytes. */
   size: number;
   /**
    * What the file is for its task: `output` if the file's node was the `assigned_node` of the task when
@@ -420,9 +423,9 @@ export interface PendingReview {
   /** The reward that is held until the review. */
   lux_held: number;
   /**
-   * Who checks the result before the reward is paid: `creator` (without a creator, any caller whose key
-   * is bound to no node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type
-   * for another node.
+   * Who checks the result before the reward is paid: `creator` (without a creator, any node except the
+   * worker), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for another
+   * node.
    */
   review: Review;
 }
@@ -487,8 +490,8 @@ export interface Task<V extends Variant = "A"> {
   /** Whether the task is open and may be handed out now. */
   ready: boolean;
   /**
-   * Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
-   * restarts.
+   * Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results,
+   * an exceeded `max_cost_usd` and, with `max_attempts`, restarts.
    */
   attempts: number;
   /** The task fails after this many attempts; by default after 10 failures and timeouts. */
@@ -605,8 +608,8 @@ export interface TaskSummary<V extends Variant = "A"> {
   /** Whether the task is open and may be handed out now. */
   ready: boolean;
   /**
-   * Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
-   * restarts.
+   * Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results,
+   * an exceeded `max_cost_usd` and, with `max_attempts`, restarts.
    */
   attempts: number;
   /** The task fails after this many attempts; by default after 10 failures and timeouts. */
@@ -684,8 +687,8 @@ export interface TaskDetails<V extends Variant = "A"> {
   /** Whether the task is open and may be handed out now. */
   ready: boolean;
   /**
-   * Attempts without a result: failures, timeouts, nodes that went offline and, with `max_attempts`,
-   * restarts.
+   * Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results,
+   * an exceeded `max_cost_usd` and, with `max_attempts`, restarts.
    */
   attempts: number;
   /** The task fails after this many attempts; by default after 10 failures and timeouts. */
@@ -784,7 +787,7 @@ export interface TaskDetails<V extends Variant = "A"> {
   unmet: {
     /** How many of the tasks in `depends_on` are not completed yet. */
     count: number;
-    /** The ids of the first 20, oldest first. */
+    /** The ids of the first 20 of these tasks, oldest first. */
     task_ids: string[];
   };
 }
@@ -806,9 +809,9 @@ export interface Node<V extends Variant = "A"> {
   resources?: Record<string, number> | undefined;
   /** How much of each resource the node's unfinished tasks use. */
   resources_used?: Record<string, number> | undefined;
-  /** The balancer assigns the node no more unfinished tasks than this; null means any number. */
+  /** The number of unfinished tasks up to which the hub hands open tasks to the node; null: no limit. */
   max_tasks: number | null;
-  /** Whether the balancer may assign the node tasks. */
+  /** Whether the balancer may assign tasks to the node. */
   auto_assign: boolean;
   /** Whether the node drains: a draining node gets no new tasks. */
   draining: boolean;
@@ -945,7 +948,7 @@ export interface NoteHead {
   node_id: string | null;
   /** Whether the note was written with a key that is bound to `node_id`. */
   verified: boolean;
-  /** Of the key and the text together, in UTF-8. */
+  /** The number of bytes of the key and the text in UTF-8. */
   bytes: number;
   /** When version 1 was written. */
   created_at: string;
@@ -962,7 +965,7 @@ export interface Note {
   node_id: string | null;
   /** Whether the note was written with a key that is bound to `node_id`. */
   verified: boolean;
-  /** Of the key and the text together, in UTF-8. */
+  /** The number of bytes of the key and the text in UTF-8. */
   bytes: number;
   /** When version 1 was written. */
   created_at: string;
@@ -981,7 +984,7 @@ export interface FoundNote {
   node_id: string | null;
   /** Whether the note was written with a key that is bound to `node_id`. */
   verified: boolean;
-  /** Of the key and the text together, in UTF-8. */
+  /** The number of bytes of the key and the text in UTF-8. */
   bytes: number;
   /** When version 1 was written. */
   created_at: string;
@@ -1001,7 +1004,7 @@ export interface AdvisoryLease {
   node_id: string;
   /** The task that the lease ends with; null: none. */
   task_id: string | null;
-  /** Whether others may have a shared lease on the same. */
+  /** Whether other nodes may have a shared lease on the same name. */
   shared: boolean;
   /**
    * The fencing number: larger than the number of every earlier lease. Send the number to the system
@@ -1012,7 +1015,7 @@ export interface AdvisoryLease {
   ttl_s: number;
   /** When the lease was acquired. */
   acquired_at: string;
-  /** The deadline: from then on the lease counts for nothing. */
+  /** The deadline, at which the lease ends. */
   until: string;
 }
 
@@ -1034,7 +1037,7 @@ export interface LedgerEntry {
    * back goes back to the treasury).
    */
   kind: "reward" | "signin" | "hold" | "return";
-  /** The task of a reward; null for a daily bonus. */
+  /** The task of a `reward`, `hold` or `return`; null for a daily bonus. */
   task_id: string | null;
   /** The time. */
   at: string;
@@ -1074,13 +1077,13 @@ export interface FileRecord {
   file_id: string;
   /** The last part of the uploaded name. */
   name: string;
-  /** Bytes. */
+  /** The number of bytes. */
   size: number;
   /** SHA-256 of the bytes, in hexadecimal digits. */
   sha256: string;
   /** As uploaded; `application/octet-stream` if the uploaded type was invalid. */
   content_type: string;
-  /** As uploaded, numbers included; empty for a file without metadata. */
+  /** As uploaded, with all digits of numbers; `{}` for a file without metadata. */
   metadata: Record<string, unknown>;
   /** The node that the file is attached to. */
   node_id: string | null;
@@ -1147,9 +1150,9 @@ export interface Schedule<V extends Variant = "A"> {
      */
     retain_s: number | null;
     /**
-     * Who checks the result before the reward is paid: `creator` (without a creator, any caller whose key
-     * is bound to no node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type
-     * for another node.
+     * Who checks the result before the reward is paid: `creator` (without a creator, any node except the
+     * worker), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for another
+     * node.
      */
     review?: string | undefined;
     /** Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out. */
@@ -1321,7 +1324,7 @@ export interface Event {
    * `message.sent` the sender.
    */
   verified: boolean;
-  /** Further fields, which depend on the kind. */
+  /** The fields that depend on the kind. */
   data: Record<string, string | number | boolean | null>;
 }
 
@@ -1432,9 +1435,9 @@ export interface Minute {
   lux_paid: number;
   /** How many messages were sent; a broadcast counts once. */
   messages_sent: number;
-  /** The time to start: from when a task became ready until it was first handed out. */
+  /** The time from when a task became ready until its first dispatch. */
   time_to_start: Durations;
-  /** The time from when a task could be handed out to its completion. */
+  /** The time from the creation or the `not_before` of a task until its completion. */
   time_to_finish: Durations;
 }
 
@@ -1453,9 +1456,9 @@ export interface MinutesTotal {
   lux_paid: number;
   /** How many messages were sent; a broadcast counts once. */
   messages_sent: number;
-  /** The time to start: from when a task became ready until it was first handed out. */
+  /** The time from when a task became ready until its first dispatch. */
   time_to_start: Durations;
-  /** The time from when a task could be handed out to its completion. */
+  /** The time from the creation or the `not_before` of a task until its completion. */
   time_to_finish: Durations;
 }
 
@@ -1633,9 +1636,9 @@ export interface Operations<V extends Variant = "A"> {
       capabilities?: string | readonly string[] | undefined;
       /** What the node has, as amounts by name, rounded to three decimals; tasks may require a part of each. */
       resources?: Record<string, number> | undefined;
-      /** The balancer assigns the node no more unfinished tasks than this; null means any number. */
+      /** The number of unfinished tasks up to which the hub hands open tasks to the node; null: no limit. */
       max_tasks?: number | undefined;
-      /** Whether the balancer may assign the node tasks. */
+      /** Whether the balancer may assign tasks to the node. */
       auto_assign?: boolean | undefined;
     };
     answer: {
@@ -1865,9 +1868,9 @@ export interface Operations<V extends Variant = "A"> {
        */
       retain_s?: number | undefined;
       /**
-       * Who checks the result before the reward is paid: `creator` (without a creator, any caller whose key
-       * is bound to no node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type
-       * for another node.
+       * Who checks the result before the reward is paid: `creator` (without a creator, any node except the
+       * worker), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for another
+       * node.
        */
       review?: string | undefined;
       /** Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out. */
@@ -2935,7 +2938,7 @@ export interface Operations<V extends Variant = "A"> {
       next_offset: number;
       /** How many bytes between `from` and `offset` are no longer kept. */
       dropped: number;
-      /** Bytes. */
+      /** The number of bytes. */
       size: number;
       /** Whether this attempt sends no more; without an attempt: whether the task is finished. */
       ended: boolean;
@@ -3603,7 +3606,7 @@ export interface Operations<V extends Variant = "A"> {
       node_id: string;
       /** Seconds until the deadline, at most 86,400; 300 if left out. */
       ttl_s?: number | undefined;
-      /** Whether others may have a shared lease on the same; false if left out. */
+      /** Whether other nodes may have a shared lease on the same name; false if left out. */
       shared?: boolean | undefined;
       /** A task that the node holds: the lease ends with it. */
       task_id?: string | undefined;
@@ -3633,7 +3636,7 @@ export interface Operations<V extends Variant = "A"> {
       task_id?: string | undefined;
       /** The fencing number of the lease that is meant; any if left out. */
       fencing?: number | undefined;
-      /** Seconds until the deadline; as before if left out. */
+      /** Seconds until the deadline; if left out, the last `ttl_s` of the lease. */
       ttl_s?: number | undefined;
     };
     answer: {
@@ -3836,7 +3839,10 @@ export interface Operations<V extends Variant = "A"> {
         done: boolean;
         /** The total number. */
         total: number;
-        /** How many tasks of the group are neither completed nor failed. */
+        /**
+         * How many tasks of the group have not ended: open and assigned tasks, and results that wait for a
+         * review.
+         */
         unfinished: number;
         /** How many completed tasks of the group wait for their review; only if there are any. */
         in_review?: number | undefined;
@@ -3899,7 +3905,10 @@ export interface Operations<V extends Variant = "A"> {
       done: boolean;
       /** The total number. */
       total: number;
-      /** How many tasks of the group are neither completed nor failed. */
+      /**
+       * How many tasks of the group have not ended: open and assigned tasks, and results that wait for a
+       * review.
+       */
       unfinished: number;
       /** How many completed tasks of the group wait for their review; only if there are any. */
       in_review?: number | undefined;
@@ -4065,9 +4074,9 @@ export interface Operations<V extends Variant = "A"> {
          */
         retain_s?: number | undefined;
         /**
-         * Who checks the result before the reward is paid: `creator` (without a creator, any caller whose key
-         * is bound to no node), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type
-         * for another node.
+         * Who checks the result before the reward is paid: `creator` (without a creator, any node except the
+         * worker), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for another
+         * node.
          */
         review?: string | undefined;
         /** Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out. */
@@ -4437,7 +4446,7 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** The budget, and how much of it is spent. */
+      /** The budget, and what is spent of the budget. */
       budget: Budget;
       /**
        * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
@@ -4490,7 +4499,7 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** The budget, and how much of it is spent. */
+      /** The budget, and what is spent of the budget. */
       budget: Budget;
       /**
        * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
@@ -4834,7 +4843,7 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** `degraded` while the hub cannot write. */
       status: "ok" | "degraded";
-      /** The version of the variant. */
+      /** The version of the specification that the variant follows. */
       version: By<V, "1.5", "1.0">;
       /** Seconds since the hub started. */
       uptime: number;
@@ -5083,7 +5092,7 @@ export interface Operations<V extends Variant = "A"> {
       url: string;
       /** The method of the request that the URL is for. */
       method: "GET" | "POST";
-      /** When the URL ends. */
+      /** When the URL stops working. */
       expires_at: string;
       /**
        * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
@@ -5107,7 +5116,7 @@ export interface Operations<V extends Variant = "A"> {
       url: string;
       /** The method of the request that the URL is for. */
       method: "GET" | "POST";
-      /** When the URL ends. */
+      /** When the URL stops working. */
       expires_at: string;
       /**
        * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
@@ -5167,7 +5176,7 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The invitation. */
       invitation: Invitation;
-      /** What `luxhub join` takes: the URL, the token and the hash. The hub cannot show the line again. */
+      /** The argument of `luxhub join`: the URL, the token and the hash. The hub cannot show the line again. */
       line: string;
       /** The hub's URL in the line. If a request has no `url`, the hub chooses one of its addresses. */
       url: string;

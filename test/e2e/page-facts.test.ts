@@ -478,6 +478,28 @@ test("on B every list without page and per_page is one page of 500, but those th
   expect(sizes).toEqual(lists.map((path) => [path, wanted.has(path) ? wanted.get(path) : WHOLE_PAGE]));
 });
 
+test("after the answer to a question the time limits begin again in full, as the page says", async () => {
+  expect(prose("docs/endpoints.md")).toContain(
+    "When no question is open any more, both time limits begin again in full.",
+  );
+  await using hub = await startHub();
+  await addNode(hub, "n1");
+  const limits = { timeout_s: 3_000, max_run_s: 1_000 };
+  const { task_id } = await ok(hub.post("/task/create", { title: "T", description: "D", ...limits }));
+  const holder = { task_id, node_id: "n1" };
+  await ok(hub.post("/task/claim", holder));
+  hub.clock.pass(100_000);
+  await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
+  const { question } = await ok(hub.post("/task/ask", { ...holder, question: "Which?" }));
+  const { question_id } = z.looseObject({ question_id: z.string() }).parse(question);
+  await ok(hub.post("/task/answer", { task_id, question_id, answer: 1 }));
+  const answeredAt = hub.clock.now();
+  const { lease } = await ok(hub.post("/task/extend", holder));
+  const { expires_at } = z.looseObject({ expires_at: z.string() }).parse(lease);
+  const leftMs = Date.parse(expires_at) - answeredAt;
+  expect(Math.abs(leftMs - limits.max_run_s * 1_000)).toBeLessThan(60_000); // else 100 s less
+});
+
 /** Whether a request has pages with numbers. */
 function pagesOf(schema: z.ZodMiniType): boolean {
   const text = JSON.stringify(z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }));
