@@ -132,8 +132,9 @@ export async function taskComplete(session: Session, args: Args): Promise<ToolRe
 }
 
 /**
- * A repeat must not fail or release a later hand-out of the task to the same node: the epoch tells them apart. That of a
- * hand-out which was given back is one less than the task's, or the same when the task has failed with it.
+ * A repeat while nobody has the task changes nothing: the epoch tells it. That of a dispatch which was given back is one less
+ * than the task's, or the same when the task has failed with it. While the node has the task again, the call is about the
+ * new dispatch, because agents do not know of epochs.
  */
 async function giveBack(
   session: Session,

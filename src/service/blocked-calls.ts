@@ -28,7 +28,8 @@ export type TakerPatience = Patience & {
 /**
  * Runs `find` until it finds something: at once, and after each wake-up. Returns null when the wait is over.
  * @param waiter joined before the first `find`, leaves at the end; null: the call does not wait
- * @param atWakeUp begins the next `find` within the wake-up; without it, `find` runs after it
+ * @param atWakeUp begins the next `find` within the wake-up, and may call it twice (joinGroup); without it, `find` runs
+ *   after the wake-up
  * @throws {WaitAborted} when the caller is gone
  */
 export async function untilFound<T>(

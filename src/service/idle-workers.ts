@@ -8,7 +8,8 @@
  *   resources of a node  the node holds one task less     its calls that found too little left of a resource
  *   open of a lane       an open task (see offersOf)      the calls that take from the lane and found room in their node
  *   open                 an open task of any plain lane   the same for calls that take every type
- *   key                  a task of a limit key has ended  the calls that found the key closed, then those in `open`
+ *   key                  a task of a limit key has ended  the calls that found the key closed; then, if it is that of a type,
+ *                                                         those in `open` and in the lane of the type
  *
  * A worker joins, reads the store and, if there is no task for it, sleeps. It stands in all of its queues the whole
  * time, which keeps its position. It sleeps only in those whose tasks its last read looked for (IdleWorker.#sleepsIn): a
@@ -157,11 +158,12 @@ export class IdleWorkers {
 
 /**
  * The queues whose sleepers may take what is offered. Calls that take every type take from each plain lane. They sleep in
- * `open` also while a type is closed, and may not have met its key: hence `elseKey` of a freed key.
+ * `open` also while a type is closed: there the announcement of a task of the type ends, and nobody else comes to know of
+ * the key. Hence `elseKeys`: a freed key also wakes who sleeps in `open`, or in the plain lane of that name.
  */
 function announcementOf(offer: Exclude<Offer, { readonly kind: "some" }>): Announcement {
   if (offer.kind === "gift") return { key: giftsOf(offer.nodeId) };
-  if (offer.kind === "key") return { key: freedOf(offer.key), elseKey: OPEN };
+  if (offer.kind === "key") return { key: freedOf(offer.key), elseKeys: [OPEN, openOf(offer.key)] };
   return { key: openOf(offer.lane), orKey: isSpecial(offer.lane) ? null : OPEN };
 }
 
@@ -241,7 +243,8 @@ export class IdleWorker {
 
   /**
    * Whether the last read would have found what this queue announces: then a wake-up that the worker carries ends here. A
-   * wrong true would lose a task, a wrong false costs a wake-up.
+   * wrong true would lose a task, a wrong false costs a wake-up. `open` is true although the read left out closed types:
+   * who does not know of their keys is found when a key is freed (announcementOf).
    */
   #sleepsIn(key: string): boolean {
     if (key === this.#gifts || key === this.#resources) return true;

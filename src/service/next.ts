@@ -225,7 +225,8 @@ export class NextService {
    *   - another lane is open to the node than those whose tasks were loaded (KnownLanes.hasOpened),
    *   - the node may have none of the tasks that were loaded, and others may be behind them,
    *   - there was no task, and the node has other resources left than when its open lanes were found.
-   * The second and the fourth only while the search may look again, because lanes may open and close all the time.
+   * The second and the fourth only while the search may look again, because lanes may open and close all the time. The first
+   * ends when the node stops changing, and the third because the next search leaves such tasks out.
    */
   async #handOut(
     transact: Transact<NextAnswer>,

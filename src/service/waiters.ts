@@ -5,11 +5,13 @@
  * A waiter joins, reads the store, sleeps, is woken, reads again, and leaves. From join() to leave(), asleep or awake, it
  * stands in the queue of each of its keys, in order of arrival. wakeAll() makes every waiter of a queue read again.
  * wakeOne() announces one row that one waiter takes. The life of such an announcement:
- *   1. The first sleeper of the queue is woken, carries it, and reads. If none sleeps there, it ends at once: the waiters
- *      awake in the queue may have read too early, so each reads again before it sleeps.
- *   2. It is used up when its waiter took the row (markServed), or sleeps in the queue again: it read, and nothing was
- *      there.
+ *   1. The first sleeper of its queues is woken, carries it, and reads. If none sleeps there, it ends at once: the waiters
+ *      awake in these queues may have read too early, so each reads again before it sleeps.
+ *   2. It is used up when its waiter took the row (markServed), or sleeps again where it was woken (`key` and `orKey` count
+ *      as one queue, `elseKeys` as another): it read, and nothing was there.
  *   3. If its waiter leaves, or sleeps in other queues only, the next sleeper gets it, as in 1 (passOn).
+ *
+ * test/service/waiters.test.ts has the races in one queue, idle-workers.test.ts those in several.
  *
  * Invariant: no waiter stays asleep beside a row for it that was announced and that no woken waiter is about to read.
  *
@@ -44,8 +46,8 @@ export type Announcement = {
   readonly key: string;
   /** A queue whose waiters take such rows too. */
   readonly orKey?: string | null;
-  /** A queue whose waiters may take the row: they are woken if nobody sleeps in the other two. */
-  readonly elseKey?: string | null;
+  /** Queues whose waiters may take the row: the first of them is woken if nobody sleeps in the other two. */
+  readonly elseKeys?: readonly string[];
 };
 
 /** The queues of one kind of blocked call. The caller bounds the number of waiters (see `size`). */
@@ -67,18 +69,27 @@ export class Waiters {
     return waiter;
   }
 
-  /** Wakes the first sleeper of `key` and `orKey`; if nobody sleeps there, the first of `elseKey`. */
+  /** Wakes the first sleeper of `key` and `orKey`; if nobody sleeps there, the first of `elseKeys`. */
   wakeOne(row: Announcement): void {
-    const [queue, orQueue, elseQueue] = [row.key, row.orKey, row.elseKey].map((key) =>
-      key == null ? undefined : this.#queues.get(key),
-    );
-    const first = earlier(queue?.findFirstSleeper(), orQueue?.findFirstSleeper());
-    if (first) return first.wake(row);
+    const { key, orKey, elseKeys = [] } = row;
+    if (this.#wakeFirst(orKey == null ? [key] : [key, orKey], row, false)) return;
+    if (elseKeys.length > 0) this.#wakeFirst(elseKeys, row, true);
+  }
+
+  /** Wakes the first sleeper of some queues. If nobody sleeps there, the waiters awake in these queues read again. */
+  #wakeFirst(keys: readonly string[], row: Announcement, isElse: boolean): boolean {
+    let first: Waiter | undefined;
+    for (const key of keys) first = earlier(first, this.#queues.get(key)?.findFirstSleeper());
+    if (first) {
+      first.wake(row, isElse);
+      return true;
+    }
     this.now++;
-    for (const missed of [queue, orQueue]) if (missed) missed.missedAt = this.now;
-    const other = elseQueue?.findFirstSleeper();
-    if (other) other.wake(row, true);
-    else if (elseQueue) elseQueue.missedAt = this.now;
+    for (const key of keys) {
+      const queue = this.#queues.get(key);
+      if (queue) queue.missedAt = this.now;
+    }
+    return false;
   }
 
   /** Wakes as wakeOne(), but in slices, so that other requests are served between the reads of the woken waiters. */
@@ -242,7 +253,7 @@ export class Waiter {
   #readAt = 0;
   /** What it was woken for, until that is used up or passes to another waiter. */
   #carried: Announcement | null = null;
-  /** Whether it was woken in the queue `elseKey` of what it carries. */
+  /** Whether it was woken in one of the queues `elseKeys` of what it carries. */
   #isElse = false;
   /** Ends its sleep; null: it is awake. */
   #sleep: ((outcome: Outcome) => void) | null = null;
@@ -276,8 +287,8 @@ export class Waiter {
    * sleeps already. After any outcome but "woken" the caller must leave(): only that passes on what the waiter still
    * carries.
    * @param onWake called at once by the wake-up, before wait() resolves; must not throw
-   * @param sleepsIn whether it sleeps in the queue of a key: true only if the read looked for what that announces, because
-   *   an announcement of it is then used up. In the others it keeps its position, and is not woken there. Without it: sleeps
+   * @param sleepsIn whether it sleeps in the queue of a key: true only if the read looked for what is announced there, by
+   *   whichever announcement, because what the waiter carries is then used up. In the others it keeps its position, and is not woken there. Without it: sleeps
    *   in all
    */
   wait(
@@ -333,7 +344,7 @@ export class Waiter {
     return this.#readAt < missedAt;
   }
 
-  /** Wakes a sleeper. It then carries the announcement; null: all are woken. `isElse`: in its queue `elseKey`. */
+  /** Wakes a sleeper. It then carries the announcement; null: all are woken. `isElse`: in one of its `elseKeys`. */
   wake(row: Announcement | null, isElse = false): void {
     assert(this.#sleep !== null && !this.#carried, "a wake-up goes to a sleeper that carries nothing");
     this.#carried = row;
@@ -388,7 +399,7 @@ export class Waiter {
   #settleCarried(places: readonly Place[]): void {
     const row = this.#carried;
     if (!row) return;
-    const wokenIn = this.#isElse ? [row.elseKey] : [row.key, row.orKey];
+    const wokenIn: readonly unknown[] = this.#isElse ? (row.elseKeys ?? []) : [row.key, row.orKey];
     if (places.some(({ queue }) => wokenIn.includes(queue.key))) this.#carried = null;
     else this.passOn();
   }

@@ -4,6 +4,7 @@
  */
 import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
+import { statSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -285,6 +286,34 @@ describe("below --min-free", () => {
     expect(await outcomes([deletion, log(store, "a")])).toEqual(["deleted", expect.any(StoreFull)]);
     expect([names(), count("tasks"), store.writable]).toEqual([[], 0, false]);
   });
+});
+
+test("a log that a reader has kept long is truncated when the reader has ended, and makes room", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "luxhub-faults-"));
+  closing.push(() => rm(folder, { recursive: true }));
+  const path = join(folder, "db");
+  let isTight = false;
+  const store = openSqlite(
+    path,
+    (error) => {
+      throw error;
+    },
+    undefined,
+    () => !isTight || statSync(`${path}-wal`).size === 0,
+  );
+  closing.push(() => store.close());
+  const reader = new Database(path, { readonly: true });
+  closing.push(async () => reader.close(true));
+  await log(store, "a");
+  reader.run("BEGIN");
+  reader.query("SELECT count(*) FROM events").get();
+  await log(store, "b");
+  isTight = true;
+  expect(await outcomes([log(store, "c")])).toEqual([expect.any(StoreFull)]);
+  expect(store.writable).toBe(false);
+  reader.run("COMMIT");
+  while ((await outcomes([log(store, "d")]))[0] !== "d") await Bun.sleep(20); // it is tried once a second
+  expect(store.writable).toBe(true);
 });
 
 test("what a decision wakes joins its group, and shares its fate when another transaction throws", async () => {

@@ -302,7 +302,7 @@ test("the pages have the times after which a node is offline, and what starts th
   const seconds = (name: keyof typeof INTERVALS): number => INTERVALS[name].offlineAfterMs / 1_000;
   expect(prose("docs/worker.md")).toContain(
     `A node is offline after ${seconds("A")} seconds without a heartbeat, and its tasks are open again. The time is ` +
-      `${seconds("B")} seconds for a node that registered in variant B (by the listener or by its key), and ` +
+      `${seconds("B")} seconds for a node that registered at a listener of variant B, or with a key that is pinned to variant B, and ` +
       `${seconds("MCP")} seconds for a node that joined by MCP.`,
   );
   expect(prose("docs/troubleshooting.md")).toContain(

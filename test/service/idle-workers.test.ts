@@ -352,6 +352,20 @@ describe("a limit key that is closed", () => {
     expect(woken(all)).toEqual([2, 1]);
     for (const { worker } of all) worker.leave();
   });
+
+  test("of a type: a call that takes only the type is woken, even if another one has met the key instead", async () => {
+    const idle = new IdleWorkers(NO_STORE, new KnownLanes(false));
+    const [every, typed] = [new Sleeper(idle, "n1"), new Sleeper(idle, "n2", ["k"])];
+    await notify(idle, created("k"));
+    expect(woken([every, typed])).toEqual([1, 0]);
+    every.reads({}, ["k"]);
+    every.sleeps();
+    await settle();
+    every.hangsUp();
+    await notify(idle, freed);
+    expect(woken([typed])).toEqual([1]);
+    typed.worker.leave();
+  });
 });
 
 test("waking one of 4,000 costs about as much as waking one of 100", async () => {

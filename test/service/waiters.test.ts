@@ -219,7 +219,7 @@ describe("races", () => {
 });
 
 describe("the third queue of an announcement", () => {
-  const FREED = { key: "key", elseKey: "open" } as const;
+  const FREED = { key: "key", elseKeys: ["open"] } as const;
 
   /** A waiter that sleeps, and how its sleep has ended. */
   function asleep(queue: Waiters, key: string): { readonly waiter: Waiter; readonly outcomes: Outcome[] } {

@@ -14,7 +14,8 @@
  * them, or for the commit (gathered-writes.ts). If a gathered write fails, the group runs again with each change in its
  * place, which shows the faulty transaction. Whether writes succeed is a state of its own (write-state.ts).
  *
- * Must not: hold a transaction open across an await, or decide anything.
+ * Must not: hold a transaction open across an await, or decide anything. Its guards: test/contract/sqlite.test.ts, and
+ * store-faults.test.ts for groups that fail, joining, and full disks.
  */
 import { Database, type Statement } from "bun:sqlite";
 import type { Change } from "../../domain/change.ts";
@@ -68,6 +69,8 @@ const CACHE_KIB = 16 * 1024;
 /** A checkpoint every 16 MiB of log: a page that changes in every commit is then rarely written back. */
 const CHECKPOINT_PAGES = 4_096;
 const BUSY_TIMEOUT_MS = 5_000;
+/** How often the log may be truncated while writes are refused. */
+const TRUNCATE_EVERY_MS = 1_000;
 const BUSY_RETRY_MS = 20;
 
 const A_ROW = "a pragma returns a row with a value";
@@ -168,6 +171,8 @@ export class SqliteStore implements Store {
    */
   #polled: Promise<void> | null = null;
   #state: WriteState = "open";
+  /** When the log was truncated last, or that was tried. */
+  #truncatedAtMs = -Infinity;
   #closed = false;
   #damage: StoreDamaged | null = null;
   #isLeader = false;
@@ -295,6 +300,7 @@ export class SqliteStore implements Store {
     refuseOldSqlite(sqliteVersion(this.#db));
     this.#db.run("PRAGMA synchronous = FULL");
     this.#db.run("PRAGMA cell_size_check = ON"); // finds a damaged page when it is read
+    if (this.#role === "guest") this.#db.run("PRAGMA wal_autocheckpoint = 0");
   }
 
   #prepareDatabase(path: string): Migration | null {
@@ -358,17 +364,23 @@ export class SqliteStore implements Store {
    * written yet. If no transaction is at fault, but the disk or the file, refuses all and returns an empty group.
    */
   #refuse(group: Group, error: unknown): Group {
-    const atFault = error instanceof TransactionFault ? error.transaction : null;
-    const reason = this.#fault(error instanceof TransactionFault ? error.cause : error);
+    const cause = error instanceof TransactionFault ? error.cause : error;
+    const isDisk = codeOf(cause).startsWith("SQLITE_IOERR"); // in whichever transaction it shows
+    const atFault = error instanceof TransactionFault && !isDisk ? error.transaction : null;
+    const reason = this.#fault(cause);
     // What else fails one transaction, such as a bug, says nothing of the next write.
     if (atFault === null || reason instanceof StoreFull) this.#enter("could not write");
     for (const transaction of atFault ? [atFault] : group) transaction.reject(reason);
     return atFault ? group.without(atFault) : new Group([]);
   }
 
-  /** Not while the last write was refused: then each of many writes to a full disk would cause a checkpoint. */
+  /**
+   * While writes are refused, once in a while: each of many writes to a full disk must not cause a checkpoint, but the
+   * reader that has kept the log from being truncated may have ended.
+   */
   get #mayTruncate(): boolean {
-    return this.#state === "open" || this.#state === "reserve";
+    if (this.#role !== "owner" || this.#state === "damaged") return false;
+    return this.#state !== "failing" || this.#clock.timers() - this.#truncatedAtMs >= TRUNCATE_EVERY_MS;
   }
 
   #enter(end: WriteEnd): void {
@@ -401,6 +413,7 @@ export class SqliteStore implements Store {
    * no room for it. The caller does this only if it may (#mayTruncate).
    */
   #truncateLog(): boolean {
+    this.#truncatedAtMs = this.#clock.timers();
     try {
       this.#db.run("PRAGMA busy_timeout = 0"); // does not wait for readers
       const [row] = this.#db.query("PRAGMA wal_checkpoint(TRUNCATE)").values();
@@ -452,7 +465,7 @@ export class SqliteStore implements Store {
     } catch (error) {
       this.#gathered.clear();
       this.#cache.clear();
-      // After some errors SQLite has rolled back by itself. An error of the rollback is worse than the first: it replaces it.
+      // After some errors SQLite has rolled back by itself. An error of the rollback replaces the first: no group can begin.
       if (this.#db.inTransaction) this.#db.run("ROLLBACK");
       throw error;
     }

@@ -1,6 +1,6 @@
 /**
  * Whether the database accepts writes, as a state machine: the state follows from how each group of transactions ended.
- * A group that writes nothing changes no state, because it proves nothing.
+ * A group that commits without a write changes no state, because it proves nothing.
  *
  * - `open`: writes succeed. The only state in which the store is writable.
  * - `reserve`: the disk has less free space than --min-free. The last group could write because it deletes, and a
