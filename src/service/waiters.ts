@@ -46,7 +46,7 @@ export type Announcement = {
   readonly key: string;
   /** A queue whose waiters take such rows too. */
   readonly orKey?: string | null;
-  /** Queues whose waiters may take the row: the first of them is woken if nobody sleeps in the other two. */
+  /** Queues whose waiters may take the row: the first of their sleepers is woken if nobody sleeps in the other two. */
   readonly elseKeys?: readonly string[];
 };
 
@@ -288,8 +288,8 @@ export class Waiter {
    * carries.
    * @param onWake called at once by the wake-up, before wait() resolves; must not throw
    * @param sleepsIn whether it sleeps in the queue of a key: true only if the read looked for what is announced there, by
-   *   whichever announcement, because what the waiter carries is then used up. In the others it keeps its position, and is not woken there. Without it: sleeps
-   *   in all
+   *   whichever announcement, because what the waiter carries is then used up. In the others it keeps its position, and is
+   *   not woken there. Without it: sleeps in all
    */
   wait(
     remainingMs: number,
