@@ -217,7 +217,7 @@ const redrive = writeEndpoint({
   path: "/api/v1/message/redrive",
   auth: "secret",
   strict: "administrator",
-  summary: "Puts a parked message back into its mailbox, with no delivery counted",
+  summary: "Puts a parked message back into its mailbox, with deliveries 0",
   rejections: ["node_not_found", "message_not_found", "not_your_message", "message_not_parked"],
   input: () => z.object({ node_id: field.nodeId(), message_id: field.id() }),
   actsFor: (input) => [input.node_id],

@@ -177,7 +177,7 @@ export function isWebhookUrl(value: string): boolean {
 }
 export const webhookFormat = () => word(WEBHOOK_FORMATS);
 export const webhookSecret = () => chars(limit.WEBHOOK_TOKEN_MAX_CHARS);
-export const webhookKinds = () => z.array(z.enum(EVENT_KINDS)).check(z.maxLength(EVENT_KINDS.length));
+export const webhookKinds = () => z.array(word(EVENT_KINDS)).check(z.maxLength(EVENT_KINDS.length));
 /** The id of an event of the log. */
 export const eventId = () => z.int().check(z.minimum(0));
 export const answerToken = () => chars(limit.ANSWER_TOKEN_MAX_CHARS);

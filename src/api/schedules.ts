@@ -147,7 +147,7 @@ const run = writeEndpoint({
   method: "POST",
   path: "/api/v1/schedule/run",
   auth: "secret",
-  summary: "Creates a task of a schedule now; the next time of the schedule stays",
+  summary: "Creates a task of a schedule now; the next time does not change",
   rejections: ["mint_limit", "key_bound_to_other_node", "schedule_not_found"],
   input: () => z.object({ name: field.scheduleName() }),
   answer: (variant) => z.strictObject({ task_id: z.string(), task: taskSchema(variant) }),

@@ -6514,7 +6514,7 @@ class Messages(_Resource):
         *,
         options: CallOptions | None = None,
     ) -> MessageRedriveAnswer:
-        """Puts a parked message back into its mailbox, with no delivery counted.
+        """Puts a parked message back into its mailbox, with deliveries 0.
 
         node_id: The id of the node.
         message_id: The id of the message.
@@ -7158,7 +7158,7 @@ class Schedules(_Resource):
         return cast("ScheduleListAnswer", self._call("schedule/list", fields, options))
 
     def run(self, name: str, *, options: CallOptions | None = None) -> ScheduleRunAnswer:
-        """Creates a task of a schedule now; the next time of the schedule stays.
+        """Creates a task of a schedule now; the next time does not change.
 
         name: The name of the schedule.
         """

@@ -3327,7 +3327,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Puts a parked message back into its mailbox, with no delivery counted */
+  /** Puts a parked message back into its mailbox, with deliveries 0 */
   "message/redrive": {
     request: {
       /** The id of the node. */
@@ -4179,7 +4179,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Creates a task of a schedule now; the next time of the schedule stays */
+  /** Creates a task of a schedule now; the next time does not change */
   "schedule/run": {
     request: {
       /** The name of the schedule. */

@@ -120,7 +120,7 @@ describe.concurrent("a webhook", () => {
       await using hub = await startHub({ post: receiver.post });
       const first = await put(hub);
       expect(await put(hub)).toEqual({ ...first, secret: undefined });
-      const changed = await put(hub, { kinds: ["node.registered"] });
+      const changed = await put(hub, { kinds: ["Node.Registered"] });
       expect(changed).not.toContainKey("secret");
       expect(record(changed["webhook"])).toMatchObject({ kinds: ["node.registered"] });
       await hub.sweep();

@@ -809,7 +809,10 @@ describe("limits", () => {
     ["docs/endpoints.md", `one page of ${count("WHOLE_PAGE")}.`],
     ["docs/endpoints.md", `Pays ${count("SIGNIN_LUX")} LUX once per UTC day`],
     ["docs/events.md", `\`limit\` (${count("EVENTS_DEFAULT")} if left out)`],
-    ["docs/endpoints.md", `them (${count("ENTRIES_DEFAULT")} if left out, at most ${count("ENTRIES_MAX")})`],
+    [
+      "docs/endpoints.md",
+      `entries (${count("ENTRIES_DEFAULT")} if left out, at most ${count("ENTRIES_MAX")})`,
+    ],
     ["docs/events.md", `seconds (${count("POLL_TIMEOUT_DEFAULT_SECONDS")} if left out)`],
     ["docs/api.md", `keeps it for ${valueOf("IDEMPOTENCY_RETAIN_MS") / 3_600_000} hours`],
     [
@@ -868,7 +871,7 @@ describe("limits", () => {
     ["docs/monitoring.md", `The first ${count("METRICS_TYPES_MAX")} task types that a hub sees have labels`],
     ["docs/monitoring.md", `at most ${count("METRICS_TYPES_READ_MAX")} types`],
     ["docs/monitoring.md", `at most ${count("METRICS_TYPES_READ_MAX")} special [lanes]`],
-    ["docs/endpoints.md", `and beyond ${count("METRICS_TYPES_READ_MAX")} [lanes](lanes.md) of tasks`],
+    ["docs/endpoints.md", `and at most ${count("METRICS_TYPES_READ_MAX")} [lanes](lanes.md) of tasks`],
     ["docs/postgresql.md", `still returns within ${seconds("DIAGNOSIS_MAX_MS")}`],
     ["docs/postgresql.md", `asks the server for up to ${seconds("COMMIT_OUTCOME_WAIT_MS")}`],
   ];
