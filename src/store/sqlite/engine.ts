@@ -4,7 +4,11 @@
  * Group commit: the transactions of one event-loop tick are decided in order, written in one commit (write-ahead log,
  * synchronous=FULL) and answered after it, so that they share one flush to disk. There are no savepoints: a rejection
  * writes nothing, and if a transaction throws, the group is rolled back, that transaction is refused, and the others
- * run again as a group. When BEGIN, COMMIT or the rollback fails, no transaction is at fault, and all are refused.
+ * run again as a group. When BEGIN, COMMIT or ROLLBACK fails, or the disk (an I/O error in any statement), no transaction
+ * is at fault, and all are refused.
+ *
+ * Invariant: between groups no transaction is open, nothing is gathered, and the row cache holds committed rows only.
+ * While a ROLLBACK has failed, no group and no read begins before a repeated one succeeds (#rollBack).
  *
  * What a decision of the group wakes (onDecision), such as a blocked receive, joins the group: a message and its taking
  * share one flush. When the group runs again, whatever has joined stays in it, and its decisions are announced again: a
@@ -73,6 +77,8 @@ const BUSY_TIMEOUT_MS = 5_000;
 const TRUNCATE_EVERY_MS = 1_000;
 const BUSY_RETRY_MS = 20;
 
+const NOT_ROLLED_BACK =
+  "A group of transactions could not be rolled back: until it is, the database is not used.";
 const A_ROW = "a pragma returns a row with a value";
 
 /** Whether the disk has more free space than must remain: see data-dir.ts. */
@@ -173,6 +179,8 @@ export class SqliteStore implements Store {
   #state: WriteState = "open";
   /** When the log was truncated last, or that was tried. */
   #truncatedAtMs = -Infinity;
+  /** Whether the transaction of the last group is still open, because its ROLLBACK failed. */
+  #isLeftOpen = false;
   #closed = false;
   #damage: StoreDamaged | null = null;
   #isLeader = false;
@@ -220,6 +228,7 @@ export class SqliteStore implements Store {
 
   /** Reads between groups. What another process has written is seen from the next group on, if the row is cached. */
   async read<R>(query: Query<R>): Promise<R> {
+    if (this.#isLeftOpen) this.#rollBack(); // the read would see what was never committed
     assert(!this.#db.inTransaction, "a listener of decisions does not read");
     try {
       return this.#cache.load(query);
@@ -286,7 +295,8 @@ export class SqliteStore implements Store {
     this.#closed = true;
     for (const line of [this.#queue.light, this.#queue.heavy]) while (!line.isEmpty) this.#flush(line.take());
     try {
-      if (this.#role === "owner" && !this.#damage) this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
+      if (this.#role === "owner" && !this.#damage && !this.#isLeftOpen)
+        this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch (error) {
       // On a full disk the log stays as it is: the next start reads it.
       if (!(toStoreError(error) instanceof StoreFull)) throw error;
@@ -451,6 +461,7 @@ export class SqliteStore implements Store {
     const { light } = this.#queue;
     const mayJoin = light.isEmpty;
     const run: GroupRun = { hasRoom, gathers, outcomes: [], written: [], withoutRoom: [] };
+    if (this.#isLeftOpen) this.#rollBack();
     this.#begin.run();
     try {
       this.#noticeOtherWriters();
@@ -465,11 +476,25 @@ export class SqliteStore implements Store {
     } catch (error) {
       this.#gathered.clear();
       this.#cache.clear();
-      // After some errors SQLite has rolled back by itself. An error of the rollback replaces the first: no group can begin.
-      if (this.#db.inTransaction) this.#db.run("ROLLBACK");
+      this.#rollBack(); // comes last, because it may throw
       throw error;
     }
     return run;
+  }
+
+  /**
+   * Ends the transaction of a failed group. After some errors SQLite has done that by itself.
+   * @throws {Error} when ROLLBACK fails, as it does without memory; the next group or read begins with another. This error
+   *   replaces the group's own, and refuses all of the group, because none of it could run again.
+   */
+  #rollBack(): void {
+    try {
+      if (this.#db.inTransaction) this.#db.run("ROLLBACK");
+      this.#isLeftOpen = false;
+    } catch (cause) {
+      this.#isLeftOpen = true;
+      throw new Error(NOT_ROLLED_BACK, { cause });
+    }
   }
 
   /**

@@ -5,7 +5,8 @@
  * - `open`: writes succeed. The only state in which the store is writable.
  * - `reserve`: the disk has less free space than --min-free. The last group could write because it deletes, and a
  *   deletion may use the space that must remain. That does not prove that other writes succeed.
- * - `failing`: the last write was refused: it found no room, its commit failed, or another process locked the file.
+ * - `failing`: the last write was refused: it found no room, the disk failed, another process locked the file, or its
+ *   group could not be rolled back.
  * - `damaged`: the file does not hold what was written to it. Nothing is written any more.
  */
 export type WriteState = "open" | "reserve" | "failing" | "damaged";
