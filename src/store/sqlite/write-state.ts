@@ -1,6 +1,7 @@
 /**
  * Whether the database accepts writes, as a state machine: the state follows from how each group of transactions ended.
- * A group that commits without a write changes no state, because it proves nothing.
+ * A group that commits without a write changes no state, because it proves nothing. Only `damaged` is final: from the
+ * other three an end leads to the same state.
  *
  * - `open`: writes succeed. The only state in which the store is writable.
  * - `reserve`: the disk has less free space than --min-free. The last group could write because it deletes, and a
