@@ -4,8 +4,9 @@
  * A part that a rule rejects writes nothing, and does not stop the other parts of its transaction.
  *
  * Four words for "no". Rejected: a rule said no, and the group goes on. Without room (SQLite): the transaction would have
- * taken space that must remain; it has written nothing, and the group goes on. At fault: it threw; on SQLite the group is
- * rolled back and runs again without it. Refused: it gets an error of the store in place of an answer.
+ * taken space that must remain; it has written nothing, and the group goes on. At fault: it threw, and not because the
+ * disk failed; on SQLite the group is rolled back and runs again without it. Refused: it gets an error of the store in
+ * place of an answer.
  */
 import type { Change } from "../domain/change.ts";
 import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";

@@ -112,8 +112,9 @@ export function uncommitted<A>(answer: A): Answer<A> {
  * - The parts `before` share its transaction, all or nothing: they are decided and written first, in order, and each
  *   sees the changes of all before it. A part that is rejected or undecided writes nothing and stops nothing; an error
  *   in one of them is an error in the whole. Their decisions are not returned: their `decide` may keep them.
- * - An error in `decide` or in the store rejects only this transaction. A failed commit rejects the transactions that
- *   share it, and no other; none of their changes is visible, and no CommitListener is notified.
+ * - An error in `decide` or in the store rejects only this transaction. A failed commit, or an I/O error of SQLite in one
+ *   of them, rejects the transactions that share the commit, and no other; none of their changes is visible, and no
+ *   CommitListener is notified.
  * - `Transact<A>` takes only decisions whose answer is an A: whoever passes it on knows how to encode that answer.
  * @throws {StoreBusy} when the queue is full.
  * @throws {StoreFull} when there is no room for the changes.

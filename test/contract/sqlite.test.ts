@@ -1,13 +1,20 @@
-/** What SQLite alone promises: its schema, a listener that throws, a full disk. */
+/**
+ * What SQLite alone promises: its schema, a listener that throws, a full disk, a disk that fails, a command beside the hub.
+ */
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { accept } from "../../src/domain/decision.ts";
 import { GROUP_HEAVY_MAX } from "../../src/domain/limits.ts";
 import { endOfTick } from "../../src/lib/event-loop.ts";
 import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
-import { openSqlite } from "../../src/store/sqlite/engine.ts";
+import { joinSqlite, openSqlite } from "../../src/store/sqlite/engine.ts";
+import { allKeys } from "../../src/store/sql/keys.ts";
 import { type Part, type Query, StoreDamaged, StoreFull } from "../../src/store/store.ts";
 import { message } from "../domain/samples.ts";
+import { provideDatabase } from "../support/new-database.ts";
 import {
   SQLITE,
   COUNT_EVENTS,
@@ -126,6 +133,14 @@ describe("store: sqlite: heavy groups", () => {
   });
 });
 
+/** A pragma as a query, for a setting of the store's own connection. */
+const pragma = (text: string): Query<number> => ({
+  sql: `PRAGMA ${text}`,
+  params: [],
+  shape: ([row]) => Number(Object.values(row ?? {})[0]),
+  reads: [],
+});
+
 /** A program that opens a database when its input ends, writes to it, and closes it. */
 const OPENING_CHILD = `
   import { type SqliteStore, openSqlite } from "../../src/store/sqlite/engine.ts";
@@ -169,12 +184,6 @@ describe("store: sqlite: a full disk", () => {
   test("a transaction that does not fit fails with StoreFull and writes nothing; one that fits commits; with room all commit", async () => {
     const { store, place } = await openFresh(SQLITE);
     await write(store, event("before"));
-    const pragma = (text: string): Query<number> => ({
-      sql: `PRAGMA ${text}`,
-      params: [],
-      shape: ([row]) => Number(Object.values(row ?? {})[0]),
-      reads: [],
-    });
     const pages = await store.read(pragma("page_count"));
     await store.read(pragma(`max_page_count = ${pages}`));
     const large = message("m", { content: "x".repeat(100_000) });
@@ -188,5 +197,116 @@ describe("store: sqlite: a full disk", () => {
     await store.read(pragma(`max_page_count = ${pages + 1_000}`));
     await write(store, { kind: "message.stored", message: large });
     expect(await place.look("SELECT count(*) AS n FROM messages")).toBe(1);
+  });
+});
+
+/**
+ * A program whose files may have 2 or 4 MiB (the shells differ in the unit). It prints how each transaction of a group ended
+ * whose second one writes more than that within a statement, because the pages of 8 MiB do not fit into the page cache.
+ */
+const FILE_LIMIT = ["sh", "-c", `ulimit -f 4096; exec "$0" "$@"`, process.execPath, "-e"];
+const FAILING_CHILD = `
+  import { openSqlite } from "../../src/store/sqlite/engine.ts";
+  const [path, change] = process.argv.slice(-2);
+  const store = openSqlite(path, (error) => { throw error; });
+  await store.read({ sql: "PRAGMA cache_size = 16", params: [], shape: () => null, reads: [] });
+  const large = JSON.parse(change, (_, value) => value === "LARGE" ? "x".repeat(8 * 2 ** 20) : value);
+  const event = (name) =>
+    ({ kind: "event.logged", event: { kind: "hub.started", at: 1, nodeId: null, taskId: null, data: { name } } });
+  const outcome = (name, change) =>
+    store.transact({}, () => ({ kind: "accepted", answer: name, changes: [change] })).catch(({ code }) => code);
+  const said = await Promise.all([outcome("a", event("a")), outcome("large", large), outcome("b", event("b"))]);
+  said.push(store.writable, await outcome("after", event("after")), store.writable);
+  await store.close();
+  process.stdout.write(JSON.stringify(said));
+`;
+
+const WINDOWS = process.platform === "win32";
+
+describe.skipIf(WINDOWS)(
+  `store: sqlite: a disk that fails${WINDOWS ? " (needs a shell's ulimit)" : ""}`,
+  () => {
+    for (const [where, change] of [
+      ["statement of a transaction", { kind: "message.stored", message: message("m", { content: "LARGE" }) }],
+      ["gathered write", event("LARGE")],
+    ] as const)
+      test(`an I/O error in a ${where} refuses the whole group, and writable is false until a write succeeds`, async () => {
+        const place = await sqlitePlace();
+        closing.push(() => place.remove());
+        await provideDatabase(place.path);
+        const child = Bun.spawn({
+          cmd: [...FILE_LIMIT, FAILING_CHILD, place.path, JSON.stringify(change)],
+          cwd: import.meta.dir,
+          stdout: "pipe",
+          stderr: "pipe",
+        });
+        const [said, err, code] = await Promise.all([
+          new Response(child.stdout).text(),
+          new Response(child.stderr).text(),
+          child.exited,
+        ]);
+        expect({ err, code }).toEqual({ err: "", code: 0 });
+        const error = "SQLITE_IOERR_WRITE";
+        expect(JSON.parse(said)).toEqual([error, error, error, false, "after", true]);
+        expect(await place.look(COUNT_EVENTS)).toBe(1);
+      });
+  },
+);
+
+describe("store: sqlite: a command beside the hub", () => {
+  /** A hub's store whose log is long enough for the checkpoint that SQLite runs by default at the end of a commit. */
+  async function openBesideHub() {
+    const folder = await mkdtemp(join(tmpdir(), "luxhub-store-"));
+    closing.push(() => rm(folder, { recursive: true }));
+    const path = join(folder, "luxhub.db");
+    await provideDatabase(path);
+    const hub = openSqlite(path, noFault);
+    closing.push(() => hub.close());
+    await write(hub, { kind: "message.stored", message: message("m", { content: "x".repeat(6 * 2 ** 20) }) });
+    const beside = new Database(path, { readonly: true });
+    closing.push(async () => beside.close(true));
+    /** How many pages the log has, and how many of them a checkpoint has written back. */
+    const look = () =>
+      beside.query<{ log: number; checkpointed: number }, []>("PRAGMA wal_checkpoint(NOOP)").get();
+    expect(look()?.checkpointed).toBe(0);
+    expect(look()?.log).toBeGreaterThan(1_000);
+    return { folder, path, hub, look };
+  }
+
+  test("`luxhub keys add` does not checkpoint the log, neither after its commit nor at its end", async () => {
+    const { folder, hub, look } = await openBesideHub();
+    const before = look()?.log ?? NaN;
+    const child = Bun.spawn({
+      cmd: [
+        process.execPath,
+        join(import.meta.dir, "../../src/main.ts"),
+        "keys",
+        "add",
+        "second",
+        "--data",
+        folder,
+      ],
+      env: { PATH: process.env["PATH"], HOME: folder, LUXHUB_SECRET: "a-secret-of-this-test" },
+      stdout: "ignore",
+      stderr: "pipe",
+    });
+    const [err, code] = await Promise.all([new Response(child.stderr).text(), child.exited]);
+    expect({ err, code }).toEqual({ err: expect.any(String), code: 0 }); // err: a note for a person
+    expect(await hub.read(allKeys())).toMatchObject([{ keyId: "second" }]);
+    expect(look()?.log).toBeGreaterThan(before); // the key is in the log
+    expect(look()?.checkpointed).toBe(0);
+  });
+
+  test("nor does a command whose write finds the disk full", async () => {
+    const { path, look } = await openBesideHub();
+    const before = look();
+    const guest = joinSqlite(path);
+    closing.push(() => guest.close());
+    const pages = await guest.read(pragma("page_count"));
+    await guest.read(pragma(`max_page_count = ${pages}`));
+    const large = message("l", { content: "x".repeat(100_000) });
+    expect(await outcome(write(guest, { kind: "message.stored", message: large }))).toBeInstanceOf(StoreFull);
+    await guest.close();
+    expect(look()).toEqual(before); // a truncated log would be shorter
   });
 });

@@ -17,7 +17,7 @@ import { lastEventId } from "../../src/store/sql/events.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { type Store, StoreFull } from "../../src/store/store.ts";
 import { message, node, task } from "../domain/samples.ts";
-import { type CommitFault, FailingDisk } from "../support/failing-disk.ts";
+import { type CommitFault, FailingDisk, failRollbacks } from "../support/failing-disk.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -180,6 +180,58 @@ for (const [fault, error] of FAULTS) {
     });
   });
 }
+
+describe("a ROLLBACK fails", () => {
+  const NOT_ROLLED_BACK = expect.objectContaining({
+    message: expect.stringContaining("could not be rolled back"),
+    cause: expect.objectContaining({ code: "SQLITE_NOMEM" }),
+  });
+  const faulty = (store: Store): Promise<unknown> =>
+    store.transact({}, () => {
+      throw new Error("a bug");
+    });
+
+  test("nothing is written or read until one succeeds, and nothing of the group is committed then", async () => {
+    const { store, disk, names } = await openScene();
+    {
+      using _ = failRollbacks();
+      const group = [log(store, "a"), faulty(store), log(store, "b")];
+      expect(await outcomes(group)).toEqual([NOT_ROLLED_BACK, NOT_ROLLED_BACK, NOT_ROLLED_BACK]);
+      expect(store.writable).toBe(false);
+      expect(await outcomes([log(store, "c"), store.read(lastEventId())])).toEqual([
+        NOT_ROLLED_BACK,
+        NOT_ROLLED_BACK,
+      ]);
+    }
+    expect([await store.read(lastEventId()), store.writable]).toEqual([0, false]);
+    expect(await outcomes([log(store, "d"), faulty(store), log(store, "e")])).toEqual([
+      "d",
+      expect.objectContaining({ message: "a bug" }),
+      "e",
+    ]);
+    expect([names(), store.writable, disk.commits]).toEqual([["d", "e"], true, 1]);
+  });
+
+  test("the next group begins with another", async () => {
+    const { store, names } = await openScene();
+    {
+      using _ = failRollbacks();
+      expect(await outcomes([log(store, "a"), faulty(store)])).toEqual([NOT_ROLLED_BACK, NOT_ROLLED_BACK]);
+    }
+    expect(await outcomes([log(store, "b")])).toEqual(["b"]);
+    expect([names(), store.writable]).toEqual([["b"], true]);
+  });
+
+  test("the store closes, and what was committed before stays", async () => {
+    const { store, disk, names } = await openScene();
+    await log(store, "a");
+    using _ = failRollbacks();
+    disk.commitFault = "SQLITE_IOERR_FSYNC";
+    expect(await outcomes([log(store, "b")])).toEqual([NOT_ROLLED_BACK]);
+    await store.close();
+    expect(names()).toEqual(["a"]);
+  });
+});
 
 test("a gathered change that is refused rejects only its transaction, and the event ids have no gap", async () => {
   const { store, names } = await openScene();

@@ -32,7 +32,7 @@ import { eventsAfter } from "../../src/store/sql/events.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import type { ElectionResult } from "../../src/store/store.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
-import { FailingDisk } from "../support/failing-disk.ts";
+import { FailingDisk, failRollbacks } from "../support/failing-disk.ts";
 import { TestClock } from "../support/hub.ts";
 
 const PROFILE = {
@@ -174,6 +174,23 @@ test("a full database is noticed, logged once, and found writable again without 
   expect([await sweep(), store.writable]).toEqual([["warn | the database can be written again"], true]);
   expect(await sweep()).toEqual([]);
   expect(await reason(messages.send(store.transact, draft))).toBe("done");
+});
+
+test("a failed ROLLBACK is logged, and the database is used again once one succeeds", async () => {
+  const { store, disk, sweep } = await openScene();
+  await sweep();
+  const lines: string[] = [];
+  {
+    using _ = failRollbacks();
+    disk.commitFault = "SQLITE_IOERR_WRITE";
+    expect(await reason(store.transact({}, () => accept(null, [PROBE])))).toBe("Error");
+    disk.commitFault = null;
+    lines.push(...(await sweep()), ...(await sweep()));
+  }
+  expect(lines).toContainEqual(
+    expect.stringMatching(/^error \| the database cannot be written \| A group .* could not be rolled back/),
+  );
+  expect([await sweep(), store.writable]).toEqual([["warn | the database can be written again"], true]);
 });
 
 test("below --min-free retention goes on, and the database still counts as one that cannot be written", async () => {

@@ -2,6 +2,7 @@
  * Fault injection for the disk: replaces the two calls that a failing disk affects (the COMMIT of
  * store/sqlite/engine.ts, the writes of blobs/disk.ts) by ones that can fail on demand. Everything else is real.
  */
+import { Database } from "bun:sqlite";
 import type { DiskIo } from "../../src/blobs/disk.ts";
 import type { Commit } from "../../src/store/sqlite/engine.ts";
 
@@ -29,6 +30,19 @@ export class FailingDisk {
     },
     datasync: (file) => file.datasync(),
   };
+}
+
+/**
+ * From now to the end of its `using` block, each ROLLBACK of this process fails and leaves the transaction open. That
+ * happens when SQLite has no memory for the statement.
+ */
+export function failRollbacks(): Disposable {
+  const { run } = Database.prototype;
+  Database.prototype.run = function (this: Database, sql, ...bindings) {
+    if (sql === "ROLLBACK") throw faultOf("SQLITE_NOMEM");
+    return run.call(this, sql, ...bindings);
+  };
+  return { [Symbol.dispose]: () => void (Database.prototype.run = run) };
 }
 
 function faultOf(code: string): Error {

@@ -4,7 +4,11 @@
  * Group commit: the transactions of one event-loop tick are decided in order, written in one commit (write-ahead log,
  * synchronous=FULL) and answered after it, so that they share one flush to disk. There are no savepoints: a rejection
  * writes nothing, and if a transaction throws, the group is rolled back, that transaction is refused, and the others
- * run again as a group. When BEGIN, COMMIT or the rollback fails, no transaction is at fault, and all are refused.
+ * run again as a group. When BEGIN, COMMIT or ROLLBACK fails, or any statement with an I/O error, no transaction is at
+ * fault, and all are refused.
+ *
+ * Invariant: between groups no transaction is open, nothing is gathered, and the row cache holds committed rows only.
+ * While a ROLLBACK has failed, no group and no read begins before a repeated one succeeds (#rollBack).
  *
  * What a decision of the group wakes (onDecision), such as a blocked receive, joins the group: a message and its taking
  * share one flush. When the group runs again, whatever has joined stays in it, and its decisions are announced again: a
@@ -73,20 +77,22 @@ const BUSY_TIMEOUT_MS = 5_000;
 const TRUNCATE_EVERY_MS = 1_000;
 const BUSY_RETRY_MS = 20;
 
+const NOT_ROLLED_BACK =
+  "A group of transactions could not be rolled back: until it is, the database is not used.";
 const A_ROW = "a pragma returns a row with a value";
 
 /** Whether the disk has more free space than must remain: see data-dir.ts. */
 type HasRoom = () => boolean;
 
-/** Runs the COMMIT it is given: the one call that a failing disk affects, injectable for tests. */
+/** Runs the COMMIT it is given. Tests inject one that fails, because there most errors of a disk show. */
 export type Commit = (commit: () => void) => void;
 
 const machineCommit: Commit = (commit) => commit();
 
 /**
  * Opens the database in one file; creates or migrates it if necessary.
- * @param onFault gets an error that a commit listener throws: the commit stands, and the request is answered
- * @throws {StoreFull} when there is no room to open it
+ * @param onFault gets an error that a listener of whatever kind throws: the group goes on, and is answered
+ * @throws {StoreFull} when there is no room to open it; {StoreDamaged}, {StoreBusy}; {Error} one line
  */
 export function openSqlite(
   path: string,
@@ -102,7 +108,8 @@ export function openSqlite(
 }
 
 /**
- * Opens a database for a command while a hub may be running on it. It is neither created nor migrated.
+ * Opens a database for a command while a hub may be running on it. It is neither created nor migrated. A command has no
+ * listeners, and may use the space that must remain, because it writes little.
  * @throws {Error} one line when its schema is not this program's
  */
 export function joinSqlite(path: string): SqliteStore {
@@ -113,7 +120,7 @@ export function joinSqlite(path: string): SqliteStore {
       () => {},
       machineCommit,
       () => true,
-    ); // a guest has no listeners
+    );
   } catch (error) {
     throw withDatabasePath(path, error);
   }
@@ -122,7 +129,7 @@ export function joinSqlite(path: string): SqliteStore {
 /** What one part of a transaction has written. */
 type WrittenPart = Written & { readonly transaction: Transaction };
 
-/** One run of a group, which may fail and be repeated. */
+/** One run of a group, which may fail and be repeated. It is returned only when its commit is on disk. */
 type GroupRun = {
   /** Whether the disk has more free space than must remain (--min-free). */
   readonly hasRoom: boolean;
@@ -134,10 +141,10 @@ type GroupRun = {
   readonly withoutRoom: Transaction[];
 };
 
-/** A run whose commit is on disk. */
-type CommittedGroup = Readonly<GroupRun>;
-
-/** Only the owner creates and migrates the database and checkpoints its log. */
+/**
+ * Only the owner creates and migrates the database, checkpoints its log and has the capability index: a guest cannot ask
+ * for the takers of a type. While no hub runs, SQLite itself checkpoints the log when the last guest closes.
+ */
 type Role = "owner" | "guest";
 
 export class SqliteStore implements Store {
@@ -146,6 +153,7 @@ export class SqliteStore implements Store {
   readonly migration: Migration | null;
   readonly #db: Database;
   readonly #role: Role;
+  /** By text, and never dropped: so a query must bind what a caller chooses, and not write it into its text. */
   readonly #statements = new Map<string, Statement<Row, Param[]>>();
   readonly #begin: Statement;
   readonly #commit: () => void;
@@ -156,6 +164,7 @@ export class SqliteStore implements Store {
   readonly #onFault: (error: unknown) => void;
   readonly #hasRoom: HasRoom;
   readonly #queue = new TransactionQueue();
+  /** During a group it also has what is not committed yet. */
   readonly #cache = new RowCache((query) => this.#runInOrder(query));
   readonly #gathered = new GatheredWrites((change) => this.#writeChange(change));
   /** `PRAGMA data_version`: it changes when another process commits. */
@@ -173,6 +182,8 @@ export class SqliteStore implements Store {
   #state: WriteState = "open";
   /** When the log was truncated last, or that was tried. */
   #truncatedAtMs = -Infinity;
+  /** Whether the transaction of the last group is still open, because its ROLLBACK failed. */
+  #isLeftOpen = false;
   #closed = false;
   #damage: StoreDamaged | null = null;
   #isLeader = false;
@@ -220,11 +231,12 @@ export class SqliteStore implements Store {
 
   /** Reads between groups. What another process has written is seen from the next group on, if the row is cached. */
   async read<R>(query: Query<R>): Promise<R> {
+    if (this.#isLeftOpen) this.#rollBack(); // the read would see what was never committed
     assert(!this.#db.inTransaction, "a listener of decisions does not read");
     try {
       return this.#cache.load(query);
     } catch (error) {
-      throw this.#fault(error);
+      throw this.#noteError(error);
     }
   }
 
@@ -284,9 +296,11 @@ export class SqliteStore implements Store {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    // The groups that are due already will find these lines empty.
     for (const line of [this.#queue.light, this.#queue.heavy]) while (!line.isEmpty) this.#flush(line.take());
     try {
-      if (this.#role === "owner" && !this.#damage) this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
+      if (this.#role === "owner" && !this.#damage && !this.#isLeftOpen)
+        this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch (error) {
       // On a full disk the log stays as it is: the next start reads it.
       if (!(toStoreError(error) instanceof StoreFull)) throw error;
@@ -306,7 +320,7 @@ export class SqliteStore implements Store {
   #prepareDatabase(path: string): Migration | null {
     patiently(() => this.#db.run("PRAGMA journal_mode = WAL"));
     this.#db.run(`PRAGMA cache_size = -${CACHE_KIB}`);
-    this.#db.run("PRAGMA temp_store = MEMORY");
+    this.#db.run("PRAGMA temp_store = MEMORY"); // before the capability index: it drops all temporary tables
     this.#db.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     const migration = migrate(this.#db, path, SQLITE_MIGRATIONS);
     createCapabilityIndex(this.#db);
@@ -345,16 +359,16 @@ export class SqliteStore implements Store {
     let group = new Group(transactions);
     while (group.size > 0) {
       const startedMs = this.#clock.timers();
-      let committed: CommittedGroup;
+      let run: GroupRun;
       try {
-        committed = this.#commitGroup(group);
+        run = this.#commitGroup(group);
       } catch (error) {
         group = this.#refuse(group, error);
         continue;
       }
       const ms = this.#clock.timers() - startedMs;
       callEach(this.#groupListeners, this.#onFault, group.size, ms);
-      this.#publish(committed);
+      this.#publish(run);
       return;
     }
   }
@@ -365,10 +379,11 @@ export class SqliteStore implements Store {
    */
   #refuse(group: Group, error: unknown): Group {
     const cause = error instanceof TransactionFault ? error.cause : error;
-    const isDisk = codeOf(cause).startsWith("SQLITE_IOERR"); // in whichever transaction it shows
-    const atFault = error instanceof TransactionFault && !isDisk ? error.transaction : null;
-    const reason = this.#fault(cause);
-    // What else fails one transaction, such as a bug, says nothing of the next write.
+    const isOfDisk = DISK_FAULT.test(codeOf(cause)); // in whichever transaction it shows
+    const atFault = error instanceof TransactionFault && !isOfDisk ? error.transaction : null;
+    const reason = this.#noteError(cause);
+    // What else fails one transaction, such as a bug, says nothing of the next write. If one finds no room, the group of the
+    // others may show at once that smaller writes succeed.
     if (atFault === null || reason instanceof StoreFull) this.#enter("could not write");
     for (const transaction of atFault ? [atFault] : group) transaction.reject(reason);
     return atFault ? group.without(atFault) : new Group([]);
@@ -390,11 +405,11 @@ export class SqliteStore implements Store {
   /**
    * Commits a group. A disk can lack room in two ways: it has less free space than --min-free, which is known before the
    * group runs, or it is really full, which a failed write shows. Either time, truncating the log may free enough.
-   * @throws {TransactionFault} when one of its transactions throws; anything else is the fault of the disk or of the file.
-   *   Nothing of the group is written then.
+   * @throws {TransactionFault} when one of its transactions throws. It is at fault, unless the cause is an I/O error.
+   *   Anything else is the fault of the disk or of the file. Nothing of the group is written then.
    */
-  #commitGroup(group: Group): CommittedGroup {
-    this.#polled = null;
+  #commitGroup(group: Group): GroupRun {
+    this.#polled = null; // who hung up during this commit is known after the next poll
     if (this.#damage) throw this.#damage;
     const hasRoom = this.#hasRoom() || (this.#mayTruncate && this.#truncateLog() && this.#hasRoom());
     try {
@@ -410,7 +425,7 @@ export class SqliteStore implements Store {
 
   /**
    * Writes the log back into the database and truncates it. False when that fails: a reader uses the log, or the disk has
-   * no room for it. The caller does this only if it may (#mayTruncate).
+   * no room for it. The caller does this only if it may (#mayTruncate), and never within a transaction.
    */
   #truncateLog(): boolean {
     this.#truncatedAtMs = this.#clock.timers();
@@ -426,7 +441,7 @@ export class SqliteStore implements Store {
   }
 
   /** As #runOnce(): with gathered writes and, if one of those fails, again without, to find the faulty transaction. */
-  #runGroup(group: Group, hasRoom: boolean): CommittedGroup {
+  #runGroup(group: Group, hasRoom: boolean): GroupRun {
     try {
       return this.#runOnce(group, hasRoom, true);
     } catch (error) {
@@ -447,10 +462,11 @@ export class SqliteStore implements Store {
    * @param gathers some writes may wait (gathered-writes.ts)
    * @throws {GatherFault} when one of those fails; otherwise as #commitGroup()
    */
-  #runOnce(group: Group, hasRoom: boolean, gathers: boolean): CommittedGroup {
+  #runOnce(group: Group, hasRoom: boolean, gathers: boolean): GroupRun {
     const { light } = this.#queue;
     const mayJoin = light.isEmpty;
     const run: GroupRun = { hasRoom, gathers, outcomes: [], written: [], withoutRoom: [] };
+    if (this.#isLeftOpen) this.#rollBack();
     this.#begin.run();
     try {
       this.#noticeOtherWriters();
@@ -465,11 +481,25 @@ export class SqliteStore implements Store {
     } catch (error) {
       this.#gathered.clear();
       this.#cache.clear();
-      // After some errors SQLite has rolled back by itself. An error of the rollback replaces the first: no group can begin.
-      if (this.#db.inTransaction) this.#db.run("ROLLBACK");
+      this.#rollBack(); // comes last, because it may throw
       throw error;
     }
     return run;
+  }
+
+  /**
+   * Ends the transaction of a failed group. After some errors SQLite has done that by itself.
+   * @throws {Error} when ROLLBACK fails, as it does without memory; the next group or read begins with another. This error
+   *   replaces the group's own, and refuses all of the group, because none of it could run again.
+   */
+  #rollBack(): void {
+    try {
+      if (this.#db.inTransaction) this.#db.run("ROLLBACK");
+      this.#isLeftOpen = false;
+    } catch (cause) {
+      this.#isLeftOpen = true;
+      throw new Error(NOT_ROLLED_BACK, { cause });
+    }
   }
 
   /**
@@ -498,7 +528,7 @@ export class SqliteStore implements Store {
   }
 
   /** Converts an error of SQLite into one of the store. After the first sign of damage nothing more is written. */
-  #fault(error: unknown): unknown {
+  #noteError(error: unknown): unknown {
     const known = toStoreError(error);
     if (known instanceof StoreDamaged) {
       this.#damage ??= known;
@@ -516,7 +546,7 @@ export class SqliteStore implements Store {
   }
 
   /** After the commit: notes whether writes succeed, refuses who was without room, notifies the listeners, then answers. */
-  #publish({ outcomes, written, withoutRoom, hasRoom }: CommittedGroup): void {
+  #publish({ outcomes, written, withoutRoom, hasRoom }: GroupRun): void {
     if (withoutRoom.length > 0) this.#enter("could not write");
     else if (written.length > 0) this.#enter(hasRoom ? "wrote" : "used the reserve");
     for (const transaction of withoutRoom) transaction.reject(noRoom());
@@ -529,7 +559,7 @@ export class SqliteStore implements Store {
     const rows: Record<string, unknown> = {};
     for (const name in load)
       rows[name] = this.#cache.load(must(load[name], "a load has a query under each of its names"));
-    return rows as never; // Loaded<L>: names and types follow from the caller's load
+    return rows as never; // the Loaded<L> of the caller's load, whose L a Part does not know
   }
 
   /** Writes the changes of one decision. Returns the ids of its events, which it may get only before the commit. */
@@ -559,7 +589,7 @@ export class SqliteStore implements Store {
 
   /**
    * Notices commits of other processes. A process that joins the database (joinSqlite) writes no task and no node, but
-   * an operator with a shell may.
+   * an operator with a shell may. Called after BEGIN IMMEDIATE: until COMMIT no other process can write.
    */
   #noticeOtherWriters(): void {
     const version = this.#dataVersion.get()?.["data_version"];
@@ -567,11 +597,13 @@ export class SqliteStore implements Store {
     this.#seenVersion = version;
   }
 
+  /** Runs a query after the gathered writes that it reads. */
   #runInOrder<R>(query: Query<R>): R {
     if (this.#gathered.isReadBy(query)) this.#gathered.flush();
     return this.#run(query);
   }
 
+  /** Runs the SQL that a query has for SQLite. It may write temporary tables, but nothing to disk. */
   #run<R>(query: Query<R>): R {
     const { sql, params } = query.onSqlite ?? query;
     if (sql === NO_ROW.sql) return query.shape([]);
@@ -599,7 +631,8 @@ export class SqliteStore implements Store {
 /**
  * Rewrites the parameters $1, $2, … for SQLite. They become ?1, ?2, …, because SQLite numbers $1 by its first position in
  * the text. Each becomes an expression, because SQLite plans with the value of a bare parameter (for a partial index or
- * LIMIT) and then plans again at every binding, which costs 2-4 us a statement.
+ * LIMIT) and then plans again at every binding, which costs 2-4 µs a statement. A statement has no other $, such as that of
+ * a JSON path.
  */
 function toSqlite(sql: string): string {
   return sql
@@ -660,9 +693,10 @@ function refuseOtherSchema(version: number): void {
 }
 
 const DAMAGE = /^SQLITE_(?:CORRUPT|NOTADB)/;
-
+/** The operating system could not read or write. */
+const DISK_FAULT = /^SQLITE_IOERR/;
 /** SHMSIZE: SQLite could not extend its -shm file. */
-const FULL_CODES: ReadonlySet<unknown> = new Set(["SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"]);
+const FULL_CODES: ReadonlySet<string> = new Set(["SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"]);
 
 function toStoreError(error: unknown): unknown {
   const code = codeOf(error);

@@ -1,11 +1,13 @@
 /**
  * Whether the database accepts writes, as a state machine: the state follows from how each group of transactions ended.
- * A group that commits without a write changes no state, because it proves nothing.
+ * A group that commits without a write changes no state, because it proves nothing. Only `damaged` is final: from the
+ * other three an end leads to the same state.
  *
  * - `open`: writes succeed. The only state in which the store is writable.
  * - `reserve`: the disk has less free space than --min-free. The last group could write because it deletes, and a
  *   deletion may use the space that must remain. That does not prove that other writes succeed.
- * - `failing`: the last write was refused: it found no room, its commit failed, or another process locked the file.
+ * - `failing`: the last write was refused: it found no room, the disk failed, another process locked the file, or its
+ *   group could not be rolled back.
  * - `damaged`: the file does not hold what was written to it. Nothing is written any more.
  */
 export type WriteState = "open" | "reserve" | "failing" | "damaged";
