@@ -740,7 +740,7 @@ describe("limits", () => {
     ],
     ["Schedules", count("SCHEDULES_MAX")],
     ["Schedules of a node's keys", count("SCHEDULES_OF_NODE_MAX")],
-    ["Delay after which a time of a schedule is missed", seconds("SCHEDULE_LATE_MS")],
+    ["Delay after which a scheduled time counts as missed", seconds("SCHEDULE_LATE_MS")],
     ["Webhooks", count("WEBHOOKS_MAX")],
     ["Push configs of A2A", count("PUSH_CONFIGS_MAX"), count("PUSH_CONFIGS_OF_TASK_MAX")],
     ["Time for the response of a webhook's receiver", seconds("WEBHOOK_TIMEOUT_MS")],
@@ -748,7 +748,7 @@ describe("limits", () => {
     ["Keys, including revoked keys", count("KEYS_MAX")],
     ["Invitations", count("INVITATIONS_MAX")],
     [
-      "Time for which a used or expired invitation is listed",
+      "Time for which the list has a used or expired invitation",
       `${(valueOf("INVITATION_KEPT_MS") / 1_000).toLocaleString("en-US")} s`,
     ],
     ["Concurrent look-ups of unknown secrets", count("KEY_LOOKUPS_MAX")],
@@ -779,7 +779,7 @@ describe("limits", () => {
       `Requests that wait for a page beyond row ${count("LIST_NEAR_ROWS")} of a list`,
       count("LIST_FAR_PAGES_MAX"),
     ],
-    ["Searches for a creator, type or title that wait", count("LIST_FAR_PAGES_MAX")],
+    ["Waiting searches for a creator, type or title", count("LIST_FAR_PAGES_MAX")],
     ["Response that counts as unread until a client has read it", bytes("ANSWER_UNCOUNTED_MAX_BYTES")],
     [
       "Progress of a client that reads a response over 64 KiB",
