@@ -413,7 +413,7 @@ const SETTINGS = {
     "retain-files",
     "TIME",
     null,
-    "how long a file of no unfinished task is kept (forever)",
+    "how long a file without an unfinished task is kept (forever)",
     time,
   ),
   offlineTasks: setting(
@@ -434,7 +434,7 @@ const SETTINGS = {
     "fair",
     "creator",
     null,
-    "tasks of equal priority: a task of each creator in turn (off)",
+    "among tasks of equal priority, one of each creator in turn (off)",
     oneOf("creator", "creator"),
   ),
   redis: {
