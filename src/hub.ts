@@ -252,7 +252,8 @@ async function openCore(parts: HubParts, closing: Closing) {
   lockDataDir(dir, closing);
   closing.push(logBrokenInvariants(log));
   const onFault = (error: unknown): void => {
-    if (!(error instanceof InvariantBroken)) log.error("a commit listener failed", { cause: String(error) });
+    if (!(error instanceof InvariantBroken))
+      log.error("a listener of the store failed", { cause: String(error) });
   };
   const { store, clock: storeClock, shareMarks } = await openStore(parts, onFault, closing);
   const activity = new ActivityLog(store, log);

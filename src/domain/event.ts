@@ -113,6 +113,18 @@ export function actorOf({ kind, nodeId, data }: Pick<NewEvent, "kind" | "nodeId"
   return isGiven || ADMINISTERED.includes(kind) ? null : nodeId;
 }
 
+/** The kinds about a task of which the event's node then holds one less. */
+export const MAKES_ROOM: ReadonlySet<EventKind> = new Set([
+  "task.completed",
+  "task.attempt_failed",
+  "task.released",
+  "task.revoked",
+  "task.requeued",
+  "task.timed_out",
+  "task.failed",
+  "task.deleted",
+]);
+
 /** The kinds about the delivery of a message, of which its sender is notified. `data.from_node` names the sender. */
 export const FATE_KINDS: readonly EventKind[] = ["message.acked", "message.parked", "message.expired"];
 

@@ -32,7 +32,7 @@
  * Must not: touch the store but to listen, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */
 import type { Notified, Offer } from "../domain/change.ts";
-import type { EventKind } from "../domain/event.ts";
+import { type EventKind, MAKES_ROOM } from "../domain/event.ts";
 import { isSpecial, laneNameOf, limitKeyOf } from "../domain/lane.ts";
 import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
 import type { JoinedThrough, Task } from "../domain/model.ts";
@@ -59,18 +59,6 @@ const NODE_CHANGES: ReadonlySet<EventKind> = new Set([
   "node.offline",
   "node.deleted",
 ]);
-/** After these events the node holds one task less. */
-const MAKE_ROOM: ReadonlySet<EventKind> = new Set([
-  "task.completed",
-  "task.released",
-  "task.revoked",
-  "task.requeued",
-  "task.attempt_failed",
-  "task.timed_out",
-  "task.failed",
-  "task.deleted",
-]);
-
 /** After these events tasks may be handed out that the gate has kept back. */
 const OPENS_GATE: ReadonlySet<EventKind> = new Set([
   "budget.set",
@@ -83,9 +71,9 @@ const OPENS_GATE: ReadonlySet<EventKind> = new Set([
 export class IdleWorkers {
   readonly #waiters = new Waiters();
   readonly #workers = new Set<IdleWorker>();
-  readonly #known: Pick<KnownLanes, "mustAnnounce">;
+  readonly #known: Pick<KnownLanes, "announce">;
 
-  constructor(store: Pick<Store, "onDecision" | "onCommit">, known: Pick<KnownLanes, "mustAnnounce">) {
+  constructor(store: Pick<Store, "onDecision" | "onCommit">, known: Pick<KnownLanes, "announce">) {
     this.#known = known;
     store.onDecision((changes) => this.decided(changes));
     store.onCommit((changes) => this.notify(changes));
@@ -140,7 +128,7 @@ export class IdleWorkers {
 
   #wakeFor(offer: Offer, isLater: boolean): void {
     if (offer.kind === "some") return this.#waiters.wakeAllOfEach();
-    if (offer.kind === "open" && isSpecial(offer.lane) && this.#known.mustAnnounce(offer.lane))
+    if (offer.kind === "open" && isSpecial(offer.lane) && this.#known.announce(offer.lane))
       return this.#waiters.wakeAllOfEach();
     const announcement = announcementOf(offer);
     if (isLater) this.#waiters.wakeOneLater(announcement);
@@ -148,7 +136,7 @@ export class IdleWorkers {
   }
 
   #onEvent(kind: EventKind, nodeId: string): void {
-    if (MAKE_ROOM.has(kind)) {
+    if (MAKES_ROOM.has(kind)) {
       this.#waiters.wakeOne({ key: roomOf(nodeId) });
       this.#waiters.wakeAll(resourcesOf(nodeId));
     } else if (kind === "node.left") this.#waiters.end(giftsOf(nodeId));
@@ -167,13 +155,16 @@ function announcementOf(offer: Exclude<Offer, { readonly kind: "some" }>): Annou
   return { key: openOf(offer.lane), orKey: isSpecial(offer.lane) ? null : OPEN };
 }
 
-/** The special lanes for whose tasks a worker waits: those that its read looks in, and others (see OpenLanes). */
-export type AwaitedLanes = {
-  readonly [state in "special" | "short" | "closed"]: readonly { readonly name: string }[];
-};
+/** What a worker waits for: lanes as its read looks in them, and those in which it does not look (see OpenLanes). */
+export type Awaited = {
+  /** The types of plain lanes from which it takes; null: every type. */
+  readonly types: readonly string[] | null;
+  /** The limit keys that are closed. */
+  readonly keys: Iterable<string>;
+} & { readonly [state in "special" | "short" | "closed"]: readonly { readonly name: string }[] };
 
-const NO_LANES: AwaitedLanes = { special: [], short: [], closed: [] };
-const NO_KEYS: ReadonlySet<string> = new Set();
+/** Of a node that is not registered. */
+export const NOTHING_AWAITED: Awaited = { types: [], special: [], short: [], closed: [], keys: [] };
 
 /** One blocked call of task/next. */
 export class IdleWorker {
@@ -199,17 +190,8 @@ export class IdleWorker {
     this.#workers = workers;
   }
 
-  /**
-   * Must precede each read of the store.
-   * @param types the types of open tasks that it takes; null: every type
-   * @param keys the limit keys that are closed
-   */
-  beginRead(
-    types: readonly string[] | null,
-    variant: JoinedThrough | null,
-    { special, short, closed }: AwaitedLanes = NO_LANES,
-    keys = NO_KEYS,
-  ): void {
+  /** Must precede each read of the store. `variant`: of its node. */
+  beginRead(variant: JoinedThrough | null, { types, special, short, closed, keys }: Awaited): void {
     this.variant = variant;
     const queueOf = ({ name }: { readonly name: string }): string => openOf(name);
     this.#isFull = false;
@@ -218,7 +200,7 @@ export class IdleWorker {
     this.#passedOver = new Set(passedOver);
     const resources = short.length > 0 ? [this.#resources] : [];
     const lanes = [...open, ...special.map(queueOf), ...passedOver];
-    this.#waiter.standIn([this.#gifts, this.#room, ...lanes, ...resources, ...[...keys].map(freedOf)]);
+    this.#waiter.standIn([this.#gifts, this.#room, ...lanes, ...resources, ...Array.from(keys, freedOf)]);
   }
 
   /**

@@ -61,7 +61,7 @@ export class KnownLanes {
   /** Within a decision: the gate and the lanes that its transaction has loaded. */
   learn(gate: Gate, lanes: Lanes): void {
     this.gate = gate;
-    if (lanes === this.lanes) return;
+    if (lanes === this.lanes) return; // the query's cache returns the same map until a lane is new (patchLanes)
     this.lanes = lanes;
     for (const [name, lane] of lanes)
       if (!this.#met.has(name)) this.#met.set(name, { lane, isAnnounced: false });
@@ -70,18 +70,21 @@ export class KnownLanes {
     for (const name of this.#met.keys()) if (!lanes.has(name)) this.#met.delete(name); // each is announced again
   }
 
-  /** As openTo(), of all special lanes whose tasks, present or to come, a node may take. */
-  awaitedBy(node: Node, asked: readonly string[] | null): OpenLanes {
+  /**
+   * As openTo(), of all special lanes whose tasks, present or to come, a node may take. `keys`: the closed limit keys. All
+   * of them, because a lane that this hub has not met may have any.
+   */
+  awaitedBy(node: Node, asked: readonly string[] | null): OpenLanes & { readonly keys: Iterable<string> } {
     const met = this.#met.values().map(({ lane }) => lane);
-    return lanesOpenTo(node, asked, this.closed, met);
+    return { ...lanesOpenTo(node, asked, this.closed, met), keys: this.closed?.keys ?? [] };
   }
 
   /**
-   * Whether the caller must make all workers read again for a new task of a special lane, because some may not stand in
-   * its queue. That is so while no transaction has met the lane. It is so once more after one has: workers that read before
-   * it was met, the one that met it among them, chose their queues without it.
+   * Announces a special lane that has a new task. Returns whether the caller must make all workers read again, because
+   * some may not stand in the lane's queue. That is so while no transaction has met the lane. It is so once more after one
+   * has: workers that read before it was met, the one that met it among them, chose their queues without it.
    */
-  mustAnnounce(name: string): boolean {
+  announce(name: string): boolean {
     const met = this.#met.get(name);
     if (met === undefined) return true;
     if (met.isAnnounced) return false;

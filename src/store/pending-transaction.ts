@@ -77,11 +77,11 @@ export class Turns {
   }
 
   /** The transactions of the next group: bounded by their weight, but at least one. */
-  firstGroup(): readonly Transaction[] {
-    return this.#next().first();
+  peekGroup(): readonly Transaction[] {
+    return this.#next().peek();
   }
 
-  /** Removes and returns the next group. It is another than an earlier firstGroup() if some have arrived meanwhile. */
+  /** Removes and returns the next group. It is another than an earlier peekGroup() if some have arrived meanwhile. */
   takeGroup(): readonly Transaction[] {
     const line = this.#next();
     this.#isHeavysTurn = line === this.#queue.light;
@@ -103,7 +103,7 @@ export class Line {
   readonly #groupMax: number;
   #transactions: { readonly transaction: Transaction; readonly weight: number }[] = [];
   #weight = 0;
-  parts = 0;
+  #parts = 0;
 
   /** @param groupMax the weight of a group */
   constructor(groupMax: number) {
@@ -114,14 +114,18 @@ export class Line {
     return this.#transactions.length === 0;
   }
 
+  get parts(): number {
+    return this.#parts;
+  }
+
   add(transaction: Transaction, weight: number): void {
     this.#transactions.push({ transaction, weight });
     this.#weight += weight;
-    this.parts += transaction.parts.length;
+    this.#parts += transaction.parts.length;
   }
 
   /** The oldest, as many as are a group: at least one. */
-  first(): readonly Transaction[] {
+  peek(): readonly Transaction[] {
     return this.#transactions.slice(0, this.#count(this.#groupMax)).map(({ transaction }) => transaction);
   }
 
@@ -130,7 +134,7 @@ export class Line {
     const taken = this.#transactions.splice(0, this.#count(most));
     for (const { transaction, weight } of taken) {
       this.#weight -= weight;
-      this.parts -= transaction.parts.length;
+      this.#parts -= transaction.parts.length;
     }
     return taken.map(({ transaction }) => transaction);
   }

@@ -3,28 +3,33 @@
  * gets the task; these tests also see the workers that were woken in vain.
  */
 import { describe, expect, jest, test } from "bun:test";
-import type { Notified } from "../../src/domain/change.ts";
-import { accept } from "../../src/domain/decision.ts";
+import type { Change, Notified } from "../../src/domain/change.ts";
+import { type Decision, Rejection, type Undecided, accept } from "../../src/domain/decision.ts";
 import type { EventKind } from "../../src/domain/event.ts";
-import { type Lane, laneNameOf } from "../../src/domain/lane.ts";
-import type { Node, Task } from "../../src/domain/model.ts";
+import { gateAt } from "../../src/domain/gate.ts";
+import type { Lane } from "../../src/domain/lane.ts";
+import type { Gate, Node, Task } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
+import type { Next, TakenFrom } from "../../src/domain/task.ts";
+import { LANES_REREADS } from "../../src/domain/limits.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { Takes } from "../../src/service/blocked-calls.ts";
 import {
-  type AwaitedLanes,
-  type Found,
+  type Awaited,
   type IdleWorker,
   IdleWorkers,
+  NOTHING_AWAITED,
 } from "../../src/service/idle-workers.ts";
-import { KnownLanes, type Seen } from "../../src/service/known-lanes.ts";
+import { KnownLanes } from "../../src/service/known-lanes.ts";
 import { NextService } from "../../src/service/next.ts";
 import { NodeService } from "../../src/service/nodes.ts";
+import { type Candidates, TaskSearch, type TaskSource, type Wanted } from "../../src/service/task-search.ts";
 import { TaskService } from "../../src/service/tasks.ts";
+import { WaitAborted } from "../../src/service/waiters.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { OutcomeUnknown, StoreUnavailable } from "../../src/store/store.ts";
-import { draft, node, task } from "../domain/samples.ts";
+import { NOW, STEADY, draft, node, task } from "../domain/samples.ts";
 import { costRatio, cpuOf } from "../support/cost.ts";
 import { type Dice, dice } from "../support/dice.ts";
 import { losingOutcome } from "../support/lost-outcome.ts";
@@ -33,8 +38,6 @@ import { cases } from "../support/long.ts";
 const SECOND = 1_000;
 /** The tests call the listeners themselves. */
 const NO_STORE = { onDecision: () => undefined, onCommit: () => undefined };
-
-const NO_LANES: AwaitedLanes = { special: [], short: [], closed: [] };
 
 /** A worker that sleeps, and how often it was woken. */
 class Sleeper {
@@ -51,8 +54,8 @@ class Sleeper {
   }
 
   /** @param keys the limit keys that are closed */
-  reads(lanes: Partial<AwaitedLanes> = {}, keys: readonly string[] = []): void {
-    this.worker.beginRead(this.#types, "A", { ...NO_LANES, ...lanes }, new Set(keys));
+  reads(lanes: Partial<Awaited> = {}, keys: readonly string[] = []): void {
+    this.worker.beginRead("A", { ...NOTHING_AWAITED, ...lanes, types: this.#types, keys });
   }
 
   sleeps(isFull = false): void {
@@ -80,7 +83,7 @@ const created = (taskType = "", lane: string | null = null): Notified => ({
   kind: "task.created",
   task: task(`t${++ids}`, { taskType, lane, status: "open" }),
 });
-const event = (kind: EventKind, nodeId: string): Notified => ({
+const event = (kind: EventKind, nodeId: string | null): Notified => ({
   kind: "event.logged",
   event: { kind, at: 0, nodeId, taskId: null, data: {} },
 });
@@ -316,7 +319,7 @@ describe("a limit key that is closed", () => {
   const lanes = [{ name: " k" }];
 
   test("of a special lane: all its calls come to know, and each end of a task wakes one", async () => {
-    const idle = new IdleWorkers(NO_STORE, { mustAnnounce: () => false });
+    const idle = new IdleWorkers(NO_STORE, { announce: () => false });
     const all = ["n1", "n2"].map((nodeId) => new Sleeper(idle, nodeId, ["z"]));
     idle.wakeAll();
     await settle();
@@ -337,6 +340,22 @@ describe("a limit key that is closed", () => {
     await notify(idle, freed);
     expect(woken(all)).toEqual([3, 3]);
     for (const { worker } of all) worker.leave();
+  });
+
+  test("used up: a call that takes a task of the key wakes no other", async () => {
+    const idle = new IdleWorkers(NO_STORE, new KnownLanes(false));
+    const all = [new Sleeper(idle, "n1", ["k"]), new Sleeper(idle, "n2", ["k"])];
+    await notify(idle, created("k"), created("k"));
+    for (const one of all) {
+      one.reads({}, ["k"]);
+      one.sleeps();
+    }
+    await notify(idle, freed);
+    expect(woken(all)).toEqual([2, 1]);
+    all[0]?.takes("k");
+    await settle();
+    expect(woken(all)).toEqual([2, 1]);
+    all[1]?.worker.leave();
   });
 
   test("of a type: the calls that take every type are woken, even if they have not met the key", async () => {
@@ -368,6 +387,63 @@ describe("a limit key that is closed", () => {
   });
 });
 
+describe("a woken call that finds no task", () => {
+  const calm = gateAt({ day: 0, budgets: [], pauses: [], limits: [] }, NOW);
+  const closing = (value: string): Gate => {
+    const pause = { scope: "type", value, reason: null, at: NOW } as const;
+    return gateAt({ day: 0, budgets: [], pauses: [pause], limits: [] }, NOW);
+  };
+  const common = { started: null, gifts: null, special: [], waiting: [], lanes: new Map<string, Lane>() };
+  const changes: [string, (look: number) => { gate: Gate; used?: Record<string, number> }, number, number][] =
+    [
+      ["looks once, and keeps the wake-up", () => ({ gate: calm }), 1, 0],
+      [
+        "passes it on if other types are closed each time",
+        (look) => ({ gate: closing(`${look}`) }),
+        LANES_REREADS + 1,
+        1,
+      ],
+      [
+        "passes it on if its node uses something else each time",
+        (look) => ({ gate: calm, used: { gpu: look } }),
+        LANES_REREADS + 1,
+        1,
+      ],
+    ];
+
+  test.each(changes)("%s", async (_, rowsAt, looks, passed) => {
+    const knownLanes = new KnownLanes(false);
+    const idle = new IdleWorkers(NO_STORE, knownLanes);
+    const { signal } = new AbortController();
+    const worker = idle.join("n1");
+    let looked = 0;
+    const source: TaskSource<Next> = {
+      readNode: async () => node("n1", { variant: "A" }),
+      typesBut: async () => ["x"],
+      handOut: async (_wanted, decide) => {
+        const { gate, used = {} } = rowsAt(looked++);
+        const rows = { ...common, open: { tasks: [], isAll: true }, gate };
+        const decision = decide({ ...rows, node: node("n1", { variant: "A", used }) });
+        return decision.kind === "accepted" ? decision.answer : undefined;
+      },
+    };
+    const search = new TaskSearch({
+      ...{ nodeId: "n1", taskTypes: null, signal, worker, knownLanes, clock: CLOCK, source },
+    });
+    expect(await search.take()).toBe(null);
+    const next = new Sleeper(idle, "n2", ["x"]);
+    const woken = worker.wait(60 * SECOND, signal);
+    await notify(idle, created("x"));
+    expect(await woken).toBe("woken");
+    looked = 0;
+    expect(await search.take()).toBe(null);
+    void worker.wait(60 * SECOND, signal);
+    await settle();
+    expect({ looked, passed: next.outcomes.length }).toEqual({ looked: looks, passed });
+    for (const one of [worker, next.worker]) one.leave();
+  });
+});
+
 test("waking one of 4,000 costs about as much as waking one of 100", async () => {
   const cost = (count: number) => async (): Promise<number> => {
     const idle = new IdleWorkers(NO_STORE, new KnownLanes(false));
@@ -389,25 +465,22 @@ test("waking one of 4,000 costs about as much as waking one of 100", async () =>
 type TestNode = {
   readonly nodeId: string;
   types: readonly string[] | null;
-  /** Counts the changes of `types`, and that the node left. */
-  version: number;
-  readonly maxTasks: number;
-  /** The lanes of the tasks that it has started. */
-  readonly running: string[];
-  gifts: number;
+  maxTasks: number;
+  online: boolean;
+  /** What it has started, and what the balancer has assigned to it. */
+  readonly running: Task[];
+  readonly gifts: Task[];
 };
 /** A blocked call. `asleep`: what its last read found, while it sleeps. */
 type Call = {
   readonly node: TestNode;
   readonly asked: readonly string[] | null;
   readonly hangUp: AbortController;
-  types: readonly string[] | null;
+  found: Next | null;
   asleep: { readonly isFull: boolean } | null;
   /** Its node has left. */
   isOver: boolean;
 };
-type TakenTask = Found & { readonly task: Task };
-type Read = Found | "the node has changed";
 
 const TYPES = ["x", "y", "z"];
 const lane = (name: string, taskType: string, limitKey: string | null, needs?: string): Lane => {
@@ -421,32 +494,51 @@ const LANES = new Map(
     one,
   ]),
 );
+const LANE_NAMES = [...TYPES, ...LANES.keys()];
 /** Limit keys of which so many tasks may run at a time. */
 const LIMITED: readonly string[] = ["x", "k"];
 const LIMIT = 2;
+/** Tasks of a lane that one read loads: few, so that others may be behind those that a node may not have. */
+const LOADED = 2;
 
-const keyOf = (name: string): string => LANES.get(name)?.limitKey ?? LANES.get(name)?.taskType ?? name;
-
+const COPY = {
+  of: "t0",
+  group: null,
+  as: "copy",
+  epoch: 1,
+  notKey: null,
+  sealed: false,
+  compare: null,
+} as const;
 const WAIT_MS = SECOND;
+const CLOCK = { now: () => NOW, steady: () => STEADY };
 
-/** Tasks and nodes, and blocked calls whose every read of them begins and ends when the test says so. */
+/**
+ * A store of tasks and nodes, and blocked calls of the real search (TaskSearch). Every read and every transaction of a
+ * call begins and ends when the test says so.
+ */
 class Backlog {
   readonly #known = new KnownLanes(false);
   readonly idle = new IdleWorkers(NO_STORE, this.#known);
   readonly gates: (() => void)[] = [];
+  /** Calls that ended otherwise than they may. */
+  readonly errors: unknown[] = [];
   /** In order of arrival. */
   readonly calls = new Set<Call>();
-  /** The open tasks by the names of their lanes. */
-  readonly open = new Map([...TYPES, ...LANES.keys()].map((lane) => [lane, 0]));
+  readonly open: Task[] = [];
   readonly nodes: readonly TestNode[];
+  /** The types that are paused. */
+  readonly paused = new Set<string>();
   readonly #random: Dice;
   #now = 0;
+  #created = 0;
+  #lanes: ReadonlyMap<string, Lane> = new Map();
   readonly #takes = new Takes({ socketsPolled: () => this.#gate() }, { steady: () => this.#now });
 
   constructor(random: Dice) {
     this.#random = random;
     this.nodes = ["n1", "n2", "n3"].map((nodeId) => ({
-      ...{ nodeId, types: this.#someTypes(), version: 0, maxTasks: 2 + random(6), running: [], gifts: 0 },
+      ...{ nodeId, types: this.#someTypes(), maxTasks: 2 + random(6), online: true, running: [], gifts: [] },
     }));
   }
 
@@ -455,8 +547,8 @@ class Backlog {
   }
 
   step(): void {
-    const kind = this.#random(74);
-    const [node, lane] = [this.#anyOf(this.nodes), this.#anyOf([...this.open.keys()])];
+    const kind = this.#random(78);
+    const [node, lane] = [this.#anyOf(this.nodes), this.#anyOf(LANE_NAMES)];
     if (!node || lane === undefined) throw new Error("there are nodes and lanes");
     if (kind < 14) void this.#call(node);
     else if (kind < 50) this.openOneGate();
@@ -468,16 +560,20 @@ class Backlog {
     else if (kind < 69) this.#passTime(WAIT_MS / 2);
     else if (kind < 73) this.#update(node);
     else if (kind < 74) this.#leave(node);
+    else if (kind < 76) this.create(1 + this.#random(LOADED + 1), lane, node.nodeId);
+    else this.#pauseOrResume();
   }
 
   /** A call comes, a task ends, or one is created: mostly in one lane, so that its limit closes and opens. */
   stepAtRest(lane: string): void {
-    const [node, other = ""] = [this.#anyOf(this.nodes), this.#anyOf([...this.open.keys()])];
+    const [node, other = ""] = [this.#anyOf(this.nodes), this.#anyOf(LANE_NAMES)];
     if (!node) return;
-    const kind = this.#random(10);
+    const kind = this.#random(12);
     if (kind < 4) void this.#call(node);
     else if (kind < 7) this.create(1, kind === 4 ? other : lane);
-    else this.#complete(node);
+    else if (kind < 10) this.#complete(node);
+    else if (kind < 11) this.create(1, lane, node.nodeId);
+    else this.#pauseOrResume();
   }
 
   #passTime(ms: number): void {
@@ -489,56 +585,85 @@ class Backlog {
     this.gates.splice(this.#random(this.gates.length || 1), 1)[0]?.();
   }
 
-  create(count: number, lane: string): void {
-    this.#add(count, lane);
-    this.#commit(...Array.from({ length: count }, () => createdIn(lane)));
+  /** `notFor`: a node that may not have them, as copies of its own quorum. */
+  create(count: number, lane: string, notFor: string | null = null): void {
+    const tasks = Array.from({ length: count }, () => this.#add(lane, notFor));
+    this.#commit(...tasks.map((task): Change => ({ kind: "task.created", task })));
   }
 
-  /** Whether a call could take a task now. */
+  /** Whether a call could take a task now. Asks none of the functions under test. */
   isServable({ node, asked }: Call): boolean {
-    return node.gifts > 0 || (hasRoom(node) && this.#anyOpen(node, both(node.types, asked)) !== undefined);
+    if (node.gifts.length > 0) return true;
+    const used = [...node.running, ...node.gifts];
+    if (used.length >= node.maxTasks) return false;
+    const closed = LIMITED.filter((key) => this.#runningOf(key) >= LIMIT);
+    return this.open.some(
+      (task) =>
+        (node.types?.includes(task.taskType) ?? true) &&
+        (asked?.includes(task.taskType) ?? true) &&
+        !this.paused.has(task.taskType) &&
+        !closed.includes(task.limitKey ?? task.taskType) &&
+        !task.notNodes.includes(node.nodeId) &&
+        (task.requires === null || !used.some(({ lane }) => lane === task.lane)),
+    );
   }
 
-  /** The limit keys of which as many tasks run as may. */
-  get #closed(): ReadonlySet<string> {
-    const running = this.nodes.flatMap((node) => node.running.map(keyOf));
-    return new Set(LIMITED.filter((key) => running.filter((one) => one === key).length >= LIMIT));
+  #runningOf(key: string): number {
+    return this.nodes.flatMap(({ running }) => running.filter(({ countsFor }) => countsFor === key)).length;
   }
 
   /** At another hub, whose notification may be lost. */
   #createElsewhere(lane: string): void {
     const count = 1 + this.#random(2);
-    this.#add(count, lane);
+    for (let left = count; left > 0; left--) this.#add(lane);
     const offered = { kind: "work.offered", offer: { kind: "open", lane }, count } as const;
     this.#commit(this.#random(3) === 0 ? { kind: "work.missed" } : offered);
   }
 
-  #add(count: number, lane: string): void {
-    this.open.set(lane, (this.open.get(lane) ?? 0) + count);
+  #add(name: string, notFor: string | null = null): Task {
+    const special = LANES.get(name);
+    const { taskType = name, limitKey = null, requires = null } = special ?? {};
+    const child = notFor === null ? null : COPY;
+    const notNodes = notFor === null ? [] : [notFor];
+    const seq = ++this.#created;
+    const kind = { taskType, limitKey, requires, lane: special ? name : null, child, notNodes };
+    const added = task(`t${seq}`, { ...kind, seq });
+    this.open.push(added);
+    return added;
   }
 
   #give(node: TestNode): void {
-    node.gifts++;
-    this.#commit(given(node.nodeId));
+    const seq = ++this.#created;
+    const given = task(`t${seq}`, { seq, status: "assigned", assignedNode: node.nodeId, startedAt: null });
+    node.gifts.push(given);
+    this.#commit({ kind: "task.moved", task: given });
   }
 
   #complete(node: TestNode): void {
-    if (node.running.length === 0) return;
-    const [name = ""] = node.running.splice(this.#random(node.running.length), 1);
-    this.#commit(ended(name, "completed"), event("task.completed", node.nodeId));
+    const [task] = node.running.splice(this.#random(node.running.length || 1), 1);
+    if (!task) return;
+    const completed = { kind: "task.moved", task: { ...task, status: "completed" } } as const;
+    this.#commit(completed, event("task.completed", node.nodeId));
   }
 
   #update(node: TestNode): void {
     node.types = this.#someTypes();
-    node.version++;
+    node.maxTasks = 2 + this.#random(6);
     this.#commit(event("node.updated", node.nodeId));
   }
 
   /** Ends the calls of the node; a later call brings it back. */
   #leave(node: TestNode): void {
-    node.version++;
+    if (!node.online) return;
+    node.online = false;
     for (const call of this.calls) call.isOver ||= call.node === node;
     this.#commit(event("node.left", node.nodeId), event("node.offline", node.nodeId));
+  }
+
+  #pauseOrResume(): void {
+    if (this.paused.delete("x")) return this.#commit(event("hub.resumed", null));
+    this.paused.add("x");
+    this.#commit(event("hub.paused", null));
   }
 
   #commit(...changes: readonly Notified[]): void {
@@ -546,97 +671,124 @@ class Backlog {
     this.idle.notify(changes);
   }
 
-  /** As NextService: what it takes it puts back when the caller has hung up. */
+  /** As NextService.next(). */
   async #call(node: TestNode): Promise<void> {
     const asked = this.#someTypes();
-    const call: Call = { node, asked, hangUp: new AbortController(), types: [], asleep: null, isOver: false };
-    const { signal } = call.hangUp;
+    const hangUp = new AbortController();
+    const call: Call = { node, asked, hangUp, found: null, asleep: null, isOver: false };
+    const { signal } = hangUp;
     this.calls.add(call);
     const worker = this.idle.join(node.nodeId);
-    let isKnown = false;
-    const take = async (): Promise<TakenTask | null> => {
+    const search = new TaskSearch({
+      ...{ nodeId: node.nodeId, taskTypes: asked, signal, worker },
+      ...{ knownLanes: this.#known, clock: CLOCK, source: this.#sourceFor(call) },
+    });
+    const take = async (): Promise<Next | null> => {
       call.asleep = null;
-      if (!isKnown) await this.#gate(); // it reads its node
-      isKnown = true;
-      while (!signal.aborted && !worker.isEnded) {
-        call.types = both(node.types, asked);
-        const { closed } = this.#known;
-        const open = call.types?.filter((type) => !closed?.keys.has(type)) ?? null;
-        const seen = this.#known.openTo(theNode(node), asked);
-        worker.beginRead(open, "A", this.#known.awaitedBy(theNode(node), asked), closed?.keys);
-        const found = await this.#read(call, node.version, seen);
-        if (found === "the node has changed") continue;
-        worker.endRead(found);
-        if (found.task) return found;
-        call.asleep = found;
-        return null;
-      }
-      return null;
+      const taken = await search.take();
+      if (!taken && call.found && !call.found.task) call.asleep = call.found;
+      return taken;
     };
     try {
       const taken = await this.#takes.untilTaken(worker, take, { waitMs: WAIT_MS, signal });
       const putBack = async (): Promise<void> => {
-        if (taken) this.#putBack(node, taken);
+        if (taken?.task) this.#putBack(node, taken.task, taken.from);
       };
       await this.#takes.deliver(taken, { signal, repeatable: false }, putBack);
-    } catch {
-      return; // it hung up, or a read failed: its wake-up must go on to the next call
+    } catch (error) {
+      // It hung up, or a read failed: its wake-up must go on to the next call.
+      if (!(error instanceof WaitAborted || error instanceof StoreUnavailable)) this.errors.push(error);
     } finally {
       this.calls.delete(call);
     }
   }
 
-  /** As NextService: reads again if other lanes have opened, or if it found nothing and the node has less left. */
-  async #read(call: Call, version: number, before: Seen): Promise<Read> {
-    const { node, asked } = call;
+  #sourceFor(call: Call): TaskSource<Next> {
+    return {
+      readNode: async () => {
+        await this.#gate();
+        return rowOf(call.node);
+      },
+      typesBut: async (closed) => {
+        await this.#gate();
+        return TYPES.filter((type) => !closed.has(type));
+      },
+      handOut: (wanted, decide) => this.#handOut(call, wanted, decide),
+    };
+  }
+
+  async #handOut(
+    call: Call,
+    wanted: Wanted,
+    decide: (rows: Candidates) => Decision<Next> | Undecided,
+  ): Promise<Next | undefined> {
+    const { node } = call;
     await this.#gate();
     if (this.#random(8) === 0) throw new StoreUnavailable("the store is unavailable");
-    const ready = [...LANES].filter(([name]) => (this.open.get(name) ?? 0) > 0);
-    const keys = this.#closed;
-    const none: ReadonlySet<string> = new Set();
-    const others = { hub: false, nodes: none, creators: none, types: none, groups: none };
-    const closed = keys.size === 0 ? null : { ...others, keys };
-    const gate = { day: 0, budgets: [], pauses: [], limits: [], closed, opensAt: null };
-    this.#known.learn(gate, new Map(ready));
-    let found: Read = "the node has changed";
-    if (node.version === version && !this.#known.hasOpened(theNode(node), asked, before))
-      found = this.#take(call);
-    const isOther = !Bun.deepEquals(theNode(node).used, before.node.used);
-    if (found !== "the node has changed" && found.task === null && !found.isFull && isOther)
-      found = "the node has changed";
-    await this.#gate();
-    return found;
-  }
-
-  #take({ node, types, hangUp }: Call): Found {
-    const isFull = !hasRoom(node);
-    if (hangUp.signal.aborted) return { task: null, isFull };
-    if (node.gifts > 0) {
-      node.gifts--;
-      node.running.push("");
-      return { task: task("t"), from: "gifts" };
+    if (this.#random(8) === 0) {
+      decide(this.#load(node, wanted)); // its group is rolled back, and decided again
+      await this.#gate();
     }
-    const lane = isFull ? undefined : this.#anyOpen(node, types);
-    if (lane === undefined) return { task: null, isFull };
-    this.#add(-1, lane);
-    node.running.push(lane);
-    return { task: taskIn(lane), from: "open" };
+    const decision = decide(this.#load(node, wanted));
+    if (decision.kind === "undecided") {
+      await this.#gate();
+      return undefined;
+    }
+    if (decision.kind === "rejected") throw new Rejection(decision);
+    if (call.isOver) throw new Error(`a call of ${node.nodeId} was served after the node left`);
+    for (const change of decision.changes) {
+      if (change.kind === "node.returned") node.online = true;
+      if (change.kind === "task.moved") {
+        drop(this.open, change.task);
+        drop(node.gifts, change.task);
+        node.running.push(change.task);
+      }
+    }
+    this.#commit(...decision.changes);
+    call.found = decision.answer;
+    await this.#gate();
+    return decision.answer;
   }
 
-  #putBack(node: TestNode, { task, from }: TakenTask): void {
-    const lane = from === "gifts" ? "" : laneNameOf(task);
-    node.running.splice(node.running.indexOf(lane), 1);
-    if (from === "gifts") return this.#give(node);
-    this.#add(1, lane);
-    this.#commit(ended(lane, "open"), event("task.released", node.nodeId));
+  /** As the queries of NextService do. */
+  #load(node: TestNode, { types, special, closed, isExcluded }: Wanted): Candidates {
+    const mayHave = ({ notNodes }: Task): boolean => !isExcluded || !notNodes.includes(node.nodeId);
+    const ready = this.open.filter(
+      (task) => task.lane === null && (types?.includes(task.taskType) ?? true) && mayHave(task),
+    );
+    const bestOf = ({ name }: Lane): readonly Task[] =>
+      this.open.filter(({ lane, notNodes }) => lane === name && !notNodes.includes(node.nodeId)).slice(0, 1);
+    const lanes = new Map([...LANES].filter(([name]) => this.open.some(({ lane }) => lane === name)));
+    if (!Bun.deepEquals([...lanes.keys()], [...this.#lanes.keys()])) this.#lanes = lanes;
+    return {
+      ...{ node: rowOf(node), started: null, gifts: node.gifts[0] ?? null, waiting: [] },
+      open: { tasks: ready.slice(0, LOADED), isAll: ready.length < LOADED },
+      special: closed?.hub ? [] : special.flatMap(bestOf),
+      ...{ lanes: this.#lanes, gate: this.#gateRow() },
+    };
   }
 
-  /** An open task that the node could take, by its lane. */
-  #anyOpen(node: TestNode, types: readonly string[] | null): string | undefined {
-    const closed = this.#closed;
-    const free = lanesOf(types).filter((name) => name === " key" || !node.running.includes(name));
-    const open = [...(types ?? TYPES), ...free].filter((name) => !closed.has(keyOf(name)));
-    return this.#anyOf(open.filter((name) => (this.open.get(name) ?? 0) > 0));
+  #gateRow(): Gate {
+    const limits = LIMITED.map((key) => ({
+      ...{ key, running: LIMIT, perMinute: null, heldUntil: null, inUse: this.#runningOf(key), uses: [] },
+    }));
+    const pauses = [...this.paused].map(
+      (value) => ({ scope: "type", value, reason: null, at: NOW }) as const,
+    );
+    return gateAt({ day: 0, budgets: [], pauses, limits }, NOW);
+  }
+
+  #putBack(node: TestNode, task: Task, from: TakenFrom): void {
+    drop(node.running, task);
+    const { nodeId } = node;
+    if (from === "gifts") {
+      const gift = { ...task, startedAt: null };
+      node.gifts.push(gift);
+      return this.#commit({ kind: "task.moved", task: gift });
+    }
+    const released: Task = { ...task, status: "open", assignedNode: null, startedAt: null };
+    this.open.push({ ...released, countsFor: null });
+    this.#commit({ kind: "task.moved", task: released }, event("task.released", nodeId));
   }
 
   #gate(): Promise<void> {
@@ -652,50 +804,25 @@ class Backlog {
   }
 }
 
-const given = (nodeId: string): Notified => ({
-  kind: "task.moved",
-  task: task(`t${++ids}`, { status: "assigned", assignedNode: nodeId, startedAt: null }),
-});
-
-const hasRoom = ({ running, gifts, maxTasks }: TestNode): boolean => running.length + gifts < maxTasks;
-
-/** The special lanes of tasks of these types. */
-const lanesOf = (types: readonly string[] | null): readonly string[] =>
-  [...LANES.values()]
-    .filter(({ taskType }) => types === null || types.includes(taskType))
-    .map(({ name }) => name);
-
-const createdIn = (lane: string): Notified => {
-  const special = LANES.get(lane);
-  return special ? created(special.taskType, lane) : created(lane);
-};
-
-const taskIn = (lane: string): Task => {
-  const special = LANES.get(lane);
-  return task(
-    "t",
-    special ? { taskType: special.taskType, limitKey: special.limitKey, lane } : { taskType: lane },
-  );
-};
-
-/** After it ran. */
-const ended = (name: string, status: "completed" | "open"): Notified => ({
-  kind: "task.moved",
-  task: { ...taskIn(name), status, countsFor: LIMITED.includes(keyOf(name)) ? keyOf(name) : null },
-});
-
-const theNode = ({ nodeId, types, running }: TestNode): Node => {
-  const used = { gpu: Number(running.includes(" gpu")), disk: Number(running.includes(" disk")) };
-  const capabilities = types?.length === 0 ? ["none"] : [...(types ?? [])];
-  return node(nodeId, { capabilities, resources: { gpu: 1, disk: 1 }, used });
-};
-
-function both(types: readonly string[] | null, asked: readonly string[] | null): readonly string[] | null {
-  if (types === null || asked === null) return types ?? asked;
-  return types.filter((type) => asked.includes(type));
+function drop(tasks: Task[], { taskId }: Task): void {
+  const at = tasks.findIndex((task) => task.taskId === taskId);
+  if (at !== -1) tasks.splice(at, 1);
 }
 
-const takes = ({ types }: Call, type: string): boolean => types === null || types.includes(type);
+function rowOf({ nodeId, types, maxTasks, online, running, gifts }: TestNode): Node {
+  const held = [...running, ...gifts];
+  const used = { gpu: 0, disk: 0 };
+  for (const { requires } of held)
+    for (const name of ["gpu", "disk"] as const) used[name] += requires?.resources[name] ?? 0;
+  const capabilities = types?.length === 0 ? ["none"] : [...(types ?? [])];
+  const resources = { gpu: 1, disk: 1 };
+  return node(nodeId, {
+    ...{ variant: "A", capabilities, resources, used, online, maxTasks, tasksAssigned: held.length },
+  });
+}
+
+const takes = ({ node, asked }: Call, type: string): boolean =>
+  (node.types?.includes(type) ?? true) && (asked?.includes(type) ?? true);
 
 /** Lets every promise that can settle do so; no timer fires. */
 async function settlePromises(): Promise<void> {
@@ -726,7 +853,7 @@ test(`${INTERLEAVINGS} random interleavings: no call sleeps beside a task that i
       }
       await quiesce(backlog);
       // Few steps of a busy time come to calls that have all gone to sleep: so some more, each at rest.
-      const lane = [...backlog.open.keys()][random(backlog.open.size)] ?? "";
+      const lane = LANE_NAMES[random(LANE_NAMES.length)] ?? "";
       for (let steps = 25; steps >= 0; steps--) {
         for (const call of backlog.calls) {
           if (!call.asleep || backlog.isServable(call))
@@ -735,13 +862,13 @@ test(`${INTERLEAVINGS} random interleavings: no call sleeps beside a task that i
             );
           if (call.isOver) throw new Error(`seed ${seed}: a call waits although its node left`);
           if (call.asleep.isFull) seen.full++;
-          if ([...backlog.open.values()].some((count) => count > 0)) seen.besideTasks++;
+          if (backlog.open.length > 0) seen.besideTasks++;
         }
         if (steps > 0) backlog.stepAtRest(lane);
         await quiesce(backlog);
       }
 
-      const taskType = random(2) === 0 ? "y" : "z"; // no limit keeps these back
+      const taskType = random(2) === 0 ? "y" : "z"; // no limit and no pause keeps these back
       const { sleepers } = backlog;
       const first = sleepers.find((call) => !call.asleep?.isFull && takes(call, taskType));
       backlog.create(1, taskType);
@@ -752,12 +879,13 @@ test(`${INTERLEAVINGS} random interleavings: no call sleeps beside a task that i
 
       for (const { hangUp } of backlog.calls) hangUp.abort();
       await quiesce(backlog);
+      if (backlog.errors.length > 0) throw new Error(`seed ${seed}`, { cause: backlog.errors[0] });
       const left = { calls: backlog.calls.size, timers: jest.getTimerCount() };
       if (left.calls + left.timers + backlog.idle.nodesOf("A").length > 0)
         throw new Error(`seed ${seed}: left behind ${JSON.stringify(left)}`);
     }
     // Else the checks would have had nothing to see.
-    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(100);
+    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(50);
   } finally {
     jest.useRealTimers();
   }

@@ -22,13 +22,13 @@ test("workers wait for the next task of lanes that are empty, but not of more th
   expect(awaited()).toEqual(some);
   known.learn(GATE, lanesOf(" a", " b"));
   expect(awaited()).toHaveLength(some.length + 2);
-  for (const name of [" a", " b", " 0"]) known.mustAnnounce(name);
-  expect([known.mustAnnounce(" a"), known.mustAnnounce(" 0")]).toEqual([false, false]);
+  for (const name of [" a", " b", " 0"]) known.announce(name);
+  expect([known.announce(" a"), known.announce(" 0")]).toEqual([false, false]);
   known.learn(GATE, lanesOf(" a"));
   known.learn(GATE, lanesOf(" a", " c")); // still no more than twice the ready ones beside
   expect(awaited()).toHaveLength(some.length + 3);
   known.learn(GATE, lanesOf(" a"));
   expect(awaited()).toEqual([" a"]);
   // The next task of a lane that was forgotten wakes all workers; of one that was not, one of its queue.
-  expect([known.mustAnnounce(" a"), known.mustAnnounce(" 0")]).toEqual([false, true]);
+  expect([known.announce(" a"), known.announce(" 0")]).toEqual([false, true]);
 });

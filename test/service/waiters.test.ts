@@ -132,6 +132,7 @@ const RACES: readonly (readonly [name: string, steps: readonly string[]])[] = [
     [...BOTH_WAIT, "wake one", "wake one", "wake one", "b waits", "a waits", "b: woken", "a: woken"],
   ],
   ["a wake-up of all is for all", [...BOTH_WAIT, "wake all", "a: woken", "b: woken"]],
+  ["and each reads once", [...BOTH_WAIT, "wake all", "a waits", "b waits", "a: waits", "b: waits"]],
 
   ["who is woken and leaves passes the wake-up on", [...BOTH_WAIT, "wake one", "a leaves", "b: woken"]],
   ["but not once it is served", [...BOTH_WAIT, "wake one", "a is served", "a leaves", "b: waits"]],

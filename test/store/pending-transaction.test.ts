@@ -26,7 +26,7 @@ function groupsOf(transactions: readonly Transaction[]): readonly (readonly numb
   const turns = new Turns(queue);
   const groups: number[][] = [];
   while (queue.length > 0) {
-    const first = turns.firstGroup();
+    const first = turns.peekGroup();
     const taken = turns.takeGroup();
     expect(taken).toEqual(first);
     groups.push(taken.map((one) => transactions.indexOf(one)));

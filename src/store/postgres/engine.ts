@@ -423,7 +423,7 @@ export class PostgresStore implements Store {
 
   /** Group after group, until nothing waits. */
   async #run(): Promise<void> {
-    const queue: Source = { waiting: () => this.#turns.firstGroup(), take: () => this.#turns.takeGroup() };
+    const queue: Source = { waiting: () => this.#turns.peekGroup(), take: () => this.#turns.takeGroup() };
     await afterIo(); // every request that has arrived by then is in the first group
     while (this.#queue.length > 0) await this.#commit(queue);
     this.#running = null;

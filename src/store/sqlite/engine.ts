@@ -302,8 +302,8 @@ export class SqliteStore implements Store {
       if (this.#role === "owner" && !this.#damage && !this.#isLeftOpen)
         this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch (error) {
-      // On a full disk the log stays as it is: the next start reads it.
-      if (!(toStoreError(error) instanceof StoreFull)) throw error;
+      // On a full or failing disk the log stays as it is: the next start reads it.
+      if (!(toStoreError(error) instanceof StoreFull || DISK_FAULT.test(codeOf(error)))) throw error;
     } finally {
       this.#db.close(true);
     }
@@ -692,7 +692,7 @@ function refuseOtherSchema(version: number): void {
   );
 }
 
-const DAMAGE = /^SQLITE_(?:CORRUPT|NOTADB)/;
+const DAMAGE = /^SQLITE_(?:CORRUPT|NOTADB|IOERR_CORRUPTFS)/;
 /** The operating system could not read or write. */
 const DISK_FAULT = /^SQLITE_IOERR/;
 /** SHMSIZE: SQLite could not extend its -shm file. */

@@ -1,0 +1,199 @@
+/**
+ * How one call of task/next looks for a task. Only the lanes are loaded in which its node may take one, so the call chooses
+ * them before its transaction, for the node and the gate as this hub knows them (known-lanes.ts). The transaction loads both
+ * again, and decides. When what was loaded does not serve the node as it is now, the call looks again with what it has learnt.
+ *
+ * The store is behind TaskSource. NextService implements it; test/service/idle-workers.test.ts runs this same loop on
+ * another one, with calls, commits and hang-ups in random order.
+ *
+ * Must not: read or write but through the TaskSource.
+ */
+import { type Decision, UNDECIDED, type Undecided } from "../domain/decision.ts";
+import { closedTypes } from "../domain/gate.ts";
+import { type Lane, isAsAble } from "../domain/lane.ts";
+import { LANES_REREADS } from "../domain/limits.ts";
+import type { Closed, Gate, Node, Task } from "../domain/model.ts";
+import { nextTask } from "../domain/node.ts";
+import { type Next, isExcluded as mayNotHave } from "../domain/task.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Lanes } from "../store/sql/gate.ts";
+import type { ReadyTasks } from "../store/sql/tasks.ts";
+import { INTERVALS } from "../variant/by-name.ts";
+import { type IdleWorker, NOTHING_AWAITED } from "./idle-workers.ts";
+import type { KnownLanes, Seen } from "./known-lanes.ts";
+
+/** What a call knows before its transaction, which reads all of this again because it may have changed. */
+type Known = {
+  /** null: there is no such node. */
+  readonly node: Node | null;
+  /** Whether the call has been a heartbeat of its node. */
+  readonly isBeaten: boolean;
+  /** The node may have none of the best tasks, as copies of its own quorum: the next load leaves out what it may not have. */
+  readonly isExcluded: boolean;
+};
+
+/** What one transaction loads, besides the tasks that the node holds. */
+export type Wanted = {
+  readonly node: Node | null;
+  /** The types of plain lanes; null: every type. */
+  readonly types: readonly string[] | null;
+  readonly special: readonly Lane[];
+  /** What the gate keeps back. */
+  readonly closed: Closed | null;
+  /** Leave out the tasks that the node may not have (Task.notNodes). */
+  readonly isExcluded: boolean;
+};
+
+/** The rows of the transaction. */
+export type Candidates = {
+  readonly node: Node | null;
+  /** The best task that the node has started; null also when the call does not resume. */
+  readonly started: Task | null;
+  readonly gifts: Task | null;
+  readonly open: ReadyTasks;
+  readonly special: readonly Task[];
+  /** What the balancer gives to a node that comes back online with this call. */
+  readonly waiting: readonly Task[];
+  /** The special lanes with ready tasks. */
+  readonly lanes: Lanes;
+  readonly gate: Gate;
+};
+
+/** The store of a search. `N`: what a committed decision resolves with. */
+export type TaskSource<N extends Next> = {
+  /** The node as it may be: the transaction reads it again. */
+  readonly readNode: () => Promise<Node | null>;
+  /** The types of ready tasks in plain lanes, without these; null: there are too many to name. */
+  readonly typesBut: (closed: ReadonlySet<string>) => Promise<readonly string[] | null>;
+  /** Loads, decides, and commits, in one transaction. May decide several times. Resolves with undefined when undecided. */
+  readonly handOut: (
+    wanted: Wanted,
+    decide: (rows: Candidates) => Decision<Next> | Undecided,
+  ) => Promise<N | undefined>;
+};
+
+/** A decision, and what it has learnt for the next look of its call. */
+type Learnt = Pick<Known, "node" | "isExcluded"> & {
+  readonly decision: Decision<Next> | Undecided;
+  /** The node may take from other lanes than those in which the call looked, and the call has looked often enough. */
+  readonly isStale: boolean;
+};
+
+export type SearchParts<N extends Next> = {
+  readonly nodeId: string;
+  /** Limits the open tasks; null: every type that the node takes. */
+  readonly taskTypes: readonly string[] | null;
+  readonly signal: AbortSignal;
+  /** null: the call does not wait. */
+  readonly worker: IdleWorker | null;
+  readonly knownLanes: KnownLanes;
+  readonly clock: Pick<Clock, "now" | "steady">;
+  readonly source: TaskSource<N>;
+};
+
+/** The search of one call, from its arrival to its end. */
+export class TaskSearch<N extends Next> {
+  readonly #parts: SearchParts<N>;
+  /** null: the call has not read its node yet. */
+  #known: Known | null = null;
+
+  constructor(parts: SearchParts<N>) {
+    this.#parts = parts;
+  }
+
+  /** Takes the best task for the node. Resolves with null when there is none now, or the call is over. */
+  async take(): Promise<N | null> {
+    const { source } = this.#parts;
+    this.#known ??= { node: await source.readNode(), isBeaten: false, isExcluded: false };
+    for (let looks = 1; !this.#isOver; looks++) {
+      const found = await this.#look(this.#known, looks <= LANES_REREADS);
+      if (found) return found.task || found.draining ? found : null;
+    }
+    return null;
+  }
+
+  /** The caller is gone, the node has left, or the hub drains. */
+  get #isOver(): boolean {
+    const { signal, worker } = this.#parts;
+    return signal.aborted || (worker?.isEnded ?? false);
+  }
+
+  /** Resolves with undefined when the call must look again, or is over. */
+  async #look(known: Known, mayLookAgain: boolean): Promise<N | undefined> {
+    const { taskTypes, source, worker, knownLanes } = this.#parts;
+    const { node, isExcluded } = known;
+    const seen = node && knownLanes.openTo(node, taskTypes);
+    worker?.beginRead(node?.variant ?? null, node ? knownLanes.awaitedBy(node, taskTypes) : NOTHING_AWAITED);
+    const closed = seen?.closed ?? null;
+    const special = seen?.open.special ?? [];
+    let types = seen ? seen.open.types : [];
+    const closedPlain = types === null && closed !== null ? closedTypes(closed) : null;
+    // Not awaited without need: the transaction may then join the commit that woke the worker.
+    if (closedPlain?.size) types = await source.typesBut(closedPlain);
+    const wanted: Wanted = { node, types, special, closed, isExcluded };
+    /** The last one: a transaction may decide several times. */
+    let last: Learnt = { node, isExcluded, isStale: false, decision: UNDECIDED };
+    const found = await source.handOut(wanted, (rows) => {
+      last = this.#decide(rows, known, seen, mayLookAgain);
+      return last.decision;
+    });
+    if (found) {
+      // The rows of the transaction are those before its heartbeat.
+      this.#known = { node: last.node && backOnline(last.node), isBeaten: true, isExcluded: last.isExcluded };
+      worker?.endRead(found, last.isStale);
+    } else this.#known = { node: last.node, isBeaten: known.isBeaten, isExcluded: last.isExcluded };
+    return found;
+  }
+
+  /**
+   * Picks the best task and hands it out. Undecided, so that nothing is written, when the call is over, or must look
+   * again:
+   *   - the node is not as the call knew it (isSame),
+   *   - another lane is open to the node than those whose tasks were loaded (KnownLanes.hasOpened),
+   *   - the node may have none of the tasks that were loaded, and others may be behind them,
+   *   - there was no task, and the node has other resources left than when its open lanes were found.
+   * The second and the fourth only while the call may look again, because lanes may open and close all the time. The first
+   * ends when the node stops changing, and the third because the next load leaves such tasks out.
+   */
+  #decide(rows: Candidates, before: Known, seen: Seen | null, mayLookAgain: boolean): Learnt {
+    const { nodeId, taskTypes, knownLanes, clock } = this.#parts;
+    const { node, open, lanes, gate } = rows;
+    knownLanes.learn(gate, lanes);
+    const isExcluded = open.tasks.length > 0 && open.tasks.every((task) => mayNotHave(task, nodeId));
+    const hasOpened = node !== null && seen !== null && knownLanes.hasOpened(node, taskTypes, seen);
+    const again: Learnt = { node, isExcluded, isStale: hasOpened, decision: UNDECIDED };
+    if (this.#isOver || (node && !isSame(node, before.node))) return again;
+    if (hasOpened && mayLookAgain) return again;
+    if (isExcluded && !open.isAll) return again;
+    const leaseMs = node ? INTERVALS[node.variant].offlineAfterMs : 0;
+    const beat = { now: clock.now(), steady: clock.steady(), gate, leaseMs };
+    const tasks = { ...rows, open: open.tasks, special: knownLanes.sorted(rows.special) };
+    const decision = nextTask(node, nodeId, tasks, beat, before.isBeaten);
+    if (node && isEmpty(decision) && hasOtherLeft(node, before.node))
+      return mayLookAgain ? again : { ...again, isStale: true, decision };
+    if (decision.kind === "accepted" && decision.answer.task && decision.answer.from === "open")
+      knownLanes.served(decision.answer.task); // a hint: that a decision made twice counts two turns does no harm
+    return { ...again, decision };
+  }
+}
+
+/** The node after its heartbeat. */
+function backOnline(node: Node): Node {
+  return node.online ? node : { ...node, online: true };
+}
+
+/** Whether there was room for a task, but none for the node. */
+function isEmpty(decision: Decision<Next>): boolean {
+  return decision.kind === "accepted" && decision.answer.task === null && !decision.answer.isFull;
+}
+
+/** Whether a node has other resources left than when its open lanes were found, so that they must be found again. */
+function hasOtherLeft(node: Node, before: Node | null): boolean {
+  return !Bun.deepEquals(node.used, before?.used);
+}
+
+/** Whether what was loaded for a node, as it was known, still serves it. */
+function isSame(node: Node, before: Node | null): boolean {
+  if (!before || !isAsAble(node, before)) return false;
+  return node.online || (!before.online && node.autoAssign === before.autoAssign);
+}
