@@ -8,10 +8,10 @@ import { describeMachine } from "../bench/machine.ts";
 import { type Figure, type Row, type Section, exitCodeOf } from "./section.ts";
 import { SECTIONS } from "./sections.ts";
 
-const USAGE = `bun run torture [flags]   makes the hub's life hard, on 127.0.0.1 only, and prints what it held
+const USAGE = `bun run torture [flags]   injects faults into hubs on this machine, and prints what was found
 
   --only NAME,NAME   of ${SECTIONS.map(({ name }) => name).join(", ")} (default all)
-                     what this machine has no means for is not run, and the table says so; named here, that is exit 1
+                     a section whose programs this machine lacks is skipped; if it is named here, the exit code is 1
   --scale N          part of the counts, as 0.01 (default 1)
   --seed N           of everything random (default: from the clock; printed)`;
 
