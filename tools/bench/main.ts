@@ -27,7 +27,7 @@ const ROW_OVERHEAD = 30;
 const MEMORY_LIMIT = 120;
 const START_LIMIT = 120;
 const STREAMS_LIMIT = 180;
-/** A round of hand-outs, of blocked receives beside Redis, or of those beside PostgreSQL. */
+/** A round of dispatches, or of blocked receives compared with Redis or PostgreSQL. */
 const WAITING_LIMIT = 60;
 
 async function main(): Promise<void> {

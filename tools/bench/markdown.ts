@@ -6,7 +6,7 @@ export function renderMachine(machine: Machine): string {
   const { cores, cpu, memoryGib, system, bun, date, fileSystem, syncMs } = machine;
   return [
     `Measured ${date} on ${cores} cores (${cpu}), ${memoryGib} GiB, ${system}, Bun ${bun};`,
-    `hub data on ${fileSystem ?? "an unknown file system"}, ${syncMs.toFixed(2)} ms to make one page durable.`,
+    `hub data on ${fileSystem ?? "an unknown file system"}, ${syncMs.toFixed(2)} ms to flush one page to disk.`,
   ].join("\n");
 }
 

@@ -12,12 +12,12 @@ export const START = "start";
 
 /** The name under which `--only` knows the table of streams. */
 export const STREAMS = "streams";
-/** The name under which `--only` knows the table of hand-outs. */
+/** The name under which `--only` knows the table of dispatches. */
 export const NEXT = "next";
 /** The name under which `--only` knows the table of blocked receives. */
 export const WAKE = "wake";
 
-/** Beside a bare server, beside itself with a full store, beside other queues, or beside others on PostgreSQL. */
+/** Compares the hub with a bare server, with itself and a large store, with other queues, or with others on PostgreSQL. */
 export type Mode = "echo" | "growth" | "peers" | "postgres";
 
 /** What to measure, and for how long. */
@@ -36,7 +36,7 @@ export type Options = {
 
 const NAMES = [...SCENARIOS.map(({ name }) => name), MEMORY, START, STREAMS, NEXT, WAKE];
 
-/** How many at once, if not said otherwise. */
+/** The default of --connections. */
 const CONNECTIONS: Readonly<Record<Mode, string>> = {
   echo: "64,256",
   growth: "64",
@@ -46,20 +46,20 @@ const CONNECTIONS: Readonly<Record<Mode, string>> = {
 
 const USAGE = `bun run bench [flags]   measures luxhub on 127.0.0.1, and prints the tables of docs/benchmarks.md
 
-                      beside a bare Bun.serve, if not said otherwise
-  --growth            beside itself: a store of 1,000,000 tasks, 10,000 nodes and 1,000,000 messages against
-                      one of 1,000; takes about 3 minutes and 5 GiB of disk
-  --peers             beside other queues, each as durable as it can be: bunqueue, BullMQ on Redis, beanstalkd;
-                      installs what it can of them into a temporary folder (npm; Debian's packages)
-  --postgres          two hubs on a PostgreSQL that is started for it, beside pg-boss and graphile-worker on the
-                      same server, which are installed into a temporary folder (npm)
+                      without one of the next three flags: compares the hub with a bare Bun.serve
+  --growth            compares a store of 1,000,000 tasks, 10,000 nodes and 1,000,000 messages with a store of
+                      1,000 tasks; takes about 3 minutes and 5 GiB of disk
+  --peers             compares the hub with other queues at their most durable: bunqueue, BullMQ on Redis,
+                      beanstalkd; installs them into a temporary folder, if possible (npm; Debian's packages)
+  --postgres          compares two hubs on a new PostgreSQL with pg-boss and graphile-worker on the same server;
+                      installs these libraries into a temporary folder (npm)
 
-  --seconds N         length of a round (default 2); not of --growth, whose rounds are ${whole(REQUESTS)} requests
-  --rounds N          rounds of each, in turns (default 3)
-  --connections N,M   how many at once (default ${CONNECTIONS.echo}; --growth ${CONNECTIONS.growth}, --peers ${CONNECTIONS.peers}, which take one number)
-  --only NAME,NAME    of ${NAMES.join(", ")} (default all); only beside the bare server
+  --seconds N         length of a round (default 2); a round of --growth is ${whole(REQUESTS)} requests
+  --rounds N          rounds of each system, in turns (default 3)
+  --connections N,M   callers at once (default ${CONNECTIONS.echo}); one number for --growth (${CONNECTIONS.growth}) and --peers (${CONNECTIONS.peers})
+  --only NAME,NAME    of ${NAMES.join(", ")} (default all); only for the bare Bun.serve
   --hub COMMAND       how to run the hub (default "bun src/main.ts"), e.g. --hub dist/luxhub
-  --data-root DIR     where all data is kept meanwhile (default ${tmpdir()}); a real disk, to be honest
+  --data-root DIR     directory of all data during the run (default ${tmpdir()}); choose a real disk
   --json              JSON instead of Markdown`;
 
 /** Parses the arguments after the file's name. Ends the process on --help (0) and on a mistake (2). */

@@ -39,11 +39,11 @@ export function renderMarkdown(report: Report): string {
 
 function renderNotes({ seconds, rounds }: Report): string {
   return [
-    "A task cycle is create, claim, complete; a message is sent and received; a task list is the first page of 1,000",
-    `tasks. Medians of ${rounds} rounds of ${seconds} s, hub and baseline server in turns. Each caller is one connection and one node,`,
-    "with one request at a time. The baseline server is a `Bun.serve` that parses the same JSON bodies and echoes them; for",
-    "the task list it answers the hub's own page from memory. The load client shares the cores. Latency is that of a",
-    "request, CPU is the server's in microseconds a request, and the ratio compares the requests a second.",
+    "A task cycle is create, claim, complete; a message is a send and a receive; a task list is the first page of 1,000",
+    `tasks. Medians of ${rounds} rounds of ${seconds} s, in which the hub and the baseline take turns. Each caller is one connection and`,
+    "one node, with one request at a time. The baseline is a `Bun.serve` that parses the same JSON bodies and echoes them,",
+    "or sends the hub's task list from memory. The load client shares the cores with the server. Latency is per request.",
+    "CPU is the server's processor time per request, in µs. The ratio is hub req/s divided by baseline req/s.",
   ].join("\n");
 }
 
@@ -86,7 +86,7 @@ function renderMemory(rows: readonly IdleMemory[]): string {
 
 function renderStarts(rows: readonly Start[]): string {
   return renderTable(
-    ["First start to the printed address, median of 9 in turns", "Hub ms", "Bare ms", "Hub : bare"],
+    ["From the first start to the printed address, median of 9", "Hub ms", "Bare ms", "Ratio"],
     rows.map(({ form, hubMs, bareMs, ratio }) => [form, whole(hubMs), whole(bareMs), ratio.toFixed(1)]),
   );
 }
@@ -109,19 +109,20 @@ function renderNext({ workers, tasks, rounds, rows }: NextReport): string {
   const cells = rows.map((row) => [
     row.name,
     row.tasksCome ? "workers wait" : "tasks wait",
-    whole(row.handOutsPerSecond),
+    whole(row.dispatchesPerSecond),
     `${row.p50Ms.toFixed(1)} / ${row.p99Ms.toFixed(1)}`,
     row.cpuUs === null ? "" : whole(row.cpuUs),
     row.conflicts.toFixed(1),
     row.ratio.toFixed(2),
   ]);
   const notes = [
-    `${whole(workers)} workers, each a connection and a node, and ${whole(tasks)} tasks a round; medians of ${rounds} rounds, all in turns at one hub. Where`,
-    "tasks wait, they are there before the first worker asks, and the latency is that of a hand-out's requests. Where workers",
-    "wait, one more caller creates tasks by POST batch of 100, at most 500 ahead; CPU includes that, and the latency is from",
-    "that request until a worker has the task. A claim is told its id at no cost; a pull takes the best 50, of which the worker",
-    "claims one by chance. Conflicts are claims that came too late, a dispatch. The ratio is that of the dispatches a second to",
-    "those of task/claim in the same case, the median of the rounds.",
+    `${whole(workers)} workers, each a connection and a node, and ${whole(tasks)} tasks per round; medians of ${rounds} rounds, in which the ways`,
+    "take turns at one hub. In the case _tasks wait_ all tasks exist before the first worker asks, and the latency is the time",
+    "of a dispatch's requests. In the case _workers wait_ another caller creates tasks in batches of 100, at most 500 ahead;",
+    "CPU includes these batches, and the latency is from the batch until a worker has the task. For _task/claim of a known id_",
+    "the load client gives each worker an id without a request. A pull returns the best 50 tasks, and the worker claims a",
+    "random task of the 50. Conflicts are failed claims per dispatch. The ratio is the median of the ratios to the dispatches",
+    "per second of task/claim in each round of the same case.",
   ];
   return `${renderTable(header, cells, 2)}\n\n${notes.join("\n")}`;
 }
@@ -141,13 +142,13 @@ function renderWakes({ rounds, rows, missing }: WakeReport): string {
     ratio.toFixed(1),
   ]);
   const notes = [
-    "A pair is a sender and a blocked receiver, each a connection. One hub: message/send and message/receive, beside LPUSH and",
-    "BLPOP of a Redis with `appendfsync always`. Two hubs: the send at one, the receive at the other, beside the least that a",
-    "mailbox on PostgreSQL takes: a statement inserts the message and notifies, and a second one deletes it when the receiver",
-    "hears of it. All flush the message and its taking to disk before they answer. A pair sends one message at a time, 5 to",
-    "15 ms after its receiver has begun to wait, or 32 to 96 ms where there are 64 pairs. The times are from the beginning of",
-    `the send to the whole answer of the receive; medians of ${rounds} rounds, in turns. CPU is that of the hubs or of Redis, a`,
-    "message. The ratio is that of the p50, the median of the rounds.",
+    "A pair is a sender and a blocked receiver, each on its own connection. With one hub, message/send and message/receive",
+    "are compared with LPUSH and BLPOP on a Redis with `appendfsync always`. With two hubs, one hub gets the send and the other",
+    "the receive. The baseline is the least that a mailbox on PostgreSQL needs: one statement inserts the message and notifies,",
+    "and another deletes the message when the receiver is notified. All systems flush both steps to disk. A pair sends one",
+    "message at a time, 5 to 15 ms after its receiver has begun to wait (64 pairs: 32 to 96 ms). A time is from the beginning of",
+    `the send to the end of the receive's response; medians of ${rounds} rounds, in turns. CPU is the processor time of the hubs or`,
+    "of Redis per message. The ratio compares the p50: the median of the rounds' ratios.",
     ...missing.map((reason) => `Not measured: ${reason}`),
   ];
   return `${renderTable(header, cells)}\n\n${notes.join("\n")}`;

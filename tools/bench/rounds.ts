@@ -65,12 +65,12 @@ export async function measureRow(
     const all = [...warmUp, ...hubRounds, ...echoRounds];
     let failures = all.reduce((sum, round) => sum + round.failures, 0);
     let failure = all.find((round) => round.failure !== null)?.failure ?? null;
-    if (scenario.name === "life") {
-      const lives = [warmUp[0], ...hubRounds].reduce((sum, round) => sum + (round?.cyclesInAll ?? 0), 0);
+    if (scenario.name === "cycle") {
+      const cycles = [warmUp[0], ...hubRounds].reduce((sum, round) => sum + (round?.cyclesInAll ?? 0), 0);
       const stored = await countCompleted(hub);
-      if (stored !== lives) {
+      if (stored !== cycles) {
         failures++;
-        failure ??= `${lives} tasks were completed, the hub counts ${stored}`;
+        failure ??= `${cycles} tasks were completed, but the hub counts ${stored}`;
       }
     }
     const [hubSide, echoSide] = [summarise(hubRounds), summarise(echoRounds)];

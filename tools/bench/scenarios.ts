@@ -55,7 +55,7 @@ const OF_HUB = { registers: true, idMark: '"task_id":"' } as const;
 export const SCENARIOS: readonly Scenario[] = [
   {
     ...OF_HUB,
-    name: "life",
+    name: "cycle",
     title: "Task cycle",
     steps: [
       {

@@ -120,7 +120,7 @@ class History {
     await this.#write(commit);
   }
 
-  /** The lives of the tasks, one after the other; the last of them are open or assigned. */
+  /** The cycles of the tasks, one after the other; the last tasks stay open or assigned. */
   async work(): Promise<void> {
     await this.#inSteps((index, commit) => {
       const now = this.#at(index);

@@ -46,9 +46,10 @@ function renderNotes({
   return [
     `The small store holds ${describe(small)}.`,
     `The large store holds ${describe(large)} (${(largeBytes / 2 ** 30).toFixed(1)} GiB).`,
-    "Both have the events and ledger of these: 96 % of the tasks completed, 2 % open, 2 % assigned; 2 % of the messages",
-    `unread. Medians of ${rounds} rounds of ${whole(requests)} requests of each kind over ${connections} connections, the two hubs in turns;`,
-    "the requests go through all nodes. The ratio is that of the times, large to small; the goal is at most 2.",
+    "Both stores have the events and the ledger too. 96 % of the tasks are completed, 2 % open and 2 % assigned; 2 % of the",
+    `messages are unread. Medians of ${rounds} rounds of ${whole(requests)} requests of each kind over ${connections} connections. The two hubs take`,
+    "turns, and the requests use all nodes. The ratio is the throughput of the small store divided by the throughput of the",
+    "large store; the goal is at most 2.",
     `The large store was filled in ${fillSeconds.toFixed(0)} s.`,
   ].join("\n");
 }

@@ -1,4 +1,4 @@
-// The messages between the bench and the workers of its hand-outs, checked on both sides.
+// The messages between the bench and the workers of its dispatches, checked on both sides.
 import { z } from "zod";
 
 /** How a worker gets a task: by an id that it is told, by a pull and a claim, or by task/next. */
@@ -18,8 +18,8 @@ export const NextJob = z.object({
 export type NextJob = z.infer<typeof NextJob>;
 
 /** What one round found; all 0 after a preparation. */
-export const HandOuts = z.object({
-  handOuts: z.int(),
+export const Dispatches = z.object({
+  dispatches: z.int(),
   tookMs: z.number(),
   /** Until a worker has its task: from its request or, if tasks come, from the request that creates the task. */
   p50Ms: z.number(),
@@ -28,4 +28,4 @@ export const HandOuts = z.object({
   conflicts: z.int(),
   clientCpu: z.number(),
 });
-export type HandOuts = z.infer<typeof HandOuts>;
+export type Dispatches = z.infer<typeof Dispatches>;

@@ -1,9 +1,9 @@
-// The workers of the hand-outs, in a process of their own: each is one raw socket and one node, with one request
+// The workers of the dispatches, in a process of their own: each is one raw socket and one node, with one request
 // outstanding. Invariant: each task is handed out once, or the round fails. It ends with its parent.
 import { serveJobs, within } from "../job-server.ts";
 import { TASK, registerRequest } from "../scenarios.ts";
 import { type Answer, Connection, encodeRequest } from "../wire.ts";
-import { type HandOuts, NextJob } from "./next-job.ts";
+import { type Dispatches, NextJob } from "./next-job.ts";
 
 const LIMIT_MS = 60_000;
 /** Sockets that connect at the same time. */
@@ -22,7 +22,7 @@ const CONFLICT = 409;
 const ID_MARK = Buffer.from('"task_id":"');
 const ID_LENGTH = 36;
 const TASK_ID = /"task_id":"([^"]+)"/g;
-const NOTHING: HandOuts = { handOuts: 0, tookMs: 0, p50Ms: 0, p99Ms: 0, conflicts: 0, clientCpu: 0 };
+const NOTHING: Dispatches = { dispatches: 0, tookMs: 0, p50Ms: 0, p99Ms: 0, conflicts: 0, clientCpu: 0 };
 
 type Worker = { readonly connection: Connection; readonly nodeId: string; readonly next: Buffer };
 
@@ -76,7 +76,7 @@ class Round {
     Bun.gc(true);
   }
 
-  async run(): Promise<HandOuts> {
+  async run(): Promise<Dispatches> {
     const { tasks, way, tasksCome } = this.#job;
     const cpuBefore = process.cpuUsage();
     const startMs = performance.now();
@@ -90,7 +90,7 @@ class Round {
     const sorted = this.#latenciesMs.toSorted((a, b) => a - b);
     const at = (share: number): number => sorted[Math.ceil(share * sorted.length) - 1] ?? Number.NaN;
     return {
-      handOuts: tasks,
+      dispatches: tasks,
       tookMs,
       p50Ms: at(0.5),
       p99Ms: at(0.99),
@@ -184,7 +184,7 @@ class Round {
     worker.connection.send(this.#post("task/claim", { task_id: taskId, node_id: worker.nodeId }));
   }
 
-  /** Counts a hand-out. False: the round is over. */
+  /** Counts a dispatch. False: the round is over. */
   #got({ status, bytes, bodyStart }: Answer, sentAtMs: number): boolean {
     const at = bytes.indexOf(ID_MARK, bodyStart) + ID_MARK.length;
     const taskId = bytes.toString("latin1", at, at + ID_LENGTH);
@@ -194,7 +194,7 @@ class Round {
       return false;
     }
     this.#handedOut.add(taskId);
-    // A hand-out may overtake the answer of the request that created the task.
+    // A dispatch may overtake the answer of the request that created the task.
     const sinceMs = this.#job.tasksCome ? (createdAtMs ?? sentAtMs) : sentAtMs;
     this.#latenciesMs.push(performance.now() - sinceMs);
     if (this.#created - this.#handedOut.size <= AHEAD / 2) this.#resumeCreating?.();
@@ -219,7 +219,7 @@ function idsIn(text: string): string[] {
 
 let prepared: Round | null = null;
 
-async function work(job: NextJob): Promise<HandOuts> {
+async function work(job: NextJob): Promise<Dispatches> {
   if (job.step === "prepare") {
     prepared = new Round(job);
     await within(LIMIT_MS, "preparing", prepared.prepare());
@@ -227,7 +227,7 @@ async function work(job: NextJob): Promise<HandOuts> {
   }
   if (prepared === null) throw new Error("nothing is prepared");
   try {
-    return await within(LIMIT_MS, "the last hand-outs", prepared.run());
+    return await within(LIMIT_MS, "the last dispatches", prepared.run());
   } finally {
     prepared.close();
     prepared = null;

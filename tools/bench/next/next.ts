@@ -1,12 +1,12 @@
-// `bun run bench --only next`: task/next beside task/claim. The same tasks, workers and hub; each way of getting a task in
-// turns. Two cases: the tasks wait for the workers, or the workers wait for the tasks.
+// `bun run bench --only next`: compares task/next with task/claim, in turns, with the same tasks, workers and hub. There
+// are two cases: the tasks wait for the workers, or the workers wait for the tasks.
 import { join } from "node:path";
 import { startLoadClient } from "../load-client.ts";
 import { readCpuMs } from "../machine.ts";
 import { median } from "../median.ts";
 import type { Options } from "../options.ts";
 import { SECRET, startHub } from "../server-under-test.ts";
-import { HandOuts, type NextJob } from "./next-job.ts";
+import { Dispatches, type NextJob } from "./next-job.ts";
 
 const WORKERS = 1_000;
 const TASKS = 10_000;
@@ -27,25 +27,25 @@ const SUBJECTS: readonly Subject[] = [
 export type NextRow = {
   name: string;
   tasksCome: boolean;
-  handOutsPerSecond: number;
+  dispatchesPerSecond: number;
   p50Ms: number;
   p99Ms: number;
-  /** Processor time of the hub, microseconds a hand-out; null where the kernel does not tell. */
+  /** Processor time of the hub, microseconds a dispatch; null where the kernel does not tell. */
   cpuUs: number | null;
-  /** Claims that came too late, for each hand-out. */
+  /** Claims that came too late, for each dispatch. */
   conflicts: number;
-  /** Its hand-outs a second over those of claims in the same case, the median of the rounds' ratios. */
+  /** Its dispatches a second over those of claims in the same case, the median of the rounds' ratios. */
   ratio: number;
 };
 export type NextReport = { workers: number; tasks: number; rounds: number; rows: NextRow[] };
 
-type Found = HandOuts & { readonly cpuUs: number | null; readonly rate: number };
+type Found = Dispatches & { readonly cpuUs: number | null; readonly rate: number };
 
 /** Starts a hub, and has the tasks handed out in all ways, in turns. */
 export async function measureNext({ hub: command, dataRoot, rounds }: Options): Promise<NextReport> {
   const hub = await startHub(command, dataRoot);
   const source = join(import.meta.dir, "next-load.ts");
-  const client = startLoadClient<NextJob, HandOuts>([process.execPath, source], HandOuts);
+  const client = startLoadClient<NextJob, Dispatches>([process.execPath, source], Dispatches);
   try {
     const found = SUBJECTS.map(() => new Array<Found>());
     for (let round = 0; round <= rounds; round++) {
@@ -55,10 +55,10 @@ export async function measureNext({ hub: command, dataRoot, rounds }: Options): 
         const before = readCpuMs(hub.pid);
         const one = await client.run({ ...job, step: "run" });
         const after = readCpuMs(hub.pid);
-        const cpuUs = before === null || after === null ? null : ((after - before) * 1_000) / one.handOuts;
-        const rate = (one.handOuts * 1_000) / one.tookMs;
+        const cpuUs = before === null || after === null ? null : ((after - before) * 1_000) / one.dispatches;
+        const rate = (one.dispatches * 1_000) / one.tookMs;
         console.error(
-          `${name}${tasksCome ? ", tasks come" : ""}: ${rate.toFixed(0)}/s, ${cpuUs?.toFixed(0)} us, client ${one.clientCpu.toFixed(2)}`,
+          `${name}${tasksCome ? ", tasks come" : ""}: ${rate.toFixed(0)}/s, ${cpuUs?.toFixed(0)} µs, client ${one.clientCpu.toFixed(2)}`,
         );
         if (round > 0) found[at]?.push({ ...one, cpuUs, rate });
       }
@@ -72,11 +72,11 @@ export async function measureNext({ hub: command, dataRoot, rounds }: Options): 
       return {
         name,
         tasksCome,
-        handOutsPerSecond: of(({ rate }) => rate),
+        dispatchesPerSecond: of(({ rate }) => rate),
         p50Ms: of(({ p50Ms }) => p50Ms),
         p99Ms: of(({ p99Ms }) => p99Ms),
         cpuUs: cpuUs.length === 0 ? null : median(cpuUs),
-        conflicts: of(({ conflicts, handOuts }) => conflicts / handOuts),
+        conflicts: of(({ conflicts, dispatches }) => conflicts / dispatches),
         ratio: of(({ rate }, round) => rate / (claims(tasksCome)[round]?.rate ?? Number.NaN)),
       };
     });

@@ -1,4 +1,4 @@
-// One cycle of bunqueue over its HTTP API: push, pull, ack, with the same texts as the life of a task. A pull gives
+// One cycle of bunqueue over its HTTP API: push, pull, ack, with the same strings as the cycle of a task. A pull gives
 // whatever job is next, so its id is the one that is acknowledged.
 import { PLACEHOLDER_ID, RESULT, type Scenario, TASK } from "../scenarios.ts";
 

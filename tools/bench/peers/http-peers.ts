@@ -19,7 +19,7 @@ export function luxhubPeer(command: readonly string[]): Peer {
     goal: null,
     async start(connections, dataRoot) {
       const hub = await startHub(command, dataRoot);
-      return httpPeer(hub, "life", connections);
+      return httpPeer(hub, "cycle", connections);
     },
   };
 }

@@ -29,9 +29,9 @@ export type Peer = {
   readonly cycle: string;
   /** How the load comes: connections, and what is in flight on them. */
   readonly load: string;
-  /** How many times its cycles the hub is to do; null: only told. */
+  /** The goal for the ratio: the cycles of the hub divided by its cycles; null: no goal. */
   readonly goal: number | null;
-  /** Set for luxhub in batches: the row of which it is to do `goal` times the cycles. */
+  /** Set for luxhub in batches: the row whose cycles divide its own in the ratio. */
   readonly against?: Against;
   start(connections: number, dataRoot: string): Promise<RunningPeer>;
 };

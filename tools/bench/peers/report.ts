@@ -5,7 +5,7 @@ import type { PeerRow, Peers } from "./peers.ts";
 
 /** Renders the table; a ratio under its goal stands out. */
 export function renderPeers(machine: Machine, peers: Peers): string {
-  const header = ["System", "Load", "Cycles/s", "p50 / p99 ms", "CPU µs", "Client cores", "Ratio", "Goal"];
+  const header = ["System", "Callers", "Cycles/s", "p50 / p99 ms", "CPU µs", "Client cores", "Ratio", "Goal"];
   const parts = [renderMachine(machine), renderTable(header, peers.rows.map(cells), 2), renderNotes(peers)];
   parts.push(...renderTroubles(peers.missing, peers.rows));
   return parts.join("\n\n");
@@ -43,13 +43,14 @@ function shortName(name: string): string {
 function renderNotes({ connections, seconds, rounds, rows }: Peers): string {
   const cycles = new Map(rows.map(({ name, cycle }) => [name, cycle]));
   return [
-    "The ratio is luxhub's cycles a second to the system's; of its batches of 32, theirs to those of BullMQ pipelined, and of",
-    "its batches of 100, theirs to those of single requests. A cycle is:\n",
+    "The ratio is luxhub's cycles per second divided by those of the system. Two rows differ: batches of 32 are divided by",
+    "BullMQ pipelined, and batches of 100 by luxhub's single requests. A cycle is:\n",
     ...[...cycles].map(([name, cycle]) => `- ${name}: ${cycle}`),
     "",
-    `Medians of ${rounds} rounds of ${seconds} s, all systems in turns, data on the same disk; ${connections} workers, each of which`,
-    "begins its next request when the one before is answered. Latency is per request; CPU is the server's, in microseconds",
-    "a cycle; the load client shares the cores. All but bunqueue flush to disk before they answer a write: its",
-    "`durable: true` writes each job at once, with SQLite's `synchronous=NORMAL`, which does not wait for the disk.",
+    `Medians of ${rounds} rounds of ${seconds} s. The systems take turns, with their data on the same disk. There are ${connections}`,
+    "workers, each with one request at a time. Latency is per request. CPU is the server's processor time per cycle, in µs.",
+    "The load client shares the cores with the server. All systems except bunqueue flush to disk before they respond to a",
+    "write: bunqueue with `durable: true` writes each job at once, but with SQLite's `synchronous=NORMAL`, which does not",
+    "wait for the disk.",
   ].join("\n");
 }

@@ -1,5 +1,5 @@
-// The load client for lives of tasks by POST batch: each worker repeatedly creates, claims and completes a batch of tasks
-// for a node of its own, with one call outstanding. Invariant: a life counts when its completion was answered with 200.
+// The load client for task cycles by POST batch: each worker repeatedly creates, claims and completes a batch of tasks
+// for a node of its own, with one call outstanding. Invariant: a cycle counts when its completion returned 200.
 import { z } from "zod";
 import { serveJobs, within } from "../job-server.ts";
 import type { Measurement } from "../job.ts";

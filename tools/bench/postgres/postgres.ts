@@ -31,7 +31,7 @@ export type PostgresRow = Pick<Subject, "name" | "cycle" | "load" | "goal"> & {
   readonly cyclesPerSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** The lives a second of the hubs that are called in the same way over this one's. */
+  /** The cycles per second of the hubs that are called in the same way, divided by those of this system. */
   readonly ratio: number;
   readonly failures: number;
   readonly failure: string | null;
@@ -95,7 +95,7 @@ async function measureAll(
       const { name, load } = each.subject;
       try {
         const found = await each.subject.run(round === 0 ? WARM_UP_MS : options.seconds * 1_000);
-        progress(`${name}, ${load}: ${found.cyclesPerSecond.toFixed(0)} lives/s`);
+        progress(`${name}, ${load}: ${found.cyclesPerSecond.toFixed(0)} cycles/s`);
         if (round > 0) each.rounds.push(found);
       } catch (error) {
         broken.add(each);
@@ -109,7 +109,7 @@ async function measureAll(
 
 const ratesOf = ({ rounds }: Measured): number => median(rounds.map((one) => one.cyclesPerSecond));
 
-function toRow(measured: Measured, callers: number, lives: number): PostgresRow {
+function toRow(measured: Measured, callers: number, hubs: number): PostgresRow {
   const { subject, rounds } = measured;
   const { name, cycle, load, goal } = subject;
   const cyclesPerSecond = ratesOf(measured);
@@ -117,7 +117,7 @@ function toRow(measured: Measured, callers: number, lives: number): PostgresRow 
     ...{ name, cycle, load, goal, callers, cyclesPerSecond },
     p50Ms: median(rounds.map((one) => one.p50Ms)),
     p99Ms: median(rounds.map((one) => one.p99Ms)),
-    ratio: lives / cyclesPerSecond,
+    ratio: hubs / cyclesPerSecond,
     failures: rounds.reduce((sum, one) => sum + one.failures, 0),
     failure: rounds.find((one) => one.failure !== null)?.failure ?? null,
   };

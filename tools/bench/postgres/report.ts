@@ -5,7 +5,7 @@ import type { PostgresReport, PostgresRow } from "./postgres.ts";
 
 /** Renders the table; a ratio under its goal stands out. */
 export function renderPostgres(machine: Machine, report: PostgresReport): string {
-  const header = ["System", "Load", "Cycles/s", "p50 / p99 ms", "Ratio", "Goal"];
+  const header = ["System", "Callers", "Cycles/s", "p50 / p99 ms", "Ratio", "Goal"];
   const parts = [
     `${renderMachine(machine)}\nPostgreSQL on the same disk: ${report.server.join(", ")}.`,
     renderTable(header, report.rows.map(cells), 2),
@@ -28,16 +28,16 @@ function cells({ name, load, cyclesPerSecond, p50Ms, p99Ms, ratio, goal }: Postg
 }
 
 function renderNotes({ seconds, rounds, hub, rows }: PostgresReport): string {
-  const lives = new Map(rows.map(({ name, cycle }) => [name, cycle]));
+  const cycles = new Map(rows.map(({ name, cycle }) => [name, cycle]));
   return [
-    "The ratio is luxhub's cycles a second to the system's, in batches to those in batches. A cycle is:\n",
-    ...[...lives].map(([name, cycle]) => `- ${name}: ${cycle}`),
+    "The ratio is luxhub's cycles per second divided by those of the system; batches are divided by batches. A cycle is:\n",
+    ...[...cycles].map(([name, cycle]) => `- ${name}: ${cycle}`),
     "",
-    `Medians of ${rounds} rounds of ${seconds} s, all in turns on one server, each in a database of its own. The hubs are two`,
-    `processes (\`${hub}\`), half of the callers at each; a cycle there is three requests over HTTP, each of which is`,
-    "authenticated, checked and written with the ledger, the totals of its node and the events. A library runs in its",
-    "load client's process under Bun, on 10 connections (pg-boss) or 64 (graphile-worker), which are its fastest here.",
-    "pg-boss stores job and result; graphile-worker deletes what is complete, and keeps no result. Latency is per call,",
-    "of graphile-worker per cycle. The load clients share the cores.",
+    `Medians of ${rounds} rounds of ${seconds} s. The systems take turns on one server, each with its own database. The hubs are`,
+    `two processes (\`${hub}\`), each with half of the callers. A cycle of the hubs is three HTTP requests, which the hub`,
+    "authenticates, checks, and writes with the ledger, the totals of the node and the events. A library runs in the load",
+    "client's process under Bun, with 10 connections (pg-boss) or 64 (graphile-worker), the fastest choice here. pg-boss",
+    "stores the job and the result. graphile-worker deletes completed jobs, and keeps no result. Latency is per call",
+    "(graphile-worker: per cycle). The load clients share the cores with the server.",
   ].join("\n");
 }

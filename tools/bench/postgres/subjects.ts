@@ -24,7 +24,7 @@ export type Subject = {
   readonly load: string;
   /** What a call carries: it is compared with two hubs that are called in the same way. */
   readonly calls: "single" | "batch";
-  /** How many times its lives two hubs are to do; null: only told. */
+  /** The goal for the ratio: the cycles of two hubs divided by its cycles; null: no goal. */
   readonly goal: number | null;
   run(windowMs: number): Promise<Measurement>;
   stop(): Promise<void>;
@@ -93,7 +93,7 @@ async function startHubs(stage: Stage, callers: number): Promise<Subject> {
   const hubs = await openHubs(stage);
   const source = join(import.meta.dir, "../load.ts");
   const client: LoadClient<Job, Measurement> = startLoadClient([process.execPath, source], Measurement);
-  const job = { ports: [...hubs.ports], secret: SECRET, scenario: "life", isChecked: true };
+  const job = { ports: [...hubs.ports], secret: SECRET, scenario: "cycle", isChecked: true };
   return {
     name: `luxhub, ${HUBS} hubs`,
     cycle: "create, claim, complete",

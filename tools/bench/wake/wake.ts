@@ -1,7 +1,7 @@
-// `bun run bench --only wake`: how long a send takes to wake a blocked receive, in turns with the same without a hub. One
-// hub beside LPUSH and BLPOP of Redis with `appendfsync always`; two hubs on a PostgreSQL, the send at one and the receive
-// at the other, beside INSERT, NOTIFY and DELETE on that server. All store the message and its taking durably before they
-// answer, on the same disk.
+// `bun run bench --only wake`: how long a send takes to wake a blocked receive, in turns with a baseline. One hub is
+// compared with LPUSH and BLPOP of Redis with `appendfsync always`; two hubs on a PostgreSQL, the send at one and the
+// receive at the other, with INSERT, NOTIFY and DELETE on that server. All systems flush the message and its delivery to
+// the same disk before they respond.
 import { join } from "node:path";
 import { POSTGRES_MISSING, PostgresServer } from "../../../test/support/postgres.ts";
 import { makeDirectory } from "../children.ts";
@@ -55,7 +55,7 @@ export async function measureWakes(options: Options): Promise<WakeReport> {
   const rows: WakeRow[] = [];
   const missing: string[] = [];
   try {
-    for (const start of [startBesideRedis, startBesidePostgres]) {
+    for (const start of [startWithRedis, startWithPostgres]) {
       const contest = await start(options).catch((error: unknown) => {
         missing.push(error instanceof Error ? error.message : String(error));
         return null;
@@ -68,7 +68,7 @@ export async function measureWakes(options: Options): Promise<WakeReport> {
   return { rounds: options.rounds, rows, missing };
 }
 
-async function startBesideRedis({ hub: command, dataRoot }: Options): Promise<Contest> {
+async function startWithRedis({ hub: command, dataRoot }: Options): Promise<Contest> {
   const program = await findRedis(makeDirectory());
   const [hub, redis] = await Promise.all([startHub(command, dataRoot), startRedis(program, dataRoot)]);
   const { port } = hub;
@@ -83,7 +83,7 @@ async function startBesideRedis({ hub: command, dataRoot }: Options): Promise<Co
   };
 }
 
-async function startBesidePostgres({ hub, dataRoot }: Options): Promise<Contest> {
+async function startWithPostgres({ hub, dataRoot }: Options): Promise<Contest> {
   if (POSTGRES_MISSING !== null) throw new Error(POSTGRES_MISSING);
   const server = await PostgresServer.start(dataRoot, POSTGRES_SETTINGS);
   const { ports, pids, stop } = await openHubs({ server: server.url, hub, dataRoot });
