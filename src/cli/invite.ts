@@ -23,6 +23,8 @@ async function invite({ hub, url, isNamed, values, words, json }: Remote): Promi
     url: values.text("join-url") ?? (isNamed && isReachable(url) ? url : undefined),
   });
   if (json) return writeLine(printableJson(made, 2));
+  const isHttp = made.url.startsWith("http:");
+  const others = made.other_urls.filter((other) => isHttp || other.startsWith("https:"));
   writeLine(`luxhub join ${made.line}`);
   const notes = [
     `Run this line on the machine of ${made.invitation.node_id}, once, before ${timeText(made.invitation.expires_at)}. Who has it can join.`,
@@ -31,13 +33,13 @@ async function invite({ hub, url, isNamed, values, words, json }: Remote): Promi
       : [
           "The hub listens only on this machine: for another one, start it with --tls auto, or give --join-url.",
         ]),
-    ...(made.url.startsWith("http:") && isReachable(made.url)
+    ...(isHttp && isReachable(made.url)
       ? [
           "Its connection is not encrypted: anybody on the way can read the key. Start the hub with --tls auto.",
         ]
       : []),
-    ...(made.other_urls.length > 0
-      ? [`If that machine cannot reach the URL, give another with --join-url: ${made.other_urls.join(" ")}`]
+    ...(others.length > 0
+      ? [`If that machine cannot reach the URL, give another with --join-url: ${others.join(" ")}`]
       : []),
   ];
   for (const note of notes) console.error(note);

@@ -231,7 +231,8 @@ test("its pin outlives a restart, a renewed certificate, and a backup that is re
   const data = dir.join("data");
   const key = join(data, "tls-ca-key.pem");
   {
-    await using hub = await Hub.start({ data, ownSecrets: false, args: TLS_AUTO });
+    const args = [...TLS_AUTO, "--listen", "A:0.0.0.0:0"];
+    await using hub = await Hub.start({ data, ownSecrets: false, args });
     expect([statSync(key).mode & 0o777, statSync(join(data, "tls-ca.pem")).mode & 0o777]).toEqual([
       0o600, 0o600,
     ]);
@@ -252,6 +253,9 @@ test("its pin outlives a restart, a renewed certificate, and a backup that is re
       "--join-url",
       `https://127.0.0.1:${tlsPort(hub)}`,
     ]);
+    // Of its other addresses it names none without TLS.
+    expect(invited.stderr).toContain("Run this line on the machine of w");
+    expect(invited.stderr).not.toContain("http://");
     const line = invited.stdout.trim().split(" ").at(-1) ?? "";
     expect(await run(["join", line], { env: { HOME: dir.path } })).toMatchObject({
       code: 0,
