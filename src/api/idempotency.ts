@@ -27,7 +27,7 @@ import { isNestedDeeper } from "../http/json-body.ts";
 import { type Exchange, UNCACHED } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
-import { slowHash } from "../lib/slow-hash.ts";
+import type { KeyRing } from "../service/keys.ts";
 import { WaitAborted, Waiters } from "../service/waiters.ts";
 import { type PastAnswer, storedAnswer } from "../store/sql/keys.ts";
 import { bytesOf, keyIdOf } from "../store/sql/rows.ts";
@@ -152,17 +152,16 @@ export class Idempotency {
   readonly #primaryMark: Promise<string>;
 
   /**
-   * @param primaryHash the hash of the hub's own secret
    * @param maxBytes of the stored answers of all keys together
    */
   constructor(
     store: Store,
     clock: Clock,
     backpressure: ResponseBackpressure,
-    primaryHash: string,
+    keys: Pick<KeyRing, "derive">,
     maxBytes: number,
   ) {
-    this.#primaryMark = slowHash(primaryHash, "luxhub answers", ANSWER_MARK_ROUNDS, MARK_BYTES);
+    this.#primaryMark = keys.derive("luxhub answers", ANSWER_MARK_ROUNDS, MARK_BYTES);
     this.#store = store;
     this.#maxBytes = maxBytes;
     this.#clock = clock;

@@ -76,7 +76,7 @@ export class Pipeline {
     this.#authenticator = new Authenticator(keys, services.tickets, clock, policy);
     this.#longPolls = new LongPolls(keys);
     this.#backpressure = backpressure;
-    this.#idempotency = new Idempotency(store, clock, backpressure, keys.primaryHash, maxAnswersBytes);
+    this.#idempotency = new Idempotency(store, clock, backpressure, keys, maxAnswersBytes);
   }
 
   get waiting(): LongPolls["waiting"] {

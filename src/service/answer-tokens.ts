@@ -10,7 +10,6 @@
 import { ANSWER_TOKEN_MAX_CHARS, TICKET_MAC_BYTES, TICKET_MAC_ROUNDS } from "../domain/limits.ts";
 import type { Question } from "../domain/model.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
-import { slowHash } from "../lib/slow-hash.ts";
 import type { KeyRing } from "./keys.ts";
 
 /** Which question a token answers, and with which of its choices, from 0. */
@@ -19,12 +18,11 @@ export type AnswerGrant = { readonly taskId: string; readonly questionId: string
 type Claims = readonly [taskId: string, questionId: string, choice: number, expires: number];
 
 export class AnswerTokens {
-  readonly #keys: Pick<KeyRing, "primaryHash">;
+  readonly #keys: Pick<KeyRing, "derive">;
   readonly #clock: Pick<Clock, "now">;
-  /** Made from the hub's own secret by a slow hash: a token must not help to guess the secret. */
   #macKey: Promise<string> | null = null;
 
-  constructor(keys: Pick<KeyRing, "primaryHash">, clock: Pick<Clock, "now">) {
+  constructor(keys: Pick<KeyRing, "derive">, clock: Pick<Clock, "now">) {
     this.#keys = keys;
     this.#clock = clock;
   }
@@ -53,7 +51,7 @@ export class AnswerTokens {
   }
 
   async #mac(said: string): Promise<string> {
-    this.#macKey ??= slowHash(this.#keys.primaryHash, "luxhub answers", TICKET_MAC_ROUNDS, 32);
+    this.#macKey ??= this.#keys.derive("luxhub answer tokens", TICKET_MAC_ROUNDS, 32);
     const mac = new Bun.CryptoHasher("sha256", await this.#macKey).update(said).digest();
     return mac.subarray(0, TICKET_MAC_BYTES).toString("base64url");
   }

@@ -12,6 +12,7 @@ import type { KeyRecord } from "../domain/model.ts";
 import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { makeSecret } from "../lib/ids.ts";
+import { slowHash } from "../lib/slow-hash.ts";
 import { allKeys, keysByHash } from "../store/sql/keys.ts";
 import type { Committed, Store, Transact } from "../store/store.ts";
 import { type Page, type PageRequest, pageOfAll } from "./list-pages.ts";
@@ -31,6 +32,7 @@ export type NewKey = { readonly key: KeyRecord; readonly secret: string };
 export class KeyRing {
   readonly #store: Store;
   readonly #clock: Clock;
+  readonly #secret: string;
   readonly #primary: readonly KeyRecord[];
   #index: KeyIndex;
   /** The callbacks to notify when a key is lost, by its id. */
@@ -43,6 +45,7 @@ export class KeyRing {
   constructor(store: Store, clock: Clock, secrets: PrimarySecrets, onFault: (error: unknown) => void) {
     this.#store = store;
     this.#clock = clock;
+    this.#secret = secrets.secret;
     this.#primary = primaryKeys(secrets);
     this.#index = indexed(this.#primary);
     store.onCommit((changes) => {
@@ -60,10 +63,12 @@ export class KeyRing {
     }
   }
 
-  /** The hash of the secret that the hub was started with. */
-  get primaryHash(): string {
-    const primary = this.#primary.find(({ keyId }) => keyId === PRIMARY_KEY_ID);
-    return must(primary, "a key ring has the secret of its hub").hash;
+  /**
+   * Derives a value, in hex, from the secret that the hub was started with. It is slow, so that the value does not help to
+   * guess the secret. Not from the hash of the secret: `luxhub keys pin` stores that in the database.
+   */
+  derive(purpose: string, rounds: number, bytes: number): Promise<string> {
+    return slowHash(this.#secret, purpose, rounds, bytes);
   }
 
   /** The keys of the hub, the primary ones first. */

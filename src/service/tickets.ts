@@ -11,7 +11,6 @@
 import { TICKET_LIFE_MS, TICKET_MAC_BYTES, TICKET_MAC_ROUNDS, TICKET_MAX_CHARS } from "../domain/limits.ts";
 import type { KeyRecord } from "../domain/model.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
-import { slowHash } from "../lib/slow-hash.ts";
 import type { KeyRing } from "./keys.ts";
 
 /** What a ticket allows: the download of a file, or an upload for a node that is attached to a task. */
@@ -37,12 +36,11 @@ type Claims = readonly [
   taskId?: string | null,
 ];
 
-type Keys = Pick<KeyRing, "primaryHash" | "named" | "refresh">;
+type Keys = Pick<KeyRing, "derive" | "named" | "refresh">;
 
 export class Tickets {
   readonly #keys: Keys;
   readonly #clock: Pick<Clock, "now">;
-  /** Made from the hub's own secret by a slow hash: a ticket must not help to guess the secret. */
   #macKey: Promise<string> | null = null;
 
   constructor(keys: Keys, clock: Pick<Clock, "now">) {
@@ -86,7 +84,7 @@ export class Tickets {
   }
 
   async #mac(said: string, fileId: string): Promise<string> {
-    this.#macKey ??= slowHash(this.#keys.primaryHash, "luxhub tickets", TICKET_MAC_ROUNDS, 32);
+    this.#macKey ??= this.#keys.derive("luxhub tickets", TICKET_MAC_ROUNDS, 32);
     const mac = new Bun.CryptoHasher("sha256", await this.#macKey).update(`${said} ${fileId}`).digest();
     return mac.subarray(0, TICKET_MAC_BYTES).toString("base64url");
   }

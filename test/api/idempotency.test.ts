@@ -589,11 +589,13 @@ describe("at once", () => {
   });
 });
 
+const NO_KEYS = { derive: async () => "" };
+
 once.test("as many repeats as may wait all get the stored answer", async () => {
   let stored: unknown = null;
   // Of the store only this one read is asked for.
   const store = { read: async () => stored } as unknown as ConstructorParameters<typeof Idempotency>[0];
-  const idempotency = new Idempotency(store, new TestClock(), new ResponseBackpressure(), NO_ID, 1);
+  const idempotency = new Idempotency(store, new TestClock(), new ResponseBackpressure(), NO_KEYS, 1);
   let held = 0;
   const attempt = {
     scope: "s",
@@ -663,7 +665,7 @@ test("an answer that luxhub 0.1.0 stored, without the variant, is replayed for i
   const store = {
     read: async () => ({ asked: "hash", status: 200, body: "{}" }),
   } as unknown as ConstructorParameters<typeof Idempotency>[0];
-  const idempotency = new Idempotency(store, new TestClock(), new ResponseBackpressure(), NO_ID, 1);
+  const idempotency = new Idempotency(store, new TestClock(), new ResponseBackpressure(), NO_KEYS, 1);
   const attempt = (asked: string) => ({
     scope: "s",
     asked,

@@ -12,9 +12,9 @@ import { join } from "node:path";
 import { parametersOf } from "../../src/api/openapi.ts";
 import { FIELDS } from "../../src/api/openapi-texts.ts";
 import { ADMIN_KEY, SECRET, TestClock, type TestHub, startHub } from "../support/hub.ts";
+import { slowHash } from "../../src/lib/slow-hash.ts";
 import type { Post } from "../../src/http/outbound.ts";
 import { AnswerTokens } from "../../src/service/answer-tokens.ts";
-import { hashSecret } from "../../src/service/keys.ts";
 import { answerFault } from "../support/answers.ts";
 import { DocumentChecks } from "../support/openapi.ts";
 import { VARIANTS, type VariantName, list, record, refused } from "./scene.ts";
@@ -183,7 +183,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
     answer: "15 March",
   });
   const question = record(asked["question"]);
-  const tokens = new AnswerTokens({ primaryHash: hashSecret(SECRET) }, clock);
+  const tokens = new AnswerTokens({ derive: (...by) => slowHash(SECRET, ...by) }, clock);
   const grant = { taskId: task_id, questionId: String(question["question_id"]), until: clock.now() + 60_000 };
   await post("task_answer_by_token", { token: await tokens.issue(grant, 1) });
   await call("task_questions", { task_id, wait: 10, since: 1 });

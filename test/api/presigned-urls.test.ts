@@ -2,6 +2,10 @@
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { SECRET, TestClock, type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
+import { PRIMARY_KEY_ID } from "../../src/domain/key.ts";
+import { slowHash } from "../../src/lib/slow-hash.ts";
+import { hashSecret } from "../../src/service/keys.ts";
+import { Tickets } from "../../src/service/tickets.ts";
 import { addKey, as, keys } from "./key-commands.ts";
 import { NO_ID, VARIANTS, addNode, addTask, badFields, list, ok, record, refused, until } from "./scene.ts";
 
@@ -51,6 +55,20 @@ describe("a download", () => {
       expect([part.status, await part.text()]).toEqual([206, "234"]);
       expect((await open(hub, made["url"], { method: "HEAD" })).status).toBe(200);
     }
+  });
+
+  test("cannot be forged with the hash of the hub's secret, which the database may hold", async () => {
+    await using hub = await startHub({ isPrivate: true });
+    const fileId = await upload(hub);
+    const statusWith = async (word: string): Promise<number> => {
+      const keys = { derive: (...by: [string, number, number]) => slowHash(word, ...by) };
+      const lookups = { named: () => null, refresh: async () => {} };
+      const tickets = new Tickets({ ...keys, ...lookups }, hub.clock);
+      const { text } = await tickets.issue({ kind: "download", fileId }, { keyId: PRIMARY_KEY_ID });
+      return (await open(hub, `/api/v1/file/download/${fileId}?ticket=${text}`)).status;
+    };
+    expect(await statusWith(SECRET)).toBe(200);
+    expect(await statusWith(hashSecret(SECRET))).toBe(401);
   });
 
   test("ends after 10 minutes, and with the key that made it", async () => {

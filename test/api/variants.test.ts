@@ -5,6 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { AnswerTokens } from "../../src/service/answer-tokens.ts";
 import { hashSecret } from "../../src/service/keys.ts";
+import { slowHash } from "../../src/lib/slow-hash.ts";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import { invitationEndpoints } from "../../src/api/invitations.ts";
@@ -87,7 +88,7 @@ describe("every endpoint on both variants", () => {
     await get("/questions");
     const { question_id } = record(question);
     await post("/task/answer", { task_id: fourth, question_id, answer: "that" });
-    const tokens = new AnswerTokens({ primaryHash: hashSecret(SECRET) }, hub.clock);
+    const tokens = new AnswerTokens({ derive: (...by) => slowHash(SECRET, ...by) }, hub.clock);
     const of = { taskId: fourth, questionId: String(question_id), until: hub.clock.now() + 60_000 };
     await post("/task/answer-by-token", { token: await tokens.issue(of, 1) });
     seen.set("GET /task/:task_id/questions", await ok(hub.get(`/task/${fourth}/questions`, { variant })));

@@ -80,7 +80,7 @@ function linkTo(words: string, view: string, query: Link["query"] = {}): Link {
   return { words, view, query };
 }
 
-/** At least one: that nothing is wrong is a finding too. The worst comes first. */
+/** At least one: that nothing is wrong is a finding too. */
 export function findingsOf(facts: Facts): readonly Finding[] {
   const { open, running, nodesOnline, nodesDraining, done, failed, webhooksSuspended: hooks } = facts;
   const deadLetters = facts.deadLetters ?? 0;
