@@ -286,7 +286,7 @@ function openLines(hub: Hub): string[] {
       urlOf(listener),
       ...urlsElsewhere(listener).filter((url) => url !== urlOf(listener)),
     ]);
-  if (urls.length === 0) return ["  open       nothing: every request needs the secret"];
+  if (urls.length === 0) return ["  open       nothing: every request to the API needs the secret"];
   const half = Math.ceil(hub.openReads.length / 2);
   const indent = " ".repeat("  open       ".length);
   return [

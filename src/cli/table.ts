@@ -67,9 +67,14 @@ export function tableOf(head: readonly string[], rows: readonly (readonly Cell[]
   return [bold(lines[0] ?? ""), ...lines.slice(1)];
 }
 
-/** Prints name and value, one line each; a value of several lines goes below its name. */
+/**
+ * Prints name and value, one line each; a value of several lines goes below its name. Fields without a value are left out:
+ * a new task has twenty of them.
+ */
 export function printRecord(record: object): void {
-  const rows = Object.entries(record).map(([name, value]) => [name, wordOf(value)] as const);
+  const rows = Object.entries(record)
+    .map(([name, value]) => [name, wordOf(value)] as const)
+    .filter(([, text]) => text !== NO_VALUE);
   const width = Math.max(0, ...rows.map(([name]) => name.length)) + 2;
   print(
     rows
@@ -121,14 +126,16 @@ function hasColour(): boolean {
   return process.stdout.isTTY === true && !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb";
 }
 
+const NO_VALUE = "-";
+
 function cellOf(value: Cell): string {
-  if (value === null || value === undefined || value === "") return "-";
+  if (value === null || value === undefined || value === "") return NO_VALUE;
   return plain(String(value)).replaceAll(/\s+/g, " ");
 }
 
 function wordOf(value: unknown): string {
-  if (value === null || value === undefined || value === "") return "-";
-  if (Array.isArray(value)) return value.length === 0 ? "-" : value.map(wordOf).join(", ");
+  if (value === null || value === undefined || value === "") return NO_VALUE;
+  if (Array.isArray(value)) return value.length === 0 ? NO_VALUE : value.map(wordOf).join(", ");
   if (typeof value !== "object") return plain(String(value));
   return plain(
     Object.entries(value)

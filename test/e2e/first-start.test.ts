@@ -100,7 +100,7 @@ test("the page lists the open reads and their addresses", async () => {
     "So the open reads of variant A include tasks, results and files created through the B listener.",
   );
   for (const args of [["--private"], ["--variant", "B"], ["--private", ...listen]])
-    expect(await page(args)).toContain("  open       nothing: every request needs the secret");
+    expect(await page(args)).toContain("  open       nothing: every request to the API needs the secret");
 });
 
 test.skipIf(lan === undefined)(
