@@ -937,7 +937,7 @@ class LuxHub:
         release: Stops it now: it stops its handlers, gives their tasks back, and leaves the hub.
         timeout: How many seconds a handler may take; then its stop is set and the attempt fails. By default the
             `max_run_s` of its task, if it has one. None: without a limit of the worker's own.
-        signals: In the main thread SIGTERM and SIGINT set `stop`, and a second one sets `release`.
+        signals: In the main thread SIGTERM and SIGINT set `stop`, and a second one sets `release`. False: not handled.
         on_event: Called with each event of the worker, in any thread; by default the logger "luxhub".
 
         Raises LuxHubError when the hub refuses the worker, for a wrong secret for example.
@@ -1202,7 +1202,7 @@ class TaskContext:
         #: Set when the result is no longer wanted: the task was taken away, its time is over, or the worker gives it
         #: back.
         self.stop = stop
-        #: The number of this hand-out of the task.
+        #: The fencing token of this attempt.
         self.epoch = epoch
         #: The tasks on which it depends, with their results (`omitted`: some are left out, tasks.inputs() has them).
         self.inputs: list[TaskInput] = given.get("inputs", [])
@@ -1239,8 +1239,8 @@ class TaskContext:
     ) -> Any:
         """Asks a person, or another agent, and returns the answer: any JSON, or None when there was none in time.
 
-        The time limits of the task stand still meanwhile. A question that an earlier attempt asked in the same words is
-        not asked again.
+        While the question is open, the time limits of the task and of the handler do not run; afterwards both begin
+        again in full. A question that an earlier attempt asked in the same words is not asked again.
 
         within: How long the question waits, in seconds; by default a day.
         park: Gives the task back to the hub until the answer is there, and raises Stopped: let it end the handler. The
@@ -1811,7 +1811,7 @@ class _Worker:
 
     def _next(self, asked: Mapping[str, Any]) -> TaskNextAnswer | None:
         """Calls task/next; None when that failed."""
-        # Repeated without end with one Idempotency-Key, so that no task is lost whose hand-out did not reach us.
+        # Repeated without end with one Idempotency-Key, so that no task is lost whose dispatch did not reach us.
         options = CallOptions(stop=self._stop, retry=Retry(for_s=_FOREVER))
         try:
             answer = self._call("task/next", {"node_id": self._node_id, **asked}, options)
@@ -1931,7 +1931,7 @@ class _Worker:
     def _outcome(
         self, job: _Job, outcomes: queue.SimpleQueue[_Outcome | None], timeout_s: float | None
     ) -> _Outcome | None:
-        """Waits for the outcome. The time limit stands still while a question waits, and starts again at its answer."""
+        """Waits for the outcome. The time limit does not run while a question is open, and begins again in full then."""
         left = timeout_s
         while True:
             try:
