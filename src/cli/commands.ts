@@ -144,7 +144,7 @@ luxhub mcp --url https://hub.example.org --secret-file ~/.config/luxhub/agent-1.
 const MCP_CONFIG_ABOUT = `With the administrator key (from LUXHUB_ADMIN_KEY or the data directory) the command creates a key that is
 bound to the node. Without the administrator key the command uses the secret in LUXHUB_SECRET. With --secret-file
 it uses the secret in this file, and creates no key.
-agents-md prints a section for the AGENTS.md of a project, and calls no hub.
+agents-md prints a section for the AGENTS file of a project, and calls no hub.
 
 luxhub mcp-config claude --node agent-1 --write`;
 
