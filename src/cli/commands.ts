@@ -36,37 +36,44 @@ export type Command = {
   readonly isRemote?: boolean;
 };
 
-const DATA: Flag = { value: "DIR", help: "the data directory (LUXHUB_DATA; ./luxhub-data)", isPath: true };
+const DATA: Flag = {
+  value: "DIR",
+  help: "the data directory (LUXHUB_DATA, or else ./luxhub-data)",
+  isPath: true,
+};
 const PLACE: Command["flags"] = {
   data: DATA,
-  database: { value: "URL", help: "the hub's PostgreSQL, if it has one (LUXHUB_DATABASE)" },
+  database: { value: "URL", help: "the database of a hub that uses PostgreSQL (LUXHUB_DATABASE)" },
 };
 export const REMOTE_FLAGS: Command["flags"] = {
   json: { help: "print JSON" },
-  url: { value: "URL", help: "the hub (LUXHUB_URL); without it, the hub that runs on --data" },
-  "secret-file": { value: "FILE", help: "a file that holds the secret (or LUXHUB_SECRET)", isPath: true },
+  url: { value: "URL", help: "the URL of the hub (LUXHUB_URL); default: the hub that runs on --data" },
+  "secret-file": { value: "FILE", help: "a file with the secret (or LUXHUB_SECRET)", isPath: true },
   data: DATA,
 };
 
-const LIMIT: Flag = { value: "N", help: "how many rows at most (50; with --json all)" };
+const LIMIT: Flag = { value: "N", help: "the maximum number of rows (50; all with --json)" };
 const NODE: Flag = { value: "NODE", help: "the node to act for" };
 const PER: Flag = {
   value: "PERIOD",
-  help: "day, month (both in UTC) or total",
+  help: "the period of the budget: day, month (both in UTC) or total",
   choices: ["day", "month", "total"],
 };
 const PAUSED: Command["flags"] = {
-  type: { value: "TYPE", help: "the tasks of a type" },
-  "limit-key": { value: "KEY", help: "the tasks with a limit key" },
-  creator: { value: "NODE", help: "the tasks that a node has created" },
+  type: { value: "TYPE", help: "only tasks of this type" },
+  "limit-key": { value: "KEY", help: "only tasks with this limit key" },
+  creator: { value: "NODE", help: "only tasks that this node created" },
 };
-const IF_VERSION: Flag = { value: "N", help: "only if the note has this version; 0: if there is none" };
-const PREFIX: Flag = { value: "TEXT", help: "only keys that begin with this" };
+const IF_VERSION: Flag = {
+  value: "N",
+  help: "only if the note has this version; 0: only if there is no such note",
+};
+const PREFIX: Flag = { value: "TEXT", help: "only keys that begin with TEXT" };
 const LEASE_TASK: Flag = { value: "ID", help: "only leases for this task" };
-const FENCING: Flag = { value: "N", help: "only the lease with this fencing number" };
+const FENCING: Flag = { value: "N", help: "only the lease with this fencing token" };
 const EPOCH: Flag = {
   value: "N",
-  help: "the epoch of the lease: 409 stale_lease if the task was handed out again since",
+  help: "the epoch of the lease: an error if the task has been handed out again since (stale_lease)",
 };
 
 /** Clients of a hub without --json, because they print no record, or only JSON. */
@@ -86,128 +93,143 @@ function remote(
 
 const LUX_ABOUT = `luxhub lux export, head and verify are about the ledger of all nodes; see luxhub lux verify --help.`;
 
-const VERIFY_ABOUT = `FILE is an export (luxhub lux export); without it, or for -, standard input. Every entry has the
-SHA-256 of itself and of the hash before it. So one changed digit is found, and a missing, moved or added entry. With
---head it also finds that the ledger was rewritten, or that entries are missing at its end.
+const VERIFY_ABOUT = `FILE is an export of luxhub lux export. Without FILE, or if FILE is -, the command reads standard input.
+The hash of each entry covers the entry and the hash before it. So the command finds a changed digit, and
+a missing, moved or added entry. With --head it also finds that the ledger was rewritten, or that entries
+are missing at its end.
 Exit code 1: the export is not intact.
 
 luxhub lux export | luxhub lux verify --head 5f2c…`;
 
-const ADMIN_ABOUT = "Needs the administrator key (LUXHUB_ADMIN_KEY, or the one in the data directory).";
+const ADMIN_ABOUT = "Needs the administrator key (from LUXHUB_ADMIN_KEY or the data directory).";
 
-const INVITE_ABOUT = `The line has the hub's URL, a token for one use and, with serve --tls auto, the hash of the hub's key, which
-the joining machine checks before it sends anything. ${ADMIN_ABOUT}
+const INVITE_ABOUT = `The line has the URL of the hub, a token for one use and, with serve --tls auto, the hash of the key of the hub.
+The joining machine checks this hash before it sends anything.
+${ADMIN_ABOUT}
 
 luxhub invite worker-2 --expires 10m`;
 
-const JOIN_ABOUT = `Makes a key that is bound to the node, and stores it with the hub's URL in ~/.config/luxhub/hub.json (or the
-file of LUXHUB_JOINED), for this user only. From then on the commands that call a hub need nothing else here:
+const JOIN_ABOUT = `Creates a key that is bound to the node, and stores the key with the URL of the hub in ~/.config/luxhub/hub.json
+(or the file of LUXHUB_JOINED), which only this user can read. Afterwards the commands that call a hub need neither a
+URL nor a secret on this machine:
 
 luxhub worker -- ./work.sh`;
 
 const WORKER_ABOUT = `The command gets the task as JSON on standard input, and as LUXHUB_TASK_ID, LUXHUB_TASK_TITLE,
 LUXHUB_TASK_TYPE, LUXHUB_TASK_DESCRIPTION and LUXHUB_TASK_EPOCH; also LUXHUB_NODE_ID and LUXHUB_URL.
 
-Its exit code: 0    completed; standard output is the result: a JSON object with problem, improvement
-                    and lesson, or any text
-               75   failed; retried as the task specifies. Every other code means the same
-               65   failed permanently
+The exit code of the command decides what happens to the task:
+  0    completed; standard output is the result: a JSON object with problem, improvement and
+       lesson, or any text
+  65   failed permanently
+  75   the attempt has failed, and the hub retries the task; every other code means the same
 The last lines of standard error are the error.
 
-SIGTERM or Ctrl-C: the worker takes no more tasks, finishes those it has, and exits. A second signal
+SIGTERM or Ctrl-C: the worker takes no more tasks, finishes its tasks, and exits. A second signal
 ends the commands and gives their tasks back. The log goes to standard error.
 
 luxhub worker --node worker-1 -- sh -c 'echo "Hello, $LUXHUB_TASK_TITLE"'
 
-With --agent the program of an AI agent does each task, in a directory of its own. It is only started when there is a
-task: waiting costs no tokens. When a task is tried again, its session goes on.
+With --agent an AI agent does each task, in a directory of its own. The worker starts the agent only when there
+is a task, so waiting uses no tokens. The next attempt of a task resumes the session of the agent.
 
 luxhub worker --agent claude`;
 
-const MCP_ABOUT = `The client starts it, writes a JSON-RPC message in each line of standard input, and reads the
-responses from standard output. It ends with standard input. While the hub is unreachable, it repeats
-the requests for up to 5 minutes.
+const MCP_ABOUT = `The client starts this command, writes a JSON-RPC message in each line of standard input, and reads the
+responses from standard output. The command exits when standard input ends. While the hub is unreachable
+or overloaded, the command repeats a request for up to 5 minutes.
 
 luxhub mcp --url https://hub.example.org --secret-file ~/.config/luxhub/agent-1.secret`;
 
-const MCP_CONFIG_ABOUT = `With the administrator key (LUXHUB_ADMIN_KEY, or the one in the data directory) it creates a key that
-is bound to the node. Else it takes the secret of LUXHUB_SECRET; always that of --secret-file.
-agents-md prints a paragraph for the AGENTS file of a project, and calls no hub.
+const MCP_CONFIG_ABOUT = `With the administrator key (from LUXHUB_ADMIN_KEY or the data directory) the command creates a key that is
+bound to the node. Without the administrator key the command uses the secret in LUXHUB_SECRET. With --secret-file
+it uses the secret in this file, and creates no key.
+agents-md prints a section for the AGENTS file of a project, and calls no hub.
 
 luxhub mcp-config claude --node agent-1 --write`;
 
 const SERVE_ABOUT = `Each flag is also an environment variable (--max-file is LUXHUB_MAX_FILE) and a key in ./luxhub.toml
-(max_file). A repeatable flag also takes a comma-separated list, and in luxhub.toml a list. Flags win over
-the environment, the environment over luxhub.toml.
+(max_file). A repeatable flag also takes a comma-separated list, and in luxhub.toml a list. A flag
+overrides the environment variable, and the environment variable overrides luxhub.toml.
 
 Prefer LUXHUB_DATABASE to --database: everyone on the machine can read a command line, and the URL
-holds a password.
+contains a password.
 
-LUXHUB_SECRET and LUXHUB_ADMIN_KEY set the secrets; without them the first start makes secrets and
-stores them in the data directory.`;
+LUXHUB_SECRET and LUXHUB_ADMIN_KEY set the secrets. Without these variables the first start creates
+secrets, and stores them in the data directory.`;
 
-const BACKUP_ABOUT = `FILE is  hub.tar                a new file; it has a temporary name until it is complete
-         backups/               a directory: the file's name is its time, luxhub-20270131T020000Z.tar
+const BACKUP_ABOUT = `FILE is  hub.tar                a new file, with a temporary name until it is complete
+         backups/               a directory: the time is the name of the file, luxhub-20270131T020000Z.tar
          -                      standard output
          s3://BUCKET/hub.tar    an object in a storage that speaks the S3 protocol
-         s3://BUCKET/PREFIX/    the same, with its time as name
+         s3://BUCKET/PREFIX/    an object whose name is the time
 
-The backup is a tar archive, a consistent snapshot of the database, the files and the secrets. Only
-its owner can read the file. There must be room for a copy of the rows: next to FILE, else in the
-data directory. Only secrets in the data directory are in it. The storage's address and credentials
-come from S3_ENDPOINT, S3_REGION, S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY (or AWS_…).
+The backup is a tar archive with a consistent snapshot of the database, the files and the secrets in the
+data directory. A secret that comes from the environment is not in the backup. Only the owner of the file
+can read the file. The backup needs free space for a copy of the rows: next to FILE, or else in the data
+directory. The address and the credentials of the storage come from S3_ENDPOINT, S3_REGION,
+S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY (or AWS_…).
 
-It is the same for a hub on SQLite and one on PostgreSQL, and either restores it.`;
+A backup of a hub on SQLite can be restored into PostgreSQL, and the other way round.`;
 
 const RESTORE_ABOUT = `FILE is a file, s3://BUCKET/KEY, or - for standard input.
 
-A hub on SQLite: the directory must be empty, or must not exist. A hub on PostgreSQL (LUXHUB_DATABASE,
-or database in ./luxhub.toml): the database, or its schema, must be empty; the secrets go into the
-data directory unless it has its own. All checksums are verified before anything is visible. Then
-start the hub.`;
+For a hub on SQLite, the data directory must be empty, or must not exist. For a hub on PostgreSQL
+(LUXHUB_DATABASE, or database in ./luxhub.toml), the database or its schema must be empty, and the
+secrets go into the data directory unless the directory has secrets already. The command verifies all
+checksums before the data is visible. Start the hub afterwards.`;
 
-const MOVE_ABOUT = `postgres is the database that LUXHUB_DATABASE names (or database in ./luxhub.toml). You can give a URL
-instead, postgres://USER:PASSWORD@HOST/NAME; but everyone on the machine can read a command line.
+const MOVE_ABOUT = `The word postgres means the database of LUXHUB_DATABASE (or of database in ./luxhub.toml). You can give a
+URL instead, postgres://USER:PASSWORD@HOST/NAME; but everyone on the machine can read a command line.
 
-All rows and the bytes of all files are copied and compared. No hub may run on either side. The
-target must be empty: nothing is overwritten, nothing is merged. The source is not changed. An
-interrupted move leaves no hub on the target: run the same command again. The secrets stay in the
-data directory, which a hub on PostgreSQL has too.`;
+The command copies and compares all rows and the bytes of all files. No hub may run on the source or on
+the target. The target must be empty. The command does not change the source. An interrupted
+move leaves no usable hub on the target: run the same command again. The secrets stay in the data
+directory, which a hub on PostgreSQL has too.`;
 
 /** Flags of a new task. */
 const NEW_TASK = {
   description: { value: "TEXT", help: "what to do; - reads standard input", short: "d" },
-  type: { value: "TYPE", help: "the capability that a node needs for it" },
+  type: { value: "TYPE", help: "the type: the capability that a node needs for the task" },
   priority: {
     value: "P",
     help: "p0 (first), p1, p2 or p5; also high, medium, low",
     choices: ["p0", "p1", "p2", "p5"],
   },
-  reward: { value: "N", help: "LUX for the node that completes it" },
-  creator: { value: "NODE", help: "the node that creates it; its event stream shows the task" },
+  reward: { value: "N", help: "LUX for the node that completes the task" },
+  creator: {
+    value: "NODE",
+    help: "the node that creates the task; the event stream of this node shows the task",
+  },
 } as const;
 
 const ATTEMPTS = {
-  timeout: { value: "TIME", help: "how long a node may hold it without extending its lease" },
-  "max-run": { value: "TIME", help: "how long one attempt may take in all, extended or not" },
-  retain: { value: "TIME", help: "how long the task is kept after its end (see serve --retain-tasks)" },
-  review: { value: "WHO", help: "who checks the result: creator, node:ID or capability:WORD" },
+  timeout: { value: "TIME", help: "how long a node may hold the task without extending its lease" },
+  "max-run": { value: "TIME", help: "how long one attempt may take, including all extensions" },
+  retain: { value: "TIME", help: "how long the hub keeps the task after its end (see serve --retain-tasks)" },
+  review: { value: "WHO", help: "who reviews the result: creator, node:ID or capability:WORD" },
   "review-within": { value: "TIME", help: "how long a result waits for its review (7d)" },
   "on-review-timeout": {
     value: "WORD",
-    help: "when nobody has reviewed it in time: pay (the default) or reject",
+    help: "what happens without a review in time: pay (the default) or reject",
     choices: ["pay", "reject"],
   },
   quorum: {
     value: "N[/M]",
-    help: "several nodes do the task: N results must agree, of at most M (a majority of M)",
+    help: "several nodes do the task: N results must agree, of at most M (default: N is a majority of M)",
   },
-  compare: { value: "WHAT", help: "what must agree: output (the default) or json:/POINTER[,…]" },
-  "max-cost": { value: "USD", help: "the dollars that all attempts together may cost" },
-  "max-attempts": { value: "N", help: "how many attempts before the task fails permanently" },
+  compare: {
+    value: "WHAT",
+    help: "which part of the results must agree: output (the default) or json:/POINTER[,…]",
+  },
+  "max-cost": { value: "USD", help: "how many dollars all attempts together may cost" },
+  "max-attempts": {
+    value: "N",
+    help: "after how many attempts the task fails permanently (10 failures and timeouts)",
+  },
   backoff: {
     value: "TIME",
-    help: "the delay before the second attempt (5s); it doubles with each attempt",
+    help: "the delay before the second attempt (5s); doubles with each attempt",
   },
 } as const;
 
@@ -229,9 +251,9 @@ const SELECTED_TASKS = {
 const LANE = {
   requires: {
     value: "LIST",
-    help: "what its node must have: words and amounts of resources, as cuda12,gpu=1,vram_gib=10",
+    help: "what a node must have: words and amounts of resources, such as cuda12,gpu=1,vram_gib=10",
   },
-  "limit-key": { value: "KEY", help: "the key of its limit, in place of its type" },
+  "limit-key": { value: "KEY", help: "the key of the limit; default: the type" },
 } as const;
 
 export const COMMANDS: readonly Command[] = [
@@ -256,41 +278,44 @@ export const COMMANDS: readonly Command[] = [
   {
     name: "demo",
     words: "",
-    summary: "start a hub with six simulated nodes, to try it; its data is removed at the end",
+    summary: "start a hub with six simulated nodes, to try luxhub; the data is removed at the end",
     flags: {
-      port: { value: "PORT", help: "the port on 127.0.0.1; without it the first free one from 19114 on" },
+      port: { value: "PORT", help: "the port on 127.0.0.1; default: the first free port from 19114 on" },
     },
-    about: `Open the URL that it prints first, and sign in with the secret below it. It runs until Ctrl-C. It reads
-no setting: neither LUXHUB_ variables nor luxhub.toml.`,
+    about: `Open the URL that the command prints, and sign in with the secret below the URL. The hub runs until Ctrl-C.
+The command reads no settings: neither LUXHUB_ variables nor luxhub.toml.`,
   },
-  remote("status", "", "the health of the hub, and counts", {}, "Exit code 1: the hub cannot write."),
+  remote("status", "", "show the health of the hub, and counts", {}, "Exit code 1: the hub cannot write."),
   remote(
     "top",
     "",
-    "the hub live: the running tasks and the online nodes",
+    "show the running tasks and the online nodes, live",
     {
       interval: { value: "TIME", help: "the refresh interval (2s)" },
       once: { help: "print the state once and exit" },
     },
-    "q or Ctrl-C ends it. If standard output is no terminal, it prints the state once and exits.",
+    "q or Ctrl-C quits. If standard output is not a terminal, the command prints the state once and exits.",
   ),
   remote(
     "lessons",
     "[WORDS]",
-    "what the workers of completed tasks have learned, newest first",
-    { type: { value: "TYPE", help: "only from tasks of this type" }, limit: LIMIT },
-    "WORDS search the lessons and the titles of their tasks: luxhub lessons 'login cookie'",
+    "search what the workers of completed tasks have learned, newest first",
+    { type: { value: "TYPE", help: "only lessons from tasks of this type" }, limit: LIMIT },
+    "Each of the WORDS must begin a word of the lesson or of the title of its task: luxhub lessons 'login cookie'",
   ),
-  remote("questions", "", "the open questions of all tasks, the most urgent first", { limit: LIMIT }),
-  remote("reviews", "", "the results that wait for a review, the most urgent first", { limit: LIMIT }),
-  remote("usage", "", "what work has cost in tokens and dollars", {
+  remote("questions", "", "list the open questions of all tasks, the most urgent first", { limit: LIMIT }),
+  remote("reviews", "", "list the results that wait for a review, the most urgent first", { limit: LIMIT }),
+  remote("usage", "", "sum up what work has cost in tokens and dollars", {
     by: {
       value: "WHAT",
-      help: "day (the default), node, creator, type, model or group",
+      help: "one row for each day (the default), node, creator, type, model or group",
       choices: ["day", "node", "creator", "type", "model", "group"],
     },
-    since: { value: "DAY", help: "the first day in UTC, as 2030-01-31; 29 days before the last" },
-    until: { value: "DAY", help: "the last day; today" },
+    since: {
+      value: "DAY",
+      help: "the first day in UTC, such as 2030-01-31; default: 29 days before the last day",
+    },
+    until: { value: "DAY", help: "the last day in UTC; default: today" },
     limit: LIMIT,
   }),
   remote(
@@ -299,25 +324,26 @@ no setting: neither LUXHUB_ variables nor luxhub.toml.`,
     "limit what work may cost",
     {
       per: PER,
-      "cost-usd": { value: "USD", help: "the dollars" },
-      tokens: { value: "N", help: "the tokens, input and output together" },
+      "cost-usd": { value: "USD", help: "how many dollars work may cost" },
+      tokens: { value: "N", help: "how many tokens work may use, input and output together" },
       "on-limit": {
         value: "WHAT",
-        help: "pause (the default): its tasks are not handed out; warn: only an event",
+        help: "pause (the default): stop the dispatch of the tasks; warn: only record an event",
         choices: ["pause", "warn"],
       },
     },
-    `SCOPE is hub, or node, creator, type or group with a VALUE; creator and type without one are the tasks without a
-creator or type. ${ADMIN_ABOUT}`,
+    `SCOPE is hub, or node, creator, type or group with a VALUE; creator or type without a VALUE means the
+tasks without a creator or without a type.
+${ADMIN_ABOUT}`,
   ),
   remote(
     "webhook put",
     "NAME URL",
-    "create or replace a webhook, which sends events to a URL; prints the secret that signs them, once",
+    "create or replace a webhook, which sends events to a URL, and print its secret once",
     {
       kind: {
         value: "KIND",
-        help: "only events of this kind, repeatable",
+        help: "only events of this kind; repeatable",
         multiple: true,
         choices: EVENT_KINDS,
       },
@@ -327,219 +353,245 @@ creator or type. ${ADMIN_ABOUT}`,
       group: { value: "NAME", help: "only events of the tasks of this group" },
       format: {
         value: "FORMAT",
-        help: "luxhub (the default): JSON, signed; ntfy: notifications for people; a2a: as A2A pushes",
+        help: "luxhub (the default): signed JSON; ntfy: notifications for people; a2a: A2A push notifications",
         choices: ["luxhub", "ntfy", "a2a"],
       },
       "secret-env": {
         value: "NAME",
-        help: "environment variable with the secret to use: whsec_…, or the access token of ntfy",
+        help: "the environment variable with the secret to use: whsec_…, or the access token of ntfy",
       },
     },
-    `The hub must reach the URL: it calls no loopback or link-local address, and a private network only if serve names it
-with --webhook-allow. ${ADMIN_ABOUT}`,
+    `The hub calls no loopback or link-local address, and a private network only if serve --webhook-allow names this
+network.
+${ADMIN_ABOUT}`,
   ),
   remote(
     "webhook list",
     "",
-    "all webhooks, and what became of their deliveries",
+    "list all webhooks, and the state of their deliveries",
     { limit: LIMIT },
     ADMIN_ABOUT,
   ),
-  remote("webhook test", "NAME", "send a test message now, and say what came of it", {}, ADMIN_ABOUT),
+  remote("webhook test", "NAME", "send a test message now, and print the outcome", {}, ADMIN_ABOUT),
   remote(
     "webhook resume",
     "NAME",
-    "deliver again, from the first event that was not delivered",
+    "resume the deliveries, from the first event that was not delivered",
     {
       after: {
         value: "N",
-        help: "from the events after this id instead: to leave some out, or to send some again",
+        help: "resume after the event with this id instead: skips events, or sends events again",
       },
     },
     ADMIN_ABOUT,
   ),
   remote("webhook delete", "NAME", "delete a webhook", {}, ADMIN_ABOUT),
-  remote("budget list", "", "all budgets, and what is spent of them", { limit: LIMIT }, ADMIN_ABOUT),
+  remote("budget list", "", "list all budgets, and how much of each is used", { limit: LIMIT }, ADMIN_ABOUT),
   remote("budget delete", "[SCOPE VALUE]", "delete a budget", { per: PER }, ADMIN_ABOUT),
   remote(
     "limit set",
     "[KEY]",
     "limit how many tasks of a key run at once, or start in a minute",
     {
-      running: { value: "N", help: "how many may be assigned at once" },
-      "per-minute": { value: "N", help: "how many may be handed out in any 60 s" },
+      running: { value: "N", help: "how many tasks may be assigned at once" },
+      "per-minute": { value: "N", help: "how many tasks may be handed out in any 60 s" },
     },
-    `The KEY of a task is its limit_key or, without one, its type. ${ADMIN_ABOUT}`,
+    `The KEY of a task is its limit_key, or its type if the task has no limit_key.
+${ADMIN_ABOUT}`,
   ),
-  remote("limit list", "", "all limits and holds, and what is used of them", { limit: LIMIT }, ADMIN_ABOUT),
+  remote(
+    "limit list",
+    "",
+    "list all limits and holds, and how much of each is used",
+    { limit: LIMIT },
+    ADMIN_ABOUT,
+  ),
   remote("limit delete", "[KEY]", "delete a limit, and end its hold", {}, ADMIN_ABOUT),
   remote("limit hold", "[KEY]", "hand out no task of a key for a time", {
-    for: { value: "SECONDS", help: "how long, at most 3600" },
+    for: { value: "SECONDS", help: "how long the hold lasts, at most 3600" },
     node: NODE,
   }),
   remote(
     "pause",
     "",
-    "hand out no tasks: of a type, a limit key, a creator, or at all",
-    { ...PAUSED, reason: { value: "TEXT", help: "why" } },
+    "stop the dispatch of a type, of a limit key, of a creator, or of all tasks",
+    { ...PAUSED, reason: { value: "TEXT", help: "the reason" } },
     ADMIN_ABOUT,
   ),
   remote("resume", "", "end a pause", PAUSED, ADMIN_ABOUT),
-  remote("pauses", "", "what is paused", { limit: LIMIT }, ADMIN_ABOUT),
-  remote("lux", "NODE", "the balance and the ledger of a node", { limit: LIMIT }, LUX_ABOUT),
+  remote("pauses", "", "list the pauses", { limit: LIMIT }, ADMIN_ABOUT),
+  remote("lux", "NODE", "show the balance and the ledger of a node", { limit: LIMIT }, LUX_ABOUT),
   remote(
     "lux export",
     "",
-    "the ledger of all nodes, oldest first, a line of JSON each",
+    "print the ledger of all nodes as JSON Lines, oldest entry first",
     {},
     "luxhub lux export > ledger.jsonl",
   ),
-  remote("lux head", "", "the number and the hash of the newest entry of the ledger: note it for lux verify"),
+  remote("lux head", "", "print the number and the hash of the newest entry of the ledger, for lux verify"),
   {
     name: "lux verify",
     words: "[FILE]",
-    summary: "verify an exported ledger, without a hub: nothing in it was changed, removed or added",
+    summary: "verify that nothing in an exported ledger was changed, removed or added; needs no hub",
     flags: {
-      head: { value: "HASH", help: "a hash that lux head or a receipt showed: its entry must be there" },
+      head: {
+        value: "HASH",
+        help: "a hash from lux head or a receipt: the ledger must have the entry with this hash",
+      },
     },
     about: VERIFY_ABOUT,
   },
   remote(
     "events",
     "",
-    "the event log",
+    "print the event log",
     {
-      follow: { help: "keep printing new events; with --json one line of JSON for each", short: "f" },
+      follow: { help: "keep printing new events; with --json as JSON Lines", short: "f" },
       kind: {
         value: "KIND",
-        help: "only events of this kind, repeatable",
+        help: "only events of this kind; repeatable",
         multiple: true,
         choices: EVENT_KINDS,
       },
-      since: { value: "N", help: "events after this id; without it the newest" },
+      since: { value: "N", help: "only events after this id; without --since the newest events" },
       task: { value: "ID", help: "only events of this task" },
       node: { value: "NODE", help: "only events of this node" },
-      group: { value: "NAME", help: "only events of the tasks of this group, and its end" },
+      group: { value: "NAME", help: "only events of the tasks of this group, and the end of the group" },
       tag: { value: "WORD", help: "only events of tasks with this tag" },
-      limit: { value: "N", help: "how many at most (50; with --since or --json all)" },
+      limit: { value: "N", help: "the maximum number of events (50; all with --since or --json)" },
     },
     "--follow survives a restart of the hub: no event is missed or printed twice.",
   ),
   remote(
     "schedule put",
     "NAME TITLE",
-    "create or replace a schedule, which creates a task at certain times; prints the next time",
+    "create or replace a schedule, which creates tasks at certain times, and print the next time",
     {
       ...NEW_TASK,
-      cron: { value: "CRON", help: "minute, hour, day of month, month, day of week; or @daily and the like" },
+      cron: {
+        value: "CRON",
+        help: "minute, hour, day of month, month, day of week; or a word such as @daily",
+      },
       tz: { value: "ZONE", help: "the time zone of --cron, for example Europe/Berlin (UTC)" },
       every: { value: "TIME", help: "a fixed interval instead of --cron, for example 15m" },
       overlap: {
         value: "HOW",
-        help: "while an earlier task is unfinished: skip the time, or queue one more task (skip)",
+        help: "while an earlier task is unfinished: skip the time (the default), or queue one more task",
         choices: ["skip", "queue"],
       },
       "catch-up": {
         value: "HOW",
-        help: "after times at which no hub ran: one task for the last of them, or none (one)",
+        help: "after times at which no hub ran: one task for the last of these times (the default), or none",
         choices: ["one", "none"],
       },
-      jitter: { value: "TIME", help: "start each task up to so much later" },
-      until: { value: "TIME", help: "no times after this: a time from now, or ISO 8601" },
-      paused: { help: "no times, until it is saved without this" },
-      delay: { value: "TIME", help: "start each task no sooner than this after its time" },
+      jitter: { value: "TIME", help: "start each task later, by a random time of at most TIME" },
+      until: { value: "TIME", help: "the end of the schedule: a time from now, or ISO 8601" },
+      paused: { help: "create no tasks until the schedule is saved without --paused" },
+      delay: { value: "TIME", help: "start each task no sooner than TIME after its time of the schedule" },
       ...ATTEMPTS,
-      group: { value: "NAME", help: "the group that its tasks join" },
-      tag: { value: "WORD", help: "a tag of its tasks, repeatable", multiple: true },
+      group: { value: "NAME", help: "the group of the tasks" },
+      tag: { value: "WORD", help: "a tag of the tasks; repeatable", multiple: true },
       ...LANE,
     },
     "luxhub schedule put nightly 'Back up the wiki' -d 'Into the archive.' --cron '30 2 * * *' --tz Europe/Berlin",
   ),
-  remote("group list", "[PREFIX]", "groups by name, those that begin with PREFIX", { limit: LIMIT }),
+  remote(
+    "group list",
+    "[PREFIX]",
+    "list the groups by name; with PREFIX those whose name begins with PREFIX",
+    { limit: LIMIT },
+  ),
   remote(
     "group watch",
     "NAME",
-    "show the progress of a group of tasks until none is unfinished",
-    { timeout: { value: "TIME", help: "how long to wait, for example 10m; without it, no limit" } },
-    "A progress bar on a terminal, elsewhere a line when something has changed. Exit code 1 if a task failed.",
+    "show the progress of a group until all its tasks have ended",
+    { timeout: { value: "TIME", help: "how long to wait, such as 10m; default: no limit" } },
+    "Shows a progress bar on a terminal, and elsewhere prints a line for each change. Exit code 1: a task has failed.",
   ),
-  remote("group show", "NAME", "counts, times, cost and the last failures of a group"),
-  remote("group cancel", "NAME", "cancel the unfinished tasks of a group: they end as failed", {
-    node: { value: "NODE", help: "the node that cancels them" },
-    reason: { value: "TEXT", help: "why" },
+  remote("group show", "NAME", "show counts, times, the cost and the last failures of a group"),
+  remote("group cancel", "NAME", "cancel the unfinished tasks of a group, whose status is then failed", {
+    node: { value: "NODE", help: "the node that cancels the tasks" },
+    reason: { value: "TEXT", help: "the reason" },
   }),
   remote("group retry", "NAME", "open the failed tasks of a group again"),
-  remote("schedule list", "", "all schedules, by name", { limit: LIMIT }),
-  remote("schedule run", "NAME", "create a task of a schedule now; prints its id"),
-  remote("schedule delete", "NAME", "delete a schedule; its tasks stay"),
+  remote("schedule list", "", "list all schedules, by name", { limit: LIMIT }),
+  remote("schedule run", "NAME", "create a task of a schedule now, and print its id"),
+  remote("schedule delete", "NAME", "delete a schedule, but not its tasks"),
   remote(
     "task add",
     "TITLE",
-    "create a task; prints its id",
+    "create a task, and print its id",
     {
       ...NEW_TASK,
-      for: { value: "NODE", help: "assign it to this node, which must be online" },
+      for: { value: "NODE", help: "assign the task to this node, which must be online" },
       file: {
         value: "FILE",
-        help: "upload this file as an input of the task, repeatable",
+        help: "upload this file as an input of the task; repeatable",
         multiple: true,
         isPath: true,
       },
-      after: { value: "ID", help: "start it after this task is completed, repeatable", multiple: true },
+      after: {
+        value: "ID",
+        help: "start the task after the task ID is completed; repeatable",
+        multiple: true,
+      },
       "on-dependency": {
         value: "fail|run",
-        help: "when one of those fails: fail it too (fail), or start it when all have ended (run)",
+        help: "fail (the default): fail when a task of --after fails; run: start when all of them have ended",
         choices: ["fail", "run"],
       },
-      "unique-key": { value: "KEY", help: "print the unfinished task that has this key, if there is one" },
-      "unique-for": { value: "TIME", help: "the task holds its key so long, also when it is finished" },
-      delay: { value: "TIME", help: "start it no sooner than this, for example 30s or 2h from now" },
+      "unique-key": {
+        value: "KEY",
+        help: "create no task if an unfinished task has this key, and print the id of that task",
+      },
+      "unique-for": { value: "TIME", help: "how long the task holds its key, finished or not" },
+      delay: { value: "TIME", help: "start the task no sooner than TIME from now, such as 30s or 2h" },
       expires: {
         value: "TIME",
-        help: "fail it if it is not completed by then: a time from now, or ISO 8601",
+        help: "when the task fails unless it is completed: a time from now, or ISO 8601",
       },
       ...ATTEMPTS,
-      group: { value: "NAME", help: "the group that it joins" },
-      tag: { value: "WORD", help: "a word to find it by, repeatable", multiple: true },
+      group: { value: "NAME", help: "the group of the task" },
+      tag: { value: "WORD", help: "a word by which to find the task; repeatable", multiple: true },
       ...LANE,
     },
     "TASK=$(luxhub task add 'Say hello' -d 'To everyone') && luxhub task wait $TASK",
   ),
-  remote("task list", "", "tasks, newest first", { ...SELECTED_TASKS, limit: LIMIT }),
+  remote("task list", "", "list tasks, newest first", { ...SELECTED_TASKS, limit: LIMIT }),
   remote(
     "task export",
     "",
-    "tasks with their results, a line of JSON each, newest first",
+    "print tasks with their results as JSON Lines, newest first",
     SELECTED_TASKS,
     "luxhub task export --group nightly > results.jsonl",
   ),
-  remote("task show", "ID", "one task, with its result"),
-  remote("task why", "ID", "why a task does not run: every reason"),
+  remote("task show", "ID", "show one task with its result"),
+  remote("task why", "ID", "list all reasons why a task does not run"),
   remote(
     "task wait",
     "ID…",
     "wait until tasks are completed or have failed",
     {
-      any: { help: "until any of them has ended, not all" },
-      timeout: { value: "TIME", help: "how long to wait, for example 10s; without it, no limit" },
+      any: { help: "wait only until one of the tasks has ended" },
+      timeout: { value: "TIME", help: "how long to wait, such as 10s; default: no limit" },
     },
-    "Exit code 0: those that ended are completed. 1: one has failed. 124: not finished within --timeout.",
+    "Exit code 0: the tasks that ended are completed. 1: a task has failed. 124: the time of --timeout was over first.",
   ),
   remote(
     "task logs",
     "ID",
-    "the output of a task, also while it runs",
+    "print the output of a task, also while the task runs",
     {
-      follow: { help: "keep printing until the task is finished", short: "f" },
-      attempt: { value: "N", help: "the attempt (its epoch); without it the newest that has output" },
-      raw: { help: "print it unchanged, with the control characters that a terminal obeys" },
+      follow: { help: "keep printing until the task has ended", short: "f" },
+      attempt: { value: "N", help: "the attempt, by its epoch; default: the newest attempt that has output" },
+      raw: { help: "print the output unchanged, with its control characters" },
     },
-    "--follow survives a restart of the hub: nothing is missed or printed twice. With --json one line of JSON for each part.",
+    "--follow survives a restart of the hub: nothing is missed or printed twice. With --json the command prints\neach part as a line of JSON.",
   ),
   remote("task claim", "ID…", "claim open tasks for a node", { node: NODE }),
   remote("task release", "ID…", "give back tasks that a node holds", {
     node: NODE,
-    reason: { value: "TEXT", help: "why" },
+    reason: { value: "TEXT", help: "the reason" },
     epoch: EPOCH,
   }),
   remote("task complete", "ID", "complete a task with its result", {
@@ -551,35 +603,35 @@ with --webhook-allow. ${ADMIN_ABOUT}`,
     },
     epoch: EPOCH,
   }),
-  remote("task fail", "ID", "report that a node's attempt at a task failed", {
+  remote("task fail", "ID", "report that the attempt of a node failed", {
     node: NODE,
     error: { value: "TEXT", help: "what went wrong" },
-    "no-retry": { help: "the task has failed permanently" },
+    "no-retry": { help: "fail the task permanently" },
     epoch: EPOCH,
   }),
   remote(
     "task checkpoint",
     "ID",
-    "save a checkpoint of a task that a node holds: the JSON on standard input",
+    "save the JSON on standard input as the checkpoint of a task that a node holds",
     { node: NODE, epoch: EPOCH },
-    `Within luxhub worker, --node and --epoch follow from its environment.`,
+    `In a command of luxhub worker, the defaults of --node and --epoch come from the environment.`,
   ),
   remote(
     "task ask",
     "ID QUESTION",
-    "ask a person about a task that a node holds",
+    "ask a question about a task that a node holds",
     {
       node: NODE,
       epoch: EPOCH,
       choice: { value: "TEXT", help: "an answer to choose from; repeatable", multiple: true },
       schema: { value: "FILE", help: "the JSON Schema of the answer", isPath: true },
-      within: { value: "TIME", help: "how long the question waits (1d)" },
+      within: { value: "TIME", help: "how long the question stays open (1d)" },
       park: { help: "give the task back until there is an answer" },
-      wait: { value: "TIME", help: "wait so long, and print the answer" },
+      wait: { value: "TIME", help: "how long to wait for the answer, which the command then prints" },
     },
-    `Prints the id of the question, or with --wait the answer: a text as it is, anything else as JSON.
-Exit code 124: there is no answer yet, or none came in time.
-Within luxhub worker, --node and --epoch follow from its environment.`,
+    `Prints the id of the question, or with --wait the answer: a string unchanged, anything else as JSON.
+Exit code 124: there was no answer in time.
+In a command of luxhub worker, the defaults of --node and --epoch come from the environment.`,
   ),
   remote(
     "task review",
@@ -587,26 +639,26 @@ Within luxhub worker, --node and --epoch follow from its environment.`,
     "pass or reject the result of a task that was created with --review",
     {
       node: { value: "NODE", help: "the node that reviews" },
-      note: { value: "TEXT", help: "why; the worker who does it again gets it" },
-      epoch: { value: "N", help: "the epoch of the result that was checked: 409 if there is another since" },
+      note: { value: "TEXT", help: "the reason, which the next worker of the task gets" },
+      epoch: { value: "N", help: "the epoch of the reviewed result: an error if there is a newer result" },
     },
     "VERDICT is pass, which pays the reward, or reject, which opens the task again.",
   ),
   remote("task answer", "ID ANSWER", "answer an open question of a task", {
-    question: { value: "ID", help: "which question; needed if the task has several open ones" },
-    parse: { help: "ANSWER is JSON; without it, a text" },
+    question: { value: "ID", help: "the question; needed if the task has several open questions" },
+    parse: { help: "ANSWER is JSON; without --parse ANSWER is a string" },
     node: { value: "NODE", help: "the node that answers" },
   }),
   remote(
     "task usage",
     "[ID]",
-    "report what a step of a node's attempt at a task has used",
+    "report the tokens and the cost of one step of an attempt",
     {
       model: { value: "NAME", help: "the model" },
-      "input-tokens": { value: "N", help: "tokens that it read" },
-      "output-tokens": { value: "N", help: "tokens that it wrote" },
+      "input-tokens": { value: "N", help: "the number of input tokens" },
+      "output-tokens": { value: "N", help: "the number of output tokens" },
       "cached-tokens": { value: "N", help: "how many of the input tokens came from a cache" },
-      "cost-usd": { value: "USD", help: "what it cost; left out: unknown" },
+      "cost-usd": { value: "USD", help: "the cost of the step; leave it out if unknown" },
       seq: { value: "N", help: "the number of the step in the attempt: a repeat counts once" },
       node: NODE,
       epoch: EPOCH,
@@ -615,81 +667,86 @@ Within luxhub worker, --node and --epoch follow from its environment.`,
 and the command needs no secret.`,
   ),
   remote("task retry", "ID…", "open failed tasks again", {
-    "with-dependents": { help: "and the tasks that failed only because of them" },
-    "max-cost": { value: "USD", help: "a new limit of cost, for tasks that have cost too much" },
+    "with-dependents": { help: "also open the tasks that failed only because of these tasks" },
+    "max-cost": { value: "USD", help: "a new --max-cost, for tasks that have cost too much" },
   }),
-  remote("task cancel", "ID…", "cancel unfinished tasks: they end as failed", {
-    node: { value: "NODE", help: "the node that cancels them" },
-    reason: { value: "TEXT", help: "why" },
+  remote("task cancel", "ID…", "cancel unfinished tasks, whose status is then failed", {
+    node: { value: "NODE", help: "the node that cancels the tasks" },
+    reason: { value: "TEXT", help: "the reason" },
   }),
   remote("task update", "ID…", "change tasks that nobody holds", {
     title: { value: "TEXT", help: "a new title" },
     description: { value: "TEXT", help: "what to do; - reads standard input", short: "d" },
     priority: NEW_TASK.priority,
-    reward: { value: "N", help: "more LUX; less only with LUXHUB_ADMIN_KEY" },
+    reward: { value: "N", help: "the new reward; a lower reward needs LUXHUB_ADMIN_KEY" },
     "not-before": {
       value: "TIME",
-      help: "start them no sooner: a time from now, ISO 8601, or none: at once",
+      help: "the earliest start: a time from now, ISO 8601, or none (at once)",
     },
-    expires: { value: "TIME", help: "fail them if they are not completed by then; none: they never expire" },
-    "limit-key": { value: "KEY", help: "the key of their limits; none: their type" },
+    expires: { value: "TIME", help: "when the tasks fail unless they are completed; none: never" },
+    "limit-key": { value: "KEY", help: "the key of the limit; none: the type" },
     tag: {
       value: "WORD",
-      help: "their tags instead of those they have, repeatable; none: no tags",
+      help: "a tag that replaces all current tags; repeatable; none: no tags",
       multiple: true,
     },
   }),
   remote("task delete", "ID…", "delete tasks permanently", {}, ADMIN_ABOUT),
-  remote("node list", "", "all nodes"),
-  remote("node show", "ID", "one node"),
-  remote("node drain", "ID", "give a node no new tasks, and let it finish those it has", {
-    off: { help: "give it tasks again" },
+  remote("node list", "", "list all nodes"),
+  remote("node show", "ID", "show one node"),
+  remote("node drain", "ID", "give a node no new tasks, and let it finish its tasks", {
+    off: { help: "end the drain" },
   }),
-  remote("node delete", "ID", "delete a node's registration", {}, ADMIN_ABOUT),
+  remote("node delete", "ID", "delete the registration of a node", {}, ADMIN_ABOUT),
   remote(
     "message send",
     "CONTENT",
-    "send a message to a node; prints its id",
+    "send a message to a node, and print its id",
     {
       from: { value: "NODE", help: "the sender" },
       to: { value: "NODE", help: "the recipient" },
-      all: { help: "send it to every node that is online" },
-      taking: { value: "TYPE", help: "send it to every node that is online and takes these tasks" },
+      all: { help: "send the message to all online nodes" },
+      taking: { value: "TYPE", help: "send the message to all online nodes that take tasks of this type" },
       type: { value: "TYPE", help: "text (the default), task or status", choices: SEND_TYPES },
-      ack: { help: "redeliver it until it is confirmed" },
-      "reply-to": { value: "ID", help: "the message that it answers" },
-      thread: { value: "NAME", help: "the conversation that it belongs to" },
+      ack: { help: "redeliver the message until it is acknowledged" },
+      "reply-to": { value: "ID", help: "the message to which this message replies" },
+      thread: { value: "NAME", help: "the conversation of the message" },
     },
-    "CONTENT - reads standard input. --type and --ack are for a message to one node.",
+    "If CONTENT is -, the command reads standard input. --type and --ack are only for a message to one node.",
   ),
   remote(
     "message receive",
     "NODE",
     "take messages out of a mailbox, oldest first",
     {
-      wait: { value: "TIME", help: "how long to wait for the first, for example 30s" },
-      count: { value: "N", help: "how many at most (10)" },
-      ack: { help: "confirm them once they are printed" },
+      wait: { value: "TIME", help: "how long to wait for the first message, such as 30s" },
+      count: { value: "N", help: "the maximum number of messages (10)" },
+      ack: { help: "acknowledge the messages after they are printed" },
     },
     "Exit code 124: no message came within --wait.",
   ),
-  remote("message history", "NODE", "the messages that a node sent or got, newest first", {
+  remote("message history", "NODE", "list the messages that a node sent or got, newest first", {
     thread: { value: "NAME", help: "only messages of this conversation" },
     limit: LIMIT,
   }),
-  remote("message parked", "NODE", "the messages that a node never confirmed", { limit: LIMIT }),
+  remote("message parked", "NODE", "list the dead letters: messages that a node never acknowledged", {
+    limit: LIMIT,
+  }),
   remote(
     "note put",
     "KEY TEXT",
     "write a note into the shared memory of the nodes",
-    { node: { value: "NODE", help: "who writes" }, "if-version": IF_VERSION },
-    "TEXT - reads standard input. Exit code 5: the note has another version.",
+    { node: { value: "NODE", help: "the node that writes" }, "if-version": IF_VERSION },
+    "If TEXT is -, the command reads standard input. Exit code 5: the note has another version.",
   ),
-  remote("note get", "KEY", "the text of a note"),
-  remote("note list", "", "the notes by key", { prefix: PREFIX, limit: LIMIT }),
-  remote("note search", "WORD…", "notes with words that begin with these", { prefix: PREFIX, limit: LIMIT }),
+  remote("note get", "KEY", "print the text of a note"),
+  remote("note list", "", "list the notes by key", { prefix: PREFIX, limit: LIMIT }),
+  remote("note search", "WORD…", "list the notes that have words beginning with these", {
+    prefix: PREFIX,
+    limit: LIMIT,
+  }),
   remote("note delete", "KEY…", "delete notes", {
-    node: { value: "NODE", help: "who deletes them" },
+    node: { value: "NODE", help: "the node that deletes the notes" },
     "if-version": IF_VERSION,
   }),
   remote(
@@ -698,37 +755,37 @@ and the command needs no secret.`,
     "take an advisory lease on a name or on the paths of a glob",
     {
       node: NODE,
-      ttl: { value: "TIME", help: "how long it lasts (5m)" },
-      shared: { help: "others may have a shared lease on the same" },
-      task: { value: "ID", help: "it ends with this task, which the node holds" },
+      ttl: { value: "TIME", help: "how long the lease lasts (5m)" },
+      shared: { help: "a shared lease: other nodes may have shared leases on the same paths" },
+      task: { value: "ID", help: "the lease ends with this task, which the node must hold" },
       epoch: EPOCH,
     },
-    "Acquiring it again renews it. Exit code 5: another lease is in the way.",
+    "Acquiring a lease again renews the lease. Exit code 5: the lease conflicts with another lease.",
   ),
-  remote("lease renew", "NAME", "begin the time of a lease again", {
+  remote("lease renew", "NAME", "renew a lease", {
     node: NODE,
-    ttl: { value: "TIME", help: "how long it lasts; without it as before" },
+    ttl: { value: "TIME", help: "how long the lease lasts from now; default: as before" },
     task: LEASE_TASK,
     fencing: FENCING,
   }),
-  remote("lease release", "NAME…", "end leases", { node: NODE, task: LEASE_TASK, fencing: FENCING }),
-  remote("lease list", "", "the leases that nodes have now", {
+  remote("lease release", "NAME…", "release leases", { node: NODE, task: LEASE_TASK, fencing: FENCING }),
+  remote("lease list", "", "list the current leases", {
     node: { value: "NODE", help: "only leases of this node" },
     task: LEASE_TASK,
     limit: LIMIT,
   }),
-  remote("file put", "FILE", "upload a file; prints its id", {
-    task: { value: "ID", help: "attach it to this task" },
-    node: { value: "NODE", help: "attach it to this node" },
-    name: { value: "NAME", help: "its name; without it the name of FILE" },
-    type: { value: "TYPE", help: "its content type; without it by its name" },
+  remote("file put", "FILE", "upload a file, and print its id", {
+    task: { value: "ID", help: "attach the file to this task" },
+    node: { value: "NODE", help: "attach the file to this node" },
+    name: { value: "NAME", help: "the name of the file; default: the name of FILE" },
+    type: { value: "TYPE", help: "the content type; default: from the name" },
   }),
   remote(
     "file get",
     "ID",
     "download a file",
     { output: { value: "FILE", help: "the file to write; - is standard output", short: "o", isPath: true } },
-    "Without -o it keeps the name that it was uploaded with. An existing file is not overwritten.",
+    "Without -o the file keeps the name of its upload, and the command overwrites no existing file.",
   ),
   remote("file url", "ID", "print a URL that downloads a file without a secret, for 10 minutes"),
   remote(
@@ -741,51 +798,54 @@ and the command needs no secret.`,
     },
     'curl -F file=@report.pdf "$(luxhub file upload-url)"',
   ),
-  remote("file list", "", "files, newest first", { limit: LIMIT }),
+  remote("file list", "", "list files, newest first", { limit: LIMIT }),
   remote("file rm", "ID…", "delete files permanently"),
   remote(
     "worker",
     "-- [COMMAND…]",
-    "do tasks: run a command, or an AI agent, for each and report its result",
+    "run a command or an AI agent for each task, and report the result",
     {
       agent: {
         value: "NAME",
-        help: "claude, codex, gemini, opencode, or an agent of worker.toml: run it in place of a command",
+        help: "run an AI agent in place of a command: claude, codex, gemini, opencode, or an agent of worker.toml",
       },
-      node: { value: "ID", help: "the id of the node that the worker registers; of an agent NAME-HOST" },
-      name: { value: "NAME", help: "the node's name for people; without it the id" },
+      node: {
+        value: "ID",
+        help: "the id of the node that the worker registers; default with --agent: NAME-HOST",
+      },
+      name: { value: "NAME", help: "the display name of the node; default: the id" },
       capabilities: {
         value: "LIST",
-        help: "the task types that it takes, comma-separated; without it all types",
+        help: "the task types that the node takes, comma-separated; default: all types",
       },
       resources: {
         value: "LIST",
-        help: "what the node has, as gpu=2,vram_gib=24: tasks may require some of it",
+        help: "what the node has, such as gpu=2,vram_gib=24: tasks may require resources",
       },
-      detect: { help: "add cpu, memory_gib and, where nvidia-smi is there, gpu and vram_gib" },
-      concurrency: { value: "N", help: "how many tasks at once (1)" },
+      detect: { help: "add the resources cpu, memory_gib and, with nvidia-smi, gpu and vram_gib" },
+      concurrency: { value: "N", help: "how many tasks the worker does at once (1)" },
       timeout: {
         value: "TIME",
-        help: "time limit of the command, by default max_run_s of its task; then it is ended and the attempt fails",
+        help: "the time limit of the command, after which the attempt fails; default: max_run_s of the task",
       },
       grace: { value: "TIME", help: "the time from SIGTERM to SIGKILL when a command must end (10s)" },
-      once: { help: "wait for one task, do it and exit; exit code 1 if it is not completed" },
+      once: { help: "wait for one task, do it and exit; exit code 1: the task is not completed" },
       workdir: {
         value: "DIR",
-        help: "run each task in its own directory below DIR, with its inputs; upload out/",
+        help: "run each command in a directory of its own below DIR, with the input files; upload out/",
         isPath: true,
       },
-      "no-output": { help: "do not send the hub what the command prints while it runs" },
-      "pass-secret": { help: "give the command the secret, as LUXHUB_SECRET" },
-      log: { value: "pretty|json", help: "form of the log (pretty)", choices: ["pretty", "json"] },
+      "no-output": { help: "do not send the output of the command to the hub while the command runs" },
+      "pass-secret": { help: "give the secret to the command, as LUXHUB_SECRET" },
+      log: { value: "pretty|json", help: "the format of the log (pretty)", choices: ["pretty", "json"] },
     },
     WORKER_ABOUT,
   ),
   remote(
     "mcp",
     "",
-    "connect a client of MCP that speaks only stdio to the hub",
-    { node: { value: "NODE", help: "the node to act for, with a key that is bound to no node" } },
+    "connect an MCP client that only speaks stdio to the hub",
+    { node: { value: "NODE", help: "the node to act for, if the key is bound to no node" } },
     MCP_ABOUT,
   ),
   remote(
@@ -793,10 +853,14 @@ and the command needs no secret.`,
     MCP_CLIENTS.join("|"),
     "print or write the configuration of an MCP client, with a key for its node",
     {
-      node: { value: "NODE", help: "the node of the client, to which its key is bound" },
-      write: { help: "add it to the client's file, of which a backup is kept" },
-      file: { value: "FILE", help: "the client's file, if it is another one", isPath: true },
-      stdio: { help: "the client starts luxhub mcp; the secret is in a file of its own" },
+      node: { value: "NODE", help: "the node of the client, to which the key is bound" },
+      write: { help: "add the configuration to the file of the client, and keep a backup of the file" },
+      file: {
+        value: "FILE",
+        help: "the file of the client; default: where the client looks for it",
+        isPath: true,
+      },
+      stdio: { help: "the client starts luxhub mcp, and the secret is in a file of its own" },
       name: { value: "NAME", help: "the name of the server in the client (luxhub)" },
     },
     MCP_CONFIG_ABOUT,
@@ -804,59 +868,63 @@ and the command needs no secret.`,
   remote(
     "invite",
     "NODE",
-    "invite a node: print the line with which its machine joins",
+    "print the line with which the machine of a node joins the hub",
     {
-      expires: { value: "TIME", help: "how long the line is good for: 10m, 12h, 7d (1h)" },
+      expires: { value: "TIME", help: "how long the line is valid, such as 10m, 12h or 7d (1h)" },
       "join-url": {
         value: "URL",
-        help: "the hub's URL in the line; without it --url, or one of the hub's own",
+        help: "the URL of the hub in the line; default: --url, or an address of the hub",
       },
     },
     INVITE_ABOUT,
   ),
-  remote("invitation list", "", "the invitations of the last days", { limit: LIMIT }, ADMIN_ABOUT),
+  remote("invitation list", "", "list the invitations of the last days", { limit: LIMIT }, ADMIN_ABOUT),
   remote(
     "invitation delete",
     "ID…",
     "delete invitations, so that nobody can join with them",
     {},
-    `A key that was made from one stays: luxhub keys revoke. ${ADMIN_ABOUT}`,
+    `A key that was created with an invitation stays valid: see luxhub keys revoke.
+${ADMIN_ABOUT}`,
   ),
   {
     name: "join",
     words: "LINE",
-    summary: "join a hub with the line that luxhub invite printed there",
+    summary: "join a hub with the line of luxhub invite",
     flags: { replace: { help: "leave the hub that this machine has joined before" } },
     about: JOIN_ABOUT,
   },
   {
     name: "keys list",
     words: "",
-    summary: "the keys, without their secrets",
+    summary: "list the keys, without their secrets",
     flags: { ...PLACE, json: { help: "print JSON" } },
   },
   {
     name: "keys add",
     words: "NAME",
-    summary: "create a key; prints its secret",
+    summary: "create a key, and print its secret",
     flags: {
       ...PLACE,
       variant: {
         value: "A|B",
-        help: "gets its responses in this variant on any listener",
+        help: "pin the key to this variant, on any listener",
         choices: ["A", "B"],
       },
-      node: { value: "NODE_ID", help: "acts for this node only" },
+      node: { value: "NODE_ID", help: "bind the key to this node" },
       mint: {
         value: "LUX/d",
-        help: "LUX per UTC day that it may promise as rewards, such as 100/d (any amount)",
+        help: "how much LUX the key may promise as rewards per UTC day, such as 100/d (no limit)",
       },
-      expires: { value: "TIME", help: "2027-01-31, an ISO 8601 time, or from now: 90s, 12h, 30d" },
+      expires: {
+        value: "TIME",
+        help: "when the key expires: a date, an ISO 8601 time, or a time from now such as 12h or 30d",
+      },
       role: { value: "ROLE", help: "full (the default), viewer or admin", choices: KEY_ROLES },
       admin: { help: "the same as --role admin" },
     },
-    about: `Prints only the secret on standard output, once. A viewer only reads (GET, HEAD), but no message contents; an
-administrator key is for X-Admin-Key.`,
+    about: `Standard output has only the secret, which is shown only once. A viewer key only reads (GET, HEAD), but no message
+contents. An administrator key is for the header X-Admin-Key.`,
   },
   { name: "keys pin", words: "NAME A|B|none", summary: "pin a key to a variant, or unpin it", flags: PLACE },
   { name: "keys expire", words: "NAME TIME|never", summary: "set when a key expires", flags: PLACE },
@@ -866,7 +934,7 @@ administrator key is for X-Admin-Key.`,
     words: "FILE",
     summary: "back up the whole hub into one file, even while it runs",
     flags: {
-      keep: { value: "N", help: "of the backups in FILE/ keep the newest N, and delete the others" },
+      keep: { value: "N", help: "keep the newest N backups in the directory FILE, and delete the others" },
       ...PLACE,
     },
     about: BACKUP_ABOUT,
@@ -882,18 +950,18 @@ administrator key is for X-Admin-Key.`,
     name: "openapi",
     words: "",
     summary: "print the API as an OpenAPI document",
-    flags: { variant: { value: "A|B", help: "the variant that it describes (A)", choices: ["A", "B"] } },
-    about: `No hub needs to run. A hub returns the same at GET /api/v1/openapi.json, and as a page at /docs/api-reference.`,
+    flags: { variant: { value: "A|B", help: "the variant of the API (A)", choices: ["A", "B"] } },
+    about: `No hub needs to run. A hub serves the same document at GET /api/v1/openapi.json, and as a page at /docs/api-reference.`,
   },
   {
     name: "doctor",
     words: "",
-    summary: "check everything of the hub, even while it runs",
+    summary: "check the whole hub, even while it runs",
     flags: PLACE,
     about: `Checks the whole database, the ledger with its hashes and all totals against their rows, the bytes of
 every file against its checksum, the clock, the free space, the version of SQLite, the secrets, and
-the permissions of their files. It changes nothing. For a hub on PostgreSQL it needs room for a copy
-of the rows in the data directory.
+the permissions of their files. The command changes nothing. For a hub on PostgreSQL, the data directory
+needs free space for a copy of the rows.
 Exit code 0: no error found. 1: an error was found.`,
   },
   {
@@ -910,20 +978,20 @@ Exit code 0: no error found. 1: an error was found.`,
   {
     name: "service install",
     words: "",
-    summary: "install the program, its user and the systemd unit, and start it; needs root",
+    summary: "install the program, its user and the systemd unit, and start the service; needs root",
     flags: {},
   },
-  { name: "service print", words: "", summary: "print the unit", flags: {} },
+  { name: "service print", words: "", summary: "print the systemd unit", flags: {} },
   {
     name: "service remove",
     words: "",
-    summary: "stop the service and remove the unit; keeps the data; needs root",
+    summary: "stop the service, and remove the unit but not the data; needs root",
     flags: {},
   },
   {
     name: "completions",
     words: "bash|zsh|fish",
-    summary: "print the completions of a shell",
+    summary: "print the completions for a shell",
     flags: {},
     about: `  bash   source <(luxhub completions bash)                       in ~/.bashrc
   zsh    source <(luxhub completions zsh)                        in ~/.zshrc, after compinit

@@ -16,8 +16,9 @@ export function programHelp(): string {
 
 ${columns(heads)}
 
-luxhub COMMAND --help says more. Commands that call a hub take --url and --secret-file (or LUXHUB_URL,
-LUXHUB_SECRET, LUXHUB_ADMIN_KEY); without them they call the hub that runs on --data. --json prints records as JSON.
+luxhub COMMAND --help describes a command. Commands that call a hub take --url and --secret-file (or LUXHUB_URL,
+LUXHUB_SECRET, LUXHUB_ADMIN_KEY). Without these, a command calls the hub that runs on --data, or else the hub that this
+machine has joined. With --json a command prints records as JSON.
 
 Exit codes:
 ${columns(EXIT_LINES.map(([code, meaning]) => [String(code), meaning]))}`;
@@ -27,11 +28,11 @@ ${columns(EXIT_LINES.map(([code, meaning]) => [String(code), meaning]))}`;
 const GROUPS: Readonly<Record<string, string>> = {
   task: "tasks",
   schedule: "schedules, which create tasks at certain times",
-  group: "tasks that were created with the same group",
+  group: "groups of tasks",
   webhook: "webhooks, which send events to a URL",
   lux: "the ledger of LUX",
-  budget: "limits of what work may cost",
-  limit: "how many tasks of a limit key may run",
+  budget: "budgets, which limit what work may cost",
+  limit: "limits of how many tasks of a key may run",
   node: "nodes",
   message: "messages",
   file: "files",
@@ -39,21 +40,21 @@ const GROUPS: Readonly<Record<string, string>> = {
   lease: "advisory leases on names and paths",
   invitation: "invitations of nodes",
   keys: "the keys of the hub",
-  service: "the hub as a systemd service",
+  service: "the systemd service of the hub",
 };
 
 /** Further paragraphs of the help of a group. */
 const GROUP_ABOUT: Readonly<Record<string, string>> = {
-  keys: `A new key is valid at once, other changes apply within a second.
+  keys: `A new key is valid at once. Other changes take effect within a second.
 
-The secrets of the first start are the keys primary and primary-admin. To change a secret with no
-downtime: add a key, give it to the nodes, then revoke primary.`,
+The secrets of the first start are the keys primary and primary-admin. To change a secret without
+downtime, add a key, give the new secret to the nodes, and then revoke primary.`,
   service: `The program goes to /usr/local/bin/luxhub, the data to /var/lib/luxhub. /etc/luxhub/environment, which
-only root can read, has settings and secrets (LUXHUB_PORT=8080 …); install never overwrites it.
-Installing again updates the program and restarts it.
+only root can read, has settings and secrets (LUXHUB_PORT=8080 …); install never overwrites this file.
+A second install updates the program and restarts the service.
 
-With the environment variable DESTDIR the files are written below that directory, and nothing else is
-changed: it adds no user and starts no service.`,
+With the environment variable DESTDIR the command writes the files below this directory, and changes
+nothing else: it adds no user and starts no service.`,
 };
 
 function groupHelp(group: string): string {
@@ -65,7 +66,7 @@ function groupHelp(group: string): string {
 
 ${columns(rows)}
 ${about === undefined ? "" : `\n${about}\n`}
-Each command says more with --help.`;
+luxhub ${group} COMMAND --help describes a command.`;
 }
 
 /** The help that a command line of a group asks for: of the command that it names, or of the group. */

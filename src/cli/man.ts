@@ -15,16 +15,19 @@ export function manCommand(argv: readonly string[]): number {
 
 const ENVIRONMENT: readonly (readonly [name: string, meaning: string])[] = [
   ["LUXHUB_URL", "the hub that commands call"],
-  ["LUXHUB_SECRET", "its secret; for serve, the secret to use instead of the stored one"],
-  ["LUXHUB_ADMIN_KEY", "its administrator key; for serve, the one to use instead of the stored one"],
+  ["LUXHUB_SECRET", "the secret of the hub; for serve, the secret to use in place of the stored secret"],
+  [
+    "LUXHUB_ADMIN_KEY",
+    "the administrator key of the hub; for serve, the administrator key to use in place of the stored one",
+  ],
   ["LUXHUB_DATA", "the data directory"],
   ["NO_COLOR", "if set, no colours"],
 ];
 
 const FILES: readonly (readonly [name: string, meaning: string])[] = [
   ["luxhub.toml", "settings, in the current directory"],
-  ["luxhub-data/secret, luxhub-data/admin-key", "the secrets that the first start makes"],
-  ["luxhub-data/address", "the addresses of the hub that runs on the directory"],
+  ["luxhub-data/secret, luxhub-data/admin-key", "the secrets that the first start creates"],
+  ["luxhub-data/address", "the addresses of the hub that runs on this data directory"],
 ];
 
 function page(): string {

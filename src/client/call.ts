@@ -1,4 +1,4 @@
-/** The types of a call: the request and the answer of each operation. */
+/** The types of a call: the request and the response of each operation. */
 import type { CallOptions } from "./http.ts";
 import type { METHODS, Operations, Problem, Variant } from "./types.ts";
 
@@ -20,7 +20,7 @@ export type Call<V extends Variant> = <O extends Operation>(
 
 export type BatchOperation = Exclude<Operation, keyof typeof METHODS>;
 
-/** The answer of a batch for one operation: its own answer, or a problem; `body.success` distinguishes them. */
+/** The response of a batch for one operation: its own response, or a problem; `body.success` distinguishes them. */
 export type BatchAnswer<O extends Operation, V extends Variant = "A"> = {
   readonly status: number;
   readonly body: AnswerOf<O, V> | Problem;

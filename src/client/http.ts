@@ -11,13 +11,13 @@ export type FieldError = { readonly path: string; readonly message: string };
 export class LuxHubError extends Error {
   override readonly name = "LuxHubError";
   declare readonly status: number;
-  /** A stable code; `http_STATUS` when the answer did not come from a hub. */
+  /** A stable code; `http_STATUS` when the response did not come from a hub. */
   declare readonly code: ErrorCode | (string & {});
   /** A sentence that says what to do. */
   declare readonly detail: string;
   /** The invalid fields of a 400. */
   declare readonly errors: readonly FieldError[];
-  /** All members of the problem, such as `holders` of `lease_conflict`; empty if no hub answered. */
+  /** All members of the problem, such as `holders` of `lease_conflict`; empty if the response did not come from a hub. */
   declare readonly problem: Readonly<Record<string, unknown>>;
   /** The hub's log has the request under this id. */
   declare readonly requestId: string | null;
@@ -52,7 +52,7 @@ export class LuxHubError extends Error {
   }
 }
 
-/** A network fault (`cause`): no answer arrived, or only a part of one. The hub may have carried out the request. */
+/** A network fault (`cause`): no response arrived, or only a part of it. The hub may have carried out the request. */
 export class HubUnreachable extends Error {
   override readonly name = "HubUnreachable";
 }
@@ -110,7 +110,8 @@ export type HttpRequest = {
   /** The wait that the request asks the hub for; Infinity: the attempt has no deadline. */
   readonly waitMs?: number;
   /**
-   * The caller reads the answer's body after send() has returned. The deadline ends then; the signal stays in force.
+   * The caller reads the body of the response after send() has returned. The deadline ends then; the signal stays in
+   * force.
    */
   readonly isStreamed?: boolean;
 };
@@ -133,7 +134,7 @@ export class Http {
   }
 
   /**
-   * Sends a request until it is answered, and reads the answer.
+   * Sends a request until there is a response, and reads the response.
    * @throws {LuxHubError}; {HubUnreachable}; the signal's reason when it aborts
    */
   async send<T>(

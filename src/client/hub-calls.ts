@@ -26,7 +26,7 @@ export type HubCallsOptions = HttpOptions & {
   readonly onIgnored?: ((fields: readonly string[], operation: Operation) => void) | undefined;
 };
 
-/** A hub. `V` is the variant in which it answers. */
+/** A hub. `V` is the variant of its responses. */
 export class HubCalls<V extends Variant = "A"> {
   protected readonly http: Http;
   readonly #onIgnored: HubCallsOptions["onIgnored"];
@@ -36,7 +36,7 @@ export class HubCalls<V extends Variant = "A"> {
     this.#onIgnored = onIgnored;
   }
 
-  /** Runs the requests in order, in one transaction. A refusal does not stop the others: check each answer. */
+  /** Runs the requests in order, in one transaction. An error does not stop the others: check each response. */
   async batch<const O extends readonly BatchOperation[]>(
     requests: { readonly [I in keyof O]: { readonly path: O[I]; readonly body: RequestOf<O[I], V> } },
     options?: CallOptions,
@@ -56,10 +56,10 @@ export class HubCalls<V extends Variant = "A"> {
   }
 
   /**
-   * Calls an operation that takes and answers JSON, by its path without `/api/v1/`, once: a `wait` is the hub's, which
+   * Calls an operation that takes and returns JSON, by its path without `/api/v1/`, once: a `wait` is the hub's, which
    * has a limit. luxhub.ts waits as long as it is asked to.
    * @throws {LuxHubError} when the hub refuses the call
-   * @throws {HubUnreachable} when no answer arrives
+   * @throws {HubUnreachable} when no response arrives
    */
   async call<O extends Operation>(
     operation: O,
@@ -103,7 +103,7 @@ export class HubCalls<V extends Variant = "A"> {
     );
     if ("ignored" in answer && Array.isArray(answer.ignored))
       this.#onIgnored?.(answer.ignored.map(String), operation);
-    return answer as AnswerOf<O, V>; // the hub answers as it declares
+    return answer as AnswerOf<O, V>; // the hub returns what it declares
   }
 
   /** Returns the bytes as the body of a response. `range` as in HTTP, for example `bytes=0-1023`. */
@@ -127,11 +127,11 @@ export class HubCalls<V extends Variant = "A"> {
 
 const NOT_POST: { readonly [O in Operation]?: string } = METHODS;
 
-/** The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost. */
+/** The hub does not store a response with a secret: it would refuse a repeat, and the secret would be lost. */
 const NOT_REPEATABLE: ReadonlySet<string> = new Set(["key/add", "invitation/create", "webhook/put"]);
 /**
- * Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, the hub does
- * not store an answer with a ticket, and who joins has no key yet.
+ * Harmless to repeat: a heartbeat is frequent, so the hub need not store the responses, output has its offset, the hub
+ * does not store a response with a ticket, and who joins has no key yet.
  */
 const NEEDS_NO_KEY: ReadonlySet<string> = new Set([
   "node/heartbeat",

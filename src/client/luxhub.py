@@ -1,7 +1,7 @@
 """The Python client of a hub: one file without dependencies, for Python 3.11 and later.
 
 A hub serves this file at /client/luxhub.py. Calls are retried after network faults and overload, and take effect
-once: every POST carries an Idempotency-Key.
+once: they carry an Idempotency-Key, or a repeat is harmless.
 
 >>> hub = LuxHub()  # url and secret from LUXHUB_URL and LUXHUB_SECRET
 >>> hub.nodes.register("laptop", "Laptop")["status"]
@@ -20,8 +20,8 @@ A worker is a function of a task:
 >>> hub.tasks.get(created["task_id"], wait=10)["task"]["status"]
 'completed'
 
-A method's parameters are the fields of its endpoint; its answer is the JSON object of the hub, typed as a
-TypedDict that has the fields of both variants.
+The parameters of a method are the fields of its endpoint. A method returns the JSON object of the response, typed as
+a TypedDict that has the fields of both variants.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ class LuxHubError(Exception):
     ) -> None:
         super().__init__(status, code, detail, errors, request_id, retry_after_s, problem)
         self.status = status
-        #: A stable code, see ErrorCode; `http_STATUS` when the answer did not come from a hub.
+        #: A stable code, see ErrorCode; `http_STATUS` when the response did not come from a hub.
         self.code = code
         #: A sentence that says what to do.
         self.detail = detail
         #: The invalid fields of a 400.
         self.errors = errors
-        #: All members of the problem, such as `holders` of `lease_conflict`; empty if no hub answered.
+        #: All members of the problem, such as `holders` of `lease_conflict`; empty if it did not come from a hub.
         self.problem: Mapping[str, object] = problem or {}
         #: The hub's log has the request under this id.
         self.request_id = request_id
@@ -700,7 +700,7 @@ def joined_node(file: str | os.PathLike[str] | None = None) -> str:
 
 
 class LuxHub:
-    """A hub. Each method takes the fields of the endpoint of the same name, and returns its answer.
+    """A hub. Each method takes the fields of the endpoint of the same name, and returns the response.
 
     Threads may share it. `url`, `secret` and `admin_key` are by default LUXHUB_URL, LUXHUB_SECRET and
     LUXHUB_ADMIN_KEY of the environment.
@@ -799,7 +799,7 @@ class LuxHub:
     def batch(
         self, requests: Sequence[BatchRequest], options: CallOptions | None = None
     ) -> list[BatchedAnswer]:
-        """Runs the requests in order, in one transaction. A refusal does not stop the others: check each answer.
+        """Runs the requests in order, in one transaction. An error does not stop the others: check each response.
 
         >>> answers = LuxHub().batch([
         ...     {"path": "task/create", "body": {"title": "One", "description": "Of two"}},
@@ -814,7 +814,7 @@ class LuxHub:
     def call(
         self, operation: str, fields: Mapping[str, Any] | None = None, options: CallOptions | None = None
     ) -> dict[str, Any]:
-        """Calls any operation that takes and answers JSON, by its path without `/api/v1/`: see METHODS.
+        """Calls any operation that takes and returns JSON, by its path without `/api/v1/`: see METHODS.
 
         None in an optional field is the same as leaving it out.
 
@@ -937,7 +937,7 @@ class LuxHub:
         release: Stops it now: it stops its handlers, gives their tasks back, and leaves the hub.
         timeout: How many seconds a handler may take; then its stop is set and the attempt fails. By default the
             `max_run_s` of its task, if it has one. None: without a limit of the worker's own.
-        signals: In the main thread SIGTERM and SIGINT set `stop`, and a second one sets `release`.
+        signals: In the main thread SIGTERM and SIGINT set `stop`, and a second one sets `release`. False: not handled.
         on_event: Called with each event of the worker, in any thread; by default the logger "luxhub".
 
         Raises LuxHubError when the hub refuses the worker, for a wrong secret for example.
@@ -978,12 +978,12 @@ class LuxHub:
         return self._http.send(request, _read_json, options)
 
 
-#: The hub does not store an answer with a secret in it: it would refuse a repeat, and the secret would be lost.
+#: The hub does not store a response with a secret: it would refuse a repeat, and the secret would be lost.
 _NOT_REPEATABLE = ("key/add", "invitation/create", "webhook/put")
-#: Harmless to repeat: a heartbeat is frequent, so the hub need not store its answers, output has its offset, the hub
-#: does not store an answer with a ticket, and who joins has no key yet.
+#: Harmless to repeat: a heartbeat is frequent, so the hub need not store the responses, output has its offset, the hub
+#: does not store a response with a ticket, and who joins has no key yet.
 _NEEDS_NO_KEY = ("node/heartbeat", "task/output", "file/download-url", "file/upload-url", "join")
-#: An empty answer that arrives this much too early ends the wait: the node leaves or drains, or the hub stops.
+#: An empty response that arrives this much too early ends the wait: the node leaves or drains, or the hub stops.
 _EARLY_S = 0.5
 
 
@@ -1023,7 +1023,7 @@ def _wait_of(operation: str, fields: Mapping[str, Any]) -> tuple[str, float] | N
 
 
 def _is_empty(operation: str, answer: Mapping[str, Any]) -> bool:
-    """Whether an answer does not contain what the call waits for."""
+    """Whether a response does not contain what the call waits for."""
     if operation == "task/{task_id}":
         return answer["task"]["status"] not in ("completed", "failed")
     if operation == "task/next":
@@ -1202,7 +1202,7 @@ class TaskContext:
         #: Set when the result is no longer wanted: the task was taken away, its time is over, or the worker gives it
         #: back.
         self.stop = stop
-        #: The number of this hand-out of the task.
+        #: The fencing token of this attempt.
         self.epoch = epoch
         #: The tasks on which it depends, with their results (`omitted`: some are left out, tasks.inputs() has them).
         self.inputs: list[TaskInput] = given.get("inputs", [])
@@ -1239,8 +1239,8 @@ class TaskContext:
     ) -> Any:
         """Asks a person, or another agent, and returns the answer: any JSON, or None when there was none in time.
 
-        The time limits of the task stand still meanwhile. A question that an earlier attempt asked in the same words is
-        not asked again.
+        While the question is open, the time limits of the task and of the handler do not run; afterwards both begin
+        again in full. A question that an earlier attempt asked in the same words is not asked again.
 
         within: How long the question waits, in seconds; by default a day.
         park: Gives the task back to the hub until the answer is there, and raises Stopped: let it end the handler. The
@@ -1811,7 +1811,7 @@ class _Worker:
 
     def _next(self, asked: Mapping[str, Any]) -> TaskNextAnswer | None:
         """Calls task/next; None when that failed."""
-        # Repeated without end with one Idempotency-Key, so that no task is lost whose hand-out did not reach us.
+        # Repeated without end with one Idempotency-Key, so that no task is lost whose dispatch did not reach us.
         options = CallOptions(stop=self._stop, retry=Retry(for_s=_FOREVER))
         try:
             answer = self._call("task/next", {"node_id": self._node_id, **asked}, options)
@@ -1931,7 +1931,7 @@ class _Worker:
     def _outcome(
         self, job: _Job, outcomes: queue.SimpleQueue[_Outcome | None], timeout_s: float | None
     ) -> _Outcome | None:
-        """Waits for the outcome. The time limit stands still while a question waits, and starts again at its answer."""
+        """Waits for the outcome. The time limit does not run while a question is open, and begins again in full then."""
         left = timeout_s
         while True:
             try:

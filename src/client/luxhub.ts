@@ -24,8 +24,8 @@ export type LuxHubOptions = HubCallsOptions & {
 };
 
 /**
- * A hub. Each method takes the fields of the endpoint of the same name, and returns its answer. `V` is the variant in
- * which the hub answers this client: `new LuxHub<"B">(…)` for a listener, or a key, of variant B.
+ * A hub. Each method takes the fields of the endpoint of the same name, and returns the response. `V` is the variant of
+ * the responses: `new LuxHub<"B">(…)` for a listener, or a key, of variant B.
  */
 export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
   readonly #longestAskS: number;
@@ -149,7 +149,7 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
     set: this.#method("limit/set"),
     list: this.#method("limit/list"),
     delete: this.#method("limit/delete"),
-    /** Lets a limit key rest, for example after a provider has answered 429. */
+    /** Lets a limit key rest, for example after a provider has returned 429. */
     hold: this.#method("limit/hold"),
     pause: this.#method("hub/pause"),
     resume: this.#method("hub/resume"),
@@ -213,13 +213,13 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
 
   readonly keys = {
     list: this.#method("key/list"),
-    /** Not retried after a fault: the hub does not store the secret, so it cannot repeat its answer. */
+    /** Not retried after a fault: the hub does not store the secret, so it cannot repeat the response. */
     add: this.#method("key/add"),
     revoke: this.#method("key/revoke"),
   };
 
   readonly invitations = {
-    /** Not retried after a fault, because only its answer has the line. */
+    /** Not retried after a fault, because only the response has the line. */
     create: this.#method("invitation/create"),
     list: this.#method("invitation/list"),
     delete: this.#method("invitation/delete"),
@@ -241,9 +241,9 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
   }
 
   /**
-   * Calls any operation that takes and answers JSON, by its path without `/api/v1/`: `call("task/claim", {…})`.
+   * Calls any operation that takes and returns JSON, by its path without `/api/v1/`: `call("task/claim", {…})`.
    * @throws {LuxHubError} when the hub refuses the call
-   * @throws {HubUnreachable} when no answer arrives
+   * @throws {HubUnreachable} when no response arrives
    */
   override async call<O extends Operation>(
     operation: O,
@@ -302,11 +302,11 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
       readJson,
       options,
     );
-    return answer as FileRecord; // the hub answers as it declares
+    return answer as FileRecord; // the hub returns what it declares
   }
 }
 
-/** An empty answer that arrives this much too early ends the wait: the node leaves or drains, or the hub stops. */
+/** An empty response that arrives this much too early ends the wait: the node leaves or drains, or the hub stops. */
 const EARLY_MS = 500;
 
 /** Returns how long the request asks the hub to wait, and in which field; null if it asks for no wait. */
@@ -326,7 +326,7 @@ function waitOf(
   return null;
 }
 
-/** Whether an answer does not contain what the call waits for. */
+/** Whether a response does not contain what the call waits for. */
 function isEmpty(operation: Operation, answer: object): boolean {
   const { task, messages, events, done, data, ended }: Fields = { ...answer };
   if (operation === "task/wait" || operation === "group/{group}") return done !== true;

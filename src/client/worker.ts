@@ -46,7 +46,7 @@ export type TaskContext<V extends Variant = "A"> = {
    * Aborts when the result is no longer wanted: the task was taken away, its time is over, or the worker gives it back.
    */
   readonly signal: AbortSignal;
-  /** The number of this hand-out of the task. */
+  /** The fencing token of this attempt. */
   readonly epoch: number;
   /** Extends the lease, and records a progress note. The worker also extends the lease periodically. */
   readonly extend: (note?: string) => Promise<void>;
@@ -66,10 +66,10 @@ export type TaskContext<V extends Variant = "A"> = {
   /** The questions of earlier attempts with their answers, oldest first. */
   readonly answers: readonly Question[];
   /**
-   * Asks a person, or another agent, and waits for the answer: any JSON, or null when there was none in time. The time
-   * limits of the task stand still meanwhile. A question that an earlier attempt asked in the same words is not asked
-   * again. With `park` the task goes back to the hub until the answer is there, and the handler ends: the next attempt
-   * asks again, and gets the answer at once.
+   * Asks a person, or another agent, and waits for the answer: any JSON, or null when there was none in time. While the
+   * question is open, the time limits of the task and of the handler do not run; afterwards both begin again in full. A
+   * question that an earlier attempt asked in the same words is not asked again. With `park` the task goes back to the
+   * hub until the answer is there, and the handler ends: the next attempt asks again, and gets the answer at once.
    */
   readonly ask: (question: string, options?: AskOptions) => Promise<unknown>;
   /** Saves any JSON of at most 64 KiB for the next attempt, if this one does not finish. Extends the lease. */
@@ -495,7 +495,7 @@ class Worker<V extends Variant> {
   async #next(asked: Omit<RequestOf<"task/next">, "node_id">): Promise<AnswerOf<"task/next", V> | null> {
     const { signal } = this.#stop;
     try {
-      // Repeated without end with one Idempotency-Key, so that no task is lost whose hand-out did not reach us.
+      // Repeated without end with one Idempotency-Key, so that no task is lost whose dispatch did not reach us.
       return await this.#call("task/next", { node_id: this.#nodeId, ...asked }, { signal, retry: FOREVER });
     } catch (error) {
       if (!signal.aborted) await this.#survive(error);
@@ -842,7 +842,7 @@ class Worker<V extends Variant> {
   }
 }
 
-/** The time that a handler may take in all; while it waits for an answer, the time stands still, and then starts again. */
+/** The time that a handler may take. It does not run while a question is open, and begins again in full afterwards. */
 class TimeLimit {
   readonly #ms: number | null;
   readonly #onOver: () => void;

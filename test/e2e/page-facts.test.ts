@@ -306,7 +306,7 @@ test("the pages have the times after which a node is offline, and what starts th
   expect(prose("docs/worker.md")).toContain(
     `A node is offline after ${seconds("A")} seconds without a heartbeat, and its tasks are open again. The time is ` +
       `${seconds("B")} seconds for a node that registered at a listener of variant B, or with a key that is pinned to variant B, and ` +
-      `${seconds("MCP")} seconds for a node that joined by MCP.`,
+      `${seconds("MCP")} seconds for a node that registered through MCP.`,
   );
   expect(prose("docs/troubleshooting.md")).toContain(
     `${seconds("A")} seconds after the last heartbeat of the node (${seconds("B")} on B, ${seconds("MCP")} through MCP)`,
