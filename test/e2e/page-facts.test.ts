@@ -117,7 +117,7 @@ test("CONTRIBUTING.md says what .ci/run runs", () => {
 });
 
 test("the open event log of A shows who wrote to whom, and not what", async () => {
-  expect(prose("README.md")).toContain("who wrote to whom, and when, is in the open event log");
+  expect(prose("README.md")).toContain("Who wrote to whom, and when, is in the open event log");
   expect(prose("docs/security.md")).toContain("the event log has `message.sent` with sender and recipient");
   await using hub = await startHub();
   for (const node of ["n1", "n2"]) await addNode(hub, node);
