@@ -304,7 +304,7 @@ test("the help says what each group of commands is about", () => {
 test("the pages have the times after which a node is offline, and what starts them", () => {
   const seconds = (name: keyof typeof INTERVALS): number => INTERVALS[name].offlineAfterMs / 1_000;
   expect(prose("docs/worker.md")).toContain(
-    `A node is offline after ${seconds("A")} seconds without a heartbeat, and its tasks are open again. The time is ` +
+    `A node is offline after ${seconds("A")} seconds without a heartbeat, and loses its tasks. The time is ` +
       `${seconds("B")} seconds for a node that registered at a listener of variant B, or with a key that is pinned to variant B, and ` +
       `${seconds("MCP")} seconds for a node that registered through MCP.`,
   );
