@@ -1,8 +1,8 @@
 /**
  * The times of a schedule: a cron expression in a time zone (Bun.cron.parse: five fields, or a nickname such as @daily).
  *
- * At a change of daylight-saving time, a time in the hour that is left out comes an hour later, and a time in the hour
- * that comes twice comes once; `*` in the minute or hour takes part in both.
+ * At a change of daylight-saving time, the first time in the hour that is left out comes an hour later, and the others
+ * in it do not come. A time in the hour that comes twice comes once; `*` in the minute or hour takes part in both.
  */
 import { DAY_MS, MINUTE_MS } from "./clock.ts";
 
