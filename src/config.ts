@@ -427,7 +427,7 @@ const SETTINGS = {
     "stuck-after",
     "TIME",
     "10m",
-    "time until task.stuck for a ready task that no node can take",
+    "time until the event task.stuck if no node can take a task",
     time,
   ),
   fair: setting(
@@ -475,7 +475,7 @@ const SETTINGS = {
     "public-url",
     "URL",
     null,
-    "base URL of links to the hub, such as https://hub.example.org",
+    "base URL of links to the hub (URL of the first listener)",
     parser("a URL such as https://hub.example.org, without a query", readPublicUrl),
   ),
   log: setting(
