@@ -152,7 +152,10 @@ export const ERRORS = {
     when: "the limit of the task's limit key is reached, or a hold stops the key",
   },
   limits_limit: { status: 409, when: "the hub has the maximum number of limits, or of holds" },
-  too_many_lanes: { status: 409, when: "there are too many combinations of requirements and limit keys" },
+  too_many_lanes: {
+    status: 409,
+    when: "there are too many combinations of type, requirements and limit key",
+  },
   requirements_not_met: {
     status: 409,
     when: "the node lacks what the task requires, or has too little of it free",

@@ -60,7 +60,7 @@ function failuresText({ failures }: TaskContext, fence: Fence): string {
   return lines.length === 0 ? "" : `Earlier attempts failed: ${fence.around(lines.join("\n"))}`;
 }
 
-/** The newest, cut: context/answers.json has them all. */
+/** The newest, cut: context/answers.json has more of them. */
 const ANSWERS_MAX = 5;
 const ANSWER_MAX_CHARS = 4_000;
 
@@ -85,7 +85,7 @@ function filesText({ context, files, reportPath }: PromptParts, fence: Fence): s
       : "- context/checkpoint.json is what the last worker of this task has saved.",
     answers.length === 0
       ? ""
-      : "- context/answers.json has all questions about this task, with their answers.",
+      : "- context/answers.json has the newest questions about this task, with their answers.",
     lessons.length === 0
       ? ""
       : "- context/lessons.json is what the last tasks of this type have taught those who did them.",

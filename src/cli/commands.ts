@@ -408,7 +408,7 @@ ${ADMIN_ABOUT}`,
   ),
   remote("limit delete", "[KEY]", "delete a limit, and end its hold", {}, ADMIN_ABOUT),
   remote("limit hold", "[KEY]", "hand out no task of a key for a time", {
-    for: { value: "SECONDS", help: "how long the hold lasts, at most 3600" },
+    for: { value: "TIME", help: "how long the hold lasts, at most 1h" },
     node: NODE,
   }),
   remote(

@@ -55,7 +55,7 @@ const LIMIT_RUNS: Readonly<Record<string, Run>> = {
     values.needed("for");
     const { limit } = await hub.limits.hold({
       key: keyOf(remote, "limit hold"),
-      for_s: values.number("for") ?? 0,
+      for_s: values.seconds("for") ?? 0,
       node_id: values.text("node"),
     });
     if (json) printJson(limit);

@@ -15,7 +15,7 @@ import {
   runGroup,
 } from "./remote.ts";
 import { writeLine } from "./standard-output.ts";
-import { printJsonLine, printJsonList, printTable, timeText } from "./table.ts";
+import { plain, printJsonLine, printJsonList, printTable, timeText } from "./table.ts";
 
 export function noteCommand(argv: readonly string[], env: Environment): Promise<number> {
   return runGroup("note", RUNS, argv, env);
@@ -47,7 +47,7 @@ async function put({ hub, values, json, words: [key = "", word = ""] }: Remote):
 
 async function get({ hub, json, words: [key = ""] }: Remote): Promise<number> {
   const { note } = await hub.notes.get({ key });
-  return writeLine(json ? printableJson(note, 2) : printable(note.text));
+  return writeLine(json ? printableJson(note, 2) : plain(note.text));
 }
 
 type Head = AnswerOf<"note/list">["notes"][number];

@@ -181,9 +181,18 @@ describe("a session", () => {
     ]);
     expect(await out("note", "list")).toMatch(/^KEY +VERSION .*\nplan\/a +1 +17 +w1 /);
     expect(await out("note", "search", "beg", "her")).toMatch(/plan\/a +w1 +Begin here\.$/);
+    await out("note", "put", "plan/a", "One line,\n\tand another\u001b[1m.");
+    expect(await out("note", "get", "plan/a")).toBe("One line,\n\tand another\ufffd[1m.");
     expect(await out("note", "delete", "plan/a")).toBe("plan/a  deleted");
     expect((await luxhub("note", "get", "plan/a")).code).toBe(3);
     expect(await out("note", "list", "--json")).toBe("[]");
+  });
+
+  test("limits: a hold takes a duration", async () => {
+    const before = Date.now();
+    const [, until = ""] = (await out("limit", "hold", "model-api", "--for", "5m")).split(" held until ");
+    expect(Date.parse(until)).toBeGreaterThanOrEqual(before + 300_000);
+    expect(await out("limit", "delete", "model-api")).toBe("model-api  deleted");
   });
 
   test("leases: acquire, renew, list, release", async () => {
