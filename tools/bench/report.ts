@@ -2,7 +2,7 @@
 import type { Machine } from "./machine.ts";
 import { renderMachine, renderTable, whole } from "./markdown.ts";
 import type { IdleMemory } from "./memory.ts";
-import type { NextReport } from "./next/next.ts";
+import { type NextReport, TASKS_PULLED } from "./next/next.ts";
 import type { Row, Side } from "./rounds.ts";
 import type { Start } from "./start.ts";
 import type { StreamRow, StreamSide } from "./streams/streams.ts";
@@ -116,7 +116,7 @@ function renderNext({ workers, tasks, rounds, rows }: NextReport): string {
     row.ratio.toFixed(2),
   ]);
   const notes = [
-    `${whole(workers)} workers, each a connection and a node, and ${whole(tasks)} tasks per round; medians of ${rounds} rounds, in which the ways`,
+    `${whole(workers)} workers, each a connection and a node, and ${whole(tasks)} tasks per round (${whole(TASKS_PULLED)} for task/pull); medians of ${rounds} rounds, in which the ways`,
     "take turns at one hub. In the case _tasks wait_ all tasks exist before the first worker asks, and the latency is the time",
     "of a dispatch's requests. In the case _workers wait_ another caller creates tasks in batches of 100, at most 500 ahead;",
     "CPU includes these batches, and the latency is from the batch until a worker has the task. For _task/claim of a known id_",

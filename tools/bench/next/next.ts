@@ -11,7 +11,7 @@ import { Dispatches, type NextJob } from "./next-job.ts";
 const WORKERS = 1_000;
 const TASKS = 10_000;
 /** A worker without task/next loses most of its claims, which takes long. */
-const TASKS_PULLED = 200;
+export const TASKS_PULLED = 200;
 
 type Subject = Pick<NextJob, "way" | "tasksCome"> & { readonly name: string; readonly tasks: number };
 

@@ -24,24 +24,22 @@ export function luxhubPeer(command: readonly string[]): Peer {
   };
 }
 
-/** luxhub with its requests in batches of `batch`, of about as many tasks together as there are single callers. */
+/** luxhub with its requests in batches of `batch`, of about as many tasks together as there are `singles`, single callers. */
 export function luxhubBatchPeer(
   command: readonly string[],
-  batch: number,
-  goal: number,
-  against: Against,
+  { batch, singles, goal, against }: { batch: number; singles: number; goal: number; against: Against },
 ): Peer {
+  const workers = Math.max(1, Math.round(singles / batch));
   return {
     name: `luxhub, batches of ${batch}`,
     cycle: "create, claim, complete, each by POST batch",
-    load: "a connection each",
+    load: `${workers} with a connection each`,
     goal,
     against,
-    async start(connections, dataRoot) {
+    async start(_, dataRoot) {
       const hub = await startHub(command, dataRoot);
       const source = join(import.meta.dir, "../postgres/batch-load.ts");
       const client = startLoadClient<BatchJob, Measurement>([process.execPath, source], Measurement);
-      const workers = Math.max(1, Math.round(connections / batch));
       const job = { ports: [hub.port], secret: SECRET, workers, batch };
       return {
         pid: hub.pid,

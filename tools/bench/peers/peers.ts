@@ -63,13 +63,18 @@ export async function measurePeers(options: Options, progress: (line: string) =>
   progress("installing the other queues ...");
   const peers = [
     luxhubPeer(options.hub),
-    luxhubBatchPeer(
-      options.hub,
-      32,
-      2,
-      ({ name, load }) => name.startsWith("BullMQ") && load.includes("pipelined"),
-    ),
-    luxhubBatchPeer(options.hub, 100, 2.5, ({ name }) => name === "luxhub"),
+    luxhubBatchPeer(options.hub, {
+      batch: 32,
+      singles: connections,
+      goal: 2,
+      against: ({ name, load }) => name.startsWith("BullMQ") && load.includes("pipelined"),
+    }),
+    luxhubBatchPeer(options.hub, {
+      batch: 100,
+      singles: connections,
+      goal: 2.5,
+      against: ({ name }) => name === "luxhub",
+    }),
     ...(await findPeers(makeDirectory(), miss)),
   ];
   const subjects: Subject[] = [];

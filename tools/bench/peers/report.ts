@@ -48,7 +48,7 @@ function renderNotes({ connections, seconds, rounds, rows }: Peers): string {
     ...[...cycles].map(([name, cycle]) => `- ${name}: ${cycle}`),
     "",
     `Medians of ${rounds} rounds of ${seconds} s. The systems take turns, with their data on the same disk. There are ${connections}`,
-    "workers, each with one request at a time. Latency is per request. CPU is the server's processor time per cycle, in µs.",
+    "workers (fewer with batches), each with one request at a time. Latency is per request. CPU is the server's processor time per cycle, in µs.",
     "The load client shares the cores with the server. All systems except bunqueue flush to disk before they respond to a",
     "write: bunqueue with `durable: true` writes each job at once, but with SQLite's `synchronous=NORMAL`, which does not",
     "wait for the disk.",
