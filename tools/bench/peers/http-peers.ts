@@ -33,7 +33,7 @@ export function luxhubBatchPeer(
   return {
     name: `luxhub, batches of ${batch}`,
     cycle: "create, claim, complete, each by POST batch",
-    load: `${workers} with a connection each`,
+    load: `${workers} connections`,
     goal,
     against,
     async start(_, dataRoot) {
