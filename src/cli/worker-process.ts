@@ -1,5 +1,5 @@
 /**
- * Runs a worker's command once: in a process group of its own, with its input, a bounded output and a time limit.
+ * Runs a worker's command once: in a process group of its own, with its input and a bounded output.
  * Processes that the command leaves running in its group end with it. Must not: know what a task is.
  *
  * Windows has neither process groups nor SIGTERM: there a command that must end is killed with its descendants, and
@@ -14,7 +14,8 @@ export type RunOptions = {
   readonly cwd: string | null;
   readonly env: Environment;
   readonly input: string;
-  readonly timeoutMs: number | null;
+  /** Ends the command when its time is over. */
+  readonly timeout: AbortSignal;
   /** The time from SIGTERM to SIGKILL. */
   readonly graceMs: number;
   /** Ends the command when it aborts. */
@@ -89,13 +90,13 @@ export async function runCommand(command: readonly string[], options: RunOptions
     isTimedOut = true;
     void end();
   };
-  const timer = options.timeoutMs === null ? null : setTimeout(onTimeout, options.timeoutMs);
+  options.timeout.addEventListener("abort", onTimeout);
   const onAbort = (): void => void end();
   options.signal.addEventListener("abort", onAbort);
   await child.exited;
-  if (timer !== null) clearTimeout(timer);
   if (!IS_WINDOWS || ending !== null) await end();
   options.signal.removeEventListener("abort", onAbort);
+  options.timeout.removeEventListener("abort", onTimeout);
   const drained = setTimeout(() => readers.forEach((reader) => void reader.cancel()), DRAIN_MS);
   await read;
   clearTimeout(drained);

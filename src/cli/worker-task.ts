@@ -15,6 +15,7 @@ import {
   type TaskContext,
   type TaskResult,
 } from "../client/index.ts";
+import { TimeLimit } from "../client/time-limit.ts";
 import { RESULT_EXTRA_MAX_BYTES, RESULT_TEXT_MAX_BYTES } from "../domain/limits.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
@@ -129,6 +130,19 @@ export async function runForTask(
   const { task_id, title, task_type, description } = task;
   const { epoch, signal, answers } = context;
   const onWrong = (reason: string): void => log.warn("a report was not sent", { task: task_id, reason });
+  const overtime = new AbortController();
+  const limit = new TimeLimit(timeoutMs, () => overtime.abort());
+  const asking: TaskContext = {
+    ...context,
+    ask: async (...asked) => {
+      limit.pause();
+      try {
+        return await context.ask(...asked);
+      } finally {
+        limit.resume();
+      }
+    },
+  };
   const report = new ReportFile(`${reportPrefix}report-`, onWrong);
   const { command, input, env: more } = prepare(report.path);
   try {
@@ -147,19 +161,21 @@ export async function runForTask(
         LUXHUB_ANSWERS: report.answersPath,
       },
       input,
-      timeoutMs,
+      timeout: overtime.signal,
       graceMs,
       signal,
       onOutput,
       onText: sendsOutput && isOutputText ? context.output : null,
       onErrorLine: (line) => log.info("stderr", { task: task_id, line }),
     });
-    await report.follow(context, running);
+    limit.resume();
+    await report.follow(asking, running);
     return await running;
   } catch (error) {
     signal.throwIfAborted();
     throw new CommandMissing(`cannot run ${command[0]}: ${reasonOf(error)}`, { cause: error });
   } finally {
+    limit.end();
     report.close();
   }
 }

@@ -848,6 +848,7 @@ class LuxHub:
             seconds = min(self._longest_ask_s, until - time.monotonic())
             if seconds <= 0:
                 break
+            asked_at = time.monotonic()
             read = {
                 "task_id": answer["question"]["task_id"],
                 "question_id": answer["question"]["question_id"],
@@ -855,6 +856,9 @@ class LuxHub:
             }
             page = self._ask("task/{task_id}/questions", read, seconds, CallOptions(stop=options.stop))
             answer = {**answer, "question": page["questions"][0]}
+            is_early = time.monotonic() - asked_at < seconds - _EARLY_S
+            if is_early and answer["question"]["state"] == "open":
+                _sleep(_EARLY_S, options.stop)  # the hub stops
         return answer
 
     def events(

@@ -4,7 +4,7 @@
 import { type StreamItem, type StreamOptions, readStream } from "./events.ts";
 import type { AnswerOf, Arguments, Operation } from "./call.ts";
 import { type FileContent, type UploadFields, multipart } from "./upload.ts";
-import { type CallOptions, type Fields, now, readJson } from "./http.ts";
+import { type CallOptions, type Fields, now, readJson, sleep } from "./http.ts";
 import type { FileRecord, Variant } from "./types.ts";
 import { HubCalls, type HubCallsOptions, keyHeader } from "./hub-calls.ts";
 
@@ -279,12 +279,14 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
     let answer = await this.ask("task/ask", { ...fields, wait: seconds }, seconds, options);
     while (answer.question.state === "open" && left() > 0) {
       const { task_id, question_id } = answer.question;
-      const waited = left();
+      const [askedAt, waited] = [now(), left()];
       const signal = options?.signal && { signal: options.signal };
       const read = { task_id, question_id, wait: waited };
       const { questions } = await this.ask("task/{task_id}/questions", read, waited, signal);
       const [question] = questions;
       if (question) answer = { ...answer, question };
+      const isEarly = now() - askedAt < waited * 1_000 - EARLY_MS;
+      if (isEarly && answer.question.state === "open") await sleep(EARLY_MS, options?.signal); // the hub stops
     }
     return answer;
   }

@@ -31,6 +31,7 @@ import type {
   Variant,
 } from "./types.ts";
 import { OutputSender } from "./output.ts";
+import { TimeLimit } from "./time-limit.ts";
 
 /**
  * Does one task and returns its result. If it throws, the attempt has failed; the hub retries the task, except after a
@@ -839,36 +840,6 @@ class Worker<V extends Variant> {
 
   #emit(event: WorkerEvent<V>): void {
     this.#options.onEvent?.(event);
-  }
-}
-
-/** The time that a handler may take. It does not run while a question is open, and begins again in full afterwards. */
-class TimeLimit {
-  readonly #ms: number | null;
-  readonly #onOver: () => void;
-  #pauses = 1;
-  #running: AbortController | null = null;
-
-  constructor(ms: number | null, onOver: () => void) {
-    this.#ms = ms;
-    this.#onOver = onOver;
-  }
-
-  pause(): void {
-    this.#pauses++;
-    this.#running?.abort();
-  }
-
-  /** The first call begins it. */
-  resume(): void {
-    if (--this.#pauses > 0 || this.#ms === null) return;
-    this.#running = new AbortController();
-    void sleepUnlessAborted(this.#ms, this.#running.signal).then((isOver) => isOver && this.#onOver());
-  }
-
-  end(): void {
-    this.#pauses = Number.POSITIVE_INFINITY;
-    this.#running?.abort();
   }
 }
 

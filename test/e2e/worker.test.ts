@@ -416,6 +416,24 @@ describe("the input of the command", () => {
     }
   });
 
+  test("while a question is open, the time limit of the command does not run", async () => {
+    const script = `
+      echo '{"ask": {"question": "Which?"}}' >>"$LUXHUB_REPORT"
+      until grep -q '"Which?"' "$LUXHUB_ANSWERS"; do echo tick >>"$DIR/ticks"; sleep 0.1; done
+      while :; do sleep 0.1; done`;
+    await using _program = worker("patient", script, ["--timeout", "3s"]);
+    const taskId = await create("patient", { max_attempts: 1 });
+    await until(async () => (await written("ticks")).split("\n").length > 35);
+    const { body } = await hub.get(`/task/${taskId}/questions`);
+    const [question] = listOf(body["questions"]);
+    await hub.post("/task/answer", {
+      task_id: taskId,
+      question_id: question?.["question_id"],
+      answer: "red",
+    });
+    expect(await ended(taskId)).toMatchObject({ failure: { message: "timed out after 3 s" } });
+  });
+
   test("reports notes and checkpoints through LUXHUB_REPORT, without a secret", async () => {
     const script = `
       if [ "$LUXHUB_TASK_EPOCH" = 1 ]; then
