@@ -856,9 +856,9 @@ class LuxHub:
             }
             page = self._ask("task/{task_id}/questions", read, seconds, CallOptions(stop=options.stop))
             answer = {**answer, "question": page["questions"][0]}
-            is_early = time.monotonic() - asked_at < seconds - _EARLY_S
-            if is_early and answer["question"]["state"] == "open":
-                _sleep(_EARLY_S, options.stop)  # the hub stops
+            is_at_once = time.monotonic() - asked_at < _EARLY_S  # the wait is almost over, or the hub stops
+            if is_at_once and answer["question"]["state"] == "open":
+                _sleep(_EARLY_S, options.stop)
         return answer
 
     def events(

@@ -285,8 +285,8 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
       const { questions } = await this.ask("task/{task_id}/questions", read, waited, signal);
       const [question] = questions;
       if (question) answer = { ...answer, question };
-      const isEarly = now() - askedAt < waited * 1_000 - EARLY_MS;
-      if (isEarly && answer.question.state === "open") await sleep(EARLY_MS, options?.signal); // the hub stops
+      const isAtOnce = now() - askedAt < EARLY_MS; // the wait is almost over, or the hub stops
+      if (isAtOnce && answer.question.state === "open") await sleep(EARLY_MS, options?.signal);
     }
     return answer;
   }

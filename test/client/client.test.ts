@@ -115,6 +115,28 @@ test("a wait is asked for in parts until it is over or work comes", async () => 
   expect((await ended).task.status).toBe("failed");
 });
 
+test("a hub that stops, and so ends each wait for an answer at once, is not asked without a pause", async () => {
+  let asks = 0;
+  const question = { task_id: "t1", question_id: "q1", state: "open" };
+  const hub = new client.LuxHub({
+    url: "http://127.0.0.1:1",
+    secret: SECRET,
+    fetch: async () => {
+      asks++;
+      const open = asks === 1 ? { question } : { questions: [question] };
+      return Response.json({ success: true, ...open });
+    },
+  });
+  const { question: last } = await hub.tasks.ask({
+    task_id: "t1",
+    node_id: "n1",
+    question: "Which?",
+    wait: 1,
+  });
+  expect(last.state).toBe("open");
+  expect(asks).toBeLessThanOrEqual(4); // half a second apart
+});
+
 test("a stream says which events are no longer kept", async () => {
   await using server = await startHub({ alone: "firstCome" });
   const hub = new client.LuxHub<"B">({ url: server.base("B"), secret: SECRET });
