@@ -49,6 +49,8 @@ const BY_CODE: Readonly<Record<string, keyof typeof KINDS>> = {
   node_offline: "UnsupportedOperationError",
   node_draining: "UnsupportedOperationError",
   task_not_ready: "UnsupportedOperationError",
+  question_answered: "UnsupportedOperationError",
+  question_timed_out: "UnsupportedOperationError",
   task_completed: "TaskNotCancelableError",
   task_failed: "TaskNotCancelableError",
 };

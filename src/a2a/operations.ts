@@ -167,9 +167,13 @@ function attemptOf({ call, nodeId }: Session, messageId: string, asked: string) 
   return { ...attemptBy(call, pathOf(nodeId), key, asked), scope, asked };
 }
 
+/** @throws {Problem} a refusal that is replayed */
 async function taskIdIn(answer: Response | Body): Promise<string> {
-  const stored: unknown = await (answer instanceof Response ? answer : new Response(answer)).json();
-  return (stored as { task_id: string }).task_id; // as the caller of idempotency.run() wrote it
+  const response = answer instanceof Response ? answer : new Response(answer);
+  const stored: unknown = await response.json();
+  if (response.ok) return (stored as { task_id: string }).task_id; // as the caller of idempotency.run() wrote it
+  const { error, title, detail } = stored as { error: string; title: string; detail: string }; // Problem.toJSON()
+  throw new Problem(response.status, error, title, detail);
 }
 
 /**

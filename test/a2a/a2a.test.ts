@@ -514,6 +514,22 @@ describe("the specification's examples", () => {
     await http(hub, `/tasks/${next["id"]}:cancel`, {});
   });
 
+  test("an answer after the deadline is refused, and its repeat in the same words", async () => {
+    const asking = await Promise.all([
+      http(hub, "/message:send", withText("Paint the door", "door")),
+      work(hub, (task_id) =>
+        ok(hub.post("/task/ask", { task_id, node_id: "w1", question: "Which?", within_s: 60 })),
+      ),
+    ]);
+    const { id } = record(asking[0]["task"]);
+    hub.clock.pass(60_000); // the question is open until the next sweep
+    const answer = withText("blue", "late", { taskId: id });
+    const refused = await httpError(hub, "/message:send", answer);
+    expect(refused.slice(0, 2)).toEqual([400, "UNSUPPORTED_OPERATION"]);
+    expect(await httpError(hub, "/message:send", answer)).toEqual(refused);
+    await http(hub, `/tasks/${id}:cancel`, {});
+  });
+
   test("a question is INPUT_REQUIRED, and a message with taskId answers it", async () => {
     const [asking] = await Promise.all([
       http(hub, "/message:send", withText("Paint the wall", "paint")),
