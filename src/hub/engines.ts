@@ -81,7 +81,10 @@ async function openOnServer(
     warn("this hub is on PostgreSQL and does not use the SQLite database in its data directory", {
       unused: dir.database,
     });
-  const store = await openPostgres(database, clock, onFault, warn);
+  const emptyError = existsSync(dir.unfinishedRestore)
+    ? `a restore or a move into this database was not finished, and the database is empty: repeat it. To start an empty hub, delete ${dir.unfinishedRestore}`
+    : null;
+  const store = await openPostgres(database, clock, onFault, warn, emptyError);
   return { store, clock: store.clock, shareMarks: (marks) => store.shareMarks(marks) };
 }
 

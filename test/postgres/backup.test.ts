@@ -203,15 +203,20 @@ suite(`a backup of a hub on PostgreSQL${reason}`, () => {
     const args = ["restore", archive, "--data", again];
     await killOften(args, {
       env: { LUXHUB_DATABASE: to.url },
-      isUnderWay: async () => (await writers()) > 0,
+      isUnderWay: () => existsSync(`${again}/.restoring`),
       look: async () => {
         while ((await writers()) > 0) await Bun.sleep(2); // until the server has noticed
         expect(await tablesIn(sql)).toEqual([]);
+        const env = { LUXHUB_PORT: "0", LUXHUB_DATABASE: to.url };
+        const start = await run(["serve", "--data", again], { env });
+        expect([start.code, start.stderr]).toEqual([1, expect.stringContaining("was not finished")]);
+        expect(await tablesIn(sql)).toEqual([]);
+        rmSync(`${again}/.restoring`, { recursive: true });
       },
       undo: () => to.empty(),
     });
     await succeeds(args, to.url);
-    expect(readdirSync(again)).toEqual(["lock"]);
+    expect(readdirSync(again).toSorted()).toEqual(["backup-lock", "lock"]);
     const restored = await startHub({ dataDir: again, database: to.url });
     expect(await seen(restored, files)).toEqual(before);
     await restored.close();

@@ -57,6 +57,7 @@ import {
   LOCK,
   POSTGRES_MIGRATIONS,
   SCHEMA,
+  hasTable,
   migrate,
   refuseOtherSchema,
   schemaIsMigrated,
@@ -90,6 +91,7 @@ const FATE_RETRY_MS = 100;
  * Opens (and if need be makes and migrates) the tables in the first schema of the connection's search_path.
  * @param onFault gets what a commit listener throws, and the errors that no request can report
  * @param warn gets lines for the operator
+ * @param emptyError thrown when no hub has written to the database yet; null: an empty one is fine
  * @throws {StoreUnavailable} when the server cannot be reached; {Error} when the database cannot be used
  */
 export function openPostgres(
@@ -97,8 +99,10 @@ export function openPostgres(
   base: Clock,
   onFault: (error: unknown) => void,
   warn: Warn = () => {},
+  emptyError: string | null = null,
 ): Promise<PostgresStore> {
   return open(base, { url, onFault, warn }, async (pool) => {
+    if (emptyError !== null && !(await hasTable(pool, "schema_version"))) throw new Error(emptyError);
     await migrate(pool);
     await query(pool, FORGET_HUBS);
   });
