@@ -79,7 +79,7 @@ export const ERRORS = {
   file_not_found: { status: 404, when: "there is no such file" },
   budget_not_found: { status: 404, when: "there is no such budget" },
   pause_not_found: { status: 404, when: "there is no such pause" },
-  limit_not_found: { status: 404, when: "the limit key has no limit" },
+  limit_not_found: { status: 404, when: "the limit key has neither a limit nor a hold" },
   note_not_found: { status: 404, when: "there is no note with this key" },
   key_not_found: { status: 404, when: "there is no key with this name" },
   invitation_not_found: { status: 404, when: "there is no such invitation, or it was deleted" },
@@ -173,7 +173,7 @@ export const ERRORS = {
   body_too_large: { status: 413, when: "the body or the file is larger than its limit" },
   unsupported_media_type: {
     status: 415,
-    when: "the body is multipart where JSON is required, or the reverse",
+    when: "the body is multipart where JSON is required, or an upload is not multipart",
   },
   range_not_satisfiable: { status: 416, when: "the file does not have the requested range" },
   idempotency_key_reused: {

@@ -721,7 +721,11 @@ describe("limits", () => {
     ["Stored responses of one secret (`Idempotency-Key`)", bytes("ANSWERS_OF_KEY_MAX_BYTES")],
     ["Stored responses of all secrets (`--max-answers`)", bytes("ANSWERS_DEFAULT_MAX_BYTES")],
     ["Writes that wait for their commit, including those in batches", count("QUEUE_MAX")],
-    ["Deliveries of a message that is never confirmed", count("REDELIVERIES_MAX"), seconds("ACK_LEASE_MS")],
+    [
+      "Deliveries of a message that is never acknowledged",
+      count("REDELIVERIES_MAX"),
+      seconds("ACK_LEASE_MS"),
+    ],
     ["Nodes, unless `--max-nodes` says otherwise", count("NODES_DEFAULT_MAX"), count("NODES_HIGHEST_MAX")],
     [
       "Unfinished tasks of a node's keys (`--quota-tasks`)",
@@ -748,7 +752,7 @@ describe("limits", () => {
     ["Keys, including revoked keys", count("KEYS_MAX")],
     ["Invitations", count("INVITATIONS_MAX")],
     [
-      "Time for which the list has a used or expired invitation",
+      "Time for which a used or expired invitation is listed",
       `${(valueOf("INVITATION_KEPT_MS") / 1_000).toLocaleString("en-US")} s`,
     ],
     ["Concurrent look-ups of unknown secrets", count("KEY_LOOKUPS_MAX")],
