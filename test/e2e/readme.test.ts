@@ -858,7 +858,7 @@ describe("limits", () => {
     ["docs/mcp.md", `of up to ${count("MCP_WAITED_MAX")} tasks have ended`],
     ["docs/mcp.md", `if at most ${count("MCP_WAITED_RESULTS_MAX")} of its tasks are completed`],
     ["docs/mcp.md", `A file of up to ${bytes("MCP_INLINE_MAX_BYTES")} can be part of the call`],
-    ["docs/mcp.md", `content of up to ${bytes("MCP_BINARY_MAX_BYTES")} in base64`],
+    ["docs/mcp.md", `in base64 if the file has at most ${bytes("MCP_BINARY_MAX_BYTES")}.`],
     ["docs/mcp.md", `up to ${count("MCP_EVENTS_MAX")} [events]`],
     ["docs/mcp.md", `within ${valueOf("MCP_REPEAT_WINDOW_MS") / 60_000} minutes`],
     ["docs/a2a.md", `A card may be kept for ${count("A2A_CARD_MAX_AGE_SECONDS")} s`],
