@@ -460,7 +460,7 @@ test("every response but that to HEAD has a Date, and only GET reads a query, as
 test("on B every list without page and per_page is one page of 500, but those that the page names", async () => {
   expect(prose("docs/endpoints.md")).toContain(
     "On B a list without `page` and `per_page` is one page of 500. On both variants node/list without any field has all " +
-      "nodes, and key/list without `page` and `per_page` has all keys.",
+      "nodes, node/list with a filter has a page of 20, and key/list without `page` and `per_page` has all keys.",
   );
   await using hub = await startHub();
   await addNode(hub, "n1");
@@ -479,6 +479,8 @@ test("on B every list without page and per_page is one page of 500, but those th
     ["/key/list", KEYS_MAX],
   ]);
   expect(sizes).toEqual(lists.map((path) => [path, wanted.has(path) ? wanted.get(path) : WHOLE_PAGE]));
+  const filtered = await ok(hub.get("/node/list?status=online", { variant: "B" }));
+  expect(filtered).toHaveProperty("per_page", 20);
 });
 
 test("after the answer to a question the time limits begin again in full, as the page says", async () => {
