@@ -100,10 +100,8 @@ export type OpenLanes = {
   /** The types of plain lanes; null: every type, without those that are closed to all. */
   readonly types: readonly string[] | null;
   readonly special: readonly Lane[];
-  /** The special lanes from which it could take a task, but for what it uses now: an ended task of its own opens them. */
-  readonly short: readonly Lane[];
-  /** The special lanes that are closed to all: the end of a task of the key may open them. */
-  readonly closed: readonly Lane[];
+  /** Whether it could take from other special lanes, but for what it uses now: an ended task of its own opens them. */
+  readonly isShort: boolean;
 };
 
 /** The lanes that are open to a node which asks for these types; null: every type that it takes. */
@@ -114,17 +112,18 @@ export function lanesOpenTo(
   lanes: Iterable<Lane>,
 ): OpenLanes {
   const isShut = closed !== null && (closed.hub || closed.nodes.has(node.nodeId));
-  const [special, short, shut]: [Lane[], Lane[], Lane[]] = [[], [], []];
+  const special: Lane[] = [];
+  let isShort = false;
   for (const lane of lanes) {
     if ((asked !== null && !asked.includes(lane.taskType)) || !couldTake(node, lane)) continue;
-    if (isShut || (closed !== null && isLaneClosed(closed, lane))) shut.push(lane);
-    else if (hasFree(node, lane.requires)) special.push(lane);
-    else short.push(lane);
+    if (isShut || (closed !== null && isLaneClosed(closed, lane))) continue;
+    if (hasFree(node, lane.requires)) special.push(lane);
+    else isShort = true;
   }
   const types = isShut ? [] : typesFor(node, asked);
   const plain = closed === null ? NO_TYPES : closedTypes(closed);
   const openTypes = types === null || plain.size === 0 ? types : types.filter((type) => !plain.has(type));
-  return { types: openTypes, special, short, closed: shut };
+  return { types: openTypes, special, isShort };
 }
 
 const NO_TYPES: ReadonlySet<string> = new Set();

@@ -1336,9 +1336,10 @@ function byId(dependencies: readonly Dependency[]): ReadonlyMap<string, Dependen
 
 /** The first of a task's dependencies that has failed or is gone, and the task at the root of that; null: none. */
 function firstFailure(
-  { dependsOn }: Pick<Task, "dependsOn">,
+  { dependsOn, onDependency }: Pick<Task, "dependsOn" | "onDependency">,
   dependencies: ReadonlyMap<string, Dependency>,
 ): { readonly taskId: string; readonly outcome: Outcome; readonly brokenBy: string } | null {
+  if (onDependency === "run") return null;
   for (const taskId of dependsOn) {
     const dependency = dependencies.get(taskId);
     if (!dependency) return { taskId, outcome: "deleted", brokenBy: taskId };
@@ -1357,7 +1358,7 @@ function waitFor(
   dependencies: ReadonlyMap<string, Dependency>,
   at: Moment,
 ): { readonly patch: Partial<Task>; readonly changes: readonly Change[] } {
-  const cause = task.onDependency === "run" ? null : firstFailure(task, dependencies);
+  const cause = firstFailure(task, dependencies);
   if (cause !== null) {
     const failure = dependencyFailure(cause.taskId, cause.outcome, at.now);
     return { patch: { status: "failed", failure }, changes: [broken(task, cause.brokenBy)] };

@@ -8,13 +8,13 @@
  *   resources of a node  the node holds one task less     its calls that found too little left of a resource
  *   open of a lane       an open task (see offersOf)      the calls that take from the lane and found room in their node
  *   open                 an open task of any plain lane   the same for calls that take every type
- *   key                  a task of a limit key has ended  the calls that found the key closed; then, if it is that of a type,
- *                                                         those in `open` and in the lane of the type
+ *   key                  a task of a limit key has ended  the calls that found the key closed; else those in `open`, and in
+ *                                                         the plain lane of that name
  *
- * A worker joins, reads the store and, if there is no task for it, sleeps. It stands in all of its queues the whole
- * time, which keeps its position. It sleeps only in those whose tasks its last read looked for (IdleWorker.#sleepsIn): a
- * call that found its node full sleeps for gifts, room and resources, not for open tasks; one that found a lane closed
- * sleeps for the key, not in the lane, so that the wake-up for a task of the lane goes on and all come to know of the key.
+ * A worker joins, reads the store and, if there is no task for it, sleeps. Its position in each queue is its arrival, also
+ * in one that it enters again. It sleeps only in queues whose tasks its last read looked for: a call that found its node
+ * full sleeps for gifts, room and resources, not for open tasks (IdleWorker.#sleepsIn); one that found a lane closed, or is
+ * short of a resource for it, does not stand in its queue, so that the wake-up for a task of the lane goes to others.
  *
  * Only wake-ups are in order: a worker that has just joined reads at once, and may take the task for which an earlier
  * worker was woken. The earlier one keeps its position, and is woken first for the next task.
@@ -37,6 +37,7 @@ import { isSpecial, laneNameOf, limitKeyOf } from "../domain/lane.ts";
 import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
 import type { JoinedThrough, Task } from "../domain/model.ts";
 import { type TakenFrom, offersOf } from "../domain/task.ts";
+import { SECOND_MS } from "../lib/clock.ts";
 import type { Store } from "../store/store.ts";
 import type { KnownLanes } from "./known-lanes.ts";
 import { type Announcement, type Outcome, type Waiter, Waiters } from "./waiters.ts";
@@ -109,7 +110,9 @@ export class IdleWorkers {
    */
   decided(changes: readonly Notified[]): void {
     if (this.#workers.size === 0) return; // a worker that joins later reads what is committed
-    for (const [at, offer] of offersOf(changes).entries()) this.#wakeFor(offer, at >= WAKE_UPS_TOGETHER);
+    const offers = offersOf(changes);
+    if (this.#areForAll(offers)) return this.#waiters.wakeAllOfEach();
+    for (const [at, offer] of offers.entries()) this.#wakeFor(offer, at >= WAKE_UPS_TOGETHER);
   }
 
   /** The commit listener: wakes workers for the changes of their nodes, and for the offers of other hubs. */
@@ -117,19 +120,28 @@ export class IdleWorkers {
     if (this.#workers.size === 0) return;
     for (const change of changes) {
       if (change.kind === "work.missed") this.#waiters.wakeAllOfEach();
-      else if (change.kind === "work.offered")
-        for (let left = change.count; left > 0; left--) this.#wakeFor(change.offer, true);
-      else if (change.kind === "event.logged" && OPENS_GATE.has(change.event.kind))
+      else if (change.kind === "work.offered") {
+        if (this.#areForAll([change.offer])) this.#waiters.wakeAllOfEach();
+        else for (let left = change.count; left > 0; left--) this.#wakeFor(change.offer, true);
+      } else if (change.kind === "event.logged" && OPENS_GATE.has(change.event.kind))
         this.#waiters.wakeAllOfEach();
       else if (change.kind === "event.logged" && change.event.nodeId !== null)
         this.#onEvent(change.event.kind, change.event.nodeId);
     }
   }
 
+  /** Whether all workers must read again, which serves all of these offers. Announces each special lane. */
+  #areForAll(offers: readonly Offer[]): boolean {
+    const forAll = offers.filter(
+      (offer) =>
+        offer.kind === "some" ||
+        (offer.kind === "open" && isSpecial(offer.lane) && this.#known.announce(offer.lane)),
+    );
+    return forAll.length > 0;
+  }
+
   #wakeFor(offer: Offer, isLater: boolean): void {
-    if (offer.kind === "some") return this.#waiters.wakeAllOfEach();
-    if (offer.kind === "open" && isSpecial(offer.lane) && this.#known.announce(offer.lane))
-      return this.#waiters.wakeAllOfEach();
+    if (offer.kind === "some") return; // as #areForAll() says
     const announcement = announcementOf(offer);
     if (isLater) this.#waiters.wakeOneLater(announcement);
     else this.#waiters.wakeOne(announcement);
@@ -155,16 +167,22 @@ function announcementOf(offer: Exclude<Offer, { readonly kind: "some" }>): Annou
   return { key: openOf(offer.lane), orKey: isSpecial(offer.lane) ? null : OPEN };
 }
 
-/** What a worker waits for: lanes as its read looks in them, and those in which it does not look (see OpenLanes). */
+/** What a worker waits for, in lanes that are open to its node now, and otherwise. */
 export type Awaited = {
   /** The types of plain lanes from which it takes; null: every type. */
   readonly types: readonly string[] | null;
+  readonly special: readonly { readonly name: string }[];
+  /** Whether it could take from more lanes if its node used less. */
+  readonly isShort: boolean;
   /** The limit keys that are closed. */
   readonly keys: Iterable<string>;
-} & { readonly [state in "special" | "short" | "closed"]: readonly { readonly name: string }[] };
+};
 
 /** Of a node that is not registered. */
-export const NOTHING_AWAITED: Awaited = { types: [], special: [], short: [], closed: [], keys: [] };
+export const NOTHING_AWAITED: Awaited = { types: [], special: [], isShort: false, keys: [] };
+
+/** How soon a worker reads again whose last read was stale. */
+export const STALE_MS = SECOND_MS;
 
 /** One blocked call of task/next. */
 export class IdleWorker {
@@ -178,8 +196,8 @@ export class IdleWorker {
   readonly #workers: Set<IdleWorker>;
   /** Whether the last read found the node full. */
   #isFull = false;
-  /** The queues of the lanes in which its last read did not look: closed ones, and those for which its node is short. */
-  #passedOver: ReadonlySet<string> = new Set();
+  /** Whether the last read may have missed a task (see endRead). */
+  #isStale = false;
 
   constructor(nodeId: string, waiters: Waiters, workers: Set<IdleWorker>) {
     this.nodeId = nodeId;
@@ -191,24 +209,22 @@ export class IdleWorker {
   }
 
   /** Must precede each read of the store. `variant`: of its node. */
-  beginRead(variant: JoinedThrough | null, { types, special, short, closed, keys }: Awaited): void {
+  beginRead(variant: JoinedThrough | null, { types, special, isShort, keys }: Awaited): void {
     this.variant = variant;
-    const queueOf = ({ name }: { readonly name: string }): string => openOf(name);
-    this.#isFull = false;
     const open = types === null ? [OPEN] : types.map(openOf);
-    const passedOver = [...short, ...closed].map(queueOf);
-    this.#passedOver = new Set(passedOver);
-    const resources = short.length > 0 ? [this.#resources] : [];
-    const lanes = [...open, ...special.map(queueOf), ...passedOver];
+    const lanes = [...open, ...special.map(({ name }) => openOf(name))];
+    const resources = isShort ? [this.#resources] : [];
+    // What changes most comes last, because the waiter enters all queues again from the first other one on.
     this.#waiter.standIn([this.#gifts, this.#room, ...lanes, ...resources, ...Array.from(keys, freedOf)]);
   }
 
   /**
    * What the read found. Uses up what the worker carries, if the task is of the queue that announced it.
-   * @param isStale other lanes are open to the node by now than those in which the read looked: what the worker carries may
-   *   be there, so another worker looks
+   * @param isStale other lanes are open to the node by now than those in which the read looked. What the worker carries, or
+   *   has missed while it read, may be there: another worker looks at once, if one sleeps there, and this one after STALE_MS
    */
   endRead(found: Found, isStale = false): void {
+    this.#isStale = isStale;
     if (isStale) this.#waiter.passOn();
     if (found.task === null) this.#isFull = found.isFull;
     else if (found.from === "open") {
@@ -219,19 +235,22 @@ export class IdleWorker {
   }
 
   /** Sleeps after a read that found no task: as Waiter.wait(). */
-  wait(remainingMs: number, signal: AbortSignal, onWake?: () => void): Promise<Outcome> {
-    return this.#waiter.wait(remainingMs, signal, onWake, (key) => this.#sleepsIn(key));
+  async wait(remainingMs: number, signal: AbortSignal, onWake?: () => void): Promise<Outcome> {
+    const isCut = this.#isStale && remainingMs > STALE_MS;
+    const ms = isCut ? STALE_MS : remainingMs;
+    const outcome = await this.#waiter.wait(ms, signal, onWake, (key) => this.#sleepsIn(key));
+    return isCut && outcome === "timeout" ? "woken" : outcome;
   }
 
   /**
    * Whether the last read would have found what this queue announces: then a wake-up that the worker carries ends here. A
-   * wrong true would lose a task, a wrong false costs a wake-up. `open` is true although the read left out closed types:
-   * who does not know of their keys is found when a key is freed (announcementOf).
+   * wrong true uses up a wake-up that another call needs; after a wrong false this call is not woken from the queue. `open`
+   * is true although the read left out closed types: who does not know of their keys is found when a key is freed
+   * (announcementOf).
    */
   #sleepsIn(key: string): boolean {
     if (key === this.#gifts || key === this.#resources) return true;
-    if (key === this.#room) return this.#isFull;
-    return !this.#isFull && !this.#passedOver.has(key);
+    return key === this.#room ? this.#isFull : !this.#isFull;
   }
 
   /** Whether its node has left, or the hub drains: the call must not ask again. */

@@ -96,9 +96,9 @@ export class KnownLanes {
   hasOpened(node: Node, asked: readonly string[] | null, before: Seen): boolean {
     if (!isSameClosed(this.closed, before.closed)) return true;
     if (this.lanes.size === 0) return false;
-    const { special, short } = before.open;
+    const { special, isShort } = before.open;
     // The usual case: no lane is new, and the node had enough for each.
-    if (this.lanes === before.lanes && short.length === 0 && isAsAble(node, before.node)) return false;
+    if (this.lanes === before.lanes && !isShort && isAsAble(node, before.node)) return false;
     const names = new Set(special.map(({ name }) => name));
     return this.openTo(node, asked).open.special.some(({ name }) => !names.has(name));
   }

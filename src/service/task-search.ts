@@ -94,11 +94,14 @@ export type SearchParts<N extends Next> = {
 /** The search of one call, from its arrival to its end. */
 export class TaskSearch<N extends Next> {
   readonly #parts: SearchParts<N>;
+  readonly #rereads: number;
   /** null: the call has not read its node yet. */
   #known: Known | null = null;
 
-  constructor(parts: SearchParts<N>) {
+  /** @param rereads how often it looks again because other lanes are open; tests give fewer */
+  constructor(parts: SearchParts<N>, rereads = LANES_REREADS) {
     this.#parts = parts;
+    this.#rereads = rereads;
   }
 
   /** Takes the best task for the node. Resolves with null when there is none now, or the call is over. */
@@ -106,7 +109,7 @@ export class TaskSearch<N extends Next> {
     const { source } = this.#parts;
     this.#known ??= { node: await source.readNode(), isBeaten: false, isExcluded: false };
     for (let looks = 1; !this.#isOver; looks++) {
-      const found = await this.#look(this.#known, looks <= LANES_REREADS);
+      const found = await this.#look(this.#known, looks <= this.#rereads);
       if (found) return found.task || found.draining ? found : null;
     }
     return null;

@@ -284,12 +284,12 @@ export class Waiter {
   /**
    * Called after a read that found nothing. Sleeps until a wake-up, the end of `remainingMs`, an abort of `signal`, or the
    * drain. Returns "woken" at once if there was a signal that the read may have missed. Rejects only if the waiter
-   * sleeps already. After any outcome but "woken" the caller must leave(): only that passes on what the waiter still
-   * carries.
+   * sleeps already. After "aborted" or "drained" the caller must leave(): only that passes on what the waiter may
+   * still carry. After "timeout" it carries nothing, and may read and wait again.
    * @param onWake called at once by the wake-up, before wait() resolves; must not throw
-   * @param sleepsIn whether it sleeps in the queue of a key: true only if the read looked for what is announced there, by
-   *   whichever announcement, because what the waiter carries is then used up. In the others it keeps its position, and is
-   *   not woken there. Without it: sleeps in all
+   * @param sleepsIn whether it sleeps in the queue of a key: true only if the read would have found whatever is announced
+   *   there, because to sleep where it was woken uses up what the waiter carries. In the other queues it is not woken.
+   *   Without it: sleeps in all
    */
   wait(
     remainingMs: number,
@@ -316,7 +316,10 @@ export class Waiter {
     if (this.#carried?.key === key) this.#carried = null;
   }
 
-  /** Gives what the waiter carries to the next sleeper: never to the waiter itself, which is awake or gone. */
+  /**
+   * Gives what the waiter carries to the next sleeper. If none sleeps there, those awake read again before they sleep in
+   * these queues, this waiter too.
+   */
   passOn(): void {
     const carried = this.#carried;
     this.#carried = null;

@@ -348,6 +348,19 @@ describe("cancel and retry of a group", () => {
     for (const id of [held, costly]) expect(await taskOf(hub, id)).toMatchObject({ status: "failed" });
   });
 
+  once.test("open what runs however its dependencies ended", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const outside = await addTaskOf(hub, "n1");
+    const runs = await addTask(hub, { group: "g", depends_on: [outside], on_dependency: "run" });
+    await fail(hub, outside);
+    await hub.sweep();
+    await ok(hub.post("/task/claim", { task_id: runs, node_id: "n1" }));
+    await fail(hub, runs);
+    expect(await ok(hub.post("/group/retry", { group: "g" }))).toMatchObject({ retried: 1, left: 0 });
+    expect(await taskOf(hub, runs)).toMatchObject({ status: "open", ready: true });
+  });
+
   once.test("of a bound key concern only what its node created; and a batch may have them", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");

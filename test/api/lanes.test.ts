@@ -166,6 +166,23 @@ describe("a limit", () => {
     expect(await holderOf(third)).toBe("n3");
   });
 
+  once.test("has room at once for workers that wait when it is raised, and when it is deleted", async () => {
+    await using hub = await startHub();
+    for (const node of ["n1", "n2", "n3"]) await addNode(hub, node, idle);
+    await ok(hub.admin("/limit/set", { key: "k", running: 1 }));
+    const tasks = await addTasks(hub, 3, { limit_key: "k" });
+    expect(await next(hub)).toBe(tasks[0] ?? "");
+    for (const [i, change] of [
+      () => hub.admin("/limit/set", { key: "k", running: 2 }),
+      () => hub.admin("/limit/delete", { key: "k" }),
+    ].entries()) {
+      const waiting = next(hub, `n${i + 2}`, { wait: 30 });
+      await until("it waits", () => waits(hub, 1));
+      await ok(change());
+      expect(await waiting).toBe(tasks[i + 1] ?? "");
+    }
+  });
+
   test("per minute counts hand-outs, whatever became of them", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1", idle);

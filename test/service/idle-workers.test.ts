@@ -11,7 +11,7 @@ import type { Lane } from "../../src/domain/lane.ts";
 import type { Gate, Node, Task } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
 import type { Next, TakenFrom } from "../../src/domain/task.ts";
-import { LANES_REREADS } from "../../src/domain/limits.ts";
+import { LANES_REREADS, WAKE_UPS_TOGETHER } from "../../src/domain/limits.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { Takes } from "../../src/service/blocked-calls.ts";
@@ -20,6 +20,7 @@ import {
   type IdleWorker,
   IdleWorkers,
   NOTHING_AWAITED,
+  STALE_MS,
 } from "../../src/service/idle-workers.ts";
 import { KnownLanes } from "../../src/service/known-lanes.ts";
 import { NextService } from "../../src/service/next.ts";
@@ -28,6 +29,7 @@ import { type Candidates, TaskSearch, type TaskSource, type Wanted } from "../..
 import { TaskService } from "../../src/service/tasks.ts";
 import { WaitAborted } from "../../src/service/waiters.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
+import { taskById } from "../../src/store/sql/tasks.ts";
 import { OutcomeUnknown, StoreUnavailable } from "../../src/store/store.ts";
 import { NOW, STEADY, draft, node, task } from "../domain/samples.ts";
 import { costRatio, cpuOf } from "../support/cost.ts";
@@ -86,6 +88,11 @@ const created = (taskType = "", lane: string | null = null): Notified => ({
 const event = (kind: EventKind, nodeId: string | null): Notified => ({
   kind: "event.logged",
   event: { kind, at: 0, nodeId, taskId: null, data: {} },
+});
+
+const given = (nodeId: string): Notified => ({
+  kind: "task.moved",
+  task: task(`t${++ids}`, { status: "assigned", assignedNode: nodeId, startedAt: null }),
 });
 
 /** How often each was woken so far. */
@@ -166,6 +173,46 @@ describe("a new task", () => {
   });
 });
 
+describe("many tasks", () => {
+  const joined = (idle: IdleWorkers, count: number): readonly Sleeper[] =>
+    Array.from({ length: count }, (_, i) => new Sleeper(idle, `n${i}`));
+
+  test("of another hub wake one worker each", async () => {
+    const idle = new IdleWorkers(NO_STORE, new KnownLanes(false));
+    const all = joined(idle, 4);
+    await notify(idle, { kind: "work.offered", offer: { kind: "open", lane: "y" }, count: 3 });
+    expect(woken(all)).toEqual([1, 1, 1, 0]);
+    for (const { worker } of all) worker.leave();
+  });
+
+  test("of one decision: the first wake-ups come within it, the others after it", async () => {
+    const idle = new IdleWorkers(NO_STORE, new KnownLanes(false));
+    const { signal } = new AbortController();
+    let begun = 0;
+    const workers = Array.from({ length: WAKE_UPS_TOGETHER + 5 }, (_, i) => {
+      const worker = idle.join(`n${i}`);
+      worker.beginRead("A", { ...NOTHING_AWAITED, types: null });
+      worker.endRead({ task: null, isFull: false });
+      void worker.wait(60 * SECOND, signal, () => begun++);
+      return worker;
+    });
+    idle.decided(workers.map(() => created()));
+    expect(begun).toBe(WAKE_UPS_TOGETHER);
+    await settle();
+    expect(begun).toBe(workers.length);
+    for (const worker of workers) worker.leave();
+  });
+
+  test("for which all must read again, as copies of a quorum, wake each worker once", async () => {
+    const idle = new IdleWorkers(NO_STORE, new KnownLanes(false));
+    const all = joined(idle, 3);
+    const copies = Array.from({ length: 100 }, (_, i) => task(`c${i}`, { status: "open", child: COPY }));
+    await notify(idle, ...copies.map((copy): Notified => ({ kind: "task.created", task: copy })));
+    expect(woken(all)).toEqual([1, 1, 1]);
+    for (const { worker } of all) worker.leave();
+  });
+});
+
 describe("a node", () => {
   test("that is full sleeps for gifts and room alone; room wakes its calls one by one", async () => {
     const idle = new IdleWorkers(NO_STORE, new KnownLanes(false));
@@ -227,17 +274,42 @@ describe("a node", () => {
     const all = ["x", "y", "z"].map((type) => new Sleeper(idle, "n", [type]));
     await notify(idle, created("x"), created("y"), created("z"));
     const [x, y, z] = all;
-    x?.reads({ short: [{ name: " gpu" }] });
+    x?.reads({ isShort: true });
     y?.reads();
-    z?.reads({ short: [{ name: " disk" }] });
+    z?.reads({ isShort: true });
     for (const one of all) one.sleeps(true);
     await notify(idle, event("task.completed", "n"));
     expect(woken(all)).toEqual([2, 1, 2]); // the first for the room, the last for its resource
-    x?.reads({ short: [{ name: " gpu" }] });
+    x?.reads({ isShort: true });
     x?.sleeps();
     await settle();
     expect(woken(all)).toEqual([2, 2, 2]);
     for (const { worker } of all) worker.leave();
+  });
+
+  test("that ends a task wakes all its calls that are short of a resource", async () => {
+    const idle = new IdleWorkers(NO_STORE, new KnownLanes(false));
+    const all = ["x", "y", "z"].map((type) => new Sleeper(idle, "n", [type]));
+    await notify(idle, created("x"), created("y"), created("z"));
+    for (const one of all) {
+      one.reads({ isShort: true });
+      one.sleeps();
+    }
+    await notify(idle, event("task.completed", "n"));
+    expect(woken(all)).toEqual([2, 2, 2]);
+    for (const { worker } of all) worker.leave();
+  });
+
+  test("that resumes what it had started leaves its gift to its next call", async () => {
+    const idle = new IdleWorkers(NO_STORE, new KnownLanes(false));
+    const [first, second] = [new Sleeper(idle, "n"), new Sleeper(idle, "n")];
+    await notify(idle, given("n"));
+    expect(woken([first, second])).toEqual([1, 0]);
+    first.worker.endRead({ task: task("s"), from: "started" });
+    first.worker.leave();
+    await settle();
+    expect(woken([first, second])).toEqual([1, 1]);
+    second.worker.leave();
   });
 
   test("that leaves, drains, changes or is deleted wakes all its calls; other events none", async () => {
@@ -270,21 +342,23 @@ describe("a node", () => {
 });
 
 /** A store with a node that takes every type, and a way to ask for its next task. */
-async function openNode() {
+async function openNode(beforeDelivery: () => Promise<void> = async () => {}) {
   const store = openSqlite(":memory:", (error) => {
     throw error;
   });
   const clock = systemClock();
   const tasks = new TaskService(store, clock, newId);
   const idle = new IdleWorkers(store, tasks.known);
-  const takes = new Takes(store, clock);
+  const takes = new Takes({ socketsPolled: beforeDelivery }, clock);
   const next = new NextService(store, clock, new NodeService(store, clock, tasks), tasks, idle, takes);
   await store.transact({}, () => accept(null, saved(node("n1"))));
   const lost = losingOutcome(store);
   const asked = { nodeId: "n1", taskTypes: null, resume: false, inBatch: false };
-  const signal = new AbortController().signal;
+  const hangUp = new AbortController();
+  const { signal } = hangUp;
   return {
-    store,
+    ...{ store, tasks, takes, hangUp },
+    askOnce: () => next.next(store.transact, asked, { waitMs: 0, signal, repeatable: false }),
     loseNextOutcome: lost.next,
     ask: (waitMs: number) => next.next(lost.transact, asked, { waitMs, signal, repeatable: true }),
     create: () => tasks.create(store.transact, draft()),
@@ -301,6 +375,22 @@ test("a task and the hand-out that it wakes share a commit", async () => {
   const { taskId } = await scene.create();
   expect(await blocked).toMatchObject({ task: { taskId } });
   expect(groups).toEqual([2]);
+});
+
+test("a hand-out that cannot be delivered is put back, unless the task was taken from the node meanwhile", async () => {
+  for (const isTaken of [false, true]) {
+    const ids: string[] = [];
+    await using scene = await openNode(async () => {
+      scene.hangUp.abort();
+      const cancel = { taskId: ids[0] ?? "", nodeId: null, reason: null, boundTo: null };
+      if (isTaken) await scene.tasks.cancel(scene.store.transact, cancel);
+    });
+    ids.push((await scene.create()).taskId);
+    expect(await scene.askOnce().catch((error: unknown) => error)).toBeInstanceOf(WaitAborted);
+    await scene.takes.retryPutBacks(); // nothing is left to put back
+    const left = await scene.store.read(taskById(ids[0] ?? ""));
+    expect(left?.status).toBe(isTaken ? "failed" : "open");
+  }
 });
 
 test("a hand-out whose outcome is unknown says so, and takes no second task", async () => {
@@ -329,11 +419,11 @@ describe("a limit key that is closed", () => {
     }
     await notify(idle, created("z", " k"));
     expect(woken(all)).toEqual([2, 1]);
-    all[0]?.reads({ closed: lanes }, ["k"]);
+    all[0]?.reads({}, ["k"]);
     all[0]?.sleeps();
     await settle();
     expect(woken(all)).toEqual([2, 2]); // the first one did not look in the lane
-    all[1]?.reads({ closed: lanes }, ["k"]);
+    all[1]?.reads({}, ["k"]);
     all[1]?.sleeps();
     await notify(idle, created("z", " k"), freed);
     expect(woken(all)).toEqual([3, 2]);
@@ -444,6 +534,46 @@ describe("a woken call that finds no task", () => {
   });
 });
 
+test("a call that is over looks no more", async () => {
+  let looks = 0;
+  const hangUp = new AbortController();
+  const source: TaskSource<Next> = {
+    readNode: async () => node("n1"),
+    typesBut: async () => [],
+    handOut: async () => {
+      looks++;
+      hangUp.abort();
+      return undefined;
+    },
+  };
+  const parts = { nodeId: "n1", taskTypes: null, signal: hangUp.signal, worker: null, clock: CLOCK, source };
+  const search = new TaskSearch({ ...parts, knownLanes: new KnownLanes(false) });
+  expect([await search.take(), looks]).toEqual([null, 1]);
+});
+
+test("a call whose read was stale reads again after a second, until one is not", async () => {
+  jest.useFakeTimers();
+  try {
+    const worker = new IdleWorkers(NO_STORE, new KnownLanes(false)).join("n1");
+    const outcomes: string[] = [];
+    const { signal } = new AbortController();
+    for (const isStale of [true, true, false]) {
+      worker.beginRead("A", { ...NOTHING_AWAITED, types: null });
+      worker.endRead({ task: null, isFull: false }, isStale);
+      void worker.wait(60 * SECOND, signal).then((outcome) => outcomes.push(outcome));
+      jest.advanceTimersByTime(STALE_MS);
+      await settlePromises();
+    }
+    expect(outcomes).toEqual(["woken", "woken"]);
+    jest.advanceTimersByTime(60 * SECOND);
+    await settlePromises();
+    expect(outcomes).toEqual(["woken", "woken", "timeout"]);
+    worker.leave();
+  } finally {
+    jest.useRealTimers();
+  }
+});
+
 test("waking one of 4,000 costs about as much as waking one of 100", async () => {
   const cost = (count: number) => async (): Promise<number> => {
     const idle = new IdleWorkers(NO_STORE, new KnownLanes(false));
@@ -510,7 +640,7 @@ const COPY = {
   sealed: false,
   compare: null,
 } as const;
-const WAIT_MS = SECOND;
+const WAIT_MS = 600 * SECOND;
 const CLOCK = { now: () => NOW, steady: () => STEADY };
 
 /**
@@ -523,6 +653,8 @@ class Backlog {
   readonly gates: (() => void)[] = [];
   /** Calls that ended otherwise than they may. */
   readonly errors: unknown[] = [];
+  /** The tasks that a caller got. */
+  readonly answered = new Set<string>();
   /** In order of arrival. */
   readonly calls = new Set<Call>();
   readonly open: Task[] = [];
@@ -535,8 +667,11 @@ class Backlog {
   #lanes: ReadonlyMap<string, Lane> = new Map();
   readonly #takes = new Takes({ socketsPolled: () => this.#gate() }, { steady: () => this.#now });
 
+  readonly #rereads: number;
+
   constructor(random: Dice) {
     this.#random = random;
+    this.#rereads = [0, 1, LANES_REREADS][random(3)] ?? 0;
     this.nodes = ["n1", "n2", "n3"].map((nodeId) => ({
       ...{ nodeId, types: this.#someTypes(), maxTasks: 2 + random(6), online: true, running: [], gifts: [] },
     }));
@@ -557,7 +692,7 @@ class Backlog {
     else if (kind < 57) this.#give(node);
     else if (kind < 65) this.#complete(node);
     else if (kind < 68) this.#anyOf([...this.calls])?.hangUp.abort();
-    else if (kind < 69) this.#passTime(WAIT_MS / 2);
+    else if (kind < 69) this.passTime(WAIT_MS / 2);
     else if (kind < 73) this.#update(node);
     else if (kind < 74) this.#leave(node);
     else if (kind < 76) this.create(1 + this.#random(LOADED + 1), lane, node.nodeId);
@@ -576,7 +711,7 @@ class Backlog {
     else this.#pauseOrResume();
   }
 
-  #passTime(ms: number): void {
+  passTime(ms: number): void {
     this.#now += ms;
     jest.advanceTimersByTime(ms);
   }
@@ -591,20 +726,22 @@ class Backlog {
     this.#commit(...tasks.map((task): Change => ({ kind: "task.created", task })));
   }
 
-  /** Whether a call could take a task now. Asks none of the functions under test. */
-  isServable({ node, asked }: Call): boolean {
-    if (node.gifts.length > 0) return true;
+  /** Whether a call could take a task now. */
+  isServable(call: Call): boolean {
+    return call.node.gifts.length > 0 || this.open.some((task) => this.#mayTake(call, task));
+  }
+
+  /** Whether a call may take an open task now. Asks none of the functions under test. */
+  #mayTake({ node, asked }: Call, task: Task): boolean {
     const used = [...node.running, ...node.gifts];
-    if (used.length >= node.maxTasks) return false;
-    const closed = LIMITED.filter((key) => this.#runningOf(key) >= LIMIT);
-    return this.open.some(
-      (task) =>
-        (node.types?.includes(task.taskType) ?? true) &&
-        (asked?.includes(task.taskType) ?? true) &&
-        !this.paused.has(task.taskType) &&
-        !closed.includes(task.limitKey ?? task.taskType) &&
-        !task.notNodes.includes(node.nodeId) &&
-        (task.requires === null || !used.some(({ lane }) => lane === task.lane)),
+    return (
+      used.length < node.maxTasks &&
+      (node.types?.includes(task.taskType) ?? true) &&
+      (asked?.includes(task.taskType) ?? true) &&
+      !this.paused.has(task.taskType) &&
+      !(LIMITED.includes(keyOf(task)) && this.#runningOf(keyOf(task)) >= LIMIT) &&
+      !task.notNodes.includes(node.nodeId) &&
+      (task.requires === null || !used.some(({ lane }) => lane === task.lane))
     );
   }
 
@@ -679,10 +816,9 @@ class Backlog {
     const { signal } = hangUp;
     this.calls.add(call);
     const worker = this.idle.join(node.nodeId);
-    const search = new TaskSearch({
-      ...{ nodeId: node.nodeId, taskTypes: asked, signal, worker },
-      ...{ knownLanes: this.#known, clock: CLOCK, source: this.#sourceFor(call) },
-    });
+    const parts = { nodeId: node.nodeId, taskTypes: asked, signal, worker, clock: CLOCK };
+    const source = this.#sourceFor(call);
+    const search = new TaskSearch({ ...parts, knownLanes: this.#known, source }, this.#rereads);
     const take = async (): Promise<Next | null> => {
       call.asleep = null;
       const taken = await search.take();
@@ -695,6 +831,7 @@ class Backlog {
         if (taken?.task) this.#putBack(node, taken.task, taken.from);
       };
       await this.#takes.deliver(taken, { signal, repeatable: false }, putBack);
+      if (taken?.task) this.answered.add(taken.task.taskId);
     } catch (error) {
       // It hung up, or a read failed: its wake-up must go on to the next call.
       if (!(error instanceof WaitAborted || error instanceof StoreUnavailable)) this.errors.push(error);
@@ -735,7 +872,14 @@ class Backlog {
       return undefined;
     }
     if (decision.kind === "rejected") throw new Rejection(decision);
+    const { answer } = decision;
     if (call.isOver) throw new Error(`a call of ${node.nodeId} was served after the node left`);
+    if (answer.task && answer.from === "open") {
+      const { taskId } = answer.task;
+      const before = this.open.find((task) => task.taskId === taskId);
+      if (!before || !this.#mayTake(call, before))
+        throw new Error(`a call of ${node.nodeId} got task ${taskId}, which it may not have`);
+    }
     for (const change of decision.changes) {
       if (change.kind === "node.returned") node.online = true;
       if (change.kind === "task.moved") {
@@ -745,9 +889,9 @@ class Backlog {
       }
     }
     this.#commit(...decision.changes);
-    call.found = decision.answer;
+    call.found = answer;
     await this.#gate();
-    return decision.answer;
+    return answer;
   }
 
   /** As the queries of NextService do. */
@@ -804,6 +948,8 @@ class Backlog {
   }
 }
 
+const keyOf = ({ limitKey, taskType }: Task): string => limitKey ?? taskType;
+
 function drop(tasks: Task[], { taskId }: Task): void {
   const at = tasks.findIndex((task) => task.taskId === taskId);
   if (at !== -1) tasks.splice(at, 1);
@@ -829,13 +975,17 @@ async function settlePromises(): Promise<void> {
   for (let turn = 0; turn < 10; turn++) await Promise.resolve();
 }
 
-/** Lets every read end, until all calls have left or sleep. */
+/** Lets every read end, until all calls have left or sleep, and no read was stale. */
 async function quiesce(backlog: Backlog): Promise<void> {
   await settlePromises();
-  while (backlog.gates.length > 0) {
-    backlog.openOneGate();
+  do {
+    while (backlog.gates.length > 0) {
+      backlog.openOneGate();
+      await settlePromises();
+    }
+    backlog.passTime(STALE_MS);
     await settlePromises();
-  }
+  } while (backlog.gates.length > 0);
 }
 
 const INTERLEAVINGS = cases(400, 1_500);
@@ -879,6 +1029,10 @@ test(`${INTERLEAVINGS} random interleavings: no call sleeps beside a task that i
 
       for (const { hangUp } of backlog.calls) hangUp.abort();
       await quiesce(backlog);
+      const lost = backlog.nodes.flatMap(({ running }) =>
+        running.filter(({ taskId }) => !backlog.answered.has(taskId)),
+      );
+      if (lost.length > 0) throw new Error(`seed ${seed}: nobody got ${lost[0]?.taskId}, which is assigned`);
       if (backlog.errors.length > 0) throw new Error(`seed ${seed}`, { cause: backlog.errors[0] });
       const left = { calls: backlog.calls.size, timers: jest.getTimerCount() };
       if (left.calls + left.timers + backlog.idle.nodesOf("A").length > 0)

@@ -429,3 +429,52 @@ test("a wake-up costs about the same among 20,000 waiters as among 1,000", async
   );
   expect(ratio).toBeLessThan(8); // a walk along the queue would make it 20
 });
+
+describe("wake-ups in slices", () => {
+  const MANY = WAKE_UPS_TOGETHER + 50;
+  /** Sleepers that sleep again after each wake-up, and how often each was woken. */
+  const sleepersIn = (queue: Waiters, keysOf: (i: number) => readonly string[]): number[] => {
+    const woken: number[] = [];
+    for (let i = 0; i < MANY; i++) {
+      const waiter = queue.join(...keysOf(i));
+      woken.push(0);
+      const sleep = (): void => {
+        void waiter.wait(60_000).then((outcome) => {
+          if (outcome !== "woken") return;
+          woken[i] = (woken[i] ?? 0) + 1;
+          sleep();
+        });
+      };
+      sleep();
+    }
+    return woken;
+  };
+  const nextSlices = async (): Promise<void> => {
+    for (let turn = 0; turn < 10; turn++) {
+      jest.advanceTimersByTime(1);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+
+  test("a second wake-up of all, while the first is under way, also wakes who has read and sleeps again", async () => {
+    const queue = new Waiters();
+    const woken = sleepersIn(queue, () => [KEY]);
+    queue.wakeAll(KEY);
+    await settle();
+    expect(woken.filter((times) => times > 0)).toHaveLength(WAKE_UPS_TOGETHER);
+    queue.wakeAll(KEY);
+    await nextSlices();
+    const expected = woken.map((_, i) => (i < WAKE_UPS_TOGETHER ? 2 : 1)); // the others read once, for both
+    expect(woken).toEqual(expected);
+    queue.drain();
+  });
+
+  test("who sleeps in several queues reads once when all queues are woken", async () => {
+    const queue = new Waiters();
+    const woken = sleepersIn(queue, (i) => [`own ${i}`, "a", "b"]);
+    queue.wakeAllOfEach();
+    await nextSlices();
+    expect(new Set(woken)).toEqual(new Set([1]));
+    queue.drain();
+  });
+});
