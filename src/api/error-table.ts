@@ -140,7 +140,7 @@ export function overloaded(what: string): Problem {
 /** 409: a request in a batch that refers to a task that another one did not create. */
 export function refusedBefore(): Problem {
   const detail =
-    "The request of this batch that has the ref returned an error, so there is no such task. Correct that request, and send both requests again.";
+    "The request of this batch that has the ref returned an error, so there is no such task. Correct that request, and send all requests again that returned an error, with the ids of the tasks that exist.";
   return new Problem(409, "ref_refused", "Reference to a refused request", detail);
 }
 

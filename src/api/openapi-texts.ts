@@ -777,7 +777,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   content: "The message itself; at most 256 KiB of UTF-8.",
   type: "The kind of message.",
   require_ack:
-    "Whether the recipient must confirm the message; until then the hub delivers the message again, up to 5 times.",
+    "Whether the recipient must acknowledge the message; until then the hub delivers the message again, up to 5 times.",
   reply_to:
     "The id of the message to which this message replies; the sender must have sent or received that message.",
   "Message.reply_to":
@@ -805,8 +805,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "The recipients of a broadcast that the node sent, counted by state; null for every other message.",
   waiting: "How many recipients have not received the message yet.",
   delivered: "How many recipients have received the message.",
-  acked: "How many recipients have confirmed the message.",
-  parked: "How many recipients never confirmed the message.",
+  acked: "How many recipients have acknowledged the message.",
+  parked: "How many recipients never acknowledged the message.",
   before: "The id of a message: only messages before this message.",
   since: "The id of a message: only messages after this message.",
 

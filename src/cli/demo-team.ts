@@ -197,7 +197,7 @@ class Team {
     await this.#hub.messages.send({ from_node, to_node, content, require_ack: chance(0.5) }, this.#options);
   }
 
-  /** Receives and confirms messages, and replies to some. A reply gets no reply. */
+  /** Receives and acknowledges messages, and replies to some. A reply gets no reply. */
   async readMail(nodeId: string): Promise<void> {
     const asked = { node_id: nodeId, blocking: true, timeout: RECEIVE_WAIT_S };
     const { messages } = await this.#hub.messages.receive(asked, this.#options);

@@ -127,12 +127,12 @@ const RUNS: Readonly<Record<string, Run>> = {
     }),
 };
 
-/** Who holds the task: as the flags say, or within luxhub worker as the environment of its command says. */
 /** The time of a flag; null for "none", which takes it away. */
 function timeOrNone(values: Remote["values"], flag: string): string | null | undefined {
   return values.text(flag) === "none" ? null : values.moment(flag);
 }
 
+/** Who holds the task: as the flags say, or within luxhub worker as the environment of its command says. */
 function holderOf({ values, words: [task_id = ""] }: Remote) {
   const isOwn = process.env["LUXHUB_TASK_ID"] === task_id;
   const own = (name: string): string | undefined => (isOwn ? process.env[name] : undefined);

@@ -2982,8 +2982,8 @@ class Message(TypedDict):
     content: str
     #: The kind of message.
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
-    #: Whether the recipient must confirm the message; until then the hub delivers the message again, up to 5
-    #: times.
+    #: Whether the recipient must acknowledge the message; until then the hub delivers the message again, up
+    #: to 5 times.
     require_ack: bool
     #: The id of the message to which this message replies; null if this message is no reply.
     reply_to: str | None
@@ -3007,8 +3007,8 @@ class ReceivedMessage(TypedDict):
     content: str
     #: The kind of message.
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
-    #: Whether the recipient must confirm the message; until then the hub delivers the message again, up to 5
-    #: times.
+    #: Whether the recipient must acknowledge the message; until then the hub delivers the message again, up
+    #: to 5 times.
     require_ack: bool
     #: The id of the message to which this message replies; the sender must have sent or received that
     #: message.
@@ -3031,9 +3031,9 @@ class HistoryMessageRecipients(TypedDict):
     waiting: int
     #: How many recipients have received the message.
     delivered: int
-    #: How many recipients have confirmed the message.
+    #: How many recipients have acknowledged the message.
     acked: int
-    #: How many recipients never confirmed the message.
+    #: How many recipients never acknowledged the message.
     parked: int
 
 
@@ -3048,8 +3048,8 @@ class HistoryMessage(TypedDict):
     content: str
     #: The kind of message.
     type: Literal["text", "task", "status", "broadcast", "alert", "update"]
-    #: Whether the recipient must confirm the message; until then the hub delivers the message again, up to 5
-    #: times.
+    #: Whether the recipient must acknowledge the message; until then the hub delivers the message again, up
+    #: to 5 times.
     require_ack: bool
     #: The id of the message to which this message replies; the sender must have sent or received that
     #: message.
@@ -6395,8 +6395,8 @@ class Messages(_Resource):
         to_node: The recipient.
         content: The message itself; at most 256 KiB of UTF-8.
         type: The kind of message.
-        require_ack: Whether the recipient must confirm the message; until then the hub delivers the message
-            again, up to 5 times.
+        require_ack: Whether the recipient must acknowledge the message; until then the hub delivers the
+            message again, up to 5 times.
         reply_to: The id of the message to which this message replies; the sender must have sent or received
             that message.
         thread: The conversation: the id of its first message, or a name that the sender gives. A reply
@@ -6467,7 +6467,7 @@ class Messages(_Resource):
         return cast("MessageReceiveAnswer", self._call("message/receive", fields, options))
 
     def ack(self, node_id: str, message_id: str, *, options: CallOptions | None = None) -> MessageAckAnswer:
-        """Confirms a message.
+        """Acknowledges a message.
 
         node_id: The id of the node.
         message_id: The id of the message.
@@ -6502,7 +6502,7 @@ class Messages(_Resource):
         per_page: int | None = None,
         options: CallOptions | None = None,
     ) -> MessageParkedAnswer:
-        """Dead letters: the messages that nodes never confirmed, oldest first.
+        """Dead letters: the messages that nodes never acknowledged, oldest first.
 
         node_id: The node; if left out, all nodes, or the node that the key is bound to.
         page: The number of the page, from 1.

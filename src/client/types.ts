@@ -839,8 +839,8 @@ export interface Message {
   /** The kind of message. */
   type: "text" | "task" | "status" | "broadcast" | "alert" | "update";
   /**
-   * Whether the recipient must confirm the message; until then the hub delivers the message again, up
-   * to 5 times.
+   * Whether the recipient must acknowledge the message; until then the hub delivers the message again,
+   * up to 5 times.
    */
   require_ack: boolean;
   /** The id of the message to which this message replies; null if this message is no reply. */
@@ -868,8 +868,8 @@ export interface ReceivedMessage {
   /** The kind of message. */
   type: "text" | "task" | "status" | "broadcast" | "alert" | "update";
   /**
-   * Whether the recipient must confirm the message; until then the hub delivers the message again, up
-   * to 5 times.
+   * Whether the recipient must acknowledge the message; until then the hub delivers the message again,
+   * up to 5 times.
    */
   require_ack: boolean;
   /**
@@ -904,8 +904,8 @@ export interface HistoryMessage {
   /** The kind of message. */
   type: "text" | "task" | "status" | "broadcast" | "alert" | "update";
   /**
-   * Whether the recipient must confirm the message; until then the hub delivers the message again, up
-   * to 5 times.
+   * Whether the recipient must acknowledge the message; until then the hub delivers the message again,
+   * up to 5 times.
    */
   require_ack: boolean;
   /**
@@ -932,9 +932,9 @@ export interface HistoryMessage {
     waiting: number;
     /** How many recipients have received the message. */
     delivered: number;
-    /** How many recipients have confirmed the message. */
+    /** How many recipients have acknowledged the message. */
     acked: number;
-    /** How many recipients never confirmed the message. */
+    /** How many recipients never acknowledged the message. */
     parked: number;
   } | null;
 }
@@ -3147,8 +3147,8 @@ export interface Operations<V extends Variant = "A"> {
       /** The kind of message. */
       type?: "text" | "task" | "status" | undefined;
       /**
-       * Whether the recipient must confirm the message; until then the hub delivers the message again, up
-       * to 5 times.
+       * Whether the recipient must acknowledge the message; until then the hub delivers the message again,
+       * up to 5 times.
        */
       require_ack?: boolean | undefined;
       /**
@@ -3242,7 +3242,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Confirms a message */
+  /** Acknowledges a message */
   "message/ack": {
     request: {
       /** The id of the node. */
@@ -3288,7 +3288,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Dead letters: the messages that nodes never confirmed, oldest first */
+  /** Dead letters: the messages that nodes never acknowledged, oldest first */
   "message/parked": {
     request: {
       /** The node; if left out, all nodes, or the node that the key is bound to. */
@@ -3357,8 +3357,8 @@ export interface Operations<V extends Variant = "A"> {
       /** The kind of message. */
       type?: "text" | "task" | "status" | undefined;
       /**
-       * Whether the recipient must confirm the message; until then the hub delivers the message again, up
-       * to 5 times.
+       * Whether the recipient must acknowledge the message; until then the hub delivers the message again,
+       * up to 5 times.
        */
       require_ack?: boolean | undefined;
       /**
@@ -3450,7 +3450,7 @@ export interface Operations<V extends Variant = "A"> {
     };
   };
 
-  /** Confirms a message */
+  /** Acknowledges a message */
   "agent/ack": {
     request: {
       /** The id of the node. */

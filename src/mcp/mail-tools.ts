@@ -46,7 +46,7 @@ export async function mailSend(session: Session, args: Args): Promise<ToolResult
   const nobody = isToMany && receivers.length === 0;
   const what = nobody
     ? "Nobody got it: no such node is online. node_list shows the nodes."
-    : `Sent to ${plural(receivers.length, "node")}.${require_ack === true ? " mail_check {message_id} shows when it is confirmed (state acked)." : ""} Answers come with reply_to ${String(messageId)}: mail_check {wait_s} waits for them.`;
+    : `Sent to ${plural(receivers.length, "node")}.${require_ack === true ? " mail_check {message_id} shows when it is acknowledged (state acked)." : ""} Answers come with reply_to ${String(messageId)}: mail_check {wait_s} waits for them.`;
   return {
     say: `${repeated ? REPEATED : ""}${what}`,
     message_id: messageId,

@@ -224,7 +224,7 @@ const TOOLS = {
     description:
       'Sends a message. to_node: a node, or "*": all online; capability: all that take this task_type; ' +
       "reply_to: the message_id that you answer. For work use task_create. require_ack: " +
-      "mail_check {message_id} shows whether it was confirmed.",
+      "mail_check {message_id} shows whether it was acknowledged.",
     properties: {
       to_node: STRING,
       capability: STRING,
@@ -240,7 +240,7 @@ const TOOLS = {
   mail_check: {
     description:
       "Shows the messages that wait for you, oldest first, until you mail_ack them. all, or thread " +
-      "(one conversation): what you sent and got, newest first, with its state (parked: never confirmed). message_id with " +
+      "(one conversation): what you sent and got, newest first, with its state (parked: never acknowledged). message_id with " +
       "offset: one message.",
     properties: { wait_s: WAIT, all: BOOLEAN, thread: STRING, ...PAGE, message_id: STRING, offset: INTEGER },
     readOnly: true,

@@ -964,7 +964,7 @@ async function messages(stage: Stage): Promise<void> {
   await until("redriven", async () => (await parked()) === 50);
   // Of all nodes: counted in the navigation, found from the overview, and redriven at once.
   await page.go("overview");
-  await page.shows("50 messages were never confirmed.");
+  await page.shows("50 messages were never acknowledged.");
   await page.until(`document.querySelector("nav .count")?.title === "50 dead letters"`);
   await page.click('.say a[href="#/messages?parked=yes"]');
   await page.shows(/50 dead letters, the oldest first\.[^]*reader 50/);
@@ -974,7 +974,7 @@ async function messages(stage: Stage): Promise<void> {
   await page.shows("50 redriven. Done.");
   await page.press("close");
   await until("all redriven", async () => (await parked()) === 0);
-  await page.shows("Every message was confirmed");
+  await page.shows("Every message was acknowledged");
 }
 
 async function files(stage: Stage): Promise<void> {

@@ -113,7 +113,7 @@ test("a filling disk and dead letters come after what is broken", () => {
   expect(said({ diskWarning: "Half is taken.", deadLetters: 1, open: 1, nodesOnline: 0 })).toEqual([
     "bad | 1 task waits. | No node is online. | tasks?status=ready",
     "wait | The disk fills up. | Half is taken.",
-    "wait | 1 message was never confirmed. | messages?parked=yes",
+    "wait | 1 message was never acknowledged. | messages?parked=yes",
   ]);
   expect(said({ webhooksSuspended: 2 })).toEqual([
     "wait | 2 webhooks are suspended. | Their receivers have failed for too long. | control?",

@@ -56,7 +56,7 @@ export type Facts = {
   /** In the last hour. */
   readonly done: number;
   readonly failed: number;
-  /** Messages that nobody has confirmed; null if the key may not know. */
+  /** Messages that nobody has acknowledged; null if the key may not know. */
   readonly deadLetters: number | null;
   /** Webhooks that the hub no longer delivers, because their receivers failed. */
   readonly webhooksSuspended: number;
@@ -114,7 +114,7 @@ export function findingsOf(facts: Facts): readonly Finding[] {
   }
   if (facts.diskWarning !== null) found.push(say("wait", "The disk fills up.", facts.diskWarning));
   if (deadLetters > 0) {
-    const what = `${saysOf(deadLetters, "message was", "messages were")} never confirmed.`;
+    const what = `${saysOf(deadLetters, "message was", "messages were")} never acknowledged.`;
     found.push(say("wait", what, "", linkTo("Show the dead letters", "messages", { parked: "yes" })));
   }
   if (hooks > 0) {

@@ -95,7 +95,7 @@ function Mailbox({ node }: { node: string }): Markup {
   );
 }
 
-/** What a node, or any node (empty), got and never confirmed, oldest first. */
+/** What a node, or any node (empty), got and never acknowledged, oldest first. */
 function Parked({ node }: { node: string }): Markup {
   const page = Number(route.value.query["page"] ?? 1);
   const node_id = node || undefined;
@@ -112,7 +112,7 @@ function Parked({ node }: { node: string }): Markup {
       {value?.total === 0 &&
         (node === "" ? (
           <Empty
-            text="Every message was confirmed, or still may be. Choose a node to see its messages, or read them in a shell:"
+            text="Every message was acknowledged, or still may be. Choose a node to see its messages, or read them in a shell:"
             line={commandOf("message history worker-1")}
           />
         ) : (

@@ -15,7 +15,7 @@ type Pulse = {
   readonly canWrite: boolean;
   /** Tasks that failed in the last hour. */
   readonly failed: number;
-  /** Messages that were never confirmed; null if the key may not know. */
+  /** Messages that were never acknowledged; null if the key may not know. */
   readonly deadLetters: number | null;
   /** Questions of workers that wait; null if the key may not know. */
   readonly questions: number | null;
