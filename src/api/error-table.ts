@@ -97,7 +97,7 @@ export function problemOf(error: unknown): Problem | null {
   if (error instanceof StoreUnavailable) return unavailable();
   if (error instanceof OutcomeUnknown) {
     const detail =
-      "The hub lost its database during the commit: the write may or may not be stored. Check before you repeat it.";
+      "The commit failed, and the hub cannot tell whether the write is stored. Check before you repeat it.";
     return new Problem(500, "outcome_unknown", "Outcome unknown", detail);
   }
   if (error instanceof StoreFull || error instanceof BlobsFull) {

@@ -200,7 +200,7 @@ export const ERRORS = {
   content_missing: { status: 500, when: "the bytes of the file are missing" },
   outcome_unknown: {
     status: 500,
-    when: "the hub lost its database during the commit; the write may be stored",
+    when: "the commit failed; the write may be stored or not",
   },
   batch_full: { status: 503, when: "in a batch: earlier requests cost too much, so this one was not run" },
   database_unavailable: {

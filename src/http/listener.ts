@@ -395,8 +395,9 @@ function noSuchRoute(table: MethodTable, method: string): Problem {
 
 function faultAnswer(listening: Listening, error: unknown, requestId: string): Response {
   let problem = error instanceof Problem ? error : listening.problemOf(error);
+  const isLogged = !problem || (problem !== error && problem.status === 500);
+  if (isLogged) listening.log.error("request failed", { request_id: requestId, cause: causeOf(error) });
   if (!problem) {
-    listening.log.error("request failed", { request_id: requestId, cause: causeOf(error) });
     const detail = `The hub failed to process this request. Try again; if it fails again, give the operator the request id ${requestId}.`;
     problem = new Problem(500, "internal_error", "Internal server error", detail);
   }

@@ -114,13 +114,15 @@ export function uncommitted<A>(answer: A): Answer<A> {
  *   in one of them is an error in the whole. Their decisions are not returned: their `decide` may keep them.
  * - An error in `decide` or in the store rejects only this transaction. A failed commit, or an I/O error of SQLite in one
  *   of them, rejects the transactions that share the commit, and no other; none of their changes is visible, and no
- *   CommitListener is notified.
+ *   CommitListener is notified. Except after OutcomeUnknown, none of their changes is there after a restart either.
  * - `Transact<A>` takes only decisions whose answer is an A: whoever passes it on knows how to encode that answer.
  * @throws {StoreBusy} when the queue is full.
  * @throws {StoreFull} when there is no room for the changes.
  * @throws {StoreDamaged} when the database is damaged.
  * @throws {StoreUnavailable} when the database cannot be reached: nothing was written.
- * @throws {OutcomeUnknown} when the connection was lost during the commit: the changes may be on disk or not.
+ * @throws {OutcomeUnknown} when the connection was lost during the commit: the changes may be on disk or not. On SQLite,
+ *   when the commit failed and could not be removed from the write-ahead log: the changes are not visible, but may be
+ *   there after a restart.
  */
 export type Transact<A = unknown> = {
   <L extends Load, T extends A>(
@@ -260,7 +262,7 @@ export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
 }
 
-/** The database was lost during a commit: the changes may be on disk or not. */
+/** A commit failed in such a way that the changes may be on disk or not. */
 export class OutcomeUnknown extends Error {
   override readonly name = "OutcomeUnknown";
 }

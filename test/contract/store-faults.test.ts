@@ -15,9 +15,11 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { lastEventId } from "../../src/store/sql/events.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
-import { type Store, StoreFull } from "../../src/store/store.ts";
+import { OutcomeUnknown, type Store, StoreDamaged, StoreFull } from "../../src/store/store.ts";
+import { readTrace, traced, whyNoTrace } from "../../tools/torture/flush-trace.ts";
 import { message, node, task } from "../domain/samples.ts";
 import { type CommitFault, FailingDisk, failRollbacks } from "../support/failing-disk.ts";
+import { provideDatabase } from "../support/new-database.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -30,34 +32,44 @@ type Scene = {
   /** The names of the events that another connection can see, in order. */
   readonly names: () => readonly string[];
   readonly count: (table: string) => number;
+  /** Lets a reader use the log, so that it cannot be truncated, until what this returns is called. */
+  readonly keepLog: () => () => void;
 };
+
+const noFault = (error: unknown): never => {
+  throw error;
+};
+
+async function newPath(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "luxhub-faults-"));
+  closing.push(() => rm(folder, { recursive: true }));
+  return join(folder, "db");
+}
+
+/** The names of the events, in order. */
+function namesIn(db: Database): readonly string[] {
+  const query = db.query<{ name: string }, []>("SELECT data ->> 'name' AS name FROM events ORDER BY id");
+  return query.all().map(({ name }) => name);
+}
 
 /** @param hasRoom whether the disk has more free space than must remain */
 async function openScene(hasRoom: () => boolean = () => true): Promise<Scene> {
-  const folder = await mkdtemp(join(tmpdir(), "luxhub-faults-"));
-  closing.push(() => rm(folder, { recursive: true }));
-  const path = join(folder, "db");
+  const path = await newPath();
   const disk = new FailingDisk();
-  const store = openSqlite(
-    path,
-    (error) => {
-      throw error;
-    },
-    disk.commit,
-    hasRoom,
-  );
+  const store = openSqlite(path, noFault, disk.commit, hasRoom);
   closing.push(() => store.close());
   const beside = new Database(path, { readonly: true });
   closing.push(async () => beside.close(true));
   return {
     store,
     disk,
-    names: () =>
-      beside
-        .query<{ name: string }, []>("SELECT data ->> 'name' AS name FROM events ORDER BY id")
-        .all()
-        .map(({ name }) => name),
+    names: () => namesIn(beside),
     count: (table) => beside.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n ?? NaN,
+    keepLog: () => {
+      beside.run("BEGIN");
+      namesIn(beside); // the first read takes the snapshot
+      return () => void beside.run("COMMIT");
+    },
   };
 }
 
@@ -180,6 +192,130 @@ for (const [fault, error] of FAULTS) {
     });
   });
 }
+
+describe("a COMMIT fails and may be in the log", () => {
+  const FAULTS_IN_LOG: readonly CommitFault[] = [
+    "SQLITE_IOERR_FSYNC",
+    "SQLITE_IOERR_SHMSIZE",
+    "SQLITE_NOMEM",
+  ];
+  for (const fault of FAULTS_IN_LOG)
+    test(`${fault}: while a reader keeps the log, the outcome of the group is unknown and it does not run again`, async () => {
+      const { store, disk, names, keepLog } = await openScene();
+      await log(store, "a");
+      const release = keepLog();
+      disk.commitFault = fault;
+      const unknown = expect.objectContaining({
+        name: "OutcomeUnknown",
+        cause: expect.objectContaining({ code: fault }),
+      });
+      expect(await outcomes([log(store, "b"), log(store, "c")])).toEqual([unknown, unknown]);
+      expect([disk.commits, store.writable]).toEqual([2, false]);
+      release();
+      expect(names()).toEqual(["a"]);
+    });
+
+  test("SQLITE_IOERR_CORRUPTFS: the log of a damaged database is not written back, so the outcome is unknown", async () => {
+    const { store, disk } = await openScene();
+    await log(store, "a");
+    disk.commitFault = "SQLITE_IOERR_CORRUPTFS";
+    expect(await outcomes([log(store, "b")])).toEqual([expect.any(OutcomeUnknown)]);
+    expect(await outcomes([log(store, "c")])).toEqual([expect.any(StoreDamaged)]);
+    expect(store.writable).toBe(false);
+  });
+
+  test("SQLITE_FULL: its last page is not in the log, so the refusal is certain", async () => {
+    const { store, disk, names, keepLog } = await openScene();
+    await log(store, "a");
+    const release = keepLog();
+    disk.commitFault = "SQLITE_FULL";
+    expect(await outcomes([log(store, "b")])).toEqual([expect.any(StoreFull)]);
+    release();
+    expect(names()).toEqual(["a"]);
+  });
+
+  const noTrace = whyNoTrace();
+  const onLinux = noTrace === null ? test : test.skip;
+  const skipped = noTrace === null ? "" : ` (skipped: ${noTrace})`;
+  const REFUSED = "SQLiteError SQLITE_IOERR_FSYNC";
+  const UNKNOWN = "OutcomeUnknown SQLITE_IOERR_FSYNC";
+
+  /** A program that commits a and b, prints what became of them, and is killed at once. */
+  const KILLED_CHILD = `
+    import { joinSqlite, openSqlite } from "../../src/store/sqlite/engine.ts";
+    const [path, role] = process.argv.slice(-2);
+    const store = role === "owner" ? openSqlite(path, () => {}) : joinSqlite(path);
+    const event = (name) => ({ kind: "hub.started", at: 1, nodeId: null, taskId: null, data: { name } });
+    for (const name of ["a", "b"]) {
+      const changes = [{ kind: "event.logged", event: event(name) }];
+      const outcome = await store.transact({}, () => ({ kind: "accepted", answer: name, changes })).then(
+        (answer) => answer,
+        (error) => [error.name, error.code ?? error.cause?.code].join(" "),
+      );
+      await Bun.write(Bun.stdout, outcome + "\\n");
+    }
+    process.kill(process.pid, "SIGKILL");
+  `;
+
+  /**
+   * Runs it. `failing`: which flushes of the log fail, in the words of strace. Returns what it printed, and its flushes and
+   * truncations of the log, in order.
+   */
+  async function runKilled(path: string, role: string, failing: string | null) {
+    const trace = `${path}.trace`;
+    const inject = failing === null ? [] : ["-e", `inject=fsync,fdatasync:error=EIO:when=${failing}`];
+    const filter = ["-P", `${path}-wal`, "-e", "trace=fsync,fdatasync,ftruncate", ...inject];
+    const child = Bun.spawn({
+      cmd: [...traced(trace, [process.execPath, "-e", KILLED_CHILD, path, role], filter)],
+      cwd: import.meta.dir,
+      stdout: "pipe",
+    });
+    const said = await new Response(child.stdout).text();
+    await child.exited;
+    const calls = (await readTrace(trace, child.pid)).match(/(?:sync|truncate)(?=\()/g) ?? [];
+    return { said: said.trim().split("\n"), calls };
+  }
+
+  const CASES = [
+    {
+      what: "one flush fails: the log is truncated and flushed, and the refusal is true",
+      role: "owner",
+      until: "",
+      outcome: REFUSED,
+      stored: ["a"],
+      afterwards: ["sync", "truncate", "sync"], // the first is that of the checkpoint
+    },
+    {
+      what: "all flushes fail from then on: unknown, and it is stored",
+      role: "owner",
+      until: "+",
+      outcome: UNKNOWN,
+      stored: ["a", "b"],
+      afterwards: ["sync"],
+    },
+    {
+      what: "one flush of a command fails, which may not truncate the log: unknown",
+      role: "guest",
+      until: "",
+      outcome: UNKNOWN,
+      stored: ["a", "b"],
+      afterwards: [],
+    },
+  ] as const;
+  for (const { what, role, until, outcome, stored, afterwards } of CASES)
+    onLinux(`killed after ${what}${skipped}`, async () => {
+      const [dry, path] = [await newPath(), await newPath()];
+      for (const one of [dry, path]) await provideDatabase(one);
+      const succeeded = await runKilled(dry, role, null);
+      expect([succeeded.said, succeeded.calls.at(-1)]).toEqual([["a", "b"], "sync"]); // which is that of b
+      const flushes = succeeded.calls.filter((call) => call === "sync").length;
+      const failed = await runKilled(path, role, `${flushes}${until}`);
+      expect(failed.said).toEqual(["a", outcome]);
+      expect(failed.calls.slice(succeeded.calls.length)).toEqual([...afterwards]);
+      using restarted = new Database(path);
+      expect(namesIn(restarted)).toEqual(stored);
+    });
+});
 
 describe("a ROLLBACK fails", () => {
   const NOT_ROLLED_BACK = expect.objectContaining({
@@ -341,18 +477,9 @@ describe("below --min-free", () => {
 });
 
 test("a log that a reader has kept long is truncated when the reader has ended, and makes room", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "luxhub-faults-"));
-  closing.push(() => rm(folder, { recursive: true }));
-  const path = join(folder, "db");
+  const path = await newPath();
   let isTight = false;
-  const store = openSqlite(
-    path,
-    (error) => {
-      throw error;
-    },
-    undefined,
-    () => !isTight || statSync(`${path}-wal`).size === 0,
-  );
+  const store = openSqlite(path, noFault, undefined, () => !isTight || statSync(`${path}-wal`).size === 0);
   closing.push(() => store.close());
   const reader = new Database(path, { readonly: true });
   closing.push(async () => reader.close(true));

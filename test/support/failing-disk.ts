@@ -7,7 +7,13 @@ import type { DiskIo } from "../../src/blobs/disk.ts";
 import type { Commit } from "../../src/store/sqlite/engine.ts";
 
 /** SQLite's codes for a failed COMMIT. */
-export type CommitFault = "SQLITE_FULL" | "SQLITE_IOERR_WRITE" | "SQLITE_IOERR_FSYNC";
+export type CommitFault =
+  | "SQLITE_FULL"
+  | "SQLITE_IOERR_WRITE"
+  | "SQLITE_IOERR_FSYNC"
+  | "SQLITE_IOERR_SHMSIZE"
+  | "SQLITE_IOERR_CORRUPTFS"
+  | "SQLITE_NOMEM";
 
 export class FailingDisk {
   /** The error of every COMMIT from now on; null: none. */

@@ -5,10 +5,11 @@
  * synchronous=FULL) and answered after it, so that they share one flush to disk. There are no savepoints: a rejection
  * writes nothing, and if a transaction throws, the group is rolled back, that transaction is refused, and the others
  * run again as a group. When BEGIN, COMMIT or ROLLBACK fails, or any statement with an I/O error, no transaction is at
- * fault, and all are refused.
+ * fault, and all are refused. A refusal is true after a restart too: what a failed COMMIT may have left in the log is
+ * removed (#eraseCommit), and if that fails, the transactions get OutcomeUnknown.
  *
  * Invariant: between groups no transaction is open, nothing is gathered, and the row cache holds committed rows only.
- * While a ROLLBACK has failed, no group and no read begins before a repeated one succeeds (#rollBack).
+ * While a ROLLBACK has failed, no group is run and no query is answered before a repeated one succeeds (#rollBack).
  *
  * What a decision of the group wakes (onDecision), such as a blocked receive, joins the group: a message and its taking
  * share one flush. When the group runs again, whatever has joined stays in it, and its decisions are announced again: a
@@ -40,7 +41,7 @@ import {
   answer,
   callEach,
 } from "../pending-transaction.ts";
-import { type Migration, migrate, schemaVersion } from "./migrate.ts";
+import { type Migration, flushToDisk, migrate, schemaVersion } from "./migrate.ts";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
 import { createCapabilityIndex, rankTypes } from "./capability-index.ts";
 import { GatherFault, GatheredWrites } from "./gathered-writes.ts";
@@ -57,6 +58,7 @@ import {
   type ElectionResult,
   type GroupListener,
   type Load,
+  OutcomeUnknown,
   type Part,
   type Param,
   type Query,
@@ -274,6 +276,7 @@ export class SqliteStore implements Store {
   }
 
   async diagnose(): Promise<Diagnosis> {
+    if (this.#isLeftOpen) this.#rollBack(); // the size would be that of what was never committed
     const pragma = (name: string): Param =>
       must(Object.values(must(this.#rows(`PRAGMA ${name}`, [])[0], A_ROW))[0], A_ROW);
     const pages = Number(pragma("page_count"));
@@ -406,11 +409,13 @@ export class SqliteStore implements Store {
    * Commits a group. A disk can lack room in two ways: it has less free space than --min-free, which is known before the
    * group runs, or it is really full, which a failed write shows. Either time, truncating the log may free enough.
    * @throws {TransactionFault} when one of its transactions throws. It is at fault, unless the cause is an I/O error.
-   *   Anything else is the fault of the disk or of the file. Nothing of the group is written then.
+   *   Every other error is of the disk or of the file, and no transaction is at fault. Nothing of the group is written.
+   * @throws {OutcomeUnknown} when the commit failed, and the group may be there after a restart
    */
   #commitGroup(group: Group): GroupRun {
     this.#polled = null; // who hung up during this commit is known after the next poll
     if (this.#damage) throw this.#damage;
+    if (this.#isLeftOpen) this.#rollBack();
     const hasRoom = this.#hasRoom() || (this.#mayTruncate && this.#truncateLog() && this.#hasRoom());
     try {
       return this.#runGroup(group, hasRoom);
@@ -440,12 +445,16 @@ export class SqliteStore implements Store {
     }
   }
 
-  /** As #runOnce(): with gathered writes and, if one of those fails, again without, to find the faulty transaction. */
+  /**
+   * As #runOnce(): with gathered writes and, if one of those fails, again without, to find the faulty transaction. For
+   * damage no transaction is at fault.
+   */
   #runGroup(group: Group, hasRoom: boolean): GroupRun {
     try {
       return this.#runOnce(group, hasRoom, true);
     } catch (error) {
       if (!(error instanceof GatherFault)) throw error;
+      if (DAMAGE.test(codeOf(error.cause))) throw error.cause;
       return this.#runOnce(group, hasRoom, false);
     }
   }
@@ -455,8 +464,8 @@ export class SqliteStore implements Store {
    * which decides again.
    *
    * The decision listeners run inside the open transaction. What they queue before they return is light, and joins the
-   * group; but if others waited in the line when the run began, it queues up behind them. Joining empties the line, so
-   * that it may join again if the group runs again. A listener must not read, and what it does after an `await` or in a
+   * group; but if others waited in the line when the run began, it queues up behind them, because joining would take all of
+   * them into this group, however many. Joining empties the line, so that it may join again if the group runs again. A listener must not read, and what it does after an `await` or in a
    * slice (lib/slices.ts) comes after the commit. The group cannot grow without end: a blocked call joins it once at most,
    * because the call hears of its result only after the commit.
    * @param gathers some writes may wait (gathered-writes.ts)
@@ -466,7 +475,7 @@ export class SqliteStore implements Store {
     const { light } = this.#queue;
     const mayJoin = light.isEmpty;
     const run: GroupRun = { hasRoom, gathers, outcomes: [], written: [], withoutRoom: [] };
-    if (this.#isLeftOpen) this.#rollBack();
+    let isCommitting = false;
     this.#begin.run();
     try {
       this.#noticeOtherWriters();
@@ -477,11 +486,13 @@ export class SqliteStore implements Store {
       }
       this.#gathered.flush();
       for (const one of run.written) checkEventIds(one);
+      isCommitting = true;
       this.#commit();
     } catch (error) {
       this.#gathered.clear();
       this.#cache.clear();
-      this.#rollBack(); // comes last, because it may throw
+      this.#rollBack(); // comes after these, because it may throw
+      if (isCommitting && LOGGED_FAULT.test(codeOf(error))) this.#eraseCommit(error);
       throw error;
     }
     return run;
@@ -499,6 +510,28 @@ export class SqliteStore implements Store {
     } catch (cause) {
       this.#isLeftOpen = true;
       throw new Error(NOT_ROLLED_BACK, { cause });
+    }
+  }
+
+  /**
+   * Removes what a failed COMMIT may have left in the log. SQLite first writes the commit to the log, then flushes the log,
+   * then extends the -shm file. If one of the last two steps fails, the commit stays in the log until the next one
+   * overwrites it; a hub that is killed before that would find it there at its start, although its callers were refused.
+   * @throws {OutcomeUnknown} when that fails, when the database is damaged, or for a guest, who must not truncate the log
+   */
+  #eraseCommit(cause: unknown): void {
+    this.#noteError(cause);
+    if (this.#role === "owner" && !this.#damage && this.#truncateLog() && this.#flushLog()) return;
+    throw new OutcomeUnknown("The commit failed, and may be in the log of the database.", { cause });
+  }
+
+  /** Flushes the truncated log, so that a power failure does not bring its end back. False when that fails. */
+  #flushLog(): boolean {
+    try {
+      flushToDisk(`${this.#db.filename}-wal`, "r+");
+      return true;
+    } catch {
+      return false;
     }
   }
 
@@ -695,6 +728,8 @@ function refuseOtherSchema(version: number): void {
 const DAMAGE = /^SQLITE_(?:CORRUPT|NOTADB|IOERR_CORRUPTFS)/;
 /** The operating system could not read or write. */
 const DISK_FAULT = /^SQLITE_IOERR/;
+/** A COMMIT that failed so may be whole in the log. If it was SQLITE_FULL, its last page is missing there. */
+const LOGGED_FAULT = /^SQLITE_(?:IOERR|NOMEM)/;
 /** SHMSIZE: SQLite could not extend its -shm file. */
 const FULL_CODES: ReadonlySet<string> = new Set(["SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"]);
 

@@ -56,7 +56,7 @@ function keepCopy(db: Database, to: string): string {
   return to;
 }
 
-function flushToDisk(path: string, flags: string): void {
+export function flushToDisk(path: string, flags: string): void {
   const file = openSync(path, flags);
   try {
     fsyncSync(file);
