@@ -1143,6 +1143,6 @@ export const FIELDS: Readonly<Record<string, string>> = {
   engine_version: "The version of the store's engine.",
   size_bytes: "How large the database is.",
   migration: "The version of the schema.",
-  queued: "Writes that wait for their commit.",
+  queued: "How many writes wait for their commit; each request of a batch counts.",
   details: "What else the engine reports.",
 };

@@ -240,7 +240,11 @@ export class Metrics {
       EVENT_KINDS.map((kind) => [{ kind }, this.#events.get(kind) ?? 0] as const),
     );
     text.counter("luxhub_lux_paid_total", "LUX that this hub paid.", this.#luxMicro / MICRO_PER_LUX);
-    text.gauge("luxhub_commit_queue_length", "Transactions that wait for their commit.", this.#store.queued);
+    text.gauge(
+      "luxhub_commit_queue_length",
+      "Parts of transactions that wait for their commit.",
+      this.#store.queued,
+    );
     text.histogram("luxhub_commit_group_transactions", "Transactions that shared a commit.", [
       [plain, this.#groupSizes],
     ]);

@@ -157,9 +157,9 @@ export type CommitListener = (
 
 /**
  * Hears of the changes of each part of a transaction of this hub when they are decided. On SQLite that is before their
- * commit, and a transaction that the listener queues at once shares that commit; the listener must not read. The commit
- * may fail, or the group be decided again, and then the listener is called again. On PostgreSQL it is called after the
- * commit.
+ * commit, and a light transaction that the listener queues at once usually shares that commit (`#runOnce` in
+ * sqlite/engine.ts); the listener must not read. The commit may fail, or the group be decided again, and then the
+ * listener is called again. On PostgreSQL it is called after the commit.
  */
 export type DecisionListener = (changes: readonly Notified[]) => void;
 
@@ -184,7 +184,7 @@ export type Diagnosis = {
   readonly engineVersion: string;
   readonly sizeBytes: number;
   readonly migration: number;
-  /** Transactions that wait for their commit. */
+  /** Parts of transactions that wait for their commit. */
   readonly queued: number;
   /** Further facts about the engine, for finding a fault. */
   readonly details: Readonly<Record<string, string | number | boolean>>;
@@ -200,7 +200,7 @@ export interface Store {
    * Always false once damage was found.
    */
   readonly writable: boolean;
-  /** Transactions that wait for their commit. */
+  /** Parts of transactions that wait for their commit. */
   readonly queued: number;
   /**
    * Called when a transaction was answered: resolves when the event loop has polled the sockets since its commit, so that
@@ -210,7 +210,8 @@ export interface Store {
   /** Reads the last committed state. */
   read<R>(query: Query<R>): Promise<R>;
   /**
-   * Several reads of one snapshot, each of which may depend on the one before it. The first read takes the snapshot.
+   * Several reads between which this hub commits nothing, each of which may depend on the one before it. On PostgreSQL they
+   * are of one snapshot, which the first read takes; on SQLite only a command beside the hub may commit between them.
    * `reads` must await nothing but its reads, and must not read after it has ended.
    */
   readTogether<R>(reads: (read: Read) => Promise<R>): Promise<R>;

@@ -15,11 +15,13 @@ import { heartbeatChange, saved } from "../../src/domain/node.ts";
 import { must } from "../../src/lib/assert.ts";
 import { candidatesFor } from "../../src/store/sql/balancer.ts";
 import * as gateReads from "../../src/store/sql/gate.ts";
+import { ledgerHead } from "../../src/store/sql/lux.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
+import { usageOf } from "../../src/store/sql/usage.ts";
 import { type SqliteStore, openSqlite } from "../../src/store/sqlite/engine.ts";
 import { RowCache } from "../../src/store/sqlite/row-cache.ts";
-import type { Row, Store } from "../../src/store/store.ts";
+import type { Load, Part, Row, Store } from "../../src/store/store.ts";
 import { NOW, STEADY, node, tally, task } from "../domain/samples.ts";
 import { provideDatabase } from "../support/new-database.ts";
 import { checkRows } from "../support/row-cache-check.ts";
@@ -94,6 +96,20 @@ describe("store: sqlite: the row cache", () => {
     uploadedAt: NOW,
     keptBytes: 0,
   };
+  const ENTRY = {
+    seq: 1,
+    id: "e1",
+    from: "treasury",
+    to: "node:n1",
+    hash: "0",
+    nodeId: "n1",
+    n: 1,
+    amountMicro: 1,
+    balanceMicro: 1n,
+    kind: "reward",
+    taskId: null,
+    at: NOW,
+  } as const;
   const failure = { kind: "failed", message: "m", nodeId: "n1", at: NOW } as const;
   const changes: readonly Change[] = [
     {
@@ -147,7 +163,9 @@ describe("store: sqlite: the row cache", () => {
     for (const together of [false, true]) {
       const { store } = await openKept();
       const created: Change = { kind: "task.created", task: task("t1", { timeoutMs: 9 }) };
-      await write(store, created, ...saved(node("n1")));
+      const both = [created, ...saved(node("n1"))];
+      await write(store, ...both);
+      await checkRows(store, both); // so that all results are cached, also that the node has no gift
       for (const change of changes) {
         const before = await readBoth(store);
         const also = together ? [write(store, event("other")), write(store, tally({ nodeId: "n1" }))] : [];
@@ -179,6 +197,63 @@ describe("store: sqlite: the row cache", () => {
     const refused = outcome(write(store, moved, tally({ nodeId: "n1", completed: 1 }), twice));
     expect(await refused).toBeInstanceOf(Error);
     expect(await readBoth(store)).toEqual(before);
+  });
+
+  test("keeps nothing of a transaction that is rolled back: every other kind of cached result", async () => {
+    const { store } = await openKept();
+    await write(store, { kind: "task.created", task: task("t1") }, ...saved(node("n1")));
+    const queries: Load = {
+      usage: usageOf("n1"),
+      gate: gateReads.gateOn(NOW),
+      lanes: gateReads.readyLanes(),
+      takers: candidatesFor("x", null),
+      ledger: ledgerHead(),
+      backlog: taskReads.bestReady(null),
+    };
+    const readAll = (): Promise<readonly unknown[]> =>
+      Promise.all(Object.values(queries).map((query) => store.read(query)));
+    const before = await readAll();
+    const written: readonly Change[] = [
+      { kind: "usage.tallied", nodeId: "n1", tasks: 3, bytes: 5 },
+      { kind: "pause.saved", pause: { scope: "hub", value: "", reason: null, at: NOW } },
+      { kind: "task.created", task: task("t3") },
+      { kind: "task.created", task: task("t2", { lane: " lane", limitKey: "k" }) },
+      { kind: "lux.entered", entry: ENTRY },
+      tally({ nodeId: "n1", assigned: 1, idleSince: NOW + 9 }),
+    ];
+    let within: readonly unknown[] = [];
+    const parts: readonly Part[] = [
+      { load: () => ({}), decide: () => accept(null, written) },
+      {
+        load: () => queries,
+        decide: (rows) => {
+          within = Object.values(rows);
+          return accept(null);
+        },
+      },
+    ];
+    const twice: Change = { kind: "task.created", task: task("t1") };
+    expect(await outcome(store.transact({}, () => accept(null, [twice]), parts))).toBeInstanceOf(Error);
+    for (const [i, one] of before.entries()) expect(within[i]).not.toEqual(one); // so each was cached anew
+    expect(await readAll()).toEqual(before);
+  });
+
+  test("keeps no node as one without a gift after a rollback", async () => {
+    const { store } = await openKept();
+    const given = task("t1", { status: "assigned", assignedNode: "n1", epoch: 1 });
+    await write(store, { kind: "task.created", task: given }, ...saved(node("n1")));
+    const gift = taskReads.bestGift("n1");
+    const stored = must(await store.read(gift), "the node has a gift");
+    const parts: readonly Part[] = [
+      {
+        load: () => ({}),
+        decide: () => accept(null, [{ kind: "task.moved", task: { ...stored, startedAt: NOW } }]),
+      },
+      { load: () => ({ gift }), decide: () => accept(null) },
+    ];
+    const twice: Change = { kind: "task.created", task: task("t1") };
+    expect(await outcome(store.transact({}, () => accept(null, [twice]), parts))).toBeInstanceOf(Error);
+    expect(await store.read(gift)).toEqual(stored);
   });
 
   test("keeps no finished task, and none with long texts", async () => {

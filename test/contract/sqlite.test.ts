@@ -6,8 +6,9 @@ import { describe, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
-import { GROUP_HEAVY_MAX } from "../../src/domain/limits.ts";
+import { GROUP_HEAVY_MAX, GROUP_MAX } from "../../src/domain/limits.ts";
 import { endOfTick } from "../../src/lib/event-loop.ts";
 import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
 import { joinSqlite, openSqlite } from "../../src/store/sqlite/engine.ts";
@@ -45,6 +46,19 @@ describe("store: sqlite: damage", () => {
     expect(await outcome(store.transact({}, log("later")))).toBeInstanceOf(StoreDamaged);
     expect(store.writable).toBe(false);
     expect(await names(store)).toEqual(["before"]);
+  });
+
+  test("nor after a read that finds damage", async () => {
+    const { store } = await openFresh(SQLITE);
+    const damaged: Query<number> = {
+      ...pragma("page_count"),
+      shape: () => {
+        throw Object.assign(new Error("database disk image is malformed"), { code: "SQLITE_CORRUPT" });
+      },
+    };
+    expect(await outcome(store.read(damaged))).toBeInstanceOf(StoreDamaged);
+    expect(store.writable).toBe(false);
+    expect(await outcome(store.transact({}, log("later")))).toBeInstanceOf(StoreDamaged);
   });
 });
 
@@ -109,6 +123,31 @@ describe("store: sqlite: schema", () => {
   test("it has a write-ahead log, and flushes each commit", async () => {
     const { store } = await openFresh(SQLITE);
     expect((await store.diagnose()).details).toMatchObject({ journal_mode: "wal", synchronous: "full" });
+  });
+});
+
+describe("store: sqlite: gathered writes", () => {
+  test("are written before a sweep, which may remove what they write", async () => {
+    const { store, place } = await openFresh(SQLITE);
+    const touched: Change = { kind: "family.touched", taskId: "t" };
+    await write(store, touched);
+    expect(await place.look("SELECT count(*) AS n FROM family_checks")).toBe(1);
+    await write(store, touched, { kind: "family.checked", taskId: "t" });
+    expect(await place.look("SELECT count(*) AS n FROM family_checks")).toBe(0);
+  });
+});
+
+describe("store: sqlite: joining a group", () => {
+  test("what a decision wakes comes after what waited before it, and a group stays bounded", async () => {
+    const { store } = await openFresh(SQLITE);
+    const groups: number[] = [];
+    store.onGroup((transactions) => groups.push(transactions));
+    let woken: Promise<unknown> | null = null;
+    store.onDecision(() => (woken ??= store.transact({}, log("woken"))));
+    await Promise.all(Array.from({ length: GROUP_MAX + 2 }, (_, i) => store.transact({}, log(`${i}`))));
+    await woken;
+    expect((await names(store)).at(-1)).toBe("woken");
+    expect(groups).toEqual([GROUP_MAX, 3]);
   });
 });
 
@@ -197,6 +236,18 @@ describe("store: sqlite: a full disk", () => {
     await store.read(pragma(`max_page_count = ${pages + 1_000}`));
     await write(store, { kind: "message.stored", message: large });
     expect(await place.look("SELECT count(*) AS n FROM messages")).toBe(1);
+  });
+
+  test("writable is false after a transaction alone that does not fit", async () => {
+    const { store } = await openFresh(SQLITE);
+    const pages = await store.read(pragma("page_count"));
+    await store.read(pragma(`max_page_count = ${pages}`));
+    const large = message("m", { content: "x".repeat(100_000) });
+    expect(await outcome(write(store, { kind: "message.stored", message: large }))).toBeInstanceOf(StoreFull);
+    expect(store.writable).toBe(false);
+    await store.read(pragma(`max_page_count = ${pages + 1_000}`));
+    await write(store, { kind: "message.stored", message: large });
+    expect(store.writable).toBe(true);
   });
 });
 

@@ -15,10 +15,10 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { lastEventId } from "../../src/store/sql/events.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
-import { OutcomeUnknown, type Store, StoreDamaged, StoreFull } from "../../src/store/store.ts";
+import { OutcomeUnknown, type Part, type Store, StoreDamaged, StoreFull } from "../../src/store/store.ts";
 import { readTrace, traced, whyNoTrace } from "../../tools/torture/flush-trace.ts";
 import { message, node, task } from "../domain/samples.ts";
-import { type CommitFault, FailingDisk, failRollbacks } from "../support/failing-disk.ts";
+import { type CommitFault, FailingDisk, failOneInsert, failRollbacks } from "../support/failing-disk.ts";
 import { provideDatabase } from "../support/new-database.ts";
 
 const closing: (() => Promise<void>)[] = [];
@@ -52,11 +52,11 @@ function namesIn(db: Database): readonly string[] {
   return query.all().map(({ name }) => name);
 }
 
-/** @param hasRoom whether the disk has more free space than must remain */
-async function openScene(hasRoom: () => boolean = () => true): Promise<Scene> {
+/** @param hasRoom whether the disk of the database has more free space than must remain */
+async function openScene(hasRoom: (path: string) => boolean = () => true): Promise<Scene> {
   const path = await newPath();
   const disk = new FailingDisk();
-  const store = openSqlite(path, noFault, disk.commit, hasRoom);
+  const store = openSqlite(path, noFault, disk.commit, () => hasRoom(path));
   closing.push(() => store.close());
   const beside = new Database(path, { readonly: true });
   closing.push(async () => beside.close(true));
@@ -358,6 +358,33 @@ describe("a ROLLBACK fails", () => {
     expect([names(), store.writable]).toEqual([["b"], true]);
   });
 
+  test("the next group comes after it, also where the log must be truncated to make room", async () => {
+    let isTight = false;
+    const { store, names } = await openScene((path) => !isTight || statSync(`${path}-wal`).size === 0);
+    await log(store, "a");
+    {
+      using _ = failRollbacks();
+      expect(await outcomes([faulty(store)])).toEqual([NOT_ROLLED_BACK]);
+    }
+    isTight = true;
+    expect(await outcomes([log(store, "b")])).toEqual(["b"]);
+    expect([names(), store.writable]).toEqual([["a", "b"], true]);
+  });
+
+  test("diagnose() comes after it, and shows only what is committed", async () => {
+    const { store } = await openScene();
+    const { sizeBytes } = await store.diagnose();
+    {
+      using _ = failRollbacks();
+      const large: Change = {
+        kind: "message.stored",
+        message: message("m", { content: "x".repeat(100_000) }),
+      };
+      await outcomes([store.transact({}, () => accept(null, [large])), faulty(store)]);
+    }
+    expect((await store.diagnose()).sizeBytes).toBe(sizeBytes);
+  });
+
   test("the store closes, and what was committed before stays", async () => {
     const { store, disk, names } = await openScene();
     await log(store, "a");
@@ -402,6 +429,20 @@ test("a gathered change that is refused rejects only its transaction, and the ev
   expect(await store.read(lastEventId())).toBe(4);
   expect(store.writable).toBe(true);
 });
+
+for (const [how, table, change] of [
+  ["is gathered", "events", event("b")],
+  ["is written in its place", "messages", { kind: "message.stored", message: message("m") }],
+] as const)
+  test(`damage that a change finds that ${how} is not hidden by another run of the group`, async () => {
+    using _ = failOneInsert(table);
+    const { store, names } = await openScene();
+    const group = [log(store, "a"), store.transact({}, () => accept(null, [change]))];
+    const damaged = expect.any(StoreDamaged);
+    expect(await outcomes(group)).toEqual([damaged, damaged]);
+    expect(await outcomes([log(store, "c")])).toEqual([damaged]);
+    expect([names(), store.writable]).toEqual([[], false]);
+  });
 
 test("the fault of one transaction does not affect writable", async () => {
   const { store } = await openScene();
@@ -456,6 +497,28 @@ describe("below --min-free", () => {
       await log(store, "b");
       expect(store.writable).toBe(true);
     });
+
+  test("a second deletion proves nothing either", async () => {
+    const { store } = await openScene(() => false);
+    for (const taskId of ["t1", "t2"]) {
+      await store.transact({}, () => accept(null, [{ kind: "task.deleted", taskId }]));
+      expect(store.writable).toBe(false);
+    }
+  });
+
+  test("a transaction that has written before it needs room is undone", async () => {
+    let isRoomy = true;
+    const { store, count } = await openScene(() => isRoomy);
+    await store.transact({}, () => accept(null, [{ kind: "task.created", task: task("t1") }]));
+    isRoomy = false;
+    const deletion: Part = {
+      load: () => ({}),
+      decide: () => accept(null, [{ kind: "task.deleted", taskId: "t1" }]),
+    };
+    const asked = store.transact({}, () => accept(null, [event("a")]), [deletion]);
+    expect(await outcomes([asked])).toEqual([expect.any(StoreFull)]);
+    expect(count("tasks")).toBe(1);
+  });
 
   for (const changes of [[event("a")], [event("a"), stored, trimmed], [trimmed, stored]])
     test(`${changes.map(({ kind }) => kind).join(", ")} is refused`, async () => {

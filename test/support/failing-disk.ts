@@ -2,7 +2,7 @@
  * Fault injection for the disk: replaces the two calls that a failing disk affects (the COMMIT of
  * store/sqlite/engine.ts, the writes of blobs/disk.ts) by ones that can fail on demand. Everything else is real.
  */
-import { Database } from "bun:sqlite";
+import { Database, type SQLQueryBindings } from "bun:sqlite";
 import type { DiskIo } from "../../src/blobs/disk.ts";
 import type { Commit } from "../../src/store/sqlite/engine.ts";
 
@@ -49,6 +49,32 @@ export function failRollbacks(): Disposable {
     return run.call(this, sql, ...bindings);
   };
   return { [Symbol.dispose]: () => void (Database.prototype.run = run) };
+}
+
+/**
+ * The first insert into this table by a statement that is prepared within the `using` block fails, as one that finds a
+ * damaged page; the next succeeds.
+ */
+export function failOneInsert(table: string): Disposable {
+  const { prepare } = Database.prototype;
+  let hasFailed = false;
+  Database.prototype.prepare = function <R, P extends SQLQueryBindings | SQLQueryBindings[]>(
+    this: Database,
+    sql: string,
+    given?: P,
+  ) {
+    const prepareHere = prepare.bind(this);
+    const statement = prepareHere<R, P>(sql, given);
+    if (!sql.startsWith(`INSERT INTO ${table} `)) return statement;
+    const run = statement.run.bind(statement);
+    statement.run = (...params) => {
+      if (hasFailed) return run(...params);
+      hasFailed = true;
+      throw faultOf("SQLITE_CORRUPT");
+    };
+    return statement;
+  };
+  return { [Symbol.dispose]: () => void (Database.prototype.prepare = prepare) };
 }
 
 function faultOf(code: string): Error {

@@ -4,7 +4,7 @@
  */
 import type { Notified } from "../../src/domain/change.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
-import { type ReadyTasks, bestReady, taskById } from "../../src/store/sql/tasks.ts";
+import { type ReadyTasks, bestGift, bestReady, taskById } from "../../src/store/sql/tasks.ts";
 import { usageOf } from "../../src/store/sql/usage.ts";
 import { SqliteStore } from "../../src/store/sqlite/engine.ts";
 import type { CommitListener, Query } from "../../src/store/store.ts";
@@ -28,7 +28,7 @@ export async function checkRows(store: SqliteStore, changes: readonly Notified[]
   ]);
   const queries: readonly Query<unknown>[] = [
     ...(tasks ?? []).map(taskById),
-    ...(nodes ?? []).flatMap((id): Query<unknown>[] => [nodeById(id), usageOf(id)]),
+    ...(nodes ?? []).flatMap((id): Query<unknown>[] => [nodeById(id), usageOf(id), bestGift(id)]),
     bestReady(null),
     bestReady(["x"]),
   ];

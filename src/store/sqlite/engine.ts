@@ -46,7 +46,7 @@ import { SQLITE_MIGRATIONS } from "./migrations.ts";
 import { createCapabilityIndex, rankTypes } from "./capability-index.ts";
 import { GatherFault, GatheredWrites } from "./gathered-writes.ts";
 import { RowCache } from "./row-cache.ts";
-import { NEXT_STATE, type WriteEnd, type WriteState } from "./write-state.ts";
+import { STATE_AFTER, type WriteEnd, type WriteState } from "./write-state.ts";
 import { refuseOldSqlite, sqliteVersion } from "./version.ts";
 import { NO_ROW } from "../sql/query.ts";
 import { statementOf, writeOf } from "../sql/statements.ts";
@@ -187,6 +187,7 @@ export class SqliteStore implements Store {
   /** Whether the transaction of the last group is still open, because its ROLLBACK failed. */
   #isLeftOpen = false;
   #closed = false;
+  /** The first sign of damage. It is final: nothing is written any more. */
   #damage: StoreDamaged | null = null;
   #isLeader = false;
 
@@ -210,7 +211,7 @@ export class SqliteStore implements Store {
   }
 
   get writable(): boolean {
-    return this.#state === "open";
+    return this.#damage === null && this.#state === "open";
   }
 
   readonly transact: Transact = <A>(
@@ -397,12 +398,12 @@ export class SqliteStore implements Store {
    * reader that has kept the log from being truncated may have ended.
    */
   get #mayTruncate(): boolean {
-    if (this.#role !== "owner" || this.#state === "damaged") return false;
+    if (this.#role !== "owner") return false;
     return this.#state !== "failing" || this.#clock.timers() - this.#truncatedAtMs >= TRUNCATE_EVERY_MS;
   }
 
   #enter(end: WriteEnd): void {
-    this.#state = NEXT_STATE[this.#state][end];
+    this.#state = STATE_AFTER[end];
   }
 
   /**
@@ -430,7 +431,7 @@ export class SqliteStore implements Store {
 
   /**
    * Writes the log back into the database and truncates it. False when that fails: a reader uses the log, or the disk has
-   * no room for it. The caller does this only if it may (#mayTruncate), and never within a transaction.
+   * no room for it. Only the owner does this, and never within a transaction.
    */
   #truncateLog(): boolean {
     this.#truncatedAtMs = this.#clock.timers();
@@ -563,10 +564,7 @@ export class SqliteStore implements Store {
   /** Converts an error of SQLite into one of the store. After the first sign of damage nothing more is written. */
   #noteError(error: unknown): unknown {
     const known = toStoreError(error);
-    if (known instanceof StoreDamaged) {
-      this.#damage ??= known;
-      this.#enter("found damage");
-    }
+    if (known instanceof StoreDamaged) this.#damage ??= known;
     return known;
   }
 

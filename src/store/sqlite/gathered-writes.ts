@@ -41,8 +41,9 @@ export class GatheredWrites {
   }
 
   /**
-   * Takes a change if it can wait (a heartbeat would gain nothing). `eventIds` gets the id of an event once it is
-   * written.
+   * Takes a change if it can wait. `eventIds` gets the id of an event once it is written. No heartbeat: it would gain
+   * nothing, and its row is that of `node.tallied`, with which it would be merged. No two kinds that are summed may share
+   * a `row`.
    */
   add(change: Change, eventIds: number[]): boolean {
     if (change.kind === "event.logged") {

@@ -11,8 +11,9 @@
  * tasks also ends the gathering of a group. The owners of mailboxes were cached too: that saved 0 to 2 us, and is gone.
  *
  * Invariant: a cached result equals the result of its query; for the best tasks and takers, its beginning. A change
- * either patches a cached result, or evicts the results that its write set touches. After a rollback, or a commit of
- * another process, the engine clears the cache.
+ * with a case of its own in apply() patches or evicts the cached results that it touches. Any other change of the tables of
+ * tasks and nodes evicts what its write set names (#forget); a change of other tables does nothing. After a rollback, or
+ * a commit of another process, the engine clears the cache.
  */
 import type { Change } from "../../domain/change.ts";
 import {
@@ -34,7 +35,10 @@ import { writeOf, writeSetOf } from "../sql/statements.ts";
 import { patchUsage } from "../sql/usage.ts";
 import type { Query } from "../store.ts";
 
-/** The tables that the answers are read from. */
+/**
+ * The tables of tasks and nodes. A change of these without a case of its own in apply() evicts (#forget). What changes a
+ * budget, a pause, a limit, a sum of usage or the ledger, or the usage of one node, needs a case of its own.
+ */
 const TABLES: ReadonlySet<Table> = new Set(["tasks", "files", "nodes", "beats", "quota_usage"]);
 /** The conflict keys of the rows, up to the id. */
 const OF_TASK = [keyOf.task(""), keyOf.filesOfTask("")];
@@ -87,7 +91,10 @@ export class RowCache {
     return value;
   }
 
-  /** After a change was written or gathered. `rowId`: of a new row. */
+  /**
+   * After a change was written or gathered. `rowId`: of a new row. The task in `task.created` and `task.moved` is the whole
+   * row as it is after the change. A `task.edited` comes with a `task.moved`: only that patches the lanes.
+   */
   apply(change: Change, rowId: number): void {
     switch (change.kind) {
       case "task.created":
