@@ -424,6 +424,61 @@ async function output(stage: Stage): Promise<void> {
   await ok(hub.admin("/task/delete", { task_id: taskId }));
 }
 
+/** A hidden tab asks the hub for nothing, and has everything soon after it is shown again. */
+async function hidden(stage: Stage): Promise<void> {
+  const { hub } = stage;
+  await addNode(hub, "unseen");
+  const taskId = await addTask(hub, { title: "Print unseen" });
+  const of = { task_id: taskId, node_id: "unseen" };
+  await ok(hub.post("/task/claim", of));
+  const send = (offset: number, data: string) => ok(hub.post("/task/output", { ...of, offset, data }));
+  await send(0, "seen\n");
+  using page = await admin(stage);
+  await page.go("new");
+  await page.shows("Description");
+  // What the page asks the hub for, and the timers of the view that comes: the test cannot wait for a minute.
+  await page.eval(`void (() => {
+    const [asked, every] = [fetch, setInterval];
+    Object.assign(window, { asked: [], underWay: 0, timers: [] });
+    window.fetch = async (url, init) => {
+      window.asked.push(String(url));
+      window.underWay++;
+      try { return await asked(url, init); } finally { window.underWay--; }
+    };
+    window.setInterval = (run, ms) => (window.timers.push(run), every(run, ms));
+  })()`);
+  const turn = (isHidden: boolean): Promise<unknown> =>
+    page.eval(`void (() => {
+      Object.defineProperty(document, "hidden", { configurable: true, value: ${isHidden} });
+      document.dispatchEvent(new Event("visibilitychange"));
+    })()`);
+  const asksFor = (path: string): Promise<void> =>
+    page.until(`window.asked.some((url) => url.includes("/api/v1/${path}"))`);
+  const views = ["stats/nodes", "stats/minutes?range=day"];
+  await page.go("overview?range=day");
+  for (const path of views) await asksFor(path);
+  await page.until("window.timers.length === 2");
+  await turn(true);
+  await page.until("window.underWay === 0"); // the event stream is closed too
+  await page.eval("void (window.asked = [], window.timers.forEach((run) => run()))");
+  await page.settled();
+  expect(await page.eval("window.asked.join()")).toBe("");
+  await turn(false);
+  for (const path of [...views, "events/stream"]) await asksFor(path);
+  await page.go(`tasks/${taskId}`);
+  await page.shows("seen");
+  await page.until(`window.asked.some((url) => /\\/output\\?.*wait=/.test(url))`);
+  await turn(true);
+  await page.until("window.underWay === 0");
+  await send(5, "not seen\n");
+  await page.eval("void (window.asked = [])");
+  await turn(false);
+  await page.until(`document.querySelector("pre.output")?.innerText === "seen\\nnot seen\\n"`);
+  // It reads on where it stopped.
+  expect(await page.eval(`window.asked.find((url) => url.includes("/output?"))`)).toContain("from=5");
+  await ok(hub.admin("/task/delete", { task_id: taskId }));
+}
+
 /** Fails a task permanently. */
 async function failed(hub: TestHub, title: string, more: object = {}): Promise<void> {
   const taskId = await addTask(hub, { title, ...more });
@@ -1453,6 +1508,7 @@ export const ACTIONS: readonly Action[] = [
   { name: "a task's page is its story: attempts, why it waits, neighbours, what a worker gets", run: story },
   { name: "what operators do most takes few clicks and keys", run: operators },
   { name: "the output of a task is shown as it comes, as text, and each attempt", run: output },
+  { name: "a hidden tab loads nothing; when it is shown again, it has what it missed", run: hidden },
   { name: "what is copied is a command that works", run: copies },
   { name: "filters and cursor stand in the URL; new rows wait; all that match are changed", run: lists },
   { name: "rows are selected with x and Shift; to delete more than 100 wants the number", run: selection },

@@ -1,7 +1,7 @@
 /** The wall clock of the hub, as far as the page knows it: ages are right even if the browser's clock is not. */
 import { useEffect, useRef, useState } from "./dom.ts";
 import { machineClock } from "../../lib/clock.ts";
-import { Shared, runAfter } from "./shared.ts";
+import { Shared, drawn, runAfter } from "./shared.ts";
 
 export const clock = machineClock;
 
@@ -17,7 +17,7 @@ export function noticeDate(date: string | null): void {
   skewMs = Math.abs(ahead) < SKEW_MIN_MS ? 0 : ahead;
 }
 
-export const isVisible = new Shared(!document.hidden);
+export const isVisible = drawn(!document.hidden);
 document.addEventListener("visibilitychange", () => {
   isVisible.value = !document.hidden;
 });

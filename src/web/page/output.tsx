@@ -2,9 +2,10 @@
 import { type Markup, h, useEffect, useRef, useState } from "./dom.ts";
 import type { OutputPart, Variant } from "../../client/luxhub.ts";
 import { PlainOutput } from "../../lib/plain-output.ts";
+import { isVisible } from "./clock.ts";
 import { commandOf, countOf, quoted } from "./format.ts";
 import { Button, Copy, Fault, Section } from "./parts.tsx";
-import { describe, hub } from "./session.ts";
+import { describe, hub, isOnline } from "./session.ts";
 
 /** What the page holds; the command shows what is before it. */
 const SHOWN_MAX_CHARS = 256 * 1024;
@@ -22,6 +23,9 @@ type Shown = {
   readonly isCut: boolean;
 };
 
+/** Where an attempt is read on, and what has read it so far. */
+type Place = { readonly attempt?: number | undefined; readonly from?: number; readonly plain?: PlainOutput };
+
 export function Output({ taskId }: { taskId: string }): Markup | null {
   /** null: the newest, and those that come. */
   const [chosen, choose] = useState<number | null>(null);
@@ -29,27 +33,32 @@ export function Output({ taskId }: { taskId: string }): Markup | null {
   const [error, setError] = useState("");
   const [follows, setFollows] = useState(true);
   const box = useRef<HTMLPreElement>(null);
+  const at = useRef<Place>({});
   useEffect(() => {
-    const abort = new AbortController();
-    show(null);
+    at.current = { attempt: chosen ?? undefined };
+  }, [chosen]);
+  // A tab that is shown again, or whose hub is back, reads on where it stopped.
+  useEffect(() => {
     setError("");
+    if (!isVisible.value || !isOnline.value) return;
+    const abort = new AbortController();
+    const { signal } = abort;
     const read = async (): Promise<void> => {
-      let plain = new PlainOutput();
-      let attempt = -1;
-      const options = { attempt: chosen ?? undefined, follow: true, signal: abort.signal };
-      for await (const part of hub.value.output(taskId, options)) {
-        if (chosen !== null && part.attempt !== chosen) return; // the next one
-        if (attempt !== part.attempt) plain = new PlainOutput();
-        ({ attempt } = part);
-        const piece = { dropped: part.dropped, text: plain.add(part.data) };
-        show((old) => added(old, part, piece));
+      for await (const part of hub.value.output(taskId, { ...at.current, follow: true, signal })) {
+        const { attempt, dropped, next_offset: from } = part;
+        if (signal.aborted || (chosen ?? attempt) !== attempt) return; // the next one
+        const known = at.current.attempt === attempt ? at.current.plain : undefined;
+        const plain = known ?? new PlainOutput();
+        at.current = { attempt, from, plain };
+        const piece = { dropped, text: plain.add(part.data) };
+        show((old) => added(known ? old : null, part, piece));
       }
     };
     read().catch((fault: unknown) => {
-      if (!abort.signal.aborted) setError(describe(fault));
+      if (!signal.aborted) setError(describe(fault));
     });
     return () => abort.abort();
-  }, [taskId, chosen, hub.value]);
+  }, [chosen, hub.value, isVisible.value, isOnline.value]);
   useEffect(() => {
     if (follows && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [shown, follows]);
@@ -97,17 +106,19 @@ export function Output({ taskId }: { taskId: string }): Markup | null {
   );
 }
 
-/** Text without a gap is one piece; of too much, the oldest goes. */
+/**
+ * Text without a gap is one piece; of too much, the oldest goes.
+ * @param old null: the text is the first of its attempt
+ */
 function added(old: Shown | null, part: OutputPart<Variant>, piece: Piece): Shown {
   const { attempt, attempts } = part;
-  const isSame = old !== null && old.attempt === attempt;
-  const before = isSame ? old.pieces : [];
+  const before = old?.pieces ?? [];
   const last = before.at(-1);
   const pieces =
     last !== undefined && piece.dropped === 0
       ? [...before.slice(0, -1), { ...last, text: last.text + piece.text }]
       : [...before, piece];
-  let isCut = isSame && old.isCut;
+  let isCut = old?.isCut ?? false;
   let chars = pieces.reduce((sum, { text }) => sum + text.length, 0);
   while (chars > SHOWN_MAX_CHARS && pieces[0]) {
     const [first] = pieces;

@@ -1,7 +1,7 @@
 /** The parts that views share: loading, tables, dialogs, notices. Must not: know a resource of the hub. */
 import { type Children, Fragment, type At, type Markup, h, useEffect, useRef, useState } from "./dom.ts";
 import type { Event } from "../../client/luxhub.ts";
-import { clock, useNow } from "./clock.ts";
+import { clock, isVisible, useNow } from "./clock.ts";
 import { onEvent } from "./live.ts";
 import { ageOf } from "./format.ts";
 import { type KnownQuery, route, setQuery, to, wrongQuery } from "./route.ts";
@@ -37,7 +37,7 @@ export async function whole<T>(
 
 /**
  * Loads at first, when `key` changes, and again soon after events that concern it: at once if little happens, else every
- * few seconds. Until a reload has ended, the old value stays.
+ * few seconds. Until a reload has ended, the old value stays. A hidden tab reloads when it is shown again.
  * @param load calls the hub by `ask`, until the view is gone
  * @param concerns null: no event does
  * @param keptMs how old an answer of the hub may be; once it has been quiet for longer, a last reload shows what the
@@ -55,6 +55,8 @@ export function useLoad<T>(
   const last = useRef({ concerns, value: state.value, startedAt: 0, tookMs: 0 });
   Object.assign(last.current, { concerns, value: state.value });
   useEffect(() => {
+    // The first load is not put off: it gives a tab that was opened in the background its title.
+    if (reloadCount > 0 && !isVisible.value) return isVisible.follow(reload);
     const abort = new AbortController();
     const { signal } = abort;
     const startedAt = clock.timers();
