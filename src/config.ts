@@ -279,7 +279,7 @@ const SETTINGS = {
     "tls",
     "auto",
     null,
-    `the hub makes a certificate; port ${TLS_PORT} unless --listen has +tls`,
+    `certificate by the hub; adds port ${TLS_PORT} if --listen has no +tls`,
     oneOf("auto", "auto"),
   ),
   tlsCert: setting("tls-cert", "FILE", null, "certificate (PEM) for the +tls listeners", readPath),
@@ -318,7 +318,7 @@ const SETTINGS = {
     "quota-tasks",
     "N",
     `${QUOTA_TASKS_DEFAULT}`,
-    "limit of unfinished tasks for the keys of a node",
+    "most unfinished tasks created by a node's keys",
     parser(`a whole number from 1 to ${QUOTA_TASKS_HIGHEST}`, (text) =>
       /^[1-9]\d{0,9}$/.test(text) && Number(text) <= QUOTA_TASKS_HIGHEST ? Number(text) : null,
     ),

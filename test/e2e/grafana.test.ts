@@ -45,6 +45,22 @@ const UNITS = new Set(["short", "s", "ops", "reqps", "bytes", "percentunit"]);
 /** The columns of Grafana's grid. */
 const GRID = 24;
 
+const page = readFileSync(join(PROJECT, "docs/monitoring.md"), "utf8");
+
+const promtool = Bun.which("promtool");
+test.skipIf(promtool === null)(
+  `the alert rules are what promtool accepts${promtool === null ? " (skipped: no promtool here; install Debian's prometheus)" : ""}`,
+  () => {
+    const rules = [...page.matchAll(/^```yaml\n(- alert: [^]+?)^```$/gm)].map(([, block]) => block);
+    expect(rules).toHaveLength(1);
+    using dir = new TempDir();
+    const file = dir.join("rules.yml");
+    writeFileSync(file, `groups:\n- name: luxhub\n  rules:\n${rules.join("").replaceAll(/^/gm, "  ")}`);
+    const check = Bun.spawnSync([promtool ?? "", "check", "rules", file]);
+    expect([check.exitCode, check.stderr.toString()]).toEqual([0, ""]);
+  },
+);
+
 describe("the Grafana dashboard", () => {
   test("is one that Grafana imports: no id, a choice of the data source, panels side by side", () => {
     expect(meta).toEqual({ id: null, uid: "luxhub", title: "luxhub", schemaVersion: 38 });
@@ -124,7 +140,6 @@ describe("the Grafana dashboard", () => {
           const names = result.map(({ metric }) => labels.map((label) => metric[label]).join(" "));
           expect([title, new Set(names).size]).toEqual([title, names.length]);
         }
-      const page = readFileSync(join(PROJECT, "docs/monitoring.md"), "utf8");
       const rules = [...page.matchAll(/^ +expr: (.+)$/gm)].map(([, expr = ""]) => expr);
       expect(rules.length).toBeGreaterThan(7);
       // Nothing is wrong with this hub.
