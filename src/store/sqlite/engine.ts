@@ -466,9 +466,10 @@ export class SqliteStore implements Store {
    *
    * The decision listeners run inside the open transaction. What they queue before they return is light, and joins the
    * group; but if others waited in the line when the run began, it queues up behind them, because joining would take all of
-   * them into this group, however many. Joining empties the line, so that it may join again if the group runs again. A listener must not read, and what it does after an `await` or in a
-   * slice (lib/slices.ts) comes after the commit. The group cannot grow without end: a blocked call joins it once at most,
-   * because the call hears of its result only after the commit.
+   * them into this group, however many. Joining empties the line, so that it may join again if the group runs again. A
+   * listener must not read, and what it does after an `await` or in a slice (lib/slices.ts) comes after the commit. The
+   * group cannot grow without end: a blocked call joins it once at most, because the call hears of its result only after the
+   * commit.
    * @param gathers some writes may wait (gathered-writes.ts)
    * @throws {GatherFault} when one of those fails; otherwise as #commitGroup()
    */
