@@ -108,9 +108,13 @@ export class Takes {
 
   /** Retries failed put-backs. Throws at the first failure, and keeps that one and the rest for the next call. */
   async retryPutBacks(): Promise<void> {
-    for (let putBack = this.#failedPutBacks[0]; putBack; putBack = this.#failedPutBacks[0]) {
-      await putBack();
-      this.#failedPutBacks.shift();
+    for (let putBack = this.#failedPutBacks.shift(); putBack; putBack = this.#failedPutBacks.shift()) {
+      try {
+        await putBack();
+      } catch (error) {
+        this.#failedPutBacks.unshift(putBack);
+        throw error;
+      }
     }
   }
 }

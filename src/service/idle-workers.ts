@@ -26,8 +26,9 @@
  * An ended task of the node wakes all calls that are short of a resource: who finds one resource used up cannot say that
  * another one is.
  *
- * All workers read again: for a copy of a quorum, which not every node may have; for a special lane that is new to this
- * hub, so that they join its queue; and after `work.missed`, because notifications of other hubs may be lost.
+ * All workers read again: for a copy of a quorum or the task of a review, which not every node may have; for a special
+ * lane that is new to this hub, so that they join its queue; when the gate opens (OPENS_GATE, or by time); and after
+ * `work.missed`, because notifications of other hubs may be lost.
  *
  * Must not: touch the store but to listen, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */

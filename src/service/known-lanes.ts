@@ -103,7 +103,10 @@ export class KnownLanes {
     return this.openTo(node, asked).open.special.some(({ name }) => !names.has(name));
   }
 
-  /** Lanes with the turn of their creator; without fairness all have the same. */
+  /**
+   * Lanes with the turn of their creator, by which the load chooses: it returns the best tasks of a few lanes only
+   * (HEADS_LOADED), so sorted() alone would starve the creators of the others. Without fairness all have the same.
+   */
   inTurn(lanes: readonly Lane[]): readonly (Lane & { readonly turn?: number })[] {
     return this.isFair ? lanes.map((lane) => ({ ...lane, turn: this.#turnOf(lane) })) : lanes;
   }

@@ -156,7 +156,10 @@ export class NextService {
     };
   }
 
-  /** The types of ready tasks in plain lanes. Each costs one lookup, however many tasks it has. */
+  /**
+   * The types of ready tasks in plain lanes. Each costs one lookup, however many tasks it has. Reads so many that, if there
+   * are more, over OPEN_TYPES_MAX of those read are open: a list that is cut off becomes null.
+   */
   async #typesBut(closed: ReadonlySet<string>): Promise<readonly string[] | null> {
     await Promise.resolve(); // a listener of decisions may have woken the worker, and must not read
     const limit = OPEN_TYPES_MAX + closed.size;
@@ -196,6 +199,7 @@ export class NextService {
       started: resume ? firstStarted(nodeId) : NO_ROW,
       gifts: bestGift(nodeId),
       open: bestReady(types, inBatch, closed, isExcluded ? nodeId : null),
+      // `butFor`: of a lane only the best task is loaded; one that the node may not have would hide those behind it.
       special: bestOfLanes(this.#known.inTurn(special), closed, { butFor: nodeId }),
       lanes: readyLanes(),
       waiting: node && !node.online ? waitingFor(node, SWEEP_BATCH) : NO_ROW,

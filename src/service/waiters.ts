@@ -9,7 +9,7 @@
  *      awake in these queues may have read too early, so each reads again before it sleeps.
  *   2. It is used up when its waiter took the row (markServed), or sleeps again where it was woken (`key` and `orKey` count
  *      as one queue, `elseKeys` as another): it read, and nothing was there.
- *   3. If its waiter leaves, or sleeps in other queues only, the next sleeper gets it, as in 1 (passOn).
+ *   3. If its waiter leaves, sleeps in other queues only, or passes it on itself, the next sleeper gets it, as in 1 (passOn).
  *
  * test/service/waiters.test.ts has the races in one queue, idle-workers.test.ts those in several.
  *

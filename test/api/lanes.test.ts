@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { LANES_MAX } from "../../src/domain/limits.ts";
+import { LANES_MAX, OPEN_TYPES_MAX } from "../../src/domain/limits.ts";
 import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
 import { ADMIN_KEY, SECRET, type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
 import { cases } from "../support/long.ts";
@@ -734,6 +734,43 @@ describe("a task that no registered node could ever take", () => {
   });
 });
 
+describe("a node that takes every type, while many types are paused", () => {
+  const typesOf = (count: number): readonly string[] =>
+    Array.from({ length: count }, (_, i) => `t${1_000 + i}`);
+
+  once.test("finds the one that is open", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", idle);
+    for (const task_type of typesOf(OPEN_TYPES_MAX)) {
+      await addTask(hub, { task_type });
+      await ok(hub.admin("/hub/pause", { type: task_type }));
+    }
+    const open = await addTask(hub, { task_type: "zzz" });
+    expect(await next(hub)).toBe(open);
+  });
+
+  once.test("finds the best of more than can be named", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1", idle);
+    await addTask(hub, { task_type: "aaa" });
+    await ok(hub.admin("/hub/pause", { type: "aaa" }));
+    for (const task_type of typesOf(OPEN_TYPES_MAX + 5)) await addTask(hub, { task_type, priority: 2 });
+    const best = await addTask(hub, { task_type: "zzz", priority: 0 });
+    expect(await next(hub)).toBe(best);
+  });
+});
+
+once.test("a copy that a node may not have hides no task behind it in its lane", async () => {
+  await using hub = await startHub();
+  for (const node of ["boss", "n1"]) await addNode(hub, node, idle);
+  const quorum = { results: 2, of: 3 };
+  await addTask(hub, { quorum, creator_node: "boss", limit_key: "k", priority: 0 });
+  let copy: string | null = null;
+  await until("a copy is there", async () => (copy ??= await next(hub)) !== null);
+  const behind = await addTask(hub, { limit_key: "k", priority: 2 });
+  expect(await next(hub)).toBe(behind);
+});
+
 describe("a fair hub", () => {
   test("goes round the creators of one priority: a single task waits at most one round", async () => {
     await using hub = await startHub({ fair: "creator" });
@@ -754,6 +791,32 @@ describe("a fair hub", () => {
     expect(await next(hub)).toBe(urgent);
     for (let left = 0; left < 35; left++) await taken(); // what is left of both
     expect(await next(hub)).toBeNull();
+  });
+
+  const creatorOf = (answer: Fields): string => String(record(answer["task"])["creator_node"]);
+
+  once.test("goes round more creators than one read loads", async () => {
+    await using hub = await startHub({ fair: "creator" });
+    await addNode(hub, "n1", idle);
+    const creators = Array.from({ length: 9 }, (_, i) => `c${i}`);
+    for (const creator_node of creators) await addTasks(hub, 5, { creator_node });
+    await addTask(hub, { creator_node: "single" });
+    const first: string[] = [];
+    for (let i = 0; i < 10; i++) first.push(creatorOf(await ok(hub.post("/task/next", { node_id: "n1" }))));
+    expect(first.toSorted()).toEqual([...creators, "single"].toSorted());
+  });
+
+  once.test("goes round the creators also within the requests of one batch", async () => {
+    await using hub = await startHub({ fair: "creator" });
+    await addNode(hub, "n1", idle);
+    const creators = ["a", "b", "c", "d"];
+    for (const creator_node of creators) await addTasks(hub, 5, { creator_node });
+    const request = { path: "task/next", body: { node_id: "n1" } };
+    for (let i = 0; i < 2; i++) {
+      const { answers } = await ok(hub.post("/batch", { requests: creators.map(() => request) }));
+      const taken = [answers].flat().map((one) => creatorOf(record(record(one)["body"])));
+      expect(taken.toSorted()).toEqual(creators);
+    }
   });
 
   once.test("so does the balancer", async () => {

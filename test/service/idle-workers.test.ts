@@ -185,6 +185,17 @@ describe("many tasks", () => {
     for (const { worker } of all) worker.leave();
   });
 
+  test.each([{ kind: "some" }, { kind: "open", lane: " new" }] as const)(
+    "of another hub for which all must read again wake all: %p",
+    async (offer) => {
+      const idle = new IdleWorkers(NO_STORE, new KnownLanes(false));
+      const all = joined(idle, 3);
+      await notify(idle, { kind: "work.offered", offer, count: 1 });
+      expect(woken(all)).toEqual([1, 1, 1]);
+      for (const { worker } of all) worker.leave();
+    },
+  );
+
   test("of one decision: the first wake-ups come within it, the others after it", async () => {
     const idle = new IdleWorkers(NO_STORE, new KnownLanes(false));
     const { signal } = new AbortController();
@@ -1014,7 +1025,14 @@ test(`${INTERLEAVINGS} random interleavings: no call sleeps beside a task that i
           if (call.asleep.isFull) seen.full++;
           if (backlog.open.length > 0) seen.besideTasks++;
         }
-        if (steps > 0) backlog.stepAtRest(lane);
+        // Several at once, and reads that have begun: what comes now must not be lost on who is reading.
+        for (let more = steps > 0 ? 1 + random(3) : 0; more > 0; more--) {
+          backlog.stepAtRest(lane);
+          for (let gates = random(4); gates > 0; gates--) {
+            backlog.openOneGate();
+            await settlePromises();
+          }
+        }
         await quiesce(backlog);
       }
 

@@ -430,6 +430,19 @@ test("a wake-up costs about the same among 20,000 waiters as among 1,000", async
   expect(ratio).toBeLessThan(8); // a walk along the queue would make it 20
 });
 
+test("a row that nobody sleeps for makes the waiters of each of its queues read again", async () => {
+  for (const row of [
+    { key: "x", orKey: "open" },
+    { key: "k", elseKeys: ["a", "open"] },
+  ]) {
+    const queue = new Waiters();
+    const waiter = queue.join("open");
+    queue.wakeOne(row);
+    expect(await waiter.wait(WAIT_MS)).toBe("woken");
+    waiter.leave();
+  }
+});
+
 describe("wake-ups in slices", () => {
   const MANY = WAKE_UPS_TOGETHER + 50;
   /** Sleepers that sleep again after each wake-up, and how often each was woken. */
