@@ -223,8 +223,10 @@ async function check(
   for (let since = 0; ;) {
     const { entries } = await hub.lux.entries({ since, limit: 1_000 });
     for (const { kind, task_id } of entries) {
+      const ofTask = kinds.get(task_id ?? "");
+      if (!ofTask) continue; // the copies of a quorum are paid without a hold
+      ofTask.push(kind);
       report.entries[kind] = (report.entries[kind] ?? 0) + 1;
-      kinds.get(task_id ?? "")?.push(kind);
     }
     since = entries.at(-1)?.seq ?? since;
     if (entries.length === 0) break;
