@@ -4,7 +4,8 @@
  * A part that a rule rejects writes nothing, and does not stop the other parts of its transaction.
  *
  * Four words for "no". Rejected: a rule said no, and the group goes on. Without room (SQLite): the transaction would have
- * taken space that must remain; it has written nothing, and the group goes on. At fault: it threw, and not because the
+ * taken space that must remain; it has written nothing, and the group goes on (if an earlier part of it has written, it is
+ * at fault instead). At fault: it threw, and not because the
  * disk failed; on SQLite the group is rolled back and runs again without it. Refused: it gets an error of the store in
  * place of an answer.
  */

@@ -31,7 +31,7 @@ export type Query<R> = {
   readonly shape: (rows: readonly Row[]) => R;
   /**
    * Its read set, in conflict keys (store/sql/conflict-keys.ts): an engine may load it before earlier transactions are
-   * written, if none of them writes one of these keys.
+   * written, if none of them writes one of these keys. On SQLite, what is gathered is written before the query only then.
    */
   readonly reads: readonly string[];
   /**
@@ -40,7 +40,10 @@ export type Query<R> = {
    */
   patch?(value: R, change: Change): R | undefined;
   readonly byKey?: ReadByKey;
-  /** Set if an engine that is the only writer may keep the answer in memory (store/sqlite/row-cache.ts). */
+  /**
+   * Set if an engine that is the only writer may keep the answer in memory (store/sqlite/row-cache.ts). `as` and `id`
+   * together name all that the answer depends on: two queries with the same pair have the same answer.
+   */
   readonly cached?: {
     readonly as: "task" | "node" | "candidates" | "ready" | "usage" | "gate" | "gift" | "lanes" | "ledger";
     readonly id: string;

@@ -137,6 +137,18 @@ describe("store: sqlite: the row cache", () => {
     { kind: "task.deleted", taskId: "t1" },
   ];
 
+  test("a task that a new limit counts still counts after its next move", async () => {
+    const { store } = await openKept();
+    const running = task("t1", { seq: 1, taskType: "k", status: "assigned", assignedNode: "n1", epoch: 1 });
+    await write(store, { kind: "task.created", task: running }, ...saved(node("n1")));
+    await store.read(taskReads.taskById("t1"));
+    const limit = { key: "k", running: 1, perMinute: null, heldUntil: null };
+    await write(store, { kind: "limit.saved", limit }, { kind: "tasks.counted", key: "k" });
+    const counted = must(await store.read(taskReads.taskById("t1")), "it is there");
+    await write(store, { kind: "task.moved", task: { ...counted, progress: "half" } });
+    expect((await store.read(gateReads.gateOn(NOW))).limits).toMatchObject([{ key: "k", inUse: 1 }]);
+  });
+
   test("forgets special lanes that are empty again, and none that has a ready task", async () => {
     const { store } = await openKept();
     const lanes = gateReads.readyLanes();

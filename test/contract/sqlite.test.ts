@@ -9,12 +9,15 @@ import { join } from "node:path";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
 import { GROUP_HEAVY_MAX, GROUP_MAX } from "../../src/domain/limits.ts";
+import { saved } from "../../src/domain/node.ts";
+import { must } from "../../src/lib/assert.ts";
 import { endOfTick } from "../../src/lib/event-loop.ts";
 import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
 import { joinSqlite, openSqlite } from "../../src/store/sqlite/engine.ts";
 import { allKeys } from "../../src/store/sql/keys.ts";
+import { nodeById } from "../../src/store/sql/nodes.ts";
 import { type Part, type Query, StoreDamaged, StoreFull } from "../../src/store/store.ts";
-import { message } from "../domain/samples.ts";
+import { message, node, tally } from "../domain/samples.ts";
 import { provideDatabase } from "../support/new-database.ts";
 import {
   SQLITE,
@@ -135,6 +138,28 @@ describe("store: sqlite: gathered writes", () => {
     await write(store, touched, { kind: "family.checked", taskId: "t" });
     expect(await place.look("SELECT count(*) AS n FROM family_checks")).toBe(0);
   });
+});
+
+test("store: sqlite: sums that are too large together are written one by one", async () => {
+  const { store } = await openFresh(SQLITE);
+  await write(store, ...saved(node("n1")));
+  const much = Number.MAX_SAFE_INTEGER - 1;
+  await write(store, ...[1, 2, 3].map(() => tally({ nodeId: "n1", balanceMicro: much })));
+  const { balanceMicro } = must(await store.read(nodeById("n1")), "it is registered");
+  expect(balanceMicro).toBe(3n * BigInt(much));
+});
+
+test("store: sqlite: after each group the sockets are polled anew", async () => {
+  const { store } = await openFresh(SQLITE);
+  for (let i = 0; i < 2; i++) {
+    await write(store, event("e"));
+    let isPolled = false;
+    const polled = store.socketsPolled().then(() => (isPolled = true));
+    await Promise.resolve();
+    await Promise.resolve();
+    expect(isPolled).toBe(false);
+    await polled;
+  }
 });
 
 describe("store: sqlite: joining a group", () => {

@@ -70,8 +70,8 @@ export type Write<C> = {
   /** Its rows cannot be named, so no change is reordered across it. */
   readonly isSweep?: true;
   /**
-   * It removes rows, so its transaction may use the space that must remain on a full disk. "alone": only if the
-   * transaction has no other change.
+   * It removes rows, so its part of a transaction may use the space that must remain on a full disk. "alone": only if the
+   * part has no other change.
    */
   readonly frees?: true | "alone";
 };

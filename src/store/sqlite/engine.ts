@@ -177,8 +177,8 @@ export class SqliteStore implements Store {
   /** Whether a group of heavy transactions will be committed after the sockets have been polled. */
   #isHeavyDue = false;
   /**
-   * Resolves when the sockets have been polled since the last group: one promise for all who ask for it. It is null from the
-   * start of a group until somebody asks, and stays resolved until the next group.
+   * Resolves when the sockets have been polled since the last group: dropped at the start of each group, and made by the
+   * first who asks after it. Without the drop, a caller who hung up during the commit would pass for present.
    */
   #polled: Promise<void> | null = null;
   #state: WriteState = "open";
@@ -187,7 +187,7 @@ export class SqliteStore implements Store {
   /** Whether the transaction of the last group is still open, because its ROLLBACK failed. */
   #isLeftOpen = false;
   #closed = false;
-  /** The first sign of damage. It is final: nothing is written any more. */
+  /** The first sign of damage. It is final: no transaction is written any more. */
   #damage: StoreDamaged | null = null;
   #isLeader = false;
 
@@ -303,6 +303,7 @@ export class SqliteStore implements Store {
     // The groups that are due already will find these lines empty.
     for (const line of [this.#queue.light, this.#queue.heavy]) while (!line.isEmpty) this.#flush(line.take());
     try {
+      // When the last connection closes, SQLite writes the log back into the database, also into a damaged one.
       if (this.#role === "owner" && !this.#damage && !this.#isLeftOpen)
         this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch (error) {
@@ -386,8 +387,8 @@ export class SqliteStore implements Store {
     const isOfDisk = DISK_FAULT.test(codeOf(cause)); // in whichever transaction it shows
     const atFault = error instanceof TransactionFault && !isOfDisk ? error.transaction : null;
     const reason = this.#noteError(cause);
-    // What else fails one transaction, such as a bug, says nothing of the next write. If one finds no room, the group of the
-    // others may show at once that smaller writes succeed.
+    // A bug in one transaction does not change the state. One that found no room does, until the group of the others is
+    // written.
     if (atFault === null || reason instanceof StoreFull) this.#enter("could not write");
     for (const transaction of atFault ? [atFault] : group) transaction.reject(reason);
     return atFault ? group.without(atFault) : new Group([]);
@@ -414,7 +415,7 @@ export class SqliteStore implements Store {
    * @throws {OutcomeUnknown} when the commit failed, and the group may be there after a restart
    */
   #commitGroup(group: Group): GroupRun {
-    this.#polled = null; // who hung up during this commit is known after the next poll
+    this.#polled = null;
     if (this.#damage) throw this.#damage;
     if (this.#isLeftOpen) this.#rollBack();
     const hasRoom = this.#hasRoom() || (this.#mayTruncate && this.#truncateLog() && this.#hasRoom());
@@ -465,9 +466,8 @@ export class SqliteStore implements Store {
    * which decides again.
    *
    * The decision listeners run inside the open transaction. What they queue before they return is light, and joins the
-   * group; but if others waited in the line when the run began, it queues up behind them, because joining would take all of
-   * them into this group, however many. Joining empties the line, so that it may join again if the group runs again. A
-   * listener must not read, and what it does after an `await` or in a slice (lib/slices.ts) comes after the commit. The
+   * group if the light line was empty when the run began, because a join takes the whole line, however long. After a join it
+   * is empty again, so that a second run may join too. A listener must not read, and what it does after an `await` or in a slice (lib/slices.ts) comes after the commit. The
    * group cannot grow without end: a blocked call joins it once at most, because the call hears of its result only after the
    * commit.
    * @param gathers some writes may wait (gathered-writes.ts)
@@ -493,7 +493,8 @@ export class SqliteStore implements Store {
     } catch (error) {
       this.#gathered.clear();
       this.#cache.clear();
-      this.#rollBack(); // comes after these, because it may throw
+      // Comes after these, because it may throw; not after a COMMIT that failed on I/O, which has ended the transaction.
+      this.#rollBack();
       if (isCommitting && LOGGED_FAULT.test(codeOf(error))) this.#eraseCommit(error);
       throw error;
     }
@@ -562,7 +563,7 @@ export class SqliteStore implements Store {
     return written;
   }
 
-  /** Converts an error of SQLite into one of the store. After the first sign of damage nothing more is written. */
+  /** Converts an error of SQLite into one of the store. After the first sign of damage no transaction is written any more. */
   #noteError(error: unknown): unknown {
     const known = toStoreError(error);
     if (known instanceof StoreDamaged) this.#damage ??= known;
@@ -620,8 +621,9 @@ export class SqliteStore implements Store {
   }
 
   /**
-   * Notices commits of other processes. A process that joins the database (joinSqlite) writes no task and no node, but
-   * an operator with a shell may. Called after BEGIN IMMEDIATE: until COMMIT no other process can write.
+   * Notices commits of other processes. A process that joins the database (joinSqlite) writes no task and no node. An
+   * operator with a shell may write tasks, but no nodes: the capability index would not notice. Called after BEGIN
+   * IMMEDIATE: until COMMIT no other process can write.
    */
   #noticeOtherWriters(): void {
     const version = this.#dataVersion.get()?.["data_version"];
@@ -699,7 +701,7 @@ function checkEventIds({ transaction, changes, eventIds }: WrittenPart): void {
     throw new TransactionFault(transaction, broken("each logged event has one id"));
 }
 
-/** Whether a transaction with these changes frees space: on a full disk it may use the space that must remain. */
+/** Whether a part with these changes frees space: on a full disk it may use the space that must remain. */
 function mayUseReserve(changes: readonly Change[]): boolean {
   return changes.some((change) => {
     const { frees } = writeOf(change);

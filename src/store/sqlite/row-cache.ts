@@ -1,8 +1,8 @@
 /**
  * A write-through cache of the rows that transactions read most: unfinished tasks and nodes by id, the nodes without a
  * gift, the best takers of a type, the best tasks of the backlog, what counts against quotas, the budgets and pauses, the
- * special lanes, and the newest entry of the ledger. The hub is the only writer of its database, so the last value that
- * it read or wrote is the stored one. Rows are in two generations: when the younger one is full, the older one is dropped.
+ * special lanes, and the newest entry of the ledger. Only the hub writes these rows, so the last value that it read or
+ * wrote is the stored one; after a commit of another process the whole cache is cleared. Rows are in two generations: when the younger one is full, the older one is dropped.
  *
  * What each saves, in processor time of services and store (SQLite in memory, 32 callers; the lowest tenth of 60 to 150
  * rounds with and without it, in turns in one process, on a busy machine): tasks 9 of 54 us for a request of a task
@@ -10,7 +10,8 @@
  * of 51 us where 32 are. The nodes without a gift save 12 of the 24 us that a task/next loads for, because a read of
  * tasks also ends the gathering of a group. The owners of mailboxes were cached too: that saved 0 to 2 us, and is gone.
  *
- * Invariant: a cached result equals the result of its query; for the best tasks and takers, its beginning. A change
+ * Invariant: a cached result equals the result of its query; of the best tasks and takers it may hold more or fewer than
+ * the query loads, but the same first ones. A change
  * with a case of its own in apply() patches or evicts the cached results that it touches. Any other change of the tables of
  * tasks and nodes evicts what its write set names (#forget); a change of other tables does nothing. After a rollback, or
  * a commit of another process, the engine clears the cache.
@@ -36,8 +37,9 @@ import { patchUsage } from "../sql/usage.ts";
 import type { Query } from "../store.ts";
 
 /**
- * The tables of tasks and nodes. A change of these without a case of its own in apply() evicts (#forget). What changes a
- * budget, a pause, a limit, a sum of usage or the ledger, or the usage of one node, needs a case of its own.
+ * The tables of tasks and nodes. A change of these without a case of its own in apply() evicts (#forget). A case of its
+ * own needs what changes a budget, a pause, a limit, a sum of usage or the ledger, or the usage of one node; also what
+ * makes a task ready in a special lane, or gives a node a task.
  */
 const TABLES: ReadonlySet<Table> = new Set(["tasks", "files", "nodes", "beats", "quota_usage"]);
 /** The conflict keys of the rows, up to the id. */

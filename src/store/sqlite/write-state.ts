@@ -1,6 +1,6 @@
 /**
  * Whether the database accepts writes, as a state machine: how a group of transactions ended says the next state,
- * whatever the state before it. A group that commits without a write changes no state, because it proves nothing.
+ * whatever the state before it. A group that wrote nothing and refused nobody changes no state: it proves nothing.
  *
  * - `open`: writes succeed. The only state in which the store is writable.
  * - `reserve`: the disk has less free space than --min-free. The last group could write because it deletes, and a
