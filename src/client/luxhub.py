@@ -5300,7 +5300,7 @@ class PgDiagnosticAnswer(TypedDict):
     size_bytes: int | None
     #: The version of the schema.
     migration: int | None
-    #: Writes that wait for their commit.
+    #: How many writes wait for their commit; each request of a batch counts.
     queued: int | None
     #: What else the engine reports.
     details: dict[str, str | float | bool]

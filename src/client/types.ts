@@ -4990,7 +4990,7 @@ export interface Operations<V extends Variant = "A"> {
       size_bytes: number | null;
       /** The version of the schema. */
       migration: number | null;
-      /** Writes that wait for their commit. */
+      /** How many writes wait for their commit; each request of a batch counts. */
       queued: number | null;
       /** What else the engine reports. */
       details: Record<string, string | number | boolean>;
