@@ -3072,7 +3072,7 @@ class HistoryMessage(TypedDict):
 class NoteHead(TypedDict):
     #: The name of the note.
     key: str
-    #: 1 for a new note; each write adds 1.
+    #: 1 for a new note; each change adds 1.
     version: int
     #: Who wrote this version; null: the request named no node.
     node_id: str | None
@@ -3089,7 +3089,7 @@ class NoteHead(TypedDict):
 class Note(TypedDict):
     #: The name of the note.
     key: str
-    #: 1 for a new note; each write adds 1.
+    #: 1 for a new note; each change adds 1.
     version: int
     #: Who wrote this version; null: the request named no node.
     node_id: str | None
@@ -3108,7 +3108,7 @@ class Note(TypedDict):
 class FoundNote(TypedDict):
     #: The name of the note.
     key: str
-    #: 1 for a new note; each write adds 1.
+    #: 1 for a new note; each change adds 1.
     version: int
     #: Who wrote this version; null: the request named no node.
     node_id: str | None
@@ -3343,7 +3343,7 @@ class Webhook(TypedDict):
     state: Literal["active", "suspended"]
     #: The id of the last event that needs no delivery any more.
     cursor: int
-    #: How often the delivery has failed since the last success.
+    #: How often the delivery has failed since the last success, webhook/resume or change.
     attempts: int
     #: When the first of the failed attempts was; null: the last attempt succeeded.
     failing_since: str | None

@@ -942,7 +942,7 @@ export interface HistoryMessage {
 export interface NoteHead {
   /** The name of the note. */
   key: string;
-  /** 1 for a new note; each write adds 1. */
+  /** 1 for a new note; each change adds 1. */
   version: number;
   /** Who wrote this version; null: the request named no node. */
   node_id: string | null;
@@ -959,7 +959,7 @@ export interface NoteHead {
 export interface Note {
   /** The name of the note. */
   key: string;
-  /** 1 for a new note; each write adds 1. */
+  /** 1 for a new note; each change adds 1. */
   version: number;
   /** Who wrote this version; null: the request named no node. */
   node_id: string | null;
@@ -978,7 +978,7 @@ export interface Note {
 export interface FoundNote {
   /** The name of the note. */
   key: string;
-  /** 1 for a new note; each write adds 1. */
+  /** 1 for a new note; each change adds 1. */
   version: number;
   /** Who wrote this version; null: the request named no node. */
   node_id: string | null;
@@ -1239,7 +1239,7 @@ export interface Webhook {
   state: "active" | "suspended";
   /** The id of the last event that needs no delivery any more. */
   cursor: number;
-  /** How often the delivery has failed since the last success. */
+  /** How often the delivery has failed since the last success, webhook/resume or change. */
   attempts: number;
   /** When the first of the failed attempts was; null: the last attempt succeeded. */
   failing_since: string | null;
