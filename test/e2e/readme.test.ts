@@ -824,7 +824,7 @@ describe("limits", () => {
     ["docs/api.md", `keeps it for ${valueOf("IDEMPOTENCY_RETAIN_MS") / 3_600_000} hours`],
     [
       "docs/postgresql.md",
-      `\`database_unavailable\` after ${valueOf("DATABASE_ANSWER_MAX_MS") / 1_000} s at most`,
+      `\`database_unavailable\`, usually within ${valueOf("DATABASE_ANSWER_MAX_MS") / 1_000} s,`,
     ],
     ["docs/postgresql.md", `A write waits up to ${valueOf("DATABASE_LOCK_MAX_MS") / 1_000} s for a lock`],
     ["docs/operations.md", `in the same order, within ${valueOf("FAULT_END_MAX_MS") / 1_000} seconds`],
