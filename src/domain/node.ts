@@ -233,8 +233,12 @@ export function retire(
 ): Decision<boolean> {
   const isHeld = node === null || node.online || node.tasksAssigned > 0 || messagesWaiting > 0;
   if (isHeld || node.lastHeartbeatAt >= before) return accept(false);
-  const deleted: Change = { kind: "node.deleted", nodeId: node.nodeId };
-  return accept(true, [deleted, nodeEvent("node.deleted", node, now, { reason: "offline" })]);
+  const { nodeId } = node;
+  return accept(true, [
+    { kind: "node.deleted", nodeId },
+    { kind: "invitations.dropped", nodeId },
+    nodeEvent("node.deleted", node, now, { reason: "offline" }),
+  ]);
 }
 
 /** The leases of a node end when it goes offline. */

@@ -7,6 +7,7 @@ import {
   INVITATION_MIN_SECONDS,
   WRONG_SECRETS_PER_MINUTE,
 } from "../../src/domain/limits.ts";
+import { DAY_MS, MINUTE_MS } from "../../src/lib/clock.ts";
 import { hashSecret } from "../../src/service/keys.ts";
 import { type Answer, SECRET, type TestHub, startHub, onlyOnce } from "../support/hub.ts";
 import { as } from "./key-commands.ts";
@@ -103,6 +104,18 @@ describe("an invitation", () => {
     await ok(hub.admin("/node/delete", { node_id: "w2" }));
     await refused(join(hub, second, "s"), 404, "invitation_not_found");
     expect((await hub.get("/questions", as("secret-of-w2"))).status).toBe(200);
+  });
+
+  once.test("ends when its node has been offline for --retain-nodes", async () => {
+    await using hub = await startHub({ retainNodesMs: DAY_MS });
+    await addNodes(hub, ["w1"]);
+    hub.clock.pass(DAY_MS / 2);
+    await hub.sweep(); // it is offline
+    const token = await invite(hub, "w1", { expires_in_s: INVITATION_MAX_SECONDS });
+    hub.clock.pass(DAY_MS / 2 + MINUTE_MS);
+    await hub.sweep();
+    expect(await ok(hub.get("/node/list"))).toMatchObject({ nodes: [] });
+    await refused(join(hub, token, "s"), 404, "invitation_not_found");
   });
 
   once.test("needs the administrator key; a bound one invites for its node only", async () => {
