@@ -80,7 +80,7 @@ async function noTask({ call, self }: Session, asked: readonly string[]): Promis
     untaken.length === 0 ? [] : ["You asked for types that are not among your capabilities (takes)."],
     others.length === 0
       ? []
-      : ["Open tasks of types that you do not take wait (others): node_update {capabilities} changes that."],
+      : ["Tasks of other types wait (others): leave task_types out, or node_update {capabilities}."],
   ].flat();
   const again = `Call task_next with wait_s: ${MCP_WAIT_MAX_SECONDS} to wait for one, or stop.`;
   return { say: ["No task for you now.", ...hints, again].join(" "), ...fields };

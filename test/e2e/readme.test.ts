@@ -848,7 +848,7 @@ describe("limits", () => {
     ["docs/mcp.md", `more than ${count("MCP_RESULT_MAX_CHARS")} characters`],
     [
       "docs/mcp.md",
-      `as fit, up to \`limit\` (${count("MCP_LIST_DEFAULT")}, at most ${count("MCP_LIST_MAX")})`,
+      `as fit, up to \`limit\` (default ${count("MCP_LIST_DEFAULT")}, at most ${count("MCP_LIST_MAX")})`,
     ],
     ["docs/mcp.md", `\`thread\` shows up to ${count("MCP_MAIL_MAX")} messages`],
     ["docs/mcp.md", `\`mail_ack\` takes up to ${count("MCP_ACKS_MAX")} ids`],
