@@ -165,7 +165,7 @@ export const ERRORS = {
   invitation_used: { status: 409, when: "somebody has joined with this invitation" },
   invitation_expired: { status: 409, when: "the invitation has expired" },
   invitations_limit: { status: 409, when: "the hub has the maximum number of invitations" },
-  ref_refused: { status: 409, when: "in a batch: the request with the `ref` returned an error" },
+  ref_refused: { status: 409, when: "in a batch: the request to which `$ref` refers returned an error" },
   graph_too_large: {
     status: 413,
     when: "a batch with `$ref` reads, writes or returns more than a batch may",
@@ -207,7 +207,7 @@ export const ERRORS = {
     status: 503,
     when: "the hub cannot reach the database; nothing was written",
   },
-  overloaded: { status: 503, when: "the hub has reached one of its limits; see `Retry-After`" },
+  overloaded: { status: 503, when: "the hub or the caller has reached a limit; see `Retry-After`" },
   insufficient_storage: { status: 507, when: "the disk is full; nothing was written" },
 } as const satisfies Readonly<Record<string, { readonly status: number; readonly when: string }>>;
 

@@ -58,7 +58,7 @@ function rowOf({ id, at, kind, node_id, task_id, data }: Event) {
 
 /** Yields the newest events, or all after --since. */
 async function* logOf(remote: Remote): AsyncGenerator<Event, void, undefined> {
-  const { hub, values, json } = remote;
+  const { hub, values } = remote;
   const given = values.whole("since");
   const asked = values.whole("limit", 1);
   const limit = asked ?? (given === undefined ? limitOf(remote) : Number.POSITIVE_INFINITY);
@@ -71,7 +71,7 @@ async function* logOf(remote: Remote): AsyncGenerator<Event, void, undefined> {
     tag: values.text("tag"),
   };
   const isWanted = ({ kind }: Event): boolean => kinds.length === 0 || kinds.includes(kind);
-  if (given === undefined && !json && limit <= EVENTS_MAX) {
+  if (given === undefined && limit <= EVENTS_MAX) {
     const { events } = await hub.call("events", { limit: kinds.length > 1 ? EVENTS_MAX : limit, ...where });
     yield* events.filter(isWanted).slice(-limit);
     return;

@@ -827,7 +827,7 @@ class LuxHub:
             return self._ask_question(given, chosen)
         wait = _wait_of(operation, given)
         if wait is None:
-            return self._ask(operation, given, 0, chosen)
+            return self._ask(operation, given, float(given.get("wait", 0)), chosen)
         field, whole = wait
         until = time.monotonic() + whole
         while True:

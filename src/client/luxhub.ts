@@ -252,7 +252,7 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
     const fields: Fields = { ...request };
     if (operation === "task/ask") return (await this.#askQuestion(fields, options)) as AnswerOf<O, V>; // its answer
     const wait = waitOf(operation, fields);
-    if (wait === null) return this.ask(operation, fields, 0, options);
+    if (wait === null) return this.ask(operation, fields, Number(fields["wait"] ?? 0), options);
     const until = now() + wait.seconds * 1_000;
     for (;;) {
       const askedAt = now();

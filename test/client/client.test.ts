@@ -1,5 +1,5 @@
 /** The typed client (src/client) against real hubs, on Bun and, as a bundle, on Node. */
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
 import { join } from "node:path";
 import * as client from "../../src/client/index.ts";
 import { clientTypes } from "../../tools/generate/client-types.ts";
@@ -135,6 +135,17 @@ test("a hub that stops, and so ends each wait for an answer at once, is not aske
   });
   expect(last.state).toBe("open");
   expect(asks).toBeLessThanOrEqual(4); // half a second apart
+});
+
+test("a call that waits for a change of a question is not cut off before its wait is over", async () => {
+  const hub = new client.LuxHub({
+    url: "http://127.0.0.1:1",
+    secret: SECRET,
+    fetch: async () => Response.json({ success: true, questions: [], next_cursor: null }),
+  });
+  using timers = spyOn(globalThis, "setTimeout");
+  await hub.tasks.questions({ task_id: "t1", wait: 300 });
+  expect(timers.mock.calls.map(([, ms]) => ms)).toEqual([330_000]);
 });
 
 test("a stream says which events are no longer kept", async () => {

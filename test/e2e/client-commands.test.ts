@@ -638,6 +638,8 @@ describe("a session", () => {
     expect(await out("events", "--limit", "1")).toMatch(/^ID +TIME +KIND +NODE +TASK +DATA\n\d+ /);
     const all = await jsonList("events");
     expect(all[0]).toMatchObject({ id: 1, kind: "hub.started" });
+    const [newest] = await jsonList("events", "--limit", "1");
+    expect(Number(newest?.["id"])).toBeGreaterThanOrEqual(Number(all.at(-1)?.["id"]));
     const kinds = await jsonList("events", "--kind", "node.registered", "--kind", "node.deleted");
     expect(kinds.map(({ kind, node_id }) => `${kind} ${node_id}`)).toContain("node.deleted w3");
     const since = Number(all.at(-1)?.["id"]);
