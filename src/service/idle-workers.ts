@@ -159,8 +159,9 @@ export class IdleWorkers {
 
 /**
  * The queues whose sleepers may take what is offered. Calls that take every type take from each plain lane. They sleep in
- * `open` also while a type is closed: there the announcement of a task of the type ends, and nobody else comes to know of
- * the key. Hence `elseKeys`: a freed key also wakes who sleeps in `open`, or in the plain lane of that name.
+ * `open` also while a type is closed: a task of the type wakes one of them, which does not find it, and the wake-up is used
+ * up, so perhaps no call ever waits for the key. Hence `elseKeys`: a freed key also wakes who sleeps in `open`, or in the
+ * plain lane of that name.
  */
 function announcementOf(offer: Exclude<Offer, { readonly kind: "some" }>): Announcement {
   if (offer.kind === "gift") return { key: giftsOf(offer.nodeId) };

@@ -81,8 +81,8 @@ export class KnownLanes {
 
   /**
    * Announces a special lane that has a new task. Returns whether the caller must make all workers read again, because
-   * some may not stand in the lane's queue. That is so while no transaction has met the lane. It is so once more after one
-   * has: workers that read before it was met, the one that met it among them, chose their queues without it.
+   * some may not stand in the lane's queue. True while no transaction has met the lane, and for the first announcement after
+   * that: the workers that read before, the one that met it among them, chose their queues without it.
    */
   announce(name: string): boolean {
     const met = this.#met.get(name);

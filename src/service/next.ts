@@ -157,8 +157,8 @@ export class NextService {
   }
 
   /**
-   * The types of ready tasks in plain lanes. Each costs one lookup, however many tasks it has. Reads so many that, if there
-   * are more, over OPEN_TYPES_MAX of those read are open: a list that is cut off becomes null.
+   * The types of ready tasks in plain lanes. Each costs one lookup, however many tasks it has. Reads so many of
+   * each list that a list which is cut off leaves, together with "", more than OPEN_TYPES_MAX open types: then null.
    */
   async #typesBut(closed: ReadonlySet<string>): Promise<readonly string[] | null> {
     await Promise.resolve(); // a listener of decisions may have woken the worker, and must not read

@@ -5,8 +5,9 @@
  * synchronous=FULL) and answered after it, so that they share one flush to disk. There are no savepoints: a rejection
  * writes nothing, and if a transaction throws, the group is rolled back, that transaction is refused, and the others
  * run again as a group. When BEGIN, COMMIT or ROLLBACK fails, or any statement with an I/O error, no transaction is at
- * fault, and all are refused. A refusal is true after a restart too: what a failed COMMIT may have left in the log is
- * removed (#eraseCommit), and if that fails, the transactions get OutcomeUnknown.
+ * fault. If the disk was full and the log can be truncated, the group runs again; otherwise all are refused. A refusal
+ * is true after a restart too: what a failed COMMIT may have left in the log is removed (#eraseCommit), and if that
+ * fails, the transactions get OutcomeUnknown.
  *
  * Invariant: between groups no transaction is open, nothing is gathered, and the row cache holds committed rows only.
  * While a ROLLBACK has failed, no group is run and no query is answered before a repeated one succeeds (#rollBack).
@@ -303,7 +304,8 @@ export class SqliteStore implements Store {
     // The groups that are due already will find these lines empty.
     for (const line of [this.#queue.light, this.#queue.heavy]) while (!line.isEmpty) this.#flush(line.take());
     try {
-      // When the last connection closes, SQLite writes the log back into the database, also into a damaged one.
+      // SQLite does this by itself when the last connection closes. Here also while a command has the database open; not for
+      // a damaged one, which the hub leaves as it is where it can.
       if (this.#role === "owner" && !this.#damage && !this.#isLeftOpen)
         this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch (error) {
@@ -467,9 +469,9 @@ export class SqliteStore implements Store {
    *
    * The decision listeners run inside the open transaction. What they queue before they return is light, and joins the
    * group if the light line was empty when the run began, because a join takes the whole line, however long. After a join it
-   * is empty again, so that a second run may join too. A listener must not read, and what it does after an `await` or in a slice (lib/slices.ts) comes after the commit. The
-   * group cannot grow without end: a blocked call joins it once at most, because the call hears of its result only after the
-   * commit.
+   * is empty again, so that a second run may join too. A listener must not read, and what it does after an `await` or
+   * in a slice (lib/slices.ts) comes after the commit. The group cannot grow without end: a blocked call joins it once
+   * at most, because the call hears of its result only after the commit.
    * @param gathers some writes may wait (gathered-writes.ts)
    * @throws {GatherFault} when one of those fails; otherwise as #commitGroup()
    */
@@ -493,7 +495,7 @@ export class SqliteStore implements Store {
     } catch (error) {
       this.#gathered.clear();
       this.#cache.clear();
-      // Comes after these, because it may throw; not after a COMMIT that failed on I/O, which has ended the transaction.
+      // Comes after these, because it may throw. After a COMMIT that failed on I/O it finds no transaction, and does nothing.
       this.#rollBack();
       if (isCommitting && LOGGED_FAULT.test(codeOf(error))) this.#eraseCommit(error);
       throw error;

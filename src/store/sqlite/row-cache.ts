@@ -10,11 +10,11 @@
  * of 51 us where 32 are. The nodes without a gift save 12 of the 24 us that a task/next loads for, because a read of
  * tasks also ends the gathering of a group. The owners of mailboxes were cached too: that saved 0 to 2 us, and is gone.
  *
- * Invariant: a cached result equals the result of its query; of the best tasks and takers it may hold more or fewer than
- * the query loads, but the same first ones. A change
- * with a case of its own in apply() patches or evicts the cached results that it touches. Any other change of the tables of
- * tasks and nodes evicts what its write set names (#forget); a change of other tables does nothing. After a rollback, or
- * a commit of another process, the engine clears the cache.
+ * Invariant: a cached result equals the result of its query. Of the best tasks and takers it may hold more or fewer than
+ * the query loads, but the same first ones; of the special lanes also some that are empty by now. A change with a case of
+ * its own in apply() patches or evicts the cached results that it touches. Any other change of the tables of tasks and
+ * nodes evicts the tasks, nodes, takers and best tasks that its write set names (#forget), and nothing else: TABLES says what
+ * needs a case of its own. After a rollback, or a commit of another process, the engine clears the cache.
  */
 import type { Change } from "../../domain/change.ts";
 import {
@@ -41,7 +41,7 @@ import type { Query } from "../store.ts";
  * own needs what changes a budget, a pause, a limit, a sum of usage or the ledger, or the usage of one node; also what
  * makes a task ready in a special lane, or gives a node a task.
  */
-const TABLES: ReadonlySet<Table> = new Set(["tasks", "files", "nodes", "beats", "quota_usage"]);
+const TABLES: ReadonlySet<Table> = new Set(["tasks", "files", "nodes", "beats"]);
 /** The conflict keys of the rows, up to the id. */
 const OF_TASK = [keyOf.task(""), keyOf.filesOfTask("")];
 const OF_NODE = keyOf.node("");
