@@ -476,7 +476,7 @@ ${ADMIN_ABOUT}`,
       every: { value: "TIME", help: "a fixed interval instead of --cron, for example 15m" },
       overlap: {
         value: "HOW",
-        help: "while an earlier task is unfinished: skip the time (the default), or queue one more task",
+        help: "while an earlier task is unfinished: skip the time (the default), or create a task at each time",
         choices: ["skip", "queue"],
       },
       "catch-up": {
@@ -816,7 +816,7 @@ and the command needs no secret.`,
       name: { value: "NAME", help: "the display name of the node; default: the id" },
       capabilities: {
         value: "LIST",
-        help: "the task types that the node takes, comma-separated; default: all types",
+        help: "the task types that the node takes beside tasks without a type, comma-separated; default: all types",
       },
       resources: {
         value: "LIST",

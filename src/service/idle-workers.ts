@@ -142,7 +142,7 @@ export class IdleWorkers {
   }
 
   #wakeFor(offer: Offer, isLater: boolean): void {
-    if (offer.kind === "some") return; // as #areForAll() says
+    if (offer.kind === "some") return; // #areForAll() has woken all
     const announcement = announcementOf(offer);
     if (isLater) this.#waiters.wakeOneLater(announcement);
     else this.#waiters.wakeOne(announcement);

@@ -228,6 +228,9 @@ describe("a session", () => {
     const taskId = await add("Say hello", ...flags);
     expect(taskId).toMatch(/^[0-9a-f-]{36}$/);
     const shown = await json("task", "show", taskId);
+    const lines = await out("task", "show", taskId);
+    expect(lines).toContain(taskId);
+    expect(lines).not.toMatch(/^\w+ +-$/m); // a field without a value is left out
     expect(shown).toMatchObject({ task_id: taskId, priority: 0, timeout_s: 3_600, creator_node: "w2" });
     expect(shown).toMatchObject({ max_run_s: 172_800, restarts: 0 });
     expect(await out("task", "list", "--status", "open", "--creator", "w2", "--type", "x")).toMatch(
