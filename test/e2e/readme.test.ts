@@ -1035,7 +1035,7 @@ describe("form", () => {
     const broken: string[] = [];
     for (const [path, text] of [
       ...PAGES,
-      ...["src/README.md", "src/FILES.md", "CHANGELOG.md"].map(
+      ...["src/README.md", "CHANGELOG.md"].map(
         (path) => [path, readFileSync(join(PROJECT, path), "utf8")] as const,
       ),
     ]) {

@@ -1,10 +1,11 @@
-/** src/FILES.md lists every file of src by the first sentence of its header comment. */
+/** `bun run file-index` prints every file of src with the first sentence of its header comment. */
 import { expect, test } from "bun:test";
-import { join } from "node:path";
 import { fileIndex, firstSentence } from "../../tools/generate/file-index.ts";
 
-test("the page is what `bun run file-index` writes", async () => {
-  expect(await Bun.file(join(import.meta.dir, "../../src/FILES.md")).text()).toBe(fileIndex());
+test("every file of src has a header, and is printed", () => {
+  const lines = fileIndex().split("\n");
+  expect(lines).toContain("domain/");
+  expect(lines.find((line) => line.startsWith("  main.ts"))).toContain("argv");
 });
 
 test("the first sentence ends at its own full stop", () => {

@@ -1,20 +1,13 @@
 /**
- * `bun run file-index`: writes src/FILES.md, the tree of src with the first sentence of each file's header comment. A test
- * holds the page equal to what this writes, so a file is described in one place only: its own header.
+ * `bun run file-index`: prints the tree of src with the first sentence of each file's header comment, so that a file is
+ * described in one place only: its own header. A file without a header is an error, and a failed test.
  */
 import { readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 
 const PROJECT = join(import.meta.dir, "../..");
-const PAGE = join(PROJECT, "src/FILES.md");
 const LINE_CHARS = 110;
 const NAME_CHARS = 24;
-
-const HEAD = `# Every file of src
-
-The first sentence of each file's header comment. Written by \`bun run file-index\`: do not edit.
-[The map](README.md) says how the files work together.
-`;
 
 /** The first sentence of a header comment (of TypeScript) or a docstring (of Python); null without one. */
 export function firstSentence(text: string): string | null {
@@ -23,7 +16,7 @@ export function firstSentence(text: string): string | null {
   return prose === "" ? null : (/^.*?[.!?](?= |$)/.exec(prose)?.[0] ?? prose);
 }
 
-/** The page as it is to be. */
+/** The tree as text. */
 export function fileIndex(): string {
   const files = [...new Bun.Glob("**/*.{ts,tsx,py}").scanSync({ cwd: join(PROJECT, "src") })];
   const folders = Map.groupBy(files.toSorted(), (path) => posix.dirname(path));
@@ -33,7 +26,7 @@ export function fileIndex(): string {
     );
     return `${folder === "." ? "src" : folder}/\n${lines.join("\n")}`;
   });
-  return `${HEAD}\n\`\`\`\n${sections.join("\n\n")}\n\`\`\`\n`;
+  return `${sections.join("\n\n")}\n`;
 }
 
 function lineOf(name: string, text: string): string {
@@ -49,4 +42,4 @@ function lineOf(name: string, text: string): string {
   return `  ${name.padEnd(NAME_CHARS)}${lines.join(indent)}`;
 }
 
-if (import.meta.main) await Bun.write(PAGE, fileIndex());
+if (import.meta.main) await Bun.write(Bun.stdout, fileIndex());
