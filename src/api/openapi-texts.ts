@@ -173,7 +173,7 @@ export const ERRORS = {
   body_too_large: { status: 413, when: "the body or the file is larger than its limit" },
   unsupported_media_type: {
     status: 415,
-    when: "the body is multipart where JSON is required, or an upload is not multipart",
+    when: "the body is multipart or compressed where JSON is required, or an upload is not multipart",
   },
   range_not_satisfiable: { status: 416, when: "the file does not have the requested range" },
   idempotency_key_reused: {
