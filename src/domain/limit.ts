@@ -85,11 +85,23 @@ export function deleteLimit(gate: Gate, key: string, at: number): Decision<Limit
   ]);
 }
 
-/** Who holds a key, and for how long. */
-export type HoldRequest = { readonly key: string; readonly forMs: number; readonly nodeId: string | null };
+/** Who holds a key, and for how long. `taskId`: the task with which the holder gives the key a rest. */
+export type HoldRequest = {
+  readonly key: string;
+  readonly forMs: number;
+  readonly nodeId: string | null;
+  readonly taskId?: string;
+};
 
-/** Holds a key: none of its tasks is handed out until then. A hold that lasts longer stays. */
-export function hold(gate: Gate, { key, forMs, nodeId }: HoldRequest, at: number): Decision<LimitState> {
+/**
+ * Holds a key: none of its tasks is handed out until then. A hold that lasts longer stays. What adds less than a second
+ * has no event, so that holds without end do not fill the log.
+ */
+export function hold(
+  gate: Gate,
+  { key, forMs, nodeId, taskId }: HoldRequest,
+  at: number,
+): Decision<LimitState> {
   const known = gate.limits.find((one) => one.key === key);
   const isOnlyHeld = (limit: Limit): boolean => !isSet(limit) && !isOver(limit, at);
   const isMore = !known || isOver(known, at);
@@ -99,6 +111,7 @@ export function hold(gate: Gate, { key, forMs, nodeId }: HoldRequest, at: number
   }
   const before = known?.heldUntil ?? 0;
   const heldUntil = isHeld(before, at) ? Math.max(before, at + forMs) : at + forMs;
+  if (known && heldUntil === before) return accept(known);
   const limit: Limit = {
     key,
     running: known?.running ?? null,
@@ -109,7 +122,7 @@ export function hold(gate: Gate, { key, forMs, nodeId }: HoldRequest, at: number
   return accept({ inUse: 0, uses: [], ...known, ...limit }, [
     ...outdated(gate, at),
     { kind: "limit.saved", limit },
-    logged("limit.held", data, at),
+    ...(heldUntil - Math.max(before, at) < SECOND_MS ? [] : [logged("limit.held", data, at, taskId)]),
   ]);
 }
 
@@ -130,6 +143,6 @@ function isSet({ running, perMinute }: Limit): boolean {
   return running !== null || perMinute !== null;
 }
 
-function logged(kind: EventKind, data: EventData, at: number): Change {
-  return { kind: "event.logged", event: { kind, at, nodeId: null, taskId: null, data } };
+function logged(kind: EventKind, data: EventData, at: number, taskId: string | null = null): Change {
+  return { kind: "event.logged", event: { kind, at, nodeId: null, taskId, data } };
 }

@@ -145,7 +145,8 @@ export class ScheduleService {
     const taskId = this.#newId();
     const boundTo = task.creatorVerified ? task.creatorNode : null;
     const transact: Transact<Fired> = this.#store.transact;
-    const limited = this.#mints.limited(task.creatorKey, this.#quotas.charged(boundTo, transact));
+    const charged = this.#quotas.charged(boundTo, transact);
+    const limited = this.#mints.limited(task.creatorKey, charged);
     try {
       await limited(load, ({ schedule, isRunning, candidates, gate }) => {
         if (!schedule || !Bun.deepEquals(schedule, due)) return UNDECIDED;
@@ -155,9 +156,18 @@ export class ScheduleService {
       if (!(error instanceof Rejection)) throw error;
       // The key that put the schedule, or the quota of its node, has no room for the task or for its reward.
       const reason = error.code === "mint_limit" ? "mint_limit" : "quota_exceeded";
-      await transact({ schedule: scheduleByName(name) }, ({ schedule }) =>
-        schedule && Bun.deepEquals(schedule, due) ? skip(schedule, this.#clock.now(), reason) : UNDECIDED,
-      );
+      const skipWith = (write: Transact<Fired>, isLogged: boolean) =>
+        write({ schedule: scheduleByName(name) }, ({ schedule }) =>
+          schedule && Bun.deepEquals(schedule, due)
+            ? skip(schedule, this.#clock.now(), reason, isLogged)
+            : UNDECIDED,
+        );
+      try {
+        await skipWith(charged, true);
+      } catch (refused) {
+        if (!(refused instanceof Rejection)) throw refused;
+        await skipWith(transact, false); // there is no room for the event
+      }
     }
   }
 

@@ -194,7 +194,7 @@ const CASES: readonly Case[] = [
   {
     path: "/limit/hold",
     strict: "bound",
-    body: async () => ({ key: "k", for_s: 1, node_id: "n1" }),
+    body: async () => ({ key: crypto.randomUUID(), for_s: 1, node_id: "n1" }),
     events: ["limit.held false"], // the event is about the key, and names the node in its data
   },
   {
