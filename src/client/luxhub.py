@@ -2427,6 +2427,8 @@ class Limit(TypedDict):
     per_minute: int | None
     #: Until then no task of the key is handed out; null: the key is not held.
     held_until: str | None
+    #: The node that holds the key; null: the key is not held, or no node was named.
+    held_by: str | None
     #: How many tasks of the key are assigned; 0 without `running`.
     running_now: int
     #: How many tasks of the key were handed out in the last minute; 0 without `per_minute`.
@@ -5700,7 +5702,8 @@ class Tasks(_Resource):
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last checkpoint
             counts.
         usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
-        hold_s: Also holds the limit key of the task for this many seconds, as limit/hold does.
+        hold_s: Also holds the limit key of the task for this many seconds, as limit/hold does. At most 600
+            with a key that is bound to a node.
         """
         fields = {
             "task_id": task_id,
@@ -5736,7 +5739,8 @@ class Tasks(_Resource):
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last checkpoint
             counts.
         usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
-        hold_s: Also holds the limit key of the task for this many seconds, as limit/hold does.
+        hold_s: Also holds the limit key of the task for this many seconds, as limit/hold does. At most 600
+            with a key that is bound to a node.
         """
         fields = {
             "task_id": task_id,
@@ -6959,8 +6963,10 @@ class Limits(_Resource):
         """Holds a limit key: none of its tasks is handed out for a time.
 
         key: The limit key.
-        for_s: For how many seconds no task of the key is handed out; a longer hold stays.
-        node_id: The node that asks for the hold; the event has the node as `held_by`.
+        for_s: For how many seconds no task of the key is handed out; a longer hold stays. At most 600 with a
+            key that is bound to a node.
+        node_id: The node that asks for the hold, which then shows the node as `held_by`. A bound key fills in
+            its node.
         """
         fields = {"key": key, "for_s": for_s, "node_id": node_id}
         return cast("LimitHoldAnswer", self._call("limit/hold", fields, options))
