@@ -929,6 +929,10 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_choosy ON tasks (status) WHERE status = 'open' AND scheduled = 0 AND not_nodes IS NOT NULL;
   `,
   `
+  -- the node that holds a limit key
+  ALTER TABLE limits ADD COLUMN held_by TEXT;
+  `,
+  `
   -- what a row counts against the quota of a node, and of which; for an event without a name, that of the event
   ALTER TABLE events ADD COLUMN kept_by TEXT;
   ALTER TABLE schedules ADD COLUMN kept_by TEXT;
