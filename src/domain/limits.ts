@@ -200,12 +200,15 @@ export const BUDGET_VALUE_MAX_CHARS = 200;
 export const BUDGET_TOKENS_MAX = 1_000_000_000_000_000;
 /** Limits of limit keys. */
 export const LIMITS_MAX = 500;
-/** Held keys without a limit: every key may hold, so that these are counted apart. */
+/** Held keys without a limit: every key may hold, so that these are counted apart. Of one node, with limits or without. */
 export const HOLDS_MAX = 500;
+export const HOLDS_OF_NODE_MAX = 20;
 export const LIMIT_KEY_MAX_CHARS = 200;
 export const LIMIT_RUNNING_MAX = 10_000;
 export const LIMIT_PER_MINUTE_MAX = 60_000;
 export const HOLD_MAX_SECONDS = 3_600;
+/** With a key that is bound to a node. */
+export const BOUND_HOLD_MAX_SECONDS = 600;
 export const PAUSES_MAX = 200;
 /** Special lanes (lane.ts) with unfinished tasks. */
 export const LANES_MAX = 10_000;
@@ -243,10 +246,10 @@ export const NOTE_KEY_MAX_CHARS = 200;
 /** A key in UTF-8, in base64. */
 export const NOTE_CURSOR_MAX_CHARS = 4 * NOTE_KEY_MAX_CHARS;
 export const NOTE_TEXT_MAX_BYTES = 16 * KIB;
-/** All notes together, their keys and texts, and those that one node has written last. */
+/** How many notes there are, those that one node has written last, and the bytes of all keys and texts. */
 export const NOTES_MAX = 10_000;
+export const NOTES_OF_NODE_MAX = 1_000;
 export const NOTES_MAX_BYTES = 64 * MIB;
-export const NOTES_OF_NODE_MAX_BYTES = 16 * MIB;
 /** Notes that one step of a search reads, and what one call examines: then its next_cursor continues. */
 export const NOTES_STEP = 20;
 export const NOTES_SCANNED_MAX = 2_000;

@@ -493,6 +493,8 @@ export type Limit = {
   readonly perMinute: number | null;
   /** No task of the key is handed out before then (wall clock); null: it is not held. */
   readonly heldUntil: number | null;
+  /** The node that holds it, or held it last; null: an administrator or a key of no node. */
+  readonly heldBy: string | null;
 };
 
 /** A limit, and what of it is used. */

@@ -16,15 +16,13 @@ import { lastCron, nextCron } from "../lib/cron.ts";
 import type { Change } from "./change.ts";
 import { type Accepted, type Decision, accept, reject } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
-import { SCHEDULES_MAX, SCHEDULES_OF_NODE_MAX, SCHEDULE_LATE_MS, SCHEDULE_REWOUND_MS } from "./limits.ts";
+import { SCHEDULE_LATE_MS, SCHEDULE_REWOUND_MS } from "./limits.ts";
 import type { Moment, Schedule, ScheduleDraft, Task, Timing } from "./model.ts";
+import { HUB_LIMITS, type HubCounts, refusesMore } from "./shares.ts";
 import { type TaskDraft, create } from "./task.ts";
 
 /** Why a time got no task. */
 export type SkipReason = "overlap" | "missed" | "quota_exceeded" | "mint_limit";
-
-/** How many schedules there are, and how many of one creator. */
-export type ScheduleCounts = { readonly all: number; readonly ofCreator: number };
 
 /**
  * Creates or replaces the schedule of this name. The next time moves only if the timing changes, or the pause ends.
@@ -33,11 +31,11 @@ export type ScheduleCounts = { readonly all: number; readonly ofCreator: number 
 export function putSchedule(
   draft: ScheduleDraft,
   before: Schedule | null,
-  counts: ScheduleCounts,
+  counts: HubCounts,
   boundTo: string | null,
   now: number,
 ): Decision<Schedule> {
-  const refused = before ? refusesOther(before, boundTo) : refusesMore(counts, boundTo);
+  const refused = before ? refusesOther(before, boundTo) : refusesMore(HUB_LIMITS.schedules, counts, boundTo);
   if (refused) return refused;
   const keepsTime = before !== null && before.nextAt !== null && isSame(before.timing, draft.timing);
   const schedule: Schedule = {
@@ -214,15 +212,6 @@ function refusesOther({ name, task }: Schedule, boundTo: string | null) {
     "key_bound_to_other_node",
     `This key acts for ${boundTo} only, and ${boundTo} did not create the schedule ${name}.`,
   );
-}
-
-function refusesMore({ all, ofCreator }: ScheduleCounts, boundTo: string | null) {
-  const tooMany = all >= SCHEDULES_MAX ? `The hub has ${all} schedules` : null;
-  const ofNode = boundTo !== null && ofCreator >= SCHEDULES_OF_NODE_MAX;
-  const what = tooMany ?? (ofNode ? `${boundTo} has ${ofCreator} schedules` : null);
-  return what === null
-    ? null
-    : reject("schedules_limit", `${what}, which is the limit. Delete one that is no longer needed.`);
 }
 
 function scheduleNotFound(name: string) {

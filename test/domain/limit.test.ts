@@ -8,7 +8,7 @@ import { SECOND_MS } from "../../src/lib/clock.ts";
 import { NOW } from "./samples.ts";
 
 const row = (key: string, fields: Partial<LimitState>): LimitState => ({
-  ...{ key, running: null, perMinute: null, heldUntil: null, inUse: 0, uses: [] },
+  ...{ key, running: null, perMinute: null, heldUntil: null, heldBy: null, inUse: 0, uses: [] },
   ...fields,
 });
 const holds = Array.from({ length: HOLDS_MAX }, (_, i) =>

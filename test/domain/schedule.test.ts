@@ -11,7 +11,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, isoTime } from "../../src/lib/cl
 import { lastCron, nextCron } from "../../src/lib/cron.ts";
 import { task } from "./samples.ts";
 
-const NONE = { all: 0, ofCreator: 0 };
+const NONE = { all: 0, ofNode: 0 };
 
 function draftOf(patch: Partial<ScheduleDraft> = {}): ScheduleDraft {
   const { notBefore: _, expiresAt: __, dependsOn: ___, schedule: ____, ...fields } = task("t", {});

@@ -796,6 +796,10 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   -- the ready tasks that some nodes may not have: whether any other node could take them
   CREATE INDEX tasks_choosy ON tasks (seq) WHERE status = 'open' AND scheduled = 0 AND not_nodes IS NOT NULL;
   `,
+  `
+  -- the node that holds a limit key
+  ALTER TABLE limits ADD COLUMN held_by TEXT COLLATE "C";
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

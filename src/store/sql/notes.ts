@@ -16,11 +16,10 @@ export function noteByKey(key: string): Query<Note | null> {
 /** Read from an index that has every note: NOTES_MAX of them take about a millisecond. */
 export function noteTotals(nodeId: string | null): Query<NoteTotals> {
   const sql = `
-    SELECT count(*) AS notes, coalesce(sum(bytes), 0) AS bytes,
-      coalesce(sum(CASE WHEN node_id = $1 THEN bytes ELSE 0 END), 0) AS of_node
+    SELECT count(*) AS notes, coalesce(sum(bytes), 0) AS bytes, count(CASE WHEN node_id = $1 THEN 1 END) AS of_node
     FROM notes`;
   const totals = (row: Row): NoteTotals => ({
-    notes: Number(row["notes"]),
+    all: Number(row["notes"]),
     bytes: Number(row["bytes"]),
     ofNode: Number(row["of_node"]),
   });

@@ -665,6 +665,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         running: whole(({ limit }) => limit.running),
         per_minute: whole(({ limit }) => limit.perMinute),
         held_until: whole(({ limit }) => limit.heldUntil),
+        held_by: text(({ limit }) => limit.heldBy),
       },
     ),
   },

@@ -928,4 +928,8 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- the ready tasks that some nodes may not have: whether any other node could take them
   CREATE INDEX tasks_choosy ON tasks (status) WHERE status = 'open' AND scheduled = 0 AND not_nodes IS NOT NULL;
   `,
+  `
+  -- the node that holds a limit key
+  ALTER TABLE limits ADD COLUMN held_by TEXT;
+  `,
 ];
