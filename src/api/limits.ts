@@ -219,6 +219,7 @@ function encodeReason({ code, detail, until, waitsFor, missing }: Reason) {
 const explain = readEndpoint({
   path: "/api/v1/task/:task_id/explain",
   auth: "public",
+  readsMany: true,
   summary: "Why a task does not run: all reasons; the position of a ready task",
   rejections: ["task_not_found"],
   input: () => z.object({ task_id: z.string() }),

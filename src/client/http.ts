@@ -50,7 +50,15 @@ export class LuxHubError extends Error {
     this.requestId = requestId;
     this.retryAfterMs = retryAfterMs;
   }
+
+  /** Whether something between the client and the hub has answered, such as a proxy. */
+  get isForeign(): boolean {
+    return this.code === NOT_A_HUB || this.code.startsWith(PLAIN_STATUS);
+  }
 }
+
+const NOT_A_HUB = "not_a_hub";
+const PLAIN_STATUS = "http_";
 
 /** A network fault (`cause`): no response arrived, or only a part of it. The hub may have carried out the request. */
 export class HubUnreachable extends Error {
@@ -59,7 +67,7 @@ export class HubUnreachable extends Error {
 
 /**
  * How long a call is retried after a network fault or a temporary refusal (408, 429, 502, 503, 504), and with which
- * pauses.
+ * pauses. When the client has reached the hub before, any response that is not from a hub is a fault of the network.
  */
 export type RetryPolicy = {
   /** How long to retry, in milliseconds from the first fault; 0: never, Infinity: until the signal. */
@@ -86,6 +94,8 @@ export type HttpOptions = {
   readonly retry?: Partial<RetryPolicy> | undefined;
   /** Called before each retry, for a log. */
   readonly onRetry?: ((fault: Error, pauseMs: number) => void) | undefined;
+  /** Called when the hub responds after a retry. */
+  readonly onRecovery?: (() => void) | undefined;
 };
 
 /** The options of every call. */
@@ -122,8 +132,11 @@ export class Http {
   readonly #fetch: (url: string, init: RequestInit) => Promise<Response>;
   readonly #retry: RetryPolicy;
   readonly #onRetry: HttpOptions["onRetry"];
+  readonly #onRecovery: HttpOptions["onRecovery"];
+  /** A hub has responded. From then on, a foreign response hides the hub, for example while a proxy restarts. */
+  #isHubKnown = false;
 
-  constructor({ url, secret, adminKey, fetch: given, retry, onRetry }: HttpOptions) {
+  constructor({ url, secret, adminKey, fetch: given, retry, onRetry, onRecovery }: HttpOptions) {
     this.#base = new URL(url).href.replace(/\/+$/, "");
     this.#headers = new Headers();
     if (secret !== undefined) this.#headers.set("X-Matrix-Secret", secret);
@@ -131,6 +144,7 @@ export class Http {
     this.#fetch = given ?? ((address, init) => fetch(address, init));
     this.#retry = { ...RETRY, ...retry };
     this.#onRetry = onRetry;
+    this.#onRecovery = onRecovery;
   }
 
   /**
@@ -146,15 +160,24 @@ export class Http {
     let giveUpAt: number | null = null;
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#attempt(request, read, signal);
+        const answer = await this.#attempt(request, read, signal);
+        this.#recover(attempt);
+        return answer;
       } catch (error) {
+        if (error instanceof LuxHubError && !isTemporary(error)) this.#recover(attempt);
         const pause = pauseAfter(error, attempt, policy);
         giveUpAt ??= now() + policy.forMs;
-        if (!request.isRepeatable || !isTemporary(error) || now() + pause > giveUpAt) throw error;
+        const mayPass = isTemporary(error, this.#isHubKnown);
+        if (!request.isRepeatable || !mayPass || now() + pause > giveUpAt) throw error;
         this.#onRetry?.(error, pause);
         await sleep(pause, signal);
       }
     }
+  }
+
+  #recover(attempt: number): void {
+    this.#isHubKnown = true;
+    if (attempt > 1) this.#onRecovery?.();
   }
 
   async #attempt<T>(
@@ -199,20 +222,26 @@ export class Http {
 export async function readJson(response: Response): Promise<object> {
   const text = await response.text();
   const value = parseObject(text);
-  if (value !== null) return value;
-  const detail = "The response is not a JSON object: check that the URL is that of a hub.";
-  throw new LuxHubError({ status: response.status, code: "not_a_hub", detail });
+  if (value !== null && (("success" in value && value.success === true) || "openapi" in value)) return value;
+  throw notAHub(response, "is not a JSON object of a hub");
+}
+
+/** The error of a success that a hub does not return. */
+export function notAHub({ status }: Response, fault: string): LuxHubError {
+  const detail = `The response ${fault}: check that the URL is that of a hub.`;
+  return new LuxHubError({ status, code: NOT_A_HUB, detail });
 }
 
 async function refusalOf(response: Response): Promise<LuxHubError> {
   const problem = parseObject(await response.text());
   const body: Problem = problem ?? {};
+  const isOfHub = body.success === false && typeof body.error === "string";
   const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
   const plain = `The response was ${response.status} ${response.statusText}`.trimEnd();
   return new LuxHubError({
     status: response.status,
-    code: typeof body.error === "string" ? body.error : `http_${response.status}`,
-    detail: typeof body.detail === "string" ? body.detail : `${plain}, and not from a hub.`,
+    code: isOfHub ? String(body.error) : `${PLAIN_STATUS}${response.status}`,
+    detail: isOfHub && typeof body.detail === "string" ? body.detail : `${plain}, and not from a hub.`,
     errors: Array.isArray(body.errors) ? body.errors.filter(isFieldError) : [],
     problem: { ...problem },
     requestId: response.headers.get("x-request-id"),
@@ -220,7 +249,12 @@ async function refusalOf(response: Response): Promise<LuxHubError> {
   });
 }
 
-type Problem = { readonly error?: unknown; readonly detail?: unknown; readonly errors?: unknown };
+type Problem = {
+  readonly success?: unknown;
+  readonly error?: unknown;
+  readonly detail?: unknown;
+  readonly errors?: unknown;
+};
 
 function isFieldError(value: unknown): value is FieldError {
   return typeof value === "object" && value !== null && "path" in value && "message" in value;
@@ -235,10 +269,14 @@ function parseObject(text: string): object | null {
   }
 }
 
-/** Whether the same request may succeed later. After `outcome_unknown` a repeat returns the outcome. */
-export function isTemporary(error: unknown): error is HubUnreachable | LuxHubError {
+/**
+ * Whether the same request may succeed later. After `outcome_unknown` a repeat returns the outcome. When the URL is
+ * known to be a hub's, a foreign response hides the hub for a moment.
+ */
+export function isTemporary(error: unknown, isHubKnown = true): error is HubUnreachable | LuxHubError {
   if (!(error instanceof LuxHubError)) return error instanceof HubUnreachable;
-  return [408, 429, 502, 503, 504].includes(error.status) || error.code === "outcome_unknown";
+  if ([408, 429, 502, 503, 504].includes(error.status) || error.code === "outcome_unknown") return true;
+  return error.isForeign && isHubKnown;
 }
 
 /**

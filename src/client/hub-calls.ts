@@ -11,6 +11,7 @@ import {
   Http,
   type HttpOptions,
   newIdempotencyKey,
+  notAHub,
   readJson,
   withQuery,
 } from "./http.ts";
@@ -119,7 +120,11 @@ export class HubCalls<V extends Variant = "A"> {
         isRepeatable: true,
         isStreamed: true,
       },
-      async (response) => response,
+      async (response) => {
+        const isFile = response.headers.get("content-disposition")?.startsWith("attachment") === true;
+        if (!isFile) throw notAHub(response, "is not a file of a hub");
+        return response;
+      },
       options,
     );
   }

@@ -150,12 +150,9 @@ export class ScheduleService {
     const taskId = this.#newId();
     const boundTo = task.creatorVerified ? task.creatorNode : null;
     const transact: Transact<Fired> = this.#store.transact;
-    const skipFor = (reason: SkipReason): Promise<unknown> =>
-      transact({ schedule: scheduleByName(name) }, ({ schedule }) =>
-        schedule && Bun.deepEquals(schedule, due) ? skip(schedule, this.#clock.now(), reason) : UNDECIDED,
-      );
-    if (this.#keys.isRevoked(task.creatorKey, boundTo)) return void (await skipFor("key_revoked"));
-    const limited = this.#mints.limited(task.creatorKey, this.#quotas.charged(boundTo, transact));
+    const charged = this.#quotas.charged(boundTo, transact);
+    const limited = this.#mints.limited(task.creatorKey, charged);
+    if (this.#keys.isRevoked(task.creatorKey, boundTo)) return this.#skip(due, "key_revoked", charged);
     try {
       await limited(load, ({ schedule, isRunning, candidates, gate }) => {
         if (!schedule || !Bun.deepEquals(schedule, due)) return UNDECIDED;
@@ -164,7 +161,24 @@ export class ScheduleService {
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;
       // The key that put the schedule, or the quota of its node, has no room for the task or for its reward.
-      await skipFor(error.code === "mint_limit" ? "mint_limit" : "quota_exceeded");
+      const reason = error.code === "mint_limit" ? "mint_limit" : "quota_exceeded";
+      await this.#skip(due, reason, charged);
+    }
+  }
+
+  /** Handles the next time without a task. `charged`: counts the event for the one who put the schedule. */
+  async #skip(due: Schedule, reason: SkipReason, charged: Transact<Fired>): Promise<void> {
+    const skipWith = (write: Transact<Fired>, isLogged: boolean) =>
+      write({ schedule: scheduleByName(due.name) }, ({ schedule }) =>
+        schedule && Bun.deepEquals(schedule, due)
+          ? skip(schedule, this.#clock.now(), reason, isLogged)
+          : UNDECIDED,
+      );
+    try {
+      await skipWith(charged, true);
+    } catch (refused) {
+      if (!(refused instanceof Rejection)) throw refused;
+      await skipWith(this.#store.transact, false); // there is no room for the event
     }
   }
 

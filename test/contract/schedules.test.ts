@@ -41,6 +41,7 @@ for (const engine of ENGINES)
         nextAt: now - (now % MINUTE_MS),
         lastTaskId: null,
         lastAt: null,
+        skipLoggedAt: null,
         createdAt: now,
         updatedAt: now,
       }));

@@ -638,7 +638,7 @@ describe("limits", () => {
     ["`thread` of a message", count("THREAD_MAX_CHARS")],
     ["`key` and `prefix` of a note", count("NOTE_KEY_MAX_CHARS")],
     ["`text` of a note", bytes("NOTE_TEXT_MAX_BYTES")],
-    ["`name` of a lease", count("LEASE_NAME_MAX_CHARS")],
+    ["`name` of a lease", count("LEASE_NAME_MAX_CHARS"), count("LEASE_NAME_MAX_SEGMENTS")],
     ["`ttl_s` of a lease", "1", `${count("LEASE_TTL_MAX_SECONDS")} s`],
     ["Name of a schedule", count("SCHEDULE_NAME_MAX_CHARS")],
     ["A cron expression", count("CRON_MAX_CHARS")],
