@@ -144,6 +144,7 @@ export class Pipeline {
       at: this.#at(),
       clock: this.#at,
       key,
+      boundTo: shownKey?.nodeId ?? null,
       ticket: ticket ?? null,
       transact: transactOf(caller, charged(this.#store.transact)),
       charged,

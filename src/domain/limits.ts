@@ -194,8 +194,8 @@ export const USAGE_OF_TASK_MAX = 10_000;
 export const BUDGETS_MAX = 200;
 /** The share of a budget at which it warns. */
 export const BUDGET_WARNING_AT = 0.8;
-/** The longest name of a node or a type. */
-export const BUDGET_VALUE_MAX_CHARS = 200;
+/** The longest name of a group: NAME/NODE. */
+export const BUDGET_VALUE_MAX_CHARS = 257;
 /** Tokens of a budget. */
 export const BUDGET_TOKENS_MAX = 1_000_000_000_000_000;
 /** Limits of limit keys. */
