@@ -81,9 +81,11 @@ export type HttpOptions = {
   readonly secret?: string | undefined;
   /** The administrator key, for the endpoints that need it. */
   readonly adminKey?: string | undefined;
-  /** Replaces the platform's fetch. */
+  /** Replaces the platform's fetch, which connects directly, whatever proxies the environment names. */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
   readonly retry?: Partial<RetryPolicy> | undefined;
+  /** Replaces JSON.parse, which rounds numbers of more than 15 digits, for what the hub sends. */
+  readonly parseJson?: ((text: string) => unknown) | undefined;
   /** Called before each retry, for a log. */
   readonly onRetry?: ((fault: Error, pauseMs: number) => void) | undefined;
 };
@@ -122,13 +124,16 @@ export class Http {
   readonly #fetch: (url: string, init: RequestInit) => Promise<Response>;
   readonly #retry: RetryPolicy;
   readonly #onRetry: HttpOptions["onRetry"];
+  /** Parses what the hub has sent. @throws {SyntaxError} */
+  readonly parse: (text: string) => unknown;
 
-  constructor({ url, secret, adminKey, fetch: given, retry, onRetry }: HttpOptions) {
+  constructor({ url, secret, adminKey, fetch: given, parseJson, retry, onRetry }: HttpOptions) {
     this.#base = new URL(url).href.replace(/\/+$/, "");
     this.#headers = new Headers();
     if (secret !== undefined) this.#headers.set("X-Matrix-Secret", secret);
     if (adminKey !== undefined) this.#headers.set("X-Admin-Key", adminKey);
-    this.#fetch = given ?? ((address, init) => fetch(address, init));
+    this.#fetch = given ?? directFetch;
+    this.parse = parseJson ?? JSON.parse;
     this.#retry = { ...RETRY, ...retry };
     this.#onRetry = onRetry;
   }
@@ -157,6 +162,14 @@ export class Http {
     }
   }
 
+  /** Reads a response with a JSON object. @throws {LuxHubError} when it has none */
+  readonly readJson = async (response: Response): Promise<object> => {
+    const value = parseObject(await response.text(), this.parse);
+    if (value !== null) return value;
+    const detail = "The response is not a JSON object: check that the URL is that of a hub.";
+    throw new LuxHubError({ status: response.status, code: "not_a_hub", detail });
+  };
+
   async #attempt<T>(
     { method, path, headers = {}, body, waitMs = 0, isStreamed = false }: HttpRequest,
     read: (response: Response) => Promise<T>,
@@ -180,7 +193,7 @@ export class Http {
         signal: abort.signal,
         ...(content !== undefined && { body: content, duplex: "half" }), // Node requires it for a body that is a stream
       });
-      if (!response.ok) throw await refusalOf(response);
+      if (!response.ok) throw await refusalOf(response, this.parse);
       const answer = await read(response);
       isRead = !isStreamed;
       return answer;
@@ -196,16 +209,16 @@ export class Http {
   }
 }
 
-export async function readJson(response: Response): Promise<object> {
-  const text = await response.text();
-  const value = parseObject(text);
-  if (value !== null) return value;
-  const detail = "The response is not a JSON object: check that the URL is that of a hub.";
-  throw new LuxHubError({ status: response.status, code: "not_a_hub", detail });
+/** Bun's fetch would obey the proxy variables of the environment; other platforms ignore the option. */
+const DIRECT = { proxy: false } as const;
+
+/** The platform's fetch without a proxy, which would see the secret. */
+export function directFetch(url: string, init: RequestInit): Promise<Response> {
+  return fetch(url, { ...init, ...DIRECT });
 }
 
-async function refusalOf(response: Response): Promise<LuxHubError> {
-  const problem = parseObject(await response.text());
+async function refusalOf(response: Response, parse: Http["parse"]): Promise<LuxHubError> {
+  const problem = parseObject(await response.text(), parse);
   const body: Problem = problem ?? {};
   const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
   const plain = `The response was ${response.status} ${response.statusText}`.trimEnd();
@@ -226,9 +239,10 @@ function isFieldError(value: unknown): value is FieldError {
   return typeof value === "object" && value !== null && "path" in value && "message" in value;
 }
 
-function parseObject(text: string): object | null {
+/** Null for anything but a JSON object. */
+export function parseObject(text: string, parse: Http["parse"]): object | null {
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parse(text);
     return typeof value === "object" && value !== null && !Array.isArray(value) ? value : null;
   } catch {
     return null;

@@ -11,7 +11,6 @@ import {
   Http,
   type HttpOptions,
   newIdempotencyKey,
-  readJson,
   withQuery,
 } from "./http.ts";
 import type { AnswerOf, Arguments, BatchAnswer, BatchOperation, Operation, RequestOf } from "./call.ts";
@@ -98,7 +97,7 @@ export class HubCalls<V extends Variant = "A"> {
             isRepeatable: true,
             waitMs: waitSeconds * 1_000,
           },
-      readJson,
+      this.http.readJson,
       options,
     );
     if ("ignored" in answer && Array.isArray(answer.ignored))
