@@ -140,6 +140,10 @@ export const leaseName = () =>
       (name) => name.split("/").every((segment) => segment !== "" && segment !== "." && segment !== ".."),
       "must be a name, or a path relative to the root of what you share: no /, // or trailing / and no . or .. as a segment",
     ),
+    z.refine(
+      (name) => name.split("/").length <= limit.LEASE_NAME_MAX_SEGMENTS,
+      `must have at most ${limit.LEASE_NAME_MAX_SEGMENTS} segments: take the lease on a directory instead`,
+    ),
   );
 export const leaseTtl = () => seconds(1, limit.LEASE_TTL_MAX_SECONDS);
 /** The fencing number of an advisory lease. */

@@ -68,7 +68,8 @@ async function work(remote: Remote, env: Environment): Promise<number> {
     secret,
     parseJson: parseExact,
     onIgnored,
-    ...connectionLog(log, remote.fetch),
+    fetch: remote.fetch,
+    ...connectionLog(log),
   });
 
   const onStop = (): void => log.info("stopping: takes no more tasks, finishes those it has");
@@ -240,23 +241,16 @@ class Signals {
 }
 
 /** Logs once that the hub does not answer, and once that it answers again. */
-function connectionLog(
-  log: Log,
-  send: Remote["fetch"],
-): Pick<ConstructorParameters<typeof LuxHub>[0], "fetch" | "onRetry"> {
+function connectionLog(log: Log): Pick<ConstructorParameters<typeof LuxHub>[0], "onRecovery" | "onRetry"> {
   let isAway = false;
   return {
     onRetry: (fault) => {
       if (!isAway) log.warn("the hub does not answer; waiting for it", { cause: textOf(fault) });
       isAway = true;
     },
-    fetch: async (url, init) => {
-      const response = await send(url, init);
-      if (isAway && response.status < 500) {
-        isAway = false;
-        log.info("the hub answers again");
-      }
-      return response;
+    onRecovery: () => {
+      if (isAway) log.info("the hub answers again");
+      isAway = false;
     },
   };
 }

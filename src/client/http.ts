@@ -50,7 +50,15 @@ export class LuxHubError extends Error {
     this.requestId = requestId;
     this.retryAfterMs = retryAfterMs;
   }
+
+  /** Whether something between the client and the hub has answered, such as a proxy. */
+  get isForeign(): boolean {
+    return this.code === NOT_A_HUB || this.code.startsWith(PLAIN_STATUS);
+  }
 }
+
+const NOT_A_HUB = "not_a_hub";
+const PLAIN_STATUS = "http_";
 
 /** A network fault (`cause`): no response arrived, or only a part of it. The hub may have carried out the request. */
 export class HubUnreachable extends Error {
@@ -59,7 +67,7 @@ export class HubUnreachable extends Error {
 
 /**
  * How long a call is retried after a network fault or a temporary refusal (408, 429, 502, 503, 504), and with which
- * pauses.
+ * pauses. When the client has reached the hub before, any response that is not from a hub is a fault of the network.
  */
 export type RetryPolicy = {
   /** How long to retry, in milliseconds from the first fault; 0: never, Infinity: until the signal. */
@@ -88,6 +96,8 @@ export type HttpOptions = {
   readonly parseJson?: ((text: string) => unknown) | undefined;
   /** Called before each retry, for a log. */
   readonly onRetry?: ((fault: Error, pauseMs: number) => void) | undefined;
+  /** Called when the hub responds after a retry. */
+  readonly onRecovery?: (() => void) | undefined;
 };
 
 /** The options of every call. */
@@ -124,10 +134,13 @@ export class Http {
   readonly #fetch: (url: string, init: RequestInit) => Promise<Response>;
   readonly #retry: RetryPolicy;
   readonly #onRetry: HttpOptions["onRetry"];
+  readonly #onRecovery: HttpOptions["onRecovery"];
+  /** A hub has responded. From then on, a foreign response hides the hub, for example while a proxy restarts. */
+  #isHubKnown = false;
   /** Parses what the hub has sent. @throws {SyntaxError} */
   readonly parse: (text: string) => unknown;
 
-  constructor({ url, secret, adminKey, fetch: given, parseJson, retry, onRetry }: HttpOptions) {
+  constructor({ url, secret, adminKey, fetch: given, parseJson, retry, onRetry, onRecovery }: HttpOptions) {
     this.#base = new URL(url).href.replace(/\/+$/, "");
     this.#headers = new Headers();
     if (secret !== undefined) this.#headers.set("X-Matrix-Secret", secret);
@@ -136,6 +149,7 @@ export class Http {
     this.parse = parseJson ?? JSON.parse;
     this.#retry = { ...RETRY, ...retry };
     this.#onRetry = onRetry;
+    this.#onRecovery = onRecovery;
   }
 
   /**
@@ -151,23 +165,32 @@ export class Http {
     let giveUpAt: number | null = null;
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#attempt(request, read, signal);
+        const answer = await this.#attempt(request, read, signal);
+        this.#recover(attempt);
+        return answer;
       } catch (error) {
+        if (error instanceof LuxHubError && !isTemporary(error)) this.#recover(attempt);
         const pause = pauseAfter(error, attempt, policy);
         giveUpAt ??= now() + policy.forMs;
-        if (!request.isRepeatable || !isTemporary(error) || now() + pause > giveUpAt) throw error;
+        const mayPass = isTemporary(error, this.#isHubKnown);
+        if (!request.isRepeatable || !mayPass || now() + pause > giveUpAt) throw error;
         this.#onRetry?.(error, pause);
         await sleep(pause, signal);
       }
     }
   }
 
-  /** Reads a response with a JSON object. @throws {LuxHubError} when it has none */
+  #recover(attempt: number): void {
+    this.#isHubKnown = true;
+    if (attempt > 1) this.#onRecovery?.();
+  }
+
+  /** Reads a response with a JSON object. @throws {LuxHubError} when it has none of a hub */
   readonly readJson = async (response: Response): Promise<object> => {
     const value = parseObject(await response.text(), this.parse);
-    if (value !== null) return value;
-    const detail = "The response is not a JSON object: check that the URL is that of a hub.";
-    throw new LuxHubError({ status: response.status, code: "not_a_hub", detail });
+    if (value !== null && (("success" in value && value.success === true) || "openapi" in value))
+      return value;
+    throw notAHub(response, "is not a JSON object of a hub");
   };
 
   async #attempt<T>(
@@ -217,15 +240,22 @@ export function directFetch(url: string, init: RequestInit): Promise<Response> {
   return fetch(url, { ...init, ...DIRECT });
 }
 
+/** The error of a success that a hub does not return. */
+export function notAHub({ status }: Response, fault: string): LuxHubError {
+  const detail = `The response ${fault}: check that the URL is that of a hub.`;
+  return new LuxHubError({ status, code: NOT_A_HUB, detail });
+}
+
 async function refusalOf(response: Response, parse: Http["parse"]): Promise<LuxHubError> {
   const problem = parseObject(await response.text(), parse);
   const body: Problem = problem ?? {};
+  const isOfHub = body.success === false && typeof body.error === "string";
   const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
   const plain = `The response was ${response.status} ${response.statusText}`.trimEnd();
   return new LuxHubError({
     status: response.status,
-    code: typeof body.error === "string" ? body.error : `http_${response.status}`,
-    detail: typeof body.detail === "string" ? body.detail : `${plain}, and not from a hub.`,
+    code: isOfHub ? String(body.error) : `${PLAIN_STATUS}${response.status}`,
+    detail: isOfHub && typeof body.detail === "string" ? body.detail : `${plain}, and not from a hub.`,
     errors: Array.isArray(body.errors) ? body.errors.filter(isFieldError) : [],
     problem: { ...problem },
     requestId: response.headers.get("x-request-id"),
@@ -233,7 +263,12 @@ async function refusalOf(response: Response, parse: Http["parse"]): Promise<LuxH
   });
 }
 
-type Problem = { readonly error?: unknown; readonly detail?: unknown; readonly errors?: unknown };
+type Problem = {
+  readonly success?: unknown;
+  readonly error?: unknown;
+  readonly detail?: unknown;
+  readonly errors?: unknown;
+};
 
 function isFieldError(value: unknown): value is FieldError {
   return typeof value === "object" && value !== null && "path" in value && "message" in value;
@@ -249,10 +284,14 @@ export function parseObject(text: string, parse: Http["parse"]): object | null {
   }
 }
 
-/** Whether the same request may succeed later. After `outcome_unknown` a repeat returns the outcome. */
-export function isTemporary(error: unknown): error is HubUnreachable | LuxHubError {
+/**
+ * Whether the same request may succeed later. After `outcome_unknown` a repeat returns the outcome. When the URL is
+ * known to be a hub's, a foreign response hides the hub for a moment.
+ */
+export function isTemporary(error: unknown, isHubKnown = true): error is HubUnreachable | LuxHubError {
   if (!(error instanceof LuxHubError)) return error instanceof HubUnreachable;
-  return [408, 429, 502, 503, 504].includes(error.status) || error.code === "outcome_unknown";
+  if ([408, 429, 502, 503, 504].includes(error.status) || error.code === "outcome_unknown") return true;
+  return error.isForeign && isHubKnown;
 }
 
 /**

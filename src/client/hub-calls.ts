@@ -11,6 +11,7 @@ import {
   Http,
   type HttpOptions,
   newIdempotencyKey,
+  notAHub,
   withQuery,
 } from "./http.ts";
 import type { AnswerOf, Arguments, BatchAnswer, BatchOperation, Operation, RequestOf } from "./call.ts";
@@ -118,7 +119,11 @@ export class HubCalls<V extends Variant = "A"> {
         isRepeatable: true,
         isStreamed: true,
       },
-      async (response) => response,
+      async (response) => {
+        const isFile = response.headers.get("content-disposition")?.startsWith("attachment") === true;
+        if (!isFile) throw notAHub(response, "is not a file of a hub");
+        return response;
+      },
       options,
     );
   }
