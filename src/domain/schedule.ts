@@ -23,7 +23,7 @@ import { HUB_LIMITS, type HubCounts, refusesMore } from "./shares.ts";
 import { type TaskDraft, create } from "./task.ts";
 
 /** Why a time got no task. */
-export type SkipReason = "overlap" | "missed" | "quota_exceeded" | "mint_limit";
+export type SkipReason = "overlap" | "missed" | "quota_exceeded" | "mint_limit" | "key_revoked";
 
 /**
  * Creates or replaces the schedule of this name. The next time moves only if the timing changes, or the pause ends.

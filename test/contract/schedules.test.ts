@@ -55,6 +55,7 @@ for (const engine of ENGINES)
             newId,
             { charged: (_, transact) => transact },
             { limited: (_, transact) => transact },
+            { isRevoked: () => false },
           ),
       );
       const rounds = 5;
