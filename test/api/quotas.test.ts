@@ -409,7 +409,7 @@ describe("bytes", () => {
     };
     const ofN1 = async () => ((await scene.usage()).bytes, usedBy("of-n1"));
     const text = "x".repeat(4_000);
-    const ends: readonly ((of: Fields) => Promise<unknown>)[] = [
+    const ends: readonly ((of: Fields) => Promise<Answer>)[] = [
       (of) => scene.post("task/complete", { ...of, result: RESULT }),
       (of) => scene.post("task/fail", { ...of, error: text, retry: false }),
       ({ task_id }) => hub.post("/task/cancel", { task_id }),
