@@ -33,7 +33,7 @@ import { AgentOutput, type Counters, isCount, isSessionId } from "./agent-output
 import { RESULT_FILE, promptOf } from "./agent-prompt.ts";
 import { type Agent, argumentsOf, readsPromptFromInput } from "./agents.ts";
 import { FILE_FLAGS } from "./output-files.ts";
-import { CONTEXT, OUT, fetchFile, uploadFiles, wholeInputs, writeContext } from "./task-files.ts";
+import { CONTEXT, OUT, fetchFile, uploadFiles, writeContext } from "./task-files.ts";
 import type { Run } from "./worker-process.ts";
 import {
   type TaskOptions,
@@ -117,16 +117,14 @@ export function cleanAgentDirs(workDir: string, log: Log): void {
 
 async function attempt(
   task: Task,
-  given: TaskContext,
+  context: TaskContext,
   agent: Agent,
   dir: string,
   options: TaskOptions,
 ): Promise<TaskResult> {
-  const { signal } = given;
+  const { signal } = context;
   const work = join(dir, WORK);
   mkdirSync(work, { recursive: true, mode: 0o700 });
-  const inputs = await wholeInputs(task, given, options.hub);
-  const context = { ...given, inputs };
   const files = await fillDirectory(task, context, dir, options);
   const before = readKept(dir, agent);
   const first = await runAgent({ task, context, agent, dir, work, files, before }, options);
@@ -242,7 +240,7 @@ async function fillDirectory(
   for (const name of readdirSync(work)) if (name.startsWith(REPORT)) remove(join(work, name));
   remove(join(work, RESULT_FILE));
   const made = mkdtempSync(join(dir, NEW));
-  await writeContext(context, context.inputs, made, hub);
+  await writeContext(context, made, hub);
   mkdirSync(join(made, INPUTS));
   const files: string[] = [];
   // With a number: programs take files of certain names for instructions of their user.

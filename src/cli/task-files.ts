@@ -23,39 +23,12 @@ export const CONTEXT = "context";
 
 // ---- What the task brings
 
-type Inputs = TaskContext["inputs"];
-
-/** So few of its tasks at once have all their files in the response (CONTEXT_FILES_MAX of domain/limits.ts). */
-const WHOLE_INPUTS = 10;
-
-/** The tasks that this one depends on, with all results. @throws {Error} when the hub leaves some out again */
-export async function wholeInputs(
-  { task_id }: Task,
-  { inputs, signal }: TaskContext,
-  hub: LuxHub,
-): Promise<Inputs> {
-  if (!inputs.some(({ omitted }) => omitted)) return inputs;
-  const whole: Inputs[number][] = [];
-  for (let cursor: string | undefined; whole.length < inputs.length;) {
-    const page = { task_id, cursor, limit: WHOLE_INPUTS };
-    const { inputs: more, next_cursor } = await hub.tasks.inputs(page, { signal, retry: FOREVER });
-    whole.push(...more);
-    if (next_cursor === null) break;
-    cursor = next_cursor;
-  }
-  const missing = inputs.find(({ task_id: id }, i) => whole[i]?.task_id !== id || whole[i].omitted);
-  if (missing)
-    throw new Error(`the hub has left out the result or files of the input task ${missing.task_id}`);
-  return whole;
-}
-
 /**
  * Writes the context into the new directory context/: inputs/1.json, 2.json, … in the order of `depends_on`, the files
  * that these tasks made below files/1/, files/2/, …, and checkpoint.json, answers.json and lessons.json if there are any.
  */
 export async function writeContext(
-  { checkpoint, answers, lessons, signal }: TaskContext,
-  inputs: Inputs,
+  { inputs, checkpoint, answers, lessons, signal }: TaskContext,
   dir: string,
   hub: LuxHub,
 ): Promise<void> {

@@ -13,16 +13,7 @@ import { RESULT_EXTRA_MAX_BYTES, RESULT_TEXT_MAX_BYTES } from "../domain/limits.
 import { parseExact } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
-import {
-  OUT,
-  TooManyFiles,
-  fetchFile,
-  ownName,
-  upload,
-  uploadFiles,
-  wholeInputs,
-  writeContext,
-} from "./task-files.ts";
+import { OUT, TooManyFiles, fetchFile, ownName, upload, uploadFiles, writeContext } from "./task-files.ts";
 import { ReportFile } from "./worker-report.ts";
 import { OUTPUT_KEPT_BYTES, type Run, runCommand } from "./worker-process.ts";
 
@@ -59,13 +50,12 @@ export async function doTask(task: Task, context: TaskContext, options: TaskOpti
   const { command, workDir, hub } = options;
   const dir = workDir === null ? null : mkdtempSync(join(workDir, TASK_DIR));
   try {
-    const inputs = await wholeInputs(task, context, hub);
     if (dir !== null) {
-      await writeContext(context, inputs, dir, hub);
+      await writeContext(context, dir, hub);
       mkdirSync(join(dir, OUT));
       for (const fileId of task.inputs) await fetchFile(fileId, dir, ownName, signal, hub);
     }
-    const { checkpoint, failures, answers, lessons } = context;
+    const { inputs, checkpoint, failures, answers, lessons } = context;
     const run = await runForTask(task, context, options, {
       cwd: dir,
       ownPrefix: workDir === null ? join(tmpdir(), "luxhub-") : join(workDir, TASK_DIR),

@@ -225,6 +225,8 @@ export type Task = {
   readonly files: readonly string[];
   /** The bytes that count against the quota of its creator (quota.ts); 0: it was created without a bound key. */
   readonly keptBytes: number;
+  /** Of what others have added to it, the bytes that count against their quotas until it ends. */
+  readonly lentBytes: number;
   /** Those of `files` that are outputs (domain/file.ts); the others are inputs. */
   readonly outputs: readonly string[];
 };
@@ -493,6 +495,8 @@ export type Limit = {
   readonly perMinute: number | null;
   /** No task of the key is handed out before then (wall clock); null: it is not held. */
   readonly heldUntil: number | null;
+  /** The node that holds it, or held it last; null: an administrator or a key of no node. */
+  readonly heldBy: string | null;
 };
 
 /** A limit, and what of it is used. */
@@ -600,6 +604,9 @@ export type ScheduleDraft = {
 };
 
 export type Schedule = ScheduleDraft & {
+  /** The last of its times that got no task and an event of that; null: none has. */
+  readonly skipLoggedAt: number | null;
+  readonly kept?: Kept;
   readonly nextAt: number | null;
   /** The last task that it created, and when. */
   readonly lastTaskId: string | null;
@@ -665,6 +672,7 @@ export type Webhook = WebhookDraft &
     readonly secret: string | null;
     /** Grows with each change by an administrator. */
     readonly revision: number;
+    readonly kept?: Kept;
     readonly createdAt: number;
     readonly updatedAt: number;
   };
@@ -806,12 +814,13 @@ export type Note = {
   readonly nodeId: string | null;
   /** The key of that request was bound to `nodeId`. */
   readonly verified: boolean;
+  readonly kept?: Kept;
   readonly createdAt: number;
   readonly updatedAt: number;
 };
 
 /** A note without its text. */
-export type NoteHead = Omit<Note, "text"> & {
+export type NoteHead = Omit<Note, "text" | "kept"> & {
   /** Of its key and its text, in UTF-8. */
   readonly bytes: number;
 };
@@ -867,6 +876,9 @@ export type Invitation = {
   /** The key that was made from it; null until then. */
   readonly keyId: string | null;
 };
+
+/** What a row counts against the quota of the node whose key stored it (quota.ts); left out: it counts for nobody. */
+export type Kept = { readonly by: string; readonly bytes: number };
 
 /** What the keys of a node have stored: unfinished tasks that they created, and bytes (quota.ts). */
 export type Usage = { readonly tasks: number; readonly bytes: number };

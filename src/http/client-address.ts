@@ -5,6 +5,9 @@
  */
 import { type BlockList, callerKey, canonicalIp, isListed } from "../lib/ip.ts";
 
+/** An address of X-Forwarded-For, which some proxies send with a port, in brackets or in quotes. */
+const FORWARDED = /^"?(?:\[([^\]]+)\](?::\d+)?|(\d+(?:\.\d+){3}):\d+|([^"]*))"?$/;
+
 /**
  * Returns the client's address: `peer`, the other end of the connection, or, if that is a trusted proxy, the first
  * address from the right in X-Forwarded-For that is not a trusted proxy's. Text that is not an address ends the search;
@@ -15,8 +18,9 @@ export function clientIp(peer: string, headers: Headers, trusted: BlockList): st
   if (address === null) return peer;
   let forwarded: string[] | undefined;
   while (isListed(address, trusted)) {
-    forwarded ??= headers.get("x-forwarded-for")?.split(",") ?? [];
-    const before = canonicalIp(forwarded.pop()?.trim() ?? "");
+    forwarded ??= (headers.get("x-forwarded-for") ?? "").split(/[ \t]*,[ \t]*/).filter(Boolean);
+    const [, bracketed, withPort, plain] = FORWARDED.exec(forwarded.pop() ?? "") ?? [];
+    const before = canonicalIp(bracketed ?? withPort ?? plain ?? "");
     if (before === null) break;
     address = before;
   }

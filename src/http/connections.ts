@@ -1,7 +1,7 @@
 /**
- * What Bun.serve does not offer for its connections: closes those that sent half of a request's head and then nothing, of
- * which Bun does not tell and which it keeps for 12 seconds, and cuts off a response that Bun sends from a file. Both use
- * system calls by bun:ffi, on Linux only; elsewhere nothing is closed.
+ * What Bun.serve does not offer for its connections: closes those without a whole request, such as half of a head or a
+ * TLS handshake alone, of which Bun does not tell and which it keeps for 12 seconds, and cuts off a response that Bun
+ * sends from a file. Both use system calls by bun:ffi, on Linux only; elsewhere nothing is closed.
  *
  * Must not close a connection on which a request runs, nor one of another port. Only shuts a connection down: Bun closes
  * its descriptor, else the same number could be closed twice.
@@ -33,8 +33,8 @@ const LOOK_MS = 5_000;
 const FIRST_DESCRIPTOR = 3;
 
 type Sockets = {
-  /** Since the connection was made, in ms; null for what is no connection, or was sent something. */
-  silentMs(descriptor: number): number | null;
+  /** Null for what is no connection. */
+  sending(descriptor: number): { readonly hasSent: boolean; readonly lastMs: number } | null;
   /** Null if the descriptor has none. */
   localPort(descriptor: number): number | null;
   peerPort(descriptor: number): number | null;
@@ -57,6 +57,11 @@ type Wanted = {
   readonly limit: number;
   /** The ports of the other ends of the connections on which a request runs. */
   readonly busy: () => ReadonlySet<number>;
+  /**
+   * The ports from which requests came; those without a connection are removed. Null: a connection to which something
+   * was sent had a request. That is not so with TLS, whose handshake sends too.
+   */
+  readonly requested: Set<number> | null;
   /** At most so many are closed, the oldest first. */
   readonly count: number;
 };
@@ -72,20 +77,24 @@ export function limitOfFiles(): number {
 }
 
 /** Closes stalled connections. Returns how many. */
-export function closeStalled({ port, limit, busy, count }: Wanted): number {
+export function closeStalled({ port, limit, busy, requested, count }: Wanted): number {
   const loaded = load();
   if (loaded === null || !Number.isFinite(limit)) return 0;
-  const { silentMs, localPort, peerPort, hasUnread, shutDown } = loaded;
+  const { sending, localPort, peerPort, hasUnread, shutDown } = loaded;
   const stalled: { descriptor: number; ms: number }[] = [];
+  const unconnected = new Set(requested);
   let running: ReadonlySet<number> | null = null;
   for (let descriptor = FIRST_DESCRIPTOR; descriptor < limit; descriptor++) {
-    const ms = silentMs(descriptor);
-    if (ms === null || localPort(descriptor) !== port) continue;
+    const sent = sending(descriptor);
+    if (sent === null || (sent.hasSent && requested === null) || localPort(descriptor) !== port) continue;
     const peer = peerPort(descriptor);
     running ??= busy();
     if (peer === null || running.has(peer) || hasUnread(descriptor)) continue;
-    stalled.push({ descriptor, ms });
+    unconnected.delete(peer);
+    if (requested?.has(peer) === true) continue;
+    stalled.push({ descriptor, ms: sent.lastMs });
   }
+  for (const peer of unconnected) requested?.delete(peer);
   const oldest = stalled.toSorted((one, other) => other.ms - one.ms).slice(0, count);
   for (const { descriptor } of oldest) shutDown(descriptor);
   return oldest.length;
@@ -162,14 +171,16 @@ function openSockets(): Sockets {
       return call(descriptor, address, length) === 0 ? addressView.getUint16(PORT_AT) : null;
     };
   return {
-    silentMs(descriptor) {
+    sending(descriptor) {
       length[0] = INFO_BYTES;
       if (symbols.getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, infoBytes, length) !== 0) return null;
       const state = info.getUint8(FIELDS.state);
       if ((length[0] ?? 0) < INFO_BYTES || (state !== TCP_ESTABLISHED && state !== TCP_CLOSE_WAIT))
         return null;
-      const isSilent = info.getUint32(FIELDS.dataSegmentsOut, isLittleEndian) === 0;
-      return isSilent ? info.getUint32(FIELDS.lastDataSentMs, isLittleEndian) : null;
+      return {
+        hasSent: info.getUint32(FIELDS.dataSegmentsOut, isLittleEndian) > 0,
+        lastMs: info.getUint32(FIELDS.lastDataSentMs, isLittleEndian), // since it was made, if nothing was sent
+      };
     },
     localPort: portBy(symbols.getsockname),
     peerPort: portBy(symbols.getpeername),

@@ -5,12 +5,12 @@
  */
 import { endOfTick } from "../lib/event-loop.ts";
 import { TickQueue } from "../lib/semaphore.ts";
+import { decodeUtf8 } from "../lib/utf8.ts";
 import { Deadlines } from "./deadlines.ts";
 import { type BodyReader, lingerOverRest } from "./lingering-close.ts";
 import { Problem, closing, invalidRequest, tooLarge } from "./problem.ts";
 
 const READ_DEADLINES = new Deadlines();
-const UTF8 = new TextDecoder("utf-8", { fatal: true });
 
 export type JsonObject = { readonly [name: string]: unknown };
 
@@ -35,7 +35,7 @@ export const LARGE_REQUESTS = new TickQueue();
  * @param roomOf called once if the body needs room
  * @param emptyAs the value of an empty body; without it, an empty body is refused
  * @param parse parses the text; any error it throws becomes a 400
- * @throws {Problem} 415 for multipart, 413 over `maxBytes`, 408 past the deadline, what the room throws, 400 when the
+ * @throws {Problem} 415 for multipart and for a coded body, 413 over `maxBytes`, 408 past the deadline, what the room throws, 400 when the
  *   body is not a JSON object
  *   or has more than `maxValues` values
  */
@@ -46,13 +46,12 @@ export async function readJsonObject(
   emptyAs?: JsonObject,
   parse: (text: string) => unknown = JSON.parse,
 ): Promise<JsonObject> {
-  if (request.headers.get("content-type")?.trimStart().toLowerCase().startsWith("multipart/")) {
-    throw new Problem(
-      415,
-      "unsupported_media_type",
-      "Unsupported media type",
-      "Send the body as application/json.",
-    );
+  const { headers } = request;
+  if (headers.get("content-type")?.trimStart().toLowerCase().startsWith("multipart/")) {
+    throw unsupported("Send the body as application/json.");
+  }
+  if ((headers.get("content-encoding") ?? "identity").trim().toLowerCase() !== "identity") {
+    throw unsupported("Send the body without a Content-Encoding.", { "Accept-Encoding": "identity" });
   }
   const bytes = await readBytes(request, limits, roomOf);
   if (bytes.length === 0 && emptyAs) return emptyAs;
@@ -64,6 +63,10 @@ export async function readJsonObject(
     throw notAnObject("The body must be a JSON object.");
   }
   return value as JsonObject; // checked on the line before
+}
+
+function unsupported(detail: string, headers: Readonly<Record<string, string>> = {}): Problem {
+  return new Problem(415, "unsupported_media_type", "Unsupported media type", detail, { headers });
 }
 
 /**
@@ -110,7 +113,7 @@ function endOfString(json: Uint8Array, start: number): number {
 
 function parseBytes(bytes: Uint8Array, parse: (text: string) => unknown): unknown {
   try {
-    return parse(UTF8.decode(bytes));
+    return parse(decodeUtf8(bytes));
   } catch {
     const fault = bytes.byteLength === 0 ? "it is empty" : "this cannot be read as JSON";
     throw notAnObject(`The body must be a JSON object in UTF-8; ${fault}.`);

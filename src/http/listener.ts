@@ -55,6 +55,9 @@ export type Listening = {
   readonly crossOrigin: CrossOrigin;
 };
 
+/** Of a listener with TLS, the ports of the other ends from which requests came; null without TLS. */
+type Requested = Set<number> | null;
+
 export type Listener = {
   readonly host: string;
   readonly port: number;
@@ -79,19 +82,21 @@ const IDLE_SECONDS = 60;
 /** Opens the socket. @throws what Bun.serve throws: EADDRINUSE, EACCES, a bad certificate */
 export async function openListener(listening: Listening): Promise<Listener> {
   const { host, port, tls } = listening.address;
-  if (tls === null) return asListener(listening, serve(listening, port, null));
+  if (tls === null) return asListener(listening, port, null);
   // To renew a certificate, Bun 1.4.5 must open the port a second time, which needs SO_REUSEPORT on every socket. With
   // it another hub could open the port too, unnoticed. So first a probe without SO_REUSEPORT: it fails if the port is
   // in use.
   const probe = Bun.serve({ hostname: host, port, reusePort: false, fetch: () => new Response() });
   const free = probe.port ?? port;
   await probe.stop(true);
-  return asListener(listening, serve(listening, free, tls));
+  return asListener(listening, free, tls);
 }
 
-function asListener(listening: Listening, opened: Server<undefined>): Listener {
-  const { host, tls } = listening.address;
-  const port = opened.port ?? listening.address.port;
+function asListener(listening: Listening, wantedPort: number, tls: Tls | null): Listener {
+  const { host } = listening.address;
+  const requested: Requested = tls === null ? null : new Set();
+  const opened = serve(listening, wantedPort, tls, requested);
+  const port = opened.port ?? wantedPort;
   let certificate = tls;
   /** Null while the guard pauses it. */
   let current: Server<undefined> | null = opened;
@@ -104,7 +109,7 @@ function asListener(listening: Listening, opened: Server<undefined>): Listener {
   const unwatch = CONNECTION_GUARD.watch(
     {
       closeUnused(count, limit) {
-        const stalled = closeStalled({ port, limit, busy: peersOfRunning, count });
+        const stalled = closeStalled({ port, limit, busy: peersOfRunning, requested, count });
         return stalled < count ? stalled + (current?.closeIdleConnections() ?? 0) : stalled;
       },
       pause() {
@@ -112,7 +117,7 @@ function asListener(listening: Listening, opened: Server<undefined>): Listener {
         current = null;
       },
       resume() {
-        current ??= serve(listening, port, certificate);
+        current ??= serve(listening, port, certificate, requested);
       },
     },
     listening.log,
@@ -125,7 +130,7 @@ function asListener(listening: Listening, opened: Server<undefined>): Listener {
       certificate = renewed;
       if (current === null) return; // when it resumes
       const before = current;
-      current = serve(listening, port, renewed); // first, so that the port is open all the time
+      current = serve(listening, port, renewed, requested); // first, so that the port is open all the time
       end(before);
     },
     async stop(force) {
@@ -136,7 +141,11 @@ function asListener(listening: Listening, opened: Server<undefined>): Listener {
   };
 }
 
-function serve(listening: Listening, port: number, tls: Tls | null): Server<undefined> {
+function serve(listening: Listening, port: number, tls: Tls | null, requested: Requested): Server<undefined> {
+  const respond = (table: MethodTable, request: BunRequest, server: Server<undefined>): Promise<Response> => {
+    requested?.add(server.requestIP(request)?.port ?? 0);
+    return answer(listening, table, request, server);
+  };
   const paths = byPath(listening.routes, listening.metrics);
   const noRoutes: MethodTable = { allow: "", routes: {}, counts: {} };
   return Bun.serve({
@@ -150,12 +159,12 @@ function serve(listening: Listening, port: number, tls: Tls | null): Server<unde
     routes: Object.fromEntries(
       [...paths].map(([path, table]) => [
         path,
-        (request: BunRequest, server: Server<undefined>) => answer(listening, table, request, server),
+        (request: BunRequest, server: Server<undefined>) => respond(table, request, server),
       ]),
     ),
     fetch: (request, server) =>
       // A BunRequest adds path parameters, and outside the routes there are none to read.
-      answer(listening, noRoutes, request as BunRequest, server),
+      respond(noRoutes, request as BunRequest, server),
     // For errors after a route has answered, when Bun opens the file of a response body.
     error: (error) => faultAnswer(listening, notFoundIfDeleted(error), listening.newRequestId()),
   });
@@ -213,6 +222,26 @@ function peersOfRunning(): Set<number> {
   return new Set(ports);
 }
 
+/**
+ * Finds connections that pipeline: Bun begins all requests that have arrived on a connection in one tick of the event
+ * loop, thousands of them, in which nobody else is answered. Looks at two requests of so many.
+ */
+const PIPELINE_MAX = 64;
+
+/** The port of the connection that is looked at, until this tick ends. */
+let sampledPort: number | null = null;
+
+/** Whether the request came in the tick of the one before it, on the same connection, and is one of those looked at. */
+function isPipelined(ticket: number, request: Request, server: Server<undefined>): boolean {
+  if (ticket % PIPELINE_MAX === 0) {
+    sampledPort = server.requestIP(request)?.port ?? null;
+    setImmediate(() => (sampledPort = null));
+    return false;
+  }
+  if (sampledPort === null || ticket % PIPELINE_MAX !== 1) return false;
+  return server.requestIP(request)?.port === sampledPort;
+}
+
 async function answer(
   listening: Listening,
   table: MethodTable,
@@ -228,6 +257,7 @@ async function answer(
   const { accessLog, crossOrigin, metrics } = listening;
   const route = table.routes[method];
   const exchange: Exchange = { request, server, requestId };
+  const mustClose = isPipelined(ticket, request, server);
   RUNNING.add(exchange);
   let response: Response;
   let isClosing = false;
@@ -249,7 +279,7 @@ async function answer(
     isClosing = response.headers.has("Connection");
   }
   restoreIdleTimeout(exchange, IDLE_SECONDS);
-  if (CONNECTION_GUARD.noteRequest() && isOfCrowd(listening, request, server)) {
+  if ((CONNECTION_GUARD.noteRequest() && isOfCrowd(listening, request, server)) || mustClose) {
     response.headers.set("Connection", "close");
     isClosing = true;
   }

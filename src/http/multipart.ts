@@ -5,6 +5,7 @@
  * Dicer, the parser inside busboy, splits the body: busboy itself does not show the header that has `filename*`.
  */
 import { Dicer } from "@fastify/busboy";
+import { decodeUtf8 } from "../lib/utf8.ts";
 import { safeMediaType } from "./download.ts";
 import { type Problem, invalidRequest, tooLarge } from "./problem.ts";
 
@@ -65,6 +66,8 @@ export class MultipartForm {
   #file: { filename: string; contentType: string; sizeBytes: number } | null = null;
   #fileBytes: Uint8Array[] = [];
   #partCount = 0;
+  /** Whether the blank line that ends the headers of the last part has not come yet. */
+  #isInHeader = false;
   #refusal: Problem | null = null;
 
   constructor(boundary: string, limits: UploadLimits) {
@@ -109,6 +112,7 @@ export class MultipartForm {
   async end(): Promise<void> {
     this.#dicer.end();
     await this.#ended;
+    if (this.#isInHeader) this.#refuse(headless());
     this.throwIfRefused();
     await Promise.all(this.#partEnds);
     this.throwIfRefused();
@@ -133,12 +137,15 @@ export class MultipartForm {
   }
 
   #onPart(part: Dicer.PartStream): void {
+    if (this.#isInHeader) this.#refuse(headless());
     if (++this.#partCount > this.limits.partsMax) {
       this.#refuse(invalid("", `send at most ${this.limits.partsMax} parts`));
-      throw this.#refusal; // stops the parser: a chunk can hold a part for every four bytes
     }
+    if (this.#refusal) throw this.#refusal; // stops the parser: a chunk can hold a part for every four bytes
+    this.#isInHeader = true;
     let consume: PartConsumer | null = null;
     part.on("header", (header) => {
+      this.#isInHeader = false;
       if (this.#refusal) return;
       consume = this.#consumerFor(header);
       if (consume) this.#partEnds.push(new Promise((resolve) => part.on("end", () => resolve())));
@@ -244,7 +251,7 @@ function decodeExtended(value: string | undefined): string | undefined {
 
 function decodeText(name: string, chunks: readonly Uint8Array[]): string {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
+    return decodeUtf8(Buffer.concat(chunks));
   } catch {
     throw invalid(name, "send UTF-8 text");
   }
@@ -269,6 +276,11 @@ function sizeOf(header: object): number {
 /** 400. `path`: the name of a part, or "" for the body. */
 export function invalid(path: string, message: string): Problem {
   return invalidRequest([{ path, message }]);
+}
+
+/** Dicer drops a part without a blank line, and what it would have held with it. */
+function headless(): Problem {
+  return invalid("", "every part needs a blank line after its headers; use a boundary that no part contains");
 }
 
 export function truncated(): Problem {

@@ -92,7 +92,10 @@ export class KnownLanes {
     return true;
   }
 
-  /** Whether other lanes are open to a node now, or other keys closed, than those for which its tasks were loaded. */
+  /**
+   * Whether other lanes are open to a node now, or other keys closed, than those for which its tasks were loaded; or
+   * whether a resource is short that was not: a worker that waits must stand in another queue for it.
+   */
   hasOpened(node: Node, asked: readonly string[] | null, before: Seen): boolean {
     if (!isSameClosed(this.closed, before.closed)) return true;
     if (this.lanes.size === 0) return false;
@@ -100,7 +103,8 @@ export class KnownLanes {
     // The usual case: no lane is new, and the node had enough for each.
     if (this.lanes === before.lanes && !isShort && isAsAble(node, before.node)) return false;
     const names = new Set(special.map(({ name }) => name));
-    return this.openTo(node, asked).open.special.some(({ name }) => !names.has(name));
+    const { open } = this.openTo(node, asked);
+    return (open.isShort && !isShort) || open.special.some(({ name }) => !names.has(name));
   }
 
   /**

@@ -395,6 +395,19 @@ describe("a JSON body", () => {
     }
   });
 
+  test("that is compressed is 415, and the hub says that it takes none", async () => {
+    await using hub = await startHub({ variants: ["A"] });
+    const body = Bun.gzipSync(JSON.stringify({ node_id: "n1", name: "n1" }));
+    const answer = await hub.post("/node/register", new Blob([body]), {
+      headers: { "Content-Encoding": "gzip" },
+    });
+    expect([answer.status, answer.body["error"], answer.headers.get("accept-encoding")]).toEqual([
+      415,
+      "unsupported_media_type",
+      "identity",
+    ]);
+  });
+
   test("as multipart is 415 on every JSON endpoint", async () => {
     await using hub = await startHub({ variants: ["A"] });
     for (const path of JSON_POSTS) {

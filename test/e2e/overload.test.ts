@@ -5,6 +5,7 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
+import { type TLSSocket, connect } from "node:tls";
 import { FACTS } from "../../src/store/sql/consistency.ts";
 import { countReached, killDuringBroadcast } from "../../tools/torture/broadcasts.ts";
 import { forEach } from "../../tools/torture/crowd.ts";
@@ -203,6 +204,60 @@ describe.concurrent.skipIf(!LINUX)(`few file descriptors${LINUX ? "" : " (needs 
     expect((await hub.stop()).code).toBe(0);
   });
 });
+
+test.skipIf(!LINUX)(
+  `TLS connections without a request keep nobody out, and a stream goes on${LINUX ? "" : " (needs a shell's ulimit)"}`,
+  async () => {
+    using dir = new TempDir();
+    const args = ["--tls", "auto", "--listen", "A+tls:127.0.0.1:0"];
+    const command = ["sh", "-c", `ulimit -n 150; exec "$@"`, "sh", ...PROGRAM];
+    await using hub = await Hub.start({ data: dir.join("data"), command, args });
+    const port = hub.listeners.find(({ url }) => url.startsWith("https:"))?.port ?? 0;
+    /** Null if the hub refuses it. */
+    const open = (): Promise<TLSSocket | null> =>
+      new Promise((resolve) => {
+        const socket = connect({ port, host: "127.0.0.1", rejectUnauthorized: false }, () => resolve(socket));
+        socket.on("error", () => resolve(null)).on("close", () => resolve(null));
+      });
+    await hub.register("n1");
+    const stream = (await open()) ?? expect.unreachable("the first connection was refused");
+    let received = "";
+    stream.on("data", (bytes) => (received += String(bytes)));
+    stream.write(headOf({ path: "/agent/sse?node_id=n1" }));
+    await until(() => received.includes("retry: 3000"));
+    const silent: (TLSSocket | null)[] = [];
+    for (let round = 0; round < 5; round++) {
+      silent.push(...(await Promise.all(Array.from({ length: 150 }, open))));
+      await until(async () => (await hub.get("/status").catch(() => ({ status: 0 }))).status === 200);
+    }
+    await hub.post("/message/send", { from_node: "operator", to_node: "n1", content: "still there" });
+    await until(() => received.includes("still there"));
+    expect(hub.program.stdout).not.toContain("no new connection is accepted");
+    for (const socket of [...silent, stream]) socket?.destroy();
+    expect((await hub.stop()).code).toBe(0);
+  },
+);
+
+test.concurrent(
+  "a short pipeline is answered whole; one of thousands of requests is cut off after its first",
+  async () => {
+    using dir = new TempDir();
+    await using hub = await Hub.start({ data: dir.join("data") });
+    const rows: readonly (readonly [requests: number, answers: (count: number) => boolean])[] = [
+      [20, (count) => count === 20],
+      [5_000, (count) => count >= 1 && count < 500],
+    ];
+    for (const [requests, isRight] of rows) {
+      const connection = await RawConnection.open(hub.port);
+      connection.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n".repeat(requests));
+      const answers = (): number => connection.received.split("HTTP/1.1 200").length - 1;
+      await until(() => answers() === requests || connection.ending !== null);
+      expect([requests, answers(), isRight(answers())]).toEqual([requests, answers(), true]);
+      connection.cut();
+    }
+    expect((await hub.get("/status")).status).toBe(200);
+  },
+);
 
 test.concurrent("a busy store is 503 with Retry-After, and nothing is half done", async () => {
   using dir = new TempDir();

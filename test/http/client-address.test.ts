@@ -141,6 +141,10 @@ describe("X-Forwarded-For", () => {
     },
     { peer: "127.0.0.1", header: null, is: "127.0.0.1", why: "the proxy itself" },
     { peer: "127.0.0.1", header: "", is: "127.0.0.1", why: "an empty header" },
+    { peer: "127.0.0.1", header: "198.51.100.1:5678", is: "198.51.100.1", why: "an address with a port" },
+    { peer: "127.0.0.1", header: "[2001:db8::1]:443", is: "2001:db8::1", why: "brackets and a port" },
+    { peer: "127.0.0.1", header: '"[2001:db8::1]"', is: "2001:db8::1", why: "quotes and brackets" },
+    { peer: "127.0.0.1", header: "198.51.100.1:x", is: "127.0.0.1", why: "no port" },
     {
       peer: "127.0.0.1",
       header: "198.51.100.1",
@@ -177,7 +181,12 @@ describe("X-Forwarded-For", () => {
       is: "10.0.0.2",
       why: "an invalid address ends the search",
     },
-    { peer: "127.0.0.1", header: "198.51.100.1, ", is: "127.0.0.1", why: "an empty address ends the search" },
+    {
+      peer: "127.0.0.1",
+      header: "198.51.100.1, ",
+      is: "198.51.100.1",
+      why: "an empty element is no element",
+    },
     { peer: "127.0.0.1", header: "fd00::7, 2001:db8::5", is: "2001:db8::9", why: "IPv6 counts by its /64" },
     {
       peer: "fd00::1",

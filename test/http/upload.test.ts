@@ -32,7 +32,7 @@ test("nothing after the part above the limit is parsed", async () => {
       return LIMITS.partsMax;
     },
   };
-  const many = Buffer.from("--b\r\n".repeat(100_000));
+  const many = Buffer.from('--b\r\nContent-Disposition: form-data; name="q"\r\n\r\n\r\n'.repeat(100_000));
   await expect(new MultipartForm("b", limits).write(many)).rejects.toThrow("at most 4 parts");
   expect(seen).toBeLessThan(10);
 });
@@ -279,6 +279,15 @@ describe("refused bodies", () => {
       "",
     ],
     ["an attachment", form({ headers: ['Content-Disposition: attachment; name="file"'], body: "" }), 400, ""],
+    [
+      "a part without a blank line",
+      `--b\r\nContent-Disposition: form-data; name="metadata"\r\n${form(file)}`,
+      400,
+      "",
+    ],
+    ["a part without headers", `--b\r\njunk\r\n${form(file)}`, 400, ""],
+    ["a last part without a blank line", `${form(file).slice(0, -7)}--b\r\njunk\r\n--b--\r\n`, 400, ""],
+    ["the boundary within the file", form(filePart("before\r\n--b after")), 400, ""],
     ["another boundary", form(file).replaceAll("--b", "--c"), 400, ""],
     ["nothing", "", 400, ""],
     ["a body cut in the file", form(file).slice(0, -12), 400, ""],

@@ -61,6 +61,7 @@ export const PARTS = {
     "budgets",
     "invitations",
     "lanes",
+    "wake-ups",
     "next",
     "fates",
     "threads",
