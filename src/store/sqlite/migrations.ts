@@ -932,4 +932,8 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- the node that holds a limit key
   ALTER TABLE limits ADD COLUMN held_by TEXT;
   `,
+  `
+  -- when a hold began
+  ALTER TABLE limits ADD COLUMN held_at INTEGER;
+  `,
 ];
