@@ -51,3 +51,15 @@ test("a hold that is over takes no room", () => {
   );
   expect(held(oneMore, "held 0", oneIsOver)).toBe("rejected"); // it has lost its place to the new one
 });
+
+test("a hold has an event only if it lasts a second longer than before", () => {
+  const until = (until: number) => gateOf(row("held", { hold: { at: NOW - 2, until, by: null } }));
+  const kinds = (gate: Gate): readonly string[] => {
+    const held = hold(gate, { key: "held", forMs: SECOND_MS, nodeId: null }, NOW);
+    return held.kind === "accepted" ? held.changes.map(({ kind }) => kind) : [held.code];
+  };
+  expect(kinds(gateOf())).toEqual(["limit.saved", "event.logged"]);
+  expect(kinds(until(NOW - 1))).toContain("event.logged");
+  expect(kinds(until(NOW + 1))).toEqual(["limit.saved"]);
+  expect(kinds(until(NOW + 2 * SECOND_MS))).toEqual([]);
+});
