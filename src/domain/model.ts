@@ -86,6 +86,11 @@ export const FAILURE_KINDS = [
   "no_quorum",
 ] as const;
 
+/** Whether a kind of failure is what people, or `expires_at`, asked for: no statistic counts it as failed. */
+export function isCancelled(kind: unknown): boolean {
+  return kind === "cancelled" || kind === "expired";
+}
+
 /** Why an attempt or a task failed. */
 export type Failure = {
   readonly kind: (typeof FAILURE_KINDS)[number];
