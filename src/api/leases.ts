@@ -90,7 +90,7 @@ const release = writeEndpoint({
   method: "POST",
   path: "/api/v1/lease/release",
   auth: "secret",
-  strict: "bound",
+  strict: "administrator",
   summary: "Ends an advisory lease",
   rejections: [],
   input: () => z.object(held()),

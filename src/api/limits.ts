@@ -2,9 +2,17 @@
 import * as z from "zod/mini";
 import { REASON_CODES, type Reason } from "../domain/explain.ts";
 import { isHeld, usesIn } from "../domain/gate.ts";
-import { type LimitState, type Moment, PAUSE_SCOPES, type Pause, type PauseKey } from "../domain/model.ts";
+import { BOUND_HOLD_MAX_SECONDS } from "../domain/limits.ts";
+import {
+  type KeyRecord,
+  type LimitState,
+  type Moment,
+  PAUSE_SCOPES,
+  type Pause,
+  type PauseKey,
+} from "../domain/model.ts";
 import { invalidRequest } from "../http/problem.ts";
-import { isoTime } from "../lib/clock.ts";
+import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodePage, maybeTime, pageSchema, time } from "./response-schemas.ts";
@@ -97,17 +105,20 @@ export const limitSchema = () =>
     running: z.nullable(z.int()),
     per_minute: z.nullable(z.int()),
     held_until: z.nullable(z.string()),
+    held_by: z.nullable(z.string()),
     running_now: z.int(),
     last_minute: z.int(),
   });
 
 function encodeLimit(limit: LimitState, { now }: Pick<Moment, "now">) {
   const { key, running, perMinute, heldUntil, inUse } = limit;
+  const isHeldNow = heldUntil !== null && isHeld(heldUntil, now);
   return {
     key,
     running,
     per_minute: perMinute,
-    held_until: heldUntil === null || !isHeld(heldUntil, now) ? null : isoTime(heldUntil),
+    held_until: isHeldNow ? isoTime(heldUntil) : null,
+    held_by: isHeldNow ? limit.heldBy : null,
     running_now: inUse,
     last_minute: usesIn(limit, now),
   };
@@ -171,13 +182,23 @@ const hold = writeEndpoint({
   auth: "secret",
   strict: "bound",
   summary: "Holds a limit key: none of its tasks is handed out for a time",
-  rejections: ["limits_limit"],
+  rejections: ["limits_limit", "not_assigned_to_node"],
   input: () =>
     z.object({ key: field.limitKey(), for_s: field.holdSeconds(), node_id: z.optional(field.nodeId()) }),
   actsFor: (input) => [input.node_id],
-  handle: ({ services, transact }, { key, for_s, node_id }) =>
-    services.limits.hold(transact, { key, forMs: for_s, nodeId: node_id ?? null }),
+  handle: ({ services, transact, key: caller }, { key, for_s, node_id }) => {
+    checkHold(caller, "for_s", for_s);
+    const boundTo = caller?.nodeId ?? null;
+    return services.limits.hold(transact, { key, forMs: for_s, nodeId: node_id ?? boundTo }, boundTo);
+  },
 });
+
+/** @throws {Problem} 400 when a key that is bound to a node holds for longer than it may */
+export function checkHold(caller: KeyRecord | null, path: string, forMs: number | undefined): void {
+  if (caller?.nodeId == null || forMs === undefined || forMs <= BOUND_HOLD_MAX_SECONDS * SECOND_MS) return;
+  const message = `must be at most ${BOUND_HOLD_MAX_SECONDS} with a key that is bound to a node`;
+  throw invalidRequest([{ path, message }]);
+}
 
 // ---- Why a task does not run
 
@@ -198,6 +219,7 @@ function encodeReason({ code, detail, until, waitsFor, missing }: Reason) {
 const explain = readEndpoint({
   path: "/api/v1/task/:task_id/explain",
   auth: "public",
+  readsMany: true,
   summary: "Why a task does not run: all reasons; the position of a ready task",
   rejections: ["task_not_found"],
   input: () => z.object({ task_id: z.string() }),

@@ -682,15 +682,19 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "limit_set.key": "The limit key; the key of a task is its `limit_key` or, if it has none, its `task_type`.",
   "limit_delete.key": "The limit key.",
   "limit_hold.key": "The limit key.",
-  "limit_hold.node_id": "The node that asks for the hold; the event has the node as `held_by`.",
-  for_s: "For how many seconds no task of the key is handed out; a longer hold stays.",
-  hold_s: "Also holds the limit key of the task for this many seconds, as limit/hold does.",
+  "limit_hold.node_id":
+    "The node that asks for the hold, which then shows the node as `held_by`. A bound key fills in its node.",
+  for_s:
+    "For how many seconds no task of the key is handed out; a longer hold stays. At most 600 with a key that is bound to a node.",
+  hold_s:
+    "Also holds the limit key of the task for this many seconds, as limit/hold does. At most 600 with a key that is bound to a node.",
   "limit_set.running": "How many tasks of the key may be assigned at once; left out: any number.",
   "limit_set.per_minute": "How many tasks of the key may be handed out in any 60 s; left out: any number.",
   "Limit.key": "The limit key; empty for tasks without a type.",
   "Limit.running": "How many tasks of the key may be assigned at once; null: any number.",
   "Limit.per_minute": "How many tasks of the key may be handed out in any 60 s; null: any number.",
   "Limit.held_until": "Until then no task of the key is handed out; null: the key is not held.",
+  "Limit.held_by": "The node that holds the key; null: the key is not held, or no node was named.",
   "Limit.running_now": "How many tasks of the key are assigned; 0 without `running`.",
   "Limit.last_minute":
     "How many tasks of the key were handed out in the last minute; 0 without `per_minute`.",

@@ -46,6 +46,7 @@ import type { Committed } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
 import { type Call, type Endpoint, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { checkHold } from "./limits.ts";
 import * as field from "./request-fields.ts";
 import { inputParser } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
@@ -440,14 +441,16 @@ const release = writeEndpoint({
       hold_s: z.optional(field.holdSeconds()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact }, { reason, checkpoint, usage, hold_s, ...holder }) =>
-    services.tasks.release(transact, {
+  handle: ({ services, transact, key }, { reason, checkpoint, usage, hold_s, ...holder }) => {
+    checkHold(key, "hold_s", hold_s);
+    return services.tasks.release(transact, {
       ...holderOf(holder),
       reason: reason ?? null,
       checkpoint: checkpoint ?? null,
       usage: usage ?? [],
       holdMs: hold_s ?? null,
-    }),
+    });
+  },
 });
 
 const fail = writeEndpoint({
@@ -464,15 +467,17 @@ const fail = writeEndpoint({
       hold_s: z.optional(field.holdSeconds()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact }, { error, retry, checkpoint, usage, hold_s, ...holder }) =>
-    services.tasks.fail(transact, {
+  handle: ({ services, transact, key }, { error, retry, checkpoint, usage, hold_s, ...holder }) => {
+    checkHold(key, "hold_s", hold_s);
+    return services.tasks.fail(transact, {
       ...holderOf(holder),
       error,
       retry: retry ?? true,
       checkpoint: checkpoint ?? null,
       usage: usage ?? [],
       holdMs: hold_s ?? null,
-    }),
+    });
+  },
 });
 
 const extend = writeEndpoint({

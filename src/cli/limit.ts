@@ -35,7 +35,7 @@ const LIMIT_RUNS: Readonly<Record<string, Run>> = {
       },
       nameOf: ({ key }) => key,
       none: "There are no limits.",
-      head: ["KEY", "RUNNING", "OF", "LAST MINUTE", "OF", "HELD UNTIL"],
+      head: ["KEY", "RUNNING", "OF", "LAST MINUTE", "OF", "HELD UNTIL", "HELD BY"],
       cells: (limit) => [
         plain(limit.key || "(none)"),
         limit.running_now,
@@ -43,6 +43,7 @@ const LIMIT_RUNS: Readonly<Record<string, Run>> = {
         limit.last_minute,
         limit.per_minute,
         limit.held_until,
+        limit.held_by,
       ],
     }),
   "limit delete": async (remote) => {

@@ -11,6 +11,7 @@ import { HubUnreachable, LuxHub, LuxHubError, type Task, type WorkerEvent } from
 import { NODE_ID_MAX_CHARS } from "../domain/limits.ts";
 import { systemClock } from "../lib/clock.ts";
 import { didYouMean } from "../lib/closest.ts";
+import { parseExact } from "../lib/exact-json.ts";
 import { type Log, openLog } from "../lib/log.ts";
 import { cleanAgentDirs, doAgentTask } from "./agent-task.ts";
 import { AGENT_NAMES, type Agent, findAgent } from "./agents.ts";
@@ -62,7 +63,14 @@ async function work(remote: Remote, env: Environment): Promise<number> {
     log.warn("the hub ignored fields of a request: it may be older than this luxhub", {
       fields: fields.join(", "),
     });
-  const hub = new LuxHub({ url, secret, onIgnored, ...connectionLog(log, remote.fetch) });
+  const hub = new LuxHub({
+    url,
+    secret,
+    parseJson: parseExact,
+    onIgnored,
+    fetch: remote.fetch,
+    ...connectionLog(log),
+  });
 
   const onStop = (): void => log.info("stopping: takes no more tasks, finishes those it has");
   signals.stop.signal.addEventListener("abort", () => (isOnce ? null : onStop()));
@@ -233,23 +241,16 @@ class Signals {
 }
 
 /** Logs once that the hub does not answer, and once that it answers again. */
-function connectionLog(
-  log: Log,
-  send: Remote["fetch"] = fetch,
-): Pick<ConstructorParameters<typeof LuxHub>[0], "fetch" | "onRetry"> {
+function connectionLog(log: Log): Pick<ConstructorParameters<typeof LuxHub>[0], "onRecovery" | "onRetry"> {
   let isAway = false;
   return {
     onRetry: (fault) => {
       if (!isAway) log.warn("the hub does not answer; waiting for it", { cause: textOf(fault) });
       isAway = true;
     },
-    fetch: async (url, init) => {
-      const response = await send(url, init);
-      if (isAway && response.status < 500) {
-        isAway = false;
-        log.info("the hub answers again");
-      }
-      return response;
+    onRecovery: () => {
+      if (isAway) log.info("the hub answers again");
+      isAway = false;
     },
   };
 }

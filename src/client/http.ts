@@ -50,7 +50,15 @@ export class LuxHubError extends Error {
     this.requestId = requestId;
     this.retryAfterMs = retryAfterMs;
   }
+
+  /** Whether something between the client and the hub has answered, such as a proxy. */
+  get isForeign(): boolean {
+    return this.code === NOT_A_HUB || this.code.startsWith(PLAIN_STATUS);
+  }
 }
+
+const NOT_A_HUB = "not_a_hub";
+const PLAIN_STATUS = "http_";
 
 /** A network fault (`cause`): no response arrived, or only a part of it. The hub may have carried out the request. */
 export class HubUnreachable extends Error {
@@ -59,7 +67,7 @@ export class HubUnreachable extends Error {
 
 /**
  * How long a call is retried after a network fault or a temporary refusal (408, 429, 502, 503, 504), and with which
- * pauses.
+ * pauses. When the client has reached the hub before, any response that is not from a hub is a fault of the network.
  */
 export type RetryPolicy = {
   /** How long to retry, in milliseconds from the first fault; 0: never, Infinity: until the signal. */
@@ -81,11 +89,15 @@ export type HttpOptions = {
   readonly secret?: string | undefined;
   /** The administrator key, for the endpoints that need it. */
   readonly adminKey?: string | undefined;
-  /** Replaces the platform's fetch. */
+  /** Replaces the platform's fetch, which connects directly, whatever proxies the environment names. */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
   readonly retry?: Partial<RetryPolicy> | undefined;
+  /** Replaces JSON.parse, which rounds numbers of more than 15 digits, for what the hub sends. */
+  readonly parseJson?: ((text: string) => unknown) | undefined;
   /** Called before each retry, for a log. */
   readonly onRetry?: ((fault: Error, pauseMs: number) => void) | undefined;
+  /** Called when the hub responds after a retry. */
+  readonly onRecovery?: (() => void) | undefined;
 };
 
 /** The options of every call. */
@@ -122,15 +134,22 @@ export class Http {
   readonly #fetch: (url: string, init: RequestInit) => Promise<Response>;
   readonly #retry: RetryPolicy;
   readonly #onRetry: HttpOptions["onRetry"];
+  readonly #onRecovery: HttpOptions["onRecovery"];
+  /** A hub has responded. From then on, a foreign response hides the hub, for example while a proxy restarts. */
+  #isHubKnown = false;
+  /** Parses what the hub has sent. @throws {SyntaxError} */
+  readonly parse: (text: string) => unknown;
 
-  constructor({ url, secret, adminKey, fetch: given, retry, onRetry }: HttpOptions) {
+  constructor({ url, secret, adminKey, fetch: given, parseJson, retry, onRetry, onRecovery }: HttpOptions) {
     this.#base = new URL(url).href.replace(/\/+$/, "");
     this.#headers = new Headers();
     if (secret !== undefined) this.#headers.set("X-Matrix-Secret", secret);
     if (adminKey !== undefined) this.#headers.set("X-Admin-Key", adminKey);
-    this.#fetch = given ?? ((address, init) => fetch(address, init));
+    this.#fetch = given ?? directFetch;
+    this.parse = parseJson ?? JSON.parse;
     this.#retry = { ...RETRY, ...retry };
     this.#onRetry = onRetry;
+    this.#onRecovery = onRecovery;
   }
 
   /**
@@ -146,16 +165,33 @@ export class Http {
     let giveUpAt: number | null = null;
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#attempt(request, read, signal);
+        const answer = await this.#attempt(request, read, signal);
+        this.#recover(attempt);
+        return answer;
       } catch (error) {
+        if (error instanceof LuxHubError && !isTemporary(error)) this.#recover(attempt);
         const pause = pauseAfter(error, attempt, policy);
         giveUpAt ??= now() + policy.forMs;
-        if (!request.isRepeatable || !isTemporary(error) || now() + pause > giveUpAt) throw error;
+        const mayPass = isTemporary(error, this.#isHubKnown);
+        if (!request.isRepeatable || !mayPass || now() + pause > giveUpAt) throw error;
         this.#onRetry?.(error, pause);
         await sleep(pause, signal);
       }
     }
   }
+
+  #recover(attempt: number): void {
+    this.#isHubKnown = true;
+    if (attempt > 1) this.#onRecovery?.();
+  }
+
+  /** Reads a response with a JSON object. @throws {LuxHubError} when it has none of a hub */
+  readonly readJson = async (response: Response): Promise<object> => {
+    const value = parseObject(await response.text(), this.parse);
+    if (value !== null && (("success" in value && value.success === true) || "openapi" in value))
+      return value;
+    throw notAHub(response, "is not a JSON object of a hub");
+  };
 
   async #attempt<T>(
     { method, path, headers = {}, body, waitMs = 0, isStreamed = false }: HttpRequest,
@@ -180,7 +216,7 @@ export class Http {
         signal: abort.signal,
         ...(content !== undefined && { body: content, duplex: "half" }), // Node requires it for a body that is a stream
       });
-      if (!response.ok) throw await refusalOf(response);
+      if (!response.ok) throw await refusalOf(response, this.parse);
       const answer = await read(response);
       isRead = !isStreamed;
       return answer;
@@ -196,23 +232,30 @@ export class Http {
   }
 }
 
-export async function readJson(response: Response): Promise<object> {
-  const text = await response.text();
-  const value = parseObject(text);
-  if (value !== null) return value;
-  const detail = "The response is not a JSON object: check that the URL is that of a hub.";
-  throw new LuxHubError({ status: response.status, code: "not_a_hub", detail });
+/** Bun's fetch would obey the proxy variables of the environment; other platforms ignore the option. */
+const DIRECT = { proxy: false } as const;
+
+/** The platform's fetch without a proxy, which would see the secret. */
+export function directFetch(url: string, init: RequestInit): Promise<Response> {
+  return fetch(url, { ...init, ...DIRECT });
 }
 
-async function refusalOf(response: Response): Promise<LuxHubError> {
-  const problem = parseObject(await response.text());
+/** The error of a success that a hub does not return. */
+export function notAHub({ status }: Response, fault: string): LuxHubError {
+  const detail = `The response ${fault}: check that the URL is that of a hub.`;
+  return new LuxHubError({ status, code: NOT_A_HUB, detail });
+}
+
+async function refusalOf(response: Response, parse: Http["parse"]): Promise<LuxHubError> {
+  const problem = parseObject(await response.text(), parse);
   const body: Problem = problem ?? {};
+  const isOfHub = body.success === false && typeof body.error === "string";
   const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
   const plain = `The response was ${response.status} ${response.statusText}`.trimEnd();
   return new LuxHubError({
     status: response.status,
-    code: typeof body.error === "string" ? body.error : `http_${response.status}`,
-    detail: typeof body.detail === "string" ? body.detail : `${plain}, and not from a hub.`,
+    code: isOfHub ? String(body.error) : `${PLAIN_STATUS}${response.status}`,
+    detail: isOfHub && typeof body.detail === "string" ? body.detail : `${plain}, and not from a hub.`,
     errors: Array.isArray(body.errors) ? body.errors.filter(isFieldError) : [],
     problem: { ...problem },
     requestId: response.headers.get("x-request-id"),
@@ -220,25 +263,35 @@ async function refusalOf(response: Response): Promise<LuxHubError> {
   });
 }
 
-type Problem = { readonly error?: unknown; readonly detail?: unknown; readonly errors?: unknown };
+type Problem = {
+  readonly success?: unknown;
+  readonly error?: unknown;
+  readonly detail?: unknown;
+  readonly errors?: unknown;
+};
 
 function isFieldError(value: unknown): value is FieldError {
   return typeof value === "object" && value !== null && "path" in value && "message" in value;
 }
 
-function parseObject(text: string): object | null {
+/** Null for anything but a JSON object. */
+export function parseObject(text: string, parse: Http["parse"]): object | null {
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parse(text);
     return typeof value === "object" && value !== null && !Array.isArray(value) ? value : null;
   } catch {
     return null;
   }
 }
 
-/** Whether the same request may succeed later. After `outcome_unknown` a repeat returns the outcome. */
-export function isTemporary(error: unknown): error is HubUnreachable | LuxHubError {
+/**
+ * Whether the same request may succeed later. After `outcome_unknown` a repeat returns the outcome. When the URL is
+ * known to be a hub's, a foreign response hides the hub for a moment.
+ */
+export function isTemporary(error: unknown, isHubKnown = true): error is HubUnreachable | LuxHubError {
   if (!(error instanceof LuxHubError)) return error instanceof HubUnreachable;
-  return [408, 429, 502, 503, 504].includes(error.status) || error.code === "outcome_unknown";
+  if ([408, 429, 502, 503, 504].includes(error.status) || error.code === "outcome_unknown") return true;
+  return error.isForeign && isHubKnown;
 }
 
 /**

@@ -11,7 +11,7 @@ import {
   Http,
   type HttpOptions,
   newIdempotencyKey,
-  readJson,
+  notAHub,
   withQuery,
 } from "./http.ts";
 import type { AnswerOf, Arguments, BatchAnswer, BatchOperation, Operation, RequestOf } from "./call.ts";
@@ -98,7 +98,7 @@ export class HubCalls<V extends Variant = "A"> {
             isRepeatable: true,
             waitMs: waitSeconds * 1_000,
           },
-      readJson,
+      this.http.readJson,
       options,
     );
     if ("ignored" in answer && Array.isArray(answer.ignored))
@@ -119,7 +119,11 @@ export class HubCalls<V extends Variant = "A"> {
         isRepeatable: true,
         isStreamed: true,
       },
-      async (response) => response,
+      async (response) => {
+        const isFile = response.headers.get("content-disposition")?.startsWith("attachment") === true;
+        if (!isFile) throw notAHub(response, "is not a file of a hub");
+        return response;
+      },
       options,
     );
   }

@@ -89,6 +89,11 @@ class LuxHubError(Exception):
         #: The hub's Retry-After in seconds; None without one.
         self.retry_after_s = retry_after_s
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether something between the client and the hub has answered, such as a proxy."""
+        return self.code == "not_a_hub" or self.code.startswith("http_")
+
     def __str__(self) -> str:
         return f"{self.status} {self.code}: {self.detail}"
 
@@ -156,7 +161,8 @@ class Stop(threading.Event):
 class Retry:
     """How long a call is retried after a network fault or a temporary refusal, and with which pauses.
 
-    Temporary are 408, 429, 502, 503, 504 and `outcome_unknown`. The pause is never shorter than Retry-After.
+    Temporary are 408, 429, 502, 503, 504 and `outcome_unknown`. When the client has reached the hub before, so is any
+    response that is not from a hub. The pause is never shorter than Retry-After.
     """
 
     #: How long to retry, in seconds from the first fault; 0: never, math.inf: until the Stop.
@@ -329,6 +335,8 @@ class _Http:
             self._headers["X-Admin-Key"] = admin_key
         self._retry = retry
         self._on_retry = on_retry
+        #: A hub has responded. From then on, a foreign response hides the hub, for example while a proxy restarts.
+        self._is_hub_known = False
         self._idle: list[_Connection] = []
         self._lock = threading.Lock()
 
@@ -339,14 +347,17 @@ class _Http:
         attempt = 0
         while True:
             try:
-                return self._attempt(request, read, options.stop)
+                answer = self._attempt(request, read, options.stop)
+                self._is_hub_known = True
+                return answer
             except (LuxHubError, HubUnreachable) as error:
                 pause = _pause_after(error, attempt, policy)
                 attempt += 1
                 now = time.monotonic()
                 if give_up_at is None:
                     give_up_at = now + policy.for_s
-                if not request.is_repeatable or not _is_temporary(error) or now + pause > give_up_at:
+                may_pass = _is_temporary(error, self._is_hub_known)
+                if not request.is_repeatable or not may_pass or now + pause > give_up_at:
                     raise
                 if self._on_retry is not None:
                     self._on_retry(error, pause)
@@ -421,15 +432,26 @@ def _read_json(answer: _Answer) -> dict[str, Any]:
     value = _parse_object(answer.read())
     status = answer.status
     answer.close()
-    if value is None:
-        detail = "The response is not a JSON object: check that the URL is that of a hub."
-        raise LuxHubError(status, "not_a_hub", detail)
+    if value is None or not (value.get("success") is True or "openapi" in value):
+        raise _not_a_hub(status, "is not a JSON object of a hub")
     return value
+
+
+def _read_file(answer: _Answer) -> Download:
+    if not answer.headers.get("Content-Disposition", "").startswith("attachment"):
+        raise _not_a_hub(answer.status, "is not a file of a hub")
+    return Download(answer)
+
+
+def _not_a_hub(status: int, fault: str) -> LuxHubError:
+    """The error of a success that a hub does not return."""
+    return LuxHubError(status, "not_a_hub", f"The response {fault}: check that the URL is that of a hub.")
 
 
 def _refusal_of(answer: _Answer) -> LuxHubError:
     body = _parse_object(answer.read()) or {}
-    code, detail, errors = body.get("error"), body.get("detail"), body.get("errors")
+    code, detail, errors = body.get("error", ""), body.get("detail"), body.get("errors")
+    is_of_hub = body.get("success") is False and isinstance(code, str) and code != ""
     plain = f"The response was {answer.status} {answer.reason}".rstrip()
     try:
         retry_after_s = float(answer.headers.get("Retry-After", ""))
@@ -437,8 +459,8 @@ def _refusal_of(answer: _Answer) -> LuxHubError:
         retry_after_s = None
     return LuxHubError(
         answer.status,
-        code if isinstance(code, str) else f"http_{answer.status}",
-        detail if isinstance(detail, str) else f"{plain}, and not from a hub.",
+        code if is_of_hub else f"http_{answer.status}",
+        detail if is_of_hub and isinstance(detail, str) else f"{plain}, and not from a hub.",
         cast("list[FieldError]", errors) if isinstance(errors, list) else (),
         answer.headers.get("X-Request-Id"),
         retry_after_s,
@@ -454,10 +476,15 @@ def _parse_object(text: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _is_temporary(error: BaseException) -> bool:
-    """Whether the same request may succeed later. After `outcome_unknown` a repeat returns the outcome."""
+def _is_temporary(error: BaseException, is_hub_known: bool = True) -> bool:
+    """Whether the same request may succeed later. After `outcome_unknown` a repeat returns the outcome.
+
+    When the URL is known to be a hub's, a foreign response hides the hub for a moment.
+    """
     if isinstance(error, LuxHubError):
-        return error.status in (408, 429, 502, 503, 504) or error.code == "outcome_unknown"
+        if error.status in (408, 429, 502, 503, 504) or error.code == "outcome_unknown":
+            return True
+        return error.is_foreign and is_hub_known
     return isinstance(error, HubUnreachable) and not isinstance(error.__cause__, ssl.SSLCertVerificationError)
 
 
@@ -670,7 +697,7 @@ class _FileTransfer(_Resource):
         """Returns the bytes of a file, as they arrive. `range` as in HTTP, for example `bytes=0-1023`."""
         headers = {} if range is None else {"Range": range}
         request = _Request("GET", f"/api/v1/file/download/{quote(file_id, safe='')}", headers)
-        return self._http.send(request, Download, options or CallOptions())
+        return self._http.send(request, _read_file, options or CallOptions())
 
 
 #: The hub flushes an upload to disk before it answers.
@@ -1198,6 +1225,7 @@ class TaskContext:
         stop: Stop,
         epoch: int,
         given: Context,
+        inputs: list[TaskInput],
         extend: Callable[[Mapping[str, Any]], None],
         ask: Callable[[Mapping[str, Any]], Any],
         output: Callable[[str], None],
@@ -1208,8 +1236,8 @@ class TaskContext:
         self.stop = stop
         #: The fencing token of this attempt.
         self.epoch = epoch
-        #: The tasks on which it depends, with their results (`omitted`: some are left out, tasks.inputs() has them).
-        self.inputs: list[TaskInput] = given.get("inputs", [])
+        #: The tasks on which it depends, in that order, with their whole results and files.
+        self.inputs = inputs
         #: What the last worker of the task has saved for this one; None: nothing.
         self.checkpoint: Any = given["checkpoint"]["data"] if "checkpoint" in given else None
         #: The last attempts that failed, oldest first.
@@ -1344,6 +1372,8 @@ _MAY_BE_LOST = (
     "task.timed_out",
 )
 _ERROR_MAX_CHARS = 4000
+#: Inputs of a task in one response.
+_INPUTS_TOGETHER = 100
 #: Usage reports in one request.
 _USAGE_TOGETHER = 20
 #: The codes with which the hub refuses the usage of a request.
@@ -1904,12 +1934,11 @@ class _Worker:
         def report(steps: Sequence[Mapping[str, Any]]) -> float | None:
             return self._report_usage(job, steps)
 
-        context = TaskContext(
-            job.abort, job.epoch, job.context, extend, ask, job.output.write, report
-        )
-
         def run() -> None:
             try:
+                inputs = self._inputs_of(job)
+                given = job.context
+                context = TaskContext(job.abort, job.epoch, given, inputs, extend, ask, job.output.write, report)
                 outcomes.put(_Outcome(result=self._handler(job.task, context)))
             except BaseException as error:  # SystemExit, too, ends only the handler
                 outcomes.put(_Outcome(error=error))
@@ -1946,6 +1975,20 @@ class _Worker:
                     left = timeout_s if job.asking > 0 else job.began_at + timeout_s - time.monotonic()
                 if left <= 0:
                     raise
+
+    def _inputs_of(self, job: _Job) -> list[TaskInput]:
+        """The inputs of a task, whole: what had no room in its context is read page by page."""
+        given = job.context.get("inputs", [])
+        whole = next((i for i, one in enumerate(given) if one.get("omitted")), len(given))
+        inputs = given[:whole]
+        options = CallOptions(stop=job.abort, retry=Retry(for_s=_FOREVER))
+        cursor = str(whole) if whole < len(given) else None
+        while cursor is not None:
+            asked = {"task_id": job.task["task_id"], "cursor": cursor, "limit": _INPUTS_TOGETHER}
+            page = self._call("task/{task_id}/inputs", asked, options)
+            inputs.extend(page["inputs"])
+            cursor = page["next_cursor"]
+        return inputs
 
     def _ask(self, job: _Job, fields: Mapping[str, Any]) -> Any:
         """Returns the answer; None: there was none in time."""
@@ -2384,6 +2427,8 @@ class Limit(TypedDict):
     per_minute: int | None
     #: Until then no task of the key is handed out; null: the key is not held.
     held_until: str | None
+    #: The node that holds the key; null: the key is not held, or no node was named.
+    held_by: str | None
     #: How many tasks of the key are assigned; 0 without `running`.
     running_now: int
     #: How many tasks of the key were handed out in the last minute; 0 without `per_minute`.
@@ -5665,7 +5710,8 @@ class Tasks(_Resource):
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last checkpoint
             counts.
         usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
-        hold_s: Also holds the limit key of the task for this many seconds, as limit/hold does.
+        hold_s: Also holds the limit key of the task for this many seconds, as limit/hold does. At most 600
+            with a key that is bound to a node.
         """
         fields = {
             "task_id": task_id,
@@ -5701,7 +5747,8 @@ class Tasks(_Resource):
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last checkpoint
             counts.
         usage: What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.
-        hold_s: Also holds the limit key of the task for this many seconds, as limit/hold does.
+        hold_s: Also holds the limit key of the task for this many seconds, as limit/hold does. At most 600
+            with a key that is bound to a node.
         """
         fields = {
             "task_id": task_id,
@@ -6924,8 +6971,10 @@ class Limits(_Resource):
         """Holds a limit key: none of its tasks is handed out for a time.
 
         key: The limit key.
-        for_s: For how many seconds no task of the key is handed out; a longer hold stays.
-        node_id: The node that asks for the hold; the event has the node as `held_by`.
+        for_s: For how many seconds no task of the key is handed out; a longer hold stays. At most 600 with a
+            key that is bound to a node.
+        node_id: The node that asks for the hold, which then shows the node as `held_by`. A bound key fills in
+            its node.
         """
         fields = {"key": key, "for_s": for_s, "node_id": node_id}
         return cast("LimitHoldAnswer", self._call("limit/hold", fields, options))

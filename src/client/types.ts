@@ -181,6 +181,8 @@ export interface Limit {
   per_minute: number | null;
   /** Until then no task of the key is handed out; null: the key is not held. */
   held_until: string | null;
+  /** The node that holds the key; null: the key is not held, or no node was named. */
+  held_by: string | null;
   /** How many tasks of the key are assigned; 0 without `running`. */
   running_now: number;
   /** How many tasks of the key were handed out in the last minute; 0 without `per_minute`. */
@@ -2142,7 +2144,10 @@ export interface Operations<V extends Variant = "A"> {
             cost_usd?: number | null | undefined;
           }[]
         | undefined;
-      /** Also holds the limit key of the task for this many seconds, as limit/hold does. */
+      /**
+       * Also holds the limit key of the task for this many seconds, as limit/hold does. At most 600 with a
+       * key that is bound to a node.
+       */
       hold_s?: number | undefined;
     };
     answer: TaskAnswer<V>;
@@ -2183,7 +2188,10 @@ export interface Operations<V extends Variant = "A"> {
             cost_usd?: number | null | undefined;
           }[]
         | undefined;
-      /** Also holds the limit key of the task for this many seconds, as limit/hold does. */
+      /**
+       * Also holds the limit key of the task for this many seconds, as limit/hold does. At most 600 with a
+       * key that is bound to a node.
+       */
       hold_s?: number | undefined;
     };
     answer: TaskAnswer<V>;
@@ -4673,9 +4681,15 @@ export interface Operations<V extends Variant = "A"> {
     request: {
       /** The limit key. */
       key: string;
-      /** For how many seconds no task of the key is handed out; a longer hold stays. */
+      /**
+       * For how many seconds no task of the key is handed out; a longer hold stays. At most 600 with a key
+       * that is bound to a node.
+       */
       for_s: number;
-      /** The node that asks for the hold; the event has the node as `held_by`. */
+      /**
+       * The node that asks for the hold, which then shows the node as `held_by`. A bound key fills in its
+       * node.
+       */
       node_id?: string | undefined;
     };
     answer: {

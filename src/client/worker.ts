@@ -51,7 +51,7 @@ export type TaskContext<V extends Variant = "A"> = {
   readonly epoch: number;
   /** Extends the lease, and records a progress note. The worker also extends the lease periodically. */
   readonly extend: (note?: string) => Promise<void>;
-  /** The tasks on which it depends, with their results (`omitted`: some are left out, tasks.inputs() has them). */
+  /** The tasks on which it depends, in that order, with their whole results and files. */
   readonly inputs: readonly TaskInput<V>[];
   /** What the last worker of the task has saved for this one; undefined: nothing. */
   readonly checkpoint: unknown;
@@ -197,6 +197,8 @@ const MAY_BE_LOST: ReadonlySet<string> = new Set<EventKind>([
  */
 const SUCCESSOR_MS = 2_000;
 const ERROR_MAX_CHARS = 4_000;
+/** Inputs of a task in one response. */
+const INPUTS_TOGETHER = 100;
 /** Usage reports in one request. */
 const USAGE_TOGETHER = 20;
 /** The codes with which the hub refuses the usage of a request. */
@@ -606,18 +608,17 @@ class Worker<V extends Variant> {
   /** Runs the handler. It counts as failed if it takes too long, or does not end in time after its signal. */
   #handle(job: Job<V>): Promise<Outcome> {
     const { task, epoch, abort } = job;
-    const { inputs = [], checkpoint, failures = [], answers = [], lessons = [] } = job.context;
+    const { checkpoint, failures = [], answers = [], lessons = [] } = job.context;
     const unused = [...answers];
     const { signal } = abort;
     const send = async (fields: Extension): Promise<void> => {
       const refusal = await this.#extend(job, fields);
       if (refusal !== null) throw refusal;
     };
-    const context: TaskContext<V> = {
+    const context: Omit<TaskContext<V>, "inputs"> = {
       signal,
       epoch,
       extend: (note) => send({ note }),
-      inputs,
       checkpoint: checkpoint?.data,
       failures,
       lessons,
@@ -660,12 +661,35 @@ class Worker<V extends Variant> {
       signal.addEventListener("abort", () => void onAbort(), { signal: ended.signal });
       limit.resume();
       Promise.resolve()
-        .then(() => this.#handler(task, context))
+        .then(async () => this.#handler(task, { ...context, inputs: await this.#inputsOf(job) }))
         .then(
           (result) => end({ isDone: true, result }),
           (error: unknown) => end({ isDone: false, error }),
         );
     });
+  }
+
+  /** The inputs of a task, whole: what had no room in its context is read page by page. */
+  async #inputsOf({
+    task: { task_id },
+    context,
+    abort: { signal },
+  }: Job<V>): Promise<readonly TaskInput<V>[]> {
+    const given = context.inputs ?? [];
+    const from = given.findIndex(({ omitted }) => omitted === true);
+    if (from === -1) return given;
+    const inputs = given.slice(0, from);
+    for (let cursor: string | null = String(from); cursor !== null;) {
+      const options = { signal, retry: FOREVER };
+      const page: AnswerOf<"task/{task_id}/inputs", V> = await this.#call(
+        "task/{task_id}/inputs",
+        { task_id, cursor, limit: INPUTS_TOGETHER },
+        options,
+      );
+      inputs.push(...page.inputs);
+      cursor = page.next_cursor;
+    }
+    return inputs;
   }
 
   /** Returns the answer; null: there was none in time. Rejects when the task is lost or parked. */

@@ -10,8 +10,9 @@ import { DAY_MS } from "../lib/clock.ts";
 import type { Change } from "./change.ts";
 import { type Decision, accept, reject } from "./decision.ts";
 import type { EventKind } from "./event.ts";
-import { BUDGETS_MAX, BUDGET_WARNING_AT } from "./limits.ts";
+import { BUDGET_WARNING_AT } from "./limits.ts";
 import type { Budget, BudgetKey, BudgetState, Gate, Spending } from "./model.ts";
+import { HUB_LIMITS, refusesMore } from "./shares.ts";
 import { toUsd } from "./spending.ts";
 
 /** The first day of the period that a day is in. */
@@ -76,10 +77,9 @@ export function setBudget(
   at: number,
 ): Decision<BudgetState> {
   const others = gate.budgets.filter((state) => !isSameKey(state, asked));
-  if (others.length >= BUDGETS_MAX && others.length === gate.budgets.length) {
-    const detail = `There are ${BUDGETS_MAX} budgets, which is the most. Delete one that you do not need.`;
-    return reject("budgets_limit", detail);
-  }
+  const all = others.length === gate.budgets.length ? others.length : 0;
+  const full = refusesMore(HUB_LIMITS.budgets, { all, ofNode: 0 }, null);
+  if (full) return full;
   const budget: Budget = { ...asked, warnedIn: null, exceededIn: null };
   const state: BudgetState = { ...budget, spent };
   const said = announcements({ ...gate, budgets: [state] }, at);

@@ -10,8 +10,9 @@
 import type { Change } from "./change.ts";
 import { type Decision, accept, reject } from "./decision.ts";
 import { addKey } from "./key.ts";
-import { INVITATIONS_MAX, INVITATION_KEPT_MS } from "./limits.ts";
+import { INVITATION_KEPT_MS } from "./limits.ts";
 import type { Invitation, KeyRecord } from "./model.ts";
+import { HUB_LIMITS, refusesMore } from "./shares.ts";
 
 export const INVITATION_STATES = ["open", "used", "expired"] as const;
 
@@ -30,11 +31,8 @@ export function invite(
 ): Decision<Invitation> {
   const before = now - INVITATION_KEPT_MS;
   const kept = all.filter((one) => (one.usedAt ?? one.expiresAt) > before);
-  if (kept.length >= INVITATIONS_MAX)
-    return reject(
-      "invitations_limit",
-      `The hub keeps ${INVITATIONS_MAX} invitations, which includes those that ended in the last 7 days. Delete some (invitation/delete).`,
-    );
+  const full = refusesMore(HUB_LIMITS.invitations, { all: kept.length, ofNode: 0 }, null);
+  if (full) return full;
   const changes: Change[] = kept.length < all.length ? [{ kind: "invitations.pruned", before }] : [];
   changes.push({ kind: "invitation.saved", invitation });
   return accept(invitation, changes);

@@ -5,8 +5,8 @@
 import type { Change } from "./change.ts";
 import { type Decision, accept, reject } from "./decision.ts";
 import { actorOf } from "./event.ts";
-import { KEYS_MAX } from "./limits.ts";
 import type { KeyRecord } from "./model.ts";
+import { HUB_LIMITS, refusesMore } from "./shares.ts";
 
 /** The ids of the two keys that come from the environment or the data directory. */
 export const PRIMARY_KEY_ID = "primary";
@@ -32,12 +32,8 @@ export function addKey(key: KeyRecord, all: readonly KeyRecord[]): Decision<KeyR
     return reject("key_exists", `The key name ${key.keyId} is already in use, or was. Choose another name.`);
   if (all.some(({ hash }) => hash === key.hash))
     return reject("key_exists", "This secret is that of another key already. Make a new, random one.");
-  if (all.length >= KEYS_MAX)
-    return reject(
-      "keys_limit",
-      `The hub has reached its limit of ${KEYS_MAX} keys, which includes revoked ones.`,
-    );
-  return accept(key, [{ kind: "key.saved", key }]);
+  const full = refusesMore(HUB_LIMITS.keys, { all: all.length, ofNode: 0 }, null);
+  return full ?? accept(key, [{ kind: "key.saved", key }]);
 }
 
 /** Revokes a key. A repeat changes nothing. */

@@ -13,13 +13,14 @@
  */
 import type { Change } from "./change.ts";
 import { type Decision, type Rejected, accept, nodeNotFound, reject } from "./decision.ts";
-import { LEASES_MAX, LEASES_OF_NODE_MAX, LEASE_HOLDERS_SHOWN_MAX } from "./limits.ts";
+import { LEASE_HOLDERS_SHOWN_MAX } from "./limits.ts";
 import type { Lease, Moment, Node, Task } from "./model.ts";
+import { HUB_LIMITS, type HubCounts, refusesMore } from "./shares.ts";
 import { heldBy } from "./task.ts";
 import { overlap } from "../lib/globs.ts";
 
 /** The leases that count, of all nodes and of one; and whether some have passed their deadline. */
-export type LeaseTotals = { readonly leases: number; readonly ofNode: number; readonly hasExpired: boolean };
+export type LeaseTotals = HubCounts & { readonly hasExpired: boolean };
 
 export type LeaseRows = {
   readonly node: Node | null;
@@ -63,13 +64,8 @@ export function acquire(rows: LeaseRows, asked: AcquireRequest, at: Moment): Dec
     const lease: Lease = { ...own, ttlMs, leaseUntil };
     return accept(lease, [{ kind: "lease.saved", lease }]);
   }
-  if (!own && totals.leases >= LEASES_MAX)
-    return reject("leases_limit", `The hub has ${LEASES_MAX} leases. Wait until some of them end.`);
-  if (!own && totals.ofNode >= LEASES_OF_NODE_MAX)
-    return reject(
-      "leases_limit",
-      `Node ${nodeId} has ${LEASES_OF_NODE_MAX} leases. Release some, or take one on a glob instead.`,
-    );
+  const full = own ? null : refusesMore(HUB_LIMITS.leases, totals, nodeId);
+  if (full) return full;
   const fencing = rows.lastFencing + 1;
   const lease: Lease = { name, nodeId, taskId, shared, fencing, ttlMs, leaseUntil, acquiredAt: at.now };
   // A renewal of all leases (a clock jump, a restart) must not bring back what this one was granted against.

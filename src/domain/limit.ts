@@ -3,15 +3,15 @@
  *
  * A limit and a hold of one key are one row. A row with neither `running` nor `perMinute` is there only for its hold, and
  * is removed with the next write after it is over. Such rows are counted apart from limits: whoever has a secret may hold
- * keys, and must not take the room of the administrator's limits.
+ * keys, and must not take the room of the administrator's limits. A node has a share of the holds.
  */
 import { SECOND_MS } from "../lib/clock.ts";
 import type { Change } from "./change.ts";
 import { type Decision, accept, reject } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
-import { HOLDS_MAX, LIMITS_MAX, PAUSES_MAX } from "./limits.ts";
 import type { Gate, Limit, LimitState, Pause, PauseKey } from "./model.ts";
 import { isHeld, namePause } from "./gate.ts";
+import { HUB_LIMITS, refusesMore } from "./shares.ts";
 
 // ---- Pauses
 
@@ -22,10 +22,8 @@ export function pause(
   at: number,
 ): Decision<Pause> {
   const known = gate.pauses.find((one) => isSame(one, asked));
-  if (!known && gate.pauses.length >= PAUSES_MAX) {
-    const detail = `There are ${PAUSES_MAX} pauses, which is the most. End one that you do not need with POST /api/v1/hub/resume.`;
-    return reject("pauses_limit", detail);
-  }
+  const full = known ? null : refusesMore(HUB_LIMITS.pauses, { all: gate.pauses.length, ofNode: 0 }, null);
+  if (full) return full;
   if (known?.reason === asked.reason) return accept(known);
   const paused: Pause = { ...asked, at: known?.at ?? at };
   const data = { scope: asked.scope, value: asked.value || null, reason: asked.reason };
@@ -54,13 +52,16 @@ function capitalised(text: string): string {
 // ---- Limits
 
 /** Sets the limit of a key, or replaces it. A hold stays. */
-export function setLimit(gate: Gate, asked: Omit<Limit, "heldUntil">, at: number): Decision<LimitState> {
+export function setLimit(
+  gate: Gate,
+  asked: Omit<Limit, "heldUntil" | "heldBy">,
+  at: number,
+): Decision<LimitState> {
   const known = gate.limits.find(({ key }) => key === asked.key);
-  if (!(known && isSet(known)) && gate.limits.filter(isSet).length >= LIMITS_MAX) {
-    const detail = `There are ${LIMITS_MAX} limits, which is the most. Delete one that you do not need.`;
-    return reject("limits_limit", detail);
-  }
-  const limit: Limit = { ...asked, heldUntil: known?.heldUntil ?? null };
+  const all = known && isSet(known) ? 0 : gate.limits.filter(isSet).length;
+  const full = refusesMore(HUB_LIMITS.limits, { all, ofNode: 0 }, null);
+  if (full) return full;
+  const limit: Limit = { ...asked, heldUntil: known?.heldUntil ?? null, heldBy: known?.heldBy ?? null };
   const { key, running, perMinute } = limit;
   const data = { key: key || null, running, per_minute: perMinute };
   return accept({ inUse: 0, uses: [], ...known, ...limit }, [
@@ -85,31 +86,60 @@ export function deleteLimit(gate: Gate, key: string, at: number): Decision<Limit
   ]);
 }
 
-/** Who holds a key, and for how long. */
-export type HoldRequest = { readonly key: string; readonly forMs: number; readonly nodeId: string | null };
+/** Who holds a key, and for how long. `taskId`: the task with which the holder gives the key a rest. */
+export type HoldRequest = {
+  readonly key: string;
+  readonly forMs: number;
+  readonly nodeId: string | null;
+  readonly taskId?: string;
+};
 
-/** Holds a key: none of its tasks is handed out until then. A hold that lasts longer stays. */
-export function hold(gate: Gate, { key, forMs, nodeId }: HoldRequest, at: number): Decision<LimitState> {
+/** Holds a key with a key that is bound to a node: the node must have a task of it. */
+export function holdOwn(
+  gate: Gate,
+  hasTask: true | null,
+  asked: HoldRequest,
+  at: number,
+): Decision<LimitState> {
+  if (hasTask) return hold(gate, asked, at);
+  const detail = `Node ${asked.nodeId} has no task of the limit key ${asked.key || "(none)"}. A key that is bound to a node holds only the limit keys of tasks that the node has now.`;
+  return reject("not_assigned_to_node", detail);
+}
+
+/**
+ * Holds a key: none of its tasks is handed out until then. A hold that lasts longer stays. What adds less than a second
+ * has no event, so that holds without end do not fill the log.
+ */
+export function hold(
+  gate: Gate,
+  { key, forMs, nodeId, taskId }: HoldRequest,
+  at: number,
+): Decision<LimitState> {
   const known = gate.limits.find((one) => one.key === key);
   const isOnlyHeld = (limit: Limit): boolean => !isSet(limit) && !isOver(limit, at);
-  const isMore = !known || isOver(known, at);
-  if (isMore && gate.limits.filter(isOnlyHeld).length >= HOLDS_MAX) {
-    const detail = `There are ${HOLDS_MAX} holds of keys that have no limit, which is the most. Wait until one is over, or leave the hold out.`;
-    return reject("limits_limit", detail);
-  }
+  const isOfNode = (limit: Limit): boolean => limit.heldBy === nodeId && isHeld(limit.heldUntil ?? 0, at);
+  const counts = {
+    all: !known || isOver(known, at) ? gate.limits.filter(isOnlyHeld).length : 0,
+    ofNode: known && isOfNode(known) ? 0 : gate.limits.filter(isOfNode).length,
+  };
+  const full = refusesMore(HUB_LIMITS.holds, counts, nodeId);
+  if (full) return full;
   const before = known?.heldUntil ?? 0;
-  const heldUntil = isHeld(before, at) ? Math.max(before, at + forMs) : at + forMs;
+  const lastsUntil = isHeld(before, at) ? before : at;
+  const heldUntil = at + forMs;
+  if (known && heldUntil < lastsUntil) return accept(known);
   const limit: Limit = {
     key,
     running: known?.running ?? null,
     perMinute: known?.perMinute ?? null,
     heldUntil,
+    heldBy: nodeId,
   };
   const data = { key: key || null, for_s: Math.ceil(forMs / SECOND_MS), held_by: nodeId };
   return accept({ inUse: 0, uses: [], ...known, ...limit }, [
     ...outdated(gate, at),
     { kind: "limit.saved", limit },
-    logged("limit.held", data, at),
+    ...(heldUntil - lastsUntil < SECOND_MS ? [] : [logged("limit.held", data, at, taskId)]),
   ]);
 }
 
@@ -130,6 +160,6 @@ function isSet({ running, perMinute }: Limit): boolean {
   return running !== null || perMinute !== null;
 }
 
-function logged(kind: EventKind, data: EventData, at: number): Change {
-  return { kind: "event.logged", event: { kind, at, nodeId: null, taskId: null, data } };
+function logged(kind: EventKind, data: EventData, at: number, taskId: string | null = null): Change {
+  return { kind: "event.logged", event: { kind, at, nodeId: null, taskId, data } };
 }

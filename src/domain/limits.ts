@@ -200,12 +200,15 @@ export const BUDGET_VALUE_MAX_CHARS = 200;
 export const BUDGET_TOKENS_MAX = 1_000_000_000_000_000;
 /** Limits of limit keys. */
 export const LIMITS_MAX = 500;
-/** Held keys without a limit: every key may hold, so that these are counted apart. */
+/** Held keys without a limit: every key may hold, so that these are counted apart. Of one node, with limits or without. */
 export const HOLDS_MAX = 500;
+export const HOLDS_OF_NODE_MAX = 20;
 export const LIMIT_KEY_MAX_CHARS = 200;
 export const LIMIT_RUNNING_MAX = 10_000;
 export const LIMIT_PER_MINUTE_MAX = 60_000;
 export const HOLD_MAX_SECONDS = 3_600;
+/** With a key that is bound to a node. */
+export const BOUND_HOLD_MAX_SECONDS = 600;
 export const PAUSES_MAX = 200;
 /** Special lanes (lane.ts) with unfinished tasks. */
 export const LANES_MAX = 10_000;
@@ -243,18 +246,19 @@ export const NOTE_KEY_MAX_CHARS = 200;
 /** A key in UTF-8, in base64. */
 export const NOTE_CURSOR_MAX_CHARS = 4 * NOTE_KEY_MAX_CHARS;
 export const NOTE_TEXT_MAX_BYTES = 16 * KIB;
-/** All notes together, their keys and texts, and those that one node has written last. */
+/** How many notes there are, those that one node has written last, and the bytes of all keys and texts. */
 export const NOTES_MAX = 10_000;
+export const NOTES_OF_NODE_MAX = 1_000;
 export const NOTES_MAX_BYTES = 64 * MIB;
-export const NOTES_OF_NODE_MAX_BYTES = 16 * MIB;
 /** Notes that one step of a search reads, and what one call examines: then its next_cursor continues. */
 export const NOTES_STEP = 20;
 export const NOTES_SCANNED_MAX = 2_000;
 export const NOTES_SCANNED_MAX_BYTES = 4 * MIB;
 /** The part of its text with which a search shows a note. */
 export const NOTE_EXCERPT_CHARS = 200;
-/** The name or glob of an advisory lease. Comparing two of the worst takes 40,000 steps. */
+/** The name or glob of an advisory lease. Comparing the two worst takes 256 steps, some 10 us. */
 export const LEASE_NAME_MAX_CHARS = 200;
+export const LEASE_NAME_MAX_SEGMENTS = 32;
 export const LEASE_TTL_DEFAULT_SECONDS = 300;
 export const LEASE_TTL_MAX_SECONDS = 86_400;
 /** Leases at once, and those of one node. An acquire of a glob compares it with all of them. */
@@ -750,8 +754,8 @@ export const QUOTA_TASKS_HIGHEST = 1_000_000_000;
 /** Bytes: one of so many parts of the free space at the start; with PostgreSQL, whose disk the hub cannot see, a number. */
 export const QUOTA_BYTES_PARTS = 10;
 export const QUOTA_BYTES_ON_POSTGRES = 10 * GIB;
-/** How many times its bytes a node may use for the events of coming back online. */
-export const QUOTA_TIMES_FOR_RETURN = 2;
+/** How many times its bytes a node may use for events of coming back online, and of schedules that do nothing. */
+export const QUOTA_TIMES_BEYOND = 2;
 /** When to try again after quota_exceeded. */
 export const QUOTA_RETRY_AFTER_SECONDS = 60;
 // What a row takes beside its texts, in its table and indexes: what it was measured to take on SQLite, and somewhat more,
@@ -762,10 +766,11 @@ export const KEPT_DEPENDENCY_ID_BYTES = 37;
 export const KEPT_DEPENDENCY_BYTES = 200;
 /** Of each usage report of a task. */
 export const KEPT_REPORT_BYTES = 256;
-/** With the event that a message was sent. */
-export const KEPT_MESSAGE_BYTES = 512;
+export const KEPT_MESSAGE_BYTES = 288;
 export const KEPT_DELIVERY_BYTES = 112;
 export const KEPT_EVENT_BYTES = 224;
+/** Of a schedule, a push config or a note, beside its JSON. */
+export const KEPT_ROW_BYTES = 256;
 /** The output of an attempt, beside its text. */
 export const KEPT_OUTPUT_BYTES = 1_024;
 /** The record of a file. Its bytes take whole blocks, an empty one at least its inode. */
@@ -788,6 +793,8 @@ export const SCHEDULE_DESCRIPTION_MAX_BYTES = 16_384;
 export const SCHEDULE_EVERY_MAX_SECONDS = 31_536_000;
 /** One day. */
 export const SCHEDULE_JITTER_MAX_SECONDS = 86_400;
+/** The times of a schedule that get no task are events at most so often. */
+export const SCHEDULE_SKIPS_LOGGED_EVERY_MS = 1 * MINUTE_MS;
 /** A time of a schedule counts as missed when no hub could handle it for so long. */
 export const SCHEDULE_LATE_MS = 1 * MINUTE_MS;
 /** Ten years. */

@@ -498,6 +498,8 @@ export type Limit = {
   readonly perMinute: number | null;
   /** No task of the key is handed out before then (wall clock); null: it is not held. */
   readonly heldUntil: number | null;
+  /** The node that holds it, or held it last; null: an administrator or a key of no node. */
+  readonly heldBy: string | null;
 };
 
 /** A limit, and what of it is used. */
@@ -605,6 +607,9 @@ export type ScheduleDraft = {
 };
 
 export type Schedule = ScheduleDraft & {
+  /** The last of its times that got no task and an event of that; null: none has. */
+  readonly skipLoggedAt: number | null;
+  readonly kept?: Kept;
   readonly nextAt: number | null;
   /** The last task that it created, and when. */
   readonly lastTaskId: string | null;
@@ -670,6 +675,7 @@ export type Webhook = WebhookDraft &
     readonly secret: string | null;
     /** Grows with each change by an administrator. */
     readonly revision: number;
+    readonly kept?: Kept;
     readonly createdAt: number;
     readonly updatedAt: number;
   };
@@ -811,12 +817,13 @@ export type Note = {
   readonly nodeId: string | null;
   /** The key of that request was bound to `nodeId`. */
   readonly verified: boolean;
+  readonly kept?: Kept;
   readonly createdAt: number;
   readonly updatedAt: number;
 };
 
 /** A note without its text. */
-export type NoteHead = Omit<Note, "text"> & {
+export type NoteHead = Omit<Note, "text" | "kept"> & {
   /** Of its key and its text, in UTF-8. */
   readonly bytes: number;
 };
@@ -872,6 +879,9 @@ export type Invitation = {
   /** The key that was made from it; null until then. */
   readonly keyId: string | null;
 };
+
+/** What a row counts against the quota of the node whose key stored it (quota.ts); left out: it counts for nobody. */
+export type Kept = { readonly by: string; readonly bytes: number };
 
 /** What the keys of a node have stored: unfinished tasks that they created, and bytes (quota.ts). */
 export type Usage = { readonly tasks: number; readonly bytes: number };

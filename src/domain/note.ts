@@ -11,16 +11,17 @@
 import type { Change } from "./change.ts";
 import { type Decision, type Rejected, accept, reject } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
-import { NOTES_MAX, NOTES_MAX_BYTES, NOTES_OF_NODE_MAX_BYTES } from "./limits.ts";
 import type { Note, NoteHead } from "./model.ts";
+import { refund } from "./quota.ts";
+import { HUB_LIMITS, type HubCounts, refusesMore } from "./shares.ts";
 
-/** What all notes take: their number, their bytes, and the bytes of those that one node has written last. */
-export type NoteTotals = { readonly notes: number; readonly bytes: number; readonly ofNode: number };
+/** The number of all notes and of those that one node has written last, and the bytes of all. */
+export type NoteTotals = HubCounts & { readonly bytes: number };
 
 /** `ifVersion`: the version that the note must have, 0: there must be none; null: any. */
 export type NoteRequest = Pick<Note, "key" | "nodeId" | "verified"> & { readonly ifVersion: number | null };
 
-export function headOf({ text, ...head }: Note): NoteHead {
+export function headOf({ text, kept: _, ...head }: Note): NoteHead {
   return { ...head, bytes: Buffer.byteLength(head.key) + Buffer.byteLength(text) };
 }
 
@@ -38,9 +39,13 @@ export function put(
   const createdAt = before?.createdAt ?? now;
   const note: Note = { key, text, version: current + 1, nodeId, verified, createdAt, updatedAt: now };
   const head = headOf(note);
-  const full = refusesMore(before && headOf(before), head, totals);
+  const full = refusesSize(before && headOf(before), head, totals);
   if (full) return full;
-  return accept(head, [{ kind: "note.saved", note }, noteEvent("note.changed", head, nodeId, now)]);
+  return accept(head, [
+    ...refund(before),
+    { kind: "note.saved", note },
+    noteEvent("note.changed", head, nodeId, now),
+  ]);
 }
 
 /** Deletes a note. A later put of its key begins with version 1 again. */
@@ -50,6 +55,7 @@ export function remove(before: Note | null, asked: NoteRequest, now: number): De
     return versionConflict(asked.key, before.version);
   const head = headOf(before);
   return accept(head, [
+    ...refund(before),
     { kind: "note.removed", key: asked.key },
     noteEvent("note.deleted", head, asked.nodeId, now),
   ]);
@@ -76,21 +82,16 @@ function versionConflict(key: string, version: number): Rejected {
   return { ...reject("note_version_conflict", detail), version };
 }
 
-function refusesMore(before: NoteHead | null, after: NoteHead, totals: NoteTotals): Rejected | null {
-  const notes = totals.notes + Number(!before);
+function refusesSize(before: NoteHead | null, after: NoteHead, totals: NoteTotals): Rejected | null {
+  const { nodeId } = after;
+  const isOwn = before?.nodeId === nodeId;
+  if (before !== null && isOwn && after.bytes <= before.bytes) return null;
+  const counts = { all: totals.all - Number(before !== null), ofNode: totals.ofNode - Number(isOwn) };
   const bytes = totals.bytes - (before?.bytes ?? 0) + after.bytes;
-  const isOwn = before?.nodeId === after.nodeId;
-  const ofNode = totals.ofNode - (isOwn ? (before?.bytes ?? 0) : 0) + after.bytes;
-  const isLess = before !== null && isOwn && after.bytes <= before.bytes;
-  if (isLess || (notes <= NOTES_MAX && bytes <= NOTES_MAX_BYTES && ofNode <= NOTES_OF_NODE_MAX_BYTES))
-    return null;
-  const what =
-    notes > NOTES_MAX
-      ? `The hub has its ${NOTES_MAX} notes.`
-      : bytes > NOTES_MAX_BYTES
-        ? `All notes together may have ${NOTES_MAX_BYTES} bytes.`
-        : `The notes that one node has written may have ${NOTES_OF_NODE_MAX_BYTES} bytes.`;
-  return reject("notes_limit", `${what} Delete notes that nobody needs with POST /api/v1/note/delete.`);
+  return (
+    refusesMore(HUB_LIMITS.notes, counts, nodeId) ??
+    refusesMore(HUB_LIMITS.noteBytes, { all: bytes - 1, ofNode: 0 }, null)
+  );
 }
 
 function noteEvent(kind: EventKind, { key, version }: NoteHead, nodeId: string | null, at: number): Change {

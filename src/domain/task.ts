@@ -627,7 +627,8 @@ function rest(
   at: Moment,
 ): { readonly at: Moment; readonly changes: readonly Change[] } | Rejected {
   if (holdMs === null || !at.gate) return { at, changes: [] };
-  const held = hold(at.gate, { key: limitKeyOf(task), forMs: holdMs, nodeId }, at.now);
+  const { taskId } = task;
+  const held = hold(at.gate, { key: limitKeyOf(task), forMs: holdMs, nodeId, taskId }, at.now);
   if (held.kind === "rejected") return held;
   const others = at.gate.limits.filter(({ key }) => key !== held.answer.key);
   const gate = gateAt({ ...at.gate, limits: [...others, held.answer] }, at.now);

@@ -1,8 +1,17 @@
 /** The use cases of pauses and limits (domain/limit.ts): pause, resume; set, delete, hold; and their lists. */
-import { type HoldRequest, deleteLimit, hold, isOver, pause, resume, setLimit } from "../domain/limit.ts";
+import {
+  type HoldRequest,
+  deleteLimit,
+  hold,
+  holdOwn,
+  isOver,
+  pause,
+  resume,
+  setLimit,
+} from "../domain/limit.ts";
 import type { Gate, Limit, LimitState, Pause, PauseKey } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
-import { gateOn } from "../store/sql/gate.ts";
+import { gateOn, hasTaskOfKey } from "../store/sql/gate.ts";
 import type { Committed, Query, Store, Transact } from "../store/store.ts";
 import { type Page, type PageRequest, pageOfAll } from "./list-pages.ts";
 
@@ -39,7 +48,10 @@ export class Limits {
     return transact({ gate: this.#gate() }, ({ gate }) => resume(gate, key, this.#clock.now()));
   }
 
-  set(transact: Transact<LimitState>, asked: Omit<Limit, "heldUntil">): Promise<Committed<LimitState>> {
+  set(
+    transact: Transact<LimitState>,
+    asked: Omit<Limit, "heldUntil" | "heldBy">,
+  ): Promise<Committed<LimitState>> {
     return transact({ gate: this.#gate() }, ({ gate }) => setLimit(gate, asked, this.#clock.now()));
   }
 
@@ -47,8 +59,16 @@ export class Limits {
     return transact({ gate: this.#gate() }, ({ gate }) => deleteLimit(gate, key, this.#clock.now()));
   }
 
-  hold(transact: Transact<LimitState>, asked: HoldRequest): Promise<Committed<LimitState>> {
-    return transact({ gate: this.#gate() }, ({ gate }) => hold(gate, asked, this.#clock.now()));
+  /** `boundTo`: the node to which the caller's key is bound; null: none. */
+  hold(
+    transact: Transact<LimitState>,
+    asked: HoldRequest,
+    boundTo: string | null,
+  ): Promise<Committed<LimitState>> {
+    if (boundTo === null)
+      return transact({ gate: this.#gate() }, ({ gate }) => hold(gate, asked, this.#clock.now()));
+    const load = { gate: this.#gate(), hasTask: hasTaskOfKey(boundTo, asked.key) };
+    return transact(load, ({ gate, hasTask }) => holdOwn(gate, hasTask, asked, this.#clock.now()));
   }
 
   #gate(): Query<Gate> {

@@ -124,8 +124,7 @@ export function uncommitted<A>(answer: A): Answer<A> {
  * @throws {StoreDamaged} when the database is damaged.
  * @throws {StoreUnavailable} when the database cannot be reached: nothing was written.
  * @throws {OutcomeUnknown} when the connection was lost during the commit: the changes may be on disk or not. On SQLite,
- *   when the commit failed and could not be removed from the write-ahead log: the changes are not visible, but may be
- *   there after a restart.
+ *   when the commit failed: the changes are not visible, but may be there after a restart before the next commit.
  */
 export type Transact<A = unknown> = {
   <L extends Load, T extends A>(

@@ -1,6 +1,7 @@
 /**
  * A TCP proxy in front of a hub that injects faults: it cuts the connection before the hub gets the request, or after
- * the hub has answered, or answers 503 itself.
+ * the hub has answered, or answers 503 itself. It can also stand in for the hub, as a proxy that is configured anew, a
+ * firewall or a captive portal does.
  */
 
 type Fault = "request" | "answer" | "busy";
@@ -10,12 +11,27 @@ const REQUEST = /^(?:GET|POST|DELETE) \/api\/v1\/(\S*)/;
 const BUSY = "HTTP/1.1 503 Busy\r\nRetry-After: 0\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const FAULTS: readonly Fault[] = ["answer", "request", "busy"];
 
+export type ForeignResponse = { readonly status: number; readonly type: string; readonly body: string };
+
+/** What proxies, firewalls and portals respond while they hide a hub. */
+export const FOREIGN: readonly ForeignResponse[] = [
+  { status: 404, type: "text/plain", body: "404 page not found" },
+  { status: 403, type: "text/html", body: "<h1>Blocked</h1>" },
+  { status: 401, type: "text/html", body: "<h1>Sign in</h1>" },
+  { status: 302, type: "text/html", body: "" },
+  { status: 200, type: "text/html", body: "<h1>Welcome to the network</h1>" },
+  { status: 200, type: "application/json", body: `{"ok":true}` },
+  { status: 404, type: "application/json", body: `{"error":"Not Found","status":404}` },
+];
+
 export class FaultyProxy implements Disposable {
   readonly #listener: Bun.TCPSocketListener<Client>;
   readonly #clients = new Set<Bun.Socket<Client>>();
   readonly #every: number;
   /** The port of the hub. */
   port: number;
+  /** What it responds to every request, with a status and a type that are not a hub's; null: the hub responds. */
+  foreign: ForeignResponse | null = null;
   /** How many requests were spoilt. */
   faults = 0;
   #requests = 0;
@@ -70,11 +86,21 @@ export class FaultyProxy implements Disposable {
   }
 
   async #carry(client: Bun.Socket<Client>, bytes: Buffer): Promise<void> {
-    if (REQUEST.test(bytes.toString("latin1", 0, 200))) client.data.fault = this.#nextFault();
+    if (REQUEST.test(bytes.toString("latin1", 0, 200))) {
+      if (this.foreign !== null) return this.#respond(client, this.foreign);
+      client.data.fault = this.#nextFault();
+    }
     const { fault } = client.data;
     if (fault === "request") client.terminate();
     else if (fault === "busy") client.end(BUSY);
     else (await client.data.hub.catch(() => null))?.write(bytes);
+  }
+
+  #respond(client: Bun.Socket<Client>, { status, type, body }: ForeignResponse): void {
+    this.faults++;
+    client.end(
+      `HTTP/1.1 ${status} Other\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
+    );
   }
 
   #nextFault(): Fault | null {

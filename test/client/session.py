@@ -290,7 +290,7 @@ def answer_in_part(server: socket.socket) -> None:
     connection, _ = server.accept()
     with connection:
         connection.recv(10_000)
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nThe first part")
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Disposition: attachment\r\nContent-Length: 1000\r\n\r\nThe first part")
 
 
 def refusal(call: Callable[[], object]) -> LuxHubError:

@@ -142,6 +142,24 @@ def context_travels() -> None:
     assert get(second)["status"] == "completed"
 
 
+def inputs_are_whole() -> None:
+    output = "x" * 60_000
+    parts = [create("parts", f"part {i}") for i in range(25)]
+    combine = create("parts", "combine", depends_on=parts)
+
+    def handle(task: Task, context: TaskContext) -> TaskResult:
+        if task["title"] != "combine":
+            return {**RESULT, "output": output}
+        lengths = [len((given["result"] or {})["output"]) for given in context.inputs]
+        return {**RESULT, "output": [[given["title"] for given in context.inputs], lengths]}
+
+    with TestWorker("parts", handle, concurrency=4) as worker:
+        worker.heard("completed", 26)
+    result = get(combine)["result"]
+    assert result is not None
+    assert result["output"] == [[f"part {i}" for i in range(25)], [60_000] * 25], str(result)[:500]
+
+
 def questions_wait_and_park() -> None:
     seen: list[object] = []
 
@@ -638,6 +656,7 @@ def refused() -> None:
 for scenario in (
     failures,
     context_travels,
+    inputs_are_whole,
     questions_wait_and_park,
     output_is_followed,
     output_never_waits,

@@ -13,7 +13,7 @@ import {
 } from "../../src/client/index.ts";
 import { until } from "../e2e/program.ts";
 import { ADMIN_KEY, SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
-import { FaultyProxy } from "./faulty-proxy.ts";
+import { FOREIGN, FaultyProxy } from "./faulty-proxy.ts";
 
 const RESULT = { problem: "p", improvement: "i", lesson: "l" };
 const QUICK = { firstPauseMs: 5, maxPauseMs: 50 };
@@ -592,7 +592,8 @@ test("a result survives a hub that cannot write it", async () => {
     secret: SECRET,
     fetch: async (url, init) => {
       if (!url.endsWith("/task/complete") || faults++ > 0) return fetch(url, init);
-      return Response.json({ error: "insufficient_storage", detail: "The disk is full." }, { status: 507 });
+      const problem = { success: false, error: "insufficient_storage", detail: "The disk is full." };
+      return Response.json(problem, { status: 507 });
     },
   });
   await using worker = new TestWorker("disk", () => RESULT, {}, unlucky);
@@ -701,6 +702,64 @@ test("a task that an earlier worker has just completed does not keep the others 
   await until(async () => (await statuses()).toSorted().join() === "assigned,completed,open,open");
   expect(worker.count("fault")).toBe(0);
   resolve();
+});
+
+test.each(FOREIGN)(
+  "a response that no hub has sent ends neither a worker nor its result: %j",
+  async (foreign) => {
+    using portal = new FaultyProxy(server.port());
+    const by = new LuxHub({ url: portal.url, secret: SECRET, retry: QUICK });
+    const finish = Promise.withResolvers<void>();
+    await using worker = new TestWorker(
+      "hidden",
+      async ({ title }) => {
+        if (title === "busy") await finish.promise;
+        return RESULT;
+      },
+      { concurrency: 2 },
+      by,
+    );
+    const busy = await create("hidden", { title: "busy" });
+    await worker.heard("started");
+    portal.foreign = foreign;
+    portal.cut();
+    finish.resolve();
+    await until(() => portal.faults > 20);
+    expect(worker.count("completed")).toBe(0);
+    portal.foreign = null;
+    const idle = await create("hidden");
+    await until(() => worker.count("completed") === 2);
+    for (const { task_id } of [busy, idle])
+      expect((await hub.tasks.get({ task_id })).task).toMatchObject({ status: "completed", attempts: 0 });
+
+    portal.foreign = foreign; // a first call fails at once: the URL may be wrong
+    const stranger = new LuxHub({ url: portal.url, secret: SECRET, retry: QUICK });
+    await expect(stranger.worker("stranger", () => RESULT)).rejects.toMatchObject({ status: foreign.status });
+    portal.foreign = null; // the worker leaves
+  },
+);
+
+test("a handler sees all inputs of its task, also those that its context leaves out", async () => {
+  const output = "x".repeat(60_000);
+  const handler: Handler = ({ title }, { inputs }) =>
+    title === "combine"
+      ? {
+          ...RESULT,
+          output: inputs.map(({ title: of, result }) => [of, String(result?.["output"]).length]),
+        }
+      : { ...RESULT, output };
+  await using _worker = new TestWorker(
+    "parts",
+    handler,
+    { concurrency: 4 },
+    new LuxHub({ url: server.base(), secret: SECRET }),
+  );
+  const titles = Array.from({ length: 25 }, (_, i) => `part ${i}`);
+  const parts: string[] = [];
+  for (const title of titles) parts.push((await create("parts", { title })).task_id);
+  const { task_id } = await create("parts", { title: "combine", depends_on: parts });
+  const { task } = await hub.tasks.get({ task_id, wait: 60 });
+  expect(task.result?.["output"]).toEqual(titles.map((title) => [title, output.length]));
 });
 
 test("it rejects when the hub does not let it work", async () => {

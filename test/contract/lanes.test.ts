@@ -33,8 +33,11 @@ for (const engine of ENGINES)
       await write(
         store,
         { kind: "pause.saved", pause: { scope: "type", value: "t", reason: "r", at: 5 } },
-        { kind: "limit.saved", limit: { key: "k", running: 2, perMinute: 3, heldUntil: null } },
-        { kind: "limit.saved", limit: { key: "held", running: null, perMinute: null, heldUntil: NOW + 5 } },
+        { kind: "limit.saved", limit: { key: "k", running: 2, perMinute: 3, heldUntil: null, heldBy: null } },
+        {
+          kind: "limit.saved",
+          limit: { key: "held", running: null, perMinute: null, heldUntil: NOW + 5, heldBy: "n1" },
+        },
         { kind: "limit.used", key: "k", second: 7 },
         { kind: "limit.used", key: "k", second: 8 },
         { kind: "limit.used", key: "k", second: 7 },
@@ -60,7 +63,10 @@ for (const engine of ENGINES)
         { kind: "pause.deleted", key: { scope: "type", value: "t" } },
         { kind: "limit.deleted", key: "held" },
         { kind: "limit.uses.removed", key: "k", before: 8 },
-        { kind: "limit.saved", limit: { key: "late", running: 1, perMinute: null, heldUntil: null } },
+        {
+          kind: "limit.saved",
+          limit: { key: "late", running: 1, perMinute: null, heldUntil: null, heldBy: null },
+        },
         { kind: "tasks.counted", key: "late" },
       );
       const after = await store.read(gateOn(NOW));

@@ -15,6 +15,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { Feed } from "../../src/service/feed.ts";
 import { lastEventId } from "../../src/store/sql/events.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
+import { inspectDatabase } from "../../src/store/sqlite/integrity-check.ts";
 import { OutcomeUnknown, type Part, type Store, StoreDamaged, StoreFull } from "../../src/store/store.ts";
 import { readTrace, traced, whyNoTrace } from "../../tools/torture/flush-trace.ts";
 import { message, node, task } from "../domain/samples.ts";
@@ -94,8 +95,17 @@ function outcomes(asked: readonly Promise<unknown>[]): Promise<readonly unknown[
 
 const FAULTS: readonly (readonly [CommitFault, unknown])[] = [
   ["SQLITE_FULL", expect.any(StoreFull)],
-  ["SQLITE_IOERR_WRITE", expect.objectContaining({ code: "SQLITE_IOERR_WRITE" })],
-  ["SQLITE_IOERR_FSYNC", expect.objectContaining({ code: "SQLITE_IOERR_FSYNC" })],
+  [
+    "SQLITE_IOERR_WRITE",
+    expect.objectContaining({ cause: expect.objectContaining({ code: "SQLITE_IOERR_WRITE" }) }),
+  ],
+  [
+    "SQLITE_IOERR_FSYNC",
+    expect.objectContaining({
+      name: "OutcomeUnknown",
+      cause: expect.objectContaining({ code: "SQLITE_IOERR_FSYNC" }),
+    }),
+  ],
 ];
 
 for (const [fault, error] of FAULTS) {
@@ -194,28 +204,19 @@ for (const [fault, error] of FAULTS) {
 }
 
 describe("a COMMIT fails and may be in the log", () => {
-  const FAULTS_IN_LOG: readonly CommitFault[] = [
-    "SQLITE_IOERR_FSYNC",
-    "SQLITE_IOERR_SHMSIZE",
-    "SQLITE_NOMEM",
-  ];
-  for (const fault of FAULTS_IN_LOG)
-    test(`${fault}: while a reader keeps the log, the outcome of the group is unknown and it does not run again`, async () => {
-      const { store, disk, names, keepLog } = await openScene();
-      await log(store, "a");
-      const release = keepLog();
-      disk.commitFault = fault;
-      const unknown = expect.objectContaining({
-        name: "OutcomeUnknown",
-        cause: expect.objectContaining({ code: fault }),
-      });
-      expect(await outcomes([log(store, "b"), log(store, "c")])).toEqual([unknown, unknown]);
-      expect([disk.commits, store.writable]).toEqual([2, false]);
-      release();
-      expect(names()).toEqual(["a"]);
-    });
+  test("SQLITE_IOERR_SHMSIZE, and the log cannot be truncated: the outcome is unknown and the group does not run again", async () => {
+    const { store, disk, names, keepLog } = await openScene();
+    await log(store, "a");
+    const release = keepLog();
+    disk.commitFault = "SQLITE_IOERR_SHMSIZE";
+    const unknown = expect.objectContaining({ name: "OutcomeUnknown" });
+    expect(await outcomes([log(store, "b"), log(store, "c")])).toEqual([unknown, unknown]);
+    expect([disk.commits, store.writable]).toEqual([2, false]);
+    release();
+    expect(names()).toEqual(["a"]);
+  });
 
-  test("SQLITE_IOERR_CORRUPTFS: the log of a damaged database is not written back, so the outcome is unknown", async () => {
+  test("SQLITE_IOERR_CORRUPTFS: the outcome is unknown, and no further transaction is written", async () => {
     const { store, disk } = await openScene();
     await log(store, "a");
     disk.commitFault = "SQLITE_IOERR_CORRUPTFS";
@@ -237,83 +238,151 @@ describe("a COMMIT fails and may be in the log", () => {
   const noTrace = whyNoTrace();
   const onLinux = noTrace === null ? test : test.skip;
   const skipped = noTrace === null ? "" : ` (skipped: ${noTrace})`;
-  const REFUSED = "SQLiteError SQLITE_IOERR_FSYNC";
-  const UNKNOWN = "OutcomeUnknown SQLITE_IOERR_FSYNC";
 
-  /** A program that commits a and b, prints what became of them, and is killed at once. */
+  /**
+   * A program that commits as many events as each step says, or checkpoints the log, prints what became of the commits,
+   * and is killed at once. It truncates a file at the beginning of each step, which the trace shows.
+   */
   const KILLED_CHILD = `
+    import { Database } from "bun:sqlite";
+    import { closeSync, ftruncateSync, openSync } from "node:fs";
     import { joinSqlite, openSqlite } from "../../src/store/sqlite/engine.ts";
-    const [path, role] = process.argv.slice(-2);
+    const [path, role, ...steps] = process.argv.slice(1);
     const store = role === "owner" ? openSqlite(path, () => {}) : joinSqlite(path);
-    const event = (name) => ({ kind: "hub.started", at: 1, nodeId: null, taskId: null, data: { name } });
-    for (const name of ["a", "b"]) {
-      const changes = [{ kind: "event.logged", event: event(name) }];
-      const outcome = await store.transact({}, () => ({ kind: "accepted", answer: name, changes })).then(
+    const beside = new Database(path);
+    const mark = openSync(path + ".step", "w");
+    for (const [step, what] of steps.entries()) {
+      ftruncateSync(mark, 0);
+      if (!/\\d/.test(what)) {
+        try { beside.run("PRAGMA wal_checkpoint(" + what + ")"); } catch {}
+        continue;
+      }
+      const data = { name: String(step), filler: "x".repeat(300) };
+      const event = { kind: "hub.started", at: 1, nodeId: null, taskId: null, data };
+      const changes = Array(Number(what)).fill({ kind: "event.logged", event });
+      const outcome = await store.transact({}, () => ({ kind: "accepted", answer: "done", changes })).then(
         (answer) => answer,
-        (error) => [error.name, error.code ?? error.cause?.code].join(" "),
+        (error) => error.name,
       );
-      await Bun.write(Bun.stdout, outcome + "\\n");
+      await Bun.write(Bun.stdout, step + " " + outcome + "\\n");
     }
     process.kill(process.pid, "SIGKILL");
   `;
 
-  /**
-   * Runs it. `failing`: which flushes of the log fail, in the words of strace. Returns what it printed, and its flushes and
-   * truncations of the log, in order.
-   */
-  async function runKilled(path: string, role: string, failing: string | null) {
+  type Role = "owner" | "guest";
+
+  /** Runs it. Returns what became of each commit, and the calls in order: `step` begins one. */
+  async function runKilled(path: string, role: Role, steps: string, inject: readonly string[]) {
+    await provideDatabase(path);
     const trace = `${path}.trace`;
-    const inject = failing === null ? [] : ["-e", `inject=fsync,fdatasync:error=EIO:when=${failing}`];
-    const filter = ["-P", `${path}-wal`, "-e", "trace=fsync,fdatasync,ftruncate", ...inject];
+    const filter = [
+      "-P",
+      `${path}-wal`,
+      "-P",
+      `${path}.step`,
+      "-e",
+      "trace=fsync,fdatasync,pwrite64,ftruncate",
+    ];
+    const program = [process.execPath, "-e", KILLED_CHILD, path, role, ...steps.split(" ")];
     const child = Bun.spawn({
-      cmd: [...traced(trace, [process.execPath, "-e", KILLED_CHILD, path, role], filter)],
+      cmd: [...traced(trace, program, [...filter, ...inject])],
       cwd: import.meta.dir,
       stdout: "pipe",
     });
-    const said = await new Response(child.stdout).text();
+    const printed = await new Response(child.stdout).text();
     await child.exited;
-    const calls = (await readTrace(trace, child.pid)).match(/(?:sync|truncate)(?=\()/g) ?? [];
-    return { said: said.trim().split("\n"), calls };
+    const text = await readTrace(trace, child.pid);
+    const calls = [...text.matchAll(/(?:\.step>|(write|sync)\w*\([^)]*-wal>)/g)].map(
+      ([, call]) => call ?? "step",
+    );
+    return { ended: printed.trim().split("\n"), calls };
   }
 
-  const CASES = [
-    {
-      what: "one flush fails: the log is truncated and flushed, and the refusal is true",
-      role: "owner",
-      until: "",
-      outcome: REFUSED,
-      stored: ["a"],
-      afterwards: ["sync", "truncate", "sync"], // the first is that of the checkpoint
-    },
-    {
-      what: "all flushes fail from then on: unknown, and it is stored",
-      role: "owner",
-      until: "+",
-      outcome: UNKNOWN,
-      stored: ["a", "b"],
-      afterwards: ["sync"],
-    },
-    {
-      what: "one flush of a command fails, which may not truncate the log: unknown",
-      role: "guest",
-      until: "",
-      outcome: UNKNOWN,
-      stored: ["a", "b"],
-      afterwards: [],
-    },
-  ] as const;
-  for (const { what, role, until, outcome, stored, afterwards } of CASES)
-    onLinux(`killed after ${what}${skipped}`, async () => {
-      const [dry, path] = [await newPath(), await newPath()];
-      for (const one of [dry, path]) await provideDatabase(one);
-      const succeeded = await runKilled(dry, role, null);
-      expect([succeeded.said, succeeded.calls.at(-1)]).toEqual([["a", "b"], "sync"]); // which is that of b
-      const flushes = succeeded.calls.filter((call) => call === "sync").length;
-      const failed = await runKilled(path, role, `${flushes}${until}`);
-      expect(failed.said).toEqual(["a", outcome]);
-      expect(failed.calls.slice(succeeded.calls.length)).toEqual([...afterwards]);
+  /** Lets so many calls of a kind fail, from a step on, after those that it skips. strace counts them from the start. */
+  const failing = (
+    calls: readonly string[],
+    call: "write" | "sync",
+    { from, skip, count }: { from: number; skip: number; count: number },
+  ): readonly string[] => {
+    const start = calls.flatMap((what, at) => (what === "step" ? [at] : []))[from];
+    const before = calls.slice(0, start).filter((what) => what === call).length + skip;
+    const names = call === "write" ? "pwrite64" : "fsync,fdatasync";
+    return ["-e", `inject=${names}:error=EIO:when=${before + 1}..${before + count}`];
+  };
+
+  const UNKNOWN = "OutcomeUnknown";
+  type Case = readonly [
+    what: string,
+    role: Role,
+    steps: string,
+    fails: "write" | "sync",
+    from: number,
+    skip: number,
+    count: number,
+    /** The commits that are there after the restart, and of which nobody knew. */
+    unknown: readonly number[],
+  ];
+  const CASES: readonly Case[] = [
+    ["flushes fail, and work again", "owner", "1 1 400 150 40 1 1", "sync", 2, 0, 3, []],
+    ["flushes fail until it is killed", "owner", "1 1 400 150 40", "sync", 2, 0, 99, [4]],
+    ["the last flush fails", "owner", "1 1 150", "sync", 2, 0, 99, [2]],
+    ["flushes fail, of ever larger commits", "owner", "1 1 40 150 400 1", "sync", 2, 0, 3, []],
+    [
+      "flushes fail, and also a checkpoint, and work again",
+      "owner",
+      "1 400 PASSIVE 150 1",
+      "sync",
+      1,
+      0,
+      3,
+      [],
+    ],
+    [
+      "flushes fail, then a checkpoint restarts the log",
+      "owner",
+      "1 400 150 RESTART 1 1",
+      "sync",
+      1,
+      0,
+      2,
+      [],
+    ],
+    [
+      "flushes fail, then a checkpoint truncates the log",
+      "owner",
+      "1 400 150 TRUNCATE 1 1",
+      "sync",
+      1,
+      0,
+      2,
+      [],
+    ],
+    ["flushes fail after the log was restarted", "owner", "400 RESTART 150 40 1", "sync", 2, 0, 3, []],
+    ["writes fail, and work again", "owner", "1 400 150 40 1", "write", 1, 0, 3, []],
+    ["a write fails in the middle of a commit", "owner", "1 400 150 1", "write", 1, 21, 2, []],
+    ["writes fail until it is killed", "owner", "1 400 150 40", "write", 1, 20, 999, []],
+    ["a flush of a command fails", "guest", "1 150", "sync", 1, 0, 99, [1]],
+  ];
+  for (const [what, role, steps, fails, from, skip, count, unknown] of CASES)
+    onLinux(`killed after ${what}: it starts, and what was acknowledged is there${skipped}`, async () => {
+      const dry = await runKilled(await newPath(), role, steps, []);
+      const path = await newPath();
+      const { ended } = await runKilled(path, role, steps, failing(dry.calls, fails, { from, skip, count }));
+      const stored = ended.filter((line) => line.endsWith(" done")).map((line) => Number(line.split(" ")[0]));
+      const refused = ended.filter((line) => line.endsWith(` ${UNKNOWN}`));
+      expect([refused.length > 0, ended.length]).toEqual([true, dry.ended.length]);
+      expect(stored.length + refused.length).toBe(ended.length);
+      expect(inspectDatabase(path, { wholeMaxBytes: 2 ** 30, live: false })).toMatchObject({
+        kind: "intact",
+      });
+      const store = openSqlite(path, noFault);
+      await store.close();
       using restarted = new Database(path);
-      expect(namesIn(restarted)).toEqual(stored);
+      const sizes = restarted
+        .query("SELECT data ->> 'name', count(*) FROM events GROUP BY 1 ORDER BY 1")
+        .values();
+      const numbers = [...stored, ...unknown].toSorted();
+      expect(sizes).toEqual(numbers.map((step) => [String(step), Number(steps.split(" ")[step])]));
     });
 });
 

@@ -15,7 +15,7 @@ const ASKED = { name: "a", nodeId: "n1", taskId: null, shared: false, ttlMs: 10,
 const LEASE: Lease = { ...ASKED, fencing: 3, leaseUntil: AT.steady + 1, acquiredAt: 1 };
 
 function rows(patch: Partial<LeaseRows> = {}): LeaseRows {
-  const totals = { leases: 0, ofNode: 0, hasExpired: false };
+  const totals = { all: 0, ofNode: 0, hasExpired: false };
   return { node: node("n1"), task: null, others: [], totals, lastFencing: 7, ...patch };
 }
 
@@ -100,7 +100,7 @@ describe("acquire", () => {
   });
 
   test("is refused beyond the limit of all, but for what the node has", () => {
-    const totals = { leases: LEASES_MAX, ofNode: 1, hasExpired: false };
+    const totals = { all: LEASES_MAX, ofNode: 1, hasExpired: false };
     expect(acquire(rows({ totals }), ASKED, AT)).toMatchObject({ code: "leases_limit" });
     expect(acquire(rows({ totals, others: [LEASE] }), ASKED, AT)).toMatchObject({
       answer: { fencing: 3, leaseUntil: AT.steady + 10 },

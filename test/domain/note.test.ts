@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import {
   NOTES_MAX,
   NOTES_MAX_BYTES,
-  NOTES_OF_NODE_MAX_BYTES,
+  NOTES_OF_NODE_MAX,
   NOTE_TEXT_MAX_BYTES,
 } from "../../src/domain/limits.ts";
 import type { Note } from "../../src/domain/model.ts";
@@ -18,7 +18,7 @@ const NOTE: Note = {
   createdAt: 1,
   updatedAt: 2,
 };
-const FREE: NoteTotals = { notes: 1, bytes: headOf(NOTE).bytes, ofNode: headOf(NOTE).bytes };
+const FREE: NoteTotals = { all: 1, bytes: headOf(NOTE).bytes, ofNode: 1 };
 
 function codeOf(before: Note | null, totals: Partial<NoteTotals>, text: string, nodeId = "n1"): string {
   const asked = { key: "k", nodeId, verified: false, ifVersion: null, text };
@@ -30,21 +30,24 @@ describe("limits of all notes", () => {
   const longer = "x".repeat(101);
 
   test("a new note needs room for one more; a new version does not", () => {
-    expect(codeOf(null, { notes: NOTES_MAX - 1 }, "t")).toBe("accepted");
-    expect(codeOf(null, { notes: NOTES_MAX }, "t")).toBe("notes_limit");
-    expect(codeOf(NOTE, { notes: NOTES_MAX }, longer)).toBe("accepted");
+    expect(codeOf(null, { all: NOTES_MAX - 1 }, "t")).toBe("accepted");
+    expect(codeOf(null, { all: NOTES_MAX }, "t")).toBe("notes_limit");
+    expect(codeOf(NOTE, { all: NOTES_MAX }, longer)).toBe("accepted");
   });
 
-  test("bytes of all, and of the node, count what the write replaces", () => {
+  test("bytes of all count what the write replaces", () => {
     expect(codeOf(NOTE, { bytes: NOTES_MAX_BYTES - 1 }, longer)).toBe("accepted");
     expect(codeOf(NOTE, { bytes: NOTES_MAX_BYTES }, longer)).toBe("notes_limit");
-    expect(codeOf(NOTE, { ofNode: NOTES_OF_NODE_MAX_BYTES - 1 }, longer)).toBe("accepted");
-    expect(codeOf(NOTE, { ofNode: NOTES_OF_NODE_MAX_BYTES }, longer)).toBe("notes_limit");
-    expect(codeOf(NOTE, { ofNode: NOTES_OF_NODE_MAX_BYTES - 101 }, longer, "n2")).toBe("notes_limit");
+  });
+
+  test("one that another node wrote needs room in the share of the node", () => {
+    expect(codeOf(NOTE, { ofNode: NOTES_OF_NODE_MAX }, longer)).toBe("accepted");
+    expect(codeOf(NOTE, { ofNode: NOTES_OF_NODE_MAX - 1 }, longer, "n2")).toBe("accepted");
+    expect(codeOf(NOTE, { ofNode: NOTES_OF_NODE_MAX }, longer, "n2")).toBe("notes_limit");
   });
 
   test("what becomes shorter is never refused", () => {
-    const over = { notes: NOTES_MAX + 1, bytes: 2 * NOTES_MAX_BYTES, ofNode: 2 * NOTES_OF_NODE_MAX_BYTES };
+    const over = { all: NOTES_MAX + 1, bytes: 2 * NOTES_MAX_BYTES, ofNode: 2 * NOTES_OF_NODE_MAX };
     expect(codeOf(NOTE, over, "shorter")).toBe("accepted");
   });
 

@@ -52,16 +52,12 @@ onLinux(
       const { status, body } = await hub.post("/task/create", { title: `task ${i}`, description: "d" });
       statuses.set(`task ${i}`, status);
       if (status === 200) continue;
-      expect([status, body["error"]]).toEqual([
-        500,
-        expect.stringMatching(/^(?:internal_error|outcome_unknown)$/),
-      ]);
+      expect([status, body["error"]]).toEqual([500, "outcome_unknown"]);
     }
     const taken = [...statuses].filter(([, status]) => status === 200).map(([title]) => title);
-    // Three flushes fail: that of a commit, that before its log is truncated, and that of the next commit. One of these
-    // commits may be the hub's own try.
+    // Three flushes fail, each with a commit. Two of these commits may be the hub's own tries.
     expect(statuses.size - taken.length).toBeGreaterThanOrEqual(1);
-    expect(statuses.size - taken.length).toBeLessThanOrEqual(2);
+    expect(statuses.size - taken.length).toBeLessThanOrEqual(3);
     expect((await hub.get("/status")).body["status"]).toBe("ok");
     const titles = new Set<unknown>();
     for (const page of [1, 2]) {

@@ -38,6 +38,7 @@ import { webhookSchema } from "../../src/api/webhooks.ts";
 import { SETTING_ROWS } from "../../src/config.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import * as limits from "../../src/domain/limits.ts";
+import { HUB_LIMITS, type HubLimit } from "../../src/domain/shares.ts";
 import { VARIANT_A } from "../../src/variant/a.ts";
 import { VARIANT_B } from "../../src/variant/b.ts";
 import { PROGRAM, PROJECT } from "../support/executable.ts";
@@ -575,7 +576,12 @@ describe("limits", () => {
     ["`value` of a budget", count("BUDGET_VALUE_MAX_CHARS")],
     ["`limit_key` of a task", count("LIMIT_KEY_MAX_CHARS")],
     ["`running` · `per_minute` of a limit", count("LIMIT_RUNNING_MAX"), count("LIMIT_PER_MINUTE_MAX")],
-    ["`for_s` of a hold, `hold_s`", "1", `${count("HOLD_MAX_SECONDS")} s`],
+    [
+      "`for_s` of a hold, `hold_s`",
+      "1",
+      `${count("HOLD_MAX_SECONDS")} s`,
+      `${count("BOUND_HOLD_MAX_SECONDS")} s`,
+    ],
     [
       "Resources of a node, or that a task requires",
       count("RESOURCES_MAX"),
@@ -632,7 +638,7 @@ describe("limits", () => {
     ["`thread` of a message", count("THREAD_MAX_CHARS")],
     ["`key` and `prefix` of a note", count("NOTE_KEY_MAX_CHARS")],
     ["`text` of a note", bytes("NOTE_TEXT_MAX_BYTES")],
-    ["`name` of a lease", count("LEASE_NAME_MAX_CHARS")],
+    ["`name` of a lease", count("LEASE_NAME_MAX_CHARS"), count("LEASE_NAME_MAX_SEGMENTS")],
     ["`ttl_s` of a lease", "1", `${count("LEASE_TTL_MAX_SECONDS")} s`],
     ["Name of a schedule", count("SCHEDULE_NAME_MAX_CHARS")],
     ["A cron expression", count("CRON_MAX_CHARS")],
@@ -733,24 +739,16 @@ describe("limits", () => {
       count("QUOTA_TASKS_HIGHEST"),
     ],
     ["Bytes that a node's keys store (`--quota-bytes`)", "1", count("QUOTA_BYTES_PARTS"), "10"],
-    ["Notes of the hub", count("NOTES_MAX"), bytes("NOTES_MAX_BYTES")],
-    ["Notes that one node was the last to write", bytes("NOTES_OF_NODE_MAX_BYTES")],
-    ["Leases of the hub · of one node", count("LEASES_MAX"), count("LEASES_OF_NODE_MAX")],
     ["Nodes that one commit of a broadcast examines", count("BROADCAST_STEP_NODES")],
     ["Broadcasts that wait for another broadcast", count("BROADCASTS_WAITING_MAX")],
     [
       "LUX balance of a node",
       (valueOf("BALANCE_MAX_MICRO") / valueOf("MICRO_PER_LUX")).toLocaleString("en-US"),
     ],
-    ["Schedules", count("SCHEDULES_MAX")],
-    ["Schedules of a node's keys", count("SCHEDULES_OF_NODE_MAX")],
     ["Delay after which a scheduled time counts as missed", seconds("SCHEDULE_LATE_MS")],
-    ["Webhooks", count("WEBHOOKS_MAX")],
     ["Push configs of A2A", count("PUSH_CONFIGS_MAX"), count("PUSH_CONFIGS_OF_TASK_MAX")],
     ["Time for the response of a webhook's receiver", seconds("WEBHOOK_TIMEOUT_MS")],
     ["Webhook deliveries at once", count("WEBHOOK_DELIVERIES_MAX")],
-    ["Keys, including revoked keys", count("KEYS_MAX")],
-    ["Invitations", count("INVITATIONS_MAX")],
     [
       "Time for which a used or expired invitation is listed",
       `${(valueOf("INVITATION_KEPT_MS") / 1_000).toLocaleString("en-US")} s`,
@@ -760,13 +758,6 @@ describe("limits", () => {
     ["Addresses watched for wrong secrets", count("WATCHED_ADDRESSES_MAX")],
     ["An idle connection", "60 s"],
     ["Connections"],
-    ["Budgets", count("BUDGETS_MAX")],
-    [
-      "Pauses · limits · holds of keys that have no limit",
-      count("PAUSES_MAX"),
-      count("LIMITS_MAX"),
-      count("HOLDS_MAX"),
-    ],
     ["Special [lanes](lanes.md#what-it-costs) with unfinished tasks", count("LANES_MAX")],
     [
       "Output that the hub keeps of an attempt by default",
@@ -911,6 +902,21 @@ describe("limits", () => {
     expect(SHARES.map(([, name]) => name).toSorted()).toEqual(all.toSorted() as (typeof SHARES)[number][1][]);
   });
 
+  test("the page has the share of a node in every limit of the whole hub", () => {
+    const rows = Object.values(HUB_LIMITS).map(({ what, all, ofNode, code, undo }: HubLimit) => {
+      const isBytes = what.startsWith("bytes");
+      const share = ofNode === null ? "administrator only" : ofNode.toLocaleString("en-US");
+      return [
+        what,
+        isBytes ? `${all / 2 ** 20} MiB` : all.toLocaleString("en-US"),
+        isBytes ? "in the number of its notes" : share,
+        `409 \`${code}\``,
+        `\`${undo}\``,
+      ];
+    });
+    expect(rowsOf(marked("docs/errors-and-limits.md", "node-shares"))).toEqual(rows);
+  });
+
   test("the prose has them too", () => {
     for (const [path, text] of IN_PROSE) expect(page(path).replaceAll(/\s+/g, " ")).toContain(text);
   });
@@ -918,7 +924,9 @@ describe("limits", () => {
   test("every bound is on a page or known to be internal", () => {
     const bounds = Object.keys(limits).filter((name) => /_MAX(?:_|$)/.test(name));
     expect(bounds.length).toBeGreaterThan(50);
-    expect(bounds.filter((name) => !used.has(name) && !INTERNAL.test(name))).toEqual([]);
+    const ofShares = readFileSync(join(PROJECT, "src/domain/shares.ts"), "utf8");
+    const isShown = (name: string): boolean => used.has(name) || ofShares.includes(`limit.${name},`);
+    expect(bounds.filter((name) => !isShown(name) && !INTERNAL.test(name))).toEqual([]);
   });
 });
 

@@ -118,7 +118,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   },
   // `service` for the form of the two secrets that the key ring is given.
   "data directory": {
-    files: ["data-dir.ts", "permissions.ts"],
+    files: ["data-dir.ts", "permissions.ts", "text-file.ts"],
     layers: ["domain", "lib", "config", "service"],
     packages: ["node:*"],
   },

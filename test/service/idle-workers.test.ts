@@ -925,7 +925,15 @@ class Backlog {
 
   #gateRow(): Gate {
     const limits = LIMITED.map((key) => ({
-      ...{ key, running: LIMIT, perMinute: null, heldUntil: null, inUse: this.#runningOf(key), uses: [] },
+      ...{
+        key,
+        running: LIMIT,
+        perMinute: null,
+        heldUntil: null,
+        heldBy: null,
+        inUse: this.#runningOf(key),
+        uses: [],
+      },
     }));
     const pauses = [...this.paused].map(
       (value) => ({ scope: "type", value, reason: null, at: NOW }) as const,

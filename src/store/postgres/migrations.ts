@@ -796,6 +796,22 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   -- the ready tasks that some nodes may not have: whether any other node could take them
   CREATE INDEX tasks_choosy ON tasks (seq) WHERE status = 'open' AND scheduled = 0 AND not_nodes IS NOT NULL;
   `,
+  `
+  -- the node that holds a limit key
+  ALTER TABLE limits ADD COLUMN held_by TEXT COLLATE "C";
+  `,
+  `
+  -- what a row counts against the quota of a node, and of which; for an event without a name, that of the event
+  ALTER TABLE events ADD COLUMN kept_by TEXT COLLATE "C";
+  ALTER TABLE schedules ADD COLUMN kept_by TEXT COLLATE "C";
+  ALTER TABLE schedules ADD COLUMN kept_bytes BIGINT NOT NULL DEFAULT 0;
+  ALTER TABLE webhooks ADD COLUMN kept_by TEXT COLLATE "C";
+  ALTER TABLE webhooks ADD COLUMN kept_bytes BIGINT NOT NULL DEFAULT 0;
+  ALTER TABLE notes ADD COLUMN kept_by TEXT COLLATE "C";
+  ALTER TABLE notes ADD COLUMN kept_bytes BIGINT NOT NULL DEFAULT 0;
+  -- the last of its times that got no task and an event of that
+  ALTER TABLE schedules ADD COLUMN skip_logged_at BIGINT;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

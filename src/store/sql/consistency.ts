@@ -374,7 +374,8 @@ export const FACTS: readonly Fact[] = [
         UNION ALL
         SELECT from_node, 0, -sum(kept_bytes) FROM messages WHERE kept_bytes > 0 GROUP BY from_node
         UNION ALL
-        SELECT node_id, 0, -sum(kept_bytes) FROM events WHERE kept_bytes > 0 GROUP BY node_id) AS counted
+        SELECT coalesce(kept_by, node_id), 0, -sum(kept_bytes) FROM events WHERE kept_bytes > 0 GROUP BY 1
+        ${["schedules", "webhooks", "notes"].map((table) => `UNION ALL SELECT kept_by, 0, -sum(kept_bytes) FROM ${table} WHERE kept_by IS NOT NULL GROUP BY kept_by`).join(" ")}) AS counted
       GROUP BY node_id HAVING sum(tasks) <> 0 OR sum(bytes) <> 0 LIMIT ${SHOWN}`,
   },
   {

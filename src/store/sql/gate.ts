@@ -10,7 +10,7 @@ import type { BudgetState, Gate, LimitState, Pause, Task } from "../../domain/mo
 import { dayOf } from "../../domain/spending.ts";
 import type { Change } from "../../domain/change.ts";
 import type { Query, Row } from "../store.ts";
-import { count, query, union } from "./query.ts";
+import { count, one, query, union } from "./query.ts";
 import { decodeRequires } from "./rows.ts";
 import { SUMS, toSpending } from "./spending.ts";
 
@@ -19,13 +19,13 @@ const GATE = `
   SELECT 'budget' AS what, b.scope, b.value, b.per, b.cost_micro AS limit_micro, b.tokens, b.on_limit, b.warned_in,
     b.exceeded_in, ${SUMS("s")}, CAST(NULL AS TEXT) AS reason, CAST(NULL AS BIGINT) AS at, CAST(NULL AS BIGINT) AS running,
     CAST(NULL AS BIGINT) AS per_minute, CAST(NULL AS BIGINT) AS held_until, CAST(NULL AS BIGINT) AS in_use,
-    CAST(NULL AS TEXT) AS uses
+    CAST(NULL AS TEXT) AS uses, CAST(NULL AS TEXT) AS held_by
   FROM budgets b LEFT JOIN usage_sums s ON s.scope = b.scope AND s.value = b.value AND s.day <= $1
     AND s.day >= CASE b.per WHEN 'day' THEN $1 WHEN 'month' THEN $2 ELSE 0 END
   GROUP BY b.scope, b.value, b.per, b.cost_micro, b.tokens, b.on_limit, b.warned_in, b.exceeded_in
   UNION ALL
   SELECT 'pause', scope, value, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, reason, at,
-    NULL, NULL, NULL, NULL, NULL
+    NULL, NULL, NULL, NULL, NULL, NULL
   FROM pauses
   UNION ALL
   SELECT 'limit', 'limit_key', limit_key, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
@@ -33,7 +33,7 @@ const GATE = `
     CASE WHEN running IS NULL THEN 0 ELSE (
       SELECT count(*) FROM tasks WHERE status = 'assigned' AND counts_for IS NOT NULL AND counts_for = limits.limit_key) END,
     CASE WHEN per_minute IS NULL THEN NULL ELSE (
-      SELECT string_agg(second || ':' || uses, ',') FROM limit_uses u WHERE u.limit_key = limits.limit_key) END
+      SELECT string_agg(second || ':' || uses, ',') FROM limit_uses u WHERE u.limit_key = limits.limit_key) END, held_by
   FROM limits
   ORDER BY what, scope, value, per`;
 
@@ -108,12 +108,21 @@ function toLimit(row: Row): LimitState {
     running: maybe(row["running"]),
     perMinute: maybe(row["per_minute"]),
     heldUntil: maybe(row["held_until"]),
+    heldBy: row["held_by"] == null ? null : String(row["held_by"]),
     inUse: Number(row["in_use"]),
     uses: uses.map((use) => {
       const [second, count] = use.split(":");
       return { second: Number(second), count: Number(count) };
     }),
   };
+}
+
+/** Whether a node has a task of a limit key; null: it has none. */
+export function hasTaskOfKey(nodeId: string, key: string): Query<true | null> {
+  const sql = `
+    SELECT 1 AS held FROM tasks
+    WHERE assigned_node = $1 AND status = 'assigned' AND coalesce(limit_key, task_type) = $2 LIMIT 1`;
+  return one(sql, [nodeId, key], () => true, ["tasks"]);
 }
 
 // ---- Special lanes

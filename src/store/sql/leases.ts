@@ -25,13 +25,13 @@ export function leasesOf(nodeId: string, name: string): Query<readonly Lease[]> 
 /** @param steady leases whose deadline is not later do not count */
 export function leaseTotals(nodeId: string, steady: number): Query<LeaseTotals> {
   const sql = `
-    SELECT count(*) AS stored, coalesce(sum(CASE WHEN lease_until > $2 THEN 1 ELSE 0 END), 0) AS leases,
+    SELECT count(*) AS stored, coalesce(sum(CASE WHEN lease_until > $2 THEN 1 ELSE 0 END), 0) AS counted,
       coalesce(sum(CASE WHEN lease_until > $2 AND node_id = $1 THEN 1 ELSE 0 END), 0) AS of_node
     FROM leases`;
   const totals = (row: Row): LeaseTotals => ({
-    leases: Number(row["leases"]),
+    all: Number(row["counted"]),
     ofNode: Number(row["of_node"]),
-    hasExpired: Number(row["stored"]) > Number(row["leases"]),
+    hasExpired: Number(row["stored"]) > Number(row["counted"]),
   });
   return always(sql, [nodeId, steady], totals, ["leases"]);
 }

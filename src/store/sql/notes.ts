@@ -7,7 +7,7 @@ import { always, byKey, many, one } from "./query.ts";
 import { toNote, toNoteHead } from "./rows.ts";
 
 const HEAD = `key, version, node_id, verified, bytes, created_at, updated_at`;
-const NOTE_BY_KEY = byKey(["text"], `SELECT ${HEAD}, content FROM notes WHERE key = $1`);
+const NOTE_BY_KEY = byKey(["text"], `SELECT ${HEAD}, content, kept_by, kept_bytes FROM notes WHERE key = $1`);
 
 export function noteByKey(key: string): Query<Note | null> {
   return one(NOTE_BY_KEY, [key], toNote, [keyOf.note(key)]);
@@ -16,11 +16,10 @@ export function noteByKey(key: string): Query<Note | null> {
 /** Read from an index that has every note: NOTES_MAX of them take about a millisecond. */
 export function noteTotals(nodeId: string | null): Query<NoteTotals> {
   const sql = `
-    SELECT count(*) AS notes, coalesce(sum(bytes), 0) AS bytes,
-      coalesce(sum(CASE WHEN node_id = $1 THEN bytes ELSE 0 END), 0) AS of_node
+    SELECT count(*) AS notes, coalesce(sum(bytes), 0) AS bytes, count(CASE WHEN node_id = $1 THEN 1 END) AS of_node
     FROM notes`;
   const totals = (row: Row): NoteTotals => ({
-    notes: Number(row["notes"]),
+    all: Number(row["notes"]),
     bytes: Number(row["bytes"]),
     ofNode: Number(row["of_node"]),
   });
@@ -35,6 +34,6 @@ export function noteHeadsAfter(after: string, from: string, limit: number): Quer
 
 /** `limit` notes with their texts by key, as noteHeadsAfter() selects them. */
 export function notesAfter(after: string, from: string, limit: number): Query<readonly Note[]> {
-  const sql = `SELECT ${HEAD}, content FROM notes WHERE key > $1 AND key >= $2 ORDER BY key LIMIT $3`;
+  const sql = `SELECT ${HEAD}, content, kept_by, kept_bytes FROM notes WHERE key > $1 AND key >= $2 ORDER BY key LIMIT $3`;
   return many(sql, [after, from, limit], toNote, ["notes"]);
 }

@@ -1,6 +1,6 @@
 /** The reads of schedules, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Schedule } from "../../domain/model.ts";
-import type { ScheduleCounts } from "../../domain/schedule.ts";
+import type { HubCounts } from "../../domain/shares.ts";
 import type { Query } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { count, many, one, query } from "./query.ts";
@@ -23,11 +23,11 @@ export function scheduleCount(): Query<number> {
 }
 
 /** How many schedules there are, and how many this node created. */
-export function scheduleCounts(creatorNode: string | null): Query<ScheduleCounts> {
+export function scheduleCounts(creatorNode: string | null): Query<HubCounts> {
   const sql = `SELECT count(*) AS n, count(CASE WHEN creator_node = $1 THEN 1 END) AS own FROM schedules`;
-  const toCounts = (rows: Parameters<Query<ScheduleCounts>["shape"]>[0]): ScheduleCounts => ({
+  const toCounts = (rows: Parameters<Query<HubCounts>["shape"]>[0]): HubCounts => ({
     all: Number(rows[0]?.["n"]),
-    ofCreator: Number(rows[0]?.["own"]),
+    ofNode: Number(rows[0]?.["own"]),
   });
   return query(sql, [creatorNode], toCounts, ["schedules"]);
 }

@@ -4,7 +4,7 @@
  */
 import type { Change } from "../../domain/change.ts";
 import { retainUntil } from "../../domain/task.ts";
-import type { UsageReport, WebhookProgress } from "../../domain/model.ts";
+import type { Kept, UsageReport, WebhookProgress } from "../../domain/model.ts";
 import { TREASURY } from "../../domain/lux.ts";
 import { plus } from "../../domain/spending.ts";
 import { headOf } from "../../domain/note.ts";
@@ -147,6 +147,14 @@ const TASK_STATE: Columns<OfTask> = {
   kept_bytes: whole(({ task }) => task.keptBytes),
 };
 
+/** What a row counts, and for whom. */
+function keptColumns<C>(of: (change: C) => { readonly kept?: Kept }): Columns<C> {
+  return {
+    kept_by: text((change) => of(change).kept?.by ?? null),
+    kept_bytes: whole((change) => of(change).kept?.bytes ?? 0),
+  };
+}
+
 /** The columns of an event, except its id. */
 export const EVENT: Columns<Pick<Of<"event.logged">, "event">> = {
   at: whole(({ event }) => event.at),
@@ -156,6 +164,7 @@ export const EVENT: Columns<Pick<Of<"event.logged">, "event">> = {
   data: text(({ event }) => JSON.stringify(event.data)),
   verified: flag(({ event }) => event.verified === true),
   kept_bytes: whole(({ event }) => event.keptBytes ?? 0),
+  kept_by: text(({ event }) => event.keptBy ?? null),
 };
 
 const ofNode = ({ nodeId }: OfNode): ConflictKey => keyOf.node(nodeId);
@@ -372,6 +381,8 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         next_at: whole(({ schedule }) => schedule.nextAt),
         last_task_id: text(({ schedule }) => schedule.lastTaskId),
         last_at: whole(({ schedule }) => schedule.lastAt),
+        skip_logged_at: whole(({ schedule }) => schedule.skipLoggedAt),
+        ...keptColumns<Of<"schedule.saved">>(({ schedule }) => schedule),
         updated_at: whole(({ schedule }) => schedule.updatedAt),
       },
       { created_at: whole(({ schedule }) => schedule.createdAt) },
@@ -396,6 +407,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         push_task_id: text(({ webhook }) => (webhook.push ? webhook.filter.taskId : null)),
         secret: text(({ webhook }) => webhook.secret),
         ...progressColumns<Of<"webhook.saved">>(({ webhook }) => webhook),
+        ...keptColumns<Of<"webhook.saved">>(({ webhook }) => webhook),
         updated_at: whole(({ webhook }) => webhook.updatedAt),
       },
       { created_at: whole(({ webhook }) => webhook.createdAt) },
@@ -665,6 +677,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         running: whole(({ limit }) => limit.running),
         per_minute: whole(({ limit }) => limit.perMinute),
         held_until: whole(({ limit }) => limit.heldUntil),
+        held_by: text(({ limit }) => limit.heldBy),
       },
     ),
   },
@@ -1000,6 +1013,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         created_at: whole(({ note }) => note.createdAt),
         updated_at: whole(({ note }) => note.updatedAt),
         content: text(({ note }) => note.text),
+        ...keptColumns<Of<"note.saved">>(({ note }) => note),
       },
     ),
   },

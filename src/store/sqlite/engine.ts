@@ -5,9 +5,8 @@
  * synchronous=FULL) and answered after it, so that they share one flush to disk. There are no savepoints: a rejection
  * writes nothing, and if a transaction throws, the group is rolled back, that transaction is refused, and the others
  * run again as a group. When BEGIN, COMMIT or ROLLBACK fails, or any statement with an I/O error, no transaction is at
- * fault. If the disk was full and the log can be truncated, the group runs again; otherwise all are refused. A refusal
- * is true after a restart too: what a failed COMMIT may have left in the log is removed (#eraseCommit), and if that
- * fails, the transactions get OutcomeUnknown.
+ * fault. If the disk was full and the log can be truncated, the group runs again; otherwise all are refused. If the
+ * COMMIT failed, they get OutcomeUnknown: the log may have the commit until the next one overwrites it.
  *
  * Invariant: between groups no transaction is open, nothing is gathered, and the row cache holds committed rows only.
  * While a ROLLBACK has failed, no group is run and no query is answered before a repeated one succeeds (#rollBack).
@@ -42,7 +41,7 @@ import {
   answer,
   callEach,
 } from "../pending-transaction.ts";
-import { type Migration, flushToDisk, migrate, schemaVersion } from "./migrate.ts";
+import { type Migration, migrate, schemaVersion } from "./migrate.ts";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
 import { createCapabilityIndex, rankTypes } from "./capability-index.ts";
 import { GatherFault, GatheredWrites } from "./gathered-writes.ts";
@@ -424,7 +423,8 @@ export class SqliteStore implements Store {
     try {
       return this.#runGroup(group, hasRoom);
     } catch (error) {
-      const cause = error instanceof TransactionFault ? error.cause : error;
+      const isWrapped = error instanceof TransactionFault || error instanceof OutcomeUnknown;
+      const cause = isWrapped ? error.cause : error;
       const isFull = toStoreError(cause) instanceof StoreFull;
       if (hasRoom && isFull && this.#mayTruncate && this.#truncateLog())
         return this.#runGroup(group, hasRoom);
@@ -497,8 +497,9 @@ export class SqliteStore implements Store {
       this.#cache.clear();
       // Comes after these, because it may throw. After a COMMIT that failed on I/O it finds no transaction, and does nothing.
       this.#rollBack();
-      if (isCommitting && LOGGED_FAULT.test(codeOf(error))) this.#eraseCommit(error);
-      throw error;
+      if (!isCommitting || !LOGGED_FAULT.test(codeOf(error))) throw error;
+      this.#noteError(error);
+      throw new OutcomeUnknown("The commit failed, and may be in the log of the database.", { cause: error });
     }
     return run;
   }
@@ -515,28 +516,6 @@ export class SqliteStore implements Store {
     } catch (cause) {
       this.#isLeftOpen = true;
       throw new Error(NOT_ROLLED_BACK, { cause });
-    }
-  }
-
-  /**
-   * Removes what a failed COMMIT may have left in the log. SQLite first writes the commit to the log, then flushes the log,
-   * then extends the -shm file. If one of the last two steps fails, the commit stays in the log until the next one
-   * overwrites it; a hub that is killed before that would find it there at its start, although its callers were refused.
-   * @throws {OutcomeUnknown} when that fails, when the database is damaged, or for a guest, who must not truncate the log
-   */
-  #eraseCommit(cause: unknown): void {
-    this.#noteError(cause);
-    if (this.#role === "owner" && !this.#damage && this.#truncateLog() && this.#flushLog()) return;
-    throw new OutcomeUnknown("The commit failed, and may be in the log of the database.", { cause });
-  }
-
-  /** Flushes the truncated log, so that a power failure does not bring its end back. False when that fails. */
-  #flushLog(): boolean {
-    try {
-      flushToDisk(`${this.#db.filename}-wal`, "r+");
-      return true;
-    } catch {
-      return false;
     }
   }
 
@@ -731,7 +710,10 @@ function refuseOtherSchema(version: number): void {
 const DAMAGE = /^SQLITE_(?:CORRUPT|NOTADB|IOERR_CORRUPTFS)/;
 /** The operating system could not read or write. */
 const DISK_FAULT = /^SQLITE_IOERR/;
-/** A COMMIT that failed so may be whole in the log. If it was SQLITE_FULL, its last page is missing there. */
+/**
+ * A COMMIT that failed so may be whole in the log: SQLite first writes it there, then flushes the log, then extends the
+ * -shm file. If it was SQLITE_FULL, its last page is missing in the log.
+ */
 const LOGGED_FAULT = /^SQLITE_(?:IOERR|NOMEM)/;
 /** SHMSIZE: SQLite could not extend its -shm file. */
 const FULL_CODES: ReadonlySet<string> = new Set(["SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"]);

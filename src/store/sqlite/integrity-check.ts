@@ -128,9 +128,9 @@ const FRAME_HEAD_BYTES = 24;
 const LOG_MAGIC = 0x377f0682;
 
 /**
- * Each commit is flushed to disk before the next one is written. So a frame of a later commit proves that everything
- * before it was complete: if SQLite does not read that far, the log is damaged. An incomplete last commit is what a power
- * cut leaves, and is no damage.
+ * SQLite ignores its log from a bad frame on. What it ignores is either lost or a leftover: of a commit that a crash cut,
+ * or of failed commits that shorter ones have overwritten. The checksum of a frame continues that of the frame before it.
+ * So a frame that continues a commit proves that the commit had succeeded: an ignored one is lost.
  */
 function faultOfLog(db: Database, path: string): string | null {
   const bytes = sizeOf(path);
@@ -142,14 +142,14 @@ function faultOfLog(db: Database, path: string): string | null {
     const frameBytes = FRAME_HEAD_BYTES + head.getUint32(8);
     const checkpoint = db.query<{ log: number }, []>("PRAGMA wal_checkpoint(NOOP)").get();
     const read = must(checkpoint, "a pragma returns a row").log;
-    let commitSeen = false;
-    for (let at = LOG_HEAD_BYTES + read * frameBytes; at + FRAME_HEAD_BYTES <= bytes; at += frameBytes) {
-      const frame = readAt(log, at, FRAME_HEAD_BYTES);
+    let commit: DataView | null = null;
+    for (let at = LOG_HEAD_BYTES + read * frameBytes; at + frameBytes <= bytes; at += frameBytes) {
+      const frame = readAt(log, at, frameBytes);
       const ofThisLog =
         frame.getUint32(8) === head.getUint32(16) && frame.getUint32(12) === head.getUint32(20);
-      if (!ofThisLog) continue; // left over from before the log was restarted
-      if (commitSeen) return `its log (-wal) is damaged after ${read} pages, before the last commit`;
-      commitSeen = frame.getUint32(4) !== 0;
+      if (ofThisLog && commit && continues(frame, commit))
+        return `its log (-wal) is damaged after ${read} pages, before the last commit`;
+      commit = ofThisLog && frame.getUint32(4) !== 0 ? frame : null;
     }
     return null;
   } finally {
@@ -157,15 +157,28 @@ function faultOfLog(db: Database, path: string): string | null {
   }
 }
 
-/** Checks the magic number and the checksum (SQLite's file format, 4.2). */
+/** Whether the checksum of a frame follows from that of the frame before it (SQLite's file format, 4.2). */
+function continues(frame: DataView, before: DataView): boolean {
+  const ofHead = checksum(frame, 0, 8, [before.getUint32(16), before.getUint32(20)]);
+  const [first, second] = checksum(frame, FRAME_HEAD_BYTES, frame.byteLength, ofHead);
+  return frame.getUint32(16) === first && frame.getUint32(20) === second;
+}
+
+/** Checks the magic number and the checksum. */
 function isLogHead(head: DataView): boolean {
-  let first = 0;
-  let second = 0;
-  for (let at = 0; at < 24; at += 8) {
-    first = (first + head.getUint32(at, true) + second) >>> 0;
-    second = (second + head.getUint32(at + 4, true) + first) >>> 0;
-  }
+  const [first, second] = checksum(head, 0, 24, [0, 0]);
   return head.getUint32(0) === LOG_MAGIC && head.getUint32(24) === first && head.getUint32(28) === second;
+}
+
+type Checksum = readonly [first: number, second: number];
+
+/** The checksum after these bytes, of which there are a multiple of 8. */
+function checksum(data: DataView, from: number, end: number, [first, second]: Checksum): Checksum {
+  for (let at = from; at < end; at += 8) {
+    first = (first + data.getUint32(at, true) + second) >>> 0;
+    second = (second + data.getUint32(at + 4, true) + first) >>> 0;
+  }
+  return [first, second];
 }
 
 function readAt(file: number, at: number, bytes: number): DataView {

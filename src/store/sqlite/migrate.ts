@@ -56,7 +56,7 @@ function keepCopy(db: Database, to: string): string {
   return to;
 }
 
-export function flushToDisk(path: string, flags: string): void {
+function flushToDisk(path: string, flags: string): void {
   const file = openSync(path, flags);
   try {
     fsyncSync(file);

@@ -928,4 +928,20 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- the ready tasks that some nodes may not have: whether any other node could take them
   CREATE INDEX tasks_choosy ON tasks (status) WHERE status = 'open' AND scheduled = 0 AND not_nodes IS NOT NULL;
   `,
+  `
+  -- the node that holds a limit key
+  ALTER TABLE limits ADD COLUMN held_by TEXT;
+  `,
+  `
+  -- what a row counts against the quota of a node, and of which; for an event without a name, that of the event
+  ALTER TABLE events ADD COLUMN kept_by TEXT;
+  ALTER TABLE schedules ADD COLUMN kept_by TEXT;
+  ALTER TABLE schedules ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE webhooks ADD COLUMN kept_by TEXT;
+  ALTER TABLE webhooks ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE notes ADD COLUMN kept_by TEXT;
+  ALTER TABLE notes ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0;
+  -- the last of its times that got no task and an event of that
+  ALTER TABLE schedules ADD COLUMN skip_logged_at INTEGER;
+  `,
 ];

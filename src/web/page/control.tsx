@@ -147,6 +147,7 @@ function Limits({ limits }: { limits: readonly Limit[] }): VNode {
             ["Running", (limit) => of(limit.running_now, limit.running), "number"],
             ["In the last minute", (limit) => of(limit.last_minute, limit.per_minute)],
             ["Held for", (limit) => <Age at={limit.held_until} />],
+            ["Held by", (limit) => limit.held_by ?? "", "names"],
             [
               "Actions",
               (limit) => (

@@ -1,0 +1,191 @@
+/**
+ * What one key may do to the others (domain/shares.ts): each limit of the whole hub has a share for each node, and what
+ * a node did an administrator undoes, also on a strict hub.
+ */
+import { describe, expect, test } from "bun:test";
+import { HUB_LIMITS, type HubLimit } from "../../src/domain/shares.ts";
+import { DECLARED } from "../../src/api/routes.ts";
+import { ADMIN_KEY, type CallOptions, type TestHub, startHub } from "../support/hub.ts";
+import { as } from "./key-commands.ts";
+import { badFields, list, ok, record, refused } from "./scene.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** A strict hub with nodes, and what shows the key of each. */
+async function withNodes(...nodes: readonly string[]) {
+  const hub = await startHub({ isStrict: true, isPrivate: true });
+  const secrets = new Map<string, string>();
+  const by = (node_id: string): CallOptions => as(secrets.get(node_id) ?? null);
+  for (const node_id of nodes) {
+    const { secret } = await ok(hub.admin("/key/add", { name: node_id, node_id }));
+    secrets.set(node_id, String(secret));
+    await ok(hub.post("/node/register", { node_id, name: node_id, auto_assign: false }, by(node_id)));
+  }
+  return { hub, by };
+}
+
+/** Claims a new task of a limit key, which the node then may hold; its id. */
+async function claim(hub: TestHub, key: string, node_id: string, options: CallOptions): Promise<string> {
+  const { task_id } = await ok(hub.post("/task/create", { title: "t", description: "d", task_type: key }));
+  await ok(hub.post("/task/claim", { task_id, node_id }, options));
+  return String(task_id);
+}
+
+/** How a node makes one of what a limit bounds, and the body with which an administrator removes that. */
+type Kind = {
+  readonly path: string;
+  readonly body: (name: string, node_id: string) => Fields;
+  readonly undo: (name: string, node_id: string) => Fields;
+  /** What comes before. */
+  readonly before?: (hub: TestHub, name: string, node_id: string, options: CallOptions) => Promise<unknown>;
+};
+
+const TASK = { title: "t", description: "d" };
+const KINDS: Partial<Record<keyof typeof HUB_LIMITS, Kind>> = {
+  notes: {
+    path: "note/put",
+    body: (key) => ({ key, text: "x" }),
+    undo: (key) => ({ key }),
+  },
+  leases: {
+    path: "lease/acquire",
+    body: (name, node_id) => ({ name, node_id }),
+    undo: (name, node_id) => ({ name, node_id }),
+  },
+  holds: {
+    path: "limit/hold",
+    body: (key) => ({ key, for_s: 60 }),
+    undo: (key) => ({ key }),
+    before: claim,
+  },
+  schedules: {
+    path: "schedule/put",
+    body: (name) => ({ name, every_s: 86_400, task: TASK }),
+    undo: (name) => ({ name }),
+  },
+};
+
+const shares = Object.entries(HUB_LIMITS).filter(([, { ofNode }]) => ofNode !== null);
+
+test("every share is tested, and what has none only an administrator can make and remove", () => {
+  expect(shares.map(([name]) => name).filter((name) => !(name in KINDS))).toEqual(["noteBytes"]);
+  const auths = new Map(DECLARED.map(({ path, auth }) => [path.replace("/api/v1/", ""), auth]));
+  for (const { all, ofNode, undo } of Object.values<HubLimit>(HUB_LIMITS)) {
+    expect(auths.has(undo)).toBe(true);
+    if (ofNode === null) expect(auths.get(undo)).toBe("admin");
+    else expect(ofNode).toBeLessThanOrEqual(all / 2);
+  }
+});
+
+test.each(Object.entries(KINDS))(
+  "a node has a share of the %s, and an administrator undoes it",
+  async (name, kind) => {
+    const { ofNode, code, undo } =
+      Object.entries<HubLimit>(HUB_LIMITS).find(([one]) => one === name)?.[1] ?? {};
+    const { hub, by } = await withNodes("evil", "honest");
+    await using _ = hub;
+    const all = Array.from({ length: Number(ofNode) }, (_, i) => `e${i}`);
+    if (kind.before) for (const one of [...all, "more"]) await kind.before(hub, one, "evil", by("evil"));
+    for (let i = 0; i < all.length; i += 250) {
+      const requests = all
+        .slice(i, i + 250)
+        .map((one) => ({ path: kind.path, body: kind.body(one, "evil") }));
+      const { answers } = await ok(hub.post("/batch", { requests }, by("evil")));
+      expect(new Set(list({ answers }, "answers").map(({ status }) => status))).toEqual(new Set([200]));
+    }
+    const more = () => hub.post(`/${kind.path}`, kind.body("more", "evil"), by("evil"));
+    await refused(more(), 409, String(code));
+    await kind.before?.(hub, "other", "honest", by("honest"));
+    await ok(hub.post(`/${kind.path}`, kind.body("other", "honest"), by("honest")));
+    await ok(hub.admin(`/${undo}`, kind.undo("e0", "evil")));
+    await ok(more());
+  },
+);
+
+describe("a hold with a key that is bound to a node", () => {
+  test("is of a key of its tasks, for ten minutes at most, under its name, and ends by the administrator", async () => {
+    const { hub, by } = await withNodes("n1", "n2");
+    await using _ = hub;
+    await refused(hub.post("/limit/hold", { key: "k", for_s: 60 }, by("n1")), 403, "not_assigned_to_node");
+    const task_id = await claim(hub, "k", "n1", by("n1"));
+    await refused(hub.post("/limit/hold", { key: "k", for_s: 60 }, by("n2")), 403, "not_assigned_to_node");
+    await badFields(hub.post("/limit/hold", { key: "k", for_s: 601 }, by("n1")), ["for_s"]);
+    const returned = { task_id, node_id: "n1" };
+    await badFields(hub.post("/task/release", { ...returned, hold_s: 601 }, by("n1")), ["hold_s"]);
+    await badFields(hub.post("/task/fail", { ...returned, error: "e", hold_s: 601 }, by("n1")), ["hold_s"]);
+    const { limit } = await ok(hub.post("/limit/hold", { key: "k", for_s: 600 }, by("n1")));
+    expect(limit).toMatchObject({ key: "k", held_by: "n1" });
+    const { limits } = await ok(hub.get("/limit/list", { headers: { "X-Admin-Key": ADMIN_KEY } }));
+    expect(limits).toEqual([limit]);
+    const { events } = await ok(hub.get("/events?kind=limit.held"));
+    expect(record(list({ events }, "events").at(-1)?.["data"])["held_by"]).toBe("n1");
+    await ok(hub.post("/task/release", { ...returned, hold_s: 60 }, by("n1"))); // the longer hold stays
+    const unbound = await ok(hub.post("/limit/hold", { key: "k", for_s: 3_600 }));
+    expect(unbound["limit"]).toMatchObject({ held_by: null });
+    await ok(hub.admin("/limit/delete", { key: "k" }));
+    await ok(hub.post("/task/claim", { task_id, node_id: "n2" }, by("n2")));
+  });
+});
+
+describe("a key that is revoked", () => {
+  const put = (name: string): Fields => ({ name, every_s: 60, overlap: "queue", task: TASK });
+
+  test.each([
+    ["of a node", "evil", { node_id: "evil" }],
+    ["of no node", "robot", {}],
+  ])("%s leaves no schedule that goes on, but the node's other key does", async (_, name, bound) => {
+    const { hub } = await withNodes("evil");
+    await using _hub = hub;
+    const added = [`${name}-1`, `${name}-2`];
+    const secrets: string[] = [];
+    for (const key of added) {
+      const { secret } = await ok(hub.admin("/key/add", { name: key, ...bound }));
+      secrets.push(String(secret));
+    }
+    await ok(hub.admin("/key/revoke", { name: "evil" }));
+    await ok(hub.post("/schedule/put", put("s"), as(secrets[0] ?? "")));
+    await ok(hub.post("/schedule/put", put("operators")));
+    const fired = async (): Promise<readonly unknown[]> => {
+      hub.clock.pass(60_000);
+      await hub.sweep();
+      const { events } = await ok(hub.get("/events?since=0&kind=schedule.skipped"));
+      const { schedules } = await ok(hub.get("/schedule/list"));
+      const tasks = list({ schedules }, "schedules").map(({ last_task_id }) => last_task_id);
+      const skipped = list({ events }, "events").map(({ data }) => [
+        record(data)["name"],
+        record(data)["reason"],
+      ]);
+      return [new Set(tasks).size - Number(tasks.includes(null)), skipped];
+    };
+    expect(await fired()).toEqual([2, []]);
+    await ok(hub.admin("/key/revoke", { name: added[0] }));
+    const isHeir = name === "evil";
+    expect(await fired()).toEqual([2, isHeir ? [] : [["s", "key_revoked"]]]);
+    await ok(hub.admin("/key/revoke", { name: added[1] }));
+    expect((await fired())[1]).toEqual(Array.from({ length: isHeir ? 1 : 2 }, () => ["s", "key_revoked"]));
+    const before = await ok(hub.get("/task/count?creator_node=evil"));
+    await fired();
+    expect(await ok(hub.get("/task/count?creator_node=evil"))).toEqual(before);
+  });
+});
+
+test("a key that is bound to a node reviews for no creator that it is not", async () => {
+  const { hub, by } = await withNodes("worker", "friend", "boss");
+  await using _ = hub;
+  const result = { problem: "p", improvement: "i", lesson: "l" };
+  const inReview = async (options?: CallOptions): Promise<string> => {
+    const { task_id } = await ok(hub.post("/task/create", { ...TASK, review: "creator" }, options));
+    await ok(hub.post("/task/claim", { task_id, node_id: "worker" }, by("worker")));
+    await ok(hub.post("/task/complete", { task_id, node_id: "worker", result }, by("worker")));
+    return String(task_id);
+  };
+  const pass = (task_id: string, options?: CallOptions) =>
+    hub.post("/task/review", { task_id, verdict: "pass" }, options);
+  const operators = await inReview();
+  await refused(pass(operators, by("friend")), 403, "not_reviewer");
+  await refused(pass(operators, by("worker")), 403, "own_work");
+  await ok(pass(operators));
+  const ofBoss = await inReview(by("boss"));
+  await refused(pass(ofBoss, by("friend")), 403, "not_reviewer");
+  await ok(pass(ofBoss, by("boss")));
+});
