@@ -812,6 +812,16 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   -- the last of its times that got no task and an event of that
   ALTER TABLE schedules ADD COLUMN skip_logged_at BIGINT;
   `,
+  `
+  -- what the requests of other nodes have added to a task, until it ends
+  ALTER TABLE tasks ADD COLUMN lent_bytes BIGINT NOT NULL DEFAULT 0;
+  CREATE TABLE task_charges (
+    task_id TEXT COLLATE "C" NOT NULL,
+    node_id TEXT COLLATE "C" NOT NULL,
+    bytes BIGINT NOT NULL,
+    PRIMARY KEY (task_id, node_id)
+  );
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */
