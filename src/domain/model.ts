@@ -86,6 +86,11 @@ export const FAILURE_KINDS = [
   "no_quorum",
 ] as const;
 
+/** Whether a kind of failure is what people, or `expires_at`, asked for: no statistic counts it as failed. */
+export function isCancelled(kind: unknown): boolean {
+  return kind === "cancelled" || kind === "expired";
+}
+
 /** Why an attempt or a task failed. */
 export type Failure = {
   readonly kind: (typeof FAILURE_KINDS)[number];
@@ -225,6 +230,8 @@ export type Task = {
   readonly files: readonly string[];
   /** The bytes that count against the quota of its creator (quota.ts); 0: it was created without a bound key. */
   readonly keptBytes: number;
+  /** Of what others have added to it, the bytes that count against their quotas until it ends. */
+  readonly lentBytes: number;
   /** Those of `files` that are outputs (domain/file.ts); the others are inputs. */
   readonly outputs: readonly string[];
 };

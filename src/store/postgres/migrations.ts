@@ -813,6 +813,16 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER TABLE schedules ADD COLUMN skip_logged_at BIGINT;
   `,
   `
+  -- what the requests of other nodes have added to a task, until it ends
+  ALTER TABLE tasks ADD COLUMN lent_bytes BIGINT NOT NULL DEFAULT 0;
+  CREATE TABLE task_charges (
+    task_id TEXT COLLATE "C" NOT NULL,
+    node_id TEXT COLLATE "C" NOT NULL,
+    bytes BIGINT NOT NULL,
+    PRIMARY KEY (task_id, node_id)
+  );
+  `,
+  `
   -- when a hold began
   ALTER TABLE limits ADD COLUMN held_at BIGINT;
   `,

@@ -25,6 +25,7 @@ import {
   TRIM_ANSWERS,
   TRIM_ANSWERS_OF_KEY,
 } from "./retention.ts";
+import { REFUND_CHARGES, REMOVE_CHARGES } from "./usage.ts";
 import {
   bytesOf,
   encodeCapabilities,
@@ -146,6 +147,7 @@ const TASK_STATE: Columns<OfTask> = {
   failed_node: text(({ task }) => (task.status === "failed" && task.failure ? task.failure.nodeId : null)),
   updated_at: whole(({ task }) => task.updatedAt),
   kept_bytes: whole(({ task }) => task.keptBytes),
+  lent_bytes: whole(({ task }) => task.lentBytes),
 };
 
 /** What a row counts, and for whom. */
@@ -450,6 +452,21 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       paid_seq: whole(({ task }) => task.paidSeq),
     }),
   },
+  "task.charged": {
+    row: ({ taskId, nodeId }) => keyOf.charge(taskId, nodeId),
+    statement: insert(
+      "task_charges",
+      {
+        task_id: text(({ taskId }) => taskId),
+        node_id: text(({ nodeId }) => nodeId),
+        bytes: whole(({ bytes }) => bytes),
+      },
+      ` ON CONFLICT (task_id, node_id) DO UPDATE SET bytes = task_charges.bytes + excluded.bytes`,
+    ),
+    sum: (earlier, later) => ({ ...later, bytes: earlier.bytes + later.bytes }),
+  },
+  "charges.refunded": { isSweep: true, statement: REFUND_CHARGES },
+  "charges.removed": { isSweep: true, frees: true, statement: REMOVE_CHARGES },
   "task.edited": {
     row: ofTask,
     statement: update("tasks", TASK_ID, {
