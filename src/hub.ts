@@ -511,7 +511,7 @@ function joinServices({
     outputs: new Outputs(store, clock, outputWindow),
     questions: new QuestionService(store, clock, newId, tasks, feed),
     groups: new GroupService(store, clock, feed, tasks),
-    schedules: new ScheduleService(store, clock, newId, quotaService, mints, known.isFair),
+    schedules: new ScheduleService(store, clock, newId, quotaService, mints, keys, known.isFair),
     spending: new SpendingService(store),
     budgets: new Budgets(store, clock),
     webhooks: new WebhookService(store, clock, newId, refusalOf),

@@ -12,7 +12,6 @@ import {
   type HttpOptions,
   newIdempotencyKey,
   notAHub,
-  readJson,
   withQuery,
 } from "./http.ts";
 import type { AnswerOf, Arguments, BatchAnswer, BatchOperation, Operation, RequestOf } from "./call.ts";
@@ -111,7 +110,7 @@ export class HubCalls<V extends Variant = "A"> {
             isRepeatable: true,
             waitMs: waitSeconds * 1_000,
           },
-      readJson,
+      this.http.readJson,
       options,
     );
     if ("ignored" in answer && Array.isArray(answer.ignored))

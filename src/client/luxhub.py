@@ -3573,8 +3573,10 @@ class Minute(TypedDict):
     tasks_completed: int
     #: How many attempts ended without a result.
     attempts_failed: int
-    #: How many tasks failed permanently.
+    #: How many tasks failed permanently, without `tasks_cancelled`.
     tasks_failed: int
+    #: How many tasks were cancelled, or expired.
+    tasks_cancelled: int
     #: LUX paid, including daily bonuses.
     lux_paid: float
     #: How many messages were sent; a broadcast counts once.
@@ -3594,8 +3596,10 @@ class MinutesTotal(TypedDict):
     tasks_completed: int
     #: How many attempts ended without a result.
     attempts_failed: int
-    #: How many tasks failed permanently.
+    #: How many tasks failed permanently, without `tasks_cancelled`.
     tasks_failed: int
+    #: How many tasks were cancelled, or expired.
+    tasks_cancelled: int
     #: LUX paid, including daily bonuses.
     lux_paid: float
     #: How many messages were sent; a broadcast counts once.
@@ -4888,6 +4892,8 @@ class GroupListAnswerGroup(TypedDict):
     unfinished: int
     #: How many completed tasks of the group wait for their review; only if there are any.
     in_review: NotRequired[int]
+    #: How many tasks were cancelled; of a group also those that expired, which `by_status.failed` leaves out.
+    cancelled: NotRequired[int]
     #: How many tasks there are of each status.
     by_status: GroupListAnswerGroupByStatus
     #: When the first task of the group was created.
@@ -4958,6 +4964,8 @@ class GroupGetAnswer(TypedDict):
     unfinished: int
     #: How many completed tasks of the group wait for their review; only if there are any.
     in_review: NotRequired[int]
+    #: How many tasks were cancelled; of a group also those that expired, which `by_status.failed` leaves out.
+    cancelled: NotRequired[int]
     #: How many tasks there are of each status.
     by_status: GroupGetAnswerByStatus
     #: When the first task of the group was created.
@@ -4983,7 +4991,7 @@ class GroupCancelAnswer(TypedDict):
     success: Literal[True]
     #: The name of the group of tasks.
     group: str
-    #: How many tasks were cancelled.
+    #: How many tasks were cancelled; of a group also those that expired, which `by_status.failed` leaves out.
     cancelled: int
     #: How many tasks are left, at most 100,000: repeat the call.
     left: int

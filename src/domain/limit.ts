@@ -86,8 +86,13 @@ export function deleteLimit(gate: Gate, key: string, at: number): Decision<Limit
   ]);
 }
 
-/** Who holds a key, and for how long. */
-export type HoldRequest = { readonly key: string; readonly forMs: number; readonly nodeId: string | null };
+/** Who holds a key, and for how long. `taskId`: the task with which the holder gives the key a rest. */
+export type HoldRequest = {
+  readonly key: string;
+  readonly forMs: number;
+  readonly nodeId: string | null;
+  readonly taskId?: string;
+};
 
 /** Holds a key with a key that is bound to a node: the node must have a task of it. */
 export function holdOwn(
@@ -101,8 +106,15 @@ export function holdOwn(
   return reject("not_assigned_to_node", detail);
 }
 
-/** Holds a key: none of its tasks is handed out until then. A hold that lasts longer stays. */
-export function hold(gate: Gate, { key, forMs, nodeId }: HoldRequest, at: number): Decision<LimitState> {
+/**
+ * Holds a key: none of its tasks is handed out until then. A hold that lasts longer stays. What adds less than a second
+ * has no event, so that holds without end do not fill the log.
+ */
+export function hold(
+  gate: Gate,
+  { key, forMs, nodeId, taskId }: HoldRequest,
+  at: number,
+): Decision<LimitState> {
   const known = gate.limits.find((one) => one.key === key);
   const isOnlyHeld = (limit: Limit): boolean => !isSet(limit) && !isOver(limit, at);
   const isOfNode = (limit: Limit): boolean => limit.heldBy === nodeId && isHeld(limit.heldUntil ?? 0, at);
@@ -113,20 +125,21 @@ export function hold(gate: Gate, { key, forMs, nodeId }: HoldRequest, at: number
   const full = refusesMore(HUB_LIMITS.holds, counts, nodeId);
   if (full) return full;
   const before = known?.heldUntil ?? 0;
-  const stays = known !== undefined && isHeld(before, at) && before > at + forMs;
-  const heldUntil = stays ? before : at + forMs;
+  const lastsUntil = isHeld(before, at) ? before : at;
+  const heldUntil = at + forMs;
+  if (known && heldUntil < lastsUntil) return accept(known);
   const limit: Limit = {
     key,
     running: known?.running ?? null,
     perMinute: known?.perMinute ?? null,
     heldUntil,
-    heldBy: stays ? known.heldBy : nodeId,
+    heldBy: nodeId,
   };
   const data = { key: key || null, for_s: Math.ceil(forMs / SECOND_MS), held_by: nodeId };
   return accept({ inUse: 0, uses: [], ...known, ...limit }, [
     ...outdated(gate, at),
     { kind: "limit.saved", limit },
-    logged("limit.held", data, at),
+    ...(heldUntil - lastsUntil < SECOND_MS ? [] : [logged("limit.held", data, at, taskId)]),
   ]);
 }
 
@@ -147,6 +160,6 @@ function isSet({ running, perMinute }: Limit): boolean {
   return running !== null || perMinute !== null;
 }
 
-function logged(kind: EventKind, data: EventData, at: number): Change {
-  return { kind: "event.logged", event: { kind, at, nodeId: null, taskId: null, data } };
+function logged(kind: EventKind, data: EventData, at: number, taskId: string | null = null): Change {
+  return { kind: "event.logged", event: { kind, at, nodeId: null, taskId, data } };
 }

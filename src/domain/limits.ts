@@ -756,8 +756,8 @@ export const QUOTA_TASKS_HIGHEST = 1_000_000_000;
 /** Bytes: one of so many parts of the free space at the start; with PostgreSQL, whose disk the hub cannot see, a number. */
 export const QUOTA_BYTES_PARTS = 10;
 export const QUOTA_BYTES_ON_POSTGRES = 10 * GIB;
-/** How many times its bytes a node may use for the events of coming back online. */
-export const QUOTA_TIMES_FOR_RETURN = 2;
+/** How many times its bytes a node may use for events of coming back online, and of schedules that do nothing. */
+export const QUOTA_TIMES_BEYOND = 2;
 /** When to try again after quota_exceeded. */
 export const QUOTA_RETRY_AFTER_SECONDS = 60;
 // What a row takes beside its texts, in its table and indexes: what it was measured to take on SQLite, and somewhat more,
@@ -768,10 +768,11 @@ export const KEPT_DEPENDENCY_ID_BYTES = 37;
 export const KEPT_DEPENDENCY_BYTES = 200;
 /** Of each usage report of a task. */
 export const KEPT_REPORT_BYTES = 256;
-/** With the event that a message was sent. */
-export const KEPT_MESSAGE_BYTES = 512;
+export const KEPT_MESSAGE_BYTES = 288;
 export const KEPT_DELIVERY_BYTES = 112;
 export const KEPT_EVENT_BYTES = 224;
+/** Of a schedule, a push config or a note, beside its JSON. */
+export const KEPT_ROW_BYTES = 256;
 /** The output of an attempt, beside its text. */
 export const KEPT_OUTPUT_BYTES = 1_024;
 /** The record of a file. Its bytes take whole blocks, an empty one at least its inode. */
@@ -794,6 +795,8 @@ export const SCHEDULE_DESCRIPTION_MAX_BYTES = 16_384;
 export const SCHEDULE_EVERY_MAX_SECONDS = 31_536_000;
 /** One day. */
 export const SCHEDULE_JITTER_MAX_SECONDS = 86_400;
+/** The times of a schedule that get no task are events at most so often. */
+export const SCHEDULE_SKIPS_LOGGED_EVERY_MS = 1 * MINUTE_MS;
 /** A time of a schedule counts as missed when no hub could handle it for so long. */
 export const SCHEDULE_LATE_MS = 1 * MINUTE_MS;
 /** Ten years. */

@@ -126,3 +126,66 @@ describe("a hold with a key that is bound to a node", () => {
     await ok(hub.post("/task/claim", { task_id, node_id: "n2" }, by("n2")));
   });
 });
+
+describe("a key that is revoked", () => {
+  const put = (name: string): Fields => ({ name, every_s: 60, overlap: "queue", task: TASK });
+
+  test.each([
+    ["of a node", "evil", { node_id: "evil" }],
+    ["of no node", "robot", {}],
+  ])("%s leaves no schedule that goes on, but the node's other key does", async (_, name, bound) => {
+    const { hub } = await withNodes("evil");
+    await using _hub = hub;
+    const added = [`${name}-1`, `${name}-2`];
+    const secrets: string[] = [];
+    for (const key of added) {
+      const { secret } = await ok(hub.admin("/key/add", { name: key, ...bound }));
+      secrets.push(String(secret));
+    }
+    await ok(hub.admin("/key/revoke", { name: "evil" }));
+    await ok(hub.post("/schedule/put", put("s"), as(secrets[0] ?? "")));
+    await ok(hub.post("/schedule/put", put("operators")));
+    const fired = async (): Promise<readonly unknown[]> => {
+      hub.clock.pass(60_000);
+      await hub.sweep();
+      const { events } = await ok(hub.get("/events?since=0&kind=schedule.skipped"));
+      const { schedules } = await ok(hub.get("/schedule/list"));
+      const tasks = list({ schedules }, "schedules").map(({ last_task_id }) => last_task_id);
+      const skipped = list({ events }, "events").map(({ data }) => [
+        record(data)["name"],
+        record(data)["reason"],
+      ]);
+      return [new Set(tasks).size - Number(tasks.includes(null)), skipped];
+    };
+    expect(await fired()).toEqual([2, []]);
+    await ok(hub.admin("/key/revoke", { name: added[0] }));
+    const isHeir = name === "evil";
+    expect(await fired()).toEqual([2, isHeir ? [] : [["s", "key_revoked"]]]);
+    await ok(hub.admin("/key/revoke", { name: added[1] }));
+    expect((await fired())[1]).toEqual(Array.from({ length: isHeir ? 1 : 2 }, () => ["s", "key_revoked"]));
+    const before = await ok(hub.get("/task/count?creator_node=evil"));
+    await fired();
+    expect(await ok(hub.get("/task/count?creator_node=evil"))).toEqual(before);
+  });
+});
+
+test("a key that is bound to a node reviews for no creator that it is not", async () => {
+  const { hub, by } = await withNodes("worker", "friend", "boss");
+  await using _ = hub;
+  const result = { problem: "p", improvement: "i", lesson: "l" };
+  const inReview = async (options?: CallOptions): Promise<string> => {
+    const { task_id } = await ok(hub.post("/task/create", { ...TASK, review: "creator" }, options));
+    await ok(hub.post("/task/claim", { task_id, node_id: "worker" }, by("worker")));
+    await ok(hub.post("/task/complete", { task_id, node_id: "worker", result }, by("worker")));
+    return String(task_id);
+  };
+  const pass = (task_id: string, options?: CallOptions) =>
+    hub.post("/task/review", { task_id, verdict: "pass" }, options);
+  const operators = await inReview();
+  await refused(pass(operators, by("friend")), 403, "not_reviewer");
+  await refused(pass(operators, by("worker")), 403, "own_work");
+  await ok(pass(operators));
+  const ofBoss = await inReview(by("boss"));
+  await refused(pass(ofBoss, by("friend")), 403, "not_reviewer");
+  await ok(pass(ofBoss, by("boss")));
+});

@@ -47,3 +47,15 @@ test("a hold that is over takes no room", () => {
   const oneMore = gateOf(...holds, ...limits, row("new", { heldUntil: NOW + 3_600 * SECOND_MS }));
   expect(held(oneMore, "held 0", oneIsOver)).toBe("rejected"); // it has lost its place to the new one
 });
+
+test("a hold has an event only if it lasts a second longer than before", () => {
+  const until = (heldUntil: number) => gateOf(row("held", { heldUntil }));
+  const kinds = (gate: Gate): readonly string[] => {
+    const held = hold(gate, { key: "held", forMs: SECOND_MS, nodeId: null }, NOW);
+    return held.kind === "accepted" ? held.changes.map(({ kind }) => kind) : [held.code];
+  };
+  expect(kinds(gateOf())).toEqual(["limit.saved", "event.logged"]);
+  expect(kinds(until(NOW - 1))).toContain("event.logged");
+  expect(kinds(until(NOW + 1))).toEqual(["limit.saved"]);
+  expect(kinds(until(NOW + 2 * SECOND_MS))).toEqual([]);
+});

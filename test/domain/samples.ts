@@ -167,6 +167,7 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     updatedAt: EARLIER,
     files: [],
     keptBytes: 0,
+    lentBytes: 0,
     outputs: [],
     ...patch,
   };

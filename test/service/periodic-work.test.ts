@@ -89,6 +89,7 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
       newId,
       { charged: (_, transact) => transact },
       { limited: (_, transact) => transact },
+      { isRevoked: () => false },
     ),
     retention: new Retention(store, { removeBytes: async () => {} }, { tasksMs: null, filesMs: null }),
     noteStart: async () => undefined,

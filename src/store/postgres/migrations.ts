@@ -800,6 +800,28 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   -- the node that holds a limit key
   ALTER TABLE limits ADD COLUMN held_by TEXT COLLATE "C";
   `,
+  `
+  -- what a row counts against the quota of a node, and of which; for an event without a name, that of the event
+  ALTER TABLE events ADD COLUMN kept_by TEXT COLLATE "C";
+  ALTER TABLE schedules ADD COLUMN kept_by TEXT COLLATE "C";
+  ALTER TABLE schedules ADD COLUMN kept_bytes BIGINT NOT NULL DEFAULT 0;
+  ALTER TABLE webhooks ADD COLUMN kept_by TEXT COLLATE "C";
+  ALTER TABLE webhooks ADD COLUMN kept_bytes BIGINT NOT NULL DEFAULT 0;
+  ALTER TABLE notes ADD COLUMN kept_by TEXT COLLATE "C";
+  ALTER TABLE notes ADD COLUMN kept_bytes BIGINT NOT NULL DEFAULT 0;
+  -- the last of its times that got no task and an event of that
+  ALTER TABLE schedules ADD COLUMN skip_logged_at BIGINT;
+  `,
+  `
+  -- what the requests of other nodes have added to a task, until it ends
+  ALTER TABLE tasks ADD COLUMN lent_bytes BIGINT NOT NULL DEFAULT 0;
+  CREATE TABLE task_charges (
+    task_id TEXT COLLATE "C" NOT NULL,
+    node_id TEXT COLLATE "C" NOT NULL,
+    bytes BIGINT NOT NULL,
+    PRIMARY KEY (task_id, node_id)
+  );
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

@@ -4,7 +4,7 @@
  */
 import type { Change } from "../../domain/change.ts";
 import { retainUntil } from "../../domain/task.ts";
-import type { UsageReport, WebhookProgress } from "../../domain/model.ts";
+import type { Kept, UsageReport, WebhookProgress } from "../../domain/model.ts";
 import { TREASURY } from "../../domain/lux.ts";
 import { plus } from "../../domain/spending.ts";
 import { headOf } from "../../domain/note.ts";
@@ -24,6 +24,7 @@ import {
   TRIM_ANSWERS,
   TRIM_ANSWERS_OF_KEY,
 } from "./retention.ts";
+import { REFUND_CHARGES, REMOVE_CHARGES } from "./usage.ts";
 import {
   bytesOf,
   encodeCapabilities,
@@ -145,7 +146,16 @@ const TASK_STATE: Columns<OfTask> = {
   failed_node: text(({ task }) => (task.status === "failed" && task.failure ? task.failure.nodeId : null)),
   updated_at: whole(({ task }) => task.updatedAt),
   kept_bytes: whole(({ task }) => task.keptBytes),
+  lent_bytes: whole(({ task }) => task.lentBytes),
 };
+
+/** What a row counts, and for whom. */
+function keptColumns<C>(of: (change: C) => { readonly kept?: Kept }): Columns<C> {
+  return {
+    kept_by: text((change) => of(change).kept?.by ?? null),
+    kept_bytes: whole((change) => of(change).kept?.bytes ?? 0),
+  };
+}
 
 /** The columns of an event, except its id. */
 export const EVENT: Columns<Pick<Of<"event.logged">, "event">> = {
@@ -156,6 +166,7 @@ export const EVENT: Columns<Pick<Of<"event.logged">, "event">> = {
   data: text(({ event }) => JSON.stringify(event.data)),
   verified: flag(({ event }) => event.verified === true),
   kept_bytes: whole(({ event }) => event.keptBytes ?? 0),
+  kept_by: text(({ event }) => event.keptBy ?? null),
 };
 
 const ofNode = ({ nodeId }: OfNode): ConflictKey => keyOf.node(nodeId);
@@ -372,6 +383,8 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         next_at: whole(({ schedule }) => schedule.nextAt),
         last_task_id: text(({ schedule }) => schedule.lastTaskId),
         last_at: whole(({ schedule }) => schedule.lastAt),
+        skip_logged_at: whole(({ schedule }) => schedule.skipLoggedAt),
+        ...keptColumns<Of<"schedule.saved">>(({ schedule }) => schedule),
         updated_at: whole(({ schedule }) => schedule.updatedAt),
       },
       { created_at: whole(({ schedule }) => schedule.createdAt) },
@@ -396,6 +409,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         push_task_id: text(({ webhook }) => (webhook.push ? webhook.filter.taskId : null)),
         secret: text(({ webhook }) => webhook.secret),
         ...progressColumns<Of<"webhook.saved">>(({ webhook }) => webhook),
+        ...keptColumns<Of<"webhook.saved">>(({ webhook }) => webhook),
         updated_at: whole(({ webhook }) => webhook.updatedAt),
       },
       { created_at: whole(({ webhook }) => webhook.createdAt) },
@@ -437,6 +451,21 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       paid_seq: whole(({ task }) => task.paidSeq),
     }),
   },
+  "task.charged": {
+    row: ({ taskId, nodeId }) => keyOf.charge(taskId, nodeId),
+    statement: insert(
+      "task_charges",
+      {
+        task_id: text(({ taskId }) => taskId),
+        node_id: text(({ nodeId }) => nodeId),
+        bytes: whole(({ bytes }) => bytes),
+      },
+      ` ON CONFLICT (task_id, node_id) DO UPDATE SET bytes = task_charges.bytes + excluded.bytes`,
+    ),
+    sum: (earlier, later) => ({ ...later, bytes: earlier.bytes + later.bytes }),
+  },
+  "charges.refunded": { isSweep: true, statement: REFUND_CHARGES },
+  "charges.removed": { isSweep: true, frees: true, statement: REMOVE_CHARGES },
   "task.edited": {
     row: ofTask,
     statement: update("tasks", TASK_ID, {
@@ -1001,6 +1030,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         created_at: whole(({ note }) => note.createdAt),
         updated_at: whole(({ note }) => note.updatedAt),
         content: text(({ note }) => note.text),
+        ...keptColumns<Of<"note.saved">>(({ note }) => note),
       },
     ),
   },

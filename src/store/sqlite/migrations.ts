@@ -932,4 +932,26 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- the node that holds a limit key
   ALTER TABLE limits ADD COLUMN held_by TEXT;
   `,
+  `
+  -- what a row counts against the quota of a node, and of which; for an event without a name, that of the event
+  ALTER TABLE events ADD COLUMN kept_by TEXT;
+  ALTER TABLE schedules ADD COLUMN kept_by TEXT;
+  ALTER TABLE schedules ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE webhooks ADD COLUMN kept_by TEXT;
+  ALTER TABLE webhooks ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE notes ADD COLUMN kept_by TEXT;
+  ALTER TABLE notes ADD COLUMN kept_bytes INTEGER NOT NULL DEFAULT 0;
+  -- the last of its times that got no task and an event of that
+  ALTER TABLE schedules ADD COLUMN skip_logged_at INTEGER;
+  `,
+  `
+  -- what the requests of other nodes have added to a task, until it ends
+  ALTER TABLE tasks ADD COLUMN lent_bytes INTEGER NOT NULL DEFAULT 0;
+  CREATE TABLE task_charges (
+    task_id TEXT NOT NULL,
+    node_id TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    PRIMARY KEY (task_id, node_id)
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];

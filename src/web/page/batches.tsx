@@ -2,7 +2,7 @@
  * Changes many things, a page at a time, each page in one batch, so that the user can stop it and the hub serves other
  * requests in between. A dialog shows how far it is. Must not: ask; who starts it has asked.
  */
-import { type Markup, h } from "./dom.ts";
+import { type VNode, h } from "preact";
 import type { BatchOperation } from "../../client/luxhub.ts";
 import { countOf } from "./format.ts";
 import { Button, Modal, reloadViews } from "./parts.tsx";
@@ -56,7 +56,7 @@ export async function changeAll(
   reloadViews();
 }
 
-export function BatchDialog(): Markup | null {
+export function BatchDialog(): VNode | null {
   const shown = run.value;
   if (shown === null) return null;
   const { title, word, done, refused, total, end, abort } = shown;
