@@ -828,6 +828,8 @@ class LuxHub:
     ) -> list[BatchedAnswer]:
         """Runs the requests in order, in one transaction. An error does not stop the others: check each response.
 
+        Requests for which a batch has no room follow in another one, which is a transaction of its own.
+
         >>> answers = LuxHub().batch([
         ...     {"path": "task/create", "body": {"title": "One", "description": "Of two"}},
         ...     {"path": "task/claim", "body": {"task_id": "none", "node_id": "laptop"}},
@@ -835,8 +837,21 @@ class LuxHub:
         >>> [answer["status"] for answer in answers]
         [200, 404]
         """
-        answer = cast("BatchAnswer", self.call("batch", {"requests": requests}, options))
-        return answer["answers"]
+        chosen = options or CallOptions()
+        key = chosen.idempotency_key
+        answers: dict[int, BatchedAnswer] = {}
+        rest = list(range(len(requests)))
+        left = len(rest) + 1
+        while 0 < len(rest) < left:
+            if answers and key is not None:
+                chosen = dataclasses.replace(chosen, idempotency_key=f"{key}-{left}")
+            left = len(rest)
+            answer = cast(
+                "BatchAnswer", self.call("batch", {"requests": [requests[at] for at in rest]}, chosen)
+            )
+            answers.update(zip(rest, answer["answers"]))
+            rest = [at for at in rest if answers[at]["body"].get("error") == "batch_full"]
+        return [answers[at] for at in range(len(requests))]
 
     def call(
         self, operation: str, fields: Mapping[str, Any] | None = None, options: CallOptions | None = None

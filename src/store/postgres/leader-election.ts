@@ -80,6 +80,7 @@ export class LeaderElection {
       steady: () => Math.trunc(base.steady() + this.#shiftMs),
       machine: () => base.machine(),
       timers: () => base.timers(),
+      work: () => base.work(),
     };
   }
 
