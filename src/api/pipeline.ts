@@ -143,6 +143,7 @@ export class Pipeline {
       variant,
       at: this.#at(),
       clock: this.#at,
+      work: () => this.#clock.work(),
       key,
       ticket: ticket ?? null,
       transact: transactOf(caller, charged(this.#store.transact)),

@@ -822,6 +822,10 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     PRIMARY KEY (task_id, node_id)
   );
   `,
+  `
+  -- when a hold began
+  ALTER TABLE limits ADD COLUMN held_at BIGINT;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */
@@ -846,9 +850,13 @@ export async function hasTable(connection: Connection, name: string): Promise<bo
   return Boolean(row?.["there"]);
 }
 
+/** Whether the leader lease is taken. One that lasts longer than a lease may is of another time: the clock was set back. */
+export const IS_TAKEN = `
+  (until > clock_timestamp() AND until <= clock_timestamp() + interval '${LEADER_LEASE_MS} milliseconds')`;
+
 /** Whether a hub runs on a database that has the tables: then one of them is the leader. */
 export async function isHubRunning(connection: Connection): Promise<boolean> {
-  const [row] = await query(connection, "SELECT until > clock_timestamp() AS taken FROM turn");
+  const [row] = await query(connection, `SELECT ${IS_TAKEN} AS taken FROM turn`);
   return Boolean(row?.["taken"]);
 }
 

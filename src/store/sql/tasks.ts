@@ -840,12 +840,15 @@ export type TaskFilter = {
 export const TASK_WAITS = ["nothing", "anything", "time", "tasks", "answer"] as const;
 export type TaskWait = (typeof TASK_WAITS)[number];
 
-/** The words with which the stored failure (JSON.stringify of a Failure) and the stored questions begin. */
-const FAILURE_BEGINS = (kind: Failure["kind"]): string => `{"kind":"${kind}",`;
+/** The condition that the failure of a task, stored as JSON.stringify of a Failure, is of this kind. */
+export function isFailedAs(kind: Failure["kind"]): string {
+  const begins = `{"kind":"${kind}",`;
+  return `substr(failure, 1, ${begins.length}) = '${begins}'`;
+}
 
 /** Open tasks by what they wait for. A task that waits for tasks and for a time waits for the tasks first. */
 const WAITING: Readonly<Record<TaskWait, string>> = {
-  nothing: READY,
+  nothing: `status = 'open' AND scheduled = 0`,
   anything: `status = 'open' AND scheduled = 1`,
   time: `status = 'open' AND scheduled = 1 AND unmet = 0 AND not_before IS NOT NULL`,
   tasks: `status = 'open' AND scheduled = 1 AND unmet > 0`,
@@ -1013,10 +1016,7 @@ function conditionOf(filter: TaskFilter, params: Param[]): string {
   if (taskType !== null) all.push(`task_type = ${bind(params, taskType)}`);
   if (group !== null) all.push(`task_group = ${bind(params, group)}`);
   if (tag !== null) all.push(`replace(tags, ${bind(params, `,${tag},`)}, '') <> tags`);
-  if (failureKind !== null) {
-    const begins = FAILURE_BEGINS(failureKind);
-    all.push(`substr(failure, 1, ${begins.length}) = ${bind(params, begins)}`);
-  }
+  if (failureKind !== null) all.push(isFailedAs(failureKind));
   if (since !== null) all.push(`updated_at >= ${bind(params, since)}`);
   if (until !== null) all.push(`updated_at < ${bind(params, until)}`);
   if (waits !== null) all.push(`(${WAITING[waits]})`);

@@ -954,4 +954,8 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     PRIMARY KEY (task_id, node_id)
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- when a hold began
+  ALTER TABLE limits ADD COLUMN held_at INTEGER;
+  `,
 ];
