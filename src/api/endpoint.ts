@@ -106,6 +106,8 @@ export type ReadCall = {
   readonly at: Moment;
   /** The time, for what a response says about it. */
   readonly clock: () => Moment;
+  /** Measures work: Clock.work. */
+  readonly work: () => number;
   /** The caller's key; null on a public endpoint that needs none. */
   readonly key: KeyRecord | null;
   /** The node to which the key that the caller showed is bound, even if none was needed; null: none. */

@@ -3,6 +3,7 @@ import * as z from "zod/mini";
 import {
   type Group,
   type GroupCounts,
+  cancelledIn,
   countOf,
   inReviewIn,
   ownedGroup,
@@ -32,6 +33,7 @@ const countsSchema = (variant: Variant) => ({
   total: count(),
   unfinished: count(),
   in_review: z.optional(count()),
+  cancelled: z.optional(count()),
   by_status: z.record(statusWord(variant), count()),
   first_created_at: time(),
   last_created_at: time(),
@@ -106,12 +108,14 @@ function encodeCounts(group: GroupCounts, variant: Variant) {
   const luxReward = parts.reduce((sum, { luxRewardMicro }) => sum + luxRewardMicro, 0);
   const unfinished = unfinishedIn(group);
   const inReview = inReviewIn(group);
+  const cancelled = cancelledIn(group);
   return {
     group: name,
     done: unfinished === 0,
     total: parts.reduce((sum, part) => sum + part.count, 0),
     unfinished,
     ...(inReview > 0 && { in_review: inReview }),
+    ...(cancelled > 0 && { cancelled }),
     by_status: byStatus,
     first_created_at: isoTime(Math.min(...parts.map(({ firstCreatedAt }) => firstCreatedAt))),
     last_created_at: isoTime(Math.max(...parts.map(({ lastCreatedAt }) => lastCreatedAt))),

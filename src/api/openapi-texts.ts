@@ -173,7 +173,7 @@ export const ERRORS = {
   body_too_large: { status: 413, when: "the body or the file is larger than its limit" },
   unsupported_media_type: {
     status: 415,
-    when: "the body is multipart or compressed where JSON is required, or an upload is not multipart",
+    when: "the body is multipart or compressed, or an upload is not multipart",
   },
   range_not_satisfiable: { status: 416, when: "the file does not have the requested range" },
   idempotency_key_reused: {
@@ -904,7 +904,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "What the tasks of the group have used, including deleted tasks; null: no worker has reported any usage.",
   failures: "The last 20 failed tasks of the group, the newest first.",
   "group_cancel.node_id": "The node that cancels the tasks.",
-  cancelled: "How many tasks were cancelled.",
+  cancelled:
+    "How many tasks were cancelled; of a group also those that expired, which `by_status.failed` leaves out.",
   retried: "How many tasks were opened again.",
   "group_retry.left": "How many failed tasks the call did not examine, at most 100,000.",
   "group_retry.cursor": "The `next_cursor` of the call before.",
@@ -1125,7 +1126,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   tasks_started: "How often a task was handed out.",
   "MinutesTotal.tasks_completed": "How many tasks were completed.",
   attempts_failed: "How many attempts ended without a result.",
-  tasks_failed: "How many tasks failed permanently.",
+  tasks_failed: "How many tasks failed permanently, without `tasks_cancelled`.",
+  tasks_cancelled: "How many tasks were cancelled, or expired.",
   "MinutesTotal.lux_paid": "LUX paid, including daily bonuses.",
   messages_sent: "How many messages were sent; a broadcast counts once.",
   time_to_start: "The time from when a task became ready until its first dispatch.",

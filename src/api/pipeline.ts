@@ -143,6 +143,7 @@ export class Pipeline {
       variant,
       at: this.#at(),
       clock: this.#at,
+      work: () => this.#clock.work(),
       key,
       boundTo: shownKey?.nodeId ?? null,
       ticket: ticket ?? null,

@@ -828,6 +828,8 @@ class LuxHub:
     ) -> list[BatchedAnswer]:
         """Runs the requests in order, in one transaction. An error does not stop the others: check each response.
 
+        Requests for which a batch has no room follow in another one, which is a transaction of its own.
+
         >>> answers = LuxHub().batch([
         ...     {"path": "task/create", "body": {"title": "One", "description": "Of two"}},
         ...     {"path": "task/claim", "body": {"task_id": "none", "node_id": "laptop"}},
@@ -835,8 +837,21 @@ class LuxHub:
         >>> [answer["status"] for answer in answers]
         [200, 404]
         """
-        answer = cast("BatchAnswer", self.call("batch", {"requests": requests}, options))
-        return answer["answers"]
+        chosen = options or CallOptions()
+        key = chosen.idempotency_key
+        answers: dict[int, BatchedAnswer] = {}
+        rest = list(range(len(requests)))
+        left = len(rest) + 1
+        while 0 < len(rest) < left:
+            if answers and key is not None:
+                chosen = dataclasses.replace(chosen, idempotency_key=f"{key}-{left}")
+            left = len(rest)
+            answer = cast(
+                "BatchAnswer", self.call("batch", {"requests": [requests[at] for at in rest]}, chosen)
+            )
+            answers.update(zip(rest, answer["answers"]))
+            rest = [at for at in rest if answers[at]["body"].get("error") == "batch_full"]
+        return [answers[at] for at in range(len(requests))]
 
     def call(
         self, operation: str, fields: Mapping[str, Any] | None = None, options: CallOptions | None = None
@@ -3558,8 +3573,10 @@ class Minute(TypedDict):
     tasks_completed: int
     #: How many attempts ended without a result.
     attempts_failed: int
-    #: How many tasks failed permanently.
+    #: How many tasks failed permanently, without `tasks_cancelled`.
     tasks_failed: int
+    #: How many tasks were cancelled, or expired.
+    tasks_cancelled: int
     #: LUX paid, including daily bonuses.
     lux_paid: float
     #: How many messages were sent; a broadcast counts once.
@@ -3579,8 +3596,10 @@ class MinutesTotal(TypedDict):
     tasks_completed: int
     #: How many attempts ended without a result.
     attempts_failed: int
-    #: How many tasks failed permanently.
+    #: How many tasks failed permanently, without `tasks_cancelled`.
     tasks_failed: int
+    #: How many tasks were cancelled, or expired.
+    tasks_cancelled: int
     #: LUX paid, including daily bonuses.
     lux_paid: float
     #: How many messages were sent; a broadcast counts once.
@@ -4873,6 +4892,8 @@ class GroupListAnswerGroup(TypedDict):
     unfinished: int
     #: How many completed tasks of the group wait for their review; only if there are any.
     in_review: NotRequired[int]
+    #: How many tasks were cancelled; of a group also those that expired, which `by_status.failed` leaves out.
+    cancelled: NotRequired[int]
     #: How many tasks there are of each status.
     by_status: GroupListAnswerGroupByStatus
     #: When the first task of the group was created.
@@ -4943,6 +4964,8 @@ class GroupGetAnswer(TypedDict):
     unfinished: int
     #: How many completed tasks of the group wait for their review; only if there are any.
     in_review: NotRequired[int]
+    #: How many tasks were cancelled; of a group also those that expired, which `by_status.failed` leaves out.
+    cancelled: NotRequired[int]
     #: How many tasks there are of each status.
     by_status: GroupGetAnswerByStatus
     #: When the first task of the group was created.
@@ -4968,7 +4991,7 @@ class GroupCancelAnswer(TypedDict):
     success: Literal[True]
     #: The name of the group of tasks; NAME/NODE of a group of a node's keys.
     group: str
-    #: How many tasks were cancelled.
+    #: How many tasks were cancelled; of a group also those that expired, which `by_status.failed` leaves out.
     cancelled: int
     #: How many tasks are left, at most 100,000: repeat the call.
     left: int

@@ -1431,8 +1431,10 @@ export interface Minute {
   tasks_completed: number;
   /** How many attempts ended without a result. */
   attempts_failed: number;
-  /** How many tasks failed permanently. */
+  /** How many tasks failed permanently, without `tasks_cancelled`. */
   tasks_failed: number;
+  /** How many tasks were cancelled, or expired. */
+  tasks_cancelled: number;
   /** LUX paid, including daily bonuses. */
   lux_paid: number;
   /** How many messages were sent; a broadcast counts once. */
@@ -1452,8 +1454,10 @@ export interface MinutesTotal {
   tasks_completed: number;
   /** How many attempts ended without a result. */
   attempts_failed: number;
-  /** How many tasks failed permanently. */
+  /** How many tasks failed permanently, without `tasks_cancelled`. */
   tasks_failed: number;
+  /** How many tasks were cancelled, or expired. */
+  tasks_cancelled: number;
   /** LUX paid, including daily bonuses. */
   lux_paid: number;
   /** How many messages were sent; a broadcast counts once. */
@@ -3857,6 +3861,11 @@ export interface Operations<V extends Variant = "A"> {
         unfinished: number;
         /** How many completed tasks of the group wait for their review; only if there are any. */
         in_review?: number | undefined;
+        /**
+         * How many tasks were cancelled; of a group also those that expired, which `by_status.failed` leaves
+         * out.
+         */
+        cancelled?: number | undefined;
         /** How many tasks there are of each status. */
         by_status: By<
           V,
@@ -3923,6 +3932,11 @@ export interface Operations<V extends Variant = "A"> {
       unfinished: number;
       /** How many completed tasks of the group wait for their review; only if there are any. */
       in_review?: number | undefined;
+      /**
+       * How many tasks were cancelled; of a group also those that expired, which `by_status.failed` leaves
+       * out.
+       */
+      cancelled?: number | undefined;
       /** How many tasks there are of each status. */
       by_status: By<
         V,
@@ -3999,7 +4013,10 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
       group: string;
-      /** How many tasks were cancelled. */
+      /**
+       * How many tasks were cancelled; of a group also those that expired, which `by_status.failed` leaves
+       * out.
+       */
       cancelled: number;
       /** How many tasks are left, at most 100,000: repeat the call. */
       left: number;

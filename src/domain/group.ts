@@ -38,6 +38,8 @@ export type TouchedGroup = { readonly group: string; readonly isEnded: boolean }
 export type GroupPart = {
   readonly status: TaskStatus;
   readonly count: number;
+  /** Of the failed ones, those that were cancelled, or expired. */
+  readonly cancelled: number;
   readonly luxRewardMicro: number;
   /** Of the completed ones, those whose result waits for a review. */
   readonly inReview: number;
@@ -72,8 +74,14 @@ export function checkGroups(touched: readonly TouchedGroup[], at: number): reado
   });
 }
 
+/** Without those that were cancelled, or expired: cancelledIn() has them. */
 export function countOf({ parts }: GroupCounts, status: TaskStatus): number {
-  return parts.find((part) => part.status === status)?.count ?? 0;
+  const part = parts.find((found) => found.status === status);
+  return part === undefined ? 0 : part.count - part.cancelled;
+}
+
+export function cancelledIn({ parts }: GroupCounts): number {
+  return parts.reduce((sum, { cancelled }) => sum + cancelled, 0);
 }
 
 export function unfinishedIn(group: GroupCounts): number {

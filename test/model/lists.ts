@@ -101,6 +101,7 @@ export class Lists {
       steady: () => STEADY + this.#passed,
       machine: () => STEADY + this.#passed,
       timers: () => this.#passed,
+      work: () => 0,
     };
     this.#hubs = stores.map((store) => new Hub(store, clock));
     this.#roll = dice(seed);

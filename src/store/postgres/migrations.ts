@@ -813,6 +813,20 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   ALTER TABLE schedules ADD COLUMN skip_logged_at BIGINT;
   `,
   `
+  -- what the requests of other nodes have added to a task, until it ends
+  ALTER TABLE tasks ADD COLUMN lent_bytes BIGINT NOT NULL DEFAULT 0;
+  CREATE TABLE task_charges (
+    task_id TEXT COLLATE "C" NOT NULL,
+    node_id TEXT COLLATE "C" NOT NULL,
+    bytes BIGINT NOT NULL,
+    PRIMARY KEY (task_id, node_id)
+  );
+  `,
+  `
+  -- when a hold began
+  ALTER TABLE limits ADD COLUMN held_at BIGINT;
+  `,
+  `
   -- a group of the keys of one node is its own: NAME/NODE; one that others have tasks in stays the hub's
   CREATE TABLE owned_groups AS
     SELECT task_group AS name, task_group || '/' || min(creator_node) AS owned FROM tasks WHERE task_group IS NOT NULL
@@ -852,9 +866,13 @@ export async function hasTable(connection: Connection, name: string): Promise<bo
   return Boolean(row?.["there"]);
 }
 
+/** Whether the leader lease is taken. One that lasts longer than a lease may is of another time: the clock was set back. */
+export const IS_TAKEN = `
+  (until > clock_timestamp() AND until <= clock_timestamp() + interval '${LEADER_LEASE_MS} milliseconds')`;
+
 /** Whether a hub runs on a database that has the tables: then one of them is the leader. */
 export async function isHubRunning(connection: Connection): Promise<boolean> {
-  const [row] = await query(connection, "SELECT until > clock_timestamp() AS taken FROM turn");
+  const [row] = await query(connection, `SELECT ${IS_TAKEN} AS taken FROM turn`);
   return Boolean(row?.["taken"]);
 }
 

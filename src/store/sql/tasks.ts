@@ -62,7 +62,7 @@ export const TASK_COLUMNS = `
   lease_until, epoch, not_before, expires_at,
   t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, review, quorum, child, not_nodes, schedule, schedule_at, retain_ms, task_group, tags, t.requires, t.limit_key, t.lane, t.counts_for,
   unique_key, unique_until, on_dependency, spent, max_cost_micro, created_at, updated_at,
-  problem, improvement, lesson, result_extra, result_verified, paid_seq, kept_bytes,
+  problem, improvement, lesson, result_extra, result_verified, paid_seq, kept_bytes, lent_bytes,
   (SELECT string_agg(file_id || mark, ',') FROM (
     SELECT file_id, CASE WHEN output = 1 THEN '${OUTPUT_MARK}' ELSE '' END AS mark
     FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
@@ -850,12 +850,15 @@ export type TaskFilter = {
 export const TASK_WAITS = ["nothing", "anything", "time", "tasks", "answer"] as const;
 export type TaskWait = (typeof TASK_WAITS)[number];
 
-/** The words with which the stored failure (JSON.stringify of a Failure) and the stored questions begin. */
-const FAILURE_BEGINS = (kind: Failure["kind"]): string => `{"kind":"${kind}",`;
+/** The condition that the failure of a task, stored as JSON.stringify of a Failure, is of this kind. */
+export function isFailedAs(kind: Failure["kind"]): string {
+  const begins = `{"kind":"${kind}",`;
+  return `substr(failure, 1, ${begins.length}) = '${begins}'`;
+}
 
 /** Open tasks by what they wait for. A task that waits for tasks and for a time waits for the tasks first. */
 const WAITING: Readonly<Record<TaskWait, string>> = {
-  nothing: READY,
+  nothing: `status = 'open' AND scheduled = 0`,
   anything: `status = 'open' AND scheduled = 1`,
   time: `status = 'open' AND scheduled = 1 AND unmet = 0 AND not_before IS NOT NULL`,
   tasks: `status = 'open' AND scheduled = 1 AND unmet > 0`,
@@ -1023,10 +1026,7 @@ function conditionOf(filter: TaskFilter, params: Param[]): string {
   if (taskType !== null) all.push(`task_type = ${bind(params, taskType)}`);
   if (groups !== null) all.push(`task_group IN (${groups.map((group) => bind(params, group)).join(", ")})`);
   if (tag !== null) all.push(`replace(tags, ${bind(params, `,${tag},`)}, '') <> tags`);
-  if (failureKind !== null) {
-    const begins = FAILURE_BEGINS(failureKind);
-    all.push(`substr(failure, 1, ${begins.length}) = ${bind(params, begins)}`);
-  }
+  if (failureKind !== null) all.push(isFailedAs(failureKind));
   if (since !== null) all.push(`updated_at >= ${bind(params, since)}`);
   if (until !== null) all.push(`updated_at < ${bind(params, until)}`);
   if (waits !== null) all.push(`(${WAITING[waits]})`);

@@ -945,6 +945,20 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   ALTER TABLE schedules ADD COLUMN skip_logged_at INTEGER;
   `,
   `
+  -- what the requests of other nodes have added to a task, until it ends
+  ALTER TABLE tasks ADD COLUMN lent_bytes INTEGER NOT NULL DEFAULT 0;
+  CREATE TABLE task_charges (
+    task_id TEXT NOT NULL,
+    node_id TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    PRIMARY KEY (task_id, node_id)
+  ) STRICT, WITHOUT ROWID;
+  `,
+  `
+  -- when a hold began
+  ALTER TABLE limits ADD COLUMN held_at INTEGER;
+  `,
+  `
   -- a group of the keys of one node is its own: NAME/NODE; one that others have tasks in stays the hub's
   CREATE TABLE owned_groups AS
     SELECT task_group AS name, task_group || '/' || min(creator_node) AS owned FROM tasks WHERE task_group IS NOT NULL
