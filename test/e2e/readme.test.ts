@@ -760,6 +760,7 @@ describe("limits", () => {
     ["An idle connection", "60 s"],
     ["Connections"],
     ["Special [lanes](lanes.md#what-it-costs) with unfinished tasks", count("LANES_MAX")],
+    ["Tasks of a sender that wait for another node (`for_node`)", count("GIFTS_OF_GIVER_MAX")],
     [
       "Output that the hub keeps of an attempt by default",
       bytes("OUTPUT_HEAD_DEFAULT_BYTES"),
