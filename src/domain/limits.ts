@@ -194,8 +194,8 @@ export const USAGE_OF_TASK_MAX = 10_000;
 export const BUDGETS_MAX = 200;
 /** The share of a budget at which it warns. */
 export const BUDGET_WARNING_AT = 0.8;
-/** The longest name of a node or a type. */
-export const BUDGET_VALUE_MAX_CHARS = 200;
+/** The longest name of a group: NAME/NODE. */
+export const BUDGET_VALUE_MAX_CHARS = 257;
 /** Tokens of a budget. */
 export const BUDGET_TOKENS_MAX = 1_000_000_000_000_000;
 /** Limits of limit keys. */
@@ -342,6 +342,8 @@ export const STORED_RECEIVE_MAX_BYTES = 1 * MIB;
  */
 export const BATCH_ANSWERS_MAX_BYTES = 2 * MIB;
 export const BATCH_ROWS_MAX = 6_000;
+/** How long the requests of a batch are decided; then the rest is not done. */
+export const BATCH_DECIDE_MS = 50;
 /** The requests of a batch are parsed for so long in one tick of the event loop. */
 export const BATCH_TURN_MS = 4;
 /** A receive in a batch takes messages until their contents reach this: it cannot wait for the memory for more. */

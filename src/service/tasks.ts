@@ -14,7 +14,7 @@ import {
   taskNotFound,
 } from "../domain/decision.ts";
 import { isFree } from "../domain/file.ts";
-import { checkGroups } from "../domain/group.ts";
+import { checkGroups, ownerOf } from "../domain/group.ts";
 import {
   BACKLOG_TYPES_TOGETHER,
   BALANCE_ROUND_MAX,
@@ -246,7 +246,10 @@ export class TaskService {
     const isPlain = specialLane(draft, this.known.isFair) === null && reviewer === null;
     if (isPlain && !balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique)
       return transact({}, () => create(draft, taskId, [], this.#at()));
-    const load = { ...ofNewTask(draft, asked, this.known.isFair), gate: balanced ? this.#gate() : NO_ROW };
+    const load = {
+      ...ofNewTask(draft, asked, this.known.isFair, this.#clock.now()),
+      gate: balanced ? this.#gate() : NO_ROW,
+    };
     let unusable: References | null = null;
     const created = await transact(load, (loaded) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
@@ -280,7 +283,11 @@ export class TaskService {
     const node = sent.nodeId === null ? NO_ROW : nodeById(sent.nodeId);
     let unusable: References | null = null;
     let refused: Rejected | null = null;
-    const load = { ...ofNewTask(draft, asked, this.known.isFair), node, gate: this.#gate() };
+    const load = {
+      ...ofNewTask(draft, asked, this.known.isFair, this.#clock.now()),
+      node,
+      gate: this.#gate(),
+    };
     const sentTask = await transact(load, ({ node, ...loaded }) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
@@ -893,13 +900,13 @@ function reviewerOf({ reviewTerms }: TaskDraft): string | null {
 }
 
 /** The rows that decide about a new task. */
-function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean) {
+function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean, now: number) {
   const { balanced, taskType, dependsOn, unique, requires } = draft;
   const reviewer = reviewerOf(draft);
   return {
     reviewer: reviewer === null ? NO_ROW : nodeById(reviewer),
     ...ofLane(specialLane(draft, isFair)),
-    ofKey: unique ? tasksByUniqueKey(unique.key) : NO_ROW,
+    ofKey: unique ? tasksByUniqueKey(unique.key, ownerOf(draft), now) : NO_ROW,
     candidates: balanced && requires === null ? candidatesFor(taskType, null) : NO_ROW,
     dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
     files: fileIds.length > 0 ? filesById(fileIds) : NO_ROW,

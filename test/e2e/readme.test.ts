@@ -715,6 +715,7 @@ describe("limits", () => {
     ["Contents in one message/receive with an Idempotency-Key", bytes("STORED_RECEIVE_MAX_BYTES")],
     ["Responses in one batch", bytes("BATCH_ANSWERS_MAX_BYTES")],
     ["Rows that one batch reads and writes", count("BATCH_ROWS_MAX")],
+    ["Time for which one batch is decided", `${count("BATCH_DECIDE_MS")} ms`],
     ["Tasks that one batch-assign of B assigns", count("BALANCE_ROUND_MAX")],
     ["Nodes in `top_nodes`", count("TOP_NODES_MAX")],
     ["A file, unless `--max-file` says otherwise", bytes("FILE_DEFAULT_MAX_BYTES")],

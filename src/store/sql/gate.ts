@@ -6,7 +6,7 @@ import { periodOf } from "../../domain/budget.ts";
 import { gateAfter, gateAt } from "../../domain/gate.ts";
 import type { Lane } from "../../domain/lane.ts";
 import { LANES_MAX } from "../../domain/limits.ts";
-import type { BudgetState, Gate, LimitState, Pause, Task } from "../../domain/model.ts";
+import type { BudgetState, Gate, Hold, LimitState, Pause, Task } from "../../domain/model.ts";
 import { dayOf } from "../../domain/spending.ts";
 import type { Change } from "../../domain/change.ts";
 import type { Query, Row } from "../store.ts";
@@ -19,13 +19,13 @@ const GATE = `
   SELECT 'budget' AS what, b.scope, b.value, b.per, b.cost_micro AS limit_micro, b.tokens, b.on_limit, b.warned_in,
     b.exceeded_in, ${SUMS("s")}, CAST(NULL AS TEXT) AS reason, CAST(NULL AS BIGINT) AS at, CAST(NULL AS BIGINT) AS running,
     CAST(NULL AS BIGINT) AS per_minute, CAST(NULL AS BIGINT) AS held_until, CAST(NULL AS BIGINT) AS in_use,
-    CAST(NULL AS TEXT) AS uses, CAST(NULL AS TEXT) AS held_by
+    CAST(NULL AS TEXT) AS uses, CAST(NULL AS TEXT) AS held_by, CAST(NULL AS BIGINT) AS held_at
   FROM budgets b LEFT JOIN usage_sums s ON s.scope = b.scope AND s.value = b.value AND s.day <= $1
     AND s.day >= CASE b.per WHEN 'day' THEN $1 WHEN 'month' THEN $2 ELSE 0 END
   GROUP BY b.scope, b.value, b.per, b.cost_micro, b.tokens, b.on_limit, b.warned_in, b.exceeded_in
   UNION ALL
   SELECT 'pause', scope, value, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, reason, at,
-    NULL, NULL, NULL, NULL, NULL, NULL
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL
   FROM pauses
   UNION ALL
   SELECT 'limit', 'limit_key', limit_key, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
@@ -33,7 +33,8 @@ const GATE = `
     CASE WHEN running IS NULL THEN 0 ELSE (
       SELECT count(*) FROM tasks WHERE status = 'assigned' AND counts_for IS NOT NULL AND counts_for = limits.limit_key) END,
     CASE WHEN per_minute IS NULL THEN NULL ELSE (
-      SELECT string_agg(second || ':' || uses, ',') FROM limit_uses u WHERE u.limit_key = limits.limit_key) END, held_by
+      SELECT string_agg(second || ':' || uses, ',') FROM limit_uses u WHERE u.limit_key = limits.limit_key) END, held_by,
+    held_at
   FROM limits
   ORDER BY what, scope, value, per`;
 
@@ -101,14 +102,23 @@ function toPause(row: Row): Pause {
   };
 }
 
+/** A hold of an older hub has no beginning. */
+function toHold({ held_at, held_until, held_by }: Row): Hold | null {
+  if (held_until == null) return null;
+  return {
+    at: Number(held_at ?? 0),
+    until: Number(held_until),
+    by: held_by == null ? null : String(held_by),
+  };
+}
+
 function toLimit(row: Row): LimitState {
   const uses = row["uses"] == null ? [] : String(row["uses"]).split(",");
   return {
     key: String(row["value"]),
     running: maybe(row["running"]),
     perMinute: maybe(row["per_minute"]),
-    heldUntil: maybe(row["held_until"]),
-    heldBy: row["held_by"] == null ? null : String(row["held_by"]),
+    hold: toHold(row),
     inUse: Number(row["in_use"]),
     uses: uses.map((use) => {
       const [second, count] = use.split(":");
