@@ -615,8 +615,8 @@ export const WAITING_PART_MAX = 5_000;
 /** The sweep for orphans (blobs without a record) lists one shard at a time. */
 export const ORPHANS_EVERY_MS = 10 * SECOND_MS;
 export const DRAIN_MS = 4 * SECOND_MS;
-/** How long the orderly end after an uncaught error may take: no state can be trusted any more. */
-export const FAULT_END_MAX_MS = 20 * SECOND_MS;
+/** How long the orderly end may take, whatever hangs: a lookup, a disk, a database, a reader. Longer than DRAIN_MS. */
+export const END_MAX_MS = 5 * SECOND_MS;
 /** Log text that its reader has not taken; lines beyond it are dropped and counted. */
 export const LOG_BACKLOG_MAX_CHARS = 8 * MIB;
 /** Path and query of a request in its log line. */

@@ -98,6 +98,7 @@ export class WebhookCourier {
   readonly #changed = new Set<string>();
   readonly #running = new Set<Promise<void>>();
   readonly #stopping = new AbortController();
+  #stopped: Promise<void> | null = null;
   #isLeading = false;
   #isTicking = false;
   #isPumping = false;
@@ -157,8 +158,12 @@ export class WebhookCourier {
     return { ...this.#counts, ...states };
   }
 
-  /** Begins no more deliveries, gives those under way a moment, and ends them. */
-  async stop(): Promise<void> {
+  /** Begins no more deliveries, gives those under way a moment, and ends them. Idempotent. */
+  stop(): Promise<void> {
+    return (this.#stopped ??= this.#stop());
+  }
+
+  async #stop(): Promise<void> {
     this.#isLeading = false;
     this.#ready.clear();
     const timer = setTimeout(() => this.#stopping.abort(), limit.WEBHOOK_DRAIN_MS);
