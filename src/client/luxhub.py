@@ -5922,7 +5922,7 @@ class Tasks(_Resource):
 
         task_id: The id of the task.
         with_dependents: Also opens, in the same commit, the tasks that failed only because of this task: up
-            to 1,000 tasks, the oldest first. If the task itself has not failed, it does not change.
+            to 250 tasks, the oldest first. If the task itself has not failed, it does not change.
         keep_checkpoint: False: the checkpoint of earlier attempts is removed. True if left out.
         max_cost_usd: Replaces the `max_cost_usd` of the task: needed if the task has already cost more.
         """
