@@ -361,8 +361,7 @@ ${ADMIN_ABOUT}`,
         help: "the environment variable with the secret to use: whsec_…, or the access token of ntfy",
       },
     },
-    `The hub calls no loopback or link-local address, and a private network only if serve --webhook-allow names this
-network.
+    `The hub calls its own machine or a private network only if serve --webhook-allow names this address or network.
 ${ADMIN_ABOUT}`,
   ),
   remote(
