@@ -487,6 +487,7 @@ const SETTINGS: readonly SettingCase[] = [
     byDefault: [],
     values: [
       ["192.168.1.7", [{ address: "192.168.1.7", prefix: 32, port: null }]],
+      ["10.0.0.0/8", [{ address: "10.0.0.0", prefix: 8, port: null }]],
       [
         "127.0.0.1:9000, [::1]:9000, fd00::/8",
         [
@@ -495,6 +496,16 @@ const SETTINGS: readonly SettingCase[] = [
           { address: "fd00::", prefix: 8, port: null },
         ],
       ],
+    ],
+  },
+  {
+    flag: "--push-allow",
+    of: (config) => config.pushAllow,
+    byDefault: [],
+    values: [
+      ["192.168.1.7", [{ address: "192.168.1.7", prefix: 32, port: null }]],
+      ["10.0.0.0/8", [{ address: "10.0.0.0", prefix: 8, port: null }]],
+      ["10.1.2.3:80", [{ address: "10.1.2.3", prefix: 32, port: 80 }]],
     ],
   },
   {
