@@ -857,13 +857,14 @@ export const FIELDS: Readonly<Record<string, string>> = {
   warning: "What to do, when the database and the files take half of the disk; else null.",
 
   // Groups
-  group: "The name of the group of tasks.",
+  group: "The name of the group of tasks; NAME/NODE of a group of a node's keys.",
   "task_list.group": "Only tasks of this group.",
   "events.group": "Only events of the tasks of this group, and the end of the group.",
   "events_stream.group": "Only events of the tasks of this group, and the end of the group.",
   "events.tag": "Only events of tasks with this tag.",
   "events_stream.tag": "Only events of tasks with this tag.",
-  "task_create.group": "The group that the task joins. A group exists from its first task on.",
+  "task_create.group":
+    "The group that the task joins. A group exists from its first task on. With a key that is bound to a node, the group is NAME/NODE.",
   "Task.group": "The group of the task; only on a task of a group.",
   "TaskDetails.group": "The group of the task; only on a task of a group.",
   tags: "The words by which to find the task; left out if there are none.",

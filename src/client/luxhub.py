@@ -3337,7 +3337,7 @@ class ScheduleTask(TypedDict):
     quorum: NotRequired[ScheduleTaskQuorum]
     #: Seconds until the task may be handed out.
     delay_s: float
-    #: The name of the group of tasks.
+    #: The name of the group of tasks; NAME/NODE of a group of a node's keys.
     group: NotRequired[str]
     #: The words by which to find the task; left out if there are none.
     tags: NotRequired[list[str]]
@@ -4881,7 +4881,7 @@ class GroupListAnswerGroupByStatus(TypedDict):
 
 
 class GroupListAnswerGroup(TypedDict):
-    #: The name of the group of tasks.
+    #: The name of the group of tasks; NAME/NODE of a group of a node's keys.
     group: str
     #: Whether no task of the group is unfinished.
     done: bool
@@ -4953,7 +4953,7 @@ class GroupGetAnswerFailure(TypedDict):
 
 class GroupGetAnswer(TypedDict):
     success: Literal[True]
-    #: The name of the group of tasks.
+    #: The name of the group of tasks; NAME/NODE of a group of a node's keys.
     group: str
     #: Whether no task of the group is unfinished.
     done: bool
@@ -4989,7 +4989,7 @@ class GroupGetAnswer(TypedDict):
 
 class GroupCancelAnswer(TypedDict):
     success: Literal[True]
-    #: The name of the group of tasks.
+    #: The name of the group of tasks; NAME/NODE of a group of a node's keys.
     group: str
     #: How many tasks were cancelled; of a group also those that expired, which `by_status.failed` leaves out.
     cancelled: int
@@ -5002,7 +5002,7 @@ class GroupCancelAnswer(TypedDict):
 
 class GroupRetryAnswer(TypedDict):
     success: Literal[True]
-    #: The name of the group of tasks.
+    #: The name of the group of tasks; NAME/NODE of a group of a node's keys.
     group: str
     #: How many tasks were opened again.
     retried: int
@@ -5078,7 +5078,7 @@ class SchedulePutTask(TypedDict):
     quorum: NotRequired[SchedulePutTaskQuorum]
     #: Seconds until the task may be handed out.
     delay_s: NotRequired[float]
-    #: The name of the group of tasks.
+    #: The name of the group of tasks; NAME/NODE of a group of a node's keys.
     group: NotRequired[str]
     #: The words by which to find the task; left out if there are none.
     tags: NotRequired[Sequence[str]]
@@ -5597,7 +5597,8 @@ class Tasks(_Resource):
             `run`: the task starts when all tasks in `depends_on` have ended: completed, failed or deleted.
         files: The ids of uploaded files that belong to no task: the files become inputs of the task in the
             same commit.
-        group: The group that the task joins. A group exists from its first task on.
+        group: The group that the task joins. A group exists from its first task on. With a key that is bound
+            to a node, the group is NAME/NODE.
         tags: Up to 16 words by which to find the task, without commas.
         requires: What a node must have to get the task: all words in `capabilities`, and enough of each
             resource.
@@ -7130,7 +7131,7 @@ class Groups(_Resource):
 
         Waits for `wait` seconds, however long that is, until no task is unfinished.
 
-        group: The name of the group of tasks.
+        group: The name of the group of tasks; NAME/NODE of a group of a node's keys.
         wait: Seconds to wait until no task of the group is unfinished; 0, the default, returns at once.
         """
         fields = {"group": group, "wait": wait}
@@ -7148,7 +7149,7 @@ class Groups(_Resource):
 
         Cancels up to 1,000 tasks: repeat it while `left` is not 0.
 
-        group: The name of the group of tasks.
+        group: The name of the group of tasks; NAME/NODE of a group of a node's keys.
         node_id: The node that cancels the tasks.
         reason: The reason, which the event shows.
         """
@@ -7166,7 +7167,7 @@ class Groups(_Resource):
 
         Opens up to 1,000 tasks: repeat it with `next_cursor` while there is one.
 
-        group: The name of the group of tasks.
+        group: The name of the group of tasks; NAME/NODE of a group of a node's keys.
         cursor: The `next_cursor` of the call before.
         """
         fields = {"group": group, "cursor": cursor}
