@@ -21,6 +21,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { firstLineOf, fitted, isSaid, resultOf } from "../client/result.ts";
 import { FatalError, type Task, type TaskContext, type TaskResult } from "../client/index.ts";
 import { assert } from "../lib/assert.ts";
 import { DAY_MS, systemClock } from "../lib/clock.ts";
@@ -35,14 +36,12 @@ import {
   CONTEXT,
   OUT,
   type TaskOptions,
+  dataIn,
   fetchFile,
-  firstLineOf,
   isFileName,
-  isSaid,
   refuseFailure,
-  resultIn,
-  resultOf,
   runForTask,
+  upload,
   uploadFiles,
   writeContext,
 } from "./worker-task.ts";
@@ -143,8 +142,10 @@ async function attempt(
   const result = resultOfAgent(task, written, agent, run, output);
   await uploadFiles(task, join(work, OUT), signal, options);
   const about = { agent: { name: agent.name, session } };
-  const text = new TextEncoder().encode(JSON.stringify({ ...result, ...about }));
-  return resultOf(task, { ...run, output: text, outputBytes: text.length }, signal, options);
+  const whole = await fitted({ ...result, ...about }, (content, name, type) =>
+    upload(content, name, type, task, signal, options),
+  );
+  return { ...whole, ...about };
 }
 
 type AgentRun = {
@@ -321,17 +322,11 @@ function resultOfAgent(
   const answer = (text ?? "").trim();
   if (written === null) {
     if (answer === "") throw new Error(`the agent left no ${RESULT_FILE} and said nothing`);
-    const improvement = firstLineOf(answer);
-    return resultIn(answer) ?? { problem: task.title, improvement, lesson: "none", output: answer };
+    return resultOf(dataIn(answer) ?? answer, task.title);
   }
-  const { failed, retry, problem, improvement, lesson, ...more } = written;
+  const { failed, retry, ...more } = written;
   if (isSaid(failed)) throw retry === false ? new FatalError(failed) : new Error(failed);
-  return {
-    problem: isSaid(problem) ? problem : task.title,
-    improvement: isSaid(improvement) ? improvement : answer === "" ? "done" : answer,
-    lesson: isSaid(lesson) ? lesson : "none",
-    ...more,
-  };
+  return resultOf(more, task.title, answer);
 }
 
 /** Null: there is no such file. @throws {Error} when it is not a JSON object */

@@ -94,7 +94,7 @@ export type HttpOptions = {
   readonly retry?: Partial<RetryPolicy> | undefined;
   /** Called before each retry, for a log. */
   readonly onRetry?: ((fault: Error, pauseMs: number) => void) | undefined;
-  /** Called when the hub responds after a retry. */
+  /** Called when the hub responds after retries. */
   readonly onRecovery?: (() => void) | undefined;
 };
 
@@ -135,6 +135,8 @@ export class Http {
   readonly #onRecovery: HttpOptions["onRecovery"];
   /** A hub has responded. From then on, a foreign response hides the hub, for example while a proxy restarts. */
   #isHubKnown = false;
+  /** A call was retried, and none has succeeded since. */
+  #isAway = false;
 
   constructor({ url, secret, adminKey, fetch: given, retry, onRetry, onRecovery }: HttpOptions) {
     this.#base = new URL(url).href.replace(/\/+$/, "");
@@ -161,23 +163,25 @@ export class Http {
     for (let attempt = 1; ; attempt++) {
       try {
         const answer = await this.#attempt(request, read, signal);
-        this.#recover(attempt);
+        this.#recover();
         return answer;
       } catch (error) {
-        if (error instanceof LuxHubError && !isTemporary(error)) this.#recover(attempt);
+        if (error instanceof LuxHubError && !isTemporary(error)) this.#recover();
         const pause = pauseAfter(error, attempt, policy);
         giveUpAt ??= now() + policy.forMs;
         const mayPass = isTemporary(error, this.#isHubKnown);
         if (!request.isRepeatable || !mayPass || now() + pause > giveUpAt) throw error;
+        this.#isAway = true;
         this.#onRetry?.(error, pause);
         await sleep(pause, signal);
       }
     }
   }
 
-  #recover(attempt: number): void {
+  #recover(): void {
     this.#isHubKnown = true;
-    if (attempt > 1) this.#onRecovery?.();
+    if (this.#isAway) this.#onRecovery?.();
+    this.#isAway = false;
   }
 
   async #attempt<T>(
