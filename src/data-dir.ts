@@ -7,7 +7,6 @@ import {
   chmodSync,
   constants,
   mkdirSync,
-  readFileSync,
   readdirSync,
   rmSync,
   statSync,
@@ -20,6 +19,7 @@ import { FREE_SPACE_MIN_BYTES, SECRET_MAX_CHARS, SECRET_SAFE_CHARS } from "./dom
 import { codeOf, reasonOf } from "./lib/reason.ts";
 import { permissionWarnings, refuseWorldWritable } from "./permissions.ts";
 import { makeSecret } from "./lib/ids.ts";
+import { readTextFileIfThere } from "./text-file.ts";
 import type { PrimarySecrets } from "./service/keys.ts";
 
 const ONE_WORD = /^[\x21-\x7e]+$/;
@@ -222,7 +222,7 @@ function findSecret(variable: string, env: Environment, file: string): string | 
   const given = env[variable];
   if (given) return checked(given, variable);
   refuseWorldWritable(file, "the secret file");
-  const stored = readIfThere(file);
+  const stored = readTextFileIfThere(file);
   return stored === null ? null : checked(stored.trim(), file);
 }
 
@@ -247,15 +247,6 @@ function checked(word: string, source: string): string {
   );
 }
 
-function readIfThere(file: string): string | null {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    if (codeOf(error) === "ENOENT") return null;
-    throw new Error(`cannot read ${file}: ${reasonOf(error)}`, { cause: error });
-  }
-}
-
 export type Address = { readonly variant: string; readonly url: string };
 
 /**
@@ -266,13 +257,13 @@ export function recordAddresses({ addressFile }: DataDir, addresses: readonly Ad
   const text = addresses.map(({ variant, url }) => `${variant} ${url}\n`).join("");
   writeFileSync(addressFile, text, { mode: 0o600 });
   return () => {
-    if (readIfThere(addressFile) === text) rmSync(addressFile, { force: true });
+    if (readTextFileIfThere(addressFile) === text) rmSync(addressFile, { force: true });
   };
 }
 
 /** Reads what recordAddresses() wrote; a hub that was killed has not removed it. */
 export function recordedAddresses({ addressFile }: DataDir): readonly Address[] {
-  const lines = (readIfThere(addressFile) ?? "").split("\n");
+  const lines = (readTextFileIfThere(addressFile) ?? "").split("\n");
   return lines.flatMap((line) => {
     const [, variant = "", url = ""] = /^([AB]) (https?:\/\/\S+)$/.exec(line) ?? [];
     return url === "" ? [] : [{ variant, url }];

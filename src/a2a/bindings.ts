@@ -7,7 +7,7 @@ import { JSON_BODY_LIMITS } from "../api/input.ts";
 import { NO_SNIFF, pathParameter, queryOf } from "../http/exchange.ts";
 import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
-import { parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
+import { isRawNumber, parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
 import { PROTOCOL_VERSION, answerCard } from "./card.ts";
 import type { OperationName, Session } from "./session.ts";
 import { Fault, faultOf, httpErrorOf, rpcErrorOf } from "./fault.ts";
@@ -70,9 +70,10 @@ function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The id of a call: null if there is none; undefined if it is invalid. */
+/** The id of a call, with all its digits: null if there is none; undefined if it is invalid. */
 function idOf({ id = null }: JsonObject): unknown {
-  return id === null || typeof id === "string" || Number.isInteger(id) ? id : undefined;
+  const isInteger = Number.isInteger(id) || (isRawNumber(id) && /^-?\d+$/.test(JSON.stringify(id)));
+  return id === null || typeof id === "string" || isInteger ? id : undefined;
 }
 
 function rpcError(id: unknown, code: number, message: string): unknown {
@@ -85,7 +86,7 @@ export async function answerHttp(session: Session, named: OperationName): Promis
   try {
     const { request } = session.call.exchange;
     const isBody = request.method === "POST";
-    const body = isBody ? await readBody(session, {}) : numbersOf(queryOf(request));
+    const body = isBody ? withRoundedNumbers(await readBody(session, {})) : numbersOf(queryOf(request));
     checkVersion(request);
     const { operation, params } = target(session, named);
     const result = await OPERATIONS[operation](session, { ...body, ...params }, (response) => response);
@@ -140,12 +141,11 @@ class NotJson extends Error {
   override readonly name = "NotJson";
 }
 
-/** The body; only the numbers within its fields are exact (parseExact), such as those of a message. */
+/** The body, with its numbers as parseExact() has them. */
 async function readBody({ call }: Session, emptyAs?: JsonObject): Promise<JsonObject> {
   const { request } = call.exchange;
   try {
-    const raw = await readJsonObject(request, JSON_BODY_LIMITS, call.bodyRoom, emptyAs, parseExact);
-    const body = withRoundedNumbers(raw);
+    const body = await readJsonObject(request, JSON_BODY_LIMITS, call.bodyRoom, emptyAs, parseExact);
     if (call.key && !call.services.keys.isInForce(call.key)) throw keyLost(); // a body may arrive slowly
     return body;
   } catch (error) {

@@ -6,6 +6,7 @@
 import { safeMediaType } from "../http/download.ts";
 import { baseName } from "../http/multipart.ts";
 import * as limit from "../domain/limits.ts";
+import { parseExact } from "../lib/exact-json.ts";
 import type { FileDraft } from "../service/files.ts";
 import type { Part, SendMessage } from "./requests.ts";
 import { malformed } from "./fault.ts";
@@ -74,5 +75,5 @@ export function contentsOf(
 
 /** Whether a file came with the message of its task, and so is not a result. */
 export function isInputFile(metadata: string): boolean {
-  return Object.hasOwn(JSON.parse(metadata) as object, OF_MESSAGE); // the hub stores JSON objects only
+  return Object.hasOwn(parseExact(metadata) as object, OF_MESSAGE); // the hub stores JSON objects only
 }

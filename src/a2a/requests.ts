@@ -5,7 +5,7 @@ import { inputParser, withoutAbsent } from "../api/input.ts";
 import * as limit from "../domain/limits.ts";
 import { type JsonObject, isNestedDeeper } from "../http/json-body.ts";
 import type { Place } from "../service/a2a-tasks.ts";
-import { isWebhookUrl } from "../api/request-fields.ts";
+import { date, isWebhookUrl } from "../api/request-fields.ts";
 import { malformed } from "./fault.ts";
 
 const text = (max: number) =>
@@ -134,9 +134,7 @@ const listTasks = () =>
     pageSize: z.nullish(z.int().check(z.minimum(1), z.maximum(limit.A2A_PAGE_MAX))),
     pageToken: z.nullish(z.string()),
     historyLength: historyLength(),
-    statusTimestampAfter: z.nullish(
-      z.string().check(z.refine((value) => !Number.isNaN(Date.parse(value)), "must be a time of ISO 8601")),
-    ),
+    statusTimestampAfter: z.nullish(date()),
     includeArtifacts: z.nullish(z.boolean()),
   });
 
@@ -152,7 +150,7 @@ export function parseListTasks(params: JsonObject) {
     state: state === TaskState.TASK_STATE_UNSPECIFIED ? null : state,
     pageSize: pageSize ?? limit.A2A_PAGE_DEFAULT,
     from: pageToken ? decodePageToken(pageToken) : null,
-    since: statusTimestampAfter ? Date.parse(statusTimestampAfter) : 0,
+    since: statusTimestampAfter ?? 0,
     historyLength: rest.historyLength ?? 0,
     includeArtifacts: rest.includeArtifacts ?? false,
   };

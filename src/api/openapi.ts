@@ -8,6 +8,7 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import type { VariantName } from "../domain/model.ts";
+import { DAY_FORM, INSTANT_FORM } from "../lib/duration.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { Declared, Endpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
@@ -325,8 +326,10 @@ function simplified(written: z.core.JSONSchema._JSONSchema): Schema {
   if ((schema.maximum ?? 0) >= Number.MAX_SAFE_INTEGER) delete schema.maximum;
   if ((schema.minimum ?? 0) <= Number.MIN_SAFE_INTEGER) delete schema.minimum;
   if (schema.format === "date-time") delete schema.pattern;
-  if (schema.pattern?.startsWith("^\\d{4}-")) {
-    schema.format = "date-time";
+  const format =
+    schema.pattern === INSTANT_FORM.source ? "date-time" : schema.pattern === DAY_FORM.source ? "date" : null;
+  if (format !== null) {
+    schema.format = format;
     delete schema.pattern;
   }
   if (schema.type === "number" && schema.enum?.every(Number.isInteger)) schema.type = "integer";

@@ -29,6 +29,7 @@ import {
 } from "../domain/model.ts";
 import { dayOf, toMicroUsd } from "../domain/spending.ts";
 import { isCron, isTimeZone } from "../lib/cron.ts";
+import { DAY_FORM, INSTANT_FORM, isRealDay } from "../lib/duration.ts";
 import { isRawNumber } from "../lib/exact-json.ts";
 import { wordsOf } from "../lib/word-search.ts";
 import type { PageRequest, Position } from "../service/list-pages.ts";
@@ -80,9 +81,15 @@ export const newNodeId = () =>
     ),
   );
 
-/** The name of a group of tasks: `GET group/<name>` has to reach it. */
+const GROUP = new RegExp(`^${NODE_ID.source.slice(1, -1)}(?:/${NODE_ID.source.slice(1, -1)})?$`);
+
+/** The name of a group of tasks, or NAME/NODE, a group of a node's keys: `GET group/<name>` has to reach it. */
 export const group = () =>
-  nodeId().check(
+  z.string().check(
+    z.regex(
+      GROUP,
+      `must be 1 to ${limit.NODE_ID_MAX_CHARS} characters of A-Z a-z 0-9 . _ : -, or such a NAME/NODE`,
+    ),
     z.refine(
       (value) => !limit.RESERVED_GROUPS.has(value),
       `must not be ${[...limit.RESERVED_GROUPS].join(", ")}: these are paths of the hub`,
@@ -138,6 +145,10 @@ export const leaseName = () =>
     z.refine(
       (name) => name.split("/").every((segment) => segment !== "" && segment !== "." && segment !== ".."),
       "must be a name, or a path relative to the root of what you share: no /, // or trailing / and no . or .. as a segment",
+    ),
+    z.refine(
+      (name) => name.split("/").length <= limit.LEASE_NAME_MAX_SEGMENTS,
+      `must have at most ${limit.LEASE_NAME_MAX_SEGMENTS} segments: take the lease on a directory instead`,
     ),
   );
 export const leaseTtl = () => seconds(1, limit.LEASE_TTL_MAX_SECONDS);
@@ -269,20 +280,12 @@ export const verdict = () => word(VERDICTS);
 export const reviewNote = () => chars(limit.REVIEW_NOTE_MAX_CHARS).check(notBlank());
 export const uniqueKey = () => chars(limit.UNIQUE_KEY_MAX_CHARS).check(notBlank());
 export const uniqueFor = () => seconds(1, limit.TASK_AHEAD_MAX_SECONDS);
-const DATE =
-  /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:0\d|1[0-4]):[0-5]\d)$/;
 const NO_DATE = "must be a time of ISO 8601 with its zone, as 2030-01-31T12:00:00Z";
-
-/** Whether the month has this day: Date.parse accepts the 31st of any month. */
-function hasSuchADay(date: string): boolean {
-  const [year = 0, month = 0, day = 0] = date.slice(0, 10).split("-").map(Number);
-  return day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
-}
 
 /** A date with its time zone, parsed to epoch milliseconds. */
 export const date = () =>
   z.pipe(
-    z.string().check(z.regex(DATE, NO_DATE), z.refine(hasSuchADay, NO_DATE)),
+    z.string().check(z.regex(INSTANT_FORM, NO_DATE), z.refine(isRealDay, NO_DATE)),
     z.transform((value: string) => Date.parse(value)),
   );
 export const content = () => bytes(limit.CONTENT_MAX_BYTES);
@@ -679,13 +682,12 @@ export const cursor = () =>
     z.custom<Position>((position) => position !== null, NOT_A_CURSOR),
   );
 
-const DAY = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
 const NO_DAY = "must be a day in UTC, as 2030-01-31";
 
 /** A day of UTC, parsed to its number (spending.ts). */
 export const utcDay = () =>
   z.pipe(
-    z.string().check(z.regex(DAY, NO_DAY), z.refine(hasSuchADay, NO_DAY)),
+    z.string().check(z.regex(DAY_FORM, NO_DAY), z.refine(isRealDay, NO_DAY)),
     z.transform((value: string) => dayOf(Date.parse(value))),
   );
 
@@ -724,7 +726,7 @@ export const inputsCursor = () =>
   );
 
 /** The beginning of a group's name, or one after which a list continues. */
-export const groupPrefix = () => chars(limit.NODE_ID_MAX_CHARS);
+export const groupPrefix = () => chars(2 * limit.NODE_ID_MAX_CHARS + 1);
 
 /** `next_cursor` of group/retry: the number of a task. */
 export const groupCursor = () =>

@@ -32,7 +32,7 @@ import {
   taskSchema,
   time,
 } from "./response-schemas.ts";
-import { draftOf, newTask } from "./tasks.ts";
+import { draftOf, nameOfKey, newTask } from "./tasks.ts";
 
 const UTC = "UTC";
 
@@ -95,7 +95,7 @@ const put = writeEndpoint({
       {
         name: input.name,
         timing: timingOf(input),
-        task: { ...draftOf(call, task), delayMs: task.delay_s ?? 0 },
+        task: { ...draftOf(call, task), creatorKey: nameOfKey(call.key), delayMs: task.delay_s ?? 0 },
         overlap: input.overlap,
         catchUp: input.catch_up,
         jitterMs: input.jitter_s,

@@ -6,10 +6,10 @@
  * The table follows the documentation of the programs; the tests run imitations of them (test/e2e/agent.test.ts).
  * Must not: run anything.
  */
-import { existsSync, readFileSync } from "node:fs";
 import { ConfigError } from "../config.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { refuseWorldWritable } from "../permissions.ts";
+import { readTextFileIfThere } from "../text-file.ts";
 import { FIELDS, type Field, type Place, type Reads, TAKES } from "./agent-output.ts";
 
 export type Agent = {
@@ -156,13 +156,8 @@ export function findAgent(name: string): Agent | null {
 type Fields = Readonly<Record<string, unknown>>;
 
 function sectionOf(name: string): Fields | null {
-  if (!existsSync(PATH)) return null;
-  let text: string;
-  try {
-    text = readFileSync(PATH, "utf8");
-  } catch (error) {
-    throw new Error(`cannot read ${PATH}: ${reasonOf(error)}`, { cause: error });
-  }
+  const text = readTextFileIfThere(PATH);
+  if (text === null) return null;
   refuseWorldWritable(PATH, "the configuration file");
   let file: Fields;
   try {

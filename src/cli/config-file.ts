@@ -1,10 +1,10 @@
 /** Reads luxhub.toml in the current directory, if there is one. config.ts defines its keys. */
-import { lstatSync, readFileSync } from "node:fs";
+import { lstatSync } from "node:fs";
 import { ConfigError, type Environment, readConfig } from "../config.ts";
 import { dataDirAt } from "../data-dir.ts";
 import type { HubPlace } from "../upkeep/upkeep.ts";
-import { reasonOf } from "../lib/reason.ts";
 import { permissionWarnings, refuseWorldWritable } from "../permissions.ts";
+import { readTextFile } from "../text-file.ts";
 import type { Arguments } from "./arguments.ts";
 
 const PATH = "luxhub.toml";
@@ -14,13 +14,8 @@ const PATH = "luxhub.toml";
  * @throws {ConfigError} when it is not TOML; {Error} one line, when it cannot be read or everybody may write it
  */
 export function readConfigFile(): Record<string, unknown> | null {
-  let text: string;
-  try {
-    if (lstatSync(PATH, { throwIfNoEntry: false }) === undefined) return null; // a dangling link is a mistake
-    text = readFileSync(PATH, "utf8");
-  } catch (error) {
-    throw new Error(`cannot read ${PATH}: ${reasonOf(error)}`, { cause: error });
-  }
+  if (lstatSync(PATH, { throwIfNoEntry: false }) === undefined) return null; // a dangling link is a mistake
+  const text = readTextFile(PATH);
   refuseWorldWritable(PATH, "the configuration file");
   try {
     return { ...Bun.TOML.parse(text) };

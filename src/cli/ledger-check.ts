@@ -6,6 +6,8 @@
 import { GENESIS_HASH, EMPTY_LEDGER, type HashedEntry, chainFault, toLux, toMicro } from "../domain/lux.ts";
 import type { LedgerHead } from "../domain/model.ts";
 import { isoTime } from "../lib/clock.ts";
+import { instantMs } from "../lib/duration.ts";
+import { parseExact } from "../lib/exact-json.ts";
 
 /** How many faults are named. */
 const SHOWN = 5;
@@ -102,7 +104,7 @@ const ACCOUNT = /^(?:treasury|held:.+|node:.+)$/;
 function entryOf(line: string): ExportedEntry | string {
   let value: unknown;
   try {
-    value = JSON.parse(line);
+    value = parseExact(line);
   } catch {
     return "it is not JSON";
   }
@@ -122,8 +124,8 @@ function decode(fields: ReadonlyMap<string, unknown>): ExportedEntry | string {
   if (typeof seq !== "number" || !Number.isSafeInteger(seq)) return "its seq is no whole number";
   const amountMicro = typeof amount === "number" ? toMicro(amount) : null;
   if (amountMicro === null) return "its amount is not LUX with at most 6 decimals";
-  const atMs = typeof at === "string" ? Date.parse(at) : Number.NaN;
-  if (Number.isNaN(atMs) || isoTime(atMs) !== at) return "its at is no time";
+  const atMs = typeof at === "string" ? instantMs(at) : null;
+  if (atMs === null || isoTime(atMs) !== at) return "its at is no time";
   if (typeof id !== "string" || !isKind(kind)) return "its id or its kind is none";
   if (!isAccount(from) || !isAccount(to)) return "its from or its to is no account";
   if (!isMaybeText(taskId) || !isMaybeText(prevHash) || !isMaybeText(hash))

@@ -100,12 +100,13 @@ async function verify(argv: readonly string[]): Promise<number> {
 }
 
 async function* linesOf(bytes: ReadableStream<Uint8Array>): AsyncGenerator<string, void, undefined> {
-  const decoder = new TextDecoder();
+  const decoder = new TextDecoder("utf-8", { fatal: true });
   let rest = "";
   for await (const chunk of bytes) {
     const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
     rest = lines.pop() ?? "";
     yield* lines;
   }
+  rest += decoder.decode();
   if (rest !== "") yield rest;
 }

@@ -7,7 +7,6 @@ import {
   constants,
   copyFileSync,
   mkdirSync,
-  readFileSync,
   realpathSync,
   renameSync,
   statSync,
@@ -19,8 +18,9 @@ import type { Environment } from "../config.ts";
 import { isoTime, systemClock } from "../lib/clock.ts";
 import { didYouMean } from "../lib/closest.ts";
 import { newId } from "../lib/ids.ts";
-import { codeOf, reasonOf } from "../lib/reason.ts";
+import { reasonOf } from "../lib/reason.ts";
 import { HAS_MODES } from "../permissions.ts";
+import { readTextFileIfThere } from "../text-file.ts";
 import { UsageError, readArguments } from "./arguments.ts";
 import { MCP_CLIENTS, formOf } from "./commands.ts";
 import { EXIT } from "./exit-codes.ts";
@@ -77,7 +77,7 @@ async function configure(remote: Remote, env: Environment): Promise<number> {
     console.error(`Add it to ${file}, or run the command with --write.`);
     return EXIT.OK;
   }
-  const text = textOf(file);
+  const text = readTextFileIfThere(file);
   try {
     withServer(text ?? "", client, name, { url: "", secret: "" });
   } catch (error) {
@@ -163,16 +163,6 @@ function storeSecret(secret: string, keyName: string, env: Environment): string 
   chmodSync(path, 0o600); // one that was there keeps its mode
   console.error(`The secret is in ${path}.`);
   return path;
-}
-
-/** Null: there is no such file. */
-function textOf(file: string): string | null {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    if (codeOf(error) === "ENOENT") return null;
-    throw new Error(`cannot read ${file}: ${reasonOf(error)}`, { cause: error });
-  }
 }
 
 /** Replaces the file, or that to which it links, in one step. Returns the path of the copy of an existing one. */

@@ -6,15 +6,17 @@
  * bridge ends with standard input. Must not: know a tool, or write anything else to standard output.
  */
 import type { Environment } from "../config.ts";
-import { sleep } from "../client/http.ts";
+import { parseObject, sleep } from "../client/http.ts";
 import { systemClock } from "../lib/clock.ts";
+import { isRawNumber, parseExact } from "../lib/exact-json.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
+import { decodeUtf8 } from "../lib/utf8.ts";
 import { EXIT } from "./exit-codes.ts";
 import { type Remote, printError, runRemote } from "./remote.ts";
 import { isBrokenPipe, writeLine } from "./standard-output.ts";
 
 /** A longer line is refused. The hub takes 1 MiB. */
-const LINE_MAX_CHARS = 4 * 1024 * 1024;
+const LINE_MAX_BYTES = 4 * 1024 * 1024;
 /** How long a request is repeated while the hub is unreachable. Clients give up by themselves, most after a minute. */
 const RETRY_MS = 300_000;
 const FIRST_PAUSE_MS = 200;
@@ -45,7 +47,7 @@ export function mcpCommand(argv: readonly string[], env: Environment): Promise<n
 class Bridge {
   readonly #url: string;
   readonly #headers: Headers;
-  readonly #fetch: NonNullable<Remote["fetch"]>;
+  readonly #fetch: Remote["fetch"];
   readonly #clock = systemClock();
   /** The requests without a response, by their id as JSON. */
   readonly #running = new Map<string, AbortController>();
@@ -55,8 +57,8 @@ class Bridge {
   #revision: string | null = null;
   #isAway = false;
 
-  constructor({ url, secret, values, nodeId, fetch: pinned = fetch }: Remote) {
-    this.#fetch = pinned;
+  constructor({ url, secret, values, nodeId, fetch: send }: Remote) {
+    this.#fetch = send;
     this.#url = `${url.replace(/\/+$/, "")}/mcp`;
     const node = values.text("node") ?? nodeId;
     this.#headers = new Headers({
@@ -86,7 +88,7 @@ class Bridge {
 
   #start(line: string | null): void {
     if (line === null)
-      return this.#refuse(null, PARSE_ERROR, `a line has more than ${LINE_MAX_CHARS} characters`);
+      return this.#refuse(null, PARSE_ERROR, `a line has more than ${LINE_MAX_BYTES} bytes, or is not UTF-8`);
     if (line.trim() === "") return;
     const work: Promise<void> = this.#take(line).finally(() => this.#work.delete(work));
     this.#work.add(work);
@@ -102,7 +104,7 @@ class Bridge {
       return;
     }
     if (typeof method !== "string") return; // the hub asks for nothing, so this answers nothing
-    const isRequest = typeof id === "string" || typeof id === "number";
+    const isRequest = typeof id === "string" || typeof id === "number" || isRawNumber(id);
     const key = JSON.stringify(id);
     const cancel = new AbortController();
     if (isRequest) this.#running.set(key, cancel);
@@ -181,7 +183,8 @@ class Bridge {
       if (isResponse && isAnswered) return; // of a notification, or a second one
       isAnswered ||= isResponse;
       // An error that was found before the id was read has none.
-      if (isResponse && told["id"] !== id) writeLine(JSON.stringify({ ...told, id }));
+      if (isResponse && JSON.stringify(told["id"]) !== JSON.stringify(id))
+        writeLine(JSON.stringify({ ...told, id }));
       else writeLine(text.replaceAll(/[\r\n]+/g, " "));
     };
     if (response.headers.get("content-type")?.startsWith("text/event-stream") && response.body !== null) {
@@ -224,12 +227,8 @@ function refusalIn(status: number, text: string): string {
 }
 
 function objectIn(text: string): Json | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : null;
-  } catch {
-    return null;
-  }
+  const object = parseObject(text, parseExact);
+  return object && { ...object };
 }
 
 function fieldsOf(value: unknown): Json {
@@ -242,39 +241,48 @@ function headerValue(text: string): string {
   return isPlain ? text : `=?base64?${Buffer.from(text).toString("base64")}?=`;
 }
 
-/** Splits bytes into lines. A line that is too long is null. */
+const LINE_FEED = 0x0a;
+
+/** Splits bytes into lines. A line that is too long, or is not UTF-8, is null. */
 class Lines {
   readonly #take: (line: string | null) => void;
-  readonly #decoder = new TextDecoder();
-  #parts: string[] = [];
-  #chars = 0;
+  #parts: Uint8Array[] = [];
+  #bytes = 0;
 
   constructor(take: (line: string | null) => void) {
     this.#take = take;
   }
 
   add(bytes: Uint8Array): void {
-    const lines = this.#decoder.decode(bytes, { stream: true }).split("\n");
-    const last = lines.pop() ?? "";
-    for (const line of lines) {
-      this.#keep(line);
+    let rest = bytes;
+    for (let end = rest.indexOf(LINE_FEED); end !== -1; end = rest.indexOf(LINE_FEED)) {
+      this.#keep(rest.subarray(0, end));
       this.end();
+      rest = rest.subarray(end + 1);
     }
-    this.#keep(last);
+    this.#keep(rest);
   }
 
   /** Ends the last line. */
   end(): void {
-    const line = this.#chars > LINE_MAX_CHARS ? null : this.#parts.join("").replace(/\r$/, "");
+    const line = this.#bytes > LINE_MAX_BYTES ? null : textIn(Buffer.concat(this.#parts));
     this.#parts = [];
-    this.#chars = 0;
+    this.#bytes = 0;
     this.#take(line);
   }
 
-  #keep(part: string): void {
-    this.#chars += part.length;
-    if (this.#chars > LINE_MAX_CHARS) this.#parts = [];
+  #keep(part: Uint8Array): void {
+    this.#bytes += part.length;
+    if (this.#bytes > LINE_MAX_BYTES) this.#parts = [];
     else this.#parts.push(part);
+  }
+}
+
+function textIn(bytes: Uint8Array): string | null {
+  try {
+    return decodeUtf8(bytes).replace(/\r$/, "");
+  } catch {
+    return null;
   }
 }
 

@@ -2,16 +2,18 @@
  * The part that all clients of a hub share: finds the hub and its secret, runs a command with the typed client, and
  * reports a fault in one line with its exit code.
  */
-import { readFileSync } from "node:fs";
 import type { Environment } from "../config.ts";
 import { joinedFile, pinnedFetch, readJoined } from "../client/joined.ts";
-import { HubUnreachable, LuxHub, LuxHubError, type LuxHubOptions } from "../client/luxhub.ts";
+import { directFetch } from "../client/http.ts";
+import { HubUnreachable, LuxHub, LuxHubError } from "../client/luxhub.ts";
 import { findSecrets, isThere, recordedAddresses } from "../data-dir.ts";
 import { SERVER_NAME } from "../hub/own-certificate.ts";
 import { isoTime, systemClock } from "../lib/clock.ts";
+import { parseExact } from "../lib/exact-json.ts";
 import { printableLine } from "../lib/printable.ts";
-import { codeOf, reasonOf } from "../lib/reason.ts";
+import { codeOf } from "../lib/reason.ts";
 import { isHeld } from "../store/sqlite/file-lock.ts";
+import { readTextFile, strictText } from "../text-file.ts";
 import { type Arguments, UsageError, readArguments, readSubcommand } from "./arguments.ts";
 import { commandsOf, formOf } from "./commands.ts";
 import { findHub, readConfigFile } from "./config-file.ts";
@@ -30,8 +32,8 @@ export type Remote = {
   readonly nodeId: string | undefined;
   /** Whether the user has named the URL. */
   readonly isNamed: boolean;
-  /** The fetch that trusts only the hub's own authority; undefined: the platform's. */
-  readonly fetch: LuxHubOptions["fetch"];
+  /** Trusts only the hub's own authority, if the hub has one. */
+  readonly fetch: typeof directFetch;
   readonly values: Values;
   readonly words: readonly string[];
   /** Print JSON, not a table. */
@@ -85,6 +87,7 @@ async function runOn(name: string, run: Run, args: Arguments, env: Environment):
       secret,
       adminKey,
       fetch: place.fetch,
+      parseJson: parseExact,
       retry: { forMs: RETRY_FOR_MS },
       onIgnored: warnOfIgnored,
     });
@@ -181,7 +184,8 @@ function placeOf(values: Values, args: Arguments, env: Environment, name: string
       );
     const [secret, adminKey] = [env["LUXHUB_SECRET"] || undefined, env["LUXHUB_ADMIN_KEY"] || undefined];
     const joined = readJoined(joinedFile(env));
-    const fetch = joined?.url === url.replace(/\/+$/, "") ? pinnedFetch(joined) : undefined;
+    const pinned = joined?.url === url.replace(/\/+$/, "") ? pinnedFetch(joined) : undefined;
+    const fetch = pinned ?? directFetch;
     return { url, secret: given ?? secret, adminKey, nodeId: undefined, isNamed: true, fetch };
   }
   const { dir } = findHub(args, env);
@@ -202,13 +206,14 @@ function placeOf(values: Values, args: Arguments, env: Environment, name: string
       adminKey,
       nodeId,
       isNamed: false,
-      fetch: pinnedFetch(joined),
+      fetch: pinnedFetch(joined) ?? directFetch,
     };
   }
   const { secret, adminKey } = findSecrets(dir, env);
   const { url: local } = address;
-  const ca = local.startsWith("https:") && isThere(dir.authorityFile) ? textIn(dir.authorityFile) : null;
-  const fetch = pinnedFetch({ ca, server_name: SERVER_NAME });
+  const ca =
+    local.startsWith("https:") && isThere(dir.authorityFile) ? readTextFile(dir.authorityFile) : null;
+  const fetch = pinnedFetch({ ca, server_name: SERVER_NAME }) ?? directFetch;
   return { url: local, secret: given ?? secret, adminKey, nodeId: undefined, isNamed: false, fetch };
 }
 
@@ -223,16 +228,8 @@ function rank(variant: string, url: string): number {
   return (url.startsWith("http:") ? 0 : 2) + (variant === "A" ? 0 : 1);
 }
 
-function textIn(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    throw new Error(`cannot read ${file}: ${reasonOf(error)}`, { cause: error });
-  }
-}
-
 function secretIn(file: string): string {
-  const text = textIn(file).trim();
+  const text = readTextFile(file).trim();
   if (/^[\x21-\x7e]+$/.test(text)) return text;
   throw new Error(`${file} must hold one word of visible ASCII characters, the secret`);
 }
@@ -320,5 +317,5 @@ export async function forEach(ids: readonly string[], act: (id: string) => Promi
 }
 
 export async function readStandardInput(): Promise<string> {
-  return Bun.stdin.text();
+  return strictText(await Bun.stdin.bytes(), "standard input");
 }

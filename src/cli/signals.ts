@@ -11,7 +11,7 @@ export function endingSignals(): readonly EndingSignal[] {
 /** SIGHUP is the first bit of the mask. On a system that does not show the mask, we leave SIGHUP alone. */
 function isHangupIgnored(): boolean {
   try {
-    const [, mask] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "utf8")) ?? [];
+    const [, mask] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "latin1")) ?? [];
     return mask === undefined || (Number.parseInt(mask.slice(-1), 16) & 1) === 1;
   } catch {
     return true;
@@ -45,8 +45,8 @@ function npxAndItsShell(): readonly string[] {
   try {
     let below = "self";
     for (let i = 0; i < 3; i++) {
-      const [, pid = ""] = /^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${below}/status`, "utf8")) ?? [];
-      if (readFileSync(`/proc/${pid}/cmdline`, "utf8").startsWith("npm exec")) return [pid, below];
+      const [, pid = ""] = /^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${below}/status`, "latin1")) ?? [];
+      if (readFileSync(`/proc/${pid}/cmdline`, "latin1").startsWith("npm exec")) return [pid, below];
       below = pid;
     }
   } catch {

@@ -3,6 +3,8 @@
  * are replaced, in JSON escaped, because a terminal would obey them.
  */
 import { isoTime, systemClock } from "../lib/clock.ts";
+import { instantMs } from "../lib/duration.ts";
+import { isRawNumber } from "../lib/exact-json.ts";
 import { printable, printableJson } from "../lib/printable.ts";
 import { isBrokenPipe, writeText } from "./standard-output.ts";
 
@@ -96,9 +98,16 @@ export function bold(text: string): string {
   return hasColour() && text !== "" ? `\x1b[1m${text}\x1b[22m` : text;
 }
 
+/** A time that the hub wrote. */
+function timeOf(time: string): number {
+  const at = instantMs(time);
+  if (at !== null) return at;
+  throw new Error(`the response has ${JSON.stringify(time)} as a time: is this a hub?`);
+}
+
 /** The time since `time` in one or two units: "3m", "2h5m". */
 export function ageOf(time: string): string {
-  return durationText(systemClock().now() - Date.parse(time));
+  return durationText(systemClock().now() - timeOf(time));
 }
 
 export function durationText(ms: number): string {
@@ -116,8 +125,8 @@ export function durationText(ms: number): string {
 
 /** Formats a time as local time, to the second. */
 export function timeText(time: string): string {
-  const at = new Date(time);
-  const local = isoTime(at.getTime() - at.getTimezoneOffset() * 60_000);
+  const at = timeOf(time);
+  const local = isoTime(at - new Date(at).getTimezoneOffset() * 60_000);
   return `${local.slice(0, 10)} ${local.slice(11, 19)}`;
 }
 
@@ -136,7 +145,8 @@ function cellOf(value: Cell): string {
 function wordOf(value: unknown): string {
   if (value === null || value === undefined || value === "") return NO_VALUE;
   if (Array.isArray(value)) return value.length === 0 ? NO_VALUE : value.map(wordOf).join(", ");
-  if (typeof value !== "object") return plain(String(value));
+  if (typeof value !== "object" || isRawNumber(value))
+    return plain(isRawNumber(value) ? JSON.stringify(value) : String(value));
   return plain(
     Object.entries(value)
       .map(([name, inner]) => {

@@ -1,11 +1,10 @@
 /** `luxhub task …`: creates, lists, changes and waits for tasks. */
-import { readFileSync } from "node:fs";
 import type { Environment } from "../config.ts";
 import { type AnswerOf, type LuxHub, LuxHubError, type RequestOf, type Task } from "../client/luxhub.ts";
 import { PlainOutput } from "../lib/plain-output.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { printableJson } from "../lib/printable.ts";
-import { reasonOf } from "../lib/reason.ts";
+import { readTextFile } from "../text-file.ts";
 import { UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
 import { sizeOf, uploadFrom } from "./file.ts";
@@ -155,7 +154,7 @@ async function askQuestion(remote: Remote): Promise<number> {
     ...holderOf(remote),
     question: words[1] ?? "",
     choices: values.has("choice") ? [...values.texts("choice")] : undefined,
-    schema: schema === undefined ? undefined : objectIn(textOf(schema), schema, "task ask"),
+    schema: schema === undefined ? undefined : objectIn(readTextFile(schema), schema, "task ask"),
     within_s: values.seconds("within"),
     park: values.has("park"),
     wait,
@@ -211,20 +210,22 @@ async function onlyQuestion(hub: LuxHub, task_id: string): Promise<string> {
   );
 }
 
+const OBJECT = "a JSON object";
+
 /** @throws {UsageError} */
-function jsonIn(text: string, where: string, command: string): unknown {
+function jsonIn(text: string, where: string, command: string, kind = "JSON"): unknown {
   try {
     return parseExact(text);
   } catch {
-    throw new UsageError(`${where} must be JSON`, command);
+    throw new UsageError(`${where} must be ${kind}`, command);
   }
 }
 
 /** @throws {UsageError} */
 function objectIn(text: string, file: string, command: string): Record<string, unknown> {
-  const value = jsonIn(text, file, command);
+  const value = jsonIn(text, file, command, OBJECT);
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
-  throw new UsageError(`${file} must be a JSON object`, command);
+  throw new UsageError(`${file} must be ${OBJECT}`, command);
 }
 
 /** The words of the API, and the numbers that tables show. */
@@ -481,34 +482,17 @@ async function complete(remote: Remote): Promise<number> {
   } = remote;
   const node_id = values.needed("node");
   const file = values.needed("result");
-  const text = file === "-" ? await readStandardInput() : textOf(file);
-  const result = resultIn(text, file === "-" ? "standard input" : file);
+  const text = file === "-" ? await readStandardInput() : readTextFile(file);
+  const result = objectIn(text, `the result in ${file === "-" ? "standard input" : file}`, "task complete");
   const answer = recordOf(
-    await hub.tasks.complete({ task_id, node_id, result, epoch: values.whole("epoch") }),
+    await hub.tasks.complete({
+      task_id,
+      node_id,
+      result: result as RequestOf<"task/complete">["result"], // the hub checks its fields
+      epoch: values.whole("epoch"),
+    }),
   );
   return writeLine(json ? printableJson(answer, 2) : `${task_id}  completed  ${answer.lux_paid} LUX paid`);
-}
-
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    throw new Error(`cannot read ${file}: ${reasonOf(error)}`, { cause: error });
-  }
-}
-
-/** Parses a result, whose fields the hub checks. @throws {UsageError} */
-function resultIn(text: string, file: string): RequestOf<"task/complete">["result"] {
-  const must = "must be a JSON object with problem, improvement and lesson";
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new UsageError(`the result in ${file} ${must}`, "task complete");
-  }
-  if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw new UsageError(`the result in ${file} ${must}`, "task complete");
-  return value as RequestOf<"task/complete">["result"];
 }
 
 /** Retries each task and all its dependents, which the hub opens a number at a time. */

@@ -11,6 +11,7 @@ import { HubUnreachable, LuxHub, LuxHubError, type Task, type WorkerEvent } from
 import { NODE_ID_MAX_CHARS } from "../domain/limits.ts";
 import { systemClock } from "../lib/clock.ts";
 import { didYouMean } from "../lib/closest.ts";
+import { parseExact } from "../lib/exact-json.ts";
 import { type Log, openLog } from "../lib/log.ts";
 import { cleanAgentDirs, doAgentTask } from "./agent-task.ts";
 import { AGENT_NAMES, type Agent, findAgent } from "./agents.ts";
@@ -69,7 +70,14 @@ async function work(remote: Remote, env: Environment): Promise<number> {
     log.warn("the hub ignored fields of a request: it may be older than this luxhub", {
       fields: fields.join(", "),
     });
-  const hub = new LuxHub({ url, secret, onIgnored, fetch: remote.fetch, ...connectionLog(log) });
+  const hub = new LuxHub({
+    url,
+    secret,
+    parseJson: parseExact,
+    onIgnored,
+    fetch: remote.fetch,
+    ...connectionLog(log),
+  });
 
   const onStop = (): void => log.info("stopping: takes no more tasks, finishes those it has");
   signals.stop.signal.addEventListener("abort", () => (isOnce ? null : onStop()));

@@ -30,7 +30,7 @@ export async function* readLog<V extends Variant>(
   const filter = { kind: kinds.join() || undefined, task_id: taskId, node_id: nodeId, group, tag };
   const path = `/api/v1/${withQuery("events/stream", filter)}`;
   for await (const { event, data } of follow(http, call, path, since, given))
-    if (event !== "gap") yield JSON.parse(data) as Event; // as the hub declares it
+    if (event !== "gap") yield http.parse(data) as Event; // as the hub declares it
 }
 
 /** An item of a node's stream. `id` is the cursor to resume from. */
@@ -61,7 +61,7 @@ export async function* readStream<V extends Variant>(
 ): AsyncGenerator<StreamItem, void, undefined> {
   const path = `/api/v1/agent/sse?node_id=${encodeURIComponent(nodeId)}`;
   for await (const { id, event, data } of follow(http, call, path, lastEventId, given))
-    yield { id, event, data: JSON.parse(data) } as StreamItem; // as the hub declares it for this `event`
+    yield { id, event, data: http.parse(data) } as StreamItem; // as the hub declares it for this `event`
 }
 
 /**

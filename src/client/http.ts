@@ -89,9 +89,11 @@ export type HttpOptions = {
   readonly secret?: string | undefined;
   /** The administrator key, for the endpoints that need it. */
   readonly adminKey?: string | undefined;
-  /** Replaces the platform's fetch. */
+  /** Replaces the platform's fetch, which connects directly, whatever proxies the environment names. */
   readonly fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
   readonly retry?: Partial<RetryPolicy> | undefined;
+  /** Replaces JSON.parse, which rounds numbers of more than 15 digits, for what the hub sends. */
+  readonly parseJson?: ((text: string) => unknown) | undefined;
   /** Called before each retry, for a log. */
   readonly onRetry?: ((fault: Error, pauseMs: number) => void) | undefined;
   /** Called when the hub responds after retries. */
@@ -137,13 +139,16 @@ export class Http {
   #isHubKnown = false;
   /** A call was retried, and none has succeeded since. */
   #isAway = false;
+  /** Parses what the hub has sent. @throws {SyntaxError} */
+  readonly parse: (text: string) => unknown;
 
-  constructor({ url, secret, adminKey, fetch: given, retry, onRetry, onRecovery }: HttpOptions) {
+  constructor({ url, secret, adminKey, fetch: given, parseJson, retry, onRetry, onRecovery }: HttpOptions) {
     this.#base = new URL(url).href.replace(/\/+$/, "");
     this.#headers = new Headers();
     if (secret !== undefined) this.#headers.set("X-Matrix-Secret", secret);
     if (adminKey !== undefined) this.#headers.set("X-Admin-Key", adminKey);
-    this.#fetch = given ?? ((address, init) => fetch(address, init));
+    this.#fetch = given ?? directFetch;
+    this.parse = parseJson ?? JSON.parse;
     this.#retry = { ...RETRY, ...retry };
     this.#onRetry = onRetry;
     this.#onRecovery = onRecovery;
@@ -184,6 +189,14 @@ export class Http {
     this.#isAway = false;
   }
 
+  /** Reads a response with a JSON object. @throws {LuxHubError} when it has none of a hub */
+  readonly readJson = async (response: Response): Promise<object> => {
+    const value = parseObject(await response.text(), this.parse);
+    if (value !== null && (("success" in value && value.success === true) || "openapi" in value))
+      return value;
+    throw notAHub(response, "is not a JSON object of a hub");
+  };
+
   async #attempt<T>(
     { method, path, headers = {}, body, waitMs = 0, isStreamed = false }: HttpRequest,
     read: (response: Response) => Promise<T>,
@@ -207,7 +220,7 @@ export class Http {
         signal: abort.signal,
         ...(content !== undefined && { body: content, duplex: "half" }), // Node requires it for a body that is a stream
       });
-      if (!response.ok) throw await refusalOf(response);
+      if (!response.ok) throw await refusalOf(response, this.parse);
       const answer = await read(response);
       isRead = !isStreamed;
       return answer;
@@ -223,11 +236,12 @@ export class Http {
   }
 }
 
-export async function readJson(response: Response): Promise<object> {
-  const text = await response.text();
-  const value = parseObject(text);
-  if (value !== null && (("success" in value && value.success === true) || "openapi" in value)) return value;
-  throw notAHub(response, "is not a JSON object of a hub");
+/** Bun's fetch would obey the proxy variables of the environment; other platforms ignore the option. */
+const DIRECT = { proxy: false } as const;
+
+/** The platform's fetch without a proxy, which would see the secret. */
+export function directFetch(url: string, init: RequestInit): Promise<Response> {
+  return fetch(url, { ...init, ...DIRECT });
 }
 
 /** The error of a success that a hub does not return. */
@@ -236,8 +250,8 @@ export function notAHub({ status }: Response, fault: string): LuxHubError {
   return new LuxHubError({ status, code: NOT_A_HUB, detail });
 }
 
-async function refusalOf(response: Response): Promise<LuxHubError> {
-  const problem = parseObject(await response.text());
+async function refusalOf(response: Response, parse: Http["parse"]): Promise<LuxHubError> {
+  const problem = parseObject(await response.text(), parse);
   const body: Problem = problem ?? {};
   const isOfHub = body.success === false && typeof body.error === "string";
   const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
@@ -264,9 +278,10 @@ function isFieldError(value: unknown): value is FieldError {
   return typeof value === "object" && value !== null && "path" in value && "message" in value;
 }
 
-function parseObject(text: string): object | null {
+/** Null for anything but a JSON object. */
+export function parseObject(text: string, parse: Http["parse"]): object | null {
   try {
-    const value: unknown = JSON.parse(text);
+    const value = parse(text);
     return typeof value === "object" && value !== null && !Array.isArray(value) ? value : null;
   } catch {
     return null;

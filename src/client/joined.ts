@@ -32,16 +32,16 @@ export function joinedFile(env: Readonly<Record<string, string | undefined>> = p
 
 /** Null when there is no file. @throws {Error} one line, when it cannot be read, or is not of `luxhub join` */
 export function readJoined(file: string = joinedFile()): JoinedHub | null {
-  let text: string;
+  let bytes: Buffer;
   try {
-    text = readFileSync(file, "utf8");
+    bytes = readFileSync(file);
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
     throw new Error(`cannot read ${file}: ${error instanceof Error ? error.message : error}`, {
       cause: error,
     });
   }
-  const hub = joinedIn(text);
+  const hub = joinedIn(bytes);
   if (hub === null) throw new Error(`${file} is not a file of luxhub join: delete it, and join again`);
   return hub;
 }
@@ -70,7 +70,8 @@ export function pinnedFetch({ ca, server_name }: Pick<JoinedHub, "ca" | "server_
   const serverName = server_name ?? undefined;
   // A fixed name instead of Bun's checkServerIdentity, with which no connection would be used twice.
   if ("Bun" in globalThis)
-    return (url, init) => fetch(url, { ...init, tls: { ca, ...(serverName && { serverName }) } });
+    return (url, init) =>
+      fetch(url, { ...init, proxy: false, tls: { ca, ...(serverName && { serverName }) } });
   return (url, init) => fetchOnNode(url, init, { ca, servername: serverName });
 }
 
@@ -103,10 +104,10 @@ async function fetchOnNode(url: string, init: RequestInit, tls: NodeTls): Promis
   });
 }
 
-function joinedIn(text: string): JoinedHub | null {
+function joinedIn(bytes: Buffer): JoinedHub | null {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
   } catch {
     return null;
   }

@@ -4,7 +4,7 @@
 import { type StreamItem, type StreamOptions, readStream } from "./events.ts";
 import type { AnswerOf, Arguments, Operation } from "./call.ts";
 import { type FileContent, type UploadFields, multipart } from "./upload.ts";
-import { type CallOptions, type Fields, now, readJson, sleep } from "./http.ts";
+import { type CallOptions, type Fields, now, sleep } from "./http.ts";
 import type { FileRecord, Variant } from "./types.ts";
 import { HubCalls, type HubCallsOptions, keyHeader } from "./hub-calls.ts";
 
@@ -301,7 +301,7 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
         waitMs: Number.POSITIVE_INFINITY,
         ...upload,
       },
-      readJson,
+      this.http.readJson,
       options,
     );
     return answer as FileRecord; // the hub returns what it declares

@@ -80,37 +80,34 @@ export type NewEvent = {
   readonly nodeId: string | null;
   readonly taskId: string | null;
   readonly data: EventData;
-  /**
-   * The key of the request was bound to the node that acted (actorOf): so only that node can have done it. Default:
-   * false.
-   */
+  /** The key of the request was bound to the node that the event says acted (actorOf). Default: false. */
   readonly verified?: boolean;
-  /** The bytes that count against the quota of its node (quota.ts). Default: 0. */
+  /** The bytes that count against the quota of a node (quota.ts). Default: 0. */
   readonly keptBytes?: number;
+  /** The node against whose quota they count. Default: `nodeId`. */
+  readonly keptBy?: string;
 };
 
 export type LoggedEvent = NewEvent & { readonly id: number; readonly verified: boolean };
 
-/** Kinds of changes that an administrator or the hub makes, not the node that the event names. */
-const ADMINISTERED: readonly EventKind[] = [
-  "task.revoked",
-  "task.deleted",
-  "task.review_requested",
-  "node.deleted",
-  "schedule.skipped",
-];
+/** The node that an event says acted, where that is not its `nodeId`: the field of its data that names it. */
+const ACTORS: Partial<Record<EventKind, string>> = {
+  "message.sent": "from_node",
+  "task.answered": "answered_by",
+  "task.review_passed": "reviewed_by",
+  "task.review_rejected": "reviewed_by",
+};
 
-/** Values of `by` in task.assigned for tasks that the node did not request. */
-const ASSIGNERS: readonly unknown[] = ["balancer", "revoke"];
+/** What an administrator does to a node or its tasks. */
+const ADMINISTERED: readonly EventKind[] = ["task.revoked", "task.deleted", "node.deleted"];
 
-/** The node that did what an event says; null: the hub or an administrator did it. */
+/** The node that an event says acted; null: none, but the hub or an administrator. */
 export function actorOf({ kind, nodeId, data }: Pick<NewEvent, "kind" | "nodeId" | "data">): string | null {
-  if (kind === "message.sent") return typeof data["from_node"] === "string" ? data["from_node"] : null;
-  if (kind === "task.answered") return typeof data["answered_by"] === "string" ? data["answered_by"] : null;
-  if (kind === "task.review_passed" || kind === "task.review_rejected")
-    return typeof data["reviewed_by"] === "string" ? data["reviewed_by"] : null;
-  const isGiven = kind === "task.assigned" && ASSIGNERS.includes(data["by"]);
-  return isGiven || ADMINISTERED.includes(kind) ? null : nodeId;
+  const field = ACTORS[kind];
+  const isGiven = kind === "task.assigned" && (data["by"] === "balancer" || data["by"] === "revoke");
+  if (field === undefined) return isGiven || ADMINISTERED.includes(kind) ? null : nodeId;
+  const actor = data[field];
+  return typeof actor === "string" ? actor : null;
 }
 
 /** The kinds about a task of which the event's node then holds one less. */

@@ -10,7 +10,7 @@ import type { Change } from "./change.ts";
 import { type Decision, accept, reject } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
 import type { Gate, Limit, LimitState, Pause, PauseKey } from "./model.ts";
-import { isHeld, namePause } from "./gate.ts";
+import { lasts, namePause } from "./gate.ts";
 import { HUB_LIMITS, refusesMore } from "./shares.ts";
 
 // ---- Pauses
@@ -52,16 +52,12 @@ function capitalised(text: string): string {
 // ---- Limits
 
 /** Sets the limit of a key, or replaces it. A hold stays. */
-export function setLimit(
-  gate: Gate,
-  asked: Omit<Limit, "heldUntil" | "heldBy">,
-  at: number,
-): Decision<LimitState> {
+export function setLimit(gate: Gate, asked: Omit<Limit, "hold">, at: number): Decision<LimitState> {
   const known = gate.limits.find(({ key }) => key === asked.key);
   const all = known && isSet(known) ? 0 : gate.limits.filter(isSet).length;
   const full = refusesMore(HUB_LIMITS.limits, { all, ofNode: 0 }, null);
   if (full) return full;
-  const limit: Limit = { ...asked, heldUntil: known?.heldUntil ?? null, heldBy: known?.heldBy ?? null };
+  const limit: Limit = { ...asked, hold: known?.hold ?? null };
   const { key, running, perMinute } = limit;
   const data = { key: key || null, running, per_minute: perMinute };
   return accept({ inUse: 0, uses: [], ...known, ...limit }, [
@@ -86,8 +82,13 @@ export function deleteLimit(gate: Gate, key: string, at: number): Decision<Limit
   ]);
 }
 
-/** Who holds a key, and for how long. */
-export type HoldRequest = { readonly key: string; readonly forMs: number; readonly nodeId: string | null };
+/** Who holds a key, and for how long. `taskId`: the task with which the holder gives the key a rest. */
+export type HoldRequest = {
+  readonly key: string;
+  readonly forMs: number;
+  readonly nodeId: string | null;
+  readonly taskId?: string;
+};
 
 /** Holds a key with a key that is bound to a node: the node must have a task of it. */
 export function holdOwn(
@@ -101,32 +102,38 @@ export function holdOwn(
   return reject("not_assigned_to_node", detail);
 }
 
-/** Holds a key: none of its tasks is handed out until then. A hold that lasts longer stays. */
-export function hold(gate: Gate, { key, forMs, nodeId }: HoldRequest, at: number): Decision<LimitState> {
+/**
+ * Holds a key: none of its tasks is handed out until then. A hold that lasts longer stays. What adds less than a second
+ * has no event, so that holds without end do not fill the log.
+ */
+export function hold(
+  gate: Gate,
+  { key, forMs, nodeId, taskId }: HoldRequest,
+  at: number,
+): Decision<LimitState> {
   const known = gate.limits.find((one) => one.key === key);
   const isOnlyHeld = (limit: Limit): boolean => !isSet(limit) && !isOver(limit, at);
-  const isOfNode = (limit: Limit): boolean => limit.heldBy === nodeId && isHeld(limit.heldUntil ?? 0, at);
+  const isOfNode = (limit: Limit): boolean => lasts(limit.hold, at) && limit.hold.by === nodeId;
   const counts = {
     all: !known || isOver(known, at) ? gate.limits.filter(isOnlyHeld).length : 0,
     ofNode: known && isOfNode(known) ? 0 : gate.limits.filter(isOfNode).length,
   };
   const full = refusesMore(HUB_LIMITS.holds, counts, nodeId);
   if (full) return full;
-  const before = known?.heldUntil ?? 0;
-  const stays = known !== undefined && isHeld(before, at) && before > at + forMs;
-  const heldUntil = stays ? before : at + forMs;
+  const before = known && lasts(known.hold, at) ? known.hold.until : at;
+  const until = at + forMs;
+  if (known && until < before) return accept(known);
   const limit: Limit = {
     key,
     running: known?.running ?? null,
     perMinute: known?.perMinute ?? null,
-    heldUntil,
-    heldBy: stays ? known.heldBy : nodeId,
+    hold: { at, until, by: nodeId },
   };
   const data = { key: key || null, for_s: Math.ceil(forMs / SECOND_MS), held_by: nodeId };
   return accept({ inUse: 0, uses: [], ...known, ...limit }, [
     ...outdated(gate, at),
     { kind: "limit.saved", limit },
-    logged("limit.held", data, at),
+    ...(until - before < SECOND_MS ? [] : [logged("limit.held", data, at, taskId)]),
   ]);
 }
 
@@ -139,7 +146,7 @@ function outdated(gate: Gate, at: number): readonly Change[] {
 
 /** Whether it was only for a hold, which is over. */
 export function isOver(limit: Limit, at: number): boolean {
-  return !isSet(limit) && !isHeld(limit.heldUntil ?? 0, at);
+  return !isSet(limit) && !lasts(limit.hold, at);
 }
 
 /** Whether it is a limit, and not only a hold. */
@@ -147,6 +154,6 @@ function isSet({ running, perMinute }: Limit): boolean {
   return running !== null || perMinute !== null;
 }
 
-function logged(kind: EventKind, data: EventData, at: number): Change {
-  return { kind: "event.logged", event: { kind, at, nodeId: null, taskId: null, data } };
+function logged(kind: EventKind, data: EventData, at: number, taskId: string | null = null): Change {
+  return { kind: "event.logged", event: { kind, at, nodeId: null, taskId, data } };
 }

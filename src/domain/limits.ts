@@ -194,8 +194,8 @@ export const USAGE_OF_TASK_MAX = 10_000;
 export const BUDGETS_MAX = 200;
 /** The share of a budget at which it warns. */
 export const BUDGET_WARNING_AT = 0.8;
-/** The longest name of a node or a type. */
-export const BUDGET_VALUE_MAX_CHARS = 200;
+/** The longest name of a group: NAME/NODE. */
+export const BUDGET_VALUE_MAX_CHARS = 257;
 /** Tokens of a budget. */
 export const BUDGET_TOKENS_MAX = 1_000_000_000_000_000;
 /** Limits of limit keys. */
@@ -212,6 +212,8 @@ export const BOUND_HOLD_MAX_SECONDS = 600;
 export const PAUSES_MAX = 200;
 /** Special lanes (lane.ts) with unfinished tasks. */
 export const LANES_MAX = 10_000;
+/** Those of tasks that keys create which are bound to one node. */
+export const LANES_OF_NODE_MAX = 500;
 /** Special lanes without a ready task for whose next one workers wait, beside twice as many as have one. */
 export const LANES_EMPTY_AWAITED = 500;
 /** The position of a task that task/<id>/explain counts. */
@@ -256,8 +258,9 @@ export const NOTES_SCANNED_MAX = 2_000;
 export const NOTES_SCANNED_MAX_BYTES = 4 * MIB;
 /** The part of its text with which a search shows a note. */
 export const NOTE_EXCERPT_CHARS = 200;
-/** The name or glob of an advisory lease. Comparing two of the worst takes 40,000 steps. */
+/** The name or glob of an advisory lease. Comparing the two worst takes 256 steps, some 10 us. */
 export const LEASE_NAME_MAX_CHARS = 200;
+export const LEASE_NAME_MAX_SEGMENTS = 32;
 export const LEASE_TTL_DEFAULT_SECONDS = 300;
 export const LEASE_TTL_MAX_SECONDS = 86_400;
 /** Leases at once, and those of one node. An acquire of a glob compares it with all of them. */
@@ -341,6 +344,8 @@ export const STORED_RECEIVE_MAX_BYTES = 1 * MIB;
  */
 export const BATCH_ANSWERS_MAX_BYTES = 2 * MIB;
 export const BATCH_ROWS_MAX = 6_000;
+/** How long the requests of a batch are decided; then the rest is not done. */
+export const BATCH_DECIDE_MS = 50;
 /** The requests of a batch are parsed for so long in one tick of the event loop. */
 export const BATCH_TURN_MS = 4;
 /** A receive in a batch takes messages until their contents reach this: it cannot wait for the memory for more. */
@@ -610,8 +615,8 @@ export const WAITING_PART_MAX = 5_000;
 /** The sweep for orphans (blobs without a record) lists one shard at a time. */
 export const ORPHANS_EVERY_MS = 10 * SECOND_MS;
 export const DRAIN_MS = 4 * SECOND_MS;
-/** How long the orderly end after an uncaught error may take: no state can be trusted any more. */
-export const FAULT_END_MAX_MS = 20 * SECOND_MS;
+/** How long the orderly end may take, whatever hangs: a lookup, a disk, a database, a reader. Longer than DRAIN_MS. */
+export const END_MAX_MS = 5 * SECOND_MS;
 /** Log text that its reader has not taken; lines beyond it are dropped and counted. */
 export const LOG_BACKLOG_MAX_CHARS = 8 * MIB;
 /** Path and query of a request in its log line. */
@@ -753,8 +758,8 @@ export const QUOTA_TASKS_HIGHEST = 1_000_000_000;
 /** Bytes: one of so many parts of the free space at the start; with PostgreSQL, whose disk the hub cannot see, a number. */
 export const QUOTA_BYTES_PARTS = 10;
 export const QUOTA_BYTES_ON_POSTGRES = 10 * GIB;
-/** How many times its bytes a node may use for the events of coming back online. */
-export const QUOTA_TIMES_FOR_RETURN = 2;
+/** How many times its bytes a node may use for events of coming back online, and of schedules that do nothing. */
+export const QUOTA_TIMES_BEYOND = 2;
 /** When to try again after quota_exceeded. */
 export const QUOTA_RETRY_AFTER_SECONDS = 60;
 // What a row takes beside its texts, in its table and indexes: what it was measured to take on SQLite, and somewhat more,
@@ -765,10 +770,11 @@ export const KEPT_DEPENDENCY_ID_BYTES = 37;
 export const KEPT_DEPENDENCY_BYTES = 200;
 /** Of each usage report of a task. */
 export const KEPT_REPORT_BYTES = 256;
-/** With the event that a message was sent. */
-export const KEPT_MESSAGE_BYTES = 512;
+export const KEPT_MESSAGE_BYTES = 288;
 export const KEPT_DELIVERY_BYTES = 112;
 export const KEPT_EVENT_BYTES = 224;
+/** Of a schedule, a push config or a note, beside its JSON. */
+export const KEPT_ROW_BYTES = 256;
 /** The output of an attempt, beside its text. */
 export const KEPT_OUTPUT_BYTES = 1_024;
 /** The record of a file. Its bytes take whole blocks, an empty one at least its inode. */
@@ -791,6 +797,8 @@ export const SCHEDULE_DESCRIPTION_MAX_BYTES = 16_384;
 export const SCHEDULE_EVERY_MAX_SECONDS = 31_536_000;
 /** One day. */
 export const SCHEDULE_JITTER_MAX_SECONDS = 86_400;
+/** The times of a schedule that get no task are events at most so often. */
+export const SCHEDULE_SKIPS_LOGGED_EVERY_MS = 1 * MINUTE_MS;
 /** A time of a schedule counts as missed when no hub could handle it for so long. */
 export const SCHEDULE_LATE_MS = 1 * MINUTE_MS;
 /** Ten years. */

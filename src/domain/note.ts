@@ -12,6 +12,7 @@ import type { Change } from "./change.ts";
 import { type Decision, type Rejected, accept, reject } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
 import type { Note, NoteHead } from "./model.ts";
+import { refund } from "./quota.ts";
 import { HUB_LIMITS, type HubCounts, refusesMore } from "./shares.ts";
 
 /** The number of all notes and of those that one node has written last, and the bytes of all. */
@@ -20,7 +21,7 @@ export type NoteTotals = HubCounts & { readonly bytes: number };
 /** `ifVersion`: the version that the note must have, 0: there must be none; null: any. */
 export type NoteRequest = Pick<Note, "key" | "nodeId" | "verified"> & { readonly ifVersion: number | null };
 
-export function headOf({ text, ...head }: Note): NoteHead {
+export function headOf({ text, kept: _, ...head }: Note): NoteHead {
   return { ...head, bytes: Buffer.byteLength(head.key) + Buffer.byteLength(text) };
 }
 
@@ -40,7 +41,11 @@ export function put(
   const head = headOf(note);
   const full = refusesSize(before && headOf(before), head, totals);
   if (full) return full;
-  return accept(head, [{ kind: "note.saved", note }, noteEvent("note.changed", head, nodeId, now)]);
+  return accept(head, [
+    ...refund(before),
+    { kind: "note.saved", note },
+    noteEvent("note.changed", head, nodeId, now),
+  ]);
 }
 
 /** Deletes a note. A later put of its key begins with version 1 again. */
@@ -50,6 +55,7 @@ export function remove(before: Note | null, asked: NoteRequest, now: number): De
     return versionConflict(asked.key, before.version);
   const head = headOf(before);
   return accept(head, [
+    ...refund(before),
     { kind: "note.removed", key: asked.key },
     noteEvent("note.deleted", head, asked.nodeId, now),
   ]);

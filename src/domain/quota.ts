@@ -2,16 +2,18 @@
  * Quotas: what the keys that are bound to one node may leave behind (docs/quotas.md). Other keys have none, and what
  * they store is not counted.
  *
- * The usage of a node is two running totals, in bytes and in unfinished tasks. A row that a bound key stores (a task, a
- * file, a message, an event) records what it counts (`keptBytes`), and charge() adds that to the usage in the same
- * commit. Whoever changes or removes the row later, the rule that does so changes the usage by the same number. So the
- * usage is the sum over the stored rows at every commit (store/sql/consistency.ts), and there is no counter that leaks.
+ * The usage of a node is two running totals, in bytes and in unfinished tasks. A row that a request with a bound key
+ * stores records what it counts and for whom: for the node of that key, whatever the row is about. charge() adds that to
+ * the usage in the same commit. Whoever changes or removes the row later, the rule that does so changes the usage by the
+ * same number. So the usage is the sum over the stored rows at every commit (store/sql/consistency.ts), and there is no
+ * counter that leaks.
  *
- * A task counts against its creator, its result included. So do its children (family.ts), which the hub creates, when
- * there is nobody to refuse: until it has ended, a task holds the places of its children, and the bytes of the copies
- * that there are not yet. A file counts against its node; the output of an attempt against the node that sends it; a
- * message with all its deliveries against its sender; an event against the node that it is about. Stored answers have a
- * limit of their own.
+ * A task counts against its creator, its result included. What others add to it (a checkpoint, questions, errors, usage)
+ * counts against them until it ends (Task.lentBytes), then against its creator too. So do its children (family.ts), which
+ * the hub creates, when there is nobody to refuse: until it has ended, a task holds the places of its children, and the
+ * bytes of the copies that there are not yet. A file counts against its node; the output of an attempt against the node that sends it; a
+ * message with all its deliveries against its sender. What has a small limit of its own counts for nobody: stored
+ * answers, advisory leases, holds, the profile of a node; and the ledger, which nobody can delete.
  *
  * Must not: refuse what ends something. A node that is over its quota can still complete, fail, release and cancel
  * tasks, confirm messages, leave, and delete files; each of these needs a request before it that can be refused. A node
@@ -19,7 +21,7 @@
  */
 import type { Change } from "./change.ts";
 import { type Decision, type QuotaFault, type Rejected, type Undecided, reject } from "./decision.ts";
-import { type EventKind, type NewEvent, actorOf } from "./event.ts";
+import type { EventKind, NewEvent } from "./event.ts";
 import {
   KEPT_BLOCK_BYTES,
   KEPT_DELIVERY_BYTES,
@@ -29,10 +31,11 @@ import {
   KEPT_FILE_BYTES,
   KEPT_MESSAGE_BYTES,
   KEPT_REPORT_BYTES,
+  KEPT_ROW_BYTES,
   KEPT_TASK_BYTES,
-  QUOTA_TIMES_FOR_RETURN,
+  QUOTA_TIMES_BEYOND,
 } from "./limits.ts";
-import type { FileRecord, KeyRecord, Task, Usage } from "./model.ts";
+import type { FileRecord, Kept, KeyRecord, Task, Usage } from "./model.ts";
 
 /** What the keys of one node may use. */
 export type Quotas = Usage;
@@ -50,7 +53,7 @@ export function usageBy(
 // ---- What a row counts
 
 function taskBytes(task: Task): number {
-  return ownBytes(task) + heldBytes(task);
+  return ownBytes(task) + Math.max(0, addedBytes(task) - task.lentBytes) + heldBytes(task);
 }
 
 /** What the copies of a quorum that may still come will count at first. */
@@ -63,20 +66,24 @@ function heldBytes(task: Task): number {
   return (quorum.of - quorum.copies.length) * copy;
 }
 
-function ownBytes(task: Task): number {
-  const { title, description, result, progress, failure, earlierFailures, dependsOn, unmet } = task;
-  const { group, tags } = task;
+/** What its creator has sent, and its result. */
+function ownBytes({ title, description, result, dependsOn, unmet, group, tags, uniqueKey }: Task): number {
   let bytes = KEPT_TASK_BYTES + Buffer.byteLength(title) + Buffer.byteLength(description);
-  bytes += Buffer.byteLength(task.uniqueKey ?? "");
+  bytes += Buffer.byteLength(uniqueKey ?? "");
   bytes += dependsOn.length * KEPT_DEPENDENCY_ID_BYTES + unmet * KEPT_DEPENDENCY_BYTES;
   for (const text of [result?.problem, result?.improvement, result?.lesson, result?.extra])
     if (text) bytes += Buffer.byteLength(text);
-  for (const text of [progress, failure?.message]) if (text) bytes += Buffer.byteLength(text);
-  for (const { message } of earlierFailures) bytes += Buffer.byteLength(message ?? "");
   for (const word of group === null ? tags : [group, ...tags]) bytes += Buffer.byteLength(word);
-  bytes += task.checkpointBytes + (task.questions?.bytes ?? 0);
-  bytes += Buffer.byteLength(task.review?.check?.note ?? "");
-  return bytes + (task.spent?.reports ?? 0) * KEPT_REPORT_BYTES;
+  return bytes;
+}
+
+/** What its workers and reviewers have added. */
+function addedBytes({ progress, failure, earlierFailures, review, checkpointBytes, questions, spent }: Task) {
+  let bytes = checkpointBytes + (questions?.bytes ?? 0) + (spent?.reports ?? 0) * KEPT_REPORT_BYTES;
+  for (const text of [progress, failure?.message, review?.check?.note])
+    if (text) bytes += Buffer.byteLength(text);
+  for (const { message } of earlierFailures) bytes += Buffer.byteLength(message ?? "");
+  return bytes;
 }
 
 /** What a file counts: its blocks and its record. */
@@ -97,20 +104,59 @@ function eventBytes({ data }: NewEvent): number {
   return KEPT_EVENT_BYTES + Buffer.byteLength(JSON.stringify(data));
 }
 
-// ---- Changes of counted tasks
-
-/** A counted task with what it counts now. */
-export function recharged(task: Task): Task {
-  return task.keptBytes === 0 ? task : { ...task, keptBytes: taskBytes(task) };
+/** A row of any other kind, with all that its request has sent. */
+function rowBytes(row: object): number {
+  return KEPT_ROW_BYTES + Buffer.byteLength(JSON.stringify(row));
 }
 
-/** What a step of a task from `before` to `after` (null: no task) adds to the usage of its creator. */
+/** Gives back what a row counts that is replaced or removed. */
+export function refund(row: { readonly kept?: Kept } | null): readonly Change[] {
+  const kept = row?.kept;
+  return kept ? [{ kind: "usage.tallied", nodeId: kept.by, tasks: 0, bytes: -kept.bytes }] : [];
+}
+
+// ---- Changes of counted tasks
+
+/** A task with what it counts now. When it has ended, all that others have added counts against its creator. */
+export function recharged(task: Task): Task {
+  const hasReturned = task.lentBytes > 0 && !isUnfinished(task);
+  const after = hasReturned ? { ...task, lentBytes: 0 } : task;
+  return isCounted(after) ? { ...after, keptBytes: taskBytes(after) } : after;
+}
+
+/** What a step of a task from `before` to `after` (null: no task) adds to the usage of its creator and of others. */
 export function usageTally(before: Task | null, after: Task | null): readonly Change[] {
+  return [...returnedCharges(before, after), ...creatorTally(before, after)];
+}
+
+function returnedCharges(before: Task | null, after: Task | null): readonly Change[] {
+  if (before === null || before.lentBytes === 0 || (after !== null && after.lentBytes > 0)) return [];
+  const { taskId } = before;
+  return [
+    { kind: "charges.refunded", taskId },
+    { kind: "charges.removed", taskId },
+  ];
+}
+
+function creatorTally(before: Task | null, after: Task | null): readonly Change[] {
   const nodeId = (after ?? before)?.creatorNode ?? null;
   if (nodeId === null || (!isCounted(before) && !isCounted(after))) return [];
   const tasks = placesOf(after) - placesOf(before);
   const bytes = (after?.keptBytes ?? 0) - (before?.keptBytes ?? 0);
   return tasks === 0 && bytes === 0 ? [] : [{ kind: "usage.tallied", nodeId, tasks, bytes }];
+}
+
+/** Says in the last move of a task how much the caller adds to it. A checkpoint that grows again costs nothing. */
+export function grown<A>(before: Task | null, decision: Decision<A>): Decision<A> {
+  if (before === null || decision.kind === "rejected") return decision;
+  const { changes } = decision;
+  const last = changes.findLastIndex(
+    (change) => change.kind === "task.moved" && change.task.taskId === before.taskId,
+  );
+  const moved = changes[last];
+  if (moved?.kind !== "task.moved" || !isUnfinished(moved.task)) return decision;
+  const grew = addedBytes(moved.task) - Math.max(addedBytes(before), before.lentBytes);
+  return grew <= 0 ? decision : { ...decision, changes: changes.with(last, { ...moved, grew }) };
 }
 
 /** Counts what the hub creates for a task like the task itself. */
@@ -145,8 +191,8 @@ type Bill = {
   bytes: number;
   /** Rows that a rule changed or removed: their `usage.tallied` is among the changes. */
   readonly moved: { tasks: number; bytes: number };
-  /** How many times the quota the request may use: Infinity if all that it does is to end something. */
-  times: number;
+  /** How many times the quota the request may use, as far as its changes say so: Infinity for what ends something. */
+  times: number | null;
 };
 
 /**
@@ -160,8 +206,8 @@ export function charge<A>(
   quotas: Quotas,
 ): Decision<A> | Undecided {
   if (decision.kind !== "accepted" || decision.changes.length === 0) return decision;
-  const bill: Bill = { tasks: 0, bytes: 0, moved: { tasks: 0, bytes: 0 }, times: Infinity };
-  const changes = decision.changes.map((change) => charged(change, nodeId, bill));
+  const bill: Bill = { tasks: 0, bytes: 0, moved: { tasks: 0, bytes: 0 }, times: null };
+  const changes = decision.changes.flatMap((change) => charged(change, nodeId, bill));
   const refused = refusal(nodeId, usage, bill, quotas);
   if (refused) return refused;
   const { tasks, bytes } = bill;
@@ -170,8 +216,10 @@ export function charge<A>(
 }
 
 /** Adds a change to the bill. A new row gets what it counts. */
-function charged(change: Change, nodeId: string, bill: Bill): Change {
+function charged(change: Change, nodeId: string, bill: Bill): Change | readonly Change[] {
   switch (change.kind) {
+    case "task.moved":
+      return lent(change, nodeId, bill);
     case "task.created": {
       if (change.task.creatorNode !== nodeId) return change;
       const task = { ...change.task, keptBytes: taskBytes(change.task) };
@@ -191,9 +239,22 @@ function charged(change: Change, nodeId: string, bill: Bill): Change {
       beginsWith(bill, attempt.keptBytes);
       return { ...change, attempt };
     }
-    case "output.grown":
-      bill.times = 1; // its usage.tallied is refused beyond the quota
-      return change;
+    case "schedule.saved": {
+      const { schedule } = change;
+      return schedule.kept
+        ? change
+        : { ...change, schedule: { ...schedule, kept: keptBy(nodeId, schedule, bill) } };
+    }
+    case "webhook.saved": {
+      const { webhook } = change;
+      return webhook.kept
+        ? change
+        : { ...change, webhook: { ...webhook, kept: keptBy(nodeId, webhook, bill) } };
+    }
+    case "note.saved": {
+      const { note } = change;
+      return note.kept ? change : { ...change, note: { ...note, kept: keptBy(nodeId, note, bill) } };
+    }
     case "message.stored":
     case "message.charged":
       beginsWith(bill, change.keptBytes ?? 0);
@@ -205,17 +266,37 @@ function charged(change: Change, nodeId: string, bill: Bill): Change {
       return change;
     case "event.logged": {
       const { event } = change;
-      // The event of a message counts with its message; that of an answer is about the node that gets the answer.
-      if (event.kind === "message.sent" || actorOf(event) !== nodeId || event.nodeId !== nodeId)
-        return change;
       const keptBytes = eventBytes(event);
       bill.bytes += keptBytes;
-      bill.times = Math.min(bill.times, timesFor(event));
-      return { ...change, event: { ...event, keptBytes } };
+      const times = timesFor(event);
+      if (times !== null) bill.times = Math.min(bill.times ?? Infinity, times);
+      const keptBy = event.nodeId === nodeId ? {} : { keptBy: nodeId };
+      return { ...change, event: { ...event, keptBytes, ...keptBy } };
     }
     default:
       return change;
   }
+}
+
+/** What the caller adds to the task of another one counts against the caller until the task ends. */
+function lent(
+  change: Change & { readonly kind: "task.moved" },
+  nodeId: string,
+  bill: Bill,
+): readonly Change[] {
+  const { task: before, grew = 0 } = change;
+  if (grew === 0 || (isCounted(before) && before.creatorNode === nodeId)) return [change];
+  bill.bytes += grew;
+  const { taskId } = before;
+  const task = recharged({ ...before, lentBytes: before.lentBytes + grew });
+  const charge: Change = { kind: "task.charged", taskId, nodeId, bytes: grew };
+  return [{ ...change, task }, charge, ...creatorTally(before, task)];
+}
+
+function keptBy(nodeId: string, row: object, bill: Bill): Kept {
+  const bytes = rowBytes(row);
+  beginsWith(bill, bytes);
+  return { by: nodeId, bytes };
 }
 
 function beginsWith(bill: Bill, bytes: number): void {
@@ -226,36 +307,50 @@ function beginsWith(bill: Bill, bytes: number): void {
 /** The events of what ends something. */
 const ENDINGS: ReadonlySet<EventKind> = new Set([
   "task.completed",
-  "task.review_requested",
   "task.review_passed",
   "task.review_rejected",
   "task.attempt_failed",
   "task.failed",
   "task.released",
+  "task.revoked",
+  "task.deleted",
   "task.answered",
   "message.acked",
   "file.deleted",
   "note.deleted",
+  "schedule.deleted",
+  "webhook.deleted",
   "node.left",
   "node.offline",
-  "lux.paid",
+  "node.deleted",
 ]);
 
-function timesFor({ kind, data }: NewEvent): number {
-  // A node that is over its quota may come back, but not leave and come back without end.
-  if (kind === "node.online") return QUOTA_TIMES_FOR_RETURN;
-  // On variant B, which has no claim, a completion also assigns.
-  const isEnding = ENDINGS.has(kind) || (kind === "task.assigned" && data["by"] === "complete");
-  return isEnding ? Infinity : 1;
+/** The events of what follows from something else, which decides. */
+const CONSEQUENCES: ReadonlySet<EventKind> = new Set([
+  "task.review_requested",
+  "lux.paid",
+  "budget.warning",
+  "budget.exceeded",
+]);
+
+/** How many times the quota a request with this event may use; null: its other changes decide. */
+function timesFor({ kind, taskId, data }: NewEvent): number | null {
+  // A node that is over its quota may come back, and learn why its schedules do nothing, but not without end.
+  if (kind === "node.online" || kind === "schedule.skipped") return QUOTA_TIMES_BEYOND;
+  if (ENDINGS.has(kind)) return Infinity;
+  // The balancer assigns a task; on variant B, which has no claim, a completion does; a task that is given back is held.
+  const isAsked = kind === "task.assigned" ? data["by"] === "next" || data["by"] === "claim" : true;
+  return CONSEQUENCES.has(kind) || !isAsked || (kind === "limit.held" && taskId !== null) ? null : 1;
 }
 
 function refusal(nodeId: string, used: Usage, bill: Bill, allowed: Quotas): Rejected | null {
   const tasks = bill.tasks + bill.moved.tasks;
-  if (tasks > 0 && used.tasks + tasks > allowed.tasks * bill.times) {
+  const times = bill.times ?? 1;
+  if (tasks > 0 && used.tasks + tasks > allowed.tasks * times) {
     return tasksExceeded(nodeId, tasks, { used: used.tasks, allowed: allowed.tasks });
   }
   const bytes = bill.bytes + bill.moved.bytes;
-  if (bytes <= 0 || used.bytes + bytes <= allowed.bytes * bill.times) return null;
+  if (bytes <= 0 || used.bytes + bytes <= allowed.bytes * times) return null;
   return bytesExceeded(nodeId, { used: used.bytes, allowed: allowed.bytes });
 }
 

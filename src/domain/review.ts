@@ -26,7 +26,7 @@ import {
 import { REVIEW_POSTPONED_MS } from "./limits.ts";
 import { type NewEntry, heldAccount, payReward, returnHeld } from "./lux.ts";
 import type { LedgerHead, Moment, Node, Review, ReviewCheck, Task, Verdict } from "./model.ts";
-import { recharged, usageTally } from "./quota.ts";
+import { grown, recharged, usageTally } from "./quota.ts";
 import {
   asHeld,
   assignIfBalanced,
@@ -78,7 +78,7 @@ export function review(
   if (isOther) return otherResult(task, check);
   const refused = isOwnWork(task, check, reviewer, asked)
     ? ownWork(task.taskId)
-    : notReviewer(task, reviewer);
+    : notReviewer(task, reviewer, asked.boundTo);
   if (refused) return refused;
   if (check.state !== "pending") {
     const isRepeat = check.state === STATE_OF[asked.verdict] && check.decidedBy === reviewer;
@@ -87,7 +87,7 @@ export function review(
   const verdict = { verdict: asked.verdict, note: asked.note, by: reviewer, timedOut: false };
   const settled = settle(task, must(worker, "a completed task has a node"), verdict, entry, at);
   if (settled.kind === "rejected") return settled;
-  return assignIfBalanced(settled.answer, candidates, settled.changes, at);
+  return grown(task, assignIfBalanced(settled.answer, candidates, settled.changes, at));
 }
 
 const STATE_OF = { pass: "passed", reject: "rejected" } as const satisfies Record<Verdict, string>;
@@ -103,13 +103,18 @@ function isOwnWork(
   return (reviewer !== null && reviewer === worker) || (keyId !== null && keyId === check.keyId);
 }
 
-/** Why a node is not the one that reviews the task. A caller that names no node and has no key of one is a person. */
-function notReviewer(task: Task, reviewer: string | null): Rejected | null {
+/**
+ * Why a node is not the one that reviews the task. A caller that names no node and has no key of one is a person. For a
+ * task without a creator no key of a node reviews: its holder was not asked to.
+ */
+function notReviewer(task: Task, reviewer: string | null, boundTo: string | null): Rejected | null {
   const by = must(task.review, "the task has a review").by;
   if (reviewer === null) return null;
-  const isCreator = by === "creator" && (task.creatorNode === null || task.creatorNode === reviewer);
+  const isCreator =
+    by === "creator" && (task.creatorNode === null ? boundTo === null : task.creatorNode === reviewer);
   if (isCreator || by === `node:${reviewer}`) return null;
-  const who = by === "creator" ? `the creator, ${task.creatorNode}` : by.replace(":", " ");
+  const creator = task.creatorNode ?? "whose key is bound to no node";
+  const who = by === "creator" ? `the creator, ${creator}` : by.replace(":", " ");
   const detail = by.startsWith("capability:")
     ? `The result of task ${task.taskId} is reviewed by the node that gets the task for it. Take that one with POST /api/v1/task/next.`
     : `The result of task ${task.taskId} is reviewed by ${who}, and not by ${reviewer}.`;

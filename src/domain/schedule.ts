@@ -16,13 +16,14 @@ import { lastCron, nextCron } from "../lib/cron.ts";
 import type { Change } from "./change.ts";
 import { type Accepted, type Decision, accept, reject } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
-import { SCHEDULE_LATE_MS, SCHEDULE_REWOUND_MS } from "./limits.ts";
+import { SCHEDULE_LATE_MS, SCHEDULE_REWOUND_MS, SCHEDULE_SKIPS_LOGGED_EVERY_MS } from "./limits.ts";
 import type { Moment, Schedule, ScheduleDraft, Task, Timing } from "./model.ts";
+import { refund } from "./quota.ts";
 import { HUB_LIMITS, type HubCounts, refusesMore } from "./shares.ts";
 import { type TaskDraft, create } from "./task.ts";
 
 /** Why a time got no task. */
-export type SkipReason = "overlap" | "missed" | "quota_exceeded" | "mint_limit";
+export type SkipReason = "overlap" | "missed" | "quota_exceeded" | "mint_limit" | "key_revoked";
 
 /**
  * Creates or replaces the schedule of this name. The next time moves only if the timing changes, or the pause ends.
@@ -43,12 +44,15 @@ export function putSchedule(
     nextAt: keepsTime ? before.nextAt : timeAfter(draft.timing, now, now),
     lastTaskId: before?.lastTaskId ?? null,
     lastAt: before?.lastAt ?? null,
+    skipLoggedAt: before?.skipLoggedAt ?? null,
     createdAt: before?.createdAt ?? now,
     updatedAt: now,
   };
   const saved = { ...schedule, nextAt: draft.paused ? null : upTo(draft.until, schedule.nextAt) };
-  if (before && isSame({ ...before, updatedAt: now }, saved)) return accept(before);
+  if (before && isSame({ ...before, updatedAt: now, kept: undefined }, { ...saved, kept: undefined }))
+    return accept(before);
   return accept(saved, [
+    ...refund(before),
     { kind: "schedule.saved", schedule: saved },
     logged("schedule.saved", saved, now, { paused: saved.paused }),
   ]);
@@ -64,6 +68,7 @@ export function deleteSchedule(
   const refused = refusesOther(schedule, boundTo);
   if (refused) return refused;
   return accept(schedule, [
+    ...refund(schedule),
     { kind: "schedule.deleted", name },
     logged("schedule.deleted", schedule, now, {}),
   ]);
@@ -100,13 +105,24 @@ export function fire(
   return accept({ task }, changes);
 }
 
-/** Handles the time at which a schedule is due without a task. */
-export function skip(schedule: Schedule, now: number, reason: SkipReason): Accepted<Fired> {
-  const next = { ...schedule, nextAt: timeAfterDue(schedule, now) };
-  const at = schedule.nextAt === null ? null : new Date(schedule.nextAt).toISOString();
+/**
+ * Handles the time at which a schedule is due without a task. A schedule has an event of that at most once in
+ * SCHEDULE_SKIPS_LOGGED_EVERY_MS. `isLogged`: whether it may have one.
+ */
+export function skip(schedule: Schedule, now: number, reason: SkipReason, isLogged = true): Accepted<Fired> {
+  const { nextAt, skipLoggedAt } = schedule;
+  const sinceLogged = nextAt === null || skipLoggedAt === null ? Infinity : nextAt - skipLoggedAt;
+  // After the clock was set back, the last one lies ahead.
+  const isDue = isLogged && (sinceLogged >= SCHEDULE_SKIPS_LOGGED_EVERY_MS || sinceLogged < 0);
+  const next = {
+    ...schedule,
+    nextAt: timeAfterDue(schedule, now),
+    skipLoggedAt: isDue ? nextAt : skipLoggedAt,
+  };
+  const at = nextAt === null ? null : new Date(nextAt).toISOString();
   return accept({ skipped: reason }, [
     { kind: "schedule.saved", schedule: next },
-    logged("schedule.skipped", schedule, now, { reason, at }),
+    ...(isDue ? [logged("schedule.skipped", schedule, now, { reason, at })] : []),
   ]);
 }
 

@@ -30,6 +30,7 @@ import {
   WEBHOOK_SUSPEND_ATTEMPTS_MIN,
 } from "./limits.ts";
 import type { Task, Webhook, WebhookDraft, WebhookFilter, WebhookProgress } from "./model.ts";
+import { refund } from "./quota.ts";
 
 /** How many webhooks of administrators there are, how many push configs, and how many of them of one task. */
 export type WebhookCounts = { readonly own: number; readonly pushes: number; readonly ofTask: number };
@@ -82,7 +83,7 @@ export function putWebhook(
     createdAt: before?.createdAt ?? now,
     updatedAt: now,
   };
-  return accept({ webhook, secret: made }, saved(webhook, "webhook.saved", now));
+  return accept({ webhook, secret: made }, [...refund(before), ...saved(webhook, "webhook.saved", now)]);
 }
 
 /** A push config for a task that the caller created: only while the task is unfinished. */
@@ -260,6 +261,7 @@ function saved(
 
 function removed(webhook: Webhook, now: number, reason: string): readonly Change[] {
   return [
+    ...refund(webhook),
     { kind: "webhook.deleted", name: webhook.name },
     logged(webhook, "webhook.deleted", now, { reason }),
   ];

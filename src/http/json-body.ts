@@ -5,12 +5,12 @@
  */
 import { endOfTick } from "../lib/event-loop.ts";
 import { TickQueue } from "../lib/semaphore.ts";
+import { decodeUtf8 } from "../lib/utf8.ts";
 import { Deadlines } from "./deadlines.ts";
 import { type BodyReader, lingerOverRest } from "./lingering-close.ts";
 import { Problem, closing, invalidRequest, tooLarge } from "./problem.ts";
 
 const READ_DEADLINES = new Deadlines();
-const UTF8 = new TextDecoder("utf-8", { fatal: true });
 
 export type JsonObject = { readonly [name: string]: unknown };
 
@@ -113,7 +113,7 @@ function endOfString(json: Uint8Array, start: number): number {
 
 function parseBytes(bytes: Uint8Array, parse: (text: string) => unknown): unknown {
   try {
-    return parse(UTF8.decode(bytes));
+    return parse(decodeUtf8(bytes));
   } catch {
     const fault = bytes.byteLength === 0 ? "it is empty" : "this cannot be read as JSON";
     throw notAnObject(`The body must be a JSON object in UTF-8; ${fault}.`);

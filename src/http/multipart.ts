@@ -5,6 +5,7 @@
  * Dicer, the parser inside busboy, splits the body: busboy itself does not show the header that has `filename*`.
  */
 import { Dicer } from "@fastify/busboy";
+import { decodeUtf8 } from "../lib/utf8.ts";
 import { safeMediaType } from "./download.ts";
 import { type Problem, invalidRequest, tooLarge } from "./problem.ts";
 
@@ -250,7 +251,7 @@ function decodeExtended(value: string | undefined): string | undefined {
 
 function decodeText(name: string, chunks: readonly Uint8Array[]): string {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
+    return decodeUtf8(Buffer.concat(chunks));
   } catch {
     throw invalid(name, "send UTF-8 text");
   }

@@ -3,7 +3,7 @@
  * start makes, and the authority's certificate, which other programs may be given. The listeners' own key and certificate
  * are made at each start and again every month, and are only in memory.
  */
-import { chmodSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { type Config, ConfigError } from "../config.ts";
 import type { DataDir } from "../data-dir.ts";
@@ -12,6 +12,7 @@ import type { Clock } from "../lib/clock.ts";
 import { isIP } from "../lib/ip.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { refuseWorldWritable } from "../permissions.ts";
+import { readTextFileIfThere } from "../text-file.ts";
 import { isEverywhere, ownAddresses } from "./addresses.ts";
 
 /** Certificate and key in PEM, and their names in messages to the operator. */
@@ -32,10 +33,10 @@ const FILE_MODE = 0o600;
 export async function openOwnTls(config: Config, dir: DataDir, clock: Clock): Promise<Tls> {
   const { authorityKeyFile: keyFile, authorityFile: certFile } = dir;
   refuseWorldWritable(keyFile, "the key of --tls auto");
-  const stored = readIfThere(keyFile);
+  const stored = readTextFileIfThere(keyFile);
   const key = stored ?? (await makeAuthorityKey());
   if (stored === null) write(keyFile, key);
-  const storedCert = readIfThere(certFile);
+  const storedCert = readTextFileIfThere(certFile);
   const authority = await openAuthority(key, storedCert, clock.now());
   if (authority === null)
     throw new ConfigError(
@@ -59,15 +60,6 @@ function namesOf({ listen, publicUrl, allowedHosts }: Config): readonly string[]
   ];
   const names = ["localhost", hostname(), "127.0.0.1", "::1", ...ownAddresses(), ...given];
   return [...new Set(names.filter((name) => isIP(name) !== 0 || /^[\w-]+(?:\.[\w-]+)*$/.test(name)))];
-}
-
-function readIfThere(file: string): string | null {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    if (codeOf(error) === "ENOENT") return null;
-    throw new Error(`cannot read ${file}: ${reasonOf(error)}`, { cause: error });
-  }
 }
 
 function write(file: string, text: string): void {

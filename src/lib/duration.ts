@@ -1,4 +1,4 @@
-/** Parses durations with a unit, such as 500ms, 10s, 1.5h or 30d, and moments that are given as one. */
+/** Parses durations with a unit, such as 500ms, 10s, 1.5h or 30d, and points in time. */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "./clock.ts";
 
 const UNIT_MS: Readonly<Record<string, number>> = {
@@ -16,13 +16,35 @@ export function durationMs(text: string): number | null {
   return amount === undefined || unitMs === undefined ? null : Number(amount) * unitMs;
 }
 
-/**
- * A moment as epoch milliseconds, given as an ISO 8601 date or time or as a duration from `now`; null for anything
- * else.
- */
+const DAY = String.raw`\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])`;
+const TIME = String.raw`(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?`;
+const ZONE = String.raw`(?:[Zz]|[+-](?:0\d|1[0-4]):[0-5]\d)`;
+/** A day, and a time with its zone, as RFC 3339 writes them; isRealDay() does the rest. */
+export const DAY_FORM = new RegExp(`^${DAY}$`);
+export const INSTANT_FORM = new RegExp(`^${DAY}[Tt]${TIME}${ZONE}$`);
+
+/** Whether the month of a date has its day: Date.parse accepts the 31st of any month. */
+export function isRealDay(date: string): boolean {
+  const [year = 0, month = 0, day = 0] = date.slice(0, 10).split("-").map(Number);
+  return day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
+}
+
+/** A time with its zone (RFC 3339) as epoch milliseconds; null for anything else. */
+export function instantMs(text: string): number | null {
+  return INSTANT_FORM.test(text) && isRealDay(text) ? Date.parse(text) : null;
+}
+
+/** The beginning of a day of UTC as epoch milliseconds; null for anything else. */
+export function dayMs(text: string): number | null {
+  return DAY_FORM.test(text) && isRealDay(text) ? Date.parse(text) : null;
+}
+
+/** Beyond this there is no date in JavaScript. */
+const LATEST_MS = 8.64e15;
+
+/** A duration from `now`, an instant or a day, as epoch milliseconds; null for anything else. */
 export function momentMs(text: string, now: number): number | null {
   const ms = durationMs(text);
-  if (ms === null && !/^\d{4}-\d\d-\d\d/.test(text)) return null;
-  const at = ms === null ? Date.parse(text) : now + ms;
-  return Number.isFinite(new Date(at).getTime()) ? at : null; // beyond the year 275760 there is no date
+  const at = ms === null ? (instantMs(text) ?? dayMs(text)) : now + ms;
+  return at !== null && at <= LATEST_MS ? at : null;
 }

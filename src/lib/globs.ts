@@ -13,42 +13,91 @@ export function isGlob(name: string): boolean {
   return name.includes(ANY_CHARACTERS);
 }
 
-/** Whether some name matches both globs. Takes as many steps as the product of their lengths, at most. */
+/** Whether some name matches both globs. */
 export function overlap(a: string, b: string): boolean {
   if (!isGlob(a) && !isGlob(b)) return a === b;
-  return meet(a.split("/"), b.split("/"), ANY_SEGMENTS, segmentsOverlap);
-}
-
-function segmentsOverlap(a: string, b: string): boolean {
-  if (!isGlob(a) && !isGlob(b)) return a === b;
-  return meet([...a], [...b], ANY_CHARACTERS, (one, other) => one === other);
+  return meet(a.split("/"), b.split("/"));
 }
 
 /**
- * Whether two patterns, lists of units in which `wild` stands for any number of units, match a common list. `same` says
- * whether two units that are not wild do.
- *
- * meets[j] says it of the rest of `a` from i on and the rest of `b` from j on; it is computed from the ends.
+ * Whether two lists of segments match a common list. Where both have a `**`, it can take whatever lies between the fixed
+ * beginning and the fixed end of the other: so only those two can differ.
  */
-function meet(
+function meet(a: readonly string[], b: readonly string[]): boolean {
+  const [firstA, firstB] = [a.indexOf(ANY_SEGMENTS), b.indexOf(ANY_SEGMENTS)];
+  if (firstA < 0 && firstB < 0) return a.length === b.length && areMet(a, 0, b, 0, a.length);
+  if (firstA < 0) return finds(b, a);
+  if (firstB < 0) return finds(a, b);
+  const beginning = Math.min(firstA, firstB);
+  const end = Math.min(endOf(a), endOf(b));
+  return areMet(a, 0, b, 0, beginning) && areMet(a, a.length - end, b, b.length - end, end);
+}
+
+/** How many segments there are after the last `**`. */
+const endOf = (glob: readonly string[]): number => glob.length - 1 - glob.lastIndexOf(ANY_SEGMENTS);
+
+/** Whether `count` segments of both, from these places on, overlap in pairs. */
+function areMet(
   a: readonly string[],
+  atA: number,
   b: readonly string[],
-  wild: string,
-  same: (a: string, b: string) => boolean,
+  atB: number,
+  count: number,
 ): boolean {
-  let meets: readonly boolean[] = [];
-  for (let i = a.length; i >= 0; i--) {
-    const later = meets;
-    const now = new Array<boolean>(b.length + 1).fill(false);
-    for (let j = b.length; j >= 0; j--) {
-      const [ofA, ofB] = [a[i], b[j]];
-      if (ofA === undefined && ofB === undefined) now[j] = true;
-      else if (ofA === wild || ofB === wild)
-        // The wild one stands for nothing more, or for one more unit of the other.
-        now[j] = (ofA !== undefined && later[j] === true) || (ofB !== undefined && now[j + 1] === true);
-      else now[j] = ofA !== undefined && ofB !== undefined && later[j + 1] === true && same(ofA, ofB);
-    }
-    meets = now;
+  for (let i = 0; i < count; i++) {
+    const [ofA, ofB] = [a[atA + i], b[atB + i]];
+    if (ofA === undefined || ofB === undefined || !segmentsOverlap(ofA, ofB)) return false;
   }
-  return meets[0] === true;
+  return true;
+}
+
+/** Whether a list with `**` matches one without: each run of its segments is found behind the one before it. */
+function finds(glob: readonly string[], segments: readonly string[]): boolean {
+  const beginning = glob.indexOf(ANY_SEGMENTS);
+  const end = endOf(glob);
+  const last = segments.length - end;
+  if (beginning > last || !areMet(glob, 0, segments, 0, beginning)) return false;
+  if (!areMet(glob, glob.length - end, segments, last, end)) return false;
+  let at = beginning; // in segments
+  for (let from = beginning + 1; from < glob.length - end;) {
+    const to = glob.indexOf(ANY_SEGMENTS, from);
+    while (at + to - from <= last && !areMet(glob, from, segments, at, to - from)) at++;
+    at += to - from;
+    if (at > last) return false;
+    from = to + 1;
+  }
+  return true;
+}
+
+/** As meet(), for the characters of two segments. A lease compares thousands of them: they are not copied without need. */
+function segmentsOverlap(a: string, b: string): boolean {
+  if (a === b) return true;
+  const [firstA, firstB] = [a.indexOf(ANY_CHARACTERS), b.indexOf(ANY_CHARACTERS)];
+  if (firstA < 0) return firstB >= 0 && segmentsOverlap(b, a);
+  const lastA = a.lastIndexOf(ANY_CHARACTERS);
+  const endA = a.length - 1 - lastA;
+  if (firstB >= 0) {
+    const endB = b.length - 1 - b.lastIndexOf(ANY_CHARACTERS);
+    return isEqualAround(a, b, Math.min(firstA, firstB), Math.min(endA, endB));
+  }
+  if (firstA + endA > b.length || !isEqualAround(a, b, firstA, endA)) return false;
+  return lastA === firstA || findsRuns(a.slice(firstA + 1, lastA), b.slice(firstA, b.length - endA));
+}
+
+/** Whether the first and the last characters are equal, so many of each. */
+function isEqualAround(a: string, b: string, first: number, last: number): boolean {
+  for (let i = 0; i < first; i++) if (a.charCodeAt(i) !== b.charCodeAt(i)) return false;
+  for (let i = 1; i <= last; i++) if (a.charCodeAt(a.length - i) !== b.charCodeAt(b.length - i)) return false;
+  return true;
+}
+
+/** As finds(), for what lies between the first and the last `*` of a segment. */
+function findsRuns(middle: string, text: string): boolean {
+  let at = 0;
+  for (const run of middle.split(ANY_CHARACTERS)) {
+    const found = text.indexOf(run, at);
+    if (found < 0) return false;
+    at = found + run.length;
+  }
+  return true;
 }

@@ -266,6 +266,7 @@ const SKIPPED: Readonly<Record<string, string>> = {
   overlap: "its earlier task is not finished",
   missed: "no hub ran at that time",
   quota_exceeded: "the quota of its creator is used up",
+  key_revoked: "the key that put it was revoked or has expired",
   mint_limit: "the key that put it has promised as much LUX today as it may",
 } satisfies Record<SkipReason, string>;
 

@@ -1,9 +1,10 @@
-/** The use case of task/<id>/explain: why a task does not run (domain/explain.ts). It looks at every node, in parts. */
+/** The use case of task/<id>/explain: why a task does not run (domain/explain.ts). It may look at every node, in parts. */
 import { Rejection, taskNotFound } from "../domain/decision.ts";
 import { type Explanation, NO_TAKERS, type Takers, explain, withNodes } from "../domain/explain.ts";
 import { NODES_PART, POSITION_COUNTED_MAX, UNMET_SHOWN_MAX } from "../domain/limits.ts";
 import type { Gate, Node, Task } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
+import { TickQueue } from "../lib/semaphore.ts";
 import { gateOn } from "../store/sql/gate.ts";
 import { nodesAfter } from "../store/sql/nodes.ts";
 import { aheadInLane, dependenciesById, taskById, unmetOf } from "../store/sql/tasks.ts";
@@ -12,6 +13,8 @@ import type { Store } from "../store/store.ts";
 export class Explanations {
   readonly #store: Pick<Store, "read">;
   readonly #clock: Clock;
+  /** One part of all callers in each tick. */
+  readonly #parts = new TickQueue();
 
   constructor(store: Pick<Store, "read">, clock: Clock) {
     this.#store = store;
@@ -37,11 +40,11 @@ export class Explanations {
   async #takersOf(task: Task, gate: Gate): Promise<Takers> {
     let takers = NO_TAKERS;
     for (let after: string | undefined = ""; after !== undefined;) {
+      await this.#parts.next();
       const nodes: readonly Node[] = await this.#store.read(nodesAfter(after, NODES_PART));
       takers = withNodes(takers, task, nodes, gate);
       if (takers.free > 0) return takers;
       after = nodes.length < NODES_PART ? undefined : nodes.at(-1)?.nodeId;
-      await new Promise((resolve) => setImmediate(resolve)); // other requests are served between two parts
     }
     return takers;
   }

@@ -129,6 +129,19 @@ export class KeyRing {
     return this.#index.byId.get(keyId) ?? null;
   }
 
+  /**
+   * Whether what was left behind with a key must rest: the key was revoked or has expired, and so have all other keys of
+   * the node to which it was bound, if it was. `keyId` null: the primary key, whose replacement has the same rights.
+   */
+  isRevoked(keyId: string | null, boundTo: string | null): boolean {
+    const keys = [...this.#index.byId.values()];
+    const heirs =
+      boundTo === null
+        ? keys.filter((key) => key.keyId === keyId)
+        : keys.filter(({ nodeId }) => nodeId === boundTo);
+    return heirs.length > 0 && !heirs.some((key) => isValid(key, this.#clock.now()));
+  }
+
   /** Whether a key that was found is still valid. */
   isInForce({ keyId, hash }: KeyRecord): boolean {
     const current = this.#index.byId.get(keyId);

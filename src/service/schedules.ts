@@ -4,6 +4,7 @@ import { SCHEDULES_DUE_BATCH, SCHEDULE_REWOUND_MS } from "../domain/limits.ts";
 import type { Gate, Moment, Schedule, ScheduleDraft, Task } from "../domain/model.ts";
 import {
   type Fired,
+  type SkipReason,
   deleteSchedule,
   fire,
   putSchedule,
@@ -28,6 +29,7 @@ import {
 } from "../store/sql/schedules.ts";
 import type { Committed, Store, Transact } from "../store/store.ts";
 import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
+import type { KeyRing } from "./keys.ts";
 import type { MintService } from "./mints.ts";
 import type { QuotaService } from "./quotas.ts";
 
@@ -41,6 +43,7 @@ export class ScheduleService {
   readonly #newId: NewId;
   readonly #quotas: Pick<QuotaService, "charged">;
   readonly #mints: Pick<MintService, "limited">;
+  readonly #keys: Pick<KeyRing, "isRevoked">;
 
   /** `isFair`: each creator has lanes of its own. */
   constructor(
@@ -49,8 +52,10 @@ export class ScheduleService {
     newId: NewId,
     quotas: Pick<QuotaService, "charged">,
     mints: Pick<MintService, "limited">,
+    keys: Pick<KeyRing, "isRevoked">,
     isFair = false,
   ) {
+    this.#keys = keys;
     this.#mints = mints;
     this.#isFair = isFair;
     this.#store = store;
@@ -145,7 +150,9 @@ export class ScheduleService {
     const taskId = this.#newId();
     const boundTo = task.creatorVerified ? task.creatorNode : null;
     const transact: Transact<Fired> = this.#store.transact;
-    const limited = this.#mints.limited(task.creatorKey, this.#quotas.charged(boundTo, transact));
+    const charged = this.#quotas.charged(boundTo, transact);
+    const limited = this.#mints.limited(task.creatorKey, charged);
+    if (this.#keys.isRevoked(task.creatorKey, boundTo)) return this.#skip(due, "key_revoked", charged);
     try {
       await limited(load, ({ schedule, isRunning, candidates, gate }) => {
         if (!schedule || !Bun.deepEquals(schedule, due)) return UNDECIDED;
@@ -155,9 +162,23 @@ export class ScheduleService {
       if (!(error instanceof Rejection)) throw error;
       // The key that put the schedule, or the quota of its node, has no room for the task or for its reward.
       const reason = error.code === "mint_limit" ? "mint_limit" : "quota_exceeded";
-      await transact({ schedule: scheduleByName(name) }, ({ schedule }) =>
-        schedule && Bun.deepEquals(schedule, due) ? skip(schedule, this.#clock.now(), reason) : UNDECIDED,
+      await this.#skip(due, reason, charged);
+    }
+  }
+
+  /** Handles the next time without a task. `charged`: counts the event for the one who put the schedule. */
+  async #skip(due: Schedule, reason: SkipReason, charged: Transact<Fired>): Promise<void> {
+    const skipWith = (write: Transact<Fired>, isLogged: boolean) =>
+      write({ schedule: scheduleByName(due.name) }, ({ schedule }) =>
+        schedule && Bun.deepEquals(schedule, due)
+          ? skip(schedule, this.#clock.now(), reason, isLogged)
+          : UNDECIDED,
       );
+    try {
+      await skipWith(charged, true);
+    } catch (refused) {
+      if (!(refused instanceof Rejection)) throw refused;
+      await skipWith(this.#store.transact, false); // there is no room for the event
     }
   }
 

@@ -316,7 +316,7 @@ describe("who reviews", () => {
     const shared = keyed(await add({ name: "shared", role: "full" }));
     const bound = keyed(await add({ name: "own", role: "full", node_id: "w1" }));
     const boss = keyed(await add({ name: "boss", role: "full", node_id: "boss" }));
-    const taskId = await addTask(hub, { review: "creator" });
+    const taskId = await addTask(hub, { review: "creator", creator_node: "boss" });
     await ok(hub.post("/task/claim", { task_id: taskId, node_id: "w1" }, shared));
     await ok(hub.post("/task/complete", { task_id: taskId, node_id: "w1", result: RESULT }, shared));
     const pass = { task_id: taskId, verdict: "pass" };

@@ -194,7 +194,12 @@ const CASES: readonly Case[] = [
   {
     path: "/limit/hold",
     strict: "bound",
-    body: async () => ({ key: "k", for_s: 1, node_id: "n1" }),
+    body: async ({ hub, n1 }) => {
+      const key = crypto.randomUUID();
+      const task_id = await addTask(hub, { limit_key: key });
+      await ok(hub.post("/task/claim", { task_id, node_id: "n1" }, as(n1)));
+      return { key, for_s: 1, node_id: "n1" };
+    },
     events: ["limit.held false"], // the event is about the key, and names the node in its data
   },
   {

@@ -41,6 +41,7 @@ for (const engine of ENGINES)
         nextAt: now - (now % MINUTE_MS),
         lastTaskId: null,
         lastAt: null,
+        skipLoggedAt: null,
         createdAt: now,
         updatedAt: now,
       }));
@@ -54,6 +55,7 @@ for (const engine of ENGINES)
             newId,
             { charged: (_, transact) => transact },
             { limited: (_, transact) => transact },
+            { isRevoked: () => false },
           ),
       );
       const rounds = 5;

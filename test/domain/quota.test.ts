@@ -12,6 +12,8 @@ const PLENTY: Quotas = { tasks: 10, bytes: 1_000_000 };
 /** Of a task with the texts of samples.ts. */
 const TASK_BYTES = limit.KEPT_TASK_BYTES + "TitleDescription".length;
 const NONE = { tasks: 0, bytes: 0 };
+/** Of an event without data. */
+const EVENT_BYTES = limit.KEPT_EVENT_BYTES + "{}".length;
 
 function event(kind: EventKind, data: EventData = {}, nodeId: string | null = "n1"): Change {
   return { kind: "event.logged", event: { kind, at: 0, nodeId, taskId: null, data } };
@@ -72,9 +74,8 @@ test.each<[string, Change, unknown]>([
     { tasks: 0, bytes: 9 },
   ],
   ["an event", event("task.assigned", { by: "next" }), { tasks: 0, bytes: limit.KEPT_EVENT_BYTES + 13 }],
-  ["an event about another node", event("task.assigned", { by: "balancer" }, "n2"), null],
-  ["what an administrator did", event("task.revoked"), null],
-  ["the event of a message", event("message.sent", { from_node: "n1" }, "n2"), null],
+  ["an event about another node", event("task.assigned", {}, "n2"), { tasks: 0, bytes: EVENT_BYTES }],
+  ["an event about no node", event("limit.held", {}, null), { tasks: 0, bytes: EVENT_BYTES }],
   ["a heartbeat", { kind: "node.beaten", nodeId: "n1", lastHeartbeatAt: 1, leaseUntil: 2 }, null],
 ])("%s counts", (_, change, counted) => {
   expect(countedFor([change])).toEqual(counted);
@@ -105,6 +106,8 @@ describe("over the quota", () => {
     ["drain", [event("node.draining")]],
     ["register", [event("node.registered"), event("node.online")]],
     ["daily bonus", [event("lux.signin"), event("lux.paid")]],
+    ["hold", [event("limit.held", {}, null)]],
+    ["usage without an event", [{ kind: "usage.tallied", nodeId: "n1", tasks: 0, bytes: 1 }]],
   ])("%s is refused", (_, changes) => {
     expect(over(changes)).toMatchObject({
       kind: "rejected",
@@ -117,7 +120,8 @@ describe("over the quota", () => {
     ["complete", [event("task.completed"), event("lux.paid")]],
     ["complete of an open task on B", [event("task.assigned", { by: "complete" }), event("task.completed")]],
     ["fail", [event("task.attempt_failed"), event("task.failed")]],
-    ["release", [event("task.released")]],
+    ["release", [event("task.released"), event("task.assigned", { by: "balancer" }, "n2")]],
+    ["release that uses up a budget", [event("budget.exceeded", {}, null), event("task.released")]],
     ["cancel", [event("task.failed")]],
     ["ack", [event("message.acked")]],
     ["leave", [event("node.left"), event("node.offline"), event("task.released")]],

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { SCHEDULE_LATE_MS } from "../../src/domain/limits.ts";
 import type { Schedule, ScheduleDraft } from "../../src/domain/model.ts";
-import { type Fired, fire, putSchedule, rewind } from "../../src/domain/schedule.ts";
+import { type Fired, fire, putSchedule, rewind, skip } from "../../src/domain/schedule.ts";
 import { must } from "../../src/lib/assert.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, isoTime } from "../../src/lib/clock.ts";
 import { lastCron, nextCron } from "../../src/lib/cron.ts";
@@ -252,6 +252,21 @@ describe("a task of a schedule", () => {
     const skipping = put(draftOf({ overlap: "skip" }), start - 1);
     expect(fireAll(skipping, start, true)[0]).toEqual(["overlap"]);
     expect(fireAll(put(draftOf(), start - 1), start, true)[0]).toEqual([isoTime(start)]);
+  });
+
+  test("has an event of a time without a task at most once a minute", () => {
+    const every = put(draftOf({ timing: { everyMs: 20_000 }, overlap: "skip" }), start);
+    let schedule = every;
+    const logged: number[] = [];
+    for (let n = 1; n <= 7; n++) {
+      const now = must(schedule.nextAt, "it has a next time") + n; // a little late, each time more
+      for (const change of skip(schedule, now, "overlap").changes)
+        if (change.kind === "schedule.saved") schedule = change.schedule;
+        else logged.push(n);
+    }
+    expect(logged).toEqual([1, 4, 7]);
+    const early = { ...schedule, nextAt: start }; // the clock was set back
+    expect(skip(early, start, "overlap").changes.map(({ kind }) => kind)).toContain("event.logged");
   });
 
   test("waits for its delay and its jitter, which is the same whoever computes it", () => {

@@ -110,6 +110,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   web: {
     files: ["web/**"],
     layers: ["client", "domain", "lib"],
+    packages: ["preact", "preact/hooks"],
   },
   config: {
     files: ["config.ts", "version.ts"],
@@ -118,7 +119,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   },
   // `service` for the form of the two secrets that the key ring is given.
   "data directory": {
-    files: ["data-dir.ts", "permissions.ts"],
+    files: ["data-dir.ts", "permissions.ts", "text-file.ts"],
     layers: ["domain", "lib", "config", "service"],
     packages: ["node:*"],
   },

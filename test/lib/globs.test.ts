@@ -45,6 +45,18 @@ describe("overlap", () => {
     expect(overlapping).toBeLessThan(1_300);
   });
 
+  test("is what a search finds that tries everything, also of longer globs", () => {
+    const roll = dice(20_261_128);
+    for (let run = 0; run < 3_000; run++) {
+      const longer = (): string => `${randomGlob(roll)}/${randomGlob(roll)}`;
+      const [a, b] = [longer(), longer()];
+      const segments = (x: string, y: string): boolean =>
+        isFound([...x], [...y], "*", (one, other) => one === other);
+      const expected = isFound(a.split("/"), b.split("/"), "**", segments);
+      expect({ a, b, overlaps: overlap(a, b) }).toEqual({ a, b, overlaps: expected });
+    }
+  });
+
   test("of the two worst of the longest names takes few steps", () => {
     const worst = (end: string): string => `${"a*".repeat(99)}${end}`;
     const before = performance.now();
@@ -78,6 +90,22 @@ function allNames(): readonly string[] {
     names.push(...longest);
   }
   return names;
+}
+
+/** Whether two lists of units match a common list: a wild one stands for nothing more, or for one more unit of the other. */
+function isFound(
+  a: readonly string[],
+  b: readonly string[],
+  wild: string,
+  same: (a: string, b: string) => boolean,
+): boolean {
+  const [[ofA, ...restA], [ofB, ...restB]] = [a, b];
+  if (ofA === wild && (isFound(restA, b, wild, same) || (ofB !== undefined && isFound(a, restB, wild, same))))
+    return true;
+  if (ofB === wild && (isFound(a, restB, wild, same) || (ofA !== undefined && isFound(restA, b, wild, same))))
+    return true;
+  if (ofA === undefined || ofB === undefined) return ofA === ofB;
+  return ofA !== wild && ofB !== wild && same(ofA, ofB) && isFound(restA, restB, wild, same);
 }
 
 /** The definition, as a regular expression over the segments, each followed by a slash. */

@@ -107,6 +107,7 @@ async function openScene(
       newId,
       { charged: (_, transact) => transact },
       { limited: (_, transact) => transact },
+      { isRevoked: () => false },
     ),
     retention: new Retention(store, { removeBytes: async () => {} }, { tasksMs: null, filesMs: null }),
     noteStart: async () => undefined,

@@ -7,7 +7,7 @@ import { always, byKey, many, one } from "./query.ts";
 import { toNote, toNoteHead } from "./rows.ts";
 
 const HEAD = `key, version, node_id, verified, bytes, created_at, updated_at`;
-const NOTE_BY_KEY = byKey(["text"], `SELECT ${HEAD}, content FROM notes WHERE key = $1`);
+const NOTE_BY_KEY = byKey(["text"], `SELECT ${HEAD}, content, kept_by, kept_bytes FROM notes WHERE key = $1`);
 
 export function noteByKey(key: string): Query<Note | null> {
   return one(NOTE_BY_KEY, [key], toNote, [keyOf.note(key)]);
@@ -34,6 +34,6 @@ export function noteHeadsAfter(after: string, from: string, limit: number): Quer
 
 /** `limit` notes with their texts by key, as noteHeadsAfter() selects them. */
 export function notesAfter(after: string, from: string, limit: number): Query<readonly Note[]> {
-  const sql = `SELECT ${HEAD}, content FROM notes WHERE key > $1 AND key >= $2 ORDER BY key LIMIT $3`;
+  const sql = `SELECT ${HEAD}, content, kept_by, kept_bytes FROM notes WHERE key > $1 AND key >= $2 ORDER BY key LIMIT $3`;
   return many(sql, [after, from, limit], toNote, ["notes"]);
 }

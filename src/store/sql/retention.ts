@@ -70,7 +70,7 @@ function refund(table: Table, payer: string, where: string): Statement<OldRows> 
 }
 
 export const REFUND_MESSAGES = refund("messages", "from_node", REMOVABLE_MESSAGES);
-export const REFUND_EVENTS = refund("events", "node_id", `id IN (${OLD_EVENTS})`);
+export const REFUND_EVENTS = refund("events", "coalesce(kept_by, node_id)", `id IN (${OLD_EVENTS})`);
 export const PRUNE_ANSWERS = customStatement(
   "answers",
   `DELETE FROM answers WHERE scope IN (${OLD_ANSWERS})`,

@@ -9,6 +9,7 @@ import type {
   Failure,
   FileRecord,
   Invitation,
+  Kept,
   KeyRecord,
   Lease,
   LedgerEntry,
@@ -269,6 +270,7 @@ export function toTask(row: Row): Task {
     updatedAt: whole(row["updated_at"]),
     files,
     outputs,
+    lentBytes: whole(row["lent_bytes"]),
     keptBytes: whole(row["kept_bytes"]),
   };
 }
@@ -287,6 +289,8 @@ export function toSchedule(row: Row): Schedule {
     nextAt: maybeWhole(row["next_at"]),
     lastTaskId: maybeText(row["last_task_id"]),
     lastAt: maybeWhole(row["last_at"]),
+    skipLoggedAt: maybeWhole(row["skip_logged_at"]),
+    ...keptOf(row),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
   };
@@ -310,6 +314,7 @@ export function toWebhook(row: Row): Webhook {
     nextAt: maybeWhole(row["next_at"]),
     lastError: maybeText(row["last_error"]),
     deliveredAt: maybeWhole(row["delivered_at"]),
+    ...keptOf(row),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
   };
@@ -407,7 +412,12 @@ export function toNoteHead(row: Row): NoteHead {
 
 export function toNote(row: Row): Note {
   const { bytes: _, ...note } = toNoteHead(row);
-  return { ...note, text: text(row["content"]) };
+  return { ...note, text: text(row["content"]), ...keptOf(row) };
+}
+
+function keptOf(row: Row): { readonly kept?: Kept } {
+  const by = maybeText(row["kept_by"]);
+  return by === null ? {} : { kept: { by, bytes: whole(row["kept_bytes"]) } };
 }
 
 export function toLease(row: Row): Lease {

@@ -1,0 +1,220 @@
+/**
+ * What goes through the command line arrives as it was given: each digit, each byte, each time. What it sends goes to
+ * the hub and to nobody else, whatever proxies the environment names.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { DAY_MS, isoTime, systemClock } from "../../src/lib/clock.ts";
+import { PROGRAM } from "../support/executable.ts";
+import { HANG_MS } from "../support/hang.ts";
+import { ADMIN_KEY, type Ended, Hub, SECRET, TempDir } from "./program.ts";
+
+const dir = new TempDir();
+let hub: Hub;
+
+beforeAll(async () => {
+  hub = await Hub.start({ data: dir.join("data") });
+  await hub.register("n1");
+});
+afterAll(async () => {
+  await hub[Symbol.asyncDispose]();
+  dir[Symbol.dispose]();
+});
+
+async function luxhub(
+  args: readonly string[],
+  input: string | Uint8Array<ArrayBuffer> = "",
+  more: Readonly<Record<string, string>> = {},
+): Promise<Ended> {
+  const { PATH = "", HOME = "" } = process.env;
+  const child = Bun.spawn([...PROGRAM, ...args], {
+    cwd: dir.path,
+    env: {
+      PATH,
+      HOME,
+      LUXHUB_SECRET: SECRET,
+      LUXHUB_ADMIN_KEY: ADMIN_KEY,
+      LUXHUB_DATA: dir.join("data"),
+      ...more,
+    },
+    stdin: new Blob([input]),
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const timer = setTimeout(() => child.kill("SIGKILL"), HANG_MS);
+  const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+  clearTimeout(timer);
+  return { code: await child.exited, stdout: stdout.trimEnd(), stderr };
+}
+
+async function out(args: readonly string[], input?: string): Promise<string> {
+  const { code, stdout, stderr } = await luxhub(args, input);
+  expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: "" });
+  return stdout;
+}
+
+async function claimed(...more: readonly string[]): Promise<string> {
+  const id = await out(["task", "add", "t", "--description", "d", ...more]);
+  await out(["task", "claim", id, "--node", "n1"]);
+  return id;
+}
+
+/** Numbers that a double cannot hold, as JSON writes them. */
+const NUMBERS = [
+  "1546130668394913822",
+  "1e400",
+  "0.1000000000000000055511151231257827",
+  "-12345678901234567890",
+];
+const TEXTS = `"problem":"p","improvement":"i","lesson":"l"`;
+
+test("every digit of a number", async () => {
+  const numbers = NUMBERS.map((number, i) => `"n${i}":${number}`).join();
+  const id = await claimed("--group", "digits");
+  await out(["task", "complete", id, "--node", "n1", "--result", "-"], `{${TEXTS},${numbers}}`);
+  const metadata = `{"task_id":"${id}",${numbers}}`;
+  const form = new FormData();
+  form.append("metadata", metadata);
+  form.append("file", new Blob(["x"]), "x.txt");
+  expect((await hub.call("POST", "/file/upload", { body: form })).status).toBe(200);
+  await out(["task", "add", "next", "--description", "d", "--type", "reads", "--after", id]);
+  const worked = await luxhub(["worker", "--once", "--node", "w1", "--capabilities", "reads", "--", "cat"]);
+  expect(worked.code).toBe(0);
+  for (const args of [
+    ["task", "show", id],
+    ["task", "show", id, "--json"],
+    ["task", "export", "--group", "digits"],
+    ["task", "list", "--group", "digits", "--json"],
+    ["task", "list", "--type", "reads", "--json"], // the input of its command is its result
+    ["file", "list", "--json"],
+  ]) {
+    const text = await out(args);
+    expect([args, NUMBERS.filter((number) => !text.includes(number))]).toEqual([args, []]);
+  }
+});
+
+test("every digit of the id of a call, through the bridge of MCP and through A2A", async () => {
+  const ids = ["9007199254740993", "123456789012345678901234567890", `"9007199254740993"`];
+  for (const id of ids) {
+    const call = `{"jsonrpc":"2.0","id":${id},"method":"tasks/none","params":{}}`;
+    const { stdout } = await luxhub(["mcp", "--node", "n1"], `${call}\n`);
+    expect(stdout).toContain(`"id":${id}`);
+    const answer = await fetch(`http://127.0.0.1:${hub.port}/a2a`, {
+      method: "POST",
+      headers: { "X-Matrix-Secret": SECRET, "A2A-Version": "1.0" },
+      body: call,
+    });
+    expect(await answer.text()).toContain(`"id":${id}`);
+  }
+});
+
+test("text that is not UTF-8 is refused, and a byte order mark is not part of it", async () => {
+  const result = `{${TEXTS},"x":"é"}`;
+  const rows: readonly (readonly [string, Uint8Array<ArrayBuffer>, (id: string) => readonly string[]])[] = [
+    [
+      "a result",
+      Buffer.from(result, "latin1"),
+      (id) => ["task", "complete", id, "--node", "n1", "--result", "-"],
+    ],
+    ["a description", Buffer.from("é", "latin1"), () => ["task", "add", "t", "--description", "-"]],
+    ["a message", Buffer.from("é", "latin1"), () => ["message", "send", "-", "--to", "n1", "--from", "n1"]],
+    ["a note", Buffer.from("é", "latin1"), () => ["note", "put", "key", "-"]],
+    ["a checkpoint", Buffer.from(`"é"`, "latin1"), (id) => ["task", "checkpoint", id, "--node", "n1"]],
+  ];
+  for (const [what, bytes, argsOf] of rows) {
+    const { code, stderr } = await luxhub(argsOf(await claimed()), bytes);
+    expect([what, code, stderr.includes("UTF-8"), stderr.includes("standard input")]).toEqual([
+      what,
+      2,
+      true,
+      true,
+    ]);
+  }
+  writeFileSync(dir.join("latin.json"), Buffer.from(result, "latin1"));
+  const refused = await luxhub([
+    "task",
+    "complete",
+    await claimed(),
+    "--node",
+    "n1",
+    "--result",
+    dir.join("latin.json"),
+  ]);
+  expect([refused.code, refused.stderr.includes("latin.json")]).toEqual([2, true]);
+  const id = await claimed();
+  await out(["task", "complete", id, "--node", "n1", "--result", "-"], `\ufeff${result}`);
+  expect(await out(["task", "show", id, "--json"])).toContain(`"x": "é"`);
+  writeFileSync(dir.join("mcp.json"), `\ufeff{"mcpServers":{}}\n`);
+  const written = await luxhub([
+    "mcp-config",
+    "claude",
+    "--node",
+    "n1",
+    "--write",
+    "--file",
+    dir.join("mcp.json"),
+  ]);
+  expect(written.code).toBe(0);
+});
+
+test("a time needs its zone, and its day exists", async () => {
+  const day = isoTime(systemClock().now() + 40 * DAY_MS).slice(0, 10);
+  for (const [time, code] of [
+    [`${day}T12:00:00Z`, 0],
+    [`${day}t12:00:00.5+02:00`, 0],
+    [`${day}`, 0],
+    ["2h", 0],
+    [`${day.slice(0, 4)}-02-30`, 2],
+    [`${day}T12:00:00`, 2],
+    [`${day} 12:00`, 2],
+    [`${day.replaceAll("-", "/")}`, 2],
+  ] as const)
+    for (const args of [
+      ["task", "add", "t", "--description", "d", "--expires", time],
+      ["keys", "add", `k-${time.replaceAll(/\W/g, "-")}`, "--expires", time],
+    ])
+      expect([args, (await luxhub(args)).code]).toEqual([args, code]);
+  for (const [time, status] of [
+    ["2020-01-31T12:00:00Z", 200],
+    ["2020-02-30T12:00:00Z", 400],
+    ["2020-01-31T12:00:00", 400],
+    ["Jan 1 2020", 400],
+    ["2020", 400],
+  ] as const) {
+    const url = `http://127.0.0.1:${hub.port}/a2a/tasks?statusTimestampAfter=${encodeURIComponent(time)}`;
+    const response = await fetch(url, { headers: { "X-Matrix-Secret": SECRET, "A2A-Version": "1.0" } });
+    expect([time, response.status]).toEqual([time, status]);
+  }
+});
+
+test("no proxy of the environment gets a request: not of a command, a join, a worker or the bridge of MCP", async () => {
+  const seen: string[] = [];
+  using proxy = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: ({ method, url }) => {
+      seen.push(`${method} ${url}`);
+      return new Response(null, { status: 502 });
+    },
+  });
+  const names = ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"];
+  const proxies = Object.fromEntries(names.map((name) => [name, `http://127.0.0.1:${proxy.port}`]));
+  const url = `http://127.0.0.1:${hub.port}`;
+  const joined = { LUXHUB_JOINED: dir.join("hub.json") };
+  await out(["task", "add", "t", "--description", "d", "--type", "proxied"]);
+  const [, line = ""] = /(http\S+)/.exec((await luxhub(["invite", "n2"])).stdout) ?? [];
+  for (const [args, more, input] of [
+    [["join", line], joined],
+    [["task", "list"], { LUXHUB_DATA: "", ...joined }],
+    [["task", "list"], {}],
+    [["task", "list"], { LUXHUB_URL: url }],
+    [["task", "list", "--url", url.replace("127.0.0.1", "localhost")], {}],
+    [["mcp", "--node", "n1"], {}, `{"jsonrpc":"2.0","id":1,"method":"ping"}\n`],
+    [["worker", "--once", "--node", "w1", "--capabilities", "proxied", "--", "cat"], {}],
+  ] as const) {
+    const { code, stderr, stdout } = await luxhub(args, input, { ...proxies, ...more });
+    expect({ args, code, stderr: code === 0 ? "" : stderr }).toEqual({ args, code: 0, stderr: "" });
+    if (args[0] === "mcp") expect(stdout).toContain(`"result"`);
+  }
+  expect(seen).toEqual([]);
+});
