@@ -32,6 +32,7 @@ import {
 import type { OutputWindow } from "./domain/output.ts";
 import type { Quotas } from "./domain/quota.ts";
 import { type Post, outbound, urlRefusal } from "./http/outbound.ts";
+import { nameResolver } from "./http/names.ts";
 import { CrossOrigin } from "./http/cross-origin.ts";
 import { LARGE_REQUESTS } from "./http/json-body.ts";
 import { RequestMetrics } from "./http/request-metrics.ts";
@@ -226,7 +227,7 @@ async function assemble(parts: HubParts, closing: Closing): Promise<Hub> {
   closing.push(() => keyScheduler.stop());
   closing.push(async () => {
     await webhookScheduler.stop();
-    await courier.stop();
+    void courier.stop(); // while the listeners drain, which end by awaiting it
   });
   closing.push(() => readiness.drain()); // closing begins with this
   readiness.start();
@@ -294,7 +295,7 @@ async function openCore(parts: HubParts, closing: Closing) {
     store,
     log,
     publicUrl,
-    post: parts.post ?? outbound(allowed),
+    post: parts.post ?? outbound(allowed, nameResolver(clock)),
     refusalOf: (url) => (parts.post ? null : urlRefusal(url, allowed)),
     quotas,
     luxPolicy,
@@ -397,7 +398,7 @@ async function serve(parts: HubParts, core: Core, { leadership, schedulers }: Pe
     idle.drain();
     backpressure.close(); // a receive that waits for memory must not take messages that can no longer be sent
     streams.close();
-    await stopListeners(listeners);
+    await Promise.all([stopListeners(listeners), services.courier.stop()]);
   });
   const routesOf = (variant: ListenSpec["variant"]) => pipeline.routes(endpoints, VARIANTS[variant]);
   await listen(parts, tls, { routesOf, metrics, crossOrigin }, listeners);

@@ -323,7 +323,7 @@ async function subscribeToTask(session: Session, params: JsonObject, wrap: Wrap)
 }
 
 const selectionOf = ({ call }: Session, taskId: string) =>
-  call.services.feed.ofLog({ kinds: [], taskId, nodeId: null, group: null, tag: null });
+  call.services.feed.ofLog({ kinds: [], taskId, nodeId: null, groups: null, tag: null });
 
 /** A stream that begins with the task, and continues with the later events. */
 async function openWithSnapshot(

@@ -81,9 +81,15 @@ export const newNodeId = () =>
     ),
   );
 
-/** The name of a group of tasks: `GET group/<name>` has to reach it. */
+const GROUP = new RegExp(`^${NODE_ID.source.slice(1, -1)}(?:/${NODE_ID.source.slice(1, -1)})?$`);
+
+/** The name of a group of tasks, or NAME/NODE, a group of a node's keys: `GET group/<name>` has to reach it. */
 export const group = () =>
-  nodeId().check(
+  z.string().check(
+    z.regex(
+      GROUP,
+      `must be 1 to ${limit.NODE_ID_MAX_CHARS} characters of A-Z a-z 0-9 . _ : -, or such a NAME/NODE`,
+    ),
     z.refine(
       (value) => !limit.RESERVED_GROUPS.has(value),
       `must not be ${[...limit.RESERVED_GROUPS].join(", ")}: these are paths of the hub`,
@@ -720,7 +726,7 @@ export const inputsCursor = () =>
   );
 
 /** The beginning of a group's name, or one after which a list continues. */
-export const groupPrefix = () => chars(limit.NODE_ID_MAX_CHARS);
+export const groupPrefix = () => chars(2 * limit.NODE_ID_MAX_CHARS + 1);
 
 /** `next_cursor` of group/retry: the number of a task. */
 export const groupCursor = () =>

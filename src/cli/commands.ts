@@ -798,7 +798,10 @@ and the command needs no secret.`,
     },
     'curl -F file=@report.pdf "$(luxhub file upload-url)"',
   ),
-  remote("file list", "", "list files, newest first", { limit: LIMIT }),
+  remote("file list", "", "list files, newest first", {
+    task: { value: "ID", help: "only files of this task" },
+    limit: LIMIT,
+  }),
   remote("file rm", "ID…", "delete files permanently"),
   remote(
     "worker",

@@ -11,7 +11,7 @@ import {
   recordAddresses,
   secretWarnings,
 } from "../data-dir.ts";
-import { FAULT_END_MAX_MS } from "../domain/limits.ts";
+import { END_MAX_MS } from "../domain/limits.ts";
 import { type Hub, openHub } from "../hub.ts";
 import { isEverywhere, urlOf, urlsElsewhere } from "../hub/addresses.ts";
 import type { OpenListener } from "../hub/listeners.ts";
@@ -48,7 +48,7 @@ const FAULTS = ["uncaughtException", "unhandledRejection"] as const;
 /** Ctrl-C may arrive twice at once: from the terminal, and from a parent that forwards it. */
 const SECOND_SIGNAL_MS = 1_000;
 
-/** Resolves with the exit code when the hub has ended. */
+/** Ends the process when the hub has ended. */
 export async function serveCommand(argv: readonly string[], env: Environment): Promise<number> {
   const { flags, help } = readArguments(argv, FORM);
   if (help) return writeLineUnlessClosed(helpOf(FORM.name));
@@ -70,6 +70,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
     clock.now,
     output.write,
   );
+  void ending.then((end) => endInTime(end, log)); // also while the hub still opens
   const secrets = loadSecrets(dir, env);
   const onFailure = (): void => discardNewSecrets(dir, secrets);
   const backups = { name: "backup", succeededAt: null, failures: 0 };
@@ -87,16 +88,13 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   ];
   for (const warning of warnings) log.warn(warning);
   const stopBackups = await backUpBySchedule(config, dir, { now: clock.now, log, runs: backups });
-  const end = await ending;
-  if ("signal" in end) log.info("ending", end);
-  else endAfterFault(end.fault, log);
+  await ending;
   forgetAddresses();
   await Promise.all([hub.close(), stopBackups()]);
   log.info("ended");
   log.flush();
-  const code = "signal" in end ? 0 : 1;
-  if (!(await output.end())) process.exit(code); // its reader has stalled
-  return code;
+  await output.end();
+  process.exit(exitCodeOf(await ending)); // what still hangs, such as the lookup of a name, would keep the process
 }
 
 /** Without the note, commands without LUXHUB_DATABASE would take a luxhub.db of before for the state of the hub. */
@@ -111,17 +109,25 @@ function noteDatabase(dir: DataDir, log: Log): void {
   }
 }
 
-/** Logs an uncaught error, and the others that follow from it. Ends the process if the orderly end hangs. */
-function endAfterFault(fault: unknown, log: Log): void {
-  log.error("ending after an uncaught error", { cause: causeOf(fault) });
-  for (const event of FAULTS) {
-    process.on(event, (next: unknown) => log.error("another uncaught error", { cause: causeOf(next) }));
+const exitCodeOf = (end: End): number => ("signal" in end ? 0 : 1);
+
+/**
+ * Logs why the hub ends, and the uncaught errors that follow from another one. Ends the process if the orderly end hangs:
+ * every response that was sent is on disk already.
+ */
+function endInTime(end: End, log: Log): void {
+  if ("signal" in end) log.info("ending", end);
+  else {
+    log.error("ending after an uncaught error", { cause: causeOf(end.fault) });
+    for (const event of FAULTS) {
+      process.on(event, (next: unknown) => log.error("another uncaught error", { cause: causeOf(next) }));
+    }
   }
   setTimeout(() => {
     log.error("ended without order: it took too long");
     log.flush();
-    process.exit(1);
-  }, FAULT_END_MAX_MS).unref();
+    process.exit(exitCodeOf(end));
+  }, END_MAX_MS).unref();
 }
 
 /**

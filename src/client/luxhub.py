@@ -828,6 +828,8 @@ class LuxHub:
     ) -> list[BatchedAnswer]:
         """Runs the requests in order, in one transaction. An error does not stop the others: check each response.
 
+        Requests for which a batch has no room follow in another one, which is a transaction of its own.
+
         >>> answers = LuxHub().batch([
         ...     {"path": "task/create", "body": {"title": "One", "description": "Of two"}},
         ...     {"path": "task/claim", "body": {"task_id": "none", "node_id": "laptop"}},
@@ -835,8 +837,21 @@ class LuxHub:
         >>> [answer["status"] for answer in answers]
         [200, 404]
         """
-        answer = cast("BatchAnswer", self.call("batch", {"requests": requests}, options))
-        return answer["answers"]
+        chosen = options or CallOptions()
+        key = chosen.idempotency_key
+        answers: dict[int, BatchedAnswer] = {}
+        rest = list(range(len(requests)))
+        left = len(rest) + 1
+        while 0 < len(rest) < left:
+            if answers and key is not None:
+                chosen = dataclasses.replace(chosen, idempotency_key=f"{key}-{left}")
+            left = len(rest)
+            answer = cast(
+                "BatchAnswer", self.call("batch", {"requests": [requests[at] for at in rest]}, chosen)
+            )
+            answers.update(zip(rest, answer["answers"]))
+            rest = [at for at in rest if answers[at]["body"].get("error") == "batch_full"]
+        return [answers[at] for at in range(len(requests))]
 
     def call(
         self, operation: str, fields: Mapping[str, Any] | None = None, options: CallOptions | None = None
@@ -3322,7 +3337,7 @@ class ScheduleTask(TypedDict):
     quorum: NotRequired[ScheduleTaskQuorum]
     #: Seconds until the task may be handed out.
     delay_s: float
-    #: The name of the group of tasks.
+    #: The name of the group of tasks; NAME/NODE of a group of a node's keys.
     group: NotRequired[str]
     #: The words by which to find the task; left out if there are none.
     tags: NotRequired[list[str]]
@@ -3558,8 +3573,10 @@ class Minute(TypedDict):
     tasks_completed: int
     #: How many attempts ended without a result.
     attempts_failed: int
-    #: How many tasks failed permanently.
+    #: How many tasks failed permanently, without `tasks_cancelled`.
     tasks_failed: int
+    #: How many tasks were cancelled, or expired.
+    tasks_cancelled: int
     #: LUX paid, including daily bonuses.
     lux_paid: float
     #: How many messages were sent; a broadcast counts once.
@@ -3579,8 +3596,10 @@ class MinutesTotal(TypedDict):
     tasks_completed: int
     #: How many attempts ended without a result.
     attempts_failed: int
-    #: How many tasks failed permanently.
+    #: How many tasks failed permanently, without `tasks_cancelled`.
     tasks_failed: int
+    #: How many tasks were cancelled, or expired.
+    tasks_cancelled: int
     #: LUX paid, including daily bonuses.
     lux_paid: float
     #: How many messages were sent; a broadcast counts once.
@@ -4862,7 +4881,7 @@ class GroupListAnswerGroupByStatus(TypedDict):
 
 
 class GroupListAnswerGroup(TypedDict):
-    #: The name of the group of tasks.
+    #: The name of the group of tasks; NAME/NODE of a group of a node's keys.
     group: str
     #: Whether no task of the group is unfinished.
     done: bool
@@ -4873,6 +4892,8 @@ class GroupListAnswerGroup(TypedDict):
     unfinished: int
     #: How many completed tasks of the group wait for their review; only if there are any.
     in_review: NotRequired[int]
+    #: How many tasks were cancelled; of a group also those that expired, which `by_status.failed` leaves out.
+    cancelled: NotRequired[int]
     #: How many tasks there are of each status.
     by_status: GroupListAnswerGroupByStatus
     #: When the first task of the group was created.
@@ -4932,7 +4953,7 @@ class GroupGetAnswerFailure(TypedDict):
 
 class GroupGetAnswer(TypedDict):
     success: Literal[True]
-    #: The name of the group of tasks.
+    #: The name of the group of tasks; NAME/NODE of a group of a node's keys.
     group: str
     #: Whether no task of the group is unfinished.
     done: bool
@@ -4943,6 +4964,8 @@ class GroupGetAnswer(TypedDict):
     unfinished: int
     #: How many completed tasks of the group wait for their review; only if there are any.
     in_review: NotRequired[int]
+    #: How many tasks were cancelled; of a group also those that expired, which `by_status.failed` leaves out.
+    cancelled: NotRequired[int]
     #: How many tasks there are of each status.
     by_status: GroupGetAnswerByStatus
     #: When the first task of the group was created.
@@ -4966,9 +4989,9 @@ class GroupGetAnswer(TypedDict):
 
 class GroupCancelAnswer(TypedDict):
     success: Literal[True]
-    #: The name of the group of tasks.
+    #: The name of the group of tasks; NAME/NODE of a group of a node's keys.
     group: str
-    #: How many tasks were cancelled.
+    #: How many tasks were cancelled; of a group also those that expired, which `by_status.failed` leaves out.
     cancelled: int
     #: How many tasks are left, at most 100,000: repeat the call.
     left: int
@@ -4979,7 +5002,7 @@ class GroupCancelAnswer(TypedDict):
 
 class GroupRetryAnswer(TypedDict):
     success: Literal[True]
-    #: The name of the group of tasks.
+    #: The name of the group of tasks; NAME/NODE of a group of a node's keys.
     group: str
     #: How many tasks were opened again.
     retried: int
@@ -5055,7 +5078,7 @@ class SchedulePutTask(TypedDict):
     quorum: NotRequired[SchedulePutTaskQuorum]
     #: Seconds until the task may be handed out.
     delay_s: NotRequired[float]
-    #: The name of the group of tasks.
+    #: The name of the group of tasks; NAME/NODE of a group of a node's keys.
     group: NotRequired[str]
     #: The words by which to find the task; left out if there are none.
     tags: NotRequired[Sequence[str]]
@@ -5574,7 +5597,8 @@ class Tasks(_Resource):
             `run`: the task starts when all tasks in `depends_on` have ended: completed, failed or deleted.
         files: The ids of uploaded files that belong to no task: the files become inputs of the task in the
             same commit.
-        group: The group that the task joins. A group exists from its first task on.
+        group: The group that the task joins. A group exists from its first task on. With a key that is bound
+            to a node, the group is NAME/NODE.
         tags: Up to 16 words by which to find the task, without commas.
         requires: What a node must have to get the task: all words in `capabilities`, and enough of each
             resource.
@@ -7107,7 +7131,7 @@ class Groups(_Resource):
 
         Waits for `wait` seconds, however long that is, until no task is unfinished.
 
-        group: The name of the group of tasks.
+        group: The name of the group of tasks; NAME/NODE of a group of a node's keys.
         wait: Seconds to wait until no task of the group is unfinished; 0, the default, returns at once.
         """
         fields = {"group": group, "wait": wait}
@@ -7125,7 +7149,7 @@ class Groups(_Resource):
 
         Cancels up to 1,000 tasks: repeat it while `left` is not 0.
 
-        group: The name of the group of tasks.
+        group: The name of the group of tasks; NAME/NODE of a group of a node's keys.
         node_id: The node that cancels the tasks.
         reason: The reason, which the event shows.
         """
@@ -7143,7 +7167,7 @@ class Groups(_Resource):
 
         Opens up to 1,000 tasks: repeat it with `next_cursor` while there is one.
 
-        group: The name of the group of tasks.
+        group: The name of the group of tasks; NAME/NODE of a group of a node's keys.
         cursor: The `next_cursor` of the call before.
         """
         fields = {"group": group, "cursor": cursor}

@@ -104,9 +104,19 @@ export type Change =
   | { readonly kind: "task.sent"; readonly taskId: string; readonly origin: TaskOrigin }
   /**
    * The mutable fields of a task: state, holder, lease, attempts, result. `waitedMs`: an open task was handed out, and how
-   * long it had been ready; for the metrics, not stored.
+   * long it had been ready; for the metrics, not stored. `grew`: the bytes that the caller adds to a task that goes on;
+   * for the quotas (charge()), not stored.
    */
-  | { readonly kind: "task.moved"; readonly task: Task; readonly waitedMs?: number }
+  | { readonly kind: "task.moved"; readonly task: Task; readonly waitedMs?: number; readonly grew?: number }
+  /** What the requests of a node have added to a task of another one counts against its quota (Task.lentBytes). */
+  | {
+      readonly kind: "task.charged";
+      readonly taskId: string;
+      readonly nodeId: string;
+      readonly bytes: number;
+    }
+  /** Take that off the usage of these nodes, and forget it. In this order. */
+  | { readonly kind: "charges.refunded" | "charges.removed"; readonly taskId: string }
   /** What its creator has set: title, description, priority and reward, and by how much the reward is larger now. */
   | { readonly kind: "task.edited"; readonly task: Task; readonly raisedMicro: number }
   /** How its results are checked, and the check of the last one. */
@@ -323,6 +333,8 @@ export type Change =
   | { readonly kind: "delivery.leases.renewed"; readonly leaseUntil: number }
   /** Each lease of a task lasts its own timeout. */
   | { readonly kind: "task.leases.renewed"; readonly steady: number }
+  /** Backoffs and open questions that begin in the future, because the wall clock was set back, begin at `now`. */
+  | { readonly kind: "backoffs.restarted" | "questions.restarted"; readonly now: number }
   /** Moves the dates of stored answers by a clock jump, so that their age stays the same. */
   | {
       readonly kind: "answers.shifted";

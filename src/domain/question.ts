@@ -28,7 +28,7 @@ import {
 } from "./decision.ts";
 import { OPEN_QUESTIONS_OF_TASK_MAX, QUESTIONS_OF_TASK_MAX } from "./limits.ts";
 import type { Moment, Node, Question, Task } from "./model.ts";
-import { recharged, usageTally } from "./quota.ts";
+import { grown, recharged, usageTally } from "./quota.ts";
 import {
   type CreatorRequest,
   type HolderRequest,
@@ -95,7 +95,7 @@ export function ask(
     ? move(held, { ...returned(held), notBefore: null, questions }, at.now)
     : keptBy(held, { ...NO_LEASE, questions }, at.now);
   const isNew = !same;
-  return accept(question, [
+  const decision = accept(question, [
     ...(isNew ? [{ kind: "question.asked", question } as const] : []),
     ...changes,
     ...(isNew ? [taskEvent("task.asked", after, asked.nodeId, at.now, data)] : []),
@@ -103,6 +103,7 @@ export function ask(
       ? [taskEvent("task.released", after, asked.nodeId, at.now, { reason: PARKED, parked: true })]
       : []),
   ]);
+  return grown(task, decision);
 }
 
 const PARKED = "parked until its questions are answered";
@@ -187,7 +188,7 @@ export function answer(
   const event = taskEvent("task.answered", after, after.assignedNode ?? question.askedBy, at.now, data);
   const all: Change[] = [{ kind: "question.settled", question: settled }, ...changes, event];
   const assigned = assignIfBalanced(after, rows.candidates, all, at);
-  return accept({ question: settled, task: assigned.answer }, assigned.changes);
+  return grown(task, accept({ question: settled, task: assigned.answer }, assigned.changes));
 }
 
 /** A question whose deadline has passed, and how many open questions its task has with it. */

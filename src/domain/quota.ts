@@ -8,9 +8,10 @@
  * same number. So the usage is the sum over the stored rows at every commit (store/sql/consistency.ts), and there is no
  * counter that leaks.
  *
- * A task counts against its creator, its result included. So do its children (family.ts), which the hub creates, when
- * there is nobody to refuse: until it has ended, a task holds the places of its children, and the bytes of the copies
- * that there are not yet. A file counts against its node; the output of an attempt against the node that sends it; a
+ * A task counts against its creator, its result included. What others add to it (a checkpoint, questions, errors, usage)
+ * counts against them until it ends (Task.lentBytes), then against its creator too. So do its children (family.ts), which
+ * the hub creates, when there is nobody to refuse: until it has ended, a task holds the places of its children, and the
+ * bytes of the copies that there are not yet. A file counts against its node; the output of an attempt against the node that sends it; a
  * message with all its deliveries against its sender. What has a small limit of its own counts for nobody: stored
  * answers, advisory leases, holds, the profile of a node; and the ledger, which nobody can delete.
  *
@@ -52,7 +53,7 @@ export function usageBy(
 // ---- What a row counts
 
 function taskBytes(task: Task): number {
-  return ownBytes(task) + heldBytes(task);
+  return ownBytes(task) + Math.max(0, addedBytes(task) - task.lentBytes) + heldBytes(task);
 }
 
 /** What the copies of a quorum that may still come will count at first. */
@@ -65,20 +66,24 @@ function heldBytes(task: Task): number {
   return (quorum.of - quorum.copies.length) * copy;
 }
 
-function ownBytes(task: Task): number {
-  const { title, description, result, progress, failure, earlierFailures, dependsOn, unmet } = task;
-  const { group, tags } = task;
+/** What its creator has sent, and its result. */
+function ownBytes({ title, description, result, dependsOn, unmet, group, tags, uniqueKey }: Task): number {
   let bytes = KEPT_TASK_BYTES + Buffer.byteLength(title) + Buffer.byteLength(description);
-  bytes += Buffer.byteLength(task.uniqueKey ?? "");
+  bytes += Buffer.byteLength(uniqueKey ?? "");
   bytes += dependsOn.length * KEPT_DEPENDENCY_ID_BYTES + unmet * KEPT_DEPENDENCY_BYTES;
   for (const text of [result?.problem, result?.improvement, result?.lesson, result?.extra])
     if (text) bytes += Buffer.byteLength(text);
-  for (const text of [progress, failure?.message]) if (text) bytes += Buffer.byteLength(text);
-  for (const { message } of earlierFailures) bytes += Buffer.byteLength(message ?? "");
   for (const word of group === null ? tags : [group, ...tags]) bytes += Buffer.byteLength(word);
-  bytes += task.checkpointBytes + (task.questions?.bytes ?? 0);
-  bytes += Buffer.byteLength(task.review?.check?.note ?? "");
-  return bytes + (task.spent?.reports ?? 0) * KEPT_REPORT_BYTES;
+  return bytes;
+}
+
+/** What its workers and reviewers have added. */
+function addedBytes({ progress, failure, earlierFailures, review, checkpointBytes, questions, spent }: Task) {
+  let bytes = checkpointBytes + (questions?.bytes ?? 0) + (spent?.reports ?? 0) * KEPT_REPORT_BYTES;
+  for (const text of [progress, failure?.message, review?.check?.note])
+    if (text) bytes += Buffer.byteLength(text);
+  for (const { message } of earlierFailures) bytes += Buffer.byteLength(message ?? "");
+  return bytes;
 }
 
 /** What a file counts: its blocks and its record. */
@@ -112,18 +117,46 @@ export function refund(row: { readonly kept?: Kept } | null): readonly Change[] 
 
 // ---- Changes of counted tasks
 
-/** A counted task with what it counts now. */
+/** A task with what it counts now. When it has ended, all that others have added counts against its creator. */
 export function recharged(task: Task): Task {
-  return task.keptBytes === 0 ? task : { ...task, keptBytes: taskBytes(task) };
+  const hasReturned = task.lentBytes > 0 && !isUnfinished(task);
+  const after = hasReturned ? { ...task, lentBytes: 0 } : task;
+  return isCounted(after) ? { ...after, keptBytes: taskBytes(after) } : after;
 }
 
-/** What a step of a task from `before` to `after` (null: no task) adds to the usage of its creator. */
+/** What a step of a task from `before` to `after` (null: no task) adds to the usage of its creator and of others. */
 export function usageTally(before: Task | null, after: Task | null): readonly Change[] {
+  return [...returnedCharges(before, after), ...creatorTally(before, after)];
+}
+
+function returnedCharges(before: Task | null, after: Task | null): readonly Change[] {
+  if (before === null || before.lentBytes === 0 || (after !== null && after.lentBytes > 0)) return [];
+  const { taskId } = before;
+  return [
+    { kind: "charges.refunded", taskId },
+    { kind: "charges.removed", taskId },
+  ];
+}
+
+function creatorTally(before: Task | null, after: Task | null): readonly Change[] {
   const nodeId = (after ?? before)?.creatorNode ?? null;
   if (nodeId === null || (!isCounted(before) && !isCounted(after))) return [];
   const tasks = placesOf(after) - placesOf(before);
   const bytes = (after?.keptBytes ?? 0) - (before?.keptBytes ?? 0);
   return tasks === 0 && bytes === 0 ? [] : [{ kind: "usage.tallied", nodeId, tasks, bytes }];
+}
+
+/** Says in the last move of a task how much the caller adds to it. A checkpoint that grows again costs nothing. */
+export function grown<A>(before: Task | null, decision: Decision<A>): Decision<A> {
+  if (before === null || decision.kind === "rejected") return decision;
+  const { changes } = decision;
+  const last = changes.findLastIndex(
+    (change) => change.kind === "task.moved" && change.task.taskId === before.taskId,
+  );
+  const moved = changes[last];
+  if (moved?.kind !== "task.moved" || !isUnfinished(moved.task)) return decision;
+  const grew = addedBytes(moved.task) - Math.max(addedBytes(before), before.lentBytes);
+  return grew <= 0 ? decision : { ...decision, changes: changes.with(last, { ...moved, grew }) };
 }
 
 /** Counts what the hub creates for a task like the task itself. */
@@ -174,7 +207,7 @@ export function charge<A>(
 ): Decision<A> | Undecided {
   if (decision.kind !== "accepted" || decision.changes.length === 0) return decision;
   const bill: Bill = { tasks: 0, bytes: 0, moved: { tasks: 0, bytes: 0 }, times: null };
-  const changes = decision.changes.map((change) => charged(change, nodeId, bill));
+  const changes = decision.changes.flatMap((change) => charged(change, nodeId, bill));
   const refused = refusal(nodeId, usage, bill, quotas);
   if (refused) return refused;
   const { tasks, bytes } = bill;
@@ -183,8 +216,10 @@ export function charge<A>(
 }
 
 /** Adds a change to the bill. A new row gets what it counts. */
-function charged(change: Change, nodeId: string, bill: Bill): Change {
+function charged(change: Change, nodeId: string, bill: Bill): Change | readonly Change[] {
   switch (change.kind) {
+    case "task.moved":
+      return lent(change, nodeId, bill);
     case "task.created": {
       if (change.task.creatorNode !== nodeId) return change;
       const task = { ...change.task, keptBytes: taskBytes(change.task) };
@@ -241,6 +276,21 @@ function charged(change: Change, nodeId: string, bill: Bill): Change {
     default:
       return change;
   }
+}
+
+/** What the caller adds to the task of another one counts against the caller until the task ends. */
+function lent(
+  change: Change & { readonly kind: "task.moved" },
+  nodeId: string,
+  bill: Bill,
+): readonly Change[] {
+  const { task: before, grew = 0 } = change;
+  if (grew === 0 || (isCounted(before) && before.creatorNode === nodeId)) return [change];
+  bill.bytes += grew;
+  const { taskId } = before;
+  const task = recharged({ ...before, lentBytes: before.lentBytes + grew });
+  const charge: Change = { kind: "task.charged", taskId, nodeId, bytes: grew };
+  return [{ ...change, task }, charge, ...creatorTally(before, task)];
 }
 
 function keptBy(nodeId: string, row: object, bill: Bill): Kept {

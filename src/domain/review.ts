@@ -26,7 +26,7 @@ import {
 import { REVIEW_POSTPONED_MS } from "./limits.ts";
 import { type NewEntry, heldAccount, payReward, returnHeld } from "./lux.ts";
 import type { LedgerHead, Moment, Node, Review, ReviewCheck, Task, Verdict } from "./model.ts";
-import { recharged, usageTally } from "./quota.ts";
+import { grown, recharged, usageTally } from "./quota.ts";
 import {
   asHeld,
   assignIfBalanced,
@@ -87,7 +87,7 @@ export function review(
   const verdict = { verdict: asked.verdict, note: asked.note, by: reviewer, timedOut: false };
   const settled = settle(task, must(worker, "a completed task has a node"), verdict, entry, at);
   if (settled.kind === "rejected") return settled;
-  return assignIfBalanced(settled.answer, candidates, settled.changes, at);
+  return grown(task, assignIfBalanced(settled.answer, candidates, settled.changes, at));
 }
 
 const STATE_OF = { pass: "passed", reject: "rejected" } as const satisfies Record<Verdict, string>;

@@ -46,6 +46,7 @@ import { type EventData, type EventKind, isOfCreator } from "./event.ts";
 import { attach, upload } from "./file.ts";
 import { afterUsage, countedFor, gateAt, gateWithout, isClosed, refusedByGate, spendWithin } from "./gate.ts";
 import { couldTake, hasFree, laneNameOf, limitKeyOf, needsRare, specialLane } from "./lane.ts";
+import { ownedGroup, ownerOf } from "./group.ts";
 import { hold } from "./limit.ts";
 import { BACKOFF_MAX_SECONDS, FAILED_ATTEMPTS_KEPT, FAILURES_DEFAULT_MAX } from "./limits.ts";
 import {
@@ -58,7 +59,7 @@ import {
   returnHeld,
 } from "./lux.ts";
 import { missingIn } from "./compare.ts";
-import { recharged, usageTally } from "./quota.ts";
+import { grown, recharged, usageTally } from "./quota.ts";
 import { type KnownReport, type Spent, isOverspent, overspentMessage } from "./spending.ts";
 import { assert, must } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
@@ -215,7 +216,7 @@ export function create(
     child,
     notNodes,
     schedule: draft.schedule,
-    group: draft.group,
+    group: draft.group === null ? null : ownedGroup(draft.group, ownerOf(draft)),
     tags: draft.tags,
     requires: draft.requires,
     limitKey: draft.limitKey,
@@ -232,6 +233,7 @@ export function create(
     files,
     outputs: [],
     keptBytes: 0, // charge() of quota.ts sets it
+    lentBytes: 0,
   };
   const task = withSchedule(blank, at.now);
   const node = pickFor(task, candidates, at);
@@ -595,7 +597,7 @@ export function release(
   const data = { reason: isSealed(held) ? null : asked.reason }; // the others could read it
   const event = taskEvent("task.released", freed.after, held.assignedNode, at.now, data);
   const changes = [...saved, ...resting.changes, ...freed.changes, event];
-  return assignIfBalanced(freed.after, candidates, changes, afterUsage(resting.at, saved));
+  return grown(task, assignIfBalanced(freed.after, candidates, changes, afterUsage(resting.at, saved)));
 }
 
 /** Ends an attempt without a result. Without `retry` it was the last one. */
@@ -617,7 +619,7 @@ export function fail(
   if ("code" in resting) return resting;
   const ended = endAttempt(held, { kind: "failed", message: asked.error, retry: asked.retry }, at);
   const changes = [...saved, ...resting.changes, ...ended.changes];
-  return assignIfBalanced(ended.after, candidates, changes, afterUsage(resting.at, saved));
+  return grown(task, assignIfBalanced(ended.after, candidates, changes, afterUsage(resting.at, saved)));
 }
 
 /** Holds the limit key of a task that is given back; `at`: the moment with the gate after that. */
@@ -662,7 +664,7 @@ export function extend(
   });
   const changes: Change[] = [...saved, { kind: "task.moved", task: after }, ...usageTally(before, after)];
   if (note !== null) changes.push(taskEvent("task.progress", after, asked.nodeId, at.now, { note }));
-  return accept(after, changes);
+  return grown(task, accept(after, changes));
 }
 
 /** What a worker leaves: its usage, and a checkpoint, of which the last one counts: it replaces an earlier one. */

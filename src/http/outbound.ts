@@ -11,6 +11,7 @@
 import { addressRefusal } from "../lib/address-policy.ts";
 import { type BlockList, isIP } from "../lib/ip.ts";
 import { codeOf } from "../lib/reason.ts";
+import type { Resolve } from "./names.ts";
 
 export type Outgoing = {
   readonly url: string;
@@ -27,17 +28,8 @@ export type Posted =
 
 export type Post = (request: Outgoing) => Promise<Posted>;
 
-/** Resolves a name to its addresses. */
-export type Resolve = (name: string) => Promise<readonly string[]>;
-
-const resolveByDns: Resolve = async (name) => {
-  // That of the system: it also knows the names of /etc/hosts and mDNS.
-  const found = await Bun.dns.lookup(name, { backend: "system" });
-  return found.map(({ address }) => address);
-};
-
 /** @param allowed the private networks to which requests may go */
-export function outbound(allowed: BlockList, resolve: Resolve = resolveByDns): Post {
+export function outbound(allowed: BlockList, resolve: Resolve): Post {
   return async ({ url, headers, body, signal }) => {
     const { protocol, host, hostname, port, pathname, search } = new URL(url);
     try {
@@ -110,6 +102,7 @@ const FAULTS: Readonly<Record<string, string>> = {
   ConnectionClosed: "connection closed without a response",
   DNS_ENOTFOUND: "the name of the host is not found",
   DNS_ENODATA: "the host has no address",
+  DNS_ETIMEOUT: "the name server does not answer",
   ENOTFOUND: "the name of the host is not found",
   ERR_TLS_CERT_ALTNAME_INVALID: "the certificate is for another host",
   CERT_HAS_EXPIRED: "the certificate has expired",

@@ -72,13 +72,13 @@ export type CourierCounts = Readonly<Record<"delivered" | "failed" | Webhook["st
 /** A webhook at the leader. */
 type Line = {
   webhook: Webhook;
-  /** The log is searched up to here; at least the cursor. */
+  /** Everything up to here was sent and stored, or needs not be sent; at least the cursor. */
   searched: number;
   /** There may be more to send. */
   hasNews: boolean;
   isRunning: boolean;
-  /** The messages of the event after the cursor that were sent already: an event may have several. */
-  sent: number;
+  /** The ids of the messages after `searched` that were sent: an event may have several, and storing may fail. */
+  readonly sent: Set<string>;
 };
 
 /** What a read of the log found for a webhook. */
@@ -98,6 +98,7 @@ export class WebhookCourier {
   readonly #changed = new Set<string>();
   readonly #running = new Set<Promise<void>>();
   readonly #stopping = new AbortController();
+  #stopped: Promise<void> | null = null;
   #isLeading = false;
   #isTicking = false;
   #isPumping = false;
@@ -157,8 +158,12 @@ export class WebhookCourier {
     return { ...this.#counts, ...states };
   }
 
-  /** Begins no more deliveries, gives those under way a moment, and ends them. */
-  async stop(): Promise<void> {
+  /** Begins no more deliveries, gives those under way a moment, and ends them. Idempotent. */
+  stop(): Promise<void> {
+    return (this.#stopped ??= this.#stop());
+  }
+
+  async #stop(): Promise<void> {
     this.#isLeading = false;
     this.#ready.clear();
     const timer = setTimeout(() => this.#stopping.abort(), limit.WEBHOOK_DRAIN_MS);
@@ -204,7 +209,13 @@ export class WebhookCourier {
   }
 
   #add(webhook: Webhook): void {
-    const line = { webhook, searched: webhook.cursor, hasNews: true, isRunning: false, sent: 0 };
+    const line = {
+      webhook,
+      searched: webhook.cursor,
+      hasNews: true,
+      isRunning: false,
+      sent: new Set<string>(),
+    };
     this.#lines?.set(webhook.name, line);
     const { taskId } = webhook.filter;
     if (taskId === null) this.#general.add(line);
@@ -305,7 +316,7 @@ export class WebhookCourier {
         line.hasNews = false;
         const { happened, upTo, atEnd } = await this.#read(line);
         for (const one of happened) if (!(await this.#deliver(line, one))) return;
-        line.searched = Math.max(line.searched, upTo);
+        passTo(line, upTo);
         if (atEnd && !line.hasNews) return;
         line.hasNews ||= !atEnd;
         if (clock.timers() >= until) return;
@@ -339,10 +350,16 @@ export class WebhookCourier {
       // Only at the cursor: what was searched is no gap.
       const gap = searched === cursor && cursor < firstId - 1 ? { after: cursor, resumedAt: firstId } : null;
       if (gap) return { happened: [{ kind: "gap", gap, at: clock.now() }], upTo: firstId - 1, atEnd: false };
+      const groups = filter.group === null ? null : [filter.group];
       // An index finds the events of a task; of others the window bounds the work.
       const upTo = filter.taskId === null ? Math.min(searched + limit.WEBHOOK_LOG_WINDOW, lastId) : lastId;
       const events = await read(
-        eventsIn({ after: searched, upTo }, { ...filter, tag: null }, limit.WEBHOOK_READ_EVENTS, false),
+        eventsIn(
+          { after: searched, upTo },
+          { ...filter, groups, tag: null },
+          limit.WEBHOOK_READ_EVENTS,
+          false,
+        ),
       );
       const isFull = events.length === limit.WEBHOOK_READ_EVENTS;
       const end = isFull ? (events.at(-1)?.id ?? upTo) : upTo;
@@ -360,16 +377,16 @@ export class WebhookCourier {
       return this.#store(line, (stored) => ended(stored, "gap", this.#parts.clock.now()));
     const contents = await this.#parts.encode(webhook, happened);
     for (const [n, content] of contents.entries()) {
-      if (n < line.sent) continue;
-      if (!this.#isTheirs(line)) return false;
       const id = messageIdOf(webhook, happened, n);
+      if (line.sent.has(id)) continue;
+      if (!this.#isTheirs(line)) return false;
       const attempt = await this.#send(webhook, id, content, this.#stopping.signal);
       if (this.#stopping.signal.aborted && !attempt.isDelivered) return false; // it was ended, and has not failed
       if (!attempt.isDelivered) {
         await this.#noteFailure(line, attempt);
         return false;
       }
-      line.sent = n + 1;
+      line.sent.add(id);
     }
     const cursor =
       happened.kind === "event"
@@ -378,10 +395,13 @@ export class WebhookCourier {
           ? happened.gap.resumedAt - 1
           : webhook.cursor;
     const isEnd = happened.kind === "event" && endsTask(happened.event.kind);
-    line.searched = Math.max(line.searched, cursor);
-    if (contents.length === 0 && !(isEnd && webhook.push)) return true; // the cursor follows later
+    const isStoredLater = contents.length === 0 && !(isEnd && webhook.push);
     const now = this.#parts.clock.now();
-    return this.#store(line, (stored) => delivered(stored, cursor, isEnd, now));
+    // If this throws, the event is read again, and what was sent of it is stored without being sent again.
+    if (!isStoredLater && !(await this.#store(line, (stored) => delivered(stored, cursor, isEnd, now))))
+      return false;
+    passTo(line, cursor);
+    return true;
   }
 
   async #noteFailure(line: Line, attempt: Attempt): Promise<void> {
@@ -425,9 +445,7 @@ export class WebhookCourier {
       this.#remove(line);
       return false;
     }
-    const before = line.webhook;
     line.webhook = after;
-    if (before.cursor !== line.webhook.cursor) line.sent = 0;
     return true;
   }
 
@@ -449,6 +467,13 @@ export class WebhookCourier {
       : `HTTP ${status}${isRedirect ? ", a redirect, which is not followed" : ""}`;
     return { isDelivered, status, error, retryAfterMs: delayOf(retryAfter, clock.now()), ms };
   }
+}
+
+/** Nothing up to the event `cursor` is to be sent any more. */
+function passTo(line: Line, cursor: number): void {
+  if (cursor <= line.searched) return;
+  line.searched = cursor;
+  line.sent.clear();
 }
 
 /**

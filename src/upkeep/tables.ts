@@ -49,6 +49,7 @@ export const TABLES: readonly Table[] = [
   { name: "keys", key: ["key_id"] },
   { name: "invitations", key: ["token_hash"] },
   { name: "quota_usage", key: ["node_id"] },
+  { name: "task_charges", key: ["task_id", "node_id"] },
 ];
 
 /** Totals that triggers keep: they follow from the tables that are copied. */

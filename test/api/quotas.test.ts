@@ -72,19 +72,19 @@ class Scene implements AsyncDisposable {
     expect(await this.#differences()).toEqual([]);
     const keys = list(await ok(this.hub.get("/key/list", { headers: ADMIN })), "keys");
     for (const key of keys)
-      expect([key["name"], key["used"] !== undefined]).toEqual([key["name"], key["name"] === "of-n1"]);
+      expect([key["name"], key["used"] !== undefined]).toEqual([key["name"], key["node_id"] !== null]);
     const { tasks, bytes } = record(keys.find(({ name }) => name === "of-n1")?.["used"]);
     return { tasks: Number(tasks), bytes: Number(bytes) };
   }
 
   async #differences(): Promise<readonly unknown[]> {
-    const sql = FACTS.find(({ name }) => name === "usage")?.sql ?? "";
+    const facts = FACTS.filter(({ name }) => name === "usage" || name === "charges").map(({ sql }) => sql);
     if (this.hub.database !== null) {
       await using database = new SQL(this.hub.database, { max: 1 });
-      return [...(await database.unsafe(onPostgres(sql)))];
+      return (await Promise.all(facts.map((sql) => database.unsafe(onPostgres(sql))))).flat();
     }
     using database = new Database(join(this.hub.dataDir, "luxhub.db"), { readonly: true });
-    return database.query(sql).all();
+    return facts.flatMap((sql) => database.query(sql).all());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -396,6 +396,52 @@ describe("bytes", () => {
     expect((await scene.usage()).bytes).toBeGreaterThan(before + 30_000);
     await ok(hub.admin("/task/delete", { task_id: task }));
     expect((await scene.usage()).bytes).toBe(before);
+  });
+
+  test("what a worker adds to a task of another counts for the worker until the task ends", async () => {
+    await using scene = await Scene.open({ quotaBytes: 300 * KIB });
+    const { hub } = scene;
+    const added = await ok(hub.post("/key/add", { name: "of-n2", node_id: "n2" }, { headers: ADMIN }));
+    const n2 = as(String(added["secret"]));
+    const usedBy = async (name: string): Promise<number> => {
+      const keys = list(await ok(hub.get("/key/list", { headers: ADMIN })), "keys");
+      return Number(record(keys.find((key) => key["name"] === name)?.["used"])["bytes"]);
+    };
+    const ofN1 = async () => ((await scene.usage()).bytes, usedBy("of-n1"));
+    const text = "x".repeat(4_000);
+    const ends: readonly ((of: Fields) => Promise<Answer>)[] = [
+      (of) => scene.post("task/complete", { ...of, result: RESULT }),
+      (of) => scene.post("task/fail", { ...of, error: text, retry: false }),
+      ({ task_id }) => hub.post("/task/cancel", { task_id }),
+      ({ task_id }) => hub.admin("/task/delete", { task_id }),
+    ];
+    for (const [creator, options] of [["nobody", {}] as const, ["n2", n2] as const])
+      for (const end of ends) {
+        const fields = { title: "t", description: "d", backoff_s: 0 };
+        const { task_id } = await ok(hub.post("/task/create", fields, options));
+        const of = { task_id, node_id: "n1" };
+        await ok(scene.post("task/claim", of));
+        const [before, ofCreator] = [await ofN1(), await usedBy("of-n2")];
+        await ok(scene.post("task/ask", { ...of, question: text }));
+        await ok(scene.post("task/extend", { ...of, note: "n", checkpoint: text.repeat(10) }));
+        await ok(scene.post("task/extend", { ...of, checkpoint: 1 }));
+        await ok(scene.post("task/extend", { ...of, checkpoint: text.repeat(10) })); // it grows to what it was
+        await ok(scene.post("task/fail", { ...of, error: text }));
+        await ok(scene.post("task/claim", of));
+        expect((await ofN1()) - before).toBeWithin(52_000, 54_000);
+        expect([creator, await usedBy("of-n2")]).toEqual([creator, ofCreator]);
+        const big = { ...of, checkpoint: "x".repeat(60_000) };
+        while ((await scene.upload(10_000)).status === 200);
+        await exceeded(scene.post("task/extend", big), { allowed: 300 * KIB });
+        const { files } = await ok(hub.get("/file/list"));
+        for (const { file_id } of list({ files }, "files")) await ok(hub.post("/file/delete", { file_id }));
+        await ok(end(of));
+        expect((await ofN1()) - before).toBeWithin(0, 30_000); // the events
+        await hub.sweep();
+        await ofN1();
+        if (creator === "n2" && end !== ends[3])
+          expect((await usedBy("of-n2")) - ofCreator).toBeGreaterThan(8_000);
+      }
   });
 
   test("retention gives room back", async () => {

@@ -10,7 +10,8 @@ import { newId } from "../../src/lib/ids.ts";
 import { openLog } from "../../src/lib/log.ts";
 import { type Encode, type Post, WebhookCourier } from "../../src/service/webhook-courier.ts";
 import { WebhookService } from "../../src/service/webhooks.ts";
-import type { Store } from "../../src/store/store.ts";
+import { OutcomeUnknown, type Store, StoreUnavailable } from "../../src/store/store.ts";
+import { until } from "../api/scene.ts";
 import { TestClock } from "../support/hub.ts";
 import { ENGINES, openFresh, prepareStores, suiteOf } from "./store-engines.ts";
 
@@ -94,6 +95,51 @@ for (const engine of ENGINES)
       expect(received.length).toBeGreaterThan(total);
       await Promise.all(stores.slice(1).map((one) => (one === store ? undefined : one.close())));
     });
+
+    for (const isWritten of [false, true])
+      test(`a cursor that cannot be stored ${isWritten ? "for certain " : ""}skips and repeats nothing`, async () => {
+        const { store } = await openFresh(engine);
+        const clock = new TestClock();
+        const service = new WebhookService(store, clock, newId, () => null);
+        const filter = { ...ALL, kinds: ["file.deleted"] } as const;
+        await service.put(
+          store.transact,
+          { name: "w", url: "https://receiver.test/", format: "luxhub", filter, push: null },
+          null,
+        );
+        let faults = 1;
+        const transact: Store["transact"] = async (...all: Parameters<Store["transact"]>) => {
+          const isFault = faults-- > 0;
+          if (isFault && !isWritten) throw new StoreUnavailable("gone");
+          const answer = await store.transact(...all);
+          if (isFault) throw new OutcomeUnknown("gone");
+          return answer;
+        };
+        const failing: Store = new Proxy(store, {
+          get: (target, name: keyof Store) => {
+            if (name === "transact") return transact;
+            const value = target[name];
+            return typeof value === "function" ? value.bind(target) : value;
+          },
+        });
+        const received: string[] = [];
+        const post: Post = async ({ body }) => {
+          received.push(body);
+          return { status: 204, retryAfter: null };
+        };
+        const courier = new WebhookCourier({ store: failing, clock, log, post, encode });
+        await addEvents(store, [1]);
+        await courier.tick(true);
+        await until("the store fails", async () => faults <= 0);
+        await addEvents(store, [2, 3]);
+        await until("all are sent", async () => {
+          clock.pass(SECOND_MS);
+          await courier.tick(true);
+          return received.includes("3");
+        });
+        await courier.stop();
+        expect(received).toEqual(["1", "2", "3"]);
+      });
 
     test("a hub without webhooks reads them once, and writes nothing", async () => {
       const { store } = await openFresh(engine);

@@ -294,6 +294,11 @@ function checkUsage(world: World): void {
     expect(usage.bytes).toBeGreaterThanOrEqual(own.reduce((sum, { keptBytes }) => sum + keptBytes, 0));
     bytes += usage.bytes;
   }
+  for (const [taskId, { lentBytes }] of world.tasks) {
+    const charged = [...(world.charges.get(taskId)?.values() ?? [])].reduce((sum, own) => sum + own, 0);
+    expect(lentBytes).toBe(charged);
+    bytes -= charged;
+  }
   expect(bytes).toBe(counted.reduce((sum, { keptBytes }) => sum + keptBytes, world.eventBytes));
 }
 

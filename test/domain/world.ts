@@ -20,6 +20,8 @@ export class World {
 
   /** What the events count against quotas. */
   eventBytes = 0;
+  /** What nodes have added to the tasks of others, by task and node. */
+  readonly charges = new Map<string, Map<string, number>>();
   /** By node. */
   readonly usage = new Map<string, Usage>();
 
@@ -119,6 +121,19 @@ export class World {
         this.usage.set(change.nodeId, { tasks: tasks + change.tasks, bytes: bytes + change.bytes });
         return;
       }
+      case "task.charged": {
+        const { taskId, nodeId, bytes } = change;
+        const ofTask = this.charges.get(taskId) ?? new Map<string, number>();
+        this.charges.set(taskId, ofTask.set(nodeId, (ofTask.get(nodeId) ?? 0) + bytes));
+        return;
+      }
+      case "charges.refunded":
+        for (const [nodeId, bytes] of this.charges.get(change.taskId) ?? [])
+          this.#applyOne({ kind: "usage.tallied", nodeId, tasks: 0, bytes: -bytes });
+        return;
+      case "charges.removed":
+        this.charges.delete(change.taskId);
+        return;
       case "event.logged":
         if (change.event.keptBytes !== undefined) this.eventBytes += change.event.keptBytes;
         return;

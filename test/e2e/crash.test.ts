@@ -43,9 +43,9 @@ test("every acknowledged write survives kill -9", async () => {
   );
 });
 
-const BATCH = 300;
+const BATCH = 60;
 /** Some batches take longer than this, and some not. */
-const BATCH_KILL_MAX_MS = 150;
+const BATCH_KILL_MAX_MS = 40;
 
 /** Sends batches, each creates a graph of BATCH tasks, until the hub is killed in the middle. */
 async function killInBatch(data: string, env: Readonly<Record<string, string>>): Promise<void> {
@@ -57,9 +57,14 @@ async function killInBatch(data: string, env: Readonly<Record<string, string>>):
   const started = () => Hub.start({ data, env });
   const total = async (hub: Hub) => Number((await hub.get("/task/stats")).body["total"]);
   let answered = 0;
+  let refused = 0;
   const send = async (hub: Hub): Promise<void> => {
-    const headers = { "Idempotency-Key": `batch-${answered}` };
+    const headers = { "Idempotency-Key": `batch-${answered}-${refused}` };
     const { status, body } = await hub.post("/batch", { requests }, { headers });
+    if (status === 413) {
+      refused++; // on a busy machine it took longer than a batch may
+      return send(hub);
+    }
     expect([status, listOf(body["answers"]).length]).toEqual([200, BATCH]);
     answered++;
   };

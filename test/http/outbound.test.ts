@@ -7,7 +7,9 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Posted, type Resolve, outbound, urlRefusal } from "../../src/http/outbound.ts";
+import { type Resolve, NAME_FAILED_MS, nameResolver } from "../../src/http/names.ts";
+import { type Posted, outbound, urlRefusal } from "../../src/http/outbound.ts";
+import { systemClock } from "../../src/lib/clock.ts";
 import { type BlockList, blockListOf, parseNetwork } from "../../src/lib/ip.ts";
 import { ownAddress } from "../support/own-address.ts";
 
@@ -16,7 +18,7 @@ const NONE: BlockList = blockListOf([]);
 function post(
   url: string,
   allowed: BlockList,
-  resolve?: Resolve,
+  resolve: Resolve = nameResolver(systemClock()),
   signal = AbortSignal.timeout(60_000),
 ): Promise<Posted> {
   return outbound(allowed, resolve)({ url, headers: { "X-Own": "1" }, body: "{}", signal });
@@ -66,6 +68,41 @@ describe("what is refused before anything is sent", () => {
     expect(urlRefusal("http://[fd00::1]/", NONE)).toContain("--webhook-allow");
     expect(urlRefusal("http://localhost/", NONE)).toBeNull();
     expect(urlRefusal("https://8.8.8.8/", NONE)).toBeNull();
+  });
+});
+
+describe("a name", () => {
+  test("is looked up once at a time, not again for a minute after it failed, and never blocks others", async () => {
+    let steady = 0;
+    const lookups: { name: string; backend: string; end: PromiseWithResolvers<{ address: string }[]> }[] = [];
+    const resolve = nameResolver({ steady: () => steady }, (name, { backend }) => {
+      const end = Promise.withResolvers<{ address: string }[]>();
+      lookups.push({ name, backend, end });
+      return end.promise;
+    });
+    const asked = (): readonly string[] => lookups.map(({ name, backend }) => `${name} ${backend}`);
+    const first = resolve("a.example");
+    const second = resolve("a.example");
+    const local = [resolve("one.local"), resolve("two.LOCAL.")];
+    await Bun.sleep(0);
+    expect(asked()).toEqual(["a.example c-ares", "one.local system"]);
+    lookups[0]?.end.reject(new Error("silent"));
+    lookups[1]?.end.reject(new Error("silent"));
+    const ends = await Promise.allSettled([first, second, local[0]]);
+    expect(ends.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+    await Bun.sleep(0);
+    expect(asked().slice(2)).toEqual(["two.LOCAL. system"]);
+    lookups[2]?.end.resolve([{ address: "10.0.0.1" }]);
+    expect(await local[1]).toEqual(["10.0.0.1"]);
+    steady = NAME_FAILED_MS - 1;
+    expect(resolve("a.example")).rejects.toThrow("silent");
+    expect(lookups).toHaveLength(3);
+    steady = NAME_FAILED_MS;
+    const again = resolve("a.example");
+    lookups[3]?.end.resolve([{ address: "8.8.8.8" }]);
+    expect(await again).toEqual(["8.8.8.8"]);
+    expect(resolve("a.example")).not.toBe(again); // what is found is not remembered
+    expect(asked().slice(3)).toEqual(["a.example c-ares", "a.example c-ares"]);
   });
 });
 

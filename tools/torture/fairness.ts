@@ -164,9 +164,9 @@ async function busyTakers({ hub }: Scene, nodes: number): Promise<void> {
     const { status, body } = await hub.post("/batch", { requests });
     if (status !== 200) throw new Error(`batch: ${JSON.stringify(body)}`);
   };
-  for (let at = 0; at < nodes; at += 500)
+  for (let at = 0; at < nodes; at += 100)
     await batch(
-      Array.from({ length: Math.min(500, nodes - at) }, (_, i) => ({
+      Array.from({ length: Math.min(100, nodes - at) }, (_, i) => ({
         path: "node/register",
         body: { node_id: `n${at + i}`, name: "n", capabilities: "common" },
       })),

@@ -41,6 +41,7 @@ export type Table =
   | "questions"
   | "notes"
   | "quota_usage"
+  | "task_charges"
   | "schedules"
   | "settlements"
   | "task_totals"
@@ -119,5 +120,6 @@ export const keyOf = {
   webhook: (name: string): ConflictKey => `webhooks ${name}`,
   key: (keyId: string): ConflictKey => `keys ${keyId}`,
   invitation: (tokenHash: string): ConflictKey => `invitations ${tokenHash}`,
+  charge: (taskId: string, nodeId: string): ConflictKey => `task_charges ${taskId} ${nodeId}`,
   usage: (nodeId: string): ConflictKey => `quota_usage ${nodeId}`,
 } as const;

@@ -370,6 +370,8 @@ export const FACTS: readonly Fact[] = [
         UNION ALL
         SELECT node_id, 0, -sum(kept_bytes) FROM files WHERE kept_bytes > 0 GROUP BY node_id
         UNION ALL
+        SELECT node_id, 0, -sum(bytes) FROM task_charges GROUP BY node_id
+        UNION ALL
         SELECT node_id, 0, -sum(kept_bytes) FROM outputs WHERE kept_bytes > 0 GROUP BY node_id
         UNION ALL
         SELECT from_node, 0, -sum(kept_bytes) FROM messages WHERE kept_bytes > 0 GROUP BY from_node
@@ -377,6 +379,15 @@ export const FACTS: readonly Fact[] = [
         SELECT coalesce(kept_by, node_id), 0, -sum(kept_bytes) FROM events WHERE kept_bytes > 0 GROUP BY 1
         ${["schedules", "webhooks", "notes"].map((table) => `UNION ALL SELECT kept_by, 0, -sum(kept_bytes) FROM ${table} WHERE kept_by IS NOT NULL GROUP BY kept_by`).join(" ")}) AS counted
       GROUP BY node_id HAVING sum(tasks) <> 0 OR sum(bytes) <> 0 LIMIT ${SHOWN}`,
+  },
+  {
+    name: "charges",
+    holds: "what others have added to a task is what counts against their quotas for it",
+    sql: `
+      SELECT 'task ' || task_id || ': its charges differ by ' || sum(bytes) || ' bytes' FROM (
+        SELECT task_id, lent_bytes AS bytes FROM tasks WHERE lent_bytes > 0
+        UNION ALL SELECT task_id, -bytes FROM task_charges) AS counted
+      GROUP BY task_id HAVING sum(bytes) <> 0 LIMIT ${SHOWN}`,
   },
   {
     name: "answers",

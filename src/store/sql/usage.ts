@@ -1,4 +1,4 @@
-/** The reads of what counts against the quotas of nodes (domain/quota.ts). */
+/** The reads and some writes of what counts against the quotas of nodes (domain/quota.ts). */
 import type { Change } from "../../domain/change.ts";
 import type { Usage } from "../../domain/model.ts";
 import { NO_USAGE } from "../../domain/quota.ts";
@@ -6,6 +6,7 @@ import type { Query } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { byKey, query } from "./query.ts";
 import { toUsage } from "./rows.ts";
+import { customStatement, text } from "./write-statement.ts";
 
 const USAGE = byKey(["text"], `SELECT tasks, bytes FROM quota_usage WHERE node_id = $1`);
 
@@ -33,3 +34,19 @@ export function allUsage(): Query<ReadonlyMap<string, Usage>> {
     new Map(rows.map((row) => [String(row["node_id"]), toUsage(row)]));
   return query(`SELECT node_id, tasks, bytes FROM quota_usage`, [], shape, ["quota_usage"]);
 }
+
+type OfTask = { readonly taskId: string };
+const TASK = [text(({ taskId }: OfTask) => taskId)];
+
+/** Takes what others have added to a task off their usage. */
+export const REFUND_CHARGES = customStatement<OfTask>(
+  "quota_usage",
+  `UPDATE quota_usage SET bytes = quota_usage.bytes - c.bytes FROM task_charges c
+   WHERE c.task_id = $1 AND quota_usage.node_id = c.node_id`,
+  TASK,
+);
+export const REMOVE_CHARGES = customStatement<OfTask>(
+  "task_charges",
+  `DELETE FROM task_charges WHERE task_id = $1`,
+  TASK,
+);

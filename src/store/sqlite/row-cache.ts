@@ -140,6 +140,7 @@ export class RowCache {
       case "messages.refunded":
       case "events.refunded":
       case "output.refunded":
+      case "charges.refunded":
         return this.#usage.clear();
       default:
         if (TABLES.has(writeOf(change).statement.table)) this.#forget(change);

@@ -1,5 +1,5 @@
 /** What work has cost: the sums by day, model, node, creator or type; and the budgets with their state. */
-import { type Children, Fragment, type Markup, h } from "./dom.ts";
+import { type ComponentChildren, Fragment, type VNode, h } from "preact";
 import type { AnswerOf } from "../../client/luxhub.ts";
 import { commandOf, costOf, countOf, oneOf } from "./format.ts";
 import { clock } from "./clock.ts";
@@ -37,7 +37,7 @@ const DAYS = [
   ["366", "366 days"],
 ] as const;
 
-export function Costs(): Markup {
+export function Costs(): VNode {
   const { query } = route.value;
   const by = oneOf(BY, query["by"]) ?? "day";
   const days = query["days"] ?? "30";
@@ -94,7 +94,7 @@ export function Costs(): Markup {
 type Row = AnswerOf<"usage">["usage"][number];
 
 /** @param isWhole whether these rows are all there are, so that their sum is worth a row */
-function Sums(props: { by: By; rows: readonly Row[]; all: Sum; isWhole: boolean }): Markup {
+function Sums(props: { by: By; rows: readonly Row[]; all: Sum; isWhole: boolean }): VNode {
   const { by, rows, all, isWhole } = props;
   const most = all.cost_usd || 1;
   return (
@@ -133,13 +133,13 @@ function Sums(props: { by: By; rows: readonly Row[]; all: Sum; isWhole: boolean 
   );
 }
 
-function linkOf(by: By, name: string | null): Children {
+function linkOf(by: By, name: string | null): ComponentChildren {
   if (name === null) return <span class="quiet">none</span>;
   if (by === "node" || by === "creator") return <NodeLink id={name} />;
   return by === "type" ? <a href={to("tasks", "", { type: name })}>{name}</a> : name;
 }
 
-function Budgets({ budgets }: { budgets: readonly Budget[] }): Markup {
+function Budgets({ budgets }: { budgets: readonly Budget[] }): VNode {
   return (
     <Section title="Budgets">
       {budgets.length === 0 ? (
