@@ -212,6 +212,8 @@ export const BOUND_HOLD_MAX_SECONDS = 600;
 export const PAUSES_MAX = 200;
 /** Special lanes (lane.ts) with unfinished tasks. */
 export const LANES_MAX = 10_000;
+/** Those of tasks that keys create which are bound to one node. */
+export const LANES_OF_NODE_MAX = 500;
 /** Special lanes without a ready task for whose next one workers wait, beside twice as many as have one. */
 export const LANES_EMPTY_AWAITED = 500;
 /** The position of a task that task/<id>/explain counts. */

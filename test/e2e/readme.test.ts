@@ -759,7 +759,11 @@ describe("limits", () => {
     ["Addresses watched for wrong secrets", count("WATCHED_ADDRESSES_MAX")],
     ["An idle connection", "60 s"],
     ["Connections"],
-    ["Special [lanes](lanes.md#what-it-costs) with unfinished tasks", count("LANES_MAX")],
+    [
+      "Special [lanes](lanes.md#what-it-costs) with unfinished tasks",
+      count("LANES_MAX"),
+      count("LANES_OF_NODE_MAX"),
+    ],
     [
       "Output that the hub keeps of an attempt by default",
       bytes("OUTPUT_HEAD_DEFAULT_BYTES"),
