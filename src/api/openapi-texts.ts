@@ -718,7 +718,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "usage.all": "The sum of all names.",
   keep_checkpoint: "False: the checkpoint of earlier attempts is removed. True if left out.",
   with_dependents:
-    "Also opens, in the same commit, the tasks that failed only because of this task: up to 1,000 tasks, the oldest first. If the task itself has not failed, it does not change.",
+    "Also opens, in the same commit, the tasks that failed only because of this task: up to 250 tasks, the oldest first. If the task itself has not failed, it does not change.",
   dependents: "Only with `with_dependents`.",
   opened: "How many dependents were opened again.",
   left: "How many tasks are left, at most 100,000: repeat the call.",

@@ -2264,7 +2264,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The id of the task. */
       task_id: string;
       /**
-       * Also opens, in the same commit, the tasks that failed only because of this task: up to 1,000 tasks,
+       * Also opens, in the same commit, the tasks that failed only because of this task: up to 250 tasks,
        * the oldest first. If the task itself has not failed, it does not change.
        */
       with_dependents?: boolean | undefined;

@@ -10,7 +10,6 @@ import {
   UNDECIDED,
   accept,
   nodeNotFound,
-  reject,
   taskNotFound,
 } from "../domain/decision.ts";
 import { isFree } from "../domain/file.ts";
@@ -21,7 +20,6 @@ import {
   DEPENDENTS_COUNTED_MAX,
   GIFTS_OF_GIVER_MAX,
   GROUPS_CHECKED,
-  LANES_MAX,
   LANES_REREADS,
   PULL_ANSWER_MAX_BYTES,
   RETRIED_DEPENDENCIES_MAX,
@@ -71,6 +69,7 @@ import {
   timeOut,
   update,
 } from "../domain/task.ts";
+import { HUB_LIMITS, refusesMore } from "../domain/shares.ts";
 import type { KnownReport } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
@@ -257,7 +256,7 @@ export class TaskService {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
       if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
-      const crowded = tooManyLanes(loaded);
+      const crowded = tooManyLanes(loaded, draft);
       if (crowded) return crowded;
       const rows = rowsOf(loaded);
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
@@ -299,7 +298,7 @@ export class TaskService {
       if (duplicate) return duplicate;
       const reviewer = reviewerOf(draft);
       if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
-      const crowded = tooManyLanes(loaded);
+      const crowded = tooManyLanes(loaded, draft);
       refused = crowded;
       if (crowded) return UNDECIDED;
       const rows = { ...rowsOf(loaded), node };
@@ -478,11 +477,11 @@ export class TaskService {
       task: taskById(asked.taskId),
       candidates: candidatesIfBalanced(before, null),
       gate: this.#gate(),
-      ...ofLane(isOtherKey ? specialLane({ ...before, limitKey }, this.known.isFair) : null),
+      ...ofLane(isOtherKey ? specialLane({ ...before, limitKey }, this.known.isFair) : null, before),
     };
     return transact(load, ({ task, candidates, gate, ...lanes }) => {
       const updated = update(task, candidates?.best ?? [], asked, this.#at(gate));
-      return updated.kind === "rejected" ? updated : (tooManyLanes(lanes) ?? updated);
+      return updated.kind === "rejected" ? updated : (tooManyLanes(lanes, before) ?? updated);
     });
   }
 
@@ -911,7 +910,7 @@ function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean, now
   const reviewer = reviewerOf(draft);
   return {
     reviewer: reviewer === null ? NO_ROW : nodeById(reviewer),
-    ...ofLane(specialLane(draft, isFair)),
+    ...ofLane(specialLane(draft, isFair), draft),
     ofKey: unique ? tasksByUniqueKey(unique.key, ownerOf(draft), now) : NO_ROW,
     candidates: balanced && requires === null ? candidatesFor(taskType, null) : NO_ROW,
     dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
@@ -931,19 +930,34 @@ function giftsOf(giver: string, draft: TaskDraft, node: Node | null, isFair: boo
 }
 
 /** The rows that decide whether a lane may have one more task. */
-function ofLane(lane: string | null) {
+function ofLane(lane: string | null, creator: Creator | null) {
+  const { all, ofNode } = HUB_LIMITS.lanes;
+  const nodeId = boundCreator(creator);
   return {
-    otherLanes: lane === null ? NO_ROW : otherLanes(lane, LANES_MAX),
+    otherLanes: lane === null ? NO_ROW : otherLanes(lane, all),
+    otherLanesOfNode: lane === null || nodeId === null ? NO_ROW : otherLanes(lane, ofNode, nodeId),
   };
 }
 
-type LoadedRows = Omit<Loaded<ReturnType<typeof ofNewTask>>, "ofKey" | "reviewer" | "otherLanes">;
+type Creator = Pick<Task, "creatorNode" | "creatorVerified">;
+
+/** The node to which the key of the creator of a task is bound. */
+function boundCreator(creator: Creator | null): string | null {
+  return creator?.creatorVerified ? creator.creatorNode : null;
+}
+
+type LoadedRows = Omit<
+  Loaded<ReturnType<typeof ofNewTask>>,
+  "ofKey" | "reviewer" | keyof ReturnType<typeof ofLane>
+>;
 
 /** The refusal of a task in a lane that there is not, when there are too many. */
-function tooManyLanes(rows: { readonly otherLanes: number | null }): Rejected | null {
-  if ((rows.otherLanes ?? 0) < LANES_MAX) return null;
-  const detail = `Unfinished tasks have ${LANES_MAX} different combinations of type, requirements and limit key, which is the most. Use fewer limit keys, or wait until some tasks have ended.`;
-  return reject("too_many_lanes", detail);
+function tooManyLanes(
+  { otherLanes, otherLanesOfNode }: Loaded<ReturnType<typeof ofLane>>,
+  creator: Creator | null,
+): Rejected | null {
+  const counts = { all: otherLanes ?? 0, ofNode: otherLanesOfNode ?? 0 };
+  return refusesMore(HUB_LIMITS.lanes, counts, boundCreator(creator));
 }
 
 function rowsOf({ candidates, dependencies, files }: LoadedRows) {

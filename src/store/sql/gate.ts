@@ -211,25 +211,31 @@ export function readyInLanes(lanes: readonly string[], creatorNode: string, most
 const UNFINISHED = (status: "open" | "assigned"): string =>
   `lane IS NOT NULL AND status IN ('open', 'assigned') AND status = '${status}'`;
 
+/** As UNFINISHED, of the tasks that keys bound to a node have created. */
+const UNFINISHED_OF = `lane IS NOT NULL AND status IN ('open', 'assigned') AND creator_verified = 1 AND creator_node = $4`;
+
 /**
  * How many special lanes but this one have unfinished tasks, counted up to about `most`: one index lookup each. 0 without
  * counting if this lane has one, or if there are fewer such tasks than `most`: the usual cases, which must not cost as much
  * as there are lanes.
+ * @param creator only tasks that keys bound to this node have created
  */
-export function otherLanes(name: string, most: number): Query<number> {
-  const one = (status: "open" | "assigned"): string =>
-    `SELECT seq FROM tasks WHERE ${UNFINISHED(status)} AND lane = $2 LIMIT 1`;
-  const some = (status: "open" | "assigned"): string =>
-    `SELECT seq FROM (SELECT seq FROM tasks WHERE ${UNFINISHED(status)} LIMIT $3) AS of_${status}`;
+export function otherLanes(name: string, most: number, creator: string | null = null): Query<number> {
+  const kinds = creator === null ? [UNFINISHED("open"), UNFINISHED("assigned")] : [UNFINISHED_OF];
+  const inLane = kinds.map((where) => `SELECT seq FROM tasks WHERE ${where} AND lane = $2 LIMIT 1`);
+  const counted = kinds.map(
+    (where, i) => `SELECT seq FROM (SELECT seq FROM tasks WHERE ${where} LIMIT $3) AS tasks_${i}`,
+  );
+  const found = kinds.map(
+    (_, i) => `SELECT lane FROM (SELECT lane FROM lanes_${i} LIMIT $1) AS found_${i} WHERE lane IS NOT NULL`,
+  );
   const sql = `SELECT CASE
-    WHEN EXISTS (${union([one("open"), one("assigned")])}) THEN 0
-    WHEN (SELECT count(*) FROM (${union([some("open"), some("assigned")])}) AS tasks_counted) < $3 THEN 0
+    WHEN EXISTS (${union(inLane)}) THEN 0
+    WHEN (SELECT count(*) FROM (${union(counted)}) AS tasks_counted) < $3 THEN 0
     ELSE (
-      WITH RECURSIVE ${names("lanes_open", UNFINISHED("open"))},
-        ${names("lanes_assigned", UNFINISHED("assigned"))}
-      SELECT count(*) FROM (
-        SELECT lane FROM (SELECT lane FROM lanes_open LIMIT $1) AS o WHERE lane IS NOT NULL
-        UNION SELECT lane FROM (SELECT lane FROM lanes_assigned LIMIT $1) AS a WHERE lane IS NOT NULL) AS counted)
+      WITH RECURSIVE ${kinds.map((where, i) => names(`lanes_${i}`, where)).join()}
+      SELECT count(*) FROM (${found.join(" UNION ")}) AS lanes_counted)
     END AS n`;
-  return count(sql, [most + 1, name, most], ["tasks"]);
+  const params = [most + 1, name, most, ...(creator === null ? [] : [creator])];
+  return count(sql, params, ["tasks"]);
 }

@@ -974,4 +974,9 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     WHERE filter ->> '$.group' IN (SELECT name FROM owned_groups);
   DROP TABLE owned_groups;
   `,
+  `
+  -- the special lanes of the unfinished tasks that keys bound to a node have created
+  CREATE INDEX tasks_lanes_of_node ON tasks (creator_node, lane)
+    WHERE lane IS NOT NULL AND status IN ('open', 'assigned') AND creator_verified = 1;
+  `,
 ];
