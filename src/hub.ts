@@ -187,6 +187,7 @@ async function assemble(parts: HubParts, closing: Closing): Promise<Hub> {
     retention: new Retention(store, services.files, {
       tasksMs: config.retainTasksMs,
       filesMs: config.retainFilesMs,
+      usageMs: config.retainUsageMs,
     }),
     maxAnswersBytes: config.maxAnswersBytes,
   };
@@ -298,6 +299,7 @@ async function openCore(parts: HubParts, closing: Closing) {
     refusalOf: (url) => (parts.post ? null : urlRefusal(url, allowed)),
     quotas,
     luxPolicy,
+    reportMaxUsd: config.reportMaxUsd,
     mail,
     feed,
     idle,
@@ -432,6 +434,7 @@ type Joined = {
   readonly store: Store;
   readonly quotas: Quotas;
   readonly luxPolicy: LuxPolicy;
+  readonly reportMaxUsd: number;
   readonly mail: Mail;
   readonly feed: Feed;
   readonly idle: IdleWorkers;
@@ -455,6 +458,7 @@ function joinServices({
   store,
   quotas,
   luxPolicy,
+  reportMaxUsd,
   mail,
   feed,
   idle,
@@ -473,7 +477,7 @@ function joinServices({
   post,
   refusalOf,
 }: Joined) {
-  const tasks = new TaskService(store, clock, newId, { known, paysOwn: luxPolicy.paysOwn });
+  const tasks = new TaskService(store, clock, newId, { known, paysOwn: luxPolicy.paysOwn, reportMaxUsd });
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   const takes = new Takes(store, clock);
   const lessons = new Lessons(store);
@@ -512,7 +516,7 @@ function joinServices({
     questions: new QuestionService(store, clock, newId, tasks, feed),
     groups: new GroupService(store, clock, feed, tasks),
     schedules: new ScheduleService(store, clock, newId, quotaService, mints, keys, known.isFair),
-    spending: new SpendingService(store),
+    spending: new SpendingService(store, clock),
     budgets: new Budgets(store, clock),
     webhooks: new WebhookService(store, clock, newId, refusalOf),
     courier: new WebhookCourier({ store, clock, log, post, encode }),

@@ -822,6 +822,24 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     PRIMARY KEY (task_id, node_id)
   );
   `,
+  `
+  -- the sums of what each node has reported
+  CREATE TABLE node_sums (
+    day BIGINT NOT NULL,
+    node_id TEXT COLLATE "C" NOT NULL,
+    scope TEXT COLLATE "C" NOT NULL,
+    value TEXT COLLATE "C" NOT NULL,
+    reports BIGINT NOT NULL,
+    unpriced BIGINT NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    cached_tokens BIGINT NOT NULL,
+    cost_micro BIGINT NOT NULL,
+    kept_bytes BIGINT NOT NULL,
+    PRIMARY KEY (day, node_id, scope, value)
+  );
+  CREATE INDEX usage_sums_days ON usage_sums (day);
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */
