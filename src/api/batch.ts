@@ -14,8 +14,10 @@
  * commit, not the earlier requests of the batch: a batch must not change such data, or the rule must check it again.
  *
  * A batch is bounded by what it costs, because others wait while it is decided and written: the rest of its requests is
- * refused (503 batch_full) once its answers or the rows that it reads and writes have reached their limit. Its requests
- * are parsed in turns of some milliseconds, between which others are served; the transaction has a turn of its own.
+ * refused (503 batch_full) once its answers, the rows that it reads and writes, or the time of its decisions have reached
+ * their limit. The time counts from the first decision, also while PostgreSQL loads again under the write lock; a store
+ * that decides again begins anew. The requests are parsed in turns of some milliseconds, between which others are served;
+ * the transaction has a turn of its own.
  *
  * References: a request that creates a task may have a `ref`, and the requests after it may write {"$ref": …} for the id
  * of that task. Its id is made and put into their bodies before anything runs, so every request is parsed and decided as
@@ -41,6 +43,7 @@ import {
 } from "../domain/decision.ts";
 import {
   BATCH_ANSWERS_MAX_BYTES,
+  BATCH_DECIDE_MS,
   BATCH_REF_MAX_CHARS,
   BATCH_REQUESTS_MAX,
   BATCH_ROWS_MAX,
@@ -51,7 +54,6 @@ import {
 import type { JsonObject } from "../http/json-body.ts";
 import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
 import { broken, must } from "../lib/assert.ts";
-import { systemClock } from "../lib/clock.ts";
 import { JsonFields } from "../lib/json-text.ts";
 import { reasonOf } from "../lib/reason.ts";
 import type { Committed, Load, Part, Transact } from "../store/store.ts";
@@ -182,8 +184,6 @@ function isReference(value: unknown): value is { readonly $ref: unknown } {
   return typeof value === "object" && value !== null && "$ref" in value;
 }
 
-const CLOCK = systemClock();
-
 class Batch {
   readonly #call: Call<readonly string[]>;
   readonly #items: readonly Item[];
@@ -193,10 +193,13 @@ class Batch {
   #running: number;
   #ready = Promise.withResolvers<void>();
   /** When its turn began. */
-  #turnMs = CLOCK.timers();
+  #turnMs: number;
+  /** When the decision of its first request began; null: it has not. */
+  #decidingSinceMs: number | null = null;
 
   constructor(call: Call<readonly string[]>, requests: readonly Linked[]) {
     this.#call = call;
+    this.#turnMs = call.work();
     const onReady = (): void => {
       if (--this.#running === 0) this.#ready.resolve();
     };
@@ -234,15 +237,15 @@ class Batch {
 
   /** Waits for another tick of the event loop if this batch has worked in this one for BATCH_TURN_MS. */
   #turn(): Promise<void> | undefined {
-    if (CLOCK.timers() - this.#turnMs < BATCH_TURN_MS) return undefined;
-    return this.#call.services.batches.next().then(() => void (this.#turnMs = CLOCK.timers()));
+    if (this.#call.work() - this.#turnMs < BATCH_TURN_MS) return undefined;
+    return this.#call.services.batches.next().then(() => void (this.#turnMs = this.#call.work()));
   }
 
   /** Null: nothing was committed, because undecided transactions go on. */
   async #commit(): Promise<Committed<readonly string[]> | null> {
     for (const { fault } of this.#items) if (fault !== null) throw fault.error;
     const waiting = this.#items.filter((item) => item.isWaiting);
-    const parts = waiting.map((item) => this.#partOf(item));
+    const parts = waiting.map((item, at) => this.#partOf(item, at === 0));
     try {
       const answers = await this.#call.transact({}, () => this.#decide(waiting), parts);
       for (const item of waiting) item.finish();
@@ -258,15 +261,17 @@ class Batch {
   }
 
   /** A full batch loads nothing more. An engine may load a part before it decides the parts before it. */
-  #partOf(item: Item): Part {
-    const isFull = (): boolean => this.#isFullBefore(item);
+  #partOf(item: Item, isFirst: boolean): Part {
+    const isFull = (): boolean => this.#isOverdue || this.#isFullBefore(item);
     let isLoaded = true;
     return {
       load: () => {
+        if (isFirst) this.#decidingSinceMs = null;
         isLoaded = !isFull();
         return isLoaded ? item.load : {};
       },
       decide: (rows) => {
+        if (isFirst) this.#decidingSinceMs = this.#call.work();
         if (!isLoaded || isFull()) return item.skip();
         return item.lacks ? item.refuseAsLacking() : item.decide(rows);
       },
@@ -282,6 +287,11 @@ class Batch {
       ...accept(this.#items.map(({ answer }) => answer)),
       isStored: waiting.some((item) => item.isWorthStoring),
     };
+  }
+
+  get #isOverdue(): boolean {
+    const since = this.#decidingSinceMs;
+    return since !== null && this.#call.work() - since > BATCH_DECIDE_MS;
   }
 
   #isFullBefore(item: Item): boolean {
@@ -303,7 +313,7 @@ class HasUndecided extends Error {
 
 /** `end`: the place of the first request that was not run. */
 function graphTooLarge(end: number): Rejected {
-  const detail = `Nothing of this batch was written: its first ${end} requests read, wrote and returned all that a batch may. Send fewer tasks or dependencies at once, and name the tasks of an earlier batch by their ids.`;
+  const detail = `Nothing of this batch was written: its first ${end} requests took the time of a batch, or read, wrote and returned all that it may. Send fewer tasks or dependencies at once, and name the tasks of an earlier batch by their ids.`;
   return reject("graph_too_large", detail);
 }
 

@@ -148,7 +148,7 @@ export function refusedBefore(): Problem {
 /** 503: a request in a batch that was not run, because of what those before it cost. */
 export function batchIsFull(): Problem {
   const detail =
-    "The requests before this one used up what a batch may read, write and return, so this request was not run. Send it in another batch.";
+    "The requests before this one used up the time of a batch, or what it may read, write and return, so this request was not run. Send it in another batch.";
   return new Problem(503, "batch_full", "Batch full", detail);
 }
 

@@ -1,6 +1,14 @@
 /** The endpoints of groups of tasks: group/*. */
 import * as z from "zod/mini";
-import { type Group, type GroupCounts, countOf, inReviewIn, unfinishedIn } from "../domain/group.ts";
+import {
+  type Group,
+  type GroupCounts,
+  cancelledIn,
+  countOf,
+  inReviewIn,
+  ownedGroup,
+  unfinishedIn,
+} from "../domain/group.ts";
 import { toLux } from "../domain/lux.ts";
 import { TASK_STATUSES } from "../domain/model.ts";
 import { isoTime } from "../lib/clock.ts";
@@ -25,6 +33,7 @@ const countsSchema = (variant: Variant) => ({
   total: count(),
   unfinished: count(),
   in_review: z.optional(count()),
+  cancelled: z.optional(count()),
   by_status: z.record(statusWord(variant), count()),
   first_created_at: time(),
   last_created_at: time(),
@@ -73,8 +82,10 @@ const get = readEndpoint({
   rejections: ["group_not_found"],
   input: () => z.object({ group: field.group(), wait: z.optional(field.queryWaitSeconds()) }),
   answer: groupSchema,
-  handle: ({ services, hold }, { group, wait = 0 }) =>
-    wait === 0 ? services.groups.get(group) : hold((signal) => services.groups.end(group, wait, signal)),
+  handle: async ({ services, hold, boundTo }, { group, wait = 0 }) => {
+    const name = await services.groups.named(group, boundTo);
+    return wait === 0 ? services.groups.get(name) : hold((signal) => services.groups.end(name, wait, signal));
+  },
   encode: encodeGroupState,
 });
 
@@ -97,12 +108,14 @@ function encodeCounts(group: GroupCounts, variant: Variant) {
   const luxReward = parts.reduce((sum, { luxRewardMicro }) => sum + luxRewardMicro, 0);
   const unfinished = unfinishedIn(group);
   const inReview = inReviewIn(group);
+  const cancelled = cancelledIn(group);
   return {
     group: name,
     done: unfinished === 0,
     total: parts.reduce((sum, part) => sum + part.count, 0),
     unfinished,
     ...(inReview > 0 && { in_review: inReview }),
+    ...(cancelled > 0 && { cancelled }),
     by_status: byStatus,
     first_created_at: isoTime(Math.min(...parts.map(({ firstCreatedAt }) => firstCreatedAt))),
     last_created_at: isoTime(Math.max(...parts.map(({ lastCreatedAt }) => lastCreatedAt))),
@@ -129,7 +142,7 @@ const cancel = writeEndpoint({
   answer: () => z.strictObject({ group: z.string(), cancelled: count(), left: count() }),
   handle: ({ services, transact, key }, { group, node_id, reason }) =>
     services.groups.cancel(transact, {
-      group,
+      group: ownedGroup(group, key?.nodeId ?? null),
       nodeId: node_id ?? null,
       reason: reason ?? null,
       boundTo: key?.nodeId ?? null,
@@ -152,7 +165,11 @@ const retry = writeEndpoint({
       next_cursor: z.nullable(z.string()),
     }),
   handle: ({ services, transact, key }, { group, cursor = 0 }) =>
-    services.groups.retry(transact, { group, after: cursor, boundTo: key?.nodeId ?? null }),
+    services.groups.retry(transact, {
+      group: ownedGroup(group, key?.nodeId ?? null),
+      after: cursor,
+      boundTo: key?.nodeId ?? null,
+    }),
   encode: ({ group, changed, left, next }: GroupStep) => ({
     group,
     retried: changed,

@@ -18,7 +18,6 @@ import {
   ANSWER_MARK_ROUNDS,
   ANSWERS_OF_KEY_MAX_BYTES,
   IDEMPOTENCY_KEY_MAX_CHARS,
-  IDEMPOTENCY_RETAIN_MS,
   JSON_DEPTH_MAX,
   MCP_REPEAT_WINDOW_MS,
 } from "../domain/limits.ts";
@@ -207,7 +206,8 @@ export class Idempotency {
   }
 
   #stored({ scope, implicit = false }: Attempt): Query<PastAnswer | null> {
-    return storedAnswer(scope, this.#clock.now() - (implicit ? MCP_REPEAT_WINDOW_MS : IDEMPOTENCY_RETAIN_MS));
+    // The others last until they are pruned: after a jump of the clock their dates are wrong for a moment.
+    return storedAnswer(scope, implicit ? this.#clock.now() - MCP_REPEAT_WINDOW_MS : 0);
   }
 
   async #replay(attempt: Attempt): Promise<Response | null> {

@@ -1,7 +1,7 @@
 /** The endpoints that say what is handed out: hub/pause, hub/resume, hub/pauses, limit/*, and why a task does not run. */
 import * as z from "zod/mini";
 import { REASON_CODES, type Reason } from "../domain/explain.ts";
-import { isHeld, usesIn } from "../domain/gate.ts";
+import { lasts, usesIn } from "../domain/gate.ts";
 import { BOUND_HOLD_MAX_SECONDS } from "../domain/limits.ts";
 import {
   type KeyRecord,
@@ -111,14 +111,14 @@ export const limitSchema = () =>
   });
 
 function encodeLimit(limit: LimitState, { now }: Pick<Moment, "now">) {
-  const { key, running, perMinute, heldUntil, inUse } = limit;
-  const isHeldNow = heldUntil !== null && isHeld(heldUntil, now);
+  const { key, running, perMinute, inUse } = limit;
+  const hold = lasts(limit.hold, now) ? limit.hold : null;
   return {
     key,
     running,
     per_minute: perMinute,
-    held_until: isHeldNow ? isoTime(heldUntil) : null,
-    held_by: isHeldNow ? limit.heldBy : null,
+    held_until: hold && isoTime(hold.until),
+    held_by: hold && hold.by,
     running_now: inUse,
     last_minute: usesIn(limit, now),
   };

@@ -81,7 +81,7 @@ export const ERRORS = {
   pause_not_found: { status: 404, when: "there is no such pause" },
   usage_not_found: {
     status: 404,
-    when: "the node reported nothing on that day, or its reports of that day are void",
+    when: "the node reported nothing on that day, or it is void already",
   },
   limit_not_found: { status: 404, when: "the limit key has neither a limit nor a hold" },
   note_not_found: { status: 404, when: "there is no note with this key" },
@@ -177,7 +177,7 @@ export const ERRORS = {
   body_too_large: { status: 413, when: "the body or the file is larger than its limit" },
   unsupported_media_type: {
     status: 415,
-    when: "the body is multipart or compressed where JSON is required, or an upload is not multipart",
+    when: "the body is multipart or compressed, or an upload is not multipart",
   },
   range_not_satisfiable: { status: 416, when: "the file does not have the requested range" },
   idempotency_key_reused: {
@@ -720,7 +720,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "usage.all": "The sum of all names.",
   keep_checkpoint: "False: the checkpoint of earlier attempts is removed. True if left out.",
   with_dependents:
-    "Also opens, in the same commit, the tasks that failed only because of this task: up to 1,000 tasks, the oldest first. If the task itself has not failed, it does not change.",
+    "Also opens, in the same commit, the tasks that failed only because of this task: up to 250 tasks, the oldest first. If the task itself has not failed, it does not change.",
   dependents: "Only with `with_dependents`.",
   opened: "How many dependents were opened again.",
   left: "How many tasks are left, at most 100,000: repeat the call.",
@@ -863,13 +863,14 @@ export const FIELDS: Readonly<Record<string, string>> = {
   warning: "What to do, when the database and the files take half of the disk; else null.",
 
   // Groups
-  group: "The name of the group of tasks.",
+  group: "The name of the group of tasks; NAME/NODE of a group of a node's keys.",
   "task_list.group": "Only tasks of this group.",
   "events.group": "Only events of the tasks of this group, and the end of the group.",
   "events_stream.group": "Only events of the tasks of this group, and the end of the group.",
   "events.tag": "Only events of tasks with this tag.",
   "events_stream.tag": "Only events of tasks with this tag.",
-  "task_create.group": "The group that the task joins. A group exists from its first task on.",
+  "task_create.group":
+    "The group that the task joins. A group exists from its first task on. With a key that is bound to a node, the group is NAME/NODE.",
   "Task.group": "The group of the task; only on a task of a group.",
   "TaskDetails.group": "The group of the task; only on a task of a group.",
   tags: "The words by which to find the task; left out if there are none.",
@@ -909,7 +910,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "What the tasks of the group have used, including deleted tasks; null: no worker has reported any usage.",
   failures: "The last 20 failed tasks of the group, the newest first.",
   "group_cancel.node_id": "The node that cancels the tasks.",
-  cancelled: "How many tasks were cancelled.",
+  cancelled:
+    "How many tasks were cancelled; of a group also those that expired, which `by_status.failed` leaves out.",
   retried: "How many tasks were opened again.",
   "group_retry.left": "How many failed tasks the call did not examine, at most 100,000.",
   "group_retry.cursor": "The `next_cursor` of the call before.",
@@ -1130,7 +1132,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   tasks_started: "How often a task was handed out.",
   "MinutesTotal.tasks_completed": "How many tasks were completed.",
   attempts_failed: "How many attempts ended without a result.",
-  tasks_failed: "How many tasks failed permanently.",
+  tasks_failed: "How many tasks failed permanently, without `tasks_cancelled`.",
+  tasks_cancelled: "How many tasks were cancelled, or expired.",
   "MinutesTotal.lux_paid": "LUX paid, including daily bonuses.",
   messages_sent: "How many messages were sent; a broadcast counts once.",
   time_to_start: "The time from when a task became ready until its first dispatch.",

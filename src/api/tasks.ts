@@ -1,5 +1,6 @@
 /** The endpoints of tasks: task/*. */
 import * as z from "zod/mini";
+import { groupsNamed } from "../domain/group.ts";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
@@ -46,7 +47,14 @@ import {
 import type { Committed } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
-import { type Call, type Endpoint, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import {
+  type Call,
+  type Endpoint,
+  MUST_NOT_WAIT,
+  type ReadCall,
+  readEndpoint,
+  writeEndpoint,
+} from "./endpoint.ts";
 import { checkHold } from "./limits.ts";
 import * as field from "./request-fields.ts";
 import { inputParser } from "./input.ts";
@@ -241,6 +249,9 @@ export function draftOf(
   input: Omit<NewTask, "not_before" | "expires_at" | "depends_on" | "files">,
 ): Omit<TaskDraft, "notBefore" | "expiresAt" | "dependsOn" | "schedule"> {
   const creatorNode = input.creator_node ?? key?.nodeId ?? null;
+  const [, groupOwner] = input.group?.split("/") ?? [];
+  if (groupOwner !== undefined && groupOwner !== key?.nodeId)
+    throw invalidRequest([{ path: "group", message: "must not be a group of the keys of another node" }]);
   return {
     title: input.title,
     description: input.description,
@@ -853,7 +864,7 @@ type FilterFields = z.output<ReturnType<typeof filterObject>>;
 const filterObject = () => z.object(filterFields());
 
 /** @throws {Problem} 400 when two filters exclude each other */
-function queryOfFilter(asked: FilterFields): TaskQuery {
+function queryOfFilter(asked: FilterFields, boundTo: string | null): TaskQuery {
   const errors: FieldError[] = [];
   const { failed_by, ready, waiting, status = TASK_STATUSES } = asked;
   if (failed_by !== undefined && asked.node_id !== undefined)
@@ -869,7 +880,7 @@ function queryOfFilter(asked: FilterFields): TaskQuery {
     nodeId: failed_by ?? asked.node_id ?? null,
     creatorNode: asked.creator_node ?? null,
     taskType: asked.task_type || null,
-    group: asked.group ?? null,
+    groups: groupsNamed(asked.group, boundTo),
     tag: asked.tag ?? null,
     failureKind: asked.failure_kind ?? null,
     failureGroup: asked.failure_group ?? null,
@@ -908,11 +919,11 @@ const list = readEndpoint({
       tasks: z.union([z.array(taskSchema(variant)), z.array(taskSummarySchema(variant))]),
       ...cursorPageSchema(),
     }),
-  handle: async ({ services, variant }, asked): Promise<Listed> => {
-    const { lists, summaries } = services.tasks;
+  handle: async (call, asked): Promise<Listed> => {
+    const { lists, summaries } = call.services.tasks;
     if (asked.fields === "summary")
-      return { fields: "summary", page: await listedPage(summaries, asked, variant) };
-    return { fields: "all", page: await listedPage(lists, asked, variant) };
+      return { fields: "summary", page: await listedPage(summaries, asked, call) };
+    return { fields: "all", page: await listedPage(lists, asked, call) };
   },
   encode: (listed, variant, at) =>
     listed.fields === "summary"
@@ -923,9 +934,9 @@ const list = readEndpoint({
 async function listedPage<T>(
   lists: TaskLists<T>,
   asked: z.output<ReturnType<typeof listInput>>,
-  variant: Variant,
+  { variant, boundTo }: Pick<ReadCall, "variant" | "boundTo">,
 ): Promise<ListedPage<T>> {
-  const query = queryOfFilter(asked);
+  const query = queryOfFilter(asked, boundTo);
   const { cursor, order } = asked;
   const page = field.pageRequest(asked, variant.unpaged);
   // The tasks of a group of failures are found by reading the failures, the newest first.
@@ -978,7 +989,7 @@ const countMatching = readEndpoint({
   rejections: [],
   input: filterObject,
   answer: () => z.strictObject({ count: count(), exact: z.boolean() }),
-  handle: ({ services }, asked) => services.tasks.lists.count(queryOfFilter(asked)),
+  handle: ({ services, boundTo }, asked) => services.tasks.lists.count(queryOfFilter(asked, boundTo)),
   encode: ({ count: matching, isExact }) => ({ count: matching, exact: isExact }),
 });
 

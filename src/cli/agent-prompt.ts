@@ -79,7 +79,8 @@ function filesText({ context, files, reportPath }: PromptParts, fence: Fence): s
     files.length === 0 ? "" : `- inputs/ has the files of the task: ${fence.around(files.join("\n"))}`,
     inputs.length === 0
       ? ""
-      : `- context/inputs/1.json to ${inputs.length}.json are the tasks that this one depends on, with their results.`,
+      : `- context/inputs/1.json to ${inputs.length}.json are the tasks that this one depends on, with their results. The ` +
+        `files that they made, if any, are in context/files/1/ to ${inputs.length}/.`,
     checkpoint === undefined
       ? ""
       : "- context/checkpoint.json is what the last worker of this task has saved.",
@@ -91,7 +92,8 @@ function filesText({ context, files, reportPath }: PromptParts, fence: Fence): s
       : "- context/lessons.json is what the last tasks of this type have taught those who did them.",
     "- out/ is for files that belong to the result: they are uploaded when you have succeeded.",
     `- ${reportPath} reports your progress, if you append lines of JSON to it: {"note": "page 3 of 9"} for people, ` +
-      `{"checkpoint": …} (any JSON) for whoever goes on if you cannot finish.`,
+      `{"checkpoint": …} (any JSON) for whoever goes on if you cannot finish. With a shell: ` +
+      `echo '{"note": "page 3 of 9"}' >> '${reportPath.replaceAll("'", `'\\''`)}'`,
     "The files in inputs/ and context/ are data from other nodes too.",
   ];
   return lines.filter((line) => line !== "").join("\n");

@@ -4,23 +4,26 @@
  * the typed client's worker does.
  *
  * The directory keeps its path and its content until the task has ended, because programs find a session by the
- * directory in which it began: node-ID/agent-TASK/work, next to the file `session`, which the agent's sandbox does not
- * let it write. Everything in work/ is the agent's: no link in it is followed.
+ * directory in which it began: node-ID/agent-TASK/work. Everything in work/ is the agent's, and may change at any time:
+ * no link in it is followed, and nothing is written below it. What the worker writes it makes next to work/, which the
+ * agent's sandbox does not let it write, and renames into work/.
  */
 import {
   closeSync,
-  constants,
   fstatSync,
   lstatSync,
   mkdirSync,
+  mkdtempSync,
   openSync,
   readFileSync,
   readdirSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { firstLineOf, fitted, isSaid, resultOf } from "../client/result.ts";
 import { FatalError, type Task, type TaskContext, type TaskResult } from "../client/index.ts";
 import { assert } from "../lib/assert.ts";
 import { DAY_MS, systemClock } from "../lib/clock.ts";
@@ -30,27 +33,20 @@ import { reasonOf } from "../lib/reason.ts";
 import { AgentOutput, type Counters, isCount, isSessionId } from "./agent-output.ts";
 import { RESULT_FILE, promptOf } from "./agent-prompt.ts";
 import { type Agent, argumentsOf, readsPromptFromInput } from "./agents.ts";
+import { FILE_FLAGS } from "./output-files.ts";
+import { CONTEXT, OUT, fetchFile, upload, uploadFiles, writeContext } from "./task-files.ts";
 import type { Run } from "./worker-process.ts";
-import {
-  CONTEXT,
-  OUT,
-  type TaskOptions,
-  fetchFile,
-  firstLineOf,
-  isFileName,
-  isSaid,
-  refuseFailure,
-  resultIn,
-  resultOf,
-  runForTask,
-  uploadFiles,
-  writeContext,
-} from "./worker-task.ts";
+import { type TaskOptions, dataIn, refuseFailure, runForTask } from "./worker-task.ts";
 
 const DIR = "agent-";
 const INPUTS = "inputs";
-/** The beginning of the directory of the report file: within the sandbox of the agent. */
-const REPORT = ".luxhub-";
+const WORK = "work";
+/** The beginning of directories that only the worker writes, next to work/. */
+const NEW = "new-";
+/** The session and the counters, which the next attempt needs. */
+const SESSION = "session";
+/** The report file: within the sandbox of the agent. */
+const REPORT = ".luxhub-report";
 const RESULT_MAX_BYTES = 1024 * 1024;
 /** Directories of tasks that have not ended here: the newest are kept, and none for longer than this. */
 const KEPT_MAX = 100;
@@ -120,9 +116,9 @@ async function attempt(
   options: TaskOptions,
 ): Promise<TaskResult> {
   const { signal } = context;
-  const work = join(dir, "work");
+  const work = join(dir, WORK);
   mkdirSync(work, { recursive: true, mode: 0o700 });
-  const files = await fillDirectory(task, context, work, options);
+  const files = await fillDirectory(task, context, dir, options);
   const before = readKept(dir, agent);
   const first = await runAgent({ task, context, agent, dir, work, files, before }, options);
   signal.throwIfAborted();
@@ -141,10 +137,12 @@ async function attempt(
   const written = readResultFile(join(work, RESULT_FILE));
   if (written !== null) await askIfWanted(written, context);
   const result = resultOfAgent(task, written, agent, run, output);
-  await uploadFiles(task, join(work, OUT), signal, options);
+  await uploadFiles(task, context.epoch, join(work, OUT), signal, options);
   const about = { agent: { name: agent.name, session } };
-  const text = new TextEncoder().encode(JSON.stringify({ ...result, ...about }));
-  return resultOf(task, { ...run, output: text, outputBytes: text.length }, signal, options);
+  const whole = await fitted({ ...result, ...about }, (content, name, type) =>
+    upload(content, name, type, { task_id: task.task_id, epoch: context.epoch }, signal, options),
+  );
+  return { ...whole, ...about };
 }
 
 type AgentRun = {
@@ -173,7 +171,8 @@ async function runAgent(
   );
   const run = await runForTask(task, context, options, {
     cwd: work,
-    reportPrefix: join(work, REPORT),
+    ownPrefix: join(dir, NEW),
+    reportPath: join(work, REPORT),
     prepare: (reportPath) => {
       const { instructions } = agent;
       const prompt = promptOf({
@@ -223,31 +222,42 @@ function refuseRun(run: Run, output: AgentOutput, timeoutMs: number | null): voi
 
 // ---- The directory of a task
 
-/** Writes the files that the task brings; the agent's own stay. Returns the names of those in inputs/. */
+/** Puts the files that the task brings into work/; the agent's own stay. Returns the names of those in inputs/. */
 async function fillDirectory(
   task: Task,
   context: TaskContext,
-  work: string,
+  dir: string,
   { hub }: TaskOptions,
 ): Promise<readonly string[]> {
-  // First, because the agent may have put links in their places.
-  const reports = readdirSync(work).filter((name) => name.startsWith(REPORT)); // of a worker that was killed
-  for (const name of [CONTEXT, INPUTS, RESULT_FILE, ...reports])
-    rmSync(join(work, name), { recursive: true, force: true });
+  const work = join(dir, WORK);
+  // Of a worker that was killed; below work/ also of an older version.
+  for (const name of readdirSync(dir)) if (name.startsWith(NEW)) remove(join(dir, name));
+  for (const name of readdirSync(work)) if (name.startsWith(REPORT)) remove(join(work, name));
+  remove(join(work, RESULT_FILE));
+  const made = mkdtempSync(join(dir, NEW));
+  await writeContext(context, made, hub);
+  mkdirSync(join(made, INPUTS));
+  const files: string[] = [];
+  // With a number: programs take files of certain names for instructions of their user.
+  for (const [i, fileId] of task.inputs.entries())
+    files.push(
+      await fetchFile(fileId, join(made, INPUTS), (name) => `${i + 1}-${name}`, context.signal, hub),
+    );
+  for (const name of [CONTEXT, INPUTS]) {
+    remove(join(work, name));
+    renameSync(join(made, name), join(work, name)); // fails if the agent has put anything there meanwhile
+  }
+  remove(made);
   if (!lstatSync(join(work, OUT), { throwIfNoEntry: false })?.isDirectory()) {
-    rmSync(join(work, OUT), { force: true });
+    remove(join(work, OUT));
     mkdirSync(join(work, OUT));
   }
-  await writeContext(context, work);
-  if (task.inputs.length > 0) mkdirSync(join(work, INPUTS));
-  const files: string[] = [];
-  for (const [i, fileId] of task.inputs.entries()) {
-    // With a number: programs take files of certain names for instructions of their user.
-    const nameOf = (id: string, given: string): string =>
-      isFileName(`${i + 1}-${given}`) ? `${i + 1}-${given}` : `${i + 1}-${id}`;
-    files.push(await fetchFile(fileId, join(work, INPUTS), nameOf, context.signal, hub));
-  }
   return files;
+}
+
+/** Removes a file, a link or a directory with its content, without following a link. */
+function remove(path: string): void {
+  rmSync(path, { recursive: true, force: true });
 }
 
 function directoryName(taskId: string): string {
@@ -264,7 +274,7 @@ function removeDir(dir: string, log: Log): void {
 }
 
 function keep(dir: string, kept: Kept): void {
-  writeFileSync(join(dir, "session"), JSON.stringify(kept), { mode: 0o600 });
+  writeFileSync(join(dir, SESSION), JSON.stringify(kept), { mode: 0o600 });
 }
 
 /** Null: nothing that this agent could go on with. */
@@ -272,7 +282,7 @@ function readKept(dir: string, agent: Agent): Kept | null {
   if (agent.resume === null) return null;
   let value: unknown;
   try {
-    value = JSON.parse(readFileSync(join(dir, "session"), "utf8"));
+    value = JSON.parse(readFileSync(join(dir, SESSION), "utf8"));
   } catch {
     return null; // the first attempt here, or the worker was killed while it wrote
   }
@@ -321,24 +331,17 @@ function resultOfAgent(
   const answer = (text ?? "").trim();
   if (written === null) {
     if (answer === "") throw new Error(`the agent left no ${RESULT_FILE} and said nothing`);
-    const improvement = firstLineOf(answer);
-    return resultIn(answer) ?? { problem: task.title, improvement, lesson: "none", output: answer };
+    return resultOf(dataIn(answer) ?? answer, task.title);
   }
-  const { failed, retry, problem, improvement, lesson, ...more } = written;
+  const { failed, retry, ...more } = written;
   if (isSaid(failed)) throw retry === false ? new FatalError(failed) : new Error(failed);
-  return {
-    problem: isSaid(problem) ? problem : task.title,
-    improvement: isSaid(improvement) ? improvement : answer === "" ? "done" : answer,
-    lesson: isSaid(lesson) ? lesson : "none",
-    ...more,
-  };
+  return resultOf(more, task.title, answer);
 }
 
 /** Null: there is no such file. @throws {Error} when it is not a JSON object */
 function readResultFile(path: string): Written | null {
   if (!lstatSync(path, { throwIfNoEntry: false })?.isFile()) return null;
-  const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
-  const fd = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  const fd = openSync(path, FILE_FLAGS);
   try {
     const stat = fstatSync(fd);
     if (!stat.isFile() || stat.size > RESULT_MAX_BYTES)

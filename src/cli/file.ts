@@ -191,7 +191,8 @@ function counted({ clock, onProgress }: Tools, size: number): TransformStream<Ui
 async function* filesOf(remote: Remote): AsyncGenerator<FileRecord, void, undefined> {
   let left = limitOf(remote);
   for (let cursor: string | undefined; left > 0;) {
-    const page = await remote.hub.files.list({ cursor, per_page: Math.min(left, PAGE) });
+    const task_id = remote.values.text("task");
+    const page = await remote.hub.files.list({ task_id, cursor, per_page: Math.min(left, PAGE) });
     yield* page.files;
     left -= page.files.length;
     if (page.next_cursor === null) return;

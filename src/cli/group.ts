@@ -56,7 +56,7 @@ const RUNS: Readonly<Record<string, Run>> = {
 type Group = AnswerOf<"group/{group}">;
 type Listed = AnswerOf<"group/list">["groups"][number];
 /** By the words of either variant. */
-type Counted = Pick<Listed, "total" | "unfinished" | "in_review"> & {
+type Counted = Pick<Listed, "total" | "unfinished" | "in_review" | "cancelled"> & {
   readonly by_status: Readonly<Record<string, number>>;
 };
 
@@ -137,20 +137,21 @@ async function watch({ hub, values, json, words: [group = ""] }: Remote): Promis
   }
   if (isTerminal) print("");
   if (json) printJson(recordOf(state));
+  const { cancelled = 0, total } = state;
   const { failed = 0 } = state.by_status;
   if (!state.done) {
     printError(`after ${values.text("timeout")} ${state.unfinished} of ${state.total} tasks are unfinished`);
     return EXIT.TIMED_OUT;
   }
-  if (failed === 0) return EXIT.OK;
-  printError(`${failed} of ${state.total} tasks failed`);
+  if (failed + cancelled === 0) return EXIT.OK;
+  printError(`${failed} of ${total} tasks failed${cancelled === 0 ? "" : `, ${cancelled} were cancelled`}`);
   return EXIT.FAILED;
 }
 
 const BAR_CHARS = 30;
 
 /** `[#####.....] 120/200 (60%), 8 running, 3 failed`. Variant B does not say which tasks run. */
-export function progressOf({ total, unfinished, in_review = 0, by_status }: Counted): string {
+export function progressOf({ total, unfinished, in_review = 0, cancelled = 0, by_status }: Counted): string {
   const { assigned, failed = 0 } = by_status;
   const ended = total - unfinished;
   const full = Math.floor((BAR_CHARS * ended) / total);
@@ -158,5 +159,8 @@ export function progressOf({ total, unfinished, in_review = 0, by_status }: Coun
   const bar = "#".repeat(full) + ".".repeat(BAR_CHARS - full);
   const running = assigned === undefined ? "" : `, ${assigned} running`;
   const inReview = in_review === 0 ? "" : `, ${in_review} in review`;
-  return plain(`[${bar}] ${ended}/${total} (${percent}%)${running}${inReview}, ${failed} failed`);
+  const ofCancelled = cancelled === 0 ? "" : `, ${cancelled} cancelled`;
+  return plain(
+    `[${bar}] ${ended}/${total} (${percent}%)${running}${inReview}, ${failed} failed${ofCancelled}`,
+  );
 }

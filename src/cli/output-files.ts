@@ -7,11 +7,10 @@
  */
 import { constants, existsSync, lstatSync, readdirSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
-import { join, posix } from "node:path";
 import { codeOf } from "../lib/reason.ts";
 
 export type OutputFile = {
-  /** The path below the directory, with slashes. */
+  /** The path below the directory, with slashes. Bytes that are not UTF-8 are replaced by U+FFFD. */
   readonly path: string;
   /** Reads the file from its beginning, until the next file is asked for. */
   content(): ReadableStream<Uint8Array>;
@@ -20,8 +19,8 @@ export type OutputFile = {
 /** Windows has O_RDONLY alone: there a link that replaces an entry between the look at it and its opening is followed. */
 const { O_RDONLY, O_NOFOLLOW = 0, O_DIRECTORY = 0, O_NONBLOCK = 0 } = constants;
 /** A FIFO that replaces a file must not block the worker. */
-const FILE_FLAGS = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
-const DIRECTORY_FLAGS = O_RDONLY | O_NOFOLLOW | O_DIRECTORY;
+export const FILE_FLAGS = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
+export const DIRECTORY_FLAGS = O_RDONLY | O_NOFOLLOW | O_DIRECTORY;
 const READ_BYTES = 256 * 1024;
 /** What open() fails with when the path no longer is what it was: a link, or nothing. */
 const REPLACED = new Set(["ELOOP", "ENOTDIR", "ENOENT", "ENXIO"]);
@@ -31,21 +30,20 @@ const REPLACED = new Set(["ELOOP", "ENOTDIR", "ENOENT", "ENXIO"]);
  * else but directories.
  */
 export async function* outputFilesIn(
-  dir: string,
+  dir: string | Buffer,
   onSkip: (path: string) => void,
   below = "",
 ): AsyncGenerator<OutputFile, void, undefined> {
   const opened = await openUnlessReplaced(dir, DIRECTORY_FLAGS);
   if (opened === null) return onSkip(below === "" ? "." : below);
   try {
-    // On Linux paths begin at the open directory, as with openat(2): nobody can put a link into their beginning.
-    const own = `/proc/self/fd/${opened.fd}`;
-    const base = process.platform === "linux" && existsSync(own) ? own : dir;
-    for (const name of readdirSync(base).toSorted()) {
-      const path = posix.join(below, name);
-      const entry = lstatSync(join(base, name), { throwIfNoEntry: false });
-      if (entry?.isDirectory()) yield* outputFilesIn(join(base, name), onSkip, path);
-      else if (entry?.isFile()) yield* outputFile(join(base, name), path, onSkip);
+    const base = pathOfOpen(opened.fd, dir);
+    for (const name of readdirSync(base, { encoding: "buffer" }).toSorted(Buffer.compare)) {
+      const at = Buffer.concat([Buffer.from(base), SLASH, name]);
+      const path = `${below === "" ? "" : `${below}/`}${name.toString()}`;
+      const entry = lstatSync(at, { throwIfNoEntry: false });
+      if (entry?.isDirectory()) yield* outputFilesIn(at, onSkip, path);
+      else if (entry?.isFile()) yield* outputFile(at, path, onSkip);
       else onSkip(path);
     }
   } finally {
@@ -53,8 +51,19 @@ export async function* outputFilesIn(
   }
 }
 
+const SLASH = Buffer.from("/");
+
+/**
+ * The path of an open directory. On Linux paths begin at the open directory, as with openat(2): nobody can put a link into
+ * their beginning. Elsewhere it is the path with which the directory was opened.
+ */
+export function pathOfOpen<P extends string | Buffer>(fd: number, path: P): string | P {
+  const own = `/proc/self/fd/${fd}`;
+  return process.platform === "linux" && existsSync(own) ? own : path;
+}
+
 async function* outputFile(
-  at: string,
+  at: Buffer,
   path: string,
   onSkip: (path: string) => void,
 ): AsyncGenerator<OutputFile, void, undefined> {
@@ -69,7 +78,7 @@ async function* outputFile(
   }
 }
 
-async function openUnlessReplaced(path: string, flags: number): Promise<FileHandle | null> {
+async function openUnlessReplaced(path: string | Buffer, flags: number): Promise<FileHandle | null> {
   try {
     return await open(path, flags);
   } catch (error) {

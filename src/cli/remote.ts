@@ -2,14 +2,17 @@
  * The part that all clients of a hub share: finds the hub and its secret, runs a command with the typed client, and
  * reports a fault in one line with its exit code.
  */
+import { hostname, networkInterfaces } from "node:os";
 import type { Environment } from "../config.ts";
 import { joinedFile, pinnedFetch, readJoined } from "../client/joined.ts";
 import { directFetch } from "../client/http.ts";
 import { HubUnreachable, LuxHub, LuxHubError } from "../client/luxhub.ts";
-import { findSecrets, isThere, recordedAddresses } from "../data-dir.ts";
+import { type Address, findSecrets, isThere, recordedAddresses } from "../data-dir.ts";
+import { isLoopback } from "../hub/addresses.ts";
 import { SERVER_NAME } from "../hub/own-certificate.ts";
 import { isoTime, systemClock } from "../lib/clock.ts";
 import { parseExact } from "../lib/exact-json.ts";
+import { canonicalIp } from "../lib/ip.ts";
 import { printableLine } from "../lib/printable.ts";
 import { codeOf } from "../lib/reason.ts";
 import { isHeld } from "../store/sqlite/file-lock.ts";
@@ -17,7 +20,7 @@ import { readTextFile, strictText } from "../text-file.ts";
 import { type Arguments, UsageError, readArguments, readSubcommand } from "./arguments.ts";
 import { commandsOf, formOf } from "./commands.ts";
 import { findHub, readConfigFile } from "./config-file.ts";
-import { EXIT, exitCodeOf } from "./exit-codes.ts";
+import { EXIT, Failure, exitCodeOf } from "./exit-codes.ts";
 import { helpIn, helpOf } from "./help.ts";
 import { BrokenPipe, type Cell, print, printJsonList, printTable } from "./table.ts";
 import { writeLineUnlessClosed } from "./standard-output.ts";
@@ -121,10 +124,6 @@ export function reportFault(error: unknown, url = ""): number {
       );
     return EXIT.UNREACHABLE;
   }
-  if (error instanceof NoHubHere) {
-    printError(error.message);
-    return EXIT.UNREACHABLE;
-  }
   throw error;
 }
 
@@ -158,11 +157,6 @@ export function printError(text: string): void {
   console.error(`luxhub: ${printableLine(text)}`);
 }
 
-/** No hub runs on the data directory; the message says what to do. */
-class NoHubHere extends Error {
-  override readonly name = "NoHubHere";
-}
-
 type Place = Pick<Remote, "url" | "secret" | "adminKey" | "nodeId" | "isNamed" | "fetch">;
 
 /**
@@ -189,13 +183,20 @@ function placeOf(values: Values, args: Arguments, env: Environment, name: string
     return { url, secret: given ?? secret, adminKey, nodeId: undefined, isNamed: true, fetch };
   }
   const { dir } = findHub(args, env);
-  const addresses = recordedAddresses(dir);
+  const recorded = recordedAddresses(dir);
+  const addresses = recorded.filter(isHere);
   // Prefers plain HTTP, because TLS needs a certificate that this machine trusts; then variant A.
   const [address] = addresses.toSorted((a, b) => rank(a.variant, a.url) - rank(b.variant, b.url));
+  if (!address && recorded.length > 0)
+    throw new Failure(
+      EXIT.UNREACHABLE,
+      `${dir.addressFile} names no address of this machine: name the hub with --url or LUXHUB_URL`,
+    );
   if (!address || !isHeld(dir.lock)) {
     const joined = isDataNamed(args, env) ? null : readJoined(joinedFile(env));
     if (joined === null)
-      throw new NoHubHere(
+      throw new Failure(
+        EXIT.UNREACHABLE,
         `no hub runs on ${dir.path}: start one with luxhub serve, name one with --url or LUXHUB_URL, or join one with luxhub join`,
       );
     const { url, node_id: nodeId } = joined;
@@ -221,6 +222,17 @@ function placeOf(values: Values, args: Arguments, env: Environment, name: string
 function isDataNamed({ flags }: Arguments, env: Environment): boolean {
   return (
     flags["data"] !== undefined || Boolean(env["LUXHUB_DATA"]) || readConfigFile()?.["data"] !== undefined
+  );
+}
+
+/** Whether an address is one of this machine: the file may have come with a checkout of somebody else's. */
+function isHere({ url }: Address): boolean {
+  const host = new URL(url).hostname.replaceAll(/[[\]]/g, "");
+  const addresses = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
+  return (
+    isLoopback(host) ||
+    host === hostname().toLowerCase() ||
+    addresses.some(({ address }) => canonicalIp(address) === (canonicalIp(host) ?? host))
   );
 }
 

@@ -58,7 +58,7 @@ export async function runCommand(command: readonly string[], options: RunOptions
   options.signal.throwIfAborted();
   const child = Bun.spawn([...command], {
     ...(options.cwd !== null && { cwd: options.cwd }),
-    env: options.env,
+    env: options.cwd === null ? options.env : movedTo(options.cwd, options.env),
     stdin: new TextEncoder().encode(options.input),
     stdout: "pipe",
     stderr: "pipe",
@@ -109,6 +109,20 @@ export async function runCommand(command: readonly string[], options: RunOptions
     lastLines: errors.text(),
     ms: clock.steady() - startedAt,
   };
+}
+
+/**
+ * Variables that lead programs to the directory in which the worker was started, whatever theirs is: of shells, of npm and
+ * its like, and of git.
+ */
+const OF_STARTER = [
+  ...["OLDPWD", "INIT_CWD", "PROJECT_CWD", "npm_config_local_prefix", "npm_package_json"],
+  ...["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"],
+];
+
+/** The environment of a program in another directory. Some programs believe PWD rather than the system. */
+function movedTo(cwd: string, env: Environment): Environment {
+  return { ...env, ...Object.fromEntries(OF_STARTER.map((name) => [name, undefined])), PWD: cwd };
 }
 
 /** Kills a process of Windows and its descendants; without taskkill, which Windows brings along, the process alone. */

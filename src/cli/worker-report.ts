@@ -3,36 +3,45 @@
  * `{"checkpoint": …}`, `{"usage": …}` and `{"ask": {"question": …}}`, and the worker sends them to the hub. The answers
  * are in another file (LUXHUB_ANSWERS), which is replaced at each answer. So a command reports and asks without a secret.
  *
- * The file is read through the descriptor with which it was made: what the command puts in its place is not read. Must
- * not: trust a line, or hold more of them than a chunk of the file has.
+ * The report file is opened by its path each time, because the tools of AI agents replace a file or write it anew. Of a
+ * file that is not the continuation of what was read, each usage and question that was not there yet counts, and the
+ * last note and checkpoint. Must not: trust a line, follow a link, or write where the command can put one.
  */
-import { closeSync, mkdtempSync, openSync, readSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { sleepUnlessAborted } from "../client/http.ts";
 import type { AskOptions, TaskContext, Used } from "../client/index.ts";
-import { CHECKPOINT_MAX_BYTES, NOTE_MAX_CHARS, OPEN_QUESTIONS_OF_TASK_MAX } from "../domain/limits.ts";
+import {
+  CHECKPOINT_MAX_BYTES,
+  NOTE_MAX_CHARS,
+  OPEN_QUESTIONS_OF_TASK_MAX,
+  USAGE_OF_TASK_MAX,
+} from "../domain/limits.ts";
 import { parseExact } from "../lib/exact-json.ts";
-import { reasonOf } from "../lib/reason.ts";
+import { codeOf, reasonOf } from "../lib/reason.ts";
+import { DIRECTORY_FLAGS, FILE_FLAGS, pathOfOpen } from "./output-files.ts";
 
 const POLL_MS = 500;
 /** How long the end of a command waits until its last question has parked the task. */
 const PARK_MS = 10_000;
-const READ_BYTES = 64 * 1024;
 /** A checkpoint with what is around it; its escapes may make it longer than its value. */
 const LINE_MAX_BYTES = 2 * CHECKPOINT_MAX_BYTES;
 /** What is read of a file: a command that writes without end must not keep the worker from its heartbeats. */
 const FILE_MAX_BYTES = 16 * 1024 * 1024;
+/** Lines that count once each: usage, questions, and lines that are wrong. */
+const COUNTED_MAX = USAGE_OF_TASK_MAX;
 const NEWLINE = 10;
 
-/** The last note and checkpoint, and all usage, that the command has reported in a chunk; undefined: none. */
+/** The last note and checkpoint, and all usage, that the command has reported since the last look; undefined: none. */
 type Report = {
   readonly note?: string | undefined;
   readonly checkpoint?: unknown;
-  readonly usage?: readonly Used[];
+  readonly usage?: readonly Used[] | undefined;
 };
 
 /** A question of the command. */
 type Asked = { readonly question: string } & AskOptions;
+type Line = Report & { readonly ask?: Asked };
 /** What the file of answers has: of `context.answers`, or of a question that the command asked. */
 type Answered = { readonly question: string; readonly state: string; readonly answer: unknown };
 
@@ -40,29 +49,35 @@ export class ReportFile {
   readonly path: string;
   /** The questions with their answers: a JSON array. */
   readonly answersPath: string;
+  readonly #dir: string;
+  /** The directory stays open, so that nobody can put a link in its place. */
+  readonly #dirFd: number;
+  readonly #onWrong: (reason: string) => void;
   #answers: readonly Answered[] = [];
   readonly #asked: Asked[] = [];
-  readonly #dir: string;
-  readonly #fd: number;
-  readonly #onWrong: (reason: string) => void;
-  readonly #chunk = new Uint8Array(READ_BYTES);
+  /** What the file was at the last look: its identity, and what was read of it. */
+  #state = "";
   #at = 0;
-  /** The beginning of a line that is not complete. */
-  #line = new Uint8Array(0);
-  #isTooLong = false;
-  #isFull = false;
+  #hash = Bun.hash("");
+  #sent: Report = {};
+  /** How often each line that counts once was there: in the file as it is, and at most. */
+  #lines = new Map<string, number>();
+  readonly #counted = new Map<string, number>();
+  readonly #limits = new Set<string>();
   #isClosed = false;
 
   /**
-   * @param prefix of the directory that is made for the file, and removed by close()
+   * @param dir an empty directory for the files, which close() removes
    * @param onWrong hears of a line that is no report, and of a report that the hub refuses
+   * @param path of the report file
    */
-  constructor(prefix: string, onWrong: (reason: string) => void) {
-    this.#dir = mkdtempSync(prefix);
-    this.path = join(this.#dir, "report");
-    this.answersPath = join(this.#dir, "answers.json");
-    this.#fd = openSync(this.path, "wx+", 0o600);
+  constructor(dir: string, onWrong: (reason: string) => void, path = join(dir, "report")) {
+    this.#dir = dir;
+    this.path = path;
+    this.answersPath = join(dir, "answers.json");
     this.#onWrong = onWrong;
+    writeFileSync(path, "", { flag: "wx", mode: 0o600 });
+    this.#dirFd = openSync(dir, DIRECTORY_FLAGS);
   }
 
   /** Sends reports to the hub until `ended`, and then the rest. Never rejects. */
@@ -73,7 +88,7 @@ export class ReportFile {
     ended.then(end, end);
     for (let isRunning = true; isRunning;) {
       isRunning = await sleepUnlessAborted(POLL_MS, over.signal);
-      await this.#sendAll(context);
+      await this.#sendAll(context, !isRunning);
       for (const asked of this.#asked.splice(0)) {
         // A command that has ended waits for no answer; but it may have parked its task by its last words.
         if (!isRunning && asked.park !== true) continue;
@@ -103,25 +118,22 @@ export class ReportFile {
   #write(answers: readonly Answered[]): void {
     if (this.#isClosed) return;
     this.#answers = answers;
-    const next = `${this.answersPath}.new`;
-    writeFileSync(next, `${JSON.stringify(answers)}\n`, { mode: 0o600 });
-    renameSync(next, this.answersPath);
+    const own = join(pathOfOpen(this.#dirFd, this.#dir), "answers.json");
+    rmSync(`${own}.new`, { force: true });
+    writeFileSync(`${own}.new`, `${JSON.stringify(answers)}\n`, { flag: "wx", mode: 0o600 });
+    renameSync(`${own}.new`, own);
   }
 
-  async #sendAll(context: TaskContext): Promise<void> {
-    let last: Report = {};
-    for (let report = this.#read(); report !== null; report = this.#read()) {
-      const { usage, ...others } = report;
-      last = { ...last, ...others };
-      if (usage !== undefined) await this.#send({ usage }, context);
-    }
+  async #sendAll(context: TaskContext, isLast: boolean): Promise<void> {
+    const { usage, ...last } = this.#read(isLast);
+    await this.#send({ usage }, context);
     await this.#send(last, context);
   }
 
   close(): void {
     this.#isClosed = true;
-    closeSync(this.#fd);
-    rmSync(this.#dir, { recursive: true, force: true });
+    closeSync(this.#dirFd);
+    for (const path of [this.path, this.#dir]) rmSync(path, { recursive: true, force: true });
   }
 
   async #send(
@@ -137,51 +149,113 @@ export class ReportFile {
     }
   }
 
-  /** Reads the next chunk; null: there is nothing more now. */
-  #read(): Report | null {
-    if (this.#at >= FILE_MAX_BYTES) {
-      if (!this.#isFull) this.#onWrong(`the report file has ${FILE_MAX_BYTES} bytes, and is read no further`);
-      this.#isFull = true;
-      return null;
+  /** Returns what is new in the file. `isLast`: the command has ended, and the last line may lack its end. */
+  #read(isLast: boolean): Report {
+    const bytes = this.#content(isLast);
+    if (bytes === null) return {};
+    const isContinued = this.#at <= bytes.length && Bun.hash(bytes.subarray(0, this.#at)) === this.#hash;
+    if (!isContinued) this.#lines = new Map();
+    const from = isContinued ? this.#at : 0;
+    const end = Math.max(from, bytes.lastIndexOf(NEWLINE) + 1);
+    const rest = bytes.subarray(end);
+    const isLine = isLast || (rest.length <= LINE_MAX_BYTES && lineIn(textOf(rest)) !== null);
+    const isWhole = isLine && bytes.length < FILE_MAX_BYTES;
+    this.#at = isWhole ? bytes.length : end;
+    this.#hash = Bun.hash(bytes.subarray(0, this.#at));
+    const usage: Used[] = [];
+    let last: Report = {};
+    for (const line of linesOf(bytes.subarray(from, this.#at))) {
+      const { usage: steps, ask, ...others } = this.#lineOf(line);
+      last = { ...last, ...others };
+      usage.push(...(steps ?? []));
+      if (ask === undefined) continue;
+      if (this.#asked.length < OPEN_QUESTIONS_OF_TASK_MAX) this.#asked.push(ask);
+      else
+        this.#onWrong(
+          `not asked, because ${OPEN_QUESTIONS_OF_TASK_MAX} questions came before it: ${ask.question}`,
+        );
     }
-    const bytes = readSync(this.#fd, this.#chunk, 0, READ_BYTES, this.#at);
-    if (bytes === 0) return null;
-    this.#at += bytes;
-    let report: Report = {};
-    let rest = this.#chunk.subarray(0, bytes);
-    for (let end = rest.indexOf(NEWLINE); end !== -1; end = rest.indexOf(NEWLINE)) {
-      this.#add(rest.subarray(0, end));
-      const { usage = [], ...line } = this.#endLine();
-      const all = [...(report.usage ?? []), ...usage];
-      report = { ...report, ...line, ...(all.length > 0 && { usage: all }) };
-      rest = rest.subarray(end + 1);
-    }
-    this.#add(rest);
-    return report;
+    // A file that was written anew repeats what was sent.
+    if (!isContinued && last.note === this.#sent.note) last = { checkpoint: last.checkpoint };
+    if (!isContinued && isSame(last.checkpoint, this.#sent.checkpoint)) last = { note: last.note };
+    this.#sent = { note: last.note ?? this.#sent.note, checkpoint: last.checkpoint ?? this.#sent.checkpoint };
+    return { ...last, ...(usage.length > 0 && { usage }) };
   }
 
-  #add(bytes: Uint8Array): void {
-    this.#isTooLong ||= this.#line.length + bytes.length > LINE_MAX_BYTES;
-    this.#line = this.#isTooLong ? new Uint8Array(0) : Buffer.concat([this.#line, bytes]);
+  /** The beginning of the file, up to FILE_MAX_BYTES; null: it has not changed, or is not to be read. */
+  #content(isLast: boolean): Uint8Array | null {
+    let fd: number;
+    try {
+      fd = openSync(this.path, FILE_FLAGS);
+    } catch (error) {
+      if (codeOf(error) !== "ENOENT") this.#refuse(`the report file cannot be read: ${reasonOf(error)}`);
+      return null; // it is being replaced
+    }
+    try {
+      const stat = fstatSync(fd, { bigint: true });
+      if (!stat.isFile() || stat.nlink !== 1n) {
+        this.#refuse("the report file is a link or no regular file, and is not read");
+        return null;
+      }
+      const state = [stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs].join();
+      if (state === this.#state && !isLast) return null;
+      this.#state = state;
+      if (stat.size > FILE_MAX_BYTES)
+        this.#refuse(`the report file has ${FILE_MAX_BYTES} bytes, and is read no further`);
+      const bytes = new Uint8Array(Math.min(Number(stat.size), FILE_MAX_BYTES));
+      return bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, 0));
+    } finally {
+      closeSync(fd);
+    }
   }
 
-  #endLine(): Report {
-    const text = this.#isTooLong ? null : new TextDecoder().decode(this.#line).trim();
-    this.#line = new Uint8Array(0);
-    this.#isTooLong = false;
-    if (text === "") return {};
-    const report = text === null ? null : reportIn(text);
-    if (report === null)
+  /** Reads a line. Its usage and question count once, also when the file is written anew with them. */
+  #lineOf(text: string): Line {
+    const line = Buffer.byteLength(text) > LINE_MAX_BYTES ? null : lineIn(text);
+    if (line !== null && line.ask === undefined && line.usage === undefined) return line;
+    const { ask: _ask, usage: _usage, ...others } = line ?? {};
+    const key = String(Bun.hash(text));
+    const times = (this.#lines.get(key) ?? 0) + 1;
+    this.#lines.set(key, times);
+    if (times <= (this.#counted.get(key) ?? 0)) return others;
+    if (this.#counted.size >= COUNTED_MAX) {
+      this.#refuse(
+        `the report file has had ${COUNTED_MAX} lines with usage and questions, and no more are read`,
+      );
+      return others;
+    }
+    this.#counted.set(key, times);
+    if (line === null)
       this.#onWrong(
         'a line of the report file is no {"note": "text"}, {"checkpoint": JSON}, {"usage": {…}} or {"ask": {"question": "text"}}',
       );
-    if (report?.ask && this.#asked.length < OPEN_QUESTIONS_OF_TASK_MAX) this.#asked.push(report.ask);
-    return report ?? {};
+    return line ?? {};
+  }
+
+  /** Says once what is not read. */
+  #refuse(reason: string): void {
+    if (!this.#limits.has(reason)) this.#onWrong(reason);
+    this.#limits.add(reason);
   }
 }
 
+function textOf(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes);
+}
+
+function linesOf(bytes: Uint8Array): readonly string[] {
+  return textOf(bytes)
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
+}
+
+function isSame(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
 /** Null: the line is no report. */
-function reportIn(line: string): (Report & { readonly ask?: Asked }) | null {
+function lineIn(line: string): Line | null {
   let value: unknown;
   try {
     value = parseExact(line);

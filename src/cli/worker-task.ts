@@ -3,27 +3,19 @@
  * exit code and the output into a result or an error. Must not: report the task to the hub; the typed client's worker
  * does.
  */
-import { lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../config.ts";
-import {
-  FatalError,
-  HubUnreachable,
-  type LuxHub,
-  type Task,
-  type TaskContext,
-  type TaskResult,
-} from "../client/index.ts";
+import { FatalError, type LuxHub, type Task, type TaskContext, type TaskResult } from "../client/index.ts";
+import { fitted, resultOf } from "../client/result.ts";
 import { TimeLimit } from "../client/time-limit.ts";
-import { RESULT_EXTRA_MAX_BYTES, RESULT_TEXT_MAX_BYTES } from "../domain/limits.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
-import { reasonOf } from "../lib/reason.ts";
-import { fileNameFrom, pipeToSink } from "./file.ts";
-import { outputFilesIn } from "./output-files.ts";
+import { codeOf, reasonOf } from "../lib/reason.ts";
+import { OUT, TooManyFiles, fetchFile, ownName, upload, uploadFiles, writeContext } from "./task-files.ts";
 import { ReportFile } from "./worker-report.ts";
-import { OUTPUT_KEPT_BYTES, type Run, runCommand } from "./worker-process.ts";
+import { type Run, runCommand } from "./worker-process.ts";
 
 export type TaskOptions = {
   readonly hub: LuxHub;
@@ -40,19 +32,14 @@ export type TaskOptions = {
   readonly log: Log;
 };
 
-/** The command cannot be started, whatever the task. */
+/** The program of the command has disappeared, or may no longer be run. */
 export class CommandMissing extends Error {
   override readonly name = "CommandMissing";
 }
 
 /** sysexits(3): the input data is wrong, so a retry is useless. All other codes, EX_TEMPFAIL (75) too, are retried. */
 const EX_DATAERR = 65;
-/** The worker waits for an unavailable hub, however long. */
-const FOREVER = { forMs: Number.POSITIVE_INFINITY };
-const PAUSE_MS = 1_000;
 const TASK_DIR = "task-";
-export const OUT = "out";
-export const CONTEXT = "context";
 
 /**
  * Does a task.
@@ -60,18 +47,18 @@ export const CONTEXT = "context";
  */
 export async function doTask(task: Task, context: TaskContext, options: TaskOptions): Promise<TaskResult> {
   const { signal } = context;
-  const { command, workDir } = options;
+  const { command, workDir, hub } = options;
   const dir = workDir === null ? null : mkdtempSync(join(workDir, TASK_DIR));
   try {
     if (dir !== null) {
-      await writeContext(context, dir);
+      await writeContext(context, dir, hub);
       mkdirSync(join(dir, OUT));
-      await fetchFiles(task, dir, signal, options.hub);
+      for (const fileId of task.inputs) await fetchFile(fileId, dir, ownName, signal, hub);
     }
     const { inputs, checkpoint, failures, answers, lessons } = context;
     const run = await runForTask(task, context, options, {
       cwd: dir,
-      reportPrefix: workDir === null ? join(tmpdir(), "luxhub-") : join(workDir, TASK_DIR),
+      ownPrefix: workDir === null ? join(tmpdir(), "luxhub-") : join(workDir, TASK_DIR),
       prepare: () => ({
         command,
         input: `${JSON.stringify({ ...task, context: { inputs, checkpoint, failures, answers, lessons } })}\n`,
@@ -80,8 +67,11 @@ export async function doTask(task: Task, context: TaskContext, options: TaskOpti
     });
     signal.throwIfAborted();
     refuseFailure(run, options.timeoutMs);
-    if (dir !== null) await uploadFiles(task, join(dir, OUT), signal, options);
-    return await resultOf(task, run, signal, options);
+    if (dir !== null) await uploadFiles(task, context.epoch, join(dir, OUT), signal, options);
+    return await resultOfOutput(task, context, run, options);
+  } catch (error) {
+    // The command would make them again.
+    throw error instanceof TooManyFiles ? new FatalError(error.message, { cause: error }) : error;
   } finally {
     if (dir !== null) removeDir(dir, options.log);
   }
@@ -104,8 +94,10 @@ function removeDir(dir: string, log: Log): void {
 export type TaskRun = {
   /** Null: the current directory. */
   readonly cwd: string | null;
-  /** The beginning of the path of the report file. */
-  readonly reportPrefix: string;
+  /** The beginning of the path of a directory that is made for the run. An agent's sandbox must not let it be written. */
+  readonly ownPrefix: string;
+  /** Where the report file is made; undefined: in that directory. */
+  readonly reportPath?: string | undefined;
   /** Makes what is run, when the path of the report file is known. */
   readonly prepare: (reportPath: string) => {
     readonly command: readonly string[];
@@ -119,13 +111,14 @@ export type TaskRun = {
 
 /**
  * Runs a program for a task, with the variables of the task, and sends its reports to the hub.
- * @throws {CommandMissing} when it cannot be started; the signal's reason when it aborted before that
+ * @throws {CommandMissing} when there is no such program; {Error} when it cannot be started; the signal's reason when it
+ * aborted before that
  */
 export async function runForTask(
   task: Task,
   context: TaskContext,
   { env, timeoutMs, graceMs, sendsOutput, log }: TaskOptions,
-  { cwd, reportPrefix, prepare, onOutput, isOutputText }: TaskRun,
+  { cwd, ownPrefix, reportPath, prepare, onOutput, isOutputText }: TaskRun,
 ): Promise<Run> {
   const { task_id, title, task_type, description } = task;
   const { epoch, signal, answers } = context;
@@ -143,7 +136,7 @@ export async function runForTask(
       }
     },
   };
-  const report = new ReportFile(`${reportPrefix}report-`, onWrong);
+  const report = new ReportFile(mkdtempSync(`${ownPrefix}run-`), onWrong, reportPath);
   const { command, input, env: more } = prepare(report.path);
   try {
     report.begin(answers);
@@ -173,7 +166,11 @@ export async function runForTask(
     return await running;
   } catch (error) {
     signal.throwIfAborted();
-    throw new CommandMissing(`cannot run ${command[0]}: ${reasonOf(error)}`, { cause: error });
+    const [program = ""] = command;
+    const text = `cannot run ${program}: ${reasonOf(error)}`;
+    // Any other fault may be that of this task, or pass.
+    const isMissing = ["ENOENT", "EACCES"].includes(codeOf(error)) && Bun.which(program) === null;
+    throw isMissing ? new CommandMissing(text, { cause: error }) : new Error(text, { cause: error });
   } finally {
     limit.end();
     report.close();
@@ -199,195 +196,31 @@ export function refuseFailure(
   throw exitCode === EX_DATAERR && !isTimedOut ? new FatalError(text) : new Error(text);
 }
 
-// ---- Files
-
-/**
- * Writes context/inputs/1.json, 2.json, … in the order of `depends_on`, and context/checkpoint.json and
- * context/answers.json and context/lessons.json if there are any.
- */
-export async function writeContext(
-  { inputs, checkpoint, answers, lessons }: TaskContext,
-  dir: string,
-): Promise<void> {
-  const own = join(dir, CONTEXT);
-  for (const [i, input] of inputs.entries())
-    await Bun.write(join(own, "inputs", `${i + 1}.json`), `${JSON.stringify(input)}\n`);
-  if (checkpoint !== undefined)
-    await Bun.write(join(own, "checkpoint.json"), `${JSON.stringify(checkpoint)}\n`);
-  if (lessons.length > 0) await Bun.write(join(own, "lessons.json"), `${JSON.stringify(lessons)}\n`);
-  if (answers.length > 0) await Bun.write(join(own, "answers.json"), `${JSON.stringify(answers)}\n`);
-}
-
-/** Downloads the task's inputs into the directory, under their names; the outputs of earlier attempts are no inputs. */
-async function fetchFiles({ inputs }: Task, dir: string, signal: AbortSignal, hub: LuxHub): Promise<void> {
-  const taken = new Set([OUT, CONTEXT]);
-  const nameOf = (fileId: string, given: string): string => {
-    const unique = taken.has(given) ? `${fileId}-${given}` : given;
-    return isFileName(unique) ? unique : fileId;
-  };
-  for (const fileId of inputs) taken.add(await fetchFile(fileId, dir, nameOf, signal, hub));
-}
-
-/** Downloads one file, and again when the connection broke. Returns its name. */
-export async function fetchFile(
-  fileId: string,
-  dir: string,
-  nameOf: (fileId: string, given: string) => string,
-  signal: AbortSignal,
-  hub: LuxHub,
-): Promise<string> {
-  if (!/^[\w-]+$/.test(fileId)) throw new Error(`the file id ${fileId} is not a valid file name`);
-  for (;;) {
-    try {
-      return await download(fileId, dir, nameOf, signal, hub);
-    } catch (error) {
-      signal.throwIfAborted();
-      if (!(error instanceof HubUnreachable)) throw error;
-      await Bun.sleep(PAUSE_MS); // the connection broke
-    }
-  }
-}
-
-/** Downloads a file and returns its name. @throws {HubUnreachable} when bytes are missing */
-async function download(
-  fileId: string,
-  dir: string,
-  nameOf: (fileId: string, given: string) => string,
-  signal: AbortSignal,
-  hub: LuxHub,
-): Promise<string> {
-  const { headers, body } = await hub.files.download({ file_id: fileId }, { signal, retry: FOREVER });
-  const name = nameOf(fileId, fileNameFrom(headers.get("content-disposition"), fileId));
-  const path = join(dir, name);
-  await Bun.write(path, "");
-  const bytes = body ? await pipeToSink(body, Bun.file(path).writer()) : 0;
-  if (bytes !== Number(headers.get("content-length") ?? bytes))
-    throw new HubUnreachable(`the download of ${fileId} broke off after ${bytes} bytes`);
-  return name;
-}
-
-/** The limit of most file systems. */
-const NAME_MAX_BYTES = 255;
-
-export function isFileName(name: string): boolean {
-  return Buffer.byteLength(name) <= NAME_MAX_BYTES;
-}
-
-/** Uploads the regular files below a directory. The hub stores no paths: a directory's name is put before its files'. */
-export async function uploadFiles(
-  task: Task,
-  out: string,
-  signal: AbortSignal,
-  options: TaskOptions,
-): Promise<void> {
-  if (!lstatSync(out, { throwIfNoEntry: false })) return; // the command removed it
-  const skipped: string[] = [];
-  for await (const { path, content } of outputFilesIn(out, (other) => skipped.push(other)))
-    await upload(content, path.replaceAll("/", "-"), Bun.file(path).type, task, signal, options);
-  const [first] = skipped;
-  if (first !== undefined)
-    options.log.warn("did not upload symbolic links and special files of out/", {
-      task: task.task_id,
-      skipped: skipped.length,
-      first,
-    });
-}
-
-async function upload(
-  content: Parameters<LuxHub["files"]["upload"]>[0],
-  name: string,
-  type: string,
-  { task_id }: Task,
-  signal: AbortSignal,
-  { hub, nodeId, log }: TaskOptions,
-): Promise<string> {
-  const about = { name, type, metadata: { task_id, node: nodeId } };
-  const { file_id, size } = await hub.files.upload(content, about, { signal, retry: FOREVER });
-  log.info("uploaded", { task: task_id, name, bytes: size, file: file_id });
-  return file_id;
-}
-
 // ---- The result
 
-/**
- * The object that the command printed, or its text as `output`. Uploads an output that is too large as a file.
- */
-export async function resultOf(
+/** The JSON object or array that the command printed, or its text as `output`. */
+function resultOfOutput(
   task: Task,
-  run: Run,
-  signal: AbortSignal,
+  { epoch, signal }: TaskContext,
+  { output, outputBytes }: Run,
   options: TaskOptions,
 ): Promise<TaskResult> {
-  const text = new TextDecoder().decode(run.output).replaceAll("\0", "\ufffd");
-  const isWhole = run.outputBytes <= OUTPUT_KEPT_BYTES;
-  const object = isWhole ? resultIn(text) : null;
-  const { problem, improvement, lesson, ...extra } = object ?? {
-    problem: task.title,
-    improvement: firstLineOf(text),
-    lesson: "none",
-    output: text.trimEnd(),
-  };
-  const texts = { problem, improvement, lesson };
-  const isTextFitting = Object.values(texts).every(
-    (part) => Buffer.byteLength(part) <= RESULT_TEXT_MAX_BYTES,
+  const text = new TextDecoder().decode(output).replaceAll("\0", "\ufffd");
+  const value = outputBytes > output.length ? null : dataIn(text);
+  return fitted(
+    resultOf(value ?? text.trimEnd(), task.title),
+    (content, name, type) => upload(content, name, type, { task_id: task.task_id, epoch }, signal, options),
+    { bytes: output, total: outputBytes },
   );
-  if (isWhole && isTextFitting && bytesOf(extra) <= RESULT_EXTRA_MAX_BYTES) return { ...texts, ...extra };
-  const [name, type] = object ? ["output.json", "application/json"] : ["output.txt", "text/plain"];
-  const file = await upload(run.output, name, type, task, signal, options);
-  const missing = isWhole ? "" : ` up to byte ${OUTPUT_KEPT_BYTES}`;
-  return {
-    problem: cut(problem, RESULT_TEXT_MAX_BYTES),
-    improvement: cut(improvement, RESULT_TEXT_MAX_BYTES),
-    lesson: cut(lesson, RESULT_TEXT_MAX_BYTES),
-    // An object that is too large is not cut: a part of it is not JSON.
-    ...(object === null && { output: cut(text, RESULT_EXTRA_MAX_BYTES - NOTE_BYTES) }),
-    output_file: file,
-    output_note: `The output has ${run.outputBytes} bytes, too many for a result: file ${file} has them${missing}.`,
-  };
 }
 
-/** Parses a JSON object with the three texts; null for anything else. */
-export function resultIn(text: string): TaskResult | null {
-  let value: unknown;
+/** Parses a JSON object or array; null for any other text. */
+export function dataIn(text: string): object | null {
   try {
-    value = parseExact(text);
+    const value = parseExact(text);
+    return typeof value === "object" && /^\s*[[{]/.test(text) ? value : null;
   } catch {
     return null;
-  }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
-  const { problem, improvement, lesson, ...extra }: Record<string, unknown> = { ...value };
-  return isSaid(problem) && isSaid(improvement) && isSaid(lesson)
-    ? { problem, improvement, lesson, ...extra }
-    : null;
-}
-
-export function isSaid(value: unknown): value is string {
-  return typeof value === "string" && value.trim() !== "";
-}
-
-const FIRST_LINE_MAX_CHARS = 1_000;
-
-export function firstLineOf(text: string): string {
-  const line = /\S.*/.exec(text)?.[0].trimEnd() ?? "no output";
-  return line.length > FIRST_LINE_MAX_CHARS ? `${line.slice(0, FIRST_LINE_MAX_CHARS).toWellFormed()}…` : line;
-}
-
-/** Room for output_file and output_note next to a cut output. */
-const NOTE_BYTES = 1_024;
-
-/** The size as JSON, which may be longer than the text. */
-function bytesOf(value: unknown): number {
-  return Buffer.byteLength(JSON.stringify(value));
-}
-
-/** Cuts a text so that it has at most `maxBytes` bytes as JSON. */
-function cut(text: string, maxBytes: number): string {
-  let end = maxBytes;
-  for (;;) {
-    const part = end >= text.length ? text : `${text.slice(0, end).toWellFormed()}…`;
-    const bytes = bytesOf(part);
-    if (bytes <= maxBytes) return part;
-    end = Math.floor(Math.min(end, text.length) * Math.min(0.99, maxBytes / bytes));
   }
 }
 

@@ -36,13 +36,25 @@ export class HubCalls<V extends Variant = "A"> {
     this.#onIgnored = onIgnored;
   }
 
-  /** Runs the requests in order, in one transaction. An error does not stop the others: check each response. */
+  /**
+   * Runs the requests in order, in one transaction. An error does not stop the others: check each response. Requests for
+   * which a batch has no room follow in another one, which is a transaction of its own.
+   */
   async batch<const O extends readonly BatchOperation[]>(
     requests: { readonly [I in keyof O]: { readonly path: O[I]; readonly body: RequestOf<O[I], V> } },
     options?: CallOptions,
   ): Promise<{ readonly [I in keyof O]: BatchAnswer<O[I], V> }> {
-    const { answers } = await this.ask("batch", { requests }, 0, options);
-    return answers as { readonly [I in keyof O]: BatchAnswer<O[I], V> }; // one for each request, in its order
+    const all: AnswerOf<"batch", V>["answers"] = [];
+    let rest = Array.from(requests, (request, at) => ({ request, at }));
+    for (let left = Infinity; rest.length > 0 && rest.length < left;) {
+      const isLater = left < Infinity && options?.idempotencyKey !== undefined;
+      const keyed = isLater ? { ...options, idempotencyKey: `${options.idempotencyKey}-${left}` } : options;
+      left = rest.length;
+      const { answers } = await this.ask("batch", { requests: rest.map(({ request }) => request) }, 0, keyed);
+      for (const [i, answer] of answers.entries()) all[rest[i]?.at ?? i] = answer;
+      rest = rest.filter(({ at }) => all[at]?.body["error"] === "batch_full");
+    }
+    return all as { readonly [I in keyof O]: BatchAnswer<O[I], V> }; // one for each request, in its order
   }
 
   /** Yields the events of the hub's log, from now or from `since` on, as they arrive, until its signal aborts. */

@@ -1182,7 +1182,7 @@ export interface Schedule<V extends Variant = "A"> {
       | undefined;
     /** Seconds until the task may be handed out. */
     delay_s: number;
-    /** The name of the group of tasks. */
+    /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
     group?: string | undefined;
     /** The words by which to find the task; left out if there are none. */
     tags?: string[] | undefined;
@@ -1433,8 +1433,10 @@ export interface Minute {
   tasks_completed: number;
   /** How many attempts ended without a result. */
   attempts_failed: number;
-  /** How many tasks failed permanently. */
+  /** How many tasks failed permanently, without `tasks_cancelled`. */
   tasks_failed: number;
+  /** How many tasks were cancelled, or expired. */
+  tasks_cancelled: number;
   /** LUX paid, including daily bonuses. */
   lux_paid: number;
   /** How many messages were sent; a broadcast counts once. */
@@ -1454,8 +1456,10 @@ export interface MinutesTotal {
   tasks_completed: number;
   /** How many attempts ended without a result. */
   attempts_failed: number;
-  /** How many tasks failed permanently. */
+  /** How many tasks failed permanently, without `tasks_cancelled`. */
   tasks_failed: number;
+  /** How many tasks were cancelled, or expired. */
+  tasks_cancelled: number;
   /** LUX paid, including daily bonuses. */
   lux_paid: number;
   /** How many messages were sent; a broadcast counts once. */
@@ -1917,7 +1921,10 @@ export interface Operations<V extends Variant = "A"> {
        * commit.
        */
       files?: readonly string[] | undefined;
-      /** The group that the task joins. A group exists from its first task on. */
+      /**
+       * The group that the task joins. A group exists from its first task on. With a key that is bound to a
+       * node, the group is NAME/NODE.
+       */
       group?: string | undefined;
       /** Up to 16 words by which to find the task, without commas. */
       tags?: readonly string[] | undefined;
@@ -2258,7 +2265,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The id of the task. */
       task_id: string;
       /**
-       * Also opens, in the same commit, the tasks that failed only because of this task: up to 1,000 tasks,
+       * Also opens, in the same commit, the tasks that failed only because of this task: up to 250 tasks,
        * the oldest first. If the task itself has not failed, it does not change.
        */
       with_dependents?: boolean | undefined;
@@ -3844,7 +3851,7 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The groups, by name. */
       groups: {
-        /** The name of the group of tasks. */
+        /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
         group: string;
         /** Whether no task of the group is unfinished. */
         done: boolean;
@@ -3857,6 +3864,11 @@ export interface Operations<V extends Variant = "A"> {
         unfinished: number;
         /** How many completed tasks of the group wait for their review; only if there are any. */
         in_review?: number | undefined;
+        /**
+         * How many tasks were cancelled; of a group also those that expired, which `by_status.failed` leaves
+         * out.
+         */
+        cancelled?: number | undefined;
         /** How many tasks there are of each status. */
         by_status: By<
           V,
@@ -3903,14 +3915,14 @@ export interface Operations<V extends Variant = "A"> {
   /** A group of tasks: counts, times, failures; may wait for its end */
   "group/{group}": {
     request: {
-      /** The name of the group of tasks. */
+      /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
       group: string;
       /** Seconds to wait until no task of the group is unfinished; 0, the default, returns at once. */
       wait?: number | undefined;
     };
     answer: {
       success: true;
-      /** The name of the group of tasks. */
+      /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
       group: string;
       /** Whether no task of the group is unfinished. */
       done: boolean;
@@ -3923,6 +3935,11 @@ export interface Operations<V extends Variant = "A"> {
       unfinished: number;
       /** How many completed tasks of the group wait for their review; only if there are any. */
       in_review?: number | undefined;
+      /**
+       * How many tasks were cancelled; of a group also those that expired, which `by_status.failed` leaves
+       * out.
+       */
+      cancelled?: number | undefined;
       /** How many tasks there are of each status. */
       by_status: By<
         V,
@@ -3988,7 +4005,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Cancels unfinished tasks of a group, which then fail */
   "group/cancel": {
     request: {
-      /** The name of the group of tasks. */
+      /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
       group: string;
       /** The node that cancels the tasks. */
       node_id?: string | undefined;
@@ -3997,9 +4014,12 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** The name of the group of tasks. */
+      /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
       group: string;
-      /** How many tasks were cancelled. */
+      /**
+       * How many tasks were cancelled; of a group also those that expired, which `by_status.failed` leaves
+       * out.
+       */
       cancelled: number;
       /** How many tasks are left, at most 100,000: repeat the call. */
       left: number;
@@ -4014,14 +4034,14 @@ export interface Operations<V extends Variant = "A"> {
   /** Opens the failed tasks of a group again */
   "group/retry": {
     request: {
-      /** The name of the group of tasks. */
+      /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
       group: string;
       /** The `next_cursor` of the call before. */
       cursor?: string | undefined;
     };
     answer: {
       success: true;
-      /** The name of the group of tasks. */
+      /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
       group: string;
       /** How many tasks were opened again. */
       retried: number;
@@ -4113,7 +4133,7 @@ export interface Operations<V extends Variant = "A"> {
           | undefined;
         /** Seconds until the task may be handed out. */
         delay_s?: number | undefined;
-        /** The name of the group of tasks. */
+        /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
         group?: string | undefined;
         /** The words by which to find the task; left out if there are none. */
         tags?: readonly string[] | undefined;

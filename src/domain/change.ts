@@ -344,6 +344,8 @@ export type Change =
   | { readonly kind: "delivery.leases.renewed"; readonly leaseUntil: number }
   /** Each lease of a task lasts its own timeout. */
   | { readonly kind: "task.leases.renewed"; readonly steady: number }
+  /** Backoffs and open questions that begin in the future, because the wall clock was set back, begin at `now`. */
+  | { readonly kind: "backoffs.restarted" | "questions.restarted"; readonly now: number }
   /** Moves the dates of stored answers by a clock jump, so that their age stays the same. */
   | {
       readonly kind: "answers.shifted";

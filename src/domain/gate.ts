@@ -9,13 +9,14 @@
 import { MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import { announcements, isUsedUp, nameOf, periodOf, silenced } from "./budget.ts";
 import type { Change } from "./change.ts";
-import { HOLD_MAX_SECONDS } from "./limits.ts";
+import { CLOCK_JUMP_MS } from "./limits.ts";
 import { type Decision, type Rejected, type RejectionCode, accept, reject } from "./decision.ts";
 import { type Lane, type LaneTask, couldTake, hasFree, limitKeyOf, typesFor } from "./lane.ts";
 import type {
   BudgetState,
   Closed,
   Gate,
+  Hold,
   LimitState,
   Moment,
   Node,
@@ -175,13 +176,12 @@ function isAbout(scope: string, value: string, task: Subject, nodeId: string | n
 
 /** How a limit is closed now. */
 function closingsOf(limit: LimitState, now: number): readonly Closing[] {
-  const { running, perMinute, heldUntil, inUse } = limit;
+  const { running, perMinute, hold, inUse } = limit;
   const found: Closing[] = [];
   if (running !== null && inUse >= running) found.push({ code: "limit", limit, until: null });
   const rateUntil = perMinute === null ? null : rateOpensAt(limit, perMinute, now);
   if (rateUntil !== null) found.push({ code: "rate", limit, until: rateUntil, isHeld: false });
-  if (heldUntil !== null && isHeld(heldUntil, now))
-    found.push({ code: "rate", limit, until: heldUntil, isHeld: true });
+  if (lasts(hold, now)) found.push({ code: "rate", limit, until: hold.until, isHeld: true });
   return found;
 }
 
@@ -209,9 +209,9 @@ export function firstSecond(now: number): number {
   return secondOf(now) - MINUTE_MS / SECOND_MS;
 }
 
-/** Whether a hold lasts. One that lasts longer than a hold may is of another time: the wall clock was set back. */
-export function isHeld(heldUntil: number, now: number): boolean {
-  return heldUntil > now && heldUntil <= now + HOLD_MAX_SECONDS * SECOND_MS;
+/** Whether a hold lasts. One that begins in the future is of another time: the wall clock was set back. */
+export function lasts(hold: Hold | null, now: number): hold is Hold {
+  return hold !== null && hold.until > now && hold.at <= now + CLOCK_JUMP_MS;
 }
 
 /**

@@ -10,7 +10,7 @@ import type { Change } from "./change.ts";
 import { type Decision, accept, reject } from "./decision.ts";
 import type { EventData, EventKind } from "./event.ts";
 import type { Gate, Limit, LimitState, Pause, PauseKey } from "./model.ts";
-import { isHeld, namePause } from "./gate.ts";
+import { lasts, namePause } from "./gate.ts";
 import { HUB_LIMITS, refusesMore } from "./shares.ts";
 
 // ---- Pauses
@@ -52,16 +52,12 @@ function capitalised(text: string): string {
 // ---- Limits
 
 /** Sets the limit of a key, or replaces it. A hold stays. */
-export function setLimit(
-  gate: Gate,
-  asked: Omit<Limit, "heldUntil" | "heldBy">,
-  at: number,
-): Decision<LimitState> {
+export function setLimit(gate: Gate, asked: Omit<Limit, "hold">, at: number): Decision<LimitState> {
   const known = gate.limits.find(({ key }) => key === asked.key);
   const all = known && isSet(known) ? 0 : gate.limits.filter(isSet).length;
   const full = refusesMore(HUB_LIMITS.limits, { all, ofNode: 0 }, null);
   if (full) return full;
-  const limit: Limit = { ...asked, heldUntil: known?.heldUntil ?? null, heldBy: known?.heldBy ?? null };
+  const limit: Limit = { ...asked, hold: known?.hold ?? null };
   const { key, running, perMinute } = limit;
   const data = { key: key || null, running, per_minute: perMinute };
   return accept({ inUse: 0, uses: [], ...known, ...limit }, [
@@ -117,29 +113,27 @@ export function hold(
 ): Decision<LimitState> {
   const known = gate.limits.find((one) => one.key === key);
   const isOnlyHeld = (limit: Limit): boolean => !isSet(limit) && !isOver(limit, at);
-  const isOfNode = (limit: Limit): boolean => limit.heldBy === nodeId && isHeld(limit.heldUntil ?? 0, at);
+  const isOfNode = (limit: Limit): boolean => lasts(limit.hold, at) && limit.hold.by === nodeId;
   const counts = {
     all: !known || isOver(known, at) ? gate.limits.filter(isOnlyHeld).length : 0,
     ofNode: known && isOfNode(known) ? 0 : gate.limits.filter(isOfNode).length,
   };
   const full = refusesMore(HUB_LIMITS.holds, counts, nodeId);
   if (full) return full;
-  const before = known?.heldUntil ?? 0;
-  const lastsUntil = isHeld(before, at) ? before : at;
-  const heldUntil = at + forMs;
-  if (known && heldUntil < lastsUntil) return accept(known);
+  const before = known && lasts(known.hold, at) ? known.hold.until : at;
+  const until = at + forMs;
+  if (known && until < before) return accept(known);
   const limit: Limit = {
     key,
     running: known?.running ?? null,
     perMinute: known?.perMinute ?? null,
-    heldUntil,
-    heldBy: nodeId,
+    hold: { at, until, by: nodeId },
   };
   const data = { key: key || null, for_s: Math.ceil(forMs / SECOND_MS), held_by: nodeId };
   return accept({ inUse: 0, uses: [], ...known, ...limit }, [
     ...outdated(gate, at),
     { kind: "limit.saved", limit },
-    ...(heldUntil - lastsUntil < SECOND_MS ? [] : [logged("limit.held", data, at, taskId)]),
+    ...(until - before < SECOND_MS ? [] : [logged("limit.held", data, at, taskId)]),
   ]);
 }
 
@@ -152,7 +146,7 @@ function outdated(gate: Gate, at: number): readonly Change[] {
 
 /** Whether it was only for a hold, which is over. */
 export function isOver(limit: Limit, at: number): boolean {
-  return !isSet(limit) && !isHeld(limit.heldUntil ?? 0, at);
+  return !isSet(limit) && !lasts(limit.hold, at);
 }
 
 /** Whether it is a limit, and not only a hold. */

@@ -86,6 +86,11 @@ export const FAILURE_KINDS = [
   "no_quorum",
 ] as const;
 
+/** Whether a kind of failure is what people, or `expires_at`, asked for: no statistic counts it as failed. */
+export function isCancelled(kind: unknown): boolean {
+  return kind === "cancelled" || kind === "expired";
+}
+
 /** Why an attempt or a task failed. */
 export type Failure = {
   readonly kind: (typeof FAILURE_KINDS)[number];
@@ -494,10 +499,16 @@ export type Limit = {
   /** null: any number. */
   readonly running: number | null;
   readonly perMinute: number | null;
-  /** No task of the key is handed out before then (wall clock); null: it is not held. */
-  readonly heldUntil: number | null;
-  /** The node that holds it, or held it last; null: an administrator or a key of no node. */
-  readonly heldBy: string | null;
+  /** The last hold, which may be over; null: none. */
+  readonly hold: Hold | null;
+};
+
+/** No task of a limit key is handed out from `at` to `until` (wall clock). */
+export type Hold = {
+  readonly at: number;
+  readonly until: number;
+  /** The node that asked for it; null: an administrator or a key of no node. */
+  readonly by: string | null;
 };
 
 /** A limit, and what of it is used. */

@@ -62,6 +62,14 @@ export const HUB_LIMITS = {
     undo: "schedule/delete",
     advice: "Delete one that is no longer needed.",
   },
+  lanes: {
+    what: "special lanes (combinations of type, requirements and limit key) with unfinished tasks",
+    all: limit.LANES_MAX,
+    ofNode: limit.LANES_OF_NODE_MAX,
+    code: "too_many_lanes",
+    undo: "task/cancel",
+    advice: "Use fewer limit keys, or wait until some tasks have ended.",
+  },
   limits: {
     what: "limits",
     all: limit.LIMITS_MAX,

@@ -46,6 +46,7 @@ import { type EventData, type EventKind, isOfCreator } from "./event.ts";
 import { attach, upload } from "./file.ts";
 import { afterUsage, countedFor, gateAt, gateWithout, isClosed, refusedByGate, spendWithin } from "./gate.ts";
 import { couldTake, hasFree, laneNameOf, limitKeyOf, needsRare, specialLane } from "./lane.ts";
+import { ownedGroup, ownerOf } from "./group.ts";
 import { hold } from "./limit.ts";
 import { BACKOFF_MAX_SECONDS, FAILED_ATTEMPTS_KEPT, FAILURES_DEFAULT_MAX } from "./limits.ts";
 import {
@@ -215,7 +216,7 @@ export function create(
     child,
     notNodes,
     schedule: draft.schedule,
-    group: draft.group,
+    group: draft.group === null ? null : ownedGroup(draft.group, ownerOf(draft)),
     tags: draft.tags,
     requires: draft.requires,
     limitKey: draft.limitKey,

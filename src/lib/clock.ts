@@ -22,6 +22,8 @@ export interface Clock {
    * The clock of setTimeout, in milliseconds: a timer that fires late shows that the process was suspended or blocked.
    */
   timers(): number;
+  /** Milliseconds, for how long this process works on something. In tests work takes no time, however slow the machine. */
+  work(): number;
 }
 
 /** The clocks of a machine that is alone: also of a browser. */
@@ -33,7 +35,7 @@ export const machineClock: Pick<Clock, "now" | "timers"> = {
 export function systemClock(): Clock {
   const offset = Date.now() - performance.now();
   const steady = (): number => Math.trunc(offset + performance.now());
-  return { ...machineClock, steady, machine: steady };
+  return { ...machineClock, steady, machine: steady, work: machineClock.timers };
 }
 
 /** An earlier wall time means that the clock is not set: a board without a battery starts in 1970. */
@@ -55,6 +57,7 @@ export function notBefore(clock: Clock, past: number): Clock {
     steady: () => clock.steady(),
     machine: () => clock.machine(),
     timers: () => clock.timers(),
+    work: () => clock.work(),
   };
 }
 

@@ -1,5 +1,5 @@
 /**
- * The statistics of failures: the tasks that failed lately, grouped by type, kind and the first line of the message
+ * The statistics of failures: the tasks that failed lately, without cancelled and expired ones, grouped by type, kind and the first line of the message
  * without numbers and ids, and by node. A group has an id, by which task/list finds its tasks (failureGroupOf).
  *
  * The newest FAILURES_SCANNED_MAX failed tasks are examined, in steps between which others are served.
@@ -12,7 +12,7 @@ import {
   PARKED_NODES_MAX,
   SEARCH_STEP_ROWS,
 } from "../domain/limits.ts";
-import type { Failure, Task } from "../domain/model.ts";
+import { type Failure, type Task, isCancelled } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 import { type FailedTask, failuresBefore } from "../store/sql/stats.ts";
@@ -31,7 +31,7 @@ export type FailureGroup = {
   readonly taskId: string;
 };
 
-/** `groups`: the largest first. `total`: the failed tasks that were examined; `isExact` false: there are more. */
+/** `groups`: the largest first. `total`: the failed tasks that were found; `isExact` false: there are more. */
 export type FailureStats = {
   readonly groups: readonly FailureGroup[];
   readonly byNode: readonly { readonly nodeId: string; readonly count: number }[];
@@ -59,12 +59,14 @@ export class FailureStatistics {
     const groups = new Map<string, Growing>();
     const byNode = new Map<string, number>();
     let position = { updatedAt: Number.MAX_SAFE_INTEGER, seq: 0 };
-    let [total, isExact] = [0, false];
-    while (total < FAILURES_SCANNED_MAX && !isExact) {
-      if (total > 0) await this.#steps.next();
+    let [total, scanned, isExact] = [0, 0, false];
+    while (scanned < FAILURES_SCANNED_MAX && !isExact) {
+      if (scanned > 0) await this.#steps.next();
       const step = await this.#store.read(failuresBefore(position, since, SEARCH_STEP_ROWS));
       for (const task of step) {
-        const { nodeId } = task.failure;
+        const { kind, nodeId } = task.failure;
+        if (isCancelled(kind)) continue;
+        total++;
         const id = failureGroupOf(task.taskType, task.failure);
         const group = groups.get(id) ?? { newest: task, count: 0, nodes: new Map<string, number>() };
         groups.set(id, group);
@@ -73,7 +75,7 @@ export class FailureStatistics {
         increase(group.nodes, nodeId);
         increase(byNode, nodeId);
       }
-      total += step.length;
+      scanned += step.length;
       position = step.at(-1) ?? position;
       isExact = step.length < SEARCH_STEP_ROWS;
     }

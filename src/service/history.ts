@@ -11,7 +11,15 @@ import type { Change } from "../domain/change.ts";
 import { type Clock, HOUR_MS, MINUTE_MS } from "../lib/clock.ts";
 import { firstMinute, firstPeriod, lastPeriod, periodsBetween } from "../store/sql/minutes.ts";
 import type { Store } from "../store/store.ts";
-import { type LastMinutes, type Minutes, type Numbers, addTo, nothing, seriesOf } from "./minutes.ts";
+import {
+  type LastMinutes,
+  type Minutes,
+  type Numbers,
+  addTo,
+  nothing,
+  parseNumbers,
+  seriesOf,
+} from "./minutes.ts";
 
 export const TEN_MINUTES_MS = 10 * MINUTE_MS;
 
@@ -45,11 +53,11 @@ export class History {
     const sums: Sums = new Map();
     for (let at = first; at <= last; at += stepMs) sums.set(at, nothing());
     for (const { at, numbers } of await this.#store.read(periodsBetween(stepMs, first, last)))
-      addTo(sums.get(at), parse(numbers));
+      addTo(sums.get(at), parseNumbers(numbers));
     let summedUpTo = await this.#summedUpTo(stepMs, now);
     if (stepMs > TEN_MINUTES_MS) {
       for (const { at, numbers } of await this.#store.read(periodsBetween(TEN_MINUTES_MS, summedUpTo, now)))
-        addTo(sums.get(startOf(at, stepMs)), parse(numbers));
+        addTo(sums.get(startOf(at, stepMs)), parseNumbers(numbers));
       summedUpTo = Math.max(summedUpTo, await this.#summedUpTo(TEN_MINUTES_MS, now));
     }
     for (const [at, numbers] of await this.#minutes.between(summedUpTo, now))
@@ -70,7 +78,7 @@ export class History {
       const first = await this.#store.read(firstPeriod(TEN_MINUTES_MS));
       if (first === null) return [];
       const periods = await this.#store.read(periodsBetween(TEN_MINUTES_MS, Math.max(from, first), to));
-      return periods.map(({ at, numbers }) => [at, parse(numbers)] as const);
+      return periods.map(({ at, numbers }) => [at, parseNumbers(numbers)] as const);
     });
   }
 
@@ -111,8 +119,4 @@ export class History {
 
 function startOf(at: number, stepMs: number): number {
   return at - (at % stepMs);
-}
-
-function parse(numbers: string): Numbers {
-  return JSON.parse(numbers) as Numbers; // only save() writes them
 }

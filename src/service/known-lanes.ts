@@ -33,6 +33,8 @@ export class KnownLanes {
   /** By creator, "" for none: the number of its last turn. In this order, the one who waits longest comes first. */
   readonly #turns = new Map<string, number>();
   #turn = 0;
+  /** The wall clock at the last hasOpenedByTime(). */
+  #lookedAt = 0;
 
   constructor(isFair: boolean) {
     this.isFair = isFair;
@@ -42,12 +44,17 @@ export class KnownLanes {
     return this.gate?.closed ?? null;
   }
 
-  /** Whether time has opened something of the gate: a new day of budgets, the end of a hold or of a rate. Once for each. */
+  /**
+   * Whether time has opened something of the gate: a new day of budgets, the end of a hold or of a rate. Once for each. A
+   * clock that was set back ends holds, so that the time at which the gate opens is then unknown.
+   */
   hasOpenedByTime(now: number): boolean {
+    const isSetBack = now < this.#lookedAt;
+    this.#lookedAt = now;
     if (this.gate === null) return false;
     const { day, budgets, opensAt } = this.gate;
     const isNewDay = day !== dayOf(now) && budgets.length > 0;
-    const isOver = opensAt !== null && opensAt <= now;
+    const isOver = opensAt !== null && (opensAt <= now || isSetBack);
     if (isNewDay || isOver) this.gate = { ...this.gate, day: dayOf(now), opensAt: null }; // the next transaction loads it
     return isNewDay || isOver;
   }

@@ -48,10 +48,7 @@ export class Limits {
     return transact({ gate: this.#gate() }, ({ gate }) => resume(gate, key, this.#clock.now()));
   }
 
-  set(
-    transact: Transact<LimitState>,
-    asked: Omit<Limit, "heldUntil" | "heldBy">,
-  ): Promise<Committed<LimitState>> {
+  set(transact: Transact<LimitState>, asked: Omit<Limit, "hold">): Promise<Committed<LimitState>> {
     return transact({ gate: this.#gate() }, ({ gate }) => setLimit(gate, asked, this.#clock.now()));
   }
 

@@ -10,7 +10,7 @@ import type { Notified } from "../domain/change.ts";
 import { accept } from "../domain/decision.ts";
 import { MINUTES_KEPT, MINUTE_TYPES_MAX } from "../domain/limits.ts";
 import { paidBy } from "../domain/lux.ts";
-import type { Task } from "../domain/model.ts";
+import { type Task, isCancelled } from "../domain/model.ts";
 import { must } from "../lib/assert.ts";
 import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
 import { minutesBetween } from "../store/sql/minutes.ts";
@@ -35,6 +35,7 @@ const COUNTERS = [
   "completed",
   "attemptsFailed",
   "failed",
+  "cancelled",
   "luxMicro",
   "messages",
 ] as const;
@@ -151,7 +152,7 @@ export class Minutes {
   ): Promise<Map<number, Numbers>> {
     const sums = new Map<number, Numbers>();
     for (const { at, hub, numbers } of await this.#store.read(minutesBetween(from, to)))
-      if (isWanted(hub)) addTo(sumOf(sums, at), JSON.parse(numbers) as Numbers); // only save() writes them
+      if (isWanted(hub)) addTo(sumOf(sums, at), parseNumbers(numbers));
     return sums;
   }
 
@@ -191,7 +192,12 @@ export class Minutes {
         if (kind === "task.created") (numbers ??= this.#current()).created++;
         else if (kind === "message.sent") (numbers ??= this.#current()).messages++;
         else if (kind === "task.failed") {
-          (numbers ??= this.#current()).failed++;
+          numbers ??= this.#current();
+          if (isCancelled(change.event.data["kind"])) {
+            numbers.cancelled++;
+            continue;
+          }
+          numbers.failed++;
           const own = moved?.task.taskId === taskId ? moved : movedAfter(changes, i, taskId);
           if (own !== null) ofType(numbers, own.task.taskType).failed++;
         } else if (kind === "task.attempt_failed" || kind === "task.timed_out" || kind === "task.requeued")
@@ -293,11 +299,17 @@ export function nothing(): Numbers {
     completed: 0,
     attemptsFailed: 0,
     failed: 0,
+    cancelled: 0,
     luxMicro: 0,
     messages: 0,
     toStart: durations(),
     toFinish: durations(),
   };
+}
+
+/** Only save() writes them; those of an older build lack the counters that came later. */
+export function parseNumbers(numbers: string): Numbers {
+  return { ...nothing(), ...(JSON.parse(numbers) as Partial<Numbers>) };
 }
 
 const BUCKET = "durations are counted in the buckets of BOUNDS_MS and one more";

@@ -228,7 +228,8 @@ export function ignoreFull(error: unknown): void {
 /**
  * Renews all leases, of nodes (how long they may be silent), tasks (their timeout) and messages (their visibility
  * timeout). Needed after the hub or the machine stood still or could not write, because then no heartbeat or ACK could
- * be recorded. Abandons unfinished broadcasts, because their hub may be gone.
+ * be recorded. Abandons unfinished broadcasts, because their hub may be gone. If the wall clock was set back, backoffs and
+ * questions begin again, so that they do not last until it is there again.
  */
 export async function renewLeases({ store, clock }: Pick<ChoreParts, "store" | "clock">): Promise<void> {
   await store.transact({}, () => accept(null, renewalAt(clock)));
@@ -243,8 +244,18 @@ function renewalAt(clock: Clock): readonly Change[] {
   }));
   const mail: Change = { kind: "delivery.leases.renewed", leaseUntil: steady + limit.ACK_LEASE_MS };
   const tasks: Change = { kind: "task.leases.renewed", steady };
+  const now = clock.now();
   const advisory: Change = { kind: "leases.renewed", steady };
-  return [PROBE, ...nodes, tasks, advisory, mail, { kind: "broadcasts.abandoned" }];
+  return [
+    PROBE,
+    ...nodes,
+    tasks,
+    advisory,
+    mail,
+    { kind: "broadcasts.abandoned" },
+    { kind: "backoffs.restarted", now },
+    { kind: "questions.restarted", now },
+  ];
 }
 
 /** A write that changes nothing: if it succeeds, the disk can be written. */

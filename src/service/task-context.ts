@@ -13,6 +13,7 @@ import {
   CONTEXT_ANSWERS_MAX_BYTES,
   CONTEXT_FILES_MAX,
   CONTEXT_RESULTS_MAX_BYTES,
+  FILES_OF_TASK_MAX,
   INPUTS_PAGE_MAX_BYTES,
 } from "../domain/limits.ts";
 import type { Checkpoint, Failure, Question, ReviewCheck, Task, TaskResult } from "../domain/model.ts";
@@ -39,7 +40,7 @@ export type TaskInput = {
   readonly task: Pick<InputTask, "title" | "status" | "assignedNode" | "resultVerified"> | null;
   readonly result: TaskResult | null;
   readonly files: readonly InputFile[];
-  /** Its result or some of its files are left out, because there was no room for them: inputs() has them. */
+  /** Its result or some files are left out, because there was no room for them. Never in a page of inputs(). */
   readonly omitted: boolean;
 };
 
@@ -144,6 +145,14 @@ async function readInputs(
     whole.push(taskId);
   }
   const shown = endsThere ? whole : taskIds;
+  const files = await read(filesOfTasks(shown, CONTEXT_FILES_MAX + 1));
+  const filesOf = Map.groupBy(files.slice(0, CONTEXT_FILES_MAX), ({ taskId }) => taskId);
+  const isCut = files.length > CONTEXT_FILES_MAX;
+  if (isCut && endsThere) {
+    // So few tasks have room for all their files.
+    const first = taskIds.slice(0, CONTEXT_FILES_MAX / FILES_OF_TASK_MAX);
+    return readInputs(read, { child }, first, maxBytes, true);
+  }
   // A result that waits for its review is an input only of the task that checks it, and a sealed one of none.
   const mayRead = ({ taskId, inReview, isSealed }: InputTask): boolean =>
     !isSealed && (!inReview || child?.of === taskId);
@@ -152,9 +161,6 @@ async function readInputs(
     return task !== undefined && mayRead(task);
   });
   const results = checked.length === 0 ? new Map<string, TaskResult>() : await read(resultsOf(checked));
-  const files = await read(filesOfTasks(shown, CONTEXT_FILES_MAX + 1));
-  const filesOf = Map.groupBy(files.slice(0, CONTEXT_FILES_MAX), ({ taskId }) => taskId);
-  const isCut = files.length > CONTEXT_FILES_MAX;
   return shown.map((taskId, i): TaskInput => {
     const task = tasks.get(taskId) ?? null;
     const isLeftOut = i >= whole.length && (task?.bytes ?? 0) > 0;

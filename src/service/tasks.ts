@@ -10,17 +10,15 @@ import {
   UNDECIDED,
   accept,
   nodeNotFound,
-  reject,
   taskNotFound,
 } from "../domain/decision.ts";
 import { isFree } from "../domain/file.ts";
-import { checkGroups } from "../domain/group.ts";
+import { checkGroups, ownerOf } from "../domain/group.ts";
 import {
   BACKLOG_TYPES_TOGETHER,
   BALANCE_ROUND_MAX,
   DEPENDENTS_COUNTED_MAX,
   GROUPS_CHECKED,
-  LANES_MAX,
   LANES_REREADS,
   PULL_ANSWER_MAX_BYTES,
   REPORT_MAX_DEFAULT_USD,
@@ -70,6 +68,7 @@ import {
   timeOut,
   update,
 } from "../domain/task.ts";
+import { HUB_LIMITS, refusesMore } from "../domain/shares.ts";
 import { type Known, type KnownReport, type SumName, dayOf, toMicroUsd } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
@@ -254,13 +253,16 @@ export class TaskService {
     const isPlain = specialLane(draft, this.known.isFair) === null && reviewer === null;
     if (isPlain && !balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique)
       return transact({}, () => create(draft, taskId, [], this.#at()));
-    const load = { ...ofNewTask(draft, asked, this.known.isFair), gate: balanced ? this.#gate() : NO_ROW };
+    const load = {
+      ...ofNewTask(draft, asked, this.known.isFair, this.#clock.now()),
+      gate: balanced ? this.#gate() : NO_ROW,
+    };
     let unusable: References | null = null;
     const created = await transact(load, (loaded) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
       if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
-      const crowded = tooManyLanes(loaded);
+      const crowded = tooManyLanes(loaded, draft);
       if (crowded) return crowded;
       const rows = rowsOf(loaded);
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
@@ -288,13 +290,17 @@ export class TaskService {
     const node = sent.nodeId === null ? NO_ROW : nodeById(sent.nodeId);
     let unusable: References | null = null;
     let refused: Rejected | null = null;
-    const load = { ...ofNewTask(draft, asked, this.known.isFair), node, gate: this.#gate() };
+    const load = {
+      ...ofNewTask(draft, asked, this.known.isFair, this.#clock.now()),
+      node,
+      gate: this.#gate(),
+    };
     const sentTask = await transact(load, ({ node, ...loaded }) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
       const reviewer = reviewerOf(draft);
       if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
-      const crowded = tooManyLanes(loaded);
+      const crowded = tooManyLanes(loaded, draft);
       refused = crowded;
       if (crowded) return UNDECIDED;
       const rows = { ...rowsOf(loaded), node };
@@ -488,11 +494,11 @@ export class TaskService {
       task: taskById(asked.taskId),
       candidates: candidatesIfBalanced(before, null),
       gate: this.#gate(),
-      ...ofLane(isOtherKey ? specialLane({ ...before, limitKey }, this.known.isFair) : null),
+      ...ofLane(isOtherKey ? specialLane({ ...before, limitKey }, this.known.isFair) : null, before),
     };
     return transact(load, ({ task, candidates, gate, ...lanes }) => {
       const updated = update(task, candidates?.best ?? [], asked, this.#at(gate));
-      return updated.kind === "rejected" ? updated : (tooManyLanes(lanes) ?? updated);
+      return updated.kind === "rejected" ? updated : (tooManyLanes(lanes, before) ?? updated);
     });
   }
 
@@ -916,13 +922,13 @@ function reviewerOf({ reviewTerms }: TaskDraft): string | null {
 }
 
 /** The rows that decide about a new task. */
-function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean) {
+function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean, now: number) {
   const { balanced, taskType, dependsOn, unique, requires } = draft;
   const reviewer = reviewerOf(draft);
   return {
     reviewer: reviewer === null ? NO_ROW : nodeById(reviewer),
-    ...ofLane(specialLane(draft, isFair)),
-    ofKey: unique ? tasksByUniqueKey(unique.key) : NO_ROW,
+    ...ofLane(specialLane(draft, isFair), draft),
+    ofKey: unique ? tasksByUniqueKey(unique.key, ownerOf(draft), now) : NO_ROW,
     candidates: balanced && requires === null ? candidatesFor(taskType, null) : NO_ROW,
     dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
     files: fileIds.length > 0 ? filesById(fileIds) : NO_ROW,
@@ -930,19 +936,34 @@ function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean) {
 }
 
 /** The rows that decide whether a lane may have one more task. */
-function ofLane(lane: string | null) {
+function ofLane(lane: string | null, creator: Creator | null) {
+  const { all, ofNode } = HUB_LIMITS.lanes;
+  const nodeId = boundCreator(creator);
   return {
-    otherLanes: lane === null ? NO_ROW : otherLanes(lane, LANES_MAX),
+    otherLanes: lane === null ? NO_ROW : otherLanes(lane, all),
+    otherLanesOfNode: lane === null || nodeId === null ? NO_ROW : otherLanes(lane, ofNode, nodeId),
   };
 }
 
-type LoadedRows = Omit<Loaded<ReturnType<typeof ofNewTask>>, "ofKey" | "reviewer" | "otherLanes">;
+type Creator = Pick<Task, "creatorNode" | "creatorVerified">;
+
+/** The node to which the key of the creator of a task is bound. */
+function boundCreator(creator: Creator | null): string | null {
+  return creator?.creatorVerified ? creator.creatorNode : null;
+}
+
+type LoadedRows = Omit<
+  Loaded<ReturnType<typeof ofNewTask>>,
+  "ofKey" | "reviewer" | keyof ReturnType<typeof ofLane>
+>;
 
 /** The refusal of a task in a lane that there is not, when there are too many. */
-function tooManyLanes(rows: { readonly otherLanes: number | null }): Rejected | null {
-  if ((rows.otherLanes ?? 0) < LANES_MAX) return null;
-  const detail = `Unfinished tasks have ${LANES_MAX} different combinations of type, requirements and limit key, which is the most. Use fewer limit keys, or wait until some tasks have ended.`;
-  return reject("too_many_lanes", detail);
+function tooManyLanes(
+  { otherLanes, otherLanesOfNode }: Loaded<ReturnType<typeof ofLane>>,
+  creator: Creator | null,
+): Rejected | null {
+  const counts = { all: otherLanes ?? 0, ofNode: otherLanesOfNode ?? 0 };
+  return refusesMore(HUB_LIMITS.lanes, counts, boundCreator(creator));
 }
 
 function rowsOf({ candidates, dependencies, files }: LoadedRows) {

@@ -655,10 +655,15 @@ describe("the specification's examples", () => {
     await http(hub, "/message:send", asked);
     expect(list(await http(hub, path), "configs")).toHaveLength(1);
     const malformed = [400, "INVALID_PARAMS"];
-    const bad = { url: "ftp://x", token: "a\nb", authentication: { scheme: "a b", credentials: "é" } };
+    const bad = {
+      id: "a\u001bb",
+      url: "ftp://x",
+      token: "a\nb",
+      authentication: { scheme: "a b", credentials: "é" },
+    };
     expect(await httpError(hub, path, bad)).toEqual([
       ...malformed,
-      ["url", "token", "authentication.scheme", "authentication.credentials"],
+      ["id", "url", "token", "authentication.scheme", "authentication.credentials"],
     ]);
     const inside = {
       ...said("report"),

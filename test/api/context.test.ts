@@ -5,8 +5,10 @@
 import { describe, expect, test } from "bun:test";
 import {
   CHECKPOINT_MAX_BYTES,
+  CONTEXT_FILES_MAX,
   CONTEXT_RESULTS_MAX_BYTES,
   FAILED_ATTEMPTS_KEPT,
+  FILES_OF_TASK_MAX,
 } from "../../src/domain/limits.ts";
 import { type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 import { RESULT, addNode, addTask, badFields, complete, list, ok, record, refused } from "./scene.ts";
@@ -119,6 +121,29 @@ describe("inputs", () => {
     expect(read).toEqual(inputs);
     expect(pages).toBe(2); // 1 MiB each
   });
+
+  once.test(
+    "with more files than a response has room for come in smaller pages, with all files",
+    async () => {
+      await using hub = await startHub();
+      await addNode(hub, "n1");
+      const inputs: string[] = [];
+      for (let i = 0; i <= CONTEXT_FILES_MAX / FILES_OF_TASK_MAX; i++) inputs.push(await addTask(hub));
+      for (const taskId of inputs) {
+        await Promise.all(Array.from({ length: FILES_OF_TASK_MAX }, (_, i) => put(hub, `${i}.txt`, taskId)));
+        await done(hub, taskId);
+      }
+      const taskId = await addTask(hub, { depends_on: inputs });
+      const files: number[] = [];
+      for (let cursor: unknown = "0"; cursor !== null;) {
+        const page = await ok(hub.get(`/task/${taskId}/inputs?limit=100&cursor=${String(cursor)}`));
+        for (const input of list(page, "inputs")) files.push(list(input, "files").length);
+        expect(JSON.stringify(page)).not.toContain("omitted");
+        cursor = page["next_cursor"];
+      }
+      expect(files).toEqual(inputs.map(() => FILES_OF_TASK_MAX));
+    },
+  );
 
   once.test("of a task that depends on nothing are none; an unknown task is 404", async () => {
     await using hub = await startHub();

@@ -134,6 +134,7 @@ describe("a repeat", () => {
     hub.clock.pass(24 * HOUR_MS - 60_000);
     await expectReplay(first, hub.post("/task/create", DRAFT, keyed("k1")));
     hub.clock.pass(60_001);
+    await hub.sweep();
     const second = await hub.post("/task/create", DRAFT, keyed("k1"));
     expect([isReplay(second), await tasksIn(hub)]).toEqual([false, 2]);
     await expectReplay(second, hub.post("/task/create", DRAFT, keyed("k1")));

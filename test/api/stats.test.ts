@@ -142,6 +142,8 @@ describe("stats/failures", () => {
     ids.push(await fail("Out of memory at page 12,004", "n2", "crawl"));
     ids.push(await fail(`\n Out of memory at page 8\n${"x".repeat(2_000)}`, "n2", "index"));
     ids.push(await fail("Out of memory at page 19", "n1", "index"));
+    // What people cancel is no failure.
+    await ok(hub.post("/task/cancel", { task_id: await addTaskOf(hub, "n1"), node_id: "n2" }));
   });
   afterAll(() => hub.close());
 
@@ -208,12 +210,20 @@ describe("stats/failures", () => {
   test("has the largest groups", async () => {
     await using own = await startHub();
     const tasks = await addTasks(own, FAILURE_GROUPS_MAX + 5);
-    const reasons = tasks.map((task_id, i) => ({ task_id, reason: "abcdefgh".repeat(1 + (i % 60)) }));
-    await inBatches(own, "task/cancel", reasons);
+    await addNode(own, "n1");
+    await inBatches(
+      own,
+      "task/claim",
+      tasks.map((task_id) => ({ task_id, node_id: "n1" })),
+    );
+    const failures = tasks.map((task_id, i) => {
+      return { task_id, node_id: "n1", error: "abcdefgh".repeat(1 + (i % 60)), retry: false };
+    });
+    await inBatches(own, "task/fail", failures);
     const found = await ok(own.get("/stats/failures"));
     expect(found).toMatchObject({ total: FAILURE_GROUPS_MAX + 5, exact: true });
     expect(list(found, "failures").length).toBeLessThanOrEqual(FAILURE_GROUPS_MAX);
-    expect(list(found, "failures")[0]).toMatchObject({ kind: "cancelled", node_ids: [] });
+    expect(list(found, "failures")[0]).toMatchObject({ kind: "failed", node_ids: ["n1"] });
   });
 });
 

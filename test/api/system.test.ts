@@ -58,15 +58,18 @@ describe("stats/minutes", () => {
         await ok(complete(hub, await addTaskOf(hub, "n1", { lux_reward: 1.5 }), "n1"));
         const failed = await addTaskOf(hub, "n2");
         await ok(hub.post("/task/fail", { task_id: failed, node_id: "n2", error: "no", retry: false }));
+        const { task_id } = await ok(hub.post("/task/create", { title: "t", description: "d" }));
+        await ok(hub.post("/task/cancel", { task_id }));
         await send(hub, "n1", "n2");
         await ok(hub.post("/message/broadcast", { from_node: "n1", content: "all" }));
         const { minutes, total } = await minutesOf(hub);
         expect(total).toMatchObject({
-          tasks_created: 2,
+          tasks_created: 3,
           tasks_started: 2,
           tasks_completed: 1,
           attempts_failed: 1,
           tasks_failed: 1,
+          tasks_cancelled: 1,
           lux_paid: 1.5,
           messages_sent: 2,
           time_to_start: { count: 2 },
@@ -76,14 +79,14 @@ describe("stats/minutes", () => {
         expect(all).toHaveLength(60);
         expect(all.map(({ at }) => at)).toEqual(all.map(({ at }) => at).toSorted());
         for (const { at } of all) expect(at).toMatch(/:00\.000Z$/);
-        expect(all.reduce((sum, one) => sum + Number(one["tasks_created"]), 0)).toBe(2);
+        expect(all.reduce((sum, one) => sum + Number(one["tasks_created"]), 0)).toBe(3);
         await addTask(hub); // not saved before the hub ends
         return hub.database;
       })();
       if (database === null) {
         await using hub = await startHub({ dataDir, clock });
         expect((await ok(hub.get("/stats/minutes")))["total"]).toMatchObject({
-          tasks_created: 3,
+          tasks_created: 4,
           messages_sent: 2,
         });
       }

@@ -44,6 +44,9 @@ beforeAll(async () => {
   ids["late"] = await addTaskOf(hub, "n2", { task_type: "y" });
   ids["cancelled"] = await addTask(hub, { task_type: "x" });
   ids["open"] = await addTask(hub, { title: "plain" });
+  // In lanes of their own.
+  ids["limited"] = await addTask(hub, { limit_key: "k" });
+  ids["choosy"] = await addTask(hub, { requires: { resources: { gpu: 1 } } });
   ids["due"] = await addTask(hub, { delay_s: 3_600 });
   ids["dependent"] = await addTask(hub, { depends_on: [ids["open"]] });
   ids["done"] = await addTaskOf(hub, "n1");
@@ -74,7 +77,7 @@ describe("filters", () => {
     [`status=failed&until=${failedAt["cancelled"]}`, ["late"]],
     [`status=failed&since=${failedAt["late"]}&until=${failedAt["early"]}`, ["cancelled", "late"]],
     [`since=${failedAt["early"]}`, ["done", "early"]],
-    ["ready=1", ["open"]],
+    ["ready=1", ["choosy", "limited", "open"]],
     ["ready=0", ["dependent", "due"]],
     ["waiting=any", ["dependent", "due"]],
     ["waiting=time", ["due"]],
@@ -108,7 +111,7 @@ describe("filters", () => {
   });
 
   test("task/count without a filter counts all, and those of a state or a node", async () => {
-    expect(await ok(hub.get("/task/count"))).toMatchObject({ count: 7, exact: true });
+    expect(await ok(hub.get("/task/count"))).toMatchObject({ count: 9, exact: true });
     expect(await ok(hub.get("/task/count?status=failed"))).toMatchObject({ count: 3, exact: true });
     expect(await ok(hub.get("/task/count?node_id=n1"))).toMatchObject({ count: 3, exact: true });
     expect(await ok(hub.get("/task/count?node_id=ghost"))).toMatchObject({ count: 0, exact: true });

@@ -181,6 +181,25 @@ test("a batch is answered item by item, each typed as its operation", async () =
   expect(many.map(({ body }) => (body.success ? body.task.title : null))).toEqual(titles);
 });
 
+test("a batch that takes too long is sent on in others, and a repeat with its key does nothing twice", async () => {
+  await using server = await startHub();
+  const hub = new client.LuxHub({ url: server.base(), secret: SECRET });
+  const titles = Array.from({ length: 40 }, (_, i) => `t${i}`);
+  const send = async () => {
+    const requests = titles.map((title) => ({
+      path: "task/create" as const,
+      body: { title, description: "d" },
+    }));
+    const answers = await hub.batch(requests, { idempotencyKey: "mine" });
+    return answers.map(({ body }) => (body.success ? body.task : null));
+  };
+  server.clock.workMs = 5;
+  const made = await send();
+  expect(made.map((task) => task?.title)).toEqual(titles);
+  expect((await send()).map((task) => task?.task_id)).toEqual(made.map((task) => task?.task_id));
+  expect((await hub.tasks.stats()).total).toBe(titles.length);
+});
+
 test("a key is made once or not at all: it is not repeated, and has no Idempotency-Key", async () => {
   await using server = await startHub();
   let asked = 0;

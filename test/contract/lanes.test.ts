@@ -33,10 +33,15 @@ for (const engine of ENGINES)
       await write(
         store,
         { kind: "pause.saved", pause: { scope: "type", value: "t", reason: "r", at: 5 } },
-        { kind: "limit.saved", limit: { key: "k", running: 2, perMinute: 3, heldUntil: null, heldBy: null } },
+        { kind: "limit.saved", limit: { key: "k", running: 2, perMinute: 3, hold: null } },
         {
           kind: "limit.saved",
-          limit: { key: "held", running: null, perMinute: null, heldUntil: NOW + 5, heldBy: "n1" },
+          limit: {
+            key: "held",
+            running: null,
+            perMinute: null,
+            hold: { at: NOW - 5, until: NOW + 5, by: "n1" },
+          },
         },
         { kind: "limit.used", key: "k", second: 7 },
         { kind: "limit.used", key: "k", second: 8 },
@@ -65,7 +70,7 @@ for (const engine of ENGINES)
         { kind: "limit.uses.removed", key: "k", before: 8 },
         {
           kind: "limit.saved",
-          limit: { key: "late", running: 1, perMinute: null, heldUntil: null, heldBy: null },
+          limit: { key: "late", running: 1, perMinute: null, hold: null },
         },
         { kind: "tasks.counted", key: "late" },
       );

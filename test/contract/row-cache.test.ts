@@ -142,7 +142,7 @@ describe("store: sqlite: the row cache", () => {
     const running = task("t1", { seq: 1, taskType: "k", status: "assigned", assignedNode: "n1", epoch: 1 });
     await write(store, { kind: "task.created", task: running }, ...saved(node("n1")));
     await store.read(taskReads.taskById("t1"));
-    const limit = { key: "k", running: 1, perMinute: null, heldUntil: null, heldBy: null };
+    const limit = { key: "k", running: 1, perMinute: null, hold: null };
     await write(store, { kind: "limit.saved", limit }, { kind: "tasks.counted", key: "k" });
     const counted = must(await store.read(taskReads.taskById("t1")), "it is there");
     await write(store, { kind: "task.moved", task: { ...counted, progress: "half" } });

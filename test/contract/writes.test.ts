@@ -13,7 +13,7 @@ import * as retention from "../../src/store/sql/retention.ts";
 import * as eventReads from "../../src/store/sql/events.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
-import { message, node, tally, task } from "../domain/samples.ts";
+import { NOW, message, node, question, tally, task } from "../domain/samples.ts";
 import {
   type Engine,
   ENGINES,
@@ -25,6 +25,7 @@ import {
   suiteOf,
   write,
 } from "./store-engines.ts";
+import { HOUR_MS } from "../../src/lib/clock.ts";
 import { DAY, idOf } from "./store-rows.ts";
 
 await prepareStores();
@@ -331,6 +332,37 @@ function writesOf(engine: Engine): void {
       expect.stringMatching(/^(timeout|both)$/),
       expect.stringMatching(/^(timeout|both)$/),
     ]);
+  });
+
+  test("after the clock was set back, the backoffs and the questions that begin in the future begin now", async () => {
+    const { store, place } = await openFresh(engine);
+    const now = NOW;
+    const ahead = NOW + HOUR_MS;
+    const waiting = [
+      { taskId: "backoff", attempts: 1, updatedAt: ahead, notBefore: ahead + 3_000, expected: now + 3_000 },
+      { taskId: "begun", attempts: 1, updatedAt: now - 1, notBefore: now + 3_000, expected: now + 3_000 },
+      { taskId: "delayed", attempts: 0, updatedAt: ahead, notBefore: ahead + 3_000, expected: ahead + 3_000 },
+    ];
+    for (const { expected: _, ...given } of waiting)
+      await write(store, { kind: "task.created", task: task(given.taskId, { scheduled: true, ...given }) });
+    for (const [questionId, askedAt] of [
+      ["ahead", ahead],
+      ["begun", now],
+    ] as const)
+      await write(store, {
+        kind: "question.asked",
+        question: question(questionId, { taskId: "backoff", askedAt, until: askedAt + 8_000 }),
+      });
+    const restarted = [
+      { kind: "backoffs.restarted", now },
+      { kind: "questions.restarted", now },
+    ] as const;
+    for (let times = 0; times < 2; times++) {
+      await write(store, ...restarted);
+      for (const { taskId, expected } of waiting)
+        expect(await store.read(taskReads.taskById(taskId))).toMatchObject({ notBefore: expected });
+      expect(await place.look("SELECT max(until) AS n FROM questions")).toBe(now + 8_000);
+    }
   });
 
   test("the heartbeat of a missing node is refused and changes no row", async () => {

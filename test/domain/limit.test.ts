@@ -8,11 +8,11 @@ import { SECOND_MS } from "../../src/lib/clock.ts";
 import { NOW } from "./samples.ts";
 
 const row = (key: string, fields: Partial<LimitState>): LimitState => ({
-  ...{ key, running: null, perMinute: null, heldUntil: null, heldBy: null, inUse: 0, uses: [] },
+  ...{ key, running: null, perMinute: null, hold: null, inUse: 0, uses: [] },
   ...fields,
 });
 const holds = Array.from({ length: HOLDS_MAX }, (_, i) =>
-  row(`held ${i}`, { heldUntil: NOW + (i + 1) * SECOND_MS }),
+  row(`held ${i}`, { hold: { at: NOW, until: NOW + (i + 1) * SECOND_MS, by: null } }),
 );
 const limits = Array.from({ length: LIMITS_MAX }, (_, i) =>
   row(`limit ${i}`, i % 2 === 0 ? { running: 1 } : { perMinute: 1 }),
@@ -44,12 +44,16 @@ test("a hold that is over takes no room", () => {
   const full = gateOf(...holds, ...limits);
   const oneIsOver = NOW + SECOND_MS;
   expect(held(full, "new", oneIsOver)).toBe("accepted");
-  const oneMore = gateOf(...holds, ...limits, row("new", { heldUntil: NOW + 3_600 * SECOND_MS }));
+  const oneMore = gateOf(
+    ...holds,
+    ...limits,
+    row("new", { hold: { at: NOW, until: NOW + 3_600 * SECOND_MS, by: null } }),
+  );
   expect(held(oneMore, "held 0", oneIsOver)).toBe("rejected"); // it has lost its place to the new one
 });
 
 test("a hold has an event only if it lasts a second longer than before", () => {
-  const until = (heldUntil: number) => gateOf(row("held", { heldUntil }));
+  const until = (until: number) => gateOf(row("held", { hold: { at: NOW - 2, until, by: null } }));
   const kinds = (gate: Gate): readonly string[] => {
     const held = hold(gate, { key: "held", forMs: SECOND_MS, nodeId: null }, NOW);
     return held.kind === "accepted" ? held.changes.map(({ kind }) => kind) : [held.code];

@@ -10,6 +10,7 @@ import {
   type Message,
   type Moment,
   type Node,
+  type Question,
   TASK_STATUSES,
   type Task,
 } from "../../src/domain/model.ts";
@@ -97,7 +98,7 @@ export const ANY_TASK: TaskQuery = {
   nodeId: null,
   creatorNode: null,
   taskType: null,
-  group: null,
+  groups: null,
   tag: null,
   failureKind: null,
   since: null,
@@ -292,4 +293,24 @@ export function sketchChange(change: Change): string {
     default:
       return change.kind;
   }
+}
+
+export function question(questionId: string, patch: Partial<Question> = {}): Question {
+  return {
+    questionId,
+    taskId: "t1",
+    question: "?",
+    choices: [],
+    schema: null,
+    askedBy: "n1",
+    epoch: 1,
+    askedAt: NOW,
+    until: NOW + 60_000,
+    state: "open",
+    answer: null,
+    answeredBy: null,
+    answeredAt: null,
+    verified: false,
+    ...patch,
+  };
 }

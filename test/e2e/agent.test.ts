@@ -285,6 +285,32 @@ test("no link that an agent makes is followed", async () => {
   expect(program.stderr).toContain("did not upload symbolic links");
 });
 
+test("no link that an agent puts where the worker writes its answers is followed", async () => {
+  mkdirSync(dir.join("escape"), { recursive: true });
+  writeFileSync(dir.join("escape", "victim"), "untouched");
+  await using program = worker("claude", "escape", ["--once"]);
+  expect(await ended(await create("escape", "escape"))).toMatchObject({ result: { output: "escaped" } });
+  expect(await program.ended).toBe(0);
+  expect(readFileSync(dir.join("escape", "victim"), "utf8")).toBe("untouched");
+});
+
+const python =
+  Bun.which("python3") === null || process.platform !== "linux" ? " (skipped: needs Linux, python3)" : "";
+
+test.skipIf(python !== "")(
+  `a process that an attempt left cannot lead the next inputs/ elsewhere${python}`,
+  async () => {
+    mkdirSync(dir.join("exchange", "victims"), { recursive: true });
+    const files = await Promise.all(Array.from({ length: 40 }, (_, i) => upload(`${i}.desktop`, "evil")));
+    await using program = worker("claude", "exchange");
+    const task = await ended(await create("exchange", "exchange", { files }));
+    program.child.kill("SIGTERM");
+    await program.ended;
+    expect(task).toMatchObject({ status: "completed" });
+    expect(readdirSync(dir.join("exchange", "victims"))).toEqual([]);
+  },
+);
+
 test("a command and an agent at once, neither, and an agent that is not there", async () => {
   const options = { cwd: dir.path, env: environment("wrong") };
   const both = await run(["worker", "--agent", "claude", "--", "true"], options);

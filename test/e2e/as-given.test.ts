@@ -3,7 +3,7 @@
  * the hub and to nobody else, whatever proxies the environment names.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { DAY_MS, isoTime, systemClock } from "../../src/lib/clock.ts";
 import { PROGRAM } from "../support/executable.ts";
 import { HANG_MS } from "../support/hang.ts";
@@ -25,10 +25,11 @@ async function luxhub(
   args: readonly string[],
   input: string | Uint8Array<ArrayBuffer> = "",
   more: Readonly<Record<string, string>> = {},
+  cwd = dir.path,
 ): Promise<Ended> {
   const { PATH = "", HOME = "" } = process.env;
   const child = Bun.spawn([...PROGRAM, ...args], {
-    cwd: dir.path,
+    cwd,
     env: {
       PATH,
       HOME,
@@ -185,6 +186,52 @@ test("a time needs its zone, and its day exists", async () => {
     const response = await fetch(url, { headers: { "X-Matrix-Secret": SECRET, "A2A-Version": "1.0" } });
     expect([time, response.status]).toEqual([time, status]);
   }
+});
+
+test("a checkout of somebody else's gets no secret: by no link in its data directory, and by no address", async () => {
+  const seen: string[] = [];
+  using stranger = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: ({ method, url }) => {
+      seen.push(`${method} ${url}`);
+      return Response.json({ success: true, webhooks: [], page: 1, pages: 1, per_page: 50, total: 0 });
+    },
+  });
+  const own = dir.join("own");
+  await using running = await Hub.start({ data: own, ownSecrets: false });
+  expect(running.port).toBeGreaterThan(0);
+  const environment = {
+    LUXHUB_DATA: "",
+    LUXHUB_SECRET: "",
+    LUXHUB_ADMIN_KEY: "",
+    LUXHUB_JOINED: "/nonexistent",
+  };
+  const inDirectory = async (cwd: string, ...args: readonly string[]): Promise<number | null> =>
+    (await luxhub(args, "", { ...environment, PWD: cwd }, cwd)).code;
+  const evil = dir.join("evil");
+  for (const links of [["lock", "secret", "admin-key"], ["lock"], ["secret"], ["admin-key"], ["luxhub.db"]]) {
+    mkdirSync(`${evil}/luxhub-data`, { recursive: true });
+    for (const name of links) symlinkSync(`${own}/${name}`, `${evil}/luxhub-data/${name}`);
+    writeFileSync(`${evil}/luxhub-data/address`, `A http://127.0.0.1:${stranger.port}\n`);
+    for (const args of [["webhook", "list"], ["keys", "list"], ["backup", "x.tar"], ["serve"]])
+      expect([links, args, await inDirectory(evil, ...args)]).toEqual([links, args, 1]);
+    rmSync(evil, { recursive: true });
+  }
+  const address = readFileSync(`${own}/address`, "utf8");
+  for (const [url, code] of [
+    [`http://198.51.100.7:${stranger.port}`, 6],
+    [`http://127.0.0.1@198.51.100.7:${stranger.port}`, 6],
+    [`http://hub.example.org:${stranger.port}`, 6],
+    [`http://localhost:${running.port}`, 0],
+    [address.trim().slice(2), 0],
+  ] as const) {
+    writeFileSync(`${own}/address`, `A ${url}\n`);
+    expect([url, (await luxhub(["webhook", "list"], "", { ...environment, LUXHUB_DATA: own })).code]).toEqual(
+      [url, code],
+    );
+  }
+  expect(seen).toEqual([]);
 });
 
 test("no proxy of the environment gets a request: not of a command, a join, a worker or the bridge of MCP", async () => {

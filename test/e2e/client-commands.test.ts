@@ -614,6 +614,7 @@ describe("a session", () => {
     expect(readFileSync(dir.join("got", "other")).equals(bytes)).toBeTrue();
     writeFileSync(dir.join("empty"), "");
     const empty = await json("file", "put", "empty", "--name", "nothing.txt");
+    expect(await jsonList("file", "list", "--task", taskId)).toMatchObject([{ file_id: fileId }]);
     expect(await luxhub("file", "get", String(empty["file_id"]), "-o", "-")).toEqual({
       code: 0,
       stdout: "",

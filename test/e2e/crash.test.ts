@@ -9,6 +9,7 @@
 import { describe, expect, test } from "bun:test";
 import { POSTGRES_MISSING, newSchema } from "../support/postgres.ts";
 import { crash } from "../../tools/torture/crash.ts";
+import { whyNoTrace } from "../../tools/torture/flush-trace.ts";
 import { Hub, TempDir, listOf } from "./program.ts";
 
 const CYCLES = 4; // the last also kills a start
@@ -19,10 +20,11 @@ const WORK_EACH_CYCLE = 50;
 test("every acknowledged write survives kill -9", async () => {
   const seed = Number(process.env["E2E_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`seed ${seed}`);
-  const { ledger, findings, recoveriesMs } = await crash(CYCLES, seed, console.log, WRITERS);
+  const { ledger, findings, cycles, failedDisks, unknown } = await crash(CYCLES, seed, console.log, WRITERS);
   expect(findings.words).toEqual([]);
   expect(ledger.faults).toEqual([]);
-  expect(recoveriesMs).toHaveLength(CYCLES);
+  expect(cycles).toBe(CYCLES);
+  expect([failedDisks, unknown > 0]).toEqual(whyNoTrace() === null ? [1, true] : [0, false]);
   expect(ledger.acknowledged).toBeGreaterThan(CYCLES * WORK_EACH_CYCLE);
   for (const kind of [
     ledger.completed,
@@ -43,9 +45,9 @@ test("every acknowledged write survives kill -9", async () => {
   );
 });
 
-const BATCH = 300;
+const BATCH = 60;
 /** Some batches take longer than this, and some not. */
-const BATCH_KILL_MAX_MS = 150;
+const BATCH_KILL_MAX_MS = 40;
 
 /** Sends batches, each creates a graph of BATCH tasks, until the hub is killed in the middle. */
 async function killInBatch(data: string, env: Readonly<Record<string, string>>): Promise<void> {
@@ -57,9 +59,14 @@ async function killInBatch(data: string, env: Readonly<Record<string, string>>):
   const started = () => Hub.start({ data, env });
   const total = async (hub: Hub) => Number((await hub.get("/task/stats")).body["total"]);
   let answered = 0;
+  let refused = 0;
   const send = async (hub: Hub): Promise<void> => {
-    const headers = { "Idempotency-Key": `batch-${answered}` };
+    const headers = { "Idempotency-Key": `batch-${answered}-${refused}` };
     const { status, body } = await hub.post("/batch", { requests }, { headers });
+    if (status === 413) {
+      refused++; // on a busy machine it took longer than a batch may
+      return send(hub);
+    }
     expect([status, listOf(body["answers"]).length]).toEqual([200, BATCH]);
     answered++;
   };

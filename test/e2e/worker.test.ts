@@ -106,6 +106,7 @@ describe("the end of the command", () => {
         text) echo; echo "first line"; echo second ;;
         object) echo '{"problem":"p","improvement":"i","lesson":"l","n":12345678901234567890}' ;;
         other) echo '{"problem":"p"}' ;;
+        data) echo '[{"n":1}]' ;;
         nothing) ;;
         later) again 75; echo done ;;
         broken) again 3; echo done ;;
@@ -117,7 +118,7 @@ describe("the end of the command", () => {
     const once = { max_attempts: 1 };
     const ids = Object.fromEntries(
       await Promise.all(
-        ["text", "object", "other", "nothing", "later", "broken", "never"].map(
+        ["text", "object", "other", "data", "nothing", "later", "broken", "never"].map(
           async (title) => [title, await create("codes", { title })] as const,
         ),
       ),
@@ -136,7 +137,13 @@ describe("the end of the command", () => {
     await resultOf("object");
     const raw = await (await fetch(`${hub.api}/task/${ids["object"]}`)).text();
     expect(raw).toContain(`"result":{"problem":"p","improvement":"i","lesson":"l","n":12345678901234567890}`);
-    expect(await resultOf("other")).toMatchObject({ problem: "other", output: '{"problem":"p"}' });
+    expect(await resultOf("other")).toEqual({ problem: "p", improvement: "done", lesson });
+    expect(await resultOf("data")).toEqual({
+      problem: "data",
+      improvement: "done",
+      lesson,
+      output: [{ n: 1 }],
+    });
     expect(await resultOf("nothing")).toEqual({
       problem: "nothing",
       improvement: "no output",
@@ -202,6 +209,22 @@ describe("the end of the command", () => {
       failure: { message: expect.stringContaining(`cannot run ${path}`) },
     });
   });
+});
+
+test("a program that cannot be started for another reason is a failed attempt, and the worker goes on", async () => {
+  const path = dir.join("unstartable");
+  const write = (interpreter: string): void => writeFileSync(path, `#!${interpreter}\necho done\n`);
+  write("/bin/sh");
+  chmodSync(path, 0o755);
+  const words = ["worker", "--node", "broken", "--capabilities", "broken", "--", path];
+  await using program = new Program(words, { cwd: dir.path, env: environment() });
+  await logged(program, /registered/);
+  write("/no/such/interpreter");
+  const message = expect.stringContaining(`cannot run ${path}`);
+  expect(await ended(await create("broken", { max_attempts: 1 }))).toMatchObject({ failure: { message } });
+  write("/bin/sh");
+  expect(await ended(await create("broken"))).toMatchObject({ result: { output: "done" } });
+  expect(await stop(program)).toBe(0);
 });
 
 describe("the input of the command", () => {
@@ -295,7 +318,7 @@ describe("the input of the command", () => {
     expect(await program.ended).toBe(0);
     const { output } = objectOf(JSON.stringify(result));
     expect(String(output).split("\n").toSorted()).toEqual(
-      [`${second}-in.txt`, `${third}-out`, "in.txt", "out", "secondfirst"].toSorted(),
+      [`${second}-in.txt`, `${third}-out`, "context", "in.txt", "out", "secondfirst"].toSorted(),
     );
     const uploaded = stringsOf(files).slice(3);
     expect(await Promise.all(uploaded.map(text))).toEqual(["one\n", "two\n"]);
@@ -335,10 +358,113 @@ describe("the input of the command", () => {
     await using program = worker("retried", "ls; echo new >out/new.txt", ["--workdir", "work", "--once"]);
     const { result, inputs, outputs } = await ended(taskId);
     expect(await program.ended).toBe(0);
-    expect(objectOf(JSON.stringify(result))["output"]).toBe("given.txt\nout");
+    expect(objectOf(JSON.stringify(result))["output"]).toBe("context\ngiven.txt\nout");
     expect(inputs).toEqual([given]);
     expect(stringsOf(outputs)[0]).toBe(old);
     expect(await text(stringsOf(outputs)[1])).toBe("new\n");
+  });
+
+  test("output files that are not UTF-8 in their names are uploaded under replaced names", async () => {
+    const script = `
+      printf x >"out/$(printf 'caf\\351.txt')"
+      mkdir "out/$(printf 'd\\351')"; printf w >"out/$(printf 'd\\351')/in.txt"`;
+    await using program = worker("latin1", script, ["--workdir", "work", "--once"]);
+    const { outputs } = await ended(await create("latin1"));
+    expect(await program.ended).toBe(0);
+    expect(await Promise.all(stringsOf(outputs).map(text))).toEqual(["x", "w"]);
+    const { body } = await hub.get("/file/list?per_page=2");
+    expect(listOf(body["files"]).map(({ name }) => name)).toEqual(["d\ufffd-in.txt", "caf\ufffd.txt"]);
+  });
+
+  test("more output files than a task can have: it fails at once and for good, and none is uploaded", async () => {
+    const script = `for i in $(seq 100); do echo $i >out/$i; done`;
+    const given = await create("toomany");
+    const form = new FormData();
+    form.append("metadata", JSON.stringify({ task_id: given }));
+    form.append("file", new Blob(["in"]), "in.txt");
+    await hub.call("POST", "/file/upload", { body: form });
+    await using program = worker("toomany", script, ["--workdir", "work", "--once"]);
+    const task = await ended(given);
+    expect(await program.ended).toBe(1);
+    expect(task).toMatchObject({ status: "failed", attempts: 1, outputs: [] });
+    expect(task["failure"]).toMatchObject({
+      message: expect.stringMatching(/has 100 files.*room for 99.*at most 100.*archive/),
+    });
+  });
+
+  test("what an attempt of this worker uploaded that was not completed is deleted by the next one", async () => {
+    const node = "redone";
+    const taskId = await create(node);
+    await hub.register(node);
+    await hub.post("/task/claim", { task_id: taskId, node_id: node });
+    const form = new FormData();
+    form.append("metadata", JSON.stringify({ task_id: taskId, node, worker_epoch: 1 }));
+    form.append("file", new Blob(["old"]), "made.txt");
+    await hub.call("POST", "/file/upload", { body: form });
+    await hub.post("/task/fail", { task_id: taskId, node_id: node, error: "e" });
+    await using program = worker(node, "echo new >out/made.txt", ["--workdir", "work", "--once"]);
+    const { outputs } = await ended(taskId);
+    expect(await program.ended).toBe(0);
+    expect(await Promise.all(stringsOf(outputs).map(text))).toEqual(["new\n"]);
+  });
+
+  test("all results of many large inputs arrive, and the files that they made", async () => {
+    const parts = 100;
+    await hub.register("parts");
+    const done = async (i: number): Promise<string> => {
+      const taskId = await create("part", { title: `part ${i}` });
+      await hub.post("/task/claim", { task_id: taskId, node_id: "parts" });
+      if (i < 2) {
+        const form = new FormData();
+        form.append("metadata", JSON.stringify({ task_id: taskId, node: "parts" }));
+        form.append("file", new Blob([`file ${i} `]), "same.txt");
+        await hub.call("POST", "/file/upload", { body: form });
+      }
+      const result = { problem: "p", improvement: "i", lesson: "l", output: `${i} ${"x".repeat(4_000)}` };
+      await hub.post("/task/complete", { task_id: taskId, node_id: "parts", result });
+      return taskId;
+    };
+    const depends_on: string[] = [];
+    for (let i = 0; i < parts; i++) depends_on.push(await done(i));
+    const script = `
+      cat >"$DIR/whole.json"; cat context/files/1/same.txt context/files/2/same.txt; ls context/inputs | wc -l`;
+    const taskId = await create("whole", { depends_on });
+    const { body } = await hub.get(`/task/${taskId}?context=1`);
+    expect(JSON.stringify(body)).toContain('"omitted":true');
+    await using program = worker("whole", script, ["--workdir", "work", "--once"]);
+    const { result } = await ended(taskId);
+    expect(await program.ended).toBe(0);
+    expect(objectOf(JSON.stringify(result))["output"]).toBe(`file 0 file 1 ${parts}`);
+    const { inputs } = objectOf(
+      JSON.stringify(objectOf(readFileSync(dir.join("whole.json"), "utf8"))["context"]),
+    );
+    const outputs = listOf(inputs).map((input) => objectOf(JSON.stringify(input["result"]))["output"]);
+    expect(outputs.map((output) => Number.parseInt(String(output), 10))).toEqual(depends_on.map((_, i) => i));
+  });
+
+  test("the environment names the directory of the task, and not that of the worker", async () => {
+    const stale = { PWD: "/", OLDPWD: "/usr", INIT_CWD: "/usr", GIT_DIR: "/usr/.git" };
+    // Without a shell, which sets PWD by itself.
+    const words = [
+      "worker",
+      "--node",
+      "moved",
+      "--capabilities",
+      "moved",
+      "--workdir",
+      "work",
+      "--once",
+      "--",
+    ];
+    await using program = new Program([...words, "env"], {
+      cwd: dir.path,
+      env: { ...environment(), ...stale },
+    });
+    const { result } = await ended(await create("moved"));
+    expect(await program.ended).toBe(0);
+    const output = String(objectOf(JSON.stringify(result))["output"]);
+    expect(output).toMatch(/^PWD=.*\/work\/node-moved\/task-\w+$/m);
+    expect(output).not.toMatch(/^(OLDPWD|INIT_CWD|GIT_DIR)=/m);
   });
 
   test("gets the context of the task, on standard input and as files in context/", async () => {
@@ -412,7 +538,7 @@ describe("the input of the command", () => {
       const { result, attempts } = await ended(taskId);
       expect(attempts).toBe(0);
       const { output } = objectOf(JSON.stringify(result));
-      expect(JSON.parse(String(output))).toMatchObject([{ question: "Which?", answer: ["red"] }]);
+      expect(output).toMatchObject([{ question: "Which?", answer: ["red"] }]);
     }
   });
 
@@ -583,7 +709,7 @@ describe("faults and ends", () => {
     await logged(successor, /started "t"/);
     await until(() => !isRunning(pid));
     const dirs = readdirSync(dir.join("work", "node-killed"));
-    expect(dirs.filter((name) => !name.startsWith("task-report-")).length).toBe(1);
+    expect(dirs.filter((name) => !name.startsWith("task-run-")).length).toBe(1);
     letGo(taskId);
     expect(await ended(taskId)).toMatchObject({ status: "completed", attempts: 0 });
     expect(await stop(successor)).toBe(0);
@@ -717,9 +843,7 @@ describe("faults and ends", () => {
     const words = ["worker", "--node", "some", "--capabilities", "a,b", "--", "true"];
     await using some = new Program(words, { env: environment() });
     await logged(some, /registered/);
-    expect(some.stderr.split("\n")[0]).toMatch(
-      / some takes tasks of the types a,b, and tasks without a type$/,
-    );
+    expect(some.stderr.split("\n")[0]).toMatch(/ some takes tasks of the types a,b$/);
     await using all = new Program(["worker", "--node", "all", "--", "true"], { env: environment() });
     await logged(all, /registered/);
     expect(all.stderr.split("\n")[0]).toMatch(

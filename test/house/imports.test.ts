@@ -110,6 +110,7 @@ const LAYERS: Readonly<Record<LayerName, Layer>> = {
   web: {
     files: ["web/**"],
     layers: ["client", "domain", "lib"],
+    packages: ["preact", "preact/hooks"],
   },
   config: {
     files: ["config.ts", "version.ts"],

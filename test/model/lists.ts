@@ -101,6 +101,7 @@ export class Lists {
       steady: () => STEADY + this.#passed,
       machine: () => STEADY + this.#passed,
       timers: () => this.#passed,
+      work: () => 0,
     };
     this.#hubs = stores.map((store) => new Hub(store, clock));
     this.#roll = dice(seed);
@@ -287,7 +288,7 @@ export class Lists {
       nodeId: maybe(NODES),
       creatorNode: maybe(CREATORS),
       taskType: maybe(TYPES),
-      group: null,
+      groups: null,
       tag: null,
       failureKind: null,
       since: null,

@@ -529,10 +529,10 @@ suite(`several hubs on one database, as time passes${reason}`, () => {
       const first = await holder();
       await Bun.sleep(2 * ELECTION_EVERY_MS);
       expect(await holder()).toBe(first);
-      // Nobody could wait for this lease to run out.
-      await fleet.sql`UPDATE turn SET until = clock_timestamp() + interval '1 hour'`;
       await a.close();
+      const leftAt = performance.now();
       await until("another hub is elected", async () => (await holder()) !== first);
+      expect(performance.now() - leftAt).toBeLessThan(LEADER_LEASE_MS - ELECTION_EVERY_MS); // it did not run out
       await addNode(b, "n1", {}, "B");
       fleet.clock.pass(91_000);
       await until(
@@ -548,8 +548,11 @@ suite(`several hubs on one database, as time passes${reason}`, () => {
       await using fleet = await Fleet.open();
       const [, b] = fleet.pair;
       expect(LEADER_LEASE_MS + 3 * ELECTION_EVERY_MS).toBeLessThan(15_000); // as the documentation promises
-      await fleet.sql`UPDATE turn SET holder = 'dead', renewed_at = clock_timestamp(),
-      until = clock_timestamp() + interval '1 hour'`; // it led when both hubs were there: no gap follows
+      const lead =
+        (): Promise<unknown> => fleet.sql`UPDATE turn SET holder = 'dead', renewed_at = clock_timestamp(),
+        until = clock_timestamp() + interval '10 seconds'`; // it led when both hubs were there: no gap follows
+      await lead();
+      const leading = setInterval(lead, ELECTION_EVERY_MS);
       await until("the hub that led has noticed", async () => {
         await fleet.sweep();
         return !(await isLeading(fleet.pair[0])) && !(await isLeading(b));
@@ -558,11 +561,32 @@ suite(`several hubs on one database, as time passes${reason}`, () => {
       fleet.clock.pass(91_000);
       await fleet.sweep();
       expect(await fleet.number("SELECT online AS n FROM nodes")).toBe(1);
+      clearInterval(leading);
+      await lead();
       await fleet.sql`UPDATE turn SET until = clock_timestamp()`;
       await until(
         "another hub is elected",
         async () => (await fleet.number("SELECT online AS n FROM nodes")) === 0,
       );
+    },
+  );
+
+  test.concurrent(
+    "when the database's clock was set back and the leader is dead, another hub is elected and renews all leases",
+    async () => {
+      await using fleet = await Fleet.open();
+      const [, b] = fleet.pair;
+      await addNode(b, "n1", {}, "B");
+      const lease = (): Promise<number> => fleet.number("SELECT lease_until AS n FROM beats");
+      // What the leader wrote before, by a clock that was an hour ahead.
+      await fleet.sql`UPDATE beats SET lease_until = lease_until + 3600000`;
+      const ahead = await lease();
+      await fleet.sql`UPDATE turn SET holder = 'dead', renewed_at = clock_timestamp() + interval '1 hour',
+        until = clock_timestamp() + interval '1 hour'`;
+      await until("another hub is elected", async () => {
+        await fleet.sweep();
+        return (await lease()) < ahead;
+      });
     },
   );
 

@@ -58,6 +58,7 @@ class World {
       steady: () => STEADY + this.#time,
       machine: () => STEADY + this.#time,
       timers: () => this.#time,
+      work: () => 0,
     };
     const newId = (): string => `id-${String(this.#ids++).padStart(6, "0")}`;
     this.store = store;
@@ -178,7 +179,13 @@ suite(`groups on PostgreSQL and on SQLite${reason}`, () => {
     const onFault = (error: unknown): never => {
       throw error;
     };
-    const clock: Clock = { now: () => NOW, steady: () => STEADY, machine: () => STEADY, timers: () => 0 };
+    const clock: Clock = {
+      now: () => NOW,
+      steady: () => STEADY,
+      machine: () => STEADY,
+      timers: () => 0,
+      work: () => 0,
+    };
     worlds = [
       new World(openSqlite(join(folder, "db"), onFault)),
       new World(await openPostgres(schema.url, clock, onFault)),

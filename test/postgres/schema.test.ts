@@ -48,7 +48,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(
       await sql.unsafe("CREATE TABLE schema_version (version INTEGER NOT NULL)");
       await sql.unsafe(POSTGRES_MIGRATIONS[0] ?? "");
       await sql.unsafe("INSERT INTO schema_version VALUES (1)");
-      await sql.unsafe("UPDATE turn SET until = clock_timestamp() + interval '1 minute'");
+      await sql.unsafe("UPDATE turn SET until = clock_timestamp() + interval '5 seconds'");
       await expect(open()).rejects.toThrow(
         "a hub of an older luxhub is running on the database: stop all of them",
       );

@@ -41,6 +41,7 @@ function openScene() {
     steady: () => steady,
     machine: () => steady,
     timers: () => steady,
+    work: () => 0,
   };
   const nodes = new NodeService(store, clock, new TaskService(store, clock, newId));
   return {

@@ -34,10 +34,11 @@ import { TaskService } from "../../src/service/tasks.ts";
 import { historySizes, messageById, waitingPart } from "../../src/store/sql/messages.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
+import { questionOf } from "../../src/store/sql/questions.ts";
 import { taskById } from "../../src/store/sql/tasks.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Query } from "../../src/store/store.ts";
-import { message, node, tally, task } from "../domain/samples.ts";
+import { message, node, question, tally, task } from "../domain/samples.ts";
 import { TestClock } from "../support/hub.ts";
 
 const closing: (() => Promise<void>)[] = [];
@@ -302,6 +303,26 @@ describe("the clock", () => {
     clock.pass(2 * MINUTE_MS);
     await run("prune");
     expect(await store.read(rows("answers"))).toBe(0);
+  });
+
+  test("is set back: a backoff and a question begin again", async () => {
+    const clock = new TestClock();
+    const { store, write, run } = await openScene({ clock });
+    const now = clock.now();
+    const waits = task("t1", { scheduled: true, attempts: 1, updatedAt: now, notBefore: now + 3_000 });
+    const asked = question("q1", { askedAt: now, until: now + 8_000 });
+    await write({ kind: "task.created", task: waits }, { kind: "question.asked", question: asked });
+    clock.jump(-HOUR_MS);
+    await run("clock");
+    const after = await store.read(taskById("t1"));
+    expect([after?.notBefore, after?.updatedAt].map((at) => (at ?? NaN) <= clock.now() + 3_000)).toEqual([
+      true,
+      true,
+    ]);
+    clock.pass(8_000);
+    await run("tasks");
+    expect(await store.read(taskById("t1"))).toMatchObject({ scheduled: false });
+    expect(await store.read(questionOf("t1", "q1"))).toMatchObject({ state: "timed_out" });
   });
 
   test.each(["nodes", "messages"])(

@@ -47,6 +47,14 @@ export class TestClock implements Clock {
     return this.#base.timers() + this.#timersShift;
   }
 
+  /** How long each piece of work takes that is measured. */
+  workMs = 0;
+  #worked = 0;
+
+  work(): number {
+    return (this.#worked += this.workMs);
+  }
+
   /** Time passes while the hub works. */
   pass(ms: number): void {
     this.#wallShift += ms;

@@ -15,7 +15,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 const [name = "", ...args] = process.argv.slice(2);
 const home = process.env["IMITATION"] ?? "";
@@ -75,6 +75,18 @@ appendFileSync(
   `${JSON.stringify({ name, args, cwd: process.cwd(), title, prompt, turn })}\n`,
 );
 
+/** renameat2(2) with RENAME_EXCHANGE. */
+const EXCHANGE = `
+import ctypes, os, sys, time
+libc = ctypes.CDLL(None)
+for _ in range(60_000):
+    if os.path.isdir("inputs") and not os.path.islink("inputs"):
+        libc.renameat2(-100, b"link", -100, b"inputs", 2)
+        open(sys.argv[1], "w").close()
+        break
+    time.sleep(0.0001)
+`;
+
 began();
 switch (title) {
   case "write":
@@ -117,6 +129,31 @@ switch (title) {
   case "never":
     writeFileSync("result.json", `{"failed":"there is no such book","retry":false}`);
     ended("I cannot");
+    break;
+  case "escape": {
+    // Links where the worker writes, to a file that a sandbox would protect.
+    const answers = process.env["LUXHUB_ANSWERS"] ?? "";
+    for (const dir of [dirname(process.env["LUXHUB_REPORT"] ?? ""), dirname(answers)])
+      symlinkSync(join(home, "victim"), join(dir, "answers.json.new"));
+    appendFileSync(report, `{"ask":{"question":"now?","within_s":1}}\n`);
+    while (!readFileSync(answers, "utf8").includes("now?")) await Bun.sleep(50);
+    ended("escaped");
+    break;
+  }
+  case "exchange":
+    if (existsSync("begun")) {
+      while (!existsSync(join(home, "exchanged"))) await Bun.sleep(50);
+      ended("exchanged");
+    }
+    writeFileSync("begun", "");
+    rmSync("inputs", { recursive: true });
+    symlinkSync(join(home, "victims"), "link");
+    // It leaves the group of the command, and puts the link in the place of the next inputs/.
+    Bun.spawn(["python3", "-c", EXCHANGE, join(home, "exchanged")], {
+      detached: true,
+      stdio: ["ignore", "ignore", "ignore"],
+    }).unref();
+    ended("", "again");
     break;
   case "link":
     rmSync("out", { recursive: true });

@@ -738,9 +738,18 @@ async function groups(stage: Stage): Promise<void> {
   await page.press("cancel");
   await page.shows("Cancel the 4 unfinished tasks of the group wiki-20?");
   await page.press("yes");
-  await page.shows(/failed\s+wiki-20[^]*5 of 5/);
+  await page.shows("4 of 4 unfinished tasks are cancelled.");
+  await page.shows(/cancelled\s+wiki-20[^]*5 of 5/);
   const group = (await hub.get("/group/wiki-20")).body;
-  expect(group).toMatchObject({ done: true, by_status: { completed: 1, failed: 4 } });
+  expect(group).toMatchObject({ done: true, cancelled: 4, by_status: { completed: 1, failed: 0 } });
+  // A result that waits for a review cannot be cancelled.
+  const reviewed = await addTask(hub, { title: "In review", group: "wiki-21", review: "creator" });
+  await ok(hub.post("/task/claim", { task_id: reviewed, node_id: "grouper" }));
+  const result = { problem: "p", improvement: "i", lesson: "l" };
+  await ok(hub.post("/task/complete", { task_id: reviewed, node_id: "grouper", result }));
+  await page.go("groups/wiki-21");
+  await page.shows(/running\s+wiki-21/);
+  expect(await page.text()).not.toContain("Cancel the");
 }
 
 async function schedules(stage: Stage): Promise<void> {
@@ -1229,6 +1238,7 @@ async function keys(stage: Stage): Promise<void> {
   await page.click('a[href="#/lux"][aria-current], .ranges a[href="#/lux"]');
   await page.click('a[href="#/nodes/earner"]');
   await page.shows(/Ledger[\s\S]*signin/);
+  await untouched(page, hub);
   await page.go("keys");
   await page.fill("name", "robot");
   await page.fill("role", "viewer");
@@ -1254,6 +1264,21 @@ async function keys(stage: Stage): Promise<void> {
   await page.press("yes");
   await page.shows(/revoked\s+robot/);
   await invitations(page, hub);
+}
+
+/** Each choice of a form begins with its first word, and so a key that is added without a look is no administrator's. */
+async function untouched(page: Page, hub: TestHub): Promise<void> {
+  for (const view of ["control", "schedules", "messages", "new", "keys"]) {
+    await page.go(view);
+    await page.until(`document.querySelector("main select")`);
+    const chosen = `[...document.querySelectorAll("main select")].filter((field) => field.selectedIndex !== 0)`;
+    expect([view, await page.eval(`${chosen}.map(({ name }) => name)`)]).toEqual([view, []]);
+  }
+  await page.fill("name", "untouched");
+  await page.press("add");
+  await page.shows("The secret of untouched (full)");
+  await page.click("dialog form button");
+  await ok(hub.admin("/key/revoke", { name: "untouched" }));
 }
 
 /** A node is invited on the page of the keys, joins with the line, and appears there. */

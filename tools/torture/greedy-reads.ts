@@ -52,9 +52,9 @@ export async function measureGreedyReads(
   const { path, key, reads } = GREEDY_READS[kind];
   for (const nodeId of ["greedy", "receiver", "beating"]) await hub.register(nodeId);
   for (let i = 0; i < TASKS; i++) await hub.post("/task/create", { title: `${i}`, description: DESCRIPTION });
-  for (let i = 0; reads && i < 30; i++)
+  for (let i = 0; reads && i < 120; i++)
     await hub.post("/batch", {
-      requests: Array.from({ length: 400 }, (_, n) => {
+      requests: Array.from({ length: 100 }, (_, n) => {
         return { path: "task/create", body: { title: `${n}`, description: "d", task_type: "none" } };
       }),
     });

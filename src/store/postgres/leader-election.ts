@@ -13,7 +13,8 @@
  * The leader lease. The one row of the table `turn` names its holder and its end, by the database's clock. The leader
  * renews it every second; one that is dead, frozen or cut off does not, and after LEADER_LEASE_MS another hub takes it.
  * A hub that takes or renews it after it could not reach the database for that long is elected after a gap: most likely
- * no hub could reach it, and no heartbeat was written meanwhile.
+ * no hub could reach it, and no heartbeat was written meanwhile. After the database's clock was set back, a lease that
+ * nobody renews ends at once, and for at most a second two hubs may be leaders: chores may run twice.
  *
  * The schema. A hub that was frozen for longer than its lease may find that a newer one has migrated the database: it
  * gives up the lease permanently.
@@ -22,18 +23,18 @@ import { CLOCK_NOISE_MS, ELECTION_EVERY_MS, LEADER_LEASE_MS } from "../../domain
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { ElectionResult } from "../store.ts";
 import type { Result } from "./connection.ts";
-import { SCHEMA, isMigrated } from "./migrations.ts";
+import { IS_TAKEN, SCHEMA, isMigrated } from "./migrations.ts";
 
 const NOW_MS = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint`;
 
 const READ_LEASE = `
-  SELECT ${NOW_MS} AS now, ${SCHEMA} AS schema, holder, until <= clock_timestamp() AS free,
+  SELECT ${NOW_MS} AS now, ${SCHEMA} AS schema, holder, NOT ${IS_TAKEN} AS free,
     CASE WHEN isfinite(renewed_at) THEN (extract(epoch FROM renewed_at) * 1000)::bigint ELSE 0 END AS renewed_at
   FROM turn`;
 const TAKE_LEASE = `
   UPDATE turn SET holder = $1, renewed_at = clock_timestamp(),
     until = clock_timestamp() + interval '${LEADER_LEASE_MS} milliseconds'
-  WHERE holder = $1 OR until <= clock_timestamp()`;
+  WHERE holder = $1 OR NOT ${IS_TAKEN}`;
 const RELEASE_LEASE = `UPDATE turn SET until = clock_timestamp() WHERE holder = $1`;
 
 /** Runs a statement. @throws {StoreUnavailable} also when the database does not answer in time */
@@ -79,6 +80,7 @@ export class LeaderElection {
       steady: () => Math.trunc(base.steady() + this.#shiftMs),
       machine: () => base.machine(),
       timers: () => base.timers(),
+      work: () => base.work(),
     };
   }
 
@@ -144,7 +146,7 @@ export class LeaderElection {
   async #electNow(): Promise<void> {
     const started = this.#machine.steady();
     const answeredBefore = this.#answeredAt;
-    const { leastMs, mostMs, isFree, holder, renewedAt, schema } = await this.#readLease();
+    const { now, leastMs, mostMs, isFree, holder, renewedAt, schema } = await this.#readLease();
     this.#isOutdated = isMigrated(schema);
     if (this.#isOutdated) return this.#release();
     const isOff = this.#shiftMs < leastMs - CLOCK_NOISE_MS || this.#shiftMs > mostMs + CLOCK_NOISE_MS;
@@ -156,7 +158,8 @@ export class LeaderElection {
     // At the answer, and not when it was asked for: an election that began before the lease ran out may wait for it.
     const wasAway = this.#answeredAt - answeredBefore > LEADER_LEASE_MS;
     const { count } = await this.#ask(TAKE_LEASE, [this.#hubId]);
-    if (count === 1) this.#isAfterGap ||= wasAway || (holder !== this.#hubId && renewedAt <= this.#openedAt);
+    const isOfOtherTime = renewedAt <= this.#openedAt || renewedAt > now;
+    if (count === 1) this.#isAfterGap ||= wasAway || (holder !== this.#hubId && isOfOtherTime);
     this.#leaderUntil = count === 1 ? started + LEADER_LEASE_MS : 0;
   }
 

@@ -823,6 +823,31 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   );
   `,
   `
+  -- when a hold began
+  ALTER TABLE limits ADD COLUMN held_at BIGINT;
+  `,
+  `
+  -- a group of the keys of one node is its own: NAME/NODE; one that others have tasks in stays the hub's
+  CREATE TABLE owned_groups AS
+    SELECT task_group AS name, task_group || '/' || min(creator_node) AS owned FROM tasks WHERE task_group IS NOT NULL
+    GROUP BY task_group HAVING min(creator_verified) = 1 AND min(creator_node) = max(creator_node);
+  UPDATE tasks SET task_group = (SELECT owned FROM owned_groups WHERE name = task_group) WHERE task_group IN (SELECT name FROM owned_groups);
+  UPDATE tasks SET child = jsonb_set(child::jsonb, '{group}', (SELECT to_jsonb(owned) FROM owned_groups WHERE name = child::jsonb ->> 'group'))::text
+    WHERE child::jsonb ->> 'group' IN (SELECT name FROM owned_groups);
+  UPDATE usage_sums SET value = (SELECT owned FROM owned_groups WHERE name = value)
+    WHERE scope = 'group' AND value IN (SELECT name FROM owned_groups);
+  UPDATE budgets SET value = (SELECT owned FROM owned_groups WHERE name = value) WHERE scope = 'group' AND value IN (SELECT name FROM owned_groups);
+  UPDATE group_endings SET task_group = (SELECT owned FROM owned_groups WHERE name = task_group) WHERE task_group IN (SELECT name FROM owned_groups);
+  UPDATE webhooks SET filter = jsonb_set(filter::jsonb, '{group}', (SELECT to_jsonb(owned) FROM owned_groups WHERE name = filter::jsonb ->> 'group'))::text
+    WHERE filter::jsonb ->> 'group' IN (SELECT name FROM owned_groups);
+  DROP TABLE owned_groups;
+  `,
+  `
+  -- the special lanes of the unfinished tasks that keys bound to a node have created
+  CREATE INDEX tasks_lanes_of_node ON tasks (creator_node, lane)
+    WHERE lane IS NOT NULL AND status IN ('open', 'assigned') AND creator_verified = 1;
+  `,
+  `
   -- the sums of what each node has reported
   CREATE TABLE node_sums (
     day BIGINT NOT NULL,
@@ -864,9 +889,13 @@ export async function hasTable(connection: Connection, name: string): Promise<bo
   return Boolean(row?.["there"]);
 }
 
+/** Whether the leader lease is taken. One that lasts longer than a lease may is of another time: the clock was set back. */
+export const IS_TAKEN = `
+  (until > clock_timestamp() AND until <= clock_timestamp() + interval '${LEADER_LEASE_MS} milliseconds')`;
+
 /** Whether a hub runs on a database that has the tables: then one of them is the leader. */
 export async function isHubRunning(connection: Connection): Promise<boolean> {
-  const [row] = await query(connection, "SELECT until > clock_timestamp() AS taken FROM turn");
+  const [row] = await query(connection, `SELECT ${IS_TAKEN} AS taken FROM turn`);
   return Boolean(row?.["taken"]);
 }
 

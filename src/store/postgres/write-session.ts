@@ -126,7 +126,7 @@ async function guard(session: Connection, warn: Warn): Promise<void> {
 
 /**
  * Ends the sessions of hubs that have held the write lock of this schema for longer than a write waits for it, while the
- * server waits for the hub. It hits no other session: not one that the server works for, and no other program's.
+ * server waits for the hub: also if the server's clock was set back meanwhile. It hits no other session: not one that the server works for, and no other program's.
  * PostgreSQL allows it for sessions of the same user (or with pg_signal_backend) and shows others as NULL.
  */
 const END_VANISHED = `
@@ -136,7 +136,7 @@ const END_VANISHED = `
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND l.classid = $1::int::oid AND l.objid = current_schema()::regnamespace::oid
     AND a.application_name = '${NAME}' AND a.usename = current_user AND a.wait_event_type = 'Client'
-    AND a.state_change < clock_timestamp() - interval '${HUB_VANISHED_MS} milliseconds'`;
+    AND abs(extract(epoch FROM clock_timestamp() - a.state_change)) * 1000 > ${HUB_VANISHED_MS}`;
 
 /** Called when the write lock was not granted in time. Never throws: if it fails, TCP ends the session some time. */
 export async function endVanishedWriter(connection: Connection, warn: Warn): Promise<void> {

@@ -6,7 +6,7 @@ import { periodOf } from "../../domain/budget.ts";
 import { gateAfter, gateAt } from "../../domain/gate.ts";
 import type { Lane } from "../../domain/lane.ts";
 import { LANES_MAX } from "../../domain/limits.ts";
-import type { BudgetState, Gate, LimitState, Pause, Task } from "../../domain/model.ts";
+import type { BudgetState, Gate, Hold, LimitState, Pause, Task } from "../../domain/model.ts";
 import { dayOf } from "../../domain/spending.ts";
 import type { Change } from "../../domain/change.ts";
 import type { Query, Row } from "../store.ts";
@@ -19,13 +19,13 @@ const GATE = `
   SELECT 'budget' AS what, b.scope, b.value, b.per, b.cost_micro AS limit_micro, b.tokens, b.on_limit, b.warned_in,
     b.exceeded_in, ${SUMS("s")}, CAST(NULL AS TEXT) AS reason, CAST(NULL AS BIGINT) AS at, CAST(NULL AS BIGINT) AS running,
     CAST(NULL AS BIGINT) AS per_minute, CAST(NULL AS BIGINT) AS held_until, CAST(NULL AS BIGINT) AS in_use,
-    CAST(NULL AS TEXT) AS uses, CAST(NULL AS TEXT) AS held_by
+    CAST(NULL AS TEXT) AS uses, CAST(NULL AS TEXT) AS held_by, CAST(NULL AS BIGINT) AS held_at
   FROM budgets b LEFT JOIN usage_sums s ON s.scope = b.scope AND s.value = b.value AND s.day <= $1
     AND s.day >= CASE b.per WHEN 'day' THEN $1 WHEN 'month' THEN $2 ELSE 0 END
   GROUP BY b.scope, b.value, b.per, b.cost_micro, b.tokens, b.on_limit, b.warned_in, b.exceeded_in
   UNION ALL
   SELECT 'pause', scope, value, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, reason, at,
-    NULL, NULL, NULL, NULL, NULL, NULL
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL
   FROM pauses
   UNION ALL
   SELECT 'limit', 'limit_key', limit_key, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
@@ -33,7 +33,8 @@ const GATE = `
     CASE WHEN running IS NULL THEN 0 ELSE (
       SELECT count(*) FROM tasks WHERE status = 'assigned' AND counts_for IS NOT NULL AND counts_for = limits.limit_key) END,
     CASE WHEN per_minute IS NULL THEN NULL ELSE (
-      SELECT string_agg(second || ':' || uses, ',') FROM limit_uses u WHERE u.limit_key = limits.limit_key) END, held_by
+      SELECT string_agg(second || ':' || uses, ',') FROM limit_uses u WHERE u.limit_key = limits.limit_key) END, held_by,
+    held_at
   FROM limits
   ORDER BY what, scope, value, per`;
 
@@ -101,14 +102,23 @@ function toPause(row: Row): Pause {
   };
 }
 
+/** A hold of an older hub has no beginning. */
+function toHold({ held_at, held_until, held_by }: Row): Hold | null {
+  if (held_until == null) return null;
+  return {
+    at: Number(held_at ?? 0),
+    until: Number(held_until),
+    by: held_by == null ? null : String(held_by),
+  };
+}
+
 function toLimit(row: Row): LimitState {
   const uses = row["uses"] == null ? [] : String(row["uses"]).split(",");
   return {
     key: String(row["value"]),
     running: maybe(row["running"]),
     perMinute: maybe(row["per_minute"]),
-    heldUntil: maybe(row["held_until"]),
-    heldBy: row["held_by"] == null ? null : String(row["held_by"]),
+    hold: toHold(row),
     inUse: Number(row["in_use"]),
     uses: uses.map((use) => {
       const [second, count] = use.split(":");
@@ -193,25 +203,31 @@ function toLane(row: Row): Lane {
 const UNFINISHED = (status: "open" | "assigned"): string =>
   `lane IS NOT NULL AND status IN ('open', 'assigned') AND status = '${status}'`;
 
+/** As UNFINISHED, of the tasks that keys bound to a node have created. */
+const UNFINISHED_OF = `lane IS NOT NULL AND status IN ('open', 'assigned') AND creator_verified = 1 AND creator_node = $4`;
+
 /**
  * How many special lanes but this one have unfinished tasks, counted up to about `most`: one index lookup each. 0 without
  * counting if this lane has one, or if there are fewer such tasks than `most`: the usual cases, which must not cost as much
  * as there are lanes.
+ * @param creator only tasks that keys bound to this node have created
  */
-export function otherLanes(name: string, most: number): Query<number> {
-  const one = (status: "open" | "assigned"): string =>
-    `SELECT seq FROM tasks WHERE ${UNFINISHED(status)} AND lane = $2 LIMIT 1`;
-  const some = (status: "open" | "assigned"): string =>
-    `SELECT seq FROM (SELECT seq FROM tasks WHERE ${UNFINISHED(status)} LIMIT $3) AS of_${status}`;
+export function otherLanes(name: string, most: number, creator: string | null = null): Query<number> {
+  const kinds = creator === null ? [UNFINISHED("open"), UNFINISHED("assigned")] : [UNFINISHED_OF];
+  const inLane = kinds.map((where) => `SELECT seq FROM tasks WHERE ${where} AND lane = $2 LIMIT 1`);
+  const counted = kinds.map(
+    (where, i) => `SELECT seq FROM (SELECT seq FROM tasks WHERE ${where} LIMIT $3) AS tasks_${i}`,
+  );
+  const found = kinds.map(
+    (_, i) => `SELECT lane FROM (SELECT lane FROM lanes_${i} LIMIT $1) AS found_${i} WHERE lane IS NOT NULL`,
+  );
   const sql = `SELECT CASE
-    WHEN EXISTS (${union([one("open"), one("assigned")])}) THEN 0
-    WHEN (SELECT count(*) FROM (${union([some("open"), some("assigned")])}) AS tasks_counted) < $3 THEN 0
+    WHEN EXISTS (${union(inLane)}) THEN 0
+    WHEN (SELECT count(*) FROM (${union(counted)}) AS tasks_counted) < $3 THEN 0
     ELSE (
-      WITH RECURSIVE ${names("lanes_open", UNFINISHED("open"))},
-        ${names("lanes_assigned", UNFINISHED("assigned"))}
-      SELECT count(*) FROM (
-        SELECT lane FROM (SELECT lane FROM lanes_open LIMIT $1) AS o WHERE lane IS NOT NULL
-        UNION SELECT lane FROM (SELECT lane FROM lanes_assigned LIMIT $1) AS a WHERE lane IS NOT NULL) AS counted)
+      WITH RECURSIVE ${kinds.map((where, i) => names(`lanes_${i}`, where)).join()}
+      SELECT count(*) FROM (${found.join(" UNION ")}) AS lanes_counted)
     END AS n`;
-  return count(sql, [most + 1, name, most], ["tasks"]);
+  const params = [most + 1, name, most, ...(creator === null ? [] : [creator])];
+  return count(sql, params, ["tasks"]);
 }

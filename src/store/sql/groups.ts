@@ -1,10 +1,17 @@
 /** The reads of groups of tasks (domain/group.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { GroupPart, TouchedGroup } from "../../domain/group.ts";
-import { TASK_STATUSES, type Task, type TaskState, type TaskStatus } from "../../domain/model.ts";
+import {
+  FAILURE_KINDS,
+  TASK_STATUSES,
+  type Task,
+  type TaskState,
+  type TaskStatus,
+  isCancelled,
+} from "../../domain/model.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { bind, count, many, one, query, union } from "./query.ts";
 import { toTask, toTaskState } from "./rows.ts";
-import { IN_REVIEW, TASKS_READ, TASK_COLUMNS, UNFINISHED } from "./tasks.ts";
+import { IN_REVIEW, TASKS_READ, TASK_COLUMNS, UNFINISHED, isFailedAs } from "./tasks.ts";
 
 /** The marked groups, and whether each has no unfinished task. */
 export function touchedGroups(limit: number): Query<readonly TouchedGroup[]> {
@@ -22,6 +29,9 @@ export function touchedGroups(limit: number): Query<readonly TouchedGroup[]> {
 }
 
 const IN_REVIEW_OF_GROUP = `(SELECT count(*) FROM tasks WHERE task_group = $1 AND ${IN_REVIEW})`;
+
+/** The condition that a failed task was cancelled, or expired. */
+const CANCELLED = ` AND (${FAILURE_KINDS.filter(isCancelled).map(isFailedAs).join(" OR ")})`;
 
 /** What the copies of its quorums were paid: their tasks themselves are not. */
 const SHARES_OF_GROUP = `
@@ -41,7 +51,7 @@ export function groupParts(group: string): Query<readonly GroupPart[]> {
       `CAST(coalesce(${of("sum(lux_reward_micro)", ` AND lux_reward_micro > 0${more}`)}, 0) AS BIGINT)`;
     const isCompleted = status === "completed";
     return `
-      SELECT '${status}' AS status, ${of("count(*)")} AS n, ${isCompleted ? IN_REVIEW_OF_GROUP : "0"} AS in_review,
+      SELECT '${status}' AS status, ${of("count(*)")} AS n, ${status === "failed" ? of("count(*)", CANCELLED) : "0"} AS cancelled, ${isCompleted ? IN_REVIEW_OF_GROUP : "0"} AS in_review,
         ${lux()} AS lux,
         ${isCompleted ? `${lux(" AND paid_seq IS NOT NULL")} + ${SHARES_OF_GROUP}` : "0"} AS paid,
         ${of("created_at", " ORDER BY seq LIMIT 1")} AS first,
@@ -51,6 +61,7 @@ export function groupParts(group: string): Query<readonly GroupPart[]> {
   const toPart = (row: Row): GroupPart => ({
     status: String(row["status"]) as TaskStatus, // only the rules write it
     count: Number(row["n"]),
+    cancelled: Number(row["cancelled"]),
     luxRewardMicro: Number(row["lux"]),
     inReview: Number(row["in_review"]),
     luxPaidMicro: Number(row["paid"]),
@@ -82,7 +93,7 @@ export function groupNames(prefix: string, after: string, limit: number): Query<
 export function groupFailures(group: string, limit: number): Query<readonly TaskState[]> {
   const sql = `
     SELECT task_id, title, status, assigned_node, progress, failure, child, updated_at FROM tasks
-    WHERE task_group = $1 AND status = 'failed' ORDER BY updated_at DESC LIMIT $2`;
+    WHERE task_group = $1 AND status = 'failed' AND NOT (TRUE${CANCELLED}) ORDER BY updated_at DESC LIMIT $2`;
   return many(sql, [group, limit], toTaskState, ["tasks"]);
 }
 

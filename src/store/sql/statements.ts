@@ -2,6 +2,7 @@
  * Write statements: for each change of domain/change.ts, the statement that writes it and its write set. Each column is
  * declared once; write-statement.ts makes the SQL of both engines from it.
  */
+import { CLOCK_JUMP_MS } from "../../domain/limits.ts";
 import type { Change } from "../../domain/change.ts";
 import { retainUntil } from "../../domain/task.ts";
 import type { Kept, Spending, SumKey, UsageReport, WebhookProgress } from "../../domain/model.ts";
@@ -716,8 +717,9 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       {
         running: whole(({ limit }) => limit.running),
         per_minute: whole(({ limit }) => limit.perMinute),
-        held_until: whole(({ limit }) => limit.heldUntil),
-        held_by: text(({ limit }) => limit.heldBy),
+        held_at: whole(({ limit }) => limit.hold?.at ?? null),
+        held_until: whole(({ limit }) => limit.hold?.until ?? null),
+        held_by: text(({ limit }) => limit.hold?.by ?? null),
       },
     ),
   },
@@ -1215,6 +1217,25 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
         CASE WHEN timeout_ms IS NULL OR max_run_ms < timeout_ms THEN max_run_ms ELSE timeout_ms END
         WHERE lease_until IS NOT NULL`,
       [whole(({ steady }) => steady)],
+    ),
+  },
+  "backoffs.restarted": {
+    isSweep: true,
+    statement: customStatement(
+      "tasks",
+      `UPDATE tasks SET not_before = not_before - updated_at + $1, updated_at = $1
+        WHERE status = 'open' AND scheduled = 1 AND unmet = 0 AND attempts > 0 AND not_before > updated_at
+          AND updated_at > $1 + ${CLOCK_JUMP_MS}`,
+      [whole(({ now }) => now)],
+    ),
+  },
+  "questions.restarted": {
+    isSweep: true,
+    statement: customStatement(
+      "questions",
+      `UPDATE questions SET until = until - asked_at + $1, asked_at = $1
+        WHERE state = 'open' AND asked_at > $1 + ${CLOCK_JUMP_MS}`,
+      [whole(({ now }) => now)],
     ),
   },
   "answers.shifted": {

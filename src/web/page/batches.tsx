@@ -2,11 +2,11 @@
  * Changes many things, a page at a time, each page in one batch, so that the user can stop it and the hub serves other
  * requests in between. A dialog shows how far it is. Must not: ask; who starts it has asked.
  */
-import { type Markup, h } from "./dom.ts";
+import { type VNode, h } from "preact";
 import type { BatchOperation } from "../../client/luxhub.ts";
 import { countOf } from "./format.ts";
 import { Button, Modal, reloadViews } from "./parts.tsx";
-import { type Ask, askUntil, describe } from "./session.ts";
+import { type Ask, askUntil, describe, hub } from "./session.ts";
 import { drawn } from "./shared.ts";
 
 export type Change = { readonly path: BatchOperation; readonly body: Record<string, unknown> };
@@ -43,7 +43,7 @@ export async function changeAll(
     const ask = askUntil(abort.signal);
     for await (const requests of pages(ask)) {
       if (requests.length === 0) continue;
-      const { answers } = await ask("batch", { requests: [...requests] }, { signal: abort.signal });
+      const answers = await hub.value.batch(requests, { signal: abort.signal });
       const accepted = answers.filter(({ status }) => status < 400).length;
       done += accepted;
       refused += answers.length - accepted;
@@ -56,7 +56,7 @@ export async function changeAll(
   reloadViews();
 }
 
-export function BatchDialog(): Markup | null {
+export function BatchDialog(): VNode | null {
   const shown = run.value;
   if (shown === null) return null;
   const { title, word, done, refused, total, end, abort } = shown;

@@ -2,7 +2,7 @@
  * Actions on many tasks: on those that the user has selected, or on all that match a filter. batches.tsx does them.
  * Must not: act without a question that names how many.
  */
-import { type Markup, h } from "./dom.ts";
+import { type VNode, h } from "preact";
 import type { BatchOperation, RequestOf } from "../../client/luxhub.ts";
 import { type Summary, countOf, stateOf } from "./format.ts";
 import { changeAll } from "./batches.tsx";
@@ -70,7 +70,7 @@ export function BulkActions(props: {
   selected: readonly Summary[];
   onClear: () => void;
   onDone: () => void;
-}): Markup | null {
+}): VNode | null {
   const { filter, total, selected, onClear, onDone } = props;
   const isChosen = selected.length > 0;
   const actions = BULK_ACTIONS.filter(({ path }) =>

@@ -2,7 +2,8 @@
  * A chart of counts or durations over time, in SVG: series upwards, and one downwards (failures); a time axis, and a
  * cross-hair that reads the values, by pointer or by arrow keys. A gap where a series has no value.
  */
-import { type Markup, h, useState } from "./dom.ts";
+import { type VNode, h } from "preact";
+import { useState } from "preact/hooks";
 import { now } from "./clock.ts";
 import { countOf } from "./format.ts";
 import { DAY_MS } from "../../lib/clock.ts";
@@ -44,7 +45,7 @@ export function Chart(props: {
   startedAt: number;
   /** The end of the axis; empty for now: the last interval is not over. */
   end: string;
-}): Markup {
+}): VNode {
   const { label, times, stepMs, end } = props;
   const started = times.findIndex((time) => Date.parse(time) + stepMs > props.startedAt);
   const isFirst = props.series.every(({ values }) => values.slice(0, started).every((value) => !value));

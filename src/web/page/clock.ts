@@ -1,5 +1,5 @@
 /** The wall clock of the hub, as far as the page knows it: ages are right even if the browser's clock is not. */
-import { useEffect, useRef, useState } from "./dom.ts";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { machineClock } from "../../lib/clock.ts";
 import { Shared, drawn, runAfter } from "./shared.ts";
 

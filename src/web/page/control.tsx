@@ -1,5 +1,5 @@
 /** What is handed out, and what is told to others: pauses, limits of keys, and webhooks. Needs the administrator key. */
-import { Fragment, type Markup, h } from "./dom.ts";
+import { Fragment, type VNode, h } from "preact";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { commandOf, countOf, numberOf } from "./format.ts";
 import {
@@ -42,7 +42,7 @@ function scopeOf(scope: string, value: string): { type?: string; limit_key?: str
   return scope === "creator" ? { creator_node: value } : {};
 }
 
-export function Control(): Markup {
+export function Control(): VNode {
   const loaded = useLoad(
     "control",
     async (ask) => {
@@ -76,7 +76,7 @@ export function Control(): Markup {
   );
 }
 
-function Pauses({ pauses }: { pauses: readonly Pause[] }): Markup {
+function Pauses({ pauses }: { pauses: readonly Pause[] }): VNode {
   const pause = (fields: Fields): Promise<boolean> => {
     const { scope = "hub", value = "", reason } = fields;
     const words = SCOPES.find(([word]) => word === scope)?.[1] ?? scope;
@@ -115,7 +115,7 @@ function Pauses({ pauses }: { pauses: readonly Pause[] }): Markup {
   );
 }
 
-function Limits({ limits }: { limits: readonly Limit[] }): Markup {
+function Limits({ limits }: { limits: readonly Limit[] }): VNode {
   const set = (fields: Fields): Promise<boolean> => {
     const { key = "", running, per_minute } = fields;
     const asked = {
@@ -168,7 +168,7 @@ function Limits({ limits }: { limits: readonly Limit[] }): Markup {
 
 type Hook = AnswerOf<"webhook/list", Variant>["webhooks"][number];
 
-function Webhooks({ webhooks, total }: { webhooks: readonly Hook[]; total: number }): Markup {
+function Webhooks({ webhooks, total }: { webhooks: readonly Hook[]; total: number }): VNode {
   return (
     <Section
       title={<>Webhooks {total > webhooks.length && <span>the first {countOf(webhooks.length)}</span>}</>}

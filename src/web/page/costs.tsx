@@ -1,5 +1,5 @@
 /** What work has cost: the sums by day, model, node, creator or type; and the budgets with their state. */
-import { type Children, Fragment, type Markup, h } from "./dom.ts";
+import { type ComponentChildren, Fragment, type VNode, h } from "preact";
 import type { AnswerOf } from "../../client/luxhub.ts";
 import { commandOf, costOf, countOf, oneOf } from "./format.ts";
 import { clock } from "./clock.ts";
@@ -39,7 +39,7 @@ const DAYS = [
   ["366", "366 days"],
 ] as const;
 
-export function Costs(): Markup {
+export function Costs(): VNode {
   const { query } = route.value;
   const by = oneOf(BY, query["by"]) ?? "day";
   const days = query["days"] ?? "30";
@@ -105,13 +105,7 @@ type Row = AnswerOf<"usage">["usage"][number];
  * `isWhole`: these rows are all there are, so that their sum is worth a row. `voidable`: each is what a node has reported
  * today, which an administrator may take back.
  */
-function Sums(props: {
-  by: By;
-  rows: readonly Row[];
-  all: Sum;
-  isWhole: boolean;
-  voidable: boolean;
-}): Markup {
+function Sums(props: { by: By; rows: readonly Row[]; all: Sum; isWhole: boolean; voidable: boolean }): VNode {
   const { by, rows, all, isWhole, voidable } = props;
   const most = all.cost_usd || 1;
   return (
@@ -158,7 +152,7 @@ function Sums(props: {
   );
 }
 
-function Void({ node }: { node: string }): Markup {
+function Void({ node }: { node: string }): VNode {
   const question = `Take all that ${node} has reported today (UTC) off the sums and budgets?`;
   return (
     <Button
@@ -173,13 +167,13 @@ function Void({ node }: { node: string }): Markup {
   );
 }
 
-function linkOf(by: By, name: string | null): Children {
+function linkOf(by: By, name: string | null): ComponentChildren {
   if (name === null) return <span class="quiet">none</span>;
   if (by === "node" || by === "creator") return <NodeLink id={name} />;
   return by === "type" ? <a href={to("tasks", "", { type: name })}>{name}</a> : name;
 }
 
-function Budgets({ budgets }: { budgets: readonly Budget[] }): Markup {
+function Budgets({ budgets }: { budgets: readonly Budget[] }): VNode {
   return (
     <Section title="Budgets">
       {budgets.length === 0 ? (

@@ -1,5 +1,5 @@
 /** Events as a table, and the data of an event in words. */
-import { Fragment, type Markup, h } from "./dom.ts";
+import { Fragment, type VNode, h } from "preact";
 import type { Event } from "../../client/luxhub.ts";
 import type { EventKind } from "../../domain/event.ts";
 import { now } from "./clock.ts";
@@ -43,10 +43,10 @@ const COLUMNS: readonly Column<Event>[] = [
 ];
 
 /** An event never changes: its row is made once. */
-let rows = new WeakMap<Event, Markup>();
+let rows = new WeakMap<Event, VNode>();
 isUtc.follow(() => (rows = new WeakMap()));
 
-export function EventTable({ events }: { events: readonly Event[] }): Markup {
+export function EventTable({ events }: { events: readonly Event[] }): VNode {
   return (
     <div class="log">
       <Table label="Events" rows={events} keyOf={({ id }) => id} columns={COLUMNS} made={rows} />

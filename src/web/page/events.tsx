@@ -1,5 +1,6 @@
 /** The event log live, newest first, filtered by kind, node and task. */
-import { Fragment, type Markup, h, useEffect, useState } from "./dom.ts";
+import { Fragment, type VNode, h } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
 import { EVENT_KINDS, type EventKind } from "../../domain/event.ts";
 import { clock } from "./clock.ts";
@@ -33,7 +34,7 @@ function suits(event: Event, { kind, node_id, task_id }: Filter): boolean {
   );
 }
 
-export function Events(): Markup {
+export function Events(): VNode {
   const { query } = route.value;
   const { node, task } = query;
   const kind = oneOf(EVENT_KINDS, query["kind"]);

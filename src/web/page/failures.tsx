@@ -1,5 +1,5 @@
 /** Why tasks failed in the last hour, by message; each group is retried with one button. */
-import { Fragment, type Markup, h } from "./dom.ts";
+import { Fragment, type VNode, h } from "preact";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { changeAll } from "./batches.tsx";
 import { matching } from "./bulk.tsx";
@@ -12,7 +12,7 @@ type Group = AnswerOf<"stats/failures", Variant>["failures"][number];
 
 const SHOWN = 8;
 
-export function Failures(): Markup {
+export function Failures(): VNode {
   const loaded = useLoad(
     "failures",
     (ask) => ask("stats/failures", {}),
@@ -49,7 +49,7 @@ export function Failures(): Markup {
   );
 }
 
-function One({ group }: { group: Group }): Markup {
+function One({ group }: { group: Group }): VNode {
   const { message, kind, task_type, count, nodes, node_ids, last_at, task_id } = group;
   const where = nodes > 1 ? manyOf(nodes, "node") : node_ids[0];
   const words = message || kind;

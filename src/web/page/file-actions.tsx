@@ -1,5 +1,6 @@
 /** What one can do with a file: download, delete, and a preview of texts and pictures that executes nothing. */
-import { Fragment, type Markup, h, useEffect, useState } from "./dom.ts";
+import { Fragment, type VNode, h } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import type { FileRecord } from "../../client/luxhub.ts";
 import { sizeOf } from "./format.ts";
 import { Button, Close, Delete, Fault, Modal, askToConfirm, showNotice, useLoad } from "./parts.tsx";
@@ -8,7 +9,7 @@ import { call, describe, hub, mayAct } from "./session.ts";
 const addressOf = ({ file_id }: FileRecord): string => `api/v1/file/download/${encodeURIComponent(file_id)}`;
 
 /** Its name, with its address: that alone opens the file only where the hub asks for no secret. */
-export function FileLink({ file }: { file: FileRecord }): Markup {
+export function FileLink({ file }: { file: FileRecord }): VNode {
   return (
     <a
       class="row"
@@ -25,7 +26,7 @@ export function FileLink({ file }: { file: FileRecord }): Markup {
   );
 }
 
-export function FileActions({ file }: { file: FileRecord }): Markup {
+export function FileActions({ file }: { file: FileRecord }): VNode {
   const [isShown, setShown] = useState(false);
   return (
     <>
@@ -147,7 +148,7 @@ function indented(text: string): string {
  * Text as text, never as a page; a picture from a blob of its own type, which is one of those above. A drawing has an
  * address of another origin (data:), so that no script in it is one of the page, also if the user opens it in a tab.
  */
-function Preview({ file }: { file: FileRecord }): Markup {
+function Preview({ file }: { file: FileRecord }): VNode {
   const form = previewOf(file);
   const { file_id } = file;
   const range = form === "text" && file.size > TEXT_BYTES ? `bytes=0-${TEXT_BYTES - 1}` : undefined;

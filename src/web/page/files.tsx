@@ -1,5 +1,6 @@
 /** The list of files, with the form for an upload. */
-import { Fragment, type Markup, h, useState } from "./dom.ts";
+import { Fragment, type VNode, h } from "preact";
+import { useState } from "preact/hooks";
 import { commandOf, countOf, sizeOf } from "./format.ts";
 import {
   Age,
@@ -24,7 +25,7 @@ import { upload } from "./upload.ts";
 
 const PAGE = 50;
 
-export function Files(): Markup {
+export function Files(): VNode {
   const { task, q, page: asked, cursor } = route.value.query;
   const page = Number(asked ?? 1);
   const loaded = useList(
@@ -95,7 +96,7 @@ export function Files(): Markup {
   );
 }
 
-function Upload(): Markup {
+function Upload(): VNode {
   const [part, setPart] = useState<number | null>(null);
   return (
     <Form

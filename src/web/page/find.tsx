@@ -2,7 +2,8 @@
  * Finds anything by what the user types: a page, a task by id, title, type, group or tag, a node, a file. It says how far
  * it has looked. Must not: show that there is nothing where it has not looked at everything.
  */
-import { type Markup, h, useEffect, useRef, useState } from "./dom.ts";
+import { type VNode, h } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { LuxHubError } from "../../client/http.ts";
 import type { TaskSummary, Variant } from "../../client/luxhub.ts";
 import { LIST_SCANNED_MAX } from "../../domain/list-limits.ts";
@@ -114,7 +115,7 @@ export function Find({
   pages,
 }: {
   pages: readonly (readonly [name: string, title: string, ...unknown[]])[];
-}): Markup {
+}): VNode {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const type = useTyped(({ text: typed = "" }) => {
@@ -133,7 +134,7 @@ export function Find({
     ...(loaded.value?.hits ?? []),
   ];
   const chosen = Math.min(at, hits.length - 1);
-  useEffect(() => {
+  useLayoutEffect(() => {
     list.current?.children[chosen]?.scrollIntoView({ block: "nearest" });
   }, [chosen]);
   const close = (): void => {

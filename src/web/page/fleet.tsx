@@ -2,7 +2,8 @@
  * The fleet as lamps: a small square for each node. Its brightness is the load; it flashes when the node completes a
  * task. At most LAMPS of the busiest nodes, so that a fleet of any size costs the page the same.
  */
-import { Fragment, type Markup, h, useEffect, useRef } from "./dom.ts";
+import { Fragment, type VNode, h } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { type AnyNode, countOf, manyOf } from "./format.ts";
 import { onEvent } from "./live.ts";
 import { Fault, Section, pagesOf, useEvery, useLoad } from "./parts.tsx";
@@ -39,12 +40,12 @@ async function load(ask: Ask) {
   return { stats, nodes, fails };
 }
 
-export function Fleet(): Markup {
+export function Fleet(): VNode {
   const loaded = useLoad("fleet", load, /^node\.(?!updated)/);
   const place = useRef<HTMLDivElement>(null);
   const { value, error, reload } = loaded;
   useEvery(RELOAD_MS, reload);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const lamps = new Map(
       [...(place.current?.children ?? [])].map((lamp) => [lamp.getAttribute("data-node"), lamp]),
     );
@@ -114,7 +115,7 @@ export function Fleet(): Markup {
   );
 }
 
-function Lamp({ node, fails, worst }: { node: AnyNode; fails: number; worst: number }): Markup {
+function Lamp({ node, fails, worst }: { node: AnyNode; fails: number; worst: number }): VNode {
   const { node_id, name, status, draining, tasks_assigned: has, max_tasks: most } = node;
   const isOff = status !== "online";
   const look = ["lamp", isOff ? "off" : "", draining ? "drains" : "", fails >= worst ? "fails" : ""];
@@ -122,7 +123,7 @@ function Lamp({ node, fails, worst }: { node: AnyNode; fails: number; worst: num
     ? "offline"
     : `${has}${most === null ? "" : ` of ${most}`} tasks${draining ? ", drains" : ""}`;
   const lamp = useRef<HTMLElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (lamp.current) shine(lamp.current, has);
   });
   return (

@@ -2,7 +2,7 @@
  * What a task depends on, and what waits for it: layers from left to right in a small SVG, and lists where there are too
  * many for that.
  */
-import { Fragment, type Markup, h } from "./dom.ts";
+import { Fragment, type VNode, h } from "preact";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { type AnyTask, countOf, stateOf } from "./format.ts";
 import { Fault, State, TaskLink, useLoad } from "./parts.tsx";
@@ -18,7 +18,7 @@ const GAP_Y = 14;
 
 type Drawn = AnswerOf<"task/{task_id}/graph", Variant>["tasks"][number];
 
-export function Graph({ task }: { task: AnyTask }): Markup | null {
+export function Graph({ task }: { task: AnyTask }): VNode | null {
   const { task_id, depends_on } = task;
   const loaded = useLoad(
     task_id,
@@ -54,7 +54,7 @@ function stateWord({ status, assigned_node, unmet_count }: Drawn): string {
   return stateOf({ status, assigned_node, ready: unmet_count === 0 });
 }
 
-function List(props: { title: string; tasks: readonly Drawn[]; total: number }): Markup | null {
+function List(props: { title: string; tasks: readonly Drawn[]; total: number }): VNode | null {
   const { title, tasks, total } = props;
   if (total === 0) return null;
   return (
@@ -76,7 +76,7 @@ function List(props: { title: string; tasks: readonly Drawn[]; total: number }):
 }
 
 /** Boxes with links, and curves from what comes first to what waits for it. */
-function Drawing({ tasks, id }: { tasks: readonly Drawn[]; id: string }): Markup {
+function Drawing({ tasks, id }: { tasks: readonly Drawn[]; id: string }): VNode {
   const layers = [...Map.groupBy(tasks, ({ layer }) => layer)].toSorted(([one], [other]) => one - other);
   const tallest = Math.max(...layers.map(([, layer]) => layer.length));
   const height = tallest * (HEIGHT + GAP_Y) - GAP_Y;

@@ -1,5 +1,6 @@
 /** The groups of tasks by name, each with its progress; and one group: its counts, its last failures, and its actions. */
-import { Fragment, type Markup, h, useState } from "./dom.ts";
+import { Fragment, type VNode, h } from "preact";
+import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { Usage } from "./usage.tsx";
 import { saveBlob } from "./file-actions.tsx";
@@ -24,7 +25,6 @@ import {
   askToConfirm,
   pagesOf,
   runAction,
-  runAsked,
   showNotice,
   useFilters,
   useList,
@@ -39,7 +39,7 @@ const EXPORTED = 50;
 
 type Counts = AnswerOf<"group/list", Variant>["groups"][number];
 
-export function Groups(): Markup {
+export function Groups(): VNode {
   const { q, cursor } = route.value.query;
   const loaded = useList(
     { q: null, cursor: null },
@@ -97,13 +97,14 @@ export function Groups(): Markup {
   );
 }
 
-function stateOf({ done, by_status }: Counts): string {
+function stateOf({ done, by_status, cancelled = 0 }: Counts): string {
   if (!done) return "running";
-  return by_status.failed > 0 ? "failed" : "completed";
+  if (by_status.failed > 0) return "failed";
+  return cancelled > 0 ? "cancelled" : "completed";
 }
 
 /** One bar: what is completed, what has failed, and what is left. */
-function Progress({ group }: { group: Counts }): Markup {
+function Progress({ group }: { group: Counts }): VNode {
   const { total, unfinished, by_status } = group;
   const ended = `${countOf(total - unfinished)} of ${countOf(total)}`;
   const words = `${ended} ended, ${countOf(by_status.failed)} failed`;
@@ -119,7 +120,7 @@ function Progress({ group }: { group: Counts }): Markup {
   );
 }
 
-export function GroupPage({ id: group }: { id: string }): Markup {
+export function GroupPage({ id: group }: { id: string }): VNode {
   const loaded = useLoad(
     group,
     (ask) => ask("group/{group}", { group }),
@@ -128,9 +129,9 @@ export function GroupPage({ id: group }: { id: string }): Markup {
   useSubject(group);
   const { value, error } = loaded;
   if (value === null) return <NotLoaded title="Group" error={error} back={[to("groups"), "All groups"]} />;
-  const { by_status, unfinished, failures, total } = value;
+  const { by_status, unfinished, failures, total, in_review = 0, cancelled = 0 } = value;
   const { failed } = by_status;
-  const link = (status: string, count: number): Markup => (
+  const link = (status: string, count: number): VNode => (
     <a href={to("tasks", "", { group, status })}>{countOf(count)}</a>
   );
   return (
@@ -139,14 +140,14 @@ export function GroupPage({ id: group }: { id: string }): Markup {
         <State word={stateOf(value)} /> {group}
       </Head>
       <p class="buttons">
-        {mayAct() && failed > 0 && (
-          <Button class="primary" data-do="retry" onClick={() => retry(group, failed)}>
-            Retry the {countOf(failed)} failed
+        {mayAct() && failed + cancelled > 0 && (
+          <Button class="primary" data-do="retry" onClick={() => retry(group, failed + cancelled)}>
+            Retry the {countOf(failed + cancelled)} failed{cancelled > 0 && " and cancelled"}
           </Button>
         )}
-        {mayAct() && unfinished > 0 && (
-          <Button data-do="cancel" onClick={() => cancel(group, unfinished)}>
-            Cancel the {countOf(unfinished)} unfinished
+        {mayAct() && unfinished > in_review && (
+          <Button data-do="cancel" onClick={() => cancel(group, unfinished - in_review)}>
+            Cancel the {countOf(unfinished - in_review)} unfinished
           </Button>
         )}
         <a class="button" href={to("tasks", "", { group })}>
@@ -168,6 +169,7 @@ export function GroupPage({ id: group }: { id: string }): Markup {
         )}
         <Fact name="Completed">{link("completed", by_status.completed)}</Fact>
         <Fact name="Failed">{link("failed", failed)}</Fact>
+        {cancelled > 0 && <Fact name="Cancelled or expired">{countOf(cancelled)}</Fact>}
         <Fact name="LUX">
           {countOf(value.lux_paid)} of {countOf(value.lux_reward)} paid
         </Fact>
@@ -224,16 +226,20 @@ async function retry(group: string, failed: number): Promise<void> {
 async function cancel(group: string, unfinished: number): Promise<void> {
   const count = countOf(unfinished);
   const question = `Cancel the ${count} unfinished tasks of the group ${group}? Their state will be failed.`;
-  await runAsked(question, `Cancel ${count}`, "Cancelled.", async () => {
+  if (!(await askToConfirm(question, `Cancel ${count}`))) return;
+  let cancelled = 0;
+  const isDone = await runAction("Cancelled.", async () => {
     for (;;) {
       const step = await call("group/cancel", { group, reason: "cancelled in the dashboard" });
+      cancelled += step.cancelled;
       if (step.left === 0 || step.cancelled === 0) return;
     }
   });
+  if (isDone) showNotice(`${countOf(cancelled)} of ${count} unfinished tasks are cancelled.`);
 }
 
 /** Saves all tasks of the group with their results, one as JSON in a line. A second click stops it. */
-function Export({ group, total }: { group: string; total: number }): Markup {
+function Export({ group, total }: { group: string; total: number }): VNode {
   const [done, setDone] = useState<number | null>(null);
   const [abort, setAbort] = useState<AbortController | null>(null);
   const run = async (signal: AbortSignal): Promise<void> => {

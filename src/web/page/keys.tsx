@@ -2,7 +2,8 @@
  * The keys of the hub and the invitations of nodes: list, add, revoke. Needs the administrator key. What is secret is
  * shown once.
  */
-import { Fragment, type Markup, h, useState } from "./dom.ts";
+import { Fragment, type VNode, h } from "preact";
+import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { qrCode } from "../../lib/qr-code.ts";
 import { countOf, numberOf, oneOf, quoted, sizeOf } from "./format.ts";
@@ -38,7 +39,7 @@ const MINUTE_S = 60;
 /** Invitations of a page. */
 const PAGE = 50;
 
-export function Keys(): Markup {
+export function Keys(): VNode {
   const { cursor } = route.value.query;
   const loaded = useLoad(
     `keys ${cursor}`,
@@ -122,7 +123,7 @@ export function Keys(): Markup {
 type Invited = AnswerOf<"invitation/create", Variant>;
 
 /** Who was invited, and has joined; the form for a new invitation. */
-function Invitations({ page }: { page: AnswerOf<"invitation/list", Variant> }): Markup {
+function Invitations({ page }: { page: AnswerOf<"invitation/list", Variant> }): VNode {
   const { invitations, next_cursor: next } = page;
   const [made, setMade] = useState<Invited | null>(null);
   const invite = ({ node_id = "", minutes, url }: Fields): Promise<boolean> =>
@@ -178,7 +179,7 @@ function Invitations({ page }: { page: AnswerOf<"invitation/list", Variant> }): 
   );
 }
 
-function NewInvitation({ made, onClose }: { made: Invited; onClose: () => void }): Markup {
+function NewInvitation({ made, onClose }: { made: Invited; onClose: () => void }): VNode {
   const { invitation, url, other_urls } = made;
   const line = `luxhub join ${quoted(made.line)}`;
   return (
@@ -195,7 +196,7 @@ function NewInvitation({ made, onClose }: { made: Invited; onClose: () => void }
 }
 
 /** A command to paste or to scan where it is run. `host`: of the hub, as the command names it. */
-function Command({ line, host }: { line: string; host: string }): Markup {
+function Command({ line, host }: { line: string; host: string }): VNode {
   return (
     <>
       <Paste text={line} label="Copy the command" />
@@ -215,14 +216,14 @@ type Made = {
 };
 
 /** The secret, once; and what to paste, or to scan, where it is used. */
-function NewKey({ made, onClose }: { made: Made; onClose: () => void }): Markup {
+function NewKey({ made, onClose }: { made: Made; onClose: () => void }): VNode {
   const { name, secret, role, node } = made;
   const url = new URL(".", location.href).href;
   const rest =
     role === "full" ? ["worker", "--node", quoted(node ?? "worker-1"), "--agent", "claude"] : ["top"];
   const line = [`LUXHUB_URL=${quoted(url)}`, `LUXHUB_SECRET=${quoted(secret)}`, "luxhub", ...rest].join(" ");
   return (
-    <Modal title={`The secret of ${name}`} onClose={onClose}>
+    <Modal title={`The secret of ${name} (${role})`} onClose={onClose}>
       <p>The secret is shown only once: the hub keeps only its hash.</p>
       <Paste text={secret} />
       {role !== "admin" && (
@@ -241,7 +242,7 @@ function NewKey({ made, onClose }: { made: Made; onClose: () => void }): Markup 
 }
 
 /** Dark on light in both themes, with the margin that scanners need. */
-function Qr({ text }: { text: string }): Markup | null {
+function Qr({ text }: { text: string }): VNode | null {
   const code = qrCode(text);
   if (code === null) return null;
   const size = code.length + 8;

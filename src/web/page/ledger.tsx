@@ -1,10 +1,11 @@
 /** The ledger of a node: what it has earned, newest first. */
-import { Fragment, type Markup, h, useState } from "./dom.ts";
+import { Fragment, type VNode, h } from "preact";
+import { useState } from "preact/hooks";
 import { countOf } from "./format.ts";
 import { Age, Button, Fault, Table, useLoad } from "./parts.tsx";
 import { to } from "./route.ts";
 
-export function Ledger({ node }: { node: string }): Markup {
+export function Ledger({ node }: { node: string }): VNode {
   const [page, setPage] = useState(1);
   const loaded = useLoad(
     `${node} ${page}`,

@@ -1,5 +1,5 @@
 /** LUX: the leaderboard, and the head of the ledger. */
-import { Fragment, type Markup, h } from "./dom.ts";
+import { Fragment, type VNode, h } from "preact";
 import { LUX_TOP_SCANNED_MAX } from "../../domain/list-limits.ts";
 import { now } from "./clock.ts";
 import { countOf, curlOf } from "./format.ts";
@@ -12,11 +12,11 @@ const PAGE = 50;
 
 const WEEK_MS = 7 * DAY_MS;
 
-export function Lux(): Markup {
+export function Lux(): VNode {
   return route.value.query["range"] === "week" ? <Week /> : <Balances />;
 }
 
-function Periods(): Markup | null {
+function Periods(): VNode | null {
   const isWeek = route.value.query["range"] === "week";
   if (!hasSecret()) return null; // the ledger needs it
   return (
@@ -45,7 +45,7 @@ function Leaders(props: {
   earners: readonly Earner[];
   first: number;
   highest: number;
-}): Markup | null {
+}): VNode | null {
   if (props.earners.length === 0) return null;
   return (
     <Table
@@ -76,7 +76,7 @@ function Leaders(props: {
 }
 
 /** Who earned most in the last seven days, by the ledger. */
-function Week(): Markup {
+function Week(): VNode {
   const loaded = useLoad(
     "week",
     (ask) => ask("lux/top", { since: new Date(now.value - WEEK_MS).toISOString() }),
@@ -108,7 +108,7 @@ function Week(): Markup {
 }
 
 /** The newest entry of the ledger: with its hash noted elsewhere, nobody can change the ledger unnoticed. */
-function LedgerHead(): Markup | null {
+function LedgerHead(): VNode | null {
   const loaded = useLoad(
     `head ${hasSecret()}`,
     async (ask) => (hasSecret() ? (await ask("lux/head", {})).head : null),
@@ -133,7 +133,7 @@ function LedgerHead(): Markup | null {
   );
 }
 
-function Balances(): Markup {
+function Balances(): VNode {
   const { cursor, place = "1", most } = route.value.query;
   const first = Number(place);
   const loaded = useLoad(

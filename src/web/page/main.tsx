@@ -1,5 +1,6 @@
 /** The dashboard's frame: sign-in, navigation, keyboard and theme; and the view for each address. */
-import { type At, type Children, Fragment, type Markup, h, render, useEffect, useState } from "./dom.ts";
+import { type ComponentChildren, Fragment, type TargetedMouseEvent, type VNode, h, render } from "preact";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { BatchDialog } from "./batches.tsx";
 import { countOf } from "./format.ts";
 import { Find, isFindOpen } from "./find.tsx";
@@ -34,12 +35,12 @@ import { Messages } from "./messages.tsx";
 import { NewTask } from "./new-task.tsx";
 import { Questions } from "./questions.tsx";
 import { Schedules } from "./schedules.tsx";
-import { drawn } from "./shared.ts";
+import { drawWith, drawn } from "./shared.ts";
 import { isUtc, setUtc } from "./times.ts";
 import { TaskPage } from "./task.tsx";
 import { Tasks } from "./tasks.tsx";
 
-type View = readonly [name: string, title: string, isOpen: () => boolean, draw: (id: string) => Markup];
+type View = readonly [name: string, title: string, isOpen: () => boolean, draw: (id: string) => VNode];
 
 const always = (): boolean => true;
 
@@ -61,7 +62,7 @@ const VIEWS: readonly View[] = [
 
 const openViews = (): readonly View[] => VIEWS.filter(([, , isOpen]) => isOpen());
 
-function Content(): Markup {
+function Content(): VNode {
   const { view, id } = route.value;
   if (view === "new" && mayAct()) return <NewTask from={id} key={id} />;
   const found = VIEWS.find(([name, , isOpen]) => name === view && isOpen());
@@ -78,17 +79,17 @@ function Content(): Markup {
 
 const isHelpOpen = drawn(false);
 
-function Frame(): Markup {
+function Frame(): VNode {
   const { view, id } = route.value;
   const views = openViews();
   const word = views.find(([name]) => name === view)?.[1] ?? (view === "new" ? "New task" : "Not found");
   const { failed } = pulse.value;
   const alarm = failed > 0 ? `● ${countOf(failed)} failed · ` : "";
   const title = `${alarm}${subject.value || (id && `${word}: ${id}`) || word} · ${pulse.value.name ?? "luxhub"}`;
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = title;
   }, [title]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     // In a narrow window the navigation is longer than the window.
     document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [view]);
@@ -174,7 +175,7 @@ function Frame(): Markup {
 }
 
 /** What is wrong with the page as a whole, and what to do about it. */
-function Alarm({ text, children }: { text: string; children?: Children }): Markup {
+function Alarm({ text, children }: { text: string; children?: ComponentChildren }): VNode {
   return (
     <p class="offline" role="alert">
       {text} {children}
@@ -183,7 +184,7 @@ function Alarm({ text, children }: { text: string; children?: Children }): Marku
 }
 
 /** What waits for somebody on a page of the navigation. */
-function Count({ name }: { name: string }): Markup | null {
+function Count({ name }: { name: string }): VNode | null {
   const { deadLetters, questions, reviews } = pulse.value;
   const [count, what] =
     name === "messages"
@@ -199,7 +200,7 @@ function Count({ name }: { name: string }): Markup | null {
 }
 
 /** What the key cannot do, so that nobody looks for the buttons. */
-function Bounds(): Markup | null {
+function Bounds(): VNode | null {
   const { role = "full", bounds = "" } = session.value ?? {};
   if (bounds === "") return null;
   return (
@@ -210,7 +211,7 @@ function Bounds(): Markup | null {
 }
 
 /** The hash is the address of the view: the link must not change it. */
-function skip(event: At<HTMLAnchorElement, MouseEvent>): void {
+function skip(event: TargetedMouseEvent<HTMLAnchorElement>): void {
   event.preventDefault();
   document.getElementById("content")?.focus();
 }
@@ -225,7 +226,7 @@ const KEYS = [
   ["?", "this help"],
 ] as const;
 
-function Help(): Markup {
+function Help(): VNode {
   return (
     <Modal title="Keyboard" onClose={() => (isHelpOpen.value = false)}>
       <dl class="facts">
@@ -255,10 +256,10 @@ function Help(): Markup {
 const THEME = "luxhub.theme";
 const theme = drawn(localStorage.getItem(THEME) ?? "");
 
-function Theme(): Markup {
+function Theme(): VNode {
   const isDark =
     theme.value === "dark" || (theme.value === "" && matchMedia("(prefers-color-scheme: dark)").matches);
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.documentElement.dataset["theme"] = theme.value;
   }, [theme.value]);
   return (
@@ -278,7 +279,7 @@ function Theme(): Markup {
 
 // ---- Sign-in
 
-function SignInForm(): Markup {
+function SignInForm(): VNode {
   const [fault, setFault] = useState("");
   const enter = async (secret: string, adminKey: string, stays: boolean): Promise<void> => {
     try {
@@ -310,8 +311,8 @@ function SignInForm(): Markup {
   );
 }
 
-function SignIn(): Markup {
-  useEffect(() => {
+function SignIn(): VNode {
+  useLayoutEffect(() => {
     document.title = `Sign in · ${hubName ?? location.host}`;
   }, []);
   return (
@@ -328,7 +329,7 @@ function SignIn(): Markup {
   );
 }
 
-function App(): Markup {
+function App(): VNode {
   return (
     <>
       {session.value !== null ? <Frame /> : isReady.value && <SignIn />}
@@ -373,4 +374,4 @@ keepPlaces();
 followPulse();
 drawIcon();
 const root = document.getElementById("app");
-if (root) render(() => <App />, root);
+if (root) drawWith(() => render(<App />, root));

@@ -1,5 +1,5 @@
 /** A node's messages with their delivery status, its parked messages, and the forms that send one. */
-import { Fragment, type Markup, h } from "./dom.ts";
+import { Fragment, type VNode, h } from "preact";
 import type { HistoryMessage } from "../../client/luxhub.ts";
 import { changeAll } from "./batches.tsx";
 import { commandOf, countOf, manyOf, oneOf } from "./format.ts";
@@ -26,7 +26,7 @@ import { call } from "./session.ts";
 
 const PAGE = 50;
 
-export function Messages(): Markup {
+export function Messages(): VNode {
   const { id, query } = route.value;
   const isParked = query["parked"] === "yes" || id === "";
   return (
@@ -71,7 +71,7 @@ export function Messages(): Markup {
 }
 
 /** What it sent and got, newest first. */
-function Mailbox({ node }: { node: string }): Markup {
+function Mailbox({ node }: { node: string }): VNode {
   const { before } = route.value.query;
   const loaded = useLoad(
     `${node} ${before}`,
@@ -96,7 +96,7 @@ function Mailbox({ node }: { node: string }): Markup {
 }
 
 /** What a node, or any node (empty), got and never acknowledged, oldest first. */
-function Parked({ node }: { node: string }): Markup {
+function Parked({ node }: { node: string }): VNode {
   const page = Number(route.value.query["page"] ?? 1);
   const node_id = node || undefined;
   const loaded = useLoad(
@@ -170,7 +170,7 @@ async function redriveAll(node_id: string | undefined, total: number): Promise<v
   });
 }
 
-function List({ messages, node }: { messages: readonly HistoryMessage[]; node: string }): Markup {
+function List({ messages, node }: { messages: readonly HistoryMessage[]; node: string }): VNode {
   return (
     <ul class="messages">
       {messages.map((message) => (
@@ -180,7 +180,7 @@ function List({ messages, node }: { messages: readonly HistoryMessage[]; node: s
   );
 }
 
-function One({ message, node }: { message: HistoryMessage; node: string }): Markup {
+function One({ message, node }: { message: HistoryMessage; node: string }): VNode {
   const { recipients: to, state, to_node } = message;
   const redrive = (node_id: string): Promise<boolean> =>
     runAction("The message is back in the mailbox.", () =>
@@ -215,7 +215,7 @@ const SENDER = "dashboard";
 
 const TYPES = ["text", "task", "status"] as const;
 
-function Send({ to: recipient }: { to: string }): Markup {
+function Send({ to: recipient }: { to: string }): VNode {
   return (
     <Form
       key={recipient}
@@ -249,7 +249,7 @@ function Send({ to: recipient }: { to: string }): Markup {
 
 const CALLS = ["broadcast", "alert", "update"] as const;
 
-function Broadcast(): Markup {
+function Broadcast(): VNode {
   return (
     <Form
       onSend={({ from = SENDER, content = "", type }) =>

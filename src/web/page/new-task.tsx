@@ -1,5 +1,5 @@
 /** The form for a new task, empty or with the fields of an old one. */
-import { Fragment, type Markup, h } from "./dom.ts";
+import { Fragment, type VNode, h } from "preact";
 import { LuxHubError } from "../../client/http.ts";
 import type { RequestOf, Variant } from "../../client/luxhub.ts";
 import { type AnyTask, numberOf, oneOf } from "./format.ts";
@@ -25,7 +25,7 @@ const NUMBERS = [
 ] as const;
 
 /** @param from the id of the task to run again, with edits; empty for a new one */
-export function NewTask({ from }: { from: string }): Markup | null {
+export function NewTask({ from }: { from: string }): VNode | null {
   const old = useLoad(from, async (ask) =>
     from === "" ? null : (await ask("task/{task_id}", { task_id: from })).task,
   );

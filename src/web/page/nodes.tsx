@@ -2,7 +2,8 @@
  * The nodes with their load, what they do now and how often they fail, to be drained one by one or together; and one
  * node: what runs there now, what failed, and whether it is safe to stop.
  */
-import { type Children, Fragment, type Markup, h, useRef, useState } from "./dom.ts";
+import { type ComponentChildren, Fragment, type VNode, h } from "preact";
+import { useRef, useState } from "preact/hooks";
 import { now, useNow } from "./clock.ts";
 import {
   type AnyNode,
@@ -64,7 +65,7 @@ async function failing(ids: readonly string[], ask: Ask) {
   return { nodes, tasks: [], next_cursor: null, total: null };
 }
 
-export function Nodes(): Markup {
+export function Nodes(): VNode {
   const { query } = route.value;
   const { q, cursor } = query;
   const status = oneOf(STATES, query["status"]);
@@ -100,7 +101,7 @@ export function Nodes(): Markup {
     href: here({ order: by, cursor: undefined }),
     order: order !== (by || "busy") ? undefined : by === "id" ? "ascending" : "descending",
   });
-  const failuresOf = ({ node_id }: AnyNode): Children => {
+  const failuresOf = ({ node_id }: AnyNode): ComponentChildren => {
     const count = value?.failed.get(node_id);
     return count && <a href={to("tasks", "", { failed_by: node_id, last: "3600" })}>{countOf(count)}</a>;
   };
@@ -207,7 +208,7 @@ function stateOf({ draining, status }: AnyNode): string {
   return draining && status === "online" ? "draining" : status;
 }
 
-function nameOf({ node_id, name }: AnyNode): Markup {
+function nameOf({ node_id, name }: AnyNode): VNode {
   return (
     <>
       <a class="row" href={to("nodes", node_id)}>
@@ -219,7 +220,7 @@ function nameOf({ node_id, name }: AnyNode): Markup {
 }
 
 /** The first tasks that a node holds, and how many more it has. */
-function Doing({ node, tasks }: { node: AnyNode; tasks: readonly Summary[] }): Markup {
+function Doing({ node, tasks }: { node: AnyNode; tasks: readonly Summary[] }): VNode {
   const [first] = tasks;
   const more = node.tasks_assigned - 1;
   if (!first)
@@ -249,7 +250,7 @@ function useSteady(key: string, nodes: readonly AnyNode[]): readonly AnyNode[] {
   return shown.current.ids.flatMap((nodeId) => byId.get(nodeId) ?? []);
 }
 
-export function Load({ node }: { node: AnyNode }): Markup {
+export function Load({ node }: { node: AnyNode }): VNode {
   const { tasks_assigned: has, max_tasks: most } = node;
   if (most === null) return <>{countOf(has)}</>;
   return (
@@ -271,7 +272,7 @@ const RUNNING = 50;
 const ENDED = 10;
 const EVENTS = 30;
 
-export function NodePage({ id }: { id: string }): Markup {
+export function NodePage({ id }: { id: string }): VNode {
   const loaded = useLoad(
     id,
     async (ask) => {
@@ -393,7 +394,7 @@ export function NodePage({ id }: { id: string }): Markup {
 }
 
 /** What a node does now, each task with its last note, how long it has run, and how long it has been silent. */
-function Running({ tasks }: { tasks: readonly Summary[] }): Markup {
+function Running({ tasks }: { tasks: readonly Summary[] }): VNode {
   return (
     <Table
       label="Runs now"
@@ -426,6 +427,6 @@ function Running({ tasks }: { tasks: readonly Summary[] }): Markup {
   );
 }
 
-function RunsFor({ since }: { since: string }): Markup {
+function RunsFor({ since }: { since: string }): VNode {
   return <>{useNow((time) => durationOf(Math.max(0, Math.round((time - Date.parse(since)) / 1_000))))}</>;
 }

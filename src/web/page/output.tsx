@@ -1,5 +1,6 @@
 /** The output of a task as it comes, the newest attempt or one that is chosen. Must not: show it as anything but text. */
-import { type Markup, h, useEffect, useRef, useState } from "./dom.ts";
+import { type VNode, h } from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { OutputPart, Variant } from "../../client/luxhub.ts";
 import { PlainOutput } from "../../lib/plain-output.ts";
 import { isVisible } from "./clock.ts";
@@ -26,7 +27,7 @@ type Shown = {
 /** Where an attempt is read on, and what has read it so far. */
 type Place = { readonly attempt?: number | undefined; readonly from?: number; readonly plain?: PlainOutput };
 
-export function Output({ taskId }: { taskId: string }): Markup | null {
+export function Output({ taskId }: { taskId: string }): VNode | null {
   /** null: the newest, and those that come. */
   const [chosen, choose] = useState<number | null>(null);
   const [shown, show] = useState<Shown | null>(null);
@@ -34,11 +35,11 @@ export function Output({ taskId }: { taskId: string }): Markup | null {
   const [follows, setFollows] = useState(true);
   const box = useRef<HTMLPreElement>(null);
   const at = useRef<Place>({});
-  useEffect(() => {
+  useLayoutEffect(() => {
     at.current = { attempt: chosen ?? undefined };
   }, [chosen]);
   // A tab that is shown again, or whose hub is back, reads on where it stopped.
-  useEffect(() => {
+  useLayoutEffect(() => {
     setError("");
     if (!isVisible.value || !isOnline.value) return;
     const abort = new AbortController();
@@ -59,7 +60,7 @@ export function Output({ taskId }: { taskId: string }): Markup | null {
     });
     return () => abort.abort();
   }, [chosen, hub.value, isVisible.value, isOnline.value]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (follows && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [shown, follows]);
   if (shown === null) return <Fault text={error} />;

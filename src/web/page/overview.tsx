@@ -1,5 +1,5 @@
 /** The overview: what is wrong and where to click, tasks by state, the last hour, the fleet, and what failed. */
-import { type Children, Fragment, type Markup, h } from "./dom.ts";
+import { type ComponentChildren, Fragment, type VNode, h } from "preact";
 import type { AnswerOf, TaskSummary, TypeStats, Variant } from "../../client/luxhub.ts";
 import { now } from "./clock.ts";
 import { Chart } from "./chart.tsx";
@@ -59,7 +59,7 @@ async function load(ask: Ask) {
   return { status, stats, fleet, busy: busy.tasks, hour, byType };
 }
 
-export function Overview(): Markup {
+export function Overview(): VNode {
   const loaded = useLoad("overview", load, /^(?:task\.(?!progress)|node\.|hub\.|budget\.)/, TYPES_KEPT_MS);
   const { query } = route.value;
   const wrong = wrongQuery({ range: WORDS, from: null, to: null }) ?? wrongTime(query["from"], query["to"]);
@@ -276,7 +276,7 @@ function sumOfAll(values: readonly number[]): number {
 }
 
 /** The part of the chart between two times, which the address has, so that it can be shared. */
-function Between(): Markup {
+function Between(): VNode {
   const { from, to: until } = route.value.query;
   return (
     <details class="more" open={Boolean(from || until)}>
@@ -294,7 +294,7 @@ function Between(): Markup {
 }
 
 /** What is wrong, the worst first. */
-function Says({ findings }: { findings: readonly Finding[] }): Markup {
+function Says({ findings }: { findings: readonly Finding[] }): VNode {
   return (
     <div role="status">
       {findings.map(({ tone, what, why, link }) => (
@@ -313,8 +313,8 @@ function Step(props: {
   word: string;
   /** Leads to the tasks that it counts. */
   tasks: Query;
-  children: Children;
-}): Markup {
+  children: ComponentChildren;
+}): VNode {
   return (
     <li class={`t-${props.tone}`}>
       <a href={to("tasks", "", props.tasks)}>
@@ -325,7 +325,7 @@ function Step(props: {
   );
 }
 
-function Few({ tasks, none }: { tasks: readonly TaskSummary<Variant>[]; none: string }): Markup {
+function Few({ tasks, none }: { tasks: readonly TaskSummary<Variant>[]; none: string }): VNode {
   if (tasks.length === 0) return <p class="quiet">{none}</p>;
   return (
     <ul class="plain lines">
@@ -354,7 +354,7 @@ function ageS(since: string | null, at: string): number | null {
 /** Longer waits are worth a look. */
 const LONG_S = 600;
 
-function Types({ byType }: { byType: AnswerOf<"stats/types", Variant> }): Markup {
+function Types({ byType }: { byType: AnswerOf<"stats/types", Variant> }): VNode {
   const { types, others, at } = byType;
   return (
     <section class="types">
@@ -388,7 +388,7 @@ function Types({ byType }: { byType: AnswerOf<"stats/types", Variant> }): Markup
   );
 }
 
-function typeOf({ task_type: type }: TypeStats): Markup {
+function typeOf({ task_type: type }: TypeStats): VNode {
   return type === null ? (
     <i>no type</i>
   ) : (
@@ -398,13 +398,13 @@ function typeOf({ task_type: type }: TypeStats): Markup {
   );
 }
 
-function waitOf(seconds: number | null): Markup {
+function waitOf(seconds: number | null): VNode {
   if (seconds === null) return <None />;
   return <span class={seconds > LONG_S ? "s-failed" : ""}>{durationOf(Math.floor(seconds))}</span>;
 }
 
 /** The nodes that could take tasks of the type. */
-function takersOf({ nodes_online: online, takers, open }: TypeStats): Markup {
+function takersOf({ nodes_online: online, takers, open }: TypeStats): VNode {
   return (
     <span title={`${countOf(takers)} with room now, ${countOf(online)} online`}>
       {online === 0 ? <b class={open > 0 ? "s-failed" : "quiet"}>none</b> : countOf(online)}
@@ -419,7 +419,7 @@ function startedAfter({ p50_s, p95_s }: TypeStats["time_to_start"]): string {
   return p50_s === null ? "–" : `${p50} · ${p95_s === null ? p50 : p95}`;
 }
 
-function Start(): Markup {
+function Start(): VNode {
   return (
     <>
       <Empty

@@ -1,5 +1,13 @@
 /** The parts that views share: loading, tables, dialogs, notices. Must not: know a resource of the hub. */
-import { type Children, Fragment, type At, type Markup, h, useEffect, useRef, useState } from "./dom.ts";
+import {
+  type ComponentChildren,
+  Fragment,
+  type TargetedInputEvent,
+  type TargetedSubmitEvent,
+  type VNode,
+  h,
+} from "preact";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
 import { clock, isVisible, useNow } from "./clock.ts";
 import { onEvent } from "./live.ts";
@@ -54,7 +62,7 @@ export function useLoad<T>(
   const reload = (): void => setReloadCount((old) => old + 1);
   const last = useRef({ concerns, value: state.value, startedAt: 0, tookMs: 0 });
   Object.assign(last.current, { concerns, value: state.value });
-  useEffect(() => {
+  useLayoutEffect(() => {
     // The first load is not put off: it gives a tab that was opened in the background its title.
     if (reloadCount > 0 && !isVisible.value) return isVisible.follow(reload);
     const abort = new AbortController();
@@ -74,10 +82,10 @@ export function useLoad<T>(
     return () => abort.abort();
   }, [key, reloadCount, hub.value]);
   // The hub is back: what could not be loaded while it was away is loaded now.
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (isOnline.value && state.error !== "") reload();
   }, [isOnline.value]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (concerns === null) return;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let whenQuiet: ReturnType<typeof setTimeout> | undefined;
@@ -162,7 +170,7 @@ export function useTyped(
     changed: {},
     timer: null,
   });
-  useEffect(() => () => clearTimeout(pending.current.timer ?? undefined), []);
+  useLayoutEffect(() => () => clearTimeout(pending.current.timer ?? undefined), []);
   return (name) => (value) => {
     const { current } = pending;
     current.changed[name] = value.trim();
@@ -192,13 +200,13 @@ export function useFilters(): (name: string) => FilterField {
 
 /** Runs again and again while the component is shown. */
 export function useEvery(ms: number, run: () => void): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const timer = setInterval(run, ms);
     return () => clearInterval(timer);
   }, []);
 }
 
-export function Fault({ text }: { text: string }): Markup | null {
+export function Fault({ text }: { text: string }): VNode | null {
   return text === "" ? null : (
     <p class="fault" role="alert">
       {text}
@@ -210,7 +218,11 @@ export function Fault({ text }: { text: string }): Markup | null {
  * The heading of a page, and what is wrong with the page.
  * @param more what stands beside the heading
  */
-export function Head(props: { error?: string; more?: Children; children: Children }): Markup {
+export function Head(props: {
+  error?: string;
+  more?: ComponentChildren;
+  children: ComponentChildren;
+}): VNode {
   return (
     <>
       <header class="head">
@@ -223,7 +235,13 @@ export function Head(props: { error?: string; more?: Children; children: Childre
 }
 
 /** A part of a page, with its heading. */
-export function Section({ title, children }: { title: Children; children: Children }): Markup {
+export function Section({
+  title,
+  children,
+}: {
+  title: ComponentChildren;
+  children: ComponentChildren;
+}): VNode {
   return (
     <section>
       <h2>{title}</h2>
@@ -238,7 +256,7 @@ export function NotLoaded(props: {
   error: string;
   /** The address of the list, and its words. */
   back: readonly [address: string, words: string];
-}): Markup | null {
+}): VNode | null {
   const { title, error, back } = props;
   if (error === "") return null;
   return (
@@ -295,10 +313,10 @@ export async function runAction(done: string, work: () => Promise<unknown>): Pro
 }
 
 /** In the top layer, above an open dialog; always shown, because screen readers hear only what is. */
-export function Notices(): Markup {
+export function Notices(): VNode {
   const shown = notice.value;
   const place = useRef<HTMLDivElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     // What came last into the top layer is above the rest of it.
     place.current?.hidePopover();
     place.current?.showPopover();
@@ -348,10 +366,10 @@ export async function runAsked(
 }
 
 /** The focus is on "Not now", so that a key that is held down confirms nothing. */
-export function ConfirmDialog(): Markup | null {
+export function ConfirmDialog(): VNode | null {
   const asked = question.value;
   const [typed, setTyped] = useState("");
-  useEffect(() => setTyped(""), [asked]);
+  useLayoutEffect(() => setTyped(""), [asked]);
   if (asked === null) return null;
   return (
     <Modal title={asked.text} onClose={() => asked.answer(false)}>
@@ -379,10 +397,10 @@ export function Modal(props: {
   title: string;
   onClose: () => void;
   class?: string;
-  children: Children;
-}): Markup {
+  children: ComponentChildren;
+}): VNode {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} class={props.class} aria-labelledby="modal-title" onClose={props.onClose}>
       <h2 id="modal-title">{props.title}</h2>
@@ -394,7 +412,7 @@ export function Modal(props: {
 // ---- Small things
 
 /** A button that sends no form. */
-export function Button({ onClick, ...rest }: ButtonProps): Markup {
+export function Button({ onClick, ...rest }: ButtonProps): VNode {
   return <button type="button" {...rest} onClick={() => void onClick()} />;
 }
 
@@ -405,7 +423,7 @@ export function Delete(props: {
   ask: string;
   work: () => Promise<unknown>;
   onDone?: () => void;
-}): Markup {
+}): VNode {
   const { ask, work, onDone, ...rest } = props;
   const onClick = async (): Promise<void> => {
     if (await runAsked(ask, "Delete", "Deleted.", work)) onDone?.();
@@ -427,11 +445,11 @@ type ButtonProps = {
   autofocus?: boolean;
   disabled?: boolean;
   onClick: () => unknown;
-  children: Children;
+  children: ComponentChildren;
 };
 
 /** Closes the dialog that it stands in. */
-export function Close({ word }: { word: string }): Markup {
+export function Close({ word }: { word: string }): VNode {
   return (
     <form method="dialog" class="buttons">
       <button>{word}</button>
@@ -442,7 +460,7 @@ export function Close({ word }: { word: string }): Markup {
 /** A link of a pager; none, if there is no such page. */
 type Turn = readonly [words: string, address: string] | "" | false | null | undefined;
 
-export function Pager({ back, next }: { back?: Turn; next: Turn }): Markup {
+export function Pager({ back, next }: { back?: Turn; next: Turn }): VNode {
   return (
     <nav class="pager" aria-label="Pages">
       {back && <a href={back[1]}>{back[0]}</a>}
@@ -458,7 +476,7 @@ export function Pager({ back, next }: { back?: Turn; next: Turn }): Markup {
 /** Links to the forms of a view, of which it has one now. */
 export function Ranges(props: {
   links: readonly (readonly [words: string, href: string, isHere: boolean])[];
-}): Markup {
+}): VNode {
   return (
     <span class="ranges">
       {props.links.map(([words, href, isHere]) => (
@@ -471,7 +489,7 @@ export function Ranges(props: {
 }
 
 /** The fields that filter a list, and what clears them. */
-export function Filters(props: { isFiltered?: boolean; children: Children }): Markup {
+export function Filters(props: { isFiltered?: boolean; children: ComponentChildren }): VNode {
   return (
     <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
       {props.children}
@@ -485,11 +503,11 @@ export function Filters(props: { isFiltered?: boolean; children: Children }): Ma
 }
 
 /** In a cell: there is none. */
-export function None(): Markup {
+export function None(): VNode {
   return <span class="quiet">–</span>;
 }
 
-export function NodeLink({ id }: { id: string | null }): Markup {
+export function NodeLink({ id }: { id: string | null }): VNode {
   return id === null ? (
     <None />
   ) : (
@@ -503,7 +521,7 @@ export function NodeLink({ id }: { id: string | null }): Markup {
 export function TaskLink(props: {
   task: { readonly task_id: string; readonly title: string };
   isRow?: boolean;
-}): Markup {
+}): VNode {
   const { task_id, title } = props.task;
   return (
     <a class={props.isRow ? "row" : ""} href={to("tasks", task_id)} title={title}>
@@ -513,7 +531,7 @@ export function TaskLink(props: {
 }
 
 /** The end of the id of a task: the beginning is a time, and the same for many. */
-export function TaskId({ id }: { id: string | null }): Markup {
+export function TaskId({ id }: { id: string | null }): VNode {
   return id === null ? (
     <None />
   ) : (
@@ -524,12 +542,12 @@ export function TaskId({ id }: { id: string | null }): Markup {
 }
 
 /** A moment, to the second. */
-export function Moment({ at }: { at: string | number }): Markup {
+export function Moment({ at }: { at: string | number }): VNode {
   return <time dateTime={new Date(at).toISOString()}>{timeOf(at)}</time>;
 }
 
 /** A text to paste, and the button that copies it. */
-export function Paste({ text, label = "Copy" }: { text: string; label?: string }): Markup {
+export function Paste({ text, label = "Copy" }: { text: string; label?: string }): VNode {
   return (
     <p class="paste">
       <code>{text}</code> <Copy text={text} label={label} />
@@ -546,10 +564,10 @@ function copySelected(field: HTMLInputElement): boolean {
 }
 
 /** Copies a text; where the browser does not let it, shows the text selected. */
-export function Copy({ text, label }: { text: string; label: string }): Markup {
+export function Copy({ text, label }: { text: string; label: string }): VNode {
   const [isByHand, setByHand] = useState(false);
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!isByHand || field.current === null) return;
     if (!copySelected(field.current)) return;
     setByHand(false);
@@ -575,7 +593,7 @@ export function Copy({ text, label }: { text: string; label: string }): Markup {
   );
 }
 
-export function Age({ at }: { at: string | null }): Markup {
+export function Age({ at }: { at: string | null }): VNode {
   const age = useNow((time) => ageOf(at, time));
   return at === null ? (
     <None />
@@ -587,7 +605,7 @@ export function Age({ at }: { at: string | null }): Markup {
 }
 
 /** Beside what a node said: its key was bound to it. */
-export function Verified({ is }: { is: boolean }): Markup | null {
+export function Verified({ is }: { is: boolean }): VNode | null {
   return is ? (
     <small class="verified" title="The request came with a key that is bound to the node.">
       ✓ verified
@@ -596,7 +614,7 @@ export function Verified({ is }: { is: boolean }): Markup | null {
 }
 
 /** A name and its value, which stay in one line. */
-export function Fact({ name, children }: { name: string; children: Children }): Markup {
+export function Fact({ name, children }: { name: string; children: ComponentChildren }): VNode {
   return (
     <div>
       <dt>{name}</dt>
@@ -605,12 +623,12 @@ export function Fact({ name, children }: { name: string; children: Children }): 
   );
 }
 
-export function State({ word }: { word: string }): Markup {
+export function State({ word }: { word: string }): VNode {
   return <span class={`state s-${word}`}>{word}</span>;
 }
 
 /** What to do when there is nothing: a sentence, and a line to paste. */
-export function Empty({ text, line }: { text: string; line?: string }): Markup {
+export function Empty({ text, line }: { text: string; line?: string }): VNode {
   return (
     <div class="empty">
       <p>{text}</p>
@@ -622,7 +640,7 @@ export function Empty({ text, line }: { text: string; line?: string }): Markup {
 /** A column: its head, what is in a cell, and how it looks (`number`, `name`, `names`, `wide`, `id`, `buttons`). */
 export type Column<T> = readonly [
   head: string,
-  cell: (row: T, index: number) => Children,
+  cell: (row: T, index: number) => ComponentChildren,
   look?: string,
   sort?: Sort,
 ];
@@ -641,10 +659,10 @@ export function Table<T extends object>(props: {
   columns: readonly Column<T>[];
   keyOf: (row: T) => string | number | null;
   classOf?: (row: T) => string | undefined;
-  made?: WeakMap<T, Markup>;
-}): Markup {
+  made?: WeakMap<T, VNode>;
+}): VNode {
   const { label, rows, columns, keyOf, classOf, made } = props;
-  const rowOf = (row: T, index: number): Markup => (
+  const rowOf = (row: T, index: number): VNode => (
     <tr key={keyOf(row)} class={classOf?.(row)}>
       {columns.map(([head, cell, look]) => (
         <td class={look} data-head={head}>
@@ -682,7 +700,7 @@ export function SelectRow(props: {
   name: string;
   isOn: boolean;
   toggle: (withShift: boolean) => void;
-}): Markup {
+}): VNode {
   return (
     <input
       type="checkbox"
@@ -709,39 +727,37 @@ export type FieldProps = {
   onFocus?: () => void;
 };
 
-export function Field(props: FieldProps): Markup {
+export function Field(props: FieldProps): VNode {
   const { label, onInput, rows, value = "", name, required = false, type = "text", list } = props;
   const common = {
-    ...{ name, required, defaultValue: value, autocomplete: "off", spellcheck: false },
-    onInput: (event: At<HTMLInputElement | HTMLTextAreaElement>) => onInput?.(event.currentTarget.value),
+    ...{ name, required, defaultValue: value, autocomplete: "off" as const, spellcheck: false },
+    onInput: (event: TargetedInputEvent<HTMLInputElement | HTMLTextAreaElement>) =>
+      onInput?.(event.currentTarget.value),
   };
   // The value of the URL may change without typing: by Clear, or by the browser's Back.
   const place = useRef<HTMLLabelElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const field = place.current?.querySelector<HTMLInputElement | HTMLTextAreaElement>("input, textarea");
     if (field && field !== document.activeElement && field.type !== "file") field.value = value;
   }, [value]);
   return (
     <label class="field" ref={place}>
       <span>{label}</span>
-      {rows === undefined ? (
-        <input
-          {...common}
-          type={type}
-          step={type === "number" ? "any" : undefined}
-          multiple={props.multiple}
-          list={list}
-          onFocus={props.onFocus}
-        />
-      ) : (
+      {rows !== undefined ? (
         <textarea {...common} rows={rows} />
+      ) : type === "number" ? (
+        <input {...common} type={type} step="any" />
+      ) : type === "file" || type === "password" ? (
+        <input {...common} type={type} multiple={props.multiple === true} />
+      ) : (
+        <input {...common} type={type} list={list} onFocus={props.onFocus} />
       )}
     </label>
   );
 }
 
 /** A field for a moment, which goes to `onInput` in its ISO form. */
-export function TimeField({ value, onInput, ...rest }: Omit<FieldProps, "type">): Markup {
+export function TimeField({ value, onInput, ...rest }: Omit<FieldProps, "type">): VNode {
   return (
     <Field
       {...rest}
@@ -759,18 +775,20 @@ export function Select(props: {
   /** A value that is its own label stands alone. */
   options: readonly (string | readonly [value: string, label: string])[];
   onInput?: (value: string) => void;
-}): Markup {
+}): VNode {
+  const options = props.options.map((option) =>
+    typeof option === "string" ? ([option, option] as const) : option,
+  );
+  const chosen = options.find(([value]) => value === (props.value ?? "")) ?? options[0];
   return (
     <label class="field">
       <span>{props.label}</span>
       <select name={props.name} onChange={(event) => props.onInput?.(event.currentTarget.value)}>
-        {props.options
-          .map((option) => (typeof option === "string" ? [option, option] : option))
-          .map(([value, label]) => (
-            <option key={value} value={value} selected={value === (props.value ?? "")}>
-              {label}
-            </option>
-          ))}
+        {options.map(([value, label]) => (
+          <option key={value} value={value} selected={value === chosen?.[0]}>
+            {label}
+          </option>
+        ))}
       </select>
     </label>
   );
@@ -783,10 +801,10 @@ export function Select(props: {
 export function Form(props: {
   onSend: (fields: Fields, form: HTMLFormElement) => unknown;
   class?: string;
-  children: Children;
-}): Markup {
+  children: ComponentChildren;
+}): VNode {
   const [isBusy, setBusy] = useState(false);
-  const onSubmit = async (event: At<HTMLFormElement>): Promise<void> => {
+  const onSubmit = async (event: TargetedSubmitEvent<HTMLFormElement>): Promise<void> => {
     event.preventDefault();
     const form = event.currentTarget;
     const fields = [...new FormData(form)]

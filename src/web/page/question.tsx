@@ -1,5 +1,5 @@
 /** A question of a worker, with the form for its answer; those of a task; and the link that says how many wait. */
-import { Fragment, type Markup, h } from "./dom.ts";
+import { Fragment, type VNode, h } from "preact";
 import type { Event, Question } from "../../client/luxhub.ts";
 import { countOf } from "./format.ts";
 import {
@@ -30,7 +30,7 @@ export const QUESTION_KINDS: ReadonlySet<Event["kind"]> = new Set([
 ] as const);
 
 /** How many questions are open, as a link; nothing if there is none, or the caller may not read them. */
-export function WaitingQuestions(): Markup | null {
+export function WaitingQuestions(): VNode | null {
   const mayRead = hasSecret();
   const loaded = useLoad(
     `waiting ${mayRead}`,
@@ -48,7 +48,7 @@ export function WaitingQuestions(): Markup | null {
 }
 
 /** The newest questions of a task, answered ones too. */
-export function TaskQuestions({ questions }: { questions: readonly Question[] }): Markup | null {
+export function TaskQuestions({ questions }: { questions: readonly Question[] }): VNode | null {
   if (questions.length === 0) return null;
   return (
     <Section title="Questions">
@@ -59,7 +59,7 @@ export function TaskQuestions({ questions }: { questions: readonly Question[] })
   );
 }
 
-export function Asked({ question }: { question: Question }): Markup {
+export function Asked({ question }: { question: Question }): VNode {
   const { question: text, asked_by, asked_at, state, until, schema } = question;
   return (
     <article class="question">
@@ -90,7 +90,7 @@ function wordsOf(answer: unknown): string {
   return typeof answer === "string" ? answer : JSON.stringify(answer, null, 2);
 }
 
-function Reply({ question }: { question: Question }): Markup {
+function Reply({ question }: { question: Question }): VNode {
   const { task_id, question_id, choices } = question;
   const send = (answer: unknown): Promise<boolean> =>
     runAction("Answered.", () => call("task/answer", { task_id, question_id, answer }));

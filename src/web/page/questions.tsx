@@ -2,7 +2,8 @@
  * The inbox: the open questions of workers, the most urgent first, each to be answered, and the results that wait for a
  * review.
  */
-import { Fragment, type Markup, h, useState } from "./dom.ts";
+import { Fragment, type VNode, h } from "preact";
+import { useState } from "preact/hooks";
 import type { OpenQuestion, PendingReview } from "../../client/luxhub.ts";
 import { commandOf, countOf } from "./format.ts";
 import { Button, Empty, Fault, Head, Moment, Section, TaskLink, pagesOf, useLoad } from "./parts.tsx";
@@ -11,7 +12,7 @@ import { Verdict } from "./review.tsx";
 
 const PAGE = 50;
 
-export function Questions(): Markup {
+export function Questions(): VNode {
   const [pages, setPages] = useState(1);
   const loaded = useLoad(
     `questions ${pages}`,
@@ -59,7 +60,7 @@ export function Questions(): Markup {
 }
 
 /** The results that wait until somebody has checked them, the most urgent first. */
-function Reviews(): Markup | null {
+function Reviews(): VNode | null {
   const loaded = useLoad("reviews", (ask) => ask("reviews", { limit: PAGE }), /^task\.(?:review_|deleted)/);
   const { value, error } = loaded;
   if (value === null || value.total === 0) return <Fault text={error} />;
@@ -82,7 +83,7 @@ function Reviews(): Markup | null {
   );
 }
 
-function InReview({ waiting }: { waiting: PendingReview }): Markup {
+function InReview({ waiting }: { waiting: PendingReview }): VNode {
   const { task_id, assigned_node, lux_held, review } = waiting;
   return (
     <article class="question">

@@ -1,11 +1,12 @@
 /** How the result of a task is checked, and the form that passes or rejects it. */
-import { Fragment, type Markup, h, useState } from "./dom.ts";
+import { Fragment, type VNode, h } from "preact";
+import { useState } from "preact/hooks";
 import type { Review } from "../../client/luxhub.ts";
 import type { AnyTask } from "./format.ts";
 import { Age, Button, Field, Moment, Section, State, runAction } from "./parts.tsx";
 import { call, mayAct } from "./session.ts";
 
-export function ReviewOf({ task, review }: { task: AnyTask; review: Review }): Markup {
+export function ReviewOf({ task, review }: { task: AnyTask; review: Review }): VNode {
   const { by, state, until, note, reviewed_by, reviewed_at, timed_out } = review;
   return (
     <Section title="Review">
@@ -30,7 +31,7 @@ export function ReviewOf({ task, review }: { task: AnyTask; review: Review }): M
 }
 
 /** Passes or rejects the result that is shown: not one that came since. */
-export function Verdict(props: { taskId: string; review: Pick<Review, "epoch"> }): Markup | null {
+export function Verdict(props: { taskId: string; review: Pick<Review, "epoch"> }): VNode | null {
   const [note, setNote] = useState("");
   if (!mayAct()) return null;
   const { taskId: task_id, review } = props;

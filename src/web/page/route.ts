@@ -1,5 +1,5 @@
 /** The URL as state: `#/tasks?status=open`. A hash, so that the hub serves one page, under any prefix. */
-import { useEffect } from "./dom.ts";
+import { useEffect } from "preact/hooks";
 import { drawn } from "./shared.ts";
 
 export type Route = {

@@ -1,5 +1,5 @@
 /** The schedules by name: when each creates its next task, its last one, its actions; and the form for a new one. */
-import { Fragment, type Markup, h } from "./dom.ts";
+import { Fragment, type VNode, h } from "preact";
 import type { RequestOf, Schedule, Variant } from "../../client/luxhub.ts";
 import { commandOf, countOf, durationOf } from "./format.ts";
 import {
@@ -27,7 +27,7 @@ const PAGE = 50;
 
 type Put = RequestOf<"schedule/put", Variant>;
 
-export function Schedules(): Markup {
+export function Schedules(): VNode {
   const page = Number(route.value.query["page"] ?? 1);
   const loaded = useList(
     { page: null },
@@ -104,7 +104,7 @@ export function Schedules(): Markup {
   );
 }
 
-function Actions({ schedule }: { schedule: Schedule<Variant> }): Markup {
+function Actions({ schedule }: { schedule: Schedule<Variant> }): VNode {
   const { name, paused } = schedule;
   const run = (): void => void runAction("A task was created.", () => call("schedule/run", { name }));
   const pause = (): void =>
@@ -130,7 +130,7 @@ function Actions({ schedule }: { schedule: Schedule<Variant> }): Markup {
 }
 
 /** The next time, here and in the zone of the schedule. */
-function Next({ at, tz }: { at: string | null; tz: string | null }): Markup {
+function Next({ at, tz }: { at: string | null; tz: string | null }): VNode {
   if (at === null) return <None />;
   const here = timeOf(at);
   const there = tz === null ? here : new Date(at).toLocaleString(undefined, { timeZone: tz });
@@ -179,7 +179,7 @@ const CATCH_UPS = [
   ["none", "create none"],
 ] as const;
 
-function NewSchedule(): Markup {
+function NewSchedule(): VNode {
   const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const send = (fields: Fields): Promise<boolean> => {
     const { name = "", when = "", tz, title = "", description = "", task_type, group } = fields;

@@ -2,8 +2,6 @@
  * Values that the parts of the page share, such as the session or the address. After a change of one that is drawn, the
  * whole page is drawn again, which changes only what is different. Must not: know what is drawn.
  */
-import { drawSoon } from "./dom.ts";
-
 export class Shared<T> {
   #value: T;
   readonly #followers = new Set<() => void>();
@@ -28,6 +26,25 @@ export class Shared<T> {
     this.#followers.add(follower);
     return () => void this.#followers.delete(follower);
   }
+}
+
+let draw = (): void => {};
+let isDue = false;
+
+/** Draws the page now, and again after each change of what it shows. */
+export function drawWith(drawing: () => void): void {
+  draw = drawing;
+  draw();
+}
+
+/** The changes of one turn are drawn together. */
+function drawSoon(): void {
+  if (isDue) return;
+  isDue = true;
+  queueMicrotask(() => {
+    isDue = false;
+    draw();
+  });
 }
 
 /** A value that the page shows. */

@@ -1,5 +1,5 @@
 /** The story of a task: its attempts as bars on one time line, each with its notes and its error; and its other events. */
-import { type Markup, h } from "./dom.ts";
+import { type VNode, h } from "preact";
 import { Moment, NodeLink, Section } from "./parts.tsx";
 import type { Event } from "../../client/luxhub.ts";
 import { type Attempt, attemptsOf } from "./attempts.ts";
@@ -10,7 +10,7 @@ import { timeOf } from "./times.ts";
 /** The bars that are shown, the last ones. */
 const BARS = 20;
 
-export function Attempts({ events }: { events: readonly Event[] }): Markup | null {
+export function Attempts({ events }: { events: readonly Event[] }): VNode | null {
   const all = attemptsOf(events);
   const isOpen = all.at(-1)?.to === null;
   const now = useNow((time) => (isOpen ? time : 0));

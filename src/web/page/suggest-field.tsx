@@ -1,5 +1,6 @@
 /** Fields with suggestions, which are loaded when the field has the focus. */
-import { Fragment, type Markup, h, useId, useState } from "./dom.ts";
+import { Fragment, type VNode, h } from "preact";
+import { useId, useState } from "preact/hooks";
 import { Field, type FieldProps, useLoad, useTyped } from "./parts.tsx";
 import type { Ask } from "./session.ts";
 
@@ -23,10 +24,10 @@ const types: Suggest = async (ask) => {
   return types.flatMap(({ task_type, open }) => (task_type === null ? [] : [[task_type, `${open} open`]]));
 };
 
-export const NodeField = (props: FieldProps): Markup => <SuggestField {...props} suggest={nodes} />;
-export const TypeField = (props: FieldProps): Markup => <SuggestField {...props} suggest={types} />;
+export const NodeField = (props: FieldProps): VNode => <SuggestField {...props} suggest={nodes} />;
+export const TypeField = (props: FieldProps): VNode => <SuggestField {...props} suggest={types} />;
 
-function SuggestField({ suggest, ...field }: FieldProps & { suggest: Suggest }): Markup {
+function SuggestField({ suggest, ...field }: FieldProps & { suggest: Suggest }): VNode {
   const [typed, setTyped] = useState<string | null>(null);
   const found = useLoad(`${typed}`, async (ask) => (typed === null ? [] : suggest(ask, typed)));
   const list = useId();

@@ -2,7 +2,8 @@
  * The view of one task, as its story: what came of it, why it does not run, its attempts, its output, what it waits for,
  * its fields and its actions.
  */
-import { type Children, Fragment, type Markup, h, useState } from "./dom.ts";
+import { type ComponentChildren, Fragment, type VNode, h } from "preact";
+import { useState } from "preact/hooks";
 import type { Event, FileRecord, TaskDetails, Variant } from "../../client/luxhub.ts";
 import { EVENT_KINDS } from "../../domain/event.ts";
 import {
@@ -57,7 +58,7 @@ const FILES = 50;
 /** The most questions that are shown. */
 const QUESTIONS = 50;
 
-export function TaskPage({ id }: { id: string }): Markup {
+export function TaskPage({ id }: { id: string }): VNode {
   const loaded = useLoad(
     id,
     async (ask) => {
@@ -145,7 +146,7 @@ export function TaskPage({ id }: { id: string }): Markup {
   );
 }
 
-function Failed({ failure }: { failure: NonNullable<AnyTask["failure"]> }): Markup {
+function Failed({ failure }: { failure: NonNullable<AnyTask["failure"]> }): VNode {
   const { kind, message, node_id, at } = failure;
   return (
     <Section title="Why it failed">
@@ -168,7 +169,7 @@ const BROKEN: ReadonlySet<string> = new Set([
 ]);
 
 /** Why an open task does not run: all reasons, as the hub says them. */
-function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): Markup | null {
+function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): VNode | null {
   const loaded = useLoad(
     `${task_id} ${updated_at}`,
     (ask) => ask("task/{task_id}/explain", { task_id }),
@@ -190,7 +191,7 @@ function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): Markup | 
 }
 
 /** What the next worker of the task gets with it, loaded when somebody wants to see it. */
-function Context({ taskId }: { taskId: string }): Markup {
+function Context({ taskId }: { taskId: string }): VNode {
   const [isOpen, setOpen] = useState(false);
   const loaded = useLoad(`${taskId} ${isOpen}`, async (ask) =>
     isOpen ? ((await ask("task/{task_id}", { task_id: taskId, context: "1" })).context ?? {}) : null,
@@ -241,7 +242,7 @@ function Context({ taskId }: { taskId: string }): Markup {
   );
 }
 
-function FileSection({ title, files }: { title: string; files: readonly FileRecord[] }): Markup | null {
+function FileSection({ title, files }: { title: string; files: readonly FileRecord[] }): VNode | null {
   if (files.length === 0) return null;
   return (
     <Section title={<>{title}</>}>
@@ -259,7 +260,7 @@ function FileSection({ title, files }: { title: string; files: readonly FileReco
   );
 }
 
-function Result(props: { result: NonNullable<AnyTask["result"]>; verified: boolean }): Markup {
+function Result(props: { result: NonNullable<AnyTask["result"]>; verified: boolean }): VNode {
   const { result, verified } = props;
   return (
     <Section
@@ -284,7 +285,7 @@ function Result(props: { result: NonNullable<AnyTask["result"]>; verified: boole
 }
 
 /** The entry of the ledger that paid the task. */
-function Receipt({ seq }: { seq: number }): Markup {
+function Receipt({ seq }: { seq: number }): VNode {
   const loaded = useLoad(`receipt ${seq}`, async (ask) => {
     const { entries } = await ask("lux/entries", { since: seq - 1, limit: 1 });
     return entries[0] ?? null;
@@ -301,7 +302,7 @@ function Receipt({ seq }: { seq: number }): Markup {
   );
 }
 
-function linkTo(taskId: string): Markup {
+function linkTo(taskId: string): VNode {
   return (
     <a href={to("tasks", taskId)}>
       <code>{taskId}</code>
@@ -315,9 +316,9 @@ function requirementsOf({ capabilities, resources }: NonNullable<AnyTask["requir
   );
 }
 
-function Facts({ task }: { task: TaskDetails<Variant> }): Markup {
+function Facts({ task }: { task: TaskDetails<Variant> }): VNode {
   const isUnfinished = task.status !== "completed" && task.status !== "failed";
-  const facts: readonly (readonly [string, Children])[] = [
+  const facts: readonly (readonly [string, ComponentChildren])[] = [
     ["Id", <code>{task.task_id}</code>],
     ["Node", task.assigned_node && <NodeLink id={task.assigned_node} />],
     ["Creator", task.creator_node && <NodeLink id={task.creator_node} />],
@@ -374,7 +375,7 @@ function Facts({ task }: { task: TaskDetails<Variant> }): Markup {
   );
 }
 
-function Story({ events }: { events: readonly Event[] }): Markup {
+function Story({ events }: { events: readonly Event[] }): VNode {
   if (events.length === 0)
     return <p class="quiet">The hub has removed the events of this task: they were older than --retain.</p>;
   const first = Date.parse(events[0]?.at ?? "");
@@ -397,7 +398,7 @@ function Story({ events }: { events: readonly Event[] }): Markup {
   );
 }
 
-function Actions({ task }: { task: AnyTask }): Markup {
+function Actions({ task }: { task: AnyTask }): VNode {
   const { task_id } = task;
   const state = stateOf(task);
   const cancel = (): Promise<boolean> =>

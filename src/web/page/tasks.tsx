@@ -2,7 +2,8 @@
  * The list of tasks: filters in the URL, pages by cursor, rows that keep their places and can be selected (bulk.tsx acts
  * on them).
  */
-import { Fragment, type At, type Markup, h, useEffect, useRef, useState } from "./dom.ts";
+import { Fragment, type TargetedKeyboardEvent, type VNode, h } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { BulkActions, type Filter, type Total } from "./bulk.tsx";
 import { type Summary, commandOf, countOf, noteOf, oneOf, priorityOf, stateOf } from "./format.ts";
 import { now } from "./clock.ts";
@@ -89,7 +90,7 @@ function filterOf(query: Query): Filter {
   };
 }
 
-export function Tasks(): Markup {
+export function Tasks(): VNode {
   const { query } = route.value;
   const [changes, setChanges] = useState(0);
   const key = JSON.stringify([query, changes]);
@@ -300,9 +301,9 @@ export function TaskTable(props: {
   selection?: Selection;
   /** On the page of a node, which need not be named in each row. */
   isOfNode?: boolean;
-}): Markup {
+}): VNode {
   const { tasks, gone, selection, isOfNode = false } = props;
-  const onKey = (event: At<HTMLDivElement, KeyboardEvent>): void => {
+  const onKey = (event: TargetedKeyboardEvent<HTMLDivElement>): void => {
     if (event.key.toLowerCase() !== "x" || event.ctrlKey || event.metaKey || event.altKey) return;
     const rows = [...event.currentTarget.querySelectorAll("tbody tr")];
     const { target } = event;
@@ -345,7 +346,7 @@ export function TaskTable(props: {
   );
 }
 
-function titleOf(task: Summary): Markup {
+function titleOf(task: Summary): VNode {
   return (
     <>
       <TaskLink task={task} isRow />
@@ -356,12 +357,12 @@ function titleOf(task: Summary): Markup {
   );
 }
 
-export function typeOf({ task_type: type }: Summary): Markup {
+export function typeOf({ task_type: type }: Summary): VNode {
   return type === null ? <None /> : <span title={type}>{type}</span>;
 }
 
 /** The node that has the task, or at which it failed. */
-function nodeOf(task: Summary): Markup {
+function nodeOf(task: Summary): VNode {
   const failedAt = stateOf(task) === "failed" ? task.failure?.node_id : null;
   return <NodeLink id={task.assigned_node ?? failedAt ?? null} />;
 }
@@ -372,7 +373,7 @@ function whyOf(task: Summary): string {
 }
 
 /** In a row: why a task failed, what it waits for, or what its node says. */
-function Why({ text }: { text: string }): Markup | null {
+function Why({ text }: { text: string }): VNode | null {
   return text === "" ? null : (
     <div class="why" title={text}>
       {text}
@@ -385,7 +386,7 @@ export function Labels({
   task: { group, tags = [] },
 }: {
   task: Pick<Summary, "group" | "tags">;
-}): Markup | null {
+}): VNode | null {
   if (group === undefined && tags.length === 0) return null;
   return (
     <small class="labels">

@@ -12,13 +12,17 @@ const REQUESTS = 4_000;
 /** A request of a batch. */
 export type Call = { readonly path: string; readonly body: object };
 
-/** Sends a batch, and returns the task_id of each answer. @throws {Error} a request was refused */
+/** As many as a busy machine decides in the time of one batch. */
+const BATCH = 100;
+
+/** Sends the requests in batches, and returns the task_id of each answer. @throws {Error} a request was refused */
 export async function batch(hub: Hub, requests: readonly Call[]): Promise<readonly string[]> {
-  const { body } = await hub.post("/batch", { requests });
+  const { body } = await hub.post("/batch", { requests: requests.slice(0, BATCH) });
   const answers = listOf(body["answers"]);
   const refused = answers.find(({ status }) => status !== 200);
-  if (refused || answers.length !== requests.length) throw new Error(JSON.stringify(refused ?? body));
-  return answers.map((answer) => String(Object(answer["body"]).task_id));
+  if (refused || answers.length === 0) throw new Error(JSON.stringify(refused ?? body));
+  const ids = answers.map((answer) => String(Object(answer["body"]).task_id));
+  return requests.length <= BATCH ? ids : [...ids, ...(await batch(hub, requests.slice(BATCH)))];
 }
 
 /** Calls from CALLERS connections at once, in milliseconds, in order of length. @throws {Error} a call was refused */

@@ -17,7 +17,7 @@ const CLIENTS = 4;
 const BROADCASTS_IN_ROUND = 5;
 /** Broadcasts of each server before the first that counts. */
 const WARM_UPS = 3;
-const BATCH = 500;
+const BATCH = 100;
 const SENDER = "bench-sender";
 
 /** Medians over the broadcasts, in milliseconds. */

@@ -1,0 +1,207 @@
+/**
+ * The files between the hub and the directory of a task: its context, its input files, and the output files.
+ *
+ * Invariant: what a task brings is written into a directory that no command can write yet, and each file is created anew,
+ * so that no link is followed and no file overwritten. Must not: report the task to the hub.
+ */
+import { closeSync, lstatSync, mkdirSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { HubUnreachable, type LuxHub, type Task, type TaskContext } from "../client/index.ts";
+import { FILES_OF_TASK_MAX } from "../domain/limits.ts";
+import type { Log } from "../lib/log.ts";
+import { codeOf } from "../lib/reason.ts";
+import { fileNameFrom, pipeToSink } from "./file.ts";
+import { outputFilesIn } from "./output-files.ts";
+
+export type Transfer = { readonly hub: LuxHub; readonly nodeId: string; readonly log: Log };
+
+/** The worker waits for an unavailable hub, however long. */
+const FOREVER = { forMs: Number.POSITIVE_INFINITY };
+const PAUSE_MS = 1_000;
+export const OUT = "out";
+export const CONTEXT = "context";
+
+// ---- What the task brings
+
+/**
+ * Writes the context into the new directory context/: inputs/1.json, 2.json, … in the order of `depends_on`, the files
+ * that these tasks made below files/1/, files/2/, …, and checkpoint.json, answers.json and lessons.json if there are any.
+ */
+export async function writeContext(
+  { inputs, checkpoint, answers, lessons, signal }: TaskContext,
+  dir: string,
+  hub: LuxHub,
+): Promise<void> {
+  const own = join(dir, CONTEXT);
+  mkdirSync(own);
+  const write = (name: string, value: unknown): void =>
+    writeFileSync(join(own, name), `${JSON.stringify(value)}\n`, { flag: "wx" });
+  if (checkpoint !== undefined) write("checkpoint.json", checkpoint);
+  if (lessons.length > 0) write("lessons.json", lessons);
+  if (answers.length > 0) write("answers.json", answers);
+  if (inputs.length > 0) mkdirSync(join(own, "inputs"));
+  for (const [i, input] of inputs.entries()) {
+    write(join("inputs", `${i + 1}.json`), input);
+    const made = input.files.filter(({ attached }) => attached === "output");
+    const files = join(own, "files", String(i + 1));
+    if (made.length > 0) mkdirSync(files, { recursive: true });
+    for (const { file_id } of made) await fetchFile(file_id, files, ownName, signal, hub);
+  }
+}
+
+export function ownName(name: string): string {
+  return name;
+}
+
+/**
+ * Downloads one file into the directory, and again when the connection broke. Returns its name: what `nameOf` makes of its
+ * own, or with its id where the file system has such a name already, maybe in another case or form of Unicode.
+ */
+export async function fetchFile(
+  fileId: string,
+  dir: string,
+  nameOf: (name: string) => string,
+  signal: AbortSignal,
+  hub: LuxHub,
+): Promise<string> {
+  if (!/^[\w-]+$/.test(fileId)) throw new Error(`the file id ${fileId} is not a valid file name`);
+  for (;;) {
+    try {
+      return await download(fileId, dir, nameOf, signal, hub);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof HubUnreachable)) throw error;
+      await Bun.sleep(PAUSE_MS); // the connection broke
+    }
+  }
+}
+
+/** Downloads a file and returns its name. @throws {HubUnreachable} when bytes are missing */
+async function download(
+  fileId: string,
+  dir: string,
+  nameOf: (name: string) => string,
+  signal: AbortSignal,
+  hub: LuxHub,
+): Promise<string> {
+  const { headers, body } = await hub.files.download({ file_id: fileId }, { signal, retry: FOREVER });
+  const given = fileNameFrom(headers.get("content-disposition"), fileId);
+  const { name, fd } = createFile(dir, [nameOf(given), nameOf(`${fileId}-${given}`), nameOf(fileId)]);
+  try {
+    const bytes = body ? await pipeToSink(body, Bun.file(fd).writer()) : 0;
+    if (bytes !== Number(headers.get("content-length") ?? bytes))
+      throw new HubUnreachable(`the download of ${fileId} broke off after ${bytes} bytes`);
+    return name;
+  } catch (error) {
+    rmSync(join(dir, name), { force: true });
+    throw error;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** The limit of most file systems. */
+const NAME_MAX_BYTES = 255;
+
+/** Creates a file with the first of the names that is possible and not taken. */
+function createFile(dir: string, names: readonly string[]): { readonly name: string; readonly fd: number } {
+  const [name = "", ...others] = names.filter((one) => Buffer.byteLength(one) <= NAME_MAX_BYTES);
+  try {
+    return { name, fd: openSync(join(dir, name), "wx", 0o600) };
+  } catch (error) {
+    if (codeOf(error) === "EEXIST" && others.length > 0) return createFile(dir, others);
+    throw error;
+  }
+}
+
+// ---- What the command has made
+
+/** The command has made more files than a task can have. */
+export class TooManyFiles extends Error {
+  override readonly name = "TooManyFiles";
+}
+
+/**
+ * Uploads the regular files below a directory, after it has deleted what an earlier attempt that was not completed has
+ * uploaded. The hub stores no paths: a directory's name is put before its files'.
+ * @throws {TooManyFiles} before the first upload
+ */
+export async function uploadFiles(
+  task: Task,
+  epoch: number,
+  out: string,
+  signal: AbortSignal,
+  transfer: Transfer,
+): Promise<void> {
+  const { task_id, files } = task;
+  if (!lstatSync(out, { throwIfNoEntry: false })) return; // the command removed it
+  const deleted = await deleteEarlier(task, epoch, signal, transfer);
+  let made = 0;
+  for await (const _ of outputFilesIn(out, () => {})) made++;
+  const room = FILES_OF_TASK_MAX - (files.length - deleted);
+  if (made > room)
+    throw new TooManyFiles(
+      `${OUT}/ has ${made} files, and the task has room for ${room} (a task has at most ${FILES_OF_TASK_MAX}): put them into one archive`,
+    );
+  const skipped: string[] = [];
+  for await (const { path, content } of outputFilesIn(out, (other) => skipped.push(other)))
+    await upload(
+      content,
+      path.replaceAll("/", "-"),
+      Bun.file(path).type,
+      { task_id, epoch },
+      signal,
+      transfer,
+    );
+  const [first] = skipped;
+  if (first !== undefined)
+    transfer.log.warn("did not upload symbolic links and special files of out/", {
+      task: task_id,
+      skipped: skipped.length,
+      first,
+    });
+}
+
+/** Uploads a file for an attempt of a task. Returns its id. */
+export async function upload(
+  content: Parameters<LuxHub["files"]["upload"]>[0],
+  name: string,
+  type: string,
+  { task_id, epoch }: { readonly task_id: string; readonly epoch: number },
+  signal: AbortSignal,
+  { hub, nodeId, log }: Transfer,
+): Promise<string> {
+  const about = { name, type, metadata: { task_id, node: nodeId, [EPOCH]: epoch } };
+  const { file_id, size } = await hub.files.upload(content, about, { signal, retry: FOREVER });
+  log.info("uploaded", { task: task_id, name, bytes: size, file: file_id });
+  return file_id;
+}
+
+/** In the metadata of an upload: the attempt that made the file. What people or commands upload does not have it. */
+const EPOCH = "worker_epoch";
+
+/** Deletes what workers of this node have uploaded in earlier attempts. Returns how many files that were. */
+async function deleteEarlier(
+  { task_id, outputs }: Task,
+  epoch: number,
+  signal: AbortSignal,
+  { hub, nodeId, log }: Transfer,
+): Promise<number> {
+  let deleted = 0;
+  if (outputs.length === 0) return deleted;
+  const options = { signal, retry: FOREVER };
+  for (let cursor: string | undefined; ;) {
+    const page = await hub.files.list({ task_id, cursor }, options);
+    for (const { file_id, node_id, metadata } of page.files) {
+      const made = metadata[EPOCH];
+      if (node_id !== nodeId || typeof made !== "number" || made >= epoch) continue;
+      await hub.files.delete({ file_id }, options);
+      deleted++;
+    }
+    if (page.next_cursor === null) break;
+    cursor = page.next_cursor;
+  }
+  if (deleted > 0)
+    log.info("deleted the output files of earlier attempts", { task: task_id, files: deleted });
+  return deleted;
+}
