@@ -2438,6 +2438,7 @@ ErrorCode = Literal[
     "limit_reached",
     "limits_limit",
     "too_many_lanes",
+    "gifts_limit",
     "requirements_not_met",
     "key_exists",
     "keys_limit",
@@ -5724,7 +5725,8 @@ class Tasks(_Resource):
             resource.
         limit_key: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
         for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
-            gives the task back or goes offline, other nodes may take the task.
+            gives the task back or goes offline, other nodes may take the task. With a key of another node the
+            task waits in line for this node.
         unique_key: While an unfinished task has this key, task/create makes no other task with the key, and
             returns the existing task (`deduplicated`).
         unique_for_s: Seconds from the creation for which the task holds its `unique_key`, finished or not.

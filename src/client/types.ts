@@ -1584,6 +1584,7 @@ export interface Problem {
     | "limit_reached"
     | "limits_limit"
     | "too_many_lanes"
+    | "gifts_limit"
     | "requirements_not_met"
     | "key_exists"
     | "keys_limit"
@@ -1941,7 +1942,8 @@ export interface Operations<V extends Variant = "A"> {
       limit_key?: string | undefined;
       /**
        * Assigns the task to this node, which must be online. The task must be ready. If the node gives the
-       * task back or goes offline, other nodes may take the task.
+       * task back or goes offline, other nodes may take the task. With a key of another node the task waits
+       * in line for this node.
        */
       for_node?: string | undefined;
       /**

@@ -233,6 +233,8 @@ export const RESOURCE_NAME_MAX_CHARS = 64;
 export const RESOURCE_AMOUNT_MAX = 1_000_000_000;
 /** Resources are whole thousandths. */
 export const RESOURCE_UNITS = 1_000;
+/** Tasks that the keys of one node have sent to another node, and that wait there; of a node that takes all types, of a type. */
+export const GIFTS_OF_GIVER_MAX = 20;
 /** Words that a task requires. */
 export const REQUIRED_WORDS_MAX = 16;
 /** Resources that every machine has: a task that needs only these does not come before others. */
