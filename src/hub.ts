@@ -31,7 +31,7 @@ import {
 } from "./domain/limits.ts";
 import type { OutputWindow } from "./domain/output.ts";
 import type { Quotas } from "./domain/quota.ts";
-import { type Post, outbound, urlRefusal } from "./http/outbound.ts";
+import { type AddressChecks, type Post, outbound, urlRefusal } from "./http/outbound.ts";
 import { nameResolver } from "./http/names.ts";
 import { CrossOrigin } from "./http/cross-origin.ts";
 import { LARGE_REQUESTS } from "./http/json-body.ts";
@@ -53,10 +53,10 @@ import {
   stopListeners,
   watchCertificate,
 } from "./hub/listeners.ts";
-import { joinPlaceOf } from "./hub/addresses.ts";
+import { joinPlaceOf, machineAddresses } from "./hub/addresses.ts";
+import { addressCheck } from "./lib/address-policy.ts";
 import { InvariantBroken, onInvariantBroken } from "./lib/assert.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
-import { blockListOf } from "./lib/ip.ts";
 import { newId } from "./lib/ids.ts";
 import { type Log, causeOf } from "./lib/log.ts";
 import type { Mail } from "./mail/mail.ts";
@@ -290,13 +290,17 @@ async function openCore(parts: HubParts, closing: Closing) {
   const { maxNodes } = config;
   const listeners: OpenListener[] = [];
   const publicUrl = (): string => publicUrlOf(config, listeners);
-  const allowed = blockListOf(config.webhookAllow);
+  const own = machineAddresses(clock);
+  const checks: AddressChecks = {
+    webhook: addressCheck("--webhook-allow", config.webhookAllow, own),
+    push: addressCheck("--push-allow", config.pushAllow, own),
+  };
   const services = joinServices({
     store,
     log,
     publicUrl,
-    post: parts.post ?? outbound(allowed, nameResolver(clock)),
-    refusalOf: (url) => (parts.post ? null : urlRefusal(url, allowed)),
+    post: parts.post ?? outbound(checks, nameResolver(clock)),
+    refusalOf: (url, sender) => (parts.post ? null : urlRefusal(url, checks[sender])),
     quotas,
     luxPolicy,
     mail,
@@ -449,7 +453,7 @@ type Joined = {
   readonly log: Log;
   readonly publicUrl: () => string;
   readonly post: Post;
-  readonly refusalOf: (url: string) => string | null;
+  readonly refusalOf: WebhookService["refusalOf"];
 };
 
 function joinServices({

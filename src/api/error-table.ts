@@ -71,6 +71,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   limit_not_found: [404, "Limit not found"],
   limits_limit: [409, "Maximum number of limits reached"],
   too_many_lanes: [409, "Too many lanes"],
+  gifts_limit: [409, "Maximum number of tasks for the node reached"],
   requirements_not_met: [409, "Requirements not met"],
   key_exists: [409, "Key exists"],
   keys_limit: [409, "Key limit reached"],

@@ -156,6 +156,10 @@ export const ERRORS = {
     status: 409,
     when: "there are too many combinations of type, requirements and limit key",
   },
+  gifts_limit: {
+    status: 409,
+    when: "20 tasks that your node has sent to that node wait there",
+  },
   requirements_not_met: {
     status: 409,
     when: "the node lacks what the task requires, or has too little of it free",
@@ -401,7 +405,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Task.result": "The result as the node sent it; null until the task is completed.",
   creator_verified: "Whether the task was created with a key that is bound to its `creator_node`.",
   "task_create.for_node":
-    "Assigns the task to this node, which must be online. The task must be ready. If the node gives the task back or goes offline, other nodes may take the task.",
+    "Assigns the task to this node, which must be online. The task must be ready. If the node gives the task back or goes offline, other nodes may take the task. With a key of another node the task waits in line for this node.",
   "task_wait.task_ids": "The ids of 1 to 100 tasks, comma-separated.",
   "task_wait.until": "`all` (the default) or `any`: which of the tasks must have ended.",
   "task_wait.wait": "Seconds to wait; 0, the default, returns at once.",
@@ -714,7 +718,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "usage.all": "The sum of all names.",
   keep_checkpoint: "False: the checkpoint of earlier attempts is removed. True if left out.",
   with_dependents:
-    "Also opens, in the same commit, the tasks that failed only because of this task: up to 1,000 tasks, the oldest first. If the task itself has not failed, it does not change.",
+    "Also opens, in the same commit, the tasks that failed only because of this task: up to 250 tasks, the oldest first. If the task itself has not failed, it does not change.",
   dependents: "Only with `with_dependents`.",
   opened: "How many dependents were opened again.",
   left: "How many tasks are left, at most 100,000: repeat the call.",

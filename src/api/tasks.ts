@@ -116,6 +116,7 @@ const create = writeEndpoint({
     "limit_reached",
     "requirements_not_met",
     "too_many_lanes",
+    "gifts_limit",
   ],
   input: () =>
     z
@@ -136,7 +137,7 @@ const create = writeEndpoint({
   handle: async (call, { for_node: nodeId, unique_key: key, unique_for_s: forMs = null, ...input }) => {
     const unique = key === undefined ? null : { key, forMs };
     const { tasks } = call.services;
-    if (nodeId !== undefined) await checkMaySendTo(call, nodeId);
+    if (nodeId !== undefined) await checkMaySendTo(call, nodeId, input);
     return withDraft(call, input, (draft, asked) => {
       const own = { ...draft, unique };
       const creation = { ...asked, taskId: call.newTaskId };
@@ -153,11 +154,20 @@ const create = writeEndpoint({
 
 /**
  * Who gives a task to a node does not act for it: with a bound key it may do so for any node. On a strict hub another key
- * must be allowed to assign tasks.
- * @throws {Problem} 403
+ * must be allowed to assign tasks. What a bound key sends to another node waits in a lane of the node (reservedFor()).
+ * @throws {Problem} 403; 400 for what would make other lanes
  */
-export async function checkMaySendTo(call: Pick<Call, "key" | "checkActsFor">, nodeId: string | null) {
-  if (call.key?.nodeId == null) await call.checkActsFor([nodeId], "administrator");
+export async function checkMaySendTo(
+  call: Pick<Call, "key" | "checkActsFor">,
+  nodeId: string | null,
+  draft: Pick<NewTask, "requires" | "limit_key">,
+) {
+  const boundTo = call.key?.nodeId ?? null;
+  if (boundTo === null) return call.checkActsFor([nodeId], "administrator");
+  if (nodeId === null || nodeId === boundTo) return;
+  const paths = (["requires", "limit_key"] as const).filter((path) => draft[path] !== undefined);
+  const message = "must not be sent with a task for another node, with a key that is bound to a node";
+  if (paths.length > 0) throw invalidRequest(paths.map((path) => ({ path, message })));
 }
 
 function quorum() {

@@ -119,8 +119,8 @@ const WORKER_ABOUT = `The command gets the task as JSON on standard input, and a
 LUXHUB_TASK_TYPE, LUXHUB_TASK_DESCRIPTION and LUXHUB_TASK_EPOCH; also LUXHUB_NODE_ID and LUXHUB_URL.
 
 The exit code of the command decides what happens to the task:
-  0    completed; standard output is the result: a JSON object with problem, improvement and
-       lesson, or any text
+  0    completed; standard output is the result: any JSON or text (problem, improvement, lesson
+       and output in a JSON object are those of the result)
   65   failed permanently
   75   the attempt has failed, and the hub retries the task; every other code means the same
 The last lines of standard error are the error.
@@ -133,7 +133,7 @@ luxhub worker --node worker-1 -- sh -c 'echo "Hello, $LUXHUB_TASK_TITLE"'
 With --agent an AI agent does each task, in a directory of its own. The worker starts the agent only when there
 is a task, so waiting uses no tokens. The next attempt of a task resumes the session of the agent.
 
-luxhub worker --agent claude`;
+luxhub worker --agent claude --capabilities coding`;
 
 const MCP_ABOUT = `The client starts this command, writes a JSON-RPC message in each line of standard input, and reads the
 responses from standard output. The command exits when standard input ends. While the hub is unreachable
@@ -361,8 +361,7 @@ ${ADMIN_ABOUT}`,
         help: "the environment variable with the secret to use: whsec_…, or the access token of ntfy",
       },
     },
-    `The hub calls no loopback or link-local address, and a private network only if serve --webhook-allow names this
-network.
+    `The hub calls its own machine or a private network only if serve --webhook-allow names this address or network.
 ${ADMIN_ABOUT}`,
   ),
   remote(
@@ -820,8 +819,9 @@ and the command needs no secret.`,
       name: { value: "NAME", help: "the display name of the node; default: the id" },
       capabilities: {
         value: "LIST",
-        help: "the task types that the node takes beside tasks without a type, comma-separated; default: all types",
+        help: "the types of the tasks that the node takes, comma-separated; default: all tasks; --agent needs it or --untyped",
       },
+      untyped: { help: "with --capabilities or --agent: take tasks without a type too" },
       resources: {
         value: "LIST",
         help: "what the node has, such as gpu=2,vram_gib=24: tasks may require resources",

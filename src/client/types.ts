@@ -1581,6 +1581,7 @@ export interface Problem {
     | "limit_reached"
     | "limits_limit"
     | "too_many_lanes"
+    | "gifts_limit"
     | "requirements_not_met"
     | "key_exists"
     | "keys_limit"
@@ -1938,7 +1939,8 @@ export interface Operations<V extends Variant = "A"> {
       limit_key?: string | undefined;
       /**
        * Assigns the task to this node, which must be online. The task must be ready. If the node gives the
-       * task back or goes offline, other nodes may take the task.
+       * task back or goes offline, other nodes may take the task. With a key of another node the task waits
+       * in line for this node.
        */
       for_node?: string | undefined;
       /**
@@ -2262,7 +2264,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The id of the task. */
       task_id: string;
       /**
-       * Also opens, in the same commit, the tasks that failed only because of this task: up to 1,000 tasks,
+       * Also opens, in the same commit, the tasks that failed only because of this task: up to 250 tasks,
        * the oldest first. If the task itself has not failed, it does not change.
        */
       with_dependents?: boolean | undefined;

@@ -58,6 +58,7 @@ export const REJECTION_CODES = [
   "limit_not_found",
   "limits_limit",
   "too_many_lanes",
+  "gifts_limit",
   "requirements_not_met",
   "note_not_found",
   "note_version_conflict",

@@ -89,8 +89,8 @@ export const WAITED_TASKS_MAX = 100;
 /** Unfinished dependencies that one task shows by their ids. */
 export const UNMET_SHOWN_MAX = 20;
 /** Tasks that one task/retry with with_dependents opens again, and what they depend on together: one transaction. */
-export const RETRIED_DEPENDENTS_MAX = 1_000;
-export const RETRIED_DEPENDENCIES_MAX = 10_000;
+export const RETRIED_DEPENDENTS_MAX = 250;
+export const RETRIED_DEPENDENCIES_MAX = 2_500;
 /** Failed dependents that are counted; beyond it the answer says this many. */
 export const DEPENDENTS_COUNTED_MAX = 100_000;
 /** No group may be named as a path under group/, or as a path segment that a client removes from a request. */
@@ -102,7 +102,7 @@ export const GROUPS_LISTED_MAX = 50;
 /** The newest failures that GET group/<name> shows. */
 export const GROUP_FAILURES_SHOWN = 20;
 /** Tasks that one group/cancel ends, or one group/retry looks at: one transaction. */
-export const GROUP_STEP_TASKS = 1_000;
+export const GROUP_STEP_TASKS = 250;
 /** Groups that may have ended, and are checked in one transaction. */
 export const GROUPS_CHECKED = 100;
 /** Failures and timeouts after which a task without max_attempts has failed. */
@@ -226,6 +226,8 @@ export const RESOURCE_NAME_MAX_CHARS = 64;
 export const RESOURCE_AMOUNT_MAX = 1_000_000_000;
 /** Resources are whole thousandths. */
 export const RESOURCE_UNITS = 1_000;
+/** Tasks that the keys of one node have sent to another node, and that wait there; of a node that takes all types, of a type. */
+export const GIFTS_OF_GIVER_MAX = 20;
 /** Words that a task requires. */
 export const REQUIRED_WORDS_MAX = 16;
 /** Resources that every machine has: a task that needs only these does not come before others. */

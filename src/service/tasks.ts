@@ -18,6 +18,7 @@ import {
   BACKLOG_TYPES_TOGETHER,
   BALANCE_ROUND_MAX,
   DEPENDENTS_COUNTED_MAX,
+  GIFTS_OF_GIVER_MAX,
   GROUPS_CHECKED,
   LANES_REREADS,
   PULL_ANSWER_MAX_BYTES,
@@ -47,6 +48,7 @@ import {
   complete,
   create,
   createSent,
+  reservedFor,
   createWith,
   expire,
   extend,
@@ -79,7 +81,7 @@ import {
   candidatesFor,
   openTasks,
 } from "../store/sql/balancer.ts";
-import { gateOn, otherLanes, readyLanes } from "../store/sql/gate.ts";
+import { gateOn, otherLanes, readyInLanes, readyLanes } from "../store/sql/gate.ts";
 import { filesById } from "../store/sql/files.ts";
 import { touchedGroups } from "../store/sql/groups.ts";
 import { entryOfTask, ledgerHead } from "../store/sql/lux.ts";
@@ -272,22 +274,26 @@ export class TaskService {
    */
   async createSent(
     transact: Transact<Created>,
-    draft: TaskDraft,
+    sentDraft: TaskDraft,
     asked: Creation,
     sent: Sent,
   ): Promise<Committed<Created>> {
     const taskId = asked.taskId ?? this.#newId();
-    const { dependsOn } = draft;
+    const { dependsOn } = sentDraft;
     const { boundTo, fileIds } = asked;
-    const node = sent.nodeId === null ? NO_ROW : nodeById(sent.nodeId);
+    const { nodeId } = sent;
+    const isGift = nodeId !== null && boundTo !== null && boundTo !== nodeId;
+    const known = isGift ? await this.#store.read(nodeById(nodeId)) : null;
+    const draft = isGift ? reservedFor(sentDraft, nodeId, known) : sentDraft;
     let unusable: References | null = null;
     let refused: Rejected | null = null;
     const load = {
       ...ofNewTask(draft, asked, this.known.isFair, this.#clock.now()),
-      node,
+      node: nodeId === null ? NO_ROW : nodeById(nodeId),
+      gifts: isGift ? giftsOf(boundTo, draft, known, this.known.isFair) : NO_ROW,
       gate: this.#gate(),
     };
-    const sentTask = await transact(load, ({ node, ...loaded }) => {
+    const sentTask = await transact(load, ({ node, gifts, ...loaded }) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
       const reviewer = reviewerOf(draft);
@@ -298,7 +304,7 @@ export class TaskService {
       const rows = { ...rowsOf(loaded), node };
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
       if (isAny(unusable)) return UNDECIDED;
-      const decision = createSent(draft, sent, taskId, rows, boundTo, this.#at(loaded.gate));
+      const decision = createSent(draft, { ...sent, gifts }, taskId, rows, boundTo, this.#at(loaded.gate));
       refused = decision.kind === "rejected" ? decision : null;
       return refused ? UNDECIDED : decision;
     });
@@ -910,6 +916,17 @@ function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean, now
     dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
     files: fileIds.length > 0 ? filesById(fileIds) : NO_ROW,
   };
+}
+
+/** How many tasks the keys of a node have sent to the node for which a task is, in all lanes from which that node takes. */
+function giftsOf(giver: string, draft: TaskDraft, node: Node | null, isFair: boolean) {
+  const types = new Set([draft.taskType, "", ...(node?.capabilities ?? [])]);
+  const lanes = [...types].map((taskType) => specialLane({ ...draft, taskType }, isFair));
+  return readyInLanes(
+    lanes.filter((lane) => lane !== null),
+    giver,
+    GIFTS_OF_GIVER_MAX,
+  );
 }
 
 /** The rows that decide whether a lane may have one more task. */

@@ -764,6 +764,7 @@ describe("limits", () => {
       count("LANES_MAX"),
       count("LANES_OF_NODE_MAX"),
     ],
+    ["Tasks of a sender that wait for another node (`for_node`)", count("GIFTS_OF_GIVER_MAX")],
     [
       "Output that the hub keeps of an attempt by default",
       bytes("OUTPUT_HEAD_DEFAULT_BYTES"),
@@ -887,7 +888,7 @@ describe("limits", () => {
     const numbers = (cell: string): readonly string[] =>
       cell
         .replaceAll(/`[^`]*`|UTF-8|(?:then|else) \d{3}/g, "")
-        .match(/\d[\d,]*(?: (?:KiB|MiB|s)\b)?/g)
+        .match(/\d[\d,]*(?: (?:KiB|MiB|ms|s)\b)?/g)
         ?.map((number) => number.replace(/,$/, "")) ?? [];
     const rows = rowsOf(marked("docs/errors-and-limits.md", "limits"));
     expect(rows.map(([what, limit = ""]) => [what, ...numbers(limit)])).toEqual(ROWS.map((row) => [...row]));
