@@ -656,6 +656,7 @@ In a command of luxhub worker, the defaults of --node and --epoch come from the 
   remote("task answer", "ID ANSWER", "answer an open question of a task", {
     question: { value: "ID", help: "the question; needed if the task has several open questions" },
     parse: { help: "ANSWER is JSON; without --parse ANSWER is a string" },
+    force: { help: "also give an answer that is none of the choices of the question" },
     node: { value: "NODE", help: "the node that answers" },
   }),
   remote(
@@ -866,7 +867,10 @@ and the command needs no secret.`,
     MCP_CLIENTS.join("|"),
     "print or write the configuration of an MCP client, with a key for its node",
     {
-      node: { value: "NODE", help: "the node of the client, to which the key is bound" },
+      node: {
+        value: "NODE",
+        help: "the node of the client, to which the key is bound; default: the node that has joined",
+      },
       write: { help: "add the configuration to the file of the client, and keep a backup of the file" },
       file: {
         value: "FILE",

@@ -823,7 +823,9 @@ test("a port in use is one line and exit code 1", async () => {
   const args = ["serve", "--host", "127.0.0.1", "--port", String(hub.port), "--data", dir.join("two")];
   const { code, stdout, stderr } = await run(args);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr).toBe(`luxhub: cannot listen on 127.0.0.1:${hub.port}: the port is in use\n`);
+  expect(stderr).toBe(
+    `luxhub: cannot listen on 127.0.0.1:${hub.port}: the port is in use; choose another with --port or --listen\n`,
+  );
 });
 
 describe.concurrent("keys", () => {
