@@ -188,6 +188,59 @@ test("a time needs its zone, and its day exists", async () => {
   }
 });
 
+test("an answer that is no choice needs --force, also for a question that is named", async () => {
+  const asked = async (): Promise<readonly [task: string, question: string]> => {
+    const id = await claimed();
+    const ask = ["task", "ask", id, "Which?", "--node", "n1", "--choice", "yes", "--choice", "no"];
+    return [id, await out(ask)];
+  };
+  const [id, question] = await asked();
+  for (const [args, code] of [
+    [["task", "answer", id, "maybe"], 2],
+    [["task", "answer", id, "maybe", "--question", question], 2],
+    [["task", "answer", id, "yes", "--question", "none"], 3],
+    [["task", "answer", id, "yes"], 0],
+    [["task", "answer", (await asked())[0], "maybe", "--force"], 0],
+  ] as const)
+    expect([args, (await luxhub(args)).code]).toEqual([args, code]);
+});
+
+test("what a command says: commands, not endpoints; the fields of a 400; no raw message of the runtime", async () => {
+  const one = await out(["task", "add", "t", "--description", "d"]);
+  const after = await out(["task", "add", "t", "--description", "d", "--after", one]);
+  for (const [args, code, says, not, more] of [
+    [["task", "claim", "none", "--node", "n1"], 3, "luxhub task list", "GET "],
+    [["file", "get", "none"], 3, "luxhub file list", "GET "],
+    [["task", "add", "", "--description", "d"], 2, "title", "send it again"],
+    [["task", "list", "--prio"], 2, "unknown flag", "\n\n"],
+    [["task", "add", "t", "--prio", "p0", "--description", "d"], 2, "--priority", "\n\n"],
+    [["task", "why", after], 0, "waits for a task", "1 tasks"],
+    [["status"], 2, "LUXHUB_SECRET", "X-Matrix-Secret", { LUXHUB_SECRET: "s🎉" }],
+    [["status", "--url", "http://127.0.0.1:1"], 2, "LUXHUB_SECRET", "Header", { LUXHUB_SECRET: "s🎉" }],
+  ] as const) {
+    const ended = await luxhub(args, "", more);
+    const said = `${ended.stdout}${ended.stderr}`;
+    expect([args, ended.code, said.includes(says), said.includes(not), said]).toEqual([
+      args,
+      code,
+      true,
+      false,
+      said,
+    ]);
+  }
+});
+
+test("doctor says nothing of a reader that has gone, and its exit code is that of what it found", async () => {
+  const piped = `"$0" "$@" 2>errors | head -1; echo "\${PIPESTATUS[0]}"`;
+  const child = Bun.spawn(["bash", "-c", piped, ...PROGRAM, "doctor", "--data", dir.join("data")], {
+    cwd: dir.path,
+    env: { PATH: process.env["PATH"] ?? "" },
+    stdout: "pipe",
+  });
+  expect((await child.stdout.text()).trim().split("\n").at(-1)).toBe("0");
+  expect(readFileSync(dir.join("errors"), "utf8")).toBe("");
+});
+
 test("a checkout of somebody else's gets no secret: by no link in its data directory, and by no address", async () => {
   const seen: string[] = [];
   using stranger = Bun.serve({
