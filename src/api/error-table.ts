@@ -61,6 +61,7 @@ const REJECTIONS: Readonly<Record<RejectionCode, readonly [status: number, title
   webhook_not_found: [404, "Webhook not found"],
   webhooks_limit: [409, "Webhook limit reached"],
   usage_limit: [409, "Usage limit of the task reached"],
+  usage_not_found: [404, "Usage not found"],
   budget_exceeded: [409, "Budget exceeded"],
   budget_not_found: [404, "Budget not found"],
   budgets_limit: [409, "Maximum number of budgets reached"],

@@ -79,6 +79,10 @@ export const ERRORS = {
   file_not_found: { status: 404, when: "there is no such file" },
   budget_not_found: { status: 404, when: "there is no such budget" },
   pause_not_found: { status: 404, when: "there is no such pause" },
+  usage_not_found: {
+    status: 404,
+    when: "the node reported nothing on that day, or it is void already",
+  },
   limit_not_found: { status: 404, when: "the limit key has neither a limit nor a hold" },
   note_not_found: { status: 404, when: "there is no note with this key" },
   key_not_found: { status: 404, when: "there is no key with this name" },
@@ -710,6 +714,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Budget.since": "The first day of the current period; null if the period is all time.",
   spent:
     "What was spent in the current period. A report without a cost adds no dollars: `without_cost` counts such reports.",
+  "usage_void.day": "The day in UTC; today if left out.",
+  "usage_void.voided": "What was taken off the sums.",
   "usage.by": "What is summed up: `day` if left out.",
   "usage.since": "The first day, in UTC; 29 days before `until` if left out. At most 366 days.",
   "usage.until": "The last day, in UTC; today if left out.",

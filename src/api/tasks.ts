@@ -7,6 +7,7 @@ import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { PRIMARY_KEY_ID } from "../domain/key.ts";
 import {
   type KeyRecord,
+  type UsageReport,
   type Moment,
   type Priority,
   TASK_STATUSES,
@@ -468,7 +469,7 @@ const release = writeEndpoint({
       ...holderOf(holder),
       reason: reason ?? null,
       checkpoint: checkpoint ?? null,
-      usage: usage ?? [],
+      ...usageOf(usage, key),
       holdMs: hold_s ?? null,
     });
   },
@@ -495,7 +496,7 @@ const fail = writeEndpoint({
       error,
       retry: retry ?? true,
       checkpoint: checkpoint ?? null,
-      usage: usage ?? [],
+      ...usageOf(usage, key),
       holdMs: hold_s ?? null,
     });
   },
@@ -513,12 +514,12 @@ const extend = writeEndpoint({
       usage: z.optional(field.usage()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact }, { note, checkpoint, usage, ...holder }) =>
+  handle: ({ services, transact, key }, { note, checkpoint, usage, ...holder }) =>
     services.tasks.extend(transact, {
       ...holderOf(holder),
       note: note ?? null,
       checkpoint: checkpoint ?? null,
-      usage: usage ?? [],
+      ...usageOf(usage, key),
     }),
   encode: (task: Task, variant: Variant, at: Moment) => {
     const left = budgetLeft(task);
@@ -704,7 +705,7 @@ const complete = writeEndpoint({
     services.tasks.complete(transact, {
       ...holderOf(holder),
       result,
-      usage: usage ?? [],
+      ...usageOf(usage, key),
       claimOnComplete: variant.claimOnComplete,
       keyId: nameOfKey(key),
     }),
@@ -716,6 +717,10 @@ const complete = writeEndpoint({
     task_id: taskId,
   }),
 });
+
+function usageOf(usage: readonly UsageReport[] = [], key: KeyRecord | null) {
+  return { usage, isBound: key !== null && key.nodeId !== null };
+}
 
 /** What identifies a caller besides its node; null: the secret of the hub, which all may share. */
 export function nameOfKey(key: KeyRecord | null): string | null {

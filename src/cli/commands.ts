@@ -388,6 +388,16 @@ ${ADMIN_ABOUT}`,
   remote("budget list", "", "list all budgets, and how much of each is used", { limit: LIMIT }, ADMIN_ABOUT),
   remote("budget delete", "[SCOPE VALUE]", "delete a budget", { per: PER }, ADMIN_ABOUT),
   remote(
+    "budget void",
+    "NODE",
+    "take what a node has reported on a day off all sums and budgets",
+    {
+      day: { value: "DAY", help: "the day in UTC, such as 2030-01-31; default: today" },
+      reason: { value: "TEXT", help: "the reason" },
+    },
+    ADMIN_ABOUT,
+  ),
+  remote(
     "limit set",
     "[KEY]",
     "limit how many tasks of a key run at once, or start in a minute",

@@ -53,6 +53,8 @@ export type EventKind =
   | "limit.deleted"
   | "budget.warning"
   | "budget.exceeded"
+  | "usage.capped"
+  | "usage.voided"
   | "lux.paid"
   | "lux.signin"
   | "message.sent"
@@ -1534,6 +1536,7 @@ export interface Problem {
     | "file_not_found"
     | "budget_not_found"
     | "pause_not_found"
+    | "usage_not_found"
     | "limit_not_found"
     | "note_not_found"
     | "key_not_found"
@@ -4444,6 +4447,32 @@ export interface Operations<V extends Variant = "A"> {
       total: number;
       /** How many pages there are. */
       pages: number;
+      /**
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Takes what a node has reported on a day off all sums and budgets */
+  "usage/void": {
+    request: {
+      /** The id of the node. */
+      node_id: string;
+      /** The day in UTC; today if left out. */
+      day?: string | undefined;
+      /** The reason, which the event shows. */
+      reason?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The id of the node. */
+      node_id: string;
+      /** The day in UTC; today if left out. */
+      day: string;
+      /** What was taken off the sums. */
+      voided: Spending;
       /**
        * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.

@@ -48,6 +48,7 @@ export const REJECTION_CODES = [
   "webhook_not_found",
   "webhooks_limit",
   "usage_limit",
+  "usage_not_found",
   "budget_exceeded",
   "budget_not_found",
   "budgets_limit",

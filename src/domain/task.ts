@@ -74,7 +74,7 @@ import {
 } from "./lux.ts";
 import { missingIn } from "./compare.ts";
 import { grown, recharged, usageTally } from "./quota.ts";
-import { type KnownReport, type Spent, isOverspent, overspentMessage } from "./spending.ts";
+import { type Known, type Spent, isOverspent, overspentMessage } from "./spending.ts";
 import { assert, must } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { isSameJson } from "../lib/exact-json.ts";
@@ -540,7 +540,7 @@ export function complete(
   node: Node | null,
   asked: CompleteRequest & NewEntry & Claimant & { readonly paid: LedgerEntry | null },
   at: Moment,
-  known: readonly KnownReport[] | null = null,
+  known: Known | null = null,
 ): Decision<Completion> {
   if (!task) return taskNotFound(asked.taskId);
   if (!node) return nodeNotFound(asked.nodeId);
@@ -608,7 +608,11 @@ export type HolderRequest = {
 };
 
 /** A request with which a worker may report what it has used. */
-export type UsageRequest = HolderRequest & { readonly usage?: readonly UsageReport[] };
+export type UsageRequest = HolderRequest & {
+  readonly usage?: readonly UsageReport[];
+  /** Whether the key of the request is bound to the node. */
+  readonly isBound?: boolean;
+};
 
 /** A request with which a worker may leave a checkpoint, the text of a JSON value, and report its usage. */
 export type CheckpointRequest = UsageRequest & { readonly checkpoint?: string | null };
@@ -623,7 +627,7 @@ export function release(
   candidates: readonly Candidate[],
   asked: ReturnRequest & { reason: string | null },
   at: Moment,
-  known: readonly KnownReport[] | null = null,
+  known: Known | null = null,
 ): Decision<Task> {
   const found = heldBy(task, node, asked);
   if ("code" in found) return found;
@@ -647,7 +651,7 @@ export function fail(
   candidates: readonly Candidate[],
   asked: ReturnRequest & { error: string; retry: boolean },
   at: Moment,
-  known: readonly KnownReport[] | null = null,
+  known: Known | null = null,
 ): Decision<Task> {
   const found = heldBy(task, node, asked);
   if ("code" in found) return found;
@@ -686,7 +690,7 @@ export function extend(
   node: Node | null,
   asked: CheckpointRequest & { note: string | null },
   at: Moment,
-  known: readonly KnownReport[] | null = null,
+  known: Known | null = null,
 ): Decision<Task> {
   const before = heldBy(task, node, asked);
   if ("code" in before) return before;
@@ -711,7 +715,7 @@ export function extend(
 function leave(
   task: Task,
   { checkpoint: data = null, nodeId, usage = [] }: CheckpointRequest,
-  known: readonly KnownReport[] | null,
+  known: Known | null,
   at: Moment,
 ): Spent | Rejected {
   const spent = spendWithin(task, nodeId, usage, known, at);

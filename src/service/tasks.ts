@@ -22,6 +22,7 @@ import {
   GROUPS_CHECKED,
   LANES_REREADS,
   PULL_ANSWER_MAX_BYTES,
+  REPORT_MAX_DEFAULT_USD,
   RETRIED_DEPENDENCIES_MAX,
   RETRIED_DEPENDENTS_MAX,
   SWEEP_BATCH,
@@ -70,7 +71,7 @@ import {
   update,
 } from "../domain/task.ts";
 import { HUB_LIMITS, refusesMore } from "../domain/shares.ts";
-import type { KnownReport } from "../domain/spending.ts";
+import { type Known, type KnownReport, type SumName, dayOf, toMicroUsd } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import {
@@ -88,7 +89,7 @@ import { entryOfTask, ledgerHead } from "../store/sql/lux.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { dueQuestions, tasksOfDueQuestions } from "../store/sql/questions.ts";
-import { knownReports } from "../store/sql/spending.ts";
+import { knownReports, sumNamesOf } from "../store/sql/spending.ts";
 import {
   type TaskTotals,
   bestOfLanes,
@@ -166,11 +167,15 @@ export type RetryOutcome = {
   readonly dependents: { readonly opened: number; readonly left: number } | null;
 };
 
+/** What is loaded for reports of usage. */
+type Reported = { readonly reports: readonly KnownReport[] | null; readonly sums: readonly SumName[] | null };
+
 export class TaskService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #newId: NewId;
   readonly #paysOwn: boolean;
+  readonly #reportMaxMicro: number;
   readonly #rounds: BalancerRounds;
   readonly #top: TopNodes;
   /** Steps that follow a commit and have not begun. */
@@ -184,6 +189,7 @@ export class TaskService {
 
   /**
    * `known`: for all use cases of this hub that hand out. `paysOwn`: a node or a key is paid for a task of its own.
+   * `reportMaxUsd`: what counts of the reports for a task that come with a key bound to a node.
    */
   constructor(
     store: Store,
@@ -192,8 +198,10 @@ export class TaskService {
     {
       known = new KnownLanes(false),
       paysOwn = true,
-    }: { readonly known?: KnownLanes; readonly paysOwn?: boolean } = {},
+      reportMaxUsd = REPORT_MAX_DEFAULT_USD,
+    }: { readonly known?: KnownLanes; readonly paysOwn?: boolean; readonly reportMaxUsd?: number } = {},
   ) {
+    this.#reportMaxMicro = toMicroUsd(reportMaxUsd);
     this.#paysOwn = paysOwn;
     this.known = known;
     this.#store = store;
@@ -344,7 +352,7 @@ export class TaskService {
         rows.node,
         { ...asked, entryId, head: rows.head, paid },
         this.#at(rows.gate),
-        rows.known,
+        this.#known(rows),
       );
     // Only a repeat needs the entry that paid the task.
     const first = await transact(load, (rows) =>
@@ -362,8 +370,8 @@ export class TaskService {
     transact: Transact<Task>,
     asked: ReturnRequest & { reason: string | null },
   ): Promise<Committed<Task>> {
-    return this.#endHold(transact, asked, asked.nodeId, ({ task, node, candidates, known, gate }) =>
-      release(task, node, candidates, asked, this.#at(gate), known),
+    return this.#endHold(transact, asked, asked.nodeId, ({ task, node, candidates, gate, ...rows }) =>
+      release(task, node, candidates, asked, this.#at(gate), this.#known(rows)),
     );
   }
 
@@ -371,8 +379,8 @@ export class TaskService {
     transact: Transact<Task>,
     asked: ReturnRequest & { error: string; retry: boolean },
   ): Promise<Committed<Task>> {
-    return this.#endHold(transact, asked, null, ({ task, node, candidates, known, gate }) =>
-      fail(task, node, candidates, asked, this.#at(gate), known),
+    return this.#endHold(transact, asked, null, ({ task, node, candidates, gate, ...rows }) =>
+      fail(task, node, candidates, asked, this.#at(gate), this.#known(rows)),
     );
   }
 
@@ -381,8 +389,8 @@ export class TaskService {
     asked: CheckpointRequest & { note: string | null },
   ): Promise<Committed<Task>> {
     const load = { task: taskById(asked.taskId), node: nodeById(asked.nodeId), ...this.#ofUsage(asked) };
-    const after = await transact(load, ({ task, node, known, gate }) =>
-      extend(task, node, asked, this.#at(gate), known),
+    const after = await transact(load, ({ task, node, gate, ...rows }) =>
+      extend(task, node, asked, this.#at(gate), this.#known(rows)),
     );
     if (after.status !== "failed") return after;
     await this.settleAfter(after);
@@ -393,7 +401,21 @@ export class TaskService {
   /** What is loaded for the usage that a request reports; nothing if it reports none. */
   #ofUsage(asked: UsageRequest) {
     const isAny = (asked.usage ?? []).length > 0;
-    return { known: knownReports(asked), gate: isAny ? this.#gate() : NO_ROW };
+    return { ...this.#ofReports(asked), gate: isAny ? this.#gate() : NO_ROW };
+  }
+
+  /** The names of the sums matter only for a key that is bound to a node. */
+  #ofReports(asked: UsageRequest) {
+    const isLimited = asked.isBound === true && (asked.usage ?? []).length > 0;
+    return {
+      reports: knownReports(asked),
+      sums: isLimited ? sumNamesOf(asked.nodeId, dayOf(this.#clock.now())) : NO_ROW,
+    };
+  }
+
+  #known({ reports, sums }: Reported): Known | null {
+    const bound = sums && { sums, maxMicro: this.#reportMaxMicro };
+    return reports && { reports, bound };
   }
 
   /**
@@ -404,13 +426,14 @@ export class TaskService {
     transact: Transact<Task>,
     asked: UsageRequest,
     notNode: string | null,
-    decide: (rows: {
-      task: Task | null;
-      node: Node | null;
-      candidates: readonly Candidate[];
-      known: readonly KnownReport[] | null;
-      gate: Gate;
-    }) => Decision<Task>,
+    decide: (
+      rows: Reported & {
+        task: Task | null;
+        node: Node | null;
+        candidates: readonly Candidate[];
+        gate: Gate;
+      },
+    ) => Decision<Task>,
   ): Promise<Committed<Task>> {
     const { taskId, nodeId } = asked;
     // The candidates depend on the task, so it is read first; the rule checks both again.
@@ -419,7 +442,7 @@ export class TaskService {
       task: taskById(taskId),
       node: nodeById(nodeId),
       candidates: candidatesIfBalanced(before, notNode),
-      known: knownReports(asked),
+      ...this.#ofReports(asked),
       gate: this.#gate(),
     };
     const after = await transact(load, ({ candidates, ...rows }) =>

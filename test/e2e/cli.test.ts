@@ -312,6 +312,26 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--retain-usage",
+    of: (config) => config.retainUsageMs,
+    byDefault: null,
+    values: [
+      ["400d", 34_560_000_000],
+      ["24h", 86_400_000],
+      ["60s", 60_000],
+    ],
+  },
+  {
+    flag: "--report-max",
+    of: (config) => config.reportMaxUsd,
+    byDefault: 100,
+    values: [
+      ["0", 0],
+      ["2.5", 2.5],
+      ["1000000", 1_000_000],
+    ],
+  },
+  {
     flag: "--offline-tasks",
     of: (config) => config.offlineTasks,
     byDefault: "requeue",
