@@ -847,6 +847,10 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_lanes_of_node ON tasks (creator_node, lane)
     WHERE lane IS NOT NULL AND status IN ('open', 'assigned') AND creator_verified = 1;
   `,
+  `
+  -- how many push configs the keys of a node have saved
+  CREATE INDEX webhooks_push_kept ON webhooks (kept_by) WHERE push_task_id IS NOT NULL;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */
