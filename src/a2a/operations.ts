@@ -23,7 +23,6 @@ import { SECOND_MS } from "../lib/clock.ts";
 import { withRoundedNumbers } from "../lib/exact-json.ts";
 import { newId } from "../lib/ids.ts";
 import type { StreamItem } from "../service/recent-events.ts";
-import type { Transact } from "../store/store.ts";
 import { type OperationName, HUB_PATH, type Session, nodePath } from "./session.ts";
 import { extendedCard } from "./card.ts";
 import { encodeTask, isOver, stateOf, updateOf } from "./encoding.ts";
@@ -146,10 +145,14 @@ async function create(session: Session, asked: SendMessage, params: JsonObject):
   );
   const encode = ({ taskId }: HubTask): string => JSON.stringify({ task_id: taskId });
   const answer = await call.idempotency.run(attempt, async (transactFor) => {
-    const transact = withPush(session, asked, transactFor(encode), (task: HubTask) => task, {
-      taskId: null,
-      contextId: origin.contextId,
-    });
+    const push = pushOf(session, asked, origin.contextId);
+    const of = { taskId: null, boundTo: call.key?.nodeId ?? null };
+    const transact = call.services.webhooks.puttingPush(
+      transactFor(encode),
+      (task: HubTask) => task,
+      push,
+      of,
+    );
     using _uploads = await beginUploads(session, contents);
     const task = await call.services.files.saveWith(contents, (files) =>
       asParts(() =>
@@ -163,20 +166,11 @@ async function create(session: Session, asked: SendMessage, params: JsonObject):
   return taskIdIn(answer);
 }
 
-/** With the push config of a message, if it has one, in the same commit. */
-function withPush<A>(
-  session: Session,
-  { configuration }: SendMessage,
-  transact: Transact<A>,
-  taskOf: (answer: A) => HubTask,
-  { taskId, contextId }: { readonly taskId: string | null; readonly contextId: string },
-): Transact<A> {
+/** The push config of a message, for a task of this context; null: it has none. */
+function pushOf(session: Session, { configuration }: SendMessage, contextId: string) {
   const push = configuration?.taskPushNotificationConfig ?? null;
-  if (push === null) return transact;
-  const { services, key } = session.call;
   const caller = callerOf(session);
-  const draftOf = (ofTask: string) => pushDraft(push, { taskId: ofTask, caller, contextId });
-  return services.webhooks.puttingPush(transact, taskOf, draftOf, { taskId, boundTo: key?.nodeId ?? null });
+  return push && ((taskId: string) => pushDraft(push, { taskId, caller, contextId }));
 }
 
 /** A message is handled once, by its id. */
@@ -220,17 +214,20 @@ async function answerQuestion(
   const done = await call.idempotency.run(attempt, async (transactFor) => {
     const question = await call.services.a2a.question(taskId);
     if (!question) throw takesNoMessage(task, origin.contextId);
-    const { contextId } = origin;
-    const transact = withPush(session, asked, transactFor(encode), (done: Settled) => done.task, {
-      taskId,
-      contextId,
-    });
+    const boundTo = call.key?.nodeId ?? null;
+    const push = pushOf(session, asked, origin.contextId);
+    const transact = call.services.webhooks.puttingPush(
+      transactFor(encode),
+      (answered: Settled) => answered.task,
+      push,
+      { taskId, boundTo },
+    );
     const settled = await call.services.questions.answer(transact, {
       taskId,
       questionId: question.questionId,
       answer,
       nodeId: null,
-      boundTo: call.key?.nodeId ?? null,
+      boundTo,
     });
     return encode(settled);
   });

@@ -122,13 +122,15 @@ export class WebhookService {
   /**
    * The Transact of a request that also puts a push config for the task that it changes: both in one commit, or neither.
    * Notifications begin with the events of this commit. `taskId`: null for a task that the request creates.
+   * `draftOf` null: the request has no push config.
    */
   puttingPush<A>(
     transact: Transact<A>,
     taskOf: (answer: A) => Task,
-    draftOf: (taskId: string) => WebhookDraft,
+    draftOf: ((taskId: string) => WebhookDraft) | null,
     { taskId, boundTo }: { readonly taskId: string | null; readonly boundTo: string | null },
   ): Transact<A> {
+    if (draftOf === null) return transact;
     const webhookId = this.#newId();
     const putting = <T extends A>(
       load: Load,
