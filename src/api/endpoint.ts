@@ -110,6 +110,8 @@ export type ReadCall = {
   readonly work: () => number;
   /** The caller's key; null on a public endpoint that needs none. */
   readonly key: KeyRecord | null;
+  /** The node to which the key that the caller showed is bound, even if none was needed; null: none. */
+  readonly boundTo: string | null;
   /** What the caller showed instead of a secret. */
   readonly ticket: Redeemed | null;
   /** Makes a Transact count what it stores against the quota of the caller's key; that of `transact` is already. */

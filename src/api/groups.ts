@@ -6,6 +6,7 @@ import {
   cancelledIn,
   countOf,
   inReviewIn,
+  ownedGroup,
   unfinishedIn,
 } from "../domain/group.ts";
 import { toLux } from "../domain/lux.ts";
@@ -81,8 +82,10 @@ const get = readEndpoint({
   rejections: ["group_not_found"],
   input: () => z.object({ group: field.group(), wait: z.optional(field.queryWaitSeconds()) }),
   answer: groupSchema,
-  handle: ({ services, hold }, { group, wait = 0 }) =>
-    wait === 0 ? services.groups.get(group) : hold((signal) => services.groups.end(group, wait, signal)),
+  handle: async ({ services, hold, boundTo }, { group, wait = 0 }) => {
+    const name = await services.groups.named(group, boundTo);
+    return wait === 0 ? services.groups.get(name) : hold((signal) => services.groups.end(name, wait, signal));
+  },
   encode: encodeGroupState,
 });
 
@@ -139,7 +142,7 @@ const cancel = writeEndpoint({
   answer: () => z.strictObject({ group: z.string(), cancelled: count(), left: count() }),
   handle: ({ services, transact, key }, { group, node_id, reason }) =>
     services.groups.cancel(transact, {
-      group,
+      group: ownedGroup(group, key?.nodeId ?? null),
       nodeId: node_id ?? null,
       reason: reason ?? null,
       boundTo: key?.nodeId ?? null,
@@ -162,7 +165,11 @@ const retry = writeEndpoint({
       next_cursor: z.nullable(z.string()),
     }),
   handle: ({ services, transact, key }, { group, cursor = 0 }) =>
-    services.groups.retry(transact, { group, after: cursor, boundTo: key?.nodeId ?? null }),
+    services.groups.retry(transact, {
+      group: ownedGroup(group, key?.nodeId ?? null),
+      after: cursor,
+      boundTo: key?.nodeId ?? null,
+    }),
   encode: ({ group, changed, left, next }: GroupStep) => ({
     group,
     retried: changed,

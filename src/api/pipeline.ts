@@ -145,6 +145,7 @@ export class Pipeline {
       clock: this.#at,
       work: () => this.#clock.work(),
       key,
+      boundTo: shownKey?.nodeId ?? null,
       ticket: ticket ?? null,
       transact: transactOf(caller, charged(this.#store.transact)),
       charged,

@@ -81,9 +81,15 @@ export const newNodeId = () =>
     ),
   );
 
-/** The name of a group of tasks: `GET group/<name>` has to reach it. */
+const GROUP = new RegExp(`^${NODE_ID.source.slice(1, -1)}(?:/${NODE_ID.source.slice(1, -1)})?$`);
+
+/** The name of a group of tasks, or NAME/NODE, a group of a node's keys: `GET group/<name>` has to reach it. */
 export const group = () =>
-  nodeId().check(
+  z.string().check(
+    z.regex(
+      GROUP,
+      `must be 1 to ${limit.NODE_ID_MAX_CHARS} characters of A-Z a-z 0-9 . _ : -, or such a NAME/NODE`,
+    ),
     z.refine(
       (value) => !limit.RESERVED_GROUPS.has(value),
       `must not be ${[...limit.RESERVED_GROUPS].join(", ")}: these are paths of the hub`,
@@ -137,8 +143,8 @@ export const leaseName = () =>
   chars(limit.LEASE_NAME_MAX_CHARS).check(
     notBlank(),
     z.refine(
-      (name) => name.split("/").every((segment) => segment !== "" && segment !== "." && segment !== ".."),
-      "must be a name, or a path relative to the root of what you share: no /, // or trailing / and no . or .. as a segment",
+      (name) => name.split("/").every((segment) => !/^(?:\.\.?)?$|^\s|\s$|\\/.test(segment)),
+      "must be a name, or a path relative to the root of what you share: no /, // or trailing /, no \\, no . or .. as a segment, and no white space around a segment",
     ),
     z.refine(
       (name) => name.split("/").length <= limit.LEASE_NAME_MAX_SEGMENTS,
@@ -171,14 +177,19 @@ export const webhookName = () => {
 };
 /** Also the name of a push config of A2A, which the hub makes (a2a/push.ts). */
 export const anyWebhookName = () => z.string().check(z.maxLength(limit.PUSH_NAME_MAX_CHARS), z.minLength(1));
+/** In the form in which it is called: without control characters and blanks. */
 export const webhookUrl = () =>
   chars(limit.WEBHOOK_URL_MAX_CHARS).check(
     z.refine(isWebhookUrl, "must be a URL of http or https, without a user name, a password and a fragment"),
+    z.overwrite(hrefOf),
   );
-export function isWebhookUrl(value: string): boolean {
+function isWebhookUrl(value: string): boolean {
   const url = URL.parse(value);
   if (!url || !["http:", "https:"].includes(url.protocol)) return false;
   return url.username === "" && url.password === "" && !value.includes("#");
+}
+function hrefOf(value: string): string {
+  return URL.parse(value)?.href ?? value;
 }
 export const webhookFormat = () => word(WEBHOOK_FORMATS);
 export const webhookSecret = () => chars(limit.WEBHOOK_TOKEN_MAX_CHARS);
@@ -214,7 +225,7 @@ export const hubUrl = () =>
     chars(limit.INVITATION_URL_MAX_CHARS).check(
       z.refine(isHubUrl, "must be a URL such as https://hub.example.org:19443, without a query"),
     ),
-    z.transform((text: string) => text.replace(/\/+$/, "")),
+    z.transform((text: string) => hrefOf(text).replace(/\/+$/, "")),
   );
 
 function isHubUrl(text: string): boolean {
@@ -720,7 +731,7 @@ export const inputsCursor = () =>
   );
 
 /** The beginning of a group's name, or one after which a list continues. */
-export const groupPrefix = () => chars(limit.NODE_ID_MAX_CHARS);
+export const groupPrefix = () => chars(2 * limit.NODE_ID_MAX_CHARS + 1);
 
 /** `next_cursor` of group/retry: the number of a task. */
 export const groupCursor = () =>

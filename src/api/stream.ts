@@ -7,6 +7,7 @@
  * read, the stream loads nothing more for it.
  */
 import * as z from "zod/mini";
+import { groupsNamed } from "../domain/group.ts";
 import type { LoggedEvent } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { queryOf } from "../http/exchange.ts";
@@ -161,8 +162,9 @@ export class EventStreams {
     const query = withoutAbsent(queryOf(call.exchange.request), "");
     const filter = parseFilter(query);
     const { since = null, kind: kinds = [], task_id: taskId = null, node_id: nodeId = null } = filter;
-    const { group = null, tag = null } = filter;
-    const selection = this.#feed.ofLog({ kinds, taskId, nodeId, group, tag });
+    const { group, tag = null } = filter;
+    const groups = groupsNamed(group, call.boundTo);
+    const selection = this.#feed.ofLog({ kinds, taskId, nodeId, groups, tag });
     const cursor = await this.#cursor(call, since);
     const first = ignoredText(ignoredOfLog(query));
     return this.open(call, { selection, cursor, gatherMs: limit.LOG_STREAM_GATHER_MS, first });

@@ -1,5 +1,6 @@
 /** The endpoints of the hub itself: status, the event log (events), its long poll (poll), and pg/diagnostic. */
 import * as z from "zod/mini";
+import { groupsNamed } from "../domain/group.ts";
 import * as limit from "../domain/limits.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { MINUTE_MS, SECOND_MS, isoTime } from "../lib/clock.ts";
@@ -91,14 +92,14 @@ const events = readEndpoint({
       tag: z.optional(field.tag()),
     }),
   answer: eventBatchSchema,
-  handle: ({ services }, { since, limit: most, ...filter }) =>
+  handle: ({ services, boundTo }, { since, limit: most, ...filter }) =>
     services.feed.events(
       since ?? null,
       {
         kinds: filter.kind ?? [],
         taskId: filter.task_id ?? null,
         nodeId: filter.node_id ?? null,
-        group: filter.group ?? null,
+        groups: groupsNamed(filter.group, boundTo),
         tag: filter.tag ?? null,
       },
       most ?? limit.EVENTS_DEFAULT,

@@ -1,11 +1,13 @@
 /** The endpoints of tasks: task/*. */
 import * as z from "zod/mini";
+import { groupsNamed } from "../domain/group.ts";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { PRIMARY_KEY_ID } from "../domain/key.ts";
 import {
   type KeyRecord,
+  type UsageReport,
   type Moment,
   type Priority,
   TASK_STATUSES,
@@ -45,7 +47,14 @@ import {
 import type { Committed } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
-import { type Call, type Endpoint, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import {
+  type Call,
+  type Endpoint,
+  MUST_NOT_WAIT,
+  type ReadCall,
+  readEndpoint,
+  writeEndpoint,
+} from "./endpoint.ts";
 import { checkHold } from "./limits.ts";
 import * as field from "./request-fields.ts";
 import { inputParser } from "./input.ts";
@@ -108,6 +117,7 @@ const create = writeEndpoint({
     "limit_reached",
     "requirements_not_met",
     "too_many_lanes",
+    "gifts_limit",
   ],
   input: () =>
     z
@@ -128,7 +138,7 @@ const create = writeEndpoint({
   handle: async (call, { for_node: nodeId, unique_key: key, unique_for_s: forMs = null, ...input }) => {
     const unique = key === undefined ? null : { key, forMs };
     const { tasks } = call.services;
-    if (nodeId !== undefined) await checkMaySendTo(call, nodeId);
+    if (nodeId !== undefined) await checkMaySendTo(call, nodeId, input);
     return withDraft(call, input, (draft, asked) => {
       const own = { ...draft, unique };
       const creation = { ...asked, taskId: call.newTaskId };
@@ -145,11 +155,20 @@ const create = writeEndpoint({
 
 /**
  * Who gives a task to a node does not act for it: with a bound key it may do so for any node. On a strict hub another key
- * must be allowed to assign tasks.
- * @throws {Problem} 403
+ * must be allowed to assign tasks. What a bound key sends to another node waits in a lane of the node (reservedFor()).
+ * @throws {Problem} 403; 400 for what would make other lanes
  */
-export async function checkMaySendTo(call: Pick<Call, "key" | "checkActsFor">, nodeId: string | null) {
-  if (call.key?.nodeId == null) await call.checkActsFor([nodeId], "administrator");
+export async function checkMaySendTo(
+  call: Pick<Call, "key" | "checkActsFor">,
+  nodeId: string | null,
+  draft: Pick<NewTask, "requires" | "limit_key">,
+) {
+  const boundTo = call.key?.nodeId ?? null;
+  if (boundTo === null) return call.checkActsFor([nodeId], "administrator");
+  if (nodeId === null || nodeId === boundTo) return;
+  const paths = (["requires", "limit_key"] as const).filter((path) => draft[path] !== undefined);
+  const message = "must not be sent with a task for another node, with a key that is bound to a node";
+  if (paths.length > 0) throw invalidRequest(paths.map((path) => ({ path, message })));
 }
 
 function quorum() {
@@ -240,6 +259,9 @@ export function draftOf(
   input: Omit<NewTask, "not_before" | "expires_at" | "depends_on" | "files">,
 ): Omit<TaskDraft, "notBefore" | "expiresAt" | "dependsOn" | "schedule"> {
   const creatorNode = input.creator_node ?? key?.nodeId ?? null;
+  const [, groupOwner] = input.group?.split("/") ?? [];
+  if (groupOwner !== undefined && groupOwner !== key?.nodeId)
+    throw invalidRequest([{ path: "group", message: "must not be a group of the keys of another node" }]);
   return {
     title: input.title,
     description: input.description,
@@ -447,7 +469,7 @@ const release = writeEndpoint({
       ...holderOf(holder),
       reason: reason ?? null,
       checkpoint: checkpoint ?? null,
-      usage: usage ?? [],
+      ...usageOf(usage, key),
       holdMs: hold_s ?? null,
     });
   },
@@ -474,7 +496,7 @@ const fail = writeEndpoint({
       error,
       retry: retry ?? true,
       checkpoint: checkpoint ?? null,
-      usage: usage ?? [],
+      ...usageOf(usage, key),
       holdMs: hold_s ?? null,
     });
   },
@@ -492,12 +514,12 @@ const extend = writeEndpoint({
       usage: z.optional(field.usage()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact }, { note, checkpoint, usage, ...holder }) =>
+  handle: ({ services, transact, key }, { note, checkpoint, usage, ...holder }) =>
     services.tasks.extend(transact, {
       ...holderOf(holder),
       note: note ?? null,
       checkpoint: checkpoint ?? null,
-      usage: usage ?? [],
+      ...usageOf(usage, key),
     }),
   encode: (task: Task, variant: Variant, at: Moment) => {
     const left = budgetLeft(task);
@@ -683,7 +705,7 @@ const complete = writeEndpoint({
     services.tasks.complete(transact, {
       ...holderOf(holder),
       result,
-      usage: usage ?? [],
+      ...usageOf(usage, key),
       claimOnComplete: variant.claimOnComplete,
       keyId: nameOfKey(key),
     }),
@@ -695,6 +717,10 @@ const complete = writeEndpoint({
     task_id: taskId,
   }),
 });
+
+function usageOf(usage: readonly UsageReport[] = [], key: KeyRecord | null) {
+  return { usage, isBound: key !== null && key.nodeId !== null };
+}
 
 /** What identifies a caller besides its node; null: the secret of the hub, which all may share. */
 export function nameOfKey(key: KeyRecord | null): string | null {
@@ -848,7 +874,7 @@ type FilterFields = z.output<ReturnType<typeof filterObject>>;
 const filterObject = () => z.object(filterFields());
 
 /** @throws {Problem} 400 when two filters exclude each other */
-function queryOfFilter(asked: FilterFields): TaskQuery {
+function queryOfFilter(asked: FilterFields, boundTo: string | null): TaskQuery {
   const errors: FieldError[] = [];
   const { failed_by, ready, waiting, status = TASK_STATUSES } = asked;
   if (failed_by !== undefined && asked.node_id !== undefined)
@@ -864,7 +890,7 @@ function queryOfFilter(asked: FilterFields): TaskQuery {
     nodeId: failed_by ?? asked.node_id ?? null,
     creatorNode: asked.creator_node ?? null,
     taskType: asked.task_type || null,
-    group: asked.group ?? null,
+    groups: groupsNamed(asked.group, boundTo),
     tag: asked.tag ?? null,
     failureKind: asked.failure_kind ?? null,
     failureGroup: asked.failure_group ?? null,
@@ -903,11 +929,11 @@ const list = readEndpoint({
       tasks: z.union([z.array(taskSchema(variant)), z.array(taskSummarySchema(variant))]),
       ...cursorPageSchema(),
     }),
-  handle: async ({ services, variant }, asked): Promise<Listed> => {
-    const { lists, summaries } = services.tasks;
+  handle: async (call, asked): Promise<Listed> => {
+    const { lists, summaries } = call.services.tasks;
     if (asked.fields === "summary")
-      return { fields: "summary", page: await listedPage(summaries, asked, variant) };
-    return { fields: "all", page: await listedPage(lists, asked, variant) };
+      return { fields: "summary", page: await listedPage(summaries, asked, call) };
+    return { fields: "all", page: await listedPage(lists, asked, call) };
   },
   encode: (listed, variant, at) =>
     listed.fields === "summary"
@@ -918,9 +944,9 @@ const list = readEndpoint({
 async function listedPage<T>(
   lists: TaskLists<T>,
   asked: z.output<ReturnType<typeof listInput>>,
-  variant: Variant,
+  { variant, boundTo }: Pick<ReadCall, "variant" | "boundTo">,
 ): Promise<ListedPage<T>> {
-  const query = queryOfFilter(asked);
+  const query = queryOfFilter(asked, boundTo);
   const { cursor, order } = asked;
   const page = field.pageRequest(asked, variant.unpaged);
   // The tasks of a group of failures are found by reading the failures, the newest first.
@@ -973,7 +999,7 @@ const countMatching = readEndpoint({
   rejections: [],
   input: filterObject,
   answer: () => z.strictObject({ count: count(), exact: z.boolean() }),
-  handle: ({ services }, asked) => services.tasks.lists.count(queryOfFilter(asked)),
+  handle: ({ services, boundTo }, asked) => services.tasks.lists.count(queryOfFilter(asked, boundTo)),
   encode: ({ count: matching, isExact }) => ({ count: matching, exact: isExact }),
 });
 

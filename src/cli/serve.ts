@@ -7,10 +7,11 @@ import {
   discardNewSecrets,
   loadSecrets,
   makeDataDir,
+  markPostgres,
   recordAddresses,
   secretWarnings,
 } from "../data-dir.ts";
-import { FAULT_END_MAX_MS } from "../domain/limits.ts";
+import { END_MAX_MS } from "../domain/limits.ts";
 import { type Hub, openHub } from "../hub.ts";
 import { isEverywhere, urlOf, urlsElsewhere } from "../hub/addresses.ts";
 import type { OpenListener } from "../hub/listeners.ts";
@@ -23,7 +24,7 @@ import { sizeText } from "../upkeep/upkeep.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { SOFTWARE } from "../version.ts";
 import { type Form, readArguments } from "./arguments.ts";
-import { configFileWarnings, readConfigFile } from "./config-file.ts";
+import { configFileWarnings, readConfigFile, refuseMoved } from "./config-file.ts";
 import { openLogOutput } from "./log-output.ts";
 import type { BackupContext } from "./scheduled-backups.ts";
 import { endingSignals, onStarterExit } from "./signals.ts";
@@ -47,7 +48,7 @@ const FAULTS = ["uncaughtException", "unhandledRejection"] as const;
 /** Ctrl-C may arrive twice at once: from the terminal, and from a parent that forwards it. */
 const SECOND_SIGNAL_MS = 1_000;
 
-/** Resolves with the exit code when the hub has ended. */
+/** Ends the process when the hub has ended. */
 export async function serveCommand(argv: readonly string[], env: Environment): Promise<number> {
   const { flags, help } = readArguments(argv, FORM);
   if (help) return writeLineUnlessClosed(helpOf(FORM.name));
@@ -61,6 +62,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const ending = untilShutdown(); // first, so that an early signal also ends the hub in order
   process.umask(0o077); // only the owner may read what the hub writes, wherever the data directory is
   const dir = makeDataDir(config.dataDir);
+  if (config.database === null) refuseMoved(dir);
   const clock = systemClock();
   const output = openLogOutput((lines) => log.warn("lines of the log could not be written", { lost: lines }));
   const log = openLog(
@@ -68,11 +70,13 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
     clock.now,
     output.write,
   );
+  void ending.then((end) => endInTime(end, log)); // also while the hub still opens
   const secrets = loadSecrets(dir, env);
   const onFailure = (): void => discardNewSecrets(dir, secrets);
   const backups = { name: "backup", succeededAt: null, failures: 0 };
   const otherChores = () => (config.backupTo === null ? [] : [backups]);
   const hub = await openHub({ config, dir, secrets, clock, log, onFailure, otherChores });
+  if (config.database !== null) noteDatabase(dir, log);
   const forgetAddresses = recordListeners(dir, hub, log);
   announce({ config, hub, dir, secrets, showsSecrets: await isTerminal() }, log);
   if (config.tlsCert !== null && !config.listen.some(({ tls }) => tls))
@@ -84,29 +88,46 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   ];
   for (const warning of warnings) log.warn(warning);
   const stopBackups = await backUpBySchedule(config, dir, { now: clock.now, log, runs: backups });
-  const end = await ending;
-  if ("signal" in end) log.info("ending", end);
-  else endAfterFault(end.fault, log);
+  await ending;
   forgetAddresses();
   await Promise.all([hub.close(), stopBackups()]);
   log.info("ended");
   log.flush();
-  const code = "signal" in end ? 0 : 1;
-  if (!(await output.end())) process.exit(code); // its reader has stalled
-  return code;
+  await output.end();
+  process.exit(exitCodeOf(await ending)); // what still hangs, such as the lookup of a name, would keep the process
 }
 
-/** Logs an uncaught error, and the others that follow from it. Ends the process if the orderly end hangs. */
-function endAfterFault(fault: unknown, log: Log): void {
-  log.error("ending after an uncaught error", { cause: causeOf(fault) });
-  for (const event of FAULTS) {
-    process.on(event, (next: unknown) => log.error("another uncaught error", { cause: causeOf(next) }));
+/** Without the note, commands without LUXHUB_DATABASE would take a luxhub.db of before for the state of the hub. */
+function noteDatabase(dir: DataDir, log: Log): void {
+  try {
+    markPostgres(dir);
+  } catch (error) {
+    log.warn("the use of PostgreSQL could not be noted", {
+      file: dir.postgresMarker,
+      cause: reasonOf(error),
+    });
+  }
+}
+
+const exitCodeOf = (end: End): number => ("signal" in end ? 0 : 1);
+
+/**
+ * Logs why the hub ends, and the uncaught errors that follow from another one. Ends the process if the orderly end hangs:
+ * every response that was sent is on disk already.
+ */
+function endInTime(end: End, log: Log): void {
+  if ("signal" in end) log.info("ending", end);
+  else {
+    log.error("ending after an uncaught error", { cause: causeOf(end.fault) });
+    for (const event of FAULTS) {
+      process.on(event, (next: unknown) => log.error("another uncaught error", { cause: causeOf(next) }));
+    }
   }
   setTimeout(() => {
     log.error("ended without order: it took too long");
     log.flush();
-    process.exit(1);
-  }, FAULT_END_MAX_MS).unref();
+    process.exit(exitCodeOf(end));
+  }, END_MAX_MS).unref();
 }
 
 /**

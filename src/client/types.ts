@@ -53,6 +53,8 @@ export type EventKind =
   | "limit.deleted"
   | "budget.warning"
   | "budget.exceeded"
+  | "usage.capped"
+  | "usage.voided"
   | "lux.paid"
   | "lux.signin"
   | "message.sent"
@@ -1180,7 +1182,7 @@ export interface Schedule<V extends Variant = "A"> {
       | undefined;
     /** Seconds until the task may be handed out. */
     delay_s: number;
-    /** The name of the group of tasks. */
+    /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
     group?: string | undefined;
     /** The words by which to find the task; left out if there are none. */
     tags?: string[] | undefined;
@@ -1534,6 +1536,7 @@ export interface Problem {
     | "file_not_found"
     | "budget_not_found"
     | "pause_not_found"
+    | "usage_not_found"
     | "limit_not_found"
     | "note_not_found"
     | "key_not_found"
@@ -1581,6 +1584,7 @@ export interface Problem {
     | "limit_reached"
     | "limits_limit"
     | "too_many_lanes"
+    | "gifts_limit"
     | "requirements_not_met"
     | "key_exists"
     | "keys_limit"
@@ -1918,7 +1922,10 @@ export interface Operations<V extends Variant = "A"> {
        * commit.
        */
       files?: readonly string[] | undefined;
-      /** The group that the task joins. A group exists from its first task on. */
+      /**
+       * The group that the task joins. A group exists from its first task on. With a key that is bound to a
+       * node, the group is NAME/NODE.
+       */
       group?: string | undefined;
       /** Up to 16 words by which to find the task, without commas. */
       tags?: readonly string[] | undefined;
@@ -1935,7 +1942,8 @@ export interface Operations<V extends Variant = "A"> {
       limit_key?: string | undefined;
       /**
        * Assigns the task to this node, which must be online. The task must be ready. If the node gives the
-       * task back or goes offline, other nodes may take the task.
+       * task back or goes offline, other nodes may take the task. With a key of another node the task waits
+       * in line for this node.
        */
       for_node?: string | undefined;
       /**
@@ -2259,7 +2267,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The id of the task. */
       task_id: string;
       /**
-       * Also opens, in the same commit, the tasks that failed only because of this task: up to 1,000 tasks,
+       * Also opens, in the same commit, the tasks that failed only because of this task: up to 250 tasks,
        * the oldest first. If the task itself has not failed, it does not change.
        */
       with_dependents?: boolean | undefined;
@@ -3845,7 +3853,7 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The groups, by name. */
       groups: {
-        /** The name of the group of tasks. */
+        /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
         group: string;
         /** Whether no task of the group is unfinished. */
         done: boolean;
@@ -3909,14 +3917,14 @@ export interface Operations<V extends Variant = "A"> {
   /** A group of tasks: counts, times, failures; may wait for its end */
   "group/{group}": {
     request: {
-      /** The name of the group of tasks. */
+      /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
       group: string;
       /** Seconds to wait until no task of the group is unfinished; 0, the default, returns at once. */
       wait?: number | undefined;
     };
     answer: {
       success: true;
-      /** The name of the group of tasks. */
+      /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
       group: string;
       /** Whether no task of the group is unfinished. */
       done: boolean;
@@ -3999,7 +4007,7 @@ export interface Operations<V extends Variant = "A"> {
   /** Cancels unfinished tasks of a group, which then fail */
   "group/cancel": {
     request: {
-      /** The name of the group of tasks. */
+      /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
       group: string;
       /** The node that cancels the tasks. */
       node_id?: string | undefined;
@@ -4008,7 +4016,7 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** The name of the group of tasks. */
+      /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
       group: string;
       /**
        * How many tasks were cancelled; of a group also those that expired, which `by_status.failed` leaves
@@ -4028,14 +4036,14 @@ export interface Operations<V extends Variant = "A"> {
   /** Opens the failed tasks of a group again */
   "group/retry": {
     request: {
-      /** The name of the group of tasks. */
+      /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
       group: string;
       /** The `next_cursor` of the call before. */
       cursor?: string | undefined;
     };
     answer: {
       success: true;
-      /** The name of the group of tasks. */
+      /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
       group: string;
       /** How many tasks were opened again. */
       retried: number;
@@ -4127,7 +4135,7 @@ export interface Operations<V extends Variant = "A"> {
           | undefined;
         /** Seconds until the task may be handed out. */
         delay_s?: number | undefined;
-        /** The name of the group of tasks. */
+        /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
         group?: string | undefined;
         /** The words by which to find the task; left out if there are none. */
         tags?: readonly string[] | undefined;
@@ -4439,6 +4447,32 @@ export interface Operations<V extends Variant = "A"> {
       total: number;
       /** How many pages there are. */
       pages: number;
+      /**
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Takes what a node has reported on a day off all sums and budgets */
+  "usage/void": {
+    request: {
+      /** The id of the node. */
+      node_id: string;
+      /** The day in UTC; today if left out. */
+      day?: string | undefined;
+      /** The reason, which the event shows. */
+      reason?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The id of the node. */
+      node_id: string;
+      /** The day in UTC; today if left out. */
+      day: string;
+      /** What was taken off the sums. */
+      voided: Spending;
       /**
        * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.

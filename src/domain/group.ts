@@ -1,6 +1,6 @@
 /**
  * Groups of tasks: all tasks that were created with the same `group` are followed, cancelled and retried as one. A group
- * has no row of its own: it is its tasks.
+ * has no row of its own: it is its tasks. The groups of a node's keys are its own.
  *
  * A group ends when the last of its unfinished tasks ends; one whose result waits for a review has not ended. The
  * commit that ends a task marks its group (touchedGroup() of task.ts). Then one transaction looks whether any task of
@@ -9,7 +9,27 @@
  */
 import type { Change } from "./change.ts";
 import { type Rejected, reject } from "./decision.ts";
-import type { Spending, TaskState, TaskStatus } from "./model.ts";
+import type { Spending, Task, TaskState, TaskStatus } from "./model.ts";
+
+/**
+ * To whom the names of a task belong, its group and its unique key: the node with whose key it was created, or null, the
+ * hub. So no node can use up a name of the hub or of another node, nor keep their groups from an end.
+ */
+export function ownerOf(task: Pick<Task, "creatorNode" | "creatorVerified">): string | null {
+  return task.creatorVerified ? task.creatorNode : null;
+}
+
+/** The name of a group as it is stored: NAME/NODE of an owner, NAME of the hub. No other name has a slash. */
+export function ownedGroup(name: string, owner: string | null): string {
+  return owner === null || name.includes("/") ? name : `${name}/${owner}`;
+}
+
+/** The groups that a caller means: with a key that is bound to a node, its own of this name, and the hub's. */
+export function groupsNamed(name: string | undefined, boundTo: string | null): readonly string[] | null {
+  if (name === undefined) return null;
+  const owned = ownedGroup(name, boundTo);
+  return owned === name ? [name] : [owned, name];
+}
 
 /** A marked group. */
 export type TouchedGroup = { readonly group: string; readonly isEnded: boolean };

@@ -8,11 +8,13 @@
  *
  * Must not: read more of a response than its status and headers; throw for what the receiver does.
  */
-import { addressRefusal } from "../lib/address-policy.ts";
-import { type BlockList, isIP } from "../lib/ip.ts";
+import type { AddressCheck } from "../lib/address-policy.ts";
+import { isIP } from "../lib/ip.ts";
 import { codeOf } from "../lib/reason.ts";
+import type { Resolve } from "./names.ts";
 
 export type Outgoing = {
+  readonly sender: Sender;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -27,21 +29,18 @@ export type Posted =
 
 export type Post = (request: Outgoing) => Promise<Posted>;
 
-/** Resolves a name to its addresses. */
-export type Resolve = (name: string) => Promise<readonly string[]>;
+/** `webhook`: an administrator has named the URL; `push`: any client of A2A. */
+export type Sender = "webhook" | "push";
 
-const resolveByDns: Resolve = async (name) => {
-  // That of the system: it also knows the names of /etc/hosts and mDNS.
-  const found = await Bun.dns.lookup(name, { backend: "system" });
-  return found.map(({ address }) => address);
-};
+/** Which addresses each of them may have called. */
+export type AddressChecks = Readonly<Record<Sender, AddressCheck>>;
 
-/** @param allowed the private networks to which requests may go */
-export function outbound(allowed: BlockList, resolve: Resolve = resolveByDns): Post {
-  return async ({ url, headers, body, signal }) => {
+export function outbound(checks: AddressChecks, resolve: Resolve): Post {
+  return async ({ sender, url, headers, body, signal }) => {
     const { protocol, host, hostname, port, pathname, search } = new URL(url);
     try {
-      const found = await checkedAddress(hostname, allowed, resolve, signal);
+      const check = (address: string): string | null => checks[sender](address, portOf(new URL(url)));
+      const found = await checkedAddress(hostname, check, resolve, signal);
       if ("refused" in found) return { status: null, error: found.refused };
       const at = isIP(found.address) === 6 ? `[${found.address}]` : found.address;
       const isNamed = isIP(hostOf(hostname)) === 0;
@@ -64,11 +63,20 @@ export function outbound(allowed: BlockList, resolve: Resolve = resolveByDns): P
   };
 }
 
-/** Why a URL cannot be called at all: its host is an address to which no request may go; null: it may be called. */
-export function urlRefusal(url: string, allowed: BlockList): string | null {
-  const host = hostOf(new URL(url).hostname);
-  const refusal = isIP(host) === 0 ? null : addressRefusal(host, allowed);
-  return refusal === null ? null : `${host} ${refusal}`;
+/** Why a URL cannot be called at all, as far as its host shows: an address, or a name of loopback; null: it may be. */
+export function urlRefusal(url: string, check: AddressCheck): string | null {
+  const parsed = new URL(url);
+  const host = hostOf(parsed.hostname);
+  // RFC 6761 6.3: such a name is never another machine's.
+  const isLocalhost = /(?:^|\.)localhost\.?$/i.test(host);
+  if (isIP(host) === 0 && !isLocalhost) return null;
+  const addresses = isLocalhost ? ["127.0.0.1", "::1"] : [host];
+  const refusals = addresses.map((address) => check(address, portOf(parsed)));
+  return refusals.includes(null) ? null : `${host} ${refusals[0]}`;
+}
+
+function portOf({ port, protocol }: URL): number {
+  return port === "" ? (protocol === "https:" ? 443 : 80) : Number(port);
 }
 
 type Found = { readonly address: string } | { readonly refused: string };
@@ -76,7 +84,7 @@ type Found = { readonly address: string } | { readonly refused: string };
 /** The first address of a host that may be called. */
 async function checkedAddress(
   hostname: string,
-  allowed: BlockList,
+  check: (address: string) => string | null,
   resolve: Resolve,
   signal: AbortSignal,
 ): Promise<Found> {
@@ -84,7 +92,7 @@ async function checkedAddress(
   const addresses = isIP(host) === 0 ? await inTime(resolve(host), signal) : [host];
   let refused = "the host has no address";
   for (const address of addresses) {
-    const refusal = addressRefusal(address, allowed);
+    const refusal = check(address);
     if (refusal === null) return { address };
     refused = `refused: ${address} ${refusal}`;
   }
@@ -110,6 +118,7 @@ const FAULTS: Readonly<Record<string, string>> = {
   ConnectionClosed: "connection closed without a response",
   DNS_ENOTFOUND: "the name of the host is not found",
   DNS_ENODATA: "the host has no address",
+  DNS_ETIMEOUT: "the name server does not answer",
   ENOTFOUND: "the name of the host is not found",
   ERR_TLS_CERT_ALTNAME_INVALID: "the certificate is for another host",
   CERT_HAS_EXPIRED: "the certificate has expired",

@@ -118,8 +118,8 @@ export class Feed {
    * the batch is empty, and its cursor is the end of the log.
    */
   async events(since: number | null, filter: EventFilter, limit: number): Promise<EventBatch> {
-    const { taskId, nodeId, group, tag } = filter;
-    const isScan = taskId !== null || nodeId !== null || group !== null || tag !== null;
+    const { taskId, nodeId, groups, tag } = filter;
+    const isScan = taskId !== null || nodeId !== null || groups !== null || tag !== null;
     if (isScan) return this.#scan(since, filter, limit);
     const { kinds } = filter;
     if (since === null) {
@@ -444,7 +444,7 @@ function passes({ kind, nodeId, taskId, data }: NewEvent, filter: EventFilter): 
     (filter.kinds.length === 0 || filter.kinds.includes(kind)) &&
     (filter.nodeId === null || filter.nodeId === nodeId) &&
     (filter.taskId === null || filter.taskId === taskId) &&
-    (filter.group === null || filter.group === data["group"]) &&
+    (filter.groups === null || filter.groups.some((group) => group === data["group"])) &&
     (filter.tag === null || tagsOf(data).includes(filter.tag))
   );
 }

@@ -1,6 +1,6 @@
 /** The use cases of groups of tasks (domain/group.ts). Their end is noticed in tasks.ts. */
 import { Rejection, UNDECIDED, accept } from "../domain/decision.ts";
-import { type Group, type GroupCounts, groupNotFound, unfinishedIn } from "../domain/group.ts";
+import { type Group, type GroupCounts, groupNotFound, ownedGroup, unfinishedIn } from "../domain/group.ts";
 import { DEPENDENTS_COUNTED_MAX, GROUP_FAILURES_SHOWN, GROUP_STEP_TASKS } from "../domain/limits.ts";
 import type { Moment } from "../domain/model.ts";
 import { type GroupRequest, cancelGroup, retryGroup } from "../domain/task.ts";
@@ -51,6 +51,12 @@ export class GroupService {
     this.#clock = clock;
     this.#feed = feed;
     this.#tasks = tasks;
+  }
+
+  /** The group that a caller means: with a key that is bound to a node its own, or if there is none, the hub's. */
+  async named(name: string, boundTo: string | null): Promise<string> {
+    const owned = ownedGroup(name, boundTo);
+    return owned === name || (await this.#store.read(anyOfGroup(owned))) ? owned : name;
   }
 
   /** @throws {Rejection} group_not_found */

@@ -47,7 +47,9 @@ type Posted =
   | { readonly status: null; readonly error: string };
 
 /** Sends a POST to an address that is checked first (http/outbound.ts). */
-export type Post = (request: Content & { readonly signal: AbortSignal }) => Promise<Posted>;
+export type Post = (
+  request: Content & { readonly sender: "webhook" | "push"; readonly signal: AbortSignal },
+) => Promise<Posted>;
 
 /** What came of one attempt. `status`: null when there was no response. */
 export type Attempt = {
@@ -98,6 +100,7 @@ export class WebhookCourier {
   readonly #changed = new Set<string>();
   readonly #running = new Set<Promise<void>>();
   readonly #stopping = new AbortController();
+  #stopped: Promise<void> | null = null;
   #isLeading = false;
   #isTicking = false;
   #isPumping = false;
@@ -157,8 +160,12 @@ export class WebhookCourier {
     return { ...this.#counts, ...states };
   }
 
-  /** Begins no more deliveries, gives those under way a moment, and ends them. */
-  async stop(): Promise<void> {
+  /** Begins no more deliveries, gives those under way a moment, and ends them. Idempotent. */
+  stop(): Promise<void> {
+    return (this.#stopped ??= this.#stop());
+  }
+
+  async #stop(): Promise<void> {
     this.#isLeading = false;
     this.#ready.clear();
     const timer = setTimeout(() => this.#stopping.abort(), limit.WEBHOOK_DRAIN_MS);
@@ -345,10 +352,16 @@ export class WebhookCourier {
       // Only at the cursor: what was searched is no gap.
       const gap = searched === cursor && cursor < firstId - 1 ? { after: cursor, resumedAt: firstId } : null;
       if (gap) return { happened: [{ kind: "gap", gap, at: clock.now() }], upTo: firstId - 1, atEnd: false };
+      const groups = filter.group === null ? null : [filter.group];
       // An index finds the events of a task; of others the window bounds the work.
       const upTo = filter.taskId === null ? Math.min(searched + limit.WEBHOOK_LOG_WINDOW, lastId) : lastId;
       const events = await read(
-        eventsIn({ after: searched, upTo }, { ...filter, tag: null }, limit.WEBHOOK_READ_EVENTS, false),
+        eventsIn(
+          { after: searched, upTo },
+          { ...filter, groups, tag: null },
+          limit.WEBHOOK_READ_EVENTS,
+          false,
+        ),
       );
       const isFull = events.length === limit.WEBHOOK_READ_EVENTS;
       const end = isFull ? (events.at(-1)?.id ?? upTo) : upTo;
@@ -443,7 +456,8 @@ export class WebhookCourier {
     const began = clock.timers();
     const signal = AbortSignal.any([ending, AbortSignal.timeout(limit.WEBHOOK_TIMEOUT_MS)]);
     const headers = { ...content.headers, ...signatureOf(webhook, id, content.body, clock.now()) };
-    const posted = await post({ ...content, headers, signal });
+    const sender = webhook.push === null ? "webhook" : "push";
+    const posted = await post({ ...content, sender, headers, signal });
     const ms = clock.timers() - began;
     const isDelivered = posted.status !== null && posted.status >= 200 && posted.status < 300;
     this.#counts[isDelivered ? "delivered" : "failed"]++;

@@ -366,9 +366,12 @@ describe("cancel and retry of a group", () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
     const { secret } = await ok(hub.admin("/key/add", { name: "k", node_id: "n1" }));
-    const own = await addTask(hub, { group: "g", creator_node: "n1" });
-    const other = await addTask(hub, { group: "g" });
     const bound = as(String(secret));
+    const { task_id } = await ok(
+      hub.post("/task/create", { title: "t", description: "d", group: "g" }, bound),
+    );
+    const own = String(task_id);
+    const other = await addTask(hub, { group: "g" });
     expect(await ok(hub.post("/group/cancel", { group: "g" }, bound))).toMatchObject({
       cancelled: 1,
       left: 0,
@@ -381,11 +384,16 @@ describe("cancel and retry of a group", () => {
       "key_bound_to_other_node",
     );
     const requests = [
-      { path: "group/retry", body: { group: "g" } },
+      { path: "group/retry", body: { group: "g/n1" } },
+      { path: "group/cancel", body: { group: "g/n1" } },
       { path: "group/cancel", body: { group: "g" } },
     ];
     const { answers } = await ok(hub.post("/batch", { requests }));
-    expect(answers).toMatchObject([{ body: { retried: 1 } }, { body: { cancelled: 2 } }]);
+    expect(answers).toMatchObject([
+      { body: { retried: 1 } },
+      { body: { cancelled: 1 } },
+      { body: { cancelled: 1 } },
+    ]);
   });
 
   once.test("on B the balancer gives the retried tasks out", async () => {

@@ -1,7 +1,7 @@
 /** Migrations keep the rows of an older schema, on both engines. */
 import { Database } from "bun:sqlite";
 import { SQL } from "bun";
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,9 +14,13 @@ import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
 import { fileTotals } from "../../src/store/sql/files.ts";
+import { gateOn } from "../../src/store/sql/gate.ts";
+import { groupParts, touchedGroups } from "../../src/store/sql/groups.ts";
 import { messageById } from "../../src/store/sql/messages.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
+import { spentBy } from "../../src/store/sql/spending.ts";
 import { dependenciesById, taskById } from "../../src/store/sql/tasks.ts";
+import { webhookByName } from "../../src/store/sql/webhooks.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ANY_TASK } from "../domain/samples.ts";
@@ -163,11 +167,6 @@ const FAILED_TREE = (
       '${JSON.stringify({ kind, message, nodeId: null, at: 1 })}')`,
 );
 
-/** The number of the steps before the one that stores what a failure comes from. */
-function before(steps: readonly string[]): number {
-  return steps.findIndex((step) => step.includes("ADD COLUMN broken_by"));
-}
-
 async function checkTree(store: Store): Promise<void> {
   const causes = await store.read(dependenciesById(["leaf", "part", "all", "other"]));
   expect(Object.fromEntries(causes.map(({ taskId, brokenBy }) => [taskId, brokenBy]))).toEqual({
@@ -178,40 +177,103 @@ async function checkTree(store: Store): Promise<void> {
   });
 }
 
-test("sqlite: tasks that failed through others get the task at the root of that", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "luxhub-migrate-"));
-  try {
-    const path = join(folder, "luxhub.db");
-    const db = new Database(path);
-    const old = before(SQLITE_MIGRATIONS);
-    for (const step of [...SQLITE_MIGRATIONS.slice(0, old), ...FAILED_TREE]) db.run(step);
-    db.run(`PRAGMA user_version = ${old}`);
-    db.close();
-    const store = openSqlite(path, (error) => {
-      throw error;
-    });
-    await checkTree(store);
-    await store.close();
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-});
+/** The rows before the step that made the groups of a node's keys its own: one group of boss, one of others too. */
+const GROUPED = [
+  ...[
+    ["t1", "mine", "boss", 1, null],
+    ["t2", "mine", "boss", 1, null],
+    ["copy", null, "boss", 1, "t1"],
+    ["t3", "mixed", "boss", 1, null],
+    ["t4", "mixed", "boss", 0, null],
+    ["t5", "hub", null, 0, null],
+  ].map(
+    ([taskId, group, creator, verified, parent]) => `
+      INSERT INTO tasks (task_id, title, description, task_type, priority, status, lux_reward_micro, balanced, attempts,
+        created_at, updated_at, task_group, creator_node, creator_verified, parent_task, child)
+      VALUES ('${taskId}', 't', '', '', 1, 'open', 0, 0, 0, 1, 1, ${quoted(group)}, ${quoted(creator)}, ${verified},
+        ${quoted(parent)}, ${parent === null ? "NULL" : `'{"as":"copy","of":"t1","group":"mine"}'`})`,
+  ),
+  `UPDATE task_totals SET open = 6`,
+  ...["mine", "mixed", "gone"].flatMap((group) => [
+    `INSERT INTO usage_sums VALUES ('group', '${group}', 1, 2, 0, 3, 0, 0, 5)`,
+    `INSERT INTO budgets (scope, value, per, cost_micro, on_limit) VALUES ('group', '${group}', 'total', 9, 'warn')`,
+    `INSERT INTO group_endings VALUES ('${group}')`,
+    `INSERT INTO webhooks (name, webhook_id, revision, url, format, filter, cursor_id, state, attempts, created_at, updated_at)
+      VALUES ('${group}', '${group}', 1, 'u', 'luxhub', '{"kinds":[],"group":"${group}"}', 0, 'active', 0, 1, 1)`,
+  ]),
+];
 
-test.skipIf(POSTGRES_MISSING !== null)(
-  `postgresql: the same${POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`}`,
-  async () => {
-    const { url, remove } = await newSchema(await sharedServer());
-    const sql = new SQL(url, { max: 1 });
-    const old = before(POSTGRES_MIGRATIONS);
-    await sql.unsafe("CREATE TABLE schema_version (version INTEGER NOT NULL)");
-    for (const step of [...POSTGRES_MIGRATIONS.slice(0, old), ...FAILED_TREE]) await sql.unsafe(step);
-    await sql.unsafe(`INSERT INTO schema_version VALUES (${old})`);
-    await sql.close();
-    const store = await openPostgres(url, systemClock(), (error) => {
-      throw error;
-    });
-    await checkTree(store);
-    await store.close();
-    await remove();
-  },
-);
+function quoted(value: string | number | null | undefined): string {
+  return value == null ? "NULL" : `'${value}'`;
+}
+
+async function checkGroups(store: Store): Promise<void> {
+  const counts = new Map<string, number>();
+  for (const name of ["mine", "mine/boss", "mixed", "mixed/boss", "hub"]) {
+    const parts = await store.read(groupParts(name));
+    counts.set(
+      name,
+      parts.reduce((sum, { count }) => sum + count, 0),
+    );
+  }
+  expect([...counts.values()]).toEqual([0, 2, 2, 0, 1]);
+  expect((await store.read(taskById("copy")))?.child).toMatchObject({ of: "t1", group: "mine/boss" });
+  const names = ["gone", "mine/boss", "mixed"];
+  expect((await store.read(touchedGroups(9))).map(({ group }) => group)).toEqual(names);
+  expect((await store.read(gateOn(1))).budgets.map(({ value }) => value)).toEqual(names);
+  const spent = { since: 0, until: 9 };
+  for (const name of names) expect((await store.read(spentBy("group", name, spent))).costMicro).toBe(5);
+  for (const [i, name] of ["gone", "mine", "mixed"].entries())
+    expect((await store.read(webhookByName(name)))?.filter).toMatchObject({ group: names[i] });
+}
+
+/** What is checked after the step with these words, of what was there before it. */
+describe.each([
+  [
+    "tasks that failed through others get the task at the root of that",
+    "ADD COLUMN broken_by",
+    FAILED_TREE,
+    checkTree,
+  ],
+  ["groups of a node's keys become its own", "owned_groups", GROUPED, checkGroups],
+] as const)("%s", (_, words, rows, checked) => {
+  const before = (steps: readonly string[]): number => steps.findIndex((step) => step.includes(words));
+
+  test("on sqlite", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "luxhub-migrate-"));
+    try {
+      const path = join(folder, "luxhub.db");
+      const db = new Database(path);
+      const old = before(SQLITE_MIGRATIONS);
+      for (const step of [...SQLITE_MIGRATIONS.slice(0, old), ...rows]) db.run(step);
+      db.run(`PRAGMA user_version = ${old}`);
+      db.close();
+      const store = openSqlite(path, (error) => {
+        throw error;
+      });
+      await checked(store);
+      await store.close();
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  test.skipIf(POSTGRES_MISSING !== null)(
+    `on postgresql${POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`}`,
+    async () => {
+      const { url, remove } = await newSchema(await sharedServer());
+      const sql = new SQL(url, { max: 1 });
+      const old = before(POSTGRES_MIGRATIONS);
+      await sql.unsafe("CREATE TABLE schema_version (version INTEGER NOT NULL)");
+      for (const step of [...POSTGRES_MIGRATIONS.slice(0, old), ...rows]) await sql.unsafe(step);
+      await sql.unsafe(`INSERT INTO schema_version VALUES (${old})`);
+      await sql.close();
+      const store = await openPostgres(url, systemClock(), (error) => {
+        throw error;
+      });
+      await checked(store);
+      await store.close();
+      await remove();
+    },
+  );
+});

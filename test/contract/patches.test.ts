@@ -54,7 +54,7 @@ function patchedQueries(): void {
       ]),
       ...taskIds.map(taskReads.taskById),
       ...taskIds.map((taskId) => taskReads.dependenciesById([taskId])),
-      taskReads.tasksByUniqueKey("k"),
+      taskReads.tasksByUniqueKey("k", null, 0),
       ledgerHead(),
     ];
     const known: unknown[] = [];

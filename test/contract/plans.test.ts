@@ -148,7 +148,12 @@ describe("store: sqlite: plans", () => {
     tasksOfGroup: groupReads.tasksOfGroup({ group: "g", status: "failed", creatorNode: "n1" }, 5, 100),
     countOfGroup: groupReads.countOfGroup({ group: "g", status: "failed", creatorNode: "n1" }, 5, 100),
     unfinishedOfGroup: groupReads.unfinishedOfGroup({ group: "g", creatorNode: null }, 100),
-    "candidatesBelow of a group": taskReads.candidatesBelow(anyOf({ group: "g", tag: "t" }), true, 900, 100),
+    "candidatesBelow of a group": taskReads.candidatesBelow(
+      anyOf({ groups: ["g/n1", "g"], tag: "t" }),
+      true,
+      900,
+      100,
+    ),
     nodeById: nodeReads.nodeById("n1"),
     pulseOf: nodeReads.pulseOf("n1"),
     pulsesOf: nodeReads.pulsesOf(["n1", "n2"]),
@@ -220,7 +225,7 @@ describe("store: sqlite: plans", () => {
     timedOutTasks: taskReads.timedOutTasks(1, 500),
     dependenciesById: taskReads.dependenciesById(["t1", "t2"]),
     unmetOf: taskReads.unmetOf("t1", 20),
-    tasksByUniqueKey: taskReads.tasksByUniqueKey("k"),
+    tasksByUniqueKey: taskReads.tasksByUniqueKey("k", "n1", 5),
     brokenTasks: taskReads.brokenTasks({ brokenBy: "t1", after: 5, creatorNode: null }, 500),
     "brokenTasks of a creator": taskReads.brokenTasks({ brokenBy: "t1", after: 5, creatorNode: "c" }, 500),
     brokenCount: taskReads.brokenCount({ brokenBy: "t1", after: 5, creatorNode: null }, 500),
@@ -245,7 +250,7 @@ describe("store: sqlite: plans", () => {
     "taskSizes failed of a node": pageOf("failed"),
     eventsIn: eventReads.eventsIn(
       { after: 5, upTo: 2_005 },
-      { kinds: ["lux.paid"], taskId: "t", nodeId: "n", group: "g", tag: "x" },
+      { kinds: ["lux.paid"], taskId: "t", nodeId: "n", groups: ["g"], tag: "x" },
       100,
       true,
     ),
@@ -541,8 +546,11 @@ describe("store: sqlite: plans", () => {
     aheadInLane: taskReads.aheadInLane(task("t1"), 5),
     "aheadInLane of a special one": taskReads.aheadInLane(task("t1", { lane: LANE.name }), 5),
     gateOn: gateReads.gateOn(1),
+    readyInLanes: gateReads.readyInLanes([LANE.name, " other"], "n1", 20),
+    hasTaskOfKey: gateReads.hasTaskOfKey("n1", "k"),
     readyLanes: gateReads.readyLanes(),
     otherLanes: gateReads.otherLanes(LANE.name, 5),
+    "otherLanes of a node": gateReads.otherLanes(LANE.name, 5, "n1"),
     allKeys: keyReads.allKeys(),
     dependedOn: retention.dependedOn(["t1", "t2"]),
     filesFrom: retention.filesFrom(0, 500),
@@ -635,11 +643,13 @@ describe("store: sqlite: plans", () => {
     expect(new Set(lookups)).toEqual(
       new Set(["SEARCH tasks USING INDEX tasks_pool_lane (balanced=? AND lane=?)"]),
     );
-    for (const name of ["readyLanes", "otherLanes"]) {
+    for (const name of ["readyLanes", "otherLanes", "otherLanes of a node"]) {
       const found = await ways(declared[name] ?? NO_ROW, "tasks");
       expect(found.length).toBeGreaterThan(0);
       for (const way of found)
-        expect(way).toMatch(/^SEARCH tasks USING (?:COVERING )?INDEX tasks_(?:pool_lane|lanes) /);
+        expect(way).toMatch(
+          /^SEARCH tasks USING (?:COVERING )?INDEX tasks_(?:pool_lane|lanes|lanes_of_node) /,
+        );
     }
   });
 

@@ -738,7 +738,7 @@ function otherQueries({ ledger, files, events, keys }: Rows, read: Read): void {
               const found = await read(
                 eventReads.eventsIn(
                   { after, upTo },
-                  { kinds, taskId, nodeId, group: null, tag: null },
+                  { kinds, taskId, nodeId, groups: null, tag: null },
                   9,
                   newest,
                 ),

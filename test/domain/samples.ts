@@ -98,7 +98,7 @@ export const ANY_TASK: TaskQuery = {
   nodeId: null,
   creatorNode: null,
   taskType: null,
-  group: null,
+  groups: null,
   tag: null,
   failureKind: null,
   since: null,

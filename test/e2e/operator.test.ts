@@ -427,3 +427,22 @@ test("starts under a service manager: no open files, no home, in /, a low file l
     expect(await program.ended).toBe(0);
   }
 });
+
+test("SIGTERM ends a hub in time when what it waits for never comes", async () => {
+  using dir = new TempDir();
+  const connected = Promise.withResolvers<void>();
+  using silent = Bun.listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: { open: () => connected.resolve(), data: () => {} },
+  });
+  const env = {
+    S3_ENDPOINT: `http://127.0.0.1:${silent.port}`,
+    S3_ACCESS_KEY_ID: "a",
+    S3_SECRET_ACCESS_KEY: "b",
+  };
+  await using hub = await Hub.start({ data: dir.join("data"), args: ["--backup-to", "s3://bucket/x"], env });
+  await connected.promise;
+  expect(await hub.stop()).toEqual({ code: 0 });
+  expect(hub.program.stdout).toContain("ended without order");
+});

@@ -288,7 +288,7 @@ export class Lists {
       nodeId: maybe(NODES),
       creatorNode: maybe(CREATORS),
       taskType: maybe(TYPES),
-      group: null,
+      groups: null,
       tag: null,
       failureKind: null,
       since: null,

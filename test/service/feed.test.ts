@@ -102,7 +102,7 @@ const of = (kind: EventKind | null) => ({
   kinds: kind === null ? [] : [kind],
   taskId: null,
   nodeId: null,
-  group: null,
+  groups: null,
   tag: null,
 });
 

@@ -826,6 +826,45 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   -- when a hold began
   ALTER TABLE limits ADD COLUMN held_at BIGINT;
   `,
+  `
+  -- a group of the keys of one node is its own: NAME/NODE; one that others have tasks in stays the hub's
+  CREATE TABLE owned_groups AS
+    SELECT task_group AS name, task_group || '/' || min(creator_node) AS owned FROM tasks WHERE task_group IS NOT NULL
+    GROUP BY task_group HAVING min(creator_verified) = 1 AND min(creator_node) = max(creator_node);
+  UPDATE tasks SET task_group = (SELECT owned FROM owned_groups WHERE name = task_group) WHERE task_group IN (SELECT name FROM owned_groups);
+  UPDATE tasks SET child = jsonb_set(child::jsonb, '{group}', (SELECT to_jsonb(owned) FROM owned_groups WHERE name = child::jsonb ->> 'group'))::text
+    WHERE child::jsonb ->> 'group' IN (SELECT name FROM owned_groups);
+  UPDATE usage_sums SET value = (SELECT owned FROM owned_groups WHERE name = value)
+    WHERE scope = 'group' AND value IN (SELECT name FROM owned_groups);
+  UPDATE budgets SET value = (SELECT owned FROM owned_groups WHERE name = value) WHERE scope = 'group' AND value IN (SELECT name FROM owned_groups);
+  UPDATE group_endings SET task_group = (SELECT owned FROM owned_groups WHERE name = task_group) WHERE task_group IN (SELECT name FROM owned_groups);
+  UPDATE webhooks SET filter = jsonb_set(filter::jsonb, '{group}', (SELECT to_jsonb(owned) FROM owned_groups WHERE name = filter::jsonb ->> 'group'))::text
+    WHERE filter::jsonb ->> 'group' IN (SELECT name FROM owned_groups);
+  DROP TABLE owned_groups;
+  `,
+  `
+  -- the special lanes of the unfinished tasks that keys bound to a node have created
+  CREATE INDEX tasks_lanes_of_node ON tasks (creator_node, lane)
+    WHERE lane IS NOT NULL AND status IN ('open', 'assigned') AND creator_verified = 1;
+  `,
+  `
+  -- the sums of what each node has reported
+  CREATE TABLE node_sums (
+    day BIGINT NOT NULL,
+    node_id TEXT COLLATE "C" NOT NULL,
+    scope TEXT COLLATE "C" NOT NULL,
+    value TEXT COLLATE "C" NOT NULL,
+    reports BIGINT NOT NULL,
+    unpriced BIGINT NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    cached_tokens BIGINT NOT NULL,
+    cost_micro BIGINT NOT NULL,
+    kept_bytes BIGINT NOT NULL,
+    PRIMARY KEY (day, node_id, scope, value)
+  );
+  CREATE INDEX usage_sums_days ON usage_sums (day);
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

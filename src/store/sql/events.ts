@@ -63,8 +63,8 @@ export type EventFilter = {
   readonly kinds: readonly EventKind[];
   readonly taskId: string | null;
   readonly nodeId: string | null;
-  /** Of the tasks of this group. */
-  readonly group: string | null;
+  /** Of the tasks of any of these groups. */
+  readonly groups: readonly string[] | null;
   /** Of tasks with this tag. */
   readonly tag: string | null;
 };
@@ -85,7 +85,7 @@ export function nthEventOfTask(
 /** The events in a part of the log that pass a filter, oldest first; `newest`: the last of them, else the first. */
 export function eventsIn(
   { after, upTo }: LogWindow,
-  { kinds, taskId, nodeId, group, tag }: EventFilter,
+  { kinds, taskId, nodeId, groups, tag }: EventFilter,
   limit: number,
   newest: boolean,
 ): Query<readonly LoggedEvent[]> {
@@ -93,7 +93,8 @@ export function eventsIn(
   const wanted: string[] = [];
   if (taskId !== null) wanted.push(` AND task_id = ${bind(params, taskId)}`);
   if (nodeId !== null) wanted.push(` AND +node_id = ${bind(params, nodeId)}`);
-  if (group !== null) wanted.push(` AND data ->> 'group' = ${bind(params, group)}`);
+  if (groups !== null)
+    wanted.push(` AND data ->> 'group' IN (${groups.map((group) => bind(params, group)).join(", ")})`);
   // The tags of a task are "a,b": no tag has a comma.
   const tags = "',' || (data ->> 'tags') || ','";
   if (tag !== null) wanted.push(` AND replace(${tags}, ${bind(params, `,${tag},`)}, '') <> ${tags}`);

@@ -19,6 +19,7 @@ import {
   type TaskStatus,
   type TaskSummary,
 } from "../../domain/model.ts";
+import { ownerOf } from "../../domain/group.ts";
 import { type Dependency, comesFirst, isInReview } from "../../domain/task.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
@@ -659,28 +660,36 @@ function patchDependencies(
 
 /**
  * The tasks that may hold a unique key: the oldest in each unfinished state and of those in review, and the one that
- * holds it longest from its creation. The words are those of the partial indexes.
+ * holds it longest from its creation. The words are those of the partial indexes. Each owner has at most one task in each
+ * range, so what others own is a few rows.
  */
+const OWN = `CASE WHEN creator_verified = 1 THEN creator_node ELSE '' END = $2`;
 const OF_UNIQUE_KEY = union([
-  `SELECT seq FROM tasks WHERE unique_key = $1 AND status = 'open' ORDER BY seq LIMIT 1`,
-  `SELECT seq FROM tasks WHERE unique_key = $1 AND status = 'assigned' ORDER BY seq LIMIT 1`,
-  `SELECT seq FROM tasks WHERE unique_key = $1 AND review_until IS NOT NULL ORDER BY seq LIMIT 1`,
-  `SELECT seq FROM tasks WHERE unique_key = $1 AND unique_until IS NOT NULL ORDER BY unique_until DESC LIMIT 1`,
+  `SELECT seq FROM tasks WHERE unique_key = $1 AND ${OWN} AND status = 'open' ORDER BY seq LIMIT 1`,
+  `SELECT seq FROM tasks WHERE unique_key = $1 AND ${OWN} AND status = 'assigned' ORDER BY seq LIMIT 1`,
+  `SELECT seq FROM tasks WHERE unique_key = $1 AND ${OWN} AND review_until IS NOT NULL ORDER BY seq LIMIT 1`,
+  `SELECT seq FROM tasks WHERE unique_key = $1 AND ${OWN} AND unique_until > $3 ORDER BY unique_until DESC LIMIT 1`,
 ]);
 const BY_UNIQUE_KEY = `
   SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (SELECT seq FROM (${OF_UNIQUE_KEY}) AS own) ORDER BY seq`;
 
-export function tasksByUniqueKey(key: string): Query<readonly Task[]> {
+/** `owner`: ownerOf() the new task. */
+export function tasksByUniqueKey(key: string, owner: string | null, now: number): Query<readonly Task[]> {
+  const isOfKey = (task: Task): boolean => task.uniqueKey === key && ownerOf(task) === owner;
   return {
-    ...many(BY_UNIQUE_KEY, [key], toTask, TASKS_READ),
-    patch: (tasks, change) => patchOfKey(tasks, change, key),
+    ...many(BY_UNIQUE_KEY, [key, owner ?? "", now], toTask, TASKS_READ),
+    patch: (tasks, change) => patchOfKey(tasks, change, isOfKey),
   };
 }
 
 /** Undefined: another task may hold the key now. */
-function patchOfKey(tasks: readonly Task[], change: Change, key: string): readonly Task[] | undefined {
-  if (change.kind === "task.created") return change.task.uniqueKey === key ? [...tasks, change.task] : tasks;
-  if (change.kind === "task.moved") return change.task.uniqueKey === key ? undefined : tasks;
+function patchOfKey(
+  tasks: readonly Task[],
+  change: Change,
+  isOfKey: (task: Task) => boolean,
+): readonly Task[] | undefined {
+  if (change.kind === "task.created") return isOfKey(change.task) ? [...tasks, change.task] : tasks;
+  if (change.kind === "task.moved") return isOfKey(change.task) ? undefined : tasks;
   if (!("taskId" in change)) return undefined;
   return tasks.some(({ taskId }) => taskId === change.taskId) ? undefined : tasks;
 }
@@ -825,7 +834,8 @@ export type TaskFilter = {
   readonly nodeId: string | null;
   readonly creatorNode: string | null;
   readonly taskType: string | null;
-  readonly group: string | null;
+  /** Any of these groups. */
+  readonly groups: readonly string[] | null;
   readonly tag: string | null;
   /** The kind of the last failure. */
   readonly failureKind: Failure["kind"] | null;
@@ -917,13 +927,13 @@ export function candidatesBelow(
   limit: number,
 ): Query<readonly Candidate[]> {
   const params: Param[] = [limit, before];
-  const { group, statuses, nodeId } = filter;
+  const { groups, statuses, nodeId } = filter;
   const below =
-    group === null
+    groups === null
       ? newestBelow(statuses, nodeId, params)
-      : newestIn(rangesOfGroup(statuses, bind(params, group)));
+      : newestIn(groups.flatMap((group) => rangesOfGroup(statuses, bind(params, group))));
   if (below === null) return { ...NO_ROW, shape: () => [] };
-  const unread = group === null ? { nodeId: null } : { group: null };
+  const unread = groups === null ? { nodeId: null } : { groups: null };
   const rest = conditionOf({ ...filter, statuses: TASK_STATUSES, ...unread }, params);
   const sql = `SELECT seq, ${titleIf(rest, withTitles)} FROM tasks t ${below}`;
   return many(sql, params, toCandidate, ["tasks"]);
@@ -1004,7 +1014,7 @@ const titleIf = (condition: string, withTitles: boolean): string =>
 
 /** The condition that tasks t match the filter. */
 function conditionOf(filter: TaskFilter, params: Param[]): string {
-  const { statuses, nodeId, creatorNode, taskType, group, tag, failureKind, since, until, waits } = filter;
+  const { statuses, nodeId, creatorNode, taskType, groups, tag, failureKind, since, until, waits } = filter;
   const all = ["1 = 1"];
   if (statuses.length < TASK_STATUSES.length)
     all.push(`status IN (${statuses.map((status) => `'${status}'`).join(", ")})`);
@@ -1014,7 +1024,7 @@ function conditionOf(filter: TaskFilter, params: Param[]): string {
   }
   if (creatorNode !== null) all.push(`creator_node = ${bind(params, creatorNode)}`);
   if (taskType !== null) all.push(`task_type = ${bind(params, taskType)}`);
-  if (group !== null) all.push(`task_group = ${bind(params, group)}`);
+  if (groups !== null) all.push(`task_group IN (${groups.map((group) => bind(params, group)).join(", ")})`);
   if (tag !== null) all.push(`replace(tags, ${bind(params, `,${tag},`)}, '') <> tags`);
   if (failureKind !== null) all.push(isFailedAs(failureKind));
   if (since !== null) all.push(`updated_at >= ${bind(params, since)}`);

@@ -958,4 +958,43 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- when a hold began
   ALTER TABLE limits ADD COLUMN held_at INTEGER;
   `,
+  `
+  -- a group of the keys of one node is its own: NAME/NODE; one that others have tasks in stays the hub's
+  CREATE TABLE owned_groups AS
+    SELECT task_group AS name, task_group || '/' || min(creator_node) AS owned FROM tasks WHERE task_group IS NOT NULL
+    GROUP BY task_group HAVING min(creator_verified) = 1 AND min(creator_node) = max(creator_node);
+  UPDATE tasks SET task_group = (SELECT owned FROM owned_groups WHERE name = task_group) WHERE task_group IN (SELECT name FROM owned_groups);
+  UPDATE tasks SET child = json_set(child, '$.group', (SELECT owned FROM owned_groups WHERE name = child ->> '$.group'))
+    WHERE child ->> '$.group' IN (SELECT name FROM owned_groups);
+  UPDATE usage_sums SET value = (SELECT owned FROM owned_groups WHERE name = value)
+    WHERE scope = 'group' AND value IN (SELECT name FROM owned_groups);
+  UPDATE budgets SET value = (SELECT owned FROM owned_groups WHERE name = value) WHERE scope = 'group' AND value IN (SELECT name FROM owned_groups);
+  UPDATE group_endings SET task_group = (SELECT owned FROM owned_groups WHERE name = task_group) WHERE task_group IN (SELECT name FROM owned_groups);
+  UPDATE webhooks SET filter = json_set(filter, '$.group', (SELECT owned FROM owned_groups WHERE name = filter ->> '$.group'))
+    WHERE filter ->> '$.group' IN (SELECT name FROM owned_groups);
+  DROP TABLE owned_groups;
+  `,
+  `
+  -- the special lanes of the unfinished tasks that keys bound to a node have created
+  CREATE INDEX tasks_lanes_of_node ON tasks (creator_node, lane)
+    WHERE lane IS NOT NULL AND status IN ('open', 'assigned') AND creator_verified = 1;
+  `,
+  `
+  -- the sums of what each node has reported
+  CREATE TABLE node_sums (
+    day INTEGER NOT NULL,
+    node_id TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    value TEXT NOT NULL,
+    reports INTEGER NOT NULL,
+    unpriced INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    cost_micro INTEGER NOT NULL,
+    kept_bytes INTEGER NOT NULL,
+    PRIMARY KEY (day, node_id, scope, value)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX usage_sums_days ON usage_sums (day);
+  `,
 ];
