@@ -767,7 +767,7 @@ export const QUOTA_TASKS_HIGHEST = 1_000_000_000;
 /** Bytes: one of so many parts of the free space at the start; with PostgreSQL, whose disk the hub cannot see, a number. */
 export const QUOTA_BYTES_PARTS = 10;
 export const QUOTA_BYTES_ON_POSTGRES = 10 * GIB;
-/** How many times its bytes a node may use for events of coming back online, and of schedules that do nothing. */
+/** How many times its bytes a node may use to come back online, to report usage, and to learn that schedules do nothing. */
 export const QUOTA_TIMES_BEYOND = 2;
 /** When to try again after quota_exceeded. */
 export const QUOTA_RETRY_AFTER_SECONDS = 60;
