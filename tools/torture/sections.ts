@@ -1,8 +1,10 @@
 /** Every section of `bun run torture`, in the order in which they run. */
+import { agentsSection } from "./agents.ts";
 import { backupSection } from "./backup.ts";
 import { crashSection } from "./crash.ts";
 import { damageSection } from "./damage.ts";
 import { dashboardSection } from "./dashboard.ts";
+import { DECISIONS } from "./decisions.ts";
 import { diskSection } from "./disk.ts";
 import { BURSTS_SECTION, EDGE } from "./edge.ts";
 import { FAIRNESS } from "./fairness.ts";
@@ -32,6 +34,7 @@ export const SECTIONS: readonly Section[] = [
   EDGE,
   BURSTS_SECTION,
   FAIRNESS,
+  DECISIONS,
   largeFilesSection,
   redisSection,
   fleetSection,
@@ -46,5 +49,6 @@ export const SECTIONS: readonly Section[] = [
   LOG_FLOOD,
   mcpSection,
   mcpAgentsSection,
+  agentsSection,
   dashboardSection,
 ];
