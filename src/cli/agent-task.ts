@@ -44,7 +44,7 @@ const WORK = "work";
 /** The beginning of directories that only the worker writes, next to work/. */
 const NEW = "new-";
 /** A prompt that is too long for an argument. */
-const PROMPT = "prompt.md";
+const PROMPT = "prompt.txt";
 /** The session and the counters, which the next attempt needs. */
 const SESSION = "session";
 /** The report file: within the sandbox of the agent. */

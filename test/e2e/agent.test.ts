@@ -430,7 +430,7 @@ describe("worker.toml", () => {
     mkdirSync(home);
     writeFileSync(
       join(home, "worker.toml"),
-      `[agent.mine]\nprogram = "sh"\nargs = ["-c", "echo \\"$0\\"; wc -c <prompt.md", "{prompt}"]\ninstructions = "${"x".repeat(140_000)}"\n`,
+      `[agent.mine]\nprogram = "sh"\nargs = ["-c", "echo \\"$0\\"; wc -c <prompt.txt", "{prompt}"]\ninstructions = "${"x".repeat(140_000)}"\n`,
     );
     const options = { cwd: home, env: environment("long") };
     const words = ["worker", "--agent", "mine", "--node", "long", "--capabilities", "long", "--once"];
@@ -438,7 +438,7 @@ describe("worker.toml", () => {
     const { result } = await ended(await create("long", "long"));
     expect(await program.ended).toBe(0);
     const { output } = objectOf(JSON.stringify(result));
-    expect(output).toMatch(/^Your prompt is in the file prompt.md.*\n *14\d{4}$/);
+    expect(output).toMatch(/^Your prompt is in the file prompt.txt.*\n *14\d{4}$/);
   });
 
   test.each([
