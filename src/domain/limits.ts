@@ -219,6 +219,8 @@ export const LANES_EMPTY_AWAITED = 500;
 /** The position of a task that task/<id>/explain counts. */
 export const POSITION_COUNTED_MAX = 1_000;
 /** How often one task/next reads again because other lanes have opened or closed meanwhile. */
+/** Special lanes whose best tasks a dispatch looks up at first: those that may have the best. Then twice as many each time. */
+export const LANES_LOOKED_UP = 16;
 export const LANES_REREADS = 8;
 /** Resources of a node, or of a task. */
 export const RESOURCES_MAX = 16;
