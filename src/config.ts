@@ -19,6 +19,8 @@ import {
   QUOTA_BYTES_ON_POSTGRES,
   QUOTA_TASKS_DEFAULT,
   QUOTA_TASKS_HIGHEST,
+  REPORT_MAX_DEFAULT_USD,
+  REPORT_MAX_HIGHEST_USD,
   RETAIN_DEFAULT_MS,
   STUCK_AFTER_DEFAULT_MS,
   SIGNIN_LUX,
@@ -68,6 +70,10 @@ export type Config = {
   /** How long a finished task is kept after its end, and a file after its upload; null: forever. */
   readonly retainTasksMs: number | null;
   readonly retainFilesMs: number | null;
+  /** How long the sums of usage are kept; null: forever. */
+  readonly retainUsageMs: number | null;
+  /** Dollars that count of what a key bound to a node reports for a task. */
+  readonly reportMaxUsd: number;
   readonly offlineTasks: "requeue" | "keep";
   /** Whom hand-outs of one priority go round; null: nobody, the oldest task comes first. */
   readonly fair: "creator" | null;
@@ -417,6 +423,16 @@ const SETTINGS = {
     "how long a file without an unfinished task is kept (forever)",
     time,
   ),
+  retainUsage: setting("retain-usage", "TIME", null, "how long the sums of usage are kept (forever)", time),
+  reportMax: setting(
+    "report-max",
+    "USD",
+    `${REPORT_MAX_DEFAULT_USD}`,
+    "dollars that count of a bound key's reports for a task",
+    parser(`dollars from 0 to ${REPORT_MAX_HIGHEST_USD}, with at most 6 decimals`, (text) =>
+      /^\d{1,7}(?:\.\d{1,6})?$/.test(text) && Number(text) <= REPORT_MAX_HIGHEST_USD ? Number(text) : null,
+    ),
+  ),
   offlineTasks: setting(
     "offline-tasks",
     "requeue|keep",
@@ -609,6 +625,8 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.retainNodes,
   SETTINGS.retainTasks,
   SETTINGS.retainFiles,
+  SETTINGS.retainUsage,
+  SETTINGS.reportMax,
   SETTINGS.offlineTasks,
   SETTINGS.fair,
   SETTINGS.stuckAfter,
@@ -684,6 +702,8 @@ export function readConfig(sources: Sources): Config {
     retainNodesMs: get(SETTINGS.retainNodes),
     retainTasksMs: get(SETTINGS.retainTasks),
     retainFilesMs: get(SETTINGS.retainFiles),
+    retainUsageMs: get(SETTINGS.retainUsage),
+    reportMaxUsd: get(SETTINGS.reportMax) ?? REPORT_MAX_DEFAULT_USD,
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
     fair: get(SETTINGS.fair),
     stuckAfterMs: get(SETTINGS.stuckAfter) ?? STUCK_AFTER_DEFAULT_MS,

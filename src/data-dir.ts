@@ -249,12 +249,22 @@ export function secretWarnings(dir: DataDir, env: Environment): string[] {
   ];
 }
 
+/** The secrets in the environment. @throws {ConfigError} */
+export function environmentSecrets(env: Environment): {
+  readonly secret: string | undefined;
+  readonly adminKey: string | undefined;
+} {
+  const given = (variable: string): string | undefined =>
+    env[variable] ? checkedSecret(env[variable], variable) : undefined;
+  return { secret: given("LUXHUB_SECRET"), adminKey: given("LUXHUB_ADMIN_KEY") };
+}
+
 function findSecret(variable: string, env: Environment, file: string): string | null {
   const given = env[variable];
-  if (given) return checked(given, variable);
+  if (given) return checkedSecret(given, variable);
   refuseWorldWritable(file, "the secret file");
   const stored = readTextFileIfThere(file);
-  return stored === null ? null : checked(stored.trim(), file);
+  return stored === null ? null : checkedSecret(stored.trim(), file);
 }
 
 function loadSecret(variable: string, env: Environment, file: string): { word: string; isNew: boolean } {
@@ -271,7 +281,8 @@ function loadSecret(variable: string, env: Environment, file: string): { word: s
   return { word, isNew: true };
 }
 
-function checked(word: string, source: string): string {
+/** @throws {ConfigError} when it cannot be in a header */
+export function checkedSecret(word: string, source: string): string {
   if (ONE_WORD.test(word) && word.length <= SECRET_MAX_CHARS) return word;
   throw new ConfigError(
     `${source} must hold one word of at most ${SECRET_MAX_CHARS} visible ASCII characters`,

@@ -188,6 +188,7 @@ async function assemble(parts: HubParts, closing: Closing): Promise<Hub> {
     retention: new Retention(store, services.files, {
       tasksMs: config.retainTasksMs,
       filesMs: config.retainFilesMs,
+      usageMs: config.retainUsageMs,
     }),
     maxAnswersBytes: config.maxAnswersBytes,
   };
@@ -303,6 +304,7 @@ async function openCore(parts: HubParts, closing: Closing) {
     refusalOf: (url, sender) => (parts.post ? null : urlRefusal(url, checks[sender])),
     quotas,
     luxPolicy,
+    reportMaxUsd: config.reportMaxUsd,
     mail,
     feed,
     idle,
@@ -437,6 +439,7 @@ type Joined = {
   readonly store: Store;
   readonly quotas: Quotas;
   readonly luxPolicy: LuxPolicy;
+  readonly reportMaxUsd: number;
   readonly mail: Mail;
   readonly feed: Feed;
   readonly idle: IdleWorkers;
@@ -460,6 +463,7 @@ function joinServices({
   store,
   quotas,
   luxPolicy,
+  reportMaxUsd,
   mail,
   feed,
   idle,
@@ -478,7 +482,7 @@ function joinServices({
   post,
   refusalOf,
 }: Joined) {
-  const tasks = new TaskService(store, clock, newId, { known, paysOwn: luxPolicy.paysOwn });
+  const tasks = new TaskService(store, clock, newId, { known, paysOwn: luxPolicy.paysOwn, reportMaxUsd });
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   const takes = new Takes(store, clock);
   const lessons = new Lessons(store);
@@ -517,7 +521,7 @@ function joinServices({
     questions: new QuestionService(store, clock, newId, tasks, feed),
     groups: new GroupService(store, clock, feed, tasks),
     schedules: new ScheduleService(store, clock, newId, quotaService, mints, keys, known.isFair),
-    spending: new SpendingService(store),
+    spending: new SpendingService(store, clock),
     budgets: new Budgets(store, clock),
     webhooks: new WebhookService(store, clock, newId, refusalOf),
     courier: new WebhookCourier({ store, clock, log, post, encode }),

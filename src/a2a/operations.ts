@@ -131,7 +131,7 @@ async function create(
   const fields = { ...withRoundedNumbers(metadata?.luxhub ?? {}), title: titleOf(description), description };
   const draft = await asParts(async () => parseNewTask(fields));
   await call.checkActsFor([draft.creator_node], "bound");
-  await checkMaySendTo(call, nodeId);
+  await asParts(() => checkMaySendTo(call, nodeId, draft));
   const contents = contentsOf(message, shared.maxFileBytes, call.key?.nodeId ?? null);
   const { messageId } = message;
   const origin = { caller: callerOf(session), contextId: message.contextId || newId(), messageId };

@@ -143,8 +143,8 @@ export const leaseName = () =>
   chars(limit.LEASE_NAME_MAX_CHARS).check(
     notBlank(),
     z.refine(
-      (name) => name.split("/").every((segment) => segment !== "" && segment !== "." && segment !== ".."),
-      "must be a name, or a path relative to the root of what you share: no /, // or trailing / and no . or .. as a segment",
+      (name) => name.split("/").every((segment) => !/^(?:\.\.?)?$|^\s|\s$|\\/.test(segment)),
+      "must be a name, or a path relative to the root of what you share: no /, // or trailing /, no \\, no . or .. as a segment, and no white space around a segment",
     ),
     z.refine(
       (name) => name.split("/").length <= limit.LEASE_NAME_MAX_SEGMENTS,

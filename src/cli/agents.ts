@@ -3,7 +3,8 @@
  * where in the lines of JSON that it prints the session, the answer and the usage of tokens are. worker.toml in the
  * current directory changes an agent or adds one (docs/agents.md).
  *
- * The table follows the documentation of the programs; the tests run imitations of them (test/e2e/agent.test.ts).
+ * The table follows the documentation of the programs; the tests run imitations of them (test/e2e/agent.test.ts);
+ * `bun run torture --only agents` runs the programs themselves.
  * Must not: run anything.
  */
 import { ConfigError } from "../config.ts";

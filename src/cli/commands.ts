@@ -388,6 +388,16 @@ ${ADMIN_ABOUT}`,
   remote("budget list", "", "list all budgets, and how much of each is used", { limit: LIMIT }, ADMIN_ABOUT),
   remote("budget delete", "[SCOPE VALUE]", "delete a budget", { per: PER }, ADMIN_ABOUT),
   remote(
+    "budget void",
+    "NODE",
+    "take what a node has reported on a day off all sums and budgets",
+    {
+      day: { value: "DAY", help: "the day in UTC, such as 2030-01-31; default: today" },
+      reason: { value: "TEXT", help: "the reason" },
+    },
+    ADMIN_ABOUT,
+  ),
+  remote(
     "limit set",
     "[KEY]",
     "limit how many tasks of a key run at once, or start in a minute",
@@ -646,6 +656,7 @@ In a command of luxhub worker, the defaults of --node and --epoch come from the 
   remote("task answer", "ID ANSWER", "answer an open question of a task", {
     question: { value: "ID", help: "the question; needed if the task has several open questions" },
     parse: { help: "ANSWER is JSON; without --parse ANSWER is a string" },
+    force: { help: "also give an answer that is none of the choices of the question" },
     node: { value: "NODE", help: "the node that answers" },
   }),
   remote(
@@ -856,7 +867,10 @@ and the command needs no secret.`,
     MCP_CLIENTS.join("|"),
     "print or write the configuration of an MCP client, with a key for its node",
     {
-      node: { value: "NODE", help: "the node of the client, to which the key is bound" },
+      node: {
+        value: "NODE",
+        help: "the node of the client, to which the key is bound; default: the node that has joined",
+      },
       write: { help: "add the configuration to the file of the client, and keep a backup of the file" },
       file: {
         value: "FILE",

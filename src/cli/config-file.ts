@@ -4,6 +4,7 @@ import { ConfigError, type Environment, readConfig } from "../config.ts";
 import { type DataDir, dataDirAt, isThere, refuseLinks } from "../data-dir.ts";
 import type { HubPlace } from "../upkeep/upkeep.ts";
 import { permissionWarnings, refuseForeign } from "../permissions.ts";
+import { isHeld } from "../store/sqlite/file-lock.ts";
 import { readTextFile } from "../text-file.ts";
 import type { Arguments } from "./arguments.ts";
 import { EXIT, Failure } from "./exit-codes.ts";
@@ -53,11 +54,17 @@ export function findHub({ flags }: Arguments, env: Environment): HubPlace {
 
 /**
  * The same, for a command that reads or changes what is stored.
- * @throws {Failure} when the hub uses PostgreSQL, and no URL says where
+ * @throws {Failure} when the hub uses PostgreSQL, and no URL says where, or the other way round
  */
 export function findStore(args: Arguments, env: Environment): HubPlace {
   const place = findHub(args, env);
-  if (place.url === null) refuseMoved(place.dir);
+  const { dir, url } = place;
+  if (url === null) refuseMoved(dir);
+  else if (!isThere(dir.postgresMarker) && isThere(dir.database) && isHeld(dir.lock))
+    throw new Failure(
+      EXIT.CONFLICT,
+      `the hub that runs on ${dir.path} uses SQLite: unset LUXHUB_DATABASE, or name another directory with --data`,
+    );
   return place;
 }
 

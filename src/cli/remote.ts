@@ -7,7 +7,14 @@ import type { Environment } from "../config.ts";
 import { joinedFile, pinnedFetch, readJoined } from "../client/joined.ts";
 import { directFetch } from "../client/http.ts";
 import { HubUnreachable, LuxHub, LuxHubError } from "../client/luxhub.ts";
-import { type Address, findSecrets, isThere, recordedAddresses } from "../data-dir.ts";
+import {
+  type Address,
+  checkedSecret,
+  environmentSecrets,
+  findSecrets,
+  isThere,
+  recordedAddresses,
+} from "../data-dir.ts";
 import { isLoopback } from "../hub/addresses.ts";
 import { SERVER_NAME } from "../hub/own-certificate.ts";
 import { isoTime, systemClock } from "../lib/clock.ts";
@@ -106,7 +113,9 @@ async function runOn(name: string, run: Run, args: Arguments, env: Environment):
 export function reportFault(error: unknown, url = ""): number {
   if (error instanceof BrokenPipe) return EXIT.OK;
   if (error instanceof LuxHubError) {
-    printError(`${ADVICE[error.code] ?? error.detail} (${error.code})`);
+    const errors = error.errors.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
+    const detail = errors.length > 0 ? errors.join("; ") : inCommands(error.detail);
+    printError(`${ADVICE[error.code] ?? detail} (${error.code})`);
     return exitCodeOf(error.status);
   }
   if (error instanceof HubUnreachable) {
@@ -133,6 +142,30 @@ const ADVICE: Readonly<Record<string, string>> = {
     "The secret is missing, wrong, expired or revoked: give a valid one in LUXHUB_SECRET or by --secret-file.",
   admin_key_required: "The administrator key is missing or wrong: give it in LUXHUB_ADMIN_KEY.",
 };
+
+/** The commands for the endpoints that the hub's advice names. */
+const COMMANDS: Readonly<Record<string, string>> = {
+  "budget/list": "budget list",
+  "file/list": "file list",
+  "hub/pauses": "pauses",
+  "limit/list": "limit list",
+  "message/parked": "message parked NODE",
+  "note/list": "note list",
+  "schedule/list": "schedule list",
+  "task/list": "task list",
+  "task/pull": "task list --status open",
+  "webhook/list": "webhook list",
+};
+
+function inCommands(advice: string): string {
+  return advice.replaceAll(
+    /GET \/api\/v1\/(task\/([\w-]+)\/(explain|questions)|[\w/]+)/g,
+    (call, path, id, what) => {
+      if (what !== undefined) return what === "explain" ? `luxhub task why ${id}` : "luxhub questions";
+      return COMMANDS[path] === undefined ? call : `luxhub ${COMMANDS[path]}`;
+    },
+  );
+}
 
 const NETWORK_REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nothing listens there",
@@ -176,7 +209,7 @@ function placeOf(values: Values, args: Arguments, env: Environment, name: string
         `the URL is ${JSON.stringify(url)}; it must look like http://127.0.0.1:19104`,
         name,
       );
-    const [secret, adminKey] = [env["LUXHUB_SECRET"] || undefined, env["LUXHUB_ADMIN_KEY"] || undefined];
+    const { secret, adminKey } = environmentSecrets(env);
     const joined = readJoined(joinedFile(env));
     const pinned = joined?.url === url.replace(/\/+$/, "") ? pinnedFetch(joined) : undefined;
     const fetch = pinned ?? directFetch;
@@ -200,7 +233,7 @@ function placeOf(values: Values, args: Arguments, env: Environment, name: string
         `no hub runs on ${dir.path}: start one with luxhub serve, name one with --url or LUXHUB_URL, or join one with luxhub join`,
       );
     const { url, node_id: nodeId } = joined;
-    const adminKey = env["LUXHUB_ADMIN_KEY"] || undefined;
+    const { adminKey } = environmentSecrets(env);
     return {
       url,
       secret: given ?? joined.secret,
@@ -241,9 +274,7 @@ function rank(variant: string, url: string): number {
 }
 
 function secretIn(file: string): string {
-  const text = readTextFile(file).trim();
-  if (/^[\x21-\x7e]+$/.test(text)) return text;
-  throw new Error(`${file} must hold one word of visible ASCII characters, the secret`);
+  return checkedSecret(readTextFile(file).trim(), file);
 }
 
 /** Removes the field `success`, which every answer has. */

@@ -2352,6 +2352,8 @@ EventKind = Literal[
     "limit.deleted",
     "budget.warning",
     "budget.exceeded",
+    "usage.capped",
+    "usage.voided",
     "lux.paid",
     "lux.signin",
     "message.sent",
@@ -2388,6 +2390,7 @@ ErrorCode = Literal[
     "file_not_found",
     "budget_not_found",
     "pause_not_found",
+    "usage_not_found",
     "limit_not_found",
     "note_not_found",
     "key_not_found",
@@ -2435,6 +2438,7 @@ ErrorCode = Literal[
     "limit_reached",
     "limits_limit",
     "too_many_lanes",
+    "gifts_limit",
     "requirements_not_met",
     "key_exists",
     "keys_limit",
@@ -4836,6 +4840,19 @@ class BudgetDeleteAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class UsageVoidAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the node.
+    node_id: str
+    #: The day in UTC; today if left out.
+    day: str
+    #: What was taken off the sums.
+    voided: Spending
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class LimitSetAnswer(TypedDict):
     success: Literal[True]
     #: The limit, and how much of it is used.
@@ -5708,7 +5725,8 @@ class Tasks(_Resource):
             resource.
         limit_key: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
         for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
-            gives the task back or goes offline, other nodes may take the task.
+            gives the task back or goes offline, other nodes may take the task. With a key of another node the
+            task waits in line for this node.
         unique_key: While an unfinished task has this key, task/create makes no other task with the key, and
             returns the existing task (`deduplicated`).
         unique_for_s: Seconds from the creation for which the task holds its `unique_key`, finished or not.
@@ -7038,6 +7056,23 @@ class Costs(_Resource):
         fields = {"scope": scope, "per": per, "value": value}
         return cast("BudgetDeleteAnswer", self._call("budget/delete", fields, options))
 
+    def void_usage(
+        self,
+        node_id: str,
+        *,
+        day: str | None = None,
+        reason: str | None = None,
+        options: CallOptions | None = None,
+    ) -> UsageVoidAnswer:
+        """Takes what a node has reported on a day off all sums and budgets.
+
+        node_id: The id of the node.
+        day: The day in UTC; today if left out.
+        reason: The reason, which the event shows.
+        """
+        fields = {"node_id": node_id, "day": day, "reason": reason}
+        return cast("UsageVoidAnswer", self._call("usage/void", fields, options))
+
 
 class Limits(_Resource):
     def set(
@@ -7634,6 +7669,7 @@ METHODS = {
     "webhook/resume": "POST",
     "webhook/delete": "POST",
     "usage": "GET",
+    "usage/void": "POST",
     "budget/set": "POST",
     "budget/list": "GET",
     "budget/delete": "POST",

@@ -191,6 +191,13 @@ export const CONTEXT_ANSWERS_MAX_BYTES = 256 * KIB;
 /** Usage reports in one request, and of one task in all its attempts. */
 export const USAGE_TOGETHER_MAX = 20;
 export const USAGE_OF_TASK_MAX = 10_000;
+/** What a key that is bound to a node may report for one task, if the task says no less (--report-max). */
+export const REPORT_MAX_DEFAULT_USD = 100;
+export const REPORT_MAX_HIGHEST_USD = 1_000_000;
+/** Models, types, groups and creators each, of which the reports of such a node are summed in a day; the rest is "other". */
+export const SUMS_OF_NODE_MAX = 100;
+/** Days that --retain-usage deletes in one step: rows. */
+export const RETENTION_STEP_SUMS = 500;
 export const BUDGETS_MAX = 200;
 /** The share of a budget at which it warns. */
 export const BUDGET_WARNING_AT = 0.8;
@@ -228,6 +235,8 @@ export const RESOURCE_NAME_MAX_CHARS = 64;
 export const RESOURCE_AMOUNT_MAX = 1_000_000_000;
 /** Resources are whole thousandths. */
 export const RESOURCE_UNITS = 1_000;
+/** Tasks that the keys of one node have sent to another node, and that wait there; of a node that takes all types, of a type. */
+export const GIFTS_OF_GIVER_MAX = 20;
 /** Words that a task requires. */
 export const REQUIRED_WORDS_MAX = 16;
 /** Resources that every machine has: a task that needs only these does not come before others. */
@@ -777,6 +786,8 @@ export const KEPT_DELIVERY_BYTES = 112;
 export const KEPT_EVENT_BYTES = 224;
 /** Of a schedule, a push config or a note, beside its JSON. */
 export const KEPT_ROW_BYTES = 256;
+/** Of each name for which a node reports usage on a day, in two tables. */
+export const KEPT_SUM_BYTES = 320;
 /** The output of an attempt, beside its text. */
 export const KEPT_OUTPUT_BYTES = 1_024;
 /** The record of a file. Its bytes take whole blocks, an empty one at least its inode. */

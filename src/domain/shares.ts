@@ -63,12 +63,13 @@ export const HUB_LIMITS = {
     advice: "Delete one that is no longer needed.",
   },
   lanes: {
-    what: "special lanes (combinations of type, requirements and limit key) with unfinished tasks",
+    what: "special lanes",
     all: limit.LANES_MAX,
     ofNode: limit.LANES_OF_NODE_MAX,
     code: "too_many_lanes",
     undo: "task/cancel",
-    advice: "Use fewer limit keys, or wait until some tasks have ended.",
+    advice:
+      "Each combination of type, requirements and limit key is a lane. Use fewer limit keys, or wait until some tasks have ended.",
   },
   limits: {
     what: "limits",

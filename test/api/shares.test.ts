@@ -3,11 +3,12 @@
  * a node did an administrator undoes, also on a strict hub.
  */
 import { describe, expect, test } from "bun:test";
+import { GIFTS_OF_GIVER_MAX } from "../../src/domain/limits.ts";
 import { HUB_LIMITS, type HubLimit } from "../../src/domain/shares.ts";
 import { DECLARED } from "../../src/api/routes.ts";
 import { ADMIN_KEY, type CallOptions, type TestHub, startHub } from "../support/hub.ts";
 import { as } from "./key-commands.ts";
-import { badFields, list, ok, record, refused } from "./scene.ts";
+import { badFields, list, ok, record, refused, until } from "./scene.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -275,5 +276,89 @@ describe("names with a key that is bound to a node", () => {
     await refused(hub.post("/group/cancel", { group: "none" }, by("boss")), 404, "group_not_found");
     await refused(hub.get("/group/none?wait=1", by("boss")), 404, "group_not_found");
     expect(await ok(hub.get(`/group/${encodeURIComponent("release-7/evil")}`))).toMatchObject({ total: 1 });
+  });
+});
+
+describe("a task that a key sends to another node", () => {
+  const gift = (fields: Fields = {}): Fields => ({ ...TASK, for_node: "honest", ...fields });
+  const nextOf = async (hub: TestHub, fields: Fields, options?: CallOptions) => {
+    const { task } = await ok(hub.post("/task/next", { node_id: "honest", ...fields }, options));
+    return task === null ? null : record(task)["title"];
+  };
+
+  test("waits in line with the others: by priority, type and room, for this node alone", async () => {
+    const { hub, by } = await withNodes("evil", "honest");
+    await using _ = hub;
+    const register = {
+      node_id: "honest",
+      name: "h",
+      capabilities: ["summarise"],
+      max_tasks: 1,
+      auto_assign: false,
+    };
+    await ok(hub.post("/node/register", register, by("honest")));
+    await refused(
+      hub.post("/task/create", gift({ task_type: "other" }), by("evil")),
+      409,
+      "requirements_not_met",
+    );
+    for (const field of [{ limit_key: "k" }, { requires: { resources: { gpu: 1 } } }])
+      await badFields(hub.post("/task/create", gift(field), by("evil")), [Object.keys(field)[0] ?? ""]);
+    const types = ["summarise", undefined];
+    const make = (n: number, priority: number) =>
+      gift({ title: `gift ${priority}`, priority, task_type: types[n % 2] });
+    for (let n = 0; n < GIFTS_OF_GIVER_MAX; n++)
+      expect(await ok(hub.post("/task/create", make(n, 1), by("evil")))).toMatchObject({
+        assigned_node: null,
+      });
+    await refused(hub.post("/task/create", make(0, 1), by("evil")), 409, "gifts_limit");
+    await refused(hub.post("/task/create", make(1, 1), by("evil")), 409, "gifts_limit");
+    expect(await ok(hub.get("/node/honest", by("honest")))).toMatchObject({ node: { tasks_assigned: 0 } });
+
+    for (const priority of [0, 2])
+      await ok(
+        hub.post("/task/create", { ...TASK, title: `real ${priority}`, priority, task_type: "summarise" }),
+      );
+    const admins = await ok(hub.admin("/task/create", gift({ title: "gift of the operator", priority: 2 })));
+    expect(admins).toMatchObject({ assigned_node: "honest" });
+    expect(await nextOf(hub, {}, by("honest"))).toBe("gift of the operator");
+    expect(await nextOf(hub, {}, by("honest"))).toBeNull(); // it is full
+    const done = { node_id: "honest", result: { problem: "p", improvement: "i", lesson: "l" } };
+    await ok(hub.post("/task/complete", { ...done, task_id: admins["task_id"] }, by("honest")));
+    const order: unknown[] = [];
+    for (let n = 0; n < 3; n++) {
+      const { task } = await ok(
+        hub.post("/task/next", { node_id: "honest", task_types: ["summarise"] }, by("honest")),
+      );
+      order.push(record(task)["title"]);
+      expect(record(task)["task_type"]).toBe("summarise");
+      await ok(hub.post("/task/complete", { ...done, task_id: record(task)["task_id"] }, by("honest")));
+    }
+    expect(order).toEqual(["real 0", "gift 1", "gift 1"]);
+    await ok(hub.post("/task/create", make(0, 1), by("evil"))); // there is room again
+    await ok(
+      hub.post(
+        "/node/register",
+        { node_id: "evil", name: "e", capabilities: ["node:honest", "summarise"] },
+        by("evil"),
+      ),
+    );
+    expect(
+      (await ok(hub.post("/task/next", { node_id: "evil", task_types: ["summarise"] }, by("evil"))))["task"],
+    ).toMatchObject({ title: "real 2" });
+    expect((await ok(hub.post("/task/next", { node_id: "evil" }, by("evil"))))["task"]).toBeNull();
+  });
+
+  test("reaches a node to which the balancer gives tasks, created on either variant", async () => {
+    const { hub, by } = await withNodes("evil", "honest");
+    await using _ = hub;
+    const asked = { node_id: "honest", name: "h", auto_assign: true, max_tasks: 1 };
+    await ok(hub.post("/node/register", asked, by("honest")));
+    const { task_id } = await ok(hub.post("/task/create", gift(), by("evil")));
+    await hub.sweep();
+    await until("the balancer has given it", async () => {
+      const { task } = await ok(hub.get(`/task/${String(task_id)}`));
+      return record(task)["assigned_node"] === "honest";
+    });
   });
 });

@@ -546,6 +546,7 @@ describe("store: sqlite: plans", () => {
     aheadInLane: taskReads.aheadInLane(task("t1"), 5),
     "aheadInLane of a special one": taskReads.aheadInLane(task("t1", { lane: LANE.name }), 5),
     gateOn: gateReads.gateOn(1),
+    readyInLanes: gateReads.readyInLanes([LANE.name, " other"], "n1", 20),
     hasTaskOfKey: gateReads.hasTaskOfKey("n1", "k"),
     readyLanes: gateReads.readyLanes(),
     headsOf: gateReads.headsOf([LANE.name]),

@@ -3,8 +3,9 @@
  * the hub and to nobody else, whatever proxies the environment names.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { DAY_MS, isoTime, systemClock } from "../../src/lib/clock.ts";
+import { refuseForeign } from "../../src/permissions.ts";
 import { PROGRAM } from "../support/executable.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { ADMIN_KEY, type Ended, Hub, SECRET, TempDir } from "./program.ts";
@@ -188,6 +189,59 @@ test("a time needs its zone, and its day exists", async () => {
   }
 });
 
+test("an answer that is no choice needs --force, also for a question that is named", async () => {
+  const asked = async (): Promise<readonly [task: string, question: string]> => {
+    const id = await claimed();
+    const ask = ["task", "ask", id, "Which?", "--node", "n1", "--choice", "yes", "--choice", "no"];
+    return [id, await out(ask)];
+  };
+  const [id, question] = await asked();
+  for (const [args, code] of [
+    [["task", "answer", id, "maybe"], 2],
+    [["task", "answer", id, "maybe", "--question", question], 2],
+    [["task", "answer", id, "yes", "--question", "none"], 3],
+    [["task", "answer", id, "yes"], 0],
+    [["task", "answer", (await asked())[0], "maybe", "--force"], 0],
+  ] as const)
+    expect([args, (await luxhub(args)).code]).toEqual([args, code]);
+});
+
+test("what a command says: commands, not endpoints; the fields of a 400; no raw message of the runtime", async () => {
+  const one = await out(["task", "add", "t", "--description", "d"]);
+  const after = await out(["task", "add", "t", "--description", "d", "--after", one]);
+  for (const [args, code, says, not, more] of [
+    [["task", "claim", "none", "--node", "n1"], 3, "luxhub task list", "GET "],
+    [["file", "get", "none"], 3, "luxhub file list", "GET "],
+    [["task", "add", "", "--description", "d"], 2, "title", "send it again"],
+    [["task", "list", "--prio"], 2, "unknown flag", "\n\n"],
+    [["task", "add", "t", "--prio", "p0", "--description", "d"], 2, "--priority", "\n\n"],
+    [["task", "why", after], 0, "waits for a task", "1 tasks"],
+    [["status"], 2, "LUXHUB_SECRET", "X-Matrix-Secret", { LUXHUB_SECRET: "s🎉" }],
+    [["status", "--url", "http://127.0.0.1:1"], 2, "LUXHUB_SECRET", "Header", { LUXHUB_SECRET: "s🎉" }],
+  ] as const) {
+    const ended = await luxhub(args, "", more);
+    const said = `${ended.stdout}${ended.stderr}`;
+    expect([args, ended.code, said.includes(says), said.includes(not), said]).toEqual([
+      args,
+      code,
+      true,
+      false,
+      said,
+    ]);
+  }
+});
+
+test("doctor says nothing of a reader that has gone, and its exit code is that of what it found", async () => {
+  const piped = `"$0" "$@" 2>errors | head -1; echo "\${PIPESTATUS[0]}"`;
+  const child = Bun.spawn(["bash", "-c", piped, ...PROGRAM, "doctor", "--data", dir.join("data")], {
+    cwd: dir.path,
+    env: { PATH: process.env["PATH"] ?? "" },
+    stdout: "pipe",
+  });
+  expect((await child.stdout.text()).trim().split("\n").at(-1)).toBe("0");
+  expect(readFileSync(dir.join("errors"), "utf8")).toBe("");
+});
+
 test("a checkout of somebody else's gets no secret: by no link in its data directory, and by no address", async () => {
   const seen: string[] = [];
   using stranger = Bun.serve({
@@ -234,6 +288,24 @@ test("a checkout of somebody else's gets no secret: by no link in its data direc
   expect(seen).toEqual([]);
 });
 
+test.skipIf(process.geteuid?.() !== 0)(
+  "a file of the current directory must be its reader's, or root's",
+  () => {
+    const [own, foreign] = [dir.join("own.toml"), dir.join("foreign.toml")];
+    for (const path of [own, foreign]) writeFileSync(path, "");
+    chownSync(foreign, 1234, 1234);
+    chmodSync(dir.path, 0o755);
+    expect(() => refuseForeign(foreign, "the file")).not.toThrow(); // root trusts everybody's
+    process.seteuid?.(65_534);
+    try {
+      expect(() => refuseForeign(own, "the file")).not.toThrow();
+      expect(() => refuseForeign(foreign, "the file")).toThrow("another user");
+    } finally {
+      process.seteuid?.(0);
+    }
+  },
+);
+
 test("no proxy of the environment gets a request: not of a command, a join, a worker or the bridge of MCP", async () => {
   const seen: string[] = [];
   using proxy = Bun.serve({
@@ -261,6 +333,7 @@ test("no proxy of the environment gets a request: not of a command, a join, a wo
   ] as const) {
     const { code, stderr, stdout } = await luxhub(args, input, { ...proxies, ...more });
     expect({ args, code, stderr: code === 0 ? "" : stderr }).toEqual({ args, code: 0, stderr: "" });
+    if (args[0] === "join") expect(stderr).toContain(`LUXHUB_JOINED=${joined.LUXHUB_JOINED} luxhub worker`);
     if (args[0] === "mcp") expect(stdout).toContain(`"result"`);
   }
   expect(seen).toEqual([]);

@@ -312,6 +312,26 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--retain-usage",
+    of: (config) => config.retainUsageMs,
+    byDefault: null,
+    values: [
+      ["400d", 34_560_000_000],
+      ["24h", 86_400_000],
+      ["60s", 60_000],
+    ],
+  },
+  {
+    flag: "--report-max",
+    of: (config) => config.reportMaxUsd,
+    byDefault: 100,
+    values: [
+      ["0", 0],
+      ["2.5", 2.5],
+      ["1000000", 1_000_000],
+    ],
+  },
+  {
     flag: "--offline-tasks",
     of: (config) => config.offlineTasks,
     byDefault: "requeue",
@@ -803,7 +823,9 @@ test("a port in use is one line and exit code 1", async () => {
   const args = ["serve", "--host", "127.0.0.1", "--port", String(hub.port), "--data", dir.join("two")];
   const { code, stdout, stderr } = await run(args);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr).toBe(`luxhub: cannot listen on 127.0.0.1:${hub.port}: the port is in use\n`);
+  expect(stderr).toBe(
+    `luxhub: cannot listen on 127.0.0.1:${hub.port}: the port is in use; choose another with --port or --listen\n`,
+  );
 });
 
 describe.concurrent("keys", () => {

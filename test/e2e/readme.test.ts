@@ -740,6 +740,15 @@ describe("limits", () => {
       count("QUOTA_TASKS_HIGHEST"),
     ],
     ["Bytes that a node's keys store (`--quota-bytes`)", "1", count("QUOTA_BYTES_PARTS"), "10"],
+    [
+      "Dollars that count of a bound key's reports for a task (`--report-max`)",
+      count("REPORT_MAX_DEFAULT_USD"),
+      count("REPORT_MAX_HIGHEST_USD"),
+    ],
+    [
+      "Models, types, groups and creators each that a node's bound key reports for in a day",
+      count("SUMS_OF_NODE_MAX"),
+    ],
     ["Nodes that one commit of a broadcast examines", count("BROADCAST_STEP_NODES")],
     ["Broadcasts that wait for another broadcast", count("BROADCASTS_WAITING_MAX")],
     [
@@ -764,6 +773,7 @@ describe("limits", () => {
       count("LANES_MAX"),
       count("LANES_OF_NODE_MAX"),
     ],
+    ["Tasks of a sender that wait for another node (`for_node`)", count("GIFTS_OF_GIVER_MAX")],
     [
       "Output that the hub keeps of an attempt by default",
       bytes("OUTPUT_HEAD_DEFAULT_BYTES"),
@@ -887,7 +897,7 @@ describe("limits", () => {
     const numbers = (cell: string): readonly string[] =>
       cell
         .replaceAll(/`[^`]*`|UTF-8|(?:then|else) \d{3}/g, "")
-        .match(/\d[\d,]*(?: (?:KiB|MiB|s)\b)?/g)
+        .match(/\d[\d,]*(?: (?:KiB|MiB|ms|s)\b)?/g)
         ?.map((number) => number.replace(/,$/, "")) ?? [];
     const rows = rowsOf(marked("docs/errors-and-limits.md", "limits"));
     expect(rows.map(([what, limit = ""]) => [what, ...numbers(limit)])).toEqual(ROWS.map((row) => [...row]));

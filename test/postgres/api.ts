@@ -29,6 +29,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   envelope: "tests the form of requests and answers, whatever the store",
   verified:
     "tests what a key may say, whatever the store; contract/queries.test.ts has the columns on PostgreSQL",
+  rights: "tests what each kind of key may call, whatever the store",
   keys: "tests what a key may do, whatever the store; fleet.test.ts adds and revokes keys on PostgreSQL",
   "activity-log":
     "tests the lines for what is committed, whatever the store; fleet.test.ts has those of two hubs",
@@ -37,6 +38,8 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   mcp: "its tools ask the endpoints that run here, and decide nothing",
   "mcp-jobs": "its tools ask the endpoints that run here, and decide nothing",
   "mcp-results": "tests the form of results, whatever the store",
+  "stored-bytes":
+    "reads the tables of SQLite; what a row counts is the same on PostgreSQL, where quotas runs",
   openapi: "tests the documents of the endpoints, whatever the store",
   messages:
     "contract/mail.test.ts tests mailboxes on PostgreSQL; fates and fleet.test.ts call them over HTTP",
@@ -73,6 +76,7 @@ export const PARTS = {
     "system",
     "monitoring",
     "quotas",
+    "shares",
   ],
 } as const;
 

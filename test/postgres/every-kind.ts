@@ -134,7 +134,9 @@ export async function fill(hub: TestHub): Promise<Scene> {
   const waiting = await send(hub, "n2", "n1", { content: odd.repeat(2_000) });
   await ok(hub.post("/message/broadcast", { from_node: "n2", content: odd }));
   await ok(hub.post("/note/put", { key: odd.trim(), text: odd, node_id: "n2" }, bound));
-  await ok(hub.post("/lease/acquire", { name: odd.trim(), node_id: "n1", ttl_s: 86_400 }));
+  await ok(
+    hub.post("/lease/acquire", { name: odd.trim().replaceAll("\\", ""), node_id: "n1", ttl_s: 86_400 }),
+  );
   const forTask = { name: "src/**", node_id: "n2", task_id: checkpointed, ttl_s: 86_400, shared: true };
   await ok(hub.post("/lease/acquire", forTask));
   const body = { title: "only once", description: "d" };

@@ -847,6 +847,24 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_lanes_of_node ON tasks (creator_node, lane)
     WHERE lane IS NOT NULL AND status IN ('open', 'assigned') AND creator_verified = 1;
   `,
+  `
+  -- the sums of what each node has reported
+  CREATE TABLE node_sums (
+    day BIGINT NOT NULL,
+    node_id TEXT COLLATE "C" NOT NULL,
+    scope TEXT COLLATE "C" NOT NULL,
+    value TEXT COLLATE "C" NOT NULL,
+    reports BIGINT NOT NULL,
+    unpriced BIGINT NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    cached_tokens BIGINT NOT NULL,
+    cost_micro BIGINT NOT NULL,
+    kept_bytes BIGINT NOT NULL,
+    PRIMARY KEY (day, node_id, scope, value)
+  );
+  CREATE INDEX usage_sums_days ON usage_sums (day);
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

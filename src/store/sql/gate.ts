@@ -9,8 +9,8 @@ import { LANES_MAX } from "../../domain/limits.ts";
 import type { BudgetState, Gate, Hold, LimitState, Pause } from "../../domain/model.ts";
 import { dayOf } from "../../domain/spending.ts";
 import type { Change } from "../../domain/change.ts";
-import type { Query, Row } from "../store.ts";
-import { count, one, query, union } from "./query.ts";
+import type { Param, Query, Row } from "../store.ts";
+import { bind, count, one, query, union } from "./query.ts";
 import { decodeRequires } from "./rows.ts";
 import { SUMS, toSpending } from "./spending.ts";
 
@@ -239,6 +239,14 @@ function toLane(row: Row): ReadyLane {
     creatorNode: text("creator_node"),
     head: toHead(row),
   };
+}
+
+/** How many ready tasks of a creator these lanes have, counted up to `most`. */
+export function readyInLanes(lanes: readonly string[], creatorNode: string, most: number): Query<number> {
+  const params: Param[] = [creatorNode, most];
+  const names = lanes.map((lane) => bind(params, lane)).join(", ");
+  const ready = `SELECT 1 AS one FROM tasks WHERE ${READY_IN_LANE} AND lane IN (${names}) AND creator_node = $1 LIMIT $2`;
+  return count(`SELECT count(*) AS n FROM (${ready}) AS counted`, params, ["tasks"]);
 }
 
 /** In the words of the partial index; SQLite recognises it only by all of them. */

@@ -979,4 +979,22 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_lanes_of_node ON tasks (creator_node, lane)
     WHERE lane IS NOT NULL AND status IN ('open', 'assigned') AND creator_verified = 1;
   `,
+  `
+  -- the sums of what each node has reported
+  CREATE TABLE node_sums (
+    day INTEGER NOT NULL,
+    node_id TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    value TEXT NOT NULL,
+    reports INTEGER NOT NULL,
+    unpriced INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    cost_micro INTEGER NOT NULL,
+    kept_bytes INTEGER NOT NULL,
+    PRIMARY KEY (day, node_id, scope, value)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX usage_sums_days ON usage_sums (day);
+  `,
 ];
