@@ -139,6 +139,7 @@ describe("store: sqlite: plans", () => {
   const anyOf = (patch: Partial<taskReads.TaskFilter>): taskReads.TaskFilter => ({ ...ANY_TASK, ...patch });
   const hot: Readonly<Record<string, Query<unknown>>> = {
     pushConfigsOf: webhookReads.pushConfigsOf("t1"),
+    pushCounts: webhookReads.pushCounts("t1", "n1"),
     suspendedWebhooks: webhookReads.suspendedCount(),
     dueSchedules: scheduleReads.dueSchedules(1, 100),
     hasUnfinishedTask: scheduleReads.hasUnfinishedTask("s"),
@@ -562,7 +563,7 @@ describe("store: sqlite: plans", () => {
     webhookPage: webhookReads.webhookPage(10, 0),
     webhooksAfter: webhookReads.webhooksAfter("w", 500),
     webhookCount: webhookReads.webhookCount(),
-    webhookCounts: webhookReads.webhookCounts("t1"),
+    ownWebhookCount: webhookReads.ownWebhookCount(),
     contextOf: a2aReads.contextOf("t1"),
     scheduleByName: scheduleReads.scheduleByName("s"),
     scheduleCounts: scheduleReads.scheduleCounts("n1"),
