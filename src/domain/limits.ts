@@ -226,6 +226,8 @@ export const LANES_EMPTY_AWAITED = 500;
 /** The position of a task that task/<id>/explain counts. */
 export const POSITION_COUNTED_MAX = 1_000;
 /** How often one task/next reads again because other lanes have opened or closed meanwhile. */
+/** Special lanes whose best tasks a dispatch looks up at first: those that may have the best. Then twice as many each time. */
+export const LANES_LOOKED_UP = 16;
 export const LANES_REREADS = 8;
 /** Resources of a node, or of a task. */
 export const RESOURCES_MAX = 16;
@@ -838,9 +840,10 @@ export const SCHEDULE_REWOUND_MS = 3 * HOUR_MS;
 export const SCHEDULES_REWIND_EVERY_MS = 5 * MINUTE_MS;
 /** Schedules that are due, read at once. */
 export const SCHEDULES_DUE_BATCH = 100;
-/** Webhooks of administrators; push notification configs of A2A, in all and of one task. */
+/** Webhooks of administrators; push notification configs of A2A, in all, of one node and of one task. */
 export const WEBHOOKS_MAX = 200;
 export const PUSH_CONFIGS_MAX = 10_000;
+export const PUSH_CONFIGS_OF_NODE_MAX = 500;
 export const PUSH_CONFIGS_OF_TASK_MAX = 5;
 export const WEBHOOK_NAME_MAX_CHARS = 64;
 export const WEBHOOK_URL_MAX_CHARS = 2_048;
@@ -859,6 +862,11 @@ export const PUSH_SCHEME_MAX_CHARS = 64;
 export const WEBHOOK_TIMEOUT_MS = 15 * SECOND_MS;
 /** Deliveries that are under way at the leader. */
 export const WEBHOOK_DELIVERIES_MAX = 32;
+/** Of them for push configs of A2A, in all and of one key: the rest is for the webhooks of administrators. */
+export const PUSH_DELIVERIES_MAX = 8;
+export const PUSH_DELIVERIES_OF_KEY_MAX = 4;
+/** How long the push configs of one key at most wait for a host that times out again and again. */
+export const PUSH_SILENCE_MAX_MS = 5 * MINUTE_MS;
 /** How long a webhook with a backlog delivers before the next one that waits has its turn. */
 export const WEBHOOK_TURN_MS = 1 * SECOND_MS;
 /** Events of a webhook that are in memory, and events of the log that one read looks at. */

@@ -362,3 +362,22 @@ describe("a task that a key sends to another node", () => {
     });
   });
 });
+
+test("the word of a node waits for it, and no other node has the word", async () => {
+  await using hub = await startHub();
+  const node = (node_id: string, fields: Fields = {}) => ({
+    node_id,
+    name: node_id,
+    auto_assign: false,
+    ...fields,
+  });
+  await ok(hub.post("/node/register", node("other", { capabilities: ["node:late"] })));
+  const requires = { capabilities: ["node:late"] };
+  const { task_id } = await ok(hub.post("/task/create", { ...TASK, requires }));
+  expect((await ok(hub.post("/task/next", { node_id: "other" })))["task"]).toBeNull();
+  await refused(hub.post("/task/claim", { task_id, node_id: "other" }), 409, "requirements_not_met");
+  const { reasons } = await ok(hub.get(`/task/${String(task_id)}/explain`));
+  expect(list({ reasons }, "reasons").map(({ code }) => code)).toContain("no_node");
+  await ok(hub.post("/node/register", node("late")));
+  expect((await ok(hub.post("/task/next", { node_id: "late" })))["task"]).toMatchObject({ task_id });
+});
