@@ -550,6 +550,7 @@ describe("store: sqlite: plans", () => {
     readyInLanes: gateReads.readyInLanes([LANE.name, " other"], "n1", 20),
     hasTaskOfKey: gateReads.hasTaskOfKey("n1", "k"),
     readyLanes: gateReads.readyLanes(),
+    headsOf: gateReads.headsOf([LANE.name]),
     otherLanes: gateReads.otherLanes(LANE.name, 5),
     "otherLanes of a node": gateReads.otherLanes(LANE.name, 5, "n1"),
     allKeys: keyReads.allKeys(),
@@ -644,7 +645,7 @@ describe("store: sqlite: plans", () => {
     expect(new Set(lookups)).toEqual(
       new Set(["SEARCH tasks USING INDEX tasks_pool_lane (balanced=? AND lane=?)"]),
     );
-    for (const name of ["readyLanes", "otherLanes", "otherLanes of a node"]) {
+    for (const name of ["readyLanes", "headsOf", "otherLanes", "otherLanes of a node"]) {
       const found = await ways(declared[name] ?? NO_ROW, "tasks");
       expect(found.length).toBeGreaterThan(0);
       for (const way of found)
