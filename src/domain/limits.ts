@@ -228,6 +228,8 @@ export const LANES_EMPTY_AWAITED = 500;
 /** The position of a task that task/<id>/explain counts. */
 export const POSITION_COUNTED_MAX = 1_000;
 /** How often one task/next reads again because other lanes have opened or closed meanwhile. */
+/** Special lanes whose best tasks a dispatch looks up at first: those that may have the best. Then twice as many each time. */
+export const LANES_LOOKED_UP = 16;
 export const LANES_REREADS = 8;
 /** Resources of a node, or of a task. */
 export const RESOURCES_MAX = 16;
@@ -769,7 +771,7 @@ export const QUOTA_TASKS_HIGHEST = 1_000_000_000;
 /** Bytes: one of so many parts of the free space at the start; with PostgreSQL, whose disk the hub cannot see, a number. */
 export const QUOTA_BYTES_PARTS = 10;
 export const QUOTA_BYTES_ON_POSTGRES = 10 * GIB;
-/** How many times its bytes a node may use for events of coming back online, and of schedules that do nothing. */
+/** How many times its bytes a node may use to come back online, to report usage, and to learn that schedules do nothing. */
 export const QUOTA_TIMES_BEYOND = 2;
 /** When to try again after quota_exceeded. */
 export const QUOTA_RETRY_AFTER_SECONDS = 60;
