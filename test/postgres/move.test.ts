@@ -228,9 +228,7 @@ suite(`luxhub move${reason}`, () => {
     await (await startHub({ dataDir: data })).close();
     const keys = (env = {}): Promise<Ended> => run(["keys", "add", "k", "--data", data], { env });
     expect((await keys()).code).toBe(0);
-    await using before = await Hub.start({ data });
     expect((await keys({ LUXHUB_DATABASE: schema.url })).code).toBe(5); // it is on SQLite
-    await before.stop();
     await using hub = await Hub.start({ data, env: { LUXHUB_DATABASE: schema.url } });
     expect((await keys()).code).toBe(5);
     await hub.stop();
@@ -256,7 +254,7 @@ suite(`luxhub move${reason}`, () => {
       undo: () => schema.empty(),
     });
     await moveHere("to", data);
-    const there = await startHub({ dataDir: data, database: schema.url });
+    const there = await startHub({ dataDir: data, database: schema.url, clock: hub.clock });
     expect(await seen(there, files)).toEqual(before);
     await there.close();
 
@@ -275,7 +273,7 @@ suite(`luxhub move${reason}`, () => {
     const names = readdirSync(back).filter((name) => !name.endsWith("lock")); // of the hub that did not start, too
     expect(names.toSorted()).toEqual(["files", "luxhub.db"]);
     expect(readdirSync(`${back}/files`)).not.toContain(".partial");
-    const here = await startHub({ dataDir: back });
+    const here = await startHub({ dataDir: back, clock: hub.clock });
     expect(await seen(here, files)).toEqual(before);
     await here.close();
     expect(await problems(back)).toEqual([]);

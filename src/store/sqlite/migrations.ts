@@ -997,4 +997,8 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX usage_sums_days ON usage_sums (day);
   `,
+  `
+  -- how many push configs the keys of a node have saved
+  CREATE INDEX webhooks_push_kept ON webhooks (kept_by) WHERE push_task_id IS NOT NULL;
+  `,
 ];
