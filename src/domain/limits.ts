@@ -105,6 +105,8 @@ export const GROUP_FAILURES_SHOWN = 20;
 export const GROUP_STEP_TASKS = 250;
 /** Groups that may have ended, and are checked in one transaction. */
 export const GROUPS_CHECKED = 100;
+/** Tasks of such a group that group.ended counts, of each end. */
+export const GROUP_COUNTED_MAX = 1_000;
 /** Failures and timeouts after which a task without max_attempts has failed. */
 export const FAILURES_DEFAULT_MAX = 10;
 /** Failed attempts that a task remembers for its next worker. */
@@ -769,7 +771,7 @@ export const QUOTA_TASKS_HIGHEST = 1_000_000_000;
 /** Bytes: one of so many parts of the free space at the start; with PostgreSQL, whose disk the hub cannot see, a number. */
 export const QUOTA_BYTES_PARTS = 10;
 export const QUOTA_BYTES_ON_POSTGRES = 10 * GIB;
-/** How many times its bytes a node may use for events of coming back online, and of schedules that do nothing. */
+/** How many times its bytes a node may use to come back online, to report usage, and to learn that schedules do nothing. */
 export const QUOTA_TIMES_BEYOND = 2;
 /** When to try again after quota_exceeded. */
 export const QUOTA_RETRY_AFTER_SECONDS = 60;
