@@ -630,7 +630,7 @@ function signatureOf(
 /** Of the header Retry-After (RFC 9110 10.2.3): seconds, or a date. */
 function delayOf(retryAfter: string | null, now: number): number | null {
   if (retryAfter === null) return null;
-  if (/^\d{1,9}$/.test(retryAfter.trim())) return Number(retryAfter) * SECOND_MS;
+  if (/^\d{1,9}(?:\.\d+)?$/.test(retryAfter.trim())) return Number(retryAfter) * SECOND_MS; // many send fractions
   const at = Date.parse(retryAfter);
   return Number.isNaN(at) ? null : Math.max(0, at - now);
 }

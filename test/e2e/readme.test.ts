@@ -741,14 +741,11 @@ describe("limits", () => {
     ],
     ["Bytes that a node's keys store (`--quota-bytes`)", "1", count("QUOTA_BYTES_PARTS"), "10"],
     [
-      "Dollars that count of a bound key's reports for a task (`--report-max`)",
+      "Dollars of a bound key's reports for a task (`--report-max`)",
       count("REPORT_MAX_DEFAULT_USD"),
       count("REPORT_MAX_HIGHEST_USD"),
     ],
-    [
-      "Models, types, groups and creators each that a node's bound key reports for in a day",
-      count("SUMS_OF_NODE_MAX"),
-    ],
+    ["Models, types, groups and creators of a node's reports, each", count("SUMS_OF_NODE_MAX")],
     ["Nodes that one commit of a broadcast examines", count("BROADCAST_STEP_NODES")],
     ["Broadcasts that wait for another broadcast", count("BROADCASTS_WAITING_MAX")],
     [
