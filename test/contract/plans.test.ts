@@ -40,7 +40,8 @@ import * as noteReads from "../../src/store/sql/notes.ts";
 import * as reviewReads from "../../src/store/sql/reviews.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
 import { CapabilityLists } from "../../src/store/sql/rows.ts";
-import { statementOf } from "../../src/store/sql/statements.ts";
+import { statementsOf } from "../../src/store/sql/statements.ts";
+import { must } from "../../src/lib/assert.ts";
 import type { Query, Store } from "../../src/store/store.ts";
 import { ANY_TASK, node, task } from "../domain/samples.ts";
 import { POSTGRES_MISSING } from "../support/postgres.ts";
@@ -435,7 +436,8 @@ describe("store: sqlite: plans", () => {
 
   /** What a change writes, as a query: for its plan alone. */
   const writeOf = (change: Change): Query<null> => {
-    const statement = statementOf(change);
+    const { all, own } = statementsOf(change);
+    const statement = must(all[own], "a change has a statement of its own");
     return { sql: statement.sql, params: statement.params(change), shape: () => null, reads: [] };
   };
   const old = { before: 1, limit: 500, now: 2 };

@@ -6,7 +6,7 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { Change, Notified } from "../../src/domain/change.ts";
-import { statementOf } from "../../src/store/sql/statements.ts";
+import { statementsOf } from "../../src/store/sql/statements.ts";
 import { SqliteStore } from "../../src/store/sqlite/engine.ts";
 import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
 import { addNode, ok } from "../api/scene.ts";
@@ -39,10 +39,9 @@ class Scale implements Disposable {
     const before = this.#db.pages;
     let steps = 0;
     this.#db.run("BEGIN", []);
-    for (const change of this.#commits.splice(0).flat()) {
-      const statement = statementOf(change);
-      steps += this.#db.run(statement.sql.replaceAll(/\$(\d+)/g, "?$1"), statement.params(change));
-    }
+    for (const change of this.#commits.splice(0).flat())
+      for (const { sql, params } of statementsOf(change).all)
+        steps += this.#db.run(sql.replaceAll(/\$(\d+)/g, "?$1"), params(change));
     this.#db.run("COMMIT", []);
     return { steps, pages: this.#db.pages - before };
   }

@@ -169,6 +169,7 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     files: [],
     keptBytes: 0,
     lentBytes: 0,
+    hasFeatures: false,
     outputs: [],
     ...patch,
   };

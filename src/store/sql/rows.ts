@@ -270,6 +270,7 @@ export function toTask(row: Row): Task {
     updatedAt: whole(row["updated_at"]),
     files,
     outputs,
+    hasFeatures: maybe(row["features_of"]) !== null,
     lentBytes: whole(row["lent_bytes"]),
     keptBytes: whole(row["kept_bytes"]),
   };
