@@ -59,9 +59,9 @@ describe.skipIf(POSTGRES_MISSING !== null)(
       const { url, giveBack } = await takeSchema();
       const sql = new SQL(url, { max: 1 });
       try {
-        await sql`INSERT INTO tasks (task_id, title, description, task_type, priority, status, lux_reward_micro, balanced,
+        await sql`INSERT INTO tasks (task_id, title, task_type, priority, status, lux_reward_micro, balanced,
             attempts, created_at, updated_at)
-          SELECT 'task ' || n, '', '', '', 1, CASE WHEN n % 2 = 0 THEN 'open' ELSE 'completed' END, 0, 0, 0, 0, 0
+          SELECT 'task ' || n, '', '', 1, CASE WHEN n % 2 = 0 THEN 'open' ELSE 'completed' END, 0, 0, 0, 0, 0
           FROM generate_series(1, 10000) AS n`;
         await sql`ANALYZE tasks`;
         await sql`SET plan_cache_mode = force_generic_plan`; // which the server chooses after five runs
@@ -130,7 +130,7 @@ describe("store: sqlite: plans", () => {
         ({ parent, detail }) => sorted.has(parent) && new RegExp(`^S(?:CAN|EARCH) ${TABLES}\\b`).test(detail),
       )
       .map(({ detail }) => detail)
-      .filter((detail) => !detail.endsWith("USING INTEGER PRIMARY KEY (rowid=?)"));
+      .filter((detail) => !/USING INTEGER PRIMARY KEY \(rowid=\?\)(?: LEFT-JOIN)?$/.test(detail));
   }
 
   const after = { priority: 1, seq: 5 };
@@ -337,22 +337,23 @@ describe("store: sqlite: plans", () => {
   }
 
   test("a group is summed up in indexes of its tasks, and its rewards only where there are some", async () => {
-    const all = await ways(groupReads.groupParts("g"), "tasks");
-    const inReview = all.filter((way) => way.includes("COVERING INDEX tasks_group_in_review (task_group=?"));
+    const all = await ways(groupReads.groupParts("g"), "(?:task_features|f)");
+    const inReview = all.filter((way) =>
+      way.includes("COVERING INDEX features_group_in_review (task_group=?"),
+    );
     expect(inReview).toHaveLength(1);
     const found = all.filter((way) => !inReview.includes(way));
     for (const way of found)
-      expect(way).toMatch(/INDEX tasks_group(?:_lux|_updated)? \(task_group=\? AND status=\?/);
-    const rewards = found.filter((way) => way.includes("COVERING INDEX tasks_group_lux "));
+      expect(way).toMatch(/INDEX features_group(?:_lux|_updated)? \(task_group=\? AND status=\?/);
+    const rewards = found.filter((way) => way.includes("COVERING INDEX features_group_lux "));
     expect(rewards).toHaveLength(TASK_STATUSES.length + 1); // and what is paid of those of completed tasks
     expect(await ways(groupReads.groupParts("g"), "p")).toEqual([
-      expect.stringContaining("INDEX tasks_group_lux (task_group=? AND status=?"),
+      expect.stringContaining("INDEX features_group_lux (task_group=? AND status=?"),
     ]);
     expect(await ways(groupReads.groupParts("g"), "c")).toEqual([
-      expect.stringContaining("INDEX tasks_children (parent_task=?)"),
+      expect.stringContaining("INDEX features_children (parent_task=?)"),
     ]);
-    // Only the first and the last task are read from the table.
-    expect(found.filter((way) => !way.includes("COVERING"))).toHaveLength(2 * TASK_STATUSES.length);
+    expect(found.filter((way) => !way.includes("COVERING"))).toEqual([]);
   });
 
   const skipping: Readonly<Record<string, readonly TaskStatus[]>> = {
@@ -520,7 +521,10 @@ describe("store: sqlite: plans", () => {
     const table = db.query<{ tbl_name: string }, [number]>(
       `SELECT tbl_name FROM sqlite_schema WHERE rootpage = ?`,
     );
-    const names = opens.map((row) => table.get(Number(row["p2"]))?.tbl_name ?? "?");
+    // The other rows of a task are its own (write-statement.ts).
+    const names = opens.map((row) =>
+      (table.get(Number(row["p2"]))?.tbl_name ?? "?").replace(/^task_(?:specs|results|features)$/, "tasks"),
+    );
     db.close();
     return new Set(names);
   }

@@ -49,10 +49,12 @@ export function sentEntries(
   limit: number,
 ): Query<readonly SentEntry[]> {
   const sql = `
-    SELECT seq, t.updated_at, t.status, failure, t.questions, t.review_until, t.a2a_ids, ${TASK_BYTES} AS bytes
-    FROM task_features f CROSS JOIN task_rows t
-    WHERE f.a2a_caller = $1 AND (f.updated_at, f.task_seq) < ($2, $3) AND f.updated_at >= $4 AND t.seq = f.task_seq
-    ORDER BY f.updated_at DESC, f.task_seq DESC LIMIT $5`;
+    SELECT seq, updated_at, status, failure, questions, review_until, a2a_ids, ${TASK_BYTES} AS bytes
+    FROM task_rows t WHERE t.seq IN (
+      SELECT f.task_seq FROM task_features f
+      WHERE f.a2a_caller = $1 AND (f.updated_at, f.task_seq) < ($2, $3) AND f.updated_at >= $4
+      ORDER BY f.updated_at DESC, f.task_seq DESC LIMIT $5)
+    ORDER BY updated_at DESC, seq DESC`;
   return many(sql, [caller, from.updatedAt, from.seq, since, limit], toEntry, ["tasks", "files"]);
 }
 

@@ -8,7 +8,7 @@ import type { Change } from "../../domain/change.ts";
 import type { Task } from "../../domain/model.ts";
 
 /** Whether a task has what only that row can hold. */
-function usesFeatures(task: Task): boolean {
+export function usesFeatures(task: Omit<Task, "hasFeatures">): boolean {
   return (
     task.creatorKey !== null ||
     task.schedule !== null ||

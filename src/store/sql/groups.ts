@@ -10,8 +10,8 @@ import {
 } from "../../domain/model.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { bind, count, many, one, query, union } from "./query.ts";
-import { toTask, toTaskState } from "./rows.ts";
-import { IN_REVIEW, TASKS_READ, TASK_COLUMNS, UNFINISHED, isFailedAs } from "./tasks.ts";
+import { isFailedAs, toTask, toTaskState } from "./rows.ts";
+import { IN_REVIEW, TASKS_READ, TASK_COLUMNS, UNFINISHED } from "./tasks.ts";
 
 /** The marked groups, and whether each has no unfinished task. */
 export function touchedGroups(limit: number): Query<readonly TouchedGroup[]> {

@@ -15,8 +15,9 @@ export function dueReviews(now: number, limit: number): Query<readonly Task[]> {
 }
 
 const DUE = `
-  FROM task_features due CROSS JOIN task_rows t WHERE due.${IN_REVIEW} AND due.review_until <= $1 AND t.seq = due.task_seq
-  ORDER BY due.review_until, due.task_seq LIMIT $2`;
+  FROM task_rows t WHERE t.seq IN (
+    SELECT task_seq FROM task_features WHERE ${IN_REVIEW} AND review_until <= $1 ORDER BY review_until, task_seq LIMIT $2)
+  ORDER BY t.review_until, t.seq`;
 
 /** The nodes that did the work of dueReviews(), also deleted ones. */
 export function workersOfDueReviews(now: number, limit: number): Query<readonly Node[]> {

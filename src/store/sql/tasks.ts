@@ -46,6 +46,7 @@ import {
 import {
   OUTPUT_MARK,
   charsOf,
+  isFailedAs,
   toChoosyTask,
   toDependency,
   toSettlement,
@@ -722,20 +723,24 @@ export type BrokenTasks = {
 /** Oldest first: a task comes after those that it depends on. */
 export function brokenTasks(which: BrokenTasks, limit: number): Query<readonly Task[]> {
   const params: Param[] = [limit];
-  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE ${isBroken(which, params)} ORDER BY seq LIMIT $1`;
+  const first = `SELECT task_seq ${broken(which, params)} ORDER BY task_seq LIMIT $1`;
+  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE seq IN (${first}) ORDER BY seq`;
   return many(sql, params, toTask, TASKS_READ);
 }
 
 /** How many they are, counted up to `most`. */
 export function brokenCount(which: BrokenTasks, most: number): Query<number> {
   const params: Param[] = [most];
-  const some = `SELECT 1 AS one FROM task_rows WHERE ${isBroken(which, params)} LIMIT $1`;
+  const some = `SELECT 1 AS one ${broken(which, params)} LIMIT $1`;
   return count(`SELECT count(*) AS n FROM (${some}) AS found`, params, ["tasks"]);
 }
 
-function isBroken({ brokenBy, after, creatorNode }: BrokenTasks, params: Param[]): string {
-  const ofCreator = creatorNode === null ? "" : ` AND creator_node = ${bind(params, creatorNode)}`;
-  return `broken_by = ${bind(params, brokenBy)} AND seq > ${bind(params, after)}${ofCreator}`;
+function broken({ brokenBy, after, creatorNode }: BrokenTasks, params: Param[]): string {
+  const where = `f.broken_by = ${bind(params, brokenBy)} AND f.task_seq > ${bind(params, after)}`;
+  if (creatorNode === null) return `FROM task_features f WHERE ${where}`;
+  return `
+    FROM task_features f CROSS JOIN tasks t
+    WHERE ${where} AND t.seq = f.task_seq AND t.creator_node = ${bind(params, creatorNode)}`;
 }
 
 /** An ended task whose dependents must still be updated, and the task at the root of a failure (Dependency). */
@@ -862,12 +867,6 @@ export type TaskFilter = {
 /** What an open task waits for: nothing, so that it may be handed out now; anything; or one of the things. */
 export const TASK_WAITS = ["nothing", "anything", "time", "tasks", "answer"] as const;
 export type TaskWait = (typeof TASK_WAITS)[number];
-
-/** The condition that the failure of a task, stored as JSON.stringify of a Failure, is of this kind. */
-export function isFailedAs(kind: Failure["kind"]): string {
-  const begins = `{"kind":"${kind}",`;
-  return `substr(failure, 1, ${begins.length}) = '${begins}'`;
-}
 
 /** Open tasks by what they wait for. A task that waits for tasks and for a time waits for the tasks first. */
 const WAITING: Readonly<Record<TaskWait, string>> = {
