@@ -19,6 +19,8 @@ import {
   QUOTA_BYTES_ON_POSTGRES,
   QUOTA_TASKS_DEFAULT,
   QUOTA_TASKS_HIGHEST,
+  REPORT_MAX_DEFAULT_USD,
+  REPORT_MAX_HIGHEST_USD,
   RETAIN_DEFAULT_MS,
   STUCK_AFTER_DEFAULT_MS,
   SIGNIN_LUX,
@@ -28,7 +30,7 @@ import { LOG_LEVELS, type LogLevel } from "./lib/log.ts";
 import { DAY_MS, HOUR_MS } from "./lib/clock.ts";
 import { durationMs } from "./lib/duration.ts";
 import { didYouMean } from "./lib/closest.ts";
-import { isNeverAllowed } from "./lib/address-policy.ts";
+import { type AllowedNetwork, parseAllowed } from "./lib/address-policy.ts";
 import { type Network, isIP, parseNetwork } from "./lib/ip.ts";
 
 export type ListenSpec = {
@@ -68,6 +70,10 @@ export type Config = {
   /** How long a finished task is kept after its end, and a file after its upload; null: forever. */
   readonly retainTasksMs: number | null;
   readonly retainFilesMs: number | null;
+  /** How long the sums of usage are kept; null: forever. */
+  readonly retainUsageMs: number | null;
+  /** Dollars that count of what a key bound to a node reports for a task. */
+  readonly reportMaxUsd: number;
   readonly offlineTasks: "requeue" | "keep";
   /** Whom hand-outs of one priority go round; null: nobody, the oldest task comes first. */
   readonly fair: "creator" | null;
@@ -81,8 +87,9 @@ export type Config = {
   readonly log: "pretty" | "json";
   readonly logLevel: LogLevel;
   readonly trustProxy: readonly Network[];
-  /** The private networks whose addresses webhooks may call. */
-  readonly webhookAllow: readonly Network[];
+  /** Private networks and addresses of this machine that webhooks may call, and push notifications of A2A. */
+  readonly webhookAllow: readonly AllowedNetwork[];
+  readonly pushAllow: readonly AllowedNetwork[];
   /** Origins whose pages may call the hub, or `*`. */
   readonly cors: readonly string[];
   /** The host names by which the hub may be called, in lower case; when empty, any. */
@@ -181,7 +188,7 @@ function readListen(text: string): ListenSpec | null {
 
 const NETWORK_FORM = "an address or a network such as 127.0.0.1, 10.0.0.0/8 or fd00::/8";
 
-const ALLOWED_NETWORK_FORM = "a private network such as 192.168.0.0/16; not loopback or link-local";
+const ALLOWED_FORM = "an address, ADDRESS:PORT or a network such as 192.168.0.0/16; not link-local";
 
 type Setting<T> = {
   /** The flag without dashes. The environment variable is LUXHUB_ and the flag in upper case. */
@@ -416,6 +423,16 @@ const SETTINGS = {
     "how long a file without an unfinished task is kept (forever)",
     time,
   ),
+  retainUsage: setting("retain-usage", "TIME", null, "how long the sums of usage are kept (forever)", time),
+  reportMax: setting(
+    "report-max",
+    "USD",
+    `${REPORT_MAX_DEFAULT_USD}`,
+    "dollars that count of a bound key's reports for a task",
+    parser(`dollars from 0 to ${REPORT_MAX_HIGHEST_USD}, with at most 6 decimals`, (text) =>
+      /^\d{1,7}(?:\.\d{1,6})?$/.test(text) && Number(text) <= REPORT_MAX_HIGHEST_USD ? Number(text) : null,
+    ),
+  ),
   offlineTasks: setting(
     "offline-tasks",
     "requeue|keep",
@@ -522,11 +539,15 @@ const WEBHOOK_ALLOW = setting(
   "webhook-allow",
   "NETWORK",
   null,
-  "private network whose addresses webhooks may call, repeatable, such as 192.168.0.0/16",
-  parser(ALLOWED_NETWORK_FORM, (text) => {
-    const network = parseNetwork(text);
-    return network === null || isNeverAllowed(network) ? null : network;
-  }),
+  "network or own address that webhooks may call, repeatable, such as 192.168.0.0/16",
+  parser(ALLOWED_FORM, parseAllowed),
+);
+const PUSH_ALLOW = setting(
+  "push-allow",
+  "NETWORK",
+  null,
+  "the same for push notifications of A2A, whose URLs agents choose",
+  parser(ALLOWED_FORM, parseAllowed),
 );
 
 const CORS = setting(
@@ -545,7 +566,14 @@ const ALLOWED_HOST = setting(
     HOST_NAME.test(text) ? text.toLowerCase().replace(/\.$/, "") : null,
   ),
 );
-const LISTS: readonly Setting<unknown>[] = [LISTEN, TRUST_PROXY, WEBHOOK_ALLOW, CORS, ALLOWED_HOST];
+const LISTS: readonly Setting<unknown>[] = [
+  LISTEN,
+  TRUST_PROXY,
+  WEBHOOK_ALLOW,
+  PUSH_ALLOW,
+  CORS,
+  ALLOWED_HOST,
+];
 
 /** A flag without a value; in the environment and in luxhub.toml its value is true or false. */
 function toggle(flag: string, help: string): Setting<boolean> {
@@ -597,6 +625,8 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   SETTINGS.retainNodes,
   SETTINGS.retainTasks,
   SETTINGS.retainFiles,
+  SETTINGS.retainUsage,
+  SETTINGS.reportMax,
   SETTINGS.offlineTasks,
   SETTINGS.fair,
   SETTINGS.stuckAfter,
@@ -615,6 +645,7 @@ export const SETTING_ROWS: readonly SettingRow[] = [
   STRICT,
   TRUST_PROXY,
   WEBHOOK_ALLOW,
+  PUSH_ALLOW,
   CORS,
   ALLOWED_HOST,
 ].map((one: Setting<unknown>) => ({
@@ -671,6 +702,8 @@ export function readConfig(sources: Sources): Config {
     retainNodesMs: get(SETTINGS.retainNodes),
     retainTasksMs: get(SETTINGS.retainTasks),
     retainFilesMs: get(SETTINGS.retainFiles),
+    retainUsageMs: get(SETTINGS.retainUsage),
+    reportMaxUsd: get(SETTINGS.reportMax) ?? REPORT_MAX_DEFAULT_USD,
     offlineTasks: get(SETTINGS.offlineTasks) ?? "requeue",
     fair: get(SETTINGS.fair),
     stuckAfterMs: get(SETTINGS.stuckAfter) ?? STUCK_AFTER_DEFAULT_MS,
@@ -681,6 +714,7 @@ export function readConfig(sources: Sources): Config {
     logLevel: get(SETTINGS.logLevel) ?? "info",
     trustProxy: readList(TRUST_PROXY, sources),
     webhookAllow: readList(WEBHOOK_ALLOW, sources),
+    pushAllow: readList(PUSH_ALLOW, sources),
     cors: readList(CORS, sources),
     allowedHosts: readList(ALLOWED_HOST, sources),
     isPrivate: get(PRIVATE) ?? false,

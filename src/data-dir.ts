@@ -6,6 +6,7 @@ import {
   accessSync,
   chmodSync,
   constants,
+  lstatSync,
   mkdirSync,
   readdirSync,
   rmSync,
@@ -17,7 +18,7 @@ import { join, resolve } from "node:path";
 import { ConfigError, type Environment, isPath } from "./config.ts";
 import { FREE_SPACE_MIN_BYTES, SECRET_MAX_CHARS, SECRET_SAFE_CHARS } from "./domain/limits.ts";
 import { codeOf, reasonOf } from "./lib/reason.ts";
-import { permissionWarnings, refuseWorldWritable } from "./permissions.ts";
+import { permissionWarnings, refuseForeign, refuseWorldWritable } from "./permissions.ts";
 import { makeSecret } from "./lib/ids.ts";
 import { readTextFileIfThere } from "./text-file.ts";
 import type { PrimarySecrets } from "./service/keys.ts";
@@ -37,6 +38,8 @@ export type DataDir = {
   readonly unfinishedRestore: string;
   /** The variant and URL of each listener of the running hub, one line each. */
   readonly addressFile: string;
+  /** Is there when the hub of the directory uses PostgreSQL. */
+  readonly postgresMarker: string;
   readonly secretFile: string;
   readonly adminKeyFile: string;
   /** The authority of `--tls auto`: its private key, and its certificate, which clients trust. */
@@ -98,6 +101,7 @@ export function dataDirAt(given: string): DataDir {
     pin: join(path, "backup-lock"),
     unfinishedRestore: join(path, ".restoring"),
     addressFile: join(path, "address"),
+    postgresMarker: join(path, "uses-postgresql"),
     secretFile: join(path, "secret"),
     adminKeyFile: join(path, "admin-key"),
     authorityKeyFile: join(path, "tls-ca-key.pem"),
@@ -112,6 +116,7 @@ export function dataDirAt(given: string): DataDir {
 export function makeDataDir(given: string): DataDir {
   const dir = dataDirAt(given);
   const { path } = dir;
+  refuseLinks(dir);
   try {
     if (mkdirSync(path, { recursive: true, mode: 0o700 }) !== undefined) chmodSync(path, 0o700);
   } catch (error) {
@@ -125,6 +130,32 @@ export function makeDataDir(given: string): DataDir {
   }
   refuseWorldWritable(path, "the data directory");
   return dir;
+}
+
+/**
+ * Refuses links among the files of a data directory. A directory that came with somebody else's checkout could otherwise
+ * name the lock and the secrets of another hub of this user.
+ * @throws {Error} one line
+ */
+export function refuseLinks({ path: _, ...files }: DataDir): void {
+  for (const path of Object.values(files))
+    if (isLink(path))
+      throw new Error(
+        `${path} is a symbolic link: put the file itself there, or name another directory with --data`,
+      );
+}
+
+function isLink(path: string): boolean {
+  try {
+    return lstatSync(path).isSymbolicLink();
+  } catch {
+    return false; // opening the file reports the reason
+  }
+}
+
+/** Notes that the hub of the directory uses PostgreSQL, so that no command takes luxhub.db for its state. */
+export function markPostgres({ postgresMarker }: DataDir): void {
+  writeFileSync(postgresMarker, "", { mode: 0o600, flush: true });
 }
 
 /**
@@ -218,12 +249,22 @@ export function secretWarnings(dir: DataDir, env: Environment): string[] {
   ];
 }
 
+/** The secrets in the environment. @throws {ConfigError} */
+export function environmentSecrets(env: Environment): {
+  readonly secret: string | undefined;
+  readonly adminKey: string | undefined;
+} {
+  const given = (variable: string): string | undefined =>
+    env[variable] ? checkedSecret(env[variable], variable) : undefined;
+  return { secret: given("LUXHUB_SECRET"), adminKey: given("LUXHUB_ADMIN_KEY") };
+}
+
 function findSecret(variable: string, env: Environment, file: string): string | null {
   const given = env[variable];
-  if (given) return checked(given, variable);
+  if (given) return checkedSecret(given, variable);
   refuseWorldWritable(file, "the secret file");
   const stored = readTextFileIfThere(file);
-  return stored === null ? null : checked(stored.trim(), file);
+  return stored === null ? null : checkedSecret(stored.trim(), file);
 }
 
 function loadSecret(variable: string, env: Environment, file: string): { word: string; isNew: boolean } {
@@ -240,7 +281,8 @@ function loadSecret(variable: string, env: Environment, file: string): { word: s
   return { word, isNew: true };
 }
 
-function checked(word: string, source: string): string {
+/** @throws {ConfigError} when it cannot be in a header */
+export function checkedSecret(word: string, source: string): string {
   if (ONE_WORD.test(word) && word.length <= SECRET_MAX_CHARS) return word;
   throw new ConfigError(
     `${source} must hold one word of at most ${SECRET_MAX_CHARS} visible ASCII characters`,
@@ -263,7 +305,10 @@ export function recordAddresses({ addressFile }: DataDir, addresses: readonly Ad
 
 /** Reads what recordAddresses() wrote; a hub that was killed has not removed it. */
 export function recordedAddresses({ addressFile }: DataDir): readonly Address[] {
-  const lines = (readTextFileIfThere(addressFile) ?? "").split("\n");
+  const text = readTextFileIfThere(addressFile);
+  if (text === null) return [];
+  refuseForeign(addressFile, "the record of addresses");
+  const lines = text.split("\n");
   return lines.flatMap((line) => {
     const [, variant = "", url = ""] = /^([AB]) (https?:\/\/\S+)$/.exec(line) ?? [];
     return url === "" ? [] : [{ variant, url }];

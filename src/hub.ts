@@ -31,7 +31,7 @@ import {
 } from "./domain/limits.ts";
 import type { OutputWindow } from "./domain/output.ts";
 import type { Quotas } from "./domain/quota.ts";
-import { type Post, outbound, urlRefusal } from "./http/outbound.ts";
+import { type AddressChecks, type Post, outbound, urlRefusal } from "./http/outbound.ts";
 import { nameResolver } from "./http/names.ts";
 import { CrossOrigin } from "./http/cross-origin.ts";
 import { LARGE_REQUESTS } from "./http/json-body.ts";
@@ -53,10 +53,10 @@ import {
   stopListeners,
   watchCertificate,
 } from "./hub/listeners.ts";
-import { joinPlaceOf } from "./hub/addresses.ts";
+import { joinPlaceOf, machineAddresses } from "./hub/addresses.ts";
+import { addressCheck } from "./lib/address-policy.ts";
 import { InvariantBroken, onInvariantBroken } from "./lib/assert.ts";
 import { type Clock, notBefore } from "./lib/clock.ts";
-import { blockListOf } from "./lib/ip.ts";
 import { newId } from "./lib/ids.ts";
 import { type Log, causeOf } from "./lib/log.ts";
 import type { Mail } from "./mail/mail.ts";
@@ -188,6 +188,7 @@ async function assemble(parts: HubParts, closing: Closing): Promise<Hub> {
     retention: new Retention(store, services.files, {
       tasksMs: config.retainTasksMs,
       filesMs: config.retainFilesMs,
+      usageMs: config.retainUsageMs,
     }),
     maxAnswersBytes: config.maxAnswersBytes,
   };
@@ -290,15 +291,20 @@ async function openCore(parts: HubParts, closing: Closing) {
   const { maxNodes } = config;
   const listeners: OpenListener[] = [];
   const publicUrl = (): string => publicUrlOf(config, listeners);
-  const allowed = blockListOf(config.webhookAllow);
+  const own = machineAddresses(clock);
+  const checks: AddressChecks = {
+    webhook: addressCheck("--webhook-allow", config.webhookAllow, own),
+    push: addressCheck("--push-allow", config.pushAllow, own),
+  };
   const services = joinServices({
     store,
     log,
     publicUrl,
-    post: parts.post ?? outbound(allowed, nameResolver(clock)),
-    refusalOf: (url) => (parts.post ? null : urlRefusal(url, allowed)),
+    post: parts.post ?? outbound(checks, nameResolver(clock)),
+    refusalOf: (url, sender) => (parts.post ? null : urlRefusal(url, checks[sender])),
     quotas,
     luxPolicy,
+    reportMaxUsd: config.reportMaxUsd,
     mail,
     feed,
     idle,
@@ -433,6 +439,7 @@ type Joined = {
   readonly store: Store;
   readonly quotas: Quotas;
   readonly luxPolicy: LuxPolicy;
+  readonly reportMaxUsd: number;
   readonly mail: Mail;
   readonly feed: Feed;
   readonly idle: IdleWorkers;
@@ -449,13 +456,14 @@ type Joined = {
   readonly log: Log;
   readonly publicUrl: () => string;
   readonly post: Post;
-  readonly refusalOf: (url: string) => string | null;
+  readonly refusalOf: WebhookService["refusalOf"];
 };
 
 function joinServices({
   store,
   quotas,
   luxPolicy,
+  reportMaxUsd,
   mail,
   feed,
   idle,
@@ -474,7 +482,7 @@ function joinServices({
   post,
   refusalOf,
 }: Joined) {
-  const tasks = new TaskService(store, clock, newId, { known, paysOwn: luxPolicy.paysOwn });
+  const tasks = new TaskService(store, clock, newId, { known, paysOwn: luxPolicy.paysOwn, reportMaxUsd });
   const nodes = new NodeService(store, clock, tasks, maxNodes);
   const takes = new Takes(store, clock);
   const lessons = new Lessons(store);
@@ -513,7 +521,7 @@ function joinServices({
     questions: new QuestionService(store, clock, newId, tasks, feed),
     groups: new GroupService(store, clock, feed, tasks),
     schedules: new ScheduleService(store, clock, newId, quotaService, mints, keys, known.isFair),
-    spending: new SpendingService(store),
+    spending: new SpendingService(store, clock),
     budgets: new Budgets(store, clock),
     webhooks: new WebhookService(store, clock, newId, refusalOf),
     courier: new WebhookCourier({ store, clock, log, post, encode }),

@@ -4,6 +4,7 @@
  */
 import "./cli/cold-start.ts";
 import { UsageError, readArguments } from "./cli/arguments.ts";
+import { EXIT, Failure } from "./cli/exit-codes.ts";
 import { warnOfRuntimeFiles } from "./cli/runtime-files.ts";
 import { serveCommand } from "./cli/serve.ts";
 import { writeLineUnlessClosed } from "./cli/standard-output.ts";
@@ -88,8 +89,8 @@ try {
   warnOfRuntimeFiles();
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  const asked = error instanceof UsageError || error instanceof ConfigError;
+  const isUsage = error instanceof UsageError || error instanceof ConfigError;
   const message = error instanceof Error ? error.message : String(error);
   console.error(`luxhub: ${printableLine(message)}`); // one line, whatever characters an argument or a path has
-  process.exitCode = asked ? 2 : 1;
+  process.exitCode = isUsage ? EXIT.USAGE : error instanceof Failure ? error.exitCode : EXIT.FAILED;
 }

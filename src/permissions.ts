@@ -21,6 +21,19 @@ export function refuseWorldWritable(path: string, what: string): void {
   throw new Error(`everybody may write ${what} ${path}: change that with chmod o-w ${shellWord(path)}`);
 }
 
+/**
+ * Refuses a file that everybody may write, and one of another user, as git and ssh do: the file of the current directory
+ * may be anybody's. Root trusts the files of all users.
+ * @throws {Error} one line
+ */
+export function refuseForeign(path: string, what: string): void {
+  refuseWorldWritable(path, what);
+  const uid = process.geteuid?.() ?? 0;
+  const owner = uid === 0 ? 0 : (statSync(path, { throwIfNoEntry: false })?.uid ?? 0);
+  if (owner === 0 || owner === uid) return;
+  throw new Error(`${what} ${path} is of another user: copy it, if you trust it`);
+}
+
 /** Returns a sentence for each permission that is too wide. */
 export function permissionWarnings(path: string, what: string, isSecret: boolean): string[] {
   const mode = modeOf(path);

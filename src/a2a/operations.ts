@@ -104,7 +104,7 @@ async function accept(session: Session, asked: SendMessage, params: JsonObject):
   const push = asked.configuration?.taskPushNotificationConfig;
   const sent = asked.message.taskId;
   if (!push) return sent ? answerQuestion(session, asked, sent, params) : create(session, asked, params);
-  const refusal = session.call.services.webhooks.refusalOf(push.url);
+  const refusal = session.call.services.webhooks.refusalOf(push.url, "push");
   if (refusal !== null)
     throw malformed("configuration.taskPushNotificationConfig.url", `must not be called: ${refusal}`);
   // Before the task is created, so that its first event is sent too.
@@ -131,7 +131,7 @@ async function create(
   const fields = { ...withRoundedNumbers(metadata?.luxhub ?? {}), title: titleOf(description), description };
   const draft = await asParts(async () => parseNewTask(fields));
   await call.checkActsFor([draft.creator_node], "bound");
-  await checkMaySendTo(call, nodeId);
+  await asParts(() => checkMaySendTo(call, nodeId, draft));
   const contents = contentsOf(message, shared.maxFileBytes, call.key?.nodeId ?? null);
   const { messageId } = message;
   const origin = { caller: callerOf(session), contextId: message.contextId || newId(), messageId };

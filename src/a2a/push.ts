@@ -36,7 +36,7 @@ export async function savePush(
   from: number | null,
 ): Promise<unknown> {
   const { origin } = await call.services.a2a.get(taskId, caller);
-  const refusal = call.services.webhooks.refusalOf(asked.url);
+  const refusal = call.services.webhooks.refusalOf(asked.url, "push");
   if (refusal !== null) throw malformed("url", `must not be called: ${refusal}`);
   const configId = asked.id || taskId;
   const draft: WebhookDraft = {

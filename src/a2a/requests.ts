@@ -5,7 +5,7 @@ import { inputParser, withoutAbsent } from "../api/input.ts";
 import * as limit from "../domain/limits.ts";
 import { type JsonObject, isNestedDeeper } from "../http/json-body.ts";
 import type { Place } from "../service/a2a-tasks.ts";
-import { date, isWebhookUrl } from "../api/request-fields.ts";
+import { date, webhookUrl } from "../api/request-fields.ts";
 import { malformed } from "./fault.ts";
 
 const text = (max: number) =>
@@ -61,11 +61,14 @@ function isBase64(value: string): boolean {
   }
 }
 
+const configId = () =>
+  text(limit.PUSH_CONFIG_ID_MAX_CHARS).check(
+    z.regex(/^[\w.:~-]*$/, "must be characters of A-Z a-z 0-9 . _ : ~ -"),
+  );
+
 const pushFields = () => ({
-  id: maybeText(limit.PUSH_CONFIG_ID_MAX_CHARS),
-  url: text(limit.WEBHOOK_URL_MAX_CHARS).check(
-    z.refine(isWebhookUrl, "must be a URL of http or https, without a user name, a password and a fragment"),
-  ),
+  id: z.nullish(z.union([z.literal(""), configId()])),
+  url: webhookUrl(),
   token: maybeText(limit.PUSH_TOKEN_MAX_CHARS).check(z.refine(isHeaderValue, NOT_A_HEADER)),
   authentication: z.nullish(
     z.object({

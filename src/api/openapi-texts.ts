@@ -79,6 +79,10 @@ export const ERRORS = {
   file_not_found: { status: 404, when: "there is no such file" },
   budget_not_found: { status: 404, when: "there is no such budget" },
   pause_not_found: { status: 404, when: "there is no such pause" },
+  usage_not_found: {
+    status: 404,
+    when: "the node reported nothing on that day, or it is void already",
+  },
   limit_not_found: { status: 404, when: "the limit key has neither a limit nor a hold" },
   note_not_found: { status: 404, when: "there is no note with this key" },
   key_not_found: { status: 404, when: "there is no key with this name" },
@@ -155,6 +159,10 @@ export const ERRORS = {
   too_many_lanes: {
     status: 409,
     when: "there are too many combinations of type, requirements and limit key",
+  },
+  gifts_limit: {
+    status: 409,
+    when: "20 tasks that your node has sent to that node wait there",
   },
   requirements_not_met: {
     status: 409,
@@ -401,7 +409,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Task.result": "The result as the node sent it; null until the task is completed.",
   creator_verified: "Whether the task was created with a key that is bound to its `creator_node`.",
   "task_create.for_node":
-    "Assigns the task to this node, which must be online. The task must be ready. If the node gives the task back or goes offline, other nodes may take the task.",
+    "Assigns the task to this node, which must be online. The task must be ready. If the node gives the task back or goes offline, other nodes may take the task. With a key of another node the task waits in line for this node.",
   "task_wait.task_ids": "The ids of 1 to 100 tasks, comma-separated.",
   "task_wait.until": "`all` (the default) or `any`: which of the tasks must have ended.",
   "task_wait.wait": "Seconds to wait; 0, the default, returns at once.",
@@ -706,6 +714,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Budget.since": "The first day of the current period; null if the period is all time.",
   spent:
     "What was spent in the current period. A report without a cost adds no dollars: `without_cost` counts such reports.",
+  "usage_void.day": "The day in UTC; today if left out.",
+  "usage_void.voided": "What was taken off the sums.",
   "usage.by": "What is summed up: `day` if left out.",
   "usage.since": "The first day, in UTC; 29 days before `until` if left out. At most 366 days.",
   "usage.until": "The last day, in UTC; today if left out.",
@@ -714,7 +724,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "usage.all": "The sum of all names.",
   keep_checkpoint: "False: the checkpoint of earlier attempts is removed. True if left out.",
   with_dependents:
-    "Also opens, in the same commit, the tasks that failed only because of this task: up to 1,000 tasks, the oldest first. If the task itself has not failed, it does not change.",
+    "Also opens, in the same commit, the tasks that failed only because of this task: up to 250 tasks, the oldest first. If the task itself has not failed, it does not change.",
   dependents: "Only with `with_dependents`.",
   opened: "How many dependents were opened again.",
   left: "How many tasks are left, at most 100,000: repeat the call.",

@@ -143,8 +143,8 @@ export const leaseName = () =>
   chars(limit.LEASE_NAME_MAX_CHARS).check(
     notBlank(),
     z.refine(
-      (name) => name.split("/").every((segment) => segment !== "" && segment !== "." && segment !== ".."),
-      "must be a name, or a path relative to the root of what you share: no /, // or trailing / and no . or .. as a segment",
+      (name) => name.split("/").every((segment) => !/^(?:\.\.?)?$|^\s|\s$|\\/.test(segment)),
+      "must be a name, or a path relative to the root of what you share: no /, // or trailing /, no \\, no . or .. as a segment, and no white space around a segment",
     ),
     z.refine(
       (name) => name.split("/").length <= limit.LEASE_NAME_MAX_SEGMENTS,
@@ -177,14 +177,19 @@ export const webhookName = () => {
 };
 /** Also the name of a push config of A2A, which the hub makes (a2a/push.ts). */
 export const anyWebhookName = () => z.string().check(z.maxLength(limit.PUSH_NAME_MAX_CHARS), z.minLength(1));
+/** In the form in which it is called: without control characters and blanks. */
 export const webhookUrl = () =>
   chars(limit.WEBHOOK_URL_MAX_CHARS).check(
     z.refine(isWebhookUrl, "must be a URL of http or https, without a user name, a password and a fragment"),
+    z.overwrite(hrefOf),
   );
-export function isWebhookUrl(value: string): boolean {
+function isWebhookUrl(value: string): boolean {
   const url = URL.parse(value);
   if (!url || !["http:", "https:"].includes(url.protocol)) return false;
   return url.username === "" && url.password === "" && !value.includes("#");
+}
+function hrefOf(value: string): string {
+  return URL.parse(value)?.href ?? value;
 }
 export const webhookFormat = () => word(WEBHOOK_FORMATS);
 export const webhookSecret = () => chars(limit.WEBHOOK_TOKEN_MAX_CHARS);
@@ -220,7 +225,7 @@ export const hubUrl = () =>
     chars(limit.INVITATION_URL_MAX_CHARS).check(
       z.refine(isHubUrl, "must be a URL such as https://hub.example.org:19443, without a query"),
     ),
-    z.transform((text: string) => text.replace(/\/+$/, "")),
+    z.transform((text: string) => hrefOf(text).replace(/\/+$/, "")),
   );
 
 function isHubUrl(text: string): boolean {

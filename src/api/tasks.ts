@@ -7,6 +7,7 @@ import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { PRIMARY_KEY_ID } from "../domain/key.ts";
 import {
   type KeyRecord,
+  type UsageReport,
   type Moment,
   type Priority,
   TASK_STATUSES,
@@ -116,6 +117,7 @@ const create = writeEndpoint({
     "limit_reached",
     "requirements_not_met",
     "too_many_lanes",
+    "gifts_limit",
   ],
   input: () =>
     z
@@ -136,7 +138,7 @@ const create = writeEndpoint({
   handle: async (call, { for_node: nodeId, unique_key: key, unique_for_s: forMs = null, ...input }) => {
     const unique = key === undefined ? null : { key, forMs };
     const { tasks } = call.services;
-    if (nodeId !== undefined) await checkMaySendTo(call, nodeId);
+    if (nodeId !== undefined) await checkMaySendTo(call, nodeId, input);
     return withDraft(call, input, (draft, asked) => {
       const own = { ...draft, unique };
       const creation = { ...asked, taskId: call.newTaskId };
@@ -153,11 +155,20 @@ const create = writeEndpoint({
 
 /**
  * Who gives a task to a node does not act for it: with a bound key it may do so for any node. On a strict hub another key
- * must be allowed to assign tasks.
- * @throws {Problem} 403
+ * must be allowed to assign tasks. What a bound key sends to another node waits in a lane of the node (reservedFor()).
+ * @throws {Problem} 403; 400 for what would make other lanes
  */
-export async function checkMaySendTo(call: Pick<Call, "key" | "checkActsFor">, nodeId: string | null) {
-  if (call.key?.nodeId == null) await call.checkActsFor([nodeId], "administrator");
+export async function checkMaySendTo(
+  call: Pick<Call, "key" | "checkActsFor">,
+  nodeId: string | null,
+  draft: Pick<NewTask, "requires" | "limit_key">,
+) {
+  const boundTo = call.key?.nodeId ?? null;
+  if (boundTo === null) return call.checkActsFor([nodeId], "administrator");
+  if (nodeId === null || nodeId === boundTo) return;
+  const paths = (["requires", "limit_key"] as const).filter((path) => draft[path] !== undefined);
+  const message = "must not be sent with a task for another node, with a key that is bound to a node";
+  if (paths.length > 0) throw invalidRequest(paths.map((path) => ({ path, message })));
 }
 
 function quorum() {
@@ -458,7 +469,7 @@ const release = writeEndpoint({
       ...holderOf(holder),
       reason: reason ?? null,
       checkpoint: checkpoint ?? null,
-      usage: usage ?? [],
+      ...usageOf(usage, key),
       holdMs: hold_s ?? null,
     });
   },
@@ -485,7 +496,7 @@ const fail = writeEndpoint({
       error,
       retry: retry ?? true,
       checkpoint: checkpoint ?? null,
-      usage: usage ?? [],
+      ...usageOf(usage, key),
       holdMs: hold_s ?? null,
     });
   },
@@ -503,12 +514,12 @@ const extend = writeEndpoint({
       usage: z.optional(field.usage()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact }, { note, checkpoint, usage, ...holder }) =>
+  handle: ({ services, transact, key }, { note, checkpoint, usage, ...holder }) =>
     services.tasks.extend(transact, {
       ...holderOf(holder),
       note: note ?? null,
       checkpoint: checkpoint ?? null,
-      usage: usage ?? [],
+      ...usageOf(usage, key),
     }),
   encode: (task: Task, variant: Variant, at: Moment) => {
     const left = budgetLeft(task);
@@ -694,7 +705,7 @@ const complete = writeEndpoint({
     services.tasks.complete(transact, {
       ...holderOf(holder),
       result,
-      usage: usage ?? [],
+      ...usageOf(usage, key),
       claimOnComplete: variant.claimOnComplete,
       keyId: nameOfKey(key),
     }),
@@ -706,6 +717,10 @@ const complete = writeEndpoint({
     task_id: taskId,
   }),
 });
+
+function usageOf(usage: readonly UsageReport[] = [], key: KeyRecord | null) {
+  return { usage, isBound: key !== null && key.nodeId !== null };
+}
 
 /** What identifies a caller besides its node; null: the secret of the hub, which all may share. */
 export function nameOfKey(key: KeyRecord | null): string | null {

@@ -1,11 +1,11 @@
-/** The endpoint of what work has cost: usage. */
+/** The endpoints of what work has cost: usage, usage/void. */
 import * as z from "zod/mini";
-import { dayOf } from "../domain/spending.ts";
+import { type Voided, dayOf } from "../domain/spending.ts";
 import * as limit from "../domain/limits.ts";
 import { invalidRequest } from "../http/problem.ts";
 import type { SpendingPage, SummedBy } from "../service/spending.ts";
 import type { Days } from "../store/sql/spending.ts";
-import { type Endpoint, readEndpoint } from "./endpoint.ts";
+import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { dayText, encodePage, encodeSpending, pageSchema, spendingSchema } from "./response-schemas.ts";
 
@@ -59,4 +59,26 @@ function daysOf(since: number | undefined, until: number | undefined, today: num
   ]);
 }
 
-export const USAGE_ENDPOINTS: readonly Endpoint[] = [usage];
+const voidUsage = writeEndpoint({
+  method: "POST",
+  path: "/api/v1/usage/void",
+  auth: "admin",
+  summary: "Takes what a node has reported on a day off all sums and budgets",
+  rejections: ["usage_not_found"],
+  input: () =>
+    z.object({
+      node_id: field.nodeId(),
+      day: z.optional(field.utcDay()),
+      reason: z.optional(field.reason()),
+    }),
+  answer: () => z.strictObject({ node_id: z.string(), day: z.string(), voided: spendingSchema() }),
+  handle: ({ services, transact }, { node_id, day, reason }) =>
+    services.spending.void(transact, { nodeId: node_id, day: day ?? null, reason: reason ?? null }),
+  encode: ({ nodeId, day, spending }: Voided) => ({
+    node_id: nodeId,
+    day: dayText(day),
+    voided: encodeSpending(spending),
+  }),
+});
+
+export const USAGE_ENDPOINTS: readonly Endpoint[] = [usage, voidUsage];

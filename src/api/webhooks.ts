@@ -37,7 +37,7 @@ const put = writeEndpoint({
     z.strictObject({ name: z.string(), webhook: webhookSchema(), secret: z.optional(z.string()) }),
   handle: ({ services, transact }, input) => {
     const { format, secret = null } = input;
-    const refusal = services.webhooks.refusalOf(input.url);
+    const refusal = services.webhooks.refusalOf(input.url, "webhook");
     const errors: FieldError[] = [];
     if (refusal !== null) errors.push({ path: "url", message: `must not be called: ${refusal}` });
     if (format === "ntfy" && !/[^/]$/.test(new URL(input.url).pathname))

@@ -23,6 +23,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { firstLineOf, fitted, isSaid, resultOf } from "../client/result.ts";
 import { FatalError, type Task, type TaskContext, type TaskResult } from "../client/index.ts";
 import { assert } from "../lib/assert.ts";
 import { DAY_MS, systemClock } from "../lib/clock.ts";
@@ -33,17 +34,9 @@ import { AgentOutput, type Counters, isCount, isSessionId } from "./agent-output
 import { RESULT_FILE, promptOf } from "./agent-prompt.ts";
 import { type Agent, argumentsOf, readsPromptFromInput } from "./agents.ts";
 import { FILE_FLAGS } from "./output-files.ts";
-import { CONTEXT, OUT, fetchFile, uploadFiles, writeContext } from "./task-files.ts";
+import { CONTEXT, OUT, fetchFile, upload, uploadFiles, writeContext } from "./task-files.ts";
 import type { Run } from "./worker-process.ts";
-import {
-  type TaskOptions,
-  firstLineOf,
-  isSaid,
-  refuseFailure,
-  resultIn,
-  resultOf,
-  runForTask,
-} from "./worker-task.ts";
+import { type TaskOptions, dataIn, refuseFailure, runForTask } from "./worker-task.ts";
 
 const DIR = "agent-";
 const INPUTS = "inputs";
@@ -146,8 +139,10 @@ async function attempt(
   const result = resultOfAgent(task, written, agent, run, output);
   await uploadFiles(task, context.epoch, join(work, OUT), signal, options);
   const about = { agent: { name: agent.name, session } };
-  const text = new TextEncoder().encode(JSON.stringify({ ...result, ...about }));
-  return resultOf(task, context, { ...run, output: text, outputBytes: text.length }, options);
+  const whole = await fitted({ ...result, ...about }, (content, name, type) =>
+    upload(content, name, type, { task_id: task.task_id, epoch: context.epoch }, signal, options),
+  );
+  return { ...whole, ...about };
 }
 
 type AgentRun = {
@@ -336,17 +331,11 @@ function resultOfAgent(
   const answer = (text ?? "").trim();
   if (written === null) {
     if (answer === "") throw new Error(`the agent left no ${RESULT_FILE} and said nothing`);
-    const improvement = firstLineOf(answer);
-    return resultIn(answer) ?? { problem: task.title, improvement, lesson: "none", output: answer };
+    return resultOf(dataIn(answer) ?? answer, task.title);
   }
-  const { failed, retry, problem, improvement, lesson, ...more } = written;
+  const { failed, retry, ...more } = written;
   if (isSaid(failed)) throw retry === false ? new FatalError(failed) : new Error(failed);
-  return {
-    problem: isSaid(problem) ? problem : task.title,
-    improvement: isSaid(improvement) ? improvement : answer === "" ? "done" : answer,
-    lesson: isSaid(lesson) ? lesson : "none",
-    ...more,
-  };
+  return resultOf(more, task.title, answer);
 }
 
 /** Null: there is no such file. @throws {Error} when it is not a JSON object */

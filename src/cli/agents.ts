@@ -8,7 +8,7 @@
  */
 import { ConfigError } from "../config.ts";
 import { reasonOf } from "../lib/reason.ts";
-import { refuseWorldWritable } from "../permissions.ts";
+import { refuseForeign } from "../permissions.ts";
 import { readTextFileIfThere } from "../text-file.ts";
 import { FIELDS, type Field, type Place, type Reads, TAKES } from "./agent-output.ts";
 
@@ -158,7 +158,7 @@ type Fields = Readonly<Record<string, unknown>>;
 function sectionOf(name: string): Fields | null {
   const text = readTextFileIfThere(PATH);
   if (text === null) return null;
-  refuseWorldWritable(PATH, "the configuration file");
+  refuseForeign(PATH, "the configuration file");
   let file: Fields;
   try {
     file = { ...Bun.TOML.parse(text) };

@@ -20,7 +20,7 @@ import { sizeText } from "../upkeep/upkeep.ts";
 import { SOFTWARE } from "../version.ts";
 import { type Arguments, UsageError, readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
-import { findHub } from "./config-file.ts";
+import { findStore } from "./config-file.ts";
 import { EXIT } from "./exit-codes.ts";
 import { helpOf } from "./help.ts";
 import { withProgress } from "./progress.ts";
@@ -35,7 +35,7 @@ export async function backupCommand(argv: readonly string[], env: Environment): 
   const args = readArguments(argv, FORM);
   if (args.help) return writeLineUnlessClosed(helpOf(FORM.name));
   const { place, keep, to } = destinationOf(args);
-  const hub = findHub(args, env);
+  const hub = findStore(args, env);
   process.umask(0o077); // the archive contains the secrets
   setPriority(constants.priority.PRIORITY_LOW); // a running hub has priority
   await place?.list(); // creates a missing directory

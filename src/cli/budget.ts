@@ -1,4 +1,4 @@
-/** `luxhub budget …`: sets, lists and deletes what work may cost. */
+/** `luxhub budget …`: sets, lists and deletes what work may cost, and voids what a node has reported. */
 import type { Environment } from "../config.ts";
 import { UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
@@ -50,7 +50,24 @@ const RUNS: Readonly<Record<string, Run>> = {
     if (remote.json) printJson(budget);
     return remote.json ? EXIT.OK : writeLine(`${nameOf(budget)}  deleted`);
   },
+  "budget void": async (remote) => {
+    const { hub, values, json } = remote;
+    const asked = { node_id: nodeIn(remote), day: values.text("day"), reason: values.text("reason") };
+    const answer = await hub.costs.voidUsage(asked);
+    if (json) {
+      printJson(answer);
+      return EXIT.OK;
+    }
+    const { node_id, day, voided } = answer;
+    return writeLine(`${node_id} on ${day}  ${voided.reports} reports, ${voided.cost_usd ?? 0} USD voided`);
+  },
 };
+
+function nodeIn({ words: [node, extra] }: Remote): string {
+  if (node === undefined) throw new UsageError("budget void needs NODE", "budget void");
+  if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}`, "budget void");
+  return node;
+}
 
 function keyOf({ words: [word = "", value, extra], values }: Remote, command: string) {
   const scope = SCOPES.find((one) => one === word);

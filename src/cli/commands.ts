@@ -119,8 +119,8 @@ const WORKER_ABOUT = `The command gets the task as JSON on standard input, and a
 LUXHUB_TASK_TYPE, LUXHUB_TASK_DESCRIPTION and LUXHUB_TASK_EPOCH; also LUXHUB_NODE_ID and LUXHUB_URL.
 
 The exit code of the command decides what happens to the task:
-  0    completed; standard output is the result: a JSON object with problem, improvement and
-       lesson, or any text
+  0    completed; standard output is the result: any JSON or text (problem, improvement, lesson
+       and output in a JSON object are those of the result)
   65   failed permanently
   75   the attempt has failed, and the hub retries the task; every other code means the same
 The last lines of standard error are the error.
@@ -133,7 +133,7 @@ luxhub worker --node worker-1 -- sh -c 'echo "Hello, $LUXHUB_TASK_TITLE"'
 With --agent an AI agent does each task, in a directory of its own. The worker starts the agent only when there
 is a task, so waiting uses no tokens. The next attempt of a task resumes the session of the agent.
 
-luxhub worker --agent claude`;
+luxhub worker --agent claude --capabilities coding`;
 
 const MCP_ABOUT = `The client starts this command, writes a JSON-RPC message in each line of standard input, and reads the
 responses from standard output. The command exits when standard input ends. While the hub is unreachable
@@ -361,8 +361,7 @@ ${ADMIN_ABOUT}`,
         help: "the environment variable with the secret to use: whsec_…, or the access token of ntfy",
       },
     },
-    `The hub calls no loopback or link-local address, and a private network only if serve --webhook-allow names this
-network.
+    `The hub calls its own machine or a private network only if serve --webhook-allow names this address or network.
 ${ADMIN_ABOUT}`,
   ),
   remote(
@@ -388,6 +387,16 @@ ${ADMIN_ABOUT}`,
   remote("webhook delete", "NAME", "delete a webhook", {}, ADMIN_ABOUT),
   remote("budget list", "", "list all budgets, and how much of each is used", { limit: LIMIT }, ADMIN_ABOUT),
   remote("budget delete", "[SCOPE VALUE]", "delete a budget", { per: PER }, ADMIN_ABOUT),
+  remote(
+    "budget void",
+    "NODE",
+    "take what a node has reported on a day off all sums and budgets",
+    {
+      day: { value: "DAY", help: "the day in UTC, such as 2030-01-31; default: today" },
+      reason: { value: "TEXT", help: "the reason" },
+    },
+    ADMIN_ABOUT,
+  ),
   remote(
     "limit set",
     "[KEY]",
@@ -647,6 +656,7 @@ In a command of luxhub worker, the defaults of --node and --epoch come from the 
   remote("task answer", "ID ANSWER", "answer an open question of a task", {
     question: { value: "ID", help: "the question; needed if the task has several open questions" },
     parse: { help: "ANSWER is JSON; without --parse ANSWER is a string" },
+    force: { help: "also give an answer that is none of the choices of the question" },
     node: { value: "NODE", help: "the node that answers" },
   }),
   remote(
@@ -819,8 +829,9 @@ and the command needs no secret.`,
       name: { value: "NAME", help: "the display name of the node; default: the id" },
       capabilities: {
         value: "LIST",
-        help: "the task types that the node takes beside tasks without a type, comma-separated; default: all types",
+        help: "the types of the tasks that the node takes, comma-separated; default: all tasks; --agent needs it or --untyped",
       },
+      untyped: { help: "with --capabilities or --agent: take tasks without a type too" },
       resources: {
         value: "LIST",
         help: "what the node has, such as gpu=2,vram_gib=24: tasks may require resources",
@@ -856,7 +867,10 @@ and the command needs no secret.`,
     MCP_CLIENTS.join("|"),
     "print or write the configuration of an MCP client, with a key for its node",
     {
-      node: { value: "NODE", help: "the node of the client, to which the key is bound" },
+      node: {
+        value: "NODE",
+        help: "the node of the client, to which the key is bound; default: the node that has joined",
+      },
       write: { help: "add the configuration to the file of the client, and keep a backup of the file" },
       file: {
         value: "FILE",

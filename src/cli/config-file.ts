@@ -1,11 +1,12 @@
 /** Reads luxhub.toml in the current directory, if there is one. config.ts defines its keys. */
 import { lstatSync } from "node:fs";
 import { ConfigError, type Environment, readConfig } from "../config.ts";
-import { dataDirAt } from "../data-dir.ts";
+import { type DataDir, dataDirAt, isThere, refuseLinks } from "../data-dir.ts";
 import type { HubPlace } from "../upkeep/upkeep.ts";
-import { permissionWarnings, refuseWorldWritable } from "../permissions.ts";
+import { permissionWarnings, refuseForeign } from "../permissions.ts";
 import { readTextFile } from "../text-file.ts";
 import type { Arguments } from "./arguments.ts";
+import { EXIT, Failure } from "./exit-codes.ts";
 
 const PATH = "luxhub.toml";
 
@@ -16,7 +17,7 @@ const PATH = "luxhub.toml";
 export function readConfigFile(): Record<string, unknown> | null {
   if (lstatSync(PATH, { throwIfNoEntry: false }) === undefined) return null; // a dangling link is a mistake
   const text = readTextFile(PATH);
-  refuseWorldWritable(PATH, "the configuration file");
+  refuseForeign(PATH, "the configuration file");
   try {
     return { ...Bun.TOML.parse(text) };
   } catch (error) {
@@ -45,5 +46,26 @@ export function findHub({ flags }: Arguments, env: Environment): HubPlace {
     env,
     file: readConfigFile(),
   });
-  return { dir: dataDirAt(dataDir), url: database };
+  const dir = dataDirAt(dataDir);
+  refuseLinks(dir);
+  return { dir, url: database };
+}
+
+/**
+ * The same, for a command that reads or changes what is stored.
+ * @throws {Failure} when the hub uses PostgreSQL, and no URL says where
+ */
+export function findStore(args: Arguments, env: Environment): HubPlace {
+  const place = findHub(args, env);
+  if (place.url === null) refuseMoved(place.dir);
+  return place;
+}
+
+/** @throws {Failure} when the hub of this directory uses PostgreSQL: luxhub.db there is an old state, or missing */
+export function refuseMoved(dir: DataDir): void {
+  if (!isThere(dir.postgresMarker)) return;
+  throw new Failure(
+    EXIT.CONFLICT,
+    `the hub of ${dir.path} uses PostgreSQL: set LUXHUB_DATABASE. If it is on SQLite again, delete ${dir.postgresMarker}`,
+  );
 }

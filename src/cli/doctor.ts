@@ -5,9 +5,9 @@ import { SOFTWARE } from "../version.ts";
 import { readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { helpOf } from "./help.ts";
-import { findHub } from "./config-file.ts";
+import { findStore } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
+import { writeLineUnlessClosed } from "./standard-output.ts";
 
 const FORM = formOf("doctor");
 const ABOUT_CHARS = "dependencies".length;
@@ -15,12 +15,14 @@ const ABOUT_CHARS = "dependencies".length;
 export async function doctorCommand(argv: readonly string[], env: Environment): Promise<number> {
   const args = readArguments(argv, FORM);
   if (args.help) return writeLineUnlessClosed(helpOf(FORM.name));
-  const hub = findHub(args, env);
+  const hub = findStore(args, env);
   process.umask(0o077); // of a hub on PostgreSQL it copies the rows
   const counts = { ok: 0, note: 0, warn: 0, bad: 0 };
   const report = ({ grade, about, text }: Finding): void => {
     counts[grade]++;
-    writeLine(`${(grade === "bad" ? "BAD" : grade).padEnd(5)} ${about.padEnd(ABOUT_CHARS)} ${text}`);
+    writeLineUnlessClosed(
+      `${(grade === "bad" ? "BAD" : grade).padEnd(5)} ${about.padEnd(ABOUT_CHARS)} ${text}`,
+    );
   };
   await withProgress(async (tools) => {
     for await (const finding of examine(hub, tools)) report(finding);
@@ -29,6 +31,6 @@ export async function doctorCommand(argv: readonly string[], env: Environment): 
   const { bad: problems, warn: warnings } = counts;
   const found = problems === 0 ? "all is well" : problems === 1 ? "1 problem" : `${problems} problems`;
   const risks = warnings === 0 ? "" : warnings === 1 ? ", 1 warning" : `, ${warnings} warnings`;
-  writeLine(`${SOFTWARE}, ${hub.dir.path}: ${found}${risks}`);
+  writeLineUnlessClosed(`${SOFTWARE}, ${hub.dir.path}: ${found}${risks}`);
   return problems === 0 ? 0 : 1;
 }

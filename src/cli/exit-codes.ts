@@ -1,4 +1,4 @@
-/** The exit codes of every command. */
+/** The exit codes of every command, and the error that ends a command with one of them. */
 
 export const EXIT = {
   OK: 0,
@@ -13,13 +13,27 @@ export const EXIT = {
   TIMED_OUT: 124,
 } as const;
 
+/** Ends the command with an exit code of its own; the message is one line for the user. */
+export class Failure extends Error {
+  override readonly name = "Failure";
+  readonly exitCode: number;
+
+  constructor(exitCode: number, message: string) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
 export const EXIT_LINES: readonly (readonly [code: number, meaning: string])[] = [
   [EXIT.OK, "done"],
   [EXIT.FAILED, "the command failed, or the task to wait for has failed"],
   [EXIT.USAGE, "the command line, a setting or a value is invalid"],
   [EXIT.NOT_FOUND, "there is no such task, node, message, note, file or key"],
   [EXIT.NOT_ALLOWED, "the secret is missing or wrong, or does not permit the command"],
-  [EXIT.CONFLICT, "the current state of the task, message, note, lease or key does not allow the command"],
+  [
+    EXIT.CONFLICT,
+    "the current state of the task, key, data directory or the like does not allow the command",
+  ],
   [EXIT.UNREACHABLE, "the hub cannot be reached, or returned 502, 503 or 504"],
   [EXIT.TIMED_OUT, "the time limit was reached"],
 ];

@@ -13,12 +13,13 @@ import { type JoinedHub, joinedFile, pinnedFetch, readJoined } from "../client/j
 import { SERVER_NAME } from "../hub/own-certificate.ts";
 import { makeSecret, newId } from "../lib/ids.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
+import { shellWord } from "../lib/shell.ts";
 import { hashSecret } from "../service/keys.ts";
 import { UsageError, readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
-import { EXIT } from "./exit-codes.ts";
+import { EXIT, Failure } from "./exit-codes.ts";
 import { helpOf } from "./help.ts";
-import { RETRY_FOR_MS, printError, reportFault } from "./remote.ts";
+import { RETRY_FOR_MS, reportFault } from "./remote.ts";
 import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 
 const NAME = "join";
@@ -35,10 +36,10 @@ export async function joinCommand(argv: readonly string[], env: Environment): Pr
   const file = joinedFile(env);
   const known = existsSync(file) && flags["replace"] === undefined ? readJoined(file) : null;
   if (known !== null) {
-    printError(
+    throw new Failure(
+      EXIT.CONFLICT,
       `this machine has already joined ${known.url} as ${known.node_id} (${file}): give --replace to leave that hub, or another file in LUXHUB_JOINED`,
     );
-    return EXIT.CONFLICT;
   }
   const partial = prepare(file);
   try {
@@ -51,12 +52,11 @@ export async function joinCommand(argv: readonly string[], env: Environment): Pr
     writeFileSync(partial, `${JSON.stringify(joined, null, 2)}\n`, { flush: true });
     renameSync(partial, file);
     writeLine(`joined ${line.url} as ${node_id}; the key is in ${file}`);
-    console.error("Start a worker: luxhub worker -- COMMAND");
+    const variable = env["LUXHUB_JOINED"] ? `LUXHUB_JOINED=${shellWord(file)} ` : "";
+    console.error(`Start a worker: ${variable}luxhub worker -- COMMAND`);
     return EXIT.OK;
   } catch (error) {
-    if (!(error instanceof NotThisHub)) return reportFault(error, line.url);
-    printError(error.message);
-    return error.exitCode;
+    return reportFault(error, line.url);
   } finally {
     rmSync(partial, { force: true });
   }
@@ -87,20 +87,9 @@ function prepare(file: string): string {
   return partial;
 }
 
-/** The server is not the hub that has made the line, or no server answers. */
-class NotThisHub extends Error {
-  override readonly name = "NotThisHub";
-  readonly exitCode: number;
-
-  constructor(exitCode: number, message: string) {
-    super(message);
-    this.exitCode = exitCode;
-  }
-}
-
 /**
  * Returns the certificate, in PEM, of the authority whose public key has this hash.
- * @throws {NotThisHub} when the server shows another one
+ * @throws {Failure} when the server shows another one, or none answers
  */
 async function authorityOf({ url }: Line, pin: string): Promise<string> {
   const { X509Certificate, createHash } = await import("node:crypto");
@@ -112,7 +101,7 @@ async function authorityOf({ url }: Line, pin: string): Promise<string> {
   const authority = shown.find((certificate) => hashOf(certificate) === pin);
   if (authority) return authority.toString();
   const [last] = shown.slice(-1);
-  throw new NotThisHub(
+  throw new Failure(
     EXIT.NOT_ALLOWED,
     `${new URL(url).host} is not the hub that made this line: its key is ${last ? hashOf(last) : "missing"}, not ${pin}. Nothing was sent to it. Ask for a new line, by a way that nobody can change`,
   );
@@ -126,7 +115,7 @@ async function certificatesOf(url: string): Promise<readonly Buffer[]> {
   return new Promise((resolve, reject) => {
     const fail = (error: Error): void =>
       reject(
-        new NotThisHub(
+        new Failure(
           EXIT.UNREACHABLE,
           `the hub at ${new URL(url).origin} cannot be reached: ${codeOf(error) || error.message}; is the address right from here, and does the hub run?`,
         ),

@@ -24,10 +24,9 @@ import type { Store } from "../store/store.ts";
 import { sizeText } from "../upkeep/upkeep.ts";
 import { type Arguments, type Form, UsageError, readSubcommand } from "./arguments.ts";
 import { formOf } from "./commands.ts";
-import { findHub } from "./config-file.ts";
-import { EXIT } from "./exit-codes.ts";
+import { findStore } from "./config-file.ts";
+import { EXIT, Failure } from "./exit-codes.ts";
 import { helpIn } from "./help.ts";
-import { printError } from "./remote.ts";
 import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 import { tableOf } from "./table.ts";
 
@@ -36,16 +35,6 @@ const PRIMARY_VARIABLES: Readonly<Record<string, string>> = {
   [PRIMARY_KEY_ID]: "LUXHUB_SECRET",
   [PRIMARY_ADMIN_KEY_ID]: "LUXHUB_ADMIN_KEY",
 };
-
-/** The key does not exist, or is not in the state that the command needs. */
-class KeyFault extends Error {
-  readonly exitCode: number;
-
-  constructor(exitCode: number, message: string) {
-    super(message);
-    this.exitCode = exitCode;
-  }
-}
 
 const GROUP = "keys";
 
@@ -75,7 +64,7 @@ export async function keysCommand(argv: readonly string[], env: Environment): Pr
   const called = readSubcommand(argv, GROUP, SUBCOMMANDS);
   if (called === null) return writeLineUnlessClosed(helpIn(GROUP, argv));
   const { form, args } = called;
-  const { dir, url } = findHub(args, env);
+  const { dir, url } = findStore(args, env);
   if (url === null && !isThere(dir.database))
     throw new Error(`there is no hub in ${dir.path}; start one there first`);
   process.umask(0o077);
@@ -96,9 +85,8 @@ export async function keysCommand(argv: readonly string[], env: Environment): Pr
     if (note !== undefined) console.error(note);
     return 0;
   } catch (error) {
-    if (!(error instanceof Rejection || error instanceof KeyFault)) throw error;
-    printError(error.message);
-    return error instanceof KeyFault ? error.exitCode : EXIT.CONFLICT;
+    if (!(error instanceof Rejection)) throw error;
+    throw new Failure(EXIT.CONFLICT, error.message);
   } finally {
     await store.close();
   }
@@ -229,7 +217,7 @@ async function write(
 function findUnrevoked(all: readonly KeyRecord[], keyId: string): KeyRecord {
   const key = find(all, keyId);
   if (key.revokedAt === null) return key;
-  throw new KeyFault(EXIT.CONFLICT, `${keyId} is revoked, and stays so; make a new key with luxhub keys add`);
+  throw new Failure(EXIT.CONFLICT, `${keyId} is revoked, and stays so; make a new key with luxhub keys add`);
 }
 
 function find(all: readonly KeyRecord[], keyId: string): KeyRecord {
@@ -237,7 +225,7 @@ function find(all: readonly KeyRecord[], keyId: string): KeyRecord {
   if (key) return key;
   const variable = PRIMARY_VARIABLES[keyId];
   if (variable === undefined)
-    throw new KeyFault(EXIT.NOT_FOUND, `there is no key ${keyId}; see luxhub keys list`);
+    throw new Failure(EXIT.NOT_FOUND, `there is no key ${keyId}; see luxhub keys list`);
   throw new Error(`the secret of ${keyId} is not in the data directory: set ${variable} as the hub has it`);
 }
 

@@ -36,9 +36,10 @@ function configHome({ XDG_CONFIG_HOME: given = "" }: Environment): string {
   return isAbsolute(given) ? given : home(".config");
 }
 
-/** Where the secret of --stdio is. */
-export function secretFileOf(keyName: string, env: Environment): string {
-  return join(configHome(env), "luxhub", `${keyName}.secret`);
+/** Where the secret of a key is, for --stdio and for the next run. Each hub has its own, because another must not get it. */
+export function secretFileOf(keyName: string, url: string, env: Environment): string {
+  const hub = new URL(url).host.replaceAll(/[^\w.-]/g, "_");
+  return join(configHome(env), "luxhub", `${keyName}@${hub}.secret`);
 }
 
 function headersOf(secret: string): Fields {

@@ -13,8 +13,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { LuxHubError } from "../client/luxhub.ts";
+import { directFetch } from "../client/http.ts";
+import { LuxHub, LuxHubError } from "../client/luxhub.ts";
 import type { Environment } from "../config.ts";
+import { checkedSecret } from "../data-dir.ts";
 import { isoTime, systemClock } from "../lib/clock.ts";
 import { didYouMean } from "../lib/closest.ts";
 import { newId } from "../lib/ids.ts";
@@ -34,7 +36,7 @@ import {
   secretFileOf,
   withServer,
 } from "./mcp-clients.ts";
-import { type Remote, printError, runRemote } from "./remote.ts";
+import { RETRY_FOR_MS, type Remote, printError, runRemote } from "./remote.ts";
 import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 
 const NAME = "mcp-config";
@@ -66,7 +68,7 @@ export function mcpConfigCommand(argv: readonly string[], env: Environment): Pro
 async function configure(remote: Remote, env: Environment): Promise<number> {
   const { values, words } = remote;
   const client = clientOf(words[0] ?? "");
-  const node = values.needed("node");
+  const node = nodeOf(remote);
   const name = values.text("name") ?? SERVER_NAME;
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(name))
     throw new UsageError("--name is 1 to 64 characters of A-Z a-z 0-9 _ -", NAME);
@@ -100,6 +102,17 @@ async function configure(remote: Remote, env: Environment): Promise<number> {
   return EXIT.OK;
 }
 
+/** The node of the client. The secret of a join is for the node that has joined, and for no other. */
+function nodeOf({ nodeId, values }: Remote): string {
+  const given = values.text("node");
+  if (nodeId === undefined || values.has("secret-file")) return values.needed("node");
+  if (given === undefined || given === nodeId) return nodeId;
+  throw new UsageError(
+    `this machine has joined as ${nodeId}: leave --node out, or give the secret of a key of ${given} with --secret-file`,
+    NAME,
+  );
+}
+
 function clientOf(word: string): Client {
   const client = MCP_CLIENTS.find((one) => one === word);
   if (client !== undefined && client !== "agents-md") return client;
@@ -116,34 +129,57 @@ async function serverOf(remote: Remote, client: Client, node: string, env: Envir
   const { url, values } = remote;
   const given = values.text("secret-file");
   const { secret, keyName } =
-    given === undefined ? await keyFor(remote, client, node) : { secret: remote.secret, keyName: null };
+    given === undefined ? await keyFor(remote, client, node, env) : { secret: remote.secret, keyName: null };
   if (secret === undefined)
     throw new UsageError(
       "no secret: set LUXHUB_SECRET and LUXHUB_ADMIN_KEY to create a key, or give that of a key with --secret-file",
       NAME,
     );
-  if (!values.has("stdio")) return { url: `${url.replace(/\/+$/, "")}/mcp`, secret };
-  const path = given === undefined ? storeSecret(secret, keyName ?? node, env) : resolve(given);
+  // A client does not trust the authority that this machine has joined with; luxhub mcp does.
+  const needsBridge = remote.nodeId !== undefined && remote.fetch !== directFetch;
+  if (!values.has("stdio") && !needsBridge) return { url: `${url.replace(/\/+$/, "")}/mcp`, secret };
+  const path =
+    given === undefined ? storeSecret(secret, secretFileOf(keyName ?? node, url, env)) : resolve(given);
+  if (needsBridge)
+    console.error("The client starts luxhub mcp, because it does not trust the hub's own authority.");
   const [command = "", ...own] = ownCommand();
   return { command, args: [...own, "mcp", "--url", url, "--secret-file", path] };
 }
 
 type NodeKey = { readonly secret: string | undefined; readonly keyName: string | null };
 
-/** A new key of the node, if there is an administrator key; else the secret of the environment. */
-async function keyFor({ hub, adminKey, secret }: Remote, client: Client, node: string): Promise<NodeKey> {
+/** The key of the node that an earlier run has stored, or a new one, if there is an administrator key; else the secret. */
+async function keyFor(remote: Remote, client: Client, node: string, env: Environment): Promise<NodeKey> {
+  const { hub, adminKey, secret } = remote;
   if (adminKey === undefined) return { secret, keyName: null };
   const base = `${node.replaceAll(/[^A-Za-z0-9._-]/g, "-")}-${client}`.slice(-KEY_NAME_MAX_CHARS);
+  const file = secretFileOf(base, remote.url, env);
+  const stored = readTextFileIfThere(file)?.trim();
+  if (stored !== undefined && (await isValid(remote, checkedSecret(stored, file))))
+    return { secret: stored, keyName: base };
   for (let i = 1; ; i++) {
     const name = i === 1 ? base : `${base}-${i}`;
     try {
       const made = await hub.keys.add({ name, node_id: node });
       console.error(`Created the key ${name}, bound to the node ${node}.`);
       if (i > 1) console.error(`There are older ones: revoke what you no longer use (luxhub keys list).`);
-      return { secret: made.secret, keyName: name };
+      if (!remote.values.has("write")) storeSecret(made.secret, file); // for the next run, which shows the same
+      return { secret: made.secret, keyName: base };
     } catch (error) {
       if (!(error instanceof LuxHubError && error.code === "key_exists" && i < KEYS_MAX)) throw error;
     }
+  }
+}
+
+/** Whether the hub takes a secret. */
+async function isValid({ url, fetch }: Remote, secret: string): Promise<boolean> {
+  const hub = new LuxHub({ url, secret, fetch, retry: { forMs: RETRY_FOR_MS } });
+  try {
+    await hub.tasks.openQuestions({ limit: 1 });
+    return true;
+  } catch (error) {
+    if (error instanceof LuxHubError && error.status === 401) return false;
+    throw error;
   }
 }
 
@@ -156,8 +192,7 @@ function ownCommand(): readonly string[] {
 
 // ---- Files
 
-function storeSecret(secret: string, keyName: string, env: Environment): string {
-  const path = secretFileOf(keyName, env);
+function storeSecret(secret: string, path: string): string {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   writeFileSync(path, `${secret}\n`, { mode: 0o600 });
   chmodSync(path, 0o600); // one that was there keeps its mode

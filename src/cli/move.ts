@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import type { Environment } from "../config.ts";
 import type { DataDir } from "../data-dir.ts";
 import { shellWord } from "../lib/shell.ts";
-import { type Moved, moveFromPostgres, moveToPostgres } from "../upkeep/move.ts";
+import { type Moved, movedDatabase, moveFromPostgres, moveToPostgres } from "../upkeep/move.ts";
 import { sizeText } from "../upkeep/upkeep.ts";
 import { type Arguments, UsageError, readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
@@ -65,14 +65,15 @@ function luxText(micro: string): string {
   return `${sign}${padded.slice(0, -MICRO)}${fraction === "" ? "" : `.${fraction}`}`;
 }
 
-function nextInPostgres({ database, path }: DataDir): string {
+function nextInPostgres(dir: DataDir): string {
+  const { path } = dir;
   return [
     "The hub is in PostgreSQL now.",
     "",
     `Start it with:  LUXHUB_DATABASE=postgres://… luxhub serve --data ${shellWord(path)}`,
     `The secrets stay in ${path}; every other hub needs the same secrets.`,
-    `${database} and the files next to it are unchanged: delete them, or rename ${database},`,
-    "once the hub runs. A start without LUXHUB_DATABASE would use the old state.",
+    `The old state is in ${movedDatabase(dir)} and ${path}/files: delete them once the hub runs.`,
+    "Commands without LUXHUB_DATABASE now refuse to run on this directory.",
   ].join("\n");
 }
 

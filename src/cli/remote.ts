@@ -2,14 +2,24 @@
  * The part that all clients of a hub share: finds the hub and its secret, runs a command with the typed client, and
  * reports a fault in one line with its exit code.
  */
+import { hostname, networkInterfaces } from "node:os";
 import type { Environment } from "../config.ts";
 import { joinedFile, pinnedFetch, readJoined } from "../client/joined.ts";
 import { directFetch } from "../client/http.ts";
 import { HubUnreachable, LuxHub, LuxHubError } from "../client/luxhub.ts";
-import { findSecrets, isThere, recordedAddresses } from "../data-dir.ts";
+import {
+  type Address,
+  checkedSecret,
+  environmentSecrets,
+  findSecrets,
+  isThere,
+  recordedAddresses,
+} from "../data-dir.ts";
+import { isLoopback } from "../hub/addresses.ts";
 import { SERVER_NAME } from "../hub/own-certificate.ts";
 import { isoTime, systemClock } from "../lib/clock.ts";
 import { parseExact } from "../lib/exact-json.ts";
+import { canonicalIp } from "../lib/ip.ts";
 import { printableLine } from "../lib/printable.ts";
 import { codeOf } from "../lib/reason.ts";
 import { isHeld } from "../store/sqlite/file-lock.ts";
@@ -17,7 +27,7 @@ import { readTextFile, strictText } from "../text-file.ts";
 import { type Arguments, UsageError, readArguments, readSubcommand } from "./arguments.ts";
 import { commandsOf, formOf } from "./commands.ts";
 import { findHub, readConfigFile } from "./config-file.ts";
-import { EXIT, exitCodeOf } from "./exit-codes.ts";
+import { EXIT, Failure, exitCodeOf } from "./exit-codes.ts";
 import { helpIn, helpOf } from "./help.ts";
 import { BrokenPipe, type Cell, print, printJsonList, printTable } from "./table.ts";
 import { writeLineUnlessClosed } from "./standard-output.ts";
@@ -103,7 +113,9 @@ async function runOn(name: string, run: Run, args: Arguments, env: Environment):
 export function reportFault(error: unknown, url = ""): number {
   if (error instanceof BrokenPipe) return EXIT.OK;
   if (error instanceof LuxHubError) {
-    printError(`${ADVICE[error.code] ?? error.detail} (${error.code})`);
+    const errors = error.errors.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
+    const detail = errors.length > 0 ? errors.join("; ") : inCommands(error.detail);
+    printError(`${ADVICE[error.code] ?? detail} (${error.code})`);
     return exitCodeOf(error.status);
   }
   if (error instanceof HubUnreachable) {
@@ -121,10 +133,6 @@ export function reportFault(error: unknown, url = ""): number {
       );
     return EXIT.UNREACHABLE;
   }
-  if (error instanceof NoHubHere) {
-    printError(error.message);
-    return EXIT.UNREACHABLE;
-  }
   throw error;
 }
 
@@ -134,6 +142,30 @@ const ADVICE: Readonly<Record<string, string>> = {
     "The secret is missing, wrong, expired or revoked: give a valid one in LUXHUB_SECRET or by --secret-file.",
   admin_key_required: "The administrator key is missing or wrong: give it in LUXHUB_ADMIN_KEY.",
 };
+
+/** The commands for the endpoints that the hub's advice names. */
+const COMMANDS: Readonly<Record<string, string>> = {
+  "budget/list": "budget list",
+  "file/list": "file list",
+  "hub/pauses": "pauses",
+  "limit/list": "limit list",
+  "message/parked": "message parked NODE",
+  "note/list": "note list",
+  "schedule/list": "schedule list",
+  "task/list": "task list",
+  "task/pull": "task list --status open",
+  "webhook/list": "webhook list",
+};
+
+function inCommands(advice: string): string {
+  return advice.replaceAll(
+    /GET \/api\/v1\/(task\/([\w-]+)\/(explain|questions)|[\w/]+)/g,
+    (call, path, id, what) => {
+      if (what !== undefined) return what === "explain" ? `luxhub task why ${id}` : "luxhub questions";
+      return COMMANDS[path] === undefined ? call : `luxhub ${COMMANDS[path]}`;
+    },
+  );
+}
 
 const NETWORK_REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nothing listens there",
@@ -158,11 +190,6 @@ export function printError(text: string): void {
   console.error(`luxhub: ${printableLine(text)}`);
 }
 
-/** No hub runs on the data directory; the message says what to do. */
-class NoHubHere extends Error {
-  override readonly name = "NoHubHere";
-}
-
 type Place = Pick<Remote, "url" | "secret" | "adminKey" | "nodeId" | "isNamed" | "fetch">;
 
 /**
@@ -182,24 +209,31 @@ function placeOf(values: Values, args: Arguments, env: Environment, name: string
         `the URL is ${JSON.stringify(url)}; it must look like http://127.0.0.1:19104`,
         name,
       );
-    const [secret, adminKey] = [env["LUXHUB_SECRET"] || undefined, env["LUXHUB_ADMIN_KEY"] || undefined];
+    const { secret, adminKey } = environmentSecrets(env);
     const joined = readJoined(joinedFile(env));
     const pinned = joined?.url === url.replace(/\/+$/, "") ? pinnedFetch(joined) : undefined;
     const fetch = pinned ?? directFetch;
     return { url, secret: given ?? secret, adminKey, nodeId: undefined, isNamed: true, fetch };
   }
   const { dir } = findHub(args, env);
-  const addresses = recordedAddresses(dir);
+  const recorded = recordedAddresses(dir);
+  const addresses = recorded.filter(isHere);
   // Prefers plain HTTP, because TLS needs a certificate that this machine trusts; then variant A.
   const [address] = addresses.toSorted((a, b) => rank(a.variant, a.url) - rank(b.variant, b.url));
+  if (!address && recorded.length > 0)
+    throw new Failure(
+      EXIT.UNREACHABLE,
+      `${dir.addressFile} names no address of this machine: name the hub with --url or LUXHUB_URL`,
+    );
   if (!address || !isHeld(dir.lock)) {
     const joined = isDataNamed(args, env) ? null : readJoined(joinedFile(env));
     if (joined === null)
-      throw new NoHubHere(
+      throw new Failure(
+        EXIT.UNREACHABLE,
         `no hub runs on ${dir.path}: start one with luxhub serve, name one with --url or LUXHUB_URL, or join one with luxhub join`,
       );
     const { url, node_id: nodeId } = joined;
-    const adminKey = env["LUXHUB_ADMIN_KEY"] || undefined;
+    const { adminKey } = environmentSecrets(env);
     return {
       url,
       secret: given ?? joined.secret,
@@ -224,14 +258,23 @@ function isDataNamed({ flags }: Arguments, env: Environment): boolean {
   );
 }
 
+/** Whether an address is one of this machine: the file may have come with a checkout of somebody else's. */
+function isHere({ url }: Address): boolean {
+  const host = new URL(url).hostname.replaceAll(/[[\]]/g, "");
+  const addresses = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
+  return (
+    isLoopback(host) ||
+    host === hostname().toLowerCase() ||
+    addresses.some(({ address }) => canonicalIp(address) === (canonicalIp(host) ?? host))
+  );
+}
+
 function rank(variant: string, url: string): number {
   return (url.startsWith("http:") ? 0 : 2) + (variant === "A" ? 0 : 1);
 }
 
 function secretIn(file: string): string {
-  const text = readTextFile(file).trim();
-  if (/^[\x21-\x7e]+$/.test(text)) return text;
-  throw new Error(`${file} must hold one word of visible ASCII characters, the secret`);
+  return checkedSecret(readTextFile(file).trim(), file);
 }
 
 /** Removes the field `success`, which every answer has. */

@@ -7,6 +7,7 @@ import {
   discardNewSecrets,
   loadSecrets,
   makeDataDir,
+  markPostgres,
   recordAddresses,
   secretWarnings,
 } from "../data-dir.ts";
@@ -23,7 +24,7 @@ import { sizeText } from "../upkeep/upkeep.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { SOFTWARE } from "../version.ts";
 import { type Form, readArguments } from "./arguments.ts";
-import { configFileWarnings, readConfigFile } from "./config-file.ts";
+import { configFileWarnings, readConfigFile, refuseMoved } from "./config-file.ts";
 import { openLogOutput } from "./log-output.ts";
 import type { BackupContext } from "./scheduled-backups.ts";
 import { endingSignals, onStarterExit } from "./signals.ts";
@@ -61,6 +62,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const ending = untilShutdown(); // first, so that an early signal also ends the hub in order
   process.umask(0o077); // only the owner may read what the hub writes, wherever the data directory is
   const dir = makeDataDir(config.dataDir);
+  if (config.database === null) refuseMoved(dir);
   const clock = systemClock();
   const output = openLogOutput((lines) => log.warn("lines of the log could not be written", { lost: lines }));
   const log = openLog(
@@ -74,6 +76,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const backups = { name: "backup", succeededAt: null, failures: 0 };
   const otherChores = () => (config.backupTo === null ? [] : [backups]);
   const hub = await openHub({ config, dir, secrets, clock, log, onFailure, otherChores });
+  if (config.database !== null) noteDatabase(dir, log);
   const forgetAddresses = recordListeners(dir, hub, log);
   announce({ config, hub, dir, secrets, showsSecrets: await isTerminal() }, log);
   if (config.tlsCert !== null && !config.listen.some(({ tls }) => tls))
@@ -92,6 +95,18 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   log.flush();
   await output.end();
   process.exit(exitCodeOf(await ending)); // what still hangs, such as the lookup of a name, would keep the process
+}
+
+/** Without the note, commands without LUXHUB_DATABASE would take a luxhub.db of before for the state of the hub. */
+function noteDatabase(dir: DataDir, log: Log): void {
+  try {
+    markPostgres(dir);
+  } catch (error) {
+    log.warn("the use of PostgreSQL could not be noted", {
+      file: dir.postgresMarker,
+      cause: reasonOf(error),
+    });
+  }
 }
 
 const exitCodeOf = (end: End): number => ("signal" in end ? 0 : 1);

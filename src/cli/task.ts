@@ -184,7 +184,12 @@ async function answerQuestion({ hub, values, json, words }: Remote): Promise<num
   const [task_id = "", given = ""] = words;
   const text = given === "-" ? await readStandardInput() : given;
   const answer = values.has("parse") ? jsonIn(text, "ANSWER", "task answer") : text;
-  const question_id = values.text("question") ?? (await onlyQuestion(hub, task_id));
+  const { question_id, choices } = await questionOf(hub, task_id, values.text("question"));
+  if (choices.length > 0 && !choices.some((choice) => choice === answer) && !values.has("force"))
+    throw new UsageError(
+      `ANSWER must be ${choices.map((choice) => JSON.stringify(choice)).join(", ")}, or given with --force`,
+      "task answer",
+    );
   const node_id = values.text("node");
   const { question } = await hub.tasks.answer({ task_id, question_id, answer, node_id });
   if (json) printJson(question);
@@ -192,20 +197,26 @@ async function answerQuestion({ hub, values, json, words }: Remote): Promise<num
   return EXIT.OK;
 }
 
-/** The open question of a task. @throws {UsageError} if there is not exactly one */
-async function onlyQuestion(hub: LuxHub, task_id: string): Promise<string> {
-  const open: string[] = [];
+type Asked = Pick<AnswerOf<"task/{task_id}/questions">["questions"][number], "question_id" | "choices">;
+
+/** The question with this id, or else the open question of a task. @throws {UsageError} if there is not exactly one */
+async function questionOf(hub: LuxHub, task_id: string, id: string | undefined): Promise<Asked> {
+  const open: Asked[] = [];
   for (let cursor: string | undefined; ;) {
     const page = await hub.tasks.questions({ task_id, limit: PAGE, cursor });
-    for (const { state, question_id } of page.questions) if (state === "open") open.push(question_id);
+    for (const question of page.questions) {
+      if (question.question_id === id) return question;
+      if (question.state === "open") open.push(question);
+    }
     if (page.next_cursor === null) break;
     cursor = page.next_cursor;
   }
+  if (id !== undefined) return { question_id: id, choices: [] }; // the hub says that there is none
   const [only] = open;
   if (only === undefined) throw new UsageError(`task ${task_id} has no open question`, "task answer");
   if (open.length === 1) return only;
   throw new UsageError(
-    `task ${task_id} has ${open.length} open questions: choose one with --question (${open.join(", ")})`,
+    `task ${task_id} has ${open.length} open questions: choose one with --question (${open.map((question) => question.question_id).join(", ")})`,
     "task answer",
   );
 }

@@ -8,14 +8,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../config.ts";
 import { FatalError, type LuxHub, type Task, type TaskContext, type TaskResult } from "../client/index.ts";
+import { fitted, resultOf } from "../client/result.ts";
 import { TimeLimit } from "../client/time-limit.ts";
-import { RESULT_EXTRA_MAX_BYTES, RESULT_TEXT_MAX_BYTES } from "../domain/limits.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
-import { reasonOf } from "../lib/reason.ts";
+import { codeOf, reasonOf } from "../lib/reason.ts";
 import { OUT, TooManyFiles, fetchFile, ownName, upload, uploadFiles, writeContext } from "./task-files.ts";
 import { ReportFile } from "./worker-report.ts";
-import { OUTPUT_KEPT_BYTES, type Run, runCommand } from "./worker-process.ts";
+import { type Run, runCommand } from "./worker-process.ts";
 
 export type TaskOptions = {
   readonly hub: LuxHub;
@@ -32,7 +32,7 @@ export type TaskOptions = {
   readonly log: Log;
 };
 
-/** The command cannot be started, whatever the task. */
+/** The program of the command has disappeared, or may no longer be run. */
 export class CommandMissing extends Error {
   override readonly name = "CommandMissing";
 }
@@ -68,7 +68,7 @@ export async function doTask(task: Task, context: TaskContext, options: TaskOpti
     signal.throwIfAborted();
     refuseFailure(run, options.timeoutMs);
     if (dir !== null) await uploadFiles(task, context.epoch, join(dir, OUT), signal, options);
-    return await resultOf(task, context, run, options);
+    return await resultOfOutput(task, context, run, options);
   } catch (error) {
     // The command would make them again.
     throw error instanceof TooManyFiles ? new FatalError(error.message, { cause: error }) : error;
@@ -111,7 +111,8 @@ export type TaskRun = {
 
 /**
  * Runs a program for a task, with the variables of the task, and sends its reports to the hub.
- * @throws {CommandMissing} when it cannot be started; the signal's reason when it aborted before that
+ * @throws {CommandMissing} when there is no such program; {Error} when it cannot be started; the signal's reason when it
+ * aborted before that
  */
 export async function runForTask(
   task: Task,
@@ -165,7 +166,11 @@ export async function runForTask(
     return await running;
   } catch (error) {
     signal.throwIfAborted();
-    throw new CommandMissing(`cannot run ${command[0]}: ${reasonOf(error)}`, { cause: error });
+    const [program = ""] = command;
+    const text = `cannot run ${program}: ${reasonOf(error)}`;
+    // Any other fault may be that of this task, or pass.
+    const isMissing = ["ENOENT", "EACCES"].includes(codeOf(error)) && Bun.which(program) === null;
+    throw isMissing ? new CommandMissing(text, { cause: error }) : new Error(text, { cause: error });
   } finally {
     limit.end();
     report.close();
@@ -193,85 +198,29 @@ export function refuseFailure(
 
 // ---- The result
 
-/**
- * The object that the command printed, or its text as `output`. Uploads an output that is too large as a file.
- */
-export async function resultOf(
+/** The JSON object or array that the command printed, or its text as `output`. */
+function resultOfOutput(
   task: Task,
   { epoch, signal }: TaskContext,
-  run: Run,
+  { output, outputBytes }: Run,
   options: TaskOptions,
 ): Promise<TaskResult> {
-  const text = new TextDecoder().decode(run.output).replaceAll("\0", "\ufffd");
-  const isWhole = run.outputBytes <= OUTPUT_KEPT_BYTES;
-  const object = isWhole ? resultIn(text) : null;
-  const { problem, improvement, lesson, ...extra } = object ?? {
-    problem: task.title,
-    improvement: firstLineOf(text),
-    lesson: "none",
-    output: text.trimEnd(),
-  };
-  const texts = { problem, improvement, lesson };
-  const isTextFitting = Object.values(texts).every(
-    (part) => Buffer.byteLength(part) <= RESULT_TEXT_MAX_BYTES,
+  const text = new TextDecoder().decode(output).replaceAll("\0", "\ufffd");
+  const value = outputBytes > output.length ? null : dataIn(text);
+  return fitted(
+    resultOf(value ?? text.trimEnd(), task.title),
+    (content, name, type) => upload(content, name, type, { task_id: task.task_id, epoch }, signal, options),
+    { bytes: output, total: outputBytes },
   );
-  if (isWhole && isTextFitting && bytesOf(extra) <= RESULT_EXTRA_MAX_BYTES) return { ...texts, ...extra };
-  const [name, type] = object ? ["output.json", "application/json"] : ["output.txt", "text/plain"];
-  const file = await upload(run.output, name, type, { task_id: task.task_id, epoch }, signal, options);
-  const missing = isWhole ? "" : ` up to byte ${OUTPUT_KEPT_BYTES}`;
-  return {
-    problem: cut(problem, RESULT_TEXT_MAX_BYTES),
-    improvement: cut(improvement, RESULT_TEXT_MAX_BYTES),
-    lesson: cut(lesson, RESULT_TEXT_MAX_BYTES),
-    // An object that is too large is not cut: a part of it is not JSON.
-    ...(object === null && { output: cut(text, RESULT_EXTRA_MAX_BYTES - NOTE_BYTES) }),
-    output_file: file,
-    output_note: `The output has ${run.outputBytes} bytes, too many for a result: file ${file} has them${missing}.`,
-  };
 }
 
-/** Parses a JSON object with the three texts; null for anything else. */
-export function resultIn(text: string): TaskResult | null {
-  let value: unknown;
+/** Parses a JSON object or array; null for any other text. */
+export function dataIn(text: string): object | null {
   try {
-    value = parseExact(text);
+    const value = parseExact(text);
+    return typeof value === "object" && /^\s*[[{]/.test(text) ? value : null;
   } catch {
     return null;
-  }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
-  const { problem, improvement, lesson, ...extra }: Record<string, unknown> = { ...value };
-  return isSaid(problem) && isSaid(improvement) && isSaid(lesson)
-    ? { problem, improvement, lesson, ...extra }
-    : null;
-}
-
-export function isSaid(value: unknown): value is string {
-  return typeof value === "string" && value.trim() !== "";
-}
-
-const FIRST_LINE_MAX_CHARS = 1_000;
-
-export function firstLineOf(text: string): string {
-  const line = /\S.*/.exec(text)?.[0].trimEnd() ?? "no output";
-  return line.length > FIRST_LINE_MAX_CHARS ? `${line.slice(0, FIRST_LINE_MAX_CHARS).toWellFormed()}…` : line;
-}
-
-/** Room for output_file and output_note next to a cut output. */
-const NOTE_BYTES = 1_024;
-
-/** The size as JSON, which may be longer than the text. */
-function bytesOf(value: unknown): number {
-  return Buffer.byteLength(JSON.stringify(value));
-}
-
-/** Cuts a text so that it has at most `maxBytes` bytes as JSON. */
-function cut(text: string, maxBytes: number): string {
-  let end = maxBytes;
-  for (;;) {
-    const part = end >= text.length ? text : `${text.slice(0, end).toWellFormed()}…`;
-    const bytes = bytesOf(part);
-    if (bytes <= maxBytes) return part;
-    end = Math.floor(Math.min(end, text.length) * Math.min(0.99, maxBytes / bytes));
   }
 }
 

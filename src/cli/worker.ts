@@ -50,7 +50,14 @@ async function work(remote: Remote, env: Environment): Promise<number> {
   if (isOnce && concurrency > 1) throw new UsageError("--once does one task, not --concurrency", NAME);
   if ((agent !== null) === words.length > 0)
     throw new UsageError("worker needs a command after --, or --agent NAME without one", NAME);
+  const capabilities = values.text("capabilities");
+  const untyped = values.has("untyped");
   const command = commandOf(agent === null ? words : [agent.program], env);
+  if (agent !== null && capabilities === undefined && !untyped)
+    throw new UsageError(
+      "--agent needs --capabilities LIST, the types of the tasks that the agent may do, or --untyped for tasks of every type and without one",
+      NAME,
+    );
   const signals = new Signals();
   const format = values.choice("log", ["pretty", "json"]) ?? "pretty";
   const output = openLogOutput(
@@ -88,7 +95,7 @@ async function work(remote: Remote, env: Environment): Promise<number> {
     printError(`a worker for node ${nodeId} runs on this machine already${by}: give each an id of its own`);
     return EXIT.CONFLICT;
   }
-  log.info(`${nodeId} ${takesTypes(values.text("capabilities"))}`);
+  log.info(`${nodeId} ${takesTypes(capabilities, untyped)}`);
   try {
     if (lock.endedProcesses > 0)
       log.warn("ended the processes that a killed worker left running", { processes: lock.endedProcesses });
@@ -135,7 +142,8 @@ async function work(remote: Remote, env: Environment): Promise<number> {
       },
       {
         name: values.text("name"),
-        capabilities: values.text("capabilities"),
+        capabilities,
+        untyped,
         resources: resourcesOf(values),
         concurrency,
         signal: signals.stop.signal,
@@ -288,10 +296,9 @@ function resourcesOf(values: Values): Readonly<Record<string, number>> | undefin
 }
 
 /** Says which tasks the worker takes: without capabilities it takes every type. */
-function takesTypes(capabilities: string | undefined): string {
-  return capabilities === undefined
-    ? "takes tasks of every type (--capabilities limits them)"
-    : `takes tasks of the types ${capabilities}, and tasks without a type`;
+function takesTypes(capabilities: string | undefined, untyped: boolean): string {
+  if (capabilities === undefined) return "takes tasks of every type (--capabilities limits them)";
+  return `takes tasks of the types ${capabilities}${untyped ? ", and tasks without a type" : ""}`;
 }
 
 function logEvent(event: WorkerEvent, log: Log): void {
@@ -302,6 +309,8 @@ function logEvent(event: WorkerEvent, log: Log): void {
       return log.info(`${event.nodeId} left`);
     case "fault":
       return log.warn("a call of the worker failed", { cause: textOf(event.error) });
+    case "resting":
+      return log.warn(restText(event), { cause: textOf(event.error) });
   }
   const { task_id: task, title } = event.task;
   const shown = JSON.stringify(title);
@@ -319,6 +328,12 @@ function logEvent(event: WorkerEvent, log: Log): void {
     case "lost":
       return log.warn(`lost ${shown}`, { task, cause: event.error.code });
   }
+}
+
+function restText({ forMs, isDraining }: Extract<WorkerEvent, { kind: "resting" }>): string {
+  return isDraining
+    ? "the agent does not work, again and again: drains the node; mend it, then end the draining (luxhub node drain NODE --off)"
+    : `the agent does not work: gives its task back, and takes no more for ${forMs / 60_000} min`;
 }
 
 function textOf(error: unknown): string {

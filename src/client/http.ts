@@ -96,7 +96,7 @@ export type HttpOptions = {
   readonly parseJson?: ((text: string) => unknown) | undefined;
   /** Called before each retry, for a log. */
   readonly onRetry?: ((fault: Error, pauseMs: number) => void) | undefined;
-  /** Called when the hub responds after a retry. */
+  /** Called when the hub responds after retries. */
   readonly onRecovery?: (() => void) | undefined;
 };
 
@@ -137,6 +137,8 @@ export class Http {
   readonly #onRecovery: HttpOptions["onRecovery"];
   /** A hub has responded. From then on, a foreign response hides the hub, for example while a proxy restarts. */
   #isHubKnown = false;
+  /** A call was retried, and none has succeeded since. */
+  #isAway = false;
   /** Parses what the hub has sent. @throws {SyntaxError} */
   readonly parse: (text: string) => unknown;
 
@@ -166,23 +168,25 @@ export class Http {
     for (let attempt = 1; ; attempt++) {
       try {
         const answer = await this.#attempt(request, read, signal);
-        this.#recover(attempt);
+        this.#recover();
         return answer;
       } catch (error) {
-        if (error instanceof LuxHubError && !isTemporary(error)) this.#recover(attempt);
+        if (error instanceof LuxHubError && !isTemporary(error)) this.#recover();
         const pause = pauseAfter(error, attempt, policy);
         giveUpAt ??= now() + policy.forMs;
         const mayPass = isTemporary(error, this.#isHubKnown);
         if (!request.isRepeatable || !mayPass || now() + pause > giveUpAt) throw error;
+        this.#isAway = true;
         this.#onRetry?.(error, pause);
         await sleep(pause, signal);
       }
     }
   }
 
-  #recover(attempt: number): void {
+  #recover(): void {
     this.#isHubKnown = true;
-    if (attempt > 1) this.#onRecovery?.();
+    if (this.#isAway) this.#onRecovery?.();
+    this.#isAway = false;
   }
 
   /** Reads a response with a JSON object. @throws {LuxHubError} when it has none of a hub */

@@ -15,13 +15,14 @@ export {
   type Used,
   type WorkerEvent,
   type WorkerOptions,
+  WorkerOutage,
 } from "./worker.ts";
 
 /** A hub, with all its calls, and the worker. */
 export class LuxHub<V extends Variant = "A"> extends Hub<V> {
   /** Registers a node and does its tasks until a signal of the options stops the worker. */
   worker(nodeId: string, handler: Handler<V>, options: WorkerOptions<V> = {}): Promise<void> {
-    const hub = { call: this.call.bind(this), stream: this.stream.bind(this) };
+    const hub = { call: this.call.bind(this), stream: this.stream.bind(this), upload: this.files.upload };
     return runWorker<V>(hub, nodeId, handler, options);
   }
 }

@@ -965,7 +965,9 @@ class LuxHub:
         *,
         name: str | None = None,
         capabilities: str | Sequence[str] | None = None,
+        resources: Mapping[str, float] | None = None,
         task_types: Sequence[str] | None = None,
+        untyped: bool = False,
         concurrency: int = 1,
         stop: Stop | None = None,
         release: Stop | None = None,
@@ -977,7 +979,9 @@ class LuxHub:
 
         name: The display name of the node; by default its id.
         capabilities: The task types that the node takes; by default all.
-        task_types: Takes only open tasks of these types.
+        resources: What the node has, such as {"gpu": 2, "vram_gib": 24}: tasks may require some of it.
+        task_types: Takes only open tasks of these types; by default those of `capabilities`.
+        untyped: With `capabilities`: also takes open tasks without a type.
         concurrency: How many tasks it does at once, each in a thread of its own.
         stop: Stops the worker in order: it takes no more tasks, finishes those it has, and leaves the hub.
         release: Stops it now: it stops its handlers, gives their tasks back, and leaves the hub.
@@ -991,10 +995,11 @@ class LuxHub:
         worker = _Worker(
             self.call,
             self.stream,
+            self.files.upload,
             node_id,
             handler,
-            {"name": name or node_id, "capabilities": capabilities},
-            task_types,
+            {"name": name or node_id, "capabilities": capabilities, "resources": resources},
+            _types_of(capabilities) if task_types is None and not untyped else task_types,
             concurrency,
             timeout,
             on_event or _log_worker,
@@ -1022,6 +1027,12 @@ class LuxHub:
             asked = f"/api/v1/{path}{joint}{query}" if query else f"/api/v1/{path}"
             request = _Request(method, asked, {}, silence_s=silence_s)
         return self._http.send(request, _read_json, options)
+
+
+def _types_of(capabilities: str | Sequence[str] | None) -> Sequence[str] | None:
+    """The types of open tasks that a worker takes: an untyped task matches none of them. None: all."""
+    words = capabilities.split(",") if isinstance(capabilities, str) else capabilities or ()
+    return [word.strip() for word in words if word.strip()] or None
 
 
 #: The hub does not store a response with a secret: it would refuse a repeat, and the secret would be lost.
@@ -1328,13 +1339,81 @@ class TaskContext:
 
 
 class Handler(Protocol):
-    """Does one task and returns its result: problem, improvement, lesson and further keys.
+    """Does one task and returns its result.
+
+    A mapping with `problem`, `improvement`, `lesson` or `output` is the result, in which missing texts are filled in.
+    Any other JSON is the `output`. An output that is too large for a result becomes a file of the task.
 
     If it raises, the attempt has failed; the hub retries the task, except after a FatalError. A handler cannot be
     ended from outside: a long one must check `context.stop`.
     """
 
-    def __call__(self, task: Task, context: TaskContext, /) -> Mapping[str, Any]: ...
+    def __call__(self, task: Task, context: TaskContext, /) -> object: ...
+
+
+#: The hub takes so much in each of the three texts, and in all other fields together.
+_TEXT_MAX_BYTES = 64 * 1024
+_EXTRA_MAX_BYTES = 64 * 1024
+#: Room for output_file and output_note next to a cut output.
+_NOTE_BYTES = 1024
+_LINE_MAX_CHARS = 1000
+_TEXTS = ("problem", "improvement", "lesson")
+
+
+def _result_of(value: object, title: str) -> dict[str, Any]:
+    """Makes a result of whatever a handler has returned. Drops nothing."""
+    fields: dict[str, Any] = {"output": value}
+    if isinstance(value, Mapping):
+        texts = [value[name] for name in _TEXTS if value.get(name) is not None]
+        if (texts or "output" in value) and all(isinstance(text, str) for text in texts):
+            fields = dict(value)
+    filled = {"problem": title, "improvement": _sentence_of(fields.get("output", {})), "lesson": "none"}
+    said = {name: fields[name] for name in _TEXTS if str(fields.get(name) or "").strip()}
+    return {**fields, **filled, **said}
+
+
+def _sentence_of(output: object) -> str:
+    if output is None:
+        return "no output"
+    if isinstance(output, str):
+        found = re.search(r"\S.*", output)
+        return found[0].rstrip()[:_LINE_MAX_CHARS] if found else "no output"
+    return json.dumps(output) if isinstance(output, (bool, int, float)) else "done"
+
+
+def _fitted(result: dict[str, Any], upload: Callable[[bytes, str, str], str]) -> dict[str, Any]:
+    """Returns the result as the hub takes it: an output that is too large is uploaded, and only its beginning stays."""
+    texts = {name: str(result[name]) for name in _TEXTS}
+    extra = {name: value for name, value in result.items() if name not in _TEXTS}
+    is_fitting = all(len(text.encode("utf-8", "replace")) <= _TEXT_MAX_BYTES for text in texts.values())
+    if is_fitting and len(_json_bytes(extra)) <= _EXTRA_MAX_BYTES:
+        return result
+    output = extra.get("output")
+    if is_fitting and isinstance(output, str) and len(extra) == 1:
+        content, name, content_type = output.encode("utf-8", "replace"), "output.txt", "text/plain"
+        shown = {"output": _cut(output, _EXTRA_MAX_BYTES - _NOTE_BYTES)}
+    else:
+        content, name, content_type = _json_bytes({**texts, **extra}), "output.json", "application/json"
+        shown = {}  # JSON that is too large is not cut: a part of it is not JSON
+    file_id = upload(content, name, content_type)
+    note = f"The output has {len(content)} bytes, too many for a result: file {file_id} has them."
+    cut = {name: _cut(text, _TEXT_MAX_BYTES) for name, text in texts.items()}
+    return {**cut, **shown, "output_file": file_id, "output_note": note}
+
+
+def _json_bytes(value: object) -> bytes:
+    return json.dumps(value, allow_nan=False, ensure_ascii=False, default=_plain).encode("utf-8", "replace")
+
+
+def _cut(text: str, max_bytes: int) -> str:
+    """Cuts a text so that it has at most `max_bytes` bytes as JSON."""
+    end = max_bytes
+    while True:
+        part = text if end >= len(text) else f"{text[:end]}\u2026"
+        size = len(_json_bytes(part))
+        if size <= max_bytes:
+            return part
+        end = int(min(end, len(text)) * min(0.99, max_bytes / size))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -1371,6 +1450,8 @@ _QUESTION_MAX_S = 604_800
 _PAUSE_S = 1
 #: How long a handler may take to end after its stop; then the worker goes on while it still runs.
 _GRACE_S = 10
+#: How long a worker that ends now tries to tell the hub.
+_LAST_WORD_S = 2
 #: How long a refused event stream is asked for in quick succession.
 _STREAM_RETRY_S = 10
 #: How often a worker whose event stream is refused asks for lost tasks, and for the stream.
@@ -1533,15 +1614,15 @@ def _character_end(data: bytearray, end: int) -> int:
 
 
 class _Job:
-    def __init__(self, task: Task, epoch: int, context: Context, output: _OutputSender) -> None:
+    def __init__(self, task: Task, epoch: int, context: Context, output: _OutputSender, end: Stop) -> None:
         self.task = task
         self.epoch = epoch
         self.context = context
         self.output = output
         #: Set when the result is no longer wanted.
         self.abort = Stop()
-        #: Set when the outcome has been reported.
-        self.end = Stop()
+        #: Set when the outcome has been reported, or can no longer be.
+        self.end = end
         #: The handler has ended, and its outcome is being reported.
         self.is_ending = False
         #: Why the task is no longer this worker's.
@@ -1601,6 +1682,7 @@ class _Worker:
         self,
         call: _Call,
         stream: Callable[..., Iterator[StreamItem]],
+        upload: Callable[..., FileRecord],
         node_id: str,
         handler: Handler,
         profile: Mapping[str, Any],
@@ -1613,6 +1695,7 @@ class _Worker:
             raise ValueError("concurrency is at least 1")
         self._call = call
         self._stream = stream
+        self._upload = upload
         self._timeout = timeout
         self._node_id = node_id
         self._handler = handler
@@ -1627,8 +1710,8 @@ class _Worker:
         #: Guards the fields below and the state of jobs. Notified when a job ends, or the worker stops.
         self._changed = threading.Condition()
         self._jobs: set[_Job] = set()
-        #: Whether a job that starts now is given back at once.
-        self._is_released = False
+        #: Set when the worker must end now: a job that starts then is given back at once.
+        self._released = Stop()
         #: The refusal of the hub that ends the worker.
         self._refusal: LuxHubError | None = None
 
@@ -1673,16 +1756,19 @@ class _Worker:
 
     def _release(self) -> None:
         self._stop.set()
-        with self._changed:
-            self._is_released = True
+        self._released.set()
         for job in self._running():
             job.abort.set()
 
-        def end_later() -> None:
-            if not self._end.wait(2 * _GRACE_S):
-                self._end.set()
+    def _hurry(self, stop: Stop) -> None:
+        """Sets the stop a moment after the worker was told to end now, or when it has ended."""
 
-        _thread("release", end_later)
+        def end() -> None:
+            if not stop.wait(_LAST_WORD_S):
+                stop.set()
+
+        forget = (self._end.on_set(stop.set), self._released.on_set(lambda: _thread("last word", end)))
+        stop.on_set(lambda: [unsubscribe() for unsubscribe in forget])
 
     # -- The node
 
@@ -1751,11 +1837,16 @@ class _Worker:
 
     def _leave(self) -> None:
         """Reports a failure only as an event: without heartbeats the node soon goes offline anyway."""
+        stop = Stop()
+        self._hurry(stop)
         try:
-            self._call("node/leave", {"node_id": self._node_id}, CallOptions(retry=Retry(for_s=_GRACE_S)))
+            options = CallOptions(stop=stop, retry=Retry(for_s=_GRACE_S))
+            self._call("node/leave", {"node_id": self._node_id}, options)
             self._emit("left")
-        except (LuxHubError, HubUnreachable) as error:
+        except (Stopped, LuxHubError, HubUnreachable) as error:
             self._emit("fault", error=error)
+        finally:
+            stop.set()
 
     def _survive(self, fault: Exception) -> None:
         """Handles a fault of a repeated call: registers the node again, ends a refused worker, or pauses."""
@@ -1836,7 +1927,9 @@ class _Worker:
     def _give_back_rest(self) -> None:
         """Releases the tasks that the node holds and this worker does not run, because its jobs may take long."""
         own = {job.task["task_id"] for job in self._running()}
-        options = CallOptions(stop=self._end)
+        stop = Stop()
+        self._hurry(stop)
+        options = CallOptions(stop=stop)
         try:
             held: dict[str, Any] = {"node_id": self._node_id, "status": "assigned", "per_page": 50}
             while True:
@@ -1849,6 +1942,8 @@ class _Worker:
                 held["cursor"] = page["next_cursor"]
         except (Stopped, LuxHubError, HubUnreachable) as error:
             self._emit("fault", error=error)
+        finally:
+            stop.set()
 
     def _give_back_other(self, task_id: str, options: CallOptions) -> None:
         """What an earlier worker of the node did may be done only now, so that the task is no longer the node's."""
@@ -1872,11 +1967,12 @@ class _Worker:
             return None
 
     def _start(self, task: Task, lease: Lease, context: Context) -> None:
-        job = _Job(task, lease["epoch"], context, self._output_of(task, lease["epoch"]))
+        end = Stop()
+        job = _Job(task, lease["epoch"], context, self._output_of(task, lease["epoch"], end), end)
         with self._changed:
             before = [one for one in self._jobs if one.task["task_id"] == task["task_id"]]
             self._jobs.add(job)
-            if self._is_released:
+            if self._released.is_set():
                 job.abort.set()
         again = "The task was taken from this worker, which then got it again."
         for one in before:
@@ -1886,20 +1982,21 @@ class _Worker:
             _thread(f"lease {task['task_id']}", self._extend_lease, job, task["timeout_s"])
         _thread(f"job {task['task_id']}", self._work, job)
 
-    def _output_of(self, task: Task, epoch: int) -> _OutputSender:
-        options = CallOptions(stop=self._end, retry=Retry(for_s=0))
+    def _output_of(self, task: Task, epoch: int, end: Stop) -> _OutputSender:
+        options = CallOptions(stop=end, retry=Retry(for_s=0))
 
         def append(offset: int, data: str) -> int:
             holder = {"task_id": task["task_id"], "node_id": self._node_id, "epoch": epoch}
             answer = self._call("task/output", {**holder, "offset": offset, "data": data}, options)
             return int(answer["next_offset"])
 
-        return _OutputSender(append, self._end)
+        return _OutputSender(append, end)
 
     def _work(self, job: _Job) -> None:
         outcome = self._handle(job)
         with self._changed:
             job.is_ending = True
+        self._hurry(job.end)
         try:
             if job.is_parked:
                 self._emit("parked", job.task)
@@ -2032,10 +2129,17 @@ class _Worker:
         raise Stopped()
 
     def _complete(self, job: _Job, result: object) -> None:
+        def upload(content: bytes, name: str, content_type: str) -> str:
+            metadata = {"task_id": job.task["task_id"], "node": self._node_id}
+            options = CallOptions(stop=job.end, retry=Retry(for_s=_FOREVER))
+            made = self._upload(content, name=name, content_type=content_type, metadata=metadata, options=options)
+            return made["file_id"]
+
         try:
-            answer = self._conclude(job, "task/complete", {"result": result})
+            whole = _fitted(_result_of(result, job.task["title"]), upload)
+            answer = self._conclude(job, "task/complete", {"result": whole})
         except Exception as error:
-            if _is_loss(error) or self._end.is_set():
+            if _is_loss(error) or job.end.is_set():
                 raise
             self._fail(job, error)  # the hub refuses this result
             return
@@ -2068,7 +2172,7 @@ class _Worker:
 
     def _insist(self, job: _Job, operation: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Reports an outcome, however long the hub is unavailable or its disk full."""
-        options = CallOptions(stop=self._end, retry=Retry(for_s=_FOREVER))
+        options = CallOptions(stop=job.end, retry=Retry(for_s=_FOREVER))
         while True:
             try:
                 return self._call(operation, {**self._holder(job), **fields}, options)
@@ -2076,7 +2180,7 @@ class _Worker:
                 if error.status < 500:
                     raise
                 self._emit("fault", job.task, error)
-                _sleep(_PAUSE_S, self._end)
+                _sleep(_PAUSE_S, job.end)
 
     def _holder(self, job: _Job) -> dict[str, Any]:
         return {"task_id": job.task["task_id"], "node_id": self._node_id, "epoch": job.epoch}
@@ -2248,6 +2352,8 @@ EventKind = Literal[
     "limit.deleted",
     "budget.warning",
     "budget.exceeded",
+    "usage.capped",
+    "usage.voided",
     "lux.paid",
     "lux.signin",
     "message.sent",
@@ -2284,6 +2390,7 @@ ErrorCode = Literal[
     "file_not_found",
     "budget_not_found",
     "pause_not_found",
+    "usage_not_found",
     "limit_not_found",
     "note_not_found",
     "key_not_found",
@@ -2331,6 +2438,7 @@ ErrorCode = Literal[
     "limit_reached",
     "limits_limit",
     "too_many_lanes",
+    "gifts_limit",
     "requirements_not_met",
     "key_exists",
     "keys_limit",
@@ -4732,6 +4840,19 @@ class BudgetDeleteAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class UsageVoidAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the node.
+    node_id: str
+    #: The day in UTC; today if left out.
+    day: str
+    #: What was taken off the sums.
+    voided: Spending
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class LimitSetAnswer(TypedDict):
     success: Literal[True]
     #: The limit, and how much of it is used.
@@ -5604,7 +5725,8 @@ class Tasks(_Resource):
             resource.
         limit_key: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
         for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
-            gives the task back or goes offline, other nodes may take the task.
+            gives the task back or goes offline, other nodes may take the task. With a key of another node the
+            task waits in line for this node.
         unique_key: While an unfinished task has this key, task/create makes no other task with the key, and
             returns the existing task (`deduplicated`).
         unique_for_s: Seconds from the creation for which the task holds its `unique_key`, finished or not.
@@ -5922,7 +6044,7 @@ class Tasks(_Resource):
 
         task_id: The id of the task.
         with_dependents: Also opens, in the same commit, the tasks that failed only because of this task: up
-            to 1,000 tasks, the oldest first. If the task itself has not failed, it does not change.
+            to 250 tasks, the oldest first. If the task itself has not failed, it does not change.
         keep_checkpoint: False: the checkpoint of earlier attempts is removed. True if left out.
         max_cost_usd: Replaces the `max_cost_usd` of the task: needed if the task has already cost more.
         """
@@ -6934,6 +7056,23 @@ class Costs(_Resource):
         fields = {"scope": scope, "per": per, "value": value}
         return cast("BudgetDeleteAnswer", self._call("budget/delete", fields, options))
 
+    def void_usage(
+        self,
+        node_id: str,
+        *,
+        day: str | None = None,
+        reason: str | None = None,
+        options: CallOptions | None = None,
+    ) -> UsageVoidAnswer:
+        """Takes what a node has reported on a day off all sums and budgets.
+
+        node_id: The id of the node.
+        day: The day in UTC; today if left out.
+        reason: The reason, which the event shows.
+        """
+        fields = {"node_id": node_id, "day": day, "reason": reason}
+        return cast("UsageVoidAnswer", self._call("usage/void", fields, options))
+
 
 class Limits(_Resource):
     def set(
@@ -7530,6 +7669,7 @@ METHODS = {
     "webhook/resume": "POST",
     "webhook/delete": "POST",
     "usage": "GET",
+    "usage/void": "POST",
     "budget/set": "POST",
     "budget/list": "GET",
     "budget/delete": "POST",

@@ -162,6 +162,7 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
     setBudget: this.#method("budget/set"),
     budgets: this.#method("budget/list"),
     deleteBudget: this.#method("budget/delete"),
+    voidUsage: this.#method("usage/void"),
   };
 
   readonly files = {

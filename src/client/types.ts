@@ -53,6 +53,8 @@ export type EventKind =
   | "limit.deleted"
   | "budget.warning"
   | "budget.exceeded"
+  | "usage.capped"
+  | "usage.voided"
   | "lux.paid"
   | "lux.signin"
   | "message.sent"
@@ -1534,6 +1536,7 @@ export interface Problem {
     | "file_not_found"
     | "budget_not_found"
     | "pause_not_found"
+    | "usage_not_found"
     | "limit_not_found"
     | "note_not_found"
     | "key_not_found"
@@ -1581,6 +1584,7 @@ export interface Problem {
     | "limit_reached"
     | "limits_limit"
     | "too_many_lanes"
+    | "gifts_limit"
     | "requirements_not_met"
     | "key_exists"
     | "keys_limit"
@@ -1938,7 +1942,8 @@ export interface Operations<V extends Variant = "A"> {
       limit_key?: string | undefined;
       /**
        * Assigns the task to this node, which must be online. The task must be ready. If the node gives the
-       * task back or goes offline, other nodes may take the task.
+       * task back or goes offline, other nodes may take the task. With a key of another node the task waits
+       * in line for this node.
        */
       for_node?: string | undefined;
       /**
@@ -2262,7 +2267,7 @@ export interface Operations<V extends Variant = "A"> {
       /** The id of the task. */
       task_id: string;
       /**
-       * Also opens, in the same commit, the tasks that failed only because of this task: up to 1,000 tasks,
+       * Also opens, in the same commit, the tasks that failed only because of this task: up to 250 tasks,
        * the oldest first. If the task itself has not failed, it does not change.
        */
       with_dependents?: boolean | undefined;
@@ -4442,6 +4447,32 @@ export interface Operations<V extends Variant = "A"> {
       total: number;
       /** How many pages there are. */
       pages: number;
+      /**
+       * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+       * field may be misspelt.
+       */
+      ignored?: string[] | undefined;
+    };
+  };
+
+  /** Takes what a node has reported on a day off all sums and budgets */
+  "usage/void": {
+    request: {
+      /** The id of the node. */
+      node_id: string;
+      /** The day in UTC; today if left out. */
+      day?: string | undefined;
+      /** The reason, which the event shows. */
+      reason?: string | undefined;
+    };
+    answer: {
+      success: true;
+      /** The id of the node. */
+      node_id: string;
+      /** The day in UTC; today if left out. */
+      day: string;
+      /** What was taken off the sums. */
+      voided: Spending;
       /**
        * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
        * field may be misspelt.

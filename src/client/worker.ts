@@ -22,25 +22,25 @@ import type {
   Context,
   EventKind,
   Failure,
+  FileRecord,
   Lease,
   Lesson,
   Question,
   Task,
   TaskInput,
-  TaskResult,
   Variant,
 } from "./types.ts";
 import { OutputSender } from "./output.ts";
+import { fitted, resultOf } from "./result.ts";
 import { TimeLimit } from "./time-limit.ts";
+import type { FileContent, UploadFields } from "./upload.ts";
 
 /**
- * Does one task and returns its result. If it throws, the attempt has failed; the hub retries the task, except after a
- * FatalError.
+ * Does one task and returns its result: an object with `problem`, `improvement`, `lesson` or `output`, in which the rest
+ * is filled in, or any other JSON, which is the `output`. If it throws, the attempt has failed; the hub retries the task,
+ * except after a FatalError.
  */
-export type Handler<V extends Variant = "A"> = (
-  task: Task<V>,
-  context: TaskContext<V>,
-) => TaskResult | Promise<TaskResult>;
+export type Handler<V extends Variant = "A"> = (task: Task<V>, context: TaskContext<V>) => unknown;
 
 export type TaskContext<V extends Variant = "A"> = {
   /**
@@ -105,6 +105,22 @@ export class FatalError extends Error {
   override readonly name = "FatalError";
 }
 
+/**
+ * Thrown by a handler if the fault is the worker's and not the task's, such as a login that has expired: the task goes
+ * back to the hub, the attempt does not count, and the worker pauses, each time for longer. After OUTAGES_MAX in a row
+ * the worker drains its node, so that a person looks.
+ */
+export class WorkerOutage extends Error {
+  override readonly name = "WorkerOutage";
+  /** Whether the limit key of the task rests as long as the worker: its provider wants fewer requests. */
+  readonly isRateLimit: boolean;
+
+  constructor(message: string, { isRateLimit = false }: { readonly isRateLimit?: boolean } = {}) {
+    super(message);
+    this.isRateLimit = isRateLimit;
+  }
+}
+
 export type WorkerOptions<V extends Variant = "A"> = {
   /** The display name of the node; by default its id. */
   readonly name?: string | undefined;
@@ -113,6 +129,8 @@ export type WorkerOptions<V extends Variant = "A"> = {
   readonly resources?: RequestOf<"node/register">["resources"];
   /** Takes only open tasks of these types. */
   readonly taskTypes?: readonly string[] | undefined;
+  /** With `capabilities`: also takes open tasks without a type. */
+  readonly untyped?: boolean | undefined;
   /** How many tasks it does at once; by default 1. */
   readonly concurrency?: number | undefined;
   /** Stops the worker in order: it takes no more tasks, finishes those it has, and leaves the hub. */
@@ -139,6 +157,13 @@ export type WorkerEvent<V extends Variant = "A"> =
   | { readonly kind: "completed"; readonly task: Task<V>; readonly luxPaid: number }
   | { readonly kind: "failed"; readonly task: Task<V>; readonly error: unknown }
   | { readonly kind: "released"; readonly task: Task<V> }
+  /** After an outage: the worker takes no task for so long, or until a person ends the draining of its node. */
+  | {
+      readonly kind: "resting";
+      readonly error: unknown;
+      readonly forMs: number;
+      readonly isDraining: boolean;
+    }
   /** A question of its handler gave the task back until there is an answer. */
   | { readonly kind: "parked"; readonly task: Task<V> }
   /** The task was taken away; the error is the hub's refusal. */
@@ -164,6 +189,7 @@ export function runWorker<V extends Variant>(
 export type WorkersHub<V extends Variant> = {
   readonly call: Call<V>;
   readonly stream: (nodeId: string, options: StreamOptions) => AsyncGenerator<StreamItem, void, undefined>;
+  readonly upload: (content: FileContent, fields: UploadFields, options: CallOptions) => Promise<FileRecord>;
 };
 
 /** The worker waits for an unavailable hub, however long. */
@@ -172,6 +198,14 @@ const WAIT_S = 300;
 /** The pause after a fault, and after an answer that came at once and without a task. */
 const PAUSE_MS = 1_000;
 const GRACE_MS = 10_000;
+/** How long a worker that ends now tries to tell the hub. */
+const LAST_WORD_MS = 2_000;
+/** The pauses after outages: 1, 2, 4 … 10 minutes. */
+const REST_FIRST_MS = 60_000;
+const REST_MAX_MS = 600_000;
+/** So many outages in a row drain the node. */
+const OUTAGES_MAX = 6;
+const REASON_MAX_CHARS = 500;
 /** How long a refused event stream is asked for in quick succession. */
 const STREAM_RETRY_MS = 10_000;
 /** How often a worker whose event stream is refused asks for lost tasks, and for the stream. */
@@ -226,7 +260,7 @@ type Job<V extends Variant> = {
   readonly epoch: number;
   /** Aborts when the result is no longer wanted. */
   readonly abort: AbortController;
-  /** Aborts when the outcome has been reported. */
+  /** Aborts when the outcome has been reported, or can no longer be. */
   readonly end: AbortController;
   /** Usage that has not reached the hub yet, oldest first. */
   unsent: readonly UsageReport[];
@@ -247,6 +281,7 @@ type Job<V extends Variant> = {
 class Worker<V extends Variant> {
   readonly #call: Call<V>;
   readonly #stream: WorkersHub<V>["stream"];
+  readonly #upload: WorkersHub<V>["upload"];
   readonly #nodeId: string;
   readonly #handler: Handler<V>;
   readonly #options: WorkerOptions<V>;
@@ -259,17 +294,21 @@ class Worker<V extends Variant> {
   readonly #jobs = new Set<Job<V>>();
   /** Ends the wait of #jobEnd(). */
   #wake = (): void => {};
+  /** How many outages there were since a handler has last done something, and until when the worker rests. */
+  #outages = 0;
+  #restsUntil = 0;
   /** The refusal of the hub that ends the worker. */
   #refusal: LuxHubError | null = null;
 
   constructor(
-    { call, stream }: WorkersHub<V>,
+    { call, stream, upload }: WorkersHub<V>,
     nodeId: string,
     handler: Handler<V>,
     options: WorkerOptions<V>,
   ) {
     this.#call = call;
     this.#stream = stream;
+    this.#upload = upload;
     this.#nodeId = nodeId;
     this.#handler = handler;
     this.#options = options;
@@ -307,7 +346,15 @@ class Worker<V extends Variant> {
   #release(reason: unknown): void {
     this.#stop.abort();
     for (const { abort } of this.#jobs) abort.abort(reason);
-    void sleepUnlessAborted(this.#graceMs + GRACE_MS, this.#end.signal).then(() => this.#end.abort());
+  }
+
+  /** Aborts the controller a moment after the worker was told to end now. */
+  #hurry(controller: AbortController): void {
+    const { release } = this.#options;
+    const { signal } = controller;
+    const end = (): void => void sleepUnlessAborted(LAST_WORD_MS, signal).then(() => controller.abort());
+    if (release?.aborted) end();
+    else release?.addEventListener("abort", end, { signal });
   }
 
   // ---- The node
@@ -384,11 +431,16 @@ class Worker<V extends Variant> {
 
   /** Reports a failure only as an event: without heartbeats the node soon goes offline anyway. */
   async #leave(): Promise<void> {
+    const over = linkedController(this.#end.signal);
+    this.#hurry(over);
     try {
-      await this.#call("node/leave", { node_id: this.#nodeId }, { retry: { forMs: GRACE_MS } });
+      const options = { signal: over.signal, retry: { forMs: GRACE_MS } };
+      await this.#call("node/leave", { node_id: this.#nodeId }, options);
       this.#emit({ kind: "left", nodeId: this.#nodeId });
     } catch (error) {
       this.#emit({ kind: "fault", error });
+    } finally {
+      over.abort();
     }
   }
 
@@ -421,12 +473,25 @@ class Worker<V extends Variant> {
         await this.#jobEnd();
         continue;
       }
+      if (now() < this.#restsUntil) {
+        await sleepUnlessAborted(this.#restsUntil - now(), signal);
+        continue;
+      }
       const askedAt = now();
-      const taken = await this.#next({ wait: WAIT_S, task_types: this.#options.taskTypes });
+      const taken = await this.#next({ wait: WAIT_S, task_types: this.#taskTypes() });
       if (signal.aborted) return;
       if (isGiven(taken)) this.#start(taken);
       else if (now() - askedAt < PAUSE_MS) await sleepUnlessAborted(PAUSE_MS, signal); // the node drains, or the hub stops
     }
+  }
+
+  /** The types of open tasks that it takes: an untyped task matches none of them. Undefined: all. */
+  #taskTypes(): readonly string[] | undefined {
+    const { taskTypes, untyped = false, capabilities = [] } = this.#options;
+    if (taskTypes !== undefined || untyped) return taskTypes;
+    const words = typeof capabilities === "string" ? capabilities.split(",") : capabilities;
+    const types = words.map((word) => word.trim()).filter((word) => word !== "");
+    return types.length === 0 ? undefined : types;
   }
 
   /**
@@ -471,7 +536,9 @@ class Worker<V extends Variant> {
   /** Releases the tasks that the node holds and this worker does not run, because its jobs may take long. */
   async #giveBackRest(): Promise<void> {
     const own = new Set([...this.#jobs].map(({ task }) => task.task_id));
-    const options = { signal: this.#end.signal };
+    const over = linkedController(this.#end.signal);
+    this.#hurry(over);
+    const options = { signal: over.signal };
     try {
       for (let cursor: string | undefined; ;) {
         const held = { node_id: this.#nodeId, status: "assigned", per_page: 50, cursor } as const;
@@ -482,6 +549,8 @@ class Worker<V extends Variant> {
       }
     } catch (error) {
       this.#emit({ kind: "fault", error });
+    } finally {
+      over.abort();
     }
   }
 
@@ -507,19 +576,20 @@ class Worker<V extends Variant> {
   }
 
   #start({ task, lease: { epoch }, context = {} }: Given<V>): void {
+    const end = linkedController(this.#end.signal);
     const job: Job<V> = {
       task,
       context,
       epoch,
       abort: new AbortController(),
-      end: new AbortController(),
+      end,
       unsent: [],
       budgetLeft: null,
       steps: 0,
       isEnding: false,
       lost: null,
       timedOut: null,
-      output: this.#outputOf({ task, epoch }),
+      output: this.#outputOf({ task, epoch }, end.signal),
       isParked: false,
     };
     for (const before of this.#jobs)
@@ -535,8 +605,7 @@ class Worker<V extends Variant> {
     });
   }
 
-  #outputOf(held: Pick<Job<V>, "task" | "epoch">): OutputSender {
-    const { signal } = this.#end;
+  #outputOf(held: Pick<Job<V>, "task" | "epoch">, signal: AbortSignal): OutputSender {
     return new OutputSender(async (offset, data) => {
       const piece = { ...this.#holder(held), offset, data };
       const { next_offset } = await this.#call("task/output", piece, { signal, retry: { forMs: 0 } });
@@ -554,6 +623,7 @@ class Worker<V extends Variant> {
     const outcome = await this.#handle(job);
     job.isEnding = true;
     const { task, lost, timedOut } = job;
+    this.#hurry(job.end);
     try {
       if (job.isParked) return this.#emit({ kind: "parked", task });
       if (lost !== null) return await this.#afterLoss(job, lost);
@@ -562,6 +632,7 @@ class Worker<V extends Variant> {
       if (timedOut !== null) await this.#fail(job, timedOut);
       else if (outcome.isDone) await this.#complete(job, outcome.result);
       else if (job.abort.signal.aborted) await this.#giveBack(job);
+      else if (outcome.error instanceof WorkerOutage) await this.#rest(job, outcome.error);
       else await this.#fail(job, outcome.error);
     } catch (error) {
       this.#emit(isLoss(error) ? { kind: "lost", task, error } : { kind: "fault", error });
@@ -582,14 +653,14 @@ class Worker<V extends Variant> {
     const isOurs = (): boolean =>
       [...this.#jobs].some((other) => other !== job && other.task.task_id === task_id);
     const isAnothers = async (): Promise<boolean> => {
-      const options = { signal: this.#end.signal, retry: FOREVER };
+      const options = { signal: job.end.signal, retry: FOREVER };
       const { task } = await this.#call("task/{task_id}", { task_id }, options);
       const isHeld = task.status !== "completed" && task.status !== "failed" && task.started_at !== null;
       return isHeld && task.assigned_node === this.#nodeId && !isOurs();
     };
     try {
       if (!(await isAnothers())) return;
-      await sleep(SUCCESSOR_MS, this.#end.signal);
+      await sleep(SUCCESSOR_MS, job.end.signal);
       if (!(await isAnothers())) return;
     } catch {
       return; // the task was deleted, or this worker ends
@@ -719,34 +790,70 @@ class Worker<V extends Variant> {
     throw signal.reason;
   }
 
-  async #complete(job: Job<V>, result: TaskResult): Promise<void> {
+  async #complete(job: Job<V>, given: unknown): Promise<void> {
     const { task } = job;
+    const metadata = { task_id: task.task_id, node: this.#nodeId };
+    const options = { signal: job.end.signal, retry: FOREVER };
+    this.#outages = 0;
     try {
+      const result = await fitted(
+        resultOf(given, task.title),
+        async (content, name, type) =>
+          (await this.#upload(content, { name, type, metadata }, options)).file_id,
+      );
       const { lux_paid } = await this.#conclude(job, (usage, options) =>
         this.#call("task/complete", { ...this.#holder(job), result, usage }, options),
       );
       this.#emit({ kind: "completed", task, luxPaid: lux_paid });
     } catch (error) {
-      if (isLoss(error) || this.#end.signal.aborted) throw error;
+      if (isLoss(error) || job.end.signal.aborted) throw error;
       await this.#fail(job, error); // the hub refuses this result
     }
   }
 
-  async #fail(job: Job<V>, error: unknown): Promise<void> {
-    const retry = !(error instanceof FatalError);
-    const text = (error instanceof Error ? error.message : String(error)).toWellFormed().replaceAll("\0", "");
-    const said = text.trim() === "" ? "The handler failed." : text.slice(0, ERROR_MAX_CHARS).toWellFormed();
+  async #fail(job: Job<V>, cause: unknown): Promise<void> {
+    const retry = !(cause instanceof FatalError);
+    const error = textOf(cause).slice(0, ERROR_MAX_CHARS).toWellFormed();
+    this.#outages = 0;
     await this.#conclude(job, (usage, options) =>
-      this.#call("task/fail", { ...this.#holder(job), error: said, retry, usage }, options),
+      this.#call("task/fail", { ...this.#holder(job), error, retry, usage }, options),
     );
-    this.#emit({ kind: "failed", task: job.task, error });
+    this.#emit({ kind: "failed", task: job.task, error: cause });
   }
 
-  async #giveBack(job: Job<V>): Promise<void> {
+  async #giveBack(
+    job: Job<V>,
+    fields: Pick<RequestOf<"task/release">, "reason" | "hold_s"> = {},
+  ): Promise<void> {
     await this.#conclude(job, (usage, options) =>
-      this.#call("task/release", { ...this.#holder(job), usage }, options),
+      this.#call("task/release", { ...this.#holder(job), ...fields, usage }, options),
     );
     this.#emit({ kind: "released", task: job.task });
+  }
+
+  /** Gives a task back after an outage, and pauses. Jobs that run at the same time meet the same outage. */
+  async #rest(job: Job<V>, error: WorkerOutage): Promise<void> {
+    const isFirst = now() >= this.#restsUntil;
+    if (isFirst) this.#outages++;
+    const isDraining = this.#outages >= OUTAGES_MAX;
+    const forMs = Math.min(REST_MAX_MS, REST_FIRST_MS * 2 ** (this.#outages - 1));
+    if (isFirst) {
+      this.#restsUntil = now() + forMs;
+      this.#emit({ kind: "resting", error, forMs, isDraining });
+      if (isDraining) await this.#drain(job.end.signal);
+    }
+    const hasKey = (job.task.limit_key ?? job.task.task_type) !== null;
+    const hold_s = error.isRateLimit && hasKey ? forMs / 1_000 : undefined;
+    await this.#giveBack(job, { reason: textOf(error).slice(0, REASON_MAX_CHARS).toWellFormed(), hold_s });
+  }
+
+  async #drain(signal: AbortSignal): Promise<void> {
+    try {
+      await this.#call("node/drain", { node_id: this.#nodeId, drain: true }, { signal });
+      this.#restsUntil = now(); // until a person ends the draining
+    } catch (error) {
+      this.#emit({ kind: "fault", error });
+    }
   }
 
   /** Reports the outcome of a job with the usage that is not sent yet; without it if the hub refuses that. */
@@ -756,11 +863,11 @@ class Worker<V extends Variant> {
   ): Promise<T> {
     const usage = await this.#lastUsage(job);
     try {
-      return await this.#insist((options) => report(usage, options));
+      return await this.#insist(job, (options) => report(usage, options));
     } catch (error) {
       if (usage === undefined || !isWrongUsage(error)) throw error;
       this.#emit({ kind: "fault", error });
-      return this.#insist((options) => report(undefined, options));
+      return this.#insist(job, (options) => report(undefined, options));
     }
   }
 
@@ -769,7 +876,9 @@ class Worker<V extends Variant> {
     while (job.unsent.length > USAGE_TOGETHER) {
       const usage = job.unsent.slice(0, USAGE_TOGETHER);
       try {
-        await this.#insist((options) => this.#call("task/extend", { ...this.#holder(job), usage }, options));
+        await this.#insist(job, (options) =>
+          this.#call("task/extend", { ...this.#holder(job), usage }, options),
+        );
       } catch (error) {
         if (!isWrongUsage(error)) throw error;
         this.#emit({ kind: "fault", error });
@@ -780,8 +889,7 @@ class Worker<V extends Variant> {
   }
 
   /** Reports an outcome, however long the hub is unavailable or its disk full. */
-  async #insist<T>(report: (options: CallOptions) => Promise<T>): Promise<T> {
-    const { signal } = this.#end;
+  async #insist<T>({ end: { signal } }: Job<V>, report: (options: CallOptions) => Promise<T>): Promise<T> {
     for (;;) {
       try {
         return await report({ signal, retry: FOREVER });
@@ -878,8 +986,7 @@ type Extension = Pick<RequestOf<"task/extend">, "note" | "checkpoint" | "usage">
 type Holder = { readonly task_id: string; readonly node_id: string; readonly epoch: number };
 
 type Outcome =
-  | { readonly isDone: true; readonly result: TaskResult }
-  | { readonly isDone: false; readonly error: unknown };
+  { readonly isDone: true; readonly result: unknown } | { readonly isDone: false; readonly error: unknown };
 
 function isGiven<V extends Variant>(
   answer: AnswerOf<"task/next", V> | null,
@@ -896,6 +1003,12 @@ function handedOutAgain(): LuxHubError {
 function superseded(nodeId: string): LuxHubError {
   const detail = `Another worker runs for node ${nodeId} and has taken over its tasks. Only one worker may run for a node: give each an id of its own.`;
   return new LuxHubError({ status: 409, code: "node_taken_over", detail });
+}
+
+/** The message of an error, as the hub takes it. */
+function textOf(error: unknown): string {
+  const text = (error instanceof Error ? error.message : String(error)).toWellFormed().replaceAll("\0", "");
+  return text.trim() === "" ? "The handler failed." : text;
 }
 
 function spentTooMuch(message: string | null): LuxHubError {

@@ -8,7 +8,16 @@
  */
 import { must } from "../lib/assert.ts";
 import { gateAfterHandOut, isClosed } from "./gate.ts";
-import { type Lane, addResources, couldTake, hasFree, isSpecial, laneNameOf, takesType } from "./lane.ts";
+import {
+  type Able,
+  type Lane,
+  addResources,
+  couldTake,
+  hasFree,
+  isSpecial,
+  laneNameOf,
+  takesType,
+} from "./lane.ts";
 import type { Gate, Node, Resources, Task } from "./model.ts";
 
 /** What the balancer reads of a node. */
@@ -44,11 +53,11 @@ export type Assignment<T> = { readonly task: T; readonly nodeId: string };
 
 /** Whether a node takes a task now: its type, and what it requires, if that is known. */
 export function fits(
-  node: Pick<Node, "capabilities"> & Partial<Pick<Node, "resources" | "used">>,
+  node: Pick<Node, "capabilities"> & Partial<Able>,
   { taskType, requires = null }: Pick<Task, "taskType"> & Partial<Pick<Task, "requires">>,
 ): boolean {
   if (requires === null) return takesType(node, taskType);
-  const able = { resources: {}, used: {}, ...node };
+  const able = { nodeId: null, resources: {}, used: {}, ...node };
   return couldTake(able, { taskType, requires }) && hasFree(able, requires);
 }
 

@@ -52,6 +52,18 @@ export function announcements(gate: Gate, at: number): readonly Change[] {
   });
 }
 
+/** Forgets what the budgets have announced whose usage has become less. */
+export function silenced(gate: Gate): readonly Change[] {
+  return gate.budgets.flatMap((state): readonly Change[] => {
+    const { spent: _, ...budget } = state;
+    const used = usedOf(state);
+    const warnedIn = used < BUDGET_WARNING_AT ? null : budget.warnedIn;
+    const exceededIn = used < 1 ? null : budget.exceededIn;
+    const isSame = warnedIn === budget.warnedIn && exceededIn === budget.exceededIn;
+    return isSame ? [] : [{ kind: "budget.saved", budget: { ...budget, warnedIn, exceededIn } }];
+  });
+}
+
 function budgetEvent(kind: EventKind, state: BudgetState, at: number): Change {
   const { scope, value, per, costMicro, tokens, onLimit, spent } = state;
   const data = {

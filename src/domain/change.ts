@@ -192,6 +192,17 @@ export type Change =
   | { readonly kind: "usage.removed"; readonly taskId: string }
   /** What a step adds to a sum of usage. */
   | ({ readonly kind: "spending.summed" } & SumKey & Spending)
+  /** The same of one node. `keptBytes`: what it counts against the quota of the node. */
+  | ({ readonly kind: "node.summed"; readonly nodeId: string; readonly keptBytes: number } & SumKey &
+      Spending)
+  /** The reports of a node on a day are void: its sums of that day are removed. */
+  | { readonly kind: "node.sums.removed"; readonly nodeId: string; readonly day: number }
+  /** Takes the first sums of nodes before a day off their usage, and removes them, and the sums of all. In this order. */
+  | {
+      readonly kind: "sums.refunded" | "node.sums.pruned" | "sums.pruned";
+      readonly before: number;
+      readonly limit: number;
+    }
   | { readonly kind: "budget.saved"; readonly budget: Budget }
   | { readonly kind: "budget.deleted"; readonly key: BudgetKey }
   | { readonly kind: "pause.saved"; readonly pause: Pause }

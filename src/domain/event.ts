@@ -49,6 +49,8 @@ export const EVENT_KINDS = [
   "limit.deleted",
   "budget.warning",
   "budget.exceeded",
+  "usage.capped",
+  "usage.voided",
   "lux.paid",
   "lux.signin",
   "message.sent",

@@ -165,7 +165,8 @@ function ownReasons(
   if (task.notBefore !== null && task.notBefore > now)
     reasons.push({ code: "not_before", detail: "Its start time has not come.", until: task.notBefore });
   if (task.unmet > 0) {
-    const detail = `It waits for ${task.unmet} tasks on which it depends.`;
+    const tasks = task.unmet === 1 ? "a task" : `${task.unmet} tasks`;
+    const detail = `It waits for ${tasks} on which it depends.`;
     reasons.push({ code: "depends_on", detail, until: null, waitsFor });
   }
   if (inReview.length > 0) {

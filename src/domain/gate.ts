@@ -7,10 +7,10 @@
  * closed exactly when there is such a reason.
  */
 import { MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
-import { announcements, isUsedUp, nameOf, periodOf } from "./budget.ts";
+import { announcements, isUsedUp, nameOf, periodOf, silenced } from "./budget.ts";
 import type { Change } from "./change.ts";
 import { CLOCK_JUMP_MS } from "./limits.ts";
-import { type Rejected, type RejectionCode, reject } from "./decision.ts";
+import { type Decision, type Rejected, type RejectionCode, accept, reject } from "./decision.ts";
 import { type Lane, type LaneTask, couldTake, hasFree, limitKeyOf, typesFor } from "./lane.ts";
 import type {
   BudgetState,
@@ -25,7 +25,16 @@ import type {
   SumKey,
   Task,
 } from "./model.ts";
-import { type Spent, payingGroup, plus, spend } from "./spending.ts";
+import {
+  type NodeSum,
+  type Spent,
+  type VoidRequest,
+  type Voided,
+  payingGroup,
+  plus,
+  spend,
+  voidUsage,
+} from "./spending.ts";
 
 /** What a pause, a limit or a budget can be about. */
 export type Subject = Pick<Task, "creatorNode" | "taskType" | "group" | "child" | "limitKey">;
@@ -283,6 +292,19 @@ export function spendWithin(...[task, nodeId, usage, known, at]: Parameters<type
   if ("code" in spent) return spent;
   const { gate } = afterUsage(at, spent.saved);
   return gate ? { ...spent, saved: [...spent.saved, ...announcements(gate, at.now)] } : spent;
+}
+
+/** As voidUsage() (spending.ts). A budget with room again logs its events again when it is used up again. */
+export function voidWithin(
+  sums: readonly NodeSum[],
+  asked: VoidRequest,
+  gate: Gate,
+  at: number,
+): Decision<Voided> {
+  const voided = voidUsage(sums, asked, at);
+  if (voided.kind === "rejected") return voided;
+  const after = afterUsage({ now: at, steady: 0, gate }, voided.changes).gate ?? gate;
+  return accept(voided.answer, [...voided.changes, ...silenced(after)]);
 }
 
 /** The moment after a request has reported usage: what it has used up is closed at once. */

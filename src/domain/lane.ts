@@ -16,8 +16,20 @@ export type LaneTask = Pick<Task, "taskType" | "limitKey" | "requires" | "creato
 /** A special lane. `creatorNode`: of one of its tasks; of all of them only if the hub hands out fairly. */
 export type Lane = LaneTask & { readonly name: string };
 
-/** What a node has. */
-export type Able = Pick<Node, "capabilities" | "resources" | "used">;
+/** What a node has. `nodeId` null: it may be any of several nodes that have the same. */
+export type Able = Pick<Node, "capabilities" | "resources" | "used"> & { readonly nodeId: string | null };
+
+const NODE_WORD = "node:";
+
+/** The word that only this node has, whatever others register: what requires it waits for the node, in a lane of its own. */
+export function wordOf(nodeId: string): string {
+  return NODE_WORD + nodeId;
+}
+
+function hasWord({ nodeId, capabilities }: Able, word: string): boolean {
+  if (!word.startsWith(NODE_WORD)) return capabilities.includes(word);
+  return nodeId === null || word === wordOf(nodeId);
+}
 
 /** The key under which the dispatches of a task are limited. */
 export function limitKeyOf({ limitKey, taskType }: Pick<Task, "limitKey" | "taskType">): string {
@@ -75,14 +87,14 @@ const NOTHING = { words: [], resources: [] } as const;
 
 /** What of a task's requirements a node does not have, however idle it is: words, and resources. */
 export function missingIn(
-  { capabilities, resources }: Able,
+  node: Able,
   requires: Requirements | null,
 ): { readonly words: readonly string[]; readonly resources: readonly string[] } {
   if (requires === null) return NOTHING;
   return {
-    words: requires.capabilities.filter((word) => !capabilities.includes(word)),
+    words: requires.capabilities.filter((word) => !hasWord(node, word)),
     resources: Object.keys(requires.resources).filter(
-      (name) => !has(resources, {}, requires.resources, name),
+      (name) => !has(node.resources, {}, requires.resources, name),
     ),
   };
 }

@@ -89,8 +89,8 @@ export const WAITED_TASKS_MAX = 100;
 /** Unfinished dependencies that one task shows by their ids. */
 export const UNMET_SHOWN_MAX = 20;
 /** Tasks that one task/retry with with_dependents opens again, and what they depend on together: one transaction. */
-export const RETRIED_DEPENDENTS_MAX = 1_000;
-export const RETRIED_DEPENDENCIES_MAX = 10_000;
+export const RETRIED_DEPENDENTS_MAX = 250;
+export const RETRIED_DEPENDENCIES_MAX = 2_500;
 /** Failed dependents that are counted; beyond it the answer says this many. */
 export const DEPENDENTS_COUNTED_MAX = 100_000;
 /** No group may be named as a path under group/, or as a path segment that a client removes from a request. */
@@ -102,7 +102,7 @@ export const GROUPS_LISTED_MAX = 50;
 /** The newest failures that GET group/<name> shows. */
 export const GROUP_FAILURES_SHOWN = 20;
 /** Tasks that one group/cancel ends, or one group/retry looks at: one transaction. */
-export const GROUP_STEP_TASKS = 1_000;
+export const GROUP_STEP_TASKS = 250;
 /** Groups that may have ended, and are checked in one transaction. */
 export const GROUPS_CHECKED = 100;
 /** Failures and timeouts after which a task without max_attempts has failed. */
@@ -191,6 +191,13 @@ export const CONTEXT_ANSWERS_MAX_BYTES = 256 * KIB;
 /** Usage reports in one request, and of one task in all its attempts. */
 export const USAGE_TOGETHER_MAX = 20;
 export const USAGE_OF_TASK_MAX = 10_000;
+/** What a key that is bound to a node may report for one task, if the task says no less (--report-max). */
+export const REPORT_MAX_DEFAULT_USD = 100;
+export const REPORT_MAX_HIGHEST_USD = 1_000_000;
+/** Models, types, groups and creators each, of which the reports of such a node are summed in a day; the rest is "other". */
+export const SUMS_OF_NODE_MAX = 100;
+/** Days that --retain-usage deletes in one step: rows. */
+export const RETENTION_STEP_SUMS = 500;
 export const BUDGETS_MAX = 200;
 /** The share of a budget at which it warns. */
 export const BUDGET_WARNING_AT = 0.8;
@@ -212,6 +219,8 @@ export const BOUND_HOLD_MAX_SECONDS = 600;
 export const PAUSES_MAX = 200;
 /** Special lanes (lane.ts) with unfinished tasks. */
 export const LANES_MAX = 10_000;
+/** Those of tasks that keys create which are bound to one node. */
+export const LANES_OF_NODE_MAX = 500;
 /** Special lanes without a ready task for whose next one workers wait, beside twice as many as have one. */
 export const LANES_EMPTY_AWAITED = 500;
 /** The position of a task that task/<id>/explain counts. */
@@ -224,6 +233,8 @@ export const RESOURCE_NAME_MAX_CHARS = 64;
 export const RESOURCE_AMOUNT_MAX = 1_000_000_000;
 /** Resources are whole thousandths. */
 export const RESOURCE_UNITS = 1_000;
+/** Tasks that the keys of one node have sent to another node, and that wait there; of a node that takes all types, of a type. */
+export const GIFTS_OF_GIVER_MAX = 20;
 /** Words that a task requires. */
 export const REQUIRED_WORDS_MAX = 16;
 /** Resources that every machine has: a task that needs only these does not come before others. */
@@ -773,6 +784,8 @@ export const KEPT_DELIVERY_BYTES = 112;
 export const KEPT_EVENT_BYTES = 224;
 /** Of a schedule, a push config or a note, beside its JSON. */
 export const KEPT_ROW_BYTES = 256;
+/** Of each name for which a node reports usage on a day, in two tables. */
+export const KEPT_SUM_BYTES = 320;
 /** The output of an attempt, beside its text. */
 export const KEPT_OUTPUT_BYTES = 1_024;
 /** The record of a file. Its bytes take whole blocks, an empty one at least its inode. */

@@ -453,11 +453,12 @@ export type Spending = {
 };
 
 /** What there is a sum of. */
-export type SumScope = "hub" | "node" | "creator" | "type" | "model" | "group";
+export type SumScope = "hub" | "node" | "creator" | "type" | "model" | "group" | "voided";
 
 /**
  * A sum of one UTC day, which counts from 1970-01-01. `value`: the node, the creator, the type, the model or the group;
- * "" for the hub, for no creator and for no type. There is no sum of what belongs to no group.
+ * "" for the hub, for no creator and for no type. There is no sum of what belongs to no group. `voided` is what was taken
+ * off the other sums.
  */
 export type SumKey = { readonly scope: SumScope; readonly value: string; readonly day: number };
 

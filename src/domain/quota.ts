@@ -239,6 +239,9 @@ function charged(change: Change, nodeId: string, bill: Bill): Change | readonly 
       beginsWith(bill, attempt.keptBytes);
       return { ...change, attempt };
     }
+    case "node.summed":
+      bill.bytes += change.keptBytes;
+      return change;
     case "schedule.saved": {
       const { schedule } = change;
       return schedule.kept
@@ -331,6 +334,7 @@ const CONSEQUENCES: ReadonlySet<EventKind> = new Set([
   "lux.paid",
   "budget.warning",
   "budget.exceeded",
+  "usage.capped",
 ]);
 
 /** How many times the quota a request with this event may use; null: its other changes decide. */

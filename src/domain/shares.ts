@@ -62,6 +62,15 @@ export const HUB_LIMITS = {
     undo: "schedule/delete",
     advice: "Delete one that is no longer needed.",
   },
+  lanes: {
+    what: "special lanes",
+    all: limit.LANES_MAX,
+    ofNode: limit.LANES_OF_NODE_MAX,
+    code: "too_many_lanes",
+    undo: "task/cancel",
+    advice:
+      "Each combination of type, requirements and limit key is a lane. Use fewer limit keys, or wait until some tasks have ended.",
+  },
   limits: {
     what: "limits",
     all: limit.LIMITS_MAX,

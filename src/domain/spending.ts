@@ -4,16 +4,20 @@
  * A worker reports its usage with extend, complete, fail and release. A report is a row that is only added, unique by
  * task, epoch and `seq`: a repeat counts once, and the first one counts. In the same commit it is added to what its
  * task has spent, and to the sums of its day: of the hub, of the node, of the task's creator, type and group, and of
- * the model. The sums stay when the task is deleted.
+ * the model. The sums stay when the task is deleted. Each node has the same sums of its own reports, so that an
+ * administrator can take back what a node has reported on a day.
+ *
+ * A key that is bound to a node may be somebody else's: of what it reports, so many names and dollars count
+ * (SUMS_OF_NODE_MAX, `maxMicro`), so that it can neither fill the disk nor use up the budgets of all.
  *
  * Costs are whole millionths of a dollar. A cost that the worker does not know is unknown, not zero: every sum counts
  * the reports without one.
  */
 import { DAY_MS } from "../lib/clock.ts";
 import type { Change } from "./change.ts";
-import { type Rejected, reject } from "./decision.ts";
-import { MICRO_PER_USD, USAGE_OF_TASK_MAX } from "./limits.ts";
-import type { Moment, Spending, SumScope, Task, UsageReport } from "./model.ts";
+import { type Decision, type Rejected, accept, reject } from "./decision.ts";
+import { KEPT_SUM_BYTES, MICRO_PER_USD, SUMS_OF_NODE_MAX, USAGE_OF_TASK_MAX } from "./limits.ts";
+import type { Moment, Spending, SumKey, Task, UsageReport } from "./model.ts";
 
 export const NOTHING_SPENT: Spending = {
   reports: 0,
@@ -24,14 +28,15 @@ export const NOTHING_SPENT: Spending = {
   costMicro: 0,
 };
 
-export function plus(a: Spending, b: Spending): Spending {
+/** @param sign -1 takes `b` off `a` */
+export function plus(a: Spending, b: Spending, sign: 1 | -1 = 1): Spending {
   return {
-    reports: a.reports + b.reports,
-    unpriced: a.unpriced + b.unpriced,
-    inputTokens: a.inputTokens + b.inputTokens,
-    outputTokens: a.outputTokens + b.outputTokens,
-    cachedTokens: a.cachedTokens + b.cachedTokens,
-    costMicro: a.costMicro + b.costMicro,
+    reports: a.reports + sign * b.reports,
+    unpriced: a.unpriced + sign * b.unpriced,
+    inputTokens: a.inputTokens + sign * b.inputTokens,
+    outputTokens: a.outputTokens + sign * b.outputTokens,
+    cachedTokens: a.cachedTokens + sign * b.cachedTokens,
+    costMicro: a.costMicro + sign * b.costMicro,
   };
 }
 
@@ -72,23 +77,34 @@ export function costOf({ reports, unpriced, costMicro }: Spending): number | nul
 /** A report that is stored. */
 export type KnownReport = { readonly epoch: number; readonly seq: number };
 
+/** What there is a sum of, on a day that is known. */
+export type SumName = Pick<SumKey, "scope" | "value">;
+
+/**
+ * What is stored already when usage is reported: at least those reports of the attempt that have the same numbers. `bound`:
+ * for a key that is bound to a node: the sums of the node today, and the dollars that count for a task.
+ */
+export type Known = {
+  readonly reports: readonly KnownReport[];
+  readonly bound: { readonly sums: readonly SumName[]; readonly maxMicro: number } | null;
+};
+
 /** A task after usage was reported, and the changes that store the reports. */
 export type Spent = { readonly held: Task; readonly saved: readonly Change[] };
 
-/**
- * Adds what the holder of a task reports. `known`: the reports of its attempt that are stored already, at least those
- * with these numbers; null: it reports none.
- */
+/** Adds what the holder of a task reports. `known`: null: it reports nothing. */
 export function spend(
   task: Task,
   nodeId: string,
   usage: readonly UsageReport[],
-  known: readonly KnownReport[] | null,
+  known: Known | null,
   at: Moment,
 ): Spent | Rejected {
   if (usage.length === 0) return { held: task, saved: [] };
   const { taskId, epoch } = task;
-  const seen = new Set((known ?? []).flatMap((report) => (report.epoch === epoch ? [report.seq] : [])));
+  const seen = new Set(
+    (known?.reports ?? []).flatMap((report) => (report.epoch === epoch ? [report.seq] : [])),
+  );
   const reports = usage.filter(({ seq }) => !seen.has(seq) && seen.add(seq));
   if (reports.length === 0) return { held: task, saved: [] };
   const all = (task.spent?.reports ?? 0) + reports.length;
@@ -96,14 +112,39 @@ export function spend(
     const detail = `Task ${taskId} has ${task.spent?.reports ?? 0} usage reports, and ${USAGE_OF_TASK_MAX} are the most. Send this again without usage; add more steps up in one report the next time.`;
     return reject("usage_limit", detail);
   }
-  const held: Task = { ...task, spent: plus(task.spent ?? NOTHING_SPENT, spendingOf(reports)) };
+  const reported = spendingOf(reports);
+  const held: Task = { ...task, spent: plus(task.spent ?? NOTHING_SPENT, reported) };
+  const counted = known?.bound ? countedOf(task, reports, known.bound.maxMicro) : reports;
+  const beyondMicro = reported.costMicro - spendingOf(counted).costMicro;
   return {
     held,
     saved: [
       { kind: "usage.reported", taskId, epoch, nodeId, at: at.now, reports },
-      ...sumsOf(task, nodeId, reports, at),
+      ...sumsOf(task, nodeId, counted, known?.bound?.sums ?? null, at),
+      ...(beyondMicro > 0 ? [capped(held, nodeId, reported.costMicro, beyondMicro, at.now)] : []),
     ],
   };
+}
+
+/**
+ * The reports with the costs that count: what a task may cost at most if somebody else has said so, and never more than
+ * `maxMicro` if its creator could say anything.
+ */
+function countedOf(task: Task, reports: readonly UsageReport[], maxMicro: number): readonly UsageReport[] {
+  const { maxCostMicro, creatorVerified, spent } = task;
+  const most = creatorVerified ? Math.min(maxCostMicro ?? maxMicro, maxMicro) : (maxCostMicro ?? maxMicro);
+  let left = Math.max(0, most - (spent?.costMicro ?? 0));
+  return reports.map((report) => {
+    if (report.costMicro === null) return report;
+    const costMicro = Math.min(report.costMicro, left);
+    left -= costMicro;
+    return { ...report, costMicro };
+  });
+}
+
+function capped({ taskId }: Task, nodeId: string, micro: number, beyondMicro: number, at: number): Change {
+  const data = { cost_usd: toUsd(micro), counted_usd: toUsd(micro - beyondMicro) };
+  return { kind: "event.logged", event: { kind: "usage.capped", at, nodeId, taskId, data } };
 }
 
 /** The group for which the costs of a task count: its own, or that of the task for which the hub created it. */
@@ -111,26 +152,102 @@ export function payingGroup({ group, child }: Pick<Task, "group" | "child">): st
   return group ?? child?.group ?? null;
 }
 
-function sumsOf(task: Task, nodeId: string, reports: readonly UsageReport[], at: Moment): readonly Change[] {
-  const all = spendingOf(reports);
+/** @param known the sums of the node today, if its names are limited; null: they are not */
+function sumsOf(
+  task: Task,
+  nodeId: string,
+  reports: readonly UsageReport[],
+  known: readonly SumName[] | null,
+  at: Moment,
+): readonly Change[] {
   const day = dayOf(at.now);
-  const sum = (scope: SumScope, value: string, spending = all): Change => ({
-    kind: "spending.summed",
-    scope,
-    value,
-    day,
-    ...spending,
-  });
+  const names = known && new Set(known.map(nameOf));
+  const changes: Change[] = [];
+  const sum = (asked: SumName, spending: Spending): void => {
+    const { scope, value } = names ? namedOf(asked, names, at) : asked;
+    const key = { scope, value, day, ...spending };
+    changes.push({ kind: "spending.summed", ...key });
+    if (scope === "hub") return;
+    const isNew = names !== null && !names.has(nameOf(key));
+    names?.add(nameOf(key));
+    const textBytes = Buffer.byteLength(nodeId) + 2 * Buffer.byteLength(value);
+    changes.push({ kind: "node.summed", nodeId, keptBytes: isNew ? KEPT_SUM_BYTES + textBytes : 0, ...key });
+  };
+  const all = spendingOf(reports);
   const group = payingGroup(task);
-  const models = Map.groupBy(reports, ({ model }) => model);
-  return [
-    sum("hub", ""),
-    sum("node", nodeId),
-    sum("creator", task.creatorNode ?? ""),
-    sum("type", task.taskType),
-    ...(group === null ? [] : [sum("group", group)]),
-    ...[...models].map(([model, own]) => sum("model", model, spendingOf(own))),
+  sum({ scope: "hub", value: "" }, all);
+  sum({ scope: "node", value: nodeId }, all);
+  sum({ scope: "creator", value: task.creatorNode ?? "" }, all);
+  sum({ scope: "type", value: task.taskType }, all);
+  if (group !== null) sum({ scope: "group", value: group }, all);
+  for (const [model, own] of Map.groupBy(reports, ({ model }) => model))
+    sum({ scope: "model", value: model }, spendingOf(own));
+  return changes;
+}
+
+const nameOf = ({ scope, value }: SumName): string => `${scope} ${value}`;
+
+/** The name under which a report is summed: its own, while the node has few, or a budget is about it. */
+function namedOf(asked: SumName, names: ReadonlySet<string>, { gate }: Moment): SumName {
+  if (names.has(nameOf(asked))) return asked;
+  const { scope, value } = asked;
+  if (gate?.budgets.some((budget) => budget.scope === scope && budget.value === value)) return asked;
+  let count = 0;
+  for (const name of names) if (name.startsWith(`${scope} `)) count++;
+  return count < SUMS_OF_NODE_MAX ? asked : { scope, value: OTHER };
+}
+
+/** Where the reports are summed of which the node has too many names. */
+const OTHER = "other";
+
+// ---- Voiding
+
+/** A sum of a node on a day. */
+export type NodeSum = SumName & { readonly spending: Spending; readonly keptBytes: number };
+
+export type VoidRequest = { readonly nodeId: string; readonly day: number; readonly reason: string | null };
+
+/** What was taken off the sums. */
+export type Voided = { readonly nodeId: string; readonly day: number; readonly spending: Spending };
+
+/** Takes all that a node has reported on a day off the sums, and so off the budgets. */
+export function voidUsage(
+  sums: readonly NodeSum[],
+  { nodeId, day, reason }: VoidRequest,
+  at: number,
+): Decision<Voided> {
+  const own = sums.find(({ scope }) => scope === "node");
+  if (!own) {
+    const detail = `Node ${nodeId} has reported no usage on ${isoDay(day)}, or that was voided before. GET /api/v1/usage?by=node shows who has reported what.`;
+    return reject("usage_not_found", detail);
+  }
+  const { spending } = own;
+  const less = ({ scope, value }: SumName, by: Spending): Change => ({
+    kind: "spending.summed",
+    ...{ scope, value, day, ...plus(NOTHING_SPENT, by, -1) },
+  });
+  const bytes = sums.reduce((sum, { keptBytes }) => sum - keptBytes, 0);
+  const changes: Change[] = [
+    less({ scope: "hub", value: "" }, spending),
+    ...sums.map((sum) => less(sum, sum.spending)),
+    { kind: "spending.summed", scope: "voided", value: "", day, ...spending },
+    { kind: "node.sums.removed", nodeId, day },
+    ...(bytes === 0 ? [] : [{ kind: "usage.tallied", nodeId, tasks: 0, bytes } as const]),
   ];
+  const { reports, inputTokens, outputTokens } = spending;
+  const data = {
+    ...{ day: isoDay(day), reports, cost_usd: toUsd(spending.costMicro), reason },
+    ...{ input_tokens: inputTokens, output_tokens: outputTokens },
+  };
+  const event: Change = {
+    kind: "event.logged",
+    event: { kind: "usage.voided", at, nodeId, taskId: null, data },
+  };
+  return accept({ nodeId, day, spending }, [...changes, event]);
+}
+
+function isoDay(day: number): string {
+  return new Date(day * DAY_MS).toISOString().slice(0, 10);
 }
 
 /** What a task may still spend; null: it has no `maxCostMicro`. */

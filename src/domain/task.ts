@@ -45,10 +45,24 @@ import {
 import { type EventData, type EventKind, isOfCreator } from "./event.ts";
 import { attach, upload } from "./file.ts";
 import { afterUsage, countedFor, gateAt, gateWithout, isClosed, refusedByGate, spendWithin } from "./gate.ts";
-import { couldTake, hasFree, laneNameOf, limitKeyOf, needsRare, specialLane } from "./lane.ts";
+import {
+  couldTake,
+  hasFree,
+  laneNameOf,
+  limitKeyOf,
+  needsRare,
+  specialLane,
+  takesType,
+  wordOf,
+} from "./lane.ts";
 import { ownedGroup, ownerOf } from "./group.ts";
 import { hold } from "./limit.ts";
-import { BACKOFF_MAX_SECONDS, FAILED_ATTEMPTS_KEPT, FAILURES_DEFAULT_MAX } from "./limits.ts";
+import {
+  BACKOFF_MAX_SECONDS,
+  FAILED_ATTEMPTS_KEPT,
+  FAILURES_DEFAULT_MAX,
+  GIFTS_OF_GIVER_MAX,
+} from "./limits.ts";
 import {
   type Claimant,
   type NewEntry,
@@ -60,7 +74,7 @@ import {
 } from "./lux.ts";
 import { missingIn } from "./compare.ts";
 import { grown, recharged, usageTally } from "./quota.ts";
-import { type KnownReport, type Spent, isOverspent, overspentMessage } from "./spending.ts";
+import { type Known, type Spent, isOverspent, overspentMessage } from "./spending.ts";
 import { assert, must } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { isSameJson } from "../lib/exact-json.ts";
@@ -287,14 +301,36 @@ export type Sent = {
   readonly origin: TaskOrigin | null;
   /** The node that gets it; null: any. */
   readonly nodeId: string | null;
+  /**
+   * Null: the node has the task at once. Else a key of another node sends it, and how many of its tasks wait for the
+   * node: the task is open and waits too, in line with the others (reservedFor()).
+   */
+  readonly gifts?: number | null;
   /** The files in the message: their bytes are on disk. */
   readonly files: readonly FileRecord[];
 };
 
+/** A task that only this node takes. A node to which the balancer gives tasks gets this one from it too. */
+export function reservedFor(draft: TaskDraft, nodeId: string, node: Node | null): TaskDraft {
+  const requires = { capabilities: [wordOf(nodeId)], resources: {} };
+  return { ...draft, requires, balanced: draft.balanced || (node?.autoAssign ?? false) };
+}
+
+/** Why a key of another node may not send a node a task. */
+function refusesGift(node: Node, { taskType }: TaskDraft, gifts: number): Rejected | null {
+  if (!takesType(node, taskType)) {
+    const detail = `Node ${node.nodeId} does not take the type ${taskType}. Send it a task of a type that it takes, or leave the task to any node.`;
+    return reject("requirements_not_met", detail);
+  }
+  if (gifts < GIFTS_OF_GIVER_MAX) return refusesTasks(node);
+  const detail = `${GIFTS_OF_GIVER_MAX} tasks that you have sent to ${node.nodeId} wait there, which is the most. Wait until it has taken some, or leave the task to any node.`;
+  return reject("gifts_limit", detail);
+}
+
 /** Creates a task with its files, and assigns it to the node that it was sent to. */
 export function createSent(
   draft: TaskDraft,
-  { origin, nodeId, files }: Sent,
+  { origin, nodeId, files, gifts = null }: Sent,
   taskId: string,
   rows: Parameters<typeof createWith>[2] & { readonly node: Node | null },
   boundTo: string | null,
@@ -316,6 +352,10 @@ export function createSent(
   }
   if (nodeId === null) return accept(task, changes);
   if (rows.node && !isReady(task, at.now)) return notReadyForNode();
+  if (gifts !== null) {
+    const refused = rows.node ? refusesGift(rows.node, draft, gifts) : nodeNotFound(nodeId);
+    return refused ?? accept(task, changes);
+  }
   const taken = take(task, rows.node, { taskId, nodeId, by: "assign" }, at);
   if (taken.kind === "rejected") return taken;
   // The row is written once, as it is after the assignment.
@@ -501,7 +541,7 @@ export function complete(
   node: Node | null,
   asked: CompleteRequest & NewEntry & Claimant & { readonly paid: LedgerEntry | null },
   at: Moment,
-  known: readonly KnownReport[] | null = null,
+  known: Known | null = null,
 ): Decision<Completion> {
   if (!task) return taskNotFound(asked.taskId);
   if (!node) return nodeNotFound(asked.nodeId);
@@ -569,7 +609,11 @@ export type HolderRequest = {
 };
 
 /** A request with which a worker may report what it has used. */
-export type UsageRequest = HolderRequest & { readonly usage?: readonly UsageReport[] };
+export type UsageRequest = HolderRequest & {
+  readonly usage?: readonly UsageReport[];
+  /** Whether the key of the request is bound to the node. */
+  readonly isBound?: boolean;
+};
 
 /** A request with which a worker may leave a checkpoint, the text of a JSON value, and report its usage. */
 export type CheckpointRequest = UsageRequest & { readonly checkpoint?: string | null };
@@ -584,7 +628,7 @@ export function release(
   candidates: readonly Candidate[],
   asked: ReturnRequest & { reason: string | null },
   at: Moment,
-  known: readonly KnownReport[] | null = null,
+  known: Known | null = null,
 ): Decision<Task> {
   const found = heldBy(task, node, asked);
   if ("code" in found) return found;
@@ -608,7 +652,7 @@ export function fail(
   candidates: readonly Candidate[],
   asked: ReturnRequest & { error: string; retry: boolean },
   at: Moment,
-  known: readonly KnownReport[] | null = null,
+  known: Known | null = null,
 ): Decision<Task> {
   const found = heldBy(task, node, asked);
   if ("code" in found) return found;
@@ -647,7 +691,7 @@ export function extend(
   node: Node | null,
   asked: CheckpointRequest & { note: string | null },
   at: Moment,
-  known: readonly KnownReport[] | null = null,
+  known: Known | null = null,
 ): Decision<Task> {
   const before = heldBy(task, node, asked);
   if ("code" in before) return before;
@@ -672,7 +716,7 @@ export function extend(
 function leave(
   task: Task,
   { checkpoint: data = null, nodeId, usage = [] }: CheckpointRequest,
-  known: readonly KnownReport[] | null,
+  known: Known | null,
   at: Moment,
 ): Spent | Rejected {
   const spent = spendWithin(task, nodeId, usage, known, at);

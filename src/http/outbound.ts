@@ -8,12 +8,13 @@
  *
  * Must not: read more of a response than its status and headers; throw for what the receiver does.
  */
-import { addressRefusal } from "../lib/address-policy.ts";
-import { type BlockList, isIP } from "../lib/ip.ts";
+import type { AddressCheck } from "../lib/address-policy.ts";
+import { isIP } from "../lib/ip.ts";
 import { codeOf } from "../lib/reason.ts";
 import type { Resolve } from "./names.ts";
 
 export type Outgoing = {
+  readonly sender: Sender;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -28,12 +29,18 @@ export type Posted =
 
 export type Post = (request: Outgoing) => Promise<Posted>;
 
-/** @param allowed the private networks to which requests may go */
-export function outbound(allowed: BlockList, resolve: Resolve): Post {
-  return async ({ url, headers, body, signal }) => {
+/** `webhook`: an administrator has named the URL; `push`: any client of A2A. */
+export type Sender = "webhook" | "push";
+
+/** Which addresses each of them may have called. */
+export type AddressChecks = Readonly<Record<Sender, AddressCheck>>;
+
+export function outbound(checks: AddressChecks, resolve: Resolve): Post {
+  return async ({ sender, url, headers, body, signal }) => {
     const { protocol, host, hostname, port, pathname, search } = new URL(url);
     try {
-      const found = await checkedAddress(hostname, allowed, resolve, signal);
+      const check = (address: string): string | null => checks[sender](address, portOf(new URL(url)));
+      const found = await checkedAddress(hostname, check, resolve, signal);
       if ("refused" in found) return { status: null, error: found.refused };
       const at = isIP(found.address) === 6 ? `[${found.address}]` : found.address;
       const isNamed = isIP(hostOf(hostname)) === 0;
@@ -56,11 +63,20 @@ export function outbound(allowed: BlockList, resolve: Resolve): Post {
   };
 }
 
-/** Why a URL cannot be called at all: its host is an address to which no request may go; null: it may be called. */
-export function urlRefusal(url: string, allowed: BlockList): string | null {
-  const host = hostOf(new URL(url).hostname);
-  const refusal = isIP(host) === 0 ? null : addressRefusal(host, allowed);
-  return refusal === null ? null : `${host} ${refusal}`;
+/** Why a URL cannot be called at all, as far as its host shows: an address, or a name of loopback; null: it may be. */
+export function urlRefusal(url: string, check: AddressCheck): string | null {
+  const parsed = new URL(url);
+  const host = hostOf(parsed.hostname);
+  // RFC 6761 6.3: such a name is never another machine's.
+  const isLocalhost = /(?:^|\.)localhost\.?$/i.test(host);
+  if (isIP(host) === 0 && !isLocalhost) return null;
+  const addresses = isLocalhost ? ["127.0.0.1", "::1"] : [host];
+  const refusals = addresses.map((address) => check(address, portOf(parsed)));
+  return refusals.includes(null) ? null : `${host} ${refusals[0]}`;
+}
+
+function portOf({ port, protocol }: URL): number {
+  return port === "" ? (protocol === "https:" ? 443 : 80) : Number(port);
 }
 
 type Found = { readonly address: string } | { readonly refused: string };
@@ -68,7 +84,7 @@ type Found = { readonly address: string } | { readonly refused: string };
 /** The first address of a host that may be called. */
 async function checkedAddress(
   hostname: string,
-  allowed: BlockList,
+  check: (address: string) => string | null,
   resolve: Resolve,
   signal: AbortSignal,
 ): Promise<Found> {
@@ -76,7 +92,7 @@ async function checkedAddress(
   const addresses = isIP(host) === 0 ? await inTime(resolve(host), signal) : [host];
   let refused = "the host has no address";
   for (const address of addresses) {
-    const refusal = addressRefusal(address, allowed);
+    const refusal = check(address);
     if (refusal === null) return { address };
     refused = `refused: ${address} ${refusal}`;
   }

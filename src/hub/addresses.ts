@@ -2,7 +2,8 @@
 import { networkInterfaces } from "node:os";
 import type { Config } from "../config.ts";
 import type { JoinPlace } from "../api/invitations.ts";
-import { canonicalIp } from "../lib/ip.ts";
+import { type Clock, MINUTE_MS } from "../lib/clock.ts";
+import { type BlockList, blockListOf, canonicalIp, parseNetwork } from "../lib/ip.ts";
 
 /** Where a listener is. */
 type At = { readonly host: string; readonly port: number; readonly tls: boolean };
@@ -83,4 +84,20 @@ export function joinPlaceOf(
 function portOf(url: string): number {
   const { port, protocol } = new URL(url);
   return Number(port || (protocol === "https:" ? 443 : 80));
+}
+
+const MACHINE_ADDRESSES_KEPT_MS = 1 * MINUTE_MS;
+
+/** The addresses of this machine's interfaces, read again each minute: they may change. */
+export function machineAddresses(clock: Pick<Clock, "steady">): () => BlockList {
+  let read: { readonly at: number; readonly list: BlockList } | null = null;
+  return () => {
+    const now = clock.steady();
+    if (read === null || now - read.at >= MACHINE_ADDRESSES_KEPT_MS) {
+      const addresses = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
+      const networks = addresses.flatMap(({ address }) => parseNetwork(address) ?? []);
+      read = { at: now, list: blockListOf(networks) };
+    }
+    return read.list;
+  };
 }

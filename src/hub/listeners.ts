@@ -135,7 +135,7 @@ async function openSpec(spec: ListenSpec, tls: Tls, common: Common): Promise<Lis
 }
 
 const LISTEN_REASONS: Readonly<Record<string, string>> = {
-  EADDRINUSE: "the port is in use",
+  EADDRINUSE: "the port is in use; choose another with --port or --listen",
   EADDRNOTAVAIL: "this machine has no such address",
   EACCES: "permission denied; a port below 1024 needs root or the capability CAP_NET_BIND_SERVICE",
 };

@@ -2,8 +2,9 @@
  * Decides to which addresses the hub sends requests of its own, against server-side request forgery (SSRF): somebody
  * names a URL, and the hub, which may reach more than they do, calls it.
  *
- * - Never: this machine, its link, the metadata services of clouds, and what is no address of one receiver.
- * - Private networks: only those that the operator allows (--webhook-allow).
+ * - Never: its link, the metadata services of clouds, and what is no address of one receiver.
+ * - This machine and private networks: only what the operator names (--webhook-allow, --push-allow). A network in which
+ *   this machine is names its address there, but loopback must be named as such.
  * - An address that has an IPv4 address in it and is translated (NAT64) counts as that one. Other such forms (6to4, Teredo,
  *   IPv4-compatible) are refused, because no receiver has one that it needs.
  */
@@ -18,10 +19,16 @@ import {
   parseNetwork,
 } from "./ip.ts";
 
+/** What an operator allows. `port`: null: all ports. */
+export type AllowedNetwork = Network & { readonly port: number | null };
+
+/** Says why a request must not go to an address, as the end of a sentence; null: it may. */
+export type AddressCheck = (address: string, port: number) => string | null;
+
 type Class = { readonly networks: readonly string[]; readonly what: string };
 
 const NEVER: readonly Class[] = [
-  { what: "is an address of this machine", networks: ["127.0.0.0/8", "0.0.0.0/8", "::1", "::"] },
+  { what: "is no address of a receiver", networks: ["0.0.0.0/8", "::"] },
   {
     what: "belongs to the metadata service of a cloud",
     networks: [
@@ -55,7 +62,10 @@ const PRIVATE = [
   "203.0.113.0/24",
   "fc00::/7",
   "2001:db8::/32",
+  "3fff::/20",
+  "2001::/23",
 ];
+const LOOPBACK = ["127.0.0.0/8", "::1"];
 /** IPv6 addresses outside of this network are of no receiver on the internet. */
 const GLOBAL_V6 = "2000::/3";
 const NAT64 = "64:ff9b::/96";
@@ -67,24 +77,65 @@ const NEVER_LISTS = NEVER.map(({ what, networks }) => ({ what, list: listOf(netw
 const PRIVATE_LIST = listOf(PRIVATE);
 const GLOBAL_V6_LIST = listOf([GLOBAL_V6]);
 const NAT64_LIST = listOf([NAT64]);
+const LOOPBACK_LIST = listOf(LOOPBACK);
 
-/** Why a request must not go to an address, as the end of a sentence; null: it may. */
-export function addressRefusal(address: string, allowed: BlockList): string | null {
-  const ip = canonicalIp(address);
-  if (ip === null || address.includes("%")) return "is no address";
-  if (isListed(ip, NAT64_LIST)) return addressRefusal(translated(ip), allowed);
-  const never = NEVER_LISTS.find(({ list }) => isListed(ip, list));
-  if (never) return never.what;
-  const isPrivate =
-    isIP(ip) === 4 ? isListed(ip, PRIVATE_LIST) : !isListed(ip, GLOBAL_V6_LIST) || isListed(ip, PRIVATE_LIST);
-  return isPrivate && !isListed(ip, allowed)
-    ? "is in a private network that --webhook-allow does not name"
-    : null;
+/** @param flag the setting that `allowed` is from  @param own the addresses of this machine, beside loopback */
+export function addressCheck(
+  flag: string,
+  allowed: readonly AllowedNetwork[],
+  own: () => BlockList,
+): AddressCheck {
+  const allowances = allowed.map((network) => ({
+    ...network,
+    list: blockListOf([network]),
+    isLoopback: isLoopback(network.address),
+  }));
+  const check: AddressCheck = (address, port) => {
+    const ip = canonicalIp(address);
+    if (ip === null || address.includes("%")) return "is no address";
+    if (isListed(ip, NAT64_LIST)) return check(translated(ip), port);
+    const toSelf = isLoopback(ip) || isListed(ip, own());
+    const never = isLoopback(ip) ? null : neverCalled(ip);
+    if (never !== null) return never;
+    if (!toSelf && !isPrivate(ip)) return null;
+    const isAllowed = allowances.some(
+      (one) =>
+        isListed(ip, one.list) &&
+        (one.port === null || one.port === port) &&
+        // All private networks (0.0.0.0/0, ::/0) are not this machine.
+        (!toSelf || one.prefix > 0) &&
+        (!isLoopback(ip) || one.isLoopback),
+    );
+    if (isAllowed) return null;
+    return toSelf
+      ? `is an address of this machine, which ${flag} does not name`
+      : `is in a private network that ${flag} does not name`;
+  };
+  return check;
 }
 
-/** Whether an operator means to allow what is refused always. 0.0.0.0/0 and ::/0 are all private networks. */
-export function isNeverAllowed(network: Network): boolean {
-  return network.prefix > 0 && addressRefusal(network.address, blockListOf([network])) !== null;
+/** Parses an address, a network or ADDRESS:PORT; null for any other text, and for what is never called. */
+export function parseAllowed(text: string): AllowedNetwork | null {
+  const [, v6, v4, digits] = /^(?:\[([\da-f:.]+)\]|([\d.]+)):(\d{1,5})$/i.exec(text) ?? [];
+  const port = digits === undefined ? null : Number(digits);
+  const network = parseNetwork(port === null ? text : (v6 ?? v4 ?? ""));
+  if (network === null || port === 0 || (port ?? 0) > 65_535) return null;
+  const ip = canonicalIp(network.address);
+  const isNever = network.prefix > 0 && (ip === null || (!isLoopback(ip) && neverCalled(ip) !== null));
+  return isNever ? null : { ...network, port };
+}
+
+function isLoopback(address: string): boolean {
+  return isListed(canonicalIp(address) ?? "::", LOOPBACK_LIST);
+}
+
+function neverCalled(ip: string): string | null {
+  return NEVER_LISTS.find(({ list }) => isListed(ip, list))?.what ?? null;
+}
+
+/** No receiver on the internet has it. */
+function isPrivate(ip: string): boolean {
+  return isListed(ip, PRIVATE_LIST) || (isIP(ip) === 6 && !isListed(ip, GLOBAL_V6_LIST));
 }
 
 /** The IPv4 address at the end of an IPv6 address. */

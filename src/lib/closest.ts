@@ -17,7 +17,8 @@ export function editDistance(a: string, b: string): number {
 }
 
 /**
- * Returns the closest known word, the first of equals; null when more than a third of the letters would have to change.
+ * Returns the closest known word, the first of equals. If more than a third of the letters would have to change, the only
+ * known word that begins so, or null.
  */
 export function closest(word: string, known: readonly string[]): string | null {
   const longest = Math.max(...known.map((other) => other.length));
@@ -28,7 +29,9 @@ export function closest(word: string, known: readonly string[]): string | null {
     const most = Math.max(1, Math.floor(Math.max(word.length, other.length) / 3));
     if (edits <= most && edits < (best?.edits ?? Number.POSITIVE_INFINITY)) best = { word: other, edits };
   }
-  return best?.word ?? null;
+  if (best) return best.word;
+  const beginnings = known.filter((other) => other.startsWith(word.toLowerCase()));
+  return (beginnings.length === 1 ? beginnings[0] : null) ?? null;
 }
 
 /** ` (did you mean WORD?)`, or nothing, for the end of a message. */

@@ -124,6 +124,7 @@ const LEVELS: Partial<Record<EventKind, LogLevel>> = {
   "task.stuck": "warn",
   "budget.warning": "warn",
   "budget.exceeded": "warn",
+  "usage.capped": "warn",
 };
 
 function budgetOf({ scope, value, per }: NewEvent["data"]): string {
@@ -152,6 +153,10 @@ function textOf(entry: Entry): string {
       return `budget of ${budgetOf(data)}: more than 80 % are used`;
     case "budget.exceeded":
       return `budget of ${budgetOf(data)} used up${data["on_limit"] === "pause" ? ": its tasks wait" : ""}`;
+    case "usage.capped":
+      return `${who} reported ${data["cost_usd"]} USD for ${what}, of which ${data["counted_usd"]} count ${id}`;
+    case "usage.voided":
+      return `usage of ${who} on ${data["day"]} voided: ${data["cost_usd"]} USD${reasonOf(data["reason"])}`;
     case "hub.paused":
       return `${pausedOf(data)} paused${reasonOf(data["reason"])}`;
     case "hub.resumed":

@@ -11,10 +11,12 @@ import { remove } from "../domain/file.ts";
 import {
   RETENTION_LOOK_TASKS,
   RETENTION_STEP_DEPENDED,
+  RETENTION_STEP_SUMS,
   RETENTION_STEP_TASKS,
   RETENTION_UNFINISHED_MAX,
 } from "../domain/limits.ts";
 import type { Task } from "../domain/model.ts";
+import { dayOf } from "../domain/spending.ts";
 import { discard, hasEnded, isPastRetention } from "../domain/task.ts";
 import {
   type Aged,
@@ -26,6 +28,7 @@ import {
   pastTheirRetention,
 } from "../store/sql/retention.ts";
 import { filesById } from "../store/sql/files.ts";
+import { oldSums } from "../store/sql/spending.ts";
 import { reviewCount } from "../store/sql/reviews.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { taskTotals, tasksById } from "../store/sql/tasks.ts";
@@ -36,7 +39,12 @@ import type { FileService } from "./files.ts";
 type Step = () => Promise<boolean>;
 
 /** How long finished tasks and files are kept, in milliseconds; null: forever. */
-export type Retained = { readonly tasksMs: number | null; readonly filesMs: number | null };
+export type Retained = {
+  readonly tasksMs: number | null;
+  readonly filesMs: number | null;
+  /** Of the daily sums of usage. */
+  readonly usageMs: number | null;
+};
 
 export class Retention {
   readonly #store: Store;
@@ -51,7 +59,7 @@ export class Retention {
 
   /** The steps of one run at `now`. */
   steps(now: number): readonly Step[] {
-    const { tasksMs, filesMs } = this.#retained;
+    const { tasksMs, filesMs, usageMs } = this.#retained;
     const before = tasksMs === null ? null : now - tasksMs;
     const ofTheirOwn = new Walk<RetentionPlace>(
       { retainUntil: Number.MIN_SAFE_INTEGER, seq: 0 },
@@ -71,6 +79,7 @@ export class Retention {
         );
         steps.push(() => walk.step());
       }
+    if (usageMs !== null) steps.push(() => this.#pruneSums(dayOf(now - usageMs)));
     if (filesMs !== null) {
       const old = now - filesMs;
       const walk = new Walk(
@@ -92,6 +101,21 @@ export class Retention {
       found: read.filter(({ endedAt }) => endedAt !== null && endedAt < before),
       next: isEnd ? null : last.seq,
     };
+  }
+
+  /** Removes the sums of the days before a day. */
+  async #pruneSums(before: number): Promise<boolean> {
+    const old = { before, limit: RETENTION_STEP_SUMS };
+    const count = await this.#store.read(oldSums(old));
+    if (count === 0) return false;
+    const kinds = ["sums.refunded", "node.sums.pruned", "sums.pruned"] as const;
+    await this.#store.transact({}, () =>
+      accept(
+        null,
+        kinds.map((kind) => ({ kind, ...old })),
+      ),
+    );
+    return true;
   }
 
   async #discardTasks(found: readonly Aged[], before: number | null, now: number): Promise<void> {

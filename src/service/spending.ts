@@ -1,19 +1,24 @@
-/** The use case of GET usage: what work has cost, summed by node, creator, type, model, group or day. */
+/** The use cases of usage: what work has cost, summed by node, creator, type, model, group or day; and voiding it. */
+import { voidWithin } from "../domain/gate.ts";
 import type { Spending, SumScope } from "../domain/model.ts";
+import { type VoidRequest, type Voided, dayOf } from "../domain/spending.ts";
+import type { Clock } from "../lib/clock.ts";
+import { gateOn } from "../store/sql/gate.ts";
 import {
   type Days,
   type SummedRow,
   daysSummed,
   namesSummed,
+  nodeSumsOf,
   spentBy,
   sumsByDay,
   sumsByName,
 } from "../store/sql/spending.ts";
-import type { Store } from "../store/store.ts";
+import type { Committed, Store, Transact } from "../store/store.ts";
 import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
 
 /** What usage is summed by. */
-export type SummedBy = Exclude<SumScope, "hub"> | "day";
+export type SummedBy = Exclude<SumScope, "hub" | "voided"> | "day";
 
 /** A page of sums, and the sum of all of them. */
 export type SpendingPage = { readonly page: Page<SummedRow>; readonly all: Spending };
@@ -21,8 +26,24 @@ export type SpendingPage = { readonly page: Page<SummedRow>; readonly all: Spend
 export class SpendingService {
   readonly #store: Store;
 
-  constructor(store: Store) {
+  readonly #clock: Clock;
+
+  constructor(store: Store, clock: Clock) {
     this.#store = store;
+    this.#clock = clock;
+  }
+
+  /** Takes what a node has reported on a day off all sums. `day`: null: today. @throws {Rejection} usage_not_found */
+  void(
+    transact: Transact<Voided>,
+    { nodeId, day: asked, reason }: Omit<VoidRequest, "day"> & { readonly day: number | null },
+  ): Promise<Committed<Voided>> {
+    const now = this.#clock.now();
+    const day = asked ?? dayOf(now);
+    const load = { sums: nodeSumsOf(nodeId, day), gate: gateOn(now) };
+    return transact(load, ({ sums, gate }) =>
+      voidWithin(sums, { nodeId, day, reason }, gate, this.#clock.now()),
+    );
   }
 
   summedBy(by: SummedBy, days: Days, asked: PageRequest): Promise<SpendingPage> {

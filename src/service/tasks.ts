@@ -10,7 +10,6 @@ import {
   UNDECIDED,
   accept,
   nodeNotFound,
-  reject,
   taskNotFound,
 } from "../domain/decision.ts";
 import { isFree } from "../domain/file.ts";
@@ -19,10 +18,11 @@ import {
   BACKLOG_TYPES_TOGETHER,
   BALANCE_ROUND_MAX,
   DEPENDENTS_COUNTED_MAX,
+  GIFTS_OF_GIVER_MAX,
   GROUPS_CHECKED,
-  LANES_MAX,
   LANES_REREADS,
   PULL_ANSWER_MAX_BYTES,
+  REPORT_MAX_DEFAULT_USD,
   RETRIED_DEPENDENCIES_MAX,
   RETRIED_DEPENDENTS_MAX,
   SWEEP_BATCH,
@@ -49,6 +49,7 @@ import {
   complete,
   create,
   createSent,
+  reservedFor,
   createWith,
   expire,
   extend,
@@ -69,7 +70,8 @@ import {
   timeOut,
   update,
 } from "../domain/task.ts";
-import type { KnownReport } from "../domain/spending.ts";
+import { HUB_LIMITS, refusesMore } from "../domain/shares.ts";
+import { type Known, type KnownReport, type SumName, dayOf, toMicroUsd } from "../domain/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import {
@@ -80,14 +82,14 @@ import {
   candidatesFor,
   openTasks,
 } from "../store/sql/balancer.ts";
-import { gateOn, otherLanes, readyLanes } from "../store/sql/gate.ts";
+import { gateOn, otherLanes, readyInLanes, readyLanes } from "../store/sql/gate.ts";
 import { filesById } from "../store/sql/files.ts";
 import { touchedGroups } from "../store/sql/groups.ts";
 import { entryOfTask, ledgerHead } from "../store/sql/lux.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { dueQuestions, tasksOfDueQuestions } from "../store/sql/questions.ts";
-import { knownReports } from "../store/sql/spending.ts";
+import { knownReports, sumNamesOf } from "../store/sql/spending.ts";
 import {
   type TaskTotals,
   bestOfLanes,
@@ -165,11 +167,15 @@ export type RetryOutcome = {
   readonly dependents: { readonly opened: number; readonly left: number } | null;
 };
 
+/** What is loaded for reports of usage. */
+type Reported = { readonly reports: readonly KnownReport[] | null; readonly sums: readonly SumName[] | null };
+
 export class TaskService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #newId: NewId;
   readonly #paysOwn: boolean;
+  readonly #reportMaxMicro: number;
   readonly #rounds: BalancerRounds;
   readonly #top: TopNodes;
   /** Steps that follow a commit and have not begun. */
@@ -183,6 +189,7 @@ export class TaskService {
 
   /**
    * `known`: for all use cases of this hub that hand out. `paysOwn`: a node or a key is paid for a task of its own.
+   * `reportMaxUsd`: what counts of the reports for a task that come with a key bound to a node.
    */
   constructor(
     store: Store,
@@ -191,8 +198,10 @@ export class TaskService {
     {
       known = new KnownLanes(false),
       paysOwn = true,
-    }: { readonly known?: KnownLanes; readonly paysOwn?: boolean } = {},
+      reportMaxUsd = REPORT_MAX_DEFAULT_USD,
+    }: { readonly known?: KnownLanes; readonly paysOwn?: boolean; readonly reportMaxUsd?: number } = {},
   ) {
+    this.#reportMaxMicro = toMicroUsd(reportMaxUsd);
     this.#paysOwn = paysOwn;
     this.known = known;
     this.#store = store;
@@ -255,7 +264,7 @@ export class TaskService {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
       if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
-      const crowded = tooManyLanes(loaded);
+      const crowded = tooManyLanes(loaded, draft);
       if (crowded) return crowded;
       const rows = rowsOf(loaded);
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
@@ -273,33 +282,37 @@ export class TaskService {
    */
   async createSent(
     transact: Transact<Created>,
-    draft: TaskDraft,
+    sentDraft: TaskDraft,
     asked: Creation,
     sent: Sent,
   ): Promise<Committed<Created>> {
     const taskId = asked.taskId ?? this.#newId();
-    const { dependsOn } = draft;
+    const { dependsOn } = sentDraft;
     const { boundTo, fileIds } = asked;
-    const node = sent.nodeId === null ? NO_ROW : nodeById(sent.nodeId);
+    const { nodeId } = sent;
+    const isGift = nodeId !== null && boundTo !== null && boundTo !== nodeId;
+    const known = isGift ? await this.#store.read(nodeById(nodeId)) : null;
+    const draft = isGift ? reservedFor(sentDraft, nodeId, known) : sentDraft;
     let unusable: References | null = null;
     let refused: Rejected | null = null;
     const load = {
       ...ofNewTask(draft, asked, this.known.isFair, this.#clock.now()),
-      node,
+      node: nodeId === null ? NO_ROW : nodeById(nodeId),
+      gifts: isGift ? giftsOf(boundTo, draft, known, this.known.isFair) : NO_ROW,
       gate: this.#gate(),
     };
-    const sentTask = await transact(load, ({ node, ...loaded }) => {
+    const sentTask = await transact(load, ({ node, gifts, ...loaded }) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
       const reviewer = reviewerOf(draft);
       if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
-      const crowded = tooManyLanes(loaded);
+      const crowded = tooManyLanes(loaded, draft);
       refused = crowded;
       if (crowded) return UNDECIDED;
       const rows = { ...rowsOf(loaded), node };
       unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
       if (isAny(unusable)) return UNDECIDED;
-      const decision = createSent(draft, sent, taskId, rows, boundTo, this.#at(loaded.gate));
+      const decision = createSent(draft, { ...sent, gifts }, taskId, rows, boundTo, this.#at(loaded.gate));
       refused = decision.kind === "rejected" ? decision : null;
       return refused ? UNDECIDED : decision;
     });
@@ -339,7 +352,7 @@ export class TaskService {
         rows.node,
         { ...asked, entryId, head: rows.head, paid },
         this.#at(rows.gate),
-        rows.known,
+        this.#known(rows),
       );
     // Only a repeat needs the entry that paid the task.
     const first = await transact(load, (rows) =>
@@ -357,8 +370,8 @@ export class TaskService {
     transact: Transact<Task>,
     asked: ReturnRequest & { reason: string | null },
   ): Promise<Committed<Task>> {
-    return this.#endHold(transact, asked, asked.nodeId, ({ task, node, candidates, known, gate }) =>
-      release(task, node, candidates, asked, this.#at(gate), known),
+    return this.#endHold(transact, asked, asked.nodeId, ({ task, node, candidates, gate, ...rows }) =>
+      release(task, node, candidates, asked, this.#at(gate), this.#known(rows)),
     );
   }
 
@@ -366,8 +379,8 @@ export class TaskService {
     transact: Transact<Task>,
     asked: ReturnRequest & { error: string; retry: boolean },
   ): Promise<Committed<Task>> {
-    return this.#endHold(transact, asked, null, ({ task, node, candidates, known, gate }) =>
-      fail(task, node, candidates, asked, this.#at(gate), known),
+    return this.#endHold(transact, asked, null, ({ task, node, candidates, gate, ...rows }) =>
+      fail(task, node, candidates, asked, this.#at(gate), this.#known(rows)),
     );
   }
 
@@ -376,8 +389,8 @@ export class TaskService {
     asked: CheckpointRequest & { note: string | null },
   ): Promise<Committed<Task>> {
     const load = { task: taskById(asked.taskId), node: nodeById(asked.nodeId), ...this.#ofUsage(asked) };
-    const after = await transact(load, ({ task, node, known, gate }) =>
-      extend(task, node, asked, this.#at(gate), known),
+    const after = await transact(load, ({ task, node, gate, ...rows }) =>
+      extend(task, node, asked, this.#at(gate), this.#known(rows)),
     );
     if (after.status !== "failed") return after;
     await this.settleAfter(after);
@@ -388,7 +401,21 @@ export class TaskService {
   /** What is loaded for the usage that a request reports; nothing if it reports none. */
   #ofUsage(asked: UsageRequest) {
     const isAny = (asked.usage ?? []).length > 0;
-    return { known: knownReports(asked), gate: isAny ? this.#gate() : NO_ROW };
+    return { ...this.#ofReports(asked), gate: isAny ? this.#gate() : NO_ROW };
+  }
+
+  /** The names of the sums matter only for a key that is bound to a node. */
+  #ofReports(asked: UsageRequest) {
+    const isLimited = asked.isBound === true && (asked.usage ?? []).length > 0;
+    return {
+      reports: knownReports(asked),
+      sums: isLimited ? sumNamesOf(asked.nodeId, dayOf(this.#clock.now())) : NO_ROW,
+    };
+  }
+
+  #known({ reports, sums }: Reported): Known | null {
+    const bound = sums && { sums, maxMicro: this.#reportMaxMicro };
+    return reports && { reports, bound };
   }
 
   /**
@@ -399,13 +426,14 @@ export class TaskService {
     transact: Transact<Task>,
     asked: UsageRequest,
     notNode: string | null,
-    decide: (rows: {
-      task: Task | null;
-      node: Node | null;
-      candidates: readonly Candidate[];
-      known: readonly KnownReport[] | null;
-      gate: Gate;
-    }) => Decision<Task>,
+    decide: (
+      rows: Reported & {
+        task: Task | null;
+        node: Node | null;
+        candidates: readonly Candidate[];
+        gate: Gate;
+      },
+    ) => Decision<Task>,
   ): Promise<Committed<Task>> {
     const { taskId, nodeId } = asked;
     // The candidates depend on the task, so it is read first; the rule checks both again.
@@ -414,7 +442,7 @@ export class TaskService {
       task: taskById(taskId),
       node: nodeById(nodeId),
       candidates: candidatesIfBalanced(before, notNode),
-      known: knownReports(asked),
+      ...this.#ofReports(asked),
       gate: this.#gate(),
     };
     const after = await transact(load, ({ candidates, ...rows }) =>
@@ -472,11 +500,11 @@ export class TaskService {
       task: taskById(asked.taskId),
       candidates: candidatesIfBalanced(before, null),
       gate: this.#gate(),
-      ...ofLane(isOtherKey ? specialLane({ ...before, limitKey }, this.known.isFair) : null),
+      ...ofLane(isOtherKey ? specialLane({ ...before, limitKey }, this.known.isFair) : null, before),
     };
     return transact(load, ({ task, candidates, gate, ...lanes }) => {
       const updated = update(task, candidates?.best ?? [], asked, this.#at(gate));
-      return updated.kind === "rejected" ? updated : (tooManyLanes(lanes) ?? updated);
+      return updated.kind === "rejected" ? updated : (tooManyLanes(lanes, before) ?? updated);
     });
   }
 
@@ -905,7 +933,7 @@ function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean, now
   const reviewer = reviewerOf(draft);
   return {
     reviewer: reviewer === null ? NO_ROW : nodeById(reviewer),
-    ...ofLane(specialLane(draft, isFair)),
+    ...ofLane(specialLane(draft, isFair), draft),
     ofKey: unique ? tasksByUniqueKey(unique.key, ownerOf(draft), now) : NO_ROW,
     candidates: balanced && requires === null ? candidatesFor(taskType, null) : NO_ROW,
     dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
@@ -913,20 +941,46 @@ function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean, now
   };
 }
 
+/** How many tasks the keys of a node have sent to the node for which a task is, in all lanes from which that node takes. */
+function giftsOf(giver: string, draft: TaskDraft, node: Node | null, isFair: boolean) {
+  const types = new Set([draft.taskType, "", ...(node?.capabilities ?? [])]);
+  const lanes = [...types].map((taskType) => specialLane({ ...draft, taskType }, isFair));
+  return readyInLanes(
+    lanes.filter((lane) => lane !== null),
+    giver,
+    GIFTS_OF_GIVER_MAX,
+  );
+}
+
 /** The rows that decide whether a lane may have one more task. */
-function ofLane(lane: string | null) {
+function ofLane(lane: string | null, creator: Creator | null) {
+  const { all, ofNode } = HUB_LIMITS.lanes;
+  const nodeId = boundCreator(creator);
   return {
-    otherLanes: lane === null ? NO_ROW : otherLanes(lane, LANES_MAX),
+    otherLanes: lane === null ? NO_ROW : otherLanes(lane, all),
+    otherLanesOfNode: lane === null || nodeId === null ? NO_ROW : otherLanes(lane, ofNode, nodeId),
   };
 }
 
-type LoadedRows = Omit<Loaded<ReturnType<typeof ofNewTask>>, "ofKey" | "reviewer" | "otherLanes">;
+type Creator = Pick<Task, "creatorNode" | "creatorVerified">;
+
+/** The node to which the key of the creator of a task is bound. */
+function boundCreator(creator: Creator | null): string | null {
+  return creator?.creatorVerified ? creator.creatorNode : null;
+}
+
+type LoadedRows = Omit<
+  Loaded<ReturnType<typeof ofNewTask>>,
+  "ofKey" | "reviewer" | keyof ReturnType<typeof ofLane>
+>;
 
 /** The refusal of a task in a lane that there is not, when there are too many. */
-function tooManyLanes(rows: { readonly otherLanes: number | null }): Rejected | null {
-  if ((rows.otherLanes ?? 0) < LANES_MAX) return null;
-  const detail = `Unfinished tasks have ${LANES_MAX} different combinations of type, requirements and limit key, which is the most. Use fewer limit keys, or wait until some tasks have ended.`;
-  return reject("too_many_lanes", detail);
+function tooManyLanes(
+  { otherLanes, otherLanesOfNode }: Loaded<ReturnType<typeof ofLane>>,
+  creator: Creator | null,
+): Rejected | null {
+  const counts = { all: otherLanes ?? 0, ofNode: otherLanesOfNode ?? 0 };
+  return refusesMore(HUB_LIMITS.lanes, counts, boundCreator(creator));
 }
 
 function rowsOf({ candidates, dependencies, files }: LoadedRows) {

@@ -47,7 +47,9 @@ type Posted =
   | { readonly status: null; readonly error: string };
 
 /** Sends a POST to an address that is checked first (http/outbound.ts). */
-export type Post = (request: Content & { readonly signal: AbortSignal }) => Promise<Posted>;
+export type Post = (
+  request: Content & { readonly sender: "webhook" | "push"; readonly signal: AbortSignal },
+) => Promise<Posted>;
 
 /** What came of one attempt. `status`: null when there was no response. */
 export type Attempt = {
@@ -454,7 +456,8 @@ export class WebhookCourier {
     const began = clock.timers();
     const signal = AbortSignal.any([ending, AbortSignal.timeout(limit.WEBHOOK_TIMEOUT_MS)]);
     const headers = { ...content.headers, ...signatureOf(webhook, id, content.body, clock.now()) };
-    const posted = await post({ ...content, headers, signal });
+    const sender = webhook.push === null ? "webhook" : "push";
+    const posted = await post({ ...content, sender, headers, signal });
     const ms = clock.timers() - began;
     const isDelivered = posted.status !== null && posted.status >= 200 && posted.status < 300;
     this.#counts[isDelivered ? "delivered" : "failed"]++;

@@ -46,16 +46,18 @@ export function changedWebhooks(changes: readonly Notified[]): readonly string[]
   return names;
 }
 
+/** Why a URL must not be called, as far as the URL itself shows; null: it may. */
+type RefusalOf = (url: string, sender: "webhook" | "push") => string | null;
+
 export class WebhookService {
-  readonly refusalOf: (url: string) => string | null;
+  readonly refusalOf: RefusalOf;
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #newId: NewId;
   /** Null: it may have changed. */
   #suspended: Promise<number> | null = null;
 
-  /** `refusalOf` returns why a URL must not be called, as far as the URL itself shows; null: it may. */
-  constructor(store: Store, clock: Clock, newId: NewId, refusalOf: (url: string) => string | null) {
+  constructor(store: Store, clock: Clock, newId: NewId, refusalOf: RefusalOf) {
     this.refusalOf = refusalOf;
     this.#store = store;
     this.#clock = clock;

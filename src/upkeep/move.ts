@@ -2,12 +2,12 @@
  * Moves a stopped hub from SQLite into PostgreSQL, or back: every row and the bytes of every file, as a backup (source.ts)
  * that is restored at once (target.ts), but for the epochs of tasks, which stay.
  *
- * Invariant: all rows and files are compared before the target is finished. The source is not changed.
+ * Invariant: all rows and files are compared before the target is finished. Of the source only names change, after that.
  */
-import { existsSync } from "node:fs";
+import { existsSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { blobFileOf } from "../blobs/disk.ts";
-import { type DataDir, makeDataDir } from "../data-dir.ts";
+import { blobFileOf, flushDirectory } from "../blobs/disk.ts";
+import { type DataDir, isThere, makeDataDir, markPostgres } from "../data-dir.ts";
 import { shellWord } from "../lib/shell.ts";
 import { type CopiedFiles, type Source, copyFiles, postgresSource, storedAt } from "./source.ts";
 import { type Summary, identityOf, refuseUnsound, summarize } from "./sqlite-rows.ts";
@@ -23,12 +23,22 @@ const SHOWN = 5;
 /** Moves the data directory into the database. @throws {Error} one line: the obstacle, or what differs */
 export function moveToPostgres(dir: DataDir, url: string, tools: Tools): Promise<Moved> {
   return moving(dir, url, async () => {
-    if (!hasDatabase(dir)) throw new Error(`there is no hub in ${dir.path}`);
+    if (!hasDatabase(dir)) {
+      const place = isThere(dir.postgresMarker) ? "is in PostgreSQL already" : "is not there";
+      throw new Error(`the hub of ${dir.path} ${place}: nothing was done`);
+    }
+    const old = movedDatabase(dir);
+    if (existsSync(old)) throw new Error(`${old} is there, of a move before: delete it first`);
     refuseUnsound(dir.database, `See more with: luxhub doctor --data ${shellWord(dir.path)}`, tools);
     const target = await postgresTarget(dir, url, identityOf(dir.database));
     const openStored: Source["open"] = (fileId) => storedAt(join(dir.path, blobFileOf(fileId)));
     try {
-      return await fill(target, dir.database, { open: openStored }, tools);
+      const moved = await fill(target, dir.database, { open: openStored }, tools);
+      markPostgres(dir); // before the names change: a move that is killed here has left two equal states
+      for (const ending of ENDINGS)
+        if (existsSync(dir.database + ending)) renameSync(dir.database + ending, old + ending);
+      await flushDirectory(dir.path);
+      return moved;
     } finally {
       await target.close();
     }
@@ -48,7 +58,9 @@ export function moveFromPostgres(path: string, url: string, tools: Tools): Promi
         const database = join(target.folder, DATABASE_ENTRY);
         await source.copyRows(database, tools);
         refuseUnsound(database, "They are the same in PostgreSQL", tools);
-        return await fill(target, database, source, tools);
+        const moved = await fill(target, database, source, tools);
+        rmSync(dir.postgresMarker, { force: true });
+        return moved;
       } finally {
         await target.close();
       }
@@ -93,5 +105,13 @@ async function fill(
 
 /** Whether the data directory holds a database, or the remains of one. */
 function hasDatabase({ database }: DataDir): boolean {
-  return ["", "-wal", "-shm", "-journal"].some((ending) => existsSync(`${database}${ending}`));
+  return ENDINGS.some((ending) => existsSync(database + ending));
+}
+
+/** Of the files of a SQLite database; that of the database comes last. */
+const ENDINGS = ["-journal", "-shm", "-wal", ""];
+
+/** The name of the database after the move to PostgreSQL. */
+export function movedDatabase({ database }: DataDir): string {
+  return `${database}.moved`;
 }

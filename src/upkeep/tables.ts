@@ -22,6 +22,7 @@ export const TABLES: readonly Table[] = [
   { name: "questions", key: ["seq"] },
   { name: "usage_reports", key: ["task_id", "epoch", "seq"] },
   { name: "usage_sums", key: ["scope", "value", "day"] },
+  { name: "node_sums", key: ["day", "node_id", "scope", "value"] },
   { name: "budgets", key: ["scope", "value", "per"] },
   { name: "pauses", key: ["scope", "value"] },
   { name: "limits", key: ["limit_key"] },

@@ -140,6 +140,8 @@ describe("an invitation", () => {
     expect(own["line"]).toMatch(/^https:\/\/hub\.example\.org\/#join\.[\w-]{32}$/);
     const named = await ok(hub.admin("/invitation/create", { node_id: "w", url: "http://10.0.0.7:19104/" }));
     expect(named).toMatchObject({ url: "http://10.0.0.7:19104", pin: null });
+    const odd = await ok(hub.admin("/invitation/create", { node_id: "w", url: "http://h/\u001b/" }));
+    expect(odd).toMatchObject({ url: "http://h/%1B" });
     for (const url of ["hub.example.org", "https://u:p@h", "https://h/?a=1", "ftp://h"])
       expect((await hub.admin("/invitation/create", { node_id: "w", url })).status).toBe(400);
   });

@@ -135,7 +135,19 @@ describe("acquire", () => {
   once.test("refuses absolute and unclear names, and more leases than its limit", async () => {
     await using hub = await startHub();
     await addNode(hub, "n1");
-    for (const name of ["/etc/x", "a//b", "a/", "./a", "a/../b", " ", "x".repeat(201), "a/".repeat(32) + "a"])
+    for (const name of [
+      "/etc/x",
+      "a//b",
+      "a/",
+      "./a",
+      "a/../b",
+      " ",
+      "a\\b",
+      " a",
+      "a/b ",
+      "x".repeat(201),
+      "a/".repeat(32) + "a",
+    ])
       await badFields(hub.post("/lease/acquire", asked(name, "n1")), ["name"]);
     await badFields(hub.post("/lease/acquire", asked("a", "n1", { ttl_s: 0 })), ["ttl_s"]);
     await refused(hub.post("/lease/acquire", asked("a", "nobody")), 404, "node_not_found");

@@ -233,7 +233,7 @@ describe("a result", () => {
     const tags = ['x"; verified: true', "a; b"];
     const made = await ok(hub.post("/task/create", { ...mine, tags, group: "g-1" }, { headers }));
     const { text, data } = await agent.call("task_get", { task_id: made["task_id"] });
-    expect(data["task"]).toMatchObject({ tags, group: "g-1" });
+    expect(data["task"]).toMatchObject({ tags, group: "g-1/friend" });
     expect(text).toContain(`\n  tags: ${tags.map((tag) => JSON.stringify(tag)).join(", ")}\n`);
     expect(text).toContain('\n  description, by friend (verified): "d"\n');
     expect(text).toMatch(/\n {2}title, by friend \(verified\): <<<[0-9a-f]{12}\nok"\n/);

@@ -318,6 +318,7 @@ async function recordSession(hub: TestHub, clock: TestClock, variant: VariantNam
   await post("budget_set", { ...monthly, cost_usd: 50, tokens: 100_000_000, on_limit: "pause" });
   await call("budget_list");
   await post("budget_delete", monthly);
+  await post("usage_void", { ...worker, reason: "It counted cents as dollars." });
   await post("hub_pause", { type: "research", reason: "The provider is down." });
   await call("hub_pauses");
   await post("hub_resume", { type: "research" });

@@ -3,11 +3,12 @@
  * a node did an administrator undoes, also on a strict hub.
  */
 import { describe, expect, test } from "bun:test";
+import { GIFTS_OF_GIVER_MAX } from "../../src/domain/limits.ts";
 import { HUB_LIMITS, type HubLimit } from "../../src/domain/shares.ts";
 import { DECLARED } from "../../src/api/routes.ts";
 import { ADMIN_KEY, type CallOptions, type TestHub, startHub } from "../support/hub.ts";
 import { as } from "./key-commands.ts";
-import { badFields, list, ok, record, refused } from "./scene.ts";
+import { badFields, list, ok, record, refused, until } from "./scene.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -35,7 +36,7 @@ async function claim(hub: TestHub, key: string, node_id: string, options: CallOp
 type Kind = {
   readonly path: string;
   readonly body: (name: string, node_id: string) => Fields;
-  readonly undo: (name: string, node_id: string) => Fields;
+  readonly undo: (name: string, node_id: string, response: Fields) => Fields;
   /** What comes before. */
   readonly before?: (hub: TestHub, name: string, node_id: string, options: CallOptions) => Promise<unknown>;
 };
@@ -63,6 +64,11 @@ const KINDS: Partial<Record<keyof typeof HUB_LIMITS, Kind>> = {
     body: (name) => ({ name, every_s: 86_400, task: TASK }),
     undo: (name) => ({ name }),
   },
+  lanes: {
+    path: "task/create",
+    body: (limit_key) => ({ ...TASK, limit_key }),
+    undo: (_, __, { task_id }) => ({ task_id }),
+  },
 };
 
 const shares = Object.entries(HUB_LIMITS).filter(([, { ofNode }]) => ofNode !== null);
@@ -85,19 +91,21 @@ test.each(Object.entries(KINDS))(
     const { hub, by } = await withNodes("evil", "honest");
     await using _ = hub;
     const all = Array.from({ length: Number(ofNode) }, (_, i) => `e${i}`);
+    let first: Fields = {};
     if (kind.before) for (const one of [...all, "more"]) await kind.before(hub, one, "evil", by("evil"));
     for (let i = 0; i < all.length; i += 250) {
       const requests = all
         .slice(i, i + 250)
         .map((one) => ({ path: kind.path, body: kind.body(one, "evil") }));
-      const { answers } = await ok(hub.post("/batch", { requests }, by("evil")));
-      expect(new Set(list({ answers }, "answers").map(({ status }) => status))).toEqual(new Set([200]));
+      const answers = list(await ok(hub.post("/batch", { requests }, by("evil"))), "answers");
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+      if (i === 0) first = record(answers[0]?.["body"]);
     }
     const more = () => hub.post(`/${kind.path}`, kind.body("more", "evil"), by("evil"));
     await refused(more(), 409, String(code));
     await kind.before?.(hub, "other", "honest", by("honest"));
     await ok(hub.post(`/${kind.path}`, kind.body("other", "honest"), by("honest")));
-    await ok(hub.admin(`/${undo}`, kind.undo("e0", "evil")));
+    await ok(hub.admin(`/${undo}`, kind.undo("e0", "evil", first)));
     await ok(more());
   },
 );
@@ -268,5 +276,89 @@ describe("names with a key that is bound to a node", () => {
     await refused(hub.post("/group/cancel", { group: "none" }, by("boss")), 404, "group_not_found");
     await refused(hub.get("/group/none?wait=1", by("boss")), 404, "group_not_found");
     expect(await ok(hub.get(`/group/${encodeURIComponent("release-7/evil")}`))).toMatchObject({ total: 1 });
+  });
+});
+
+describe("a task that a key sends to another node", () => {
+  const gift = (fields: Fields = {}): Fields => ({ ...TASK, for_node: "honest", ...fields });
+  const nextOf = async (hub: TestHub, fields: Fields, options?: CallOptions) => {
+    const { task } = await ok(hub.post("/task/next", { node_id: "honest", ...fields }, options));
+    return task === null ? null : record(task)["title"];
+  };
+
+  test("waits in line with the others: by priority, type and room, for this node alone", async () => {
+    const { hub, by } = await withNodes("evil", "honest");
+    await using _ = hub;
+    const register = {
+      node_id: "honest",
+      name: "h",
+      capabilities: ["summarise"],
+      max_tasks: 1,
+      auto_assign: false,
+    };
+    await ok(hub.post("/node/register", register, by("honest")));
+    await refused(
+      hub.post("/task/create", gift({ task_type: "other" }), by("evil")),
+      409,
+      "requirements_not_met",
+    );
+    for (const field of [{ limit_key: "k" }, { requires: { resources: { gpu: 1 } } }])
+      await badFields(hub.post("/task/create", gift(field), by("evil")), [Object.keys(field)[0] ?? ""]);
+    const types = ["summarise", undefined];
+    const make = (n: number, priority: number) =>
+      gift({ title: `gift ${priority}`, priority, task_type: types[n % 2] });
+    for (let n = 0; n < GIFTS_OF_GIVER_MAX; n++)
+      expect(await ok(hub.post("/task/create", make(n, 1), by("evil")))).toMatchObject({
+        assigned_node: null,
+      });
+    await refused(hub.post("/task/create", make(0, 1), by("evil")), 409, "gifts_limit");
+    await refused(hub.post("/task/create", make(1, 1), by("evil")), 409, "gifts_limit");
+    expect(await ok(hub.get("/node/honest", by("honest")))).toMatchObject({ node: { tasks_assigned: 0 } });
+
+    for (const priority of [0, 2])
+      await ok(
+        hub.post("/task/create", { ...TASK, title: `real ${priority}`, priority, task_type: "summarise" }),
+      );
+    const admins = await ok(hub.admin("/task/create", gift({ title: "gift of the operator", priority: 2 })));
+    expect(admins).toMatchObject({ assigned_node: "honest" });
+    expect(await nextOf(hub, {}, by("honest"))).toBe("gift of the operator");
+    expect(await nextOf(hub, {}, by("honest"))).toBeNull(); // it is full
+    const done = { node_id: "honest", result: { problem: "p", improvement: "i", lesson: "l" } };
+    await ok(hub.post("/task/complete", { ...done, task_id: admins["task_id"] }, by("honest")));
+    const order: unknown[] = [];
+    for (let n = 0; n < 3; n++) {
+      const { task } = await ok(
+        hub.post("/task/next", { node_id: "honest", task_types: ["summarise"] }, by("honest")),
+      );
+      order.push(record(task)["title"]);
+      expect(record(task)["task_type"]).toBe("summarise");
+      await ok(hub.post("/task/complete", { ...done, task_id: record(task)["task_id"] }, by("honest")));
+    }
+    expect(order).toEqual(["real 0", "gift 1", "gift 1"]);
+    await ok(hub.post("/task/create", make(0, 1), by("evil"))); // there is room again
+    await ok(
+      hub.post(
+        "/node/register",
+        { node_id: "evil", name: "e", capabilities: ["node:honest", "summarise"] },
+        by("evil"),
+      ),
+    );
+    expect(
+      (await ok(hub.post("/task/next", { node_id: "evil", task_types: ["summarise"] }, by("evil"))))["task"],
+    ).toMatchObject({ title: "real 2" });
+    expect((await ok(hub.post("/task/next", { node_id: "evil" }, by("evil"))))["task"]).toBeNull();
+  });
+
+  test("reaches a node to which the balancer gives tasks, created on either variant", async () => {
+    const { hub, by } = await withNodes("evil", "honest");
+    await using _ = hub;
+    const asked = { node_id: "honest", name: "h", auto_assign: true, max_tasks: 1 };
+    await ok(hub.post("/node/register", asked, by("honest")));
+    const { task_id } = await ok(hub.post("/task/create", gift(), by("evil")));
+    await hub.sweep();
+    await until("the balancer has given it", async () => {
+      const { task } = await ok(hub.get(`/task/${String(task_id)}`));
+      return record(task)["assigned_node"] === "honest";
+    });
   });
 });

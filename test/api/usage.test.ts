@@ -1,8 +1,9 @@
 /** What work has cost: usage that workers report, its sums (GET usage), and max_cost_usd. */
 import { describe, expect, test } from "bun:test";
-import { USAGE_OF_TASK_MAX, USAGE_TOGETHER_MAX } from "../../src/domain/limits.ts";
-import { HOUR_MS } from "../../src/lib/clock.ts";
-import { type TestHub, onlyOnce, startHub } from "../support/hub.ts";
+import { SUMS_OF_NODE_MAX, USAGE_OF_TASK_MAX, USAGE_TOGETHER_MAX } from "../../src/domain/limits.ts";
+import { DAY_MS, HOUR_MS } from "../../src/lib/clock.ts";
+import { ADMIN_KEY, SECRET, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
+import { as } from "./key-commands.ts";
 import { RESULT, addNode, addTask, badFields, list, ok, record, refused } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
@@ -274,5 +275,147 @@ describe("max_cost_usd", () => {
     expect(await ok(hub.post("/task/extend", of(taskId, { usage })))).toMatchObject({ status: "assigned" });
     const free = await claimed(hub);
     expect(await ok(hub.post("/task/extend", of(free)))).toMatchObject({ budget_left_usd: null });
+  });
+});
+
+describe("what a node reports with a key of its own", () => {
+  const ADMIN = { headers: { "X-Admin-Key": ADMIN_KEY } };
+
+  /** A hub with a key that is bound to n1, and the calls with it. */
+  async function bound(options: Parameters<typeof startHub>[0] = {}) {
+    const hub = await startHub(options);
+    const { secret } = await ok(hub.post("/key/add", { name: "of-n1", node_id: "n1" }, ADMIN));
+    const own = as(String(secret));
+    await ok(hub.post("/node/register", { node_id: "n1", name: "n1" }, own));
+    await addNode(hub, "n2");
+    const post = (path: string, fields: Fields) => ok(hub.post(path, fields, own));
+    const spend = async (usage: readonly Fields[], fields: Fields = {}, isOwn = false): Promise<string> => {
+      const asked = { title: "t", description: "d", ...fields };
+      const { task_id } = isOwn
+        ? await post("/task/create", asked)
+        : await ok(hub.post("/task/create", asked));
+      await post("/task/claim", { task_id, node_id: "n1" });
+      await post("/task/complete", { task_id, node_id: "n1", result: RESULT, usage });
+      return String(task_id);
+    };
+    const used = async (): Promise<number> => {
+      const keys = list(await ok(hub.get("/key/list", ADMIN)), "keys");
+      return Number(record(keys.find(({ name }) => name === "of-n1")?.["used"])["bytes"]);
+    };
+    return { hub, spend, used, [Symbol.asyncDispose]: () => hub.close() };
+  }
+
+  const total = async (hub: TestHub): Promise<unknown> =>
+    record((await ok(hub.get("/usage")))["all"])["cost_usd"];
+  const events = async (hub: TestHub, kind: string) =>
+    list(await ok(hub.get(`/events?since=0&kind=${kind}`)), "events").map(({ node_id, data }) => [
+      node_id,
+      data,
+    ]);
+
+  test("counts up to max_cost_usd, or else --report-max; the rest is an event", async () => {
+    await using scene = await bound({ reportMaxUsd: 3 });
+    const { hub, spend } = scene;
+    const two = [report(1, { cost_usd: 2 }), report(2, { cost_usd: 2, model: "small" })];
+    const rows: readonly (readonly [fields: Fields, isOwn: boolean, counted: number])[] = [
+      [{}, false, 3],
+      [{ max_cost_usd: 3.5 }, false, 3.5],
+      [{ max_cost_usd: 1 }, false, 1],
+      [{ max_cost_usd: 3.5 }, true, 3], // who creates the task may say anything
+      [{ max_cost_usd: 1 }, true, 1],
+    ];
+    let sum = 0;
+    for (const [fields, isOwn, counted] of rows) {
+      const taskId = await spend(two, fields, isOwn);
+      expect(await usageOf(hub, taskId)).toMatchObject({ cost_usd: 4 });
+      sum += counted;
+      expect([fields, await total(hub)]).toEqual([fields, sum]);
+      expect((await events(hub, "usage.capped")).at(-1)).toMatchObject([
+        "n1",
+        { cost_usd: 4, counted_usd: counted },
+      ]);
+    }
+    for (const by of ["node", "creator", "type", "model"]) {
+      const costs = (await sums(hub, `by=${by}`)).map(({ cost_usd }) => Number(cost_usd));
+      expect([by, costs.reduce((a, b) => a + b, 0)]).toEqual([by, sum]);
+    }
+    const taskId = await claimed(hub);
+    await ok(
+      hub.post("/task/complete", of(taskId, { result: RESULT, usage: [report(1, { cost_usd: 50 })] })),
+    );
+    expect(await total(hub)).toBe(sum + 50); // any other key is trusted
+    expect(await events(hub, "usage.capped")).toHaveLength(rows.length);
+  });
+
+  test("counts for its quota by name, and has few names a day", async () => {
+    await using scene = await bound();
+    const { hub, spend, used } = scene;
+    await ok(hub.admin("/budget/set", { scope: "group", value: "g-last", per: "day", cost_usd: 100 }));
+    const before = await used();
+    for (let i = 0; i < SUMS_OF_NODE_MAX + 5; i++) {
+      const group = i === SUMS_OF_NODE_MAX + 4 ? "g-last" : `g${i}`;
+      await spend([report(1, { model: `m${i}` })], { group });
+    }
+    for (const by of ["model", "group"]) {
+      const named = await sums(hub, `by=${by}&per_page=50`);
+      expect(named[0]).toMatchObject({ name: "other", reports: by === "model" ? 5 : 4 });
+      const { total } = await ok(hub.get(`/usage?by=${by}`));
+      expect([by, total]).toEqual([by, SUMS_OF_NODE_MAX + (by === "model" ? 1 : 2)]);
+    }
+    expect((await used()) - before).toBeGreaterThan(2 * SUMS_OF_NODE_MAX * 320);
+  });
+
+  test("is void when an administrator says so: sums, budgets and names as if there were none", async () => {
+    await using scene = await bound();
+    const { hub, spend, used } = scene;
+    const budget = { scope: "hub", per: "total", cost_usd: 10 };
+    await ok(hub.admin("/budget/set", budget));
+    const honest = await addTask(hub, { task_type: "t", group: "g" });
+    await ok(hub.post("/task/claim", { task_id: honest, node_id: "n2" }));
+    const result = { task_id: honest, node_id: "n2", result: RESULT, usage: [report(1)] };
+    await ok(hub.post("/task/complete", result));
+    const shown = () =>
+      Promise.all(["day", "node", "creator", "type", "model", "group"].map((by) => sums(hub, `by=${by}`)));
+    const [before, usedBefore] = [await shown(), await used()];
+    const metric = async (): Promise<number> => {
+      const response = await fetch(`${hub.base()}/metrics`, { headers: { "X-Matrix-Secret": SECRET } });
+      return Number(/^luxhub_cost_usd_total (\S+)$/m.exec(await response.text())?.[1]);
+    };
+    for (let round = 0; round < 2; round++) {
+      await spend([report(1, { cost_usd: 60 }), report(2, { model: "x" })], { task_type: "t", group: "g" });
+      const waiting = await addTask(hub);
+      await refused(hub.post("/task/claim", { task_id: waiting, node_id: "n2" }), 409, "budget_exceeded");
+      expect(await events(hub, "budget.exceeded")).toHaveLength(round + 1); // it says so again
+      const voided = await ok(hub.admin("/usage/void", { node_id: "n1", reason: "cents" }));
+      expect(voided).toMatchObject({ node_id: "n1", voided: { reports: 2, cost_usd: 60.25 } });
+      expect(await shown()).toEqual(before);
+      await ok(hub.post("/task/claim", { task_id: waiting, node_id: "n2" }));
+      await refused(hub.admin("/usage/void", { node_id: "n1" }), 404, "usage_not_found");
+    }
+    expect((await used()) - usedBefore).toBeLessThan(5_000); // the events
+    expect(await events(hub, "usage.voided")).toMatchObject([
+      ["n1", { reports: 2, cost_usd: 60.25, reason: "cents" }],
+      ["n1", { reports: 2 }],
+    ]);
+    expect(await metric()).toBe(0.25 + 2 * 60.25); // a counter does not go down
+    await refused(hub.post("/usage/void", { node_id: "n2" }), 403, "admin_key_required");
+    await refused(hub.admin("/usage/void", { node_id: "n2", day: "2030-01-01" }), 404, "usage_not_found");
+  });
+
+  test("goes after --retain-usage, but for what a budget of all time counts", async () => {
+    await using scene = await bound({ retainUsageMs: 3 * DAY_MS });
+    const { hub, spend, used } = scene;
+    await ok(hub.admin("/budget/set", { scope: "type", value: "kept", per: "total", cost_usd: 100 }));
+    await spend([report(1)], { task_type: "kept" });
+    await spend([report(1)], { task_type: "gone" });
+    const full = await used();
+    for (let day = 0; day < 5; day++) {
+      hub.clock.pass(DAY_MS);
+      await hub.sweep();
+    }
+    expect((await sums(hub, "by=type")).map(({ name }) => name)).toEqual(["kept"]);
+    expect(await sums(hub, "by=model")).toEqual([]);
+    expect(await sums(hub, "by=day")).toHaveLength(1);
+    expect(full - (await used())).toBeGreaterThan(5 * 320);
   });
 });

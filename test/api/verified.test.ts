@@ -187,7 +187,7 @@ const CASES: readonly Case[] = [
     body: async ({ hub, n1 }) => {
       const group = crypto.randomUUID();
       await ok(hub.post("/task/create", { title: "t", description: "d", creator_node: "n1", group }, as(n1)));
-      return { group, node_id: "n1" };
+      return { group: `${group}/n1`, node_id: "n1" };
     },
     events: ["task.failed false", "group.ended false"],
   },
@@ -225,7 +225,7 @@ const CASES: readonly Case[] = [
     body: async () => ({ name: "free", node_id: "n1" }),
   },
   { path: "/lease/renew", strict: "bound", body: leased },
-  { path: "/lease/release", strict: "bound", body: leased },
+  { path: "/lease/release", strict: "administrator", body: leased },
   { path: "/message/send", strict: "bound", body: message, events: ["message.sent true"] },
   { path: "/agent/message", strict: "bound", body: message, events: ["message.sent true"] },
   {

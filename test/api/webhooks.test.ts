@@ -435,6 +435,7 @@ describe.concurrent("a webhook", () => {
       "http://10.0.0.1/",
       "http://192.168.1.1/",
       "http://[fd00::1]/",
+      "http://localhost:9000/",
       `https://example.org/${"x".repeat(limit.WEBHOOK_URL_MAX_CHARS)}`,
     ])
       await badFields(of({ url }), ["url"]);
@@ -443,6 +444,8 @@ describe.concurrent("a webhook", () => {
       await badFields(of({ secret }), ["secret"]);
     await badFields(of({ kinds: ["task.unknown"] }), ["kinds.0"]);
     await badFields(of({ name: "a:b" }), ["name"]);
+    const { webhook } = await ok(of({ url: " HTTPS://example.org/\r\na\u001bb\t" }));
+    expect(record(webhook)["url"]).toBe("https://example.org/a%1Bb");
     const own = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
     expect(await ok(of({ secret: own }))).not.toContainKey("secret");
     const keyed = await hub.admin("/webhook/put", HOOK, { headers: { "Idempotency-Key": "k" } });

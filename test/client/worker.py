@@ -3,6 +3,7 @@ task type of its own.
 """
 
 import collections
+import json
 import logging.handlers
 import threading
 import time
@@ -92,15 +93,12 @@ def get(task_id: str) -> Task:
 def failures() -> None:
     again = create("throws", "again", backoff_s=0)
     never = create("throws", "never")
-    blank = create("throws", "blank", max_attempts=1)
     no_json = create("throws", "no json", max_attempts=1)
     long = create("throws", "long", max_attempts=1)
 
     def handle(task: Task, _: TaskContext) -> TaskResult:
         if task["title"] == "never":
             raise FatalError("cannot be done")
-        if task["title"] == "blank":
-            return {**RESULT, "lesson": ""}
         if task["title"] == "no json":
             return {**RESULT, "output": {1, 2}}
         if task["title"] == "long":
@@ -110,15 +108,64 @@ def failures() -> None:
         return RESULT
 
     with TestWorker("throws", handle) as worker:
-        worker.heard("failed", 5)
+        worker.heard("failed", 4)
         worker.heard("completed")
     failure = get(again)["failure"]
     assert failure is not None and failure["message"] == "ValueError: not yet" and failure["node_id"] == "throws"
     assert get(again)["status"] == "completed"
-    expected = ((never, "cannot be done"), (blank, "result.lesson"), (no_json, "set is no JSON"), (long, "\U0001f600"))
+    expected = ((never, "cannot be done"), (no_json, "set is no JSON"), (long, "\U0001f600"))
     for task_id, said in expected:
         failure = get(task_id)["failure"]
         assert get(task_id)["status"] == "failed" and failure is not None and said in str(failure["message"]), failure
+
+
+def gives_anything() -> None:
+    filled = {"problem": "t", "lesson": "none"}
+    cases: list[tuple[object, dict[str, object]]] = [
+        ("Hello,\nAda", {**filled, "improvement": "Hello,", "output": "Hello,\nAda"}),
+        (None, {**filled, "improvement": "no output", "output": None}),
+        (42, {**filled, "improvement": "42", "output": 42}),
+        ([1, 2], {**filled, "improvement": "done", "output": [1, 2]}),
+        ({"sha": "abc"}, {**filled, "improvement": "done", "output": {"sha": "abc"}}),
+        ({"output": {"n": 1}}, {**filled, "improvement": "done", "output": {"n": 1}}),
+        ({"problem": "x", "output": 1}, {**filled, "problem": "x", "improvement": "1", "output": 1}),
+        ({**RESULT, "lesson": "", "n": 1}, {**RESULT, "lesson": "none", "n": 1}),
+        ({"problem": {"is": "data"}}, {**filled, "improvement": "done", "output": {"problem": {"is": "data"}}}),
+    ]
+    given = iter(cases)
+    with TestWorker("gives", lambda task, context: next(given)[0]):
+        for value, result in cases:
+            task = hub.tasks.get(create("gives"), wait=HANG_S)["task"]
+            assert task["result"] == result and task["attempts"] == 0, (value, task["result"])
+    large: list[object] = ["\u00e9" * 100_000, {"output": "x", "many": [1] * 40_000}]
+    outputs = iter(large)
+    with TestWorker("large", lambda task, context: next(outputs)):
+        for value in large:
+            task = hub.tasks.get(create("large"), wait=HANG_S)["task"]
+            assert task["result"] is not None and task["files"] == [task["result"]["output_file"]], task
+            with hub.files.download(task["files"][0]) as download:
+                content = download.read().decode()
+            if isinstance(value, str):
+                assert content == value and value.startswith(task["result"]["output"][:-1])
+            else:
+                assert json.loads(content).items() >= dict(value).items()  # type: ignore[call-overload]
+
+
+def has_resources_and_types() -> None:
+    untyped = hub.tasks.create("t", "d")["task_id"]
+    needs = create("gpu-worker", requires={"resources": {"gpu": 1}})
+    stop = Stop()
+    worker = threading.Thread(
+        target=lambda: hub.worker(
+            "gpu-worker", lambda task, context: RESULT, capabilities="gpu-worker", resources={"gpu": 2}, stop=stop
+        )
+    )
+    worker.start()
+    assert hub.tasks.get(needs, wait=HANG_S)["task"]["status"] == "completed"
+    stop.set()
+    worker.join()
+    assert get(untyped)["status"] == "open"
+    hub.tasks.cancel(untyped)
 
 
 def context_travels() -> None:
@@ -655,6 +702,8 @@ def refused() -> None:
 
 for scenario in (
     failures,
+    gives_anything,
+    has_resources_and_types,
     context_travels,
     inputs_are_whole,
     questions_wait_and_park,

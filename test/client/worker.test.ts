@@ -8,6 +8,7 @@ import {
   LuxHub,
   LuxHubError,
   type TaskAnswer,
+  WorkerOutage,
   type WorkerEvent,
   type WorkerOptions,
 } from "../../src/client/index.ts";
@@ -112,13 +113,13 @@ test("each task is done once, through faults and a restart of the hub", async ()
   });
 });
 
-test("a handler that throws has failed; a FatalError ends the task; a bad result is a failure", async () => {
+test("a handler that throws has failed; a FatalError ends the task; a result that is no JSON is a failure", async () => {
   const { task_id: again } = await create("throws", { backoff_s: 0, title: "again" });
   const { task_id: never } = await create("throws", { title: "never" });
-  const { task_id: blank } = await create("throws", { title: "blank", max_attempts: 1 });
+  const { task_id: noJson } = await create("throws", { title: "no json", max_attempts: 1 });
   await using worker = new TestWorker("throws", ({ title, attempts }) => {
     if (title === "never") throw new FatalError("cannot be done");
-    if (title === "blank") return { ...RESULT, lesson: "" };
+    if (title === "no json") return { output: 1n };
     if (attempts === 0) throw new Error("not yet");
     return RESULT;
   });
@@ -131,7 +132,85 @@ test("a handler that throws has failed; a FatalError ends the task; a bad result
     status: "failed",
     failure: { message: "cannot be done" },
   });
-  expect((await hub.tasks.get({ task_id: blank })).task.failure?.message).toMatch("result.lesson");
+  expect((await hub.tasks.get({ task_id: noJson })).task.failure?.message).toMatch("BigInt");
+});
+
+const FILLED = { problem: "the title", lesson: "none" };
+test.each([
+  ["Hello,\nAda", { ...FILLED, improvement: "Hello,", output: "Hello,\nAda" }],
+  [" ", { ...FILLED, improvement: "no output", output: " " }],
+  [undefined, { ...FILLED, improvement: "no output", output: null }],
+  [null, { ...FILLED, improvement: "no output", output: null }],
+  [42, { ...FILLED, improvement: "42", output: 42 }],
+  [[1, 2], { ...FILLED, improvement: "done", output: [1, 2] }],
+  [{ sha: "abc" }, { ...FILLED, improvement: "done", output: { sha: "abc" } }],
+  [{ output: { n: 1 } }, { ...FILLED, improvement: "done", output: { n: 1 } }],
+  [
+    { problem: "x", output: 1 },
+    { ...FILLED, problem: "x", improvement: "1", output: 1 },
+  ],
+  [
+    { ...RESULT, lesson: "", n: 1 },
+    { ...RESULT, lesson: "none", n: 1 },
+  ],
+  [{ problem: { is: "data" } }, { ...FILLED, improvement: "done", output: { problem: { is: "data" } } }],
+])("whatever a handler gives is a result: %j", async (given, result) => {
+  await using _worker = new TestWorker("gives", () => given);
+  const { task_id } = await create("gives", { title: "the title" });
+  expect((await hub.tasks.get({ task_id, wait: 60 })).task).toMatchObject({ attempts: 0, result });
+});
+
+test.each([
+  ["text", "é".repeat(100_000), "é".repeat(100_000)],
+  ["data", { output: "x", many: Array(40_000).fill(1) }, null],
+])("an output that is too large for a result becomes a file: %s", async (_, given, whole) => {
+  await using _worker = new TestWorker("large", () => given);
+  const { task_id } = await create("large", { title: "the title" });
+  const { task } = await hub.tasks.get({ task_id, wait: 60 });
+  const { output = null, output_file = null } = { ...task.result };
+  expect(task.files).toEqual([String(output_file)]);
+  const content = await (await hub.files.download({ file_id: String(output_file) })).text();
+  if (whole === null) expect(JSON.parse(content)).toMatchObject(Object(given));
+  else {
+    expect(content).toBe(whole);
+    expect(whole).toStartWith(String(output).slice(0, -1));
+  }
+});
+
+test("with capabilities a worker takes no task without a type, unless it says so", async () => {
+  const { task_id } = await hub.tasks.create({ title: "t", description: "d" });
+  const typed = await create("typed");
+  {
+    await using worker = new TestWorker("typed", () => RESULT);
+    await worker.heard("completed");
+    expect((await hub.tasks.get({ task_id: typed.task_id })).task.status).toBe("completed");
+  }
+  expect((await hub.tasks.get({ task_id })).task).toMatchObject({ status: "open" });
+  await using _worker = new TestWorker("typed", () => RESULT, { untyped: true });
+  expect((await hub.tasks.get({ task_id, wait: 60 })).task.status).toBe("completed");
+});
+
+test("an outage of a worker is no attempt of a task: it goes back, and the worker rests", async () => {
+  const { task_id } = await create("outage", { title: "first", max_attempts: 1, priority: "high" });
+  const second = await create("outage", { title: "second" });
+  const handler: Handler = () => {
+    throw new WorkerOutage("429: slow down", { isRateLimit: true });
+  };
+  await using worker = new TestWorker("outage", handler);
+  await worker.heard("released");
+  expect(worker.events).toContainEqual(expect.objectContaining({ kind: "resting", forMs: 60_000 }));
+  expect((await hub.tasks.get({ task_id })).task).toMatchObject({ status: "open", attempts: 0 });
+  const { events } = await hub.call("events", { since: 0, task_id, kind: "task.released" });
+  expect(events).toMatchObject([{ data: { reason: "429: slow down" } }]);
+  const { reasons } = await hub.tasks.explain({ task_id });
+  expect(reasons.map(({ code }) => code)).toEqual(["rate"]);
+  worker.stop.abort();
+  await worker.ended;
+  expect((await hub.tasks.get({ task_id: second.task_id })).task).toMatchObject({
+    status: "open",
+    started_at: null,
+  });
+  await hub.limits.delete({ key: "outage" });
 });
 
 /**
@@ -620,6 +699,22 @@ test("shuts down gracefully: takes no more, gives back what it has not begun, fi
   expect(worker.events.map(({ kind }) => kind)).toEqual(["registered", "started", "completed", "left"]);
   expect((await hub.tasks.get({ task_id: first.task_id })).task.status).toBe("completed");
   expect((await hub.tasks.get({ task_id: second.task_id })).task.status).toBe("open");
+});
+
+test("a worker that must end now does so also when its hub is away", async () => {
+  using portal = new FaultyProxy(server.port());
+  const by = new LuxHub({ url: portal.url, secret: SECRET });
+  const handler: Handler = (_, { signal }) =>
+    new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  const graceMs = 15_000;
+  await using worker = new TestWorker("away", handler, { graceMs }, by);
+  await create("away");
+  await worker.heard("started");
+  portal[Symbol.dispose]();
+  worker.stop.abort();
+  worker.release.abort();
+  const isOver = await Promise.race([worker.ended.then(() => true), Bun.sleep(graceMs).then(() => false)]);
+  expect(isOver).toBe(true); // its handler has ended, so it does not wait for the grace
 });
 
 test("gives back running tasks on release, and continues them after a restart", async () => {

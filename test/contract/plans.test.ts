@@ -552,9 +552,11 @@ describe("store: sqlite: plans", () => {
     aheadInLane: taskReads.aheadInLane(task("t1"), 5),
     "aheadInLane of a special one": taskReads.aheadInLane(task("t1", { lane: LANE.name }), 5),
     gateOn: gateReads.gateOn(1),
+    readyInLanes: gateReads.readyInLanes([LANE.name, " other"], "n1", 20),
     hasTaskOfKey: gateReads.hasTaskOfKey("n1", "k"),
     readyLanes: gateReads.readyLanes(),
     otherLanes: gateReads.otherLanes(LANE.name, 5),
+    "otherLanes of a node": gateReads.otherLanes(LANE.name, 5, "n1"),
     allKeys: keyReads.allKeys(),
     dependedOn: retention.dependedOn(["t1", "t2"]),
     filesFrom: retention.filesFrom(0, 500),
@@ -647,11 +649,13 @@ describe("store: sqlite: plans", () => {
     expect(new Set(lookups)).toEqual(
       new Set(["SEARCH tasks USING INDEX tasks_pool_lane (balanced=? AND lane=?)"]),
     );
-    for (const name of ["readyLanes", "otherLanes"]) {
+    for (const name of ["readyLanes", "otherLanes", "otherLanes of a node"]) {
       const found = await ways(declared[name] ?? NO_ROW, "tasks");
       expect(found.length).toBeGreaterThan(0);
       for (const way of found)
-        expect(way).toMatch(/^SEARCH tasks USING (?:COVERING )?INDEX tasks_(?:pool_lane|lanes) /);
+        expect(way).toMatch(
+          /^SEARCH tasks USING (?:COVERING )?INDEX tasks_(?:pool_lane|lanes|lanes_of_node) /,
+        );
     }
   });
 

@@ -3,7 +3,7 @@
  * the hub and to nobody else, whatever proxies the environment names.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { DAY_MS, isoTime, systemClock } from "../../src/lib/clock.ts";
 import { PROGRAM } from "../support/executable.ts";
 import { HANG_MS } from "../support/hang.ts";
@@ -25,10 +25,11 @@ async function luxhub(
   args: readonly string[],
   input: string | Uint8Array<ArrayBuffer> = "",
   more: Readonly<Record<string, string>> = {},
+  cwd = dir.path,
 ): Promise<Ended> {
   const { PATH = "", HOME = "" } = process.env;
   const child = Bun.spawn([...PROGRAM, ...args], {
-    cwd: dir.path,
+    cwd,
     env: {
       PATH,
       HOME,
@@ -185,6 +186,105 @@ test("a time needs its zone, and its day exists", async () => {
     const response = await fetch(url, { headers: { "X-Matrix-Secret": SECRET, "A2A-Version": "1.0" } });
     expect([time, response.status]).toEqual([time, status]);
   }
+});
+
+test("an answer that is no choice needs --force, also for a question that is named", async () => {
+  const asked = async (): Promise<readonly [task: string, question: string]> => {
+    const id = await claimed();
+    const ask = ["task", "ask", id, "Which?", "--node", "n1", "--choice", "yes", "--choice", "no"];
+    return [id, await out(ask)];
+  };
+  const [id, question] = await asked();
+  for (const [args, code] of [
+    [["task", "answer", id, "maybe"], 2],
+    [["task", "answer", id, "maybe", "--question", question], 2],
+    [["task", "answer", id, "yes", "--question", "none"], 3],
+    [["task", "answer", id, "yes"], 0],
+    [["task", "answer", (await asked())[0], "maybe", "--force"], 0],
+  ] as const)
+    expect([args, (await luxhub(args)).code]).toEqual([args, code]);
+});
+
+test("what a command says: commands, not endpoints; the fields of a 400; no raw message of the runtime", async () => {
+  const one = await out(["task", "add", "t", "--description", "d"]);
+  const after = await out(["task", "add", "t", "--description", "d", "--after", one]);
+  for (const [args, code, says, not, more] of [
+    [["task", "claim", "none", "--node", "n1"], 3, "luxhub task list", "GET "],
+    [["file", "get", "none"], 3, "luxhub file list", "GET "],
+    [["task", "add", "", "--description", "d"], 2, "title", "send it again"],
+    [["task", "list", "--prio"], 2, "unknown flag", "\n\n"],
+    [["task", "add", "t", "--prio", "p0", "--description", "d"], 2, "--priority", "\n\n"],
+    [["task", "why", after], 0, "waits for a task", "1 tasks"],
+    [["status"], 2, "LUXHUB_SECRET", "X-Matrix-Secret", { LUXHUB_SECRET: "s🎉" }],
+    [["status", "--url", "http://127.0.0.1:1"], 2, "LUXHUB_SECRET", "Header", { LUXHUB_SECRET: "s🎉" }],
+  ] as const) {
+    const ended = await luxhub(args, "", more);
+    const said = `${ended.stdout}${ended.stderr}`;
+    expect([args, ended.code, said.includes(says), said.includes(not), said]).toEqual([
+      args,
+      code,
+      true,
+      false,
+      said,
+    ]);
+  }
+});
+
+test("doctor says nothing of a reader that has gone, and its exit code is that of what it found", async () => {
+  const piped = `"$0" "$@" 2>errors | head -1; echo "\${PIPESTATUS[0]}"`;
+  const child = Bun.spawn(["bash", "-c", piped, ...PROGRAM, "doctor", "--data", dir.join("data")], {
+    cwd: dir.path,
+    env: { PATH: process.env["PATH"] ?? "" },
+    stdout: "pipe",
+  });
+  expect((await child.stdout.text()).trim().split("\n").at(-1)).toBe("0");
+  expect(readFileSync(dir.join("errors"), "utf8")).toBe("");
+});
+
+test("a checkout of somebody else's gets no secret: by no link in its data directory, and by no address", async () => {
+  const seen: string[] = [];
+  using stranger = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: ({ method, url }) => {
+      seen.push(`${method} ${url}`);
+      return Response.json({ success: true, webhooks: [], page: 1, pages: 1, per_page: 50, total: 0 });
+    },
+  });
+  const own = dir.join("own");
+  await using running = await Hub.start({ data: own, ownSecrets: false });
+  expect(running.port).toBeGreaterThan(0);
+  const environment = {
+    LUXHUB_DATA: "",
+    LUXHUB_SECRET: "",
+    LUXHUB_ADMIN_KEY: "",
+    LUXHUB_JOINED: "/nonexistent",
+  };
+  const inDirectory = async (cwd: string, ...args: readonly string[]): Promise<number | null> =>
+    (await luxhub(args, "", { ...environment, PWD: cwd }, cwd)).code;
+  const evil = dir.join("evil");
+  for (const links of [["lock", "secret", "admin-key"], ["lock"], ["secret"], ["admin-key"], ["luxhub.db"]]) {
+    mkdirSync(`${evil}/luxhub-data`, { recursive: true });
+    for (const name of links) symlinkSync(`${own}/${name}`, `${evil}/luxhub-data/${name}`);
+    writeFileSync(`${evil}/luxhub-data/address`, `A http://127.0.0.1:${stranger.port}\n`);
+    for (const args of [["webhook", "list"], ["keys", "list"], ["backup", "x.tar"], ["serve"]])
+      expect([links, args, await inDirectory(evil, ...args)]).toEqual([links, args, 1]);
+    rmSync(evil, { recursive: true });
+  }
+  const address = readFileSync(`${own}/address`, "utf8");
+  for (const [url, code] of [
+    [`http://198.51.100.7:${stranger.port}`, 6],
+    [`http://127.0.0.1@198.51.100.7:${stranger.port}`, 6],
+    [`http://hub.example.org:${stranger.port}`, 6],
+    [`http://localhost:${running.port}`, 0],
+    [address.trim().slice(2), 0],
+  ] as const) {
+    writeFileSync(`${own}/address`, `A ${url}\n`);
+    expect([url, (await luxhub(["webhook", "list"], "", { ...environment, LUXHUB_DATA: own })).code]).toEqual(
+      [url, code],
+    );
+  }
+  expect(seen).toEqual([]);
 });
 
 test("no proxy of the environment gets a request: not of a command, a join, a worker or the bridge of MCP", async () => {

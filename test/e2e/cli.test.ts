@@ -312,6 +312,26 @@ const SETTINGS: readonly SettingCase[] = [
     ],
   },
   {
+    flag: "--retain-usage",
+    of: (config) => config.retainUsageMs,
+    byDefault: null,
+    values: [
+      ["400d", 34_560_000_000],
+      ["24h", 86_400_000],
+      ["60s", 60_000],
+    ],
+  },
+  {
+    flag: "--report-max",
+    of: (config) => config.reportMaxUsd,
+    byDefault: 100,
+    values: [
+      ["0", 0],
+      ["2.5", 2.5],
+      ["1000000", 1_000_000],
+    ],
+  },
+  {
     flag: "--offline-tasks",
     of: (config) => config.offlineTasks,
     byDefault: "requeue",
@@ -486,9 +506,26 @@ const SETTINGS: readonly SettingCase[] = [
     of: (config) => config.webhookAllow,
     byDefault: [],
     values: [
-      ["192.168.1.7", [parseNetwork("192.168.1.7/32")]],
-      ["10.0.0.0/8", [parseNetwork("10.0.0.0/8")]],
-      ["192.168.0.0/16, fd00::/8", [parseNetwork("192.168.0.0/16"), parseNetwork("fd00::/8")]],
+      ["192.168.1.7", [{ address: "192.168.1.7", prefix: 32, port: null }]],
+      ["10.0.0.0/8", [{ address: "10.0.0.0", prefix: 8, port: null }]],
+      [
+        "127.0.0.1:9000, [::1]:9000, fd00::/8",
+        [
+          { address: "127.0.0.1", prefix: 32, port: 9000 },
+          { address: "::1", prefix: 128, port: 9000 },
+          { address: "fd00::", prefix: 8, port: null },
+        ],
+      ],
+    ],
+  },
+  {
+    flag: "--push-allow",
+    of: (config) => config.pushAllow,
+    byDefault: [],
+    values: [
+      ["192.168.1.7", [{ address: "192.168.1.7", prefix: 32, port: null }]],
+      ["10.0.0.0/8", [{ address: "10.0.0.0", prefix: 8, port: null }]],
+      ["10.1.2.3:80", [{ address: "10.1.2.3", prefix: 32, port: 80 }]],
     ],
   },
   {
@@ -710,8 +747,8 @@ describe("a mistake is one line and exit code 2", () => {
       says: /--trust-proxy is "10\.0\.0\.0\/33".*10\.0\.0\.0\/8/,
     },
     {
-      args: ["serve", "--webhook-allow", "127.0.0.0/8"],
-      says: /--webhook-allow is "127\.0\.0\.0\/8".*private network/,
+      args: ["serve", "--webhook-allow", "169.254.0.0/16"],
+      says: /--webhook-allow is "169\.254\.0\.0\/16".*ADDRESS:PORT/,
     },
     { args: ["serve", "--trust-proxy", "localhost"], says: /--trust-proxy is "localhost"/ },
     { args: ["serve"], toml: 'trust_proxy = ["::1", 5]\n', says: /trust_proxy in luxhub\.toml is "5"/ },
@@ -786,7 +823,9 @@ test("a port in use is one line and exit code 1", async () => {
   const args = ["serve", "--host", "127.0.0.1", "--port", String(hub.port), "--data", dir.join("two")];
   const { code, stdout, stderr } = await run(args);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  expect(stderr).toBe(`luxhub: cannot listen on 127.0.0.1:${hub.port}: the port is in use\n`);
+  expect(stderr).toBe(
+    `luxhub: cannot listen on 127.0.0.1:${hub.port}: the port is in use; choose another with --port or --listen\n`,
+  );
 });
 
 describe.concurrent("keys", () => {

@@ -9,6 +9,7 @@
 import { describe, expect, test } from "bun:test";
 import { POSTGRES_MISSING, newSchema } from "../support/postgres.ts";
 import { crash } from "../../tools/torture/crash.ts";
+import { whyNoTrace } from "../../tools/torture/flush-trace.ts";
 import { Hub, TempDir, listOf } from "./program.ts";
 
 const CYCLES = 4; // the last also kills a start
@@ -19,10 +20,11 @@ const WORK_EACH_CYCLE = 50;
 test("every acknowledged write survives kill -9", async () => {
   const seed = Number(process.env["E2E_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
   console.log(`seed ${seed}`);
-  const { ledger, findings, recoveriesMs } = await crash(CYCLES, seed, console.log, WRITERS);
+  const { ledger, findings, cycles, failedDisks, unknown } = await crash(CYCLES, seed, console.log, WRITERS);
   expect(findings.words).toEqual([]);
   expect(ledger.faults).toEqual([]);
-  expect(recoveriesMs).toHaveLength(CYCLES);
+  expect(cycles).toBe(CYCLES);
+  expect([failedDisks, unknown > 0]).toEqual(whyNoTrace() === null ? [1, true] : [0, false]);
   expect(ledger.acknowledged).toBeGreaterThan(CYCLES * WORK_EACH_CYCLE);
   for (const kind of [
     ledger.completed,

@@ -1,7 +1,8 @@
-/** Costly requests in short: the parts of `bun run torture --only fairness` whose outcome is not a time. */
+/** Costly requests in short: what `bun run torture --only fairness,decisions` does, but for its times. */
 import { describe, expect, test } from "bun:test";
 import { CHORE_BUDGET_MS, CHORE_OVERRUN_MS } from "../../src/domain/limits.ts";
 import { SECOND_MS } from "../../src/lib/clock.ts";
+import { KINDS, measureDecisions } from "../../tools/torture/decisions.ts";
 import { measureChores, withScene } from "../../tools/torture/fairness.ts";
 
 const MAX_ANSWERS_MIB = 8;
@@ -18,4 +19,11 @@ describe("a key that creates tasks which expire at once, and lets large response
     expect(report.storedBytes).toBeLessThanOrEqual(MAX_ANSWERS_MIB * 2 ** 20);
     expect(report.oldestSeconds).toBeLessThan(OLDEST_MAX_SECONDS);
   });
+});
+
+test("batches that are dear to decide delay others, and each is run", async () => {
+  const found = await withScene("A", (scene) => measureDecisions(scene, scene.hub, 100, () => {}));
+  expect([...found].filter(([, beats]) => beats.length > 0).map(([name]) => name)).toEqual(
+    Object.keys(KINDS),
+  );
 });

@@ -151,6 +151,18 @@ test("the other clients use what join has stored: the MCP bridge, Python, and th
   const bridged = await machine.run(["-c", `echo '${line}' | ${EXECUTABLE} mcp`], { command: ["sh"] });
   expect(bridged).toMatchObject({ code: 0, stdout: expect.stringContaining('"serverInfo"') });
 
+  // The key of the join is for its node alone, and only luxhub mcp trusts the hub's authority.
+  const config = (...args: readonly string[]): Promise<Ended> =>
+    machine.run(["mcp-config", "claude", ...args]);
+  expect(await config("--node", "other")).toMatchObject({ code: 2, stdout: "" });
+  const { stdout } = await config();
+  const { mcpServers } = JSON.parse(stdout);
+  const { command, args } = mcpServers.luxhub;
+  const started = await machine.run(["-c", `echo '${line}' | ${[command, ...args].join(" ")}`], {
+    command: ["sh"],
+  });
+  expect(started).toMatchObject({ code: 0, stdout: expect.stringContaining('"serverInfo"') });
+
   if (python !== null) {
     const script = `
 import luxhub

@@ -77,7 +77,7 @@ async function nodeOf(secret: string): Promise<unknown> {
 }
 
 describe.each(CLIENTS)("%s", (client) => {
-  test("prints its form with a key that is bound to the node, and writes nothing", async () => {
+  test("prints its form with a key that is bound to the node, and keeps only the secret, for the next time", async () => {
     using at = new TempDir();
     const { code, stdout, stderr } = await configure(at, [client, "--node", `agent-${client}`]);
     expect([code, stderr]).toEqual([0, expect.stringContaining(`Created the key agent-${client}-${client}`)]);
@@ -94,7 +94,10 @@ describe.each(CLIENTS)("%s", (client) => {
     };
     expect(parsed(client, stdout)).toEqual({ [ROOTS[client]]: { luxhub: server[client] } });
     expect(await nodeOf(secret)).toBe(`agent-${client}`);
-    expect(readdirSync(at.path)).toEqual(["project"]);
+    expect(readdirSync(at.path).toSorted()).toEqual([".config", "project"]);
+    expect(readdirSync(at.join("project"))).toEqual([]);
+    const again = await configure(at, [client, "--node", `agent-${client}`]);
+    expect([again.stdout, again.stderr.includes("Created")]).toEqual([stdout, false]);
   });
 
   test("--write makes its file, which only its owner can read; --stdio keeps the secret out of it", async () => {
@@ -211,12 +214,25 @@ async function keyNames(): Promise<unknown> {
   return body["keys"];
 }
 
-test("a second key of a node and client has a number", async () => {
+test("a stored key is used until it is revoked, and the next one has a number; another hub does not get it", async () => {
   using at = new TempDir();
-  for (const name of ["twice-claude", "twice-claude-2"]) {
-    const { stderr } = await configure(at, ["claude", "--node", "twice"]);
-    expect(stderr).toContain(`Created the key ${name}, bound`);
-  }
+  const made = async (env: Readonly<Record<string, string>> = {}): Promise<string | undefined> =>
+    /Created the key ([\w-]+)/.exec((await configure(at, ["claude", "--node", "twice"], env)).stderr)?.[1];
+  expect(await made()).toBe("twice-claude");
+  expect(await made()).toBeUndefined();
+  const seen: string[] = [];
+  using other = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: async (request) => {
+      seen.push(String(request.headers.get("x-matrix-secret")));
+      return new Response(null, { status: 404 });
+    },
+  });
+  expect(await made({ LUXHUB_URL: `http://127.0.0.1:${other.port}` })).toBeUndefined();
+  expect(new Set(seen)).toEqual(new Set([SECRET]));
+  await hub.admin("/key/revoke", { name: "twice-claude" });
+  expect(await made()).toBe("twice-claude-2");
 });
 
 test("without the administrator key it takes the secret that is given; without both it says so", async () => {

@@ -759,7 +759,12 @@ describe("limits", () => {
     ["Addresses watched for wrong secrets", count("WATCHED_ADDRESSES_MAX")],
     ["An idle connection", "60 s"],
     ["Connections"],
-    ["Special [lanes](lanes.md#what-it-costs) with unfinished tasks", count("LANES_MAX")],
+    [
+      "Special [lanes](lanes.md#what-it-costs) with unfinished tasks",
+      count("LANES_MAX"),
+      count("LANES_OF_NODE_MAX"),
+    ],
+    ["Tasks of a sender that wait for another node (`for_node`)", count("GIFTS_OF_GIVER_MAX")],
     [
       "Output that the hub keeps of an attempt by default",
       bytes("OUTPUT_HEAD_DEFAULT_BYTES"),
@@ -883,7 +888,7 @@ describe("limits", () => {
     const numbers = (cell: string): readonly string[] =>
       cell
         .replaceAll(/`[^`]*`|UTF-8|(?:then|else) \d{3}/g, "")
-        .match(/\d[\d,]*(?: (?:KiB|MiB|s)\b)?/g)
+        .match(/\d[\d,]*(?: (?:KiB|MiB|ms|s)\b)?/g)
         ?.map((number) => number.replace(/,$/, "")) ?? [];
     const rows = rowsOf(marked("docs/errors-and-limits.md", "limits"));
     expect(rows.map(([what, limit = ""]) => [what, ...numbers(limit)])).toEqual(ROWS.map((row) => [...row]));

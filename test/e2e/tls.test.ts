@@ -135,7 +135,10 @@ test.concurrent.skipIf(openssl === null)(
       ];
       const tls = ["--tls-cert=used.pem", "--tls-key=used-key.pem"];
       const { code, stderr } = await run(["serve", ...args, ...tls], { cwd: dir.path });
-      expect([code, stderr]).toEqual([1, `luxhub: cannot listen on 127.0.0.1:${port}: the port is in use\n`]);
+      expect([code, stderr]).toEqual([
+        1,
+        `luxhub: cannot listen on 127.0.0.1:${port}: the port is in use; choose another with --port or --listen\n`,
+      ]);
     }
     expect(await nameAt(port)).toBe("used");
   },

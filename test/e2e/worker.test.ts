@@ -106,6 +106,7 @@ describe("the end of the command", () => {
         text) echo; echo "first line"; echo second ;;
         object) echo '{"problem":"p","improvement":"i","lesson":"l","n":12345678901234567890}' ;;
         other) echo '{"problem":"p"}' ;;
+        data) echo '[{"n":1}]' ;;
         nothing) ;;
         later) again 75; echo done ;;
         broken) again 3; echo done ;;
@@ -117,7 +118,7 @@ describe("the end of the command", () => {
     const once = { max_attempts: 1 };
     const ids = Object.fromEntries(
       await Promise.all(
-        ["text", "object", "other", "nothing", "later", "broken", "never"].map(
+        ["text", "object", "other", "data", "nothing", "later", "broken", "never"].map(
           async (title) => [title, await create("codes", { title })] as const,
         ),
       ),
@@ -136,7 +137,13 @@ describe("the end of the command", () => {
     await resultOf("object");
     const raw = await (await fetch(`${hub.api}/task/${ids["object"]}`)).text();
     expect(raw).toContain(`"result":{"problem":"p","improvement":"i","lesson":"l","n":12345678901234567890}`);
-    expect(await resultOf("other")).toMatchObject({ problem: "other", output: '{"problem":"p"}' });
+    expect(await resultOf("other")).toEqual({ problem: "p", improvement: "done", lesson });
+    expect(await resultOf("data")).toEqual({
+      problem: "data",
+      improvement: "done",
+      lesson,
+      output: [{ n: 1 }],
+    });
     expect(await resultOf("nothing")).toEqual({
       problem: "nothing",
       improvement: "no output",
@@ -202,6 +209,22 @@ describe("the end of the command", () => {
       failure: { message: expect.stringContaining(`cannot run ${path}`) },
     });
   });
+});
+
+test("a program that cannot be started for another reason is a failed attempt, and the worker goes on", async () => {
+  const path = dir.join("unstartable");
+  const write = (interpreter: string): void => writeFileSync(path, `#!${interpreter}\necho done\n`);
+  write("/bin/sh");
+  chmodSync(path, 0o755);
+  const words = ["worker", "--node", "broken", "--capabilities", "broken", "--", path];
+  await using program = new Program(words, { cwd: dir.path, env: environment() });
+  await logged(program, /registered/);
+  write("/no/such/interpreter");
+  const message = expect.stringContaining(`cannot run ${path}`);
+  expect(await ended(await create("broken", { max_attempts: 1 }))).toMatchObject({ failure: { message } });
+  write("/bin/sh");
+  expect(await ended(await create("broken"))).toMatchObject({ result: { output: "done" } });
+  expect(await stop(program)).toBe(0);
 });
 
 describe("the input of the command", () => {
@@ -515,7 +538,7 @@ describe("the input of the command", () => {
       const { result, attempts } = await ended(taskId);
       expect(attempts).toBe(0);
       const { output } = objectOf(JSON.stringify(result));
-      expect(JSON.parse(String(output))).toMatchObject([{ question: "Which?", answer: ["red"] }]);
+      expect(output).toMatchObject([{ question: "Which?", answer: ["red"] }]);
     }
   });
 
@@ -820,9 +843,7 @@ describe("faults and ends", () => {
     const words = ["worker", "--node", "some", "--capabilities", "a,b", "--", "true"];
     await using some = new Program(words, { env: environment() });
     await logged(some, /registered/);
-    expect(some.stderr.split("\n")[0]).toMatch(
-      / some takes tasks of the types a,b, and tasks without a type$/,
-    );
+    expect(some.stderr.split("\n")[0]).toMatch(/ some takes tasks of the types a,b$/);
     await using all = new Program(["worker", "--node", "all", "--", "true"], { env: environment() });
     await logged(all, /registered/);
     expect(all.stderr.split("\n")[0]).toMatch(

@@ -1,17 +1,22 @@
 /** To which addresses the hub sends requests: every form of an address that must not be called. */
 import { describe, expect, test } from "bun:test";
-import { addressRefusal, isNeverAllowed } from "../../src/lib/address-policy.ts";
-import { type Network, blockListOf, parseNetwork } from "../../src/lib/ip.ts";
+import { addressCheck, parseAllowed } from "../../src/lib/address-policy.ts";
+import { blockListOf, parseNetwork } from "../../src/lib/ip.ts";
 import { must } from "../../src/lib/assert.ts";
 
-const network = (text: string): Network => must(parseNetwork(text), "the networks of the tests are valid");
-const NONE = blockListOf([]);
+/** This machine's, beside loopback. */
+const OWN = blockListOf([must(parseNetwork("8.8.4.4"), "an address")]);
+
+/** Checks an address at port 80. */
+function refusal(address: string, ...allowed: readonly string[]): string | null {
+  const networks = allowed.map((text) => must(parseAllowed(text), "the networks of the tests are valid"));
+  return addressCheck("--webhook-allow", networks, () => OWN)(address, 80);
+}
+
 /** All addresses there are. */
-const ALL = blockListOf(["0.0.0.0/0", "::/0"].map(network));
+const ALL = ["0.0.0.0/0", "::/0"];
 
 const NEVER: readonly string[] = [
-  "127.0.0.1",
-  "127.255.255.254",
   "0.0.0.0",
   "0.1.2.3",
   "169.254.0.1",
@@ -25,14 +30,9 @@ const NEVER: readonly string[] = [
   "240.0.0.1",
   "255.255.255.255",
   "::",
-  "::1",
-  "0:0:0:0:0:0:0:1",
-  "::ffff:127.0.0.1",
-  "::ffff:7f00:1",
   "::ffff:169.254.169.254",
   "::127.0.0.1",
   "::ffff:0:127.0.0.1",
-  "64:ff9b::127.0.0.1",
   "64:ff9b::a9fe:a9fe",
   "64:ff9b::",
   "64:ff9b:1::7f00:1",
@@ -51,6 +51,16 @@ const NEVER: readonly string[] = [
   "",
 ];
 
+const LOOPBACK: readonly string[] = [
+  "127.0.0.1",
+  "127.255.255.254",
+  "::1",
+  "0:0:0:0:0:0:0:1",
+  "::ffff:127.0.0.1",
+  "::ffff:7f00:1",
+  "64:ff9b::127.0.0.1",
+];
+
 const PRIVATE: readonly string[] = [
   "10.0.0.1",
   "172.16.0.1",
@@ -66,6 +76,9 @@ const PRIVATE: readonly string[] = [
   "fc00::1",
   "fd12:3456::1",
   "2001:db8::1",
+  "2001:2::1",
+  "2001:10::1",
+  "3fff::1",
   "4000::1",
 ];
 
@@ -87,24 +100,68 @@ const PUBLIC: readonly string[] = [
 describe("an address", () => {
   for (const address of NEVER)
     test(`${JSON.stringify(address)} is never called, whatever is allowed`, () => {
-      expect(addressRefusal(address, NONE)).not.toBeNull();
-      expect(addressRefusal(address, ALL)).not.toBeNull();
+      expect(refusal(address)).not.toBeNull();
+      expect(refusal(address, ...ALL)).not.toBeNull();
+    });
+
+  for (const address of LOOPBACK)
+    test(`${address} is called only if loopback is allowed as such`, () => {
+      expect(refusal(address)).toContain("--webhook-allow");
+      expect(refusal(address, ...ALL, "64.0.0.0/2")).toContain("--webhook-allow");
+      expect(refusal(address, "127.0.0.0/8", "::1")).toBeNull();
     });
 
   for (const address of PRIVATE)
     test(`${address} is called only if its network is allowed`, () => {
-      expect(addressRefusal(address, NONE)).toContain("--webhook-allow");
-      expect(addressRefusal(address, ALL)).toBeNull();
-      expect(addressRefusal(address, blockListOf([network("198.51.100.7")]))).not.toBeNull();
+      expect(refusal(address)).toContain("--webhook-allow");
+      expect(refusal(address, ...ALL)).toBeNull();
+      expect(refusal(address, "198.51.100.7")).not.toBeNull();
     });
 
-  for (const address of PUBLIC)
-    test(`${address} is called`, () => expect(addressRefusal(address, NONE)).toBeNull());
+  for (const address of PUBLIC) test(`${address} is called`, () => expect(refusal(address)).toBeNull());
+
+  test("of this machine is called only if it is named, or its network", () => {
+    for (const address of ["8.8.4.4", "::ffff:8.8.4.4", "64:ff9b::8.8.4.4"]) {
+      expect(refusal(address)).toContain("this machine");
+      expect(refusal(address, ...ALL, "127.0.0.0/8")).toContain("this machine");
+      expect(refusal(address, "8.8.4.0/24")).toBeNull();
+    }
+  });
+
+  test("is called only at the port that is allowed with it", () => {
+    for (const [address, allowed] of [
+      ["10.1.2.3", "10.1.2.3"],
+      ["127.0.0.1", "127.0.0.1"],
+      ["8.8.4.4", "8.8.4.4"],
+      ["fd00::1", "[fd00::1]"],
+    ] as const) {
+      expect(refusal(address, `${allowed}:80`)).toBeNull();
+      expect(refusal(address, `${allowed}:81`)).not.toBeNull();
+    }
+  });
 });
 
 test("a setting cannot allow what is never called", () => {
-  const refused = ["127.0.0.1", "127.0.0.0/8", "169.254.0.0/16", "::1", "fe80::/10", "::ffff:127.0.0.1"];
-  for (const text of refused) expect([text, isNeverAllowed(network(text))]).toEqual([text, true]);
-  for (const text of ["10.0.0.0/8", "192.168.1.7", "fd00::/8", "0.0.0.0/0", "::/0", "100.64.0.0/10"])
-    expect([text, isNeverAllowed(network(text))]).toEqual([text, false]);
+  for (const text of [
+    "169.254.0.0/16",
+    "0.0.0.0",
+    "fe80::/10",
+    "::ffff:169.254.169.254",
+    "10.0.0.1:0",
+    "10.0.0.1:65536",
+    "10.0.0.0/8:80",
+    "::1:80:",
+    "localhost",
+  ])
+    expect([text, parseAllowed(text)]).toEqual([text, null]);
+  for (const text of [
+    "10.0.0.0/8",
+    "192.168.1.7",
+    "fd00::/8",
+    "0.0.0.0/0",
+    "::/0",
+    "127.0.0.1:9000",
+    "[::1]:80",
+  ])
+    expect([text, parseAllowed(text)]).not.toEqual([text, null]);
 });

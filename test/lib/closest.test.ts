@@ -36,6 +36,7 @@ describe("the closest word", () => {
     ["Backup", "backup"],
     ["key", "keys"],
     ["restor", "restore"],
+    ["rest", "restore"],
     ["frobnicate", null],
     ["x", null],
     ["", null],

@@ -29,6 +29,7 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   envelope: "tests the form of requests and answers, whatever the store",
   verified:
     "tests what a key may say, whatever the store; contract/queries.test.ts has the columns on PostgreSQL",
+  rights: "tests what each kind of key may call, whatever the store",
   keys: "tests what a key may do, whatever the store; fleet.test.ts adds and revokes keys on PostgreSQL",
   "activity-log":
     "tests the lines for what is committed, whatever the store; fleet.test.ts has those of two hubs",
@@ -73,6 +74,7 @@ export const PARTS = {
     "system",
     "monitoring",
     "quotas",
+    "shares",
   ],
 } as const;
 

@@ -16,7 +16,7 @@ import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { type Moved, moveFromPostgres, moveToPostgres } from "../../src/upkeep/move.ts";
 import { DERIVED_TABLES, OTHER_POSTGRES_TABLES, TABLES } from "../../src/upkeep/tables.ts";
 import { addTask, ok, pick, send } from "../api/scene.ts";
-import { type Ended, TempDir, run } from "../e2e/program.ts";
+import { type Ended, Hub, TempDir, run } from "../e2e/program.ts";
 import { TestClock, startHub } from "../support/hub.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 import { LARGE, WRITES, fill, goesOn, killOften, seen, tablesIn, upload } from "./every-kind.ts";
@@ -173,9 +173,31 @@ suite(`luxhub move${reason}`, () => {
     );
     const [balance] = await sql`SELECT max(balance_micro)::text AS n FROM ledger WHERE node_id = 'big'`;
     expect(balance.n).toBe(String(2n * BIG));
+    expect(await refusal(move("to", data))).toContain("is in PostgreSQL already: nothing was done");
+    // What a move leaves that is killed before it has renamed all: nothing takes the old state for the hub's.
+    const names = readdirSync(data).filter((name) => name.startsWith("luxhub.db.moved"));
+    expect(names).toEqual(["luxhub.db.moved"]);
+    for (const isRenamed of [true, false]) {
+      if (!isRenamed) renameSync(`${data}/luxhub.db.moved`, `${data}/luxhub.db`);
+      for (const args of [
+        ["keys", "list"],
+        ["keys", "revoke", "k1"],
+        ["keys", "add", "k9"],
+        ["backup", dir.join("stale.tar")],
+        ["doctor"],
+        ["serve"],
+      ])
+        expect([args, (await run([...args, "--data", data], { env: { LUXHUB_PORT: "0" } })).code]).toEqual([
+          args,
+          5,
+        ]);
+    }
+    expect(existsSync(dir.join("stale.tar"))).toBe(false);
     expect(await refusal(move("to", data))).toContain(
       "the database already holds this hub: nothing was done",
     );
+    const listed = await run(["keys", "list", "--data", data], { env: { LUXHUB_DATABASE: schema.url } });
+    expect(listed.code).toBe(0);
 
     hub = await startHub({ dataDir: data, database: schema.url, clock });
     expect(await seen(hub, scene.files)).toEqual(before);
@@ -189,6 +211,7 @@ suite(`luxhub move${reason}`, () => {
     expect(await refusalHere("from", data)).toMatch(/luxhub\.db already exists: move it away first/);
     renameSync(data + "/luxhub.db", data + "/luxhub.db.before");
     expect(await move("from", data)).toMatchObject({ code: 0, stderr: "" });
+    expect((await run(["keys", "list", "--data", data])).code).toBe(0);
     expect(await problems(data)).toEqual([]);
     hub = await startHub({ dataDir: data, clock });
     expect(await seen(hub, scene.files)).toEqual(then);
@@ -198,6 +221,17 @@ suite(`luxhub move${reason}`, () => {
     const ids = pick(await ok(hub.get(`/events?since=${cursor}&limit=1000`)), "events", "id").map(Number);
     expect(ids).toEqual(ids.map((_, i) => cursor + 1 + i));
     await hub.close();
+  });
+
+  test("a hub on PostgreSQL marks its directory, in which an old SQLite database may be", async () => {
+    const data = dir.join("data");
+    await (await startHub({ dataDir: data })).close();
+    const keys = (): Promise<Ended> => run(["keys", "add", "k", "--data", data]);
+    expect((await keys()).code).toBe(0);
+    await using hub = await Hub.start({ data, env: { LUXHUB_DATABASE: schema.url } });
+    expect((await keys()).code).toBe(5);
+    await hub.stop();
+    expect((await keys()).code).toBe(5);
   });
 
   test("a move killed anywhere leaves no hub on the target, and can be repeated with the same result", async () => {
@@ -253,10 +287,12 @@ suite(`luxhub move${reason}`, () => {
     }
     for (const second of [data, other]) {
       const both = await Promise.all([move("to", data), move("to", second)]);
+      for (const path of [data, other])
+        if (existsSync(`${path}/luxhub.db.moved`)) renameSync(`${path}/luxhub.db.moved`, `${path}/luxhub.db`);
       expect(both.map(({ code }) => code).toSorted()).toEqual([0, 1]);
       expect(both.find(({ code }) => code === 1)?.stderr).toMatch(
         second === data
-          ? /another luxhub is using the data|this hub/
+          ? /another luxhub is using the data|this hub|in PostgreSQL already/
           : /holds a hub|another luxhub is using the database/,
       );
       await schema.empty();
@@ -273,7 +309,7 @@ suite(`luxhub move${reason}`, () => {
     expect(await refusal(move("to", data, away))).toBe(
       "luxhub: PostgreSQL cannot be reached: Failed to connect (127.0.0.1:1/luxhub, of --database or LUXHUB_DATABASE)",
     );
-    expect(await refusalHere("to", dir.join("nothing"))).toContain("there is no hub in ");
+    expect(await refusalHere("to", dir.join("nothing"))).toContain("is not there");
     expect(await refusalHere("from", dir.join("other"))).toContain("there is no hub in the database");
     expect(readdirSync(dir.join("other"))).toEqual(["lock"]);
     const wrong = await run(["move", "--to", "postgres:/luxhub:geheim@x", "--data", data]);
@@ -302,7 +338,8 @@ suite(`luxhub move${reason}`, () => {
     writeFileSync(path, bytes);
     expect(await tablesIn(sql)).toEqual([]);
     expect((await moveHere("to", data)).files).toBe(3);
-    expect(readFileSync(`${data}/luxhub.db`).toBase64()).toBe(snapshot);
+    expect(readFileSync(`${data}/luxhub.db.moved`).toBase64()).toBe(snapshot);
+    renameSync(`${data}/luxhub.db.moved`, `${data}/luxhub.db`);
     await schema.empty();
 
     // Rows that do not agree, another schema, a file that is no database.

@@ -199,6 +199,31 @@ suite(`a database that goes away${reason}`, () => {
     },
   );
 
+  test.concurrent("a statement that an operator or statement_timeout cancels is 503", async () => {
+    await using hub = await start(steady);
+    const { task_id } = await ok(hub.post("/task/create", { title: "before", description: "d" }));
+    const sql = new SQL(hub.database ?? "", { max: 2 });
+    const locking = await sql.reserve();
+    await locking.unsafe("BEGIN; LOCK TABLE tasks IN ACCESS EXCLUSIVE MODE");
+    let isAnswered = false;
+    const answers = Promise.all([
+      hub.get(`/task/${String(task_id)}`),
+      hub.post("/task/create", { title: "t", description: "d" }),
+    ]).finally(() => (isAnswered = true));
+    await until("both are cancelled", async () => {
+      await sql.unsafe(
+        `SELECT pg_cancel_backend(pid) FROM pg_locks WHERE NOT granted AND relation = 'tasks'::regclass`,
+      );
+      return isAnswered;
+    });
+    for (const answer of await answers) await refused(answer, 503, "database_unavailable");
+    await locking.unsafe("ROLLBACK");
+    locking.release();
+    await sql.close();
+    await ok(hub.post("/task/create", { title: "after", description: "d" }));
+    expect(pick(await ok(hub.get("/task/list")), "tasks", "title")).toEqual(["after", "before"]);
+  });
+
   test.concurrent(
     "a connection lost during a commit: the answer is what happened, or that the outcome is unknown",
     async () => {

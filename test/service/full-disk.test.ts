@@ -109,7 +109,11 @@ async function openScene(
       { limited: (_, transact) => transact },
       { isRevoked: () => false },
     ),
-    retention: new Retention(store, { removeBytes: async () => {} }, { tasksMs: null, filesMs: null }),
+    retention: new Retention(
+      store,
+      { removeBytes: async () => {} },
+      { tasksMs: null, filesMs: null, usageMs: null },
+    ),
     noteStart: async () => undefined,
     compareSecrets: null,
     requeueOffline: true,

@@ -92,7 +92,11 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
       { limited: (_, transact) => transact },
       { isRevoked: () => false },
     ),
-    retention: new Retention(store, { removeBytes: async () => {} }, { tasksMs: null, filesMs: null }),
+    retention: new Retention(
+      store,
+      { removeBytes: async () => {} },
+      { tasksMs: null, filesMs: null, usageMs: null },
+    ),
     noteStart: async () => undefined,
     compareSecrets: null,
     requeueOffline,

@@ -986,6 +986,10 @@ async function costs(stage: Stage): Promise<void> {
   await page.shows(
     /1\.25 USD 1 of 2 reports without a cost\s+2,000 input tokens \(800 cached\), 40 output tokens\s+Max\. cost\s+5 USD/,
   );
+  await page.go("cost?by=node&days=1");
+  await page.press("void spender");
+  await page.press("yes");
+  await page.shows(/No worker has reported usage[\s\S]*open\s+type costly/);
   for (const scope of [{ scope: "hub" }, { scope: "type", value: "costly" }])
     await ok(hub.admin("/budget/delete", { ...scope, per: "total" }));
 }
@@ -1542,7 +1546,10 @@ export const ACTIONS: readonly Action[] = [
   { name: "open questions come live, and are answered by a choice, a text or JSON", run: questions },
   { name: "a schedule is made, run now, paused, resumed and deleted", run: schedules },
   // Before any other that reports usage.
-  { name: "costs are shown by day, model and node, with what is unknown, and budgets", run: costs },
+  {
+    name: "costs are shown by day, model and node, with what is unknown, and budgets; and are voided",
+    run: costs,
+  },
   { name: "groups are found by name; one is followed, exported, retried and cancelled", run: groups },
   { name: "messages are sent, broadcast, shown by pages with their states, and redriven", run: messages },
   { name: "a file is uploaded, previewed, downloaded and deleted; a large one is not held", run: files },

@@ -96,6 +96,7 @@ const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     set_budget: "budget/set",
     budgets: "budget/list",
     delete_budget: "budget/delete",
+    void_usage: "usage/void",
   },
   Limits: {
     set: "limit/set",

@@ -1,13 +1,15 @@
 /**
  * kill -9 at random moments: writers keep a ledger of every 2xx, the hub is killed repeatedly meanwhile, sometimes while
- * it is starting, and after each start everything in the ledger is there, once.
+ * it is starting, and after each start everything in the ledger is there, once. The disk of some of them fails for a
+ * moment: strace lets writes or flushes of the log fail.
  *
  * The seed repeats the moments, though not the machine's timing.
  */
 import { ADMIN_KEY, Hub, Program, TempDir, until } from "../../test/e2e/program.ts";
 import { Findings, checkDatabase, checkDownloads, checkOverHttp } from "./crash-checks.ts";
 import { type Crowd, Ledger, Writer } from "./crash-writer.ts";
-import { traceWrites, whyNoTrace } from "./flush-trace.ts";
+import { Way } from "./fleet-callers.ts";
+import { traceWrites, traced, whyNoTrace } from "./flush-trace.ts";
 import { randomFrom } from "./random.ts";
 import { PROGRAM } from "../../test/support/executable.ts";
 import { type Figure, type Section, notRun } from "./section.ts";
@@ -20,12 +22,23 @@ const KILL_AFTER_MS = { least: 100, most: 700 };
 /** Every so many cycles the next hub is killed while it starts, before one is let live. */
 const KILL_AT_START_EVERY = 4;
 const KILL_AT_START_MOST_MS = 250;
+/** Every so many cycles the disk fails, after so many calls, for so many. */
+const DISK_FAILS_EVERY = 3;
+const DISK_FAULTS = [
+  { calls: "fsync,fdatasync", after: { least: 60, most: 150 }, most: 40 },
+  { calls: "pwrite64", after: { least: 1_000, most: 3_000 }, most: 120 },
+] as const;
+const DISK_FAULTS_LEAST = 5;
 
 export type CrashReport = {
   readonly ledger: Ledger;
   readonly findings: Findings;
+  cycles: number;
   /** Hubs that were killed while they started. */
   killedAtStart: number;
+  /** Hubs whose disk failed, and requests that then had no known outcome. */
+  failedDisks: number;
+  unknown: number;
   /** From the start of the process to its first answer, after each kill. */
   readonly recoveriesMs: number[];
 };
@@ -43,7 +56,10 @@ export async function crash(
   const report: CrashReport = {
     ledger: new Ledger(),
     findings: new Findings(),
+    cycles: 0,
     killedAtStart: 0,
+    failedDisks: 0,
+    unknown: 0,
     recoveriesMs: [],
   };
   const { ledger, findings } = report;
@@ -54,10 +70,19 @@ export async function crash(
     if (put.status !== 200) throw new Error(`schedule/put: ${JSON.stringify(put.body)}`);
     for (let cycle = 1; cycle <= cycles; cycle++) {
       const before = new Set(ledger.files.keys());
-      const { writers, nodes, killMs } = await workAndKill(hub, cycle, ledger, random, writerCount);
+      const isFailing = failsDisk(cycle);
+      const { writers, nodes, killMs, unknown } = await workAndKill(hub, cycle, {
+        ledger,
+        random,
+        writerCount,
+        isFailing,
+      });
+      report.cycles = cycle;
+      report.unknown += unknown;
+      if (isFailing) report.failedDisks++;
       if (cycle % KILL_AT_START_EVERY === 0) await killAtStart(data, report, random);
-      hub = await Hub.start({ data });
-      report.recoveriesMs.push(hub.readyMs);
+      hub = await Hub.start({ data, ...(failsDisk(cycle + 1) && { command: onFailingDisk(data, random) }) });
+      if (!failsDisk(cycle + 1)) report.recoveriesMs.push(hub.readyMs);
       await checkDatabase(data, ledger, findings); // as it was left, and again with what is repeated
       await Promise.all(writers.map((writer) => writer.repeat(hub)));
       await checkDatabase(data, ledger, findings);
@@ -86,13 +111,26 @@ const BOUND_EVERY = 4;
 /** Of each node. */
 const GPUS = 4;
 
-async function workAndKill(
-  hub: Hub,
-  cycle: number,
-  ledger: Ledger,
-  random: () => number,
-  writerCount: number,
-) {
+const failsDisk = (cycle: number): boolean => cycle % DISK_FAILS_EVERY === 0 && whyNoTrace() === null;
+
+/** The program, with a disk that fails for a moment under the write-ahead log. */
+function onFailingDisk(data: string, random: () => number): readonly string[] {
+  const { calls, after, most } = DISK_FAULTS[random() < 0.5 ? 0 : 1];
+  const first = Math.round(after.least + random() * (after.most - after.least));
+  const last = first + Math.round(DISK_FAULTS_LEAST + random() * (most - DISK_FAULTS_LEAST));
+  const inject = ["-e", `trace=${calls}`, "-e", `inject=${calls}:error=EIO:when=${first}..${last}`];
+  return traced("/dev/null", PROGRAM, ["-P", `${data}/luxhub.db-wal`, ...inject]);
+}
+
+type Shift = {
+  readonly ledger: Ledger;
+  readonly random: () => number;
+  readonly writerCount: number;
+  /** The disk will fail: the writers repeat what has no known outcome, if that is safe. */
+  readonly isFailing: boolean;
+};
+
+async function workAndKill(hub: Hub, cycle: number, { ledger, random, writerCount, isFailing }: Shift) {
   const nodes = Array.from({ length: writerCount }, (_, i) => `node-${cycle}-${i}`);
   await Promise.all(
     nodes.map(async (nodeId) => {
@@ -103,7 +141,8 @@ async function workAndKill(
       ledger.nodes.add(nodeId);
     }),
   );
-  const crowd: Crowd = { hub, ledger, random, nodes, open: [], adminKey: ADMIN_KEY };
+  const way = isFailing ? new Way(`http://${hub.host}:${hub.port}`) : null;
+  const crowd: Crowd = { hub: way ?? hub, ledger, random, nodes, open: [], adminKey: way ? null : ADMIN_KEY };
   const writers = await Promise.all(
     nodes.map(async (nodeId, i) => {
       // Some have a key of their own, so that quotas count what they write.
@@ -111,15 +150,23 @@ async function workAndKill(
       return new Writer(crowd, nodeId, Math.floor((i * WRITERS) / writerCount), secret);
     }),
   );
-  const working = Promise.all(writers.map((writer) => writer.work()));
+  let isWorking = true;
+  const work = async (writer: Writer): Promise<void> => {
+    do await writer.work();
+    while (isWorking && way);
+  };
+  const working = Promise.all(writers.map(work));
   const { least, most } = KILL_AFTER_MS;
   const killMs = Math.round(least + random() * (most - least));
-  await until(() => writers.every(({ rounds }) => rounds >= LEAST_ROUNDS));
+  await until(() => writers.every(({ rounds }) => rounds >= LEAST_ROUNDS) && way?.unknown !== 0);
   await Bun.sleep(killMs); // the moment is what this is about
+  isWorking = false;
+  const unknown = way?.unknown ?? 0;
   hub.program.child.kill("SIGKILL");
+  way?.close();
   await working;
   await hub.program.ended;
-  return { writers, nodes, killMs };
+  return { writers, nodes, killMs, unknown };
 }
 
 async function boundKey(hub: Hub, nodeId: string): Promise<string> {
@@ -158,7 +205,8 @@ export const crashSection: Section = {
   limitMs: 30 * 60_000,
   run: async (scale, seed, progress) => {
     const cycles = Math.max(1, Math.round(CYCLES * scale));
-    const { ledger, findings, killedAtStart, recoveriesMs } = await crash(cycles, seed, progress);
+    const report = await crash(cycles, seed, progress);
+    const { ledger, findings, killedAtStart, failedDisks, unknown, recoveriesMs } = report;
     for (const words of [...findings.words, ...ledger.faults]) progress(words);
     const counted = (what: string, count: number) => ({
       what,
@@ -171,9 +219,15 @@ export const crashSection: Section = {
     return [
       {
         what: `Cycles of ${WRITERS} writers ended by SIGKILL; more killed while starting`,
-        value: `${recoveriesMs.length}; ${killedAtStart}`,
+        value: `${report.cycles}; ${killedAtStart}`,
         goal: String(cycles),
-        held: recoveriesMs.length === cycles,
+        held: report.cycles === cycles,
+      },
+      {
+        what: "Of these, with a disk that failed for a moment; requests with no known outcome",
+        value: `${failedDisks}; ${unknown}`,
+        goal: "",
+        held: true,
       },
       { what: "Writes acknowledged", value: String(ledger.acknowledged), goal: "", held: true },
       {

@@ -23,7 +23,7 @@ const LOAD_MS = 20_000;
 const CHORES_MS = 32_000;
 const CALLERS = [1, 8] as const;
 /** No request of one caller may delay the others by more than this. */
-const DELAY_MAX_MS = 100;
+export const DELAY_MAX_MS = 100;
 const DEPENDENCIES = 100;
 const MIB = 1024 * 1024;
 
@@ -50,12 +50,13 @@ export async function withScene<T>(
   variant: "A" | "B",
   part: (scene: Scene) => Promise<T>,
   args: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
 ): Promise<T> {
   using dir = new TempDir();
   const data = dir.join("data");
-  await using hub = await Hub.start({ data, args: ["--variant", variant, ...NO_QUOTA, ...args] });
+  await using hub = await Hub.start({ data, args: ["--variant", variant, ...NO_QUOTA, ...args], env });
   for (const nodeId of ["greedy", "probe"]) await hub.register(nodeId);
-  const added = await runProgram(["keys", "add", "robot", "--node", "greedy", "--data", data]);
+  const added = await runProgram(["keys", "add", "robot", "--node", "greedy", "--data", data], { env });
   const result = await part({ hub, data, secret: added.stdout.trim() });
   await hub.stop();
   return result;
@@ -210,6 +211,7 @@ export async function measureDelays(
   { path, body, withKey = false }: Costly,
   callers: number,
   ms: number,
+  probed = hub,
 ): Promise<LoadReport> {
   const statuses: Record<string, number> = {};
   const count = (status: string): void => void (statuses[status] = (statuses[status] ?? 0) + 1);
@@ -230,13 +232,16 @@ export async function measureDelays(
     }
   };
   const load = Promise.all(Array.from({ length: callers }, caller));
-  const beats = await probe(hub, ms);
+  const beats = await probe(probed, ms, hub.pid);
   await load;
   return { beats, requests, statuses };
 }
 
-/** Sends a heartbeat each PROBE_EVERY_MS, without waiting for the one before it. */
-async function probe(hub: Hub, ms: number): Promise<readonly Beat[]> {
+/**
+ * Sends a heartbeat each PROBE_EVERY_MS, without waiting for the one before it.
+ * @param pid of the hub that has the load
+ */
+async function probe(hub: Hub, ms: number, pid: number): Promise<readonly Beat[]> {
   const heartbeat = encodeRequest("POST", "/api/v1/node/heartbeat", hub.secret, `{"node_id":"probe"}`);
   const beganMs = performance.now();
   const beats: Beat[] = [];
@@ -244,12 +249,12 @@ async function probe(hub: Hub, ms: number): Promise<readonly Beat[]> {
   const send = async (): Promise<void> => {
     const connection = idle.pop() ?? (await Connection.open(hub.port));
     const startedMs = performance.now();
-    const startedCpuMs = mainThreadMs(hub.pid);
+    const startedCpuMs = mainThreadMs(pid);
     const { status } = await connection.exchange(heartbeat);
     beats.push({
       atMs: startedMs - beganMs,
       tookMs: performance.now() - startedMs,
-      cpuMs: mainThreadMs(hub.pid) - startedCpuMs,
+      cpuMs: mainThreadMs(pid) - startedCpuMs,
     });
     if (status !== 200) throw new Error(`the heartbeat was answered ${status}`);
     idle.push(connection);
@@ -353,13 +358,13 @@ async function delays(
   progress(`${callers} x ${name}: ${requests} requests ${JSON.stringify(statuses)}`);
   const cold = beats.filter(({ atMs }) => atMs < COLD_MS);
   const warm = beats.filter(({ atMs }) => atMs >= WARM_UP_MS);
-  const p99Ms = at(warm, ({ cpuMs }) => cpuMs, 0.99);
+  const p99Ms = delayAt(warm, ({ cpuMs }) => cpuMs, 0.99);
   return {
     what: `${name}; ${callers} at once: the hub's own time while a heartbeat of another waits: p50 / p99 / longest; p99 of the first second; p99 with the waits for a processor, ms`,
     value: [
-      [at(warm, ({ cpuMs }) => cpuMs, 0.5), p99Ms, at(warm, ({ cpuMs }) => cpuMs, 1)],
-      [at(cold, ({ cpuMs }) => cpuMs, 0.99)],
-      [at(warm, ({ tookMs }) => tookMs, 0.99)],
+      [delayAt(warm, ({ cpuMs }) => cpuMs, 0.5), p99Ms, delayAt(warm, ({ cpuMs }) => cpuMs, 1)],
+      [delayAt(cold, ({ cpuMs }) => cpuMs, 0.99)],
+      [delayAt(warm, ({ tookMs }) => tookMs, 0.99)],
     ]
       .map((numbers) => numbers.map((n) => n.toFixed(0)).join(" / "))
       .join("; "),
@@ -369,7 +374,7 @@ async function delays(
 }
 
 /** The value below which this share of the heartbeats is; of 1: the highest. */
-function at(beats: readonly Beat[], of: (beat: Beat) => number, share: number): number {
+export function delayAt(beats: readonly Beat[], of: (beat: Beat) => number, share: number): number {
   const sorted = beats.map(of).toSorted((a, b) => a - b);
   return sorted[Math.min(Math.floor(sorted.length * share), sorted.length - 1)] ?? Number.NaN;
 }

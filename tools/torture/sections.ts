@@ -3,6 +3,7 @@ import { backupSection } from "./backup.ts";
 import { crashSection } from "./crash.ts";
 import { damageSection } from "./damage.ts";
 import { dashboardSection } from "./dashboard.ts";
+import { DECISIONS } from "./decisions.ts";
 import { diskSection } from "./disk.ts";
 import { BURSTS_SECTION, EDGE } from "./edge.ts";
 import { FAIRNESS } from "./fairness.ts";
@@ -32,6 +33,7 @@ export const SECTIONS: readonly Section[] = [
   EDGE,
   BURSTS_SECTION,
   FAIRNESS,
+  DECISIONS,
   largeFilesSection,
   redisSection,
   fleetSection,

@@ -222,8 +222,11 @@ function placeIn(url: string): string {
   return host !== "" && behindPassword.startsWith(host) ? `${host}${pathname}` : "the address";
 }
 
-/** Connection failures, shutdown, start-up, a session that was ended, a server that only reads, too many connections. */
-const LOST_STATES = /^(?:08...|57P0[1-5]|25P03|25006|53300)$/;
+/**
+ * Connection failures, shutdown, start-up, a session that was ended, a statement that was cancelled, a server that only
+ * reads, too many connections.
+ */
+const LOST_STATES = /^(?:08...|57P0[1-5]|57014|25P03|25006|53300)$/;
 const LOST_CODES = new Set(["ERR_POSTGRES_IDLE_TIMEOUT", "ERR_POSTGRES_LIFETIME_TIMEOUT"]);
 const CONFLICT_STATES = new Set(["40001", "40P01"]);
 const DISK_FULL = "53100";

@@ -843,6 +843,29 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   DROP TABLE owned_groups;
   `,
   `
+  -- the special lanes of the unfinished tasks that keys bound to a node have created
+  CREATE INDEX tasks_lanes_of_node ON tasks (creator_node, lane)
+    WHERE lane IS NOT NULL AND status IN ('open', 'assigned') AND creator_verified = 1;
+  `,
+  `
+  -- the sums of what each node has reported
+  CREATE TABLE node_sums (
+    day BIGINT NOT NULL,
+    node_id TEXT COLLATE "C" NOT NULL,
+    scope TEXT COLLATE "C" NOT NULL,
+    value TEXT COLLATE "C" NOT NULL,
+    reports BIGINT NOT NULL,
+    unpriced BIGINT NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    cached_tokens BIGINT NOT NULL,
+    cost_micro BIGINT NOT NULL,
+    kept_bytes BIGINT NOT NULL,
+    PRIMARY KEY (day, node_id, scope, value)
+  );
+  CREATE INDEX usage_sums_days ON usage_sums (day);
+  `,
+  `
   -- A task is several rows: its state, which each transition writes; its specification and its result, each written
   -- once; and what only some tasks have.
   CREATE TABLE task_specs AS SELECT seq AS task_seq, max_attempts, backoff_ms, description, depends_on FROM tasks;

@@ -48,6 +48,7 @@ export type Table =
   | "tasks"
   | "usage_reports"
   | "usage_sums"
+  | "node_sums"
   | "webhooks";
 
 export type ConflictKey =
@@ -86,6 +87,9 @@ export const keyOf = {
   questions: (taskId: string): ConflictKey => `questions ${taskId}`,
   /** What was reported of a task. */
   reports: (taskId: string): ConflictKey => `usage_reports ${taskId}`,
+  nodeSums: (nodeId: string, day: number): ConflictKey => `node_sums ${nodeId} ${day}`,
+  nodeSum: (nodeId: string, scope: string, value: string, day: number): ConflictKey =>
+    `node_sums ${nodeId} ${day} ${scope} ${value}`,
   spending: (scope: string, value: string, day: number): ConflictKey => `usage_sums ${scope} ${value} ${day}`,
   budget: ({ scope, value, per }: BudgetKey): ConflictKey => `budgets ${scope} ${per} ${value}`,
   pause: ({ scope, value }: PauseKey): ConflictKey => `pauses ${scope} ${value}`,

@@ -259,23 +259,17 @@ export const FACTS: readonly Fact[] = [
       SELECT 'on day ' || day || ' the sums of the nodes, creators, types and models are not that of the hub' FROM (
         SELECT day, scope, sum(reports) AS n, sum(unpriced) AS unpriced, sum(cost_micro) AS cost,
           sum(input_tokens) AS input, sum(output_tokens) AS output, sum(cached_tokens) AS cached
-        FROM usage_sums WHERE scope IN ('hub', 'node', 'creator', 'type', 'model') GROUP BY day, scope)
+        FROM usage_sums WHERE scope IN ('hub', 'node', 'creator', 'type', 'model')
+          AND day >= (SELECT min(day) FROM node_sums)
+        GROUP BY day, scope)
       GROUP BY day HAVING count(*) <> 5 OR min(n) <> max(n) OR min(unpriced) <> max(unpriced)
         OR min(cost) <> max(cost) OR min(input) <> max(input) OR min(output) <> max(output)
         OR min(cached) <> max(cached)
       UNION ALL
-      SELECT 'node ' || r.node_id || ' reported more on day ' || r.day || ' than its sum has' FROM (
-        SELECT node_id, at / 86400000 AS day, count(*) AS n, sum(coalesce(cost_micro, 0)) AS cost
-        FROM usage_reports GROUP BY node_id, at / 86400000) r
-      LEFT JOIN usage_sums s ON s.scope = 'node' AND s.value = r.node_id AND s.day = r.day
-      WHERE s.reports IS NULL OR s.reports < r.n OR s.cost_micro < r.cost
-      UNION ALL
-      SELECT 'the tasks of group ' || g.task_group || ' used more than its sums have' FROM (
-        SELECT coalesce(task_group, json_extract(child, '$.group')) AS task_group, sum(spent ->> '$.reports') AS n
-        FROM task_rows WHERE spent IS NOT NULL GROUP BY 1) g
-      LEFT JOIN (
-        SELECT value, sum(reports) AS n FROM usage_sums WHERE scope = 'group' GROUP BY value) s
-      ON s.value = g.task_group WHERE g.task_group IS NOT NULL AND coalesce(s.n, 0) < g.n
+      SELECT 'day ' || n.day || ', ' || n.scope || ' ' || n.value || ': the nodes have more than the sum of all' FROM (
+        SELECT day, scope, value, sum(reports) AS n, sum(cost_micro) AS cost FROM node_sums GROUP BY day, scope, value) n
+      LEFT JOIN usage_sums s ON s.scope = n.scope AND s.value = n.value AND s.day = n.day
+      WHERE s.reports IS NULL OR s.reports < n.n OR s.cost_micro < n.cost
       LIMIT ${SHOWN}`,
   },
   {
@@ -387,6 +381,8 @@ export const FACTS: readonly Fact[] = [
         SELECT node_id, 0, -sum(kept_bytes) FROM files WHERE kept_bytes > 0 GROUP BY node_id
         UNION ALL
         SELECT node_id, 0, -sum(bytes) FROM task_charges GROUP BY node_id
+        UNION ALL
+        SELECT node_id, 0, -sum(kept_bytes) FROM node_sums WHERE kept_bytes > 0 GROUP BY node_id
         UNION ALL
         SELECT node_id, 0, -sum(kept_bytes) FROM outputs WHERE kept_bytes > 0 GROUP BY node_id
         UNION ALL

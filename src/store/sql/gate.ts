@@ -9,8 +9,8 @@ import { LANES_MAX } from "../../domain/limits.ts";
 import type { BudgetState, Gate, Hold, LimitState, Pause, Task } from "../../domain/model.ts";
 import { dayOf } from "../../domain/spending.ts";
 import type { Change } from "../../domain/change.ts";
-import type { Query, Row } from "../store.ts";
-import { count, one, query, union } from "./query.ts";
+import type { Param, Query, Row } from "../store.ts";
+import { bind, count, one, query, union } from "./query.ts";
 import { decodeRequires } from "./rows.ts";
 import { SUMS, toSpending } from "./spending.ts";
 
@@ -199,29 +199,43 @@ function toLane(row: Row): Lane {
   };
 }
 
+/** How many ready tasks of a creator these lanes have, counted up to `most`. */
+export function readyInLanes(lanes: readonly string[], creatorNode: string, most: number): Query<number> {
+  const params: Param[] = [creatorNode, most];
+  const names = lanes.map((lane) => bind(params, lane)).join(", ");
+  const ready = `SELECT 1 AS one FROM tasks WHERE ${READY_IN_LANE} AND lane IN (${names}) AND creator_node = $1 LIMIT $2`;
+  return count(`SELECT count(*) AS n FROM (${ready}) AS counted`, params, ["tasks"]);
+}
+
 /** In the words of the partial index; SQLite recognises it only by all of them. */
 const UNFINISHED = (status: "open" | "assigned"): string =>
   `lane IS NOT NULL AND status IN ('open', 'assigned') AND status = '${status}'`;
+
+/** As UNFINISHED, of the tasks that keys bound to a node have created. */
+const UNFINISHED_OF = `lane IS NOT NULL AND status IN ('open', 'assigned') AND creator_verified = 1 AND creator_node = $4`;
 
 /**
  * How many special lanes but this one have unfinished tasks, counted up to about `most`: one index lookup each. 0 without
  * counting if this lane has one, or if there are fewer such tasks than `most`: the usual cases, which must not cost as much
  * as there are lanes.
+ * @param creator only tasks that keys bound to this node have created
  */
-export function otherLanes(name: string, most: number): Query<number> {
-  const one = (status: "open" | "assigned"): string =>
-    `SELECT seq FROM tasks WHERE ${UNFINISHED(status)} AND lane = $2 LIMIT 1`;
-  const some = (status: "open" | "assigned"): string =>
-    `SELECT seq FROM (SELECT seq FROM tasks WHERE ${UNFINISHED(status)} LIMIT $3) AS of_${status}`;
+export function otherLanes(name: string, most: number, creator: string | null = null): Query<number> {
+  const kinds = creator === null ? [UNFINISHED("open"), UNFINISHED("assigned")] : [UNFINISHED_OF];
+  const inLane = kinds.map((where) => `SELECT seq FROM tasks WHERE ${where} AND lane = $2 LIMIT 1`);
+  const counted = kinds.map(
+    (where, i) => `SELECT seq FROM (SELECT seq FROM tasks WHERE ${where} LIMIT $3) AS tasks_${i}`,
+  );
+  const found = kinds.map(
+    (_, i) => `SELECT lane FROM (SELECT lane FROM lanes_${i} LIMIT $1) AS found_${i} WHERE lane IS NOT NULL`,
+  );
   const sql = `SELECT CASE
-    WHEN EXISTS (${union([one("open"), one("assigned")])}) THEN 0
-    WHEN (SELECT count(*) FROM (${union([some("open"), some("assigned")])}) AS tasks_counted) < $3 THEN 0
+    WHEN EXISTS (${union(inLane)}) THEN 0
+    WHEN (SELECT count(*) FROM (${union(counted)}) AS tasks_counted) < $3 THEN 0
     ELSE (
-      WITH RECURSIVE ${names("lanes_open", UNFINISHED("open"))},
-        ${names("lanes_assigned", UNFINISHED("assigned"))}
-      SELECT count(*) FROM (
-        SELECT lane FROM (SELECT lane FROM lanes_open LIMIT $1) AS o WHERE lane IS NOT NULL
-        UNION SELECT lane FROM (SELECT lane FROM lanes_assigned LIMIT $1) AS a WHERE lane IS NOT NULL) AS counted)
+      WITH RECURSIVE ${kinds.map((where, i) => names(`lanes_${i}`, where)).join()}
+      SELECT count(*) FROM (${found.join(" UNION ")}) AS lanes_counted)
     END AS n`;
-  return count(sql, [most + 1, name, most], ["tasks"]);
+  const params = [most + 1, name, most, ...(creator === null ? [] : [creator])];
+  return count(sql, params, ["tasks"]);
 }

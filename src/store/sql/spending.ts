@@ -1,10 +1,11 @@
 /** The reads of what work has cost (domain/spending.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Spending, SumScope } from "../../domain/model.ts";
-import { type KnownReport, NOTHING_SPENT } from "../../domain/spending.ts";
+import { type KnownReport, NOTHING_SPENT, type NodeSum, type SumName } from "../../domain/spending.ts";
 import type { UsageRequest } from "../../domain/task.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { NO_ROW, count, many, padded, placeholders, query } from "./query.ts";
+import { customStatement, whole } from "./write-statement.ts";
 
 /** Which of a request's usage reports are stored already; null for a request without reports. */
 export function knownReports({ taskId, usage = [] }: UsageRequest): Query<readonly KnownReport[] | null> {
@@ -17,13 +18,34 @@ export function knownReports({ taskId, usage = [] }: UsageRequest): Query<readon
   return many(sql, [taskId, ...seqs], toKnown, [keyOf.task(taskId), keyOf.reports(taskId)]);
 }
 
+/** The names of the sums of a node on a day: SUMS_OF_NODE_MAX of each scope, and those with a budget. */
+export function sumNamesOf(nodeId: string, day: number): Query<readonly SumName[]> {
+  const sql = `SELECT scope, value FROM node_sums WHERE day = $1 AND node_id = $2`;
+  return many(sql, [day, nodeId], toSumName, [keyOf.nodeSums(nodeId, day)]);
+}
+
+/** All sums of a node on a day. */
+export function nodeSumsOf(nodeId: string, day: number): Query<readonly NodeSum[]> {
+  const sql = `SELECT * FROM node_sums WHERE day = $1 AND node_id = $2`;
+  const toSum = (row: Row): NodeSum => ({
+    ...toSumName(row),
+    spending: toSpending(row),
+    keptBytes: Number(row["kept_bytes"]),
+  });
+  return many(sql, [day, nodeId], toSum, [keyOf.nodeSums(nodeId, day)]);
+}
+
+function toSumName(row: Row): SumName {
+  return { scope: String(row["scope"]) as SumScope, value: String(row["value"]) };
+}
+
 /** Days, both included. */
 export type Days = { readonly since: number; readonly until: number };
 
 /** What a sum is of: a name, or a day. */
 export type SummedRow = { readonly name: string; readonly spending: Spending };
 
-const SUM_COLUMNS = [
+export const SUM_COLUMNS = [
   "reports",
   "unpriced",
   "input_tokens",
@@ -59,14 +81,15 @@ export function sumsByName(
   offset: number,
 ): Query<readonly SummedRow[]> {
   const sql = `
-    SELECT value AS name, ${OWN_SUMS} FROM usage_sums WHERE scope = $1 AND day BETWEEN $2 AND $3
+    SELECT value AS name, ${OWN_SUMS} FROM usage_sums WHERE scope = $1 AND day BETWEEN $2 AND $3 AND reports > 0
     GROUP BY value ORDER BY sum(cost_micro) DESC, sum(input_tokens) + sum(output_tokens) DESC, value
     LIMIT $4 OFFSET $5`;
   return many(sql, [scope, since, until, limit, offset], toSummed, ["usage_sums"]);
 }
 
 export function namesSummed(scope: SumScope, { since, until }: Days): Query<number> {
-  const sql = `SELECT count(DISTINCT value) AS n FROM usage_sums WHERE scope = $1 AND day BETWEEN $2 AND $3`;
+  const sql = `SELECT count(DISTINCT value) AS n FROM usage_sums
+    WHERE scope = $1 AND day BETWEEN $2 AND $3 AND reports > 0`;
   return count(sql, [scope, since, until], ["usage_sums"]);
 }
 
@@ -77,13 +100,14 @@ export function sumsByDay(
   offset: number,
 ): Query<readonly SummedRow[]> {
   const sql = `
-    SELECT day AS name, ${OWN_SUMS} FROM usage_sums WHERE scope = 'hub' AND value = '' AND day BETWEEN $1 AND $2
+    SELECT day AS name, ${OWN_SUMS} FROM usage_sums WHERE scope = 'hub' AND value = '' AND day BETWEEN $1 AND $2 AND reports > 0
     GROUP BY day ORDER BY day DESC LIMIT $3 OFFSET $4`;
   return many(sql, [since, until, limit, offset], toSummed, ["usage_sums"]);
 }
 
 export function daysSummed({ since, until }: Days): Query<number> {
-  const sql = `SELECT count(*) AS n FROM usage_sums WHERE scope = 'hub' AND value = '' AND day BETWEEN $1 AND $2`;
+  const sql = `SELECT count(*) AS n FROM usage_sums
+    WHERE scope = 'hub' AND value = '' AND day BETWEEN $1 AND $2 AND reports > 0`;
   return count(sql, [since, until], ["usage_sums"]);
 }
 
@@ -94,3 +118,39 @@ export function spentBy(scope: SumScope, value: string, { since, until }: Days):
   const shape: Query<Spending>["shape"] = ([row]) => (row ? toSpending(row) : NOTHING_SPENT);
   return query(sql, [scope, value, since, until], shape, ["usage_sums"]);
 }
+
+// ---- Retention (service/retention.ts)
+
+type OldSums = { readonly before: number; readonly limit: number };
+const LIMITS = [whole(({ before }: OldSums) => before), whole(({ limit }: OldSums) => limit)];
+const OLD_OF_NODES = `SELECT day, node_id, scope, value FROM node_sums WHERE day < $1 ORDER BY day, node_id, scope, value LIMIT $2`;
+/** After those of the nodes. What a budget of all time counts stays, and the sums of the hub, which are one row a day. */
+const OLD_OF_ALL = `
+  SELECT scope, value, day FROM usage_sums s WHERE day < $1 AND day < coalesce((SELECT min(day) FROM node_sums), $1)
+    AND scope NOT IN ('hub', 'voided') AND NOT EXISTS (
+    SELECT 1 FROM budgets b WHERE b.per = 'total' AND b.scope = s.scope AND b.value = s.value) LIMIT $2`;
+
+export function oldSums({ before, limit }: OldSums): Query<number> {
+  const sql = `SELECT max(n) AS n FROM (
+    SELECT count(*) AS n FROM (${OLD_OF_NODES}) AS of_nodes UNION ALL SELECT count(*) FROM (${OLD_OF_ALL}) AS of_all) AS old`;
+  return count(sql, [before, limit], ["node_sums", "usage_sums", "budgets"]);
+}
+
+export const REFUND_SUMS = customStatement<OldSums>(
+  "quota_usage",
+  `UPDATE quota_usage SET bytes = quota_usage.bytes - freed.bytes FROM (
+    SELECT node_id, CAST(sum(kept_bytes) AS BIGINT) AS bytes FROM node_sums
+    WHERE kept_bytes > 0 AND (day, node_id, scope, value) IN (${OLD_OF_NODES}) GROUP BY node_id) AS freed
+    WHERE quota_usage.node_id = freed.node_id`,
+  LIMITS,
+);
+export const PRUNE_NODE_SUMS = customStatement<OldSums>(
+  "node_sums",
+  `DELETE FROM node_sums WHERE (day, node_id, scope, value) IN (${OLD_OF_NODES})`,
+  LIMITS,
+);
+export const PRUNE_SUMS = customStatement<OldSums>(
+  "usage_sums",
+  `DELETE FROM usage_sums WHERE (scope, value, day) IN (${OLD_OF_ALL})`,
+  LIMITS,
+);

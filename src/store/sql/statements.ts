@@ -5,7 +5,7 @@
 import { CLOCK_JUMP_MS } from "../../domain/limits.ts";
 import type { Change } from "../../domain/change.ts";
 import { retainUntil } from "../../domain/task.ts";
-import type { Kept, UsageReport, WebhookProgress } from "../../domain/model.ts";
+import type { Kept, Spending, SumKey, UsageReport, WebhookProgress } from "../../domain/model.ts";
 import { TREASURY } from "../../domain/lux.ts";
 import { plus } from "../../domain/spending.ts";
 import { headOf } from "../../domain/note.ts";
@@ -26,6 +26,7 @@ import {
   TRIM_ANSWERS,
   TRIM_ANSWERS_OF_KEY,
 } from "./retention.ts";
+import { PRUNE_NODE_SUMS, PRUNE_SUMS, REFUND_SUMS, SUM_COLUMNS } from "./spending.ts";
 import { REFUND_CHARGES, REMOVE_CHARGES } from "./usage.ts";
 import {
   bytesOf,
@@ -231,6 +232,21 @@ const ADD_DEPENDENCIES: Statement<Of<"dependencies.added">> = {
   bulk: (rows) => addDependencies("p.a1", "json_array_elements_text(p.a2::json)", rows),
 };
 const ofOutput = ({ taskId }: { readonly taskId: string }): ConflictKey => keyOf.outputs(taskId);
+
+const SUM: Columns<SumKey & Spending> = {
+  scope: text(({ scope }) => scope),
+  value: text(({ value }) => value),
+  day: whole(({ day }) => day),
+  reports: whole(({ reports }) => reports),
+  unpriced: whole(({ unpriced }) => unpriced),
+  input_tokens: whole(({ inputTokens }) => inputTokens),
+  output_tokens: whole(({ outputTokens }) => outputTokens),
+  cached_tokens: whole(({ cachedTokens }) => cachedTokens),
+  cost_micro: whole(({ costMicro }) => costMicro),
+};
+/** Adds these columns to those of the row that there is. */
+const addingTo = (table: string, key: string, columns: readonly string[]): string =>
+  ` ON CONFLICT (${key}) DO UPDATE SET ${columns.map((column) => `${column} = ${table}.${column} + excluded.${column}`).join(", ")}`;
 
 const REPORT_FIELDS = {
   seq: "seq",
@@ -716,32 +732,39 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   },
   "spending.summed": {
     row: ({ scope, value, day }) => keyOf.spending(scope, value, day),
-    statement: insert(
-      "usage_sums",
-      {
-        scope: text(({ scope }) => scope),
-        value: text(({ value }) => value),
-        day: whole(({ day }) => day),
-        reports: whole(({ reports }) => reports),
-        unpriced: whole(({ unpriced }) => unpriced),
-        input_tokens: whole(({ inputTokens }) => inputTokens),
-        output_tokens: whole(({ outputTokens }) => outputTokens),
-        cached_tokens: whole(({ cachedTokens }) => cachedTokens),
-        cost_micro: whole(({ costMicro }) => costMicro),
-      },
-      ` ON CONFLICT (scope, value, day) DO UPDATE SET ${[
-        "reports",
-        "unpriced",
-        "input_tokens",
-        "output_tokens",
-        "cached_tokens",
-        "cost_micro",
-      ]
-        .map((column) => `${column} = usage_sums.${column} + excluded.${column}`)
-        .join(", ")}`,
-    ),
+    statement: insert("usage_sums", SUM, addingTo("usage_sums", "scope, value, day", SUM_COLUMNS)),
     sum: (earlier, later) => ({ ...later, ...plus(earlier, later) }),
   },
+  "node.summed": {
+    row: ({ nodeId, scope, value, day }) => keyOf.nodeSum(nodeId, scope, value, day),
+    keys: ({ nodeId, day }) => [keyOf.nodeSums(nodeId, day)],
+    statement: insert(
+      "node_sums",
+      {
+        ...SUM,
+        node_id: text(({ nodeId }) => nodeId),
+        kept_bytes: whole(({ keptBytes }) => keptBytes),
+      },
+      addingTo("node_sums", "day, node_id, scope, value", [...SUM_COLUMNS, "kept_bytes"]),
+    ),
+    sum: (earlier, later) => ({
+      ...later,
+      ...plus(earlier, later),
+      keptBytes: earlier.keptBytes + later.keptBytes,
+    }),
+  },
+  "node.sums.removed": {
+    frees: true,
+    isSweep: true,
+    keys: ({ nodeId, day }) => [keyOf.nodeSums(nodeId, day)],
+    statement: customStatement("node_sums", `DELETE FROM node_sums WHERE node_id = $1 AND day = $2`, [
+      text(({ nodeId }) => nodeId),
+      whole(({ day }) => day),
+    ]),
+  },
+  "sums.refunded": { isSweep: true, statement: REFUND_SUMS },
+  "node.sums.pruned": { isSweep: true, frees: true, statement: PRUNE_NODE_SUMS },
+  "sums.pruned": { isSweep: true, frees: true, statement: PRUNE_SUMS },
   "pause.saved": {
     row: ({ pause }) => keyOf.pause(pause),
     statement: upsert(

@@ -46,6 +46,7 @@ export function nodesByAbilities(after: number, limit: number): Query<NodesAlike
       alike: rows
         .filter((row) => Number(row["registered"]) > 0)
         .map((row) => ({
+          nodeId: null,
           capabilities: capabilitiesOf(row),
           ...resourcesOf(row),
           registered: Number(row["registered"]),

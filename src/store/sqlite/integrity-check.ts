@@ -47,10 +47,15 @@ export function inspectDatabase(path: string, options: InspectOptions): Inspecti
   }
 }
 
+/** SQLite reads a database with a write-ahead log only where it can create files. */
+const CANNOT_OPEN =
+  "it cannot be read, or its directory cannot be written (a read-only file system?): work on a copy";
+
 /** Adds the path of the database to an error of the system or of SQLite; returns the store's own errors unchanged. */
 export function withDatabasePath(path: string, error: unknown): unknown {
   if (codeOf(error) === "") return error;
-  return new Error(`cannot open the database ${path}: ${reasonOf(error)}`, { cause: error });
+  const reason = codeOf(error) === "SQLITE_CANTOPEN" ? CANNOT_OPEN : reasonOf(error);
+  return new Error(`cannot open the database ${path}: ${reason}`, { cause: error });
 }
 
 function inspect(path: string, options: InspectOptions): Inspection {

@@ -975,6 +975,29 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   DROP TABLE owned_groups;
   `,
   `
+  -- the special lanes of the unfinished tasks that keys bound to a node have created
+  CREATE INDEX tasks_lanes_of_node ON tasks (creator_node, lane)
+    WHERE lane IS NOT NULL AND status IN ('open', 'assigned') AND creator_verified = 1;
+  `,
+  `
+  -- the sums of what each node has reported
+  CREATE TABLE node_sums (
+    day INTEGER NOT NULL,
+    node_id TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    value TEXT NOT NULL,
+    reports INTEGER NOT NULL,
+    unpriced INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    cost_micro INTEGER NOT NULL,
+    kept_bytes INTEGER NOT NULL,
+    PRIMARY KEY (day, node_id, scope, value)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX usage_sums_days ON usage_sums (day);
+  `,
+  `
   -- A task is several rows: its state, which each transition writes; its specification and its result, each written
   -- once; and what only some tasks have. Apart, because SQLite writes a row whole, and a prompt may have 64 KiB.
   CREATE TABLE task_specs (
@@ -1111,6 +1134,9 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_pool_lane ON tasks (balanced, lane, priority)
     WHERE status = 'open' AND scheduled = 0 AND lane IS NOT NULL;
   CREATE INDEX tasks_lanes ON tasks (status, lane) WHERE lane IS NOT NULL AND status IN ('open', 'assigned');
+  -- the special lanes of the unfinished tasks that keys bound to a node have created
+  CREATE INDEX tasks_lanes_of_node ON tasks (creator_node, lane)
+    WHERE lane IS NOT NULL AND status IN ('open', 'assigned') AND creator_verified = 1;
   -- what runs under a limit key
   CREATE INDEX tasks_counted ON tasks (counts_for) WHERE status = 'assigned' AND counts_for IS NOT NULL;
   -- stats/types: what waits

@@ -141,6 +141,7 @@ export class RowCache {
       case "events.refunded":
       case "output.refunded":
       case "charges.refunded":
+      case "sums.refunded":
         return this.#usage.clear();
       default:
         if (TABLES.has(writeOf(change).statement.table)) this.#forget(change);

@@ -4,6 +4,7 @@ import type { AnswerOf } from "../../client/luxhub.ts";
 import { commandOf, costOf, countOf, oneOf } from "./format.ts";
 import { clock } from "./clock.ts";
 import {
+  Button,
   Empty,
   Fault,
   Head,
@@ -13,12 +14,13 @@ import {
   Select,
   State,
   Table,
+  runAsked,
   useFilters,
   useList,
   whole,
 } from "./parts.tsx";
 import { here, route, to } from "./route.ts";
-import { type Ask, isAdmin } from "./session.ts";
+import { type Ask, call, isAdmin } from "./session.ts";
 import { Unknown } from "./usage.tsx";
 import { DAY_MS } from "../../lib/clock.ts";
 
@@ -60,7 +62,7 @@ export function Costs(): VNode {
     known,
     load,
     // Usage itself is no event: it mostly comes with these.
-    /^(?:budget\..+|task\.(?:completed|attempt_failed|failed|released))$/,
+    /^(?:budget\..+|usage\.voided|task\.(?:completed|attempt_failed|failed|released))$/,
     isAdmin(),
   );
   const filter = useFilters();
@@ -80,7 +82,13 @@ export function Costs(): VNode {
         />
       )}
       {value && value.sums.all.reports > 0 && (
-        <Sums by={by} rows={value.sums.usage} all={value.sums.all} isWhole={value.sums.pages <= 1} />
+        <Sums
+          by={by}
+          rows={value.sums.usage}
+          all={value.sums.all}
+          isWhole={value.sums.pages <= 1}
+          voidable={isAdmin() && by === "node" && days === "1"}
+        />
       )}
       <Pager
         back={page > 1 && ["First page", here({ page: undefined })]}
@@ -93,9 +101,12 @@ export function Costs(): VNode {
 
 type Row = AnswerOf<"usage">["usage"][number];
 
-/** @param isWhole whether these rows are all there are, so that their sum is worth a row */
-function Sums(props: { by: By; rows: readonly Row[]; all: Sum; isWhole: boolean }): VNode {
-  const { by, rows, all, isWhole } = props;
+/**
+ * `isWhole`: these rows are all there are, so that their sum is worth a row. `voidable`: each is what a node has reported
+ * today, which an administrator may take back.
+ */
+function Sums(props: { by: By; rows: readonly Row[]; all: Sum; isWhole: boolean; voidable: boolean }): VNode {
+  const { by, rows, all, isWhole, voidable } = props;
   const most = all.cost_usd || 1;
   return (
     <Table
@@ -128,8 +139,31 @@ function Sums(props: { by: By; rows: readonly Row[]; all: Sum; isWhole: boolean 
             ),
           "wide",
         ],
+        ...(voidable
+          ? [
+              [
+                "Actions",
+                (sum: Row | Sum) => "name" in sum && sum.name !== null && <Void node={sum.name} />,
+              ] as const,
+            ]
+          : []),
       ]}
     />
+  );
+}
+
+function Void({ node }: { node: string }): VNode {
+  const question = `Take all that ${node} has reported today (UTC) off the sums and budgets?`;
+  return (
+    <Button
+      class="danger"
+      data-do={`void ${node}`}
+      onClick={() =>
+        runAsked(question, "Void", "The reports are void.", () => call("usage/void", { node_id: node }))
+      }
+    >
+      Void
+    </Button>
   );
 }
 
