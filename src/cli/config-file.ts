@@ -53,11 +53,17 @@ export function findHub({ flags }: Arguments, env: Environment): HubPlace {
 
 /**
  * The same, for a command that reads or changes what is stored.
- * @throws {Failure} when the hub uses PostgreSQL, and no URL says where
+ * @throws {Failure} when the hub uses PostgreSQL, and no URL says where, or the other way round
  */
 export function findStore(args: Arguments, env: Environment): HubPlace {
   const place = findHub(args, env);
-  if (place.url === null) refuseMoved(place.dir);
+  const { dir, url } = place;
+  if (url === null) refuseMoved(dir);
+  else if (!isThere(dir.postgresMarker) && isThere(dir.database))
+    throw new Failure(
+      EXIT.CONFLICT,
+      `the hub of ${dir.path} is on SQLite: unset LUXHUB_DATABASE, or name another directory with --data`,
+    );
   return place;
 }
 

@@ -135,8 +135,8 @@ async function serverOf(remote: Remote, client: Client, node: string, env: Envir
       "no secret: set LUXHUB_SECRET and LUXHUB_ADMIN_KEY to create a key, or give that of a key with --secret-file",
       NAME,
     );
-  // A client does not trust the authority that this machine has joined with; luxhub mcp does.
-  const needsBridge = remote.nodeId !== undefined && remote.fetch !== directFetch;
+  // A client does not trust the hub's own authority; luxhub mcp does.
+  const needsBridge = remote.fetch !== directFetch;
   if (!values.has("stdio") && !needsBridge) return { url: `${url.replace(/\/+$/, "")}/mcp`, secret };
   const path =
     given === undefined ? storeSecret(secret, secretFileOf(keyName ?? node, url, env)) : resolve(given);

@@ -76,8 +76,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   const backups = { name: "backup", succeededAt: null, failures: 0 };
   const otherChores = () => (config.backupTo === null ? [] : [backups]);
   const hub = await openHub({ config, dir, secrets, clock, log, onFailure, otherChores });
-  if (config.database !== null) noteDatabase(dir, log);
-  const forgetAddresses = recordListeners(dir, hub, log);
+  const forgetAddresses = recordListeners(dir, hub, config, log);
   announce({ config, hub, dir, secrets, showsSecrets: await isTerminal() }, log);
   if (config.tlsCert !== null && !config.listen.some(({ tls }) => tls))
     log.warn("no listener speaks TLS", { needed: "--listen with +tls, as A+tls:0.0.0.0:19443" });
@@ -95,18 +94,6 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   log.flush();
   await output.end();
   process.exit(exitCodeOf(await ending)); // what still hangs, such as the lookup of a name, would keep the process
-}
-
-/** Without the note, commands without LUXHUB_DATABASE would take a luxhub.db of before for the state of the hub. */
-function noteDatabase(dir: DataDir, log: Log): void {
-  try {
-    markPostgres(dir);
-  } catch (error) {
-    log.warn("the use of PostgreSQL could not be noted", {
-      file: dir.postgresMarker,
-      cause: reasonOf(error),
-    });
-  }
 }
 
 const exitCodeOf = (end: End): number => ("signal" in end ? 0 : 1);
@@ -131,11 +118,12 @@ function endInTime(end: End, log: Log): void {
 }
 
 /**
- * Records the addresses for commands that call the hub of a data directory; without the record they need --url. Returns
- * the function that deletes the record.
+ * Records the addresses for commands that call the hub of a data directory, which without the record need --url, and that
+ * it uses PostgreSQL. Returns the function that deletes the addresses.
  */
-function recordListeners(dir: DataDir, { listeners }: Hub, log: Log): () => void {
+function recordListeners(dir: DataDir, { listeners }: Hub, { database }: Config, log: Log): () => void {
   try {
+    if (database !== null) markPostgres(dir);
     return recordAddresses(
       dir,
       listeners.map((listener) => ({ variant: listener.spec.variant, url: urlOf(listener) })),

@@ -97,8 +97,9 @@ export class PostgresRows implements RowTarget {
       await query(session, LOCK.migrate);
       if (await hasTable(session, "schema_version")) {
         const isSame = identity !== null && (await identityIn(session)) === identity;
+        const advice = isSame ? "Start the hub with LUXHUB_DATABASE, or name" : "Name";
         throw new Error(
-          `the database already holds ${isSame ? "this" : "a"} hub: nothing was done. To write another, name an empty database or schema`,
+          `the database already holds ${isSame ? "this" : "a"} hub: nothing was done. ${advice} an empty database or schema`,
         );
       }
       await migrateWithin(session);

@@ -3,8 +3,9 @@
  * the hub and to nobody else, whatever proxies the environment names.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { DAY_MS, isoTime, systemClock } from "../../src/lib/clock.ts";
+import { refuseForeign } from "../../src/permissions.ts";
 import { PROGRAM } from "../support/executable.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { ADMIN_KEY, type Ended, Hub, SECRET, TempDir } from "./program.ts";
@@ -287,6 +288,24 @@ test("a checkout of somebody else's gets no secret: by no link in its data direc
   expect(seen).toEqual([]);
 });
 
+test.skipIf(process.geteuid?.() !== 0)(
+  "a file of the current directory must be its reader's, or root's",
+  () => {
+    const [own, foreign] = [dir.join("own.toml"), dir.join("foreign.toml")];
+    for (const path of [own, foreign]) writeFileSync(path, "");
+    chownSync(foreign, 1234, 1234);
+    chmodSync(dir.path, 0o755);
+    expect(() => refuseForeign(foreign, "the file")).not.toThrow(); // root trusts everybody's
+    process.seteuid?.(65_534);
+    try {
+      expect(() => refuseForeign(own, "the file")).not.toThrow();
+      expect(() => refuseForeign(foreign, "the file")).toThrow("another user");
+    } finally {
+      process.seteuid?.(0);
+    }
+  },
+);
+
 test("no proxy of the environment gets a request: not of a command, a join, a worker or the bridge of MCP", async () => {
   const seen: string[] = [];
   using proxy = Bun.serve({
@@ -314,6 +333,7 @@ test("no proxy of the environment gets a request: not of a command, a join, a wo
   ] as const) {
     const { code, stderr, stdout } = await luxhub(args, input, { ...proxies, ...more });
     expect({ args, code, stderr: code === 0 ? "" : stderr }).toEqual({ args, code: 0, stderr: "" });
+    if (args[0] === "join") expect(stderr).toContain(`LUXHUB_JOINED=${joined.LUXHUB_JOINED} luxhub worker`);
     if (args[0] === "mcp") expect(stdout).toContain(`"result"`);
   }
   expect(seen).toEqual([]);

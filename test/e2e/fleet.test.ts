@@ -1,6 +1,6 @@
 /**
  * A small fleet: two real hubs on a real PostgreSQL and Redis behind a real nginx. Nodes work through it and record
- * every 2xx, while a hub is killed, Redis is cut off and PostgreSQL crashes. `bun run torture --only fleet` is the long
+ * every 2xx, while a hub is killed or frozen, Redis is cut off, and PostgreSQL crashes or is frozen. `bun run torture --only fleet` is the long
  * form.
  */
 import { expect, test } from "bun:test";
@@ -15,11 +15,13 @@ test.skipIf(reason !== null)(
     console.log(`seed ${seed}`);
     const report = await runFleet({ cycles: 1, aroundMs: 200, awayMs: 300 }, seed, console.log);
     expect(verdictOf(report)).toEqual(NOTHING_WRONG);
-    const { traffic, reader, way, goneOnMs, redisBackMs, postgresBackMs } = report;
+    const { traffic, reader, way, goneOnMs, redisBackMs, postgresBackMs, thawedMs } = report;
     expect(traffic.received).toBe(traffic.sent);
     expect(way.unavailable).toBeGreaterThan(0); // PostgreSQL's absence was met
     expect(reader.kinds.get("transport.changed")).toBe(2);
     // All recovered; the long form judges how soon (5 s), and how soon a message wakes a receiver (10 ms).
-    expect([goneOnMs, redisBackMs, postgresBackMs].map((took) => took.length)).toEqual([1, 1, 1]);
+    expect([goneOnMs, redisBackMs, postgresBackMs, thawedMs].map((took) => took.length)).toEqual([
+      1, 1, 1, 2,
+    ]);
   },
 );

@@ -1,5 +1,5 @@
 /**
- * Agents that work by MCP, killed with kill -9 as their hub is. `bun run torture --only agents` is the long form, with a
+ * Agents that work by MCP, killed with kill -9 as their hub is. `bun run torture --only mcp-agents` is the long form, with a
  * hundred tasks.
  */
 import { expect, test } from "bun:test";

@@ -73,5 +73,5 @@ test("the image gets one executable: what is copied from the build directory sta
   const stages = dockerfile.split(/^FROM /m).slice(1);
   const copied = (stages.at(-1) ?? "").match(/^(?:COPY|ADD) .*$/gm);
   expect(copied).toEqual(["COPY --from=executable /luxhub /usr/local/bin/luxhub"]);
-  expect(stages[0]).toStartWith("debian:12-slim AS executable\n");
+  expect(stages[0]).toStartWith("${BASE} AS executable\n");
 });

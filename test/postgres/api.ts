@@ -38,6 +38,8 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
   mcp: "its tools ask the endpoints that run here, and decide nothing",
   "mcp-jobs": "its tools ask the endpoints that run here, and decide nothing",
   "mcp-results": "tests the form of results, whatever the store",
+  "stored-bytes":
+    "reads the tables of SQLite; what a row counts is the same on PostgreSQL, where quotas runs",
   openapi: "tests the documents of the endpoints, whatever the store",
   messages:
     "contract/mail.test.ts tests mailboxes on PostgreSQL; fates and fleet.test.ts call them over HTTP",

@@ -217,7 +217,7 @@ suite(`a backup of a hub on PostgreSQL${reason}`, () => {
     });
     await succeeds(args, to.url);
     expect(readdirSync(again).toSorted()).toEqual(["backup-lock", "lock"]);
-    const restored = await startHub({ dataDir: again, database: to.url });
+    const restored = await startHub({ dataDir: again, database: to.url, clock: hub.clock });
     expect(await seen(restored, files)).toEqual(before);
     await restored.close();
 

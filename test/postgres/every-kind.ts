@@ -118,6 +118,7 @@ export async function fill(hub: TestHub): Promise<Scene> {
   const { secret } = await ok(hub.admin("/key/add", { name: "bound", node_id: "n2" }));
   const bound = { headers: { "X-Matrix-Secret": String(secret) } };
   await ok(hub.post("/task/create", { title: "of a bound key", description: odd }, bound)); // counts against a quota
+  await ok(hub.post("/task/extend", { task_id: checkpointed, node_id: "n2", note: odd.trim() }, bound)); // that too
   const { line } = await ok(hub.admin("/invitation/create", { node_id: "n9" }));
   const invitation = String(line).split("#join.").at(-1) ?? "";
   const deleted = await addTask(hub);
@@ -134,7 +135,9 @@ export async function fill(hub: TestHub): Promise<Scene> {
   const waiting = await send(hub, "n2", "n1", { content: odd.repeat(2_000) });
   await ok(hub.post("/message/broadcast", { from_node: "n2", content: odd }));
   await ok(hub.post("/note/put", { key: odd.trim(), text: odd, node_id: "n2" }, bound));
-  await ok(hub.post("/lease/acquire", { name: odd.trim(), node_id: "n1", ttl_s: 86_400 }));
+  await ok(
+    hub.post("/lease/acquire", { name: odd.trim().replaceAll("\\", ""), node_id: "n1", ttl_s: 86_400 }),
+  );
   const forTask = { name: "src/**", node_id: "n2", task_id: checkpointed, ttl_s: 86_400, shared: true };
   await ok(hub.post("/lease/acquire", forTask));
   const body = { title: "only once", description: "d" };

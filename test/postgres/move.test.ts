@@ -110,7 +110,8 @@ suite(`luxhub move${reason}`, () => {
     await openSqlite(dir.join("db"), () => {}).close();
     const db = new Database(dir.join("db"), { readonly: true });
     const there: readonly { t: string; c: string }[] =
-      await sql`SELECT table_name AS t, column_name AS c FROM information_schema.columns WHERE table_schema = current_schema()`;
+      await sql`SELECT table_name AS t, column_name AS c FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
+        WHERE table_schema = current_schema() AND table_type = 'BASE TABLE'`;
     const columns = (name: string): string[] =>
       there
         .filter(({ t }) => t === name)
@@ -226,8 +227,9 @@ suite(`luxhub move${reason}`, () => {
   test("a hub on PostgreSQL marks its directory, in which an old SQLite database may be", async () => {
     const data = dir.join("data");
     await (await startHub({ dataDir: data })).close();
-    const keys = (): Promise<Ended> => run(["keys", "add", "k", "--data", data]);
+    const keys = (env = {}): Promise<Ended> => run(["keys", "add", "k", "--data", data], { env });
     expect((await keys()).code).toBe(0);
+    expect((await keys({ LUXHUB_DATABASE: schema.url })).code).toBe(5); // it is on SQLite
     await using hub = await Hub.start({ data, env: { LUXHUB_DATABASE: schema.url } });
     expect((await keys()).code).toBe(5);
     await hub.stop();
@@ -253,7 +255,7 @@ suite(`luxhub move${reason}`, () => {
       undo: () => schema.empty(),
     });
     await moveHere("to", data);
-    const there = await startHub({ dataDir: data, database: schema.url });
+    const there = await startHub({ dataDir: data, database: schema.url, clock: hub.clock });
     expect(await seen(there, files)).toEqual(before);
     await there.close();
 
@@ -272,7 +274,7 @@ suite(`luxhub move${reason}`, () => {
     const names = readdirSync(back).filter((name) => !name.endsWith("lock")); // of the hub that did not start, too
     expect(names.toSorted()).toEqual(["files", "luxhub.db"]);
     expect(readdirSync(`${back}/files`)).not.toContain(".partial");
-    const here = await startHub({ dataDir: back });
+    const here = await startHub({ dataDir: back, clock: hub.clock });
     expect(await seen(here, files)).toEqual(before);
     await here.close();
     expect(await problems(back)).toEqual([]);

@@ -114,7 +114,7 @@ suite(`a database that goes away${reason}`, () => {
       await using hub = await start(server);
       await using other = await start(server);
       await addNodes(hub, ["n1"]);
-      const thaw = await freeze(server.url);
+      const thaw = await server.freeze();
       try {
         const diagnosing = Promise.all(Array.from({ length: 20 }, () => ok(other.get("/pg/diagnostic"))));
         const { answers, tookMs } = await asked(hub, 3);
@@ -150,7 +150,7 @@ suite(`a database that goes away${reason}`, () => {
       });
       const apart = (): number => store.clock.steady() - store.clock.machine();
       const before = apart();
-      const thaw = await freeze(server.url);
+      const thaw = await server.freeze();
       await Bun.sleep(FROZEN_MS); // the time that is waited for is what is tested
       await thaw();
       const sql = new SQL(url, { max: 1 });
@@ -378,18 +378,6 @@ suite(`a database that goes away${reason}`, () => {
     expect(seen[503]).toBeGreaterThan(0);
   });
 });
-
-/** Stops all processes of the server; what is returned continues them. */
-async function freeze(url: string): Promise<() => Promise<void>> {
-  const sql = new SQL(url, { max: 1 });
-  const found: readonly { pid: number }[] = await sql`SELECT pid FROM pg_stat_activity
-    UNION SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)::int`;
-  for (const { pid } of found) process.kill(pid, "SIGSTOP");
-  return async () => {
-    for (const { pid } of found) process.kill(pid, "SIGCONT");
-    await sql.close();
-  };
-}
 
 /** Ends every connection of the hubs, as a network that breaks does. */
 async function endConnections(url: string): Promise<void> {

@@ -96,6 +96,18 @@ export class PostgresServer {
     await this.#keeper?.exited;
   }
 
+  /** Stops all its processes; what is returned continues them. */
+  async freeze(): Promise<() => Promise<void>> {
+    const sql = new SQL(this.url, { max: 1 });
+    const found: readonly { pid: number }[] = await sql`SELECT pid FROM pg_stat_activity
+      UNION SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)::int`;
+    for (const { pid } of found) process.kill(pid, "SIGSTOP");
+    return async () => {
+      for (const { pid } of found) process.kill(pid, "SIGCONT");
+      await sql.close();
+    };
+  }
+
   /** Ends it and removes it. */
   async remove(): Promise<void> {
     await this.down("immediate");

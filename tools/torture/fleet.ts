@@ -1,6 +1,6 @@
 /**
- * Two hubs on one PostgreSQL and one Redis behind an nginx, with busy nodes, while a hub is killed, Redis is cut off and
- * PostgreSQL crashes. All are the real programs; the nodes keep a ledger of every 2xx.
+ * Two hubs on one PostgreSQL and one Redis behind an nginx, with busy nodes, while a hub is killed or stands still, Redis
+ * is cut off, and PostgreSQL crashes or stands still. All are the real programs; the nodes keep a ledger of every 2xx.
  */
 import { tmpdir } from "node:os";
 import { Hub, SECRET, TempDir, listOf, until } from "../../test/e2e/program.ts";
@@ -45,6 +45,8 @@ export type FleetReport = {
   readonly redisBackMs: number[];
   /** From the moment PostgreSQL took connections again until both hubs took writes. */
   readonly postgresBackMs: number[];
+  /** From the end of a standstill of a hub or of PostgreSQL until both hubs took writes. */
+  readonly thawedMs: number[];
   /** From a sending at one hub to the return of a receive that waits at the other. */
   readonly wokenMs: readonly number[];
 };
@@ -118,11 +120,11 @@ export type FleetTimes = {
   readonly cycles: number;
   /** Load before, between and after what is done to the fleet. */
   readonly aroundMs: number;
-  /** How long Redis is cut, and a killed hub is away. */
+  /** How long Redis is cut, a killed hub is away, and a hub or PostgreSQL stands still. */
   readonly awayMs: number;
 };
 
-/** Runs so many cycles of: a hub killed, Redis cut, PostgreSQL crashed and restarted. */
+/** Runs so many cycles of: a hub killed, Redis cut, PostgreSQL crashed and restarted, a hub and PostgreSQL frozen. */
 export async function runFleet(
   times: FleetTimes,
   seed: number,
@@ -135,7 +137,7 @@ export async function runFleet(
   const [way, quiet] = [new Way(fleet.url), new Way(fleet.url)];
   const report: FleetReport = {
     ...{ ledger, findings: new Findings(), reader: new LogReader(), follower: new Follower() },
-    ...{ goneOnMs: [], redisBackMs: [], postgresBackMs: [], followed: [], way, wokenMs },
+    ...{ goneOnMs: [], redisBackMs: [], postgresBackMs: [], thawedMs: [], followed: [], way, wokenMs },
     traffic: new Traffic(async () => ({ status: 0, body: {} })).report,
   };
   let keys = 0;
@@ -155,6 +157,13 @@ export async function runFleet(
     await cutRedis(fleet, report, traffic, times);
     await Bun.sleep(times.aroundMs);
     await crashPostgres(fleet, report);
+    await Bun.sleep(times.aroundMs);
+    const frozen = fleet.hubs[cycle % 2]?.program.child;
+    await standStill(fleet, report, times, async () => {
+      frozen?.kill("SIGSTOP");
+      return async () => void frozen?.kill("SIGCONT");
+    });
+    await standStill(fleet, report, times, () => fleet.postgres.freeze());
     const { acknowledged } = report.ledger;
     progress(`cycle ${cycle}: ${acknowledged} writes acknowledged, ${traffic.sent.size} messages sent`);
   }
@@ -227,17 +236,35 @@ async function cutRedis(fleet: Fleet, report: FleetReport, traffic: Traffic, tim
   report.redisBackMs.push(performance.now() - backAt);
 }
 
+/** The other hub must not wait for a frozen one, nor what is frozen change anything when it goes on. */
+async function standStill(
+  fleet: Fleet,
+  { thawedMs }: FleetReport,
+  { awayMs }: FleetTimes,
+  freeze: () => Promise<() => Promise<void>>,
+): Promise<void> {
+  const thaw = await freeze();
+  await Bun.sleep(awayMs);
+  await thaw();
+  thawedMs.push(await untilBothWrite(fleet));
+}
+
+/** Resolves with the time until both hubs take writes. */
+async function untilBothWrite(fleet: Fleet): Promise<number> {
+  const backAt = performance.now();
+  const beat = { node_id: "node-0" };
+  for (const i of PORTS.keys())
+    await until(async () => (await fleet.ask(i, "/node/heartbeat", beat)).status === 200);
+  return performance.now() - backAt;
+}
+
 async function crashPostgres(fleet: Fleet, { findings, postgresBackMs }: FleetReport): Promise<void> {
   await fleet.postgres.down("immediate");
   const answer = await fetch(`${fleet.url}/api/v1/status`);
   if (answer.status !== 503 || !answer.headers.has("Retry-After"))
     findings.add("unequal", `without PostgreSQL: ${answer.status} ${await answer.text()}`);
   await fleet.postgres.up();
-  const backAt = performance.now();
-  const beat = { node_id: "node-0" };
-  for (const i of PORTS.keys())
-    await until(async () => (await fleet.ask(i, "/node/heartbeat", beat)).status === 200);
-  postgresBackMs.push(performance.now() - backAt);
+  postgresBackMs.push(await untilBothWrite(fleet));
 }
 
 type Readers = { readonly reading: Promise<void>; readonly following: Promise<void> };
@@ -316,7 +343,8 @@ export const NOTHING_WRONG: ReturnType<typeof verdictOf> = {
 export const p50 = (sorted: readonly number[]): number => sorted[sorted.length >> 1] ?? Number.NaN;
 
 function figuresOf(report: FleetReport): readonly Figure[] {
-  const { ledger, traffic, reader, follower, way, goneOnMs, redisBackMs, postgresBackMs, wokenMs } = report;
+  const { ledger, traffic, reader, follower, way, goneOnMs, redisBackMs, postgresBackMs, thawedMs, wokenMs } =
+    report;
   const verdict = verdictOf(report);
   const told = (what: string, value: string): Figure => ({ what, value, goal: "", held: true });
   const none = (what: string, ...found: readonly (number | readonly string[])[]): Figure => {
@@ -349,6 +377,11 @@ function figuresOf(report: FleetReport): readonly Figure[] {
     within("A hub killed: writes go on after, slowest, ms", goneOnMs, BACK_WITHIN_MS),
     within("Redis back: caught up after, slowest, ms", redisBackMs, BACK_WITHIN_MS),
     within("PostgreSQL back: writes at both hubs after, slowest, ms", postgresBackMs, BACK_WITHIN_MS),
+    within(
+      "A hub or PostgreSQL stood still: writes at both hubs after, slowest, ms",
+      thawedMs,
+      BACK_WITHIN_MS,
+    ),
     {
       what: "Sent at one hub, received by who waits at the other, p50, ms",
       value: p50(wokenMs).toFixed(1),

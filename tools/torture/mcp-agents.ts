@@ -234,7 +234,7 @@ const TASKS = 100;
 
 /** The long form. */
 export const mcpAgentsSection: Section = {
-  name: "agents",
+  name: "mcp-agents",
   title: "MCP agents that are killed",
   limitMs: 10 * 60_000,
   async run(scale, seed, progress) {

@@ -1,4 +1,5 @@
 /** Every section of `bun run torture`, in the order in which they run. */
+import { agentsSection } from "./agents.ts";
 import { backupSection } from "./backup.ts";
 import { crashSection } from "./crash.ts";
 import { damageSection } from "./damage.ts";
@@ -48,5 +49,6 @@ export const SECTIONS: readonly Section[] = [
   LOG_FLOOD,
   mcpSection,
   mcpAgentsSection,
+  agentsSection,
   dashboardSection,
 ];

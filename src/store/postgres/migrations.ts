@@ -866,6 +866,10 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE INDEX usage_sums_days ON usage_sums (day);
   `,
   `
+  -- how many push configs the keys of a node have saved
+  CREATE INDEX webhooks_push_kept ON webhooks (kept_by) WHERE push_task_id IS NOT NULL;
+  `,
+  `
   -- A task is several rows: its state, which each transition writes; its specification and its result, each written
   -- once; and what only some tasks have.
   CREATE TABLE task_specs AS SELECT seq AS task_seq, max_attempts, backoff_ms, description, depends_on FROM tasks;

@@ -8,30 +8,43 @@ import {
   type TaskStatus,
   isCancelled,
 } from "../../domain/model.ts";
+import { GROUP_COUNTED_MAX } from "../../domain/limits.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { bind, count, many, one, query, union } from "./query.ts";
 import { isFailedAs, toTask, toTaskState } from "./rows.ts";
 import { IN_REVIEW, TASKS_READ, TASK_COLUMNS, UNFINISHED } from "./tasks.ts";
 
-/** The marked groups, and whether each has no unfinished task. */
+/** The condition that a failed task was cancelled, or expired. */
+const IS_CANCELLED = `(${FAILURE_KINDS.filter(isCancelled).map(isFailedAs).join(" OR ")})`;
+
+/** The marked groups, and how the tasks of those that have no unfinished one have ended. */
 export function touchedGroups(limit: number): Query<readonly TouchedGroup[]> {
   const has = (status: TaskStatus): string =>
     `EXISTS (SELECT 1 FROM task_features t WHERE t.task_group = g.task_group AND t.status = '${status}')`;
   const isInReview = `EXISTS (SELECT 1 FROM task_features t WHERE t.task_group = g.task_group AND t.${IN_REVIEW})`;
+  // Bounded, because a group may end again and again, and its tasks be many.
+  const counted = (status: TaskStatus, more = ""): string => `
+      CASE WHEN ended = 1 THEN (SELECT count(*) FROM (SELECT failure FROM task_features f CROSS JOIN tasks t
+        WHERE f.task_group = e.task_group AND f.status = '${status}' AND t.seq = f.task_seq LIMIT ${GROUP_COUNTED_MAX}) c${more}) END`;
   const sql = `
-    SELECT task_group, CASE WHEN ${[...UNFINISHED.map(has), isInReview].join(" OR ")} THEN 0 ELSE 1 END AS ended
-    FROM group_endings g ORDER BY task_group LIMIT $1`;
-  const toTouched = (row: Row): TouchedGroup => ({
-    group: String(row["task_group"]),
-    isEnded: Number(row["ended"]) === 1,
-  });
+    SELECT task_group, ended, ${counted("completed")} AS completed, ${counted("failed")} AS failed, ${counted("failed", ` WHERE ${IS_CANCELLED}`)} AS cancelled
+    FROM (
+      SELECT task_group, CASE WHEN ${[...UNFINISHED.map(has), isInReview].join(" OR ")} THEN 0 ELSE 1 END AS ended
+      FROM group_endings g ORDER BY task_group LIMIT $1) e
+    ORDER BY task_group`;
+  const toTouched = (row: Row): TouchedGroup => {
+    const cancelled = Number(row["cancelled"]);
+    const ends = {
+      completed: Number(row["completed"]),
+      failed: Number(row["failed"]) - cancelled,
+      cancelled,
+    };
+    return { group: String(row["task_group"]), ends: Number(row["ended"]) === 1 ? ends : null };
+  };
   return many(sql, [limit], toTouched, ["group_endings", "tasks"]);
 }
 
 const IN_REVIEW_OF_GROUP = `(SELECT count(*) FROM task_features WHERE task_group = $1 AND ${IN_REVIEW})`;
-
-/** The condition that a failed task was cancelled, or expired. */
-const CANCELLED = ` AND (${FAILURE_KINDS.filter(isCancelled).map(isFailedAs).join(" OR ")})`;
 
 /** What the copies of its quorums were paid: their tasks themselves are not. */
 const SHARES_OF_GROUP = `
@@ -54,7 +67,7 @@ export function groupParts(group: string): Query<readonly GroupPart[]> {
       `CAST(coalesce(${of("sum(lux_reward_micro)", ` AND lux_reward_micro > 0${more}`)}, 0) AS BIGINT)`;
     const isCompleted = status === "completed";
     return `
-      SELECT '${status}' AS status, ${of("count(*)")} AS n, ${status === "failed" ? whole("count(*)", CANCELLED) : "0"} AS cancelled, ${isCompleted ? IN_REVIEW_OF_GROUP : "0"} AS in_review,
+      SELECT '${status}' AS status, ${of("count(*)")} AS n, ${status === "failed" ? whole("count(*)", ` AND ${IS_CANCELLED}`) : "0"} AS cancelled, ${isCompleted ? IN_REVIEW_OF_GROUP : "0"} AS in_review,
         ${lux()} AS lux,
         ${isCompleted ? `${lux(" AND paid_seq IS NOT NULL")} + ${SHARES_OF_GROUP}` : "0"} AS paid,
         ${whole("created_at", " ORDER BY f.task_seq LIMIT 1")} AS first,
@@ -97,7 +110,7 @@ export function groupFailures(group: string, limit: number): Query<readonly Task
   const sql = `
     SELECT task_id, title, t.status, t.assigned_node, progress, failure, child, t.updated_at
     FROM task_features f CROSS JOIN tasks t
-    WHERE f.task_group = $1 AND f.status = 'failed' AND t.seq = f.task_seq AND NOT (TRUE${CANCELLED})
+    WHERE f.task_group = $1 AND f.status = 'failed' AND t.seq = f.task_seq AND NOT ${IS_CANCELLED}
     ORDER BY f.updated_at DESC LIMIT $2`;
   return many(sql, [group, limit], toTaskState, ["tasks"]);
 }

@@ -998,6 +998,10 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX usage_sums_days ON usage_sums (day);
   `,
   `
+  -- how many push configs the keys of a node have saved
+  CREATE INDEX webhooks_push_kept ON webhooks (kept_by) WHERE push_task_id IS NOT NULL;
+  `,
+  `
   -- A task is several rows: its state, which each transition writes; its specification and its result, each written
   -- once; and what only some tasks have. Apart, because SQLite writes a row whole, and a prompt may have 64 KiB.
   CREATE TABLE task_specs (
