@@ -524,7 +524,10 @@ function joinServices({
     spending: new SpendingService(store, clock),
     budgets: new Budgets(store, clock),
     webhooks: new WebhookService(store, clock, newId, refusalOf),
-    courier: new WebhookCourier({ store, clock, log, post, encode }),
+    courier: new WebhookCourier({
+      ...{ store, clock, log, post, encode },
+      isRevoked: (keyId, nodeId) => keys.isRevoked(keyId, nodeId),
+    }),
     answerTokens,
     a2a,
     limits: new Limits(store, clock),

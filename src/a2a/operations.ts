@@ -28,7 +28,16 @@ import { extendedCard } from "./card.ts";
 import { encodeTask, isOver, stateOf, updateOf } from "./encoding.ts";
 import { Fault, malformed } from "./fault.ts";
 import { type Content, answerIn, contentsOf, descriptionOf, titleOf } from "./message.ts";
-import { createPush, deletePush, getPush, listPushes, orNull, savePush } from "./push.ts";
+import {
+  checkPush,
+  createPush,
+  deletePush,
+  getPush,
+  listPushes,
+  orNull,
+  pushDraft,
+  savePush,
+} from "./push.ts";
 import {
   type SendMessage,
   encodePageToken,
@@ -101,17 +110,14 @@ async function sendStreamingMessage(session: Session, params: JsonObject, wrap: 
 
 /** @returns the id of the task that the message created, or whose question it answers, now or when it was sent before */
 async function accept(session: Session, asked: SendMessage, params: JsonObject): Promise<string> {
-  const push = asked.configuration?.taskPushNotificationConfig;
+  const push = asked.configuration?.taskPushNotificationConfig ?? null;
   const sent = asked.message.taskId;
-  if (!push) return sent ? answerQuestion(session, asked, sent, params) : create(session, asked, params);
-  const refusal = session.call.services.webhooks.refusalOf(push.url, "push");
-  if (refusal !== null)
-    throw malformed("configuration.taskPushNotificationConfig.url", `must not be called: ${refusal}`);
-  // Before the task is created, so that its first event is sent too.
-  const from = sent ? null : await session.call.services.feed.lastId();
+  if (push !== null) checkPush(session, push, "configuration.taskPushNotificationConfig.url");
   const taskId = await (sent ? answerQuestion(session, asked, sent, params) : create(session, asked, params));
+  if (push === null) return taskId;
   try {
-    await savePush(session, callerOf(session), taskId, push, from);
+    // It is there already, from the same commit, unless the message was sent before with another config.
+    await savePush(session, callerOf(session), taskId, push);
   } catch (error) {
     // It has ended meanwhile, or the message was sent before: the response shows that.
     const isOver = error instanceof Rejection && ["task_completed", "task_failed"].includes(error.code);
@@ -121,11 +127,8 @@ async function accept(session: Session, asked: SendMessage, params: JsonObject):
 }
 
 /** @returns the id of the task that the message created, now or when it was sent before */
-async function create(
-  session: Session,
-  { message, metadata }: SendMessage,
-  params: JsonObject,
-): Promise<string> {
+async function create(session: Session, asked: SendMessage, params: JsonObject): Promise<string> {
+  const { message, metadata } = asked;
   const { call, shared, nodeId } = session;
   const description = descriptionOf(message);
   const fields = { ...withRoundedNumbers(metadata?.luxhub ?? {}), title: titleOf(description), description };
@@ -142,18 +145,32 @@ async function create(
   );
   const encode = ({ taskId }: HubTask): string => JSON.stringify({ task_id: taskId });
   const answer = await call.idempotency.run(attempt, async (transactFor) => {
-    const transact = transactFor(encode);
+    const push = pushOf(session, asked, origin.contextId);
+    const of = { taskId: null, boundTo: call.key?.nodeId ?? null };
+    const transact = call.services.webhooks.puttingPush(
+      transactFor(encode),
+      (task: HubTask) => task,
+      push,
+      of,
+    );
     using _uploads = await beginUploads(session, contents);
     const task = await call.services.files.saveWith(contents, (files) =>
       asParts(() =>
-        withDraft(call, draft, (own, asked) =>
-          call.services.tasks.createSent(transact, own, asked, { origin, nodeId, files }),
+        withDraft(call, draft, (own, creation) =>
+          call.services.tasks.createSent(transact, own, creation, { origin, nodeId, files }),
         ),
       ),
     );
     return encode(task);
   });
   return taskIdIn(answer);
+}
+
+/** The push config of a message, for a task of this context; null: it has none. */
+function pushOf(session: Session, { configuration }: SendMessage, contextId: string) {
+  const push = configuration?.taskPushNotificationConfig ?? null;
+  const caller = callerOf(session);
+  return push && ((taskId: string) => pushDraft(push, { taskId, caller, contextId }));
 }
 
 /** A message is handled once, by its id. */
@@ -182,11 +199,12 @@ async function taskIdIn(answer: Response | Body): Promise<string> {
  */
 async function answerQuestion(
   session: Session,
-  { message }: SendMessage,
+  asked: SendMessage,
   taskId: string,
   params: JsonObject,
 ): Promise<string> {
   const { call } = session;
+  const { message } = asked;
   const { task, origin } = await call.services.a2a.get(taskId, callerOf(session));
   if (message.contextId && message.contextId !== origin.contextId)
     throw malformed("message.contextId", `is not that of the task, which is ${origin.contextId}`);
@@ -196,12 +214,20 @@ async function answerQuestion(
   const done = await call.idempotency.run(attempt, async (transactFor) => {
     const question = await call.services.a2a.question(taskId);
     if (!question) throw takesNoMessage(task, origin.contextId);
-    const settled = await call.services.questions.answer(transactFor(encode), {
+    const boundTo = call.key?.nodeId ?? null;
+    const push = pushOf(session, asked, origin.contextId);
+    const transact = call.services.webhooks.puttingPush(
+      transactFor(encode),
+      (answered: Settled) => answered.task,
+      push,
+      { taskId, boundTo },
+    );
+    const settled = await call.services.questions.answer(transact, {
       taskId,
       questionId: question.questionId,
       answer,
       nodeId: null,
-      boundTo: call.key?.nodeId ?? null,
+      boundTo,
     });
     return encode(settled);
   });

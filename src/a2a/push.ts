@@ -24,22 +24,40 @@ const nameOf = (taskId: string, configId: string): string => `a2a:${taskId}:${co
 
 export async function createPush(session: Session, caller: string, params: JsonObject): Promise<unknown> {
   const asked = parsePushConfig(params);
-  return savePush(session, caller, asked.taskId, asked, null);
+  checkPush(session, asked, "url");
+  return savePush(session, caller, asked.taskId, asked);
 }
 
-/** Saves a config; the same one again changes nothing. `from`: the event after which notifications begin; null: now. */
+/** @throws {Fault} when the hub must not call the URL. `path`: where the URL is in the request */
+export function checkPush({ call }: Session, { url }: AskedPush, path: string): void {
+  const refusal = call.services.webhooks.refusalOf(url, "push");
+  if (refusal !== null) throw malformed(path, `must not be called: ${refusal}`);
+}
+
+/** Saves a config; the same one again changes nothing. */
 export async function savePush(
   { call }: Session,
   caller: string,
   taskId: string,
   asked: AskedPush,
-  from: number | null,
 ): Promise<unknown> {
   const { origin } = await call.services.a2a.get(taskId, caller);
-  const refusal = call.services.webhooks.refusalOf(asked.url, "push");
-  if (refusal !== null) throw malformed("url", `must not be called: ${refusal}`);
+  const draft = pushDraft(asked, { taskId, caller, contextId: origin.contextId });
+  const boundTo = call.key?.nodeId ?? null;
+  const { webhook } = await call.services.webhooks.putPush(call.transact, draft, boundTo);
+  return encodeConfig(webhook);
+}
+
+export function pushDraft(
+  asked: AskedPush,
+  {
+    taskId,
+    caller,
+    contextId,
+  }: { readonly taskId: string; readonly caller: string; readonly contextId: string },
+): WebhookDraft {
   const configId = asked.id || taskId;
-  const draft: WebhookDraft = {
+  return {
     name: nameOf(taskId, configId),
     url: asked.url,
     format: "a2a",
@@ -47,15 +65,13 @@ export async function savePush(
     push: {
       configId,
       caller,
-      contextId: origin.contextId,
+      contextId,
       token: asked.token ?? "",
       authentication: asked.authentication
         ? { scheme: asked.authentication.scheme, credentials: asked.authentication.credentials ?? "" }
         : null,
     },
   };
-  const { webhook } = await call.services.webhooks.putPush(call.transact, draft, from);
-  return encodeConfig(webhook);
 }
 
 export async function getPush({ call }: Session, caller: string, params: JsonObject): Promise<unknown> {

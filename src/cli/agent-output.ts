@@ -6,12 +6,17 @@
 
 import { MODEL_MAX_CHARS } from "../domain/limits.ts";
 
-/** What is read. `say` is what people see while it runs; without it what the answer is made of. */
+/**
+ * What is read. `say` is what people see while it runs; without it what the answer is made of. `acted` is a sign that the
+ * model works, for a program that prints no usage when it fails. `denied` has the permissions that the agent lacked.
+ */
 export const FIELDS = [
   "session",
   "model",
   "say",
   "answer",
+  "acted",
+  "denied",
   "error",
   "input_tokens",
   "output_tokens",
@@ -35,6 +40,8 @@ export type Place = {
   readonly take: (typeof TAKES)[number];
   /** A number that goes on counting when a session is resumed is of the `session`. */
   readonly over: "run" | "session";
+  /** Where the number of a step is until the program prints that of the run: added up, each step once by the id `by`. */
+  readonly steps?: { readonly where: Place["where"]; readonly at: Place["at"]; readonly by: string };
 };
 
 export type Reads = Readonly<Partial<Record<Field, Place>>>;
@@ -56,6 +63,10 @@ const NUMBERS = ["input_tokens", "output_tokens", "cached_tokens", "cost_usd"] a
 const LINE_MAX_CHARS = 8 * 1024 * 1024;
 /** The costs of a run are rounded to a millionth of a dollar. */
 const MICRO = 1_000_000;
+/** What is kept of lines that are no JSON, of objects that are shown as text, and of the ids of steps. */
+const PLAIN_LINES = 20;
+const SHOWN_MAX_CHARS = 1_000;
+const STEPS_MAX = 10_000;
 
 export class AgentOutput {
   readonly #reads: Reads;
@@ -64,6 +75,9 @@ export class AgentOutput {
   readonly #decoder = new TextDecoder();
   readonly #texts = new Map<Field, string>();
   readonly #numbers = new Map<Field, number>();
+  /** Numbers of steps by field and id. */
+  readonly #steps = new Map<Field, Map<string, number>>();
+  readonly #plain: string[] = [];
   /** The fields of `join` that the last line had. */
   #joining = new Set<Field>();
   #rest: string[] = [];
@@ -100,6 +114,17 @@ export class AgentOutput {
     return this.#texts.get(field) ?? null;
   }
 
+  /** The last lines that are no JSON. */
+  plainText(): string {
+    return this.#plain.join("\n");
+  }
+
+  /** Whether the model has produced anything. */
+  hasSpoken(before: Counters): boolean {
+    const usage = this.usage(before, "");
+    return usage === null ? this.#texts.has("answer") || this.#texts.has("acted") : usage.output_tokens > 0;
+  }
+
   counters(): Counters {
     return Object.fromEntries(NUMBERS.flatMap((name) => pairOf(name, this.#numbers.get(name))));
   }
@@ -111,6 +136,8 @@ export class AgentOutput {
   usage(before: Counters, model: string): AgentUsage | null {
     const of = (name: (typeof NUMBERS)[number]): number | undefined => {
       const now = this.#numbers.get(name);
+      const steps = this.#steps.get(name);
+      if (now === undefined && steps) return steps.values().reduce((a, b) => a + b, 0);
       const then = this.#reads[name]?.over === "session" ? (before[name] ?? 0) : 0;
       // A counter that is smaller than before has started again.
       return now === undefined || now < then ? now : now - then;
@@ -137,6 +164,10 @@ export class AgentOutput {
     this.#rest = [];
     this.#restChars = 0;
     if (line.startsWith("{")) this.#read(line);
+    else if (line !== "") {
+      this.#plain.push(line.slice(0, SHOWN_MAX_CHARS));
+      if (this.#plain.length > PLAIN_LINES) this.#plain.shift();
+    }
   }
 
   #read(line: string): void {
@@ -149,6 +180,7 @@ export class AgentOutput {
     const joined = new Set<Field>();
     for (const field of FIELDS) {
       const place = this.#reads[field];
+      if (place?.steps && isNumber(field)) this.#step(field, place.steps, value);
       if (!place || !isOf(place, value)) continue;
       if (isNumber(field)) this.#count(field, place, value);
       else if (this.#say(field, place, value) && place.take === "join") joined.add(field);
@@ -157,16 +189,23 @@ export class AgentOutput {
     this.#joining = joined;
   }
 
+  #step(field: Field, place: NonNullable<Place["steps"]>, line: unknown): void {
+    const id = valueAt(line, place.by);
+    const sum = isOf(place, line) ? sumAt(place.at, line) : null;
+    if (sum === null || typeof id !== "string") return;
+    const steps = this.#steps.get(field) ?? new Map<string, number>();
+    if (steps.size < STEPS_MAX) this.#steps.set(field, steps.set(id, sum));
+  }
+
   #count(field: Field, { at, take }: Place, line: unknown): void {
-    const found = at.map((path) => valueAt(line, path)).filter(isCount);
-    if (found.length === 0) return;
-    const sum = found.reduce((a, b) => a + b, 0);
+    const sum = sumAt(at, line);
+    if (sum === null) return;
     this.#numbers.set(field, take === "sum" ? (this.#numbers.get(field) ?? 0) + sum : sum);
   }
 
   #say(field: Field, { at, take }: Place, line: unknown): boolean {
-    const text = at.map((path) => valueAt(line, path)).find((one) => typeof one === "string" && one !== "");
-    if (typeof text !== "string") return false;
+    const text = at.map((path) => textOf(field, valueAt(line, path))).find((one) => one !== "");
+    if (text === undefined) return false;
     const known = this.#texts.get(field);
     if (field === "session") {
       if (!isSessionId(text)) return false;
@@ -192,7 +231,24 @@ export function isCount(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value) && value >= 0;
 }
 
-function isOf({ where }: Place, line: unknown): boolean {
+/** Null: there is no number at any of the paths. */
+function sumAt(paths: Place["at"], line: unknown): number | null {
+  const found = paths.map((path) => valueAt(line, path)).filter(isCount);
+  return found.length === 0 ? null : found.reduce((a, b) => a + b, 0);
+}
+
+/** A text; of models with their counts the one that has most, and of permissions their JSON. Empty: there is none. */
+function textOf(field: Field, value: unknown): string {
+  if (typeof value === "string") return value;
+  if (typeof value !== "object" || value === null) return "";
+  const entries = Object.entries(value);
+  if (entries.length === 0) return "";
+  if (field === "denied") return JSON.stringify(value).slice(0, SHOWN_MAX_CHARS);
+  const tokens = (of: unknown): number => Number(valueAt(of, "output_tokens") ?? 0);
+  return field === "model" ? (entries.toSorted(([, a], [, b]) => tokens(b) - tokens(a))[0]?.[0] ?? "") : "";
+}
+
+function isOf({ where }: Pick<Place, "where">, line: unknown): boolean {
   return Object.entries(where).every(([path, value]) => String(valueAt(line, path)) === value);
 }
 

@@ -15,6 +15,8 @@ export type PromptParts = {
   readonly reportPath: string;
   /** The session of an earlier attempt goes on. */
   readonly isResumed: boolean;
+  /** The agent must leave a result file; else what it prints may be the result. */
+  readonly needsFile: boolean;
 };
 
 /** The file in which the agent leaves its result. */
@@ -50,7 +52,7 @@ export function promptOf(parts: PromptParts): string {
     failuresText(context, fence),
     answersText(context, fence),
     filesText(parts, fence),
-    endText(),
+    endText(parts.needsFile),
   ];
   return `${sections.filter((section) => section !== "").join("\n\n")}\n`;
 }
@@ -99,7 +101,14 @@ function filesText({ context, files, reportPath }: PromptParts, fence: Fence): s
   return lines.filter((line) => line !== "").join("\n");
 }
 
-function endText(): string {
+/** What an agent is told that has ended without a result. */
+export const NO_RESULT_PROMPT = `You ended without ${RESULT_FILE}, so your task has no result yet. Write it now, as you were told:
+a JSON object with "problem", "improvement", "lesson" and, if data was asked for, "output". If you could not do the task,
+write {"failed": "why"}; if a person must decide something first, {"ask": "the question"}. If you cannot write files,
+answer with this JSON object and nothing else.
+`;
+
+function endText(needsFile: boolean): string {
   return `When you are done, write ${RESULT_FILE} in this directory, a JSON object:
 - "problem": what was asked, in a sentence
 - "improvement": what you did, and the answer in words
@@ -108,7 +117,7 @@ function endText(): string {
 If a person must decide something first, write {"ask": "the question", "choices": ["yes", "no"]} there ("choices" may be
 left out) and end: you are started again when there is an answer.
 If you cannot do the task, write {"failed": "why", "retry": true} there; "retry": false if nobody can do it.
-Then end with one sentence. Without ${RESULT_FILE}, your last message is the result.`;
+Then end with one sentence. Without ${RESULT_FILE}, ${needsFile ? "your attempt counts as failed" : "what you print is the result"}.`;
 }
 
 /** Two marks around what others wrote, with a code that none of the texts has. */

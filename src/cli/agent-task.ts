@@ -24,25 +24,27 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { firstLineOf, fitted, isSaid, resultOf } from "../client/result.ts";
-import { FatalError, type Task, type TaskContext, type TaskResult } from "../client/index.ts";
+import { FatalError, type Task, type TaskContext, type TaskResult, WorkerOutage } from "../client/index.ts";
 import { assert } from "../lib/assert.ts";
 import { DAY_MS, systemClock } from "../lib/clock.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { AgentOutput, type Counters, isCount, isSessionId } from "./agent-output.ts";
-import { RESULT_FILE, promptOf } from "./agent-prompt.ts";
+import { NO_RESULT_PROMPT, RESULT_FILE, promptOf } from "./agent-prompt.ts";
 import { type Agent, argumentsOf, readsPromptFromInput } from "./agents.ts";
 import { FILE_FLAGS } from "./output-files.ts";
 import { CONTEXT, OUT, fetchFile, upload, uploadFiles, writeContext } from "./task-files.ts";
 import type { Run } from "./worker-process.ts";
-import { type TaskOptions, dataIn, refuseFailure, runForTask } from "./worker-task.ts";
+import { EX_DATAERR, type TaskOptions, dataIn, refuseFailure, runForTask } from "./worker-task.ts";
 
 const DIR = "agent-";
 const INPUTS = "inputs";
 const WORK = "work";
 /** The beginning of directories that only the worker writes, next to work/. */
 const NEW = "new-";
+/** A prompt that is too long for an argument. */
+const PROMPT = "prompt.txt";
 /** The session and the counters, which the next attempt needs. */
 const SESSION = "session";
 /** The report file: within the sandbox of the agent. */
@@ -58,12 +60,18 @@ type Kept = {
   readonly session: string;
   /** The counters at the end of the last run. */
   readonly counters: Counters;
-  /** How many runs in a row have resumed it and failed before the model said anything. */
-  readonly inVain: number;
 };
 
-/** Then a new session begins: the model can no longer read this one, for example because it is too long. */
-const IN_VAIN_MAX = 3;
+/** The longest string among the arguments of a program is 128 KiB on Linux: a longer prompt goes through a file. */
+const PROMPT_ARGUMENT_MAX_BYTES = 120 * 1024;
+const ANSWER_SHOWN_MAX_CHARS = 1_000;
+/** What an error says of a provider that wants fewer requests. */
+const RATE_LIMIT = /\b(?:429|529)\b|rate.?limit|too many requests|overloaded|quota|usage limit/i;
+
+/** How many runs had a model that said something, and how many had when a task was silent: others work, it does not. */
+let spokenRuns = 0;
+const silentAt = new Map<string, number>();
+const SILENT_TASKS_MAX = 1_000;
 
 /**
  * Does a task with an agent.
@@ -119,27 +127,33 @@ async function attempt(
   const work = join(dir, WORK);
   mkdirSync(work, { recursive: true, mode: 0o700 });
   const files = await fillDirectory(task, context, dir, options);
+  const start = { task, context, agent, dir, work, files };
   const before = readKept(dir, agent);
-  const first = await runAgent({ task, context, agent, dir, work, files, before }, options);
-  signal.throwIfAborted();
-  // Before it has named the session: it is not there, as on a new machine.
-  const isLost = before !== null && hasFailed(first.run) && first.output.text("session") !== before.session;
-  if (isLost) {
-    const reason = first.output.text("error") ?? firstLineOf(first.run.lastLines);
+  let ran = await runAgent({ ...start, before }, options);
+  if (before !== null && ran.isSilent) {
+    // It is not there, as on a new machine, or the model can no longer read it, for example because it is too long.
+    const reason = ran.output.text("error") ?? firstLineOf(ran.run.lastLines);
     options.log.warn("the session cannot be resumed: a new one begins", { task: task.task_id, reason });
+    ran = await runAgent({ ...start, before: null }, options);
+    if (ran.isSilent) keep(dir, before);
   }
-  const { run, output } = isLost
-    ? await runAgent({ task, context, agent, dir, work, files, before: null }, options)
-    : first;
-  signal.throwIfAborted();
-  refuseRun(run, output, options.timeoutMs);
-  const session = output.text("session");
-  const written = readResultFile(join(work, RESULT_FILE));
-  if (written !== null) await askIfWanted(written, context);
-  const result = resultOfAgent(task, written, agent, run, output);
+  refuseRun(ran, task, options.timeoutMs);
+  let written = writtenBy(ran, work, agent);
+  const session = readKept(dir, agent);
+  if (written === null && session !== null) {
+    options.log.info(`the agent left no ${RESULT_FILE}: it is asked once more`, { task: task.task_id });
+    ran = await runAgent({ ...start, before: session, prompt: NO_RESULT_PROMPT }, options);
+    refuseRun(ran, task, options.timeoutMs);
+    written = writtenBy(ran, work, agent);
+  }
+  if (written === null) throw noResult(ran);
+  await askIfWanted(written, context);
+  const { failed, retry, ...given } = written;
+  if (isSaid(failed)) throw retry === false ? new FatalError(failed) : new Error(failed);
   await uploadFiles(task, context.epoch, join(work, OUT), signal, options);
-  const about = { agent: { name: agent.name, session } };
-  const whole = await fitted({ ...result, ...about }, (content, name, type) =>
+  const about = { agent: { name: agent.name, session: ran.output.text("session") } };
+  const result = { ...resultOf(given, task.title, ran.output.text("answer") ?? ""), ...about };
+  const whole = await fitted(result, (content, name, type) =>
     upload(content, name, type, { task_id: task.task_id, epoch: context.epoch }, signal, options),
   );
   return { ...whole, ...about };
@@ -154,16 +168,25 @@ type AgentRun = {
   readonly files: readonly string[];
   /** The session that goes on; null: a new one. */
   readonly before: Kept | null;
+  /** In place of that of the task. */
+  readonly prompt?: string;
+};
+
+type Ran = {
+  readonly run: Run;
+  readonly output: AgentOutput;
+  /** It failed by itself before the model said anything: the fault is not that of the task. */
+  readonly isSilent: boolean;
 };
 
 async function runAgent(
-  { task, context, agent, dir, work, files, before }: AgentRun,
+  { task, context, agent, dir, work, files, before, prompt: given }: AgentRun,
   options: TaskOptions,
-): Promise<{ readonly run: Run; readonly output: AgentOutput }> {
+): Promise<Ran> {
   const session = before?.session ?? null;
   const counters = before?.counters ?? {};
   // As soon as it is known: the worker may be killed.
-  const kept = { agent: agent.name, counters, inVain: before?.inVain ?? 0 };
+  const kept = { agent: agent.name, counters };
   const output = new AgentOutput(
     agent.reads,
     (id) => keep(dir, { ...kept, session: id }),
@@ -175,49 +198,91 @@ async function runAgent(
     reportPath: join(work, REPORT),
     prepare: (reportPath) => {
       const { instructions } = agent;
-      const prompt = promptOf({
-        task,
-        context,
-        files,
-        instructions,
-        reportPath,
-        isResumed: session !== null,
-      });
+      const isResumed = session !== null;
+      const needsFile = agent.reads.answer !== undefined;
+      const parts = { task, context, files, instructions, reportPath, isResumed, needsFile };
+      const prompt = given ?? promptOf(parts);
+      const isInput = readsPromptFromInput(agent);
+      const argument = isInput ? "" : promptArgument(prompt, dir);
       const [program = ""] = options.command;
-      const command = [program, ...argumentsOf(agent, prompt, session)];
-      return { command, input: readsPromptFromInput(agent) ? prompt : "", env: agent.env };
+      const command = [program, ...argumentsOf(agent, argument, session)];
+      return { command, input: isInput ? prompt : "", env: agent.env };
     },
     onOutput: (bytes) => output.add(bytes),
     isOutputText: agent.reads.answer === undefined,
   });
   output.end();
   const now = output.text("session");
-  const usage = output.usage(counters, agent.model ?? agent.name);
+  const model = agent.model ?? agent.name;
+  const usage = output.usage(counters, model);
+  const isSilent = canSpeak(agent) && hasFailed(run, output) && !output.hasSpoken(counters);
+  if (!isSilent) spokenRuns++;
+  // A run that ended before it printed its usage is not free: its cost is unknown.
+  const isUnknown = usage === null && !isSilent && agent.reads.input_tokens !== undefined;
+  const used = isUnknown ? { model, input_tokens: 0, output_tokens: 0 } : usage;
   // With the report of the attempt: a result that is there must not be lost to the limit of the task's cost.
-  if (usage !== null) await context.reportUsage(usage, { later: true });
-  const isInVain = session !== null && hasFailed(run) && (usage?.output_tokens ?? 0) === 0;
-  const inVain = isInVain ? kept.inVain + 1 : 0;
-  if (now !== null)
-    keep(dir, { ...kept, session: now, counters: { ...counters, ...output.counters() }, inVain });
+  if (used !== null) await context.reportUsage(used, { later: true });
+  if (now !== null) keep(dir, { ...kept, session: now, counters: { ...counters, ...output.counters() } });
   options.log.info("the agent ended", {
     task: task.task_id,
     ...(now !== null && { session: now, resumed: session !== null }),
     ...usage,
   });
-  return { run, output };
+  context.signal.throwIfAborted();
+  return { run, output, isSilent };
+}
+
+/** A prompt that is too long for an argument goes through a file. */
+function promptArgument(prompt: string, dir: string): string {
+  if (Buffer.byteLength(prompt) <= PROMPT_ARGUMENT_MAX_BYTES) return prompt;
+  const made = join(dir, `${NEW}${PROMPT}`);
+  writeFileSync(made, prompt, { mode: 0o600 });
+  renameSync(made, join(dir, WORK, PROMPT));
+  return `Your prompt is in the file ${PROMPT} of this directory: read it first, and do what it says.`;
+}
+
+/** Whether its lines say that a model has produced something. */
+function canSpeak({ reads }: Agent): boolean {
+  return reads.answer !== undefined || reads.output_tokens !== undefined;
 }
 
 /** By itself: no signal and no time limit has ended it. */
-function hasFailed({ exitCode, isTimedOut }: Run): boolean {
-  return exitCode !== 0 && exitCode !== null && !isTimedOut;
+function hasFailed({ exitCode, isTimedOut }: Run, output: AgentOutput): boolean {
+  const isOver = exitCode !== null && exitCode !== EX_DATAERR && !isTimedOut;
+  return isOver && (exitCode !== 0 || output.text("error") !== null);
 }
 
-/** The errors of most programs are in their output, not in standard error. */
-function refuseRun(run: Run, output: AgentOutput, timeoutMs: number | null): void {
+/**
+ * Throws the error of a failed run. The errors of most programs are in their output, not in standard error.
+ * @throws {WorkerOutage} when the model said nothing, unless it does for other tasks
+ */
+function refuseRun({ run, output, isSilent }: Ran, { task_id }: Task, timeoutMs: number | null): void {
   const error = output.text("error");
-  const lastLines = [error ?? "", run.lastLines].filter((part) => part !== "").join("\n");
+  const parts = [error ?? "", run.lastLines || (error === null ? output.plainText() : "")];
+  const lastLines = parts.filter((part) => part !== "").join("\n");
+  const silentBefore = silentAt.get(task_id);
+  if (!isSilent) silentAt.delete(task_id);
+  else if (silentBefore === undefined || silentBefore === spokenRuns) {
+    if (silentAt.size >= SILENT_TASKS_MAX) silentAt.clear();
+    silentAt.set(task_id, spokenRuns);
+    const reason = lastLines === "" ? `exit status ${run.exitCode}` : lastLines;
+    throw new WorkerOutage(reason, { isRateLimit: RATE_LIMIT.test(reason) });
+  }
   refuseFailure({ ...run, lastLines }, timeoutMs);
   if (error !== null) throw new Error(error);
+}
+
+/** The error of an attempt that ended without a result, with what it lacked, as far as its program says. */
+function noResult({ run, output }: Ran): Error {
+  const answer = (output.text("answer") ?? "").trim();
+  const denied = output.text("denied");
+  const parts = [
+    `no_result: the agent ended without ${RESULT_FILE}.`,
+    denied === null ? "" : `It was denied: ${denied}`,
+    answer === "" ? "It said nothing." : `Its last message: ${answer.slice(0, ANSWER_SHOWN_MAX_CHARS)}`,
+    Bun.stripANSI(run.lastLines),
+  ];
+  return new Error(parts.filter((part) => part !== "").join("\n"));
 }
 
 // ---- The directory of a task
@@ -287,15 +352,13 @@ function readKept(dir: string, agent: Agent): Kept | null {
     return null; // the first attempt here, or the worker was killed while it wrote
   }
   if (typeof value !== "object" || value === null) return null;
-  const { agent: name, session, counters, inVain }: Record<string, unknown> = { ...value };
+  const { agent: name, session, counters }: Record<string, unknown> = { ...value };
   if (name !== agent.name || typeof session !== "string" || !isSessionId(session)) return null;
-  if (!isCount(inVain) || inVain >= IN_VAIN_MAX) return null;
   const entries = typeof counters === "object" && counters !== null ? Object.entries(counters) : [];
   return {
     agent: name,
     session,
     counters: Object.fromEntries(entries.filter(([, n]) => isCount(n))),
-    inVain,
   };
 }
 
@@ -316,27 +379,20 @@ async function askIfWanted({ ask, choices }: Written, context: TaskContext): Pro
 type Written = Readonly<Record<string, unknown>>;
 
 /**
- * The result in result.json; without that the last message of the agent.
- * @throws {Error} when the agent says that it failed; {FatalError} when it says that nobody can do the task
+ * What the agent gives: result.json, or an answer that is such an object, or, for a program that prints its answer as
+ * text, that text. Null: it gives no result.
  */
-function resultOfAgent(
-  task: Task,
-  written: Written | null,
-  agent: Agent,
-  run: Run,
-  output: AgentOutput,
-): TaskResult {
-  const text =
-    agent.reads.answer === undefined ? new TextDecoder().decode(run.output) : output.text("answer");
-  const answer = (text ?? "").trim();
-  if (written === null) {
-    if (answer === "") throw new Error(`the agent left no ${RESULT_FILE} and said nothing`);
-    return resultOf(dataIn(answer) ?? answer, task.title);
-  }
-  const { failed, retry, ...more } = written;
-  if (isSaid(failed)) throw retry === false ? new FatalError(failed) : new Error(failed);
-  return resultOf(more, task.title, answer);
+function writtenBy({ run, output }: Ran, work: string, agent: Agent): Written | null {
+  const written = readResultFile(join(work, RESULT_FILE));
+  if (written !== null) return written;
+  const isText = agent.reads.answer === undefined;
+  const answer = (isText ? new TextDecoder().decode(run.output) : (output.text("answer") ?? "")).trim();
+  const data = dataIn(/^```(?:json)?\n([^]*)\n```$/.exec(answer)?.[1] ?? answer);
+  if (data !== null && ANSWER_FIELDS.some((field) => field in data)) return { ...data };
+  return isText && answer !== "" ? { output: answer } : null;
 }
+
+const ANSWER_FIELDS = ["improvement", "output", "failed", "ask"] as const;
 
 /** Null: there is no such file. @throws {Error} when it is not a JSON object */
 function readResultFile(path: string): Written | null {

@@ -49,11 +49,8 @@ const AGENTS: readonly Agent[] = [
       say: at("message.content.0.text", { type: "assistant" }),
       answer: at("result", { type: "result" }),
       error: at("result", { type: "result", is_error: "true" }),
-      input_tokens: at("usage.input_tokens usage.cache_creation_input_tokens usage.cache_read_input_tokens", {
-        type: "result",
-      }),
-      output_tokens: at("usage.output_tokens", { type: "result" }),
-      cached_tokens: at("usage.cache_read_input_tokens", { type: "result" }),
+      denied: at("permission_denials", { type: "result" }),
+      ...claudeTokens(),
       // Since 2.1.277 it goes on from what the session had cost before; older versions begin at zero.
       cost_usd: { ...at("total_cost_usd", { type: "result" }), over: "session" },
     },
@@ -68,6 +65,7 @@ const AGENTS: readonly Agent[] = [
     reads: {
       session: at("thread_id", { type: "thread.started" }),
       answer: at("item.text", { type: "item.completed", "item.type": "agent_message" }),
+      acted: at("item.text item.command", { type: "item.completed" }),
       error: at("error.message", { type: "turn.failed" }),
       input_tokens: { ...at("usage.input_tokens", { type: "turn.completed" }), over: "session" },
       output_tokens: { ...at("usage.output_tokens", { type: "turn.completed" }), over: "session" },
@@ -83,7 +81,7 @@ const AGENTS: readonly Agent[] = [
     env: { GEMINI_CLI_TRUST_WORKSPACE: "true" }, // the directory is the worker's own
     reads: {
       session: at("session_id", { type: "init" }),
-      model: at("model", { type: "init" }),
+      model: at("stats.models model"), // "auto" until the end
       answer: { ...at("content", { type: "message", role: "assistant" }), take: "join" },
       error: at("error.message", { type: "result", status: "error" }),
       input_tokens: at("stats.input_tokens", { type: "result" }),
@@ -119,6 +117,17 @@ export const AGENT_NAMES: readonly string[] = AGENTS.map(({ name }) => name);
 
 function at(paths: string, where: Place["where"] = {}): Place {
   return { where, at: paths.split(" "), take: "last", over: "run" };
+}
+
+/** Of the run at its end, until then of each message: its lines repeat the usage of their message. */
+function claudeTokens(): Reads {
+  const [input, output] = ["usage.input_tokens", "usage.output_tokens"];
+  const [written, read] = ["usage.cache_creation_input_tokens", "usage.cache_read_input_tokens"];
+  const of = (...paths: readonly string[]): Place => ({
+    ...at(paths.join(" "), { type: "result" }),
+    steps: { where: { type: "assistant" }, at: paths.map((path) => `message.${path}`), by: "message.id" },
+  });
+  return { input_tokens: of(input, written, read), output_tokens: of(output), cached_tokens: of(read) };
 }
 
 /** Returns the arguments of one run. */

@@ -4,7 +4,6 @@ import { ConfigError, type Environment, readConfig } from "../config.ts";
 import { type DataDir, dataDirAt, isThere, refuseLinks } from "../data-dir.ts";
 import type { HubPlace } from "../upkeep/upkeep.ts";
 import { permissionWarnings, refuseForeign } from "../permissions.ts";
-import { isHeld } from "../store/sqlite/file-lock.ts";
 import { readTextFile } from "../text-file.ts";
 import type { Arguments } from "./arguments.ts";
 import { EXIT, Failure } from "./exit-codes.ts";
@@ -60,10 +59,10 @@ export function findStore(args: Arguments, env: Environment): HubPlace {
   const place = findHub(args, env);
   const { dir, url } = place;
   if (url === null) refuseMoved(dir);
-  else if (!isThere(dir.postgresMarker) && isThere(dir.database) && isHeld(dir.lock))
+  else if (!isThere(dir.postgresMarker) && isThere(dir.database))
     throw new Failure(
       EXIT.CONFLICT,
-      `the hub that runs on ${dir.path} uses SQLite: unset LUXHUB_DATABASE, or name another directory with --data`,
+      `the hub of ${dir.path} is on SQLite: unset LUXHUB_DATABASE, or name another directory with --data`,
     );
   return place;
 }

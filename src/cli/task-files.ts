@@ -6,7 +6,7 @@
  */
 import { closeSync, lstatSync, mkdirSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { HubUnreachable, type LuxHub, type Task, type TaskContext } from "../client/index.ts";
+import { HubUnreachable, type LuxHub, LuxHubError, type Task, type TaskContext } from "../client/index.ts";
 import { FILES_OF_TASK_MAX } from "../domain/limits.ts";
 import type { Log } from "../lib/log.ts";
 import { codeOf } from "../lib/reason.ts";
@@ -116,7 +116,7 @@ function createFile(dir: string, names: readonly string[]): { readonly name: str
 
 // ---- What the command has made
 
-/** The command has made more files than a task can have. */
+/** The command has made more files than the task can have, also without those of earlier attempts. */
 export class TooManyFiles extends Error {
   override readonly name = "TooManyFiles";
 }
@@ -124,7 +124,7 @@ export class TooManyFiles extends Error {
 /**
  * Uploads the regular files below a directory, after it has deleted what an earlier attempt that was not completed has
  * uploaded. The hub stores no paths: a directory's name is put before its files'.
- * @throws {TooManyFiles} before the first upload
+ * @throws {TooManyFiles} or {Error} before the first upload, when there is no room for all of them
  */
 export async function uploadFiles(
   task: Task,
@@ -133,16 +133,16 @@ export async function uploadFiles(
   signal: AbortSignal,
   transfer: Transfer,
 ): Promise<void> {
-  const { task_id, files } = task;
+  const { task_id, files, inputs } = task;
   if (!lstatSync(out, { throwIfNoEntry: false })) return; // the command removed it
   const deleted = await deleteEarlier(task, epoch, signal, transfer);
   let made = 0;
   for await (const _ of outputFilesIn(out, () => {})) made++;
   const room = FILES_OF_TASK_MAX - (files.length - deleted);
-  if (made > room)
-    throw new TooManyFiles(
-      `${OUT}/ has ${made} files, and the task has room for ${room} (a task has at most ${FILES_OF_TASK_MAX}): put them into one archive`,
-    );
+  if (made > room) {
+    const text = `${OUT}/ has ${made} files, and the task has room for ${room} (a task has at most ${FILES_OF_TASK_MAX}): put them into one archive`;
+    throw made > FILES_OF_TASK_MAX - inputs.length ? new TooManyFiles(text) : new Error(text);
+  }
   const skipped: string[] = [];
   for await (const { path, content } of outputFilesIn(out, (other) => skipped.push(other)))
     await upload(
@@ -180,23 +180,28 @@ export async function upload(
 /** In the metadata of an upload: the attempt that made the file. What people or commands upload does not have it. */
 const EPOCH = "worker_epoch";
 
-/** Deletes what workers of this node have uploaded in earlier attempts. Returns how many files that were. */
+/** Deletes what workers have uploaded in earlier attempts, if this one may. Returns how many files that were. */
 async function deleteEarlier(
   { task_id, outputs }: Task,
   epoch: number,
   signal: AbortSignal,
-  { hub, nodeId, log }: Transfer,
+  { hub, log }: Transfer,
 ): Promise<number> {
   let deleted = 0;
   if (outputs.length === 0) return deleted;
   const options = { signal, retry: FOREVER };
   for (let cursor: string | undefined; ;) {
     const page = await hub.files.list({ task_id, cursor }, options);
-    for (const { file_id, node_id, metadata } of page.files) {
+    for (const { file_id, metadata } of page.files) {
       const made = metadata[EPOCH];
-      if (node_id !== nodeId || typeof made !== "number" || made >= epoch) continue;
-      await hub.files.delete({ file_id }, options);
-      deleted++;
+      if (typeof made !== "number" || made >= epoch) continue;
+      try {
+        await hub.files.delete({ file_id }, options);
+        deleted++;
+      } catch (error) {
+        // A key that is bound to a node deletes only files of this node.
+        if (!(error instanceof LuxHubError) || error.status !== 403) throw error;
+      }
     }
     if (page.next_cursor === null) break;
     cursor = page.next_cursor;

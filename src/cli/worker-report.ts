@@ -50,8 +50,8 @@ export class ReportFile {
   /** The questions with their answers: a JSON array. */
   readonly answersPath: string;
   readonly #dir: string;
-  /** The directory stays open, so that nobody can put a link in its place. */
-  readonly #dirFd: number;
+  /** On Linux the directory stays open, so that nobody can put a link in its place. */
+  readonly #dirFd: number | null;
   readonly #onWrong: (reason: string) => void;
   #answers: readonly Answered[] = [];
   readonly #asked: Asked[] = [];
@@ -77,7 +77,7 @@ export class ReportFile {
     this.answersPath = join(dir, "answers.json");
     this.#onWrong = onWrong;
     writeFileSync(path, "", { flag: "wx", mode: 0o600 });
-    this.#dirFd = openSync(dir, DIRECTORY_FLAGS);
+    this.#dirFd = process.platform === "linux" ? openSync(dir, DIRECTORY_FLAGS) : null;
   }
 
   /** Sends reports to the hub until `ended`, and then the rest. Never rejects. */
@@ -118,7 +118,8 @@ export class ReportFile {
   #write(answers: readonly Answered[]): void {
     if (this.#isClosed) return;
     this.#answers = answers;
-    const own = join(pathOfOpen(this.#dirFd, this.#dir), "answers.json");
+    const dir = this.#dirFd === null ? this.#dir : pathOfOpen(this.#dirFd, this.#dir);
+    const own = join(dir, "answers.json");
     rmSync(`${own}.new`, { force: true });
     writeFileSync(`${own}.new`, `${JSON.stringify(answers)}\n`, { flag: "wx", mode: 0o600 });
     renameSync(`${own}.new`, own);
@@ -132,7 +133,7 @@ export class ReportFile {
 
   close(): void {
     this.#isClosed = true;
-    closeSync(this.#dirFd);
+    if (this.#dirFd !== null) closeSync(this.#dirFd);
     for (const path of [this.path, this.#dir]) rmSync(path, { recursive: true, force: true });
   }
 

@@ -38,7 +38,7 @@ export class CommandMissing extends Error {
 }
 
 /** sysexits(3): the input data is wrong, so a retry is useless. All other codes, EX_TEMPFAIL (75) too, are retried. */
-const EX_DATAERR = 65;
+export const EX_DATAERR = 65;
 const TASK_DIR = "task-";
 
 /**

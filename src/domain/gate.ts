@@ -106,23 +106,23 @@ export function isLaneClosed(closed: Closed, lane: Pick<LaneTask, "taskType" | "
 }
 
 /** The lanes of which a node may be handed the best task. */
-export type OpenLanes = {
+export type OpenLanes<L extends Lane = Lane> = {
   /** The types of plain lanes; null: every type, without those that are closed to all. */
   readonly types: readonly string[] | null;
-  readonly special: readonly Lane[];
+  readonly special: readonly L[];
   /** Whether it could take from other special lanes, but for what it uses now: an ended task of its own opens them. */
   readonly isShort: boolean;
 };
 
 /** The lanes that are open to a node which asks for these types; null: every type that it takes. */
-export function lanesOpenTo(
+export function lanesOpenTo<L extends Lane>(
   node: Node,
   asked: readonly string[] | null,
   closed: Closed | null,
-  lanes: Iterable<Lane>,
-): OpenLanes {
+  lanes: Iterable<L>,
+): OpenLanes<L> {
   const isShut = closed !== null && (closed.hub || closed.nodes.has(node.nodeId));
-  const special: Lane[] = [];
+  const special: L[] = [];
   let isShort = false;
   for (const lane of lanes) {
     if ((asked !== null && !asked.includes(lane.taskType)) || !couldTake(node, lane)) continue;

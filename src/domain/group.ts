@@ -31,8 +31,10 @@ export function groupsNamed(name: string | undefined, boundTo: string | null): r
   return owned === name ? [name] : [owned, name];
 }
 
-/** A marked group. */
-export type TouchedGroup = { readonly group: string; readonly isEnded: boolean };
+/** A marked group. `ends`: how many of its tasks ended how, if it has ended; each counted up to GROUP_COUNTED_MAX. */
+export type TouchedGroup = { readonly group: string; readonly ends: GroupEnds | null };
+
+export type GroupEnds = { readonly completed: number; readonly failed: number; readonly cancelled: number };
 
 /** What the tasks of a group in one state add up to. */
 export type GroupPart = {
@@ -66,10 +68,10 @@ export type Group = GroupCounts & {
 };
 
 export function checkGroups(touched: readonly TouchedGroup[], at: number): readonly Change[] {
-  return touched.flatMap(({ group, isEnded }): readonly Change[] => {
+  return touched.flatMap(({ group, ends }): readonly Change[] => {
     const checked: Change = { kind: "group.checked", group };
-    if (!isEnded) return [checked];
-    const event = { kind: "group.ended", at, nodeId: null, taskId: null, data: { group } } as const;
+    if (ends === null) return [checked];
+    const event = { kind: "group.ended", at, nodeId: null, taskId: null, data: { group, ...ends } } as const;
     return [checked, { kind: "event.logged", event }];
   });
 }

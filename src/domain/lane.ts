@@ -16,6 +16,22 @@ export type LaneTask = Pick<Task, "taskType" | "limitKey" | "requires" | "creato
 /** A special lane. `creatorNode`: of one of its tasks; of all of them only if the hub hands out fairly. */
 export type Lane = LaneTask & { readonly name: string };
 
+/** The place of a task in its lane: the best comes first. */
+export type Head = { readonly priority: number; readonly seq: number };
+
+/**
+ * A special lane that has ready tasks, or had some. `head`: none of its ready tasks is better. It moves in place: down with
+ * a better task, and up when a dispatch has looked the best one up. So few lanes need be looked up for a dispatch.
+ */
+export type ReadyLane = Lane & { head: Head };
+
+/** Of a lane without a ready task. */
+export const NO_HEAD: Head = { priority: Infinity, seq: Infinity };
+
+export function isBetter(a: Head, b: Head): boolean {
+  return a.priority < b.priority || (a.priority === b.priority && a.seq < b.seq);
+}
+
 /** What a node has. `nodeId` null: it may be any of several nodes that have the same. */
 export type Able = Pick<Node, "capabilities" | "resources" | "used"> & { readonly nodeId: string | null };
 
@@ -24,6 +40,12 @@ const NODE_WORD = "node:";
 /** The word that only this node has, whatever others register: what requires it waits for the node, in a lane of its own. */
 export function wordOf(nodeId: string): string {
   return NODE_WORD + nodeId;
+}
+
+/** Whether only another node than this has what the task requires. */
+export function isForOther({ requires }: Pick<Task, "requires">, nodeId: string): boolean {
+  const words = requires?.capabilities.filter((word) => word.startsWith(NODE_WORD)) ?? [];
+  return words.some((word) => word !== wordOf(nodeId));
 }
 
 function hasWord({ nodeId, capabilities }: Able, word: string): boolean {

@@ -105,6 +105,8 @@ export const GROUP_FAILURES_SHOWN = 20;
 export const GROUP_STEP_TASKS = 250;
 /** Groups that may have ended, and are checked in one transaction. */
 export const GROUPS_CHECKED = 100;
+/** Tasks of such a group that group.ended counts, of each end. */
+export const GROUP_COUNTED_MAX = 1_000;
 /** Failures and timeouts after which a task without max_attempts has failed. */
 export const FAILURES_DEFAULT_MAX = 10;
 /** Failed attempts that a task remembers for its next worker. */
@@ -226,6 +228,8 @@ export const LANES_EMPTY_AWAITED = 500;
 /** The position of a task that task/<id>/explain counts. */
 export const POSITION_COUNTED_MAX = 1_000;
 /** How often one task/next reads again because other lanes have opened or closed meanwhile. */
+/** Special lanes whose best tasks a dispatch looks up at first: those that may have the best. Then twice as many each time. */
+export const LANES_LOOKED_UP = 16;
 export const LANES_REREADS = 8;
 /** Resources of a node, or of a task. */
 export const RESOURCES_MAX = 16;
@@ -767,7 +771,7 @@ export const QUOTA_TASKS_HIGHEST = 1_000_000_000;
 /** Bytes: one of so many parts of the free space at the start; with PostgreSQL, whose disk the hub cannot see, a number. */
 export const QUOTA_BYTES_PARTS = 10;
 export const QUOTA_BYTES_ON_POSTGRES = 10 * GIB;
-/** How many times its bytes a node may use for events of coming back online, and of schedules that do nothing. */
+/** How many times its bytes a node may use to come back online, to report usage, and to learn that schedules do nothing. */
 export const QUOTA_TIMES_BEYOND = 2;
 /** When to try again after quota_exceeded. */
 export const QUOTA_RETRY_AFTER_SECONDS = 60;
@@ -838,9 +842,10 @@ export const SCHEDULE_REWOUND_MS = 3 * HOUR_MS;
 export const SCHEDULES_REWIND_EVERY_MS = 5 * MINUTE_MS;
 /** Schedules that are due, read at once. */
 export const SCHEDULES_DUE_BATCH = 100;
-/** Webhooks of administrators; push notification configs of A2A, in all and of one task. */
+/** Webhooks of administrators; push notification configs of A2A, in all, of one node and of one task. */
 export const WEBHOOKS_MAX = 200;
 export const PUSH_CONFIGS_MAX = 10_000;
+export const PUSH_CONFIGS_OF_NODE_MAX = 500;
 export const PUSH_CONFIGS_OF_TASK_MAX = 5;
 export const WEBHOOK_NAME_MAX_CHARS = 64;
 export const WEBHOOK_URL_MAX_CHARS = 2_048;
@@ -859,6 +864,11 @@ export const PUSH_SCHEME_MAX_CHARS = 64;
 export const WEBHOOK_TIMEOUT_MS = 15 * SECOND_MS;
 /** Deliveries that are under way at the leader. */
 export const WEBHOOK_DELIVERIES_MAX = 32;
+/** Of them for push configs of A2A, in all and of one key: the rest is for the webhooks of administrators. */
+export const PUSH_DELIVERIES_MAX = 8;
+export const PUSH_DELIVERIES_OF_KEY_MAX = 4;
+/** How long the push configs of one key at most wait for a host that times out again and again. */
+export const PUSH_SILENCE_MAX_MS = 5 * MINUTE_MS;
 /** How long a webhook with a backlog delivers before the next one that waits has its turn. */
 export const WEBHOOK_TURN_MS = 1 * SECOND_MS;
 /** Events of a webhook that are in memory, and events of the log that one read looks at. */

@@ -242,6 +242,9 @@ function charged(change: Change, nodeId: string, bill: Bill): Change | readonly 
     case "node.summed":
       bill.bytes += change.keptBytes;
       return change;
+    case "output.grown":
+      bill.times = 1; // its usage.tallied is refused beyond the quota
+      return change;
     case "schedule.saved": {
       const { schedule } = change;
       return schedule.kept
@@ -349,7 +352,8 @@ function timesFor({ kind, taskId, data }: NewEvent): number | null {
 
 function refusal(nodeId: string, used: Usage, bill: Bill, allowed: Quotas): Rejected | null {
   const tasks = bill.tasks + bill.moved.tasks;
-  const times = bill.times ?? 1;
+  // Without an event: a worker extends its lease, and must be able to say what its task has cost.
+  const times = bill.times ?? QUOTA_TIMES_BEYOND;
   if (tasks > 0 && used.tasks + tasks > allowed.tasks * times) {
     return tasksExceeded(nodeId, tasks, { used: used.tasks, allowed: allowed.tasks });
   }

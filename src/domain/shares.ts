@@ -103,6 +103,14 @@ export const HUB_LIMITS = {
     undo: "webhook/delete",
     advice: "Delete one that is not needed.",
   },
+  pushes: {
+    what: "push configs of A2A",
+    all: limit.PUSH_CONFIGS_MAX,
+    ofNode: limit.PUSH_CONFIGS_OF_NODE_MAX,
+    code: "webhooks_limit",
+    undo: "webhook/delete",
+    advice: "Stream the task instead, or wait until other tasks have ended.",
+  },
   keys: {
     what: "keys",
     all: limit.KEYS_MAX,

@@ -20,20 +20,19 @@ import type { Change } from "./change.ts";
 import { type Accepted, type Decision, type Rejected, accept, reject, taskNotFound } from "./decision.ts";
 import { type EventData, type EventKind, type NewEvent, creatorOf } from "./event.ts";
 import {
-  PUSH_CONFIGS_MAX,
   PUSH_CONFIGS_OF_TASK_MAX,
-  WEBHOOKS_MAX,
   WEBHOOK_RETRY_AFTER_MAX_MS,
   WEBHOOK_RETRY_MAX_MS,
   WEBHOOK_RETRY_MIN_MS,
   WEBHOOK_SUSPEND_AFTER_MS,
   WEBHOOK_SUSPEND_ATTEMPTS_MIN,
 } from "./limits.ts";
-import type { Task, Webhook, WebhookDraft, WebhookFilter, WebhookProgress } from "./model.ts";
+import { HUB_LIMITS, type HubCounts, refusesMore } from "./shares.ts";
+import type { PushConfig, Task, Webhook, WebhookDraft, WebhookFilter, WebhookProgress } from "./model.ts";
 import { refund } from "./quota.ts";
 
-/** How many webhooks of administrators there are, how many push configs, and how many of them of one task. */
-export type WebhookCounts = { readonly own: number; readonly pushes: number; readonly ofTask: number };
+/** How many push configs there are, how many the keys of one node have saved, and how many one task has. */
+export type PushCounts = HubCounts & { readonly ofTask: number };
 
 /** What a new webhook gets. `secret`: for a webhook that has none yet and needs one; null: it needs none. */
 export type WebhookIssue = {
@@ -57,18 +56,27 @@ const PROGRESS_AT_START: Omit<WebhookProgress, "cursor"> = {
 
 /**
  * Creates or replaces the webhook of this name. One that is replaced goes on from its cursor. `secret`: the one that
- * the caller chose; null: keep the one there is.
+ * the caller chose; null: keep the one there is. `all`: how many webhooks there are.
  */
 export function putWebhook(
   draft: WebhookDraft,
   secret: string | null,
   before: Webhook | null,
-  counts: WebhookCounts,
+  all: number,
   issue: WebhookIssue,
   now: number,
 ): Decision<PutWebhook> {
-  const refused = before ? null : refusesMore(draft, counts);
-  if (refused) return refused;
+  const refused = before ? null : refusesMore(HUB_LIMITS.webhooks, { all, ofNode: 0 }, null);
+  return refused ?? save(draft, secret, before, issue, now);
+}
+
+function save(
+  draft: WebhookDraft,
+  secret: string | null,
+  before: Webhook | null,
+  issue: WebhookIssue,
+  now: number,
+): Accepted<PutWebhook> {
   const keptSecret = before?.format === draft.format ? before.secret : null;
   const made = secret === null && keptSecret === null ? issue.secret : null;
   const own = { ...draft, secret: secret ?? keptSecret ?? made };
@@ -86,12 +94,16 @@ export function putWebhook(
   return accept({ webhook, secret: made }, [...refund(before), ...saved(webhook, "webhook.saved", now)]);
 }
 
-/** A push config for a task that the caller created: only while the task is unfinished. */
+/**
+ * A push config for a task that the caller created: only while the task is unfinished. `boundTo`: the node of the key
+ * that asks; null: of none.
+ */
 export function putPush(
   draft: WebhookDraft,
   task: Pick<Task, "taskId" | "status"> | null,
   before: Webhook | null,
-  counts: WebhookCounts,
+  counts: PushCounts,
+  boundTo: string | null,
   issue: WebhookIssue,
   now: number,
 ): Decision<PutWebhook> {
@@ -101,7 +113,14 @@ export function putPush(
       task.status === "completed" ? "task_completed" : "task_failed",
       `Task ${task.taskId} has ended, so there is nothing to notify of. Get its result instead.`,
     );
-  return putWebhook(draft, null, before, counts, issue, now);
+  const isFull = before === null && counts.ofTask >= PUSH_CONFIGS_OF_TASK_MAX;
+  if (isFull)
+    return reject(
+      "webhooks_limit",
+      `The task has ${counts.ofTask} push configs, which is the limit. Delete one of them.`,
+    );
+  const refused = before ? null : refusesMore(HUB_LIMITS.pushes, counts, boundTo);
+  return refused ?? save(draft, null, before, issue, now);
 }
 
 export function deleteWebhook(name: string, webhook: Webhook | null, now: number): Decision<Webhook> {
@@ -140,8 +159,15 @@ export function delivered(
   return accept({ ...webhook, ...progress }, [moved(webhook, progress)]);
 }
 
-/** A push config that is of no use any more: its task has ended, or events of it are no longer in the log. */
-export function ended(webhook: Webhook, reason: "ended" | "gap", now: number): Accepted<null> {
+/**
+ * A push config that is of no use any more: its task has ended, events of it are no longer in the log, or the key that
+ * saved it is revoked or has expired.
+ */
+export function ended(
+  webhook: Webhook,
+  reason: "ended" | "gap" | "key_revoked",
+  now: number,
+): Accepted<null> {
   return accept(null, removed(webhook, now, reason));
 }
 
@@ -201,6 +227,15 @@ export function isSame(one: Webhook | null, other: Webhook): one is Webhook {
   );
 }
 
+/** The key that saved a push config, or the node that this key is bound to: the beginning of its caller. */
+export function callerOf({ caller }: PushConfig): {
+  readonly keyId: string | null;
+  readonly nodeId: string | null;
+} {
+  const [kind, name = null] = caller.split(" ");
+  return kind === "node" ? { keyId: null, nodeId: name } : { keyId: name, nodeId: null };
+}
+
 /** Whether a webhook sends an event. */
 export function passes(
   event: NewEvent,
@@ -221,27 +256,6 @@ export function endsTask(kind: EventKind): boolean {
 }
 
 // ---- Refusals, changes and events
-
-function refusesMore(draft: WebhookDraft, { own, pushes, ofTask }: WebhookCounts): Rejected | null {
-  if (draft.push === null)
-    return own < WEBHOOKS_MAX
-      ? null
-      : reject(
-          "webhooks_limit",
-          `The hub has ${own} webhooks, which is the limit. Delete one that is not needed.`,
-        );
-  if (ofTask >= PUSH_CONFIGS_OF_TASK_MAX)
-    return reject(
-      "webhooks_limit",
-      `The task has ${ofTask} push configs, which is the limit. Delete one of them.`,
-    );
-  return pushes < PUSH_CONFIGS_MAX
-    ? null
-    : reject(
-        "webhooks_limit",
-        `The hub has ${pushes} push configs, which is the limit. Stream the task instead.`,
-      );
-}
 
 export function webhookNotFound(name: string): Rejected {
   return reject(

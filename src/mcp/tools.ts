@@ -153,8 +153,8 @@ const TOOLS = {
   },
   task_create: {
     description:
-      "Creates a task for another node. Write it for a worker that knows nothing else. node_id: give it to this online " +
-      "node now. task_type: only nodes that take it (node_list). priority: medium unless set, p5 last. " +
+      "Creates a task for another node. Write it for a worker that knows nothing else. node_id: only this online " +
+      "node gets it. task_type: only nodes that take it (node_list). priority: medium unless set, p5 last. " +
       "depends_on: task_ids to complete first; their results go with it. files: file_ids of file_put. timeout_s: how " +
       "long a worker may be silent (else a dead one may hold it for 15 min); max_run_s: how long it may take.",
     properties: {

@@ -6,7 +6,15 @@
  * that is then rolled back. Must not: be trusted for a decision before learn().
  */
 import { type OpenLanes, isSameClosed, lanesOpenTo } from "../domain/gate.ts";
-import { type Able, type Lane, isAsAble, needsRare } from "../domain/lane.ts";
+import {
+  type Able,
+  type Head,
+  type Lane,
+  type ReadyLane,
+  NO_HEAD,
+  isAsAble,
+  needsRare,
+} from "../domain/lane.ts";
 import { LANES_EMPTY_AWAITED, LANES_MAX } from "../domain/limits.ts";
 import type { Closed, Gate, Node, Task } from "../domain/model.ts";
 import { dayOf } from "../domain/spending.ts";
@@ -17,8 +25,17 @@ export type Seen = {
   readonly node: Able;
   readonly closed: Closed | null;
   readonly lanes: Lanes;
-  readonly open: OpenLanes;
+  readonly open: OpenLanes<ReadyLane>;
 };
+
+/** What one load looks up: the special lanes that may have the best tasks. */
+export type LookedUp = {
+  readonly lanes: readonly ReadyLane[];
+  /** Whether other special lanes are open: then the load must also say what is best in these. */
+  readonly isPart: boolean;
+};
+
+type InOrder = Pick<Task, "requires" | "creatorNode">;
 
 export class KnownLanes {
   gate: Gate | null = null;
@@ -114,6 +131,45 @@ export class KnownLanes {
     return (open.isShort && !isShort) || open.special.some(({ name }) => !names.has(name));
   }
 
+  /** `count` of the open special lanes, or all if they are hardly more: those that may have the best tasks. */
+  lookUp({ open: { special } }: Seen, count: number): LookedUp {
+    if (special.length <= 2 * count) return { lanes: special, isPart: false };
+    const best: ReadyLane[] = [];
+    for (const lane of special) {
+      if (lane.head === NO_HEAD) continue;
+      const last = best[count - 1];
+      if (last !== undefined && this.#compare(lane, lane.head, last, last.head) >= 0) continue;
+      const at = best.findLastIndex((one) => this.#compare(one, one.head, lane, lane.head) <= 0);
+      best.splice(at + 1, 0, lane);
+      if (best.length > count) best.pop();
+    }
+    return { lanes: best, isPart: true };
+  }
+
+  /** Within a decision, after learn(): what is best in the lanes that its transaction has looked up. */
+  learnHeads({ lanes }: LookedUp, heads: ReadonlyMap<string, Head>): void {
+    for (const { name } of lanes) {
+      const lane = this.lanes.get(name);
+      if (lane) lane.head = heads.get(name) ?? NO_HEAD;
+    }
+  }
+
+  /** Whether another open lane than those that were looked up may have a better task than this one; null: there is none. */
+  mayHaveBetter(
+    { lanes: known, open: { special } }: Seen,
+    { lanes, isPart }: LookedUp,
+    found: Task | null,
+  ): boolean {
+    if (!isPart) return false;
+    const names = new Set(lanes.map(({ name }) => name));
+    return special.some((open) => {
+      const lane = this.lanes === known ? open : this.lanes.get(open.name);
+      if (lane === undefined || lane.head === NO_HEAD) return false;
+      const isBehind = found !== null && this.#compare(found, found, lane, lane.head) <= 0;
+      return !isBehind && !names.has(lane.name);
+    });
+  }
+
   /**
    * Lanes with the turn of their creator, by which the load chooses: it returns the best tasks of a few lanes only
    * (HEADS_LOADED), so sorted() alone would starve the creators of the others. Without fairness all have the same.
@@ -125,13 +181,7 @@ export class KnownLanes {
   /** Tasks in the order in which they are offered now: others may have had their turn since they were loaded. */
   sorted(tasks: readonly Task[]): readonly Task[] {
     if (tasks.length < 2) return tasks;
-    const rank = (task: Task): readonly number[] => [
-      task.priority,
-      Number(!needsRare(task)),
-      this.#turnOf(task),
-      task.seq,
-    ];
-    return tasks.toSorted((a, b) => compare(rank(a), rank(b)));
+    return tasks.toSorted((a, b) => this.#compare(a, a, b, b));
   }
 
   /** A task was handed out: its creator had its turn. */
@@ -145,12 +195,17 @@ export class KnownLanes {
     this.#turns.set(creator, ++this.#turn);
   }
 
+  /** The order in which tasks are offered: negative, if the task with the head `headA`, in the lane of `a`, comes first. */
+  #compare(a: InOrder, headA: Head, b: InOrder, headB: Head): number {
+    return (
+      headA.priority - headB.priority ||
+      Number(needsRare(b)) - Number(needsRare(a)) ||
+      this.#turnOf(a) - this.#turnOf(b) ||
+      headA.seq - headB.seq
+    );
+  }
+
   #turnOf({ creatorNode }: Pick<Task, "creatorNode">): number {
     return this.isFair ? (this.#turns.get(creatorNode ?? "") ?? 0) : 0;
   }
-}
-
-function compare(a: readonly number[], b: readonly number[]): number {
-  const at = a.findIndex((value, i) => value !== b[i]);
-  return at === -1 ? 0 : (a[at] ?? 0) - (b[at] ?? 0);
 }

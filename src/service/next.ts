@@ -17,7 +17,7 @@ import type { JoinedThrough, Node, Task } from "../domain/model.ts";
 import { type Next, type TakenFrom, returnGift } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
-import { gateOn, readyLanes } from "../store/sql/gate.ts";
+import { gateOn, headsOf, readyLanes } from "../store/sql/gate.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import {
@@ -96,6 +96,8 @@ export class NextService {
     const search = new TaskSearch({
       ...{ nodeId, taskTypes: asked.taskTypes, signal, worker },
       ...{ knownLanes: this.#known, clock: this.#clock, source: this.#sourceOf(transact, asked) },
+      // Of many requests that choose the same few lanes most would have to choose again, and the batch with them.
+      ...(asked.inBatch ? { lookUps: Infinity } : {}),
     });
     const found = await this.#takes.untilTaken(worker, () => search.take(), patience);
     if (!found) return uncommitted<NextAnswer>({ task: null, draining: false });
@@ -193,7 +195,10 @@ export class NextService {
     return found;
   }
 
-  #loadFor({ nodeId, resume, inBatch }: NextAsked, { node, types, special, closed, isExcluded }: Wanted) {
+  #loadFor(
+    { nodeId, resume, inBatch }: NextAsked,
+    { node, types, special, isPart, closed, isExcluded }: Wanted,
+  ) {
     return {
       node: nodeById(nodeId),
       started: resume ? firstStarted(nodeId) : NO_ROW,
@@ -201,6 +206,7 @@ export class NextService {
       open: bestReady(types, inBatch, closed, isExcluded ? nodeId : null),
       // `butFor`: of a lane only the best task is loaded; one that the node may not have would hide those behind it.
       special: bestOfLanes(this.#known.inTurn(special), closed, { butFor: nodeId }),
+      heads: isPart ? headsOf(special.map(({ name }) => name)) : NO_ROW,
       lanes: readyLanes(),
       waiting: node && !node.online ? waitingFor(node, SWEEP_BATCH) : NO_ROW,
       gate: gateOn(this.#clock.now()),

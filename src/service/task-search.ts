@@ -10,8 +10,8 @@
  */
 import { type Decision, UNDECIDED, type Undecided } from "../domain/decision.ts";
 import { closedTypes } from "../domain/gate.ts";
-import { type Lane, isAsAble } from "../domain/lane.ts";
-import { LANES_REREADS } from "../domain/limits.ts";
+import { type Head, type Lane, isAsAble } from "../domain/lane.ts";
+import { LANES_LOOKED_UP, LANES_REREADS } from "../domain/limits.ts";
 import type { Closed, Gate, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
 import { type Next, isExcluded as mayNotHave } from "../domain/task.ts";
@@ -20,7 +20,7 @@ import type { Lanes } from "../store/sql/gate.ts";
 import type { ReadyTasks } from "../store/sql/tasks.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import { type IdleWorker, NOTHING_AWAITED } from "./idle-workers.ts";
-import type { KnownLanes, Seen } from "./known-lanes.ts";
+import type { KnownLanes, LookedUp, Seen } from "./known-lanes.ts";
 
 /** What a call knows before its transaction, which reads all of this again because it may have changed. */
 type Known = {
@@ -30,6 +30,8 @@ type Known = {
   readonly isBeaten: boolean;
   /** The node may have none of the best tasks, as copies of its own quorum: the next load leaves out what it may not have. */
   readonly isExcluded: boolean;
+  /** How many special lanes the next load looks up, if more are open. */
+  readonly lookUps: number;
 };
 
 /** What one transaction loads, besides the tasks that the node holds. */
@@ -38,6 +40,8 @@ export type Wanted = {
   /** The types of plain lanes; null: every type. */
   readonly types: readonly string[] | null;
   readonly special: readonly Lane[];
+  /** Whether other special lanes are open, so that the best tasks of these are loaded for everybody, too (heads). */
+  readonly isPart: boolean;
   /** What the gate keeps back. */
   readonly closed: Closed | null;
   /** Leave out the tasks that the node may not have (Task.notNodes). */
@@ -52,12 +56,16 @@ export type Candidates = {
   readonly gifts: Task | null;
   readonly open: ReadyTasks;
   readonly special: readonly Task[];
+  /** The best ready task of each lane that was looked up, whichever node may have it; null: they are all that are open. */
+  readonly heads: ReadonlyMap<string, Head> | null;
   /** What the balancer gives to a node that comes back online with this call. */
   readonly waiting: readonly Task[];
   /** The special lanes with ready tasks. */
   readonly lanes: Lanes;
   readonly gate: Gate;
 };
+
+const NOTHING_LOOKED_UP: LookedUp = { lanes: [], isPart: false };
 
 /** The store of a search. `N`: what a committed decision resolves with. */
 export type TaskSource<N extends Next> = {
@@ -73,7 +81,7 @@ export type TaskSource<N extends Next> = {
 };
 
 /** A decision, and what it has learnt for the next look of its call. */
-type Learnt = Pick<Known, "node" | "isExcluded"> & {
+type Learnt = Pick<Known, "node" | "isExcluded" | "lookUps"> & {
   readonly decision: Decision<Next> | Undecided;
   /** The node may take from other lanes than those in which the call looked, and the call has looked often enough. */
   readonly isStale: boolean;
@@ -89,27 +97,34 @@ export type SearchParts<N extends Next> = {
   readonly knownLanes: KnownLanes;
   readonly clock: Pick<Clock, "now" | "steady">;
   readonly source: TaskSource<N>;
+  /** How many special lanes it looks up at first, if more are open. */
+  readonly lookUps?: number;
 };
 
 /** The search of one call, from its arrival to its end. */
 export class TaskSearch<N extends Next> {
-  readonly #parts: SearchParts<N>;
+  readonly #parts: Required<SearchParts<N>>;
   readonly #rereads: number;
   /** null: the call has not read its node yet. */
   #known: Known | null = null;
 
   /** @param rereads how often it looks again because other lanes are open; tests give fewer */
   constructor(parts: SearchParts<N>, rereads = LANES_REREADS) {
-    this.#parts = parts;
+    this.#parts = { lookUps: LANES_LOOKED_UP, ...parts };
     this.#rereads = rereads;
   }
 
   /** Takes the best task for the node. Resolves with null when there is none now, or the call is over. */
   async take(): Promise<N | null> {
     const { source } = this.#parts;
-    this.#known ??= { node: await source.readNode(), isBeaten: false, isExcluded: false };
-    for (let looks = 1; !this.#isOver; looks++) {
+    this.#known ??= {
+      node: await source.readNode(),
+      ...{ isBeaten: false, isExcluded: false, lookUps: this.#parts.lookUps },
+    };
+    for (let looks = 1; !this.#isOver;) {
+      const { lookUps } = this.#known;
       const found = await this.#look(this.#known, looks <= this.#rereads);
+      if (this.#known.lookUps <= lookUps) looks++; // to look more up comes to an end by itself
       if (found) return found.task || found.draining ? found : null;
     }
     return null;
@@ -124,27 +139,32 @@ export class TaskSearch<N extends Next> {
   /** Resolves with undefined when the call must look again, or is over. */
   async #look(known: Known, mayLookAgain: boolean): Promise<N | undefined> {
     const { taskTypes, source, worker, knownLanes } = this.#parts;
-    const { node, isExcluded } = known;
+    const { node, isExcluded, lookUps } = known;
     const seen = node && knownLanes.openTo(node, taskTypes);
     worker?.beginRead(node?.variant ?? null, node ? knownLanes.awaitedBy(node, taskTypes) : NOTHING_AWAITED);
     const closed = seen?.closed ?? null;
-    const special = seen?.open.special ?? [];
+    const lookedUp = seen ? knownLanes.lookUp(seen, lookUps) : NOTHING_LOOKED_UP;
     let types = seen ? seen.open.types : [];
     const closedPlain = types === null && closed !== null ? closedTypes(closed) : null;
     // Not awaited without need: the transaction may then join the commit that woke the worker.
     if (closedPlain?.size) types = await source.typesBut(closedPlain);
-    const wanted: Wanted = { node, types, special, closed, isExcluded };
+    const { lanes: special, isPart } = lookedUp;
+    const wanted: Wanted = { node, types, special, isPart, closed, isExcluded };
     /** The last one: a transaction may decide several times. */
-    let last: Learnt = { node, isExcluded, isStale: false, decision: UNDECIDED };
+    let last: Learnt = { node, isExcluded, lookUps, isStale: false, decision: UNDECIDED };
     const found = await source.handOut(wanted, (rows) => {
-      last = this.#decide(rows, known, seen, mayLookAgain);
+      last = this.#decide(rows, known, seen, lookedUp, mayLookAgain);
       return last.decision;
     });
     if (found) {
       // The rows of the transaction are those before its heartbeat.
-      this.#known = { node: last.node && backOnline(last.node), isBeaten: true, isExcluded: last.isExcluded };
+      const after = { isExcluded: last.isExcluded, lookUps: this.#parts.lookUps };
+      this.#known = { node: last.node && backOnline(last.node), isBeaten: true, ...after };
       worker?.endRead(found, last.isStale);
-    } else this.#known = { node: last.node, isBeaten: known.isBeaten, isExcluded: last.isExcluded };
+    } else
+      this.#known = {
+        ...{ node: last.node, isBeaten: known.isBeaten, isExcluded: last.isExcluded, lookUps: last.lookUps },
+      };
     return found;
   }
 
@@ -154,17 +174,26 @@ export class TaskSearch<N extends Next> {
    *   - the node is not as the call knew it (isSame),
    *   - another lane is open to the node than those whose tasks were loaded (KnownLanes.hasOpened),
    *   - the node may have none of the tasks that were loaded, and others may be behind them,
+   *   - other open lanes may have a better task than those that were looked up: the next load looks up twice as many,
    *   - there was no task, and the node has other resources left than when its open lanes were found.
-   * The second and the fourth only while the call may look again, because lanes may open and close all the time. The first
+   * The second and the fifth only while the call may look again, because lanes may open and close all the time. The first
    * ends when the node stops changing, and the third because the next load leaves such tasks out.
    */
-  #decide(rows: Candidates, before: Known, seen: Seen | null, mayLookAgain: boolean): Learnt {
+  #decide(
+    rows: Candidates,
+    before: Known,
+    seen: Seen | null,
+    lookedUp: LookedUp,
+    mayLookAgain: boolean,
+  ): Learnt {
     const { nodeId, taskTypes, knownLanes, clock } = this.#parts;
     const { node, open, lanes, gate } = rows;
     knownLanes.learn(gate, lanes);
+    if (rows.heads) knownLanes.learnHeads(lookedUp, rows.heads);
     const isExcluded = open.tasks.length > 0 && open.tasks.every((task) => mayNotHave(task, nodeId));
     const hasOpened = node !== null && seen !== null && knownLanes.hasOpened(node, taskTypes, seen);
-    const again: Learnt = { node, isExcluded, isStale: hasOpened, decision: UNDECIDED };
+    const { lookUps } = before;
+    const again: Learnt = { node, isExcluded, lookUps, isStale: hasOpened, decision: UNDECIDED };
     if (this.#isOver || (node && !isSame(node, before.node))) return again;
     if (hasOpened && mayLookAgain) return again;
     if (isExcluded && !open.isAll) return again;
@@ -172,6 +201,9 @@ export class TaskSearch<N extends Next> {
     const beat = { now: clock.now(), steady: clock.steady(), gate, leaseMs };
     const tasks = { ...rows, open: open.tasks, special: knownLanes.sorted(rows.special) };
     const decision = nextTask(node, nodeId, tasks, beat, before.isBeaten);
+    const found = seen && takenFromOpen(decision);
+    if (seen && found !== undefined && knownLanes.mayHaveBetter(seen, lookedUp, found))
+      return { ...again, lookUps: 2 * lookUps };
     if (node && isEmpty(decision) && hasOtherLeft(node, before.node))
       return mayLookAgain ? again : { ...again, isStale: true, decision };
     if (decision.kind === "accepted" && decision.answer.task && decision.answer.from === "open")
@@ -183,6 +215,17 @@ export class TaskSearch<N extends Next> {
 /** The node after its heartbeat. */
 function backOnline(node: Node): Node {
   return node.online ? node : { ...node, online: true };
+}
+
+/** The open task that a node gets; null: there is none for it; undefined: it does not matter whether there is one. */
+function takenFromOpen(decision: Decision<Next>): Task | null | undefined {
+  if (decision.kind === "accepted" && decision.answer.task)
+    return decision.answer.from === "open" ? decision.answer.task : undefined;
+  return isEmpty(decision) && !isDraining(decision) ? null : undefined;
+}
+
+function isDraining(decision: Decision<Next>): boolean {
+  return decision.kind === "accepted" && decision.answer.draining;
 }
 
 /** Whether there was room for a task, but none for the node. */

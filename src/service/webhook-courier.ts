@@ -8,7 +8,9 @@
  * between the two sends that message again, with the same `webhook-id`.
  *
  * Bounds: WEBHOOK_DELIVERIES_MAX deliveries at once, in turns of WEBHOOK_TURN_MS; for each of them WEBHOOK_READ_EVENTS
- * events in memory; for every other webhook only its row.
+ * events in memory; for every other webhook only its row. The webhooks of administrators come first; push configs of A2A
+ * have PUSH_DELIVERIES_MAX, of which the key that has the fewest gets the next. What times out for one key at one host
+ * makes all push configs of that key at that host wait.
  *
  * Must not: read or write anything while there is no webhook.
  */
@@ -17,13 +19,14 @@ import { type Accepted, UNDECIDED } from "../domain/decision.ts";
 import type { LoggedEvent, NewEvent } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import type { Webhook } from "../domain/model.ts";
-import { delivered, ended, endsTask, failed, isSame, passed, passes } from "../domain/webhook.ts";
+import { callerOf, delivered, ended, endsTask, failed, isSame, passed, passes } from "../domain/webhook.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import { type Log, causeOf } from "../lib/log.ts";
 import { eventsIn, firstEventId, lastEventId } from "../store/sql/events.ts";
 import { webhookByName, webhooksAfter } from "../store/sql/webhooks.ts";
 import type { Store } from "../store/store.ts";
 import type { Gap } from "./feed.ts";
+import type { KeyRing } from "./keys.ts";
 import { SECRET_PREFIX, changedWebhooks } from "./webhooks.ts";
 
 /** What a message tells of. */
@@ -66,6 +69,8 @@ export type CourierParts = {
   readonly log: Log;
   readonly post: Post;
   readonly encode: Encode;
+  /** Whether the key of this name is lost, or every key of this node. */
+  readonly isRevoked: KeyRing["isRevoked"];
   readonly random?: () => number;
 };
 
@@ -94,11 +99,18 @@ export class WebhookCourier {
   /** The lines of webhooks for one task, by the task's id, and the lines of all others. */
   readonly #ofTask = new Map<string, Set<Line>>();
   readonly #general = new Set<Line>();
-  /** Lines that have something to do, in the order of their turns; lines that wait for their next attempt. */
-  readonly #ready = new Set<Line>();
+  /**
+   * Lines that have something to do, in the order of their turns, by whose they are (ownerOf); lines that wait for their
+   * next attempt.
+   */
+  readonly #ready = new Map<string, Set<Line>>();
   readonly #waiting = new Set<Line>();
   readonly #changed = new Set<string>();
   readonly #running = new Set<Promise<void>>();
+  /** How many deliveries are under way, by whose they are. */
+  readonly #runningOf = new Map<string, number>();
+  /** Hosts that did not respond to the push configs of one key, until when these wait. */
+  readonly #silent = new Map<string, { readonly times: number; readonly until: number }>();
   readonly #stopping = new AbortController();
   #stopped: Promise<void> | null = null;
   #isLeading = false;
@@ -127,6 +139,7 @@ export class WebhookCourier {
       await this.#reread();
       if (this.#lines?.size === 0) return;
       await this.#saveCursors();
+      await this.#removeOfLostKeys();
       const now = this.#parts.clock.now();
       const isSetBack = now < this.#tickedAt - limit.CLOCK_JUMP_MS;
       this.#tickedAt = now;
@@ -135,8 +148,9 @@ export class WebhookCourier {
         // One that lies too far ahead was stored before the clock was set back, while no hub ran.
         const isAhead = nextAt !== null && nextAt > now && nextAt - now <= limit.WEBHOOK_RETRY_AFTER_MAX_MS;
         if (isAhead && !isSetBack) continue;
+        if (this.#isSilent(line.webhook, now)) continue;
         this.#waiting.delete(line);
-        this.#ready.add(line);
+        this.#setReady(line);
       }
       this.#pump();
     } finally {
@@ -167,7 +181,6 @@ export class WebhookCourier {
 
   async #stop(): Promise<void> {
     this.#isLeading = false;
-    this.#ready.clear();
     const timer = setTimeout(() => this.#stopping.abort(), limit.WEBHOOK_DRAIN_MS);
     await Promise.all(this.#running);
     clearTimeout(timer);
@@ -196,7 +209,19 @@ export class WebhookCourier {
 
   #tell(line: Line): void {
     line.hasNews = true;
-    if (!line.isRunning && line.webhook.state === "active" && !this.#waiting.has(line)) this.#ready.add(line);
+    if (!line.isRunning && line.webhook.state === "active" && !this.#waiting.has(line)) this.#setReady(line);
+  }
+
+  #setReady(line: Line): void {
+    const owner = ownerOf(line.webhook);
+    this.#ready.set(owner, (this.#ready.get(owner) ?? new Set()).add(line));
+  }
+
+  #unsetReady(line: Line): void {
+    const owner = ownerOf(line.webhook);
+    const lines = this.#ready.get(owner);
+    lines?.delete(line);
+    if (lines?.size === 0) this.#ready.delete(owner);
   }
 
   async #load(): Promise<void> {
@@ -222,14 +247,16 @@ export class WebhookCourier {
     const { taskId } = webhook.filter;
     if (taskId === null) this.#general.add(line);
     else this.#ofTask.set(taskId, (this.#ofTask.get(taskId) ?? new Set()).add(line));
-    if (webhook.state === "active") (webhook.nextAt === null ? this.#ready : this.#waiting).add(line);
+    if (webhook.state !== "active") return;
+    if (webhook.nextAt === null) this.#setReady(line);
+    else this.#waiting.add(line);
   }
 
   #remove(line: Line): void {
     const { name, filter } = line.webhook;
     if (this.#lines?.get(name) === line) this.#lines.delete(name);
     this.#general.delete(line);
-    this.#ready.delete(line);
+    this.#unsetReady(line);
     this.#waiting.delete(line);
     const ofTask = filter.taskId === null ? undefined : this.#ofTask.get(filter.taskId);
     ofTask?.delete(line);
@@ -296,17 +323,89 @@ export class WebhookCourier {
     this.#isPumping = true;
     queueMicrotask(() => {
       this.#isPumping = false;
-      for (const line of this.#ready) {
-        if (!this.#isLeading || this.#running.size >= limit.WEBHOOK_DELIVERIES_MAX) return;
-        this.#ready.delete(line);
-        line.isRunning = true;
-        const turn = this.#takeTurn(line).finally(() => {
-          this.#running.delete(turn);
-          this.#pump();
-        });
-        this.#running.add(turn);
+      while (this.#isLeading) {
+        const line = this.#next();
+        if (line === null) return;
+        this.#begin(line);
       }
     });
+  }
+
+  #begin(line: Line): void {
+    const owner = ownerOf(line.webhook);
+    this.#unsetReady(line);
+    line.isRunning = true;
+    const count = (by: 1 | -1): void => {
+      const n = (this.#runningOf.get(owner) ?? 0) + by;
+      if (n === 0) this.#runningOf.delete(owner);
+      else this.#runningOf.set(owner, n);
+    };
+    count(1);
+    const turn = this.#takeTurn(line).finally(() => {
+      this.#running.delete(turn);
+      count(-1);
+      this.#pump();
+    });
+    this.#running.add(turn);
+  }
+
+  /** The line whose turn it is; null: there is none, or no room. */
+  #next(): Line | null {
+    if (this.#running.size >= limit.WEBHOOK_DELIVERIES_MAX) return null;
+    const [own] = this.#ready.get(ADMINISTRATORS) ?? [];
+    if (own) return own;
+    const pushes = this.#running.size - (this.#runningOf.get(ADMINISTRATORS) ?? 0);
+    if (pushes >= limit.PUSH_DELIVERIES_MAX) return null;
+    let fewest: number = limit.PUSH_DELIVERIES_OF_KEY_MAX;
+    let next: Line | null = null;
+    for (const [owner, [line]] of this.#ready) {
+      const running = this.#runningOf.get(owner) ?? 0;
+      if (!line || running >= fewest) continue;
+      fewest = running;
+      next = line;
+    }
+    return next;
+  }
+
+  // ---- Push configs of A2A
+
+  /** Deletes the push configs of keys that are revoked or have expired. */
+  async #removeOfLostKeys(): Promise<void> {
+    const now = this.#parts.clock.now();
+    const lost = new Map<string, boolean>();
+    for (const line of this.#lines?.values() ?? []) {
+      const owner = ownerOf(line.webhook);
+      if (!lost.has(owner)) lost.set(owner, this.#isOfLostKey(line.webhook));
+      if (lost.get(owner) && !line.isRunning)
+        await this.#store(line, (stored) => ended(stored, "key_revoked", now));
+    }
+  }
+
+  #isOfLostKey({ push }: Webhook): boolean {
+    if (push === null) return false;
+    const { keyId, nodeId } = callerOf(push);
+    return this.#parts.isRevoked(keyId, nodeId);
+  }
+
+  #isSilent(webhook: Webhook, now: number): boolean {
+    const silent = webhook.push && this.#silent.get(hostOf(webhook));
+    return silent ? silent.until > now : false;
+  }
+
+  /** Remembers whether the host of a push config has timed out: it waits the longer the oftener it has. */
+  #noteHost(webhook: Webhook, { status, ms }: Attempt): void {
+    if (webhook.push === null) return;
+    const host = hostOf(webhook);
+    if (status !== null || ms < limit.WEBHOOK_TIMEOUT_MS / 2) return void this.#silent.delete(host);
+    const now = this.#parts.clock.now();
+    const before = this.#silent.get(host);
+    if (before && before.until > now) return; // of the same round
+    const times = (before?.times ?? 0) + 1;
+    const waitMs = Math.min(limit.WEBHOOK_RETRY_MIN_MS * 2 ** Math.min(times, 30), limit.PUSH_SILENCE_MAX_MS);
+    this.#silent.delete(host);
+    this.#silent.set(host, { times, until: now + waitMs });
+    const [oldest] = this.#silent.keys();
+    if (this.#silent.size > limit.PUSH_CONFIGS_MAX && oldest !== undefined) this.#silent.delete(oldest);
   }
 
   /** Never rejects. */
@@ -314,6 +413,11 @@ export class WebhookCourier {
     const { clock, log } = this.#parts;
     const until = clock.timers() + limit.WEBHOOK_TURN_MS;
     try {
+      if (this.#isSilent(line.webhook, clock.now())) {
+        line.hasNews = true;
+        this.#waiting.add(line);
+        return;
+      }
       while (this.#isTheirs(line)) {
         line.hasNews = false;
         const { happened, upTo, atEnd } = await this.#read(line);
@@ -330,7 +434,7 @@ export class WebhookCourier {
     } finally {
       line.isRunning = false;
       const mayGoOn = this.#isTheirs(line) && !this.#waiting.has(line);
-      if (mayGoOn && line.hasNews) this.#ready.add(line);
+      if (mayGoOn && line.hasNews) this.#setReady(line);
       if (this.#changed.size > 0) void this.#rereadSoon();
     }
   }
@@ -338,9 +442,8 @@ export class WebhookCourier {
   /** Whether a line may deliver: this hub is the leader, and nobody has changed the webhook. */
   #isTheirs(line: Line): boolean {
     const { name, state } = line.webhook;
-    return (
-      this.#isLeading && this.#lines?.get(name) === line && !this.#changed.has(name) && state === "active"
-    );
+    const isUnchanged = this.#lines?.get(name) === line && !this.#changed.has(name);
+    return this.#isLeading && isUnchanged && state === "active" && !this.#isOfLostKey(line.webhook);
   }
 
   async #read({ webhook: { filter, cursor }, searched }: Line): Promise<Found> {
@@ -383,6 +486,7 @@ export class WebhookCourier {
       if (line.sent.has(id)) continue;
       if (!this.#isTheirs(line)) return false;
       const attempt = await this.#send(webhook, id, content, this.#stopping.signal);
+      this.#noteHost(webhook, attempt);
       if (this.#stopping.signal.aborted && !attempt.isDelivered) return false; // it was ended, and has not failed
       if (!attempt.isDelivered) {
         await this.#noteFailure(line, attempt);
@@ -472,6 +576,20 @@ export class WebhookCourier {
   }
 }
 
+/** Whose share of the deliveries those of a webhook take. */
+function ownerOf({ push }: Webhook): string {
+  if (push === null) return ADMINISTRATORS;
+  const { keyId, nodeId } = callerOf(push);
+  return nodeId === null ? `key ${keyId}` : `node ${nodeId}`;
+}
+
+const ADMINISTRATORS = "";
+
+/** The host of a push config, as one key sees it: no key can make another one wait. */
+function hostOf(webhook: Webhook): string {
+  return `${ownerOf(webhook)} ${new URL(webhook.url).host}`;
+}
+
 /** Nothing up to the event `cursor` is to be sent any more. */
 function passTo(line: Line, cursor: number): void {
   if (cursor <= line.searched) return;
@@ -512,7 +630,7 @@ function signatureOf(
 /** Of the header Retry-After (RFC 9110 10.2.3): seconds, or a date. */
 function delayOf(retryAfter: string | null, now: number): number | null {
   if (retryAfter === null) return null;
-  if (/^\d{1,9}$/.test(retryAfter.trim())) return Number(retryAfter) * SECOND_MS;
+  if (/^\d{1,9}(?:\.\d+)?$/.test(retryAfter.trim())) return Number(retryAfter) * SECOND_MS; // many send fractions
   const at = Date.parse(retryAfter);
   return Number.isNaN(at) ? null : Math.max(0, at - now);
 }

@@ -2,7 +2,7 @@
 import type { Notified } from "../domain/change.ts";
 import type { EventKind } from "../domain/event.ts";
 import { WEBHOOK_SECRET_NEW_BYTES } from "../domain/limits.ts";
-import type { Webhook, WebhookDraft } from "../domain/model.ts";
+import type { Task, Webhook, WebhookDraft } from "../domain/model.ts";
 import {
   type PutWebhook,
   deleteWebhook,
@@ -11,20 +11,23 @@ import {
   resumeWebhook,
   webhookNotFound,
 } from "../domain/webhook.ts";
-import { Rejection } from "../domain/decision.ts";
+import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
+import { isFinished } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { lastEventId } from "../store/sql/events.ts";
+import { NO_ROW } from "../store/sql/query.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import {
   pushConfigsOf,
   suspendedCount,
   webhookByName,
   webhookCount,
-  webhookCounts,
+  ownWebhookCount,
+  pushCounts,
   webhookPage,
 } from "../store/sql/webhooks.ts";
-import type { Committed, Store, Transact } from "../store/store.ts";
+import type { Committed, Load, Loaded, Part, Store, Transact } from "../store/store.ts";
 import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
 
 /** With this prefix a secret is base64 (Standard Webhooks). */
@@ -45,6 +48,11 @@ export function changedWebhooks(changes: readonly Notified[]): readonly string[]
       names.push(String(change.event.data["name"]));
   return names;
 }
+
+/** The names of queries among those of the use case. Their names have no space. */
+const BEFORE = "the push config before";
+const COUNTS = "push configs counted";
+const LAST_ID = "the last event";
 
 /** Why a URL must not be called, as far as the URL itself shows; null: it may. */
 type RefusalOf = (url: string, sender: "webhook" | "push") => string | null;
@@ -73,15 +81,15 @@ export class WebhookService {
     draft: WebhookDraft,
     secret: string | null,
   ): Promise<Committed<PutWebhook>> {
-    const load = { before: webhookByName(draft.name), counts: webhookCounts(null), lastId: lastEventId() };
+    const load = { before: webhookByName(draft.name), all: ownWebhookCount(), lastId: lastEventId() };
     const made = draft.format === "ntfy" ? null : newSecret();
     const webhookId = this.#newId();
-    return transact(load, ({ before, counts, lastId }) =>
+    return transact(load, ({ before, all, lastId }) =>
       putWebhook(
         draft,
         secret,
         before,
-        counts,
+        all,
         { webhookId, secret: made, lastEventId: lastId },
         this.#clock.now(),
       ),
@@ -89,26 +97,67 @@ export class WebhookService {
   }
 
   /**
-   * `from`: the event of the log after which notifications begin; null: now.
+   * Notifications begin with the next event. `boundTo`: the node of the key that asks; null: of none.
    * @throws {Rejection} task_not_found, task_completed, task_failed, webhooks_limit
    */
   putPush(
     transact: Transact<PutWebhook>,
     draft: WebhookDraft,
-    from: number | null,
+    boundTo: string | null,
   ): Promise<Committed<PutWebhook>> {
     const { taskId } = draft.filter;
     const load = {
       task: taskById(taskId ?? ""),
       before: webhookByName(draft.name),
-      counts: webhookCounts(taskId),
+      counts: pushCounts(taskId, boundTo),
       lastId: lastEventId(),
     };
     const webhookId = this.#newId();
     return transact(load, ({ task, before, counts, lastId }) => {
-      const issue = { webhookId, secret: null, lastEventId: from ?? lastId };
-      return putPush(draft, task, before, counts, issue, this.#clock.now());
+      const issue = { webhookId, secret: null, lastEventId: lastId };
+      return putPush(draft, task, before, counts, boundTo, issue, this.#clock.now());
     });
+  }
+
+  /**
+   * The Transact of a request that also puts a push config for the task that it changes: both in one commit, or neither.
+   * Notifications begin with the events of this commit. `taskId`: null for a task that the request creates.
+   * `draftOf` null: the request has no push config.
+   */
+  puttingPush<A>(
+    transact: Transact<A>,
+    taskOf: (answer: A) => Task,
+    draftOf: ((taskId: string) => WebhookDraft) | null,
+    { taskId, boundTo }: { readonly taskId: string | null; readonly boundTo: string | null },
+  ): Transact<A> {
+    if (draftOf === null) return transact;
+    const webhookId = this.#newId();
+    const putting = <T extends A>(
+      load: Load,
+      decide: (rows: Loaded<Load>) => Decision<T> | Undecided,
+      parts?: readonly Part[],
+    ): Promise<T | undefined> => {
+      const known = {
+        ...load,
+        [BEFORE]: taskId === null ? NO_ROW : webhookByName(draftOf(taskId).name),
+        [COUNTS]: pushCounts(taskId, boundTo),
+        [LAST_ID]: lastEventId(),
+      };
+      const decideBoth = (rows: Loaded<typeof known>): Decision<T> | Undecided => {
+        const decision = decide(rows);
+        if (decision.kind !== "accepted" || decision.changes.length === 0) return decision;
+        const task = taskOf(decision.answer);
+        if (isFinished(task)) return decision; // the response shows it: there is nothing to notify of
+        const issue = { webhookId, secret: null, lastEventId: rows[LAST_ID] };
+        const [before, counts] = [rows[BEFORE], rows[COUNTS]];
+        const now = this.#clock.now();
+        const put = putPush(draftOf(task.taskId), task, before, counts, boundTo, issue, now);
+        if (put.kind === "rejected") return put;
+        return { ...decision, changes: [...decision.changes, ...put.changes] };
+      };
+      return transact(known, decideBoth, parts);
+    };
+    return putting as Transact<A>; // both forms of it at once
   }
 
   /** @throws {Rejection} webhook_not_found */

@@ -685,6 +685,113 @@ describe("the specification's examples", () => {
     expect(codeOf(await rpc(hub, "ListTaskPushNotificationConfigs", { taskId: "x" }))).toBe(-32_001);
   });
 
+  /** Sends a message with a push config, and does not wait for its task. */
+  function sendPushed(to: TestHub, secret: string, url: string): Promise<Response> {
+    const configuration = { returnImmediately: true, taskPushNotificationConfig: { url } };
+    return send(to, "/message:send", said("pushed", {}, { configuration }), { secret });
+  }
+
+  test("a node has a share of the push configs, and a message whose config is refused creates no task", async () => {
+    await using own = await startHub({ post: async () => ({ status: 204, retryAfter: null }) });
+    await addNode(own, "w1");
+    const greedy = await addKey(own, "greedy", "--node", "w1");
+    for (let n = 0; n < limit.PUSH_CONFIGS_OF_NODE_MAX; n++)
+      expect((await sendPushed(own, greedy, RECEIVER_URL)).status).toBe(200);
+    const count = async () => (await ok(own.get("/task/list?creator_node=w1")))["total"];
+    const before = await count();
+    const refused = await sendPushed(own, greedy, RECEIVER_URL);
+    expect([refused.status, await count()]).toEqual([409, before]);
+    const { error, detail } = record(await refused.json());
+    expect([error, detail]).toEqual(["webhooks_limit", expect.stringContaining("for one node")]);
+    const modest = await addKey(own, "modest");
+    expect((await sendPushed(own, modest, RECEIVER_URL)).status).toBe(200);
+  });
+
+  test("an answer whose push config is refused answers nothing", async () => {
+    const { id } = await create(hub, "asks");
+    await claim(hub, id);
+    await ok(hub.post("/task/ask", { task_id: id, node_id: "w1", question: "Which?" }));
+    const config = { url: "https://client.example.com/webhook" };
+    const path = `/tasks/${id}/pushNotificationConfigs`;
+    for (let n = 0; n < limit.PUSH_CONFIGS_OF_TASK_MAX; n++)
+      await http(hub, path, { ...config, id: `c${n}` });
+    const configuration = { returnImmediately: true, taskPushNotificationConfig: { ...config, id: "more" } };
+    const refused = await send(hub, "/message:send", said("blue", { taskId: id }, { configuration }));
+    expect(refused.status).toBe(409);
+    const { questions } = await ok(hub.get(`/task/${id}/questions`));
+    expect(list({ questions }, "questions")).toMatchObject([{ state: "open", answer: null }]);
+  });
+
+  test("receivers that never answer keep neither an administrator's webhook nor another key waiting", async () => {
+    const running = new Map<string, number>();
+    const most = new Map<string, number>();
+    const delivered: string[] = [];
+    const held = Promise.withResolvers<void>();
+    await using own = await startHub({
+      post: async ({ url }) => {
+        const { hostname } = new URL(url);
+        if (!hostname.startsWith("silent")) {
+          delivered.push(hostname);
+          return { status: 204, retryAfter: null };
+        }
+        for (const name of [hostname, "all"]) {
+          running.set(name, (running.get(name) ?? 0) + 1);
+          most.set(name, Math.max(most.get(name) ?? 0, running.get(name) ?? 0));
+        }
+        await held.promise;
+        return { status: 204, retryAfter: null };
+      },
+    });
+    const keysOf: string[] = [];
+    for (const name of ["silent-1", "silent-2", "modest"]) {
+      await addNode(own, name);
+      keysOf.push(await addKey(own, name, "--node", name));
+    }
+    const [first = "", second = "", modest = ""] = keysOf;
+    await own.sweep();
+    for (let n = 0; n < 2 * limit.PUSH_DELIVERIES_MAX; n++) {
+      await sendPushed(own, first, `https://silent-1/${n}`);
+      await sendPushed(own, second, `https://silent-2/${n}`);
+    }
+    await until("all places are taken", async () => most.get("all") === limit.PUSH_DELIVERIES_MAX);
+    await sendPushed(own, modest, "https://modest/");
+    await ok(own.admin("/webhook/put", { name: "ci", url: "https://ci/", kinds: ["note.changed"] }));
+    await ok(own.post("/note/put", { key: "k", text: "t", node_id: "modest" }));
+    await until("the administrator's webhook", async () => delivered.includes("ci"));
+    expect(delivered).toEqual(["ci"]);
+    for (const name of ["silent-1", "silent-2"])
+      expect(most.get(name)).toBe(limit.PUSH_DELIVERIES_OF_KEY_MAX);
+    expect(most.get("all")).toBe(limit.PUSH_DELIVERIES_MAX);
+    held.resolve();
+    await until("the push of the other key", async () => delivered.includes("modest"));
+  });
+
+  test("a key that is revoked gets no more pushes, and loses its configs", async () => {
+    await using receiver = new Receiver();
+    await using own = await startHub({ post: receiver.post });
+    await addNode(own, "w1");
+    const bound = await addKey(own, "bound", "--node", "w1");
+    const full = await addKey(own, "full");
+    const sent = [await sendPushed(own, bound, RECEIVER_URL), await sendPushed(own, full, RECEIVER_URL)];
+    await own.sweep();
+    await receiver.until(({ length }) => length === 2);
+    for (const name of ["bound", "full"]) await ok(own.admin("/key/revoke", { name }));
+    for (const response of sent) {
+      const { id } = record(record(await response.json())["task"]);
+      await claim(own, id);
+      await ok(complete(own, String(id), "w1"));
+    }
+    const webhooks = async () =>
+      list(await ok(own.get("/webhook/list", { headers: { "X-Admin-Key": ADMIN_KEY } })), "webhooks");
+    await until("the configs are deleted", async () => {
+      await own.sweep();
+      return (await webhooks()).length === 0;
+    });
+    const events = list(await ok(own.get("/events?since=0&kind=webhook.deleted")), "events");
+    expect(events.map(({ data }) => record(data)["reason"])).toEqual(["key_revoked", "key_revoked"]);
+    expect(receiver.received).toHaveLength(2);
+  });
+
   test("6.7 and 6.8: a file becomes a file of the task, and data a part of its description", async () => {
     const bytes = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0, 255]);
     const parts = [

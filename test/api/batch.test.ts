@@ -555,13 +555,15 @@ test("a batch is replayed after a restart", async () => {
 });
 
 /** What each POST needs to succeed in a batch, in this order. */
+const USAGE = [{ seq: 1, model: "m", input_tokens: 1, output_tokens: 1 }];
+
 const EACH: readonly ((ids: Readonly<Record<string, string>>) => Asked)[] = [
   () => ["node/register", { node_id: "n1", name: "n1" }],
   () => beat("n1"),
   () => ["node/drain", { node_id: "n1", drain: false }],
   () => CREATE,
   ({ open = "" }) => claim(open),
-  ({ open = "" }) => ["task/extend", { task_id: open, node_id: "n1", note: "half" }],
+  ({ open = "" }) => ["task/extend", { task_id: open, node_id: "n1", note: "half", usage: USAGE }],
   ({ open = "" }) => ["task/release", { task_id: open, node_id: "n1" }],
   ({ open = "" }) => ["task/assign", { task_id: open, node_id: "n1" }],
   ({ open = "" }) => ["task/revoke", { task_id: open }],
@@ -590,6 +592,7 @@ const EACH: readonly ((ids: Readonly<Record<string, string>>) => Asked)[] = [
   () => ["lease/acquire", { name: "a", node_id: "n1" }],
   () => ["lease/renew", { name: "a", node_id: "n1" }],
   () => ["lease/release", { name: "a", node_id: "n1" }],
+  () => ["usage/void", { node_id: "n1" }],
   () => ["budget/set", { scope: "hub", per: "day", tokens: 1 }],
   () => ["budget/delete", { scope: "hub", per: "day" }],
   () => ["hub/pause", { type: "none" }],

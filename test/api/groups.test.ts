@@ -120,6 +120,32 @@ describe.concurrent("the group and the tags of a task", () => {
     expect(await idsOf(hub, `group=g&per_page=2&cursor=${String(first["next_cursor"])}`)).toEqual([a]);
   });
 
+  test("tell at their end how their tasks have ended", async () => {
+    await using hub = await startHub();
+    await addNode(hub, "n1");
+    const [done, failing] = [
+      await addTaskOf(hub, "n1", { group: "g" }),
+      await addTaskOf(hub, "n1", { group: "g" }),
+    ];
+    await addTask(hub, { group: "g" });
+    await complete(hub, done, "n1");
+    await ok(hub.post("/task/fail", { task_id: failing, node_id: "n1", error: "no", retry: false }));
+    await ok(hub.post("/group/cancel", { group: "g" }));
+    await endedTimes(hub, 1);
+    const ends = { completed: 1, failed: 1, cancelled: 1 };
+    expect((await ended(hub)).map(({ data }) => data)).toEqual([{ group: "g", ...ends }]);
+    await ok(hub.post("/task/retry", { task_id: failing }));
+    await ok(hub.post("/task/claim", { task_id: failing, node_id: "n1" }));
+    await complete(hub, failing, "n1");
+    await endedTimes(hub, 2);
+    expect((await ended(hub)).map(({ data }) => data)).toContainEqual({
+      group: "g",
+      ...ends,
+      completed: 2,
+      failed: 0,
+    });
+  });
+
   test("select events, also those of a stream", async () => {
     await using hub = await startHub();
     const stop = new AbortController();

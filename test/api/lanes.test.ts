@@ -3,9 +3,10 @@ import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { LANES_MAX, OPEN_TYPES_MAX } from "../../src/domain/limits.ts";
+import { LANES_LOOKED_UP, LANES_MAX, OPEN_TYPES_MAX } from "../../src/domain/limits.ts";
 import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
 import { ADMIN_KEY, SECRET, type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
+import { dice } from "../support/dice.ts";
 import { cases } from "../support/long.ts";
 import { Agent } from "../support/mcp.ts";
 import {
@@ -505,6 +506,50 @@ once.test("an agent without a task hears of the types in special lanes that it d
   expect(await agent.ok("task_next")).toMatchObject({ task: null, others: ["b"] });
 });
 
+test("of more lanes than a dispatch looks up, the best task comes first, whatever has changed meanwhile", async () => {
+  await using hub = await startHub();
+  await addNode(hub, "n1", idle);
+  const roll = dice(20_261_128);
+  /** Ready tasks, by age. */
+  const ready = new Map<string, number>();
+  const priorities = ["high", "medium", "low", "p5"];
+  const best = (): string | null => [...ready].toSorted(([, a], [, b]) => a - b)[0]?.[0] ?? null; // stable
+  const create = async (lane: number): Promise<void> => {
+    const place = roll(4);
+    ready.set(await addTask(hub, { limit_key: `k${lane}`, priority: priorities[place] }), place);
+  };
+  for (let lane = 0; lane < 4 * LANES_LOOKED_UP; lane++) await create(lane);
+  for (let step = 0; step < cases(150, 600); step++) {
+    const kind = roll(5);
+    if (kind === 4 && roll(3) === 0) {
+      // The best of many lanes go without a dispatch that looks them up.
+      const sorted = [...ready].toSorted(([, a], [, b]) => a - b);
+      for (const [task_id] of sorted.slice(0, 2 * LANES_LOOKED_UP)) {
+        await ok(hub.post("/task/claim", { task_id, node_id: "n1" }));
+        ready.delete(task_id);
+      }
+      expect([step, await next(hub)]).toEqual([step, best()]);
+      ready.delete(best() ?? "");
+      while (ready.size < 4 * LANES_LOOKED_UP) await create(roll(5 * LANES_LOOKED_UP));
+    } else if (kind === 0) await create(roll(5 * LANES_LOOKED_UP));
+    else if (kind === 1 && ready.size > 0) {
+      const task_id = [...ready.keys()][roll(ready.size)] ?? "";
+      const place = roll(4);
+      const changed = roll(2)
+        ? { priority: priorities[place] }
+        : { limit_key: `k${roll(5 * LANES_LOOKED_UP)}` };
+      await ok(hub.post("/task/update", { task_id, ...changed }));
+      if (changed.priority !== undefined) ready.set(task_id, place);
+    } else {
+      const expected = best();
+      expect([step, await next(hub)]).toEqual([step, expected]);
+      if (expected === null) continue;
+      if (roll(3)) ready.delete(expected);
+      else await release(hub, expected);
+    }
+  }
+});
+
 once.test("unfinished tasks are in at most LANES_MAX lanes", async () => {
   const dataDir = newDataDir();
   try {
@@ -526,6 +571,8 @@ once.test("unfinished tasks are in at most LANES_MAX lanes", async () => {
        INSERT INTO tasks (${columns.join(", ")})
        SELECT ${columns.map((name) => copied.get(name) ?? name).join(", ")} FROM tasks CROSS JOIN copies`,
     );
+    db.run(`INSERT INTO task_specs SELECT t.seq, max_attempts, backoff_ms, description, depends_on
+      FROM tasks t CROSS JOIN task_specs WHERE t.seq > 1`);
     db.run(`UPDATE task_totals SET open = open + ${LANES_MAX - 2}`);
     db.close();
     await using hub = await startHub({ dataDir });

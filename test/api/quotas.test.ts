@@ -430,7 +430,7 @@ describe("bytes", () => {
         await ok(scene.post("task/claim", of));
         expect((await ofN1()) - before).toBeWithin(52_000, 54_000);
         expect([creator, await usedBy("of-n2")]).toEqual([creator, ofCreator]);
-        const big = { ...of, checkpoint: "x".repeat(60_000) };
+        const big = { ...of, note: "n", checkpoint: "x".repeat(60_000) };
         while ((await scene.upload(10_000)).status === 200);
         await exceeded(scene.post("task/extend", big), { allowed: 300 * KIB });
         const { files } = await ok(hub.get("/file/list"));

@@ -74,7 +74,10 @@ const KINDS: Partial<Record<keyof typeof HUB_LIMITS, Kind>> = {
 const shares = Object.entries(HUB_LIMITS).filter(([, { ofNode }]) => ofNode !== null);
 
 test("every share is tested, and what has none only an administrator can make and remove", () => {
-  expect(shares.map(([name]) => name).filter((name) => !(name in KINDS))).toEqual(["noteBytes"]);
+  expect(shares.map(([name]) => name).filter((name) => !(name in KINDS))).toEqual([
+    "noteBytes", // follows from the number of notes
+    "pushes", // a2a.test.ts
+  ]);
   const auths = new Map(DECLARED.map(({ path, auth }) => [path.replace("/api/v1/", ""), auth]));
   for (const { all, ofNode, undo } of Object.values<HubLimit>(HUB_LIMITS)) {
     expect(auths.has(undo)).toBe(true);
@@ -304,6 +307,8 @@ describe("a task that a key sends to another node", () => {
     );
     for (const field of [{ limit_key: "k" }, { requires: { resources: { gpu: 1 } } }])
       await badFields(hub.post("/task/create", gift(field), by("evil")), [Object.keys(field)[0] ?? ""]);
+    const word = { requires: { capabilities: ["node:honest"] } };
+    await badFields(hub.post("/task/create", { ...TASK, ...word }, by("evil")), ["requires.capabilities"]);
     const types = ["summarise", undefined];
     const make = (n: number, priority: number) =>
       gift({ title: `gift ${priority}`, priority, task_type: types[n % 2] });
@@ -314,6 +319,9 @@ describe("a task that a key sends to another node", () => {
     await refused(hub.post("/task/create", make(0, 1), by("evil")), 409, "gifts_limit");
     await refused(hub.post("/task/create", make(1, 1), by("evil")), 409, "gifts_limit");
     expect(await ok(hub.get("/node/honest", by("honest")))).toMatchObject({ node: { tasks_assigned: 0 } });
+    const { tasks } = await ok(hub.get("/task/list?creator_node=evil&per_page=1"));
+    const { task_id } = record(list({ tasks }, "tasks")[0]);
+    await refused(hub.post("/task/update", { task_id, limit_key: "k" }, by("evil")), 409, "gifts_limit");
 
     for (const priority of [0, 2])
       await ok(
@@ -361,4 +369,23 @@ describe("a task that a key sends to another node", () => {
       return record(task)["assigned_node"] === "honest";
     });
   });
+});
+
+test("the word of a node waits for it, and no other node has the word", async () => {
+  await using hub = await startHub();
+  const node = (node_id: string, fields: Fields = {}) => ({
+    node_id,
+    name: node_id,
+    auto_assign: false,
+    ...fields,
+  });
+  await ok(hub.post("/node/register", node("other", { capabilities: ["node:late"] })));
+  const requires = { capabilities: ["node:late"] };
+  const { task_id } = await ok(hub.post("/task/create", { ...TASK, requires }));
+  expect((await ok(hub.post("/task/next", { node_id: "other" })))["task"]).toBeNull();
+  await refused(hub.post("/task/claim", { task_id, node_id: "other" }), 409, "requirements_not_met");
+  const { reasons } = await ok(hub.get(`/task/${String(task_id)}/explain`));
+  expect(list({ reasons }, "reasons").map(({ code }) => code)).toContain("no_node");
+  await ok(hub.post("/node/register", node("late")));
+  expect((await ok(hub.post("/task/next", { node_id: "late" })))["task"]).toMatchObject({ task_id });
 });

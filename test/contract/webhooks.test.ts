@@ -63,7 +63,9 @@ for (const engine of ENGINES)
           ? { status: null, error: "connection reset" }
           : { status: 204, retryAfter: null };
       };
-      const couriers = stores.map((one) => new WebhookCourier({ store: one, clock, log, post, encode }));
+      const couriers = stores.map(
+        (one) => new WebhookCourier({ store: one, clock, log, post, encode, isRevoked: () => false }),
+      );
       const total = engine.name === "sqlite" ? 60 : 24;
       await addEvents(
         store,
@@ -127,7 +129,14 @@ for (const engine of ENGINES)
           received.push(body);
           return { status: 204, retryAfter: null };
         };
-        const courier = new WebhookCourier({ store: failing, clock, log, post, encode });
+        const courier = new WebhookCourier({
+          store: failing,
+          clock,
+          log,
+          post,
+          encode,
+          isRevoked: () => false,
+        });
         await addEvents(store, [1]);
         await courier.tick(true);
         await until("the store fails", async () => faults <= 0);
@@ -157,7 +166,14 @@ for (const engine of ENGINES)
         },
       });
       const post: Post = () => expect.unreachable();
-      const courier = new WebhookCourier({ store: counted, clock, log, post, encode });
+      const courier = new WebhookCourier({
+        store: counted,
+        clock,
+        log,
+        post,
+        encode,
+        isRevoked: () => false,
+      });
       for (let turn = 0; turn < 5; turn++) {
         await courier.tick(true);
         await addEvents(store, [turn]);

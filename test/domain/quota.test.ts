@@ -107,7 +107,7 @@ describe("over the quota", () => {
     ["register", [event("node.registered"), event("node.online")]],
     ["daily bonus", [event("lux.signin"), event("lux.paid")]],
     ["hold", [event("limit.held", {}, null)]],
-    ["usage without an event", [{ kind: "usage.tallied", nodeId: "n1", tasks: 0, bytes: 1 }]],
+    ["usage beyond twice the quota", [{ kind: "usage.tallied", nodeId: "n1", tasks: 0, bytes: 101 }]],
   ])("%s is refused", (_, changes) => {
     expect(over(changes)).toMatchObject({
       kind: "rejected",
@@ -124,6 +124,7 @@ describe("over the quota", () => {
     ["release that uses up a budget", [event("budget.exceeded", {}, null), event("task.released")]],
     ["cancel", [event("task.failed")]],
     ["ack", [event("message.acked")]],
+    ["usage up to twice the quota", [{ kind: "usage.tallied", nodeId: "n1", tasks: 0, bytes: 100 }]],
     ["leave", [event("node.left"), event("node.offline"), event("task.released")]],
     [
       "delete of a file",

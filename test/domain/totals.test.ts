@@ -357,7 +357,8 @@ function endGroups(world: World, running: ReadonlySet<string>): void {
   const now = runningGroups(world);
   const ended = [...running].filter((group) => !now.has(group));
   for (const group of ended) expect(world.touched).toContain(group);
-  const touched = [...world.touched].map((group) => ({ group, isEnded: !now.has(group) }));
+  const ends = { completed: 1, failed: 0, cancelled: 0 };
+  const touched = [...world.touched].map((group) => ({ group, ends: now.has(group) ? null : ends }));
   const changes = checkGroups(touched, 1);
   const logged = changes.flatMap((change) =>
     change.kind === "event.logged" ? [change.event.data["group"]] : [],

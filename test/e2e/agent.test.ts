@@ -5,6 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { OWN_HOST } from "../support/keeper.ts";
 import { Hub, Program, SECRET, TempDir, listOf, objectOf, run, until } from "./program.ts";
 
@@ -160,9 +161,9 @@ describe.each(AGENTS)("%s", (agent) => {
     await program.ended;
     expect(task).toMatchObject({
       attempts: 1,
-      failure: { message: expect.stringContaining("out of credit") },
+      failure: { message: expect.stringContaining("the connection broke") },
       result: {
-        improvement: "turn 1",
+        improvement: "turn 1\nturn 2\nin the end",
         lesson: "none",
         output: "turn 1\nturn 2\nin the end",
       },
@@ -170,12 +171,12 @@ describe.each(AGENTS)("%s", (agent) => {
     const [first = {}, second = {}] = runsOf(home);
     const { agent: about } = objectOf(JSON.stringify(task["result"]));
     const { session } = objectOf(JSON.stringify(about));
-    // Both runs, however the program counts: codex prints nothing for a turn that fails, and then the sum.
+    // Both runs, however the program counts: codex prints nothing for a turn that fails, which is unknown, and then the sum.
     const both = {
       input_tokens: 200,
       output_tokens: 20,
       cached_tokens: 120,
-      reports: agent === "codex" ? 1 : 2,
+      reports: 2,
     };
     const cost = COST[agent].cost_usd === null ? null : 0.02;
     expect(task["usage"]).toMatchObject({ ...both, cost_usd: cost });
@@ -192,6 +193,38 @@ describe.each(AGENTS)("%s", (agent) => {
     expect(workDirOf(home)).toEqual([]);
   });
 
+  test("without a result it is asked once more in its session; then the attempt fails, with what it was denied", async () => {
+    const home = `${agent}-none`;
+    await using _program = worker(agent, home);
+    const forgetful = await ended(await create(home, "forgetful"));
+    expect(forgetful).toMatchObject({ status: "completed", attempts: 0, result: { output: "here it is" } });
+    const replies = await ended(await create(home, "replies"));
+    expect(replies).toMatchObject({ status: "completed", attempts: 0, result: { output: { is: "there" } } });
+    const { failure } = await ended(await create(home, "refuses", { max_attempts: 1 }));
+    const { message } = objectOf(JSON.stringify(failure));
+    expect(message).toMatch(/^no_result: [^]*I lack access/);
+    const denied = { claude: "Bash", opencode: "external_directory", codex: "", gemini: "" };
+    expect(message).toContain(denied[agent]);
+    expect(runsOf(home).map(({ turn }) => turn)).toEqual([1, 2, 1, 2, 1, 2]);
+  });
+
+  test("a model that says nothing is no attempt: its task goes back, with what was printed, and the worker rests", async () => {
+    const home = `${agent}-outage`;
+    await using program = worker(agent, home);
+    const once = { max_attempts: 1 };
+    const taskId = await create(home, "logged out", once);
+    await until(() => /takes no more for 1 min.*Invalid API key/.test(program.stderr));
+    await until(async () => (await taskOf(taskId))["status"] === "open");
+    expect(await taskOf(taskId)).toMatchObject({ attempts: 0, assigned_node: null });
+    const other = await create(home, "waits", once);
+    program.child.kill("SIGTERM");
+    expect(await program.ended).toBe(0);
+    expect(await taskOf(other)).toMatchObject({ started_at: null });
+    writeFileSync(dir.join(home, "logged in"), "");
+    await using _next = worker(agent, home);
+    expect(await ended(taskId)).toMatchObject({ attempts: 0, result: { output: "logged in" } });
+  });
+
   test("a session that is gone: a new one begins in the same attempt", async () => {
     const home = `${agent}-forget`;
     await using program = worker(agent, home);
@@ -201,6 +234,31 @@ describe.each(AGENTS)("%s", (agent) => {
     expect(task).toMatchObject({ attempts: 1, result: { output: "from the beginning" } });
     expect(program.stderr).toMatch(/the session cannot be resumed.*No conversation found/);
   });
+});
+
+test("a provider that wants fewer requests lets the limit key of the task rest", async () => {
+  await using program = worker("claude", "busy");
+  const taskId = await create("busy", "overloaded");
+  await until(() => /takes no more for 1 min/.test(program.stderr));
+  await until(async () => {
+    const { body } = await hub.get(`/task/${taskId}/explain`);
+    return listOf(body["reasons"]).some(({ code }) => code === "rate");
+  });
+});
+
+test("the tokens of an attempt that was ended count as far as they are known; else its cost is unknown", async () => {
+  await using _program = worker("claude", "slow", ["--timeout", "2s", "--grace", "100ms"]);
+  const known = await ended(await create("slow", "works, then hangs", { max_attempts: 1 }));
+  expect(known["usage"]).toMatchObject({
+    input_tokens: 90,
+    cached_tokens: 60,
+    output_tokens: 7,
+    cost_usd: null,
+    without_cost: 1,
+  });
+  await using _other = worker("codex", "slower", ["--timeout", "2s", "--grace", "100ms"]);
+  const unknown = await ended(await create("slower", "hang", { max_attempts: 1 }));
+  expect(unknown["usage"]).toMatchObject({ input_tokens: 0, output_tokens: 0, reports: 1, without_cost: 1 });
 });
 
 test("a result that is there is not lost to the limit of the task's cost", async () => {
@@ -249,17 +307,17 @@ test("an agent asks a person: the task is given back, no agent waits, and the se
   expect(String(runsOf("ask")[1]?.["prompt"])).toMatch(/<<<(\w+)\n- Which colour\?\n  "blue"\n\1>>>/);
 });
 
-test("a session that fails each time before the model says anything is given up after three times", async () => {
+test("a session that the model can no longer read is given up for a new one, in the same attempt", async () => {
   await using program = worker("claude", "full");
   const task = await ended(await create("full", "full", { max_attempts: 10 }));
   program.child.kill("SIGTERM");
   await program.ended;
   expect(task).toMatchObject({
-    attempts: 4,
+    attempts: 1,
     failure: { message: "prompt is too long" },
     result: { output: "with a new session" },
   });
-  expect(runsOf("full").map(({ turn }) => turn)).toEqual([1, 2, 3, 4, 1]);
+  expect(runsOf("full").map(({ turn }) => turn)).toEqual([1, 2, 1]);
 });
 
 test("an agent that says nobody can do the task fails it permanently", async () => {
@@ -365,6 +423,22 @@ describe("worker.toml", () => {
       output: expect.stringContaining("echoed"),
       agent: { session: null },
     });
+  });
+
+  test("a prompt that is too long for an argument goes through a file", async () => {
+    const home = dir.join("long");
+    mkdirSync(home);
+    writeFileSync(
+      join(home, "worker.toml"),
+      `[agent.mine]\nprogram = "sh"\nargs = ["-c", "echo \\"$0\\"; wc -c <prompt.txt", "{prompt}"]\ninstructions = "${"x".repeat(140_000)}"\n`,
+    );
+    const options = { cwd: home, env: environment("long") };
+    const words = ["worker", "--agent", "mine", "--node", "long", "--capabilities", "long", "--once"];
+    await using program = new Program(words, options);
+    const { result } = await ended(await create("long", "long"));
+    expect(await program.ended).toBe(0);
+    const { output } = objectOf(JSON.stringify(result));
+    expect(output).toMatch(/^Your prompt is in the file prompt.txt.*\n *14\d{4}$/);
   });
 
   test.each([

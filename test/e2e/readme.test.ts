@@ -741,14 +741,11 @@ describe("limits", () => {
     ],
     ["Bytes that a node's keys store (`--quota-bytes`)", "1", count("QUOTA_BYTES_PARTS"), "10"],
     [
-      "Dollars that count of a bound key's reports for a task (`--report-max`)",
+      "Dollars of a bound key's reports for a task (`--report-max`)",
       count("REPORT_MAX_DEFAULT_USD"),
       count("REPORT_MAX_HIGHEST_USD"),
     ],
-    [
-      "Models, types, groups and creators each that a node's bound key reports for in a day",
-      count("SUMS_OF_NODE_MAX"),
-    ],
+    ["Models, types, groups and creators of a node's reports, each", count("SUMS_OF_NODE_MAX")],
     ["Nodes that one commit of a broadcast examines", count("BROADCAST_STEP_NODES")],
     ["Broadcasts that wait for another broadcast", count("BROADCASTS_WAITING_MAX")],
     [
@@ -756,9 +753,14 @@ describe("limits", () => {
       (valueOf("BALANCE_MAX_MICRO") / valueOf("MICRO_PER_LUX")).toLocaleString("en-US"),
     ],
     ["Delay after which a scheduled time counts as missed", seconds("SCHEDULE_LATE_MS")],
-    ["Push configs of A2A", count("PUSH_CONFIGS_MAX"), count("PUSH_CONFIGS_OF_TASK_MAX")],
+    ["Push configs of A2A of a task", count("PUSH_CONFIGS_OF_TASK_MAX")],
     ["Time for the response of a webhook's receiver", seconds("WEBHOOK_TIMEOUT_MS")],
-    ["Webhook deliveries at once", count("WEBHOOK_DELIVERIES_MAX")],
+    [
+      "Webhook deliveries at once",
+      count("WEBHOOK_DELIVERIES_MAX"),
+      count("PUSH_DELIVERIES_MAX"),
+      count("PUSH_DELIVERIES_OF_KEY_MAX"),
+    ],
     [
       "Time for which a used or expired invitation is listed",
       `${(valueOf("INVITATION_KEPT_MS") / 1_000).toLocaleString("en-US")} s`,
@@ -833,6 +835,11 @@ describe("limits", () => {
       `\`database_unavailable\`, usually within ${valueOf("DATABASE_ANSWER_MAX_MS") / 1_000} s,`,
     ],
     ["docs/postgresql.md", `A write waits up to ${valueOf("DATABASE_LOCK_MAX_MS") / 1_000} s for a lock`],
+    ["docs/webhooks.md", `wait, up to ${valueOf("PUSH_SILENCE_MAX_MS") / 60_000} minutes`],
+    [
+      "docs/webhooks.md",
+      `at most ${count("PUSH_DELIVERIES_MAX")} of ${count("WEBHOOK_DELIVERIES_MAX")} deliveries`,
+    ],
     ["docs/operations.md", `ends within ${valueOf("END_MAX_MS") / 1_000} seconds`],
     ["docs/operations.md", `holds up to ${valueOf("LOG_BACKLOG_MAX_CHARS") / 2 ** 20} MiB of lines`],
     ["docs/operations.md", `\`path\` (at most ${bytes("LOG_PATH_MAX_CHARS")})`],

@@ -392,9 +392,11 @@ describe("the input of the command", () => {
     });
   });
 
-  test("what an attempt of this worker uploaded that was not completed is deleted by the next one", async () => {
-    const node = "redone";
-    const taskId = await create(node);
+  test.each([
+    ["this worker", "redone"],
+    ["another worker", "redone-elsewhere"],
+  ])("what %s uploaded in an attempt that was not completed is deleted by the next one", async (_, node) => {
+    const taskId = await create("redone");
     await hub.register(node);
     await hub.post("/task/claim", { task_id: taskId, node_id: node });
     const form = new FormData();
@@ -402,7 +404,7 @@ describe("the input of the command", () => {
     form.append("file", new Blob(["old"]), "made.txt");
     await hub.call("POST", "/file/upload", { body: form });
     await hub.post("/task/fail", { task_id: taskId, node_id: node, error: "e" });
-    await using program = worker(node, "echo new >out/made.txt", ["--workdir", "work", "--once"]);
+    await using program = worker("redone", "echo new >out/made.txt", ["--workdir", "work", "--once"]);
     const { outputs } = await ended(taskId);
     expect(await program.ended).toBe(0);
     expect(await Promise.all(stringsOf(outputs).map(text))).toEqual(["new\n"]);

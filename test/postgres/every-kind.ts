@@ -118,6 +118,7 @@ export async function fill(hub: TestHub): Promise<Scene> {
   const { secret } = await ok(hub.admin("/key/add", { name: "bound", node_id: "n2" }));
   const bound = { headers: { "X-Matrix-Secret": String(secret) } };
   await ok(hub.post("/task/create", { title: "of a bound key", description: odd }, bound)); // counts against a quota
+  await ok(hub.post("/task/extend", { task_id: checkpointed, node_id: "n2", note: odd.trim() }, bound)); // that too
   const { line } = await ok(hub.admin("/invitation/create", { node_id: "n9" }));
   const invitation = String(line).split("#join.").at(-1) ?? "";
   const deleted = await addTask(hub);

@@ -7,7 +7,7 @@ import type { Change, Notified } from "../../src/domain/change.ts";
 import { type Decision, Rejection, type Undecided, accept } from "../../src/domain/decision.ts";
 import type { EventKind } from "../../src/domain/event.ts";
 import { gateAt } from "../../src/domain/gate.ts";
-import type { Lane } from "../../src/domain/lane.ts";
+import { type Head, type Lane, type ReadyLane, NO_HEAD, isBetter } from "../../src/domain/lane.ts";
 import type { Gate, Node, Task } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
 import type { Next, TakenFrom } from "../../src/domain/task.ts";
@@ -494,7 +494,14 @@ describe("a woken call that finds no task", () => {
     const pause = { scope: "type", value, reason: null, at: NOW } as const;
     return gateAt({ day: 0, budgets: [], pauses: [pause], limits: [] }, NOW);
   };
-  const common = { started: null, gifts: null, special: [], waiting: [], lanes: new Map<string, Lane>() };
+  const common = {
+    started: null,
+    gifts: null,
+    special: [],
+    heads: null,
+    waiting: [],
+    lanes: new Map<string, ReadyLane>(),
+  };
   const changes: [string, (look: number) => { gate: Gate; used?: Record<string, number> }, number, number][] =
     [
       ["looks once, and keeps the wake-up", () => ({ gate: calm }), 1, 0],
@@ -675,7 +682,8 @@ class Backlog {
   readonly #random: Dice;
   #now = 0;
   #created = 0;
-  #lanes: ReadonlyMap<string, Lane> = new Map();
+  /** Their heads lag behind: none of the ready tasks is better. */
+  #lanes: ReadonlyMap<string, ReadyLane> = new Map();
   readonly #takes = new Takes({ socketsPolled: () => this.#gate() }, { steady: () => this.#now });
 
   readonly #rereads: number;
@@ -829,7 +837,7 @@ class Backlog {
     const worker = this.idle.join(node.nodeId);
     const parts = { nodeId: node.nodeId, taskTypes: asked, signal, worker, clock: CLOCK };
     const source = this.#sourceFor(call);
-    const search = new TaskSearch({ ...parts, knownLanes: this.#known, source }, this.#rereads);
+    const search = new TaskSearch({ ...parts, knownLanes: this.#known, source, lookUps: 1 }, this.#rereads);
     const take = async (): Promise<Next | null> => {
       call.asleep = null;
       const taken = await search.take();
@@ -906,19 +914,31 @@ class Backlog {
   }
 
   /** As the queries of NextService do. */
-  #load(node: TestNode, { types, special, closed, isExcluded }: Wanted): Candidates {
+  #load(node: TestNode, { types, special, isPart, closed, isExcluded }: Wanted): Candidates {
     const mayHave = ({ notNodes }: Task): boolean => !isExcluded || !notNodes.includes(node.nodeId);
     const ready = this.open.filter(
       (task) => task.lane === null && (types?.includes(task.taskType) ?? true) && mayHave(task),
     );
     const bestOf = ({ name }: Lane): readonly Task[] =>
       this.open.filter(({ lane, notNodes }) => lane === name && !notNodes.includes(node.nodeId)).slice(0, 1);
-    const lanes = new Map([...LANES].filter(([name]) => this.open.some(({ lane }) => lane === name)));
+    const headOf = (name: string): Head | undefined => this.open.find(({ lane }) => lane === name);
+    const lanes = new Map(
+      [...LANES].flatMap(([name, lane]): [string, ReadyLane][] => {
+        const head = headOf(name);
+        return head ? [[name, { ...lane, head }]] : [];
+      }),
+    );
     if (!Bun.deepEquals([...lanes.keys()], [...this.#lanes.keys()])) this.#lanes = lanes;
+    for (const [name, { head }] of lanes) {
+      const known = this.#lanes.get(name);
+      if (known && isBetter(head, known.head)) known.head = head;
+    }
+    const heads = new Map(special.map(({ name }) => [name, lanes.get(name)?.head ?? NO_HEAD]));
     return {
       ...{ node: rowOf(node), started: null, gifts: node.gifts[0] ?? null, waiting: [] },
       open: { tasks: ready.slice(0, LOADED), isAll: ready.length < LOADED },
       special: closed?.hub ? [] : special.flatMap(bestOf),
+      heads: isPart ? heads : null,
       ...{ lanes: this.#lanes, gate: this.#gateRow() },
     };
   }

@@ -1,15 +1,25 @@
 /** Which special lanes a hub remembers for the workers that wait. */
 import { expect, test } from "bun:test";
 import { gateAt } from "../../src/domain/gate.ts";
-import type { Lane } from "../../src/domain/lane.ts";
+import type { ReadyLane } from "../../src/domain/lane.ts";
 import { LANES_EMPTY_AWAITED } from "../../src/domain/limits.ts";
 import { KnownLanes } from "../../src/service/known-lanes.ts";
 import { NOW, node } from "../domain/samples.ts";
 
 const GATE = gateAt({ day: 0, budgets: [], pauses: [], limits: [] }, NOW);
-const lanesOf = (...names: readonly string[]): ReadonlyMap<string, Lane> =>
+const lanesOf = (...names: readonly string[]): ReadonlyMap<string, ReadyLane> =>
   new Map(
-    names.map((name) => [name, { name, taskType: "", limitKey: name, requires: null, creatorNode: null }]),
+    names.map((name) => [
+      name,
+      {
+        name,
+        taskType: "",
+        limitKey: name,
+        requires: null,
+        creatorNode: null,
+        head: { priority: 1, seq: 1 },
+      },
+    ]),
   );
 const names = (count: number): readonly string[] => Array.from({ length: count }, (_, i) => ` ${i}`);
 

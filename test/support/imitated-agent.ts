@@ -68,7 +68,12 @@ if (resumed !== undefined && !existsSync(file)) {
 const turn = (existsSync(file) ? Number(readFileSync(file, "utf8")) : 0) + 1;
 writeFileSync(file, String(turn));
 
-const title = /Title: \n<<<\w+\n(.*)\n\w+>>>/.exec(prompt)?.[1] ?? "";
+/** What a model is told that has ended without a result does not have the title. */
+const isNudge = prompt.startsWith("You ended without result.json");
+const title = isNudge
+  ? readFileSync(`${file}.title`, "utf8")
+  : (/Title: \n<<<\w+\n(.*)\n\w+>>>/.exec(prompt)?.[1] ?? "");
+writeFileSync(`${file}.title`, title);
 const report = / (\/\S+) reports your progress/.exec(prompt)?.[1] ?? "";
 appendFileSync(
   join(home, "runs"),
@@ -87,6 +92,9 @@ for _ in range(60_000):
     time.sleep(0.0001)
 `;
 
+/** Titles for which the model says nothing. */
+const SILENT = ["logged out", "overloaded", "poison"];
+
 began();
 switch (title) {
   case "write":
@@ -100,22 +108,22 @@ switch (title) {
     break;
   case "again":
     appendFileSync("notes.txt", `turn ${turn}\n`);
-    if (turn === 1) ended("", "out of credit");
-    else ended(`${readFileSync("notes.txt", "utf8")}in the end`);
+    if (turn === 1) ended("", "the connection broke");
+    else finished(`${readFileSync("notes.txt", "utf8")}in the end`);
     break;
   case "forget":
-    if (existsSync("begun")) ended("from the beginning");
+    if (existsSync("begun")) finished("from the beginning");
     writeFileSync("begun", "");
     rmSync(store, { recursive: true, force: true });
-    die(1, "crashed");
+    ended("", "the connection broke");
     break;
   case "ask":
-    if (prompt.includes(`"blue"`)) ended(`it is blue, in turn ${turn}`);
+    if (prompt.includes(`"blue"`)) finished(`it is blue, in turn ${turn}`);
     writeFileSync("result.json", `{"ask":"Which colour?","choices":["red","blue"]}`);
     ended("I must know the colour");
     break;
   case "full":
-    if (existsSync("begun") && turn === 1) ended("with a new session");
+    if (existsSync("begun") && turn === 1) finished("with a new session");
     writeFileSync("begun", "");
     ended("", "prompt is too long", turn === 1 ? 1 : 0);
     break;
@@ -124,7 +132,7 @@ switch (title) {
       writeFileSync(join(home, "hangs"), "\n");
       await new Promise(() => setInterval(() => {}, 60_000));
     }
-    ended("came back");
+    finished("came back");
     break;
   case "never":
     writeFileSync("result.json", `{"failed":"there is no such book","retry":false}`);
@@ -137,13 +145,13 @@ switch (title) {
       symlinkSync(join(home, "victim"), join(dir, "answers.json.new"));
     appendFileSync(report, `{"ask":{"question":"now?","within_s":1}}\n`);
     while (!readFileSync(answers, "utf8").includes("now?")) await Bun.sleep(50);
-    ended("escaped");
+    finished("escaped");
     break;
   }
   case "exchange":
     if (existsSync("begun")) {
       while (!existsSync(join(home, "exchanged"))) await Bun.sleep(50);
-      ended("exchanged");
+      finished("exchanged");
     }
     writeFileSync("begun", "");
     rmSync("inputs", { recursive: true });
@@ -156,13 +164,75 @@ switch (title) {
     ended("", "again");
     break;
   case "link":
+    if (isNudge) {
+      rmSync("result.json");
+      finished("linked");
+    }
     rmSync("out", { recursive: true });
     symlinkSync(home, "out");
     symlinkSync(join(home, "secret.json"), "result.json");
-    ended("linked");
+    ended("I made links");
+    break;
+  case "forgetful":
+    if (isNudge) finished("here it is");
+    ended("I am done.");
+    break;
+  case "replies":
+    // It may not write, and says so as the program does.
+    ended(isNudge ? '```json\n{"output":{"is":"there"}}\n```' : "I may not write files.");
+    break;
+  case "refuses":
+    ended("I cannot do this because I lack access.");
+    break;
+  case "logged out":
+    if (!existsSync(join(home, "logged in"))) loggedOut("Invalid API key");
+    finished("logged in");
+    break;
+  case "overloaded":
+    loggedOut("529 overloaded");
+    break;
+  case "poison":
+    loggedOut("the content of this request is not allowed");
+    break;
+  case "works, then hangs":
+    say({
+      type: "assistant",
+      session_id: session,
+      message: {
+        id: "msg_1",
+        usage: { input_tokens: 30, cache_read_input_tokens: 60, output_tokens: 7 },
+        content: [],
+      },
+    });
+    await new Promise(() => setInterval(() => {}, 60_000));
     break;
   default:
-    ended(`Done: ${title}`);
+    finished(`Done: ${title}`);
+}
+
+/** Ends as a model does that follows its prompt. */
+function finished(answer: string): never {
+  writeFileSync("result.json", JSON.stringify({ output: answer }));
+  ended(answer);
+}
+
+/** Ends before the model says anything, as each program does. */
+function loggedOut(message: string): never {
+  if (name === "claude") {
+    const content = [{ type: "text", text: message }];
+    const usage = { input_tokens: 0, output_tokens: 0 };
+    say({
+      type: "assistant",
+      session_id: session,
+      message: { id: "1", model: "<synthetic>", content, usage },
+    });
+    say({ type: "result", is_error: true, result: message, session_id: session, total_cost_usd: 0, usage });
+  } else if (name === "codex") {
+    say({ type: "item.completed", item: { id: "item_0", type: "error", message: "Reconnecting... 1/5" } });
+    say({ type: "turn.failed", error: { message } });
+  } else if (name === "gemini") process.stdout.write(`${message}\n`);
+  else say({ type: "error", sessionID: session, error: { name: "APIError", data: { message } } });
+  process.exit(1);
 }
 
 function say(line: Readonly<Record<string, unknown>>): void {
@@ -175,12 +245,14 @@ function began(): void {
   if (name === "codex") {
     say({ type: "thread.started", thread_id: session });
     say({ type: "turn.started" });
-    say({ type: "item.completed", item: { id: "item_0", type: "reasoning", text: "not the answer" } });
+    if (!SILENT.includes(title))
+      say({ type: "item.completed", item: { id: "item_0", type: "reasoning", text: "not the answer" } });
   }
   if (name === "gemini") {
     process.stdout.write("Loaded cached credentials.\n");
-    say({ type: "init", session_id: session, model: "gemini-test-1" });
+    say({ type: "init", session_id: session, model: "auto" });
     say({ type: "message", role: "user", content: prompt });
+    if (SILENT.includes(title)) return;
     say({ type: "message", role: "assistant", content: "I will look.", delta: true });
     say({ type: "tool_use", tool_name: "read_file", tool_id: "1", parameters: {} });
   }
@@ -204,6 +276,7 @@ function ended(answer: string, error: string | null = null, share = 1): never {
       result: error ?? answer,
       session_id: session,
       total_cost_usd: turn * 0.01, // of the session, as since 2.1.277
+      permission_denials: title === "refuses" ? [{ tool_name: "Bash", tool_input: { command: "make" } }] : [],
       usage,
     });
   }
@@ -224,6 +297,7 @@ function ended(answer: string, error: string | null = null, share = 1): never {
       cached: 60,
       input: 40,
       tool_calls: 1,
+      models: { "gemini-small": { output_tokens: 1 }, "gemini-test-1": { output_tokens: 9 } },
     };
     say({ type: "result", status: error === null ? "success" : "error", error: { message: error }, stats });
   }
@@ -233,6 +307,10 @@ function ended(answer: string, error: string | null = null, share = 1): never {
       say({ type: "text", sessionID: session, part: { type: "text", text } });
       say({ type: "step_finish", sessionID: session, part: { type: "step-finish", tokens, cost: 0.005 } });
     }
+    if (title === "refuses")
+      process.stderr.write(
+        "\x1b[93m!\x1b[0m permission requested: external_directory (/x/*); auto-rejecting\n",
+      );
     if (error !== null)
       say({ type: "error", sessionID: session, error: { name: "APIError", data: { message: error } } });
   }

@@ -4,9 +4,9 @@
  */
 import { periodOf } from "../../domain/budget.ts";
 import { gateAfter, gateAt } from "../../domain/gate.ts";
-import type { Lane } from "../../domain/lane.ts";
+import { type Head, type ReadyLane, isBetter } from "../../domain/lane.ts";
 import { LANES_MAX } from "../../domain/limits.ts";
-import type { BudgetState, Gate, Hold, LimitState, Pause, Task } from "../../domain/model.ts";
+import type { BudgetState, Gate, Hold, LimitState, Pause } from "../../domain/model.ts";
 import { dayOf } from "../../domain/spending.ts";
 import type { Change } from "../../domain/change.ts";
 import type { Param, Query, Row } from "../store.ts";
@@ -138,7 +138,7 @@ export function hasTaskOfKey(nodeId: string, key: string): Query<true | null> {
 // ---- Special lanes
 
 /** Special lanes by name. */
-export type Lanes = ReadonlyMap<string, Lane>;
+export type Lanes = ReadonlyMap<string, ReadyLane>;
 
 /** In the words of the partial index. */
 export const READY_IN_LANE = `status = 'open' AND scheduled = 0 AND lane IS NOT NULL`;
@@ -149,7 +149,7 @@ const names = (table: string, where: string): string => `
     SELECT (SELECT min(lane) FROM tasks WHERE ${where})
     UNION ALL SELECT (SELECT min(lane) FROM tasks WHERE ${where} AND lane > ${table}.lane) FROM ${table} WHERE lane IS NOT NULL)`;
 const firstOf = (balanced: 0 | 1): string => `
-  SELECT n.lane, t.task_type, t.limit_key, t.requires, t.creator_node FROM lanes${balanced} n CROSS JOIN tasks t
+  SELECT n.lane, t.task_type, t.limit_key, t.requires, t.creator_node, t.priority, t.seq FROM lanes${balanced} n CROSS JOIN task_rows t
   WHERE n.lane IS NOT NULL AND t.seq = (
     SELECT seq FROM tasks WHERE ${READY_IN_LANE} AND balanced = ${balanced} AND lane = n.lane ORDER BY priority, seq LIMIT 1)`;
 const LANES = `
@@ -170,25 +170,66 @@ export function patchLanes(lanes: Lanes, change: Change): Lanes | undefined {
       ? lanes
       : undefined;
   const { task } = change;
-  if (task.lane === null || task.status !== "open" || task.scheduled || lanes.has(task.lane)) return lanes;
+  if (task.lane === null || task.status !== "open" || task.scheduled) return lanes;
+  const { priority, seq } = task;
+  const known = lanes.get(task.lane);
+  if (known && isBetter(task, known.head)) known.head = { priority, seq };
+  if (known) return lanes;
   if (lanes.size >= 2 * LANES_MAX) return undefined;
-  return new Map(lanes).set(task.lane, laneOf(task.lane, task));
+  const { taskType, limitKey, requires, creatorNode } = task;
+  const lane = { name: task.lane, taskType, limitKey, requires, creatorNode, head: { priority, seq } };
+  return new Map(lanes).set(task.lane, lane);
 }
 
 const READY_LANES: Query<Lanes> = {
-  ...query(LANES, [], (rows): Lanes => new Map(rows.map((row) => [String(row["lane"]), toLane(row)])), [
-    "tasks",
-  ]),
+  ...query(LANES, [], toLanes, ["tasks"]),
   patch: patchLanes,
   cached: { as: "lanes", id: "" },
   needs: "lanes",
 };
 
-function laneOf(name: string, { taskType, limitKey, requires, creatorNode }: Task): Lane {
-  return { name, taskType, limitKey, requires, creatorNode };
+/** Of a lane with tasks of the balancer and others there are two rows. */
+function toLanes(rows: readonly Row[]): Lanes {
+  const lanes = new Map<string, ReadyLane>();
+  for (const row of rows) {
+    const lane = toLane(row);
+    const known = lanes.get(lane.name);
+    if (known === undefined || isBetter(lane.head, known.head)) lanes.set(lane.name, lane);
+  }
+  return lanes;
 }
 
-function toLane(row: Row): Lane {
+const toHead = (row: Row): Head => ({ priority: Number(row["priority"]), seq: Number(row["seq"]) });
+
+/** The best ready tasks of these special lanes, by the name of the lane. */
+export function headsOf(lanes: readonly string[]): Query<ReadonlyMap<string, Head>> {
+  const sql = (values: string): string => `
+    SELECT l.lane, t.priority, t.seq FROM (${union([0, 1].map((balanced) => `SELECT value AS lane, ${balanced} AS flag FROM ${values}`))}) AS l
+    CROSS JOIN tasks t WHERE t.seq = (
+      SELECT seq FROM tasks WHERE ${READY_IN_LANE} AND balanced = l.flag AND lane = l.lane ORDER BY priority, seq LIMIT 1)`;
+  const params = [JSON.stringify(lanes)];
+  const shape = (rows: readonly Row[]): ReadonlyMap<string, Head> => {
+    const heads = new Map<string, Head>();
+    for (const row of rows) {
+      const [name, head] = [String(row["lane"]), toHead(row)];
+      const known = heads.get(name);
+      if (known === undefined || isBetter(head, known)) heads.set(name, head);
+    }
+    return heads;
+  };
+  return {
+    ...query(sql("json_array_elements_text(CAST($1 AS TEXT)::json) AS n (value)"), params, shape, ["tasks"]),
+    patch: (heads, change) => {
+      if ("task" in change && OF_TASKS.has(change.kind))
+        return change.task.lane !== null && lanes.includes(change.task.lane) ? undefined : heads;
+      return "taskId" in change ? heads : undefined;
+    },
+    // Differs because each engine reads JSON in its own way.
+    onSqlite: { sql: sql("json_each($1)"), params },
+  };
+}
+
+function toLane(row: Row): ReadyLane {
   const text = (name: string): string | null => (row[name] == null ? null : String(row[name]));
   return {
     name: String(row["lane"]),
@@ -196,6 +237,7 @@ function toLane(row: Row): Lane {
     limitKey: text("limit_key"),
     requires: decodeRequires(text("requires")),
     creatorNode: text("creator_node"),
+    head: toHead(row),
   };
 }
 

@@ -1,9 +1,9 @@
 /** The reads of webhooks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Webhook } from "../../domain/model.ts";
-import type { WebhookCounts } from "../../domain/webhook.ts";
-import type { Query } from "../store.ts";
+import type { PushCounts } from "../../domain/webhook.ts";
+import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
-import { count, many, one, query } from "./query.ts";
+import { always, count, many, one } from "./query.ts";
 import { toWebhook } from "./rows.ts";
 
 export function webhookByName(name: string): Query<Webhook | null> {
@@ -26,17 +26,23 @@ export function webhookCount(): Query<number> {
   return count(`SELECT count(*) AS n FROM webhooks`, [], ["webhooks"]);
 }
 
-/** How many webhooks of each sort there are; `taskId`: of whose push configs. */
-export function webhookCounts(taskId: string | null): Query<WebhookCounts> {
+/** How many webhooks of administrators there are. */
+export function ownWebhookCount(): Query<number> {
+  return count(`SELECT count(*) AS n FROM webhooks WHERE push_task_id IS NULL`, [], ["webhooks"]);
+}
+
+/** `taskId`, `nodeId`: whose push configs are counted beside all of them; null: nobody's. */
+export function pushCounts(taskId: string | null, nodeId: string | null): Query<PushCounts> {
   const sql = `
-    SELECT count(*) AS n, count(push_task_id) AS pushes, count(CASE WHEN push_task_id = $1 THEN 1 END) AS of_task
-    FROM webhooks`;
-  const toCounts = (rows: Parameters<Query<WebhookCounts>["shape"]>[0]): WebhookCounts => ({
-    own: Number(rows[0]?.["n"]) - Number(rows[0]?.["pushes"]),
-    pushes: Number(rows[0]?.["pushes"]),
-    ofTask: Number(rows[0]?.["of_task"]),
+    SELECT (SELECT count(*) FROM webhooks WHERE push_task_id IS NOT NULL) AS n,
+      (SELECT count(*) FROM webhooks WHERE push_task_id IS NOT NULL AND kept_by = $1) AS of_node,
+      (SELECT count(*) FROM webhooks WHERE push_task_id = $2) AS of_task`;
+  const toCounts = (row: Row): PushCounts => ({
+    all: Number(row["n"]),
+    ofNode: Number(row["of_node"]),
+    ofTask: Number(row["of_task"]),
   });
-  return query(sql, [taskId], toCounts, ["webhooks"]);
+  return always(sql, [nodeId, taskId], toCounts, ["webhooks"]);
 }
 
 /** The push configs of a task, by name. */
