@@ -31,7 +31,9 @@ export function refuseForeign(path: string, what: string): void {
   const uid = process.geteuid?.() ?? 0;
   const owner = uid === 0 ? 0 : (statSync(path, { throwIfNoEntry: false })?.uid ?? 0);
   if (owner === 0 || owner === uid) return;
-  throw new Error(`${what} ${path} is of another user: copy it, if you trust it`);
+  throw new Error(
+    `${what} ${path} is of another user: run the command as that user, or copy it if you trust it`,
+  );
 }
 
 /** Returns a sentence for each permission that is too wide. */

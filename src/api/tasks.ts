@@ -1,5 +1,6 @@
 /** The endpoints of tasks: task/*. */
 import * as z from "zod/mini";
+import { isForOther } from "../domain/lane.ts";
 import { groupsNamed } from "../domain/group.ts";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
@@ -259,8 +260,13 @@ export function draftOf(
   input: Omit<NewTask, "not_before" | "expires_at" | "depends_on" | "files">,
 ): Omit<TaskDraft, "notBefore" | "expiresAt" | "dependsOn" | "schedule"> {
   const creatorNode = input.creator_node ?? key?.nodeId ?? null;
+  const boundTo = key?.nodeId ?? null;
+  if (boundTo !== null && isForOther({ requires: input.requires ?? null }, boundTo)) {
+    const message = "must not name another node with a key that is bound to a node: send for_node instead";
+    throw invalidRequest([{ path: "requires.capabilities", message }]);
+  }
   const [, groupOwner] = input.group?.split("/") ?? [];
-  if (groupOwner !== undefined && groupOwner !== key?.nodeId)
+  if (groupOwner !== undefined && groupOwner !== boundTo)
     throw invalidRequest([{ path: "group", message: "must not be a group of the keys of another node" }]);
   return {
     title: input.title,
@@ -616,6 +622,7 @@ const update = writeEndpoint({
     "task_failed",
     "lower_reward",
     "too_many_lanes",
+    "gifts_limit",
   ],
   clearable: ["not_before", "expires_at", "limit_key"],
   input: () =>

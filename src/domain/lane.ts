@@ -42,6 +42,12 @@ export function wordOf(nodeId: string): string {
   return NODE_WORD + nodeId;
 }
 
+/** Whether only another node than this has what the task requires. */
+export function isForOther({ requires }: Pick<Task, "requires">, nodeId: string): boolean {
+  const words = requires?.capabilities.filter((word) => word.startsWith(NODE_WORD)) ?? [];
+  return words.some((word) => word !== wordOf(nodeId));
+}
+
 function hasWord({ nodeId, capabilities }: Able, word: string): boolean {
   if (!word.startsWith(NODE_WORD)) return capabilities.includes(word);
   return nodeId === null || word === wordOf(nodeId);

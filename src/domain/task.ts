@@ -48,6 +48,7 @@ import { afterUsage, countedFor, gateAt, gateWithout, isClosed, refusedByGate, s
 import {
   couldTake,
   hasFree,
+  isForOther,
   laneNameOf,
   limitKeyOf,
   needsRare,
@@ -248,6 +249,7 @@ export function create(
     outputs: [],
     keptBytes: 0, // charge() of quota.ts sets it
     lentBytes: 0,
+    hasFeatures: false, // the store sets it
   };
   const task = withSchedule(blank, at.now);
   const node = pickFor(task, candidates, at);
@@ -872,6 +874,10 @@ export function update(
   if (task.status === "assigned") return heldAlready(task);
   const { patch, mayLower } = asked;
   if (!mayLower && (patch.luxRewardMicro ?? Infinity) < task.luxRewardMicro) return lowerReward(task);
+  if (patch.limitKey && asked.boundTo !== null && isForOther(task, asked.boundTo)) {
+    const detail = `Task ${task.taskId} waits for another node, and gets no limit key: each would be one more line at that node.`;
+    return reject("gifts_limit", detail);
+  }
   const changed = PATCHED.filter(
     ([, field]) => patch[field] !== undefined && !Bun.deepEquals(patch[field], task[field]),
   ).map(([name]) => name);

@@ -307,6 +307,8 @@ describe("a task that a key sends to another node", () => {
     );
     for (const field of [{ limit_key: "k" }, { requires: { resources: { gpu: 1 } } }])
       await badFields(hub.post("/task/create", gift(field), by("evil")), [Object.keys(field)[0] ?? ""]);
+    const word = { requires: { capabilities: ["node:honest"] } };
+    await badFields(hub.post("/task/create", { ...TASK, ...word }, by("evil")), ["requires.capabilities"]);
     const types = ["summarise", undefined];
     const make = (n: number, priority: number) =>
       gift({ title: `gift ${priority}`, priority, task_type: types[n % 2] });
@@ -317,6 +319,9 @@ describe("a task that a key sends to another node", () => {
     await refused(hub.post("/task/create", make(0, 1), by("evil")), 409, "gifts_limit");
     await refused(hub.post("/task/create", make(1, 1), by("evil")), 409, "gifts_limit");
     expect(await ok(hub.get("/node/honest", by("honest")))).toMatchObject({ node: { tasks_assigned: 0 } });
+    const { tasks } = await ok(hub.get("/task/list?creator_node=evil&per_page=1"));
+    const { task_id } = record(list({ tasks }, "tasks")[0]);
+    await refused(hub.post("/task/update", { task_id, limit_key: "k" }, by("evil")), 409, "gifts_limit");
 
     for (const priority of [0, 2])
       await ok(

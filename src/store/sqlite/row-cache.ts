@@ -187,8 +187,7 @@ export class RowCache {
   }
 
   /**
-   * Every dispatch looks for a task in each lane, also in those that are empty. So the lanes are read again before most of
-   * them can be: to read them costs about as much as such a dispatch.
+   * A lane stays when its last task has left. So the lanes are read again before most of them can be empty.
    */
   #patchLanes(lanes: Lanes, change: Change): void {
     this.#laneWrites++;
