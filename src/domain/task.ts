@@ -249,6 +249,7 @@ export function create(
     outputs: [],
     keptBytes: 0, // charge() of quota.ts sets it
     lentBytes: 0,
+    hasFeatures: false, // the store sets it
   };
   const task = withSchedule(blank, at.now);
   const node = pickFor(task, candidates, at);

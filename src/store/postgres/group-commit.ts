@@ -33,6 +33,7 @@ import {
   TransactionFault,
   type Written,
 } from "../pending-transaction.ts";
+import { markFeatures } from "../sql/features.ts";
 import { writeOf } from "../sql/statements.ts";
 import type { Needed, Part } from "../store.ts";
 import type { Batch } from "./bulk-statements.ts";
@@ -164,15 +165,16 @@ class GroupRun implements DecidedGroup {
     if (part === transaction.parts.at(-1)) this.outcomes.push({ transaction, decision });
     if (decision.kind !== "accepted" || decision.changes.length === 0) return;
     const eventIds: number[] = [];
-    for (const change of decision.changes) {
+    const changes = markFeatures(decision.changes);
+    for (const change of changes) {
       if (change.kind === "event.logged") eventIds.push(++this.#lastId);
       const write = writeOf(change);
       const placed = { change, write, row: write.row?.(change) };
       this.#writes.add(placed, this.#lastId);
       this.#reads.apply(placed);
     }
-    this.#pending += decision.changes.length;
-    this.written.push({ changes: decision.changes, eventIds });
+    this.#pending += changes.length;
+    this.written.push({ changes, eventIds });
   }
 
   #partsOf(transactions: readonly Transaction[]): readonly PendingPart[] {

@@ -213,7 +213,7 @@ export function backlogAfter(
 /** The tasks with these numbers that are still open and ready, best first. */
 export function openTasks(seqs: readonly number[]): Query<readonly Task[]> {
   const filled = padded(seqs);
-  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.seq IN (${placeholders(filled)}) ORDER BY priority, t.seq`;
+  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE t.seq IN (${placeholders(filled)}) ORDER BY priority, t.seq`;
   const shape = (rows: readonly Row[]): readonly Task[] =>
     rows.map(toTask).filter(({ status, scheduled }) => status === "open" && !scheduled);
   return query(sql, filled, shape, ["tasks", "files"]);

@@ -149,7 +149,7 @@ const names = (table: string, where: string): string => `
     SELECT (SELECT min(lane) FROM tasks WHERE ${where})
     UNION ALL SELECT (SELECT min(lane) FROM tasks WHERE ${where} AND lane > ${table}.lane) FROM ${table} WHERE lane IS NOT NULL)`;
 const firstOf = (balanced: 0 | 1): string => `
-  SELECT n.lane, t.task_type, t.limit_key, t.requires, t.creator_node, t.priority, t.seq FROM lanes${balanced} n CROSS JOIN tasks t
+  SELECT n.lane, t.task_type, t.limit_key, t.requires, t.creator_node, t.priority, t.seq FROM lanes${balanced} n CROSS JOIN task_rows t
   WHERE n.lane IS NOT NULL AND t.seq = (
     SELECT seq FROM tasks WHERE ${READY_IN_LANE} AND balanced = ${balanced} AND lane = n.lane ORDER BY priority, seq LIMIT 1)`;
 const LANES = `

@@ -194,6 +194,12 @@ export function toChild(stored: Param | undefined): Task["child"] {
   return child === null ? null : (JSON.parse(child) as Task["child"]);
 }
 
+/** The condition that the failure of a task, stored as JSON.stringify of a Failure, is of this kind. */
+export function isFailedAs(kind: Failure["kind"]): string {
+  const begins = `{"kind":"${kind}",`;
+  return `substr(failure, 1, ${begins.length}) = '${begins}'`;
+}
+
 export function toTask(row: Row): Task {
   const storedFiles = maybeText(row["files"]);
   const { files, outputs } = storedFiles === null ? NO_FILES : decodeFiles(storedFiles);
@@ -270,6 +276,7 @@ export function toTask(row: Row): Task {
     updatedAt: whole(row["updated_at"]),
     files,
     outputs,
+    hasFeatures: maybe(row["features_of"]) !== null,
     lentBytes: whole(row["lent_bytes"]),
     keptBytes: whole(row["kept_bytes"]),
   };

@@ -73,7 +73,7 @@ export function failuresBefore(
   limit: number,
 ): Query<readonly FailedTask[]> {
   const sql = `
-    SELECT seq, task_id, task_type, failure, child, updated_at FROM tasks
+    SELECT seq, task_id, task_type, failure, child, updated_at FROM task_rows
     WHERE status = 'failed' AND (updated_at, seq) < ($1, $2) AND updated_at >= $3 AND failure IS NOT NULL
     ORDER BY updated_at DESC, seq DESC LIMIT $4`;
   const of = (row: Row): FailedTask => ({
