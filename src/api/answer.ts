@@ -1,13 +1,25 @@
 /** The envelope of a success, and the JSON of answers with a list that is loaded in parts. */
 import { JsonFields } from "../lib/json-text.ts";
 import { type NextPart, Rows } from "../service/list-pages.ts";
+import { namesOfIgnored } from "./input.ts";
 import type { Encoded } from "./response-backpressure.ts";
 
 /** A GET may have one list whose value is Rows: its further parts are loaded as the caller reads. */
 export type JsonAnswer = Readonly<Record<string, unknown>> | JsonFields;
 
-/** The JSON of a success. `ignored`: the fields of the request that nothing has read. */
-export function encodeSuccess(answer: JsonAnswer, ignored: readonly string[] = []): string {
+/** The response of a batch: also names what its requests have ignored. */
+export class BatchFields extends JsonFields {
+  readonly ignored: readonly string[];
+
+  constructor(text: string, ignored: readonly string[]) {
+    super(text);
+    this.ignored = ignored;
+  }
+}
+
+/** The JSON of a success. `own`: the fields of the request that nothing has read. */
+export function encodeSuccess(answer: JsonAnswer, own: readonly string[] = []): string {
+  const ignored = answer instanceof BatchFields ? namesOfIgnored([...own, ...answer.ignored]) : own;
   const isClean = ignored.length === 0;
   if (answer instanceof JsonFields)
     return `{"success":true,${answer.text}${isClean ? "" : `,"ignored":${JSON.stringify(ignored)}`}}`;

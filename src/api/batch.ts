@@ -54,7 +54,7 @@ import {
 import type { JsonObject } from "../http/json-body.ts";
 import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
 import { broken, must } from "../lib/assert.ts";
-import { JsonFields } from "../lib/json-text.ts";
+import { BatchFields } from "./answer.ts";
 import { reasonOf } from "../lib/reason.ts";
 import type { Committed, Load, Part, Transact } from "../store/store.ts";
 import { type Call, type Endpoint, type ReadCall, writeEndpoint } from "./endpoint.ts";
@@ -106,9 +106,12 @@ export const BATCH_ENDPOINT: Endpoint = writeEndpoint({
     return new Batch(call, linked).run();
   },
   // Concatenated, the texts are copied once, when the answer is sent; join() would copy them twice.
-  encode: (answers: readonly string[]) =>
-    new JsonFields(`"answers":[${answers.reduce((list, one) => `${list},${one}`)}]`),
+  encode: ({ answers, ignored }: Done) =>
+    new BatchFields(`"answers":[${answers.reduce((list, one) => `${list},${one}`)}]`, ignored),
 });
+
+/** What a batch has done: the JSON of each response, and the fields that nothing has read. */
+type Done = { readonly answers: readonly string[]; readonly ignored: readonly string[] };
 
 const CREATES_TASK = "task/create";
 /** The fields in which a request names tasks. */
@@ -185,7 +188,7 @@ function isReference(value: unknown): value is { readonly $ref: unknown } {
 }
 
 class Batch {
-  readonly #call: Call<readonly string[]>;
+  readonly #call: Call<Done>;
   readonly #items: readonly Item[];
   /** Whether a request refers to the task of another one. */
   readonly #isGraph: boolean;
@@ -197,7 +200,7 @@ class Batch {
   /** When the decision of its first request began; null: it has not. */
   #decidingSinceMs: number | null = null;
 
-  constructor(call: Call<readonly string[]>, requests: readonly Linked[]) {
+  constructor(call: Call<Done>, requests: readonly Linked[]) {
     this.#call = call;
     this.#turnMs = call.work();
     const onReady = (): void => {
@@ -214,7 +217,7 @@ class Batch {
   }
 
   /** The answers as JSON, in the order of the requests. */
-  async run(): Promise<Committed<readonly string[]>> {
+  async run(): Promise<Committed<Done>> {
     const handlers: Promise<void>[] = [];
     try {
       for (const item of this.#items) {
@@ -242,7 +245,7 @@ class Batch {
   }
 
   /** Null: nothing was committed, because undecided transactions go on. */
-  async #commit(): Promise<Committed<readonly string[]> | null> {
+  async #commit(): Promise<Committed<Done> | null> {
     for (const { fault } of this.#items) if (fault !== null) throw fault.error;
     const waiting = this.#items.filter((item) => item.isWaiting);
     const parts = waiting.map((item, at) => this.#partOf(item, at === 0));
@@ -279,12 +282,17 @@ class Batch {
   }
 
   /** The batch's own decision, after those of its requests. */
-  #decide(waiting: readonly Item[]): Decision<readonly string[]> {
+  #decide(waiting: readonly Item[]): Decision<Done> {
     if (waiting.some((item) => item.isUndecided)) throw new HasUndecided();
     const end = this.#isGraph ? this.#items.findIndex((item) => item.isSkipped) : -1;
     if (end >= 0) throw new Rejection(graphTooLarge(end));
     return {
-      ...accept(this.#items.map(({ answer }) => answer)),
+      ...accept({
+        answers: this.#items.map(({ answer }) => answer),
+        ignored: this.#items.flatMap(({ ignored }, at) =>
+          ignored.map((name) => `requests.${at}.body.${name}`),
+        ),
+      }),
       isStored: waiting.some((item) => item.isWorthStoring),
     };
   }
@@ -362,6 +370,7 @@ class Item {
   /** Set when the handler ended before the commit with an error that no client may know about. */
   fault: { readonly error: unknown } | null = null;
   answer = "";
+  ignored: readonly string[] = [];
   bytes = 0;
   /** How many rows its transaction read and wrote; before it is decided, how many its queries look up. */
   rows = 0;
@@ -411,6 +420,7 @@ class Item {
     try {
       const { charged } = this.#call;
       const request = await this.#call.part(this.#asked.path, this.#asked.body);
+      this.ignored = request.ignored;
       await request.checkNodes(this.#call);
       const { first } = await request.run((encode) => ({
         ...this.#call,

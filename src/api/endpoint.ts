@@ -178,6 +178,8 @@ export type InvocationResult = {
 export type JsonRequest = {
   /** Why this one may not be part of a batch although others of its endpoint may; null: it may. */
   readonly notInBatch: string | null;
+  /** The fields that nothing reads. */
+  readonly ignored: readonly string[];
   /** @throws {Problem} 403 when the caller's key may not act for a node that the request names */
   readonly checkNodes: (call: ReadCall) => Promise<void> | undefined;
   /** Runs it and encodes the response; that of a write is whole. */
@@ -338,6 +340,7 @@ function jsonEndpoint<In, Out>(
     const ignored = unread.length === 0 ? found : namesOfIgnored([...found, ...unread]);
     return {
       notInBatch: typeof notInBatch === "function" ? notInBatch(input) : null,
+      ignored,
       checkNodes: (call) => actsFor && call.checkActsFor(actsFor(input), strict),
       run: (callFor) => run(callFor, input, ignored),
       complete,

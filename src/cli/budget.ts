@@ -59,7 +59,8 @@ const RUNS: Readonly<Record<string, Run>> = {
       return EXIT.OK;
     }
     const { node_id, day, voided } = answer;
-    return writeLine(`${node_id} on ${day}  ${voided.reports} reports, ${voided.cost_usd ?? 0} USD voided`);
+    const reports = voided.reports === 1 ? "1 report" : `${voided.reports} reports`;
+    return writeLine(`${node_id} on ${day}  ${reports}, ${voided.cost_usd ?? 0} USD voided`);
   },
 };
 

@@ -81,6 +81,9 @@ export class HubCalls<V extends Variant = "A"> {
     return this.ask(operation, fields, Number(fields["wait"] ?? 0), options);
   }
 
+  /** @throws {LuxHubError} when the request has a field that its operation does not read */
+  protected check(_operation: string, _request: Fields): void {}
+
   /** Asks once. */
   protected async ask<O extends Operation>(
     operation: O,
@@ -88,6 +91,7 @@ export class HubCalls<V extends Variant = "A"> {
     waitSeconds: number,
     options: CallOptions = {},
   ): Promise<AnswerOf<O, V>> {
+    this.check(operation, fields);
     const method = NOT_POST[operation] ?? "POST";
     const path = operation.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
       const value = String(fields[name]);

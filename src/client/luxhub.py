@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import difflib
 import http.client
 import io
 import json
@@ -1012,6 +1013,7 @@ class LuxHub:
         method = METHODS.get(operation)
         if method is None:
             raise ValueError(f"there is no operation {operation}")
+        _refuse_unknown(operation, fields)
         left = dict(fields)
         path = re.sub(r"\{(\w+)\}", lambda found: quote(str(left.pop(found[1])), safe=""), operation)
         silence_s = _SILENCE_S + wait_s
@@ -1048,6 +1050,37 @@ def _key_header(operation: str, options: CallOptions) -> dict[str, str]:
     if operation in _NOT_REPEATABLE or operation in _NEEDS_NO_KEY:
         return {}
     return {"Idempotency-Key": options.idempotency_key or secrets.token_hex(16)}
+
+
+def _refuse_unknown(operation: str, request: Mapping[str, Any]) -> None:
+    """Raises LuxHubError 400 `unknown_field` for the fields that the operation does not read: they would vanish."""
+    errors = _unknown_in(request, FIELDS[operation], "")
+    if operation == "batch":
+        for i, one in enumerate(request.get("requests", ())):
+            shape = FIELDS.get(one.get("path", ""), 0)
+            errors += _unknown_in(one.get("body"), shape, f"requests.{i}.body.")
+    if errors:
+        first = errors[0]
+        detail = f"{operation} has no field {first['path']}{first['message']}"
+        raise LuxHubError(400, "unknown_field", detail, errors)
+
+
+def _unknown_in(value: object, shape: Any, before: str) -> list[FieldError]:
+    if shape == 0:
+        return []
+    if isinstance(value, Mapping):
+        errors: list[FieldError] = []
+        for name, part in value.items():
+            if name in shape:
+                errors += _unknown_in(part, shape[name], f"{before}{name}.")
+            elif part is not None:
+                near = difflib.get_close_matches(str(name), shape, 1)
+                message = f": did you mean {near[0]}?" if near else f": it must be {', '.join(shape)}"
+                errors.append({"path": f"{before}{name}", "message": message})
+        return errors
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return [error for i, one in enumerate(value) for error in _unknown_in(one, shape, f"{before}{i}.")]
+    return []
 
 
 def _plain(value: object) -> object:
@@ -7703,4 +7736,121 @@ METHODS = {
     "invitation/list": "GET",
     "invitation/delete": "POST",
     "join": "POST",
+}
+
+#: The fields of each request, with those of the objects in it; 0: anything.
+FIELDS: Dict[str, Any] = {
+    "node/register": {"node_id":0,"name":0,"host":0,"port":0,"capabilities":0,"resources":0,"max_tasks":0,"auto_assign":0},
+    "node/heartbeat": {"node_id":0},
+    "node/leave": {"node_id":0},
+    "node/drain": {"node_id":0,"drain":0},
+    "node/delete": {"node_id":0},
+    "node/list": {"status":0,"q":0,"capability":0,"order":0,"tasks":0,"page":0,"per_page":0,"cursor":0},
+    "node/{node_id}": {"node_id":0},
+    "task/create": {"title":0,"description":0,"task_type":0,"priority":0,"creator_node":0,"lux_reward":0,"max_attempts":0,"backoff_s":0,"timeout_s":0,"max_run_s":0,"max_cost_usd":0,"retain_s":0,"review":0,"review_within_s":0,"on_review_timeout":0,"quorum":{"results":0,"of":0,"compare":0},"delay_s":0,"not_before":0,"expires_at":0,"depends_on":0,"on_dependency":0,"files":0,"group":0,"tags":0,"requires":{"capabilities":0,"resources":0},"limit_key":0,"for_node":0,"unique_key":0,"unique_for_s":0},
+    "task/next": {"node_id":0,"wait":0,"task_types":0,"resume":0},
+    "task/assign": {"task_id":0,"node_id":0},
+    "task/claim": {"task_id":0,"node_id":0},
+    "task/complete": {"task_id":0,"node_id":0,"epoch":0,"result":0,"usage":{"seq":0,"model":0,"input_tokens":0,"output_tokens":0,"cached_tokens":0,"cost_usd":0}},
+    "task/release": {"task_id":0,"node_id":0,"epoch":0,"reason":0,"checkpoint":0,"usage":{"seq":0,"model":0,"input_tokens":0,"output_tokens":0,"cached_tokens":0,"cost_usd":0},"hold_s":0},
+    "task/fail": {"task_id":0,"node_id":0,"epoch":0,"error":0,"retry":0,"checkpoint":0,"usage":{"seq":0,"model":0,"input_tokens":0,"output_tokens":0,"cached_tokens":0,"cost_usd":0},"hold_s":0},
+    "task/extend": {"task_id":0,"node_id":0,"epoch":0,"note":0,"checkpoint":0,"usage":{"seq":0,"model":0,"input_tokens":0,"output_tokens":0,"cached_tokens":0,"cost_usd":0}},
+    "task/retry": {"task_id":0,"with_dependents":0,"keep_checkpoint":0,"max_cost_usd":0},
+    "task/cancel": {"task_id":0,"node_id":0,"reason":0},
+    "task/update": {"task_id":0,"title":0,"description":0,"priority":0,"lux_reward":0,"not_before":0,"expires_at":0,"limit_key":0,"tags":0},
+    "task/revoke": {"task_id":0,"node_id":0,"reason":0},
+    "task/batch-assign": {"assignments":{"task_id":0,"node_id":0}},
+    "task/delete": {"task_id":0},
+    "task/list": {"status":0,"node_id":0,"creator_node":0,"task_type":0,"group":0,"tag":0,"failed_by":0,"failure_kind":0,"failure_group":0,"since":0,"until":0,"ready":0,"waiting":0,"q":0,"order":0,"page":0,"per_page":0,"cursor":0},
+    "task/list?fields=summary": {"status":0,"node_id":0,"creator_node":0,"task_type":0,"group":0,"tag":0,"failed_by":0,"failure_kind":0,"failure_group":0,"since":0,"until":0,"ready":0,"waiting":0,"q":0,"order":0,"page":0,"per_page":0,"cursor":0},
+    "task/count": {"status":0,"node_id":0,"creator_node":0,"task_type":0,"group":0,"tag":0,"failed_by":0,"failure_kind":0,"failure_group":0,"since":0,"until":0,"ready":0,"waiting":0,"q":0},
+    "task/wait": {"task_ids":0,"until":0,"wait":0},
+    "task/pull": {"node_id":0,"limit":0},
+    "task/stats": {},
+    "task/{task_id}": {"task_id":0,"wait":0,"context":0},
+    "task/{task_id}/inputs": {"task_id":0,"cursor":0,"limit":0},
+    "task/{task_id}/graph": {"task_id":0},
+    "lessons": {"q":0,"type":0,"cursor":0,"limit":0},
+    "task/output": {"task_id":0,"node_id":0,"epoch":0,"offset":0,"data":0},
+    "task/{task_id}/output": {"task_id":0,"attempt":0,"from":0,"wait":0},
+    "task/ask": {"task_id":0,"node_id":0,"epoch":0,"question":0,"choices":0,"schema":0,"within_s":0,"park":0,"wait":0},
+    "task/answer": {"task_id":0,"question_id":0,"answer":0,"node_id":0},
+    "task/answer-by-token": {"token":0},
+    "task/{task_id}/questions": {"task_id":0,"question_id":0,"wait":0,"since":0,"cursor":0,"limit":0},
+    "questions": {"state":0,"cursor":0,"limit":0},
+    "task/review": {"task_id":0,"node_id":0,"verdict":0,"note":0,"epoch":0},
+    "reviews": {"cursor":0,"limit":0},
+    "message/send": {"from_node":0,"to_node":0,"content":0,"type":0,"require_ack":0,"reply_to":0,"thread":0},
+    "message/receive": {"node_id":0,"count":0,"blocking":0,"timeout":0},
+    "message/broadcast": {"from_node":0,"content":0,"type":0,"capability":0,"reply_to":0,"thread":0},
+    "message/ack": {"node_id":0,"message_id":0},
+    "message/history": {"node_id":0,"before":0,"thread":0,"count":0},
+    "message/parked": {"node_id":0,"page":0,"per_page":0},
+    "message/redrive": {"node_id":0,"message_id":0},
+    "agent/message": {"from_node":0,"to_node":0,"content":0,"type":0,"require_ack":0,"reply_to":0,"thread":0},
+    "agent/messages": {"node_id":0,"since":0,"before":0,"limit":0},
+    "agent/broadcast": {"from_node":0,"content":0,"type":0,"capability":0,"reply_to":0,"thread":0},
+    "agent/ack": {"node_id":0,"message_id":0},
+    "note/put": {"key":0,"text":0,"node_id":0,"if_version":0},
+    "note/get": {"key":0},
+    "note/list": {"prefix":0,"cursor":0,"per_page":0},
+    "note/search": {"q":0,"prefix":0,"cursor":0,"per_page":0},
+    "note/delete": {"key":0,"node_id":0,"if_version":0},
+    "lease/acquire": {"name":0,"node_id":0,"ttl_s":0,"shared":0,"task_id":0,"epoch":0},
+    "lease/renew": {"name":0,"node_id":0,"task_id":0,"fencing":0,"ttl_s":0},
+    "lease/release": {"name":0,"node_id":0,"task_id":0,"fencing":0},
+    "lease/list": {"node_id":0,"task_id":0,"cursor":0,"per_page":0},
+    "signin": {"node_id":0},
+    "lux/ledger": {"node_id":0,"page":0,"per_page":0},
+    "lux/top": {"since":0},
+    "lux/entries": {"since":0,"limit":0},
+    "lux/head": {},
+    "group/list": {"q":0,"limit":0,"cursor":0},
+    "group/{group}": {"group":0,"wait":0},
+    "group/cancel": {"group":0,"node_id":0,"reason":0},
+    "group/retry": {"group":0,"cursor":0},
+    "schedule/put": {"name":0,"cron":0,"every_s":0,"tz":0,"task":{"title":0,"task_type":0,"priority":0,"creator_node":0,"lux_reward":0,"max_attempts":0,"backoff_s":0,"timeout_s":0,"max_run_s":0,"max_cost_usd":0,"retain_s":0,"review":0,"review_within_s":0,"on_review_timeout":0,"quorum":{"results":0,"of":0,"compare":0},"delay_s":0,"group":0,"tags":0,"requires":{"capabilities":0,"resources":0},"limit_key":0,"description":0},"overlap":0,"catch_up":0,"jitter_s":0,"until":0,"paused":0},
+    "schedule/list": {"page":0,"per_page":0},
+    "schedule/run": {"name":0},
+    "schedule/delete": {"name":0},
+    "webhook/put": {"name":0,"url":0,"kinds":0,"task_id":0,"node_id":0,"creator_node":0,"group":0,"format":0,"secret":0},
+    "webhook/list": {"page":0,"per_page":0},
+    "webhook/test": {"name":0},
+    "webhook/resume": {"name":0,"after":0},
+    "webhook/delete": {"name":0},
+    "usage": {"by":0,"since":0,"until":0,"page":0,"per_page":0},
+    "usage/void": {"node_id":0,"day":0,"reason":0},
+    "budget/set": {"scope":0,"value":0,"per":0,"cost_usd":0,"tokens":0,"on_limit":0},
+    "budget/list": {"page":0,"per_page":0},
+    "budget/delete": {"scope":0,"value":0,"per":0},
+    "hub/pause": {"type":0,"limit_key":0,"creator_node":0,"reason":0},
+    "hub/resume": {"type":0,"limit_key":0,"creator_node":0},
+    "hub/pauses": {"page":0,"per_page":0},
+    "limit/set": {"key":0,"running":0,"per_minute":0},
+    "limit/list": {"page":0,"per_page":0},
+    "limit/delete": {"key":0},
+    "limit/hold": {"key":0,"for_s":0,"node_id":0},
+    "task/{task_id}/explain": {"task_id":0},
+    "key/list": {"page":0,"per_page":0},
+    "key/add": {"name":0,"role":0,"variant":0,"node_id":0,"mint_per_day":0,"expires_at":0,"expires_in_s":0},
+    "key/revoke": {"name":0},
+    "stats/types": {},
+    "stats/failures": {"last":0},
+    "status": {},
+    "events": {"since":0,"limit":0,"kind":0,"task_id":0,"node_id":0,"group":0,"tag":0},
+    "poll": {"since":0,"timeout":0},
+    "stats/minutes": {"last":0,"range":0},
+    "stats/nodes": {},
+    "pg/diagnostic": {},
+    "batch": {"requests":{"path":0,"body":0,"ref":0}},
+    "openapi.json": {},
+    "file/list": {"task_id":0,"q":0,"page":0,"per_page":0,"cursor":0},
+    "file/download-url": {"file_id":0},
+    "file/upload-url": {"node_id":0,"task_id":0},
+    "file/delete": {"file_id":0},
+    "file/{file_id}": {"file_id":0},
+    "invitation/create": {"node_id":0,"expires_in_s":0,"url":0},
+    "invitation/list": {"cursor":0,"per_page":0},
+    "invitation/delete": {"invitation_id":0},
+    "join": {"token":0,"key_hash":0},
 }

@@ -6,6 +6,7 @@ import type { AnswerOf, Arguments, Operation } from "./call.ts";
 import { type FileContent, type UploadFields, multipart } from "./upload.ts";
 import { type CallOptions, type Fields, now, sleep } from "./http.ts";
 import type { FileRecord, Variant } from "./types.ts";
+import { refuseUnknownFields } from "./unknown-fields.ts";
 import { HubCalls, type HubCallsOptions, keyHeader } from "./hub-calls.ts";
 
 export type * from "./call.ts";
@@ -263,6 +264,10 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
       const isEarly = now() - askedAt < seconds * 1_000 - EARLY_MS;
       if (isEarly || now() >= until || !isEmpty(operation, answer)) return answer;
     }
+  }
+
+  protected override check(operation: string, request: Fields): void {
+    refuseUnknownFields(operation, request);
   }
 
   #method<O extends Operation>(operation: O): (...args: Arguments<O, V>) => Promise<AnswerOf<O, V>> {

@@ -228,6 +228,8 @@ export type Task = {
   readonly updatedAt: number;
   /** The files that are attached to it, oldest first. */
   readonly files: readonly string[];
+  /** It uses, or has used, a feature that most tasks do not: the store keeps a row for those (store/sql/features.ts). */
+  readonly hasFeatures: boolean;
   /** The bytes that count against the quota of its creator (quota.ts); 0: it was created without a bound key. */
   readonly keptBytes: number;
   /** Of what others have added to it, the bytes that count against their quotas until it ends. */

@@ -161,15 +161,15 @@ function sumsOf(
   at: Moment,
 ): readonly Change[] {
   const day = dayOf(at.now);
-  const names = known && new Set(known.map(nameOf));
+  const names = known && new SumNames(known);
   const changes: Change[] = [];
   const sum = (asked: SumName, spending: Spending): void => {
-    const { scope, value } = names ? namedOf(asked, names, at) : asked;
+    const { scope } = asked;
+    const value = names?.mayHave(asked, at) !== false ? asked.value : OTHER;
     const key = { scope, value, day, ...spending };
     changes.push({ kind: "spending.summed", ...key });
     if (scope === "hub") return;
-    const isNew = names !== null && !names.has(nameOf(key));
-    names?.add(nameOf(key));
+    const isNew = names?.add(key) ?? false;
     const textBytes = Buffer.byteLength(nodeId) + 2 * Buffer.byteLength(value);
     changes.push({ kind: "node.summed", nodeId, keptBytes: isNew ? KEPT_SUM_BYTES + textBytes : 0, ...key });
   };
@@ -185,16 +185,27 @@ function sumsOf(
   return changes;
 }
 
-const nameOf = ({ scope, value }: SumName): string => `${scope} ${value}`;
+/** The names under which the reports of a node are summed on a day. */
+class SumNames {
+  readonly #values = new Map<string, Set<string>>();
 
-/** The name under which a report is summed: its own, while the node has few, or a budget is about it. */
-function namedOf(asked: SumName, names: ReadonlySet<string>, { gate }: Moment): SumName {
-  if (names.has(nameOf(asked))) return asked;
-  const { scope, value } = asked;
-  if (gate?.budgets.some((budget) => budget.scope === scope && budget.value === value)) return asked;
-  let count = 0;
-  for (const name of names) if (name.startsWith(`${scope} `)) count++;
-  return count < SUMS_OF_NODE_MAX ? asked : { scope, value: OTHER };
+  constructor(known: readonly SumName[]) {
+    for (const name of known) this.add(name);
+  }
+
+  /** Whether the name is new. */
+  add({ scope, value }: SumName): boolean {
+    const values = this.#values.get(scope) ?? new Set();
+    this.#values.set(scope, values);
+    return values.size < values.add(value).size;
+  }
+
+  /** Whether there may be a sum of this name: it is known, the node has few others, or a budget is about it. */
+  mayHave({ scope, value }: SumName, { gate }: Moment): boolean {
+    const values = this.#values.get(scope);
+    if (values === undefined || values.size < SUMS_OF_NODE_MAX || values.has(value)) return true;
+    return gate?.budgets.some((budget) => budget.scope === scope && budget.value === value) === true;
+  }
 }
 
 /** Where the reports are summed of which the node has too many names. */

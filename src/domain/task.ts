@@ -249,6 +249,7 @@ export function create(
     outputs: [],
     keptBytes: 0, // charge() of quota.ts sets it
     lentBytes: 0,
+    hasFeatures: false, // the store sets it
   };
   const task = withSchedule(blank, at.now);
   const node = pickFor(task, candidates, at);
@@ -464,7 +465,8 @@ function restart(started: Task, nodeId: string, at: Moment): Step {
   if (task.maxAttempts === null) {
     const { runUntil } = task; // it is the same attempt
     const after = { ...startAgain(task, nodeId, at), runUntil, leaseUntil: leaseFrom(task, runUntil, at) };
-    return { after, changes: [{ kind: "task.moved", task: after }] };
+    const event = taskEvent("task.assigned", after, nodeId, at.now, { by: "resume" });
+    return { after, changes: [{ kind: "task.moved", task: after }, event] };
   }
   const message = `The worker ended without a result, and asked for the task again (restart ${task.restarts}).`;
   const ended = endAttempt(task, { kind: "offline", message, retry: true }, at);

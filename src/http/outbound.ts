@@ -4,9 +4,10 @@
  * The name is resolved once, the address is checked (address-policy.ts), and exactly that address is connected to, with
  * the name in `Host` and, with TLS, in the certificate: a name that resolves to another address a moment later (DNS
  * rebinding) changes nothing. Redirects are not followed, no proxy of the environment is used, and connections are not
- * kept.
+ * kept. A plain socket, not fetch: fetch reads responses with status 1xx for as long as the receiver sends them.
  *
- * Must not: read more of a response than its status and headers; throw for what the receiver does.
+ * Must not: read more of a response than its status and headers, up to RESPONSE_HEAD_MAX_BYTES; throw for what the
+ * receiver does.
  */
 import type { AddressCheck } from "../lib/address-policy.ts";
 import { isIP } from "../lib/ip.ts";
@@ -37,30 +38,87 @@ export type AddressChecks = Readonly<Record<Sender, AddressCheck>>;
 
 export function outbound(checks: AddressChecks, resolve: Resolve): Post {
   return async ({ sender, url, headers, body, signal }) => {
-    const { protocol, host, hostname, port, pathname, search } = new URL(url);
+    const target = new URL(url);
     try {
-      const check = (address: string): string | null => checks[sender](address, portOf(new URL(url)));
-      const found = await checkedAddress(hostname, check, resolve, signal);
+      const check = (address: string): string | null => checks[sender](address, portOf(target));
+      const found = await checkedAddress(target.hostname, check, resolve, signal);
       if ("refused" in found) return { status: null, error: found.refused };
-      const at = isIP(found.address) === 6 ? `[${found.address}]` : found.address;
-      const isNamed = isIP(hostOf(hostname)) === 0;
-      const response = await fetch(`${protocol}//${at}${port === "" ? "" : `:${port}`}${pathname}${search}`, {
-        method: "POST",
-        headers: { ...headers, Host: host },
-        body,
-        signal,
-        redirect: "manual",
-        keepalive: false,
-        decompress: false,
-        proxy: false,
-        ...(protocol === "https:" && isNamed ? { tls: { serverName: hostname } } : {}),
-      });
-      void response.body?.cancel().catch(() => {});
-      return { status: response.status, retryAfter: response.headers.get("retry-after") };
+      return await exchange(found.address, target, headers, body, signal);
     } catch (error) {
       return { status: null, error: signal.aborted ? "no response in time" : faultOf(error) };
     }
   };
+}
+
+/** What a receiver may send before its status is known, responses with 1xx included. */
+const RESPONSE_HEAD_MAX_BYTES = 64 * 1024;
+
+/** Sends a request to an address, and reads the head of its response. */
+async function exchange(
+  address: string,
+  target: URL,
+  headers: Outgoing["headers"],
+  body: string,
+  signal: AbortSignal,
+): Promise<Posted> {
+  signal.throwIfAborted();
+  const { protocol, host, hostname, pathname, search } = target;
+  const isTls = protocol === "https:";
+  const head = { ...headers, Host: host, "Content-Length": Buffer.byteLength(body), Connection: "close" };
+  const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
+  let unsent: Uint8Array = Buffer.from(`POST ${pathname}${search} HTTP/1.1\r\n${lines.join("")}\r\n${body}`);
+  let received = "";
+  const { promise, resolve, reject } = Promise.withResolvers<Posted>();
+  const abort = (): void => reject(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
+  const send = (socket: Bun.Socket): void => {
+    unsent = unsent.subarray(Math.max(0, socket.write(unsent)));
+  };
+  const connecting = Bun.connect({
+    hostname: address,
+    port: portOf(target),
+    ...(isTls ? { tls: { serverName: hostOf(hostname) } } : {}),
+    socket: {
+      open: (socket) => void (isTls || send(socket)),
+      handshake: (socket, isTrusted, error) => (isTrusted ? send(socket) : reject(error)),
+      drain: (socket) => void (unsent.length > 0 && send(socket)),
+      data: (_, bytes) => {
+        received += bytes.toString("latin1");
+        const posted = readHead(received);
+        if (posted) resolve(posted);
+        else if (received.length > RESPONSE_HEAD_MAX_BYTES)
+          resolve({ status: null, error: "the headers of the response are too large" });
+      },
+      close: () => resolve({ status: null, error: "connection closed without a response" }),
+      error: (_, error) => reject(error),
+    },
+  });
+  connecting.catch(reject);
+  try {
+    return await promise;
+  } finally {
+    signal.removeEventListener("abort", abort);
+    connecting.then(
+      (socket) => socket.terminate(),
+      () => {},
+    );
+  }
+}
+
+/** The status of a response and its Retry-After; null: the end of its headers has not come. */
+function readHead(received: string): Posted | null {
+  for (let begin = 0; ;) {
+    const end = received.indexOf("\r\n\r\n", begin);
+    if (end === -1) return null;
+    const head = received.slice(begin, end);
+    const status = /^HTTP\/1\.[01] (\d{3})(?: |\r|$)/.exec(head)?.[1];
+    if (status === undefined) return { status: null, error: "the response is not HTTP" };
+    if (!/^1/.test(status) || status === "101") {
+      const retryAfter = /\r\nretry-after:[ \t]*([^\r\n]*)/i.exec(head)?.[1]?.trim() ?? null;
+      return { status: Number(status), retryAfter };
+    }
+    begin = end + 4;
+  }
 }
 
 /** Why a URL cannot be called at all, as far as its host shows: an address, or a name of loopback; null: it may be. */

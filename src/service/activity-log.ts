@@ -185,6 +185,7 @@ function textOf(entry: Entry): string {
       return nodeId === null ? `${what} created ${id}` : `${who} created ${what} ${id}`;
     case "task.assigned":
       if (data["by"] === "claim") return `${who} claimed ${what} ${id}`;
+      if (data["by"] === "resume") return `${who} took ${what} again ${id}`;
       if (data["by"] === "next") return `${who} took ${what} ${id}`;
       return `${what} assigned to ${who}${byWhom(data["by"])} ${id}`;
     case "task.completed":

@@ -15,6 +15,7 @@ export const TABLES: readonly Table[] = [
   { name: "nodes", key: ["seq"] },
   { name: "beats", key: ["seq"] },
   { name: "tasks", key: ["seq"] },
+  ...["task_specs", "task_results", "task_features"].map((name) => ({ name, key: ["task_seq"] })),
   { name: "task_totals", key: ["one"] },
   { name: "dependencies", key: ["task_id", "depends_on"] },
   { name: "checkpoints", key: ["task_id"] },

@@ -481,7 +481,7 @@ describe("a JSON body", () => {
       expect(await ignoredBy(hub.post("/task/complete", done))).toEqual(["reslt"]);
     });
 
-    test("of each request of a batch in its own answer", async () => {
+    test("of each request of a batch in its own answer, and of all at its top", async () => {
       await using hub = await startHub();
       for (const variant of VARIANTS) {
         const requests = [
@@ -489,7 +489,7 @@ describe("a JSON body", () => {
           { path: "task/create", body: task },
         ];
         const answer = await ok(hub.post("/batch", { requests, dry: true }, { variant }));
-        expect(answer["ignored"]).toEqual(["requests.0.id", "dry"]);
+        expect(answer["ignored"]).toEqual(["requests.0.id", "dry", "requests.0.body.timout_s"]);
         const bodies = list(answer, "answers").map((one) => record(one["body"])["ignored"]);
         expect(bodies).toEqual([["timout_s"], undefined]);
       }

@@ -571,6 +571,8 @@ once.test("unfinished tasks are in at most LANES_MAX lanes", async () => {
        INSERT INTO tasks (${columns.join(", ")})
        SELECT ${columns.map((name) => copied.get(name) ?? name).join(", ")} FROM tasks CROSS JOIN copies`,
     );
+    db.run(`INSERT INTO task_specs SELECT t.seq, max_attempts, backoff_ms, description, depends_on
+      FROM tasks t CROSS JOIN task_specs WHERE t.seq > 1`);
     db.run(`UPDATE task_totals SET open = open + ${LANES_MAX - 2}`);
     db.close();
     await using hub = await startHub({ dataDir });

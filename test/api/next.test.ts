@@ -165,7 +165,8 @@ describe("which task", () => {
       [b, 3],
       [a, 3],
     ]);
-    expect((await eventKinds(hub, a)).filter((kind) => kind === "task.assigned")).toHaveLength(1);
+    const assigned = list(await ok(hub.get(`/events?task_id=${a}&kind=task.assigned&since=0`)), "events");
+    expect(assigned.map(({ data }) => record(data)["by"])).toEqual(["claim", "resume", "resume"]);
     await refused(say(hub, "fail", a, { node_id: "n1", epoch: 2, error: "e" }), 409, "stale_lease");
     for (const taskId of [a, b]) await ok(complete(hub, taskId, "n1"));
     expect(await taken(ask(hub, "n1", resume))).toBe(gift);

@@ -90,6 +90,35 @@ test("the examples of docs/typescript.md", async () => {
   ]);
 });
 
+test("a field that an operation does not read is refused before it is sent, also in a batch and within an object", async () => {
+  const sent: string[] = [];
+  const hub = new client.LuxHub({
+    url: "http://127.0.0.1:1",
+    fetch: async (url) => {
+      sent.push(url);
+      throw new Error("sent");
+    },
+  });
+  const task = { title: "t", description: "d" };
+  // As a program without types does.
+  const mistyped = JSON.parse(JSON.stringify({ ...task, depend_on: [], requires: { capabilties: ["a"] } }));
+  const refusal = (call: Promise<unknown>): Promise<unknown> => call.catch((error: unknown) => error);
+  expect(await refusal(hub.tasks.create(mistyped))).toMatchObject({
+    code: "unknown_field",
+    detail: expect.stringContaining("did you mean depends_on?"),
+    errors: [{ path: "depend_on" }, { path: "requires.capabilties" }],
+  });
+  const requests: { path: "task/create"; body: typeof task }[] = [
+    { path: "task/create", body: task },
+    { path: "task/create", body: mistyped },
+  ];
+  expect(await refusal(hub.batch(requests))).toMatchObject({
+    code: "unknown_field",
+    errors: [{ path: "requests.1.body.depend_on" }, { path: "requests.1.body.requires.capabilties" }],
+  });
+  expect(sent).toEqual([]);
+});
+
 test("a wait is asked for in parts until it is over or work comes", async () => {
   await using server = await startHub();
   let asked = 0;

@@ -127,6 +127,21 @@ with LuxHub() as hub:
     expect(ended).toEqual({ code: 0, stdout: "['b'] pending p5 n 0\n", stderr: "" });
   });
 
+  test("a batch that takes too long is sent on in others, and a repeat with its key does nothing twice", async () => {
+    await using own = await startHub();
+    own.clock.workMs = 5;
+    const script = `
+from luxhub import CallOptions, LuxHub
+with LuxHub() as hub:
+    requests = [{"path": "task/create", "body": {"title": f"t{i}", "description": "d"}} for i in range(40)]
+    first, again = [hub.batch(requests, CallOptions(idempotency_key="mine")) for _ in range(2)]
+    print([answer["body"]["task"]["title"] for answer in first] == [f"t{i}" for i in range(40)])
+    print([a["body"]["task_id"] for a in first] == [a["body"]["task_id"] for a in again], hub.tasks.stats()["total"])
+`;
+    const ended = await run(["-c", script], options(own.base()));
+    expect(ended).toEqual({ code: 0, stdout: "True\nTrue 40\n", stderr: "" });
+  });
+
   test("its worker: failures, leases, loss, stop and resumption", async () => {
     const ended = await run([join(import.meta.dir, "worker.py")], options(hub.base(), "-X", "dev"));
     expect({ ...ended, stdout: "" }).toEqual({ code: 0, stdout: "", stderr: "" });

@@ -230,6 +230,17 @@ def main(place: pathlib.Path) -> None:
     assert hub.tasks.create("k", "d", options=key) == hub.tasks.create("k", "d", options=key)
     hub.tasks.delete(hub.tasks.create("To delete", "d")["task_id"])
 
+    # A field that an operation does not read is refused before it is sent.
+    mistyped = {"title": "t", "description": "d", "depend_on": [], "requires": {"capabilties": ["a"]}}
+    for call, before in (
+        (lambda: hub.call("task/create", mistyped), ""),
+        (lambda: hub.batch([{"path": "task/create", "body": mistyped}]), "requests.0.body."),
+    ):
+        refused = refusal(call)
+        assert refused.code == "unknown_field" and "did you mean depends_on?" in refused.detail, refused
+        places = [error["path"] for error in refused.errors]
+        assert places == [f"{before}depend_on", f"{before}requires.capabilties"], places
+
     # A long wait is asked for in parts.
     asked_at = time.monotonic()
     with LuxHub(retry=QUICK, longest_ask_s=0.1) as patient:

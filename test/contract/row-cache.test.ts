@@ -114,7 +114,14 @@ describe("store: sqlite: the row cache", () => {
   const changes: readonly Change[] = [
     {
       kind: "task.moved",
-      task: task("t1", { seq: 1, timeoutMs: 9, status: "assigned", assignedNode: "n1", epoch: 1 }),
+      task: task("t1", {
+        hasFeatures: true,
+        seq: 1,
+        timeoutMs: 9,
+        status: "assigned",
+        assignedNode: "n1",
+        epoch: 1,
+      }),
     },
     tally({ nodeId: "n1", assigned: 1, idleSince: NOW }),
     heartbeatChange("n1", { now: NOW, steady: STEADY, leaseMs: 5 }),
@@ -129,7 +136,14 @@ describe("store: sqlite: the row cache", () => {
     { kind: "node.leases.renewed", variant: "B", leaseUntil: STEADY + 77 },
     {
       kind: "task.moved",
-      task: task("t1", { seq: 1, timeoutMs: 9, leaseUntil: 9, hasDependents: true, failure }),
+      task: task("t1", {
+        hasFeatures: true,
+        seq: 1,
+        timeoutMs: 9,
+        leaseUntil: 9,
+        hasDependents: true,
+        failure,
+      }),
     },
     { kind: "task.leases.renewed", steady: STEADY },
     ...saved(node("n1", { capabilities: ["a", "b"], maxTasks: 3 })),
@@ -174,7 +188,7 @@ describe("store: sqlite: the row cache", () => {
   test("holds what the database holds after each change of a task or a node, alone or with others in its group", async () => {
     for (const together of [false, true]) {
       const { store } = await openKept();
-      const created: Change = { kind: "task.created", task: task("t1", { timeoutMs: 9 }) };
+      const created: Change = { kind: "task.created", task: task("t1", { timeoutMs: 9, hasFeatures: true }) };
       const both = [created, ...saved(node("n1"))];
       await write(store, ...both);
       await checkRows(store, both); // so that all results are cached, also that the node has no gift

@@ -134,9 +134,10 @@ export function makeTasks(roll: (sides: number) => number): Tasks {
     changes.push({ kind: "task.created", task: created });
     if (origin) changes.push({ kind: "task.sent", taskId: created.taskId, origin });
     changes.push({ kind: "tasks.tallied", open: 1, assigned: 0, completed: 0, failed: 0 });
-    if (status === "open" && roll(3) > 0) return created;
+    const sent: Task = { ...created, hasFeatures: origin !== null };
+    if (status === "open" && roll(3) > 0) return sent;
     const moved: Task = {
-      ...created,
+      ...sent,
       status: status === "open" ? "open" : "assigned",
       assignedNode: holder,
       revokedFrom: status === "open" ? `n${String(roll(4)).padStart(2, "0")}` : null,

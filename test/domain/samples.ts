@@ -17,6 +17,7 @@ import {
 import type { NodeProfile } from "../../src/domain/node.ts";
 import type { TaskDraft } from "../../src/domain/task.ts";
 import type { TaskQuery } from "../../src/service/task-lists.ts";
+import { usesFeatures } from "../../src/store/sql/features.ts";
 
 /** The moment at which the tests decide; samples are older. */
 export const NOW = Date.UTC(2025, 5, 15, 12);
@@ -126,7 +127,7 @@ export function draft(patch: Partial<TaskDraft> = {}): TaskDraft {
 }
 
 export function task(taskId: string, patch: Partial<Task> = {}): Task {
-  return {
+  const made: Omit<Task, "hasFeatures"> = {
     ...draft(),
     lane: null,
     countsFor: null,
@@ -169,9 +170,11 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     files: [],
     keptBytes: 0,
     lentBytes: 0,
+
     outputs: [],
     ...patch,
   };
+  return { ...made, hasFeatures: patch.hasFeatures ?? usesFeatures(made) };
 }
 
 export function message(messageId: string, patch: Partial<Message> = {}): Message {

@@ -474,6 +474,24 @@ describe("a session", () => {
     await out("task", "cancel", leaf);
   });
 
+  test("a budget, what a node reports, and voiding it", async () => {
+    const taskId = await add("Costly");
+    await out("task", "claim", taskId, "--node", "w1");
+    const spent = ["--model", "m", "--input-tokens", "5", "--output-tokens", "1", "--cost-usd", "2.5"];
+    await out("task", "usage", taskId, "--node", "w1", "--seq", "1", ...spent);
+    expect(await out("budget", "set", "hub", "--per", "total", "--cost-usd", "2")).toBe(
+      "hub per total  exceeded",
+    );
+    expect(await out("budget", "void", "w1", "--reason", "cents")).toMatch(
+      /^w1 on \d{4}-\d\d-\d\d  1 report, 2\.5 USD voided$/,
+    );
+    expect(await jsonList("budget", "list")).toMatchObject([{ state: "open", spent: { cost_usd: null } }]);
+    expect(await luxhub("budget", "void", "w1")).toMatchObject({ code: expect.any(Number), stdout: "" });
+    expect(await luxhub("budget", "void")).toMatchObject({ code: 2, stdout: "" });
+    await out("budget", "delete", "hub", "--per", "total");
+    await out("task", "cancel", taskId);
+  });
+
   test("a group: add, show, watch, cancel, retry, and the export of its tasks", async () => {
     const add = (title: string) =>
       out("task", "add", title, "-d", "d", "--group", "g", "--tag", "a", "--tag", "b");

@@ -135,6 +135,16 @@ const ROWS: readonly Harm[] = [
     says: /BAD +totals +the totals are 1 files of 9 bytes, but there are 1 of \d+/,
   },
   {
+    name: "a task without its specification",
+    harm: "DELETE FROM task_specs WHERE task_seq = (SELECT seq FROM tasks WHERE status = 'open')",
+    says: /BAD +rows +task \S+ has no specification/,
+  },
+  {
+    name: "a result of no task",
+    harm: "INSERT INTO task_results VALUES (999999, 'p', 'i', 'l', NULL)",
+    says: /BAD +rows +a row of task 999999 has no task/,
+  },
+  {
     name: "a task without its node",
     harm: "UPDATE tasks SET assigned_node = NULL WHERE status = 'assigned'",
     says: /BAD +tasks +task \S+ is assigned, but/,
@@ -170,7 +180,8 @@ const ROWS: readonly Harm[] = [
   },
   {
     name: "a flag of leases on an open task",
-    harm: "UPDATE tasks SET has_leases = 1 WHERE status = 'open'",
+    harm: `INSERT INTO task_features (task_seq, status, updated_at, lux_reward_micro, has_leases)
+      SELECT seq, status, updated_at, lux_reward_micro, 1 FROM tasks WHERE status = 'open'`,
     says: /BAD +advisory +task \S+ is open, and says that it has leases/,
   },
   {
@@ -180,12 +191,13 @@ const ROWS: readonly Harm[] = [
   },
   {
     name: "a wait for nothing",
-    harm: "UPDATE tasks SET scheduled = 1 WHERE status = 'open'",
+    harm: "UPDATE tasks SET ready = 0 WHERE status = 'open'",
     says: /BAD +leases +task \S+ is open, and its lease or its wait/,
   },
   {
     name: "a dependency lost",
-    harm: "UPDATE tasks SET unmet = 1, scheduled = 1, depends_on = 'x' WHERE status = 'open'",
+    harm: `UPDATE tasks SET unmet = 1, ready = 0 WHERE status = 'open';
+      UPDATE task_specs SET depends_on = 'x' WHERE task_seq IN (SELECT seq FROM tasks WHERE status = 'open')`,
     says: /BAD +dependencies +task \S+ waits for 1 others, 0 are listed/,
   },
   {

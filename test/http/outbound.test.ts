@@ -177,6 +177,75 @@ describe("a receiver", () => {
     expect(await post(at("/busy"), allowed, resolve)).toEqual({ status: 503, retryAfter: "7" });
   });
 
+  test("that sends interim responses, or headers, without end is left", async () => {
+    for (const part of ["HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n", "X-A: b\r\n"]) {
+      let sent = 0;
+      const begin = part.startsWith("X") ? "HTTP/1.1 200 OK\r\n" : "";
+      const chunk = Buffer.from(begin + part.repeat(1_000));
+      const pump = (socket: Bun.Socket): void => {
+        for (let n = 1; n > 0; sent += n) n = socket.write(chunk);
+      };
+      using endless = Bun.listen({
+        hostname: address,
+        port: 0,
+        socket: { data: pump, drain: pump, open: () => {} },
+      });
+      const posted = await post(`http://${address}:${endless.port}/`, allowed);
+      expect(posted).toEqual({ status: null, error: "the headers of the response are too large" });
+      expect(sent).toBeLessThan(2 ** 24);
+    }
+  });
+
+  test("may send an interim response first, and its head in parts", async () => {
+    using slow = Bun.listen({
+      hostname: address,
+      port: 0,
+      socket: {
+        open: () => {},
+        data: async (socket) => {
+          for (const part of [
+            "HTTP/1.1 100 Continue\r\n\r",
+            "\nHTTP/1.1 429 Slow\r\nRetry-",
+            "After:  4.5 \r\n\r\n",
+          ]) {
+            socket.write(part);
+            await Bun.sleep(1);
+          }
+        },
+      },
+    });
+    expect(await post(`http://${address}:${slow.port}/`, allowed)).toEqual({
+      status: 429,
+      retryAfter: "4.5",
+    });
+    using odd = Bun.listen({
+      hostname: address,
+      port: 0,
+      socket: { open: () => {}, data: (socket) => void socket.write("SSH-2.0\r\n\r\n") },
+    });
+    expect(await post(`http://${address}:${odd.port}/`, allowed)).toMatchObject({ status: null });
+  });
+
+  test("gets a large body whole", async () => {
+    const body = "x".repeat(5_000_000);
+    using large = Bun.serve({
+      hostname: address,
+      port: 0,
+      fetch: async (request) => new Response(null, { status: (await request.text()) === body ? 204 : 400 }),
+    });
+    const checks = { webhook: allowed, push: NONE };
+    const signal = AbortSignal.timeout(60_000);
+    const url = `http://${address}:${large.port}/`;
+    const posted = await outbound(checks, async () => [])({
+      sender: "webhook",
+      url,
+      headers: {},
+      body,
+      signal,
+    });
+    expect(posted).toEqual({ status: 204, retryAfter: null });
+  });
+
   test("is called without the proxies of the environment", async () => {
     const before = process.env["HTTP_PROXY"];
     process.env["HTTP_PROXY"] = "http://127.0.0.1:1";

@@ -224,7 +224,7 @@ export class Lists {
   /** Newest first. */
   #tasks(): Promise<readonly TaskRow[]> {
     const text = (value: unknown): string | null => (value == null ? null : String(value));
-    return this.#rows(`SELECT * FROM tasks ORDER BY seq DESC`, (row) => ({
+    return this.#rows(`SELECT * FROM task_rows ORDER BY seq DESC`, (row) => ({
       seq: Number(row["seq"]),
       taskId: String(row["task_id"]),
       status: String(row["status"]),

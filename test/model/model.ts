@@ -549,6 +549,7 @@ export class Model {
       this.#handOut(task);
       task.runUntil = runUntil;
       task.leaseUntil = this.#leaseOf(task);
+      this.#log("task.assigned", node.id, task);
       return;
     }
     this.#endAttempt(task, "offline", true);

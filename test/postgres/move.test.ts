@@ -110,7 +110,8 @@ suite(`luxhub move${reason}`, () => {
     await openSqlite(dir.join("db"), () => {}).close();
     const db = new Database(dir.join("db"), { readonly: true });
     const there: readonly { t: string; c: string }[] =
-      await sql`SELECT table_name AS t, column_name AS c FROM information_schema.columns WHERE table_schema = current_schema()`;
+      await sql`SELECT table_name AS t, column_name AS c FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
+        WHERE table_schema = current_schema() AND table_type = 'BASE TABLE'`;
     const columns = (name: string): string[] =>
       there
         .filter(({ t }) => t === name)

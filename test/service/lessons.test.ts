@@ -14,11 +14,12 @@ const OLD = TASKS - LIST_SCANNED_MAX;
 /** Every task is completed, each with a type of its own but the old ones and every 10th; the first has the word. */
 const ROWS = `
   WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${TASKS})
-  INSERT INTO tasks (seq, task_id, title, description, task_type, priority, status, assigned_node, problem, improvement,
-    lesson, lux_reward_micro, balanced, attempts, created_at, updated_at)
-  SELECT i, 't' || i, CASE i WHEN 1 THEN 'a rare one' ELSE 'a common one' END, '',
-    CASE WHEN i <= ${OLD} THEN 'old' WHEN i % 10 = 0 THEN 'common' ELSE 'type ' || i END, 1, 'completed', 'n1', 'p', 'i',
-    'lesson ' || i, 0, 0, 0, 1, i FROM n`;
+  INSERT INTO tasks (seq, task_id, title, task_type, priority, creator_verified, status, assigned_node, lux_reward_micro,
+    balanced, attempts, failures, restarts, epoch, unmet, ready, created_at, updated_at)
+  SELECT i, 't' || i, CASE i WHEN 1 THEN 'a rare one' ELSE 'a common one' END,
+    CASE WHEN i <= ${OLD} THEN 'old' WHEN i % 10 = 0 THEN 'common' ELSE 'type ' || i END, 1, 0, 'completed', 'n1', 0,
+    0, 0, 0, 0, 1, 0, NULL, 1, i FROM n`;
+const RESULTS = "INSERT INTO task_results SELECT seq, 'p', 'i', 'lesson ' || seq, NULL FROM tasks";
 
 const folder = newDataDir();
 let store: Store;
@@ -34,7 +35,7 @@ beforeAll(async () => {
   };
   await openSqlite(path, fault).close();
   const db = new Database(path);
-  db.run(ROWS);
+  for (const sql of [ROWS, RESULTS]) db.run(sql);
   db.close();
   store = openSqlite(path, fault);
   const read = store.read.bind(store);

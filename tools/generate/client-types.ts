@@ -176,6 +176,23 @@ function requestOf({ requestBody, parameters = [] }: Operation): Schema {
   };
 }
 
+/** The fields of a request, with those of the objects in it; 0: anything. */
+export type Shape = { readonly [field: string]: Shape } | 0;
+
+/** What a request with these schemas in A and in B may have. Of a list it is that of its items. */
+export function shapeOf(a: Schema, b: Schema): Shape {
+  if (a.items && b.items) return shapeOf(a.items, b.items);
+  const isClosed = (one: Schema): boolean => one.properties !== undefined && !one.additionalProperties;
+  if (!isClosed(a) || !isClosed(b)) return 0;
+  const names = Object.keys({ ...a.properties, ...b.properties });
+  return Object.fromEntries(
+    names.map((name) => {
+      const [ofA, ofB] = [a.properties?.[name], b.properties?.[name]];
+      return [name, shapeOf(ofA ?? ofB ?? {}, ofB ?? ofA ?? {})];
+    }),
+  );
+}
+
 /** The text of types.ts, before it is formatted. */
 export function clientTypes(): string {
   const records = recordTypes();
@@ -194,6 +211,12 @@ ${all.map(operationType).join("\n\n")}
 export const METHODS = {
 ${all.flatMap(({ name, method }) => (method === "POST" ? [] : `"${name}": "${method}",`)).join("\n")}
 } as const;
+`,
+    `/** The fields of each request, with those of the objects in it; 0: anything. */
+export type Shape = { readonly [field: string]: Shape } | 0;
+export const FIELDS: { readonly [operation: string]: Shape } = {
+${all.map(({ name, request }) => `"${name}": ${JSON.stringify(shapeOf(...request))},`).join("\n")}
+};
 `,
   ].join("\n");
 }

@@ -8,7 +8,7 @@ import { type Schema, openApi } from "../../src/api/openapi.ts";
 import { DECLARED } from "../../src/api/routes.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import { VARIANTS } from "../../src/variant/by-name.ts";
-import { type Described, operations } from "./client-types.ts";
+import { type Described, operations, shapeOf } from "./client-types.ts";
 
 const FILE = join(import.meta.dir, "../../src/client/luxhub.py");
 const A = openApi(VARIANTS.A, DECLARED);
@@ -396,6 +396,10 @@ ${[...classes.values(), ...resources].join("\n\n")}
 #: The operations that take and answer JSON, and how each is called.
 METHODS = {
 ${methods}}
+
+#: The fields of each request, with those of the objects in it; 0: anything.
+FIELDS: Dict[str, Any] = {
+${all.map(({ name, request }) => `    "${name}": ${JSON.stringify(shapeOf(...request))},\n`).join("")}}
 `;
 }
 

@@ -128,39 +128,39 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
   // The copies of a quorum have the title of their task.
   [
     "twice",
-    `SELECT title FROM tasks WHERE schedule IS NULL AND parent_task IS NULL GROUP BY title HAVING count(*) > 1`,
+    `SELECT title FROM task_rows WHERE schedule IS NULL AND parent_task IS NULL GROUP BY title HAVING count(*) > 1`,
   ],
   [
     "twice",
-    "SELECT unique_key FROM tasks WHERE unique_key IS NOT NULL GROUP BY unique_key HAVING count(*) > 1",
+    "SELECT unique_key FROM task_rows WHERE unique_key IS NOT NULL GROUP BY unique_key HAVING count(*) > 1",
   ],
   // A schedule of one second creates one task for each, whether a hub ran at that moment or not.
   [
     "twice",
-    `SELECT schedule, schedule_at FROM tasks WHERE schedule_at IS NOT NULL
+    `SELECT schedule, schedule_at FROM task_rows WHERE schedule_at IS NOT NULL
      GROUP BY schedule, schedule_at HAVING count(*) > 1`,
   ],
   [
     "unequal",
-    `SELECT schedule, count(*) AS tasks FROM tasks WHERE schedule_at IS NOT NULL GROUP BY schedule
+    `SELECT schedule, count(*) AS tasks FROM task_rows WHERE schedule_at IS NOT NULL GROUP BY schedule
      HAVING max(schedule_at) - min(schedule_at) <> 1000 * (count(*) - 1)`,
   ],
   // In a graph of one batch, the second task depends on the first.
   [
     "unequal",
-    `SELECT b.title FROM tasks b JOIN tasks a ON a.title = substr(b.title, 1, length(b.title) - 1) || 'a'
+    `SELECT b.title FROM task_rows b JOIN task_rows a ON a.title = substr(b.title, 1, length(b.title) - 1) || 'a'
      WHERE b.tags LIKE '%,${GRAPH_TAG},%' AND coalesce(b.depends_on, '') NOT LIKE '%' || a.task_id || '%'`,
   ],
   // A group of which all tasks have ended has said so since, or is marked to be looked at.
   [
     "unequal",
-    `SELECT t.task_group FROM tasks t WHERE t.task_group IS NOT NULL
+    `SELECT t.task_group FROM task_rows t WHERE t.task_group IS NOT NULL
        AND NOT EXISTS (SELECT 1 FROM group_endings g WHERE g.task_group = t.task_group)
      GROUP BY t.task_group
      HAVING sum(CASE WHEN t.status IN ('open', 'assigned') THEN 1 ELSE 0 END) = 0
        AND coalesce((SELECT max(e.id) FROM events e WHERE e.kind = 'group.ended'
            AND e.data LIKE '%"group":"' || t.task_group || '"%'), 0)
-         < (SELECT max(e.id) FROM events e JOIN tasks x ON x.task_id = e.task_id
+         < (SELECT max(e.id) FROM events e JOIN task_rows x ON x.task_id = e.task_id
             WHERE x.task_group = t.task_group AND e.kind IN (${quoted(ENDED)}))`,
   ],
   // The writers ask each question once.
@@ -168,7 +168,7 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
   // Of a batch all is there or nothing.
   [
     "unequal",
-    `SELECT substr(title, 1, length(title) - 2) AS pair FROM tasks WHERE title LIKE '% pair _'
+    `SELECT substr(title, 1, length(title) - 2) AS pair FROM task_rows WHERE title LIKE '% pair _'
      GROUP BY substr(title, 1, length(title) - 2) HAVING count(*) <> 2`,
   ],
   ["twice", "SELECT content FROM messages GROUP BY content HAVING count(*) > 1"],
@@ -177,7 +177,7 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
   // What is held for a review is settled once: paid, or given back each time that the result was rejected.
   [
     "twice",
-    `SELECT t.task_id, t.status, holds, rewards, returns, rejected FROM tasks t
+    `SELECT t.task_id, t.status, holds, rewards, returns, rejected FROM task_rows t
      LEFT JOIN (
        SELECT task_id, count(*) FILTER (WHERE kind = 'hold') AS holds, count(*) FILTER (WHERE kind = 'reward') AS rewards,
          count(*) FILTER (WHERE kind = 'return') AS returns
@@ -194,9 +194,9 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
   // The copies of a quorum share the reward of their task when it is decided, and have nothing before.
   [
     "unequal",
-    `SELECT p.task_id, p.status, p.lux_reward_micro, paid FROM tasks p
+    `SELECT p.task_id, p.status, p.lux_reward_micro, paid FROM task_rows p
      LEFT JOIN (
-       SELECT c.parent_task, sum(l.amount_micro) AS paid FROM tasks c JOIN ledger l ON l.task_id = c.task_id
+       SELECT c.parent_task, sum(l.amount_micro) AS paid FROM task_rows c JOIN ledger l ON l.task_id = c.task_id
        WHERE c.parent_task IS NOT NULL GROUP BY c.parent_task) AS copies ON copies.parent_task = p.task_id
      WHERE p.quorum IS NOT NULL
        AND coalesce(paid, 0) <> (CASE WHEN p.status = 'completed' THEN p.lux_reward_micro ELSE 0 END)`,
@@ -216,7 +216,7 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
   // A completed task with a reward, no review and no quorum is paid, to its node, exactly; and nothing else is.
   [
     "unequal",
-    `SELECT t.task_id FROM tasks t LEFT JOIN ledger l ON l.task_id = t.task_id AND l.kind = 'reward'
+    `SELECT t.task_id FROM task_rows t LEFT JOIN ledger l ON l.task_id = t.task_id AND l.kind = 'reward'
      WHERE (t.status = 'completed' AND t.lux_reward_micro > 0 AND t.review_until IS NULL AND t.quorum IS NULL)
          <> (l.task_id IS NOT NULL)
        OR l.amount_micro <> t.lux_reward_micro OR l.node_id <> t.assigned_node`,
@@ -224,14 +224,14 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
   // A task is where its last step left it.
   [
     "unequal",
-    `SELECT t.task_id, t.status, kind FROM tasks t JOIN (${STEPS}) AS steps ON steps.task_id = t.task_id AND back = 1
+    `SELECT t.task_id, t.status, kind FROM task_rows t JOIN (${STEPS}) AS steps ON steps.task_id = t.task_id AND back = 1
      WHERE t.status <> CASE kind WHEN 'task.assigned' THEN 'assigned' WHEN 'task.completed' THEN 'completed'
        WHEN 'task.failed' THEN 'failed' ELSE 'open' END`,
   ],
   // Its attempts are those in the log, since it was last retried.
   [
     "unequal",
-    `SELECT t.task_id, t.attempts, count(e.id) AS logged FROM tasks t
+    `SELECT t.task_id, t.attempts, count(e.id) AS logged FROM task_rows t
      LEFT JOIN (SELECT task_id, max(id) AS at FROM events WHERE kind = 'task.retried' GROUP BY task_id) AS retried
        ON retried.task_id = t.task_id
      LEFT JOIN (SELECT id, task_id FROM events WHERE kind IN (${quoted(ATTEMPTS)})) AS e
@@ -241,7 +241,7 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
   // Each hand-out and each return to open has counted the epoch up.
   [
     "unequal",
-    `SELECT t.task_id, t.epoch, counted.least FROM tasks t JOIN (
+    `SELECT t.task_id, t.epoch, counted.least FROM task_rows t JOIN (
        SELECT task_id, count(*) FILTER (WHERE kind = 'task.assigned') AS least FROM (${STEPS}) AS steps
        GROUP BY task_id) AS counted ON counted.task_id = t.task_id
      WHERE t.epoch < counted.least`,
@@ -252,7 +252,7 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
     `SELECT * FROM task_totals, (
        SELECT count(*) FILTER (WHERE status = 'open') AS o, count(*) FILTER (WHERE status = 'assigned') AS a,
          count(*) FILTER (WHERE status = 'completed') AS c, count(*) FILTER (WHERE status = 'failed') AS f
-       FROM tasks) AS counted
+       FROM task_rows) AS counted
      WHERE open <> o OR assigned <> a OR completed <> c OR failed <> f`,
   ],
   [
@@ -265,7 +265,7 @@ const NEVER: readonly (readonly ["twice" | "unequal", string])[] = [
     `SELECT n.node_id FROM nodes n LEFT JOIN (
          SELECT assigned_node, count(*) FILTER (WHERE status = 'assigned') AS held,
            count(*) FILTER (WHERE status = 'completed') AS done
-         FROM tasks GROUP BY assigned_node) t ON t.assigned_node = n.node_id
+         FROM task_rows GROUP BY assigned_node) t ON t.assigned_node = n.node_id
        LEFT JOIN (SELECT node_id, sum(amount_micro) AS earned FROM ledger WHERE kind = 'reward' GROUP BY node_id) l
          ON l.node_id = n.node_id
      WHERE n.tasks_assigned <> coalesce(t.held, 0) OR n.tasks_completed <> coalesce(done, 0)
@@ -291,7 +291,7 @@ async function checkTasks(rows: Rows, ledger: Ledger, findings: Findings): Promi
   const nodes = byKey(await rows("SELECT node_id FROM nodes"), "node_id");
   for (const nodeId of ledger.nodes) if (!nodes.has(nodeId)) findings.add("missing", `node ${nodeId}`);
   const tasks = byKey(
-    await rows("SELECT task_id, status, assigned_node, epoch, lesson, lux_reward_micro FROM tasks"),
+    await rows("SELECT task_id, status, assigned_node, epoch, lesson, lux_reward_micro FROM task_rows"),
     "task_id",
   );
   for (const [taskId, rewardMicro] of ledger.tasks) {
@@ -467,7 +467,7 @@ async function checkRules(rows: Rows, ledger: Ledger, findings: Findings): Promi
       findings.add("missing", `the ${name}: ${stored}, not ${[...possible].join(" or ")}`);
   }
   const tasks = byKey(
-    await rows("SELECT task_id, requires, limit_key FROM tasks WHERE requires IS NOT NULL"),
+    await rows("SELECT task_id, requires, limit_key FROM task_rows WHERE requires IS NOT NULL"),
     "task_id",
   );
   for (const [taskId, gpu] of ledger.gpus) {

@@ -9,7 +9,7 @@ import type { Change } from "../../domain/change.ts";
 import type { NewEvent } from "../../domain/event.ts";
 import { assert } from "../../lib/assert.ts";
 import type { ConflictKey } from "../sql/conflict-keys.ts";
-import { EVENT, type Write, statementOf } from "../sql/statements.ts";
+import { EVENT, type Write, statementsOf } from "../sql/statements.ts";
 import { type WriteStatement, insert, whole } from "../sql/write-statement.ts";
 import type { Param } from "../store.ts";
 import { type Batch, writeAlone, writeTogether } from "./bulk-statements.ts";
@@ -85,12 +85,14 @@ export class GroupWrites {
     let floor = write.isSweep ? this.#batches.length - 1 : this.#lastSweep;
     if (row !== undefined) floor = Math.max(floor, this.#lastOfRow.get(row) ?? -1);
     if (write.after) floor = Math.max(floor, this.#lastOfRow.get(write.after(change)) ?? -1);
-    const statement = statementOf(change);
-    const { columns, place } = this.#batchBehind(floor, statement);
-    assert(place > floor, "the rows of one batch differ");
-    statement.addRow(columns, change);
-    if (row !== undefined) this.#lastOfRow.set(row, place);
-    if (write.isSweep) this.#lastSweep = place;
+    for (const statement of statementsOf(change).all) {
+      const { columns, place } = this.#batchBehind(floor, statement);
+      assert(place > floor, "the rows of one batch differ");
+      statement.addRow(columns, change);
+      floor = place;
+    }
+    if (row !== undefined) this.#lastOfRow.set(row, floor);
+    if (write.isSweep) this.#lastSweep = floor;
   }
 
   /** The first batch of a statement behind the batch `floor`, for one more row. */

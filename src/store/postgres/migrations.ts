@@ -869,6 +869,110 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   -- how many push configs the keys of a node have saved
   CREATE INDEX webhooks_push_kept ON webhooks (kept_by) WHERE push_task_id IS NOT NULL;
   `,
+  `
+  -- A task is several rows: its state, which each transition writes; its specification and its result, each written
+  -- once; and what only some tasks have.
+  CREATE TABLE task_specs AS SELECT seq AS task_seq, max_attempts, backoff_ms, description, depends_on FROM tasks;
+  ALTER TABLE task_specs ADD PRIMARY KEY (task_seq), ALTER COLUMN backoff_ms SET NOT NULL, ALTER COLUMN description SET NOT NULL;
+  CREATE TABLE task_results AS SELECT seq AS task_seq, problem, improvement, lesson, result_extra FROM tasks WHERE problem IS NOT NULL;
+  ALTER TABLE task_results ADD PRIMARY KEY (task_seq), ALTER COLUMN problem SET NOT NULL,
+    ALTER COLUMN improvement SET NOT NULL, ALTER COLUMN lesson SET NOT NULL;
+  -- only tasks that use a feature have a row; status to paid_seq are copies for the indexes
+  CREATE TABLE task_features AS
+    SELECT seq AS task_seq, status, updated_at, assigned_node, lux_reward_micro, paid_seq,
+      creator_key, schedule, schedule_at, retain_ms, retain_until, on_dependency, task_group, tags, unique_key,
+      unique_until, requires, questions, review, review_until, quorum, child, parent_task, not_nodes, spent,
+      max_cost_micro, has_leases, has_output, checkpoint_bytes, earlier_failures, kept_bytes, lent_bytes,
+      broken_by, a2a_caller, a2a_ids
+    FROM tasks
+    WHERE creator_key IS NOT NULL OR schedule IS NOT NULL OR retain_ms IS NOT NULL OR on_dependency IS NOT NULL
+      OR task_group IS NOT NULL OR tags IS NOT NULL OR unique_key IS NOT NULL OR requires IS NOT NULL
+      OR questions IS NOT NULL OR review IS NOT NULL OR quorum IS NOT NULL OR child IS NOT NULL
+      OR not_nodes IS NOT NULL OR spent IS NOT NULL OR max_cost_micro IS NOT NULL OR earlier_failures IS NOT NULL
+      OR broken_by IS NOT NULL OR a2a_caller IS NOT NULL OR has_leases <> 0 OR has_output <> 0
+      OR checkpoint_bytes <> 0 OR kept_bytes <> 0 OR lent_bytes <> 0;
+  ALTER TABLE task_features ADD PRIMARY KEY (task_seq), ALTER COLUMN status SET NOT NULL,
+    ALTER COLUMN updated_at SET NOT NULL, ALTER COLUMN lux_reward_micro SET NOT NULL,
+    ALTER COLUMN has_leases SET NOT NULL, ALTER COLUMN has_leases SET DEFAULT 0,
+    ALTER COLUMN has_output SET NOT NULL, ALTER COLUMN has_output SET DEFAULT 0,
+    ALTER COLUMN checkpoint_bytes SET NOT NULL, ALTER COLUMN checkpoint_bytes SET DEFAULT 0,
+    ALTER COLUMN kept_bytes SET NOT NULL, ALTER COLUMN kept_bytes SET DEFAULT 0,
+    ALTER COLUMN lent_bytes SET NOT NULL, ALTER COLUMN lent_bytes SET DEFAULT 0;
+  ALTER TABLE tasks ADD COLUMN ready BIGINT;
+  UPDATE tasks SET ready = CASE WHEN scheduled = 1 THEN 0 WHEN lane IS NULL THEN 1 ELSE 2 END WHERE status = 'open';
+  ALTER TABLE tasks
+    DROP COLUMN max_attempts, DROP COLUMN backoff_ms, DROP COLUMN description,
+    DROP COLUMN depends_on, DROP COLUMN problem, DROP COLUMN improvement, DROP COLUMN lesson,
+    DROP COLUMN result_extra, DROP COLUMN creator_key, DROP COLUMN schedule, DROP COLUMN schedule_at,
+    DROP COLUMN retain_ms, DROP COLUMN retain_until, DROP COLUMN on_dependency, DROP COLUMN task_group,
+    DROP COLUMN tags, DROP COLUMN unique_key, DROP COLUMN unique_until, DROP COLUMN requires,
+    DROP COLUMN questions, DROP COLUMN review, DROP COLUMN review_until, DROP COLUMN quorum, DROP COLUMN child,
+    DROP COLUMN parent_task, DROP COLUMN not_nodes, DROP COLUMN spent, DROP COLUMN max_cost_micro,
+    DROP COLUMN has_leases, DROP COLUMN has_output, DROP COLUMN checkpoint_bytes, DROP COLUMN earlier_failures,
+    DROP COLUMN kept_bytes, DROP COLUMN lent_bytes, DROP COLUMN broken_by, DROP COLUMN a2a_caller,
+    DROP COLUMN a2a_ids, DROP COLUMN scheduled;
+  DROP INDEX tasks_held;
+  DROP INDEX tasks_done;
+  DROP INDEX tasks_failed;
+  DROP INDEX tasks_counted;
+  -- what a node holds, and what it has done; what failed at a node
+  CREATE INDEX tasks_node ON tasks (assigned_node, status, seq) WHERE assigned_node IS NOT NULL;
+  CREATE INDEX tasks_failed ON tasks (failed_node, seq) WHERE failed_node IS NOT NULL;
+  CREATE INDEX tasks_scheduled ON tasks (not_before) WHERE ready = 0 AND unmet = 0;
+  -- the backlog: of all types, of one type, of a special lane
+  CREATE INDEX tasks_pool ON tasks (balanced, priority, seq) WHERE ready = 1;
+  CREATE INDEX tasks_pool_type ON tasks (balanced, task_type, priority, seq) WHERE ready = 1;
+  CREATE INDEX tasks_pool_lane ON tasks (balanced, lane, priority, seq) WHERE ready = 2;
+  -- what runs under a limit key
+  CREATE INDEX tasks_counted ON tasks (counts_for) WHERE counts_for IS NOT NULL;
+  -- stats/types: what waits
+  CREATE INDEX tasks_waiting ON tasks (task_type) WHERE ready = 0;
+  -- the tasks of a group: by state, by their last change, their rewards, and those in review
+  CREATE INDEX features_group ON task_features (task_group, status, task_seq) WHERE task_group IS NOT NULL;
+  CREATE INDEX features_group_updated ON task_features (task_group, status, updated_at) WHERE task_group IS NOT NULL;
+  CREATE INDEX features_group_lux ON task_features (task_group, status, lux_reward_micro, paid_seq)
+    WHERE task_group IS NOT NULL AND lux_reward_micro > 0;
+  CREATE INDEX features_group_in_review ON task_features (task_group, review_until, lux_reward_micro)
+    WHERE review_until IS NOT NULL AND task_group IS NOT NULL;
+  -- results that wait for their review, the first deadline first
+  CREATE INDEX features_in_review ON task_features (review_until, task_seq) WHERE review_until IS NOT NULL;
+  -- whose own retention has ended
+  CREATE INDEX features_retained ON task_features (retain_until, task_seq) WHERE retain_until IS NOT NULL;
+  -- whether a schedule has an unfinished task
+  CREATE INDEX features_schedule ON task_features (schedule, status) WHERE schedule IS NOT NULL;
+  CREATE INDEX features_schedule_in_review ON task_features (schedule) WHERE review_until IS NOT NULL AND schedule IS NOT NULL;
+  -- who holds a unique key
+  CREATE INDEX features_unique ON task_features (unique_key, status, task_seq) WHERE unique_key IS NOT NULL;
+  CREATE INDEX features_unique_in_review ON task_features (unique_key, task_seq)
+    WHERE review_until IS NOT NULL AND unique_key IS NOT NULL;
+  CREATE INDEX features_unique_until ON task_features (unique_key, unique_until) WHERE unique_until IS NOT NULL;
+  -- the copies and the reviews of a task
+  CREATE INDEX features_children ON task_features (parent_task) WHERE parent_task IS NOT NULL;
+  -- what failed because of a task
+  CREATE INDEX features_broken ON task_features (broken_by, task_seq) WHERE broken_by IS NOT NULL;
+  -- the tasks of an A2A client, last changed last
+  CREATE INDEX features_a2a ON task_features (a2a_caller, updated_at) WHERE a2a_caller IS NOT NULL;
+  -- what the tasks of a node use
+  CREATE INDEX features_using ON task_features (assigned_node) WHERE status = 'assigned' AND requires IS NOT NULL;
+  -- the open tasks that some nodes may not have
+  CREATE INDEX features_choosy ON task_features (task_seq) WHERE status = 'open' AND not_nodes IS NOT NULL;
+  CREATE VIEW task_rows AS SELECT
+    t.seq, t.task_id, t.title, t.task_type, t.priority, t.creator_node, t.creator_verified, t.status, t.lux_reward_micro,
+    t.assigned_node, t.balanced, t.revoked_from, t.attempts, t.failures, t.restarts, t.timeout_ms,
+    t.max_run_ms, t.run_until, t.lease_until, t.epoch, t.not_before, t.expires_at, t.unmet, t.has_dependents,
+    t.ready, t.started_at, t.progress, t.failure, t.failed_node, t.limit_key, t.lane, t.counts_for,
+    t.result_verified, t.paid_seq, t.created_at, t.updated_at,
+    s.max_attempts, s.backoff_ms, s.description, s.depends_on,
+    r.problem, r.improvement, r.lesson, r.result_extra,
+    f.creator_key, f.schedule, f.schedule_at, f.retain_ms, f.retain_until, f.on_dependency, f.task_group,
+    f.tags, f.unique_key, f.unique_until, f.requires, f.questions, f.review, f.review_until, f.quorum, f.child,
+    f.parent_task, f.not_nodes, f.spent, f.max_cost_micro, coalesce(f.has_leases, 0) AS has_leases,
+    coalesce(f.has_output, 0) AS has_output, coalesce(f.checkpoint_bytes, 0) AS checkpoint_bytes,
+    f.earlier_failures, coalesce(f.kept_bytes, 0) AS kept_bytes, coalesce(f.lent_bytes, 0) AS lent_bytes,
+    f.broken_by, f.a2a_caller, f.a2a_ids, f.task_seq AS features_of
+    FROM tasks t LEFT JOIN task_specs s ON s.task_seq = t.seq LEFT JOIN task_results r ON r.task_seq = t.seq
+      LEFT JOIN task_features f ON f.task_seq = t.seq;
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */

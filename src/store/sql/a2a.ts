@@ -9,7 +9,7 @@ import { TASK_BYTES, TASK_COLUMNS } from "./tasks.ts";
 
 export type SentTask = { readonly task: Task; readonly origin: TaskOrigin };
 
-const SENT = `SELECT ${TASK_COLUMNS}, a2a_caller, a2a_ids FROM tasks t`;
+const SENT = `SELECT ${TASK_COLUMNS}, a2a_caller, a2a_ids FROM task_rows t`;
 
 export function sentTask(taskId: string, caller: string): Query<SentTask | null> {
   const reads = [keyOf.task(taskId), keyOf.filesOfTask(taskId)];
@@ -18,7 +18,7 @@ export function sentTask(taskId: string, caller: string): Query<SentTask | null>
 
 /** The context of a task; null if it was not created through A2A. */
 export function contextOf(taskId: string): Query<string | null> {
-  const sql = `SELECT a2a_ids FROM tasks WHERE task_id = $1 AND a2a_ids IS NOT NULL`;
+  const sql = `SELECT a2a_ids FROM task_rows WHERE task_id = $1 AND a2a_ids IS NOT NULL`;
   return one(sql, [taskId], (row) => decodeOriginIds(String(row["a2a_ids"])).contextId, [keyOf.task(taskId)]);
 }
 
@@ -49,9 +49,12 @@ export function sentEntries(
   limit: number,
 ): Query<readonly SentEntry[]> {
   const sql = `
-    SELECT seq, updated_at, status, failure, questions, review_until, a2a_ids, ${TASK_BYTES} AS bytes FROM tasks t
-    WHERE a2a_caller = $1 AND (updated_at, seq) < ($2, $3) AND updated_at >= $4
-    ORDER BY updated_at DESC, seq DESC LIMIT $5`;
+    SELECT seq, updated_at, status, failure, questions, review_until, a2a_ids, ${TASK_BYTES} AS bytes
+    FROM task_rows t WHERE t.seq IN (
+      SELECT f.task_seq FROM task_features f
+      WHERE f.a2a_caller = $1 AND (f.updated_at, f.task_seq) < ($2, $3) AND f.updated_at >= $4
+      ORDER BY f.updated_at DESC, f.task_seq DESC LIMIT $5)
+    ORDER BY updated_at DESC, seq DESC`;
   return many(sql, [caller, from.updatedAt, from.seq, since, limit], toEntry, ["tasks", "files"]);
 }
 

@@ -157,7 +157,7 @@ export const BACKLOG_START: BacklogPlace = { priority: -1, seq: 0 };
 
 /** Whether no task is ready; with `onlyBalanced`, whether none is ready that the balancer may assign unasked. */
 export function isBacklogEmpty(onlyBalanced: boolean): Query<boolean> {
-  const own = onlyBalanced ? " AND balanced = 1" : "";
+  const own = onlyBalanced ? " AND balanced = 1" : " AND balanced >= 0"; // a lookup in the index, for the planner
   const one = (where: string): string => `SELECT seq FROM tasks WHERE ${where}${own} LIMIT 1`;
   const sql = `${union([one(READY), one(READY_IN_LANE)])} LIMIT 1`;
   return query(sql, [], (rows) => rows.length === 0, ["tasks"]);
@@ -213,7 +213,7 @@ export function backlogAfter(
 /** The tasks with these numbers that are still open and ready, best first. */
 export function openTasks(seqs: readonly number[]): Query<readonly Task[]> {
   const filled = padded(seqs);
-  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.seq IN (${placeholders(filled)}) ORDER BY priority, t.seq`;
+  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE t.seq IN (${placeholders(filled)}) ORDER BY priority, t.seq`;
   const shape = (rows: readonly Row[]): readonly Task[] =>
     rows.map(toTask).filter(({ status, scheduled }) => status === "open" && !scheduled);
   return query(sql, filled, shape, ["tasks", "files"]);

@@ -44,7 +44,7 @@ export const FACTS: readonly Fact[] = [
       SELECT account || ' has ' || sum(amount) || ' millionths too many or too few' FROM (
         SELECT to_account AS account, amount_micro AS amount FROM ledger WHERE to_account LIKE 'held:%'
         UNION ALL SELECT from_account, -amount_micro FROM ledger WHERE from_account LIKE 'held:%'
-        UNION ALL SELECT 'held:' || task_id, -lux_reward_micro FROM tasks
+        UNION ALL SELECT 'held:' || task_id, -lux_reward_micro FROM task_rows
           WHERE review_until IS NOT NULL AND coalesce(json_extract(review, '$.check.unpaid'), 0) = 0)
       GROUP BY account HAVING sum(amount) <> 0
       LIMIT ${SHOWN}`,
@@ -65,7 +65,7 @@ export const FACTS: readonly Fact[] = [
       SELECT 'task ' || task_id || ' was paid ' || count(*) || ' times' FROM ledger
       WHERE kind = 'reward' GROUP BY task_id HAVING count(*) > 1
       UNION ALL
-      SELECT 'task ' || t.task_id || ' was not paid, or names an entry that did not pay it' FROM tasks t
+      SELECT 'task ' || t.task_id || ' was not paid, or names an entry that did not pay it' FROM task_rows t
       LEFT JOIN ledger l ON l.seq = t.paid_seq
       WHERE (t.paid_seq IS NOT NULL AND (t.status <> 'completed' OR t.lux_reward_micro = 0))
         -- --self-reward off: it may have been a task of its own
@@ -75,7 +75,7 @@ export const FACTS: readonly Fact[] = [
         OR (t.paid_seq IS NOT NULL AND (l.task_id IS NOT t.task_id OR l.kind IS NOT 'reward'))
       UNION ALL
       SELECT 'task ' || t.task_id || ' differs from its payment' FROM ledger l
-      JOIN tasks t ON t.task_id = l.task_id
+      JOIN task_rows t ON t.task_id = l.task_id
       WHERE l.kind = 'reward'
         AND (t.status <> 'completed' OR t.review_until IS NOT NULL OR t.assigned_node <> l.node_id OR t.lux_reward_micro <> l.amount_micro)
       LIMIT ${SHOWN}`,
@@ -87,7 +87,7 @@ export const FACTS: readonly Fact[] = [
       SELECT 'node ' || n.node_id || ': its totals differ from its tasks and payments' FROM nodes n
       LEFT JOIN (
         SELECT assigned_node, sum(status = 'assigned') AS held, sum(status = 'completed') AS done
-        FROM tasks WHERE assigned_node IS NOT NULL GROUP BY assigned_node) t ON t.assigned_node = n.node_id
+        FROM task_rows WHERE assigned_node IS NOT NULL GROUP BY assigned_node) t ON t.assigned_node = n.node_id
       LEFT JOIN (
         SELECT node_id, sum(amount_micro) AS earned FROM ledger
         WHERE kind = 'reward' GROUP BY node_id) l ON l.node_id = n.node_id
@@ -110,7 +110,7 @@ export const FACTS: readonly Fact[] = [
     name: "tasks",
     holds: "every task's state, node and result agree, and the totals are their counts",
     sql: `
-      SELECT 'task ' || task_id || ' is ' || status || ', but its node or result disagrees' FROM tasks
+      SELECT 'task ' || task_id || ' is ' || status || ', but its node or result disagrees' FROM task_rows
       WHERE status NOT IN ('open', 'assigned', 'completed', 'failed')
         OR (status IN ('open', 'failed')) <> (assigned_node IS NULL)
         OR (status = 'completed') <> (problem IS NOT NULL)
@@ -119,39 +119,56 @@ export const FACTS: readonly Fact[] = [
         OR (assigned_node IS NOT NULL AND assigned_node NOT IN (SELECT node_id FROM nodes))
       UNION ALL
       SELECT 'the total of ' || status || ' tasks is ' || said || ', but there are ' || counted FROM (
-        SELECT 'open' AS status, open AS said, (SELECT count(*) FROM tasks WHERE status = 'open') AS counted
+        SELECT 'open' AS status, open AS said, (SELECT count(*) FROM task_rows WHERE status = 'open') AS counted
         FROM task_totals
         UNION ALL
-        SELECT 'assigned', assigned, (SELECT count(*) FROM tasks WHERE status = 'assigned') FROM task_totals
+        SELECT 'assigned', assigned, (SELECT count(*) FROM task_rows WHERE status = 'assigned') FROM task_totals
         UNION ALL
-        SELECT 'completed', completed, (SELECT count(*) FROM tasks WHERE status = 'completed') FROM task_totals
+        SELECT 'completed', completed, (SELECT count(*) FROM task_rows WHERE status = 'completed') FROM task_totals
         UNION ALL
-        SELECT 'failed', failed, (SELECT count(*) FROM tasks WHERE status = 'failed') FROM task_totals)
+        SELECT 'failed', failed, (SELECT count(*) FROM task_rows WHERE status = 'failed') FROM task_totals)
       WHERE said <> counted LIMIT ${SHOWN}`,
+  },
+  {
+    name: "rows",
+    holds: "every task has a specification, and what belongs to it has a task and agrees with it",
+    sql: `
+      SELECT 'task ' || task_id || ' has no specification' FROM tasks WHERE seq NOT IN (SELECT task_seq FROM task_specs)
+      UNION ALL
+      SELECT 'a row of task ' || task_seq || ' has no task' FROM (
+        SELECT task_seq FROM task_specs UNION SELECT task_seq FROM task_results UNION SELECT task_seq FROM task_features)
+      WHERE task_seq NOT IN (SELECT seq FROM tasks)
+      UNION ALL
+      SELECT 'the features of task ' || task_id || ' are of an earlier state' FROM task_features f
+      JOIN tasks t ON t.seq = f.task_seq
+      WHERE (f.status, f.updated_at, f.lux_reward_micro) <> (t.status, t.updated_at, t.lux_reward_micro)
+        OR f.assigned_node IS NOT t.assigned_node OR f.paid_seq IS NOT t.paid_seq
+      LIMIT ${SHOWN}`,
   },
   {
     name: "leases",
     holds:
       "only an assigned task has a lease, and each with a timeout or max_run_s and without an open question has one; only an open one waits for its time",
     sql: `
-      SELECT 'task ' || task_id || ' is ' || status || ', and its lease or its wait is not' FROM tasks
+      SELECT 'task ' || task_id || ' is ' || status || ', and its lease or its wait is not' FROM task_rows
       WHERE (lease_until IS NOT NULL) <>
           (status = 'assigned' AND (timeout_ms IS NOT NULL OR max_run_ms IS NOT NULL) AND ${NOT_ASKING})
         OR (run_until IS NOT NULL) <> (status = 'assigned' AND max_run_ms IS NOT NULL AND ${NOT_ASKING})
         OR lease_until > run_until
-        OR (scheduled = 1
+        OR (ready IS NULL) <> (status <> 'open') OR (ready = 2) <> (ready > 0 AND lane IS NOT NULL)
+        OR (ready = 0
           AND (status <> 'open' OR (not_before IS NULL AND unmet = 0 AND quorum IS NULL AND ${QUESTIONS} <> 'parked')))
-        OR (unmet > 0 AND (status <> 'open' OR scheduled = 0)) LIMIT ${SHOWN}`,
+        OR (unmet > 0 AND (status <> 'open' OR ready <> 0)) LIMIT ${SHOWN}`,
   },
   {
     name: "checkpoints",
     holds: "every checkpoint is that of an unfinished or failed task, which says its size",
     sql: `
       SELECT 'the checkpoint of task ' || c.task_id || ' is not the one that the task has' FROM checkpoints c
-      LEFT JOIN tasks t ON t.task_id = c.task_id
+      LEFT JOIN task_rows t ON t.task_id = c.task_id
       WHERE t.task_id IS NULL OR t.status = 'completed' OR t.checkpoint_bytes <> octet_length(c.data)
       UNION ALL
-      SELECT 'task ' || task_id || ' has no checkpoint, and says that it has one' FROM tasks
+      SELECT 'task ' || task_id || ' has no checkpoint, and says that it has one' FROM task_rows
       WHERE checkpoint_bytes > 0 AND task_id NOT IN (SELECT task_id FROM checkpoints)
       LIMIT ${SHOWN}`,
   },
@@ -170,9 +187,9 @@ export const FACTS: readonly Fact[] = [
       WHERE NOT EXISTS (SELECT 1 FROM outputs o WHERE o.task_id = b.task_id AND o.epoch = b.epoch)
       UNION ALL
       SELECT 'output of task ' || o.task_id || ' has no task that says so' FROM outputs o
-      LEFT JOIN tasks t ON t.task_id = o.task_id WHERE coalesce(t.has_output, 0) = 0
+      LEFT JOIN task_rows t ON t.task_id = o.task_id WHERE coalesce(t.has_output, 0) = 0
       UNION ALL
-      SELECT 'task ' || task_id || ' has no output, and says that it has some' FROM tasks
+      SELECT 'task ' || task_id || ' has no output, and says that it has some' FROM task_rows
       WHERE has_output = 1 AND task_id NOT IN (SELECT task_id FROM outputs)`,
   },
   {
@@ -181,10 +198,10 @@ export const FACTS: readonly Fact[] = [
       "a task says that it waits for an answer exactly if it has an open question, and a parked one is open and not ready",
     sql: `
       SELECT 'question ' || question_id || ' is of no task, or its answer is not what its state says' FROM questions
-      WHERE task_id NOT IN (SELECT task_id FROM tasks)
+      WHERE task_id NOT IN (SELECT task_id FROM task_rows)
         OR (state = 'answered') <> (answer IS NOT NULL) OR (state = 'open') <> (answered_at IS NULL)
       UNION ALL
-      SELECT 'task ' || t.task_id || ' is ' || t.status || ', and its questions are ' || ${QUESTIONS} FROM tasks t
+      SELECT 'task ' || t.task_id || ' is ' || t.status || ', and its questions are ' || ${QUESTIONS} FROM task_rows t
       LEFT JOIN (
         SELECT task_id, count(*) AS asked, sum(state = 'open') AS open FROM questions GROUP BY task_id) q
         ON q.task_id = t.task_id
@@ -192,33 +209,33 @@ export const FACTS: readonly Fact[] = [
         coalesce(q.asked, 0) <> coalesce(json_extract(t.questions, '$.asked'), 0)
         OR (coalesce(q.open, 0) > 0) <> (${QUESTIONS} IN ('open', 'parked'))
         OR (t.status IN ('completed', 'failed') AND coalesce(q.open, 0) > 0)
-        OR (${QUESTIONS} = 'parked' AND (t.status <> 'open' OR t.scheduled = 0)))`,
+        OR (${QUESTIONS} = 'parked' AND (t.status <> 'open' OR t.ready <> 0)))`,
   },
   {
     name: "reviews",
     holds:
       "a task has a deadline of its review exactly while its completed result waits for one, and a rejected one is not completed",
     sql: `
-      SELECT 'task ' || task_id || ' is ' || status || ', and its review is ' || ${REVIEW} FROM tasks
+      SELECT 'task ' || task_id || ' is ' || status || ', and its review is ' || ${REVIEW} FROM task_rows
       WHERE review IS NOT NULL AND (
         (review_until IS NOT NULL) <> (${REVIEW} = 'pending')
         OR (status = 'completed') <> (${REVIEW} IN ('pending', 'passed')))
         OR (review IS NULL AND review_until IS NOT NULL)
       UNION ALL
-      SELECT 'task ' || t.task_id || ' is ' || t.status || ', and its quorum is ' || json_extract(t.quorum, '$.state') FROM tasks t
+      SELECT 'task ' || t.task_id || ' is ' || t.status || ', and its quorum is ' || json_extract(t.quorum, '$.state') FROM task_rows t
       WHERE t.quorum IS NOT NULL AND ((t.status = 'completed') <> (json_extract(t.quorum, '$.state') = 'agreed')
-        OR (t.status = 'open' AND t.scheduled = 0) OR t.status = 'assigned')
+        OR (t.status = 'open' AND t.ready <> 0) OR t.status = 'assigned')
       UNION ALL
-      SELECT 'task ' || c.task_id || ' is sealed, and nobody decides about it any more' FROM tasks c
-      LEFT JOIN tasks p ON p.task_id = c.parent_task
+      SELECT 'task ' || c.task_id || ' is sealed, and nobody decides about it any more' FROM task_rows c
+      LEFT JOIN task_rows p ON p.task_id = c.parent_task
       WHERE json_extract(c.child, '$.sealed') = 1 AND coalesce(p.status, 'failed') <> 'open'
         AND c.parent_task NOT IN (SELECT task_id FROM family_checks)
       UNION ALL
-      SELECT 'the node ' || assigned_node || ' has ' || count(*) || ' copies of task ' || parent_task FROM tasks
+      SELECT 'the node ' || assigned_node || ' has ' || count(*) || ' copies of task ' || parent_task FROM task_rows
       WHERE json_extract(child, '$.as') = 'copy' AND assigned_node IS NOT NULL
       GROUP BY assigned_node, parent_task, json_extract(child, '$.epoch') HAVING count(*) > 1
       UNION ALL
-      SELECT 'task ' || task_id || ' does not say what it was created for' FROM tasks
+      SELECT 'task ' || task_id || ' does not say what it was created for' FROM task_rows
       WHERE (child IS NULL) <> (parent_task IS NULL) OR json_extract(child, '$.of') <> parent_task
       LIMIT ${SHOWN}`,
   },
@@ -227,7 +244,7 @@ export const FACTS: readonly Fact[] = [
     holds:
       "what a task has spent is the sum of its usage reports, and every sum of a day has all of that day",
     sql: `
-      SELECT 'task ' || t.task_id || ' has not spent what its usage reports say' FROM tasks t
+      SELECT 'task ' || t.task_id || ' has not spent what its usage reports say' FROM task_rows t
       LEFT JOIN (
         SELECT task_id, count(*) AS n, sum(cost_micro IS NULL) AS unpriced, sum(coalesce(cost_micro, 0)) AS cost,
           sum(input_tokens) AS input, sum(output_tokens) AS output, sum(cached_tokens) AS cached
@@ -238,7 +255,7 @@ export const FACTS: readonly Fact[] = [
         OR (t.spent ->> '$.outputTokens') <> r.output OR (t.spent ->> '$.cachedTokens') <> r.cached
       UNION ALL
       SELECT 'usage was reported of task ' || task_id || ', which there is not' FROM usage_reports
-      WHERE task_id NOT IN (SELECT task_id FROM tasks)
+      WHERE task_id NOT IN (SELECT task_id FROM task_rows)
       UNION ALL
       SELECT 'on day ' || day || ' the sums of the nodes, creators, types and models are not that of the hub' FROM (
         SELECT day, scope, sum(reports) AS n, sum(unpriced) AS unpriced, sum(cost_micro) AS cost,
@@ -266,11 +283,11 @@ export const FACTS: readonly Fact[] = [
       WHERE n.node_id IS NULL OR n.online = 0 OR n.has_leases = 0
       UNION ALL
       SELECT 'lease ' || l.fencing || ' is for a task that its node does not hold' FROM leases l
-      LEFT JOIN tasks t ON t.task_id = l.task_id
+      LEFT JOIN task_rows t ON t.task_id = l.task_id
       WHERE l.task_id <> '' AND (t.task_id IS NULL OR t.status <> 'assigned' OR t.assigned_node <> l.node_id
         OR t.has_leases = 0)
       UNION ALL
-      SELECT 'task ' || task_id || ' is ' || status || ', and says that it has leases' FROM tasks
+      SELECT 'task ' || task_id || ' is ' || status || ', and says that it has leases' FROM task_rows
       WHERE has_leases = 1 AND status <> 'assigned'
       UNION ALL
       SELECT 'a lease has the fencing number ' || fencing || ', and ' || last || ' is the last one'
@@ -298,17 +315,17 @@ export const FACTS: readonly Fact[] = [
       "every task waits for as many others as it counts, all of them unfinished or just ended; one that failed through others knows the cause",
     sql: `
       SELECT 'task ' || task_id || ' waits for ' || unmet || ' others, ' || n || ' are listed' FROM (
-        SELECT t.task_id, t.unmet, (SELECT count(*) FROM dependencies d WHERE d.task_id = t.task_id) AS n FROM tasks t
+        SELECT t.task_id, t.unmet, (SELECT count(*) FROM dependencies d WHERE d.task_id = t.task_id) AS n FROM task_rows t
         WHERE t.depends_on IS NOT NULL)
       WHERE unmet <> n
       UNION ALL
       SELECT 'task ' || d.task_id || ' waits for ' || d.depends_on || ', which will not tell it' FROM dependencies d
-      WHERE d.task_id NOT IN (SELECT task_id FROM tasks) OR NOT EXISTS (
-        SELECT 1 FROM tasks t WHERE t.task_id = d.depends_on AND (status IN ('open', 'assigned') OR review_until IS NOT NULL)
+      WHERE d.task_id NOT IN (SELECT task_id FROM task_rows) OR NOT EXISTS (
+        SELECT 1 FROM task_rows t WHERE t.task_id = d.depends_on AND (status IN ('open', 'assigned') OR review_until IS NOT NULL)
           AND has_dependents = 1
         UNION ALL SELECT 1 FROM settlements s WHERE s.task_id = d.depends_on)
       UNION ALL
-      SELECT 'task ' || task_id || ' is ' || status || ', and what its failure comes from is not' FROM tasks
+      SELECT 'task ' || task_id || ' is ' || status || ', and what its failure comes from is not' FROM task_rows
       WHERE (broken_by IS NOT NULL) <> (status = 'failed' AND json_extract(failure, '$.kind') = 'dependency')
       LIMIT ${SHOWN}`,
   },
@@ -359,7 +376,7 @@ export const FACTS: readonly Fact[] = [
         UNION ALL
         SELECT creator_node, -sum(CASE WHEN child IS NOT NULL THEN 0
           WHEN status IN ('open', 'assigned') OR review_until IS NOT NULL
-          THEN 1 + coalesce(CAST(json_extract(quorum, '$.results') AS INTEGER), 0) ELSE 0 END), -sum(kept_bytes) FROM tasks
+          THEN 1 + coalesce(CAST(json_extract(quorum, '$.results') AS INTEGER), 0) ELSE 0 END), -sum(kept_bytes) FROM task_rows
           WHERE kept_bytes > 0 GROUP BY creator_node
         UNION ALL
         SELECT node_id, 0, -sum(kept_bytes) FROM files WHERE kept_bytes > 0 GROUP BY node_id
@@ -381,7 +398,7 @@ export const FACTS: readonly Fact[] = [
     holds: "what others have added to a task is what counts against their quotas for it",
     sql: `
       SELECT 'task ' || task_id || ': its charges differ by ' || sum(bytes) || ' bytes' FROM (
-        SELECT task_id, lent_bytes AS bytes FROM tasks WHERE lent_bytes > 0
+        SELECT task_id, lent_bytes AS bytes FROM task_rows WHERE lent_bytes > 0
         UNION ALL SELECT task_id, -bytes FROM task_charges) AS counted
       GROUP BY task_id HAVING sum(bytes) <> 0 LIMIT ${SHOWN}`,
   },
@@ -422,4 +439,4 @@ export const FACTS: readonly Fact[] = [
 export const LATEST_TIME = `
   SELECT max(at) FROM (
     SELECT max(at) AS at FROM events UNION ALL SELECT max(at) FROM ledger UNION ALL
-    SELECT max(updated_at) FROM tasks UNION ALL SELECT max(uploaded_at) FROM files)`;
+    SELECT max(updated_at) FROM task_rows UNION ALL SELECT max(uploaded_at) FROM files)`;

@@ -31,7 +31,7 @@ const GATE = `
   SELECT 'limit', 'limit_key', limit_key, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     NULL, running, per_minute, held_until,
     CASE WHEN running IS NULL THEN 0 ELSE (
-      SELECT count(*) FROM tasks WHERE status = 'assigned' AND counts_for IS NOT NULL AND counts_for = limits.limit_key) END,
+      SELECT count(*) FROM tasks WHERE status = 'assigned' AND counts_for = limits.limit_key) END,
     CASE WHEN per_minute IS NULL THEN NULL ELSE (
       SELECT string_agg(second || ':' || uses, ',') FROM limit_uses u WHERE u.limit_key = limits.limit_key) END, held_by,
     held_at
@@ -141,7 +141,7 @@ export function hasTaskOfKey(nodeId: string, key: string): Query<true | null> {
 export type Lanes = ReadonlyMap<string, ReadyLane>;
 
 /** In the words of the partial index. */
-export const READY_IN_LANE = `status = 'open' AND scheduled = 0 AND lane IS NOT NULL`;
+export const READY_IN_LANE = `ready = 2`;
 
 /** The names of the lanes after each other: one index lookup each. */
 const names = (table: string, where: string): string => `
@@ -149,7 +149,7 @@ const names = (table: string, where: string): string => `
     SELECT (SELECT min(lane) FROM tasks WHERE ${where})
     UNION ALL SELECT (SELECT min(lane) FROM tasks WHERE ${where} AND lane > ${table}.lane) FROM ${table} WHERE lane IS NOT NULL)`;
 const firstOf = (balanced: 0 | 1): string => `
-  SELECT n.lane, t.task_type, t.limit_key, t.requires, t.creator_node, t.priority, t.seq FROM lanes${balanced} n CROSS JOIN tasks t
+  SELECT n.lane, t.task_type, t.limit_key, t.requires, t.creator_node, t.priority, t.seq FROM lanes${balanced} n CROSS JOIN task_rows t
   WHERE n.lane IS NOT NULL AND t.seq = (
     SELECT seq FROM tasks WHERE ${READY_IN_LANE} AND balanced = ${balanced} AND lane = n.lane ORDER BY priority, seq LIMIT 1)`;
 const LANES = `

@@ -11,8 +11,8 @@ import {
 import { GROUP_COUNTED_MAX } from "../../domain/limits.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { bind, count, many, one, query, union } from "./query.ts";
-import { toTask, toTaskState } from "./rows.ts";
-import { IN_REVIEW, TASKS_READ, TASK_COLUMNS, UNFINISHED, isFailedAs } from "./tasks.ts";
+import { isFailedAs, toTask, toTaskState } from "./rows.ts";
+import { IN_REVIEW, TASKS_READ, TASK_COLUMNS, UNFINISHED } from "./tasks.ts";
 
 /** The condition that a failed task was cancelled, or expired. */
 const IS_CANCELLED = `(${FAILURE_KINDS.filter(isCancelled).map(isFailedAs).join(" OR ")})`;
@@ -20,12 +20,12 @@ const IS_CANCELLED = `(${FAILURE_KINDS.filter(isCancelled).map(isFailedAs).join(
 /** The marked groups, and how the tasks of those that have no unfinished one have ended. */
 export function touchedGroups(limit: number): Query<readonly TouchedGroup[]> {
   const has = (status: TaskStatus): string =>
-    `EXISTS (SELECT 1 FROM tasks t WHERE t.task_group = g.task_group AND t.status = '${status}')`;
-  const isInReview = `EXISTS (SELECT 1 FROM tasks t WHERE t.task_group = g.task_group AND t.${IN_REVIEW})`;
+    `EXISTS (SELECT 1 FROM task_features t WHERE t.task_group = g.task_group AND t.status = '${status}')`;
+  const isInReview = `EXISTS (SELECT 1 FROM task_features t WHERE t.task_group = g.task_group AND t.${IN_REVIEW})`;
   // Bounded, because a group may end again and again, and its tasks be many.
   const counted = (status: TaskStatus, more = ""): string => `
-      CASE WHEN ended = 1 THEN (SELECT count(*) FROM (SELECT failure FROM tasks
-        WHERE tasks.task_group = e.task_group AND status = '${status}' LIMIT ${GROUP_COUNTED_MAX}) c${more}) END`;
+      CASE WHEN ended = 1 THEN (SELECT count(*) FROM (SELECT failure FROM task_features f CROSS JOIN tasks t
+        WHERE f.task_group = e.task_group AND f.status = '${status}' AND t.seq = f.task_seq LIMIT ${GROUP_COUNTED_MAX}) c${more}) END`;
   const sql = `
     SELECT task_group, ended, ${counted("completed")} AS completed, ${counted("failed")} AS failed, ${counted("failed", ` WHERE ${IS_CANCELLED}`)} AS cancelled
     FROM (
@@ -44,13 +44,13 @@ export function touchedGroups(limit: number): Query<readonly TouchedGroup[]> {
   return many(sql, [limit], toTouched, ["group_endings", "tasks"]);
 }
 
-const IN_REVIEW_OF_GROUP = `(SELECT count(*) FROM tasks WHERE task_group = $1 AND ${IN_REVIEW})`;
+const IN_REVIEW_OF_GROUP = `(SELECT count(*) FROM task_features WHERE task_group = $1 AND ${IN_REVIEW})`;
 
 /** What the copies of its quorums were paid: their tasks themselves are not. */
 const SHARES_OF_GROUP = `
-  CAST(coalesce((SELECT sum(c.lux_reward_micro) FROM tasks p CROSS JOIN tasks c
+  CAST(coalesce((SELECT sum(c.lux_reward_micro) FROM task_features p CROSS JOIN tasks t CROSS JOIN task_features c
     WHERE p.task_group = $1 AND p.status = 'completed' AND p.lux_reward_micro > 0 AND p.paid_seq IS NULL
-      AND c.parent_task = p.task_id AND c.paid_seq IS NOT NULL), 0) AS BIGINT)`;
+      AND t.seq = p.task_seq AND c.parent_task = t.task_id AND c.paid_seq IS NOT NULL), 0) AS BIGINT)`;
 
 /**
  * The sums over a group by state; empty if it has no task. Reads only indexes, but for the first and the last task: 6 ms
@@ -59,16 +59,19 @@ const SHARES_OF_GROUP = `
 export function groupParts(group: string): Query<readonly GroupPart[]> {
   const parts = TASK_STATUSES.map((status) => {
     const of = (what: string, more = ""): string =>
-      `(SELECT ${what} FROM tasks WHERE task_group = $1 AND status = '${status}'${more})`;
+      `(SELECT ${what} FROM task_features WHERE task_group = $1 AND status = '${status}'${more})`;
+    const whole = (what: string, more: string): string =>
+      `(SELECT ${what} FROM task_features f CROSS JOIN tasks t
+        WHERE f.task_group = $1 AND f.status = '${status}' AND t.seq = f.task_seq${more})`;
     const lux = (more = ""): string =>
       `CAST(coalesce(${of("sum(lux_reward_micro)", ` AND lux_reward_micro > 0${more}`)}, 0) AS BIGINT)`;
     const isCompleted = status === "completed";
     return `
-      SELECT '${status}' AS status, ${of("count(*)")} AS n, ${status === "failed" ? of("count(*)", ` AND ${IS_CANCELLED}`) : "0"} AS cancelled, ${isCompleted ? IN_REVIEW_OF_GROUP : "0"} AS in_review,
+      SELECT '${status}' AS status, ${of("count(*)")} AS n, ${status === "failed" ? whole("count(*)", ` AND ${IS_CANCELLED}`) : "0"} AS cancelled, ${isCompleted ? IN_REVIEW_OF_GROUP : "0"} AS in_review,
         ${lux()} AS lux,
         ${isCompleted ? `${lux(" AND paid_seq IS NOT NULL")} + ${SHARES_OF_GROUP}` : "0"} AS paid,
-        ${of("created_at", " ORDER BY seq LIMIT 1")} AS first,
-        ${of("created_at", " ORDER BY seq DESC LIMIT 1")} AS last, ${of("max(updated_at)")} AS updated`;
+        ${whole("created_at", " ORDER BY f.task_seq LIMIT 1")} AS first,
+        ${whole("created_at", " ORDER BY f.task_seq DESC LIMIT 1")} AS last, ${of("max(updated_at)")} AS updated`;
   });
   const sql = parts.join(" UNION ALL ");
   const toPart = (row: Row): GroupPart => ({
@@ -93,7 +96,7 @@ export function groupParts(group: string): Query<readonly GroupPart[]> {
  */
 export function groupNames(prefix: string, after: string, limit: number): Query<readonly string[]> {
   const next = (start: string): string =>
-    `(SELECT task_group FROM tasks WHERE task_group IS NOT NULL AND ${start} ORDER BY task_group LIMIT 1)`;
+    `(SELECT task_group FROM task_features WHERE task_group IS NOT NULL AND ${start} ORDER BY task_group LIMIT 1)`;
   const sql = `
     WITH RECURSIVE names (name, place) AS (
       SELECT ${next("task_group > $1 AND task_group >= $2")}, 1
@@ -105,14 +108,18 @@ export function groupNames(prefix: string, after: string, limit: number): Query<
 /** The tasks of a group that failed last, newest first. */
 export function groupFailures(group: string, limit: number): Query<readonly TaskState[]> {
   const sql = `
-    SELECT task_id, title, status, assigned_node, progress, failure, child, updated_at FROM tasks
-    WHERE task_group = $1 AND status = 'failed' AND NOT ${IS_CANCELLED} ORDER BY updated_at DESC LIMIT $2`;
+    SELECT task_id, title, t.status, t.assigned_node, progress, failure, child, t.updated_at
+    FROM task_features f CROSS JOIN tasks t
+    WHERE f.task_group = $1 AND f.status = 'failed' AND t.seq = f.task_seq AND NOT ${IS_CANCELLED}
+    ORDER BY f.updated_at DESC LIMIT $2`;
   return many(sql, [group, limit], toTaskState, ["tasks"]);
 }
 
 /** Whether a group has a task; null: it has none. */
 export function anyOfGroup(group: string): Query<true | null> {
-  return one(`SELECT 1 AS one FROM tasks WHERE task_group = $1 LIMIT 1`, [group], () => true, ["tasks"]);
+  return one(`SELECT 1 AS one FROM task_features WHERE task_group = $1 LIMIT 1`, [group], () => true, [
+    "tasks",
+  ]);
 }
 
 /** Tasks of a group in one state. `creatorNode`: only those of this creator; null is any. */
@@ -125,8 +132,8 @@ export type GroupTasks = {
 /** The tasks of a group in one state after a number, oldest first. */
 export function tasksOfGroup(which: GroupTasks, after: number, limit: number): Query<readonly Task[]> {
   const params: Param[] = [limit];
-  const sql = `
-    SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${isOf(which, after, params)} ORDER BY seq LIMIT $1`;
+  const first = `SELECT f.task_seq ${ofGroup(which, after, params)} ORDER BY f.task_seq LIMIT $1`;
+  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE seq IN (${first}) ORDER BY seq`;
   return many(sql, params, toTask, TASKS_READ);
 }
 
@@ -137,13 +144,13 @@ export function unfinishedOfGroup(
 ): Query<readonly Task[]> {
   const params: Param[] = [limit];
   const ranges = UNFINISHED.map((status) => {
-    const own = isOf({ ...which, status }, 0, params);
-    return `SELECT seq FROM tasks WHERE ${own} ORDER BY seq DESC LIMIT $1`;
+    const own = ofGroup({ ...which, status }, 0, params);
+    return `SELECT f.task_seq AS seq ${own} ORDER BY f.task_seq DESC LIMIT $1`;
   });
   const newest = `SELECT seq FROM (${union(ranges)}) AS hits ORDER BY seq DESC LIMIT $1`;
   // DISTINCT and the last LIMIT: see pageRows().
   const sql = `
-    SELECT ${TASK_COLUMNS} FROM tasks t
+    SELECT ${TASK_COLUMNS} FROM task_rows t
     WHERE seq IN (SELECT DISTINCT seq FROM (${newest}) AS newest ORDER BY seq DESC LIMIT $1) ORDER BY seq DESC`;
   return many(sql, params, toTask, TASKS_READ);
 }
@@ -151,11 +158,14 @@ export function unfinishedOfGroup(
 /** How many there are after a number, counted up to `most`. */
 export function countOfGroup(which: GroupTasks, after: number, most: number): Query<number> {
   const params: Param[] = [most];
-  const some = `SELECT 1 AS one FROM tasks WHERE ${isOf(which, after, params)} LIMIT $1`;
+  const some = `SELECT 1 AS one ${ofGroup(which, after, params)} LIMIT $1`;
   return count(`SELECT count(*) AS n FROM (${some}) AS found`, params, ["tasks"]);
 }
 
-function isOf({ group, status, creatorNode }: GroupTasks, after: number, params: Param[]): string {
-  const ofCreator = creatorNode === null ? "" : ` AND creator_node = ${bind(params, creatorNode)}`;
-  return `task_group = ${bind(params, group)} AND status = '${status}' AND seq > ${bind(params, after)}${ofCreator}`;
+function ofGroup({ group, status, creatorNode }: GroupTasks, after: number, params: Param[]): string {
+  const where = `f.task_group = ${bind(params, group)} AND f.status = '${status}' AND f.task_seq > ${bind(params, after)}`;
+  return creatorNode === null
+    ? `FROM task_features f WHERE ${where}`
+    : `FROM task_features f CROSS JOIN tasks t
+        WHERE ${where} AND t.seq = f.task_seq AND t.creator_node = ${bind(params, creatorNode)}`;
 }

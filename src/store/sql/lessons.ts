@@ -21,7 +21,7 @@ export function lessonsBelow(
   const params: Param[] = [limit, before];
   const wanted = taskType === null ? "1 = 1" : `task_type = ${bind(params, taskType)}`;
   const sql = `
-    SELECT ${columns(wanted)} FROM tasks
+    SELECT ${columns(wanted)} FROM task_rows
     WHERE status = 'completed' AND review_until IS NULL AND parent_task IS NULL AND seq < $2 ORDER BY seq DESC LIMIT $1`;
   return many(sql, params, toExamined, ["tasks"]);
 }
@@ -30,7 +30,7 @@ export function lessonsBelow(
 export function lessonsOf(taskIds: readonly string[]): Query<readonly ExaminedTask[]> {
   const ids = padded(taskIds);
   const sql = `
-    SELECT ${columns("1 = 1")} FROM tasks
+    SELECT ${columns("1 = 1")} FROM task_rows
     WHERE task_id IN (${placeholders(ids)}) AND status = 'completed' AND review_until IS NULL AND parent_task IS NULL`;
   return many(sql, ids, toExamined, ["tasks"]);
 }

@@ -11,8 +11,8 @@ import { capabilitiesOf, toNode, toPulse } from "./rows.ts";
 /** The resources of a node, and what its unfinished tasks use: how many there are of each requirement (resourcesOf). */
 export const RESOURCES = `resources, CASE WHEN resources IS NULL THEN NULL ELSE (
     SELECT string_agg(n || ' ' || requires, '\n') FROM (
-      SELECT requires, count(*) AS n FROM tasks
-      WHERE tasks.assigned_node = nodes.node_id AND status = 'assigned' AND requires IS NOT NULL GROUP BY requires) AS own) END AS used`;
+      SELECT requires, count(*) AS n FROM task_features f
+      WHERE f.assigned_node = nodes.node_id AND status = 'assigned' AND requires IS NOT NULL GROUP BY requires) AS own) END AS used`;
 
 // LUX sums may exceed 2^53, where the drivers' numbers are not exact, so they are read as text.
 export const NODE_COLUMNS = `

@@ -95,6 +95,6 @@ export function dueQuestions(now: number, limit: number): Query<readonly DueQues
 
 /** The tasks of dueQuestions(). */
 export function tasksOfDueQuestions(now: number, limit: number): Query<readonly Task[]> {
-  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id IN (SELECT due.task_id FROM (SELECT q.task_id ${DUE}) AS due)`;
+  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE task_id IN (SELECT due.task_id FROM (SELECT q.task_id ${DUE}) AS due)`;
   return many(sql, [now, limit], toTask, ["questions", ...TASKS_READ]);
 }

@@ -192,7 +192,7 @@ export function finishedFrom(
 ): Query<readonly Aged[]> {
   const isKept = `retain_ms IS NOT NULL OR unique_until > $4`;
   const ended = `CASE WHEN ${isKept} THEN NULL ELSE updated_at END AS ended_at`;
-  const sql = `SELECT ${AGED_TASK.replace("updated_at AS ended_at", ended)} FROM tasks
+  const sql = `SELECT ${AGED_TASK.replace("updated_at AS ended_at", ended)} FROM task_rows
     WHERE status = $1 AND seq > $2 ORDER BY seq LIMIT $3`;
   return many(sql, [status, from, limit, now], toAged, ["tasks"]);
 }
@@ -210,10 +210,11 @@ export function pastTheirRetention(
   limit: number,
 ): Query<readonly PastRetention[]> {
   const sql = `
-    SELECT ${AGED_TASK}, retain_until FROM tasks
-    WHERE retain_until <= $1 AND retain_until >= $2 AND (retain_until > $2 OR seq > $3)
-      AND (unique_until IS NULL OR unique_until <= $1)
-    ORDER BY retain_until, seq LIMIT $4`;
+    SELECT seq, task_id AS id, NULL AS task_id, created_at, t.updated_at AS ended_at, has_dependents, f.retain_until
+    FROM task_features f CROSS JOIN tasks t
+    WHERE f.retain_until <= $1 AND f.retain_until >= $2 AND (f.retain_until > $2 OR f.task_seq > $3)
+      AND (f.unique_until IS NULL OR f.unique_until <= $1) AND t.seq = f.task_seq
+    ORDER BY f.retain_until, f.task_seq LIMIT $4`;
   const toPast = (row: Row): PastRetention => ({ ...toAged(row), retainUntil: Number(row["retain_until"]) });
   return many(sql, [now, from.retainUntil, from.seq, limit], toPast, ["tasks"]);
 }
@@ -222,7 +223,7 @@ export function pastTheirRetention(
 export function dependedOn(taskIds: readonly string[]): Query<readonly string[]> {
   const ids = padded(taskIds);
   const hasDependent = (which: string): string =>
-    `EXISTS (SELECT 1 FROM tasks d WHERE d.${which} AND d.depends_on LIKE '%' || t.task_id || '%')`;
+    `EXISTS (SELECT 1 FROM task_rows d WHERE d.${which} AND d.depends_on LIKE '%' || t.task_id || '%')`;
   const sql = `
     SELECT t.task_id FROM tasks t WHERE t.task_id IN (${placeholders(ids)})
       AND (${hasDependent("status IN ('open', 'assigned')")} OR ${hasDependent(IN_REVIEW)})`;

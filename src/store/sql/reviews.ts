@@ -14,11 +14,14 @@ export function dueReviews(now: number, limit: number): Query<readonly Task[]> {
   return many(`SELECT ${TASK_COLUMNS} ${DUE}`, [now, limit], toTask, TASKS_READ);
 }
 
-const DUE = `FROM tasks t WHERE ${IN_REVIEW} AND review_until <= $1 ORDER BY review_until, seq LIMIT $2`;
+const DUE = `
+  FROM task_rows t WHERE t.seq IN (
+    SELECT task_seq FROM task_features WHERE ${IN_REVIEW} AND review_until <= $1 ORDER BY review_until, task_seq LIMIT $2)
+  ORDER BY t.review_until, t.seq`;
 
 /** The nodes that did the work of dueReviews(), also deleted ones. */
 export function workersOfDueReviews(now: number, limit: number): Query<readonly Node[]> {
-  const due = `SELECT due.assigned_node FROM (SELECT t.assigned_node ${DUE}) AS due`;
+  const due = `SELECT workers.assigned_node FROM (SELECT t.assigned_node ${DUE}) AS workers`;
   const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id IN (${due})`;
   return many(sql, [now, limit], toNode, ["tasks", ...NODES_READ]);
 }
@@ -32,21 +35,26 @@ export function pendingReviews(
   limit: number,
 ): Query<readonly PendingReview[]> {
   const sql = `
-    SELECT seq, task_id, title, creator_node, assigned_node, lux_reward_micro, review FROM tasks
-    WHERE ${IN_REVIEW} AND review_until >= $1 AND (review_until > $1 OR seq > $2)
-    ORDER BY review_until, seq LIMIT $3`;
+    SELECT seq, task_id, title, creator_node, t.assigned_node, t.lux_reward_micro, review
+    FROM task_features f CROSS JOIN tasks t
+    WHERE ${IN_REVIEW} AND review_until >= $1 AND (review_until > $1 OR task_seq > $2) AND t.seq = f.task_seq
+    ORDER BY review_until, task_seq LIMIT $3`;
   return many(sql, [until, seq, limit], toPendingReview, ["tasks"]);
 }
 
 /** How many results wait for a verdict, counted up to `most`. */
 export function reviewCount(most: number): Query<number> {
-  const some = `SELECT 1 AS one FROM tasks WHERE ${IN_REVIEW} LIMIT $1`;
+  const some = `SELECT 1 AS one FROM task_features WHERE ${IN_REVIEW} LIMIT $1`;
   return count(`SELECT count(*) AS n FROM (${some}) AS found`, [most], ["tasks"]);
 }
 
 // ---- Families
 
 const MARKED = `SELECT f.task_id FROM (SELECT task_id FROM family_checks ORDER BY task_id LIMIT $1) AS f`;
+
+const MEMBERS = `
+  SELECT seq FROM tasks WHERE task_id IN (${MARKED})
+  UNION ALL SELECT task_seq FROM task_features WHERE parent_task IN (${MARKED})`;
 
 /** The marked families, by the id of the parent. */
 export function markedFamilies(limit: number): Query<readonly string[]> {
@@ -56,15 +64,13 @@ export function markedFamilies(limit: number): Query<readonly string[]> {
 /** Their parents and children. */
 export function familyMembers(limit: number): Query<readonly Task[]> {
   const sql = `
-    SELECT ${TASK_COLUMNS} FROM tasks t
-    WHERE t.task_id IN (${MARKED}) OR t.parent_task IN (${MARKED}) ORDER BY t.seq`;
+    SELECT ${TASK_COLUMNS} FROM task_rows t WHERE t.seq IN (${MEMBERS}) ORDER BY t.seq`;
   return many(sql, [limit], toTask, ["family_checks", ...TASKS_READ]);
 }
 
 /** The nodes that completed them, also deleted ones. */
 export function familyWorkers(limit: number): Query<readonly Node[]> {
-  const members = `
-    SELECT t.assigned_node FROM tasks t WHERE t.task_id IN (${MARKED}) OR t.parent_task IN (${MARKED})`;
+  const members = `SELECT t.assigned_node FROM tasks t WHERE t.seq IN (${MEMBERS})`;
   const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id IN (${members})`;
   return many(sql, [limit], toNode, ["family_checks", "tasks", ...NODES_READ]);
 }

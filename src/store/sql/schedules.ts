@@ -53,7 +53,7 @@ export function schedulesAfter(at: number): Query<readonly Schedule[]> {
  */
 export function hasUnfinishedTask(name: string): Query<boolean> {
   const ofSchedule = (which: string): string =>
-    `EXISTS (SELECT 1 FROM tasks WHERE schedule = $1 AND ${which})`;
+    `EXISTS (SELECT 1 FROM task_features WHERE schedule = $1 AND ${which})`;
   const sql = `
     SELECT 1 AS one WHERE ${ofSchedule("status IN ('open', 'assigned')")} OR ${ofSchedule(IN_REVIEW)}`;
   return query(sql, [name], (rows) => rows.length > 0, ["tasks"]);

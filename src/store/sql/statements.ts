@@ -9,6 +9,7 @@ import type { Kept, Spending, SumKey, UsageReport, WebhookProgress } from "../..
 import { TREASURY } from "../../domain/lux.ts";
 import { plus } from "../../domain/spending.ts";
 import { headOf } from "../../domain/note.ts";
+import { must } from "../../lib/assert.ts";
 import { isGlob } from "../../lib/globs.ts";
 import { type ConflictKey, EVERYTHING, keyOf } from "./conflict-keys.ts";
 import { PRUNE_MINUTES, PRUNE_PERIODS } from "./minutes.ts";
@@ -33,6 +34,7 @@ import {
   encodeChoices,
   encodeDependsOn,
   encodeOriginIds,
+  encodeReady,
   encodeResources,
   encodeTags,
   keyIdOf,
@@ -46,7 +48,6 @@ import {
   remove,
   customStatement,
   text,
-  unlessNull,
   update,
   upsert,
   whole,
@@ -54,11 +55,15 @@ import {
 
 type Of<K extends Change["kind"]> = Change & { readonly kind: K };
 
+const HAS_RESULT = "a result is written of a task that has one";
+
 /** The statement and the write set of a change. */
 export type Write<C> = {
   readonly statement: Statement<C>;
   /** Another statement for some changes of this kind; null: use `statement`. */
   instead?(change: C): Statement<C> | null;
+  /** Statements of other tables, whose rows belong to this one: written after it, or before it. */
+  readonly beside?: readonly Beside<C>[];
   /** The row it changes: changes of one row are written in order. Absent for a new row and for a sum. */
   row?(change: C): ConflictKey;
   /** More conflict keys of the rows it writes. */
@@ -77,6 +82,13 @@ export type Write<C> = {
    * part has no other change.
    */
   readonly frees?: true | "alone";
+};
+
+type Beside<C> = {
+  readonly statement: Statement<C>;
+  readonly isFirst?: true;
+  /** For which changes; without it for all of the kind. */
+  when?(change: C): boolean;
 };
 
 type OfNode = { readonly nodeId: string };
@@ -132,10 +144,39 @@ const TASK_STATE: Columns<OfTask> = {
   not_before: whole(({ task }) => task.notBefore),
   expires_at: whole(({ task }) => task.expiresAt),
   unmet: whole(({ task }) => task.unmet),
-  scheduled: flag(({ task }) => task.scheduled),
+  ready: whole(({ task }) => encodeReady(task)),
   started_at: whole(({ task }) => task.startedAt),
   progress: text(({ task }) => task.progress),
   failure: text(({ task }) => task.failure && JSON.stringify(task.failure)),
+  failed_node: text(({ task }) => (task.status === "failed" && task.failure ? task.failure.nodeId : null)),
+  updated_at: whole(({ task }) => task.updatedAt),
+};
+
+const seqOfTask = (taskId: string): string => `(SELECT seq FROM tasks WHERE task_id = ${taskId})`;
+/** The key of the rows that belong to a task. */
+function ofTaskRow<C>(of: (change: C) => string): Columns<C> {
+  return { task_seq: text(of, seqOfTask) };
+}
+const TASK_SEQ: Columns<OfTask> = ofTaskRow(({ task }) => task.taskId);
+/** Of a task that was inserted just before. The statement for one row is SQLite's, which then knows the number. */
+const NEW_TASK_SEQ: Columns<OfTask> = {
+  task_seq: text(
+    ({ task }) => task.taskId,
+    (place) => (place.startsWith("$") ? "last_insert_rowid()" : seqOfTask(place)),
+  ),
+};
+const TASK_ID_SEQ: Columns<{ readonly taskId: string }> = ofTaskRow(({ taskId }) => taskId);
+
+/** What the indexes of features need of a task's state. */
+const COPIED = ["status", "updated_at", "assigned_node", "lux_reward_micro", "paid_seq"] as const;
+
+/** The features of a task that its changes of state change. The others have changes of their own. */
+const FEATURE_STATE: Columns<OfTask> = {
+  status: text(({ task }) => task.status),
+  updated_at: whole(({ task }) => task.updatedAt),
+  assigned_node: text(({ task }) => task.assignedNode),
+  lux_reward_micro: whole(({ task }) => task.luxRewardMicro),
+  paid_seq: whole(({ task }) => task.paidSeq),
   earlier_failures: text(({ task: { earlierFailures: earlier } }) =>
     earlier.length === 0 ? null : JSON.stringify(earlier),
   ),
@@ -145,11 +186,26 @@ const TASK_STATE: Columns<OfTask> = {
   questions: text(({ task }) => task.questions && JSON.stringify(task.questions)),
   spent: text(({ task }) => task.spent && JSON.stringify(task.spent)),
   max_cost_micro: whole(({ task }) => task.maxCostMicro),
-  failed_node: text(({ task }) => (task.status === "failed" && task.failure ? task.failure.nodeId : null)),
-  updated_at: whole(({ task }) => task.updatedAt),
   kept_bytes: whole(({ task }) => task.keptBytes),
   lent_bytes: whole(({ task }) => task.lentBytes),
 };
+
+/** Sets one feature of a task, which may be its first. */
+function setFeature<C extends { readonly taskId: string }>(columns: Columns<C>): Statement<C> {
+  const names = Object.keys(columns);
+  const values = Object.values(columns).filter((value) => typeof value !== "string");
+  const insertFrom = (from: string, place: string): string => `
+    INSERT INTO task_features (task_seq, ${[...COPIED, ...names].join(", ")})
+    SELECT seq, ${[...COPIED, ...names.map((_, i) => `${place}${i + 2}`)].join(", ")} FROM ${from}
+    ON CONFLICT (task_seq) DO UPDATE SET ${names.map((name) => `${name} = excluded.${name}`).join(", ")}`;
+  return {
+    ...customStatement("task_features", insertFrom("tasks WHERE task_id = $1", "$"), [
+      text<C>(({ taskId }) => taskId),
+      ...values,
+    ]),
+    bulk: (rows) => insertFrom(`${rows} JOIN tasks ON tasks.task_id = p.a1 WHERE TRUE`, "p.a"),
+  };
+}
 
 /** What a row counts, and for whom. */
 function keptColumns<C>(of: (change: C) => { readonly kept?: Kept }): Columns<C> {
@@ -270,9 +326,9 @@ const OF_DELIVERY: Pick<Write<OfDelivery>, "row" | "keys" | "after"> = {
 
 /** Adds a node to those that may not have the other copies, once. */
 const EXCLUDE_FROM_COPIES: Statement<Of<"copies.excluded">> = customStatement(
-  "tasks",
-  `UPDATE tasks SET not_nodes = coalesce(not_nodes, ',') || $3 || ','
-    WHERE parent_task = $1 AND task_id <> $2
+  "task_features",
+  `UPDATE task_features SET not_nodes = coalesce(not_nodes, ',') || $3 || ','
+    WHERE parent_task = $1 AND task_seq <> ${seqOfTask("$2")}
       AND replace(coalesce(not_nodes, ''), ',' || $3 || ',', '') = coalesce(not_nodes, '')`,
   [text(({ of }) => of), text(({ taskId }) => taskId), text(({ nodeId }) => nodeId)],
 );
@@ -355,33 +411,47 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     statement: insert("tasks", {
       ...TASK_ID,
       title: text(({ task }) => task.title),
-      description: text(({ task }) => task.description),
       task_type: text(({ task }) => task.taskType),
       priority: whole(({ task }) => task.priority),
       creator_node: text(({ task }) => task.creatorNode),
       creator_verified: flag(({ task }) => task.creatorVerified),
-      creator_key: text(({ task }) => task.creatorKey),
       lux_reward_micro: whole(({ task }) => task.luxRewardMicro),
       balanced: flag(({ task }) => task.balanced),
       created_at: whole(({ task }) => task.createdAt),
-      max_attempts: whole(({ task }) => task.maxAttempts),
-      backoff_ms: whole(({ task }) => task.backoffMs),
       timeout_ms: whole(({ task }) => task.timeoutMs),
       max_run_ms: whole(({ task }) => task.maxRunMs),
-      depends_on: text(({ task }) => encodeDependsOn(task.dependsOn)),
-      task_group: text(({ task }) => task.group),
-      tags: text(({ task }) => encodeTags(task.tags)),
-      requires: text(({ task }) => task.requires && JSON.stringify(task.requires)),
       limit_key: text(({ task }) => task.limitKey),
       lane: text(({ task }) => task.lane),
-      schedule: text(({ task }) => task.schedule?.name ?? null),
-      retain_ms: whole(({ task }) => task.retainMs),
-      schedule_at: whole(({ task }) => task.schedule?.at ?? null),
-      unique_key: text(({ task }) => task.uniqueKey),
-      unique_until: whole(({ task }) => task.uniqueUntil),
-      on_dependency: text(({ task }) => (task.onDependency === "fail" ? null : task.onDependency)),
       ...TASK_STATE,
     }),
+    beside: [
+      {
+        statement: insert("task_specs", {
+          ...NEW_TASK_SEQ,
+          max_attempts: whole(({ task }) => task.maxAttempts),
+          backoff_ms: whole(({ task }) => task.backoffMs),
+          description: text(({ task }) => task.description),
+          depends_on: text(({ task }) => encodeDependsOn(task.dependsOn)),
+        }),
+      },
+      {
+        when: ({ task }) => task.hasFeatures,
+        statement: insert("task_features", {
+          ...NEW_TASK_SEQ,
+          creator_key: text(({ task }) => task.creatorKey),
+          task_group: text(({ task }) => task.group),
+          tags: text(({ task }) => encodeTags(task.tags)),
+          requires: text(({ task }) => task.requires && JSON.stringify(task.requires)),
+          schedule: text(({ task }) => task.schedule?.name ?? null),
+          schedule_at: whole(({ task }) => task.schedule?.at ?? null),
+          retain_ms: whole(({ task }) => task.retainMs),
+          unique_key: text(({ task }) => task.uniqueKey),
+          unique_until: whole(({ task }) => task.uniqueUntil),
+          on_dependency: text(({ task }) => (task.onDependency === "fail" ? null : task.onDependency)),
+          ...FEATURE_STATE,
+        }),
+      },
+    ],
   },
   "schedule.saved": {
     row: ({ schedule }) => keyOf.schedule(schedule.name),
@@ -446,27 +516,36 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   },
   "task.sent": {
     row: ({ taskId }) => keyOf.task(taskId),
-    statement: update(
-      "tasks",
-      { task_id: text(({ taskId }) => taskId) },
-      {
-        a2a_caller: text(({ origin }) => origin.caller),
-        a2a_ids: text(({ origin }) => encodeOriginIds(origin)),
-      },
-    ),
+    statement: setFeature({
+      a2a_caller: text(({ origin }) => origin.caller),
+      a2a_ids: text(({ origin }) => encodeOriginIds(origin)),
+    }),
   },
   "task.moved": {
     row: ofTask,
     keys: ({ task }) => (task.assignedNode === null ? [] : [keyOf.held(task.assignedNode)]),
     statement: update("tasks", TASK_ID, {
       ...TASK_STATE,
-      problem: text(({ task }) => task.result?.problem ?? null, unlessNull),
-      improvement: text(({ task }) => task.result?.improvement ?? null, unlessNull),
-      lesson: text(({ task }) => task.result?.lesson ?? null, unlessNull),
-      result_extra: text(({ task }) => task.result?.extra ?? null, unlessNull),
       result_verified: flag(({ task }) => task.resultVerified),
       paid_seq: whole(({ task }) => task.paidSeq),
     }),
+    beside: [
+      {
+        when: ({ task }) => task.result !== null,
+        statement: insert(
+          "task_results",
+          {
+            ...TASK_SEQ,
+            problem: text(({ task }) => must(task.result, HAS_RESULT).problem),
+            improvement: text(({ task }) => must(task.result, HAS_RESULT).improvement),
+            lesson: text(({ task }) => must(task.result, HAS_RESULT).lesson),
+            result_extra: text(({ task }) => must(task.result, HAS_RESULT).extra),
+          },
+          " ON CONFLICT (task_seq) DO NOTHING",
+        ),
+      },
+      { when: ({ task }) => task.hasFeatures, statement: upsert("task_features", TASK_SEQ, FEATURE_STATE) },
+    ],
   },
   "task.charged": {
     row: ({ taskId, nodeId }) => keyOf.charge(taskId, nodeId),
@@ -487,53 +566,47 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     row: ofTask,
     statement: update("tasks", TASK_ID, {
       title: text(({ task }) => task.title),
-      description: text(({ task }) => task.description),
       priority: whole(({ task }) => task.priority),
       lux_reward_micro: whole(({ task }) => task.luxRewardMicro),
       limit_key: text(({ task }) => task.limitKey),
       lane: text(({ task }) => task.lane),
-      tags: text(({ task }) => encodeTags(task.tags)),
     }),
+    beside: [
+      {
+        statement: update("task_specs", TASK_SEQ, { description: text(({ task }) => task.description) }),
+      },
+      {
+        when: ({ task }) => task.hasFeatures,
+        statement: upsert("task_features", TASK_SEQ, {
+          ...FEATURE_STATE,
+          tags: text(({ task }) => encodeTags(task.tags)),
+        }),
+      },
+    ],
   },
   "task.reviewed": {
     row: ({ taskId }) => keyOf.task(taskId),
     keys: () => [keyOf.dependents],
-    statement: update(
-      "tasks",
-      { task_id: text(({ taskId }) => taskId) },
-      {
-        review: text(({ review }) => JSON.stringify(review)),
-        review_until: whole(({ review: { check } }) => (check?.state === "pending" ? check.until : null)),
-      },
-    ),
+    statement: update("task_features", TASK_ID_SEQ, {
+      review: text(({ review }) => JSON.stringify(review)),
+      review_until: whole(({ review: { check } }) => (check?.state === "pending" ? check.until : null)),
+    }),
   },
   "result.removed": {
     row: ({ taskId }) => keyOf.task(taskId),
-    statement: update(
-      "tasks",
-      { task_id: text(({ taskId }) => taskId) },
-      { problem: "NULL", improvement: "NULL", lesson: "NULL", result_extra: "NULL" },
-    ),
+    statement: remove("task_results", TASK_ID_SEQ),
   },
   "task.related": {
     row: ({ taskId }) => keyOf.task(taskId),
-    statement: update(
-      "tasks",
-      { task_id: text(({ taskId }) => taskId) },
-      {
-        parent_task: text(({ child }) => child.of),
-        child: text(({ child }) => JSON.stringify(child)),
-        not_nodes: text(({ notNodes }) => encodeTags(notNodes)),
-      },
-    ),
+    statement: update("task_features", TASK_ID_SEQ, {
+      parent_task: text(({ child }) => child.of),
+      child: text(({ child }) => JSON.stringify(child)),
+      not_nodes: text(({ notNodes }) => encodeTags(notNodes)),
+    }),
   },
   "task.quorate": {
     row: ({ taskId }) => keyOf.task(taskId),
-    statement: update(
-      "tasks",
-      { task_id: text(({ taskId }) => taskId) },
-      { quorum: text(({ quorum }) => JSON.stringify(quorum)) },
-    ),
+    statement: update("task_features", TASK_ID_SEQ, { quorum: text(({ quorum }) => JSON.stringify(quorum)) }),
   },
   "copies.excluded": { isSweep: true, statement: EXCLUDE_FROM_COPIES },
   "family.touched": {
@@ -554,6 +627,10 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     frees: true,
     row: ({ taskId }) => keyOf.task(taskId),
     statement: remove("tasks", { task_id: text(({ taskId }) => taskId) }),
+    beside: (["task_specs", "task_results", "task_features"] as const).map((table) => ({
+      isFirst: true,
+      statement: remove(table, TASK_ID_SEQ),
+    })),
   },
   "checkpoint.saved": {
     row: ({ taskId }) => keyOf.checkpoint(taskId),
@@ -785,19 +862,11 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
   },
   "task.leased": {
     row: ({ taskId }) => keyOf.task(taskId),
-    statement: update(
-      "tasks",
-      { task_id: text(({ taskId }) => taskId) },
-      { has_leases: flag(({ hasLeases }) => hasLeases) },
-    ),
+    statement: setFeature({ has_leases: flag(({ hasLeases }) => hasLeases) }),
   },
   "task.broken": {
     row: ({ taskId }) => keyOf.task(taskId),
-    statement: update(
-      "tasks",
-      { task_id: text(({ taskId }) => taskId) },
-      { broken_by: text(({ brokenBy }) => brokenBy) },
-    ),
+    statement: setFeature({ broken_by: text(({ brokenBy }) => brokenBy) }),
   },
   "dependencies.added": { row: ofDependent, statement: ADD_DEPENDENCIES },
   "dependency.met": {
@@ -1224,10 +1293,20 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     statement: customStatement(
       "tasks",
       `UPDATE tasks SET not_before = not_before - updated_at + $1, updated_at = $1
-        WHERE status = 'open' AND scheduled = 1 AND unmet = 0 AND attempts > 0 AND not_before > updated_at
+        WHERE ready = 0 AND unmet = 0 AND attempts > 0 AND not_before > updated_at
           AND updated_at > $1 + ${CLOCK_JUMP_MS}`,
       [whole(({ now }) => now)],
     ),
+    beside: [
+      {
+        statement: customStatement(
+          "task_features",
+          `UPDATE task_features SET updated_at = (SELECT t.updated_at FROM tasks t WHERE t.seq = task_seq)
+            WHERE status = 'open' AND updated_at > $1`,
+          [whole(({ now }) => now)],
+        ),
+      },
+    ],
   },
   "questions.restarted": {
     isSweep: true,
@@ -1282,10 +1361,18 @@ export function writeOf(change: Change): Write<Change> {
   return WRITES[change.kind]; // Its functions take only changes of this kind.
 }
 
-/** The statement that writes a change. */
-export function statementOf(change: Change): Statement<Change> {
-  const write = writeOf(change);
-  return write.instead?.(change) ?? write.statement;
+/** The statements that write a change, in order, and which of them writes its own row. */
+export function statementsOf(change: Change): {
+  readonly all: readonly Statement<Change>[];
+  readonly own: number;
+} {
+  const { statement, instead, beside } = writeOf(change);
+  const own = instead?.(change) ?? statement;
+  if (beside === undefined) return { all: [own], own: 0 };
+  const used = beside.filter(({ when }) => when?.(change) ?? true);
+  const before = used.flatMap(({ isFirst, statement }) => (isFirst ? [statement] : []));
+  const after = used.flatMap(({ isFirst, statement }) => (isFirst ? [] : [statement]));
+  return { all: [...before, own, ...after], own: before.length };
 }
 
 /** The write set of a change, as conflict keys. A caller that knows the row of the change (`Write.row`) passes it. */

@@ -13,7 +13,7 @@ export type WaitingOfType = { readonly taskType: string; readonly count: number 
 export function waitingByType(limit: number): Query<readonly WaitingOfType[]> {
   const sql = `
     SELECT task_type, count(*) AS n FROM (
-      SELECT task_type FROM tasks WHERE scheduled = 1 ORDER BY task_type LIMIT $1) AS waiting
+      SELECT task_type FROM tasks WHERE ready = 0 ORDER BY task_type LIMIT $1) AS waiting
     GROUP BY task_type`;
   const of = (row: Row): WaitingOfType => ({ taskType: String(row["task_type"]), count: Number(row["n"]) });
   return many(sql, [limit], of, ["tasks"]);
@@ -73,7 +73,7 @@ export function failuresBefore(
   limit: number,
 ): Query<readonly FailedTask[]> {
   const sql = `
-    SELECT seq, task_id, task_type, failure, child, updated_at FROM tasks
+    SELECT seq, task_id, task_type, failure, child, updated_at FROM task_rows
     WHERE status = 'failed' AND (updated_at, seq) < ($1, $2) AND updated_at >= $3 AND failure IS NOT NULL
     ORDER BY updated_at DESC, seq DESC LIMIT $4`;
   const of = (row: Row): FailedTask => ({

@@ -30,7 +30,7 @@ export function inputTasks(taskIds: readonly string[]): Query<readonly InputTask
   );
   const sql = `
     SELECT task_id, title, status, assigned_node, result_verified, review_until, child, ${lengths.join(" + ")} AS bytes
-    FROM tasks WHERE task_id IN (${placeholders(ids)})`;
+    FROM task_rows WHERE task_id IN (${placeholders(ids)})`;
   const toInput = (row: Row): InputTask => ({
     taskId: String(row["task_id"]),
     title: String(row["title"]),
@@ -49,7 +49,7 @@ export function resultsOf(taskIds: readonly string[]): Query<ReadonlyMap<string,
   const ids = padded(taskIds);
   const sql = `
     SELECT task_id, problem, improvement, lesson, result_extra
-    FROM tasks WHERE task_id IN (${placeholders(ids)}) AND problem IS NOT NULL`;
+    FROM task_rows WHERE task_id IN (${placeholders(ids)}) AND problem IS NOT NULL`;
   const shape: Query<ReadonlyMap<string, TaskResult>>["shape"] = (rows) =>
     new Map(
       rows.map((row) => [String(row["task_id"]), must(toResult(row), "a result has a problem")] as const),

@@ -21,7 +21,7 @@ const COLUMNS = `task_id, title, status, assigned_node, depends_on, unmet, broke
 
 export function graphTasks(taskIds: readonly string[]): Query<readonly GraphTask[]> {
   const ids = padded(taskIds);
-  const sql = `SELECT ${COLUMNS} FROM tasks WHERE task_id IN (${placeholders(ids)}) ORDER BY seq`;
+  const sql = `SELECT ${COLUMNS} FROM task_rows WHERE task_id IN (${placeholders(ids)}) ORDER BY seq`;
   return many(sql, ids, toGraphTask, ["tasks"]);
 }
 
@@ -34,14 +34,14 @@ type Origin = Pick<GraphTask, "taskId"> & { readonly brokenBy: string };
  */
 const DEPENDENTS = `
   SELECT task_id FROM dependencies WHERE depends_on = $1
-  UNION SELECT task_id FROM (SELECT task_id, depends_on FROM tasks WHERE broken_by = $2 LIMIT ${GRAPH_DEPENDENTS_COUNTED_MAX}) AS b
+  UNION SELECT task_id FROM (SELECT task_id, depends_on FROM task_rows WHERE broken_by = $2 LIMIT ${GRAPH_DEPENDENTS_COUNTED_MAX}) AS b
     WHERE depends_on LIKE '%' || $1 || '%'`;
 
 const READS = ["dependencies", "tasks"] as const;
 
 export function dependentsOf({ taskId, brokenBy }: Origin, limit: number): Query<readonly GraphTask[]> {
   const sql = `
-    SELECT ${COLUMNS} FROM tasks WHERE task_id IN (SELECT task_id FROM (${DEPENDENTS} LIMIT $3) AS d) ORDER BY seq`;
+    SELECT ${COLUMNS} FROM task_rows WHERE task_id IN (SELECT task_id FROM (${DEPENDENTS} LIMIT $3) AS d) ORDER BY seq`;
   return many(sql, [taskId, brokenBy, limit], toGraphTask, READS);
 }
 

@@ -46,6 +46,7 @@ import {
 import {
   OUTPUT_MARK,
   charsOf,
+  isFailedAs,
   toChoosyTask,
   toDependency,
   toSettlement,
@@ -60,9 +61,9 @@ export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, creator_verified, creator_key, status,
   lux_reward_micro, assigned_node, balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
   lease_until, epoch, not_before, expires_at,
-  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, review, quorum, child, not_nodes, schedule, schedule_at, retain_ms, task_group, tags, t.requires, t.limit_key, t.lane, t.counts_for,
+  t.depends_on, unmet, has_dependents, ready, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, review, quorum, child, not_nodes, schedule, schedule_at, retain_ms, task_group, tags, t.requires, t.limit_key, t.lane, t.counts_for,
   unique_key, unique_until, on_dependency, spent, max_cost_micro, created_at, updated_at,
-  problem, improvement, lesson, result_extra, result_verified, paid_seq, kept_bytes, lent_bytes,
+  problem, improvement, lesson, result_extra, result_verified, paid_seq, kept_bytes, lent_bytes, features_of,
   (SELECT string_agg(file_id || mark, ',') FROM (
     SELECT file_id, CASE WHEN output = 1 THEN '${OUTPUT_MARK}' ELSE '' END AS mark
     FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
@@ -76,14 +77,14 @@ const SUMMARY_COLUMNS = `
 export const SUMMARY_BYTES = 1_024;
 
 /** Open, not waiting for its time or for other tasks, and in a plain lane: in the words of the indexes of the backlog. */
-export const READY = `status = 'open' AND scheduled = 0 AND lane IS NULL`;
+export const READY = `ready = 1`;
 
 export type TaskTotals = Readonly<Record<TaskStatus, number>>;
 
 /** The read set of a query with TASK_COLUMNS. */
 export const TASKS_READ: readonly ConflictKey[] = ["tasks", "files"];
 
-const TASK_BY_ID = byKey(["text"], `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id = $1`);
+const TASK_BY_ID = byKey(["text"], `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE task_id = $1`);
 
 export function taskById(taskId: string): Query<Task | null> {
   return {
@@ -95,7 +96,7 @@ export function taskById(taskId: string): Query<Task | null> {
 
 export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
   const ids = padded(taskIds);
-  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE task_id IN (${placeholders(ids)})`;
+  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE task_id IN (${placeholders(ids)})`;
   return many(sql, ids, toTask, TASKS_READ);
 }
 
@@ -103,7 +104,7 @@ export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
 export function taskStates(taskIds: readonly string[]): Query<readonly TaskState[]> {
   const ids = padded(taskIds);
   const sql = `
-    SELECT task_id, title, status, assigned_node, progress, failure, child, updated_at FROM tasks
+    SELECT task_id, title, status, assigned_node, progress, failure, child, updated_at FROM task_rows
     WHERE task_id IN (${placeholders(ids)})`;
   return many(sql, ids, toTaskState, ["tasks"]);
 }
@@ -136,12 +137,12 @@ export function claimableSizes(
   if (special.length > 0) {
     const numbers = padded(special).map((seq) => bind(params, seq));
     const mayHave = `${READY_IN_LANE}${notExcluded(params, nodeId)}`;
-    ranges.push(`SELECT seq FROM tasks WHERE seq IN (${numbers.join(", ")}) AND ${mayHave}`);
+    ranges.push(`SELECT seq FROM ${sourceFor(nodeId)} WHERE seq IN (${numbers.join(", ")}) AND ${mayHave}`);
   }
   const best = ranges.length === 1 ? plain.best : union(ranges);
   const sql = `
     SELECT seq, octet_length(description) + coalesce(octet_length(depends_on), 0) AS bytes
-    FROM tasks WHERE seq IN (${best}) ORDER BY priority, seq LIMIT $1`;
+    FROM task_rows WHERE seq IN (${best}) ORDER BY priority, seq LIMIT $1`;
   return sizes(sql, params, ["tasks"]);
 }
 
@@ -152,7 +153,7 @@ export function waitingFor(
 ): Query<readonly Task[]> {
   const types = typesFor(node, null);
   const { best, params } = bestOpen([1], types, node.nodeId, node.autoAssign ? limit : 0);
-  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
+  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE seq IN (${best}) ORDER BY priority, seq`;
   return many(sql, params, toTask, TASKS_READ);
 }
 
@@ -189,7 +190,7 @@ export function bestReady(
   const hasTypes = types?.length !== 0;
   const together = inBatch ? READY_LOADED : READY_TOGETHER;
   const { best, params } = bestOpen([0, 1], hasTypes ? types : null, null, hasTypes ? together : 0);
-  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
+  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE seq IN (${best}) ORDER BY priority, seq`;
   const shape: Query<ReadyTasks>["shape"] = (rows) => ({
     tasks: rows.map(toTask),
     isAll: rows.length < together,
@@ -216,7 +217,7 @@ function bestReadyBut(
 ): Query<ReadyTasks> {
   if (types?.length === 0) return bestReady(types);
   const { best, params } = bestOpen([0, 1], types, null, READY_TOGETHER, closed, butFor);
-  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (${best}) ORDER BY priority, seq`;
+  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE seq IN (${best}) ORDER BY priority, seq`;
   const shape: Query<ReadyTasks>["shape"] = (rows) => ({
     tasks: rows.map(toTask),
     isAll: rows.length < READY_TOGETHER,
@@ -314,10 +315,10 @@ export function bestOfLanes(
       )}) AS l
       CROSS JOIN tasks t
       WHERE t.seq = (
-        SELECT seq FROM tasks WHERE ${READY_IN_LANE} AND balanced = l.flag AND lane = l.lane${open}
+        SELECT seq FROM ${sourceFor(butFor, closed)} WHERE ${READY_IN_LANE} AND balanced = l.flag AND lane = l.lane${open}
         ORDER BY priority, seq LIMIT 1)
       ORDER BY t.priority, l.place, t.seq LIMIT $2) AS best
-    CROSS JOIN tasks t WHERE t.seq = best.seq ORDER BY t.priority, best.place, t.seq`;
+    CROSS JOIN task_rows t WHERE t.seq = best.seq ORDER BY t.priority, best.place, t.seq`;
   return {
     ...many(
       sql(`json_array_elements(CAST($1 AS TEXT)::json) WITH ORDINALITY AS g (value, place)
@@ -371,7 +372,7 @@ export function unsaidAmong(
   const params: Param[] = [kind, before];
   const numbers = padded(seqs).map((seq) => bind(params, seq));
   const sql = `
-    SELECT ${TASK_COLUMNS} FROM tasks t
+    SELECT ${TASK_COLUMNS} FROM task_rows t
     WHERE t.seq IN (${numbers.join(", ")}) AND t.updated_at <= $2 AND (not_before IS NULL OR not_before <= $2)
       AND NOT EXISTS (SELECT 1 FROM events WHERE events.task_id = t.task_id AND events.kind = $1)
     ORDER BY t.seq`;
@@ -386,9 +387,10 @@ export type ChoosyTask = Pick<Task, "seq" | "taskId" | "taskType" | "requires" |
 /** The ready tasks that some nodes may not have, after a number, unchanged since `before` or earlier. */
 export function choosyAfter(seq: number, limit: number, before: number): Query<readonly ChoosyTask[]> {
   const sql = `
-    SELECT seq, task_id, task_type, requires, not_nodes FROM tasks
-    WHERE status = 'open' AND scheduled = 0 AND not_nodes IS NOT NULL AND seq > $1 AND updated_at <= $3
-    ORDER BY seq LIMIT $2`;
+    SELECT seq, task_id, task_type, requires, not_nodes FROM task_features f CROSS JOIN tasks t
+    WHERE f.status = 'open' AND not_nodes IS NOT NULL AND task_seq > $1 AND t.seq = f.task_seq AND ready >= 1
+      AND t.updated_at <= $3
+    ORDER BY task_seq LIMIT $2`;
   return many(sql, [seq, limit, before], toChoosyTask, ["tasks"]);
 }
 
@@ -408,7 +410,7 @@ function patchHeads(
   return tasks.some(({ taskId }) => taskId === change.taskId) ? undefined : tasks;
 }
 
-const HELD = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE t.assigned_node = $1 AND t.status = 'assigned'`;
+const HELD = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE t.assigned_node = $1 AND t.status = 'assigned'`;
 const BEST_GIFT = byKey(["text"], `${HELD} AND t.started_at IS NULL ORDER BY t.priority, t.seq LIMIT 1`);
 const FIRST_STARTED = byKey(
   ["text"],
@@ -458,6 +460,11 @@ function patchHeld(
   return (task.status === "assigned" && isOfKind(task)) || task.taskId === first?.taskId ? undefined : first;
 }
 
+/** Where tasks are read from: with their features only if a condition names one (notExcluded, butClosedGroups). */
+function sourceFor(nodeId: string | null, closed: Closed | null = null): string {
+  return nodeId === null && (closed === null || closed.groups.size === 0) ? "tasks" : "task_rows tasks";
+}
+
 /** The condition that a node may have a task (Task.notNodes); null: any node. */
 function notExcluded(params: Param[], nodeId: string | null): string {
   if (nodeId === null) return "";
@@ -490,7 +497,7 @@ function bestOpen(
     (types ? [...new Set(types)] : [null]).map((type) => {
       const ofType = type === null ? "" : ` AND task_type = ${bind(params, type)}`;
       return `
-        SELECT seq, priority FROM tasks
+        SELECT seq, priority FROM ${sourceFor(butFor, closed)}
         WHERE ${READY} AND balanced = ${flag}${ofType}${notRevoked}${notClosed}
         ORDER BY priority, seq LIMIT $1`;
     }),
@@ -509,7 +516,7 @@ function butClosed(params: Param[], column: string, values: ReadonlySet<string> 
 function butClosedGroups(params: Param[], groups: ReadonlySet<string> | null = null): string {
   if (groups === null || groups.size === 0) return "";
   const names = [...groups].map((group) => bind(params, group)).join(", ");
-  const ofChild = `SELECT 1 FROM tasks p WHERE p.task_id = tasks.parent_task AND p.task_group IN (${names})`;
+  const ofChild = `SELECT 1 FROM task_rows p WHERE p.task_id = tasks.parent_task AND p.task_group IN (${names})`;
   return ` AND coalesce(task_group, '') NOT IN (${names}) AND (parent_task IS NULL OR NOT EXISTS (${ofChild}))`;
 }
 
@@ -525,7 +532,7 @@ export function tasksOfDeleted(limit: number): Query<readonly Task[]> {
 
 /** CROSS JOIN makes SQLite go from the few nodes to their tasks. */
 const stranded = (deleted: 0 | 1): string => `
-  SELECT ${TASK_COLUMNS} FROM nodes CROSS JOIN tasks t
+  SELECT ${TASK_COLUMNS} FROM nodes CROSS JOIN task_rows t
   WHERE online = 0 AND tasks_assigned > 0 AND deleted = ${deleted} AND t.assigned_node = nodes.node_id
     AND t.status = 'assigned'
   LIMIT $1`;
@@ -545,7 +552,7 @@ export function heldSummaries(nodeIds: readonly string[], each: number): Query<r
     return `SELECT seq FROM tasks WHERE status = 'assigned' AND assigned_node = ${node} ORDER BY seq LIMIT $1`;
   });
   if (ranges.length === 0) return { ...NO_ROW, shape: () => [] };
-  const sql = `SELECT ${SUMMARY_COLUMNS} FROM tasks t WHERE seq IN (${union(ranges)}) ORDER BY seq`;
+  const sql = `SELECT ${SUMMARY_COLUMNS} FROM task_rows t WHERE seq IN (${union(ranges)}) ORDER BY seq`;
   return many(sql, params, toTaskSummary, ["tasks"]);
 }
 
@@ -553,26 +560,26 @@ export function heldSummaries(nodeIds: readonly string[], each: number): Query<r
 
 /** Tasks whose lease has run out, by the steady clock. */
 export function timedOutTasks(steady: number, limit: number): Query<readonly Task[]> {
-  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${LEASED} AND lease_until <= $1 ORDER BY lease_until LIMIT $2`;
+  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE ${LEASED} AND lease_until <= $1 ORDER BY lease_until LIMIT $2`;
   return many(sql, [steady, limit], toTask, TASKS_READ);
 }
 
 /** Unfinished tasks whose `expiresAt` has passed. */
 export function expiredTasks(now: number, limit: number): Query<readonly Task[]> {
-  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${EXPIRING} AND expires_at <= $1 LIMIT $2`;
+  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE ${EXPIRING} AND expires_at <= $1 LIMIT $2`;
   return many(sql, [now, limit], toTask, TASKS_READ);
 }
 
 /** Open tasks whose start time has come. */
 export function dueTasks(now: number, limit: number): Query<readonly Task[]> {
-  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${SCHEDULED} AND not_before <= $1 ORDER BY not_before LIMIT $2`;
+  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE ${SCHEDULED} AND not_before <= $1 ORDER BY not_before LIMIT $2`;
   return many(sql, [now, limit], toTask, TASKS_READ);
 }
 
 /** The words of the partial indexes, by which SQLite recognises them. */
 const LEASED = "lease_until IS NOT NULL";
-const EXPIRING = "status IN ('open', 'assigned') AND expires_at IS NOT NULL";
-const SCHEDULED = "scheduled = 1 AND unmet = 0";
+const EXPIRING = "expires_at IS NOT NULL AND status IN ('open', 'assigned')";
+const SCHEDULED = "ready = 0 AND unmet = 0";
 export const IN_REVIEW = "review_until IS NOT NULL";
 
 /** Whether any of these tasks exist, and any ended tasks whose dependents must still be updated. */
@@ -609,7 +616,7 @@ export function taskWork(now: number, steady: number): Query<TaskWork> {
       ${oneIf("EXISTS (SELECT 1 FROM settlements)")} AS settled,
       ${oneIf("EXISTS (SELECT 1 FROM group_endings)")} AS groups,
       ${oneIf("(SELECT min(until) FROM questions WHERE state = 'open') <= $1")} AS questions,
-      ${oneIf(hasCome("review_until", IN_REVIEW, "$1"))} AS reviews,
+      ${oneIf(`(SELECT min(review_until) FROM task_features WHERE ${IN_REVIEW}) <= $1`)} AS reviews,
       ${oneIf("EXISTS (SELECT 1 FROM family_checks)")} AS families`;
   const work = (row: Row): TaskWork => ({
     timedOut: row["timed_out"] === 1,
@@ -629,7 +636,7 @@ export function taskWork(now: number, steady: number): Query<TaskWork> {
 export function dependenciesById(taskIds: readonly string[]): Query<readonly Dependency[]> {
   const ids = padded(taskIds);
   const sql = `
-    SELECT task_id, status, has_dependents, broken_by, review_until FROM tasks WHERE task_id IN (${placeholders(ids)})`;
+    SELECT task_id, status, has_dependents, broken_by, review_until FROM task_rows WHERE task_id IN (${placeholders(ids)})`;
   const wanted = new Set(taskIds);
   return {
     ...many(sql, ids, toDependency, ["tasks"]),
@@ -664,14 +671,17 @@ function patchDependencies(
  * range, so what others own is a few rows.
  */
 const OWN = `CASE WHEN creator_verified = 1 THEN creator_node ELSE '' END = $2`;
+const ofKey = (which: string, order = "task_seq"): string => `
+  SELECT task_seq FROM task_features f JOIN tasks t ON t.seq = f.task_seq
+  WHERE unique_key = $1 AND ${OWN} AND ${which} ORDER BY ${order} LIMIT 1`;
 const OF_UNIQUE_KEY = union([
-  `SELECT seq FROM tasks WHERE unique_key = $1 AND ${OWN} AND status = 'open' ORDER BY seq LIMIT 1`,
-  `SELECT seq FROM tasks WHERE unique_key = $1 AND ${OWN} AND status = 'assigned' ORDER BY seq LIMIT 1`,
-  `SELECT seq FROM tasks WHERE unique_key = $1 AND ${OWN} AND review_until IS NOT NULL ORDER BY seq LIMIT 1`,
-  `SELECT seq FROM tasks WHERE unique_key = $1 AND ${OWN} AND unique_until > $3 ORDER BY unique_until DESC LIMIT 1`,
+  ofKey("f.status = 'open'"),
+  ofKey("f.status = 'assigned'"),
+  ofKey("review_until IS NOT NULL"),
+  ofKey("unique_until > $3", "unique_until DESC"),
 ]);
 const BY_UNIQUE_KEY = `
-  SELECT ${TASK_COLUMNS} FROM tasks t WHERE seq IN (SELECT seq FROM (${OF_UNIQUE_KEY}) AS own) ORDER BY seq`;
+  SELECT ${TASK_COLUMNS} FROM task_rows t WHERE seq IN (SELECT task_seq FROM (${OF_UNIQUE_KEY}) AS own) ORDER BY seq`;
 
 /** `owner`: ownerOf() the new task. */
 export function tasksByUniqueKey(key: string, owner: string | null, now: number): Query<readonly Task[]> {
@@ -713,20 +723,24 @@ export type BrokenTasks = {
 /** Oldest first: a task comes after those that it depends on. */
 export function brokenTasks(which: BrokenTasks, limit: number): Query<readonly Task[]> {
   const params: Param[] = [limit];
-  const sql = `SELECT ${TASK_COLUMNS} FROM tasks t WHERE ${isBroken(which, params)} ORDER BY seq LIMIT $1`;
+  const first = `SELECT task_seq ${broken(which, params)} ORDER BY task_seq LIMIT $1`;
+  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE seq IN (${first}) ORDER BY seq`;
   return many(sql, params, toTask, TASKS_READ);
 }
 
 /** How many they are, counted up to `most`. */
 export function brokenCount(which: BrokenTasks, most: number): Query<number> {
   const params: Param[] = [most];
-  const some = `SELECT 1 AS one FROM tasks WHERE ${isBroken(which, params)} LIMIT $1`;
+  const some = `SELECT 1 AS one ${broken(which, params)} LIMIT $1`;
   return count(`SELECT count(*) AS n FROM (${some}) AS found`, params, ["tasks"]);
 }
 
-function isBroken({ brokenBy, after, creatorNode }: BrokenTasks, params: Param[]): string {
-  const ofCreator = creatorNode === null ? "" : ` AND creator_node = ${bind(params, creatorNode)}`;
-  return `broken_by = ${bind(params, brokenBy)} AND seq > ${bind(params, after)}${ofCreator}`;
+function broken({ brokenBy, after, creatorNode }: BrokenTasks, params: Param[]): string {
+  const where = `f.broken_by = ${bind(params, brokenBy)} AND f.task_seq > ${bind(params, after)}`;
+  if (creatorNode === null) return `FROM task_features f WHERE ${where}`;
+  return `
+    FROM task_features f CROSS JOIN tasks t
+    WHERE ${where} AND t.seq = f.task_seq AND t.creator_node = ${bind(params, creatorNode)}`;
 }
 
 /** An ended task whose dependents must still be updated, and the task at the root of a failure (Dependency). */
@@ -734,7 +748,7 @@ export type Settlement = { readonly taskId: string; readonly outcome: Outcome; r
 
 const FIRST_SETTLEMENT = `SELECT task_id, outcome FROM settlements ORDER BY task_id LIMIT 1`;
 const FIRST_SETTLEMENT_ROOT = `
-  SELECT s.task_id, s.outcome, t.broken_by FROM (${FIRST_SETTLEMENT}) AS s LEFT JOIN tasks t USING (task_id)`;
+  SELECT s.task_id, s.outcome, t.broken_by FROM (${FIRST_SETTLEMENT}) AS s LEFT JOIN task_rows t USING (task_id)`;
 
 /** A task that has ended and whose dependents must still be updated. */
 export function firstSettlement(): Query<Settlement | null> {
@@ -744,7 +758,7 @@ export function firstSettlement(): Query<Settlement | null> {
 /** The dependents of that task, oldest first. */
 export function firstDependents(limit: number): Query<readonly Task[]> {
   const sql = `
-    SELECT ${TASK_COLUMNS} FROM dependencies d JOIN tasks t USING (task_id)
+    SELECT ${TASK_COLUMNS} FROM dependencies d JOIN task_rows t USING (task_id)
     WHERE d.depends_on = (SELECT task_id FROM (${FIRST_SETTLEMENT}) AS first) ORDER BY t.seq LIMIT $1`;
   return many(sql, [limit], toTask, ["settlements", "dependencies", ...TASKS_READ]);
 }
@@ -765,7 +779,11 @@ export function taskSizes(
 ): Query<readonly Sized[]> {
   const found = pageOfTasks(statuses, nodeId, slice);
   if (!found) return { ...NO_ROW, shape: () => [] };
-  return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t ${found.where}`, found.params, TASKS_READ);
+  return sizes(
+    `SELECT seq, ${TASK_BYTES} AS bytes FROM task_rows t ${found.where}`,
+    found.params,
+    TASKS_READ,
+  );
 }
 
 export const UNFINISHED: readonly TaskStatus[] = ["open", "assigned"];
@@ -790,7 +808,7 @@ export function unfinishedFirstSizes(
   // DISTINCT and the second LIMIT: see pageRows().
   const numbers = `SELECT DISTINCT seq FROM (${page}) AS page ORDER BY seq DESC LIMIT $1`;
   const sql = `
-    SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t WHERE seq IN (${numbers}) ORDER BY ${ORDERS.unfinishedFirst}`;
+    SELECT seq, ${TASK_BYTES} AS bytes FROM task_rows t WHERE seq IN (${numbers}) ORDER BY ${ORDERS.unfinishedFirst}`;
   return sizes(sql, params, TASKS_READ);
 }
 
@@ -804,7 +822,7 @@ export function taskSizesBelow(
   const params: Param[] = [limit, before];
   const below = newestBelow(statuses, nodeId, params);
   if (below === null) return { ...NO_ROW, shape: () => [] };
-  return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t ${below}`, params, TASKS_READ);
+  return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM task_rows t ${below}`, params, TASKS_READ);
 }
 
 /** The condition for the newest $1 tasks below $2 in any of `statuses`; null if there can be none. */
@@ -850,19 +868,13 @@ export type TaskFilter = {
 export const TASK_WAITS = ["nothing", "anything", "time", "tasks", "answer"] as const;
 export type TaskWait = (typeof TASK_WAITS)[number];
 
-/** The condition that the failure of a task, stored as JSON.stringify of a Failure, is of this kind. */
-export function isFailedAs(kind: Failure["kind"]): string {
-  const begins = `{"kind":"${kind}",`;
-  return `substr(failure, 1, ${begins.length}) = '${begins}'`;
-}
-
 /** Open tasks by what they wait for. A task that waits for tasks and for a time waits for the tasks first. */
 const WAITING: Readonly<Record<TaskWait, string>> = {
-  nothing: `status = 'open' AND scheduled = 0`,
-  anything: `status = 'open' AND scheduled = 1`,
-  time: `status = 'open' AND scheduled = 1 AND unmet = 0 AND not_before IS NOT NULL`,
-  tasks: `status = 'open' AND scheduled = 1 AND unmet > 0`,
-  answer: `status = 'open' AND scheduled = 1 AND questions LIKE '%"state":"parked"%'`,
+  nothing: `ready >= 1`,
+  anything: `ready = 0`,
+  time: `ready = 0 AND unmet = 0 AND not_before IS NOT NULL`,
+  tasks: `ready = 0 AND unmet > 0`,
+  answer: `ready = 0 AND questions LIKE '%"state":"parked"%'`,
 };
 
 /**
@@ -897,7 +909,7 @@ export function failedBefore(
   const rest = conditionOf({ ...filter, statuses: TASK_STATUSES, since: null, until: null }, params);
   const failure = withFailures ? "task_type, failure, child," : "";
   const sql = `
-    SELECT seq, updated_at, ${failure} ${titleIf(rest, withTitles)} FROM tasks t
+    SELECT seq, updated_at, ${failure} ${titleIf(rest, withTitles)} FROM task_rows t
     WHERE status = 'failed' AND (updated_at, seq) < ($1, $2) AND updated_at >= $3
     ORDER BY updated_at DESC, seq DESC LIMIT $4`;
   const of = (row: Row): FailedCandidate => {
@@ -935,7 +947,7 @@ export function candidatesBelow(
   if (below === null) return { ...NO_ROW, shape: () => [] };
   const unread = groups === null ? { nodeId: null } : { groups: null };
   const rest = conditionOf({ ...filter, statuses: TASK_STATUSES, ...unread }, params);
-  const sql = `SELECT seq, ${titleIf(rest, withTitles)} FROM tasks t ${below}`;
+  const sql = `SELECT seq, ${titleIf(rest, withTitles)} FROM task_rows t ${below}`;
   return many(sql, params, toCandidate, ["tasks"]);
 }
 
@@ -972,7 +984,7 @@ function inBlocks({ creatorNode, taskType }: TaskFilter, params: Param[]): strin
   const creator = creatorNode === null ? "" : ` AND creator_node = ${bind(params, creatorNode)}`;
   const type = taskType === null ? "" : ` AND task_type = ${bind(params, taskType)} AND task_type <> ''`;
   // CROSS JOIN makes SQLite go from the blocks to their tasks.
-  return `FROM blocks CROSS JOIN tasks t WHERE seq / ${TASK_BLOCK} = n${creator}${type}`;
+  return `FROM blocks CROSS JOIN task_rows t WHERE seq / ${TASK_BLOCK} = n${creator}${type}`;
 }
 
 /** The orders in which lists of tasks are. */
@@ -988,7 +1000,7 @@ export function tasksBySeq(
   seqs: readonly number[],
   order: TaskOrder = "newestFirst",
 ): Query<readonly Task[]> {
-  return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM tasks t`, seqs, ORDERS[order], toTask, TASKS_READ);
+  return rowsBySeq(`SELECT ${TASK_COLUMNS} FROM task_rows t`, seqs, ORDERS[order], toTask, TASKS_READ);
 }
 
 /** The summaries of tasks, which are without the long texts, by number. */
@@ -996,7 +1008,9 @@ export function summariesBySeq(
   seqs: readonly number[],
   order: TaskOrder = "newestFirst",
 ): Query<readonly TaskSummary[]> {
-  return rowsBySeq(`SELECT ${SUMMARY_COLUMNS} FROM tasks t`, seqs, ORDERS[order], toTaskSummary, ["tasks"]);
+  return rowsBySeq(`SELECT ${SUMMARY_COLUMNS} FROM task_rows t`, seqs, ORDERS[order], toTaskSummary, [
+    "tasks",
+  ]);
 }
 
 /** The sizes of those tasks with these numbers that match a filter now, newest first. */
@@ -1004,7 +1018,7 @@ export function filteredSizes(seqs: readonly number[], filter: TaskFilter): Quer
   const params: Param[] = [...padded(seqs)];
   const numbers = placeholders(params);
   const sql = `
-    SELECT seq, ${TASK_BYTES} AS bytes FROM tasks t
+    SELECT seq, ${TASK_BYTES} AS bytes FROM task_rows t
     WHERE seq IN (${numbers}) AND ${conditionOf(filter, params)} ORDER BY seq DESC`;
   return sizes(sql, params, TASKS_READ);
 }
@@ -1068,7 +1082,10 @@ function rangesOfAll(statuses: readonly TaskStatus[], { offset }: Slice): readon
 }
 
 const rangesOfGroup = (statuses: readonly TaskStatus[], group: string): readonly string[] =>
-  statuses.map((status) => `SELECT seq FROM tasks WHERE task_group = ${group} AND status = '${status}'`);
+  statuses.map(
+    (status) =>
+      `SELECT seq FROM (SELECT task_seq AS seq FROM task_features WHERE task_group = ${group} AND status = '${status}') AS own WHERE seq > 0`,
+  );
 
 const rangeOf = (status: TaskStatus): string => `SELECT seq FROM tasks WHERE status = '${status}'`;
 

@@ -51,10 +51,16 @@ export function flag<C>(of: (change: C) => boolean): Value<C> {
 const itself: Expression = (place) => place;
 /** Adds the value to the column. */
 export const added: Expression = (place, column) => `${column} + ${place}`;
-/** null leaves the column unchanged. */
-export const unlessNull: Expression = (place, column) => `coalesce(${place}, ${column})`;
 
-export function insert<C>(table: Table, columns: Columns<C>, onConflict = ""): Statement<C> {
+/** A row of these belongs to a task, so that for conflicts it is one of the table of tasks. */
+const PARTS_OF_TASKS = ["task_specs", "task_results", "task_features"] as const;
+export type TableName = Table | (typeof PARTS_OF_TASKS)[number];
+
+const isPartOfTasks = (table: TableName): table is (typeof PARTS_OF_TASKS)[number] =>
+  PARTS_OF_TASKS.some((part) => part === table);
+const whoseRows = (table: TableName): Table => (isPartOfTasks(table) ? "tasks" : table);
+
+export function insert<C>(table: TableName, columns: Columns<C>, onConflict = ""): Statement<C> {
   const into = `INSERT INTO ${table} (${Object.keys(columns).join(", ")})`;
   return statement(table, [columns], ([cells = []], rows) => {
     const values = cells.map(({ expression }) => expression).join(", ");
@@ -66,7 +72,7 @@ export function insert<C>(table: Table, columns: Columns<C>, onConflict = ""): S
 
 /** Inserts a row, or sets `columns` of the existing one. Only a new row gets `initial`. */
 export function upsert<C>(
-  table: Table,
+  table: TableName,
   key: Columns<NoInfer<C>>,
   columns: Columns<C>,
   initial: Columns<C> = {},
@@ -76,14 +82,14 @@ export function upsert<C>(
   return insert(table, { ...key, ...columns, ...initial }, onConflict);
 }
 
-export function update<C>(table: Table, key: Columns<NoInfer<C>>, columns: Columns<C>): Statement<C> {
+export function update<C>(table: TableName, key: Columns<NoInfer<C>>, columns: Columns<C>): Statement<C> {
   return statement(table, [key, columns], ([keys = [], cells = []], rows) => {
     const set = cells.map(equals).join(", ");
     return `UPDATE ${table} SET ${set}${rows === null ? "" : ` FROM ${rows}`} WHERE ${keys.map(equals).join(" AND ")}`;
   });
 }
 
-export function remove<C>(table: Table, key: Columns<C>): Statement<C> {
+export function remove<C>(table: TableName, key: Columns<C>): Statement<C> {
   return statement(table, [key], ([keys = []], rows) => {
     const using = rows === null ? "" : ` USING ${rows}`;
     return `DELETE FROM ${table}${using} WHERE ${keys.map(equals).join(" AND ")}`;
@@ -91,8 +97,8 @@ export function remove<C>(table: Table, key: Columns<C>): Statement<C> {
 }
 
 /** A statement of any text, whose parameters are $1, $2, … in the order of `values`. */
-export function customStatement<C>(table: Table, sql: string, values: readonly Value<C>[]): Statement<C> {
-  return { ...parametersOf(values), table, sql, bulk: null };
+export function customStatement<C>(table: TableName, sql: string, values: readonly Value<C>[]): Statement<C> {
+  return { ...parametersOf(values), table: whoseRows(table), sql, bulk: null };
 }
 
 type Cell = { readonly column: string; readonly expression: string };
@@ -101,7 +107,7 @@ const equals = ({ column, expression }: Cell): string => `${column} = ${expressi
 
 /** `textOf` makes the SQL from the cells of each group of columns; `rows` is null when the values are parameters. */
 function statement<C>(
-  table: Table,
+  table: TableName,
   groups: readonly Columns<C>[],
   textOf: (groups: readonly (readonly Cell[])[], rows: string | null) => string,
 ): Statement<C> {
@@ -115,7 +121,12 @@ function statement<C>(
   };
   const values = groups.flatMap((group) => Object.values(group)).filter((value) => typeof value !== "string");
   const sql = textOf(cells("$"), null);
-  return { ...parametersOf(values), table, sql, bulk: (rows) => textOf(cells("p.a"), rows) };
+  return {
+    ...parametersOf(values),
+    table: whoseRows(table),
+    sql,
+    bulk: (rows) => textOf(cells("p.a"), rows),
+  };
 }
 
 function parametersOf<C>(values: readonly Value<C>[]): Pick<Statement<C>, "types" | "params" | "addRow"> {

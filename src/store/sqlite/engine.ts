@@ -49,7 +49,8 @@ import { RowCache } from "./row-cache.ts";
 import { STATE_AFTER, type WriteEnd, type WriteState } from "./write-state.ts";
 import { refuseOldSqlite, sqliteVersion } from "./version.ts";
 import { NO_ROW } from "../sql/query.ts";
-import { statementOf, writeOf } from "../sql/statements.ts";
+import { markFeatures } from "../sql/features.ts";
+import { statementsOf, writeOf } from "../sql/statements.ts";
 import {
   type CommitListener,
   type Committed,
@@ -531,7 +532,7 @@ export class SqliteStore implements Store {
     for (const part of transaction.parts) {
       decision = this.#decide(transaction, part);
       if (decision.kind !== "accepted" || decision.changes.length === 0) continue;
-      const { changes } = decision;
+      const changes = markFeatures(decision.changes);
       if (!run.hasRoom && !mayUseReserve(changes)) {
         if (written.length > 0) throw new TransactionFault(transaction, noRoom());
         run.withoutRoom.push(transaction);
@@ -597,8 +598,13 @@ export class SqliteStore implements Store {
 
   /** Returns the id of the row that it inserted. */
   #writeChange(change: Change): number {
-    const statement = statementOf(change);
-    return Number(this.#statement(statement.sql).run(...statement.params(change)).lastInsertRowid);
+    const { all, own } = statementsOf(change);
+    let rowId = 0;
+    for (const [i, statement] of all.entries()) {
+      const { lastInsertRowid } = this.#statement(statement.sql).run(...statement.params(change));
+      if (i === own) rowId = Number(lastInsertRowid);
+    }
+    return rowId;
   }
 
   /**

@@ -1001,4 +1001,199 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   -- how many push configs the keys of a node have saved
   CREATE INDEX webhooks_push_kept ON webhooks (kept_by) WHERE push_task_id IS NOT NULL;
   `,
+  `
+  -- A task is several rows: its state, which each transition writes; its specification and its result, each written
+  -- once; and what only some tasks have. Apart, because SQLite writes a row whole, and a prompt may have 64 KiB.
+  CREATE TABLE task_specs (
+    task_seq INTEGER PRIMARY KEY,
+    max_attempts INTEGER,
+    backoff_ms INTEGER NOT NULL,
+    description TEXT NOT NULL,
+    depends_on TEXT
+  ) STRICT;
+  INSERT INTO task_specs SELECT seq, max_attempts, backoff_ms, description, depends_on FROM tasks;
+  CREATE TABLE task_results (
+    task_seq INTEGER PRIMARY KEY,
+    problem TEXT NOT NULL,
+    improvement TEXT NOT NULL,
+    lesson TEXT NOT NULL,
+    result_extra TEXT
+  ) STRICT;
+  INSERT INTO task_results SELECT seq, problem, improvement, lesson, result_extra FROM tasks WHERE problem IS NOT NULL;
+  -- only tasks that use a feature have a row; status to paid_seq are copies for the indexes
+  CREATE TABLE task_features (
+    task_seq INTEGER PRIMARY KEY,
+    status TEXT NOT NULL,
+    updated_at INTEGER NOT NULL,
+    assigned_node TEXT,
+    lux_reward_micro INTEGER NOT NULL,
+    paid_seq INTEGER,
+    creator_key TEXT,
+    schedule TEXT,
+    schedule_at INTEGER,
+    retain_ms INTEGER,
+    retain_until INTEGER,
+    on_dependency TEXT,
+    task_group TEXT,
+    tags TEXT,
+    unique_key TEXT,
+    unique_until INTEGER,
+    requires TEXT,
+    questions TEXT,
+    review TEXT,
+    review_until INTEGER,
+    quorum TEXT,
+    child TEXT,
+    parent_task TEXT,
+    not_nodes TEXT,
+    spent TEXT,
+    max_cost_micro INTEGER,
+    has_leases INTEGER NOT NULL DEFAULT 0,
+    has_output INTEGER NOT NULL DEFAULT 0,
+    checkpoint_bytes INTEGER NOT NULL DEFAULT 0,
+    earlier_failures TEXT,
+    kept_bytes INTEGER NOT NULL DEFAULT 0,
+    lent_bytes INTEGER NOT NULL DEFAULT 0,
+    broken_by TEXT,
+    a2a_caller TEXT,
+    a2a_ids TEXT
+  ) STRICT;
+  INSERT INTO task_features SELECT seq, status, updated_at, assigned_node, lux_reward_micro, paid_seq,
+      creator_key, schedule, schedule_at, retain_ms, retain_until, on_dependency, task_group, tags, unique_key,
+      unique_until, requires, questions, review, review_until, quorum, child, parent_task, not_nodes, spent,
+      max_cost_micro, has_leases, has_output, checkpoint_bytes, earlier_failures, kept_bytes, lent_bytes,
+      broken_by, a2a_caller, a2a_ids
+    FROM tasks
+    WHERE creator_key IS NOT NULL OR schedule IS NOT NULL OR retain_ms IS NOT NULL OR on_dependency IS NOT NULL
+      OR task_group IS NOT NULL OR tags IS NOT NULL OR unique_key IS NOT NULL OR requires IS NOT NULL
+      OR questions IS NOT NULL OR review IS NOT NULL OR quorum IS NOT NULL OR child IS NOT NULL
+      OR not_nodes IS NOT NULL OR spent IS NOT NULL OR max_cost_micro IS NOT NULL OR earlier_failures IS NOT NULL
+      OR broken_by IS NOT NULL OR a2a_caller IS NOT NULL OR has_leases <> 0 OR has_output <> 0
+      OR checkpoint_bytes <> 0 OR kept_bytes <> 0 OR lent_bytes <> 0;
+  CREATE TABLE task_states (
+    seq INTEGER PRIMARY KEY,                 -- order of creation
+    task_id TEXT NOT NULL UNIQUE,
+    title TEXT NOT NULL,
+    task_type TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    creator_node TEXT,
+    creator_verified INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    lux_reward_micro INTEGER NOT NULL,
+    assigned_node TEXT,
+    balanced INTEGER NOT NULL,
+    revoked_from TEXT,
+    attempts INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    restarts INTEGER NOT NULL,
+    timeout_ms INTEGER,
+    max_run_ms INTEGER,
+    run_until INTEGER,                       -- steady clock
+    lease_until INTEGER,                     -- steady clock
+    epoch INTEGER NOT NULL,
+    not_before INTEGER,
+    expires_at INTEGER,
+    unmet INTEGER NOT NULL,
+    has_dependents INTEGER NOT NULL DEFAULT 0,
+    ready INTEGER,                           -- of an open task: 0 waits, 1 in the plain lane of its type, 2 in a special one
+    started_at INTEGER,
+    progress TEXT,
+    failure TEXT,
+    failed_node TEXT,
+    limit_key TEXT,
+    lane TEXT,                               -- null: the plain lane of its type
+    counts_for TEXT,
+    result_verified INTEGER NOT NULL DEFAULT 0,
+    paid_seq INTEGER,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+  ) STRICT;
+  INSERT INTO task_states SELECT
+      seq, task_id, title, task_type, priority, creator_node, creator_verified, status, lux_reward_micro, assigned_node,
+      balanced, revoked_from, attempts, failures, restarts, timeout_ms, max_run_ms, run_until, lease_until,
+      epoch, not_before, expires_at, unmet, has_dependents, CASE WHEN status <> 'open' THEN NULL WHEN scheduled = 1 THEN 0 WHEN lane IS NULL THEN 1 ELSE 2 END, started_at, progress, failure,
+      failed_node, limit_key, lane, counts_for, result_verified, paid_seq, created_at, updated_at
+    FROM tasks;
+  DROP TABLE tasks;
+  ALTER TABLE task_states RENAME TO tasks;
+  -- task/list by status
+  CREATE INDEX tasks_status ON tasks (status);
+  -- what a node holds, and what it has done
+  CREATE INDEX tasks_node ON tasks (assigned_node, status) WHERE assigned_node IS NOT NULL;
+  -- what it has not started
+  CREATE INDEX tasks_gifts ON tasks (assigned_node, priority) WHERE status = 'assigned' AND started_at IS NULL;
+  -- what failed at a node
+  CREATE INDEX tasks_failed ON tasks (failed_node) WHERE failed_node IS NOT NULL;
+  -- failures, last changed first
+  CREATE INDEX tasks_failed_at ON tasks (status, updated_at) WHERE status = 'failed';
+  -- what time opens or ends
+  CREATE INDEX tasks_lease ON tasks (lease_until) WHERE lease_until IS NOT NULL;
+  CREATE INDEX tasks_expiring ON tasks (status, expires_at)
+    WHERE expires_at IS NOT NULL AND status IN ('open', 'assigned');
+  CREATE INDEX tasks_scheduled ON tasks (not_before) WHERE ready = 0 AND unmet = 0;
+  -- the backlog: of all types, of one type, of a special lane
+  CREATE INDEX tasks_pool ON tasks (balanced, priority) WHERE ready = 1;
+  CREATE INDEX tasks_pool_type ON tasks (balanced, task_type, priority) WHERE ready = 1;
+  CREATE INDEX tasks_pool_lane ON tasks (balanced, lane, priority) WHERE ready = 2;
+  CREATE INDEX tasks_lanes ON tasks (status, lane) WHERE lane IS NOT NULL AND status IN ('open', 'assigned');
+  -- the special lanes of the unfinished tasks that keys bound to a node have created
+  CREATE INDEX tasks_lanes_of_node ON tasks (creator_node, lane)
+    WHERE lane IS NOT NULL AND status IN ('open', 'assigned') AND creator_verified = 1;
+  -- what runs under a limit key
+  CREATE INDEX tasks_counted ON tasks (counts_for) WHERE counts_for IS NOT NULL;
+  -- stats/types: what waits
+  CREATE INDEX tasks_waiting ON tasks (task_type) WHERE ready = 0;
+  -- task/list by type and by creator, a block of tasks at a time
+  CREATE INDEX tasks_type ON tasks (seq / 512, task_type) WHERE task_type <> '';
+  CREATE INDEX tasks_creator ON tasks (seq / 512, creator_node, task_type) WHERE creator_node IS NOT NULL;
+  -- the tasks of a group: by state, by their last change, their rewards, and those in review
+  CREATE INDEX features_group ON task_features (task_group, status, task_seq) WHERE task_group IS NOT NULL;
+  CREATE INDEX features_group_updated ON task_features (task_group, status, updated_at) WHERE task_group IS NOT NULL;
+  CREATE INDEX features_group_lux ON task_features (task_group, status, lux_reward_micro, paid_seq)
+    WHERE task_group IS NOT NULL AND lux_reward_micro > 0;
+  CREATE INDEX features_group_in_review ON task_features (task_group, review_until, lux_reward_micro)
+    WHERE review_until IS NOT NULL AND task_group IS NOT NULL;
+  -- results that wait for their review, the first deadline first
+  CREATE INDEX features_in_review ON task_features (review_until, task_seq) WHERE review_until IS NOT NULL;
+  -- whose own retention has ended
+  CREATE INDEX features_retained ON task_features (retain_until, task_seq) WHERE retain_until IS NOT NULL;
+  -- whether a schedule has an unfinished task
+  CREATE INDEX features_schedule ON task_features (schedule, status) WHERE schedule IS NOT NULL;
+  CREATE INDEX features_schedule_in_review ON task_features (schedule) WHERE review_until IS NOT NULL AND schedule IS NOT NULL;
+  -- who holds a unique key
+  CREATE INDEX features_unique ON task_features (unique_key, status, task_seq) WHERE unique_key IS NOT NULL;
+  CREATE INDEX features_unique_in_review ON task_features (unique_key, task_seq)
+    WHERE review_until IS NOT NULL AND unique_key IS NOT NULL;
+  CREATE INDEX features_unique_until ON task_features (unique_key, unique_until) WHERE unique_until IS NOT NULL;
+  -- the copies and the reviews of a task
+  CREATE INDEX features_children ON task_features (parent_task) WHERE parent_task IS NOT NULL;
+  -- what failed because of a task
+  CREATE INDEX features_broken ON task_features (broken_by, task_seq) WHERE broken_by IS NOT NULL;
+  -- the tasks of an A2A client, last changed last
+  CREATE INDEX features_a2a ON task_features (a2a_caller, updated_at) WHERE a2a_caller IS NOT NULL;
+  -- what the tasks of a node use
+  CREATE INDEX features_using ON task_features (assigned_node) WHERE status = 'assigned' AND requires IS NOT NULL;
+  -- the open tasks that some nodes may not have
+  CREATE INDEX features_choosy ON task_features (task_seq) WHERE status = 'open' AND not_nodes IS NOT NULL;
+  CREATE VIEW task_rows AS SELECT
+    t.seq, t.task_id, t.title, t.task_type, t.priority, t.creator_node, t.creator_verified, t.status, t.lux_reward_micro,
+    t.assigned_node, t.balanced, t.revoked_from, t.attempts, t.failures, t.restarts, t.timeout_ms,
+    t.max_run_ms, t.run_until, t.lease_until, t.epoch, t.not_before, t.expires_at, t.unmet, t.has_dependents,
+    t.ready, t.started_at, t.progress, t.failure, t.failed_node, t.limit_key, t.lane, t.counts_for,
+    t.result_verified, t.paid_seq, t.created_at, t.updated_at,
+    s.max_attempts, s.backoff_ms, s.description, s.depends_on,
+    r.problem, r.improvement, r.lesson, r.result_extra,
+    f.creator_key, f.schedule, f.schedule_at, f.retain_ms, f.retain_until, f.on_dependency, f.task_group,
+    f.tags, f.unique_key, f.unique_until, f.requires, f.questions, f.review, f.review_until, f.quorum, f.child,
+    f.parent_task, f.not_nodes, f.spent, f.max_cost_micro, coalesce(f.has_leases, 0) AS has_leases,
+    coalesce(f.has_output, 0) AS has_output, coalesce(f.checkpoint_bytes, 0) AS checkpoint_bytes,
+    f.earlier_failures, coalesce(f.kept_bytes, 0) AS kept_bytes, coalesce(f.lent_bytes, 0) AS lent_bytes,
+    f.broken_by, f.a2a_caller, f.a2a_ids, f.task_seq AS features_of
+    FROM tasks t LEFT JOIN task_specs s ON s.task_seq = t.seq LEFT JOIN task_results r ON r.task_seq = t.seq
+      LEFT JOIN task_features f ON f.task_seq = t.seq;
+  -- the balancer's order; the first words leave out most nodes
+  DROP INDEX nodes_available;
+  CREATE INDEX nodes_available ON nodes (tasks_assigned, idle_since, node_id)
+    WHERE auto_assign = 1 AND online = 1 AND draining = 0 AND (max_tasks IS NULL OR tasks_assigned < max_tasks);
+  `,
 ];

@@ -1,0 +1,53 @@
+/**
+ * The features that most tasks do not use: a task that uses one has a row for them, in a table with the indexes that begin
+ * with their values. A plain task pays for none.
+ *
+ * Invariant: a task that has the row keeps it until it is deleted, and `hasFeatures` says so.
+ */
+import type { Change } from "../../domain/change.ts";
+import type { Task } from "../../domain/model.ts";
+
+/** Whether a task has what only that row can hold. */
+export function usesFeatures(task: Omit<Task, "hasFeatures">): boolean {
+  return (
+    task.creatorKey !== null ||
+    task.schedule !== null ||
+    task.retainMs !== null ||
+    task.onDependency !== "fail" ||
+    task.group !== null ||
+    task.tags.length > 0 ||
+    task.uniqueKey !== null ||
+    task.requires !== null ||
+    task.questions !== null ||
+    task.review !== null ||
+    task.quorum !== null ||
+    task.child !== null ||
+    task.notNodes.length > 0 ||
+    task.spent !== null ||
+    task.maxCostMicro !== null ||
+    task.hasLeases ||
+    task.hasOutput ||
+    task.checkpointBytes > 0 ||
+    task.earlierFailures.length > 0 ||
+    task.keptBytes > 0 ||
+    task.lentBytes > 0
+  );
+}
+
+/** The changes of one decision, in which each task that uses a feature now says that it has the row. */
+export function markFeatures(changes: readonly Change[]): readonly Change[] {
+  const marked = new Set<string>();
+  let after: Change[] | null = null;
+  for (const [i, change] of changes.entries()) {
+    if (change.kind === "task.sent" || change.kind === "task.leased" || change.kind === "task.broken")
+      marked.add(change.taskId); // it makes the row
+    if (change.kind !== "task.created" && change.kind !== "task.moved" && change.kind !== "task.edited")
+      continue;
+    const { task } = change;
+    if (task.hasFeatures || !(marked.has(task.taskId) || usesFeatures(task))) continue;
+    marked.add(task.taskId);
+    after ??= [...changes];
+    after[i] = { ...change, task: { ...task, hasFeatures: true } };
+  }
+  return after ?? changes;
+}
