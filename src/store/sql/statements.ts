@@ -34,6 +34,7 @@ import {
   encodeChoices,
   encodeDependsOn,
   encodeOriginIds,
+  encodeReady,
   encodeResources,
   encodeTags,
   keyIdOf,
@@ -143,7 +144,7 @@ const TASK_STATE: Columns<OfTask> = {
   not_before: whole(({ task }) => task.notBefore),
   expires_at: whole(({ task }) => task.expiresAt),
   unmet: whole(({ task }) => task.unmet),
-  scheduled: flag(({ task }) => task.scheduled),
+  ready: whole(({ task }) => encodeReady(task)),
   started_at: whole(({ task }) => task.startedAt),
   progress: text(({ task }) => task.progress),
   failure: text(({ task }) => task.failure && JSON.stringify(task.failure)),
@@ -157,6 +158,13 @@ function ofTaskRow<C>(of: (change: C) => string): Columns<C> {
   return { task_seq: text(of, seqOfTask) };
 }
 const TASK_SEQ: Columns<OfTask> = ofTaskRow(({ task }) => task.taskId);
+/** Of a task that was inserted just before. The statement for one row is SQLite's, which then knows the number. */
+const NEW_TASK_SEQ: Columns<OfTask> = {
+  task_seq: text(
+    ({ task }) => task.taskId,
+    (place) => (place.startsWith("$") ? "last_insert_rowid()" : seqOfTask(place)),
+  ),
+};
 const TASK_ID_SEQ: Columns<{ readonly taskId: string }> = ofTaskRow(({ taskId }) => taskId);
 
 /** What the indexes of features need of a task's state. */
@@ -419,7 +427,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     beside: [
       {
         statement: insert("task_specs", {
-          ...TASK_SEQ,
+          ...NEW_TASK_SEQ,
           max_attempts: whole(({ task }) => task.maxAttempts),
           backoff_ms: whole(({ task }) => task.backoffMs),
           description: text(({ task }) => task.description),
@@ -429,7 +437,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       {
         when: ({ task }) => task.hasFeatures,
         statement: insert("task_features", {
-          ...TASK_SEQ,
+          ...NEW_TASK_SEQ,
           creator_key: text(({ task }) => task.creatorKey),
           task_group: text(({ task }) => task.group),
           tags: text(({ task }) => encodeTags(task.tags)),
@@ -1285,7 +1293,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     statement: customStatement(
       "tasks",
       `UPDATE tasks SET not_before = not_before - updated_at + $1, updated_at = $1
-        WHERE status = 'open' AND scheduled = 1 AND unmet = 0 AND attempts > 0 AND not_before > updated_at
+        WHERE ready = 0 AND unmet = 0 AND attempts > 0 AND not_before > updated_at
           AND updated_at > $1 + ${CLOCK_JUMP_MS}`,
       [whole(({ now }) => now)],
     ),
