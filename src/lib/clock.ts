@@ -35,15 +35,11 @@ export const machineClock: Pick<Clock, "now" | "timers"> = {
   timers: () => performance.now(),
 };
 
-export function systemClock(): Clock {
+/** @param work processor-time.ts has it for a hub */
+export function systemClock(work = machineClock.timers): Clock {
   const offset = Date.now() - performance.now();
   const steady = (): number => Math.trunc(offset + performance.now());
-  return { ...machineClock, steady, machine: steady, work: threadCpuMs };
-}
-
-function threadCpuMs(): number {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1_000;
+  return { ...machineClock, steady, machine: steady, work };
 }
 
 /** An earlier wall time means that the clock is not set: a board without a battery starts in 1970. */
