@@ -26,6 +26,7 @@ export type McpParts = Pick<Shared, "publicUrl"> & {
 
 /** As JSON-RPC 2.0 has them. */
 const PARSE_ERROR = -32_700;
+const INVALID_REQUEST = -32_600;
 const METHOD_NOT_FOUND = -32_601;
 
 /** Some clients end the URL that they are given with a slash. */
@@ -62,6 +63,8 @@ async function answer(call: Call, shared: Shared, loadServer: LoadServer): Promi
   const message = await readMessage(request, session);
   if (message instanceof Response) return message;
   if (call.key && !call.services.keys.isInForce(call.key)) throw keyLost(); // a body may arrive slowly
+  const inexact = [message["id"], progressTokenOf(message)].some(isInexact);
+  if (inexact) return rpcError(400, INVALID_REQUEST, INEXACT_ID, null);
   // A stream of changes to lists that never change: it would only hold a connection.
   if (message["method"] === "subscriptions/listen")
     return rpcError(404, METHOD_NOT_FOUND, "Method not found", message["id"]);
@@ -89,9 +92,19 @@ function acceptingBoth(request: Request): Request {
 }
 
 /** Whether notifications about the progress of a call come before its response, as events of a stream. */
-function wantsProgress({ params }: JsonObject): boolean {
-  const { _meta: meta } = recordOf(params);
-  return recordOf(meta)["progressToken"] !== undefined;
+function wantsProgress(message: JsonObject): boolean {
+  return progressTokenOf(message) !== undefined;
+}
+
+function progressTokenOf({ params }: JsonObject): unknown {
+  return recordOf(recordOf(params)["_meta"])["progressToken"];
+}
+
+const INEXACT_ID = `id and progressToken must be integers from -${Number.MAX_SAFE_INTEGER} to ${Number.MAX_SAFE_INTEGER}, or strings`;
+
+/** A number that JSON.parse may have rounded: the client would not know it in the response. */
+function isInexact(id: unknown): boolean {
+  return typeof id === "number" && !Number.isSafeInteger(id);
 }
 
 function isEventStream({ headers }: Response): boolean {

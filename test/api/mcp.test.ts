@@ -178,6 +178,17 @@ describe("who may call", () => {
     expect(large.status).toBe(413);
     const get = await fetch(`${hub.base()}/mcp`, { headers: WITH_SECRET });
     expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
+    for (const rounded of [
+      `{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`,
+      `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`,
+      `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"progressToken":9007199254740993}}}`,
+    ]) {
+      const answer = await post(hub, rounded, WITH_SECRET);
+      expect([answer.status, await answer.json()]).toMatchObject([
+        400,
+        { id: null, error: { code: -32_600 } },
+      ]);
+    }
     const listen = await modern(hub, "subscriptions/listen", { notifications: {} });
     expect(await listen.json()).toMatchObject({ error: { code: -32_601 } });
     const deep = `{"id":${"[".repeat(49_000)}${"]".repeat(49_000)},"method":"subscriptions/listen"}`;

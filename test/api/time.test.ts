@@ -177,6 +177,7 @@ describe.concurrent("retention", () => {
       hub.clock.pass(12 * HOUR_MS - 5 * MINUTE_MS);
       expect(await isReplay(hub)).toBe(true);
       hub.clock.pass(10 * MINUTE_MS);
+      await prune(hub);
       expect(await isReplay(hub)).toBe(false);
     },
   );
