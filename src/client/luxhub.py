@@ -2350,6 +2350,7 @@ EventKind = Literal[
     "node.deleted",
     "task.created",
     "task.assigned",
+    "task.resumed",
     "task.stuck",
     "task.requeued",
     "task.revoked",
@@ -2871,8 +2872,8 @@ class Task(TypedDict):
     paid_seq: NotRequired[int]
     #: Whether the task is open and may be handed out now.
     ready: bool
-    #: Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results, an
-    #: exceeded `max_cost_usd` and, with `max_attempts`, restarts.
+    #: Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded
+    #: `max_cost_usd` and, with `max_attempts`, restarts.
     attempts: int
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None
@@ -2975,8 +2976,8 @@ class TaskSummary(TypedDict):
     assigned_node: str | None
     #: Whether the task is open and may be handed out now.
     ready: bool
-    #: Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results, an
-    #: exceeded `max_cost_usd` and, with `max_attempts`, restarts.
+    #: Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded
+    #: `max_cost_usd` and, with `max_attempts`, restarts.
     attempts: int
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None
@@ -3059,8 +3060,8 @@ class TaskDetails(TypedDict):
     paid_seq: NotRequired[int]
     #: Whether the task is open and may be handed out now.
     ready: bool
-    #: Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results, an
-    #: exceeded `max_cost_usd` and, with `max_attempts`, restarts.
+    #: Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded
+    #: `max_cost_usd` and, with `max_attempts`, restarts.
     attempts: int
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None

@@ -14,6 +14,7 @@ export const EVENT_KINDS = [
   "node.deleted",
   "task.created",
   "task.assigned",
+  "task.resumed",
   "task.stuck",
   "task.requeued",
   "task.revoked",

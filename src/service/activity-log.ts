@@ -187,6 +187,8 @@ function textOf(entry: Entry): string {
       if (data["by"] === "claim") return `${who} claimed ${what} ${id}`;
       if (data["by"] === "next") return `${who} took ${what} ${id}`;
       return `${what} assigned to ${who}${byWhom(data["by"])} ${id}`;
+    case "task.resumed":
+      return `${who} took ${what} again after a restart ${id}`;
     case "task.completed":
       return `${who} completed ${what}${rewardOf(task)} ${id}`;
     case "task.review_requested":

@@ -216,6 +216,10 @@ describe("which task", () => {
       const { task } = await ok(ask(hub, "n1", { resume: true }));
       expect(task).toMatchObject({ task_id: taskId, restarts, attempts: 0 });
     }
+    const events = list(await ok(hub.get(`/events?task_id=${taskId}&kind=task.resumed`)), "events");
+    expect(events.map(({ node_id, data }) => [node_id, data])).toEqual(
+      Array.from({ length: 14 }, (_, i) => ["n1", { restarts: i + 1 }]),
+    );
   });
 
   once.test(

@@ -549,7 +549,7 @@ export class Model {
       this.#handOut(task);
       task.runUntil = runUntil;
       task.leaseUntil = this.#leaseOf(task);
-      return;
+      return this.#log("task.resumed", node.id, task);
     }
     this.#endAttempt(task, "offline", true);
     if (task.status === "open") this.#assign(task, node);

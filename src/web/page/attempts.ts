@@ -37,8 +37,12 @@ export function attemptsOf(events: readonly Event[]): readonly Attempt[] {
   for (const { kind, at, node_id, data } of events) {
     const time = Date.parse(at);
     const ending = ENDS[kind];
-    if (kind === "task.assigned") {
-      change(() => ({ to: time, word: "handed on", tone: "quiet" }));
+    if (kind === "task.assigned" || kind === "task.resumed") {
+      change(() => ({
+        to: time,
+        word: kind === "task.resumed" ? "worker restarted" : "handed on",
+        tone: "quiet",
+      }));
       const node = node_id ?? "";
       attempts.push({ node, from: time, to: null, word: "running", tone: "busy", text: "", notes: [] });
     } else if (kind === "task.progress") {
