@@ -105,6 +105,6 @@ test("the kinds of events, and those of tasks, for which poll waits", () => {
       "hub.started transport.changed"
     ).split(" "),
   );
-  expect(TASK_EVENT_KINDS).toHaveLength(20);
+  expect(TASK_EVENT_KINDS).toHaveLength(21);
   expect(TASK_EVENT_KINDS.every(isTaskEvent)).toBe(true);
 });
