@@ -444,6 +444,12 @@ def _read_file(answer: _Answer) -> Download:
     return Download(answer)
 
 
+def _event_stream(answer: _Answer) -> _Answer:
+    if not answer.headers.get("Content-Type", "").startswith("text/event-stream"):
+        raise _not_a_hub(answer.status, "is not an event stream of a hub")
+    return answer
+
+
 def _not_a_hub(status: int, fault: str) -> LuxHubError:
     """The error of a success that a hub does not return."""
     return LuxHubError(status, "not_a_hub", f"The response {fault}: check that the URL is that of a hub.")
@@ -1245,7 +1251,7 @@ def _read_stream(
         while True:
             headers = {"Last-Event-ID": str(cursor), "Accept": "text/event-stream"}
             request = _Request("GET", path, headers, silence_s=_STREAM_SILENCE_S)
-            answer = http.send(request, lambda answer: answer, options)
+            answer = http.send(request, _event_stream, options)
             try:
                 for item in _read_items(answer):
                     cursor = item.id
@@ -2350,7 +2356,6 @@ EventKind = Literal[
     "node.deleted",
     "task.created",
     "task.assigned",
-    "task.resumed",
     "task.stuck",
     "task.requeued",
     "task.revoked",

@@ -18,7 +18,6 @@ export type EventKind =
   | "node.deleted"
   | "task.created"
   | "task.assigned"
-  | "task.resumed"
   | "task.stuck"
   | "task.requeued"
   | "task.revoked"

@@ -14,7 +14,6 @@ export const EVENT_KINDS = [
   "node.deleted",
   "task.created",
   "task.assigned",
-  "task.resumed",
   "task.stuck",
   "task.requeued",
   "task.revoked",

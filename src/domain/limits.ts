@@ -699,6 +699,8 @@ export const FREE_SPACE_MIN_BYTES = 64 * MIB;
 export const PENDING_MAX_CHANGES = 10_000;
 /** On PostgreSQL: transactions of a group that are reloaded together after an earlier one has changed what they read. */
 export const DECIDE_AHEAD = 32;
+/** On PostgreSQL: parts of a large batch that are loaded together. */
+export const LOAD_AHEAD = 64;
 
 // Several hubs on one database.
 /** How often a hub reads the database's clock and the leader lease, and the log for commits it was not notified of. */

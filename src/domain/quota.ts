@@ -342,9 +342,8 @@ const CONSEQUENCES: ReadonlySet<EventKind> = new Set([
 
 /** How many times the quota a request with this event may use; null: its other changes decide. */
 function timesFor({ kind, taskId, data }: NewEvent): number | null {
-  // A node that is over its quota may come back, go on, and learn why its schedules do nothing, but not without end.
-  if (kind === "node.online" || kind === "task.resumed" || kind === "schedule.skipped")
-    return QUOTA_TIMES_BEYOND;
+  // A node that is over its quota may come back, and learn why its schedules do nothing, but not without end.
+  if (kind === "node.online" || kind === "schedule.skipped") return QUOTA_TIMES_BEYOND;
   if (ENDINGS.has(kind)) return Infinity;
   // The balancer assigns a task; on variant B, which has no claim, a completion does; a task that is given back is held.
   const isAsked = kind === "task.assigned" ? data["by"] === "next" || data["by"] === "claim" : true;

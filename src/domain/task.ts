@@ -466,7 +466,7 @@ function restart(started: Task, nodeId: string, at: Moment): Step {
   if (task.maxAttempts === null) {
     const { runUntil } = task; // it is the same attempt
     const after = { ...startAgain(task, nodeId, at), runUntil, leaseUntil: leaseFrom(task, runUntil, at) };
-    const event = taskEvent("task.resumed", after, nodeId, at.now, { restarts: after.restarts });
+    const event = taskEvent("task.assigned", after, nodeId, at.now, { by: "resume" });
     return { after, changes: [{ kind: "task.moved", task: after }, event] };
   }
   const message = `The worker ended without a result, and asked for the task again (restart ${task.restarts}).`;
@@ -1152,18 +1152,24 @@ function whyTimedOut({ timeoutMs, maxRunMs, leaseUntil, runUntil }: Task): strin
   return `The node neither completed nor extended it within ${limitMs / SECOND_MS} s.`;
 }
 
-/** Ends unfinished tasks whose `expiresAt` has passed. */
-export function expire(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
-  return each(tasks, (task) => {
-    const message = "It was not completed in time.";
-    return end(task, { kind: "expired", message, nodeId: task.assignedNode, at: at.now }, at);
-  });
+/** When the clock changes a task next: it starts, if it waits for nothing else, or expires; null: never. */
+export function dueAt({ status, scheduled, unmet, notBefore, expiresAt }: Task): number | null {
+  const isUnfinished = status === "open" || status === "assigned";
+  const startsAt = scheduled && unmet === 0 ? notBefore : null;
+  const endsAt = isUnfinished ? expiresAt : null;
+  return startsAt === null || endsAt === null ? (startsAt ?? endsAt) : Math.min(startsAt, endsAt);
 }
 
-/** Puts open tasks whose time has come into the backlog. */
-export function makeReady(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
-  // Of a quorum the copies are created now, and its time must not come again.
-  return each(tasks, (task) => move(task, task.quorum ? { notBefore: null } : {}, at.now));
+/** Ends the tasks whose `expiresAt` has passed, and puts the others, whose time has come, into the backlog. */
+export function expireOrStart(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
+  return each(tasks, (task) => {
+    if (task.expiresAt !== null && task.expiresAt <= at.now) {
+      const message = "It was not completed in time.";
+      return end(task, { kind: "expired", message, nodeId: task.assignedNode, at: at.now }, at);
+    }
+    // Of a quorum the copies are created now, and its time must not come again.
+    return move(task, task.quorum ? { notBefore: null } : {}, at.now);
+  });
 }
 
 /**

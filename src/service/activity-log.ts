@@ -185,10 +185,9 @@ function textOf(entry: Entry): string {
       return nodeId === null ? `${what} created ${id}` : `${who} created ${what} ${id}`;
     case "task.assigned":
       if (data["by"] === "claim") return `${who} claimed ${what} ${id}`;
+      if (data["by"] === "resume") return `${who} took ${what} again ${id}`;
       if (data["by"] === "next") return `${who} took ${what} ${id}`;
       return `${what} assigned to ${who}${byWhom(data["by"])} ${id}`;
-    case "task.resumed":
-      return `${who} took ${what} again after a restart ${id}`;
     case "task.completed":
       return `${who} completed ${what}${rewardOf(task)} ${id}`;
     case "task.review_requested":

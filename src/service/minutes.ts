@@ -202,6 +202,7 @@ export class Minutes {
           if (own !== null) ofType(numbers, own.task.taskType).failed++;
         } else if (kind === "task.attempt_failed" || kind === "task.timed_out" || kind === "task.requeued")
           (numbers ??= this.#current()).attemptsFailed++;
+        else if (kind === "task.assigned" && change.event.data["by"] === "resume") continue;
         else if (kind === "task.assigned" || kind === "task.completed") {
           numbers ??= this.#current();
           // The change of the task precedes its event, except when a node completes an open task.

@@ -3,10 +3,12 @@
  * runs them.
  *
  *   database, files   notice a full disk, and notice when writes succeed again
- *   clock             renews all leases after a clock jump, a sleep or a standstill
+ *   jumps             renews all leases after a clock jump or a sleep. On every hub: a leader that has not followed the
+ *                     clock would take an earlier jump for a new one
+ *   clock             the same after a standstill
  *   nodes             puts silent nodes offline (domain/node.ts expire) and makes their tasks open again (domain/task.ts
  *                     requeue)
- *   tasks             runs timeOut (a lease is over), expire, makeReady (a scheduled task is due) and settle (a task that
+ *   tasks             runs timeOut (a lease is over), expireOrStart (a task is due) and settle (a task that
  *                     others depend on has ended) of domain/task.ts
  *   heartbeats A, B   keeps nodes online for which a task/next waits (next.ts)
  *   schedules         creates the tasks of schedules that are due (schedules.ts)
@@ -117,6 +119,7 @@ export function choresOf(parts: ChoreParts): readonly Chore[] {
   return [
     { name: "database", everyMs: everySweep, onEveryHub: true, run: () => database.check() },
     { name: "files", everyMs: everySweep, onEveryHub: true, run: () => files.check() },
+    { ...writing("jumps", everySweep, () => clock.check(() => 0)), onEveryHub: true },
     writing("clock", everySweep, (_, lateMs) => clock.check(lateMs)),
     // These precede the chore that ends leases.
     ...JOINED_THROUGH.map((name) => ({
@@ -292,7 +295,10 @@ class ClockWatch {
     const before = clock.now() - movedMs;
     const after = before - limit.IDEMPOTENCY_RETAIN_MS;
     const shift: Change = { kind: "answers.shifted", after, upTo: before, movedMs };
-    await store.transact({}, () => accept(null, [...(jumped ? [shift] : []), ...renewalAt(clock)]));
+    // Each hub shifts them after a jump ahead. After a jump back they only last longer.
+    await store.transact({}, () =>
+      accept(null, [...(jumped && movedMs > 0 ? [shift] : []), ...renewalAt(clock)]),
+    );
     // After the commit: if that fails, the next check notices the jump or standstill again.
     if (jumped) this.#remember(movedMs);
     const what = jumped ? "the clock jumped or the machine slept" : "the hub stood still";

@@ -84,6 +84,8 @@ type Line = {
   /** There may be more to send. */
   hasNews: boolean;
   isRunning: boolean;
+  /** The host of a push config, as its key sees it: no key makes another one wait. Null: of an administrator. */
+  readonly host: string | null;
   /** The ids of the messages after `searched` that were sent: an event may have several, and storing may fail. */
   readonly sent: Set<string>;
 };
@@ -148,7 +150,7 @@ export class WebhookCourier {
         // One that lies too far ahead was stored before the clock was set back, while no hub ran.
         const isAhead = nextAt !== null && nextAt > now && nextAt - now <= limit.WEBHOOK_RETRY_AFTER_MAX_MS;
         if (isAhead && !isSetBack) continue;
-        if (this.#isSilent(line.webhook, now)) continue;
+        if (this.#isSilent(line, now)) continue;
         this.#waiting.delete(line);
         this.#setReady(line);
       }
@@ -241,6 +243,7 @@ export class WebhookCourier {
       searched: webhook.cursor,
       hasNews: true,
       isRunning: false,
+      host: hostOf(webhook),
       sent: new Set<string>(),
     };
     this.#lines?.set(webhook.name, line);
@@ -387,15 +390,14 @@ export class WebhookCourier {
     return this.#parts.isRevoked(keyId, nodeId);
   }
 
-  #isSilent(webhook: Webhook, now: number): boolean {
-    const silent = webhook.push && this.#silent.get(hostOf(webhook));
-    return silent ? silent.until > now : false;
+  #isSilent({ host }: Line, now: number): boolean {
+    const silent = host === null ? undefined : this.#silent.get(host);
+    return silent !== undefined && silent.until > now;
   }
 
   /** Remembers whether the host of a push config has timed out: it waits the longer the oftener it has. */
-  #noteHost(webhook: Webhook, { status, ms }: Attempt): void {
-    if (webhook.push === null) return;
-    const host = hostOf(webhook);
+  #noteHost({ host }: Line, { status, ms }: Attempt): void {
+    if (host === null) return;
     if (status !== null || ms < limit.WEBHOOK_TIMEOUT_MS / 2) return void this.#silent.delete(host);
     const now = this.#parts.clock.now();
     const before = this.#silent.get(host);
@@ -413,7 +415,7 @@ export class WebhookCourier {
     const { clock, log } = this.#parts;
     const until = clock.timers() + limit.WEBHOOK_TURN_MS;
     try {
-      if (this.#isSilent(line.webhook, clock.now())) {
+      if (this.#isSilent(line, clock.now())) {
         line.hasNews = true;
         this.#waiting.add(line);
         return;
@@ -486,7 +488,7 @@ export class WebhookCourier {
       if (line.sent.has(id)) continue;
       if (!this.#isTheirs(line)) return false;
       const attempt = await this.#send(webhook, id, content, this.#stopping.signal);
-      this.#noteHost(webhook, attempt);
+      this.#noteHost(line, attempt);
       if (this.#stopping.signal.aborted && !attempt.isDelivered) return false; // it was ended, and has not failed
       if (!attempt.isDelivered) {
         await this.#noteFailure(line, attempt);
@@ -585,9 +587,8 @@ function ownerOf({ push }: Webhook): string {
 
 const ADMINISTRATORS = "";
 
-/** The host of a push config, as one key sees it: no key can make another one wait. */
-function hostOf(webhook: Webhook): string {
-  return `${ownerOf(webhook)} ${new URL(webhook.url).host}`;
+function hostOf(webhook: Webhook): string | null {
+  return webhook.push && `${ownerOf(webhook)} ${new URL(webhook.url).host}`;
 }
 
 /** Nothing up to the event `cursor` is to be sent any more. */

@@ -165,7 +165,8 @@ describe("which task", () => {
       [b, 3],
       [a, 3],
     ]);
-    expect((await eventKinds(hub, a)).filter((kind) => kind === "task.assigned")).toHaveLength(1);
+    const assigned = list(await ok(hub.get(`/events?task_id=${a}&kind=task.assigned&since=0`)), "events");
+    expect(assigned.map(({ data }) => record(data)["by"])).toEqual(["claim", "resume", "resume"]);
     await refused(say(hub, "fail", a, { node_id: "n1", epoch: 2, error: "e" }), 409, "stale_lease");
     for (const taskId of [a, b]) await ok(complete(hub, taskId, "n1"));
     expect(await taken(ask(hub, "n1", resume))).toBe(gift);
@@ -216,10 +217,6 @@ describe("which task", () => {
       const { task } = await ok(ask(hub, "n1", { resume: true }));
       expect(task).toMatchObject({ task_id: taskId, restarts, attempts: 0 });
     }
-    const events = list(await ok(hub.get(`/events?task_id=${taskId}&kind=task.resumed`)), "events");
-    expect(events.map(({ node_id, data }) => [node_id, data])).toEqual(
-      Array.from({ length: 14 }, (_, i) => ["n1", { restarts: i + 1 }]),
-    );
   });
 
   once.test(

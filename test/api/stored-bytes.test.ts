@@ -62,7 +62,9 @@ afterAll(async () => {
 function textBytes(table: string): number {
   const sizes = (columns.get(table) ?? []).map((column) => `coalesce(length(CAST("${column}" AS BLOB)), 0)`);
   if (sizes.length === 0) return 0;
-  const sql = `SELECT coalesce(sum(${sizes.join(" + ")}), 0) AS bytes FROM "${table}"`;
+  // The hub logs the end of a group later, in a commit of its own, which counts for nobody.
+  const where = table === "events" ? `WHERE kind <> 'group.ended'` : "";
+  const sql = `SELECT coalesce(sum(${sizes.join(" + ")}), 0) AS bytes FROM "${table}" ${where}`;
   return database.query<{ bytes: number }, []>(sql).get()?.bytes ?? 0;
 }
 

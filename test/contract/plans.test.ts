@@ -223,7 +223,6 @@ describe("store: sqlite: plans", () => {
     openTasks: balancer.openTasks([1, 2, 3]),
     taskWork: taskReads.taskWork(1, 2),
     dueTasks: taskReads.dueTasks(1, 500),
-    expiredTasks: taskReads.expiredTasks(1, 500),
     timedOutTasks: taskReads.timedOutTasks(1, 500),
     dependenciesById: taskReads.dependenciesById(["t1", "t2"]),
     unmetOf: taskReads.unmetOf("t1", 20),
@@ -381,14 +380,14 @@ describe("store: sqlite: plans", () => {
 
   test("a node's page reads only the node's assigned and completed tasks", async () => {
     expect((await ways(pageOf("assigned", "completed"), "tasks")).toSorted()).toEqual([
-      "SEARCH tasks USING COVERING INDEX tasks_done (assigned_node=?)",
-      "SEARCH tasks USING COVERING INDEX tasks_held (assigned_node=?)",
+      "SEARCH tasks USING COVERING INDEX tasks_node (assigned_node=? AND status=?)",
+      "SEARCH tasks USING COVERING INDEX tasks_node (assigned_node=? AND status=?)",
     ]);
   });
 
   test("a node's page does not read open tasks, which have no node", async () => {
     for (const way of await ways(pageOf("open", "assigned", "completed"), "tasks"))
-      expect(way).toMatch(/\((?:assigned_node|.*rowid)=\?\)/);
+      expect(way).toMatch(/\((?:assigned_node=\? AND status|.*rowid)=\?\)/);
   });
 
   const byBlock: Readonly<Record<string, readonly [Partial<taskReads.TaskFilter>, string]>> = {
@@ -415,7 +414,7 @@ describe("store: sqlite: plans", () => {
 
   test("stranded tasks are found through the index of their nodes' tasks", async () => {
     expect(await ways(taskReads.strandedTasks(500), "t")).toEqual([
-      "SEARCH t USING INDEX tasks_held (assigned_node=?)",
+      "SEARCH t USING INDEX tasks_node (assigned_node=? AND status=?)",
     ]);
   });
 
@@ -649,7 +648,7 @@ describe("store: sqlite: plans", () => {
       way.includes("lane"),
     );
     expect(new Set(lookups)).toEqual(
-      new Set(["SEARCH tasks USING INDEX tasks_pool_lane (balanced=? AND lane=?)"]),
+      new Set(["SEARCH tasks USING COVERING INDEX tasks_pool_lane (balanced=? AND lane=?)"]),
     );
     for (const name of ["readyLanes", "headsOf", "otherLanes", "otherLanes of a node"]) {
       const found = await ways(declared[name] ?? NO_ROW, "tasks");

@@ -99,12 +99,12 @@ test("the kinds of events, and those of tasks, for which poll waits", () => {
   expect<readonly string[]>(EVENT_KINDS).toEqual(
     (
       "node.joined node.registered node.updated node.online node.offline node.draining node.left node.deleted task.created " +
-      "task.assigned task.resumed task.stuck task.requeued task.revoked task.released task.progress task.asked task.answered " +
+      "task.assigned task.stuck task.requeued task.revoked task.released task.progress task.asked task.answered " +
       "task.question_timed_out task.attempt_failed task.timed_out task.failed task.retried task.updated task.completed task.review_requested task.review_passed task.review_rejected task.deleted group.ended schedule.saved schedule.skipped schedule.deleted webhook.saved webhook.deleted webhook.suspended webhook.resumed budget.set budget.deleted hub.paused hub.resumed limit.set limit.held limit.deleted budget.warning budget.exceeded usage.capped usage.voided lux.paid lux.signin message.sent message.acked " +
       "message.parked message.expired file.uploaded file.deleted note.changed note.deleted " +
       "hub.started transport.changed"
     ).split(" "),
   );
-  expect(TASK_EVENT_KINDS).toHaveLength(21);
+  expect(TASK_EVENT_KINDS).toHaveLength(20);
   expect(TASK_EVENT_KINDS.every(isTaskEvent)).toBe(true);
 });

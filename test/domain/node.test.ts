@@ -205,7 +205,7 @@ describe("nextTask", () => {
   const moved = ["task.moved assigned n1"];
   const opened = [...moved, "tasks -1 +1 0 0", "n1 +1 0 0", 'task.assigned n1 open {"by":"next"}'];
   const handsOut = {
-    started: ["answers started", ...moved, 'task.resumed n1 started {"restarts":1}'],
+    started: ["answers started", ...moved, 'task.assigned n1 started {"by":"resume"}'],
     gift: ["answers gift", ...moved],
     open: ["answers open", ...opened],
     nothing: ["answers nothing"],

@@ -343,6 +343,15 @@ test("no link that an agent makes is followed", async () => {
   expect(program.stderr).toContain("did not upload symbolic links");
 });
 
+test("an agent that has made more files than a task can have gets another attempt, which is told so", async () => {
+  await using program = worker("claude", "many");
+  const task = await ended(await create("many", "many"));
+  program.child.kill("SIGTERM");
+  await program.ended;
+  expect(task).toMatchObject({ attempts: 1, result: { output: "in one archive" } });
+  expect(task["outputs"]).toHaveLength(1);
+});
+
 test("no link that an agent puts where the worker writes its answers is followed", async () => {
   mkdirSync(dir.join("escape"), { recursive: true });
   writeFileSync(dir.join("escape", "victim"), "untouched");

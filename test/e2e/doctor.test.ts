@@ -191,12 +191,12 @@ const ROWS: readonly Harm[] = [
   },
   {
     name: "a wait for nothing",
-    harm: "UPDATE tasks SET scheduled = 1 WHERE status = 'open'",
+    harm: "UPDATE tasks SET ready = 0 WHERE status = 'open'",
     says: /BAD +leases +task \S+ is open, and its lease or its wait/,
   },
   {
     name: "a dependency lost",
-    harm: `UPDATE tasks SET unmet = 1, scheduled = 1 WHERE status = 'open';
+    harm: `UPDATE tasks SET unmet = 1, ready = 0 WHERE status = 'open';
       UPDATE task_specs SET depends_on = 'x' WHERE task_seq IN (SELECT seq FROM tasks WHERE status = 'open')`,
     says: /BAD +dependencies +task \S+ waits for 1 others, 0 are listed/,
   },

@@ -122,6 +122,9 @@ function expectedOf(sent: Sent): ReadonlySet<Outcome> {
  * the lists whether their fields go together, and of task/<id> a query can be invalid beside a path that is any text.
  */
 const CHECKED_FURTHER: ReadonlySet<string> = new Set([
+  "/api/v1/limit/hold", // a key of a node holds for 10 minutes at most
+  "/api/v1/task/release",
+  "/api/v1/task/fail",
   "/api/v1/task/batch-assign",
   "/api/v1/task/create",
   "/api/v1/task/update",

@@ -549,7 +549,8 @@ export class Model {
       this.#handOut(task);
       task.runUntil = runUntil;
       task.leaseUntil = this.#leaseOf(task);
-      return this.#log("task.resumed", node.id, task);
+      this.#log("task.assigned", node.id, task);
+      return;
     }
     this.#endAttempt(task, "offline", true);
     if (task.status === "open") this.#assign(task, node);

@@ -15,10 +15,10 @@ const OLD = TASKS - LIST_SCANNED_MAX;
 const ROWS = `
   WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${TASKS})
   INSERT INTO tasks (seq, task_id, title, task_type, priority, creator_verified, status, assigned_node, lux_reward_micro,
-    balanced, attempts, failures, restarts, epoch, unmet, scheduled, created_at, updated_at)
+    balanced, attempts, failures, restarts, epoch, unmet, ready, created_at, updated_at)
   SELECT i, 't' || i, CASE i WHEN 1 THEN 'a rare one' ELSE 'a common one' END,
     CASE WHEN i <= ${OLD} THEN 'old' WHEN i % 10 = 0 THEN 'common' ELSE 'type ' || i END, 1, 0, 'completed', 'n1', 0,
-    0, 0, 0, 0, 1, 0, 0, 1, i FROM n`;
+    0, 0, 0, 0, 1, 0, NULL, 1, i FROM n`;
 const RESULTS = "INSERT INTO task_results SELECT seq, 'p', 'i', 'lesson ' || seq, NULL FROM tasks";
 
 const folder = newDataDir();

@@ -305,6 +305,22 @@ describe("the clock", () => {
     expect(await store.read(rows("answers"))).toBe(0);
   });
 
+  test("jumps ahead while another hub leads, and again when this one leads: answers are kept", async () => {
+    const clock = new TestClock();
+    const { store, chores, write, run } = await openScene({ clock });
+    const follow = async (): Promise<void> => {
+      for (const { name, onEveryHub } of chores) if (onEveryHub && name === "jumps") await run(name);
+    };
+    clock.jump(2 * HOUR_MS);
+    await follow();
+    await write(answered(clock.now()));
+    clock.jump(25 * HOUR_MS);
+    await follow();
+    await run("clock");
+    await run("prune");
+    expect(await store.read(rows("answers"))).toBe(1);
+  });
+
   test("is set back: a backoff and a question begin again", async () => {
     const clock = new TestClock();
     const { store, write, run } = await openScene({ clock });

@@ -19,10 +19,10 @@ const TASKS = 12_000;
 const ROWS = `
   WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${TASKS})
   INSERT INTO tasks (seq, task_id, title, task_type, priority, creator_node, creator_verified, status, lux_reward_micro,
-    balanced, attempts, failures, restarts, epoch, unmet, scheduled, created_at, updated_at)
+    balanced, attempts, failures, restarts, epoch, unmet, ready, created_at, updated_at)
   SELECT i, 't' || i, CASE WHEN i % 1000 = 0 THEN 'a rare one' ELSE 'a common one' END,
     CASE WHEN i % 1000 = 0 THEN 'rare' ELSE 'common' END, 1, 'boss', 0, CASE WHEN i % 10 = 0 THEN 'failed' ELSE 'open' END,
-    0, 0, 0, 0, 0, 0, 0, 0, 1, 1 FROM n`;
+    0, 0, 0, 0, 0, 0, 0, CASE WHEN i % 10 = 0 THEN NULL ELSE 1 END, 1, 1 FROM n`;
 const SPECS = "INSERT INTO task_specs SELECT seq, NULL, 0, '', NULL FROM tasks";
 const TOTALS = `UPDATE task_totals SET open = ${TASKS * 0.9}, failed = ${TASKS / 10}`;
 

@@ -163,6 +163,15 @@ switch (title) {
     }).unref();
     ended("", "again");
     break;
+  case "many":
+    if (turn === 1) for (let i = 0; i <= 100; i++) writeFileSync(`out/${i}`, "");
+    else {
+      rmSync("out", { recursive: true });
+      mkdirSync("out");
+      writeFileSync("out/all.tar", "");
+    }
+    finished(prompt.includes("put them into one archive") ? "in one archive" : "made many");
+    break;
   case "link":
     if (isNudge) {
       rmSync("result.json");

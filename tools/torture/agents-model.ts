@@ -50,8 +50,9 @@ export function serveModel(script: (conversation: Conversation) => Action): Bun.
       if (!api) return otherAnswer(pathname, body);
       const tools = api.tools(body);
       const conversation = conversationOf(tools, api.items(body));
+      const next = script(conversation);
       // Programs ask for titles and the like without tools.
-      const action = tools.length === 0 ? { text: `{"title":"task"}` } : script(conversation);
+      const action = tools.length === 0 && next.status === undefined ? { text: `{"title":"task"}` } : next;
       if (action.hangs) await new Promise(() => {});
       if (action.afterMs !== undefined) await Bun.sleep(action.afterMs);
       if (action.status !== undefined)

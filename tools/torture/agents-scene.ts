@@ -3,7 +3,7 @@
  * `luxhub worker --agent NAME` with the real program, which is installed in DIRECTORY. It prints each figure as a line of
  * JSON. It runs in a network namespace that has only loopback, so that no program reaches its maker.
  */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Hub, Program, SECRET, TempDir, listOf, objectOf, until } from "../../test/e2e/program.ts";
 import { OWN_HOST } from "../../test/support/keeper.ts";
@@ -50,6 +50,9 @@ function use(tools: readonly Tool[], { tools: known }: Conversation, first: stri
   return { tool: { name: tool.name, input: tool.input(first, second) } };
 }
 
+/** Links in the places where the worker might write, to a file of its user. */
+const ESCAPE = `for dir in . "$(dirname "$LUXHUB_ANSWERS")"; do ln -s "$HOME/victim" "$dir/answers.json.new"; done`;
+
 /** The steps of the model for each title of a task. */
 const SCRIPTS: Readonly<
   Record<string, (talk: Conversation, work: string, report: string) => readonly Action[]>
@@ -93,6 +96,12 @@ const SCRIPTS: Readonly<
       : `{"ask": "Which colour?", "choices": ["red", "blue"]}\n`;
     return [use(WRITE, talk, join(work, "result.json"), content), { text: "So far." }];
   },
+  escape: (talk, work, report) => [
+    use(SHELL, talk, ESCAPE),
+    use(SHELL, talk, `echo '{"ask": {"question": "now?", "within_s": 1}}' >> '${report}'; sleep 4`),
+    use(WRITE, talk, join(work, "result.json"), resultJson("tried", { said: talk.results })),
+    { text: "Done." },
+  ],
   refuse: () => [{ text: "I cannot do this, because I lack access to the repository." }],
   hang: (talk, work) => [use(WRITE, talk, join(work, "half.txt"), "half\n"), { hangs: true }],
   login: () => [{ status: 401 }],
@@ -246,6 +255,16 @@ const CASES: readonly Case[] = [
     },
   },
   {
+    title: "escape",
+    what: "links that it makes where the worker writes lead to no file of the user",
+    check: async (agent, taskId) => {
+      writeFileSync(agent.victim, "untouched");
+      const { status } = await agent.ended(taskId);
+      const content = readFileSync(agent.victim, "utf8");
+      return faults({ [String(status)]: status === "completed", [content]: content === "untouched" });
+    },
+  },
+  {
     title: "refuse",
     what: "an agent that refuses does not complete the task",
     fields: { max_attempts: 1 },
@@ -296,10 +315,13 @@ function fieldsOf(value: unknown): Fields {
 
 class Agent {
   readonly name: string;
+  /** A file of the user. */
+  readonly victim: string;
   readonly #hub: Hub;
 
-  constructor(name: string, hub: Hub) {
+  constructor(name: string, home: string, hub: Hub) {
     this.name = name;
+    this.victim = join(home, "victim");
     this.#hub = hub;
   }
 
@@ -367,7 +389,7 @@ async function play(name: string, hub: Hub, model: string, temp: TempDir): Promi
       ...env,
     },
   });
-  const agent = new Agent(name, hub);
+  const agent = new Agent(name, home, hub);
   for (const { title, what, fields, check } of CASES) {
     const task = { title, description: "As the title says.", task_type: name, backoff_s: 0, ...fields };
     const { task_id } = await agent.post("/task/create", task);

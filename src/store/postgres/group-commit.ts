@@ -7,8 +7,9 @@
  * not let more through: nearly every transaction changes the same rows (the totals of all tasks, the end of the log), and
  * would find that out later, by waiting in the middle or by failing.
  *
- * A group is two or three round trips, whatever its size, because the driver pipelines what is prepared: the lock, in
- * quiet times with the loads; the loads of the transactions that come until it is granted; all writes and the commit.
+ * A group is two or three round trips, and one more for each LOAD_AHEAD parts of a large batch, because the driver
+ * pipelines what is prepared: the lock, in quiet times with the loads; the loads of the transactions that come until it is
+ * granted; all writes and the commit.
  * A group is the transactions that wait when the lock is granted: under load most of them come while another hub holds
  * the lock. Their parts are decided in order, and the changes of each part are applied in memory to the rows that later
  * parts have loaded: a node or a task that many parts change is loaded once. A read that cannot be patched
@@ -25,7 +26,7 @@
  * may overtake another.)
  */
 import type { Decision, Undecided } from "../../domain/decision.ts";
-import { DECIDE_AHEAD, PENDING_MAX_CHANGES } from "../../domain/limits.ts";
+import { DECIDE_AHEAD, LOAD_AHEAD, PENDING_MAX_CHANGES } from "../../domain/limits.ts";
 import {
   type DecidedGroup,
   type DecidedTransaction,
@@ -86,8 +87,8 @@ export async function runGroup(session: Session, watch: GroupWatch): Promise<Dec
   return run;
 }
 
-/** One part of a transaction, to be decided in its turn. */
-type PendingPart = { readonly transaction: Transaction; readonly part: Part; readonly reads: PartReads };
+/** One part of a transaction, to be decided in its turn. `reads`: null until it is loaded. */
+type PendingPart = { readonly transaction: Transaction; readonly part: Part; reads: PartReads | null };
 
 class GroupRun implements DecidedGroup {
   readonly outcomes: DecidedTransaction[] = [];
@@ -114,7 +115,7 @@ class GroupRun implements DecidedGroup {
     const begun = this.#session`BEGIN ISOLATION LEVEL READ COMMITTED`.execute();
     const locked = query(this.#session, WRITE_LOCK.sql, WRITE_LOCK.params);
     const last = query(this.#session, LAST_ID, [0]);
-    const early = this.#fetch(this.#partsOf(watch.waiting()));
+    const early = this.#fetch(firstOf(this.#partsOf(watch.waiting())));
     early.catch(() => {}); // what those before it throw comes first
     await allOf([begun, locked, last]);
     const [row] = await last;
@@ -125,14 +126,14 @@ class GroupRun implements DecidedGroup {
     this.#parts = this.#partsOf(watch.granted(this.#lastId));
     await early;
     this.#reads.learn(there);
-    await this.#fetch(this.#parts);
+    await this.#fetch(firstOf(this.#parts));
   }
 
   /** Decides parts in order, as long as what they read is current. False: all are decided. */
   decide(): boolean {
-    for (const next of this.#parts.slice(this.#at)) {
-      if (!this.#reads.isCurrent(next.reads) || this.#pending > PENDING_MAX_CHANGES) return true;
-      this.#decide(next);
+    for (const { reads, ...next } of this.#parts.slice(this.#at)) {
+      if (reads === null || !this.#reads.isCurrent(reads) || this.#pending > PENDING_MAX_CHANGES) return true;
+      this.#decide(next, reads);
       this.#at++;
     }
     return false;
@@ -140,7 +141,8 @@ class GroupRun implements DecidedGroup {
 
   /** Writes what was decided, and reloads for the parts that come next. */
   async writeAndReload(): Promise<void> {
-    const next = this.#parts.slice(this.#at, this.#at + DECIDE_AHEAD);
+    const count = this.#parts[this.#at]?.reads === null ? LOAD_AHEAD : DECIDE_AHEAD;
+    const next = this.#parts.slice(this.#at, this.#at + count);
     await allOf([...this.#send(), this.#fetch(next)]);
   }
 
@@ -152,7 +154,7 @@ class GroupRun implements DecidedGroup {
     if (command !== "COMMIT") throw new Error(`The database answered COMMIT with ${command}.`);
   }
 
-  #decide({ transaction, part, reads }: PendingPart): void {
+  #decide({ transaction, part }: Omit<PendingPart, "reads">, reads: PartReads): void {
     let decision: Decision<unknown> | Undecided;
     try {
       decision = part.decide(valuesOf(reads));
@@ -181,7 +183,7 @@ class GroupRun implements DecidedGroup {
     return transactions.flatMap((transaction) => {
       let parts = this.#known.get(transaction);
       if (!parts) {
-        parts = transaction.parts.map((part) => ({ transaction, part, reads: this.#reads.of(part.load()) }));
+        parts = transaction.parts.map((part) => ({ transaction, part, reads: null }));
         this.#known.set(transaction, parts);
       }
       return parts;
@@ -191,7 +193,7 @@ class GroupRun implements DecidedGroup {
   #fetch(parts: readonly PendingPart[]): Promise<void> {
     return this.#reads.fetch(
       this.#session,
-      parts.map(({ reads }) => reads),
+      parts.map((pending) => (pending.reads ??= this.#reads.of(pending.part.load()))),
     );
   }
 
@@ -201,6 +203,15 @@ class GroupRun implements DecidedGroup {
     this.#pending = 0;
     return sent;
   }
+}
+
+/**
+ * What a group loads before it decides: all parts, but few of a large batch, whose time may be over before it comes to the
+ * others (then these load nothing).
+ */
+function firstOf(parts: readonly PendingPart[]): readonly PendingPart[] {
+  const isOne = parts.every(({ transaction }) => transaction === parts[0]?.transaction);
+  return isOne ? parts.slice(0, LOAD_AHEAD) : parts;
 }
 
 /** Waits for all, and then throws what the first of them threw: those behind it failed because it did. */

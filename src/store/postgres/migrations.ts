@@ -898,6 +898,10 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     ALTER COLUMN checkpoint_bytes SET NOT NULL, ALTER COLUMN checkpoint_bytes SET DEFAULT 0,
     ALTER COLUMN kept_bytes SET NOT NULL, ALTER COLUMN kept_bytes SET DEFAULT 0,
     ALTER COLUMN lent_bytes SET NOT NULL, ALTER COLUMN lent_bytes SET DEFAULT 0;
+  ALTER TABLE tasks ADD COLUMN ready BIGINT, ADD COLUMN due_at BIGINT;
+  UPDATE tasks SET ready = CASE WHEN status <> 'open' THEN NULL WHEN scheduled = 1 THEN 0 WHEN lane IS NULL THEN 1 ELSE 2 END,
+    due_at = least(CASE WHEN scheduled = 1 AND unmet = 0 THEN not_before END, expires_at)
+    WHERE status IN ('open', 'assigned');
   ALTER TABLE tasks
     DROP COLUMN max_attempts, DROP COLUMN backoff_ms, DROP COLUMN description,
     DROP COLUMN depends_on, DROP COLUMN problem, DROP COLUMN improvement, DROP COLUMN lesson,
@@ -908,7 +912,24 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     DROP COLUMN parent_task, DROP COLUMN not_nodes, DROP COLUMN spent, DROP COLUMN max_cost_micro,
     DROP COLUMN has_leases, DROP COLUMN has_output, DROP COLUMN checkpoint_bytes, DROP COLUMN earlier_failures,
     DROP COLUMN kept_bytes, DROP COLUMN lent_bytes, DROP COLUMN broken_by, DROP COLUMN a2a_caller,
-    DROP COLUMN a2a_ids;
+    DROP COLUMN a2a_ids, DROP COLUMN scheduled;
+  DROP INDEX tasks_held;
+  DROP INDEX tasks_done;
+  DROP INDEX tasks_failed;
+  DROP INDEX tasks_counted;
+  -- what a node holds, and what it has done; what failed at a node
+  CREATE INDEX tasks_node ON tasks (assigned_node, status, seq) WHERE assigned_node IS NOT NULL;
+  CREATE INDEX tasks_failed ON tasks (failed_node, seq) WHERE failed_node IS NOT NULL;
+  DROP INDEX tasks_expiring;
+  CREATE INDEX tasks_due ON tasks (due_at) WHERE due_at IS NOT NULL;
+  -- the backlog: of all types, of one type, of a special lane
+  CREATE INDEX tasks_pool ON tasks (balanced, priority, seq) WHERE ready = 1;
+  CREATE INDEX tasks_pool_type ON tasks (balanced, task_type, priority, seq) WHERE ready = 1;
+  CREATE INDEX tasks_pool_lane ON tasks (balanced, lane, priority, seq) WHERE ready = 2;
+  -- what runs under a limit key
+  CREATE INDEX tasks_counted ON tasks (counts_for) WHERE counts_for IS NOT NULL;
+  -- stats/types: what waits
+  CREATE INDEX tasks_waiting ON tasks (task_type) WHERE ready = 0;
   -- the tasks of a group: by state, by their last change, their rewards, and those in review
   CREATE INDEX features_group ON task_features (task_group, status, task_seq) WHERE task_group IS NOT NULL;
   CREATE INDEX features_group_updated ON task_features (task_group, status, updated_at) WHERE task_group IS NOT NULL;
@@ -942,7 +963,7 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     t.seq, t.task_id, t.title, t.task_type, t.priority, t.creator_node, t.creator_verified, t.status, t.lux_reward_micro,
     t.assigned_node, t.balanced, t.revoked_from, t.attempts, t.failures, t.restarts, t.timeout_ms,
     t.max_run_ms, t.run_until, t.lease_until, t.epoch, t.not_before, t.expires_at, t.unmet, t.has_dependents,
-    t.scheduled, t.started_at, t.progress, t.failure, t.failed_node, t.limit_key, t.lane, t.counts_for,
+    t.ready, t.due_at, t.started_at, t.progress, t.failure, t.failed_node, t.limit_key, t.lane, t.counts_for,
     t.result_verified, t.paid_seq, t.created_at, t.updated_at,
     s.max_attempts, s.backoff_ms, s.description, s.depends_on,
     r.problem, r.improvement, r.lesson, r.result_extra,

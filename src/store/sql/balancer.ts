@@ -157,7 +157,7 @@ export const BACKLOG_START: BacklogPlace = { priority: -1, seq: 0 };
 
 /** Whether no task is ready; with `onlyBalanced`, whether none is ready that the balancer may assign unasked. */
 export function isBacklogEmpty(onlyBalanced: boolean): Query<boolean> {
-  const own = onlyBalanced ? " AND balanced = 1" : "";
+  const own = onlyBalanced ? " AND balanced = 1" : " AND balanced >= 0"; // a lookup in the index, for the planner
   const one = (where: string): string => `SELECT seq FROM tasks WHERE ${where}${own} LIMIT 1`;
   const sql = `${union([one(READY), one(READY_IN_LANE)])} LIMIT 1`;
   return query(sql, [], (rows) => rows.length === 0, ["tasks"]);

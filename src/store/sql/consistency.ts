@@ -13,6 +13,9 @@ const QUESTIONS = "coalesce(json_extract(questions, '$.state'), 'none')";
 const REVIEW = "coalesce(json_extract(review, '$.check.state'), 'none')";
 const NOT_ASKING = `${QUESTIONS} <> 'open'`;
 
+/** Later than any stored time. */
+const NEVER = Number.MAX_SAFE_INTEGER;
+
 export const FACTS: readonly Fact[] = [
   {
     name: "ledger",
@@ -155,9 +158,13 @@ export const FACTS: readonly Fact[] = [
           (status = 'assigned' AND (timeout_ms IS NOT NULL OR max_run_ms IS NOT NULL) AND ${NOT_ASKING})
         OR (run_until IS NOT NULL) <> (status = 'assigned' AND max_run_ms IS NOT NULL AND ${NOT_ASKING})
         OR lease_until > run_until
-        OR (scheduled = 1
+        OR (ready IS NULL) <> (status <> 'open') OR (ready = 2) <> (ready > 0 AND lane IS NOT NULL)
+        OR (ready = 0
           AND (status <> 'open' OR (not_before IS NULL AND unmet = 0 AND quorum IS NULL AND ${QUESTIONS} <> 'parked')))
-        OR (unmet > 0 AND (status <> 'open' OR scheduled = 0)) LIMIT ${SHOWN}`,
+        OR due_at IS NOT nullif(min(
+          coalesce(CASE WHEN ready = 0 AND unmet = 0 THEN not_before END, ${NEVER}),
+          coalesce(CASE WHEN status IN ('open', 'assigned') THEN expires_at END, ${NEVER})), ${NEVER})
+        OR (unmet > 0 AND (status <> 'open' OR ready <> 0)) LIMIT ${SHOWN}`,
   },
   {
     name: "checkpoints",
@@ -208,7 +215,7 @@ export const FACTS: readonly Fact[] = [
         coalesce(q.asked, 0) <> coalesce(json_extract(t.questions, '$.asked'), 0)
         OR (coalesce(q.open, 0) > 0) <> (${QUESTIONS} IN ('open', 'parked'))
         OR (t.status IN ('completed', 'failed') AND coalesce(q.open, 0) > 0)
-        OR (${QUESTIONS} = 'parked' AND (t.status <> 'open' OR t.scheduled = 0)))`,
+        OR (${QUESTIONS} = 'parked' AND (t.status <> 'open' OR t.ready <> 0)))`,
   },
   {
     name: "reviews",
@@ -223,7 +230,7 @@ export const FACTS: readonly Fact[] = [
       UNION ALL
       SELECT 'task ' || t.task_id || ' is ' || t.status || ', and its quorum is ' || json_extract(t.quorum, '$.state') FROM task_rows t
       WHERE t.quorum IS NOT NULL AND ((t.status = 'completed') <> (json_extract(t.quorum, '$.state') = 'agreed')
-        OR (t.status = 'open' AND t.scheduled = 0) OR t.status = 'assigned')
+        OR (t.status = 'open' AND t.ready <> 0) OR t.status = 'assigned')
       UNION ALL
       SELECT 'task ' || c.task_id || ' is sealed, and nobody decides about it any more' FROM task_rows c
       LEFT JOIN task_rows p ON p.task_id = c.parent_task

@@ -31,7 +31,7 @@ const GATE = `
   SELECT 'limit', 'limit_key', limit_key, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     NULL, running, per_minute, held_until,
     CASE WHEN running IS NULL THEN 0 ELSE (
-      SELECT count(*) FROM tasks WHERE status = 'assigned' AND counts_for IS NOT NULL AND counts_for = limits.limit_key) END,
+      SELECT count(*) FROM tasks WHERE status = 'assigned' AND counts_for = limits.limit_key) END,
     CASE WHEN per_minute IS NULL THEN NULL ELSE (
       SELECT string_agg(second || ':' || uses, ',') FROM limit_uses u WHERE u.limit_key = limits.limit_key) END, held_by,
     held_at
@@ -141,7 +141,7 @@ export function hasTaskOfKey(nodeId: string, key: string): Query<true | null> {
 export type Lanes = ReadonlyMap<string, ReadyLane>;
 
 /** In the words of the partial index. */
-export const READY_IN_LANE = `status = 'open' AND scheduled = 0 AND lane IS NOT NULL`;
+export const READY_IN_LANE = `ready = 2`;
 
 /** The names of the lanes after each other: one index lookup each. */
 const names = (table: string, where: string): string => `

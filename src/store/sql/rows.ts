@@ -200,6 +200,17 @@ export function isFailedAs(kind: Failure["kind"]): string {
   return `substr(failure, 1, ${begins.length}) = '${begins}'`;
 }
 
+/** The codes of `ready`, of an open task; NULL of any other. */
+const WAITS = 0;
+const READY_PLAIN = 1;
+const READY_SPECIAL = 2;
+
+export function encodeReady({ status, scheduled, lane }: Task): number | null {
+  if (status !== "open") return null;
+  if (scheduled) return WAITS;
+  return lane === null ? READY_PLAIN : READY_SPECIAL;
+}
+
 export function toTask(row: Row): Task {
   const storedFiles = maybeText(row["files"]);
   const { files, outputs } = storedFiles === null ? NO_FILES : decodeFiles(storedFiles);
@@ -245,7 +256,7 @@ export function toTask(row: Row): Task {
     dependsOn: dependsOn === null ? [] : dependsOn.split(","),
     unmet: whole(row["unmet"]),
     hasDependents: flag(row["has_dependents"]),
-    scheduled: flag(row["scheduled"]),
+    scheduled: maybeWhole(row["ready"]) === WAITS,
     startedAt: maybeWhole(row["started_at"]),
     progress: maybeText(row["progress"]),
     failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),

@@ -4,7 +4,7 @@
  */
 import { CLOCK_JUMP_MS } from "../../domain/limits.ts";
 import type { Change } from "../../domain/change.ts";
-import { retainUntil } from "../../domain/task.ts";
+import { dueAt, retainUntil } from "../../domain/task.ts";
 import type { Kept, Spending, SumKey, UsageReport, WebhookProgress } from "../../domain/model.ts";
 import { TREASURY } from "../../domain/lux.ts";
 import { plus } from "../../domain/spending.ts";
@@ -34,6 +34,7 @@ import {
   encodeChoices,
   encodeDependsOn,
   encodeOriginIds,
+  encodeReady,
   encodeResources,
   encodeTags,
   keyIdOf,
@@ -143,7 +144,8 @@ const TASK_STATE: Columns<OfTask> = {
   not_before: whole(({ task }) => task.notBefore),
   expires_at: whole(({ task }) => task.expiresAt),
   unmet: whole(({ task }) => task.unmet),
-  scheduled: flag(({ task }) => task.scheduled),
+  ready: whole(({ task }) => encodeReady(task)),
+  due_at: whole(({ task }) => dueAt(task)),
   started_at: whole(({ task }) => task.startedAt),
   progress: text(({ task }) => task.progress),
   failure: text(({ task }) => task.failure && JSON.stringify(task.failure)),
@@ -157,6 +159,13 @@ function ofTaskRow<C>(of: (change: C) => string): Columns<C> {
   return { task_seq: text(of, seqOfTask) };
 }
 const TASK_SEQ: Columns<OfTask> = ofTaskRow(({ task }) => task.taskId);
+/** Of a task that was inserted just before. The statement for one row is SQLite's, which then knows the number. */
+const NEW_TASK_SEQ: Columns<OfTask> = {
+  task_seq: text(
+    ({ task }) => task.taskId,
+    (place) => (place.startsWith("$") ? "last_insert_rowid()" : seqOfTask(place)),
+  ),
+};
 const TASK_ID_SEQ: Columns<{ readonly taskId: string }> = ofTaskRow(({ taskId }) => taskId);
 
 /** What the indexes of features need of a task's state. */
@@ -419,7 +428,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     beside: [
       {
         statement: insert("task_specs", {
-          ...TASK_SEQ,
+          ...NEW_TASK_SEQ,
           max_attempts: whole(({ task }) => task.maxAttempts),
           backoff_ms: whole(({ task }) => task.backoffMs),
           description: text(({ task }) => task.description),
@@ -429,7 +438,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       {
         when: ({ task }) => task.hasFeatures,
         statement: insert("task_features", {
-          ...TASK_SEQ,
+          ...NEW_TASK_SEQ,
           creator_key: text(({ task }) => task.creatorKey),
           task_group: text(({ task }) => task.group),
           tags: text(({ task }) => encodeTags(task.tags)),
@@ -1284,8 +1293,9 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     isSweep: true,
     statement: customStatement(
       "tasks",
-      `UPDATE tasks SET not_before = not_before - updated_at + $1, updated_at = $1
-        WHERE status = 'open' AND scheduled = 1 AND unmet = 0 AND attempts > 0 AND not_before > updated_at
+      `UPDATE tasks SET not_before = not_before - updated_at + $1, updated_at = $1,
+          due_at = CASE WHEN expires_at < not_before - updated_at + $1 THEN expires_at ELSE not_before - updated_at + $1 END
+        WHERE ready = 0 AND unmet = 0 AND attempts > 0 AND not_before > updated_at
           AND updated_at > $1 + ${CLOCK_JUMP_MS}`,
       [whole(({ now }) => now)],
     ),

@@ -13,7 +13,7 @@ export type WaitingOfType = { readonly taskType: string; readonly count: number 
 export function waitingByType(limit: number): Query<readonly WaitingOfType[]> {
   const sql = `
     SELECT task_type, count(*) AS n FROM (
-      SELECT task_type FROM tasks WHERE scheduled = 1 ORDER BY task_type LIMIT $1) AS waiting
+      SELECT task_type FROM tasks WHERE ready = 0 ORDER BY task_type LIMIT $1) AS waiting
     GROUP BY task_type`;
   const of = (row: Row): WaitingOfType => ({ taskType: String(row["task_type"]), count: Number(row["n"]) });
   return many(sql, [limit], of, ["tasks"]);

@@ -61,7 +61,7 @@ export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, creator_verified, creator_key, status,
   lux_reward_micro, assigned_node, balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
   lease_until, epoch, not_before, expires_at,
-  t.depends_on, unmet, has_dependents, scheduled, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, review, quorum, child, not_nodes, schedule, schedule_at, retain_ms, task_group, tags, t.requires, t.limit_key, t.lane, t.counts_for,
+  t.depends_on, unmet, has_dependents, ready, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, review, quorum, child, not_nodes, schedule, schedule_at, retain_ms, task_group, tags, t.requires, t.limit_key, t.lane, t.counts_for,
   unique_key, unique_until, on_dependency, spent, max_cost_micro, created_at, updated_at,
   problem, improvement, lesson, result_extra, result_verified, paid_seq, kept_bytes, lent_bytes, features_of,
   (SELECT string_agg(file_id || mark, ',') FROM (
@@ -77,7 +77,7 @@ const SUMMARY_COLUMNS = `
 export const SUMMARY_BYTES = 1_024;
 
 /** Open, not waiting for its time or for other tasks, and in a plain lane: in the words of the indexes of the backlog. */
-export const READY = `status = 'open' AND scheduled = 0 AND lane IS NULL`;
+export const READY = `ready = 1`;
 
 export type TaskTotals = Readonly<Record<TaskStatus, number>>;
 
@@ -388,7 +388,7 @@ export type ChoosyTask = Pick<Task, "seq" | "taskId" | "taskType" | "requires" |
 export function choosyAfter(seq: number, limit: number, before: number): Query<readonly ChoosyTask[]> {
   const sql = `
     SELECT seq, task_id, task_type, requires, not_nodes FROM task_features f CROSS JOIN tasks t
-    WHERE f.status = 'open' AND not_nodes IS NOT NULL AND task_seq > $1 AND t.seq = f.task_seq AND scheduled = 0
+    WHERE f.status = 'open' AND not_nodes IS NOT NULL AND task_seq > $1 AND t.seq = f.task_seq AND ready >= 1
       AND t.updated_at <= $3
     ORDER BY task_seq LIMIT $2`;
   return many(sql, [seq, limit, before], toChoosyTask, ["tasks"]);
@@ -564,28 +564,20 @@ export function timedOutTasks(steady: number, limit: number): Query<readonly Tas
   return many(sql, [steady, limit], toTask, TASKS_READ);
 }
 
-/** Unfinished tasks whose `expiresAt` has passed. */
-export function expiredTasks(now: number, limit: number): Query<readonly Task[]> {
-  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE ${EXPIRING} AND expires_at <= $1 LIMIT $2`;
-  return many(sql, [now, limit], toTask, TASKS_READ);
-}
-
-/** Open tasks whose start time has come. */
+/** Tasks that the clock changes now (dueAt of domain/task.ts), the longest due first. */
 export function dueTasks(now: number, limit: number): Query<readonly Task[]> {
-  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE ${SCHEDULED} AND not_before <= $1 ORDER BY not_before LIMIT $2`;
+  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE ${DUE} AND due_at <= $1 ORDER BY due_at LIMIT $2`;
   return many(sql, [now, limit], toTask, TASKS_READ);
 }
 
 /** The words of the partial indexes, by which SQLite recognises them. */
 const LEASED = "lease_until IS NOT NULL";
-const EXPIRING = "status IN ('open', 'assigned') AND expires_at IS NOT NULL";
-const SCHEDULED = "scheduled = 1 AND unmet = 0";
+const DUE = "due_at IS NOT NULL";
 export const IN_REVIEW = "review_until IS NOT NULL";
 
 /** Whether any of these tasks exist, and any ended tasks whose dependents must still be updated. */
 export type TaskWork = {
   readonly timedOut: boolean;
-  readonly expired: boolean;
   readonly due: boolean;
   readonly settled: boolean;
   /** Groups that may have ended. */
@@ -607,12 +599,9 @@ const hasCome = (column: string, where: string, now: string): string =>
 const oneIf = (condition: string): string => `CASE WHEN ${condition} THEN 1 ELSE 0 END`;
 
 export function taskWork(now: number, steady: number): Query<TaskWork> {
-  const expires = (status: TaskStatus): string =>
-    hasCome("expires_at", `${EXPIRING} AND status = '${status}'`, "$1");
   const sql = `
     SELECT ${oneIf(hasCome("lease_until", LEASED, "$2"))} AS timed_out,
-      ${oneIf(`${expires("open")} OR ${expires("assigned")}`)} AS expired,
-      ${oneIf(hasCome("not_before", SCHEDULED, "$1"))} AS due,
+      ${oneIf(hasCome("due_at", DUE, "$1"))} AS due,
       ${oneIf("EXISTS (SELECT 1 FROM settlements)")} AS settled,
       ${oneIf("EXISTS (SELECT 1 FROM group_endings)")} AS groups,
       ${oneIf("(SELECT min(until) FROM questions WHERE state = 'open') <= $1")} AS questions,
@@ -620,7 +609,6 @@ export function taskWork(now: number, steady: number): Query<TaskWork> {
       ${oneIf("EXISTS (SELECT 1 FROM family_checks)")} AS families`;
   const work = (row: Row): TaskWork => ({
     timedOut: row["timed_out"] === 1,
-    expired: row["expired"] === 1,
     due: row["due"] === 1,
     settled: row["settled"] === 1,
     groups: row["groups"] === 1,
@@ -870,11 +858,11 @@ export type TaskWait = (typeof TASK_WAITS)[number];
 
 /** Open tasks by what they wait for. A task that waits for tasks and for a time waits for the tasks first. */
 const WAITING: Readonly<Record<TaskWait, string>> = {
-  nothing: `status = 'open' AND scheduled = 0`,
-  anything: `status = 'open' AND scheduled = 1`,
-  time: `status = 'open' AND scheduled = 1 AND unmet = 0 AND not_before IS NOT NULL`,
-  tasks: `status = 'open' AND scheduled = 1 AND unmet > 0`,
-  answer: `status = 'open' AND scheduled = 1 AND questions LIKE '%"state":"parked"%'`,
+  nothing: `ready >= 1`,
+  anything: `ready = 0`,
+  time: `ready = 0 AND unmet = 0 AND not_before IS NOT NULL`,
+  tasks: `ready = 0 AND unmet > 0`,
+  answer: `ready = 0 AND questions LIKE '%"state":"parked"%'`,
 };
 
 /**

@@ -1095,7 +1095,8 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     expires_at INTEGER,
     unmet INTEGER NOT NULL,
     has_dependents INTEGER NOT NULL DEFAULT 0,
-    scheduled INTEGER NOT NULL,              -- 1: open, and not in the backlog yet
+    ready INTEGER,                           -- of an open task: 0 waits, 1 in the plain lane of its type, 2 in a special one
+    due_at INTEGER,                          -- when the clock starts or ends it
     started_at INTEGER,
     progress TEXT,
     failure TEXT,
@@ -1111,40 +1112,38 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   INSERT INTO task_states SELECT
       seq, task_id, title, task_type, priority, creator_node, creator_verified, status, lux_reward_micro, assigned_node,
       balanced, revoked_from, attempts, failures, restarts, timeout_ms, max_run_ms, run_until, lease_until,
-      epoch, not_before, expires_at, unmet, has_dependents, scheduled, started_at, progress, failure,
+      epoch, not_before, expires_at, unmet, has_dependents, CASE WHEN status <> 'open' THEN NULL WHEN scheduled = 1 THEN 0 WHEN lane IS NULL THEN 1 ELSE 2 END,
+      nullif(min(coalesce(CASE WHEN scheduled = 1 AND unmet = 0 THEN not_before END, 9007199254740991),
+        coalesce(CASE WHEN status IN ('open', 'assigned') THEN expires_at END, 9007199254740991)), 9007199254740991), started_at, progress, failure,
       failed_node, limit_key, lane, counts_for, result_verified, paid_seq, created_at, updated_at
     FROM tasks;
   DROP TABLE tasks;
   ALTER TABLE task_states RENAME TO tasks;
   -- task/list by status
   CREATE INDEX tasks_status ON tasks (status);
-  -- what a node holds; apart from what it has done, which is much and all over the place
-  CREATE INDEX tasks_held ON tasks (assigned_node) WHERE status = 'assigned';
+  -- what a node holds, and what it has done
+  CREATE INDEX tasks_node ON tasks (assigned_node, status) WHERE assigned_node IS NOT NULL;
+  -- what it has not started
   CREATE INDEX tasks_gifts ON tasks (assigned_node, priority) WHERE status = 'assigned' AND started_at IS NULL;
-  -- task/list of a node
-  CREATE INDEX tasks_done ON tasks (assigned_node) WHERE status = 'completed';
-  CREATE INDEX tasks_failed ON tasks (failed_node) WHERE status = 'failed';
+  -- what failed at a node
+  CREATE INDEX tasks_failed ON tasks (failed_node) WHERE failed_node IS NOT NULL;
   -- failures, last changed first
   CREATE INDEX tasks_failed_at ON tasks (status, updated_at) WHERE status = 'failed';
   -- what time opens or ends
   CREATE INDEX tasks_lease ON tasks (lease_until) WHERE lease_until IS NOT NULL;
-  CREATE INDEX tasks_expiring ON tasks (status, expires_at)
-    WHERE status IN ('open', 'assigned') AND expires_at IS NOT NULL;
-  CREATE INDEX tasks_scheduled ON tasks (not_before) WHERE scheduled = 1 AND unmet = 0;
+  CREATE INDEX tasks_due ON tasks (due_at) WHERE due_at IS NOT NULL;
   -- the backlog: of all types, of one type, of a special lane
-  CREATE INDEX tasks_pool ON tasks (balanced, priority) WHERE status = 'open' AND scheduled = 0 AND lane IS NULL;
-  CREATE INDEX tasks_pool_type ON tasks (balanced, task_type, priority)
-    WHERE status = 'open' AND scheduled = 0 AND lane IS NULL;
-  CREATE INDEX tasks_pool_lane ON tasks (balanced, lane, priority)
-    WHERE status = 'open' AND scheduled = 0 AND lane IS NOT NULL;
+  CREATE INDEX tasks_pool ON tasks (balanced, priority) WHERE ready = 1;
+  CREATE INDEX tasks_pool_type ON tasks (balanced, task_type, priority) WHERE ready = 1;
+  CREATE INDEX tasks_pool_lane ON tasks (balanced, lane, priority) WHERE ready = 2;
   CREATE INDEX tasks_lanes ON tasks (status, lane) WHERE lane IS NOT NULL AND status IN ('open', 'assigned');
   -- the special lanes of the unfinished tasks that keys bound to a node have created
   CREATE INDEX tasks_lanes_of_node ON tasks (creator_node, lane)
     WHERE lane IS NOT NULL AND status IN ('open', 'assigned') AND creator_verified = 1;
   -- what runs under a limit key
-  CREATE INDEX tasks_counted ON tasks (counts_for) WHERE status = 'assigned' AND counts_for IS NOT NULL;
+  CREATE INDEX tasks_counted ON tasks (counts_for) WHERE counts_for IS NOT NULL;
   -- stats/types: what waits
-  CREATE INDEX tasks_waiting ON tasks (task_type) WHERE scheduled = 1;
+  CREATE INDEX tasks_waiting ON tasks (task_type) WHERE ready = 0;
   -- task/list by type and by creator, a block of tasks at a time
   CREATE INDEX tasks_type ON tasks (seq / 512, task_type) WHERE task_type <> '';
   CREATE INDEX tasks_creator ON tasks (seq / 512, creator_node, task_type) WHERE creator_node IS NOT NULL;
@@ -1181,7 +1180,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     t.seq, t.task_id, t.title, t.task_type, t.priority, t.creator_node, t.creator_verified, t.status, t.lux_reward_micro,
     t.assigned_node, t.balanced, t.revoked_from, t.attempts, t.failures, t.restarts, t.timeout_ms,
     t.max_run_ms, t.run_until, t.lease_until, t.epoch, t.not_before, t.expires_at, t.unmet, t.has_dependents,
-    t.scheduled, t.started_at, t.progress, t.failure, t.failed_node, t.limit_key, t.lane, t.counts_for,
+    t.ready, t.due_at, t.started_at, t.progress, t.failure, t.failed_node, t.limit_key, t.lane, t.counts_for,
     t.result_verified, t.paid_seq, t.created_at, t.updated_at,
     s.max_attempts, s.backoff_ms, s.description, s.depends_on,
     r.problem, r.improvement, r.lesson, r.result_extra,
@@ -1193,5 +1192,9 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     f.broken_by, f.a2a_caller, f.a2a_ids, f.task_seq AS features_of
     FROM tasks t LEFT JOIN task_specs s ON s.task_seq = t.seq LEFT JOIN task_results r ON r.task_seq = t.seq
       LEFT JOIN task_features f ON f.task_seq = t.seq;
+  -- the balancer's order; the first words leave out most nodes
+  DROP INDEX nodes_available;
+  CREATE INDEX nodes_available ON nodes (tasks_assigned, idle_since, node_id)
+    WHERE auto_assign = 1 AND online = 1 AND draining = 0 AND (max_tasks IS NULL OR tasks_assigned < max_tasks);
   `,
 ];

@@ -37,12 +37,9 @@ export function attemptsOf(events: readonly Event[]): readonly Attempt[] {
   for (const { kind, at, node_id, data } of events) {
     const time = Date.parse(at);
     const ending = ENDS[kind];
-    if (kind === "task.assigned" || kind === "task.resumed") {
-      change(() => ({
-        to: time,
-        word: kind === "task.resumed" ? "worker restarted" : "handed on",
-        tone: "quiet",
-      }));
+    if (kind === "task.assigned") {
+      const word = data["by"] === "resume" ? "worker restarted" : "handed on";
+      change(() => ({ to: time, word, tone: "quiet" }));
       const node = node_id ?? "";
       attempts.push({ node, from: time, to: null, word: "running", tone: "busy", text: "", notes: [] });
     } else if (kind === "task.progress") {

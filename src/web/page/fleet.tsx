@@ -53,7 +53,8 @@ export function Fleet(): VNode {
     return onEvent((event) => {
       if (event === null) return;
       const lamp = lamps.get(event.node_id);
-      const step = event.kind === "task.assigned" ? 1 : ENDS.test(event.kind) ? -1 : 0;
+      const isNew = event.kind === "task.assigned" && event.data["by"] !== "resume";
+      const step = isNew ? 1 : ENDS.test(event.kind) ? -1 : 0;
       if (!(lamp instanceof HTMLElement) || step === 0) return;
       shine(lamp, Math.max(0, Number(lamp.dataset["has"]) + step));
       if (event.kind === "task.completed" && !isCalm) flash(lamp);
