@@ -24,7 +24,7 @@ import {
 import { WRITE_LOCK } from "./migrations.ts";
 
 /** Writes a line for the operator. */
-export type Warn = (message: string, fields?: Readonly<Record<string, string>>) => void;
+export type Warn = (message: string, fields?: Readonly<Record<string, string | number>>) => void;
 
 /** By which a hub recognises the sessions of hubs that write. No other command of luxhub has it. */
 const NAME = "luxhub writer";
