@@ -36,6 +36,7 @@ import {
 } from "../pending-transaction.ts";
 import { upsert, text, whole } from "../sql/write-statement.ts";
 import {
+  type Warn,
   type Connection,
   AnswerTimeout,
   RenewablePool,
@@ -64,7 +65,7 @@ import {
 } from "./migrations.ts";
 import { CommitNotifications, type OwnGroup } from "./commit-notifications.ts";
 import { type Ask, LeaderElection } from "./leader-election.ts";
-import { type Warn, WriteSession, endVanishedWriter } from "./write-session.ts";
+import { WriteSession, endVanishedWriter } from "./write-session.ts";
 import {
   type CommitListener,
   type Committed,

@@ -8,8 +8,7 @@
 import type { SQL } from "bun";
 import { LEADER_LEASE_MS } from "../../domain/limits.ts";
 import { type Clock, SECOND_MS } from "../../lib/clock.ts";
-import { type Connection, isLockTimeout, query } from "./connection.ts";
-import type { Warn } from "./write-session.ts";
+import { type Connection, type Warn, isLockTimeout, query } from "./connection.ts";
 import { MIGRATING, StoreUnavailable } from "../store.ts";
 
 /** The steps; the version is kept in the table schema_version. */
