@@ -205,11 +205,11 @@ function ofNodes({ able, online, open, free, missing }: Takers): readonly Reason
     const detail = `No registered node could ever take it. The one that comes closest lacks: ${missing.join(", ")}.`;
     return [{ code: "no_node", detail, until: null, missing }];
   }
-  if (online === 0) return reason("nodes_offline", `All ${able} nodes that could take it are offline.`);
+  if (online === 0) return reason("nodes_offline", `All nodes that could take it (${able}) are offline.`);
   if (open === 0)
-    return reason("nodes_draining", `All ${online} nodes that could take it and are online drain.`);
+    return reason("nodes_draining", `All online nodes that could take it (${online}) are draining.`);
   return reason(
     "nodes_full",
-    `All ${open} nodes that could take it now have no room: their max_tasks are reached, their resources are in use, or a budget of theirs is used up.`,
+    `All nodes that could take it now (${open}) have no room: their max_tasks are reached, their resources are in use, or a budget of theirs is used up.`,
   );
 }
