@@ -63,6 +63,7 @@ import {
   FAILED_ATTEMPTS_KEPT,
   FAILURES_DEFAULT_MAX,
   GIFTS_OF_GIVER_MAX,
+  SUMMARY_LINE_MAX_CHARS,
 } from "./limits.ts";
 import {
   type Claimant,
@@ -1308,6 +1309,19 @@ function isUsedUp({ maxAttempts, attempts, failures }: Task): boolean {
 function backoffOf({ backoffMs, attempts }: Task): number {
   const doublings = Math.min(attempts - 1, 30); // a number that stays finite
   return Math.min(backoffMs * 2 ** doublings, BACKOFF_MAX_SECONDS * SECOND_MS);
+}
+
+/** The failure whose backoff the start time of an open task is; null: somebody has chosen its start time. */
+export function failureBackingOff(task: Task): Failure | null {
+  const { failure, notBefore } = task;
+  return failure !== null && notBefore === failure.at + backoffOf(task) ? shownFailure(task) : null;
+}
+
+/** The first line of a text that is not blank, cut to SUMMARY_LINE_MAX_CHARS. */
+export function summaryLine(text: string | null): string | null {
+  const line = text === null ? null : (/\S.*/.exec(text)?.[0].trimEnd() ?? "");
+  if (line === null || line.length <= SUMMARY_LINE_MAX_CHARS) return line;
+  return `${line.slice(0, SUMMARY_LINE_MAX_CHARS - 1).toWellFormed()}…`;
 }
 
 /** Ends an unfinished task because it is not needed any more. */
