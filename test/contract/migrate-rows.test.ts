@@ -5,6 +5,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { tasksIn } from "../../src/domain/group.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { LuxService } from "../../src/service/lux.ts";
 import { TaskService } from "../../src/service/tasks.ts";
@@ -15,7 +16,7 @@ import { POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
 import { fileTotals } from "../../src/store/sql/files.ts";
 import { gateOn } from "../../src/store/sql/gate.ts";
-import { groupParts, touchedGroups } from "../../src/store/sql/groups.ts";
+import { groupTotals, touchedGroups } from "../../src/store/sql/groups.ts";
 import { messageById } from "../../src/store/sql/messages.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import { spentBy } from "../../src/store/sql/spending.ts";
@@ -210,11 +211,8 @@ function quoted(value: string | number | null | undefined): string {
 async function checkGroups(store: Store): Promise<void> {
   const counts = new Map<string, number>();
   for (const name of ["mine", "mine/boss", "mixed", "mixed/boss", "hub"]) {
-    const parts = await store.read(groupParts(name));
-    counts.set(
-      name,
-      parts.reduce((sum, { count }) => sum + count, 0),
-    );
+    const totals = await store.read(groupTotals(name));
+    counts.set(name, totals ? tasksIn(totals) : 0);
   }
   expect([...counts.values()]).toEqual([0, 2, 2, 0, 1]);
   expect((await store.read(taskById("copy")))?.child).toMatchObject({ of: "t1", group: "mine/boss" });
