@@ -4,7 +4,7 @@ import { type Group, type GroupCounts, ownedGroup, tasksIn, unfinishedIn } from 
 import { toLux } from "../domain/lux.ts";
 import { TASK_STATUSES } from "../domain/model.ts";
 import { isoTime } from "../lib/clock.ts";
-import { GROUPS_LISTED_MAX } from "../domain/limits.ts";
+import { GROUPS_LISTED_MAX, MICRO_PER_LUX } from "../domain/limits.ts";
 import type { GroupPage, GroupStep } from "../service/groups.ts";
 import type { Variant } from "../variant/variant.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
@@ -109,8 +109,8 @@ function encodeCounts({ name, totals }: GroupCounts, variant: Variant) {
     first_created_at: isoTime(totals.firstCreatedAt),
     last_created_at: isoTime(totals.lastCreatedAt),
     last_updated_at: isoTime(totals.lastUpdatedAt),
-    lux_reward: totals.lux + toLux(totals.luxMicro),
-    lux_paid: totals.paid + toLux(totals.paidMicro),
+    lux_reward: toLux(totals.lux * MICRO_PER_LUX + totals.luxMicro),
+    lux_paid: toLux(totals.paid * MICRO_PER_LUX + totals.paidMicro),
   };
 }
 

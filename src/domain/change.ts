@@ -106,7 +106,7 @@ export type Change =
   /**
    * The mutable fields of a task: state, holder, lease, attempts, result. `waitedMs`: an open task was handed out, and how
    * long it had been ready; for the metrics, not stored. `grew`: the bytes that the caller adds to a task that goes on;
-   * for the quotas (charge()), not stored.
+   * for the quotas (charge()), not stored. `isFirst`: the row of the task's features may be new (store/sql/features.ts).
    */
   | {
       readonly kind: "task.moved";
