@@ -28,7 +28,7 @@ import {
   WEBHOOK_FORMATS,
 } from "../domain/model.ts";
 import { dayOf, toMicroUsd } from "../domain/spending.ts";
-import { isCron, isTimeZone } from "../lib/cron.ts";
+import { cronFault, isTimeZone } from "../lib/cron.ts";
 import { DAY_FORM, INSTANT_FORM, isRealDay } from "../lib/duration.ts";
 import { isRawNumber } from "../lib/exact-json.ts";
 import { wordsOf } from "../lib/word-search.ts";
@@ -200,7 +200,7 @@ export const answerToken = () => chars(limit.ANSWER_TOKEN_MAX_CHARS);
 /** A cron expression of five fields, or a nickname such as @daily. */
 export const cron = () =>
   chars(limit.CRON_MAX_CHARS).check(
-    z.refine(isCron, "must be a cron expression with a next time: minute hour day month weekday, or @daily"),
+    z.refine((text) => cronFault(text) === null, { error: ({ input }) => cronFault(String(input)) ?? "" }),
   );
 export const timeZone = () =>
   chars(limit.TIME_ZONE_MAX_CHARS).check(

@@ -63,6 +63,7 @@ import {
   FAILED_ATTEMPTS_KEPT,
   FAILURES_DEFAULT_MAX,
   GIFTS_OF_GIVER_MAX,
+  SUMMARY_LINE_MAX_CHARS,
 } from "./limits.ts";
 import {
   type Claimant,
@@ -1152,18 +1153,24 @@ function whyTimedOut({ timeoutMs, maxRunMs, leaseUntil, runUntil }: Task): strin
   return `The node neither completed nor extended it within ${limitMs / SECOND_MS} s.`;
 }
 
-/** Ends unfinished tasks whose `expiresAt` has passed. */
-export function expire(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
-  return each(tasks, (task) => {
-    const message = "It was not completed in time.";
-    return end(task, { kind: "expired", message, nodeId: task.assignedNode, at: at.now }, at);
-  });
+/** When the clock changes a task next: it starts, if it waits for nothing else, or expires; null: never. */
+export function dueAt({ status, scheduled, unmet, notBefore, expiresAt }: Task): number | null {
+  const isUnfinished = status === "open" || status === "assigned";
+  const startsAt = scheduled && unmet === 0 ? notBefore : null;
+  const endsAt = isUnfinished ? expiresAt : null;
+  return startsAt === null || endsAt === null ? (startsAt ?? endsAt) : Math.min(startsAt, endsAt);
 }
 
-/** Puts open tasks whose time has come into the backlog. */
-export function makeReady(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
-  // Of a quorum the copies are created now, and its time must not come again.
-  return each(tasks, (task) => move(task, task.quorum ? { notBefore: null } : {}, at.now));
+/** Ends the tasks whose `expiresAt` has passed, and puts the others, whose time has come, into the backlog. */
+export function expireOrStart(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
+  return each(tasks, (task) => {
+    if (task.expiresAt !== null && task.expiresAt <= at.now) {
+      const message = "It was not completed in time.";
+      return end(task, { kind: "expired", message, nodeId: task.assignedNode, at: at.now }, at);
+    }
+    // Of a quorum the copies are created now, and its time must not come again.
+    return move(task, task.quorum ? { notBefore: null } : {}, at.now);
+  });
 }
 
 /**
@@ -1303,6 +1310,19 @@ function isUsedUp({ maxAttempts, attempts, failures }: Task): boolean {
 function backoffOf({ backoffMs, attempts }: Task): number {
   const doublings = Math.min(attempts - 1, 30); // a number that stays finite
   return Math.min(backoffMs * 2 ** doublings, BACKOFF_MAX_SECONDS * SECOND_MS);
+}
+
+/** The failure whose backoff the start time of an open task is; null: somebody has chosen its start time. */
+export function failureBackingOff(task: Task): Failure | null {
+  const { failure, notBefore } = task;
+  return failure !== null && notBefore === failure.at + backoffOf(task) ? shownFailure(task) : null;
+}
+
+/** The first line of a text that is not blank, cut to SUMMARY_LINE_MAX_CHARS. */
+export function summaryLine(text: string | null): string | null {
+  const line = text === null ? null : (/\S.*/.exec(text)?.[0].trimEnd() ?? "");
+  if (line === null || line.length <= SUMMARY_LINE_MAX_CHARS) return line;
+  return `${line.slice(0, SUMMARY_LINE_MAX_CHARS - 1).toWellFormed()}…`;
 }
 
 /** Ends an unfinished task because it is not needed any more. */

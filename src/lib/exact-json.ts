@@ -3,9 +3,12 @@
  * its source text (JSON.rawJSON), which JSON.stringify writes unchanged.
  */
 
-/** Part of ECMAScript, but not of TypeScript's type library: "JSON.parse source text access". */
+/**
+ * Part of ECMAScript, but not of TypeScript's type library: "JSON.parse source text access". Browsers have it since 2025;
+ * in an older one, parseExact() rounds.
+ */
 type ExactJson = {
-  readonly rawJSON: (text: string) => object;
+  readonly rawJSON?: (text: string) => object;
   readonly isRawJSON: (value: unknown) => value is { readonly rawJSON: string };
   readonly parse: (
     text: string,
@@ -29,7 +32,7 @@ const COMPARED_MAX_CHARS = 400;
  * @throws {SyntaxError}
  */
 export function parseExact(text: string): unknown {
-  if (!MAY_BE_INEXACT.test(text)) return JSON.parse(text);
+  if (rawJSON === undefined || !MAY_BE_INEXACT.test(text)) return JSON.parse(text);
   return parse(text, (_, value, { source }) =>
     typeof value === "number" && source !== undefined && !isExact(value, source) ? rawJSON(source) : value,
   );

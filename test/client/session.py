@@ -173,9 +173,9 @@ def main(place: pathlib.Path) -> None:
             assert (place / "copy").read_bytes() == content
             hub.files.delete(file["file_id"])
     assert hub.files.upload(path)["name"] == 'a "b".txt'
-    given = hub.files.upload(content, name="input.txt")["file_id"]
-    reading = hub.tasks.create("Read it", "All of it", files=[given])
-    assert (reading["task"]["inputs"], reading["task"]["outputs"]) == ([given], [])
+    text_id = hub.files.upload(content, name="input.txt")["file_id"]
+    reading = hub.tasks.create("Read it", "All of it", files=[text_id])
+    assert (reading["task"]["inputs"], reading["task"]["outputs"]) == ([text_id], [])
     after = hub.tasks.create("Sum it up", "All of it", depends_on=[reading["task_id"]])["task_id"]
     unmet = {"count": 1, "task_ids": [reading["task_id"]]}
     assert hub.tasks.get(after)["task"]["unmet"] == unmet

@@ -224,7 +224,6 @@ describe("store: sqlite: plans", () => {
     openTasks: balancer.openTasks([1, 2, 3]),
     taskWork: taskReads.taskWork(1, 2),
     dueTasks: taskReads.dueTasks(1, 500),
-    expiredTasks: taskReads.expiredTasks(1, 500),
     timedOutTasks: taskReads.timedOutTasks(1, 500),
     dependenciesById: taskReads.dependenciesById(["t1", "t2"]),
     unmetOf: taskReads.unmetOf("t1", 20),

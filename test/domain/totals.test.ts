@@ -17,11 +17,11 @@ import {
   cancel,
   complete,
   create,
-  expire as expireTasks,
+  dueAt,
+  expireOrStart,
   extend,
   fail,
   isReady,
-  makeReady,
   release,
   releaseAll,
   remove,
@@ -112,7 +112,7 @@ const asked = fc.oneof(
     withDependents: fc.boolean(),
   }),
   fc.record({ name: fc.constantFrom("leave" as const, "drain" as const), nodeId, draining: fc.boolean() }),
-  fc.record({ name: fc.constantFrom("timeOut" as const, "expireTasks" as const, "makeReady" as const) }),
+  fc.record({ name: fc.constantFrom("timeOut" as const, "expireOrStart" as const) }),
   fc.record({ name: fc.constant("settle" as const) }),
   fc.record({ name: fc.constant("remove" as const), taskId }),
   fc.record({ name: fc.constant("balance" as const) }),
@@ -246,16 +246,9 @@ function decide(world: World, command: Command, now: number): Decision<unknown> 
         tasks.filter(({ leaseUntil }) => leaseUntil !== null && leaseUntil <= now),
         at,
       );
-    case "expireTasks":
-      return expireTasks(
-        tasks.filter((one) => isUnfinished(one) && one.expiresAt !== null && one.expiresAt <= now),
-        at,
-      );
-    case "makeReady":
-      return makeReady(
-        tasks.filter(
-          ({ scheduled, unmet, notBefore }) => scheduled && unmet === 0 && (notBefore ?? 0) <= now,
-        ),
+    case "expireOrStart":
+      return expireOrStart(
+        tasks.filter((task) => (dueAt(task) ?? Infinity) <= now),
         at,
       );
     case "settle": {

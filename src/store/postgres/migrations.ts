@@ -898,8 +898,10 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     ALTER COLUMN checkpoint_bytes SET NOT NULL, ALTER COLUMN checkpoint_bytes SET DEFAULT 0,
     ALTER COLUMN kept_bytes SET NOT NULL, ALTER COLUMN kept_bytes SET DEFAULT 0,
     ALTER COLUMN lent_bytes SET NOT NULL, ALTER COLUMN lent_bytes SET DEFAULT 0;
-  ALTER TABLE tasks ADD COLUMN ready BIGINT;
-  UPDATE tasks SET ready = CASE WHEN scheduled = 1 THEN 0 WHEN lane IS NULL THEN 1 ELSE 2 END WHERE status = 'open';
+  ALTER TABLE tasks ADD COLUMN ready BIGINT, ADD COLUMN due_at BIGINT;
+  UPDATE tasks SET ready = CASE WHEN status <> 'open' THEN NULL WHEN scheduled = 1 THEN 0 WHEN lane IS NULL THEN 1 ELSE 2 END,
+    due_at = least(CASE WHEN scheduled = 1 AND unmet = 0 THEN not_before END, expires_at)
+    WHERE status IN ('open', 'assigned');
   ALTER TABLE tasks
     DROP COLUMN max_attempts, DROP COLUMN backoff_ms, DROP COLUMN description,
     DROP COLUMN depends_on, DROP COLUMN problem, DROP COLUMN improvement, DROP COLUMN lesson,
@@ -918,7 +920,8 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   -- what a node holds, and what it has done; what failed at a node
   CREATE INDEX tasks_node ON tasks (assigned_node, status, seq) WHERE assigned_node IS NOT NULL;
   CREATE INDEX tasks_failed ON tasks (failed_node, seq) WHERE failed_node IS NOT NULL;
-  CREATE INDEX tasks_scheduled ON tasks (not_before) WHERE ready = 0 AND unmet = 0;
+  DROP INDEX tasks_expiring;
+  CREATE INDEX tasks_due ON tasks (due_at) WHERE due_at IS NOT NULL;
   -- the backlog: of all types, of one type, of a special lane
   CREATE INDEX tasks_pool ON tasks (balanced, priority, seq) WHERE ready = 1;
   CREATE INDEX tasks_pool_type ON tasks (balanced, task_type, priority, seq) WHERE ready = 1;
@@ -960,7 +963,7 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     t.seq, t.task_id, t.title, t.task_type, t.priority, t.creator_node, t.creator_verified, t.status, t.lux_reward_micro,
     t.assigned_node, t.balanced, t.revoked_from, t.attempts, t.failures, t.restarts, t.timeout_ms,
     t.max_run_ms, t.run_until, t.lease_until, t.epoch, t.not_before, t.expires_at, t.unmet, t.has_dependents,
-    t.ready, t.started_at, t.progress, t.failure, t.failed_node, t.limit_key, t.lane, t.counts_for,
+    t.ready, t.due_at, t.started_at, t.progress, t.failure, t.failed_node, t.limit_key, t.lane, t.counts_for,
     t.result_verified, t.paid_seq, t.created_at, t.updated_at,
     s.max_attempts, s.backoff_ms, s.description, s.depends_on,
     r.problem, r.improvement, r.lesson, r.result_extra,

@@ -28,6 +28,9 @@ const GROUPED = {
   paid_micro: "paid % 1000000",
 };
 
+/** Later than any stored time. */
+const NEVER = Number.MAX_SAFE_INTEGER;
+
 export const FACTS: readonly Fact[] = [
   {
     name: "ledger",
@@ -192,6 +195,9 @@ export const FACTS: readonly Fact[] = [
         OR (ready IS NULL) <> (status <> 'open') OR (ready = 2) <> (ready > 0 AND lane IS NOT NULL)
         OR (ready = 0
           AND (status <> 'open' OR (not_before IS NULL AND unmet = 0 AND quorum IS NULL AND ${QUESTIONS} <> 'parked')))
+        OR due_at IS NOT nullif(min(
+          coalesce(CASE WHEN ready = 0 AND unmet = 0 THEN not_before END, ${NEVER}),
+          coalesce(CASE WHEN status IN ('open', 'assigned') THEN expires_at END, ${NEVER})), ${NEVER})
         OR (unmet > 0 AND (status <> 'open' OR ready <> 0)) LIMIT ${SHOWN}`,
   },
   {

@@ -4,7 +4,7 @@
  */
 import { CLOCK_JUMP_MS } from "../../domain/limits.ts";
 import type { Change } from "../../domain/change.ts";
-import { retainUntil } from "../../domain/task.ts";
+import { dueAt, retainUntil } from "../../domain/task.ts";
 import type { Kept, Spending, SumKey, UsageReport, WebhookProgress } from "../../domain/model.ts";
 import { TREASURY } from "../../domain/lux.ts";
 import { plus } from "../../domain/spending.ts";
@@ -146,6 +146,7 @@ const TASK_STATE: Columns<OfTask> = {
   expires_at: whole(({ task }) => task.expiresAt),
   unmet: whole(({ task }) => task.unmet),
   ready: whole(({ task }) => encodeReady(task)),
+  due_at: whole(({ task }) => dueAt(task)),
   started_at: whole(({ task }) => task.startedAt),
   progress: text(({ task }) => task.progress),
   failure: text(({ task }) => task.failure && JSON.stringify(task.failure)),
@@ -1349,7 +1350,8 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     isSweep: true,
     statement: customStatement(
       "tasks",
-      `UPDATE tasks SET not_before = not_before - updated_at + $1, updated_at = $1
+      `UPDATE tasks SET not_before = not_before - updated_at + $1, updated_at = $1,
+          due_at = CASE WHEN expires_at < not_before - updated_at + $1 THEN expires_at ELSE not_before - updated_at + $1 END
         WHERE ready = 0 AND unmet = 0 AND attempts > 0 AND not_before > updated_at
           AND updated_at > $1 + ${CLOCK_JUMP_MS}`,
       [whole(({ now }) => now)],

@@ -1096,6 +1096,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     unmet INTEGER NOT NULL,
     has_dependents INTEGER NOT NULL DEFAULT 0,
     ready INTEGER,                           -- of an open task: 0 waits, 1 in the plain lane of its type, 2 in a special one
+    due_at INTEGER,                          -- when the clock starts or ends it
     started_at INTEGER,
     progress TEXT,
     failure TEXT,
@@ -1111,7 +1112,9 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   INSERT INTO task_states SELECT
       seq, task_id, title, task_type, priority, creator_node, creator_verified, status, lux_reward_micro, assigned_node,
       balanced, revoked_from, attempts, failures, restarts, timeout_ms, max_run_ms, run_until, lease_until,
-      epoch, not_before, expires_at, unmet, has_dependents, CASE WHEN status <> 'open' THEN NULL WHEN scheduled = 1 THEN 0 WHEN lane IS NULL THEN 1 ELSE 2 END, started_at, progress, failure,
+      epoch, not_before, expires_at, unmet, has_dependents, CASE WHEN status <> 'open' THEN NULL WHEN scheduled = 1 THEN 0 WHEN lane IS NULL THEN 1 ELSE 2 END,
+      nullif(min(coalesce(CASE WHEN scheduled = 1 AND unmet = 0 THEN not_before END, 9007199254740991),
+        coalesce(CASE WHEN status IN ('open', 'assigned') THEN expires_at END, 9007199254740991)), 9007199254740991), started_at, progress, failure,
       failed_node, limit_key, lane, counts_for, result_verified, paid_seq, created_at, updated_at
     FROM tasks;
   DROP TABLE tasks;
@@ -1128,9 +1131,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_failed_at ON tasks (status, updated_at) WHERE status = 'failed';
   -- what time opens or ends
   CREATE INDEX tasks_lease ON tasks (lease_until) WHERE lease_until IS NOT NULL;
-  CREATE INDEX tasks_expiring ON tasks (status, expires_at)
-    WHERE expires_at IS NOT NULL AND status IN ('open', 'assigned');
-  CREATE INDEX tasks_scheduled ON tasks (not_before) WHERE ready = 0 AND unmet = 0;
+  CREATE INDEX tasks_due ON tasks (due_at) WHERE due_at IS NOT NULL;
   -- the backlog: of all types, of one type, of a special lane
   CREATE INDEX tasks_pool ON tasks (balanced, priority) WHERE ready = 1;
   CREATE INDEX tasks_pool_type ON tasks (balanced, task_type, priority) WHERE ready = 1;
@@ -1179,7 +1180,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     t.seq, t.task_id, t.title, t.task_type, t.priority, t.creator_node, t.creator_verified, t.status, t.lux_reward_micro,
     t.assigned_node, t.balanced, t.revoked_from, t.attempts, t.failures, t.restarts, t.timeout_ms,
     t.max_run_ms, t.run_until, t.lease_until, t.epoch, t.not_before, t.expires_at, t.unmet, t.has_dependents,
-    t.ready, t.started_at, t.progress, t.failure, t.failed_node, t.limit_key, t.lane, t.counts_for,
+    t.ready, t.due_at, t.started_at, t.progress, t.failure, t.failed_node, t.limit_key, t.lane, t.counts_for,
     t.result_verified, t.paid_seq, t.created_at, t.updated_at,
     s.max_attempts, s.backoff_ms, s.description, s.depends_on,
     r.problem, r.improvement, r.lesson, r.result_extra,
