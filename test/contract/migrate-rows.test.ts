@@ -16,7 +16,7 @@ import { POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
 import { fileTotals } from "../../src/store/sql/files.ts";
 import { gateOn } from "../../src/store/sql/gate.ts";
-import { groupTotals, touchedGroups } from "../../src/store/sql/groups.ts";
+import { groupFailures, groupTotals, touchedGroups } from "../../src/store/sql/groups.ts";
 import { messageById } from "../../src/store/sql/messages.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import { spentBy } from "../../src/store/sql/spending.ts";
@@ -225,6 +225,44 @@ async function checkGroups(store: Store): Promise<void> {
     expect((await store.read(webhookByName(name)))?.filter).toMatchObject({ group: names[i] });
 }
 
+/** The rows before the step that sums up each group in a row: a task of each kind that counts in its own way. */
+const SUMMED = [
+  ...[
+    ["open", "open", 1_500_000, null, null, null],
+    ["held", "assigned", 0, null, null, null],
+    ["paid", "completed", 2_000_001, 1, null, null],
+    ["reviewed", "completed", 4_000_000, null, null, 9],
+    ["agreed", "completed", 3_000_000, null, '{"state":"agreed"}', null],
+    ["failed", "failed", 0, null, null, null],
+    ["cancelled", "failed", 1, null, null, null],
+    ["expired", "failed", 0, null, null, null],
+    ["copy1", "completed", 1_000_000, 2, null, null],
+    ["copy2", "completed", 1_000_001, 3, null, null],
+  ].flatMap(([id, status, lux, paid, quorum, until], i) => {
+    const isCopy = String(id).startsWith("copy");
+    const kind = status !== "failed" ? null : id;
+    const failure = kind === null ? null : `{"kind":"${kind}","message":null,"nodeId":null,"at":1}`;
+    return [
+      `INSERT INTO tasks (task_id, title, task_type, priority, creator_verified, status, lux_reward_micro, balanced,
+        attempts, failures, restarts, epoch, unmet, failure, paid_seq, created_at, updated_at)
+      VALUES ('${id}', 't', '', 1, 0, '${status}', ${lux}, 0, 0, 0, 0, 0, 0, ${quoted(failure)}, ${paid}, ${i + 5}, ${50 - i})`,
+      `INSERT INTO task_features (task_seq, status, updated_at, lux_reward_micro, paid_seq, task_group, quorum, parent_task,
+        review_until)
+      VALUES (${i + 1}, '${status}', ${50 - i}, ${lux}, ${paid}, ${isCopy ? null : "'g'"}, ${quoted(quorum)},
+        ${isCopy ? "'agreed'" : null}, ${until})`,
+    ];
+  }),
+];
+
+async function checkSums(store: Store): Promise<void> {
+  expect(await store.read(groupTotals("g"))).toEqual({
+    ...{ open: 1, assigned: 1, completed: 3, failed: 1, cancelled: 2, inReview: 1 },
+    ...{ lux: 10, luxMicro: 500_002, paid: 4, paidMicro: 2 },
+    ...{ firstCreatedAt: 5, lastCreatedAt: 12, lastUpdatedAt: 50 },
+  });
+  expect((await store.read(groupFailures("g", 9))).map(({ taskId }) => taskId)).toEqual(["failed"]);
+}
+
 /** What is checked after the step with these words, of what was there before it. */
 describe.each([
   [
@@ -234,6 +272,7 @@ describe.each([
     checkTree,
   ],
   ["groups of a node's keys become its own", "owned_groups", GROUPED, checkGroups],
+  ["the tasks of a group are summed up", "CREATE TABLE group_totals", SUMMED, checkSums],
 ] as const)("%s", (_, words, rows, checked) => {
   const before = (steps: readonly string[]): number => steps.findIndex((step) => step.includes(words));
 
