@@ -15,7 +15,7 @@ import luxhub
 from luxhub import CallOptions, HubUnreachable, LuxHub, LuxHubError, Retry, Stop, StreamItem, WorkerEvent
 
 T = TypeVar("T")
-RESULT = {"problem": "p", "improvement": "i", "lesson": "l"}
+RESULT: dict[str, object] = {"problem": "p", "improvement": "i", "lesson": "l"}
 QUICK = Retry(first_pause_s=0.005, max_pause_s=0.05)
 HANG_S = 60
 luxhub._RECONNECT_S = 0.05  # type: ignore[assignment]
@@ -61,7 +61,7 @@ def main(place: pathlib.Path) -> None:
         lease = hub.tasks.claim(task_id, "w")["lease"]
         paid = hub.tasks.complete(task_id, "w", {**RESULT, "n": 1}, epoch=lease["epoch"])["lux_paid"]
         assert paid == 1
-    assert hub.tasks.get(tasks[0])["task"]["result"] == {**RESULT, "n": 1}
+    assert hub.tasks.get(tasks[0])["task"]["result"] == dict(RESULT, n=1)
     assert hub.nodes.get("w")["node"]["lux_balance"] == len(tasks)
     assert hub.lux.ledger("w", per_page=50)["total"] == len(tasks)
     assert hub.lux.sign_in("w")["lux_earned"] == 10
@@ -160,7 +160,8 @@ def main(place: pathlib.Path) -> None:
     path = place / 'a "b".txt'
     path.write_bytes(content)
     with path.open("rb") as opened:
-        for one in (text, content, path, io.BytesIO(content), opened):
+        forms: list[luxhub.FileContent] = [text, content, path, io.BytesIO(content), opened]
+        for one in forms:
             about = {"task_id": tasks[0], "n": 1}
             file = hub.files.upload(one, name='a "b".txt', content_type="text/plain", metadata=about)
             assert (file["task_id"], file["name"], file["size"]) == (tasks[0], 'a "b".txt', len(content))
