@@ -333,6 +333,7 @@ export class SqliteStore implements Store {
     this.#db.run("PRAGMA temp_store = MEMORY"); // before the capability index: it drops all temporary tables
     this.#db.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     const migration = migrate(this.#db, path, SQLITE_MIGRATIONS);
+    if (migration) this.#truncateLog(); // it has become as large as the database
     createCapabilityIndex(this.#db);
     return migration;
   }

@@ -960,7 +960,8 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   `,
   `
   -- a group of the keys of one node is its own: NAME/NODE; one that others have tasks in stays the hub's
-  CREATE TABLE owned_groups AS
+  CREATE TABLE owned_groups (name TEXT PRIMARY KEY, owned TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  INSERT INTO owned_groups
     SELECT task_group AS name, task_group || '/' || min(creator_node) AS owned FROM tasks WHERE task_group IS NOT NULL
     GROUP BY task_group HAVING min(creator_verified) = 1 AND min(creator_node) = max(creator_node);
   UPDATE tasks SET task_group = (SELECT owned FROM owned_groups WHERE name = task_group) WHERE task_group IN (SELECT name FROM owned_groups);
