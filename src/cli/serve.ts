@@ -16,6 +16,7 @@ import { type Hub, openHub } from "../hub.ts";
 import { isEverywhere, urlOf, urlsElsewhere } from "../hub/addresses.ts";
 import type { OpenListener } from "../hub/listeners.ts";
 import { systemClock } from "../lib/clock.ts";
+import { threadCpuMs } from "../lib/processor-time.ts";
 import { type Log, causeOf, openLog } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
@@ -63,7 +64,7 @@ export async function serveCommand(argv: readonly string[], env: Environment): P
   process.umask(0o077); // only the owner may read what the hub writes, wherever the data directory is
   const dir = makeDataDir(config.dataDir);
   if (config.database === null) refuseMoved(dir);
-  const clock = systemClock();
+  const clock = systemClock(threadCpuMs);
   const output = openLogOutput((lines) => log.warn("lines of the log could not be written", { lost: lines }));
   const log = openLog(
     { format: config.log, level: config.logLevel, colour: hasColour(env) && (await isTerminal()) },

@@ -2,7 +2,15 @@
  * The event log and the event stream (SSE) as async iterators that resume after a fault: no event is missed or
  * repeated. Both resume from a cursor in the hub's log. Must not: buffer events.
  */
-import { type CallOptions, type Http, HubUnreachable, linkedController, sleep, withQuery } from "./http.ts";
+import {
+  type CallOptions,
+  type Http,
+  HubUnreachable,
+  linkedController,
+  notAHub,
+  sleep,
+  withQuery,
+} from "./http.ts";
 import type { Call } from "./call.ts";
 import type { Event, EventKind, Message, Variant } from "./types.ts";
 
@@ -89,7 +97,11 @@ async function* follow<V extends Variant>(
           isRepeatable: true,
           isStreamed: true,
         },
-        async (response) => response.body,
+        async (response) => {
+          const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+          if (!isStream) throw notAHub(response, "is not an event stream of a hub");
+          return response.body;
+        },
         { ...options, signal: connection.signal },
       );
       for await (const frame of readFrames(body, connection)) {

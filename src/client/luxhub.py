@@ -444,6 +444,12 @@ def _read_file(answer: _Answer) -> Download:
     return Download(answer)
 
 
+def _event_stream(answer: _Answer) -> _Answer:
+    if not answer.headers.get("Content-Type", "").startswith("text/event-stream"):
+        raise _not_a_hub(answer.status, "is not an event stream of a hub")
+    return answer
+
+
 def _not_a_hub(status: int, fault: str) -> LuxHubError:
     """The error of a success that a hub does not return."""
     return LuxHubError(status, "not_a_hub", f"The response {fault}: check that the URL is that of a hub.")
@@ -1245,7 +1251,7 @@ def _read_stream(
         while True:
             headers = {"Last-Event-ID": str(cursor), "Accept": "text/event-stream"}
             request = _Request("GET", path, headers, silence_s=_STREAM_SILENCE_S)
-            answer = http.send(request, lambda answer: answer, options)
+            answer = http.send(request, _event_stream, options)
             try:
                 for item in _read_items(answer):
                     cursor = item.id
@@ -2871,8 +2877,8 @@ class Task(TypedDict):
     paid_seq: NotRequired[int]
     #: Whether the task is open and may be handed out now.
     ready: bool
-    #: Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results, an
-    #: exceeded `max_cost_usd` and, with `max_attempts`, restarts.
+    #: Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded
+    #: `max_cost_usd` and, with `max_attempts`, restarts.
     attempts: int
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None
@@ -2975,8 +2981,8 @@ class TaskSummary(TypedDict):
     assigned_node: str | None
     #: Whether the task is open and may be handed out now.
     ready: bool
-    #: Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results, an
-    #: exceeded `max_cost_usd` and, with `max_attempts`, restarts.
+    #: Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded
+    #: `max_cost_usd` and, with `max_attempts`, restarts.
     attempts: int
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None
@@ -3059,8 +3065,8 @@ class TaskDetails(TypedDict):
     paid_seq: NotRequired[int]
     #: Whether the task is open and may be handed out now.
     ready: bool
-    #: Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results, an
-    #: exceeded `max_cost_usd` and, with `max_attempts`, restarts.
+    #: Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded
+    #: `max_cost_usd` and, with `max_attempts`, restarts.
     attempts: int
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None

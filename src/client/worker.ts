@@ -843,8 +843,15 @@ class Worker<V extends Variant> {
       if (isDraining) await this.#drain(job.end.signal);
     }
     const hasKey = (job.task.limit_key ?? job.task.task_type) !== null;
-    const hold_s = error.isRateLimit && hasKey ? forMs / 1_000 : undefined;
-    await this.#giveBack(job, { reason: textOf(error).slice(0, REASON_MAX_CHARS).toWellFormed(), hold_s });
+    const reason = textOf(error).slice(0, REASON_MAX_CHARS).toWellFormed();
+    if (!error.isRateLimit || !hasKey) return this.#giveBack(job, { reason });
+    try {
+      await this.#giveBack(job, { reason, hold_s: forMs / 1_000 });
+    } catch (refusal) {
+      if (isLoss(refusal) || job.end.signal.aborted) throw refusal;
+      this.#emit({ kind: "fault", error: refusal }); // the key may not be held, and the task must go back
+      await this.#giveBack(job, { reason });
+    }
   }
 
   async #drain(signal: AbortSignal): Promise<void> {

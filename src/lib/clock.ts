@@ -22,7 +22,10 @@ export interface Clock {
    * The clock of setTimeout, in milliseconds: a timer that fires late shows that the process was suspended or blocked.
    */
   timers(): number;
-  /** Milliseconds, for how long this process works on something. In tests work takes no time, however slow the machine. */
+  /**
+   * Milliseconds of processor time of this thread: so that a busy machine cuts no batch short that a quiet one does. In
+   * tests work takes no time.
+   */
   work(): number;
 }
 
@@ -32,10 +35,11 @@ export const machineClock: Pick<Clock, "now" | "timers"> = {
   timers: () => performance.now(),
 };
 
-export function systemClock(): Clock {
+/** @param work processor-time.ts has it for a hub */
+export function systemClock(work = machineClock.timers): Clock {
   const offset = Date.now() - performance.now();
   const steady = (): number => Math.trunc(offset + performance.now());
-  return { ...machineClock, steady, machine: steady, work: machineClock.timers };
+  return { ...machineClock, steady, machine: steady, work };
 }
 
 /** An earlier wall time means that the clock is not set: a board without a battery starts in 1970. */

@@ -8,7 +8,7 @@
  *   clock             the same after a standstill
  *   nodes             puts silent nodes offline (domain/node.ts expire) and makes their tasks open again (domain/task.ts
  *                     requeue)
- *   tasks             runs timeOut (a lease is over), expire, makeReady (a scheduled task is due) and settle (a task that
+ *   tasks             runs timeOut (a lease is over), expireOrStart (a task is due) and settle (a task that
  *                     others depend on has ended) of domain/task.ts
  *   heartbeats A, B   keeps nodes online for which a task/next waits (next.ts)
  *   schedules         creates the tasks of schedules that are due (schedules.ts)

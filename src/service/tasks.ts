@@ -51,13 +51,12 @@ import {
   createSent,
   reservedFor,
   createWith,
-  expire,
+  expireOrStart,
   extend,
   fail,
   holderOfKey,
   isExcluded,
   isInReview,
-  makeReady,
   release,
   releaseAll,
   remove,
@@ -98,7 +97,6 @@ import {
   claimableSizes,
   dependenciesById,
   dueTasks,
-  expiredTasks,
   firstDependents,
   firstSettlement,
   strandedTasks,
@@ -724,8 +722,8 @@ export class TaskService {
   }
 
   /**
-   * The steps of the periodic work that find something to do now: they expire tasks, take back those whose lease has run
-   * out, update those whose dependencies have ended, make those ready whose time has come, and time out questions. Each
+   * The steps of the periodic work that find something to do now: they expire tasks, make those ready whose time has come,
+   * take back those whose lease has run out, update those whose dependencies have ended, and time out questions. Each
    * handles about SWEEP_BATCH tasks.
    */
   async dueSteps(): Promise<readonly (() => Promise<StepResult>)[]> {
@@ -736,11 +734,10 @@ export class TaskService {
       return { moved, isMore: moved >= SWEEP_BATCH };
     };
     const steps: (() => Promise<StepResult>)[] = [];
-    if (work.expired) steps.push(step((at) => expiredTasks(at.now, SWEEP_BATCH), expire));
+    if (work.due) steps.push(step((at) => dueTasks(at.now, SWEEP_BATCH), expireOrStart));
     if (work.timedOut) steps.push(step((at) => timedOutTasks(at.steady, SWEEP_BATCH), timeOut));
     // After the steps that end tasks, because others may depend on those.
     if (work.settled || steps.length > 0) steps.push(() => this.#settleSome());
-    if (work.due) steps.push(step((at) => dueTasks(at.now, SWEEP_BATCH), makeReady));
     if (work.questions) steps.push(() => this.#timeOutQuestions());
     if (work.reviews) steps.push(() => this.#timeOutReviews());
     if (work.families) steps.push(() => this.#checkFamilies());

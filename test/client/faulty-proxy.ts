@@ -34,7 +34,8 @@ export class FaultyProxy implements Disposable {
   foreign: ForeignResponse | null = null;
   /** How many requests were spoilt. */
   faults = 0;
-  #requests = 0;
+  /** How many there were that it has passed on, or spoilt by turns. */
+  requests = 0;
 
   /** Every n-th request is spoilt, in each way in turn; 0: none is. */
   constructor(port: number, every = 0) {
@@ -104,8 +105,8 @@ export class FaultyProxy implements Disposable {
   }
 
   #nextFault(): Fault | null {
-    this.#requests++;
-    if (this.#every === 0 || this.#requests % this.#every !== 0) return null;
+    this.requests++;
+    if (this.#every === 0 || this.requests % this.#every !== 0) return null;
     return FAULTS[this.faults++ % FAULTS.length] ?? null;
   }
 }

@@ -16,11 +16,10 @@ import {
   cancel,
   complete,
   create,
-  expire,
+  expireOrStart,
   extend,
   fail,
   returnGift,
-  makeReady,
   release,
   releaseAll,
   remove,
@@ -822,7 +821,13 @@ describe("time", () => {
   });
 
   test("a task that is not completed by expires_at fails, whoever holds it", () => {
-    const decision = expire([held, task("u", { scheduled: true, notBefore: NOW + 9, unmet: 0 })], AT);
+    const decision = expireOrStart(
+      [
+        { ...held, expiresAt: NOW },
+        task("u", { scheduled: true, notBefore: NOW + 9, unmet: 0, expiresAt: NOW }),
+      ],
+      AT,
+    );
     expect(sketch(decision, sketchMany)).toEqual([
       "answers failed, failed",
       "task.moved failed",
@@ -837,7 +842,7 @@ describe("time", () => {
   });
 
   test("a task whose time has come goes into the backlog, without an event", () => {
-    const decision = makeReady([task("t", { scheduled: true, notBefore: NOW })], AT);
+    const decision = expireOrStart([task("t", { scheduled: true, notBefore: NOW })], AT);
     expect(sketch(decision, sketchMany)).toEqual(["answers open", "task.moved open"]);
     expect(decision.answer).toMatchObject([{ scheduled: false, notBefore: NOW }]);
   });
@@ -862,7 +867,7 @@ describe("how long an open task has been ready when it is handed out", () => {
     [
       "when it entered the backlog",
       1_000,
-      () => opened(makeReady([task("t", { scheduled: true, notBefore: EARLIER })], AT)),
+      () => opened(expireOrStart([task("t", { scheduled: true, notBefore: EARLIER })], AT)),
     ],
     [
       "its last dependency",

@@ -564,28 +564,20 @@ export function timedOutTasks(steady: number, limit: number): Query<readonly Tas
   return many(sql, [steady, limit], toTask, TASKS_READ);
 }
 
-/** Unfinished tasks whose `expiresAt` has passed. */
-export function expiredTasks(now: number, limit: number): Query<readonly Task[]> {
-  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE ${EXPIRING} AND expires_at <= $1 LIMIT $2`;
-  return many(sql, [now, limit], toTask, TASKS_READ);
-}
-
-/** Open tasks whose start time has come. */
+/** Tasks that the clock changes now (dueAt of domain/task.ts), the longest due first. */
 export function dueTasks(now: number, limit: number): Query<readonly Task[]> {
-  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE ${SCHEDULED} AND not_before <= $1 ORDER BY not_before LIMIT $2`;
+  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE ${DUE} AND due_at <= $1 ORDER BY due_at LIMIT $2`;
   return many(sql, [now, limit], toTask, TASKS_READ);
 }
 
 /** The words of the partial indexes, by which SQLite recognises them. */
 const LEASED = "lease_until IS NOT NULL";
-const EXPIRING = "expires_at IS NOT NULL AND status IN ('open', 'assigned')";
-const SCHEDULED = "ready = 0 AND unmet = 0";
+const DUE = "due_at IS NOT NULL";
 export const IN_REVIEW = "review_until IS NOT NULL";
 
 /** Whether any of these tasks exist, and any ended tasks whose dependents must still be updated. */
 export type TaskWork = {
   readonly timedOut: boolean;
-  readonly expired: boolean;
   readonly due: boolean;
   readonly settled: boolean;
   /** Groups that may have ended. */
@@ -607,12 +599,9 @@ const hasCome = (column: string, where: string, now: string): string =>
 const oneIf = (condition: string): string => `CASE WHEN ${condition} THEN 1 ELSE 0 END`;
 
 export function taskWork(now: number, steady: number): Query<TaskWork> {
-  const expires = (status: TaskStatus): string =>
-    hasCome("expires_at", `${EXPIRING} AND status = '${status}'`, "$1");
   const sql = `
     SELECT ${oneIf(hasCome("lease_until", LEASED, "$2"))} AS timed_out,
-      ${oneIf(`${expires("open")} OR ${expires("assigned")}`)} AS expired,
-      ${oneIf(hasCome("not_before", SCHEDULED, "$1"))} AS due,
+      ${oneIf(hasCome("due_at", DUE, "$1"))} AS due,
       ${oneIf("EXISTS (SELECT 1 FROM settlements)")} AS settled,
       ${oneIf("EXISTS (SELECT 1 FROM group_endings)")} AS groups,
       ${oneIf("(SELECT min(until) FROM questions WHERE state = 'open') <= $1")} AS questions,
@@ -620,7 +609,6 @@ export function taskWork(now: number, steady: number): Query<TaskWork> {
       ${oneIf("EXISTS (SELECT 1 FROM family_checks)")} AS families`;
   const work = (row: Row): TaskWork => ({
     timedOut: row["timed_out"] === 1,
-    expired: row["expired"] === 1,
     due: row["due"] === 1,
     settled: row["settled"] === 1,
     groups: row["groups"] === 1,
