@@ -339,7 +339,7 @@ export const priority = () =>
         error: `must be 0, 1, 2 or one of ${keysOf(PRIORITY_WORDS).join(", ")}`,
       }),
     ),
-    z.transform((value): Priority => (typeof value === "number" ? value || 0 : PRIORITY_WORDS[value])), // -0 is 0
+    z.transform((value): Priority => (typeof value === "number" ? value : PRIORITY_WORDS[value])),
   );
 
 const TOO_MANY_CAPABILITIES = `must hold at most ${limit.CAPABILITIES_MAX}`;
@@ -384,7 +384,7 @@ export const luxReward = () =>
 
 /** A number of JSON, also one with more digits than a double has, which parseExact() keeps as text. */
 function rounded(value: unknown): unknown {
-  return isRawNumber(value) ? Number(JSON.stringify(value)) : value;
+  return isRawNumber(value) ? Number(JSON.stringify(value)) + 0 : value;
 }
 
 /** Dollars, parsed to whole millionths: what is finer is rounded. */

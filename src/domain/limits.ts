@@ -105,8 +105,6 @@ export const GROUP_FAILURES_SHOWN = 20;
 export const GROUP_STEP_TASKS = 250;
 /** Groups that may have ended, and are checked in one transaction. */
 export const GROUPS_CHECKED = 100;
-/** Tasks of such a group that group.ended counts, of each end. */
-export const GROUP_COUNTED_MAX = 1_000;
 /** Failures and timeouts after which a task without max_attempts has failed. */
 export const FAILURES_DEFAULT_MAX = 10;
 /** Failed attempts that a task remembers for its next worker. */

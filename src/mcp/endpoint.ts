@@ -12,6 +12,7 @@ import type { CrossOrigin } from "../http/cross-origin.ts";
 import { NO_SNIFF } from "../http/exchange.ts";
 import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
+import { parsePlain } from "../lib/exact-json.ts";
 import { inMcp } from "../variant/mcp.ts";
 import { type Serve, Session, type Shared } from "./session.ts";
 import { isRecord, recordOf } from "./shapes.ts";
@@ -140,7 +141,7 @@ function isEventStream({ headers }: Response): boolean {
 async function readMessage(request: Request, session: Session): Promise<JsonObject | Response> {
   let code = PARSE_ERROR;
   const parse = (text: string): unknown => {
-    const value: unknown = JSON.parse((session.text = text));
+    const value = parsePlain((session.text = text));
     code = INVALID_REQUEST; // a list of messages, for example
     return value;
   };

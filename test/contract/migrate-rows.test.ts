@@ -5,6 +5,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { tasksIn } from "../../src/domain/group.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { LuxService } from "../../src/service/lux.ts";
 import { TaskService } from "../../src/service/tasks.ts";
@@ -15,7 +16,7 @@ import { POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
 import { fileTotals } from "../../src/store/sql/files.ts";
 import { gateOn } from "../../src/store/sql/gate.ts";
-import { groupParts, touchedGroups } from "../../src/store/sql/groups.ts";
+import { groupFailures, groupTotals, touchedGroups } from "../../src/store/sql/groups.ts";
 import { query } from "../../src/store/sql/query.ts";
 import { messageById } from "../../src/store/sql/messages.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
@@ -211,11 +212,8 @@ function quoted(value: string | number | null | undefined): string {
 async function checkGroups(store: Store): Promise<void> {
   const counts = new Map<string, number>();
   for (const name of ["mine", "mine/boss", "mixed", "mixed/boss", "hub"]) {
-    const parts = await store.read(groupParts(name));
-    counts.set(
-      name,
-      parts.reduce((sum, { count }) => sum + count, 0),
-    );
+    const totals = await store.read(groupTotals(name));
+    counts.set(name, totals ? tasksIn(totals) : 0);
   }
   expect([...counts.values()]).toEqual([0, 2, 2, 0, 1]);
   expect((await store.read(taskById("copy")))?.child).toMatchObject({ of: "t1", group: "mine/boss" });
@@ -226,6 +224,44 @@ async function checkGroups(store: Store): Promise<void> {
   for (const name of names) expect((await store.read(spentBy("group", name, spent))).costMicro).toBe(5);
   for (const [i, name] of ["gone", "mine", "mixed"].entries())
     expect((await store.read(webhookByName(name)))?.filter).toMatchObject({ group: names[i] });
+}
+
+/** The rows before the step that sums up each group in a row: a task of each kind that counts in its own way. */
+const SUMMED = [
+  ...[
+    ["open", "open", 1_500_000, null, null, null],
+    ["held", "assigned", 0, null, null, null],
+    ["paid", "completed", 2_000_001, 1, null, null],
+    ["reviewed", "completed", 4_000_000, null, null, 9],
+    ["agreed", "completed", 3_000_000, null, '{"state":"agreed"}', null],
+    ["failed", "failed", 0, null, null, null],
+    ["cancelled", "failed", 1, null, null, null],
+    ["expired", "failed", 0, null, null, null],
+    ["copy1", "completed", 1_000_000, 2, null, null],
+    ["copy2", "completed", 1_000_001, 3, null, null],
+  ].flatMap(([id, status, lux, paid, quorum, until], i) => {
+    const isCopy = String(id).startsWith("copy");
+    const kind = status !== "failed" ? null : id;
+    const failure = kind === null ? null : `{"kind":"${kind}","message":null,"nodeId":null,"at":1}`;
+    return [
+      `INSERT INTO tasks (task_id, title, task_type, priority, creator_verified, status, lux_reward_micro, balanced,
+        attempts, failures, restarts, epoch, unmet, failure, paid_seq, created_at, updated_at)
+      VALUES ('${id}', 't', '', 1, 0, '${status}', ${lux}, 0, 0, 0, 0, 0, 0, ${quoted(failure)}, ${paid}, ${i + 5}, ${50 - i})`,
+      `INSERT INTO task_features (task_seq, status, updated_at, lux_reward_micro, paid_seq, task_group, quorum, parent_task,
+        review_until)
+      VALUES (${i + 1}, '${status}', ${50 - i}, ${lux}, ${paid}, ${isCopy ? null : "'g'"}, ${quoted(quorum)},
+        ${isCopy ? "'agreed'" : null}, ${until})`,
+    ];
+  }),
+];
+
+async function checkSums(store: Store): Promise<void> {
+  expect(await store.read(groupTotals("g"))).toEqual({
+    ...{ open: 1, assigned: 1, completed: 3, failed: 1, cancelled: 2, inReview: 1 },
+    ...{ lux: 10, luxMicro: 500_002, paid: 4, paidMicro: 2 },
+    ...{ firstCreatedAt: 5, lastCreatedAt: 12, lastUpdatedAt: 50 },
+  });
+  expect((await store.read(groupFailures("g", 9))).map(({ taskId }) => taskId)).toEqual(["failed"]);
 }
 
 const PLAIN = {
@@ -279,7 +315,7 @@ const INSERTED = SPLIT.map((task) => {
 
 /** Every value is in the row that it belongs to, and only a task that uses a feature has a row of features. */
 async function checkParts(store: Store): Promise<void> {
-  const copied = ["status", "updated_at", "lux_reward_micro", "assigned_node", "paid_seq"];
+  const copied = ["status", "updated_at", "assigned_node"];
   const copies = copied.map((name) => `f.${name} AS copied_${name}`).join(", ");
   const sql = `SELECT t.*, ${copies} FROM task_rows t LEFT JOIN task_features f ON f.task_seq = t.seq ORDER BY t.seq`;
   const rows = await store.read(query(sql, [], (found) => found, ["tasks"]));
@@ -308,6 +344,7 @@ describe.each([
     checkTree,
   ],
   ["groups of a node's keys become its own", "owned_groups", GROUPED, checkGroups],
+  ["the tasks of a group are summed up", "CREATE TABLE group_totals", SUMMED, checkSums],
   ["the row of a task becomes several", "CREATE TABLE task_specs", INSERTED, checkParts],
 ] as const)("%s", (_, words, rows, checked) => {
   const before = (steps: readonly string[]): number => steps.findIndex((step) => step.includes(words));

@@ -1197,7 +1197,7 @@ async function faults(stage: Stage): Promise<void> {
     window.fetch = async (url, init) => {
       if (window.broken) throw new TypeError("Failed to fetch");
       return window.refused && String(url).includes("events/stream")
-        ? Response.json({ error: "no_streams", detail: "There are no streams." }, { status: 404 })
+        ? Response.json({ success: false, error: "no_streams", detail: "There are no streams." }, { status: 404 })
         : asked(url, init);
     };
   })()`);

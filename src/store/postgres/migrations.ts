@@ -978,6 +978,54 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     FROM tasks t LEFT JOIN task_specs s ON s.task_seq = t.seq LEFT JOIN task_results r ON r.task_seq = t.seq
       LEFT JOIN task_features f ON f.task_seq = t.seq;
   `,
+  `
+  -- What the tasks of a group add up to: in a row that each step writes, in place of indexes of all its tasks.
+  UPDATE task_features q SET quorum = jsonb_set(quorum::jsonb, '{paidMicro}', to_jsonb((
+      SELECT coalesce(sum(c.lux_reward_micro), 0)::BIGINT FROM task_features c
+      WHERE c.paid_seq IS NOT NULL AND c.parent_task = (SELECT task_id FROM tasks WHERE seq = q.task_seq))))::text
+    WHERE quorum IS NOT NULL AND status = 'completed';
+  CREATE TABLE group_totals (
+    task_group TEXT COLLATE "C" PRIMARY KEY,
+    open BIGINT NOT NULL,
+    assigned BIGINT NOT NULL,
+    completed BIGINT NOT NULL,
+    failed BIGINT NOT NULL,
+    cancelled BIGINT NOT NULL,
+    in_review BIGINT NOT NULL,
+    lux BIGINT NOT NULL,
+    lux_micro BIGINT NOT NULL,
+    paid BIGINT NOT NULL,
+    paid_micro BIGINT NOT NULL,
+    first_created_at BIGINT NOT NULL,
+    last_created_at BIGINT NOT NULL,
+    last_updated_at BIGINT NOT NULL
+  );
+  INSERT INTO group_totals
+    SELECT task_group, CAST(sum(CASE WHEN status = 'open' THEN 1 ELSE 0 END) AS BIGINT), CAST(sum(CASE WHEN status = 'assigned' THEN 1 ELSE 0 END) AS BIGINT),
+      CAST(sum(CASE WHEN status = 'completed' THEN 1 ELSE 0 END) AS BIGINT), CAST(sum(CASE WHEN status = 'failed' AND NOT cancelled THEN 1 ELSE 0 END) AS BIGINT), CAST(sum(CASE WHEN cancelled THEN 1 ELSE 0 END) AS BIGINT),
+      CAST(sum(CASE WHEN review_until IS NOT NULL THEN 1 ELSE 0 END) AS BIGINT), CAST(sum(lux_reward_micro / 1000000) AS BIGINT), CAST(sum(lux_reward_micro % 1000000) AS BIGINT),
+      CAST(sum(paid / 1000000) AS BIGINT), CAST(sum(paid % 1000000) AS BIGINT), min(created_at), max(created_at), max(updated_at)
+    FROM (
+      SELECT f.task_group, t.status, f.review_until, t.lux_reward_micro, t.created_at, t.updated_at,
+        t.status = 'failed' AND (t.failure LIKE '{"kind":"cancelled",%' OR t.failure LIKE '{"kind":"expired",%') AS cancelled,
+        CASE WHEN t.status <> 'completed' THEN 0 WHEN t.paid_seq IS NOT NULL THEN t.lux_reward_micro
+          ELSE coalesce((quorum::jsonb ->> 'paidMicro')::BIGINT, 0) END AS paid
+      FROM task_features f JOIN tasks t ON t.seq = f.task_seq WHERE f.task_group IS NOT NULL) AS grouped
+    GROUP BY task_group;
+  DROP INDEX features_group_updated;
+  DROP INDEX features_group_lux;
+  DROP INDEX features_group_in_review;
+  ALTER TABLE task_features DROP COLUMN lux_reward_micro;
+  ALTER TABLE task_features DROP COLUMN paid_seq;
+  -- what failed last
+  CREATE INDEX features_group_failed ON task_features (task_group, updated_at)
+    WHERE status = 'failed' AND task_group IS NOT NULL;
+  -- the tasks of a schedule that have not ended
+  DROP INDEX features_schedule;
+  DROP INDEX features_schedule_in_review;
+  CREATE INDEX features_schedule ON task_features (schedule)
+    WHERE schedule IS NOT NULL AND (status IN ('open', 'assigned') OR review_until IS NOT NULL);
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */
