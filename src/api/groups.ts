@@ -1,18 +1,10 @@
 /** The endpoints of groups of tasks: group/*. */
 import * as z from "zod/mini";
-import {
-  type Group,
-  type GroupCounts,
-  cancelledIn,
-  countOf,
-  inReviewIn,
-  ownedGroup,
-  unfinishedIn,
-} from "../domain/group.ts";
+import { type Group, type GroupCounts, ownedGroup, tasksIn, unfinishedIn } from "../domain/group.ts";
 import { toLux } from "../domain/lux.ts";
 import { TASK_STATUSES } from "../domain/model.ts";
 import { isoTime } from "../lib/clock.ts";
-import { GROUPS_LISTED_MAX } from "../domain/limits.ts";
+import { GROUPS_LISTED_MAX, MICRO_PER_LUX } from "../domain/limits.ts";
 import type { GroupPage, GroupStep } from "../service/groups.ts";
 import type { Variant } from "../variant/variant.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
@@ -97,31 +89,28 @@ function encodeGroupState(group: Group, variant: Variant) {
   };
 }
 
-function encodeCounts(group: GroupCounts, variant: Variant) {
-  const { name, parts } = group;
+function encodeCounts({ name, totals }: GroupCounts, variant: Variant) {
+  const { inReview, cancelled } = totals;
   const byStatus: Record<string, number> = {};
   for (const word of variant.statusWords) byStatus[word] = 0;
   for (const status of TASK_STATUSES) {
     const word = variant.statusWord(status);
-    byStatus[word] = (byStatus[word] ?? 0) + countOf(group, status);
+    byStatus[word] = (byStatus[word] ?? 0) + totals[status];
   }
-  const luxReward = parts.reduce((sum, { luxRewardMicro }) => sum + luxRewardMicro, 0);
-  const unfinished = unfinishedIn(group);
-  const inReview = inReviewIn(group);
-  const cancelled = cancelledIn(group);
+  const unfinished = unfinishedIn(totals);
   return {
     group: name,
     done: unfinished === 0,
-    total: parts.reduce((sum, part) => sum + part.count, 0),
+    total: tasksIn(totals),
     unfinished,
     ...(inReview > 0 && { in_review: inReview }),
     ...(cancelled > 0 && { cancelled }),
     by_status: byStatus,
-    first_created_at: isoTime(Math.min(...parts.map(({ firstCreatedAt }) => firstCreatedAt))),
-    last_created_at: isoTime(Math.max(...parts.map(({ lastCreatedAt }) => lastCreatedAt))),
-    last_updated_at: isoTime(Math.max(...parts.map(({ lastUpdatedAt }) => lastUpdatedAt))),
-    lux_reward: toLux(luxReward),
-    lux_paid: toLux(parts.reduce((sum, { luxPaidMicro }) => sum + luxPaidMicro, 0)),
+    first_created_at: isoTime(totals.firstCreatedAt),
+    last_created_at: isoTime(totals.lastCreatedAt),
+    last_updated_at: isoTime(totals.lastUpdatedAt),
+    lux_reward: toLux(totals.lux * MICRO_PER_LUX + totals.luxMicro),
+    lux_paid: toLux(totals.paid * MICRO_PER_LUX + totals.paidMicro),
   };
 }
 

@@ -422,7 +422,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
   lesson: "What was learned.",
   ready: "Whether the task is open and may be handed out now.",
   attempts:
-    "Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results, an exceeded `max_cost_usd` and, with `max_attempts`, restarts.",
+    "Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded `max_cost_usd` and, with `max_attempts`, restarts.",
   restarts:
     "How often task/next has handed the task out again with `resume`, because the worker ended. With `max_attempts` each restart counts as an attempt.",
   max_attempts: "The task fails after this many attempts; by default after 10 failures and timeouts.",

@@ -28,7 +28,7 @@ import {
   WEBHOOK_FORMATS,
 } from "../domain/model.ts";
 import { dayOf, toMicroUsd } from "../domain/spending.ts";
-import { isCron, isTimeZone } from "../lib/cron.ts";
+import { cronFault, isTimeZone } from "../lib/cron.ts";
 import { DAY_FORM, INSTANT_FORM, isRealDay } from "../lib/duration.ts";
 import { isRawNumber } from "../lib/exact-json.ts";
 import { wordsOf } from "../lib/word-search.ts";
@@ -200,7 +200,7 @@ export const answerToken = () => chars(limit.ANSWER_TOKEN_MAX_CHARS);
 /** A cron expression of five fields, or a nickname such as @daily. */
 export const cron = () =>
   chars(limit.CRON_MAX_CHARS).check(
-    z.refine(isCron, "must be a cron expression with a next time: minute hour day month weekday, or @daily"),
+    z.refine((text) => cronFault(text) === null, { error: ({ input }) => cronFault(String(input)) ?? "" }),
   );
 export const timeZone = () =>
   chars(limit.TIME_ZONE_MAX_CHARS).check(
@@ -339,7 +339,7 @@ export const priority = () =>
         error: `must be 0, 1, 2 or one of ${keysOf(PRIORITY_WORDS).join(", ")}`,
       }),
     ),
-    z.transform((value): Priority => (typeof value === "number" ? value || 0 : PRIORITY_WORDS[value])), // -0 is 0
+    z.transform((value): Priority => (typeof value === "number" ? value : PRIORITY_WORDS[value])),
   );
 
 const TOO_MANY_CAPABILITIES = `must hold at most ${limit.CAPABILITIES_MAX}`;
@@ -384,7 +384,7 @@ export const luxReward = () =>
 
 /** A number of JSON, also one with more digits than a double has, which parseExact() keeps as text. */
 function rounded(value: unknown): unknown {
-  return isRawNumber(value) ? Number(JSON.stringify(value)) : value;
+  return isRawNumber(value) ? Number(JSON.stringify(value)) + 0 : value;
 }
 
 /** Dollars, parsed to whole millionths: what is finer is rounded. */

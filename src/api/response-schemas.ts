@@ -44,9 +44,8 @@ import {
   type TaskSummary,
   type Usage,
 } from "../domain/model.ts";
-import { SUMMARY_LINE_MAX_CHARS } from "../domain/limits.ts";
 import { threadOf } from "../domain/message.ts";
-import { isAsking, isInReview, isReady, isSealed, shownFailure } from "../domain/task.ts";
+import { isAsking, isInReview, isReady, isSealed, shownFailure, summaryLine } from "../domain/task.ts";
 import { costOf, toUsd } from "../domain/spending.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { DAY_MS, SECOND_MS, isoTime } from "../lib/clock.ts";
@@ -359,13 +358,6 @@ export function encodeTaskSummary(
     created_at: isoTime(task.createdAt),
     updated_at: isoTime(task.updatedAt),
   };
-}
-
-/** The first line of a text that is not blank, cut to SUMMARY_LINE_MAX_CHARS. */
-export function summaryLine(text: string | null): string | null {
-  const line = text === null ? null : (/\S.*/.exec(text)?.[0].trimEnd() ?? "");
-  if (line === null || line.length <= SUMMARY_LINE_MAX_CHARS) return line;
-  return `${line.slice(0, SUMMARY_LINE_MAX_CHARS - 1).toWellFormed()}…`;
 }
 
 function waitingFor(task: Pick<Task, "questions" | "review">): "answer" | "review" | null {

@@ -2877,8 +2877,8 @@ class Task(TypedDict):
     paid_seq: NotRequired[int]
     #: Whether the task is open and may be handed out now.
     ready: bool
-    #: Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results, an
-    #: exceeded `max_cost_usd` and, with `max_attempts`, restarts.
+    #: Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded
+    #: `max_cost_usd` and, with `max_attempts`, restarts.
     attempts: int
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None
@@ -2981,8 +2981,8 @@ class TaskSummary(TypedDict):
     assigned_node: str | None
     #: Whether the task is open and may be handed out now.
     ready: bool
-    #: Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results, an
-    #: exceeded `max_cost_usd` and, with `max_attempts`, restarts.
+    #: Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded
+    #: `max_cost_usd` and, with `max_attempts`, restarts.
     attempts: int
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None
@@ -3065,8 +3065,8 @@ class TaskDetails(TypedDict):
     paid_seq: NotRequired[int]
     #: Whether the task is open and may be handed out now.
     ready: bool
-    #: Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results, an
-    #: exceeded `max_cost_usd` and, with `max_attempts`, restarts.
+    #: Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded
+    #: `max_cost_usd` and, with `max_attempts`, restarts.
     attempts: int
     #: The task fails after this many attempts; by default after 10 failures and timeouts.
     max_attempts: int | None

@@ -494,8 +494,8 @@ export interface Task<V extends Variant = "A"> {
   /** Whether the task is open and may be handed out now. */
   ready: boolean;
   /**
-   * Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results,
-   * an exceeded `max_cost_usd` and, with `max_attempts`, restarts.
+   * Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded
+   * `max_cost_usd` and, with `max_attempts`, restarts.
    */
   attempts: number;
   /** The task fails after this many attempts; by default after 10 failures and timeouts. */
@@ -612,8 +612,8 @@ export interface TaskSummary<V extends Variant = "A"> {
   /** Whether the task is open and may be handed out now. */
   ready: boolean;
   /**
-   * Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results,
-   * an exceeded `max_cost_usd` and, with `max_attempts`, restarts.
+   * Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded
+   * `max_cost_usd` and, with `max_attempts`, restarts.
    */
   attempts: number;
   /** The task fails after this many attempts; by default after 10 failures and timeouts. */
@@ -691,8 +691,8 @@ export interface TaskDetails<V extends Variant = "A"> {
   /** Whether the task is open and may be handed out now. */
   ready: boolean;
   /**
-   * Attempts without an accepted result: failures, timeouts, nodes that went offline, rejected results,
-   * an exceeded `max_cost_usd` and, with `max_attempts`, restarts.
+   * Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded
+   * `max_cost_usd` and, with `max_attempts`, restarts.
    */
   attempts: number;
   /** The task fails after this many attempts; by default after 10 failures and timeouts. */

@@ -11,6 +11,7 @@ import type {
   Child,
   DeliveryState,
   FileRecord,
+  GroupTotals,
   Invitation,
   KeyRecord,
   Lease,
@@ -105,9 +106,15 @@ export type Change =
   /**
    * The mutable fields of a task: state, holder, lease, attempts, result. `waitedMs`: an open task was handed out, and how
    * long it had been ready; for the metrics, not stored. `grew`: the bytes that the caller adds to a task that goes on;
-   * for the quotas (charge()), not stored.
+   * for the quotas (charge()), not stored. `isFirst`: the row of the task's features may be new (store/sql/features.ts).
    */
-  | { readonly kind: "task.moved"; readonly task: Task; readonly waitedMs?: number; readonly grew?: number }
+  | {
+      readonly kind: "task.moved";
+      readonly task: Task;
+      readonly waitedMs?: number;
+      readonly grew?: number;
+      readonly isFirst?: true;
+    }
   /** What the requests of a node have added to a task of another one counts against its quota (Task.lentBytes). */
   | {
       readonly kind: "task.charged";
@@ -118,7 +125,12 @@ export type Change =
   /** Take that off the usage of these nodes, and forget it. In this order. */
   | { readonly kind: "charges.refunded" | "charges.removed"; readonly taskId: string }
   /** What its creator has set: title, description, priority and reward, and by how much the reward is larger now. */
-  | { readonly kind: "task.edited"; readonly task: Task; readonly raisedMicro: number }
+  | {
+      readonly kind: "task.edited";
+      readonly task: Task;
+      readonly raisedMicro: number;
+      readonly isFirst?: true;
+    }
   /** How its results are checked, and the check of the last one. */
   | { readonly kind: "task.reviewed"; readonly taskId: string; readonly review: Review }
   /** Its result was rejected. */
@@ -239,6 +251,13 @@ export type Change =
   | { readonly kind: "settlement.removed"; readonly taskId: string }
   /** An unfinished task of a group has ended: whether it was the last one must still be checked; it was checked. */
   | { readonly kind: "group.touched" | "group.checked"; readonly group: string }
+  /** What a step adds to the running totals of a group. `adds`, `removes`: a task, which may be the only one. */
+  | ({
+      readonly kind: "group.tallied";
+      readonly group: string;
+      readonly adds: boolean;
+      readonly removes: boolean;
+    } & GroupTotals)
   /** What a step adds to the running totals of all tasks by state. */
   | {
       readonly kind: "tasks.tallied";

@@ -7,7 +7,7 @@ import { type Closing, closings, sayClosing } from "./gate.ts";
 import { type Able, hasFree, missingIn, takesType } from "./lane.ts";
 import { POSITION_COUNTED_MAX } from "./limits.ts";
 import type { Gate, Node, Task } from "./model.ts";
-import { isExcluded, isFinished, isInReview, isReady } from "./task.ts";
+import { failureBackingOff, isExcluded, isFinished, isInReview, isReady, summaryLine } from "./task.ts";
 
 export const REASON_CODES = [
   "finished",
@@ -163,7 +163,7 @@ function ownReasons(
 ): readonly Reason[] {
   const reasons: Reason[] = [];
   if (task.notBefore !== null && task.notBefore > now)
-    reasons.push({ code: "not_before", detail: "Its start time has not come.", until: task.notBefore });
+    reasons.push({ code: "not_before", detail: startTimeOf(task), until: task.notBefore });
   if (task.unmet > 0) {
     const tasks = task.unmet === 1 ? "a task" : `${task.unmet} tasks`;
     const detail = `It waits for ${tasks} on which it depends.`;
@@ -178,6 +178,14 @@ function ownReasons(
   if (task.questions?.state === "parked")
     reasons.push({ code: "question", detail: "It waits for the answer to a question.", until: null });
   return reasons;
+}
+
+function startTimeOf(task: Task): string {
+  const failure = failureBackingOff(task);
+  if (failure === null) return "Its start time has not come.";
+  const message = summaryLine(failure.message);
+  const cause = message === null ? failure.kind : `${failure.kind}: ${message}`;
+  return `Its backoff after failed attempt ${task.attempts} is not over (${cause}).`;
 }
 
 function ofClosing(closing: Closing, now: number): Reason {
@@ -197,11 +205,11 @@ function ofNodes({ able, online, open, free, missing }: Takers): readonly Reason
     const detail = `No registered node could ever take it. The one that comes closest lacks: ${missing.join(", ")}.`;
     return [{ code: "no_node", detail, until: null, missing }];
   }
-  if (online === 0) return reason("nodes_offline", `All ${able} nodes that could take it are offline.`);
+  if (online === 0) return reason("nodes_offline", `All nodes that could take it (${able}) are offline.`);
   if (open === 0)
-    return reason("nodes_draining", `All ${online} nodes that could take it and are online drain.`);
+    return reason("nodes_draining", `All online nodes that could take it (${online}) are draining.`);
   return reason(
     "nodes_full",
-    `All ${open} nodes that could take it now have no room: their max_tasks are reached, their resources are in use, or a budget of theirs is used up.`,
+    `All nodes that could take it now (${open}) have no room: their max_tasks are reached, their resources are in use, or a budget of theirs is used up.`,
   );
 }

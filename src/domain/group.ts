@@ -1,15 +1,25 @@
 /**
  * Groups of tasks: all tasks that were created with the same `group` are followed, cancelled and retried as one. A group
- * has no row of its own: it is its tasks. The groups of a node's keys are its own.
+ * exists while it has a task: its row has what its tasks add up to. The groups of a node's keys are its own.
  *
  * A group ends when the last of its unfinished tasks ends; one whose result waits for a review has not ended. The
- * commit that ends a task marks its group (touchedGroup() of task.ts). Then one transaction looks whether any task of
- * the group is unfinished, logs group.ended if none is, and removes the mark. So no counter can leak, a crash between
- * the two loses no event, and a task without a group costs nothing.
+ * commit that ends a task marks its group (touchedGroup() of task.ts). Then one transaction looks whether the totals of
+ * the group have an unfinished task, logs group.ended if they have none, and removes the mark. So a crash between the two
+ * loses no event, and a task without a group costs nothing.
+ *
+ * Invariant: the totals are the sums over the rows of the tasks (consistency.ts).
  */
 import type { Change } from "./change.ts";
 import { type Rejected, reject } from "./decision.ts";
-import type { Spending, Task, TaskState, TaskStatus } from "./model.ts";
+import { MICRO_PER_LUX } from "./limits.ts";
+import {
+  type GroupTotals,
+  type Spending,
+  type Task,
+  type TaskState,
+  type TaskStatus,
+  isCancelled,
+} from "./model.ts";
 
 /**
  * To whom the names of a task belong, its group and its unique key: the node with whose key it was created, or null, the
@@ -31,35 +41,13 @@ export function groupsNamed(name: string | undefined, boundTo: string | null): r
   return owned === name ? [name] : [owned, name];
 }
 
-/** A marked group. `ends`: how many of its tasks ended how, if it has ended; each counted up to GROUP_COUNTED_MAX. */
-export type TouchedGroup = { readonly group: string; readonly ends: GroupEnds | null };
+/** The counts of a group at one moment. It has a task. */
+export type GroupCounts = { readonly name: string; readonly totals: GroupTotals };
 
-export type GroupEnds = { readonly completed: number; readonly failed: number; readonly cancelled: number };
+/** A marked group; null: it has no task any more. */
+export type TouchedGroup = { readonly group: string; readonly totals: GroupTotals | null };
 
-/** What the tasks of a group in one state add up to. */
-export type GroupPart = {
-  readonly status: TaskStatus;
-  readonly count: number;
-  /** Of the failed ones, those that were cancelled, or expired. */
-  readonly cancelled: number;
-  readonly luxRewardMicro: number;
-  /** Of the completed ones, those whose result waits for a review. */
-  readonly inReview: number;
-  /** What was paid for them, the shares of their copies included. */
-  readonly luxPaidMicro: number;
-  readonly firstCreatedAt: number;
-  readonly lastCreatedAt: number;
-  readonly lastUpdatedAt: number;
-};
-
-/** The counts of a group at one moment. */
-export type GroupCounts = {
-  readonly name: string;
-  /** The states of its tasks; at least one. */
-  readonly parts: readonly GroupPart[];
-};
-
-/** A group at one moment. */
+/** A group at one moment, with more than its counts. */
 export type Group = GroupCounts & {
   /** Its newest failures first. */
   readonly failures: readonly TaskState[];
@@ -68,30 +56,84 @@ export type Group = GroupCounts & {
 };
 
 export function checkGroups(touched: readonly TouchedGroup[], at: number): readonly Change[] {
-  return touched.flatMap(({ group, ends }): readonly Change[] => {
+  return touched.flatMap(({ group, totals }): readonly Change[] => {
     const checked: Change = { kind: "group.checked", group };
-    if (ends === null) return [checked];
-    const event = { kind: "group.ended", at, nodeId: null, taskId: null, data: { group, ...ends } } as const;
+    if (totals !== null && unfinishedIn(totals) > 0) return [checked];
+    const { completed, failed, cancelled } = totals ?? NO_ENDS;
+    const data = { group, completed, failed, cancelled };
+    const event = { kind: "group.ended", at, nodeId: null, taskId: null, data } as const;
     return [checked, { kind: "event.logged", event }];
   });
 }
 
-/** Without those that were cancelled, or expired: cancelledIn() has them. */
-export function countOf({ parts }: GroupCounts, status: TaskStatus): number {
-  const part = parts.find((found) => found.status === status);
-  return part === undefined ? 0 : part.count - part.cancelled;
+const NO_ENDS = { completed: 0, failed: 0, cancelled: 0 };
+
+export function unfinishedIn({ open, assigned, inReview }: GroupTotals): number {
+  return open + assigned + inReview;
 }
 
-export function cancelledIn({ parts }: GroupCounts): number {
-  return parts.reduce((sum, { cancelled }) => sum + cancelled, 0);
+export function tasksIn({ open, assigned, completed, failed, cancelled }: GroupTotals): number {
+  return open + assigned + completed + failed + cancelled;
 }
 
-export function unfinishedIn(group: GroupCounts): number {
-  return countOf(group, "open") + countOf(group, "assigned") + inReviewIn(group);
+/**
+ * What a step of a task from `before` to `after` (null: no task) adds to the totals of its group. The totals decide when a
+ * group has ended, so every step comes here: through sums() of task.ts.
+ */
+export function groupTally(before: Task | null, after: Task | null): readonly Change[] {
+  const task = after ?? before;
+  if (task === null || task.group === null) return [];
+  const step = (of: (task: Task) => number): number => (after ? of(after) : 0) - (before ? of(before) : 0);
+  const inState = (state: TaskStatus): number =>
+    step((task) => Number(task.status === state && !wasCancelled(task)));
+  const counts = {
+    open: inState("open"),
+    assigned: inState("assigned"),
+    completed: inState("completed"),
+    failed: inState("failed"),
+    cancelled: step((task) => Number(wasCancelled(task))),
+    inReview: step(({ review }) => Number(review?.check?.state === "pending")),
+    lux: step(({ luxRewardMicro }) => wholeLux(luxRewardMicro)),
+    luxMicro: step(({ luxRewardMicro }) => luxRewardMicro % MICRO_PER_LUX),
+    paid: step((task) => wholeLux(paidFor(task))),
+    paidMicro: step((task) => paidFor(task) % MICRO_PER_LUX),
+  };
+  const { group, createdAt, updatedAt } = task;
+  if (before?.updatedAt === updatedAt && Object.values(counts).every((count) => count === 0)) return [];
+  const times = { firstCreatedAt: createdAt, lastCreatedAt: createdAt, lastUpdatedAt: updatedAt };
+  const change = { kind: "group.tallied", group, adds: before === null, removes: after === null } as const;
+  return [{ ...change, ...counts, ...times }];
 }
 
-export function inReviewIn({ parts }: GroupCounts): number {
-  return parts.reduce((sum, { inReview }) => sum + inReview, 0);
+/** The totals with what two steps add to them. */
+export function addTotals(a: GroupTotals, b: GroupTotals): GroupTotals {
+  return {
+    open: a.open + b.open,
+    assigned: a.assigned + b.assigned,
+    completed: a.completed + b.completed,
+    failed: a.failed + b.failed,
+    cancelled: a.cancelled + b.cancelled,
+    inReview: a.inReview + b.inReview,
+    lux: a.lux + b.lux,
+    luxMicro: a.luxMicro + b.luxMicro,
+    paid: a.paid + b.paid,
+    paidMicro: a.paidMicro + b.paidMicro,
+    firstCreatedAt: Math.min(a.firstCreatedAt, b.firstCreatedAt),
+    lastCreatedAt: Math.max(a.lastCreatedAt, b.lastCreatedAt),
+    lastUpdatedAt: Math.max(a.lastUpdatedAt, b.lastUpdatedAt),
+  };
+}
+
+const wholeLux = (micro: number): number => Math.floor(micro / MICRO_PER_LUX);
+
+function wasCancelled({ status, failure }: Task): boolean {
+  return status === "failed" && isCancelled(failure?.kind);
+}
+
+/** What was paid for a task; of one with a quorum, to those whose copies agree. */
+function paidFor({ status, paidSeq, luxRewardMicro, quorum }: Task): number {
+  if (status !== "completed") return 0;
+  return paidSeq === null ? (quorum?.paidMicro ?? 0) : luxRewardMicro;
 }
 
 export function groupNotFound(group: string): Rejected {

@@ -105,8 +105,6 @@ export const GROUP_FAILURES_SHOWN = 20;
 export const GROUP_STEP_TASKS = 250;
 /** Groups that may have ended, and are checked in one transaction. */
 export const GROUPS_CHECKED = 100;
-/** Tasks of such a group that group.ended counts, of each end. */
-export const GROUP_COUNTED_MAX = 1_000;
 /** Failures and timeouts after which a task without max_attempts has failed. */
 export const FAILURES_DEFAULT_MAX = 10;
 /** Failed attempts that a task remembers for its next worker. */
@@ -178,8 +176,8 @@ export const REVIEWS_COUNTED_MAX = 1_000;
 export const QUORUM_RESULTS_MAX = 9;
 export const QUORUM_COPIES_MAX = 15;
 export const QUORUM_POINTERS_MAX = 10;
-/** A task with the tasks that the hub creates for it: how many one transaction looks at. */
-export const FAMILIES_CHECKED = 20;
+/** A task with the tasks that the hub creates for it, up to 1 MiB each: how many one transaction looks at. */
+export const FAMILIES_CHECKED = 4;
 export const OPEN_QUESTIONS_OF_TASK_MAX = 20;
 /** Questions that one task ever has. */
 export const QUESTIONS_OF_TASK_MAX = 1_000;
@@ -666,6 +664,8 @@ export const METRICS_TASKS_MAX = 50_000;
 /** The weight of the transactions of a group commit (store/pending-transaction.ts): of light ones, and of heavy ones. */
 export const GROUP_MAX = 1_024;
 export const GROUP_HEAVY_MAX = 128;
+/** On SQLite: how long a group is decided and written, before the transactions that are left wait for the next one. */
+export const GROUP_MAX_MS = 50;
 /** A heavier transaction (a large batch, a task that depends on a thousand) waits behind light ones. */
 export const LIGHT_MAX = 32;
 export const QUEUE_MAX = 20_000;

@@ -323,10 +323,37 @@ export type Quorum = QuorumTerms & {
   readonly copies: readonly string[];
   /** The nodes whose results agree, the first to complete first. */
   readonly agreed: readonly string[];
+  /** What its copies were paid, once they agree. */
+  readonly paidMicro?: number;
 };
 
 export const ON_DEPENDENCY = ["fail", "run"] as const;
 export type OnDependency = (typeof ON_DEPENDENCY)[number];
+
+/**
+ * What the tasks of a group add up to. Rewards are summed as whole LUX and as the millionths beside them: the sum of the
+ * largest rewards has more millionths than a column holds.
+ */
+export type GroupTotals = {
+  readonly open: number;
+  readonly assigned: number;
+  /** Those whose result waits for a review included. */
+  readonly completed: number;
+  /** Without the cancelled ones. */
+  readonly failed: number;
+  /** Failed because they were cancelled, or expired. */
+  readonly cancelled: number;
+  readonly inReview: number;
+  readonly lux: number;
+  readonly luxMicro: number;
+  /** What was paid, the shares of the copies of a quorum included. */
+  readonly paid: number;
+  readonly paidMicro: number;
+  /** Of all tasks that the group has had since it had none. */
+  readonly firstCreatedAt: number;
+  readonly lastCreatedAt: number;
+  readonly lastUpdatedAt: number;
+};
 
 /** The fields of a new task that name no time and no other task. */
 export type TaskTemplate = Pick<

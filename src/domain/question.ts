@@ -28,7 +28,7 @@ import {
 } from "./decision.ts";
 import { OPEN_QUESTIONS_OF_TASK_MAX, QUESTIONS_OF_TASK_MAX } from "./limits.ts";
 import type { Moment, Node, Question, Task } from "./model.ts";
-import { grown, recharged, usageTally } from "./quota.ts";
+import { grown, recharged } from "./quota.ts";
 import {
   type CreatorRequest,
   type HolderRequest,
@@ -42,6 +42,7 @@ import {
   newLease,
   notTheirCreation,
   returned,
+  sums,
   taskEvent,
 } from "./task.ts";
 import { isSameJson } from "../lib/exact-json.ts";
@@ -237,7 +238,7 @@ function settle(task: Task, isLast: boolean, addedBytes: number, at: Moment): St
 /** A change of a task that its node goes on holding: no total changes but the usage of its creator. */
 function keptBy(before: Task, patch: Partial<Task>, now: number): Step {
   const after = recharged({ ...before, ...patch, updatedAt: now });
-  return { after, changes: [{ kind: "task.moved", task: after }, ...usageTally(before, after)] };
+  return { after, changes: [{ kind: "task.moved", task: after }, ...sums(before, after)] };
 }
 
 // ---- Refusals

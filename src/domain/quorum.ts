@@ -137,7 +137,19 @@ function agree(
 ): readonly Change[] {
   const { assignedNode, result, resultVerified } = must(best[0], "a group has a first");
   const agreed = best.flatMap((copy) => copy.assignedNode ?? []);
-  const quorum: Quorum = { ...before, state: "agreed", agreed };
+  const share = Math.floor(parent.luxRewardMicro / best.length);
+  const rest = parent.luxRewardMicro - share * best.length;
+  const paid = best.flatMap((copy, i) => {
+    const entryId = must(ids[i], "each payment has an id");
+    const changes = payShare(copy, i === 0 ? share + rest : share, entryId, accounts, at);
+    accounts.follow(changes);
+    return changes;
+  });
+  const paidMicro = paid.reduce(
+    (sum, change) => sum + (change.kind === "lux.entered" ? change.entry.amountMicro : 0),
+    0,
+  );
+  const quorum: Quorum = { ...before, state: "agreed", agreed, paidMicro };
   const after = recharged({
     ...parent,
     status: "completed",
@@ -147,14 +159,6 @@ function agree(
     resultVerified,
     quorum,
     updatedAt: at.now,
-  });
-  const share = Math.floor(parent.luxRewardMicro / best.length);
-  const rest = parent.luxRewardMicro - share * best.length;
-  const paid = best.flatMap((copy, i) => {
-    const entryId = must(ids[i], "each payment has an id");
-    const changes = payShare(copy, i === 0 ? share + rest : share, entryId, accounts, at);
-    accounts.follow(changes);
-    return changes;
   });
   return [
     { kind: "task.moved", task: after },

@@ -26,7 +26,7 @@ import {
 import { REVIEW_POSTPONED_MS } from "./limits.ts";
 import { type NewEntry, heldAccount, payReward, returnHeld } from "./lux.ts";
 import type { LedgerHead, Moment, Node, Review, ReviewCheck, Task, Verdict } from "./model.ts";
-import { grown, recharged, usageTally } from "./quota.ts";
+import { grown, recharged } from "./quota.ts";
 import {
   asHeld,
   assignIfBalanced,
@@ -34,6 +34,7 @@ import {
   ownWork,
   reviewed,
   settlement,
+  sums,
   tallies,
   taskEvent,
   touchedFamily,
@@ -151,7 +152,7 @@ export function settle(
     if (returned.kind === "rejected") return returned;
     const ended = endAttempt(unsettled, { kind: "rejected", message, retry: true, data }, at);
     const removed: Change = { kind: "result.removed", taskId };
-    const changes = [...usageTally(task, unsettled), ...ended.changes, removed, ...always];
+    const changes = [...sums(task, unsettled), ...ended.changes, removed, ...always];
     return accept(ended.after, [...changes, ...returned.changes]);
   }
   const payment = payReward(worker, asHeld(task), entry, at.now, heldAccount(taskId));

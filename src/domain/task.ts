@@ -56,13 +56,14 @@ import {
   takesType,
   wordOf,
 } from "./lane.ts";
-import { ownedGroup, ownerOf } from "./group.ts";
+import { groupTally, ownedGroup, ownerOf } from "./group.ts";
 import { hold } from "./limit.ts";
 import {
   BACKOFF_MAX_SECONDS,
   FAILED_ATTEMPTS_KEPT,
   FAILURES_DEFAULT_MAX,
   GIFTS_OF_GIVER_MAX,
+  SUMMARY_LINE_MAX_CHARS,
 } from "./limits.ts";
 import {
   type Claimant,
@@ -435,7 +436,8 @@ export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
   if (found.gifts) {
     const after = startAgain(found.gifts, nodeId, at);
     const moved: Change = { kind: "task.moved", task: after };
-    return accept<Next>({ task: after, from: "gifts", draining, ended }, [...before, moved]);
+    const changes = [...before, moved, ...sums(found.gifts, after)];
+    return accept<Next>({ task: after, from: "gifts", draining, ended }, changes);
   }
   const isFull = !hasRoom(ended ? { ...node, tasksAssigned: node.tasksAssigned - 1 } : node);
   const best = draining || isFull ? null : bestFor(node, found, at);
@@ -466,7 +468,7 @@ function restart(started: Task, nodeId: string, at: Moment): Step {
     const { runUntil } = task; // it is the same attempt
     const after = { ...startAgain(task, nodeId, at), runUntil, leaseUntil: leaseFrom(task, runUntil, at) };
     const event = taskEvent("task.assigned", after, nodeId, at.now, { by: "resume" });
-    return { after, changes: [{ kind: "task.moved", task: after }, event] };
+    return { after, changes: [{ kind: "task.moved", task: after }, ...sums(task, after), event] };
   }
   const message = `The worker ended without a result, and asked for the task again (restart ${task.restarts}).`;
   const ended = endAttempt(task, { kind: "offline", message, retry: true }, at);
@@ -709,7 +711,7 @@ export function extend(
     progress: note ?? held.progress,
     updatedAt: asked.note === null ? held.updatedAt : at.now,
   });
-  const changes: Change[] = [...saved, { kind: "task.moved", task: after }, ...usageTally(before, after)];
+  const changes: Change[] = [...saved, { kind: "task.moved", task: after }, ...sums(before, after)];
   if (note !== null) changes.push(taskEvent("task.progress", after, asked.nodeId, at.now, { note }));
   return grown(task, accept(after, changes));
 }
@@ -1119,7 +1121,7 @@ export function discard(task: Task, now: number): readonly Change[] {
   return [
     ...withoutTask(task),
     { kind: "tasks.tallied", open: 0, assigned: 0, completed: minus("completed"), failed: minus("failed") },
-    ...usageTally(task, null),
+    ...sums(task, null),
     taskEvent("task.deleted", task, null, now, { title, reason: "retention" }),
   ];
 }
@@ -1308,6 +1310,19 @@ function isUsedUp({ maxAttempts, attempts, failures }: Task): boolean {
 function backoffOf({ backoffMs, attempts }: Task): number {
   const doublings = Math.min(attempts - 1, 30); // a number that stays finite
   return Math.min(backoffMs * 2 ** doublings, BACKOFF_MAX_SECONDS * SECOND_MS);
+}
+
+/** The failure whose backoff the start time of an open task is; null: somebody has chosen its start time. */
+export function failureBackingOff(task: Task): Failure | null {
+  const { failure, notBefore } = task;
+  return failure !== null && notBefore === failure.at + backoffOf(task) ? shownFailure(task) : null;
+}
+
+/** The first line of a text that is not blank, cut to SUMMARY_LINE_MAX_CHARS. */
+export function summaryLine(text: string | null): string | null {
+  const line = text === null ? null : (/\S.*/.exec(text)?.[0].trimEnd() ?? "");
+  if (line === null || line.length <= SUMMARY_LINE_MAX_CHARS) return line;
+  return `${line.slice(0, SUMMARY_LINE_MAX_CHARS - 1).toWellFormed()}…`;
 }
 
 /** Ends an unfinished task because it is not needed any more. */
@@ -1508,8 +1523,16 @@ export function tallies(before: Task | null, after: Task | null, now: number, re
   const taker = after?.assignedNode ?? null;
   if (giver !== null && giver !== taker) changes.push(nodeTally(giver, before, after, now, rewardMicro));
   if (taker !== null) changes.push(nodeTally(taker, before, after, now, rewardMicro));
-  changes.push(...usageTally(before, after), ...touchedGroup(before, after), ...touchedParent(before, after));
+  changes.push(...sums(before, after), ...touchedGroup(before, after), ...touchedParent(before, after));
   return changes;
+}
+
+/**
+ * What a step adds to the sums that must be those of the rows: of its creator's usage and of its group. A step that moves
+ * no other total comes here itself.
+ */
+export function sums(before: Task | null, after: Task | null): readonly Change[] {
+  return [...usageTally(before, after), ...groupTally(before, after)];
 }
 
 /** The end of a task may be the end of its group (group.ts). A new task that has failed at once has ended too. */

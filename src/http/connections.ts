@@ -88,10 +88,10 @@ export function closeStalled({ port, limit, busy, requested, count }: Wanted): n
     const sent = sending(descriptor);
     if (sent === null || (sent.hasSent && requested === null) || localPort(descriptor) !== port) continue;
     const peer = peerPort(descriptor);
-    running ??= busy();
-    if (peer === null || running.has(peer) || hasUnread(descriptor)) continue;
+    if (peer === null) continue;
     unconnected.delete(peer);
-    if (requested?.has(peer) === true) continue;
+    running ??= busy();
+    if (requested?.has(peer) === true || running.has(peer) || hasUnread(descriptor)) continue;
     stalled.push({ descriptor, ms: sent.lastMs });
   }
   for (const peer of unconnected) requested?.delete(peer);

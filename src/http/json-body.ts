@@ -4,6 +4,7 @@
  * memory, the room; a small body that is there already needs none.
  */
 import { endOfTick } from "../lib/event-loop.ts";
+import { parsePlain } from "../lib/exact-json.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 import { decodeUtf8 } from "../lib/utf8.ts";
 import { Deadlines } from "./deadlines.ts";
@@ -44,7 +45,7 @@ export async function readJsonObject(
   limits: { maxBytes: number; maxValues: number; deadlineMs: number },
   roomOf: () => BodyRoom,
   emptyAs?: JsonObject,
-  parse: (text: string) => unknown = JSON.parse,
+  parse: (text: string) => unknown = parsePlain,
 ): Promise<JsonObject> {
   const { headers } = request;
   if (headers.get("content-type")?.trimStart().toLowerCase().startsWith("multipart/")) {

@@ -1,7 +1,8 @@
 /**
  * Looks up the names of receivers. A lookup cannot be ended, and the resolver of the system blocks a thread of the pool
  * that files are read and written with. So c-ares does it, which blocks none and knows /etc/hosts. Only names of mDNS
- * (RFC 6762) need the resolver of the system: one at a time.
+ * (RFC 6762) need the resolver of the system: one at a time. Those of administrators wait for one another; a client of A2A
+ * is refused meanwhile, so that its names keep nobody waiting for longer than one lookup.
  *
  * Bounds: one lookup of a name at a time; a name that has failed is not looked up again for NAME_FAILED_MS.
  */
@@ -11,8 +12,13 @@ export const NAME_FAILED_MS = 1 * MINUTE_MS;
 /** Names that are remembered, because they are being looked up or have failed. */
 const NAMES_MAX = 1_000;
 
-/** Resolves a name to its addresses. */
-export type Resolve = (name: string) => Promise<readonly string[]>;
+/** `webhook`: an administrator has named the URL; `push`: any client of A2A. */
+export type Sender = "webhook" | "push";
+
+/** Resolves a name to its addresses. @throws {Error} with the code NAMES_BUSY: another name of mDNS is looked up */
+export type Resolve = (name: string, sender: Sender) => Promise<readonly string[]>;
+
+export const NAMES_BUSY = "NAMES_BUSY";
 
 type Backend = "c-ares" | "system";
 type Lookup = (
@@ -23,22 +29,28 @@ type Lookup = (
 export function nameResolver(clock: Pick<Clock, "steady">, lookup: Lookup = Bun.dns.lookup): Resolve {
   type Known = { readonly addresses: Promise<readonly string[]>; failedAt: number | null };
   const known = new Map<string, Known>();
-  let lastLocal: Promise<unknown> = Promise.resolve();
+  let lastLocal: Promise<unknown> | null = null;
 
   const lookUp = async (name: string): Promise<readonly string[]> => {
-    const isLocal = /\.local\.?$/i.test(name);
-    const before = lastLocal;
-    const found = isLocal
-      ? before.then(() => lookup(name, { backend: "system" }))
+    const found = isLocal(name)
+      ? (lastLocal ?? Promise.resolve()).then(() => lookup(name, { backend: "system" }))
       : lookup(name, { backend: "c-ares" });
-    if (isLocal) lastLocal = found.catch(() => {});
+    if (isLocal(name)) {
+      const ended = found.then(end, end);
+      lastLocal = ended;
+      function end(): void {
+        if (lastLocal === ended) lastLocal = null;
+      }
+    }
     return (await found).map(({ address }) => address);
   };
 
-  return (name) => {
+  return (name, sender) => {
     const before = known.get(name);
     if (before && (before.failedAt === null || clock.steady() - before.failedAt < NAME_FAILED_MS))
       return before.addresses;
+    if (sender === "push" && lastLocal !== null && isLocal(name))
+      return Promise.reject(Object.assign(new Error("Names of mDNS are looked up."), { code: NAMES_BUSY }));
     const [oldest] = known.keys();
     if (known.size >= NAMES_MAX && oldest !== undefined) known.delete(oldest);
     known.delete(name); // so that it becomes the newest
@@ -50,4 +62,8 @@ export function nameResolver(clock: Pick<Clock, "steady">, lookup: Lookup = Bun.
     );
     return lookedUp.addresses;
   };
+}
+
+function isLocal(name: string): boolean {
+  return /\.local\.?$/i.test(name);
 }

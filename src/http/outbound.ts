@@ -12,7 +12,7 @@
 import type { AddressCheck } from "../lib/address-policy.ts";
 import { isIP } from "../lib/ip.ts";
 import { codeOf } from "../lib/reason.ts";
-import type { Resolve } from "./names.ts";
+import { NAMES_BUSY, type Resolve, type Sender } from "./names.ts";
 
 export type Outgoing = {
   readonly sender: Sender;
@@ -30,9 +30,6 @@ export type Posted =
 
 export type Post = (request: Outgoing) => Promise<Posted>;
 
-/** `webhook`: an administrator has named the URL; `push`: any client of A2A. */
-export type Sender = "webhook" | "push";
-
 /** Which addresses each of them may have called. */
 export type AddressChecks = Readonly<Record<Sender, AddressCheck>>;
 
@@ -41,7 +38,8 @@ export function outbound(checks: AddressChecks, resolve: Resolve): Post {
     const target = new URL(url);
     try {
       const check = (address: string): string | null => checks[sender](address, portOf(target));
-      const found = await checkedAddress(target.hostname, check, resolve, signal);
+      const lookUp = (name: string): ReturnType<Resolve> => resolve(name, sender);
+      const found = await checkedAddress(target.hostname, check, lookUp, signal);
       if ("refused" in found) return { status: null, error: found.refused };
       return await exchange(found.address, target, headers, body, signal);
     } catch (error) {
@@ -67,7 +65,7 @@ async function exchange(
   const head = { ...headers, Host: host, "Content-Length": Buffer.byteLength(body), Connection: "close" };
   const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
   let unsent: Uint8Array = Buffer.from(`POST ${pathname}${search} HTTP/1.1\r\n${lines.join("")}\r\n${body}`);
-  let received = "";
+  const received = new ResponseHead();
   const { promise, resolve, reject } = Promise.withResolvers<Posted>();
   const abort = (): void => reject(signal.reason);
   signal.addEventListener("abort", abort, { once: true });
@@ -83,11 +81,8 @@ async function exchange(
       handshake: (socket, isTrusted, error) => (isTrusted ? send(socket) : reject(error)),
       drain: (socket) => void (unsent.length > 0 && send(socket)),
       data: (_, bytes) => {
-        received += bytes.toString("latin1");
-        const posted = readHead(received);
+        const posted = received.add(bytes.toString("latin1"));
         if (posted) resolve(posted);
-        else if (received.length > RESPONSE_HEAD_MAX_BYTES)
-          resolve({ status: null, error: "the headers of the response are too large" });
       },
       close: () => resolve({ status: null, error: "connection closed without a response" }),
       error: (_, error) => reject(error),
@@ -105,21 +100,31 @@ async function exchange(
   }
 }
 
-/** The status of a response and its Retry-After; null: the end of its headers has not come. */
-function readHead(received: string): Posted | null {
-  for (let begin = 0; ;) {
-    const end = received.indexOf("\r\n\r\n", begin);
-    if (end === -1) return null;
-    const head = received.slice(begin, end);
-    const status = /^HTTP\/1\.[01] (\d{3})(?: |\r|$)/.exec(head)?.[1];
-    if (status === undefined) return { status: null, error: "the response is not HTTP" };
-    if (!/^1/.test(status) || status === "101") {
-      const retryAfter = /\r\nretry-after:[ \t]*([^\r\n]*)/i.exec(head)?.[1]?.trim() ?? null;
-      return { status: Number(status), retryAfter };
+/** What a receiver has sent. A head with 1xx is read once, however small the pieces are that come after it. */
+class ResponseHead {
+  #unread = "";
+  #chars = 0;
+
+  /** The status of the response and its Retry-After, or why there is none; null: the end of its headers has not come. */
+  add(text: string): Posted | null {
+    this.#unread += text;
+    this.#chars += text.length;
+    for (let end = this.#unread.indexOf(END); end !== -1; end = this.#unread.indexOf(END)) {
+      const head = this.#unread.slice(0, end);
+      const status = /^HTTP\/1\.[01] (\d{3})(?: |\r|$)/.exec(head)?.[1];
+      if (status === undefined) return { status: null, error: "the response is not HTTP" };
+      if (!status.startsWith("1") || status === "101") {
+        const retryAfter = /\r\nretry-after:[ \t]*([^\r\n]*)/i.exec(head)?.[1]?.trim() ?? null;
+        return { status: Number(status), retryAfter };
+      }
+      this.#unread = this.#unread.slice(end + END.length);
     }
-    begin = end + 4;
+    if (this.#chars <= RESPONSE_HEAD_MAX_BYTES) return null;
+    return { status: null, error: "the headers of the response are too large" };
   }
 }
+
+const END = "\r\n\r\n";
 
 /** Why a URL cannot be called at all, as far as its host shows: an address, or a name of loopback; null: it may be. */
 export function urlRefusal(url: string, check: AddressCheck): string | null {
@@ -143,11 +148,11 @@ type Found = { readonly address: string } | { readonly refused: string };
 async function checkedAddress(
   hostname: string,
   check: (address: string) => string | null,
-  resolve: Resolve,
+  lookUp: (name: string) => ReturnType<Resolve>,
   signal: AbortSignal,
 ): Promise<Found> {
   const host = hostOf(hostname);
-  const addresses = isIP(host) === 0 ? await inTime(resolve(host), signal) : [host];
+  const addresses = isIP(host) === 0 ? await inTime(lookUp(host), signal) : [host];
   let refused = "the host has no address";
   for (const address of addresses) {
     const refusal = check(address);
@@ -178,6 +183,7 @@ const FAULTS: Readonly<Record<string, string>> = {
   DNS_ENODATA: "the host has no address",
   DNS_ETIMEOUT: "the name server does not answer",
   ENOTFOUND: "the name of the host is not found",
+  [NAMES_BUSY]: "another name of the local network is being looked up",
   ERR_TLS_CERT_ALTNAME_INVALID: "the certificate is for another host",
   CERT_HAS_EXPIRED: "the certificate has expired",
   DEPTH_ZERO_SELF_SIGNED_CERT: "the certificate is self-signed",

@@ -8,7 +8,7 @@ import { openDiskBlobs } from "../blobs/disk.ts";
 import type { Config } from "../config.ts";
 import { type DataDir, type HasRoom, findTraceOfHub, freeSpaceCheck } from "../data-dir.ts";
 import { START_CHECK_MAX_BYTES } from "../domain/limits.ts";
-import type { Clock } from "../lib/clock.ts";
+import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
@@ -20,7 +20,8 @@ import { inspectDatabase } from "../store/sqlite/integrity-check.ts";
 import { isHeld, takeExclusiveLock } from "../store/sqlite/file-lock.ts";
 import { fillBallast, releaseBallast } from "../store/sqlite/ballast.ts";
 import { type SqliteStore, openSqlite } from "../store/sqlite/engine.ts";
-import { type Store, StoreFull } from "../store/store.ts";
+import { SQLITE_MIGRATIONS } from "../store/sqlite/migrations.ts";
+import { MIGRATING, type Store, StoreFull } from "../store/store.ts";
 
 type EngineParts = {
   readonly config: Config;
@@ -66,7 +67,7 @@ export async function openStore(
 
 function openOnDisk({ config, dir, clock, log }: EngineParts, onFault: (error: unknown) => void): OpenStore {
   const hasRoom = freeSpaceCheck(dir, config.minFreeBytes);
-  const open = (): SqliteStore => openFile(dir, log, onFault, () => hasRoom(0));
+  const open = (): SqliteStore => openFile({ dir, clock, log }, onFault, () => hasRoom(0));
   return { store: openOnFullDisk(dir, log, open), clock, shareMarks: null };
 }
 
@@ -76,15 +77,14 @@ async function openOnServer(
   onFault: (error: unknown) => void,
 ): Promise<OpenStore> {
   const { openPostgres } = await import("../store/postgres/engine.ts");
-  const warn: Log["warn"] = (message, fields) => log.warn(message, fields);
   if (existsSync(dir.database))
-    warn("this hub is on PostgreSQL and does not use the SQLite database in its data directory", {
+    log.warn("this hub is on PostgreSQL and does not use the SQLite database in its data directory", {
       unused: dir.database,
     });
   const emptyError = existsSync(dir.unfinishedRestore)
     ? `a restore or a move into this database was not finished, and the database is empty: repeat it. To start an empty hub, delete ${dir.unfinishedRestore}`
     : null;
-  const store = await openPostgres(database, clock, onFault, warn, emptyError);
+  const store = await openPostgres(database, clock, onFault, log, emptyError);
   return { store, clock: store.clock, shareMarks: (marks) => store.shareMarks(marks) };
 }
 
@@ -120,8 +120,7 @@ function openOnFullDisk(dir: DataDir, log: Log, open: () => SqliteStore): Sqlite
  * Opens the database, or creates it if there never was one. Refuses a damaged or a lost database, and changes nothing.
  */
 function openFile(
-  dir: DataDir,
-  log: Log,
+  { dir, clock, log }: Omit<EngineParts, "config">,
   onFault: (error: unknown) => void,
   hasRoom: () => boolean,
 ): SqliteStore {
@@ -141,8 +140,15 @@ function openFile(
   if (found.kind === "intact" && !found.whole) {
     log.info("the database is too large for a full check at each start", { check_with: "luxhub doctor" });
   }
+  const to = SQLITE_MIGRATIONS.length;
+  if (found.kind === "intact" && found.schema < to) {
+    log.info(MIGRATING, { from: found.schema, to, bytes: found.sizeBytes });
+    log.flush(); // the migration blocks the process
+  }
+  const startedMs = clock.timers();
   const store = openSqlite(dir.database, onFault, undefined, hasRoom);
-  if (store.migration) log.info("the database was migrated", store.migration);
+  const seconds = Math.round((clock.timers() - startedMs) / SECOND_MS);
+  if (store.migration) log.info("the database was migrated", { ...store.migration, seconds });
   return store;
 }
 

@@ -9,12 +9,36 @@ import { DAY_MS, MINUTE_MS } from "./clock.ts";
 /** Bun looks 8 years ahead. */
 const AHEAD_MS = 8 * 366 * DAY_MS;
 
-/** Whether it is a cron expression that has a next time. */
-export function isCron(text: string): boolean {
+/** What the five fields may be, in their order. */
+const FIELDS = [
+  "minute from 0 to 59",
+  "hour from 0 to 23",
+  "day of the month from 1 to 31",
+  "month from 1 to 12, or JAN to DEC",
+  "day of the week from 0 (Sunday) to 7, or SUN to SAT",
+];
+
+/** What to send instead of a text that is no cron expression, or has no next time; null if it is one. */
+export function cronFault(text: string): string | null {
+  const next = parsed(text);
+  if (next) return null;
+  if (next === null) return "must have a time in the next 8 years";
+  const fields = text.trim().split(/\s+/);
+  if (fields.length !== FIELDS.length || text.trim().startsWith("@"))
+    return "must have five fields, minute hour day month weekday, or be @hourly, @daily, @weekly, @monthly or @yearly";
+  // Each field between fields that are valid.
+  const wrong = fields.findIndex(
+    (_, at) => !parsed(fields.map((field, i) => (i === at ? field : "*")).join(" ")),
+  );
+  return `must have a ${FIELDS[wrong]} in field ${wrong + 1}: numbers, lists (1,15), ascending ranges (1-5), steps (*/5)`;
+}
+
+/** Undefined if it is no cron expression; null if it has no next time. */
+function parsed(text: string): Date | null | undefined {
   try {
-    return Bun.cron.parse(text, 0, { tz: "UTC" }) !== null;
+    return Bun.cron.parse(text, 0, { tz: "UTC" });
   } catch {
-    return false;
+    return undefined;
   }
 }
 

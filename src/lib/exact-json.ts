@@ -3,9 +3,12 @@
  * its source text (JSON.rawJSON), which JSON.stringify writes unchanged.
  */
 
-/** Part of ECMAScript, but not of TypeScript's type library: "JSON.parse source text access". */
+/**
+ * Part of ECMAScript, but not of TypeScript's type library: "JSON.parse source text access". Browsers have it since 2025;
+ * in an older one, parseExact() rounds.
+ */
 type ExactJson = {
-  readonly rawJSON: (text: string) => object;
+  readonly rawJSON?: (text: string) => object;
   readonly isRawJSON: (value: unknown) => value is { readonly rawJSON: string };
   readonly parse: (
     text: string,
@@ -24,15 +27,24 @@ const MAY_BE_INEXACT = /(?:^|[\s:,[])-?(?:[\d.]{16}|[\d.]+[eE])/;
 /** A longer number is kept as text without checking whether a double represents it. */
 const COMPARED_MAX_CHARS = 400;
 
+const MAY_BE_NEGATIVE_ZERO = /(?:^|[\s:,[])-0/;
+
+/** Parses JSON as JSON.parse does, except that -0 is 0, as in a database and in JSON.stringify. @throws {SyntaxError} */
+export function parsePlain(text: string): unknown {
+  if (!MAY_BE_NEGATIVE_ZERO.test(text)) return JSON.parse(text);
+  return JSON.parse(text, (_, value: unknown) => (value === 0 ? 0 : value));
+}
+
 /**
- * Parses JSON as JSON.parse does, except that a number which a double cannot represent becomes a raw JSON object.
+ * Parses JSON as parsePlain() does, except that a number which a double cannot represent becomes a raw JSON object.
  * @throws {SyntaxError}
  */
 export function parseExact(text: string): unknown {
-  if (!MAY_BE_INEXACT.test(text)) return JSON.parse(text);
-  return parse(text, (_, value, { source }) =>
-    typeof value === "number" && source !== undefined && !isExact(value, source) ? rawJSON(source) : value,
-  );
+  if (rawJSON === undefined || !MAY_BE_INEXACT.test(text)) return parsePlain(text);
+  return parse(text, (_, value, { source }) => {
+    if (typeof value !== "number" || source === undefined) return value;
+    return isExact(value, source) ? value + 0 : rawJSON(source);
+  });
 }
 
 /** Whether a value is a number in its source text. */
@@ -46,7 +58,10 @@ export function withRoundedNumbers(
 ): Readonly<Record<string, unknown>> {
   if (!Object.values(fields).some(isRawJSON)) return fields;
   return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [name, isRawJSON(value) ? Number(value.rawJSON) : value]),
+    Object.entries(fields).map(([name, value]) => [
+      name,
+      isRawJSON(value) ? Number(value.rawJSON) + 0 : value,
+    ]),
   );
 }
 

@@ -4,13 +4,15 @@ import { type FieldError, invalidRequest } from "../http/problem.ts";
 
 export type Args = JsonObject;
 
+type Items = { readonly type: "string" } | { readonly anyOf: { readonly type: string }[] };
+
 /** A JSON schema. One without any keyword would be `{}`, which some clients send as a text. */
 export type Property = {
   readonly type?: "string" | "integer" | "number" | "boolean" | "array" | "object";
   readonly description?: string;
-  readonly items?: { readonly type: "string" };
+  readonly items?: Items;
   readonly enum?: string[];
-  readonly anyOf?: { readonly type: string }[];
+  readonly anyOf?: { readonly type: string; readonly items?: Items }[];
 };
 
 export type Properties = Readonly<Record<string, Property>>;
@@ -20,9 +22,11 @@ export const INTEGER = { type: "integer" } as const;
 export const NUMBER = { type: "number" } as const;
 export const BOOLEAN = { type: "boolean" } as const;
 export const STRINGS = { type: "array", items: STRING } as const;
+/** OpenAI, Google and VS Code refuse a list of tools with an array that does not say what its items are. */
+const JSON_ITEMS = { anyOf: ["object", "string", "number", "boolean"].map((type) => ({ type })) };
 /** Any JSON. */
 export const ANY_JSON: Property = {
-  anyOf: ["object", "array", "string", "number", "boolean"].map((type) => ({ type })),
+  anyOf: [...JSON_ITEMS.anyOf, { type: "array", items: JSON_ITEMS }],
 };
 
 /**

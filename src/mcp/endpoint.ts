@@ -12,9 +12,10 @@ import type { CrossOrigin } from "../http/cross-origin.ts";
 import { NO_SNIFF } from "../http/exchange.ts";
 import { type JsonObject, readJsonObject } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
+import { parsePlain } from "../lib/exact-json.ts";
 import { inMcp } from "../variant/mcp.ts";
 import { type Serve, Session, type Shared } from "./session.ts";
-import { recordOf } from "./shapes.ts";
+import { isRecord, recordOf } from "./shapes.ts";
 
 /** Loads the protocol. Tests replace it, to run the same endpoint with other tools. */
 export type LoadServer = () => Promise<{ readonly serve: Serve }>;
@@ -26,6 +27,7 @@ export type McpParts = Pick<Shared, "publicUrl"> & {
 
 /** As JSON-RPC 2.0 has them. */
 const PARSE_ERROR = -32_700;
+const INVALID_REQUEST = -32_600;
 const METHOD_NOT_FOUND = -32_601;
 
 /** Some clients end the URL that they are given with a slash. */
@@ -59,9 +61,12 @@ async function answer(call: Call, shared: Shared, loadServer: LoadServer): Promi
   const hungUp = new AbortController();
   const own = { ...call, variant: inMcp(call.variant), repeatable: true };
   const session = new Session(own, shared, hungUp.signal);
-  const message = await readMessage(request, session);
-  if (message instanceof Response) return message;
+  const sent = await readMessage(request, session);
+  if (sent instanceof Response) return sent;
   if (call.key && !call.services.keys.isInForce(call.key)) throw keyLost(); // a body may arrive slowly
+  const message = withoutNulls(sent);
+  const inexact = [message["id"], progressTokenOf(message)].some(isInexact);
+  if (inexact) return rpcError(400, INVALID_REQUEST, INEXACT_ID, null);
   // A stream of changes to lists that never change: it would only hold a connection.
   if (message["method"] === "subscriptions/listen")
     return rpcError(404, METHOD_NOT_FOUND, "Method not found", message["id"]);
@@ -70,28 +75,63 @@ async function answer(call: Call, shared: Shared, loadServer: LoadServer): Promi
   const headers = new Headers(response.headers);
   headers.set("Cache-Control", "no-store");
   for (const [name, value] of Object.entries(NO_SNIFF)) headers.set(name, value);
-  if (response.body !== null && wantsProgress(message) && isEventStream(response)) {
+  const readsStream = accepts(request, EVENT_STREAM);
+  if (response.body !== null && readsStream && wantsProgress(message) && isEventStream(response)) {
     const body = call.backpressure.ofStream(call, response.body, () => hungUp.abort());
     return new Response(body, { status: response.status, headers });
   }
   // Whole, and not as a stream: what a slow reader leaves unread is bounded with the answers of the other endpoints.
-  const text = await response.text();
+  let text = await response.text();
+  if (isEventStream(response) && !readsStream) {
+    headers.set("Content-Type", JSON_TYPE);
+    text = text.slice(text.lastIndexOf("\ndata: ") + "\ndata: ".length).trimEnd(); // the response is the last event
+  }
   const body = text === "" ? null : call.backpressure.ofWrite(call, text);
   return new Response(body, { status: response.status, headers });
 }
 
-/** The protocol wants both types by name; a client that accepts everything accepts them. */
+const JSON_TYPE = "application/json";
+const EVENT_STREAM = "text/event-stream";
+
+/** Whether the client reads a type. Without Accept it reads all. */
+function accepts(request: Request, type: string): boolean {
+  const accept = (request.headers.get("accept") ?? "*/*").toLowerCase();
+  return accept.includes("*/*") || accept.includes(type);
+}
+
+/** The protocol wants both types by name, and some clients name one. */
 function acceptingBoth(request: Request): Request {
-  if (!/(?:^|[\s,])\*\/\*/.test(request.headers.get("accept") ?? "*/*")) return request;
+  if (!accepts(request, JSON_TYPE) && !accepts(request, EVENT_STREAM)) return request;
   const headers = new Headers(request.headers);
-  headers.set("Accept", "application/json, text/event-stream");
+  headers.set("Accept", `${JSON_TYPE}, ${EVENT_STREAM}`);
   return new Request(request.url, { method: request.method, headers, signal: request.signal });
 }
 
+/** Some clients send null for what they leave out: the parameters, one of them, or a field of `_meta`. */
+function withoutNulls({ params, ...message }: JsonObject): JsonObject {
+  if (params === undefined || params === null) return message;
+  if (!isRecord(params)) return { ...message, params }; // the protocol refuses it
+  const { _meta: meta, ...given } = present(params);
+  return { ...message, params: isRecord(meta) ? { ...given, _meta: present(meta) } : present(params) };
+}
+
+const present = (fields: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+
 /** Whether notifications about the progress of a call come before its response, as events of a stream. */
-function wantsProgress({ params }: JsonObject): boolean {
-  const { _meta: meta } = recordOf(params);
-  return recordOf(meta)["progressToken"] !== undefined;
+function wantsProgress(message: JsonObject): boolean {
+  return progressTokenOf(message) !== undefined;
+}
+
+function progressTokenOf({ params }: JsonObject): unknown {
+  return recordOf(recordOf(params)["_meta"])["progressToken"];
+}
+
+const INEXACT_ID = `id and progressToken must be integers from -${Number.MAX_SAFE_INTEGER} to ${Number.MAX_SAFE_INTEGER}, or strings`;
+
+/** A number that JSON.parse may have rounded: the client would not know it in the response. */
+function isInexact(id: unknown): boolean {
+  return typeof id === "number" && !Number.isSafeInteger(id);
 }
 
 function isEventStream({ headers }: Response): boolean {
@@ -99,12 +139,17 @@ function isEventStream({ headers }: Response): boolean {
 }
 
 async function readMessage(request: Request, session: Session): Promise<JsonObject | Response> {
-  const parse = (text: string): unknown => JSON.parse((session.text = text));
+  let code = PARSE_ERROR;
+  const parse = (text: string): unknown => {
+    const value = parsePlain((session.text = text));
+    code = INVALID_REQUEST; // a list of messages, for example
+    return value;
+  };
   try {
     return await readJsonObject(request, JSON_BODY_LIMITS, session.call.bodyRoom, undefined, parse);
   } catch (error) {
     if (!(error instanceof Problem) || error.status !== 400 || !request.bodyUsed) throw error;
-    return rpcError(400, PARSE_ERROR, error.message, null);
+    return rpcError(400, code, error.message, null);
   }
 }
 

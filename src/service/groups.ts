@@ -6,11 +6,10 @@ import type { Moment } from "../domain/model.ts";
 import { type GroupRequest, cancelGroup, retryGroup } from "../domain/task.ts";
 import type { Clock } from "../lib/clock.ts";
 import {
-  anyOfGroup,
   countOfGroup,
   groupFailures,
-  groupNames,
-  groupParts,
+  groupPage,
+  groupTotals,
   tasksOfGroup,
   unfinishedOfGroup,
 } from "../store/sql/groups.ts";
@@ -56,33 +55,28 @@ export class GroupService {
   /** The group that a caller means: with a key that is bound to a node its own, or if there is none, the hub's. */
   async named(name: string, boundTo: string | null): Promise<string> {
     const owned = ownedGroup(name, boundTo);
-    return owned === name || (await this.#store.read(anyOfGroup(owned))) ? owned : name;
+    return owned === name || (await this.#store.read(groupTotals(owned))) ? owned : name;
   }
 
   /** @throws {Rejection} group_not_found */
   async get(name: string): Promise<Group> {
-    const group = await this.#store.readTogether(async (read): Promise<Group> => {
-      const parts = await read(groupParts(name));
-      const hasFailed = parts.some(({ status }) => status === "failed");
-      const failures = hasFailed ? await read(groupFailures(name, GROUP_FAILURES_SHOWN)) : [];
+    const group = await this.#store.readTogether(async (read): Promise<Group | null> => {
+      const totals = await read(groupTotals(name));
+      if (totals === null) return null;
+      const shown = Math.min(totals.failed, GROUP_FAILURES_SHOWN);
+      const failures = shown > 0 ? await read(groupFailures(name, shown)) : [];
       const spent = await read(spentBy("group", name, ALL_DAYS));
-      return { name, parts, failures, spent: spent.reports === 0 ? null : spent };
+      return { name, totals, failures, spent: spent.reports === 0 ? null : spent };
     });
-    if (group.parts.length === 0) throw new Rejection(groupNotFound(name));
+    if (group === null) throw new Rejection(groupNotFound(name));
     return group;
   }
 
   /** The groups whose names begin with `prefix` and come after `after`, by name. */
   async list(prefix: string, after: string, limit: number): Promise<GroupPage> {
-    const names = await this.#store.read(groupNames(prefix, after, limit + 1));
-    const shown = names.slice(0, limit);
-    const groups: GroupCounts[] = [];
-    // Each by itself: the counts of fifty large groups are no short read.
-    for (const name of shown) {
-      const parts = await this.#store.read(groupParts(name));
-      if (parts.length > 0) groups.push({ name, parts }); // or it was deleted meanwhile
-    }
-    return { groups, next: names.length > limit ? (shown.at(-1) ?? null) : null };
+    const found = await this.#store.read(groupPage(prefix, after, limit + 1));
+    const groups = found.slice(0, limit);
+    return { groups, next: found.length > limit ? (groups.at(-1)?.name ?? null) : null };
   }
 
   /**
@@ -92,7 +86,7 @@ export class GroupService {
   async end(name: string, waitMs: number, signal: AbortSignal): Promise<Group> {
     const find = async (): Promise<Group | null> => {
       const group = await this.get(name);
-      return unfinishedIn(group) === 0 ? group : null;
+      return unfinishedIn(group.totals) === 0 ? group : null;
     };
     return (await this.#feed.untilGroupEnds(name, find, waitMs, signal)) ?? this.get(name);
   }
@@ -104,7 +98,7 @@ export class GroupService {
   ): Promise<Committed<GroupStep>> {
     const { group, boundTo: creatorNode, nodeId } = asked;
     const load = {
-      found: anyOfGroup(group),
+      found: groupTotals(group),
       tasks: unfinishedOfGroup({ group, creatorNode }, GROUP_STEP_TASKS),
       open: countOfGroup({ group, status: "open", creatorNode }, 0, DEPENDENTS_COUNTED_MAX),
       assigned: countOfGroup({ group, status: "assigned", creatorNode }, 0, DEPENDENTS_COUNTED_MAX),
@@ -139,7 +133,7 @@ export class GroupService {
       for (const taskId of dependsOn) needed.add(taskId);
     for (;;) {
       const load = {
-        found: anyOfGroup(group),
+        found: groupTotals(group),
         failed,
         count: countOfGroup(which, after, DEPENDENTS_COUNTED_MAX),
         dependencies: needed.size > 0 ? dependenciesById([...needed]) : NO_ROW,

@@ -62,6 +62,14 @@ export class TransactionQueue {
     (weight > LIGHT_MAX ? this.heavy : this.light).add(transaction, weight);
   }
 
+  /** Those for which their group had no time are first in the next one. */
+  putBack(transactions: readonly Transaction[]): void {
+    for (const transaction of transactions.toReversed()) {
+      const weight = weightOf(transaction);
+      (weight > LIGHT_MAX ? this.heavy : this.light).putBack(transaction, weight);
+    }
+  }
+
   /** Removes and returns all. */
   takeAll(): readonly Transaction[] {
     return [...this.light.take(Infinity), ...this.heavy.take(Infinity)];
@@ -121,18 +129,27 @@ export class Line {
 
   add(transaction: Transaction, weight: number): void {
     this.#transactions.push({ transaction, weight });
+    this.#count(transaction, weight);
+  }
+
+  putBack(transaction: Transaction, weight: number): void {
+    this.#transactions.unshift({ transaction, weight });
+    this.#count(transaction, weight);
+  }
+
+  #count(transaction: Transaction, weight: number): void {
     this.#weight += weight;
     this.#parts += transaction.parts.length;
   }
 
   /** The oldest, as many as are a group: at least one. */
   peek(): readonly Transaction[] {
-    return this.#transactions.slice(0, this.#count(this.#groupMax)).map(({ transaction }) => transaction);
+    return this.#transactions.slice(0, this.#sizeOf(this.#groupMax)).map(({ transaction }) => transaction);
   }
 
   /** Removes and returns the oldest, of at most this weight together, but at least one. */
   take(most = this.#groupMax): readonly Transaction[] {
-    const taken = this.#transactions.splice(0, this.#count(most));
+    const taken = this.#transactions.splice(0, this.#sizeOf(most));
     for (const { transaction, weight } of taken) {
       this.#weight -= weight;
       this.#parts -= transaction.parts.length;
@@ -140,7 +157,7 @@ export class Line {
     return taken.map(({ transaction }) => transaction);
   }
 
-  #count(most: number): number {
+  #sizeOf(most: number): number {
     if (this.#weight <= most) return this.#transactions.length;
     let weight = 0;
     const end = this.#transactions.findIndex((one, at) => {
@@ -182,6 +199,11 @@ export class Group implements Iterable<Transaction> {
 
   join(transactions: readonly Transaction[]): void {
     this.#transactions.push(...transactions);
+  }
+
+  /** This transaction and those after it. */
+  from(transaction: Transaction): readonly Transaction[] {
+    return this.#transactions.slice(this.#transactions.indexOf(transaction));
   }
 
   /** The group of the others. */

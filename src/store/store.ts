@@ -192,6 +192,9 @@ export type Diagnosis = {
   readonly details: Readonly<Record<string, string | number | boolean>>;
 };
 
+/** What the log says before a migration, which may take minutes. */
+export const MIGRATING = "migrating the database; the hub answers when it has ended";
+
 export interface Store {
   /** The engine's name, as pg/diagnostic shows it. */
   readonly engine: "sqlite" | "postgresql";

@@ -30,7 +30,7 @@ export const TABLES: readonly Table[] = [
   { name: "outputs", key: ["task_id", "epoch"] },
   { name: "output_blocks", key: ["task_id", "epoch", "n"] },
   { name: "settlements", key: ["task_id"] },
-  { name: "group_endings", key: ["task_group"] },
+  ...["group_totals", "group_endings"].map((name) => ({ name, key: ["task_group"] })),
   { name: "family_checks", key: ["task_id"] },
   { name: "ledger", key: ["seq"] },
   { name: "mints", key: ["key_id", "day"] },

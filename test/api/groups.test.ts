@@ -3,7 +3,7 @@
  * all of it, cancel and retry in steps, and what a bound key may do.
  */
 import { describe, expect, test } from "bun:test";
-import { GROUP_STEP_TASKS, TAGS_MAX } from "../../src/domain/limits.ts";
+import { GROUP_STEP_TASKS, LUX_REWARD_MAX, TAGS_MAX } from "../../src/domain/limits.ts";
 import { LuxHub } from "../../src/client/luxhub.ts";
 import { SECRET, type TestHub, startHub, onlyOnce } from "../support/hub.ts";
 import { as } from "./key-commands.ts";
@@ -243,6 +243,18 @@ describe("a group", () => {
     ]);
     const summed = await ok(hub.get("/usage?by=group"));
     expect(list(summed, "usage")).toMatchObject([{ name: "g", cost_usd: 0.25 }]);
+  });
+
+  test("sums rewards exactly, however large, and is gone with its last task", async () => {
+    await using hub = await startHub();
+    const huge: string[] = [];
+    for (let i = 0; i < 12; i++) huge.push(await addTask(hub, { group: "g", lux_reward: LUX_REWARD_MAX }));
+    const small = await addTask(hub, { group: "g", lux_reward: 0.000001 });
+    for (const task_id of huge) await ok(hub.admin("/task/delete", { task_id }));
+    expect(await groupOf(hub)).toMatchObject({ total: 1, lux_reward: 0.000001 });
+    await ok(hub.admin("/task/delete", { task_id: small }));
+    await refused(hub.get("/group/g"), 404, "group_not_found");
+    expect((await ok(hub.get("/group/list")))["groups"]).toEqual([]);
   });
 
   test("ends once, with the last of its unfinished tasks, however that ends", async () => {

@@ -6,6 +6,7 @@ import { inputParser, parseInput } from "../../src/api/input.ts";
 import { COMPILE_INPUT_AFTER } from "../../src/domain/limits.ts";
 import { Problem } from "../../src/http/problem.ts";
 import { VARIANTS } from "../../src/variant/by-name.ts";
+import { SECRET, startHub } from "../support/hub.ts";
 
 const WORTHS = fc.oneof(
   fc.constantFrom<unknown>(
@@ -77,4 +78,20 @@ describe("a compiled schema accepts and refuses the same, with the same messages
       );
     });
   }
+});
+
+test("-0 is 0: the cache of rows holds what the database does", async () => {
+  await using hub = await startHub();
+  const headers = { "X-Matrix-Secret": SECRET };
+  const body =
+    '{"title":"t","description":"d","lux_reward":-0,"max_cost_usd":-0,"backoff_s":-0.0,"retain_s":-0}';
+  const created = await fetch(`${hub.base()}/api/v1/task/create`, { method: "POST", headers, body });
+  expect(created.status).toBe(200);
+  const node = '{"node_id":"n1","name":"n","port":-0,"resources":{"gpu":-0}}';
+  const registered = await fetch(`${hub.base()}/api/v1/node/register`, {
+    method: "POST",
+    headers,
+    body: node,
+  });
+  expect(registered.status).toBe(200);
 });

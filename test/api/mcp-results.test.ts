@@ -448,7 +448,7 @@ test("the longest notes and leases are read to the end", async () => {
     }
     expect(seen.toSorted()).toEqual(keys.toSorted());
   }
-  const names = keys.map((_, i) => `${i}`.padStart(200, '"\\ü'));
+  const names = keys.map((_, i) => `${i}`.padStart(200, '"ü'));
   for (const name of names) await ok(hub.post("/lease/acquire", { name, node_id: "friend" }));
   const refused = await agent.ok("lease", { action: "acquire", name: "**" });
   expect(list(refused, "holders")).toHaveLength(20);

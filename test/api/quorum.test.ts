@@ -54,7 +54,7 @@ describe("a quorum", () => {
   test("completes with the result on which two of three agree, who share the reward", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["a", "b", "c"]);
-    const taskId = await addTask(hub, THREE);
+    const taskId = await addTask(hub, { ...THREE, group: "checked" });
     const before = await taskOf(hub, taskId);
     expect(before).toMatchObject({ status: "open", ready: false });
     expect(before["quorum"]).toMatchObject({
@@ -83,6 +83,8 @@ describe("a quorum", () => {
       0.500001, 0, 0.5,
     ]);
     expect(await ok(complete(hub, String(a), "a", { x: [1], y: 1 }))).toMatchObject({ lux_paid: 0.500001 });
+    const shares = { total: 1, done: true, lux_reward: 1.000001, lux_paid: 1.000001 };
+    expect(await ok(hub.get("/group/checked"))).toMatchObject(shares);
     expect((await taskOf(hub, String(b)))["result"]).toMatchObject({ output: { y: 2 } });
   });
 

@@ -25,6 +25,7 @@ const UNCOUNTED: Readonly<Record<string, string>> = {
   mints: "one row for each key and day",
   quota_usage: "one row for each node",
   family_checks: "until the next round of periodic work",
+  group_totals: "one row for each group that has a task, which counts",
   group_endings: "until the next round of periodic work",
   settlements: "until the next round of periodic work",
 };

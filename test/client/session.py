@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 
 import luxhub
 from luxhub import CallOptions, HubUnreachable, LuxHub, LuxHubError, Retry, Stop, StreamItem, WorkerEvent
@@ -57,11 +57,12 @@ def main(place: pathlib.Path) -> None:
     # Each is done once, however often it was sent.
     tasks = [hub.tasks.create(f"t{i}", "d", lux_reward=1)["task_id"] for i in range(20)]
     assert hub.tasks.stats()["total"] == len(tasks)
+    result = RESULT | {"n": 1}
     for task_id in tasks:
         lease = hub.tasks.claim(task_id, "w")["lease"]
-        paid = hub.tasks.complete(task_id, "w", {**RESULT, "n": 1}, epoch=lease["epoch"])["lux_paid"]
+        paid = hub.tasks.complete(task_id, "w", result, epoch=lease["epoch"])["lux_paid"]
         assert paid == 1
-    assert hub.tasks.get(tasks[0])["task"]["result"] == {**RESULT, "n": 1}
+    assert hub.tasks.get(tasks[0])["task"]["result"] == result
     assert hub.nodes.get("w")["node"]["lux_balance"] == len(tasks)
     assert hub.lux.ledger("w", per_page=50)["total"] == len(tasks)
     assert hub.lux.sign_in("w")["lux_earned"] == 10
@@ -160,7 +161,8 @@ def main(place: pathlib.Path) -> None:
     path = place / 'a "b".txt'
     path.write_bytes(content)
     with path.open("rb") as opened:
-        for one in (text, content, path, io.BytesIO(content), opened):
+        sources: list[str | bytes | pathlib.Path | BinaryIO] = [text, content, path, io.BytesIO(content), opened]
+        for one in sources:
             about = {"task_id": tasks[0], "n": 1}
             file = hub.files.upload(one, name='a "b".txt', content_type="text/plain", metadata=about)
             assert (file["task_id"], file["name"], file["size"]) == (tasks[0], 'a "b".txt', len(content))
@@ -173,9 +175,9 @@ def main(place: pathlib.Path) -> None:
             assert (place / "copy").read_bytes() == content
             hub.files.delete(file["file_id"])
     assert hub.files.upload(path)["name"] == 'a "b".txt'
-    given = hub.files.upload(content, name="input.txt")["file_id"]
-    reading = hub.tasks.create("Read it", "All of it", files=[given])
-    assert (reading["task"]["inputs"], reading["task"]["outputs"]) == ([given], [])
+    text_id = hub.files.upload(content, name="input.txt")["file_id"]
+    reading = hub.tasks.create("Read it", "All of it", files=[text_id])
+    assert (reading["task"]["inputs"], reading["task"]["outputs"]) == ([text_id], [])
     after = hub.tasks.create("Sum it up", "All of it", depends_on=[reading["task_id"]])["task_id"]
     unmet = {"count": 1, "task_ids": [reading["task_id"]]}
     assert hub.tasks.get(after)["task"]["unmet"] == unmet

@@ -365,7 +365,7 @@ def counting() -> tuple[LuxHub, collections.Counter[str]]:
             task["timeout_s"] = 1
         return answer
 
-    by.call = call  # type: ignore[method-assign]
+    setattr(by, "call", call)
     return by, calls
 
 
@@ -417,7 +417,7 @@ def refused_stream() -> None:
     """A worker whose event stream is refused says so once, and asks now and then."""
     usual, luxhub._NO_STREAM_S = luxhub._NO_STREAM_S, 0.1  # type: ignore[assignment]
     by = LuxHub()
-    by.stream = no_stream  # type: ignore[method-assign]
+    setattr(by, "stream", no_stream)
 
     def handle(_: Task, context: TaskContext) -> TaskResult:
         assert context.stop.wait(HANG_S)
@@ -496,8 +496,8 @@ def heartbeats() -> None:
         answer = ask(operation, fields, options)  # type: ignore[arg-type]
         return {**answer, "heartbeat_interval": 0.1} if operation == "node/register" else answer
 
-    impatient.call = call  # type: ignore[method-assign]
-    impatient.stream = no_stream  # type: ignore[method-assign]
+    setattr(impatient, "call", call)
+    setattr(impatient, "stream", no_stream)
 
     def handle(_: Task, context: TaskContext) -> TaskResult:
         context.stop.wait(2 * HANG_S)
@@ -522,7 +522,7 @@ def full_disk() -> None:
             raise faults[0]
         return ask(operation, fields, options)  # type: ignore[arg-type]
 
-    unlucky.call = call  # type: ignore[method-assign]
+    setattr(unlucky, "call", call)
     with TestWorker("disk", lambda task, context: RESULT, by=unlucky) as worker:
         task_id = create("disk")
         worker.heard("completed")
@@ -613,7 +613,7 @@ def late_completion() -> None:
             hub.call("task/complete", {**fields, "result": RESULT})
         return ask(operation, fields, options)
 
-    unlucky.call = call  # type: ignore[method-assign]
+    setattr(unlucky, "call", call)
     finish = threading.Event()
 
     def handle(_: Task, __: TaskContext) -> TaskResult:
@@ -639,7 +639,7 @@ def parks_with_its_usage() -> None:
             raise faults[-1]
         return ask(operation, fields, options)
 
-    unlucky.call = call  # type: ignore[method-assign]
+    setattr(unlucky, "call", call)
 
     def handle(_: Task, context: TaskContext) -> TaskResult:
         assert context.report_usage("m", 1, 2) is None

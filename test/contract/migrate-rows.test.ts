@@ -5,6 +5,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { tasksIn } from "../../src/domain/group.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { LuxService } from "../../src/service/lux.ts";
 import { TaskService } from "../../src/service/tasks.ts";
@@ -15,7 +16,8 @@ import { POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
 import { eventsAfter } from "../../src/store/sql/events.ts";
 import { fileTotals } from "../../src/store/sql/files.ts";
 import { gateOn } from "../../src/store/sql/gate.ts";
-import { groupParts, touchedGroups } from "../../src/store/sql/groups.ts";
+import { groupFailures, groupTotals, touchedGroups } from "../../src/store/sql/groups.ts";
+import { query } from "../../src/store/sql/query.ts";
 import { messageById } from "../../src/store/sql/messages.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import { spentBy } from "../../src/store/sql/spending.ts";
@@ -210,11 +212,8 @@ function quoted(value: string | number | null | undefined): string {
 async function checkGroups(store: Store): Promise<void> {
   const counts = new Map<string, number>();
   for (const name of ["mine", "mine/boss", "mixed", "mixed/boss", "hub"]) {
-    const parts = await store.read(groupParts(name));
-    counts.set(
-      name,
-      parts.reduce((sum, { count }) => sum + count, 0),
-    );
+    const totals = await store.read(groupTotals(name));
+    counts.set(name, totals ? tasksIn(totals) : 0);
   }
   expect([...counts.values()]).toEqual([0, 2, 2, 0, 1]);
   expect((await store.read(taskById("copy")))?.child).toMatchObject({ of: "t1", group: "mine/boss" });
@@ -227,6 +226,115 @@ async function checkGroups(store: Store): Promise<void> {
     expect((await store.read(webhookByName(name)))?.filter).toMatchObject({ group: names[i] });
 }
 
+/** The rows before the step that sums up each group in a row: a task of each kind that counts in its own way. */
+const SUMMED = [
+  ...[
+    ["open", "open", 1_500_000, null, null, null],
+    ["held", "assigned", 0, null, null, null],
+    ["paid", "completed", 2_000_001, 1, null, null],
+    ["reviewed", "completed", 4_000_000, null, null, 9],
+    ["agreed", "completed", 3_000_000, null, '{"state":"agreed"}', null],
+    ["failed", "failed", 0, null, null, null],
+    ["cancelled", "failed", 1, null, null, null],
+    ["expired", "failed", 0, null, null, null],
+    ["copy1", "completed", 1_000_000, 2, null, null],
+    ["copy2", "completed", 1_000_001, 3, null, null],
+  ].flatMap(([id, status, lux, paid, quorum, until], i) => {
+    const isCopy = String(id).startsWith("copy");
+    const kind = status !== "failed" ? null : id;
+    const failure = kind === null ? null : `{"kind":"${kind}","message":null,"nodeId":null,"at":1}`;
+    return [
+      `INSERT INTO tasks (task_id, title, task_type, priority, creator_verified, status, lux_reward_micro, balanced,
+        attempts, failures, restarts, epoch, unmet, failure, paid_seq, created_at, updated_at)
+      VALUES ('${id}', 't', '', 1, 0, '${status}', ${lux}, 0, 0, 0, 0, 0, 0, ${quoted(failure)}, ${paid}, ${i + 5}, ${50 - i})`,
+      `INSERT INTO task_features (task_seq, status, updated_at, lux_reward_micro, paid_seq, task_group, quorum, parent_task,
+        review_until)
+      VALUES (${i + 1}, '${status}', ${50 - i}, ${lux}, ${paid}, ${isCopy ? null : "'g'"}, ${quoted(quorum)},
+        ${isCopy ? "'agreed'" : null}, ${until})`,
+    ];
+  }),
+];
+
+async function checkSums(store: Store): Promise<void> {
+  expect(await store.read(groupTotals("g"))).toEqual({
+    ...{ open: 1, assigned: 1, completed: 3, failed: 1, cancelled: 2, inReview: 1 },
+    ...{ lux: 10, luxMicro: 500_002, paid: 4, paidMicro: 2 },
+    ...{ firstCreatedAt: 5, lastCreatedAt: 12, lastUpdatedAt: 50 },
+  });
+  expect((await store.read(groupFailures("g", 9))).map(({ taskId }) => taskId)).toEqual(["failed"]);
+}
+
+const PLAIN = {
+  status: "open",
+  title: "t",
+  description: "d",
+  created_at: 1,
+  updated_at: 2,
+  lux_reward_micro: 3,
+};
+const ASSIGNED = { status: "assigned", assigned_node: "b", started_at: 4 };
+const RESULT = { problem: "p", improvement: "i", lesson: "l", result_extra: '{"n":1}' };
+/** Tasks before the step that split their rows: each has what the others have not, and `ready` and `due_at` are new. */
+const UNSPLIT: readonly { readonly [column: string]: string | number }[] = [
+  { max_attempts: 5, backoff_ms: 7, ready: 1 },
+  { lane: " x", limit_key: "k", ready: 2 },
+  { scheduled: 1, not_before: 5, ready: 0, due_at: 5 },
+  { scheduled: 1, not_before: 5, expires_at: 9, unmet: 1, depends_on: "t0,t1", ready: 0, due_at: 9 },
+  { not_before: 5, expires_at: 9, ready: 1, due_at: 9 },
+  { ...ASSIGNED, lease_until: 8, run_until: 9, expires_at: 9, due_at: 9 },
+  { status: "failed", expires_at: 9, not_before: 5, failure: "{}", failed_node: "b" },
+  { status: "completed", assigned_node: "b", ...RESULT, paid_seq: 1, result_verified: 1, expires_at: 9 },
+];
+const FEATURES: typeof UNSPLIT = [
+  ...[{ creator_key: "k" }, { schedule: "s", schedule_at: 6 }, { schedule: "s" }, { on_dependency: "run" }],
+  ...[{ retain_ms: 6 }, { task_group: "g" }, { tags: ",a,b," }, { unique_key: "u", unique_until: 6 }],
+  ...[{ requires: "{}" }, { quorum: "{}" }, { child: "{}", parent_task: "t0" }, { not_nodes: ",b," }],
+  ...[{ questions: '{"state":"open"}' }, { spent: "{}" }, { max_cost_micro: 6 }, { earlier_failures: "[]" }],
+  ...[{ has_output: 1 }, { checkpoint_bytes: 6 }, { kept_bytes: 6 }, { lent_bytes: 6 }],
+  { a2a_caller: "a", a2a_ids: "c m" },
+].map((feature) => ({ ...feature, ready: 1 }));
+const ENDED_FEATURES: typeof UNSPLIT = [
+  { ...ASSIGNED, has_leases: 1 },
+  { status: "failed", broken_by: "t0" },
+  { status: "completed", assigned_node: "b", ...RESULT, paid_seq: 2, review: "{}", review_until: 6 },
+  { status: "completed", assigned_node: "b", ...RESULT, retain_ms: 6, retain_until: 8 },
+];
+const SPLIT = [...UNSPLIT, ...FEATURES, ...ENDED_FEATURES].map((columns, i) => ({
+  task_id: `t${i}`,
+  ...PLAIN,
+  ...columns,
+}));
+
+const INSERTED = SPLIT.map((task) => {
+  const columns = Object.entries({ task_type: "", priority: 1, balanced: 0, attempts: 0, ...task }).filter(
+    ([name]) => name !== "ready" && name !== "due_at",
+  );
+  const values = columns.map(([, value]) => quoted(value));
+  return `INSERT INTO tasks (${columns.map(([name]) => name).join(", ")}) VALUES (${values.join(", ")})`;
+});
+
+/** Every value is in the row that it belongs to, and only a task that uses a feature has a row of features. */
+async function checkParts(store: Store): Promise<void> {
+  const copied = ["status", "updated_at", "assigned_node"];
+  const copies = copied.map((name) => `f.${name} AS copied_${name}`).join(", ");
+  const sql = `SELECT t.*, ${copies} FROM task_rows t LEFT JOIN task_features f ON f.task_seq = t.seq ORDER BY t.seq`;
+  const rows = await store.read(query(sql, [], (found) => found, ["tasks"]));
+  const told = (value: unknown): string | null => (value == null ? null : String(value));
+  expect(rows.length).toBe(SPLIT.length);
+  for (const [i, columns] of SPLIT.entries()) {
+    const row = rows[i] ?? {};
+    const wanted = Object.entries({ ready: null, due_at: null, ...columns }).filter(
+      ([name]) => name !== "scheduled",
+    );
+    for (const [name, value] of wanted)
+      expect([columns.task_id, name, told(row[name])]).toEqual([columns.task_id, name, told(value)]);
+    const isPlain = i < UNSPLIT.length;
+    expect([columns.task_id, row["features_of"] == null]).toEqual([columns.task_id, isPlain]);
+    if (!isPlain)
+      expect(copied.map((name) => row[`copied_${name}`])).toEqual(copied.map((name) => row[name]));
+  }
+}
+
 /** What is checked after the step with these words, of what was there before it. */
 describe.each([
   [
@@ -236,6 +344,8 @@ describe.each([
     checkTree,
   ],
   ["groups of a node's keys become its own", "owned_groups", GROUPED, checkGroups],
+  ["the tasks of a group are summed up", "CREATE TABLE group_totals", SUMMED, checkSums],
+  ["the row of a task becomes several", "CREATE TABLE task_specs", INSERTED, checkParts],
 ] as const)("%s", (_, words, rows, checked) => {
   const before = (steps: readonly string[]): number => steps.findIndex((step) => step.includes(words));
 

@@ -146,7 +146,8 @@ describe("store: sqlite: plans", () => {
     hasUnfinishedTask: scheduleReads.hasUnfinishedTask("s"),
     groupFailures: groupReads.groupFailures("g", 20),
     touchedGroups: groupReads.touchedGroups(100),
-    anyOfGroup: groupReads.anyOfGroup("g"),
+    groupTotals: groupReads.groupTotals("g"),
+    groupPage: groupReads.groupPage("a", "b", 50),
     tasksOfGroup: groupReads.tasksOfGroup({ group: "g", status: "failed", creatorNode: "n1" }, 5, 100),
     countOfGroup: groupReads.countOfGroup({ group: "g", status: "failed", creatorNode: "n1" }, 5, 100),
     unfinishedOfGroup: groupReads.unfinishedOfGroup({ group: "g", creatorNode: null }, 100),
@@ -335,26 +336,6 @@ describe("store: sqlite: plans", () => {
       .map(({ detail }) => detail)
       .filter((detail) => new RegExp(`^S(?:CAN|EARCH) ${table}\\b`).test(detail));
   }
-
-  test("a group is summed up in indexes of its tasks, and its rewards only where there are some", async () => {
-    const all = await ways(groupReads.groupParts("g"), "(?:task_features|f)");
-    const inReview = all.filter((way) =>
-      way.includes("COVERING INDEX features_group_in_review (task_group=?"),
-    );
-    expect(inReview).toHaveLength(1);
-    const found = all.filter((way) => !inReview.includes(way));
-    for (const way of found)
-      expect(way).toMatch(/INDEX features_group(?:_lux|_updated)? \(task_group=\? AND status=\?/);
-    const rewards = found.filter((way) => way.includes("COVERING INDEX features_group_lux "));
-    expect(rewards).toHaveLength(TASK_STATUSES.length + 1); // and what is paid of those of completed tasks
-    expect(await ways(groupReads.groupParts("g"), "p")).toEqual([
-      expect.stringContaining("INDEX features_group_lux (task_group=? AND status=?"),
-    ]);
-    expect(await ways(groupReads.groupParts("g"), "c")).toEqual([
-      expect.stringContaining("INDEX features_children (parent_task=?)"),
-    ]);
-    expect(found.filter((way) => !way.includes("COVERING"))).toEqual([]);
-  });
 
   const skipping: Readonly<Record<string, readonly TaskStatus[]>> = {
     all: ["open", "assigned", "completed"],

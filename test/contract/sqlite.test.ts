@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Change } from "../../src/domain/change.ts";
 import { accept } from "../../src/domain/decision.ts";
-import { GROUP_HEAVY_MAX, GROUP_MAX } from "../../src/domain/limits.ts";
+import { GROUP_HEAVY_MAX, GROUP_MAX, GROUP_MAX_MS } from "../../src/domain/limits.ts";
 import { saved } from "../../src/domain/node.ts";
 import { must } from "../../src/lib/assert.ts";
 import { endOfTick } from "../../src/lib/event-loop.ts";
@@ -172,7 +172,25 @@ describe("store: sqlite: joining a group", () => {
     await Promise.all(Array.from({ length: GROUP_MAX + 2 }, (_, i) => store.transact({}, log(`${i}`))));
     await woken;
     expect((await names(store)).at(-1)).toBe("woken");
-    expect(groups).toEqual([GROUP_MAX, 3]);
+    expect(Math.max(...groups)).toBeLessThanOrEqual(GROUP_MAX);
+    expect(groups.reduce((all, size) => all + size)).toBe(GROUP_MAX + 3);
+  });
+
+  test("what a group has no time for is in the next ones, in order, also after a transaction that failed", async () => {
+    const { store } = await openFresh(SQLITE, () => {});
+    const groups: number[] = [];
+    store.onGroup((transactions) => groups.push(transactions));
+    const slow = (name: string) => (): ReturnType<ReturnType<typeof log>> => {
+      for (const until = performance.now() + GROUP_MAX_MS; performance.now() <= until;);
+      return log(name)();
+    };
+    const fails = (): never => {
+      throw new Error("at fault");
+    };
+    const ends = [slow("a"), fails, slow("b"), log("c")].map((decide) => outcome(store.transact({}, decide)));
+    expect((await Promise.all(ends)).filter((end) => end instanceof Error)).toHaveLength(1);
+    expect(await names(store)).toEqual(["a", "b", "c"]);
+    expect(groups).toEqual([1, 1, 1]);
   });
 });
 

@@ -295,8 +295,38 @@ function checkUsage(world: World): void {
   expect(bytes).toBe(counted.reduce((sum, { keptBytes }) => sum + keptBytes, world.eventBytes));
 }
 
+/** The totals of each group are the sums over its tasks. */
+function checkGroupTotals(world: World): void {
+  const grouped = Map.groupBy(world.tasks.values(), ({ group }) => group);
+  grouped.delete(null);
+  expect([...world.groups.keys()].toSorted()).toEqual([...grouped.keys()].map(String).toSorted());
+  for (const [group, totals] of world.groups) {
+    const tasks = grouped.get(group) ?? [];
+    const count = (is: (task: Task) => boolean): number => tasks.filter(is).length;
+    const wasCancelled = ({ status, failure }: Task): boolean =>
+      status === "failed" && (failure?.kind === "cancelled" || failure?.kind === "expired");
+    const micro = (of: readonly Task[]): number => of.reduce((sum, task) => sum + task.luxRewardMicro, 0);
+    const { lux, luxMicro, paid, paidMicro, firstCreatedAt: _, lastCreatedAt: __, ...counts } = totals;
+    expect(counts).toEqual({
+      open: count(({ status }) => status === "open"),
+      assigned: count(({ status }) => status === "assigned"),
+      completed: count(({ status }) => status === "completed"),
+      failed: count((task) => task.status === "failed" && !wasCancelled(task)),
+      cancelled: count(wasCancelled),
+      inReview: count(({ review }) => review?.check?.state === "pending"),
+      lastUpdatedAt: expect.any(Number),
+    });
+    expect([lux * 1e6 + luxMicro, paid * 1e6 + paidMicro]).toEqual([
+      micro(tasks),
+      micro(tasks.filter(({ paidSeq }) => paidSeq !== null)),
+    ]);
+    for (const { updatedAt } of tasks) expect(totals.lastUpdatedAt).toBeGreaterThanOrEqual(updatedAt);
+  }
+}
+
 function checkWorld(world: World): void {
   checkUsage(world);
+  checkGroupTotals(world);
   const tasks = [...world.tasks.values()];
   const inState = (status: Task["status"], holder?: string): number =>
     tasks.filter((t) => t.status === status && (holder === undefined || t.assignedNode === holder)).length;
@@ -350,8 +380,7 @@ function endGroups(world: World, running: ReadonlySet<string>): void {
   const now = runningGroups(world);
   const ended = [...running].filter((group) => !now.has(group));
   for (const group of ended) expect(world.touched).toContain(group);
-  const ends = { completed: 1, failed: 0, cancelled: 0 };
-  const touched = [...world.touched].map((group) => ({ group, ends: now.has(group) ? null : ends }));
+  const touched = [...world.touched].map((group) => ({ group, totals: world.groups.get(group) ?? null }));
   const changes = checkGroups(touched, 1);
   const logged = changes.flatMap((change) =>
     change.kind === "event.logged" ? [change.event.data["group"]] : [],

@@ -3,7 +3,8 @@
  * so that a test can compare them with the rows.
  */
 import type { Change, Outcome } from "../../src/domain/change.ts";
-import type { LedgerEntry, Node, Task, TaskStatus, Usage } from "../../src/domain/model.ts";
+import { addTotals, tasksIn } from "../../src/domain/group.ts";
+import type { GroupTotals, LedgerEntry, Node, Task, TaskStatus, Usage } from "../../src/domain/model.ts";
 
 export class World {
   readonly nodes = new Map<string, Node>();
@@ -16,6 +17,7 @@ export class World {
   readonly settlements = new Map<string, Outcome>();
   /** Groups that may have ended. */
   readonly touched = new Set<string>();
+  readonly groups = new Map<string, GroupTotals>();
   readonly totals: Record<TaskStatus, number> = { open: 0, assigned: 0, completed: 0, failed: 0 };
 
   /** What the events count against quotas. */
@@ -104,6 +106,15 @@ export class World {
       case "group.checked":
         this.touched.delete(change.group);
         return;
+      case "group.tallied": {
+        const { kind: _kind, group, adds, removes, ...step } = change;
+        const before = this.groups.get(group);
+        if (!before && !adds) throw new Error("tallied a group that has no task");
+        const after = before ? addTotals(before, step) : step;
+        if (removes && tasksIn(after) === 0) this.groups.delete(group);
+        else this.groups.set(group, after);
+        return;
+      }
       case "tasks.tallied":
         this.totals.open += change.open;
         this.totals.assigned += change.assigned;

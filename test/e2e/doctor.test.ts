@@ -155,6 +155,11 @@ const ROWS: readonly Harm[] = [
     says: /BAD +tasks +task \S+ is open, but/,
   },
   {
+    name: "the totals of a group without a task",
+    harm: "INSERT INTO group_totals VALUES ('g', 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1)",
+    says: /BAD +groups +group g: its totals are not those of its tasks/,
+  },
+  {
     name: "an advisory lease of an offline node",
     harm: "INSERT INTO leases VALUES ('nobody', 'a', '', 0, 0, 0, 1, 1, 1)",
     says: /BAD +advisory +lease 0 is not of a node that is online/,
@@ -180,8 +185,8 @@ const ROWS: readonly Harm[] = [
   },
   {
     name: "a flag of leases on an open task",
-    harm: `INSERT INTO task_features (task_seq, status, updated_at, lux_reward_micro, has_leases)
-      SELECT seq, status, updated_at, lux_reward_micro, 1 FROM tasks WHERE status = 'open'`,
+    harm: `INSERT INTO task_features (task_seq, status, updated_at, has_leases)
+      SELECT seq, status, updated_at, 1 FROM tasks WHERE status = 'open'`,
     says: /BAD +advisory +task \S+ is open, and says that it has leases/,
   },
   {

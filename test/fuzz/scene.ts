@@ -67,6 +67,7 @@ export type Post = (
 ) => Promise<Readonly<Record<string, unknown>>>;
 
 const DRAFT = { title: "t", description: "d", lux_reward: 1.5 };
+const USED = { seq: 1, model: "m", input_tokens: 1, output_tokens: 1, cost_usd: 0.5 };
 const TASKS = 8;
 /** Most of the work is of one node, so that a request often names the right one. */
 const BUSY_NODE = "n1";
@@ -128,6 +129,7 @@ async function addTask(i: number, ids: IdPool, post: Post): Promise<void> {
   await post("/task/claim", { task_id, node_id });
   if (i < 2) ids.learn(await post("/task/ask", { task_id, node_id, question: "?" }));
   if (i === 2) await post("/task/output", { task_id, node_id, offset: 0, data: "so far" });
+  if (i < 4) await post("/task/extend", { task_id, node_id, usage: [USED] });
   const result = { problem: "p", improvement: "i", lesson: "l" };
   if (isReviewed) await post("/task/complete", { task_id, node_id, result });
 }

@@ -22,6 +22,10 @@ const LONG_MAX_CHARS = 2 ** 19;
 /** In a row; without a bound, a field whose values nobody can guess would hang the fuzz test. */
 const MISSES_MAX = 10_000;
 
+/** Times that fields accept: one before the test runs, and one that no test reaches. */
+const PAST = "2020-01-31T12:00:00Z";
+const SOON = new Date(Date.now() + 3_600_000).toISOString();
+
 const json = (value: unknown): JsonText => JSON.stringify(value) ?? "null";
 
 /** Values that no field expects. */
@@ -110,7 +114,9 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
   if (name === "offset" && def.type === "number") return fc.constantFrom("0", "0", "1");
   // A random epoch is never the current one, which is mostly the first.
   if (name === "epoch" && def.type === "number")
-    return fc.oneof(fc.constantFrom("0", "1", "1", "1", "2"), numbers(schema));
+    return fc.oneof({ weight: 4, arbitrary: fc.constantFrom("0", "1", "1", "1", "1", "2") }, numbers(schema));
+  if (takes(schema, json(SOON)) && !takes(schema, '"words"'))
+    return fc.oneof({ weight: 9, arbitrary: fc.constant(json(SOON)) }, fc.constant(json(PAST)), hostile);
   // Of notes and leases: a few, so that one is met again.
   if ((name === "if_version" || name === "fencing") && def.type === "number")
     return fc.oneof(fc.constantFrom("0", "1", "1", "2", "3"), numbers(schema));
@@ -140,6 +146,11 @@ function derive(schema: Schema, name: string): fc.Arbitrary<JsonText> {
   }
   if (name === "cron" && def.type === "string")
     return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"0 6 * * 1-5"', '"@daily"') }, strings(schema));
+  if (name === "secret" && def.type === "string")
+    return fc.oneof(
+      { weight: 9, arbitrary: fc.constant(json(`whsec_${"ab12".repeat(8)}`)) },
+      strings(schema),
+    );
   if (name === "url" && takes(schema, '"http://h"'))
     return fc.oneof({ weight: 9, arbitrary: fc.constantFrom('"http://h"', '"https://[::1]:1/a/"') }, hostile);
   if (name === "group" && def.type === "string")

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Resolve, NAME_FAILED_MS, nameResolver } from "../../src/http/names.ts";
+import { NAMES_BUSY, NAME_FAILED_MS, type Resolve, nameResolver } from "../../src/http/names.ts";
 import { type Posted, outbound, urlRefusal } from "../../src/http/outbound.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { type AddressCheck, addressCheck, parseAllowed } from "../../src/lib/address-policy.ts";
@@ -91,9 +91,9 @@ describe("a name", () => {
       return end.promise;
     });
     const asked = (): readonly string[] => lookups.map(({ name, backend }) => `${name} ${backend}`);
-    const first = resolve("a.example");
-    const second = resolve("a.example");
-    const local = [resolve("one.local"), resolve("two.LOCAL.")];
+    const first = resolve("a.example", "webhook");
+    const second = resolve("a.example", "webhook");
+    const local = [resolve("one.local", "webhook"), resolve("two.LOCAL.", "webhook")];
     await Bun.sleep(0);
     expect(asked()).toEqual(["a.example c-ares", "one.local system"]);
     lookups[0]?.end.reject(new Error("silent"));
@@ -105,14 +105,39 @@ describe("a name", () => {
     lookups[2]?.end.resolve([{ address: "10.0.0.1" }]);
     expect(await local[1]).toEqual(["10.0.0.1"]);
     steady = NAME_FAILED_MS - 1;
-    expect(resolve("a.example")).rejects.toThrow("silent");
+    expect(resolve("a.example", "webhook")).rejects.toThrow("silent");
     expect(lookups).toHaveLength(3);
     steady = NAME_FAILED_MS;
-    const again = resolve("a.example");
+    const again = resolve("a.example", "webhook");
     lookups[3]?.end.resolve([{ address: "8.8.8.8" }]);
     expect(await again).toEqual(["8.8.8.8"]);
-    expect(resolve("a.example")).not.toBe(again); // what is found is not remembered
+    expect(resolve("a.example", "webhook")).not.toBe(again); // what is found is not remembered
     expect(asked().slice(3)).toEqual(["a.example c-ares", "a.example c-ares"]);
+  });
+
+  test("of mDNS that a client of A2A names keeps nobody waiting for more than one lookup", async () => {
+    const ends: PromiseWithResolvers<{ address: string }[]>[] = [];
+    const resolve = nameResolver({ steady: () => 0 }, () => {
+      const end = Promise.withResolvers<{ address: string }[]>();
+      ends.push(end);
+      return end.promise;
+    });
+    const codeOf = (name: string): Promise<unknown> => resolve(name, "push").catch(({ code }) => code);
+    const first = codeOf("0.local");
+    const refused = Array.from({ length: 40 }, (_, i) => codeOf(`${i + 1}.local`));
+    expect(new Set(await Promise.all(refused))).toEqual(new Set([NAMES_BUSY]));
+    const own = resolve("ntfy.local", "webhook");
+    expect(await codeOf("41.local")).toBe(NAMES_BUSY);
+    ends[0]?.resolve([]);
+    await first;
+    await Bun.sleep(0);
+    expect(ends).toHaveLength(2);
+    ends[1]?.resolve([{ address: "10.0.0.1" }]);
+    expect(await own).toEqual(["10.0.0.1"]);
+    const again = codeOf("1.local"); // a refusal is not remembered as a failure
+    await Bun.sleep(0);
+    ends[2]?.resolve([{ address: "10.0.0.2" }]);
+    expect(await again).toEqual(["10.0.0.2"]);
   });
 });
 

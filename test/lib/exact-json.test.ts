@@ -1,6 +1,6 @@
 /** Lossless JSON: parsed values are written with their exact value, and texts are compared by value. */
 import { describe, expect, test } from "bun:test";
-import { isSameJson, parseExact } from "../../src/lib/exact-json.ts";
+import { isSameJson, parseExact, parsePlain } from "../../src/lib/exact-json.ts";
 import { HANG_MS } from "../support/hang.ts";
 
 describe("parseExact", () => {
@@ -21,9 +21,17 @@ describe("parseExact", () => {
     });
 
   test("parses as JSON.parse does what a double represents", () => {
-    const text = '{"a":[1,1.50,1e2,0.30000000000000004,-0.0,9007199254740992],"1e5":"1234567890123456"}';
+    const text = '{"a":[1,1.50,1e2,0.30000000000000004,0.0,9007199254740992],"1e5":"1234567890123456"}';
     expect(parseExact(text)).toEqual(JSON.parse(text));
   });
+
+  test.each(["-0", " -0.0", "[1,-0]", '{"a":{"b":-0,"c":"x, -0"}}', "[-0,1e2]", "[-0e5]"])(
+    "-0 is 0 in %s",
+    (text) => {
+      for (const parse of [parsePlain, parseExact])
+        expect(parse(text)).toStrictEqual(JSON.parse(text.replaceAll(/-0(?!")/g, "0")));
+    },
+  );
 
   test("keeps a key that is called __proto__", () => {
     const text = '{"__proto__":{"a":12345678901234567890}}';

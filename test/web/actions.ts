@@ -929,22 +929,23 @@ async function questions(stage: Stage): Promise<void> {
   await page.eval(`document.querySelector('[name="json"]').click()`);
   await page.press("answer");
   await page.shows("The answer is not JSON.");
-  await page.fill("answer", '{"n": 7}');
+  await page.fill("answer", '{"n": 9007199254740993}');
   await page.press("answer");
   await page.shows("No worker waits for an answer");
-  const { questions: asked } = (await hub.get(`/task/${taskId}/questions`)).body;
-  expect(asked).toMatchObject([{ answer: "red" }, { answer: { n: 7 } }]);
-  await ask({ question: "Last one?", park: true });
+  await ask({ question: "Last one?", choices: ["yes", "no"], park: true });
   await page.go("overview");
   await page.shows("1 question waits for an answer");
   await page.go(`tasks/${taskId}`);
-  await page.shows(/Which colour\?[\s\S]*answered[\s\S]*red[\s\S]*Last one\?/);
-  await page.fill("answer", "yes");
+  await page.shows(/Which colour\?[\s\S]*answered[\s\S]*red[\s\S]*9007199254740993[\s\S]*Last one\?/);
+  await page.fill("answer", "maybe");
   await page.press("answer");
+  await page.press("yes"); // an answer that is none of the choices
   await until(
     "answered",
     async () => record((await ok(hub.get(`/task/${taskId}`)))["task"])["ready"] === true,
   );
+  const { questions: asked } = (await hub.get(`/task/${taskId}/questions`)).body;
+  expect(asked).toMatchObject([{ answer: "red" }, { answer: { n: 9007199254740992 } }, { answer: "maybe" }]);
 }
 
 async function costs(stage: Stage): Promise<void> {
@@ -1196,7 +1197,7 @@ async function faults(stage: Stage): Promise<void> {
     window.fetch = async (url, init) => {
       if (window.broken) throw new TypeError("Failed to fetch");
       return window.refused && String(url).includes("events/stream")
-        ? Response.json({ error: "no_streams", detail: "There are no streams." }, { status: 404 })
+        ? Response.json({ success: false, error: "no_streams", detail: "There are no streams." }, { status: 404 })
         : asked(url, init);
     };
   })()`);

@@ -50,10 +50,13 @@ test("each dispatch is an attempt, with its notes, its end and what was said", (
   ]);
 });
 
-test("what runs has no end; what fails without a holder is no attempt; a later holder ends the one before", () => {
-  const running = attemptsOf(events([0, "task.assigned", "a"], [5, "task.assigned", "b"]));
+test("what runs has no end; what fails without a holder is no attempt; a later dispatch ends the one before", () => {
+  const running = attemptsOf(
+    events([0, "task.assigned", "a"], [5, "task.assigned", "b"], [9, "task.assigned", "b", { by: "resume" }]),
+  );
   expect(running.map(({ node, to, word }) => [node, to, word])).toEqual([
     ["a", T0 + 5, "handed on"],
+    ["b", T0 + 9, "worker restarted"],
     ["b", null, "running"],
   ]);
   const cancelled = events(

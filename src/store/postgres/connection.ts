@@ -48,6 +48,9 @@ export function leaveOutRefused(url: string, error: unknown): boolean {
 /** The rows of a result, its command, and how many rows it returned or changed. */
 export type Result = readonly Row[] & { readonly command: string | null; readonly count: number };
 
+/** Writes a line for the operator. */
+export type Warn = (message: string, fields?: Readonly<Record<string, string | number>>) => void;
+
 /** What statements are sent through: a pool, a reserved connection, a transaction. */
 export type Connection = Pick<SQL, "unsafe">;
 

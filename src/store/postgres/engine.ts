@@ -36,6 +36,7 @@ import {
 } from "../pending-transaction.ts";
 import { upsert, text, whole } from "../sql/write-statement.ts";
 import {
+  type Warn,
   type Connection,
   AnswerTimeout,
   RenewablePool,
@@ -64,7 +65,7 @@ import {
 } from "./migrations.ts";
 import { CommitNotifications, type OwnGroup } from "./commit-notifications.ts";
 import { type Ask, LeaderElection } from "./leader-election.ts";
-import { type Warn, WriteSession, endVanishedWriter } from "./write-session.ts";
+import { WriteSession, endVanishedWriter } from "./write-session.ts";
 import {
   type CommitListener,
   type Committed,
@@ -86,11 +87,12 @@ import {
 } from "../store.ts";
 
 const FATE_RETRY_MS = 100;
+const SILENT = { info: () => {}, warn: () => {} };
 
 /**
  * Opens (and if need be makes and migrates) the tables in the first schema of the connection's search_path.
  * @param onFault gets what a commit listener throws, and the errors that no request can report
- * @param warn gets lines for the operator
+ * @param log gets lines for the operator
  * @param emptyError thrown when no hub has written to the database yet; null: an empty one is fine
  * @throws {StoreUnavailable} when the server cannot be reached; {Error} when the database cannot be used
  */
@@ -98,12 +100,13 @@ export function openPostgres(
   url: string,
   base: Clock,
   onFault: (error: unknown) => void,
-  warn: Warn = () => {},
+  log: Readonly<Record<"info" | "warn", Warn>> = SILENT,
   emptyError: string | null = null,
 ): Promise<PostgresStore> {
+  const warn: Warn = (message, fields) => log.warn(message, fields);
   return open(base, { url, onFault, warn }, async (pool) => {
     if (emptyError !== null && !(await hasTable(pool, "schema_version"))) throw new Error(emptyError);
-    await migrate(pool);
+    await migrate(pool, base, (message, fields) => log.info(message, fields));
     await query(pool, FORGET_HUBS);
   });
 }
@@ -113,8 +116,7 @@ export function openPostgres(
  * @throws as openPostgres; {Error} when there is no hub in it, or one of another schema
  */
 export function joinPostgres(url: string, base: Clock): Promise<PostgresStore> {
-  const silent = (): void => {}; // a command has no listeners
-  return open(base, { url, onFault: silent, warn: silent }, refuseOtherSchema);
+  return open(base, { url, onFault: () => {}, warn: SILENT.warn }, refuseOtherSchema); // a command has no listeners
 }
 
 /** False: a pooler refuses a setting, which the next pool leaves out. @throws as checkServer */

@@ -7,9 +7,9 @@
  */
 import type { SQL } from "bun";
 import { LEADER_LEASE_MS } from "../../domain/limits.ts";
-import { SECOND_MS } from "../../lib/clock.ts";
-import { type Connection, isLockTimeout, query } from "./connection.ts";
-import { StoreUnavailable } from "../store.ts";
+import { type Clock, SECOND_MS } from "../../lib/clock.ts";
+import { type Connection, type Warn, isLockTimeout, query } from "./connection.ts";
+import { MIGRATING, StoreUnavailable } from "../store.ts";
 
 /** The steps; the version is kept in the table schema_version. */
 export const POSTGRES_MIGRATIONS: readonly string[] = [
@@ -831,6 +831,7 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
   CREATE TABLE owned_groups AS
     SELECT task_group AS name, task_group || '/' || min(creator_node) AS owned FROM tasks WHERE task_group IS NOT NULL
     GROUP BY task_group HAVING min(creator_verified) = 1 AND min(creator_node) = max(creator_node);
+  ALTER TABLE owned_groups ADD PRIMARY KEY (name);
   UPDATE tasks SET task_group = (SELECT owned FROM owned_groups WHERE name = task_group) WHERE task_group IN (SELECT name FROM owned_groups);
   UPDATE tasks SET child = jsonb_set(child::jsonb, '{group}', (SELECT to_jsonb(owned) FROM owned_groups WHERE name = child::jsonb ->> 'group'))::text
     WHERE child::jsonb ->> 'group' IN (SELECT name FROM owned_groups);
@@ -898,29 +899,30 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     ALTER COLUMN checkpoint_bytes SET NOT NULL, ALTER COLUMN checkpoint_bytes SET DEFAULT 0,
     ALTER COLUMN kept_bytes SET NOT NULL, ALTER COLUMN kept_bytes SET DEFAULT 0,
     ALTER COLUMN lent_bytes SET NOT NULL, ALTER COLUMN lent_bytes SET DEFAULT 0;
-  ALTER TABLE tasks ADD COLUMN ready BIGINT, ADD COLUMN due_at BIGINT;
-  UPDATE tasks SET ready = CASE WHEN status <> 'open' THEN NULL WHEN scheduled = 1 THEN 0 WHEN lane IS NULL THEN 1 ELSE 2 END,
-    due_at = least(CASE WHEN scheduled = 1 AND unmet = 0 THEN not_before END, expires_at)
-    WHERE status IN ('open', 'assigned');
+  -- Two columns become others in the statement that drops those that have moved: it writes each row once, without them.
+  DROP INDEX tasks_pool, tasks_pool_type, tasks_pool_lane, tasks_scheduled, tasks_waiting, tasks_choosy, tasks_retained,
+    tasks_expiring, tasks_held, tasks_done, tasks_failed, tasks_counted;
   ALTER TABLE tasks
     DROP COLUMN max_attempts, DROP COLUMN backoff_ms, DROP COLUMN description,
     DROP COLUMN depends_on, DROP COLUMN problem, DROP COLUMN improvement, DROP COLUMN lesson,
     DROP COLUMN result_extra, DROP COLUMN creator_key, DROP COLUMN schedule, DROP COLUMN schedule_at,
-    DROP COLUMN retain_ms, DROP COLUMN retain_until, DROP COLUMN on_dependency, DROP COLUMN task_group,
+    DROP COLUMN retain_ms, DROP COLUMN on_dependency, DROP COLUMN task_group,
     DROP COLUMN tags, DROP COLUMN unique_key, DROP COLUMN unique_until, DROP COLUMN requires,
     DROP COLUMN questions, DROP COLUMN review, DROP COLUMN review_until, DROP COLUMN quorum, DROP COLUMN child,
     DROP COLUMN parent_task, DROP COLUMN not_nodes, DROP COLUMN spent, DROP COLUMN max_cost_micro,
     DROP COLUMN has_leases, DROP COLUMN has_output, DROP COLUMN checkpoint_bytes, DROP COLUMN earlier_failures,
     DROP COLUMN kept_bytes, DROP COLUMN lent_bytes, DROP COLUMN broken_by, DROP COLUMN a2a_caller,
-    DROP COLUMN a2a_ids, DROP COLUMN scheduled;
-  DROP INDEX tasks_held;
-  DROP INDEX tasks_done;
-  DROP INDEX tasks_failed;
-  DROP INDEX tasks_counted;
+    DROP COLUMN a2a_ids,
+    ALTER COLUMN scheduled DROP DEFAULT, ALTER COLUMN scheduled DROP NOT NULL,
+    ALTER COLUMN scheduled TYPE BIGINT USING
+      CASE WHEN status <> 'open' THEN NULL WHEN scheduled = 1 THEN 0 WHEN lane IS NULL THEN 1 ELSE 2 END,
+    ALTER COLUMN retain_until TYPE BIGINT USING least(CASE WHEN scheduled = 1 AND unmet = 0 THEN not_before END,
+      CASE WHEN status IN ('open', 'assigned') THEN expires_at END);
+  ALTER TABLE tasks RENAME COLUMN scheduled TO ready;
+  ALTER TABLE tasks RENAME COLUMN retain_until TO due_at;
   -- what a node holds, and what it has done; what failed at a node
   CREATE INDEX tasks_node ON tasks (assigned_node, status, seq) WHERE assigned_node IS NOT NULL;
   CREATE INDEX tasks_failed ON tasks (failed_node, seq) WHERE failed_node IS NOT NULL;
-  DROP INDEX tasks_expiring;
   CREATE INDEX tasks_due ON tasks (due_at) WHERE due_at IS NOT NULL;
   -- the backlog: of all types, of one type, of a special lane
   CREATE INDEX tasks_pool ON tasks (balanced, priority, seq) WHERE ready = 1;
@@ -976,6 +978,54 @@ export const POSTGRES_MIGRATIONS: readonly string[] = [
     FROM tasks t LEFT JOIN task_specs s ON s.task_seq = t.seq LEFT JOIN task_results r ON r.task_seq = t.seq
       LEFT JOIN task_features f ON f.task_seq = t.seq;
   `,
+  `
+  -- What the tasks of a group add up to: in a row that each step writes, in place of indexes of all its tasks.
+  UPDATE task_features q SET quorum = jsonb_set(quorum::jsonb, '{paidMicro}', to_jsonb((
+      SELECT coalesce(sum(c.lux_reward_micro), 0)::BIGINT FROM task_features c
+      WHERE c.paid_seq IS NOT NULL AND c.parent_task = (SELECT task_id FROM tasks WHERE seq = q.task_seq))))::text
+    WHERE quorum IS NOT NULL AND status = 'completed';
+  CREATE TABLE group_totals (
+    task_group TEXT COLLATE "C" PRIMARY KEY,
+    open BIGINT NOT NULL,
+    assigned BIGINT NOT NULL,
+    completed BIGINT NOT NULL,
+    failed BIGINT NOT NULL,
+    cancelled BIGINT NOT NULL,
+    in_review BIGINT NOT NULL,
+    lux BIGINT NOT NULL,
+    lux_micro BIGINT NOT NULL,
+    paid BIGINT NOT NULL,
+    paid_micro BIGINT NOT NULL,
+    first_created_at BIGINT NOT NULL,
+    last_created_at BIGINT NOT NULL,
+    last_updated_at BIGINT NOT NULL
+  );
+  INSERT INTO group_totals
+    SELECT task_group, CAST(sum(CASE WHEN status = 'open' THEN 1 ELSE 0 END) AS BIGINT), CAST(sum(CASE WHEN status = 'assigned' THEN 1 ELSE 0 END) AS BIGINT),
+      CAST(sum(CASE WHEN status = 'completed' THEN 1 ELSE 0 END) AS BIGINT), CAST(sum(CASE WHEN status = 'failed' AND NOT cancelled THEN 1 ELSE 0 END) AS BIGINT), CAST(sum(CASE WHEN cancelled THEN 1 ELSE 0 END) AS BIGINT),
+      CAST(sum(CASE WHEN review_until IS NOT NULL THEN 1 ELSE 0 END) AS BIGINT), CAST(sum(lux_reward_micro / 1000000) AS BIGINT), CAST(sum(lux_reward_micro % 1000000) AS BIGINT),
+      CAST(sum(paid / 1000000) AS BIGINT), CAST(sum(paid % 1000000) AS BIGINT), min(created_at), max(created_at), max(updated_at)
+    FROM (
+      SELECT f.task_group, t.status, f.review_until, t.lux_reward_micro, t.created_at, t.updated_at,
+        t.status = 'failed' AND (t.failure LIKE '{"kind":"cancelled",%' OR t.failure LIKE '{"kind":"expired",%') AS cancelled,
+        CASE WHEN t.status <> 'completed' THEN 0 WHEN t.paid_seq IS NOT NULL THEN t.lux_reward_micro
+          ELSE coalesce((quorum::jsonb ->> 'paidMicro')::BIGINT, 0) END AS paid
+      FROM task_features f JOIN tasks t ON t.seq = f.task_seq WHERE f.task_group IS NOT NULL) AS grouped
+    GROUP BY task_group;
+  DROP INDEX features_group_updated;
+  DROP INDEX features_group_lux;
+  DROP INDEX features_group_in_review;
+  ALTER TABLE task_features DROP COLUMN lux_reward_micro;
+  ALTER TABLE task_features DROP COLUMN paid_seq;
+  -- what failed last
+  CREATE INDEX features_group_failed ON task_features (task_group, updated_at)
+    WHERE status = 'failed' AND task_group IS NOT NULL;
+  -- the tasks of a schedule that have not ended
+  DROP INDEX features_schedule;
+  DROP INDEX features_schedule_in_review;
+  CREATE INDEX features_schedule ON task_features (schedule)
+    WHERE schedule IS NOT NULL AND (status IN ('open', 'assigned') OR review_until IS NOT NULL);
+  `,
 ];
 
 /** Statements that take a lock until the transaction ends. Each schema has its own, because a database may have several. */
@@ -1016,12 +1066,20 @@ export async function isHubRunning(connection: Connection): Promise<boolean> {
  * lock is for a group of it that has checked the schema already.
  * @throws {Error} one line: the database is of a newer luxhub, or a hub of an older one runs on it, or a restore
  */
-export async function migrate(pool: SQL): Promise<void> {
-  await pool.begin(migrateWithin);
+export async function migrate(pool: SQL, clock: Clock, info: Warn): Promise<void> {
+  const startedMs = clock.timers();
+  const from = await pool.begin((tx) => migrateWithin(tx, info));
+  const to = POSTGRES_MIGRATIONS.length;
+  const seconds = Math.round((clock.timers() - startedMs) / SECOND_MS);
+  if (from > 0 && from < to) info("the database was migrated", { from, to, seconds });
 }
 
-/** Migrates the schema in the caller's transaction. @throws as migrate() */
-export async function migrateWithin(tx: Connection): Promise<void> {
+/**
+ * Migrates the schema in the caller's transaction. Returns the version that it found.
+ * @param info gets a line before an older schema is migrated
+ * @throws as migrate()
+ */
+export async function migrateWithin(tx: Connection, info: Warn = () => {}): Promise<number> {
   await query(tx, LOCK.migrate).catch((error: unknown) => {
     if (!isLockTimeout(error)) throw error;
     throw new Error(
@@ -1041,9 +1099,13 @@ export async function migrateWithin(tx: Connection): Promise<void> {
       `a hub of an older luxhub is running on the database: stop all of them first (a killed one counts as running for ${LEADER_LEASE_MS / SECOND_MS} s)`,
     );
   }
-  if (version > 0 && version < known) await query(tx, LOCK.write);
+  if (version > 0 && version < known) {
+    info(MIGRATING, { from: version, to: known });
+    await query(tx, LOCK.write);
+  }
   for (const step of POSTGRES_MIGRATIONS.slice(version)) await tx.unsafe(step);
   if (version < known) await query(tx, `INSERT INTO schema_version VALUES ($1)`, [known]);
+  return version;
 }
 
 /**

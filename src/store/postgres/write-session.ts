@@ -13,6 +13,7 @@ import type { ReservedSQL, SQL } from "bun";
 import { DATABASE_LOCK_MAX_MS, HUB_VANISHED_MS } from "../../domain/limits.ts";
 import { SECOND_MS } from "../../lib/clock.ts";
 import {
+  type Warn,
   type Connection,
   AnswerTimeout,
   isConnectionLost,
@@ -22,9 +23,6 @@ import {
   withTimeout,
 } from "./connection.ts";
 import { WRITE_LOCK } from "./migrations.ts";
-
-/** Writes a line for the operator. */
-export type Warn = (message: string, fields?: Readonly<Record<string, string>>) => void;
 
 /** By which a hub recognises the sessions of hubs that write. No other command of luxhub has it. */
 const NAME = "luxhub writer";

@@ -22,6 +22,7 @@ export type Table =
   | "file_totals"
   | "files"
   | "group_endings"
+  | "group_totals"
   | "hubs"
   | "identity"
   | "invitations"
@@ -96,6 +97,8 @@ export const keyOf = {
   limit: (key: string): ConflictKey => `limits ${key}`,
   limitUses: (key: string, second: number): ConflictKey => `limit_uses ${second} ${key}`,
   settlement: (taskId: string): ConflictKey => `settlements ${taskId}`,
+  /** What the tasks of a group add up to. */
+  group: (group: string): ConflictKey => `group_totals ${group}`,
   /** Whether a group may have ended. */
   groupEnding: (group: string): ConflictKey => `group_endings ${group}`,
   /** Whether a family must be looked at. */

@@ -2,6 +2,7 @@
  * Consistency checks: each invariant of the stored rows, as a query that finds its violations. SQLite's integrity check
  * covers pages and indexes; only these say whether a balance is the sum of its payments.
  */
+import { IS_CANCELLED } from "./groups.ts";
 
 /** `sql` returns one row with one text for each violation, SHOWN at most. */
 export type Fact = { readonly name: string; readonly holds: string; readonly sql: string };
@@ -12,6 +13,20 @@ const QUESTIONS = "coalesce(json_extract(questions, '$.state'), 'none')";
 /** The state of its last result. */
 const REVIEW = "coalesce(json_extract(review, '$.check.state'), 'none')";
 const NOT_ASKING = `${QUESTIONS} <> 'open'`;
+
+/** The totals of a group, and what a task adds to each. */
+const GROUPED = {
+  open: "status = 'open'",
+  assigned: "status = 'assigned'",
+  completed: "status = 'completed'",
+  failed: "status = 'failed' AND NOT is_cancelled",
+  cancelled: "is_cancelled",
+  in_review: "review_until IS NOT NULL",
+  lux: "lux_reward_micro / 1000000",
+  lux_micro: "lux_reward_micro % 1000000",
+  paid: "paid / 1000000",
+  paid_micro: "paid % 1000000",
+};
 
 /** Later than any stored time. */
 const NEVER = Number.MAX_SAFE_INTEGER;
@@ -144,9 +159,28 @@ export const FACTS: readonly Fact[] = [
       UNION ALL
       SELECT 'the features of task ' || task_id || ' are of an earlier state' FROM task_features f
       JOIN tasks t ON t.seq = f.task_seq
-      WHERE (f.status, f.updated_at, f.lux_reward_micro) <> (t.status, t.updated_at, t.lux_reward_micro)
-        OR f.assigned_node IS NOT t.assigned_node OR f.paid_seq IS NOT t.paid_seq
+      WHERE (f.status, f.updated_at) <> (t.status, t.updated_at) OR f.assigned_node IS NOT t.assigned_node
       LIMIT ${SHOWN}`,
+  },
+  {
+    name: "groups",
+    holds: "the totals of every group are the sums over its tasks",
+    sql: `
+      SELECT 'group ' || task_group || ': its totals are not those of its tasks' FROM (
+        SELECT task_group, ${Object.keys(GROUPED).join(", ")} FROM group_totals
+        UNION ALL
+        SELECT task_group, ${Object.values(GROUPED)
+          .map((value) => `-sum(${value})`)
+          .join(", ")} FROM (
+          SELECT *, status = 'failed' AND ${IS_CANCELLED} AS is_cancelled,
+            CASE WHEN status <> 'completed' THEN 0 WHEN paid_seq IS NOT NULL THEN lux_reward_micro
+              ELSE coalesce(quorum ->> '$.paidMicro', 0) END AS paid
+          FROM task_rows WHERE task_group IS NOT NULL)
+        GROUP BY task_group)
+      GROUP BY task_group
+      HAVING count(*) <> 2 OR ${Object.keys(GROUPED)
+        .map((column) => `sum(${column}) IS NOT 0`)
+        .join(" OR ")} LIMIT ${SHOWN}`,
   },
   {
     name: "leases",

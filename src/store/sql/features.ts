@@ -47,7 +47,9 @@ export function markFeatures(changes: readonly Change[]): readonly Change[] {
     if (task.hasFeatures || !(marked.has(task.taskId) || usesFeatures(task))) continue;
     marked.add(task.taskId);
     after ??= [...changes];
-    after[i] = { ...change, task: { ...task, hasFeatures: true } };
+    const first = { task: { ...task, hasFeatures: true } };
+    after[i] =
+      change.kind === "task.created" ? { ...change, ...first } : { ...change, ...first, isFirst: true };
   }
   return after ?? changes;
 }

@@ -8,6 +8,7 @@ import { dueAt, retainUntil } from "../../domain/task.ts";
 import type { Kept, Spending, SumKey, UsageReport, WebhookProgress } from "../../domain/model.ts";
 import { TREASURY } from "../../domain/lux.ts";
 import { plus } from "../../domain/spending.ts";
+import { addTotals } from "../../domain/group.ts";
 import { headOf } from "../../domain/note.ts";
 import { must } from "../../lib/assert.ts";
 import { isGlob } from "../../lib/globs.ts";
@@ -169,15 +170,13 @@ const NEW_TASK_SEQ: Columns<OfTask> = {
 const TASK_ID_SEQ: Columns<{ readonly taskId: string }> = ofTaskRow(({ taskId }) => taskId);
 
 /** What the indexes of features need of a task's state. */
-const COPIED = ["status", "updated_at", "assigned_node", "lux_reward_micro", "paid_seq"] as const;
+const COPIED = ["status", "updated_at", "assigned_node"] as const;
 
 /** The features of a task that its changes of state change. The others have changes of their own. */
 const FEATURE_STATE: Columns<OfTask> = {
   status: text(({ task }) => task.status),
   updated_at: whole(({ task }) => task.updatedAt),
   assigned_node: text(({ task }) => task.assignedNode),
-  lux_reward_micro: whole(({ task }) => task.luxRewardMicro),
-  paid_seq: whole(({ task }) => task.paidSeq),
   earlier_failures: text(({ task: { earlierFailures: earlier } }) =>
     earlier.length === 0 ? null : JSON.stringify(earlier),
   ),
@@ -190,6 +189,21 @@ const FEATURE_STATE: Columns<OfTask> = {
   kept_bytes: whole(({ task }) => task.keptBytes),
   lent_bytes: whole(({ task }) => task.lentBytes),
 };
+
+/** Writes the features of a task that has some. */
+function writeFeatures(columns: Columns<OfTask>): readonly Beside<OfTask & { readonly isFirst?: true }>[] {
+  return [
+    {
+      when: ({ task, isFirst }) => task.hasFeatures && isFirst === true,
+      statement: upsert("task_features", TASK_SEQ, columns),
+    },
+    // Three quarters of the steps of an upsert.
+    {
+      when: ({ task, isFirst }) => task.hasFeatures && isFirst === undefined,
+      statement: update("task_features", TASK_SEQ, columns),
+    },
+  ];
+}
 
 /** Sets one feature of a task, which may be its first. */
 function setFeature<C extends { readonly taskId: string }>(columns: Columns<C>): Statement<C> {
@@ -288,6 +302,40 @@ const ADD_REPORTS: Statement<Of<"usage.reported">> = {
       name === "model" ? `r.value ->> '${name}'` : `CAST(r.value ->> '${name}' AS BIGINT)`;
     return addReports("p.a", field, `${rows}, json_array_elements(p.a5::json) AS r (value)`);
   },
+};
+
+type OfGroup = Of<"group.tallied">;
+const GROUP: Columns<OfGroup> = { task_group: text(({ group }) => group) };
+const groupCounts = (as?: typeof added): Columns<OfGroup> => ({
+  open: whole(({ open }) => open, as),
+  assigned: whole(({ assigned }) => assigned, as),
+  completed: whole(({ completed }) => completed, as),
+  failed: whole(({ failed }) => failed, as),
+  cancelled: whole(({ cancelled }) => cancelled, as),
+  in_review: whole(({ inReview }) => inReview, as),
+  lux: whole(({ lux }) => lux, as),
+  lux_micro: whole(({ luxMicro }) => luxMicro, as),
+  paid: whole(({ paid }) => paid, as),
+  paid_micro: whole(({ paidMicro }) => paidMicro, as),
+});
+const later = (value: string, column: string): string =>
+  `CASE WHEN ${value} > ${column} THEN ${value} ELSE ${column} END`;
+/** Of a step that adds a task, which may be the first. */
+const ADD_TO_GROUP: Statement<OfGroup> = insert(
+  "group_totals",
+  {
+    ...GROUP,
+    ...groupCounts(),
+    first_created_at: whole(({ firstCreatedAt }) => firstCreatedAt),
+    last_created_at: whole(({ lastCreatedAt }) => lastCreatedAt),
+    last_updated_at: whole(({ lastUpdatedAt }) => lastUpdatedAt),
+  },
+  `${addingTo("group_totals", "task_group", Object.keys(groupCounts()))}, last_created_at = excluded.last_created_at,
+    last_updated_at = ${later("excluded.last_updated_at", "group_totals.last_updated_at")}`,
+);
+const EMPTY_GROUP: Columns<OfGroup> = {
+  ...GROUP,
+  ...{ open: "0", assigned: "0", completed: "0", failed: "0", cancelled: "0" },
 };
 
 const LEASE_ID: Columns<Pick<Of<"lease.saved">, "lease">> = {
@@ -545,7 +593,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
           " ON CONFLICT (task_seq) DO NOTHING",
         ),
       },
-      { when: ({ task }) => task.hasFeatures, statement: upsert("task_features", TASK_SEQ, FEATURE_STATE) },
+      ...writeFeatures(FEATURE_STATE),
     ],
   },
   "task.charged": {
@@ -576,13 +624,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       {
         statement: update("task_specs", TASK_SEQ, { description: text(({ task }) => task.description) }),
       },
-      {
-        when: ({ task }) => task.hasFeatures,
-        statement: upsert("task_features", TASK_SEQ, {
-          ...FEATURE_STATE,
-          tags: text(({ task }) => encodeTags(task.tags)),
-        }),
-      },
+      ...writeFeatures({ ...FEATURE_STATE, tags: text(({ task }) => encodeTags(task.tags)) }),
     ],
   },
   "task.reviewed": {
@@ -907,6 +949,21 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
     isSweep: true, // so that it stays before or behind what is summed
     frees: true,
     statement: remove("group_endings", { task_group: text(({ group }) => group) }),
+  },
+  "group.tallied": {
+    row: ({ group }) => keyOf.group(group),
+    statement: update("group_totals", GROUP, {
+      ...groupCounts(added),
+      last_updated_at: whole(({ lastUpdatedAt }) => lastUpdatedAt, later),
+    }),
+    instead: ({ adds }) => (adds ? ADD_TO_GROUP : null),
+    beside: [{ when: ({ removes }) => removes, statement: remove("group_totals", EMPTY_GROUP) }],
+    sum: (earlier, later) => ({
+      ...later,
+      ...addTotals(earlier, later),
+      adds: earlier.adds || later.adds,
+      removes: earlier.removes || later.removes,
+    }),
   },
   "tasks.tallied": {
     statement: update(

@@ -25,6 +25,7 @@
 import { Database, type Statement } from "bun:sqlite";
 import type { Change } from "../../domain/change.ts";
 import { type Decision, UNDECIDED, type Undecided } from "../../domain/decision.ts";
+import { GROUP_MAX_MS } from "../../domain/limits.ts";
 import { assert, broken, must } from "../../lib/assert.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { lastInTick } from "../../lib/event-loop.ts";
@@ -142,6 +143,8 @@ type GroupRun = {
   readonly written: WrittenPart[];
   /** Transactions that would have taken room where there is none. They have written nothing. */
   readonly withoutRoom: Transaction[];
+  /** Transactions of the group for which it had no time: they are not decided. */
+  late: readonly Transaction[];
 };
 
 /**
@@ -330,6 +333,7 @@ export class SqliteStore implements Store {
     this.#db.run("PRAGMA temp_store = MEMORY"); // before the capability index: it drops all temporary tables
     this.#db.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
     const migration = migrate(this.#db, path, SQLITE_MIGRATIONS);
+    if (migration) this.#truncateLog(); // it has become as large as the database
     createCapabilityIndex(this.#db);
     return migration;
   }
@@ -374,7 +378,8 @@ export class SqliteStore implements Store {
         continue;
       }
       const ms = this.#clock.timers() - startedMs;
-      callEach(this.#groupListeners, this.#onFault, group.size, ms);
+      this.#queue.putBack(run.late);
+      callEach(this.#groupListeners, this.#onFault, group.size - run.late.length, ms);
       this.#publish(run);
       return;
     }
@@ -473,18 +478,26 @@ export class SqliteStore implements Store {
    * is empty again, so that a second run may join too. A listener must not read, and what it does after an `await` or
    * in a slice (lib/slices.ts) comes after the commit. The group cannot grow without end: a blocked call joins it once
    * at most, because the call hears of its result only after the commit.
+   *
+   * Others are served only between groups: after GROUP_MAX_MS the next transaction and those after it are left for the
+   * next group.
    * @param gathers some writes may wait (gathered-writes.ts)
    * @throws {GatherFault} when one of those fails; otherwise as #commitGroup()
    */
   #runOnce(group: Group, hasRoom: boolean, gathers: boolean): GroupRun {
     const { light } = this.#queue;
     const mayJoin = light.isEmpty;
-    const run: GroupRun = { hasRoom, gathers, outcomes: [], written: [], withoutRoom: [] };
+    const run: GroupRun = { hasRoom, gathers, outcomes: [], written: [], withoutRoom: [], late: [] };
+    const untilMs = this.#clock.timers() + GROUP_MAX_MS;
     let isCommitting = false;
     this.#begin.run();
     try {
       this.#noticeOtherWriters();
       for (const transaction of group) {
+        if (run.outcomes.length > 0 && this.#clock.timers() > untilMs) {
+          run.late = group.from(transaction);
+          break;
+        }
         for (const { changes } of this.#runTransaction(transaction, run))
           callEach(this.#decisionListeners, this.#onFault, changes);
         if (mayJoin && !light.isEmpty) group.join(light.take(Infinity));

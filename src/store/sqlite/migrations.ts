@@ -960,7 +960,8 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   `,
   `
   -- a group of the keys of one node is its own: NAME/NODE; one that others have tasks in stays the hub's
-  CREATE TABLE owned_groups AS
+  CREATE TABLE owned_groups (name TEXT PRIMARY KEY, owned TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  INSERT INTO owned_groups
     SELECT task_group AS name, task_group || '/' || min(creator_node) AS owned FROM tasks WHERE task_group IS NOT NULL
     GROUP BY task_group HAVING min(creator_verified) = 1 AND min(creator_node) = max(creator_node);
   UPDATE tasks SET task_group = (SELECT owned FROM owned_groups WHERE name = task_group) WHERE task_group IN (SELECT name FROM owned_groups);
@@ -1196,5 +1197,53 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   DROP INDEX nodes_available;
   CREATE INDEX nodes_available ON nodes (tasks_assigned, idle_since, node_id)
     WHERE auto_assign = 1 AND online = 1 AND draining = 0 AND (max_tasks IS NULL OR tasks_assigned < max_tasks);
+  `,
+  `
+  -- What the tasks of a group add up to: in a row that each step writes, in place of indexes of all its tasks.
+  UPDATE task_features SET quorum = json_set(quorum, '$.paidMicro', (
+      SELECT coalesce(sum(c.lux_reward_micro), 0) FROM task_features c
+      WHERE c.paid_seq IS NOT NULL AND c.parent_task = (SELECT task_id FROM tasks WHERE seq = task_features.task_seq)))
+    WHERE quorum IS NOT NULL AND status = 'completed';
+  CREATE TABLE group_totals (
+    task_group TEXT PRIMARY KEY NOT NULL,            -- the others without: SQLite would check each in each write
+    open INTEGER,
+    assigned INTEGER,
+    completed INTEGER,
+    failed INTEGER,
+    cancelled INTEGER,
+    in_review INTEGER,
+    lux INTEGER,
+    lux_micro INTEGER,
+    paid INTEGER,
+    paid_micro INTEGER,
+    first_created_at INTEGER,
+    last_created_at INTEGER,
+    last_updated_at INTEGER
+  ) STRICT;
+  INSERT INTO group_totals
+    SELECT task_group, sum(CASE WHEN status = 'open' THEN 1 ELSE 0 END), sum(CASE WHEN status = 'assigned' THEN 1 ELSE 0 END),
+      sum(CASE WHEN status = 'completed' THEN 1 ELSE 0 END), sum(CASE WHEN status = 'failed' AND NOT cancelled THEN 1 ELSE 0 END), sum(CASE WHEN cancelled THEN 1 ELSE 0 END),
+      sum(CASE WHEN review_until IS NOT NULL THEN 1 ELSE 0 END), sum(lux_reward_micro / 1000000), sum(lux_reward_micro % 1000000),
+      sum(paid / 1000000), sum(paid % 1000000), min(created_at), max(created_at), max(updated_at)
+    FROM (
+      SELECT f.task_group, t.status, f.review_until, t.lux_reward_micro, t.created_at, t.updated_at,
+        t.status = 'failed' AND (t.failure LIKE '{"kind":"cancelled",%' OR t.failure LIKE '{"kind":"expired",%') AS cancelled,
+        CASE WHEN t.status <> 'completed' THEN 0 WHEN t.paid_seq IS NOT NULL THEN t.lux_reward_micro
+          ELSE coalesce(quorum ->> '$.paidMicro', 0) END AS paid
+      FROM task_features f JOIN tasks t ON t.seq = f.task_seq WHERE f.task_group IS NOT NULL) AS grouped
+    GROUP BY task_group;
+  DROP INDEX features_group_updated;
+  DROP INDEX features_group_lux;
+  DROP INDEX features_group_in_review;
+  ALTER TABLE task_features DROP COLUMN lux_reward_micro;
+  ALTER TABLE task_features DROP COLUMN paid_seq;
+  -- what failed last
+  CREATE INDEX features_group_failed ON task_features (task_group, updated_at)
+    WHERE status = 'failed' AND task_group IS NOT NULL;
+  -- the tasks of a schedule that have not ended
+  DROP INDEX features_schedule;
+  DROP INDEX features_schedule_in_review;
+  CREATE INDEX features_schedule ON task_features (schedule)
+    WHERE schedule IS NOT NULL AND (status IN ('open', 'assigned') OR review_until IS NOT NULL);
   `,
 ];

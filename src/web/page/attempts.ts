@@ -38,7 +38,8 @@ export function attemptsOf(events: readonly Event[]): readonly Attempt[] {
     const time = Date.parse(at);
     const ending = ENDS[kind];
     if (kind === "task.assigned") {
-      change(() => ({ to: time, word: "handed on", tone: "quiet" }));
+      const word = data["by"] === "resume" ? "worker restarted" : "handed on";
+      change(() => ({ to: time, word, tone: "quiet" }));
       const node = node_id ?? "";
       attempts.push({ node, from: time, to: null, word: "running", tone: "busy", text: "", notes: [] });
     } else if (kind === "task.progress") {

@@ -2,6 +2,7 @@
 import { Fragment, type VNode, h } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { FileRecord } from "../../client/luxhub.ts";
+import { parseExact } from "../../lib/exact-json.ts";
 import { sizeOf } from "./format.ts";
 import { Button, Close, Delete, Fault, Modal, askToConfirm, showNotice, useLoad } from "./parts.tsx";
 import { call, describe, hub, mayAct } from "./session.ts";
@@ -137,7 +138,7 @@ export function mediaTypeOf(contentType: string): string {
 function indented(text: string): string {
   const bare = (one: string): string => one.replaceAll(/\s/g, "");
   try {
-    const lines = JSON.stringify(JSON.parse(text), null, 2);
+    const lines = JSON.stringify(parseExact(text), null, 2);
     return bare(lines) === bare(text) ? lines : text;
   } catch {
     return text;

@@ -1,6 +1,7 @@
 /** A question of a worker, with the form for its answer; those of a task; and the link that says how many wait. */
 import { Fragment, type VNode, h } from "preact";
 import type { Event, Question } from "../../client/luxhub.ts";
+import { parseExact } from "../../lib/exact-json.ts";
 import { countOf } from "./format.ts";
 import {
   Age,
@@ -12,6 +13,7 @@ import {
   Section,
   State,
   Verified,
+  askToConfirm,
   runAction,
   showNotice,
   useLoad,
@@ -96,14 +98,15 @@ function Reply({ question }: { question: Question }): VNode {
     runAction("Answered.", () => call("task/answer", { task_id, question_id, answer }));
   const write = async (fields: Fields): Promise<void> => {
     const text = fields["answer"] ?? "";
-    if (fields["json"] === undefined) return void (await send(text));
-    let answer: unknown;
+    let answer: unknown = text;
     try {
-      answer = JSON.parse(text);
+      if (fields["json"] !== undefined) answer = parseExact(text);
     } catch {
       return showNotice("The answer is not JSON.", true);
     }
-    await send(answer);
+    const isExpected = choices.length === 0 || choices.some((choice) => choice === answer);
+    if (isExpected || (await askToConfirm("The answer is none of the choices.", "Send it")))
+      await send(answer);
   };
   return (
     <>

@@ -7,6 +7,7 @@ import type { Call } from "../../client/call.ts";
 import { HubCalls } from "../../client/hub-calls.ts";
 import { HubUnreachable, LuxHubError } from "../../client/http.ts";
 import type { Variant } from "../../client/luxhub.ts";
+import { parseExact } from "../../lib/exact-json.ts";
 import { noticeDate } from "./clock.ts";
 import { Shared, drawn } from "./shared.ts";
 
@@ -42,7 +43,8 @@ export const session = drawn<Session | null>(stored());
 const RETRY_MS = 4_000;
 
 export function hubOf({ secret, adminKey }: Credentials, send = observed): Hub {
-  return new HubCalls<Variant>({ url: BASE, secret, adminKey, retry: { forMs: RETRY_MS }, fetch: send });
+  const options = { retry: { forMs: RETRY_MS }, fetch: send, parseJson: parseExact };
+  return new HubCalls<Variant>({ url: BASE, secret, adminKey, ...options });
 }
 
 const NOTHING: Credentials = { secret: undefined, adminKey: undefined };

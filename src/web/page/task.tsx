@@ -328,7 +328,7 @@ function Facts({ task }: { task: TaskDetails<Variant> }): VNode {
     ["Receipt", task.paid_seq !== undefined && hasSecret() && <Receipt seq={task.paid_seq} />],
     ["Cost", task.usage && <Usage usage={task.usage} />],
     ["Max. cost", task.max_cost_usd === null ? null : `${countOf(task.max_cost_usd)} USD`],
-    ["Attempts", `${task.attempts}${task.max_attempts === null ? "" : ` of ${task.max_attempts}`}`],
+    ["Failed attempts", `${task.attempts}${task.max_attempts === null ? "" : ` of ${task.max_attempts}`}`],
     ["Restarts", task.restarts === 0 ? null : String(task.restarts)],
     ["Timeout", task.timeout_s === null ? null : durationOf(task.timeout_s)],
     ["Max. run", task.max_run_s === null ? null : durationOf(task.max_run_s)],

@@ -350,7 +350,7 @@ function titleOf(task: Summary): VNode {
   return (
     <>
       <TaskLink task={task} isRow />
-      {task.attempts > 0 && <small> {task.attempts}×</small>}
+      {task.attempts > 0 && <small title="failed attempts"> {task.attempts}×</small>}
       <Labels task={task} />
       <Why text={whyOf(task)} />
     </>
