@@ -8,6 +8,7 @@ import { Database } from "bun:sqlite";
 import { existsSync, readFileSync } from "node:fs";
 import { readdir, rmdir } from "node:fs/promises";
 import { basename, join } from "node:path";
+import * as z from "zod/mini";
 import { isBlobId } from "../blobs/blobs.ts";
 import { blobFileOf } from "../blobs/disk.ts";
 import { type DataDir, makeDataDir } from "../data-dir.ts";
@@ -28,11 +29,22 @@ import {
   type Manifest,
   SECRET_ENTRIES,
   type Tools,
-  formatSchema,
-  manifestSchema,
   sizeText,
   writeNewFile,
 } from "./upkeep.ts";
+
+/** What every version of the last entry has. */
+const formatSchema = z.object({ format: z.int() });
+
+const manifestSchema: z.ZodMiniType<Manifest> = z.object({
+  format: z.literal(BACKUP_FORMAT),
+  software: z.string(),
+  at: z.string(),
+  sha256: z.record(z.string(), z.string()),
+  files: z.int(),
+  missing: z.array(z.string()),
+  damaged: z.array(z.string()),
+});
 
 /** Exceeds the number of times that a task can have been handed out since the backup was made. */
 const EPOCHS_RAISED_BY = 1_000_000;

@@ -6,7 +6,6 @@
  * archive without backup.json is recognised as cut short.
  */
 import { type FileHandle, open } from "node:fs/promises";
-import * as z from "zod/mini";
 import type { DataDir } from "../data-dir.ts";
 import type { Clock } from "../lib/clock.ts";
 
@@ -41,25 +40,20 @@ export const NEEDED_SECRETS: readonly string[] = [SECRET_ENTRY, ADMIN_KEY_ENTRY]
  */
 export const SECRET_ENTRIES: readonly string[] = [...NEEDED_SECRETS, "tls-ca-key.pem", "tls-ca.pem"];
 
-/** What every version of the last entry has. */
-export const formatSchema = z.object({ format: z.int() });
-
 /** The last entry of a backup. */
-export const manifestSchema = z.object({
-  format: z.literal(BACKUP_FORMAT),
-  software: z.string(),
+export type Manifest = {
+  readonly format: typeof BACKUP_FORMAT;
+  readonly software: string;
   /** The time of the snapshot, ISO 8601. */
-  at: z.string(),
+  readonly at: string;
   /** SHA-256 of the database and of the secrets, by entry. The database has the checksums of the files. */
-  sha256: z.record(z.string(), z.string()),
+  readonly sha256: Readonly<Record<string, string>>;
   /** How many files the database names. */
-  files: z.int(),
+  readonly files: number;
   /** The files whose bytes were missing or differed from the upload when the backup was made. */
-  missing: z.array(z.string()),
-  damaged: z.array(z.string()),
-});
-
-export type Manifest = z.infer<typeof manifestSchema>;
+  readonly missing: readonly string[];
+  readonly damaged: readonly string[];
+};
 
 /** The stored bytes of a file: their number, and as many of them as can be read. */
 export type StoredBytes = { readonly size: number; readonly chunks: AsyncIterable<Uint8Array> };

@@ -135,6 +135,12 @@ describe("a database", () => {
     expect(inspect()).toMatchObject({ kind: "intact", schema, whole: true });
   });
 
+  test("of a migration that stored no checksum is intact", async () => {
+    await makeDatabase();
+    ask(path, "PRAGMA application_id = 0");
+    expect(inspect()).toMatchObject({ kind: "intact" });
+  });
+
   test("too large for a full check gets the cheap checks", async () => {
     await makeDatabase();
     expect(inspect({ ...OPTIONS, wholeMaxBytes: 1 })).toMatchObject({ kind: "intact", whole: false });
@@ -155,6 +161,11 @@ describe("a database", () => {
       /page|malformed|tree/i,
     ],
     ["whose schema version was lost", () => change(path, 63, () => 0), /no schema version/],
+    [
+      "whose schema version is another's",
+      () => ask(path, `PRAGMA user_version = ${SQLITE_MIGRATIONS.length - 1}`),
+      /tables are not/,
+    ],
     ["with other tables", () => ask(path, "ALTER TABLE keys RENAME COLUMN hash TO hush"), /tables are not/],
     [
       "with an index that lacks a row, which only the full check finds",

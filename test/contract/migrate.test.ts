@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { migrate, schemaVersion } from "../../src/store/sqlite/migrate.ts";
+import { isAsMigrated, migrate, schemaVersion } from "../../src/store/sqlite/migrate.ts";
 
 const FIRST = "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (1);";
 const SECOND = "ALTER TABLE a ADD COLUMN y TEXT; UPDATE a SET y = 'second';";
@@ -54,6 +54,16 @@ test("a database of this schema is not changed", () => {
   expect(migrate(db, path, [FIRST])).toBeNull();
   expect(rowsOf(db)).toEqual([{ x: 1 }]); // the step did not run again
   expect(copies()).toEqual([]);
+});
+
+test("a migration stores the checksum of the schema", () => {
+  expect(isAsMigrated(db)).toBe(false);
+  migrate(db, path, [FIRST]);
+  expect(isAsMigrated(db)).toBe(true);
+  migrate(db, path, [FIRST, SECOND]);
+  expect(isAsMigrated(db)).toBe(true);
+  db.run("ALTER TABLE a RENAME COLUMN y TO z");
+  expect(isAsMigrated(db)).toBe(false);
 });
 
 test("an older database is copied, and migrated by the steps that it lacks", () => {

@@ -10,7 +10,7 @@
 import { Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
 import { SQLITE_MIGRATIONS } from "./migrations.ts";
-import { schemaVersion } from "./migrate.ts";
+import { isAsMigrated, schemaOf, schemaVersion } from "./migrate.ts";
 import { must } from "../../lib/assert.ts";
 import { codeOf, reasonOf } from "../../lib/reason.ts";
 import { StoreFull } from "../store.ts";
@@ -86,7 +86,7 @@ function check(db: Database, path: string, { wholeMaxBytes, live }: InspectOptio
   const whole = sizeBytes <= wholeMaxBytes;
   const what =
     (live ? null : faultOfLog(db, logOf(path))) ??
-    faultOfSchema(schema, tables) ??
+    (isAsMigrated(db) ? null : faultOfSchema(schema, tables)) ??
     (whole ? faultOfPages(db) : null);
   if (what !== null) return { kind: "damaged", what };
   return schema === 0 ? { kind: "none" } : { kind: "intact", schema, sizeBytes, whole };
@@ -120,11 +120,6 @@ function migratedSchema(schema: number): string {
   } finally {
     model.close();
   }
-}
-
-function schemaOf(db: Database): string {
-  const sql = `SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' ORDER BY name`;
-  return JSON.stringify(db.query(sql).values());
 }
 
 const LOG_HEAD_BYTES = 32;
