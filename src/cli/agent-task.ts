@@ -30,6 +30,7 @@ import { DAY_MS, systemClock } from "../lib/clock.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
+import { decodeUtf8 } from "../lib/utf8.ts";
 import { AgentOutput, type Counters, isCount, isSessionId } from "./agent-output.ts";
 import { NO_RESULT_PROMPT, RESULT_FILE, promptOf } from "./agent-prompt.ts";
 import { type Agent, argumentsOf, readsPromptFromInput } from "./agents.ts";
@@ -402,10 +403,11 @@ function readResultFile(path: string): Written | null {
     const stat = fstatSync(fd);
     if (!stat.isFile() || stat.size > RESULT_MAX_BYTES)
       throw new Error(`${RESULT_FILE} is larger than ${RESULT_MAX_BYTES} bytes: put data into ${OUT}/`);
-    const value = parseExact(readFileSync(fd, "utf8"));
+    const value = parseExact(decodeUtf8(readFileSync(fd)));
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
   } catch (error) {
-    throw error instanceof SyntaxError ? new Error(`${RESULT_FILE} is not JSON: ${error.message}`) : error;
+    if (error instanceof SyntaxError) throw new Error(`${RESULT_FILE} is not JSON: ${error.message}`);
+    throw error instanceof TypeError ? new Error(`${RESULT_FILE} is not UTF-8`) : error;
   } finally {
     closeSync(fd);
   }

@@ -14,7 +14,11 @@ export type Client = Exclude<(typeof MCP_CLIENTS)[number], "agents-md">;
 /** How a client reaches the hub: by HTTP with the secret in a header, or by a program that it starts. */
 export type Server =
   | { readonly url: string; readonly secret: string }
-  | { readonly command: string; readonly args: readonly string[] };
+  | {
+      readonly command: string;
+      readonly args: readonly string[];
+      readonly env?: Readonly<Record<string, string>>;
+    };
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -51,7 +55,7 @@ function jsonServer(http: string, types: boolean): Form["server"] {
   return (server) =>
     "url" in server
       ? { ...(types && { type: "http" }), [http]: server.url, headers: headersOf(server.secret) }
-      : { ...(types && { type: "stdio" }), command: server.command, args: server.args };
+      : { ...(types && { type: "stdio" }), ...server };
 }
 
 const FORMS: Readonly<Record<Client, Form>> = {
@@ -67,9 +71,7 @@ const FORMS: Readonly<Record<Client, Form>> = {
     isShared: false,
     file: ({ CODEX_HOME }) => (CODEX_HOME ? join(CODEX_HOME, "config.toml") : home(".codex", "config.toml")),
     server: (server) =>
-      "url" in server
-        ? { url: server.url, http_headers: headersOf(server.secret) }
-        : { command: server.command, args: server.args },
+      "url" in server ? { url: server.url, http_headers: headersOf(server.secret) } : server,
   },
   cursor: {
     root: "mcpServers",

@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { directFetch } from "../client/http.ts";
+import { joinedFile } from "../client/joined.ts";
 import { LuxHub, LuxHubError } from "../client/luxhub.ts";
 import type { Environment } from "../config.ts";
 import { checkedSecret } from "../data-dir.ts";
@@ -143,7 +144,11 @@ async function serverOf(remote: Remote, client: Client, node: string, env: Envir
   if (needsBridge)
     console.error("The client starts luxhub mcp, because it does not trust the hub's own authority.");
   const [command = "", ...own] = ownCommand();
-  return { command, args: [...own, "mcp", "--url", url, "--secret-file", path] };
+  const args = [...own, "mcp", "--url", url, "--secret-file", path];
+  // The file of the join has the authority. The client may lack the variables that say where the file is.
+  return needsBridge
+    ? { command, args, env: { LUXHUB_JOINED: resolve(joinedFile(env)) } }
+    : { command, args };
 }
 
 type NodeKey = { readonly secret: string | undefined; readonly keyName: string | null };

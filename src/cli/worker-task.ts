@@ -3,6 +3,7 @@
  * exit code and the output into a result or an error. Must not: report the task to the hub; the typed client's worker
  * does.
  */
+import { isUtf8 } from "node:buffer";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -198,7 +199,7 @@ export function refuseFailure(
 
 // ---- The result
 
-/** The JSON object or array that the command printed, or its text as `output`. */
+/** The JSON object or array that the command printed, or its text as `output`; the hub takes no NUL in a string. */
 function resultOfOutput(
   task: Task,
   { epoch, signal }: TaskContext,
@@ -210,7 +211,7 @@ function resultOfOutput(
   return fitted(
     resultOf(value ?? text.trimEnd(), task.title),
     (content, name, type) => upload(content, name, type, { task_id: task.task_id, epoch }, signal, options),
-    { bytes: output, total: outputBytes },
+    { bytes: output, total: outputBytes, isText: isUtf8(output) && !output.includes(0) },
   );
 }
 

@@ -50,12 +50,19 @@ function sentenceOf({ output }: { readonly output?: unknown }): string {
   return typeof output === "object" ? "done" : String(output);
 }
 
-/** What an output that is too large had: its first bytes, and how many there were. */
-export type Content = { readonly bytes: Uint8Array<ArrayBuffer>; readonly total: number };
+/** What a command has printed: its first bytes, how many there were, and whether they are UTF-8 without NUL. */
+export type Content = {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly total: number;
+  readonly isText: boolean;
+};
 /** Uploads a file of the task. Resolves with its id. */
 export type UploadOutput = (content: Uint8Array<ArrayBuffer>, name: string, type: string) => Promise<string>;
 
-/** Returns the result as the hub takes it: an output that is too large is uploaded, and only its beginning stays. */
+/**
+ * Returns the result as the hub takes it: an output that is too large, or has bytes that no string can have, is
+ * uploaded, and only its beginning stays.
+ */
 export async function fitted(
   { problem, improvement, lesson, ...extra }: TaskResult,
   upload: UploadOutput,
@@ -64,11 +71,16 @@ export async function fitted(
   const texts = { problem, improvement, lesson };
   const isWhole = given === undefined || given.bytes.length === given.total;
   const areFitting = Object.values(texts).every((text) => encoder.encode(text).length <= TEXT_MAX_BYTES);
-  if (isWhole && areFitting && bytesOf(extra) <= EXTRA_MAX_BYTES) return { ...texts, ...extra };
+  const isBinary = given?.isText === false;
+  if (isWhole && !isBinary && areFitting && bytesOf(extra) <= EXTRA_MAX_BYTES) return { ...texts, ...extra };
   const { output, ...others } = extra;
   const isText = typeof output === "string" && areFitting && Object.keys(others).length === 0;
   const bytes = given?.bytes ?? encoder.encode(isText ? output : JSON.stringify({ ...texts, ...extra }));
-  const [name, type] = isText ? ["output.txt", "text/plain"] : ["output.json", "application/json"];
+  const [name, type] = isBinary
+    ? ["output.bin", "application/octet-stream"]
+    : isText
+      ? ["output.txt", "text/plain"]
+      : ["output.json", "application/json"];
   const file = await upload(bytes, name, type);
   const missing = isWhole ? "" : ` up to byte ${bytes.length}`;
   return {
@@ -78,7 +90,7 @@ export async function fitted(
     // JSON that is too large is not cut: a part of it is not JSON.
     ...(isText && { output: cut(output, EXTRA_MAX_BYTES - NOTE_BYTES) }),
     output_file: file,
-    output_note: `The output has ${given?.total ?? bytes.length} bytes, too many for a result: file ${file} has them${missing}.`,
+    output_note: `The output has ${given?.total ?? bytes.length} bytes, ${isBinary ? "and is not UTF-8" : "too many for a result"}: file ${file} has them${missing}.`,
   };
 }
 

@@ -160,7 +160,14 @@ describe("every endpoint on both variants", () => {
     await get("/lux/top", "?since=2020-01-01T00:00:00Z");
     await get("/lux/entries");
     await get("/lux/head");
+    const { secret: spender } = await ok(hub.admin("/key/add", { name: "spender", node_id: "n1" }));
+    const headers = { "X-Matrix-Secret": String(spender) };
+    const costly = { task_id: await addTask(hub), node_id: "n1" };
+    await ok(hub.post("/task/claim", costly, { headers }));
+    const usage = [{ seq: 1, model: "m", input_tokens: 1, output_tokens: 1 }];
+    await ok(hub.post("/task/complete", { ...costly, result: RESULT, usage }, { headers }));
     await get("/usage", "?by=node");
+    await post("/usage/void", { node_id: "n1" }, "admin");
     const budget = { scope: "node", value: "n1", per: "day" };
     await post("/budget/set", { ...budget, cost_usd: 5 }, "admin");
     seen.set(

@@ -157,9 +157,11 @@ test("the other clients use what join has stored: the MCP bridge, Python, and th
   expect(await config("--node", "other")).toMatchObject({ code: 2, stdout: "" });
   const { stdout } = await config();
   const { mcpServers } = JSON.parse(stdout);
-  const { command, args } = mcpServers.luxhub;
+  const { command, args, env } = mcpServers.luxhub;
+  // The client may run without the variables of the user who joined.
   const started = await machine.run(["-c", `echo '${line}' | ${[command, ...args].join(" ")}`], {
-    command: ["sh"],
+    command: ["timeout", "20", "sh"],
+    env: { HOME: dir.join("no-home"), ...env },
   });
   expect(started).toMatchObject({ code: 0, stdout: expect.stringContaining('"serverInfo"') });
 

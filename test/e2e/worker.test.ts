@@ -74,7 +74,11 @@ function stringsOf(value: unknown): readonly string[] {
 }
 
 async function text(fileId: unknown): Promise<string> {
-  return (await fetch(`${hub.api}/file/download/${String(fileId)}`)).text();
+  return (await bytes(fileId)).toString();
+}
+
+async function bytes(fileId: unknown): Promise<Buffer> {
+  return Buffer.from(await (await fetch(`${hub.api}/file/download/${String(fileId)}`)).arrayBuffer());
 }
 
 async function stop(program: Program): Promise<number | null> {
@@ -600,28 +604,30 @@ describe("the input of the command", () => {
     expect(usage).toMatchObject({ input_tokens: 12, cost_usd: 0.25, reports: 2, without_cost: 1 });
   });
 
-  test("an output that is too large for a result becomes a file of the task", async () => {
+  test("an output that no result can have as it is becomes a file of the task", async () => {
     const script = `
       case $LUXHUB_TASK_TITLE in
         text) seq 1 30000 ;;
         object) printf '{"problem":"p","improvement":"i","lesson":"l","list":[0'; seq -s '' -f ',%g' 1 30000; echo ']}' ;;
-        bytes) printf 'a\\000b' ;;
+        nul) printf 'a\\000b' ;;
+        latin) printf 'caf\\351' ;;
       esac`;
     await using program = worker("large", script);
-    const [long, object, bytes] = [
+    const [long, object, nul, latin] = [
       await create("large", { title: "text" }),
       await create("large", { title: "object" }),
-      await create("large", { title: "bytes" }),
+      await create("large", { title: "nul" }),
+      await create("large", { title: "latin" }),
     ];
-    const fileOf = async (taskId: string): Promise<{ result: Fields; whole: string }> => {
+    const fileOf = async (taskId: string): Promise<{ result: Fields; whole: Buffer }> => {
       const { files, result } = await ended(taskId);
       const { output_file, ...fields } = objectOf(JSON.stringify(result));
       expect(files).toEqual([output_file]);
-      return { result: fields, whole: await text(output_file) };
+      return { result: fields, whole: await bytes(output_file) };
     };
     const printed = Array.from({ length: 30_000 }, (_, i) => `${i + 1}\n`).join("");
     const cut = await fileOf(long);
-    expect(cut.whole).toBe(printed);
+    expect(cut.whole.toString()).toBe(printed);
     expect(cut.result).toMatchObject({
       problem: "text",
       improvement: "1",
@@ -631,14 +637,16 @@ describe("the input of the command", () => {
     expect(printed).toStartWith(String(output).slice(0, -1));
     expect(String(output).length).toBeGreaterThan(40_000);
     const list = await fileOf(object);
-    expect(JSON.parse(list.whole).list.length).toBe(30_001);
+    expect(JSON.parse(list.whole.toString()).list.length).toBe(30_001);
     expect(list.result).toEqual({
       problem: "p",
       improvement: "i",
       lesson: "l",
       output_note: expect.any(String),
     });
-    expect((await ended(bytes))["result"]).toMatchObject({ output: "a\ufffdb" });
+    expect(await fileOf(nul)).toMatchObject({ result: { output: "a\ufffdb" }, whole: Buffer.from("a\0b") });
+    const cafe = Buffer.from("café", "latin1");
+    expect(await fileOf(latin)).toMatchObject({ result: { output: "caf\ufffd" }, whole: cafe });
     expect(await stop(program)).toBe(0);
   });
 });

@@ -3,7 +3,7 @@
 // an answer that does not come fails the whole job, any answer but a 200 is counted. It ends with its parent.
 import { Job, type Measurement } from "./job.ts";
 import { serveJobs, within } from "./job-server.ts";
-import { BUNQUEUE } from "./peers/bunqueue-scenario.ts";
+import { BUNQUEUE_SCENARIOS } from "./peers/bunqueue-scenario.ts";
 import {
   PLACEHOLDER_ID,
   SCENARIOS,
@@ -126,7 +126,7 @@ function describe(answer: Answer): string {
 
 /** Opens the connections, registers their nodes, runs the window and waits for the last answers. */
 async function measure(job: Job): Promise<Measurement> {
-  const scenario = [...SCENARIOS, BUNQUEUE].find(({ name }) => name === job.scenario);
+  const scenario = [...SCENARIOS, ...BUNQUEUE_SCENARIOS].find(({ name }) => name === job.scenario);
   if (scenario === undefined) throw new Error(`no scenario named ${job.scenario}`);
   const connections: Connection[] = [];
   try {

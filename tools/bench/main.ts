@@ -93,7 +93,7 @@ async function benchGrowth(options: Options): Promise<void> {
 }
 
 async function benchPeers(options: Options): Promise<void> {
-  clearUpAtExit(PEERS_LIMIT_MS + 12 * options.rounds * options.seconds * 1_000);
+  clearUpAtExit(PEERS_LIMIT_MS + 24 * options.rounds * options.seconds * 1_000);
   const machine = describeMachine(options.dataRoot);
   const peers = await measurePeers(options, (line) => console.error(line));
   print(options, { machine, peers }, renderPeers(machine, peers));
@@ -102,7 +102,7 @@ async function benchPeers(options: Options): Promise<void> {
 
 async function benchPostgres(options: Options): Promise<void> {
   clearUpAtExit(
-    POSTGRES_LIMIT_MS + 12 * options.rounds * options.seconds * options.connections.length * 1_000,
+    POSTGRES_LIMIT_MS + 24 * options.rounds * options.seconds * options.connections.length * 1_000,
   );
   const machine = describeMachine(options.dataRoot);
   const postgres = await measurePostgres(options, (line) => console.error(line));

@@ -65,7 +65,7 @@ export async function measureRow(
     const all = [...warmUp, ...hubRounds, ...echoRounds];
     let failures = all.reduce((sum, round) => sum + round.failures, 0);
     let failure = all.find((round) => round.failure !== null)?.failure ?? null;
-    if (scenario.name === "cycle") {
+    if (scenario.name.startsWith("cycle")) {
       const cycles = [warmUp[0], ...hubRounds].reduce((sum, round) => sum + (round?.cyclesInAll ?? 0), 0);
       const stored = await countCompleted(hub);
       if (stored !== cycles) {

@@ -30,6 +30,10 @@ export type Scenario = {
   idMark: string;
 };
 
+/** What the cycle of a task carries: the length of its prompt, by name. The longer ones have a result of 2 kB. */
+export const WORKS = ["170 B", "4 kB", "16 kB"] as const;
+export type Work = (typeof WORKS)[number];
+
 export const TASK = {
   title: "Summarise the error log of the night run",
   description:
@@ -46,22 +50,43 @@ export const RESULT = {
   lesson: "One bad row must not stop a run: set it aside, go on, and report the number at the end.",
 };
 
+const LONG_RESULT_CHARS = 2_000;
+const PROMPT_CHARS: Readonly<Record<Work, number>> = { "170 B": 0, "4 kB": 4_000, "16 kB": 16_000 };
+
+/** `text`, again and again until it is so long; whole if it is longer. */
+const repeated = (text: string, chars: number): string =>
+  chars <= text.length ? text : `${text} `.repeat(Math.ceil(chars / text.length)).slice(0, chars);
+
+/** The task of a cycle. */
+export function taskOf(work: Work): typeof TASK {
+  return { ...TASK, description: repeated(TASK.description, PROMPT_CHARS[work]) };
+}
+
+/** The result of a cycle. */
+export function resultOf(work: Work): typeof RESULT {
+  return work === "170 B" ? RESULT : { ...RESULT, problem: repeated(RESULT.problem, LONG_RESULT_CHARS) };
+}
+
 export const MESSAGE =
   "Part 7 of 12 is done: 4,100 rows read, 12 set aside, none lost. The next part starts when you have looked.";
 
 const OF_HUB = { registers: true, idMark: '"task_id":"' } as const;
 
-/** In the order of the report. */
-export const SCENARIOS: readonly Scenario[] = [
-  {
+/** The name of a scenario with this work: "cycle", "cycle-4kB". */
+export function nameWith(name: string, work: Work): string {
+  return work === "170 B" ? name : `${name}-${work.replace(" ", "")}`;
+}
+
+function cycle(work: Work): Scenario {
+  return {
     ...OF_HUB,
-    name: "cycle",
-    title: "Task cycle",
+    name: nameWith("cycle", work),
+    title: work === "170 B" ? "Task cycle" : `Task cycle, prompt of ${work}`,
     steps: [
       {
         method: "POST",
         path: `${PREFIX}/task/create`,
-        body: () => TASK,
+        body: () => taskOf(work),
         givesId: true,
         expect: '"task_id":"',
       },
@@ -74,11 +99,16 @@ export const SCENARIOS: readonly Scenario[] = [
       {
         method: "POST",
         path: `${PREFIX}/task/complete`,
-        body: (nodeId) => ({ task_id: PLACEHOLDER_ID, node_id: nodeId, result: RESULT }),
+        body: (nodeId) => ({ task_id: PLACEHOLDER_ID, node_id: nodeId, result: resultOf(work) }),
         expect: '"lux_paid":2.5',
       },
     ],
-  },
+  };
+}
+
+/** In the order of the report. */
+export const SCENARIOS: readonly Scenario[] = [
+  ...WORKS.map(cycle),
   {
     ...OF_HUB,
     name: "heartbeat",

@@ -59,17 +59,21 @@ export function migrate(db: Database, path: string, steps: readonly string[]): M
   return copy === null ? null : { from: found, to: steps.length, copy };
 }
 
-/** Keeps a copy of the database at `to`, complete or not at all. */
+/** Keeps a copy of the database at `to`, complete or not at all. One of an earlier try makes room for it first. */
 function keepCopy(db: Database, to: string): string {
   const partial = `${to}.partial`;
-  rmSync(partial, { force: true }); // left by an interrupted start
+  const clear = (): void => {
+    for (const path of [partial, `${partial}-journal`]) rmSync(path, { force: true });
+  };
+  clear();
+  rmSync(to, { force: true });
   try {
     db.run("VACUUM INTO ?", [partial]);
     flushToDisk(partial, "r+"); // Windows flushes only what may be written
     renameSync(partial, to);
     if (process.platform !== "win32") flushToDisk(dirname(to), "r"); // Windows refuses to flush a directory
   } catch (error) {
-    rmSync(partial, { force: true });
+    clear();
     throw error;
   }
   return to;

@@ -2,18 +2,22 @@
 // command outstanding. It reads only the first line of an answer; a reserved job is complete when its bytes are there.
 import { serveJobs, within } from "../job-server.ts";
 import type { Measurement } from "../job.ts";
-import { TASK } from "../scenarios.ts";
+import { type Work, taskOf } from "../scenarios.ts";
 import { Tally } from "../tally.ts";
 import { BeanstalkdJob } from "./beanstalkd-job.ts";
 
 const DRAIN_MS = 5_000;
-const BODY = JSON.stringify(TASK);
-const PUT = Buffer.from(`put 0 0 60 ${Buffer.byteLength(BODY)}\r\n${BODY}\r\n`);
 const RESERVE = Buffer.from("reserve\r\n");
+
+function putOf(work: Work): Buffer {
+  const body = JSON.stringify(taskOf(work));
+  return Buffer.from(`put 0 0 60 ${Buffer.byteLength(body)}\r\n${body}\r\n`);
+}
 
 /** One connection and its position in the cycle. */
 class Worker {
   readonly #tally: Tally;
+  readonly #put: Buffer;
   #end: { resolve(): void; reject(error: Error): void } | null = null;
   #socket: Bun.Socket<Worker> | null = null;
   #expected = "INSERTED";
@@ -21,8 +25,9 @@ class Worker {
   #sentAtMs = 0;
   #partial: Buffer | null = null;
 
-  constructor(tally: Tally) {
+  constructor(tally: Tally, put: Buffer) {
     this.#tally = tally;
+    this.#put = put;
   }
 
   /** Repeats the cycle until its time is over; resolves with the end of the last one. */
@@ -31,7 +36,7 @@ class Worker {
     this.#untilMs = untilMs;
     return new Promise((resolve, reject) => {
       this.#end = { resolve, reject };
-      this.#send(PUT, "INSERTED");
+      this.#send(this.#put, "INSERTED");
     });
   }
 
@@ -59,7 +64,7 @@ class Worker {
       this.#tally.cyclesInAll++;
       if (inWindow) this.#tally.cycles++;
       if (!inWindow) return this.#end?.resolve(); // only whole cycles: nothing stays behind in the queue
-      this.#send(PUT, "INSERTED");
+      this.#send(this.#put, "INSERTED");
     } else if (this.#expected === "INSERTED") this.#send(RESERVE, "RESERVED");
     else this.#send(Buffer.from(`delete ${id}\r\n`), "DELETED");
   }
@@ -81,11 +86,12 @@ function answerLength(bytes: Buffer): number {
 }
 
 async function measure(message: unknown): Promise<Measurement> {
-  const { port, connections, windowMs } = BeanstalkdJob.parse(message);
+  const { port, work, connections, windowMs } = BeanstalkdJob.parse(message);
   const tally = new Tally();
+  const put = putOf(work);
   const sockets: Bun.Socket<Worker>[] = [];
   try {
-    for (let index = 0; index < connections; index++) sockets.push(await open(port, new Worker(tally)));
+    for (let index = 0; index < connections; index++) sockets.push(await open(port, new Worker(tally, put)));
     return await tally.measure(windowMs, (untilMs) => {
       const runs = sockets.map((socket) => socket.data.run(socket, untilMs));
       return within(windowMs + DRAIN_MS, "the last answers", Promise.all(runs));

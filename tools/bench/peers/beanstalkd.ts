@@ -4,6 +4,7 @@ import { Measurement } from "../job.ts";
 import { startLoadClient } from "../load-client.ts";
 import type { BeanstalkdJob } from "./beanstalkd-job.ts";
 import type { Program } from "./install.ts";
+import { WORKS } from "../scenarios.ts";
 import { type Peer, startServer } from "./peer.ts";
 
 /** beanstalkd, on one raw socket a worker. */
@@ -12,6 +13,7 @@ export function beanstalkdPeer(program: Program): Peer {
     name: `beanstalkd ${program.version}, \`-b DIR -f 0\``,
     cycle: "put, reserve, delete",
     load: "a connection each",
+    works: WORKS,
     goal: 2,
     async start(connections, dataRoot) {
       const server = await startServer(dataRoot, ({ port, data }) => ({
@@ -22,7 +24,7 @@ export function beanstalkdPeer(program: Program): Peer {
       const client = startLoadClient<BeanstalkdJob, Measurement>([process.execPath, source], Measurement);
       return {
         pid: server.pid,
-        run: (windowMs) => client.run({ port: server.port, connections, windowMs }),
+        run: (windowMs, work) => client.run({ port: server.port, work, connections, windowMs }),
         async stop() {
           await client.stop();
           await server.stop();

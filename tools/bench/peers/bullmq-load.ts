@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { serveJobs } from "../job-server.ts";
 import type { Measurement } from "../job.ts";
-import { RESULT, TASK } from "../scenarios.ts";
+import { type Work, resultOf, taskOf } from "../scenarios.ts";
 import { Tally } from "../tally.ts";
 import { BullmqJob } from "./bullmq-job.ts";
 
@@ -53,7 +53,13 @@ async function open(job: BullmqJob): Promise<readonly Worker[]> {
   });
 }
 
-async function work({ queue, taker, token }: Worker, untilMs: number, tally: Tally): Promise<void> {
+async function repeat(
+  { queue, taker, token }: Worker,
+  work: Work,
+  untilMs: number,
+  tally: Tally,
+): Promise<void> {
+  const [task, result] = [taskOf(work), resultOf(work)];
   const timed = async <T>(call: Promise<T>): Promise<T> => {
     const sentAtMs = performance.now();
     const answer = await call;
@@ -62,13 +68,13 @@ async function work({ queue, taker, token }: Worker, untilMs: number, tally: Tal
     return answer;
   };
   while (performance.now() <= untilMs) {
-    await timed(queue.add("task", TASK));
+    await timed(queue.add("task", task));
     const job = await timed(taker.getNextJob(token, { block: false }));
     if (job === undefined) {
       tally.failed("getNextJob: no job, though one was added");
       continue;
     }
-    await timed(job.moveToCompleted(RESULT, token, false));
+    await timed(job.moveToCompleted(result, token, false));
     tally.cyclesInAll++;
     if (performance.now() <= untilMs) tally.cycles++;
   }
@@ -80,7 +86,7 @@ async function measure(message: unknown): Promise<Measurement> {
   const workers = await opened;
   const tally = new Tally();
   return tally.measure(job.windowMs, (untilMs) =>
-    Promise.all(workers.map((worker) => work(worker, untilMs, tally))),
+    Promise.all(workers.map((worker) => repeat(worker, job.work, untilMs, tally))),
   );
 }
 

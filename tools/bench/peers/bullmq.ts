@@ -6,6 +6,7 @@ import { Measurement } from "../job.ts";
 import { startLoadClient } from "../load-client.ts";
 import type { BullmqJob } from "./bullmq-job.ts";
 import type { Program } from "./install.ts";
+import { WORKS } from "../scenarios.ts";
 import { type Peer, type PeerServer, startServer } from "./peer.ts";
 
 /** BullMQ from the packages in `folder`; with its workers' calls pipelined on a few connections, or on one each. */
@@ -14,6 +15,7 @@ export function bullmqPeer(folder: string, version: string, redis: Program, ownC
     name: `BullMQ ${version} on Redis ${redis.version}, \`appendfsync always\``,
     cycle: "add, getNextJob, moveToCompleted",
     load: ownConnections ? "a connection each" : "shared, pipelined",
+    works: WORKS,
     goal: ownConnections ? 2 : 0.9,
     async start(connections, dataRoot) {
       const program = await buildLoad(folder);
@@ -23,7 +25,7 @@ export function bullmqPeer(folder: string, version: string, redis: Program, ownC
       const job = { folder, port: server.port, workers: connections, ownConnections };
       return {
         pid: server.pid,
-        run: (windowMs) => client.run({ ...job, windowMs }),
+        run: (windowMs, work) => client.run({ ...job, work, windowMs }),
         async stop() {
           await client.stop();
           await server.stop();

@@ -3,7 +3,9 @@
 import { join } from "node:path";
 import { type Job, Measurement } from "../job.ts";
 import { type LoadClient, startLoadClient } from "../load-client.ts";
+import { WORKS, nameWith } from "../scenarios.ts";
 import { SECRET, startHub } from "../server-under-test.ts";
+import type { BullmqJob } from "./bullmq-job.ts";
 import { BUNQUEUE } from "./bunqueue-scenario.ts";
 import type { BatchJob } from "../postgres/batch-load.ts";
 import { type Against, type Peer, type RunningPeer, startServer } from "./peer.ts";
@@ -16,6 +18,7 @@ export function luxhubPeer(command: readonly string[]): Peer {
     name: "luxhub",
     cycle: "create, claim, complete",
     load: LOAD,
+    works: WORKS,
     goal: null,
     async start(connections, dataRoot) {
       const hub = await startHub(command, dataRoot);
@@ -34,6 +37,7 @@ export function luxhubBatchPeer(
     name: `luxhub, batches of ${batch}`,
     cycle: "create, claim, complete, each by POST batch",
     load: `${workers} connections`,
+    works: WORKS.slice(0, 1),
     goal,
     against,
     async start(_, dataRoot) {
@@ -52,24 +56,40 @@ export function luxhubBatchPeer(
   };
 }
 
-/** bunqueue, from the packages in `folder`. */
-export function bunqueuePeer(folder: string, version: string): Peer {
+/** bunqueue, from the packages in `folder`, over HTTP or over TCP by its own library. */
+export function bunqueuePeer(folder: string, version: string, over: "HTTP" | "TCP"): Peer {
+  const isHttp = over === "HTTP";
   return {
-    name: `bunqueue ${version}, \`durable: true\``,
-    cycle: "push, pull, ack",
-    load: LOAD,
-    goal: 6,
+    name: `bunqueue ${version} over ${over}, \`durable: true\``,
+    cycle: isHttp ? "push, pull, ack" : "add, getNextJob, moveJobToCompleted",
+    load: isHttp ? LOAD : "shared, pipelined",
+    works: WORKS,
+    goal: isHttp ? 6 : null,
     async start(connections, dataRoot) {
-      const server = await startServer(dataRoot, ({ port, secondPort, data }) => ({
-        command: [
-          ...[process.execPath, join(folder, "node_modules/bunqueue/dist/cli/index.js"), "start"],
-          ...["--host", "127.0.0.1", "--http-port", String(port), "--tcp-port", String(secondPort)],
-          ...["--data-path", join(data, "bunqueue.db")],
-        ],
-        // It takes 10,000 requests a minute from one address, if not told otherwise.
-        env: { RATE_LIMIT_WINDOW_MS: "1", RATE_LIMIT_MAX_REQUESTS: "1000000000" },
-      }));
-      return httpPeer(server, BUNQUEUE.name, connections);
+      let ports = { http: 0, tcp: 0 };
+      const server = await startServer(dataRoot, ({ port, secondPort, data }) => {
+        ports = { http: port, tcp: secondPort };
+        return {
+          command: [
+            ...[process.execPath, join(folder, "node_modules/bunqueue/dist/cli/index.js"), "start"],
+            ...["--host", "127.0.0.1", "--http-port", String(port), "--tcp-port", String(secondPort)],
+            ...["--data-path", join(data, "bunqueue.db")],
+          ],
+          // It takes 10,000 requests a minute from one address, if not told otherwise.
+          env: { RATE_LIMIT_WINDOW_MS: "1", RATE_LIMIT_MAX_REQUESTS: "1000000000" },
+        };
+      });
+      if (isHttp) return httpPeer(server, BUNQUEUE, connections);
+      const source = join(import.meta.dir, "bunqueue-load.ts");
+      const client = startLoadClient<BullmqJob, Measurement>([process.execPath, source], Measurement);
+      const job = { folder, port: ports.tcp, workers: connections, ownConnections: false };
+      return {
+        pid: server.pid,
+        run: (windowMs, work) => client.run({ ...job, work, windowMs }),
+        async stop() {
+          await Promise.all([client.stop(), server.stop()]);
+        },
+      };
     },
   };
 }
@@ -83,8 +103,11 @@ function httpPeer(
   const client: LoadClient<Job, Measurement> = startLoadClient([process.execPath, source], Measurement);
   return {
     pid: server.pid,
-    run: (windowMs) =>
-      client.run({ ports: [server.port], secret: SECRET, scenario, connections, windowMs, isChecked: true }),
+    run: (windowMs, work) =>
+      client.run({
+        ...{ ports: [server.port], secret: SECRET, scenario: nameWith(scenario, work) },
+        ...{ connections, windowMs, isChecked: true },
+      }),
     async stop() {
       await Promise.all([client.stop(), server.stop()]);
     },

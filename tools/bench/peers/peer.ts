@@ -4,6 +4,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { keepChild, makeDirectory, removeDirectory, stopChild } from "../children.ts";
 import type { Measurement } from "../job.ts";
+import type { Work } from "../scenarios.ts";
 import { Connection } from "../wire.ts";
 
 const START_LIMIT_MS = 15_000;
@@ -15,7 +16,7 @@ const PORTS = 12_000;
 export type RunningPeer = {
   /** Of its server. */
   readonly pid: number;
-  run(windowMs: number): Promise<Measurement>;
+  run(windowMs: number, work: Work): Promise<Measurement>;
   stop(): Promise<void>;
 };
 
@@ -31,6 +32,8 @@ export type Peer = {
   readonly load: string;
   /** The goal for the ratio: the cycles of the hub divided by its cycles; null: no goal. */
   readonly goal: number | null;
+  /** What its cycles carry, each a row. */
+  readonly works: readonly Work[];
   /** Set for luxhub in batches: the row whose cycles divide its own in the ratio. */
   readonly against?: Against;
   start(connections: number, dataRoot: string): Promise<RunningPeer>;

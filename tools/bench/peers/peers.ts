@@ -6,6 +6,7 @@ import type { Measurement } from "../job.ts";
 import { readCpuMs } from "../machine.ts";
 import { median } from "../median.ts";
 import type { Options } from "../options.ts";
+import { type Work } from "../scenarios.ts";
 import { beanstalkdPeer } from "./beanstalkd.ts";
 import { bullmqPeer } from "./bullmq.ts";
 import { bunqueuePeer, luxhubBatchPeer, luxhubPeer } from "./http-peers.ts";
@@ -21,6 +22,8 @@ export type PeerRow = {
   name: string;
   cycle: string;
   load: string;
+  /** What its cycles carry. */
+  work: Work;
   cyclesPerSecond: number;
   /** Of one request, not of a cycle. */
   p50Ms: number;
@@ -49,7 +52,13 @@ export type Peers = {
 };
 
 type Round = Measurement & { readonly cpuUs: number | null };
-type Subject = { readonly peer: Peer; readonly running: RunningPeer; readonly rounds: Round[] };
+/** A row to be. Those of one peer share what runs. */
+type Subject = {
+  readonly peer: Peer;
+  readonly work: Work;
+  readonly running: RunningPeer;
+  readonly rounds: Round[];
+};
 
 /** Installs, starts and measures. Rejects only when luxhub itself cannot be measured. */
 export async function measurePeers(options: Options, progress: (line: string) => void): Promise<Peers> {
@@ -82,31 +91,32 @@ export async function measurePeers(options: Options, progress: (line: string) =>
     const running = await peer
       .start(connections, options.dataRoot)
       .catch((error: unknown) => miss(peer.name, error));
-    if (running !== null) subjects.push({ peer, running, rounds: [] });
+    if (running !== null) subjects.push(...peer.works.map((work) => ({ peer, work, running, rounds: [] })));
   }
-  const broken = new Set<Subject>();
+  const broken = new Set<RunningPeer>();
   for (let round = 0; round <= options.rounds; round++) {
-    for (const subject of subjects.filter((each) => !broken.has(each))) {
+    for (const subject of subjects.filter((each) => !broken.has(each.running))) {
       try {
-        const found = await measureRound(subject.running, round === 0 ? WARM_UP_MS : options.seconds * 1_000);
-        progress(`${subject.peer.name}, ${subject.peer.load}: ${found.cyclesPerSecond.toFixed(0)} cycles/s`);
+        const found = await measureRound(subject, round === 0 ? WARM_UP_MS : options.seconds * 1_000);
+        const { peer, work } = subject;
+        progress(`${peer.name}, ${peer.load}, ${work}: ${found.cyclesPerSecond.toFixed(0)} cycles/s`);
         if (round > 0) subject.rounds.push(found);
       } catch (error) {
-        broken.add(subject);
+        broken.add(subject.running);
         miss(subject.peer.name, error);
       }
     }
   }
-  await Promise.all(subjects.map(({ running }) => running.stop()));
-  const measured = subjects.filter((each) => !broken.has(each));
+  await Promise.all(Array.from(new Set(subjects.map(({ running }) => running)), (running) => running.stop()));
+  const measured = subjects.filter((each) => !broken.has(each.running));
   const all = measured.map(toRow);
   const [own] = all;
   if (own === undefined || own.name !== peers[0]?.name) throw new Error("luxhub itself was not measured");
   const rows = all.map((row, at) => {
     const against = measured[at]?.peer.against;
-    if (!against) return { ...row, ratio: own.cyclesPerSecond / row.cyclesPerSecond };
-    const other = all.find(against)?.cyclesPerSecond ?? Number.NaN;
-    return { ...row, ratio: row.cyclesPerSecond / other };
+    const isOther = against ?? ((candidate) => candidate.name === own.name);
+    const other = all.find((each) => each.work === row.work && isOther(each))?.cyclesPerSecond ?? Number.NaN;
+    return { ...row, ratio: against ? row.cyclesPerSecond / other : other / row.cyclesPerSecond };
   });
   return { connections, seconds: options.seconds, rounds: options.rounds, rows, missing };
 }
@@ -119,7 +129,7 @@ async function findPeers(folder: string, miss: (name: string, error: unknown) =>
     (error: unknown) => miss("bunqueue and BullMQ", error) ?? false,
   );
   if (installed) {
-    peers.push(bunqueuePeer(folder, QUEUES.bunqueue));
+    peers.push(bunqueuePeer(folder, QUEUES.bunqueue, "HTTP"), bunqueuePeer(folder, QUEUES.bunqueue, "TCP"));
     const redis = await findRedis(folder).catch((error: unknown): Program | null =>
       miss("BullMQ on Redis", error),
     );
@@ -137,22 +147,23 @@ async function findPeers(folder: string, miss: (name: string, error: unknown) =>
   return peers;
 }
 
-async function measureRound(running: RunningPeer, windowMs: number): Promise<Round> {
+async function measureRound({ running, work }: Subject, windowMs: number): Promise<Round> {
   const before = readCpuMs(running.pid);
-  const measurement = await running.run(windowMs);
+  const measurement = await running.run(windowMs, work);
   const after = readCpuMs(running.pid);
   const cpuUs =
     before === null || after === null ? null : ((after - before) * 1_000) / measurement.cyclesInAll;
   return { ...measurement, cpuUs };
 }
 
-function toRow({ peer, rounds }: Subject): Omit<PeerRow, "ratio"> {
+function toRow({ peer, work, rounds }: Subject): Omit<PeerRow, "ratio"> {
   const of = (pick: (round: Round) => number): number => median(rounds.map(pick));
   const cpuUs = rounds.flatMap((round) => round.cpuUs ?? []);
   return {
     name: peer.name,
     cycle: peer.cycle,
     load: peer.load,
+    work,
     cyclesPerSecond: of((round) => round.cyclesPerSecond),
     p50Ms: of((round) => round.p50Ms),
     p99Ms: of((round) => round.p99Ms),

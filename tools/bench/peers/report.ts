@@ -5,8 +5,18 @@ import type { PeerRow, Peers } from "./peers.ts";
 
 /** Renders the table; a ratio under its goal stands out. */
 export function renderPeers(machine: Machine, peers: Peers): string {
-  const header = ["System", "Callers", "Cycles/s", "p50 / p99 ms", "CPU µs", "Client cores", "Ratio", "Goal"];
-  const parts = [renderMachine(machine), renderTable(header, peers.rows.map(cells), 2), renderNotes(peers)];
+  const header = [
+    "System",
+    "Callers",
+    "Prompt",
+    "Cycles/s",
+    "p50 / p99 ms",
+    "CPU µs",
+    "Client cores",
+    "Ratio",
+    "Goal",
+  ];
+  const parts = [renderMachine(machine), renderTable(header, peers.rows.map(cells), 3), renderNotes(peers)];
   parts.push(...renderTroubles(peers.missing, peers.rows));
   return parts.join("\n\n");
 }
@@ -14,6 +24,7 @@ export function renderPeers(machine: Machine, peers: Peers): string {
 function cells({
   name,
   load,
+  work,
   cyclesPerSecond,
   p50Ms,
   p99Ms,
@@ -26,6 +37,7 @@ function cells({
   return [
     shortName(name),
     load,
+    work,
     whole(cyclesPerSecond),
     `${p50Ms.toFixed(1)} / ${p99Ms.toFixed(1)}`,
     cpuUs === null ? "" : cpuUs.toFixed(0),
@@ -43,7 +55,7 @@ function shortName(name: string): string {
 function renderNotes({ connections, seconds, rounds, rows }: Peers): string {
   const cycles = new Map(rows.map(({ name, cycle }) => [name, cycle]));
   return [
-    "The ratio is luxhub's cycles per second divided by those of the system. Two rows differ: batches of 32 are divided by",
+    "The ratio is luxhub's cycles per second divided by those of the system with the same prompt. Two rows differ: batches of 32 are divided by",
     "BullMQ pipelined, and batches of 100 by luxhub's single requests. A cycle is:\n",
     ...[...cycles].map(([name, cycle]) => `- ${name}: ${cycle}`),
     "",
@@ -51,6 +63,6 @@ function renderNotes({ connections, seconds, rounds, rows }: Peers): string {
     "workers (fewer with batches), each with one request at a time. Latency is per request. CPU is the server's processor time per cycle, in µs.",
     "The load client shares the cores with the server. All systems except bunqueue flush to disk before they respond to a",
     "write: bunqueue with `durable: true` writes each job at once, but with SQLite's `synchronous=NORMAL`, which does not",
-    "wait for the disk.",
+    "wait for the disk. With a prompt of 4 or 16 kB the result has 2 kB (beanstalkd keeps no result).",
   ].join("\n");
 }

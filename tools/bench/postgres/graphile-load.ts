@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { serveJobs } from "../job-server.ts";
 import type { Measurement } from "../job.ts";
-import { RESULT, TASK } from "../scenarios.ts";
+import { RESULT, type Work, taskOf } from "../scenarios.ts";
 import { Tally } from "../tally.ts";
 import { LibraryJob } from "./library-job.ts";
 
@@ -58,10 +58,16 @@ async function open({ folder, url, pool, workers, batch }: LibraryJob): Promise<
   return { runner, completed };
 }
 
-async function work({ runner, completed }: Opened, untilMs: number, tally: Tally): Promise<void> {
+async function repeat(
+  { runner, completed }: Opened,
+  work: Work,
+  untilMs: number,
+  tally: Tally,
+): Promise<void> {
+  const task = taskOf(work);
   while (performance.now() <= untilMs) {
     const sentAtMs = performance.now();
-    const { id } = await runner.addJob(NAME, TASK);
+    const { id } = await runner.addJob(NAME, task);
     await completed.of(id);
     const now = performance.now();
     tally.cyclesInAll++;
@@ -77,7 +83,7 @@ async function measure(message: unknown): Promise<Measurement> {
   const ends = await opened;
   const tally = new Tally();
   return tally.measure(job.windowMs, (untilMs) =>
-    Promise.all(Array.from({ length: job.workers }, () => work(ends, untilMs, tally))),
+    Promise.all(Array.from({ length: job.workers }, () => repeat(ends, job.work, untilMs, tally))),
   );
 }
 

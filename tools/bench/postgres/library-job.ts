@@ -1,11 +1,13 @@
 // The job of the load clients for the libraries on PostgreSQL.
 import { z } from "zod";
+import { WORKS } from "../scenarios.ts";
 
 export const LibraryJob = z.object({
   /** Where the packages are. */
   folder: z.string(),
   /** The server, and a database of the library's own. */
   url: z.string(),
+  work: z.enum(WORKS),
   workers: z.int().positive(),
   /** Jobs that one call carries. */
   batch: z.int().positive(),

@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { serveJobs } from "../job-server.ts";
 import type { Measurement } from "../job.ts";
-import { RESULT, TASK } from "../scenarios.ts";
+import { resultOf, taskOf } from "../scenarios.ts";
 import { Tally } from "../tally.ts";
 import { LibraryJob } from "./library-job.ts";
 
@@ -36,7 +36,13 @@ async function open({ folder, url, pool }: LibraryJob): Promise<Boss> {
   return boss;
 }
 
-async function work(boss: Boss, batch: number, untilMs: number, tally: Tally): Promise<void> {
+async function repeat(
+  boss: Boss,
+  { batch, work }: Pick<LibraryJob, "batch" | "work">,
+  untilMs: number,
+  tally: Tally,
+): Promise<void> {
+  const [task, result] = [taskOf(work), resultOf(work)];
   const timed = async <T>(call: Promise<T>): Promise<T> => {
     const sentAtMs = performance.now();
     const answer = await call;
@@ -44,16 +50,16 @@ async function work(boss: Boss, batch: number, untilMs: number, tally: Tally): P
     if (now <= untilMs) tally.answered(now - sentAtMs);
     return answer;
   };
-  const jobs = Array.from({ length: batch }, () => ({ data: TASK }));
+  const jobs = Array.from({ length: batch }, () => ({ data: task }));
   while (performance.now() <= untilMs) {
-    await timed(batch === 1 ? boss.send(QUEUE, TASK) : boss.insert(QUEUE, jobs));
+    await timed(batch === 1 ? boss.send(QUEUE, task) : boss.insert(QUEUE, jobs));
     // A worker may find fewer than it sent, when others were quicker: then it takes what the next has sent.
     for (let left = batch; left > 0;) {
       const fetched = await timed(boss.fetch(QUEUE, { batchSize: left }));
       const ids = fetched.map(({ id }) => id);
       const [only] = ids;
       if (only === undefined) continue;
-      await timed(boss.complete(QUEUE, batch === 1 ? only : ids, RESULT));
+      await timed(boss.complete(QUEUE, batch === 1 ? only : ids, result));
       left -= ids.length;
       tally.cyclesInAll += ids.length;
       if (performance.now() <= untilMs) tally.cycles += ids.length;
@@ -67,7 +73,7 @@ async function measure(message: unknown): Promise<Measurement> {
   const boss = await opened;
   const tally = new Tally();
   return tally.measure(job.windowMs, (untilMs) =>
-    Promise.all(Array.from({ length: job.workers }, () => work(boss, job.batch, untilMs, tally))),
+    Promise.all(Array.from({ length: job.workers }, () => repeat(boss, job, untilMs, tally))),
   );
 }
 

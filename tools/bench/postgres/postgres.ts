@@ -7,6 +7,7 @@ import { makeDirectory } from "../children.ts";
 import type { Measurement } from "../job.ts";
 import { median } from "../median.ts";
 import type { Options } from "../options.ts";
+import type { Work } from "../scenarios.ts";
 import { LIBRARIES, installPackages } from "../peers/install.ts";
 import { type Subject, subjectsOf } from "./subjects.ts";
 
@@ -28,6 +29,7 @@ export const POSTGRES_SETTINGS = {
 /** Medians over the rounds of one system with so many callers. */
 export type PostgresRow = Pick<Subject, "name" | "cycle" | "load" | "goal"> & {
   readonly callers: number;
+  readonly work: Work;
   readonly cyclesPerSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -48,7 +50,8 @@ export type PostgresReport = {
   readonly missing: readonly string[];
 };
 
-type Measured = { readonly subject: Subject; readonly rounds: Measurement[] };
+/** A row to be. */
+type Measured = { readonly subject: Subject; readonly work: Work; readonly rounds: Measurement[] };
 
 /** Installs, starts and measures. Rejects when there is no server, or the hubs themselves cannot be measured. */
 export async function measurePostgres(
@@ -68,7 +71,9 @@ export async function measurePostgres(
       const starts = subjectsOf(stage, callers).slice(0, missing.length === 0 ? undefined : 2);
       const measured = await measureAll(starts, options, missing, progress);
       for (const each of measured) {
-        const hubs = measured.find(({ subject }) => subject.calls === each.subject.calls);
+        const hubs = measured.find(
+          ({ subject, work }) => subject.calls === each.subject.calls && work === each.work,
+        );
         if (!hubs?.subject.name.startsWith("luxhub")) throw new Error("luxhub itself was not measured");
         rows.push(toRow(each, callers, ratesOf(hubs)));
       }
@@ -88,14 +93,19 @@ async function measureAll(
   progress: (line: string) => void,
 ): Promise<readonly Measured[]> {
   const all: Measured[] = [];
-  for (const start of starts) all.push({ subject: await start(), rounds: [] });
+  for (const start of starts) {
+    const subject = await start();
+    all.push(...subject.works.map((work) => ({ subject, work, rounds: [] })));
+  }
   const broken = new Set<Measured>();
   for (let round = 0; round <= options.rounds; round++) {
     for (const each of all.filter((one) => !broken.has(one))) {
-      const { name, load } = each.subject;
+      const { name, load, works } = each.subject;
+      if (round === 0 && each.work !== works[0]) continue; // the subject is warm
+      const windowMs = round === 0 ? WARM_UP_MS : options.seconds * 1_000;
       try {
-        const found = await each.subject.run(round === 0 ? WARM_UP_MS : options.seconds * 1_000);
-        progress(`${name}, ${load}: ${found.cyclesPerSecond.toFixed(0)} cycles/s`);
+        const found = await each.subject.run(windowMs, each.work);
+        progress(`${name}, ${load}, ${each.work}: ${found.cyclesPerSecond.toFixed(0)} cycles/s`);
         if (round > 0) each.rounds.push(found);
       } catch (error) {
         broken.add(each);
@@ -103,18 +113,18 @@ async function measureAll(
       }
     }
   }
-  for (const { subject } of all) await subject.stop();
+  for (const subject of new Set(all.map((each) => each.subject))) await subject.stop();
   return all.filter((each) => !broken.has(each));
 }
 
 const ratesOf = ({ rounds }: Measured): number => median(rounds.map((one) => one.cyclesPerSecond));
 
 function toRow(measured: Measured, callers: number, hubs: number): PostgresRow {
-  const { subject, rounds } = measured;
+  const { subject, work, rounds } = measured;
   const { name, cycle, load, goal } = subject;
   const cyclesPerSecond = ratesOf(measured);
   return {
-    ...{ name, cycle, load, goal, callers, cyclesPerSecond },
+    ...{ name, cycle, load, goal, callers, work, cyclesPerSecond },
     p50Ms: median(rounds.map((one) => one.p50Ms)),
     p99Ms: median(rounds.map((one) => one.p99Ms)),
     ratio: hubs / cyclesPerSecond,

@@ -5,21 +5,22 @@ import type { PostgresReport, PostgresRow } from "./postgres.ts";
 
 /** Renders the table; a ratio under its goal stands out. */
 export function renderPostgres(machine: Machine, report: PostgresReport): string {
-  const header = ["System", "Callers", "Cycles/s", "p50 / p99 ms", "Ratio", "Goal"];
+  const header = ["System", "Callers", "Prompt", "Cycles/s", "p50 / p99 ms", "Ratio", "Goal"];
   const parts = [
     `${renderMachine(machine)}\nPostgreSQL on the same disk: ${report.server.join(", ")}.`,
-    renderTable(header, report.rows.map(cells), 2),
+    renderTable(header, report.rows.map(cells), 3),
     renderNotes(report),
   ];
   parts.push(...renderTroubles(report.missing, report.rows));
   return parts.join("\n\n");
 }
 
-function cells({ name, load, cyclesPerSecond, p50Ms, p99Ms, ratio, goal }: PostgresRow): string[] {
+function cells({ name, load, work, cyclesPerSecond, p50Ms, p99Ms, ratio, goal }: PostgresRow): string[] {
   const times = ratio.toFixed(1);
   return [
     name,
     load,
+    work,
     whole(cyclesPerSecond),
     `${p50Ms.toFixed(1)} / ${p99Ms.toFixed(1)}`,
     goal !== null && ratio < goal ? `**${times}**` : times,
@@ -38,6 +39,6 @@ function renderNotes({ seconds, rounds, hub, rows }: PostgresReport): string {
     "authenticates, checks, and writes with the ledger, the totals of the node and the events. A library runs in the load",
     "client's process under Bun, with 10 connections (pg-boss) or 64 (graphile-worker), the fastest choice here. pg-boss",
     "stores the job and the result. graphile-worker deletes completed jobs, and keeps no result. Latency is per call",
-    "(graphile-worker: per cycle). The load clients share the cores with the server.",
+    "(graphile-worker: per cycle). With a prompt of 4 or 16 kB the result has 2 kB. The load clients share the cores with the server.",
   ].join("\n");
 }

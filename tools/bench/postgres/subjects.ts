@@ -6,6 +6,7 @@ import { type Job, Measurement } from "../job.ts";
 import { type LoadClient, startLoadClient } from "../load-client.ts";
 import { LIBRARIES } from "../peers/install.ts";
 import { SECRET, startHub } from "../server-under-test.ts";
+import { WORKS, type Work, nameWith } from "../scenarios.ts";
 import type { BatchJob } from "./batch-load.ts";
 import type { LibraryJob } from "./library-job.ts";
 
@@ -26,7 +27,9 @@ export type Subject = {
   readonly calls: "single" | "batch";
   /** The goal for the ratio: the cycles of two hubs divided by its cycles; null: no goal. */
   readonly goal: number | null;
-  run(windowMs: number): Promise<Measurement>;
+  /** What its cycles carry, each a row. */
+  readonly works: readonly Work[];
+  run(windowMs: number, work: Work): Promise<Measurement>;
   stop(): Promise<void>;
 };
 
@@ -93,14 +96,16 @@ async function startHubs(stage: Stage, callers: number): Promise<Subject> {
   const hubs = await openHubs(stage);
   const source = join(import.meta.dir, "../load.ts");
   const client: LoadClient<Job, Measurement> = startLoadClient([process.execPath, source], Measurement);
-  const job = { ports: [...hubs.ports], secret: SECRET, scenario: "cycle", isChecked: true };
+  const job = { ports: [...hubs.ports], secret: SECRET, isChecked: true };
   return {
     name: `luxhub, ${HUBS} hubs`,
     cycle: "create, claim, complete",
     load: `${callers} callers over HTTP`,
     calls: "single",
     goal: null,
-    run: (windowMs) => client.run({ ...job, connections: callers, windowMs }),
+    works: WORKS,
+    run: (windowMs, work) =>
+      client.run({ ...job, scenario: nameWith("cycle", work), connections: callers, windowMs }),
     stop: () => client.stop().then(hubs.stop),
   };
 }
@@ -115,6 +120,7 @@ async function startBatchedHubs(stage: Stage, { workers, batch }: Shape): Promis
     load: `${workers} callers of ${batch} requests over HTTP`,
     calls: "batch",
     goal: null,
+    works: WORKS.slice(0, 1),
     run: (windowMs) =>
       client.run({ ports: [...hubs.ports], secret: SECRET, workers, batch, takes: "claim", windowMs }),
     stop: () => client.stop().then(hubs.stop),
@@ -139,7 +145,8 @@ async function startLibrary(
   );
   return {
     ...told,
-    run: (windowMs) => client.run({ ...shape, folder, url: database.url, windowMs }),
+    works: told.calls === "single" ? WORKS : WORKS.slice(0, 1),
+    run: (windowMs, work) => client.run({ ...shape, work, folder, url: database.url, windowMs }),
     async stop() {
       await client.stop();
       await database.remove();

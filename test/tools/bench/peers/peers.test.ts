@@ -61,7 +61,7 @@ function startClient() {
 
 test("the load client for beanstalkd does whole cycles and reads answers in pieces", async () => {
   const { port, jobs } = fakeBeanstalkd(100, "INSERTED");
-  const measure = (windowMs: number) => startClient().run({ port, connections: 1, windowMs });
+  const measure = (windowMs: number) => startClient().run({ port, work: "16 kB", connections: 1, windowMs });
   let found = await measure(100);
   // A slow machine ends no cycle in so short a window.
   for (let windowMs = 400; found.cycles === 0 && windowMs < HANG_MS; windowMs *= 4)
@@ -75,7 +75,7 @@ test("the load client for beanstalkd does whole cycles and reads answers in piec
 
 test("an unexpected answer fails the measurement", async () => {
   const { port } = fakeBeanstalkd(100, "BURIED");
-  const run = startClient().run({ port, connections: 1, windowMs: 100 });
+  const run = startClient().run({ port, work: "170 B", connections: 1, windowMs: 100 });
   await expect(run).rejects.toThrow("INSERTED was due, BURIED came");
 });
 
