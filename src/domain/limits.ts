@@ -669,10 +669,12 @@ export const GROUP_MAX_MS = 50;
 /** A heavier transaction (a large batch, a task that depends on a thousand) waits behind light ones. */
 export const LIGHT_MAX = 32;
 export const QUEUE_MAX = 20_000;
-/** On SQLite: rows that are kept in memory, in each of two generations; a task with longer texts is not. */
+/** On SQLite: rows that are kept in memory, in each of two generations, and the texts of all these tasks. */
 export const CACHED_TASKS = 2_048;
+export const CACHED_TASKS_CHARS = 8 * MIB;
 export const CACHED_NODES = 4_096;
-export const CACHED_TASK_MAX_CHARS = 4_096;
+/** A task with longer texts is not kept. A prompt for an AI agent has 2,000 to 20,000. */
+export const CACHED_TASK_MAX_CHARS = 20_480;
 /** Combinations of types whose best tasks are cached. */
 export const CACHED_BACKLOGS = 8;
 /** Types whose best takers are cached. */

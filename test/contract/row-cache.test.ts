@@ -6,6 +6,7 @@ import { accept } from "../../src/domain/decision.ts";
 import {
   CACHED_LANES_WRITES,
   CACHED_TASKS,
+  CACHED_TASKS_CHARS,
   CACHED_TASK_MAX_CHARS,
   CANDIDATES_READ,
 } from "../../src/domain/limits.ts";
@@ -296,15 +297,22 @@ describe("store: sqlite: the row cache", () => {
     expect(await Promise.all(titles)).toEqual([task("t1").title, "other", "other"]);
   });
 
-  test("is bounded", async () => {
+  test.each([
+    ["by number", CACHED_TASKS, {}],
+    [
+      "by length",
+      Math.floor(CACHED_TASKS_CHARS / CACHED_TASK_MAX_CHARS),
+      { description: "x".repeat(CACHED_TASK_MAX_CHARS) },
+    ],
+  ])("is bounded %s", async (_, most, patch) => {
     const { store, path } = await openKept();
-    const ids = Array.from({ length: 3 * CACHED_TASKS }, (_, i) => `t${i}`);
-    await write(store, ...ids.map((id): Change => ({ kind: "task.created", task: task(id) })));
+    const ids = Array.from({ length: 3 * most }, (_id, i) => `t${i}`);
+    await write(store, ...ids.map((id): Change => ({ kind: "task.created", task: task(id, patch) })));
     retitle(path);
     const titles: unknown[] = [];
     for (const id of ids.toReversed()) titles.push((await store.read(taskReads.taskById(id)))?.title);
     const keptCount = titles.indexOf("other");
-    expect(keptCount).toBeWithin(CACHED_TASKS, 2 * CACHED_TASKS + 1);
+    expect(keptCount).toBeWithin(most, 2 * most + 2);
     expect(new Set(titles.slice(keptCount))).toEqual(new Set(["other"]));
   });
 });

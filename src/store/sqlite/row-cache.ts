@@ -23,6 +23,7 @@ import {
   CACHED_LANES_WRITES,
   CACHED_NODES,
   CACHED_TASKS,
+  CACHED_TASKS_CHARS,
   CACHED_TASK_MAX_CHARS,
 } from "../../domain/limits.ts";
 import type { Gate, LedgerHead, Node, Task, Usage } from "../../domain/model.ts";
@@ -52,7 +53,7 @@ type Backlog = { readonly query: Query<unknown>; readonly tasks: unknown };
 export class RowCache {
   /** Reads from the database. */
   readonly #read: <R>(query: Query<R>) => R;
-  readonly #tasks = new Generations<Task>(CACHED_TASKS);
+  readonly #tasks = new Generations<Task>(CACHED_TASKS, CACHED_TASKS_CHARS, charsOf);
   readonly #nodes = new Generations<Node>(CACHED_NODES);
   /** Nodes that have no gift. */
   readonly #giftless = new Generations<true>(CACHED_NODES);
@@ -246,14 +247,22 @@ export class RowCache {
   }
 }
 
-/** A bounded map: it keeps the rows that were used last, at least `most` and at most twice as many. */
+/**
+ * A bounded map: it keeps the rows that were used last, at least `most` and at most twice as many. Fewer if their texts
+ * are longer than `mostChars`; those of a row that was used again, or is gone, count until the next generation.
+ */
 class Generations<V> {
   readonly #most: number;
+  readonly #mostChars: number;
+  readonly #charsOf: (row: V) => number;
+  #chars = 0;
   #young = new Map<string, V>();
   #old = new Map<string, V>();
 
-  constructor(most: number) {
+  constructor(most: number, mostChars = Infinity, charsOf: (row: V) => number = () => 0) {
     this.#most = most;
+    this.#mostChars = mostChars;
+    this.#charsOf = charsOf;
   }
 
   get(id: string): V | undefined {
@@ -265,8 +274,10 @@ class Generations<V> {
   }
 
   set(id: string, row: V): void {
+    if (!this.#young.has(id)) this.#chars += this.#charsOf(row);
     this.#young.set(id, row);
-    if (this.#young.size < this.#most) return;
+    if (this.#young.size < this.#most && this.#chars < this.#mostChars) return;
+    this.#chars = 0;
     this.#old = this.#young;
     this.#young = new Map();
   }
