@@ -1083,9 +1083,10 @@ const wait = readEndpoint({
       wait: z.optional(field.queryWaitSeconds()),
     }),
   answer: (variant) => z.strictObject({ done: z.boolean(), tasks: z.array(taskStateSchema(variant)) }),
-  handle: ({ services, hold, exchange }, { task_ids, until = "all", wait = 0 }) => {
-    const ends = (signal: AbortSignal) => services.feed.taskEnds(task_ids, until, wait, signal);
-    return wait === 0 ? ends(exchange.request.signal) : hold(ends);
+  handle: (call, { task_ids, until = "all", wait = 0 }) => {
+    const ends = (signal: AbortSignal) => call.services.feed.taskEnds(task_ids, until, wait, signal);
+    if (wait > 0) return call.hold(ends);
+    return call.backpressure.runRead(call, () => ends(call.exchange.request.signal));
   },
   encode: ({ tasks, done }, variant) => ({
     done,

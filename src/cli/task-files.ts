@@ -137,10 +137,12 @@ export async function uploadFiles(
   if (!lstatSync(out, { throwIfNoEntry: false })) return; // the command removed it
   const deleted = await deleteEarlier(task, epoch, signal, transfer);
   let made = 0;
-  for await (const _ of outputFilesIn(out, () => {})) made++;
+  for await (const _ of outputFilesIn(out, () => signal.throwIfAborted()))
+    if (++made > FILES_OF_TASK_MAX) break; // a command can make millions
   const room = FILES_OF_TASK_MAX - (files.length - deleted);
   if (made > room) {
-    const text = `${OUT}/ has ${made} files, and the task has room for ${room} (a task has at most ${FILES_OF_TASK_MAX}): put them into one archive`;
+    const has = made > FILES_OF_TASK_MAX ? `more than ${FILES_OF_TASK_MAX}` : made;
+    const text = `${OUT}/ has ${has} files, and the task has room for ${room} (a task has at most ${FILES_OF_TASK_MAX}): put them into one archive`;
     throw made > FILES_OF_TASK_MAX - inputs.length ? new TooManyFiles(text) : new Error(text);
   }
   const skipped: string[] = [];

@@ -91,6 +91,8 @@ export class Metrics {
   readonly #types: TypeMetrics;
   #stored: Promise<Stored | null> | null = null;
   #storedAt = Number.NEGATIVE_INFINITY;
+  /** The text that is being made. */
+  #text: Promise<string> | null = null;
 
   constructor({ store, blobs, clock, log, version, name, types }: MetricsParts) {
     this.#store = store;
@@ -113,8 +115,15 @@ export class Metrics {
     this.#lagSeconds.observe(ms / SECOND_MS);
   }
 
-  /** Returns the text for Prometheus. Omits the counts of stored rows if the store does not answer in time. */
-  async text(gauges: Gauges): Promise<string> {
+  /**
+   * Returns the text for Prometheus, of which calls share the one that is being made: it takes milliseconds. Omits the
+   * counts of stored rows if the store does not answer in time.
+   */
+  text(gauges: Gauges): Promise<string> {
+    return (this.#text ??= this.#make(gauges).finally(() => void (this.#text = null)));
+  }
+
+  async #make(gauges: Gauges): Promise<string> {
     const stored = await this.#readStored(gauges);
     const text = new MetricsText();
     this.#writeHub(text, gauges, stored !== null);

@@ -31,6 +31,14 @@ describe("the metrics", () => {
   });
   afterAll(() => hub.close());
 
+  once.test("are made once for calls that arrive together", async () => {
+    const read = async (): Promise<string> =>
+      (await fetch(`${hub.base()}/metrics`, { headers: SHOWN })).text();
+    const texts = await Promise.all(Array.from({ length: 60 }, read));
+    expect(texts[0]).toContain("process_cpu_seconds_total "); // differs in each text that is made
+    expect(new Set(texts).size).toBeLessThan(texts.length / 2);
+  });
+
   once.test("ask for the secret on both variants, in either header", async () => {
     for (const variant of VARIANTS) {
       const url = `${hub.base(variant)}/metrics`;

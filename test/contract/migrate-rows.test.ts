@@ -144,9 +144,14 @@ test.skipIf(POSTGRES_MISSING !== null)(
     for (const row of rowsBefore()) await before.unsafe(row);
     await before.unsafe("INSERT INTO schema_version VALUES (1)");
     await before.close();
-    const store = await openPostgres(url, systemClock(), (error) => {
+    const lines: unknown[] = [];
+    const log = { info: (_: string, fields?: object) => void lines.push(fields), warn: () => {} };
+    const onFault = (error: unknown): never => {
       throw error;
-    });
+    };
+    const store = await openPostgres(url, systemClock(), onFault, log);
+    const schemas = { from: 1, to: POSTGRES_MIGRATIONS.length };
+    expect(lines).toEqual([schemas, { ...schemas, seconds: expect.any(Number) }]);
     await check(store);
     await store.close();
     await remove();

@@ -105,7 +105,7 @@ test("a database that cannot be copied is not changed", () => {
 
 test("the remains of an interrupted copy are replaced", () => {
   migrate(db, path, [FIRST]);
-  writeFileSync(`${path}.schema-1.bak.partial`, "half of a copy");
+  for (const end of ["", "-journal"]) writeFileSync(`${path}.schema-1.bak.partial${end}`, "half of a copy");
   writeFileSync(`${path}.schema-1.bak`, "an older one");
   expect(migrate(db, path, [FIRST, SECOND])).not.toBeNull();
   expect(copies()).toEqual(["luxhub.db.schema-1.bak"]);

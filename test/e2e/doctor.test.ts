@@ -231,6 +231,17 @@ const ROWS: readonly Harm[] = [
     says: new RegExp(`BAD +schema +99, of a newer luxhub; this one knows ${SQLITE_MIGRATIONS.length}`),
   },
   {
+    name: "an older schema, without the tables of the newest",
+    harm: (data) => {
+      rmSync(`${data}/luxhub.db`);
+      const db = new Database(`${data}/luxhub.db`);
+      db.run(`${SQLITE_MIGRATIONS[0]}; PRAGMA user_version = 1`);
+      db.close();
+    },
+    says: /note +schema +1; the next start of the hub migrates it/,
+    code: 0,
+  },
+  {
     name: "missing bytes of a file",
     harm: (data, id) => rmSync(`${data}/${blobFileOf(id)}`),
     says: /BAD +files +the bytes of \S+ are gone/,

@@ -381,7 +381,7 @@ describe("the input of the command", () => {
   });
 
   test("more output files than a task can have: it fails at once and for good, and none is uploaded", async () => {
-    const script = `for i in $(seq 100); do echo $i >out/$i; done`;
+    const script = `for i in $(seq 150); do echo $i >out/$i; done`;
     const given = await create("toomany");
     const form = new FormData();
     form.append("metadata", JSON.stringify({ task_id: given }));
@@ -392,7 +392,7 @@ describe("the input of the command", () => {
     expect(await program.ended).toBe(1);
     expect(task).toMatchObject({ status: "failed", attempts: 1, outputs: [] });
     expect(task["failure"]).toMatchObject({
-      message: expect.stringMatching(/has 100 files.*room for 99.*at most 100.*archive/),
+      message: expect.stringMatching(/has more than 100 files.*room for 99.*at most 100.*archive/),
     });
   });
 
