@@ -140,14 +140,16 @@ async function attempt(
   }
   refuseRun(ran, task, options.timeoutMs);
   let written = writtenBy(ran, work, agent);
+  const runs = [ran];
   const session = readKept(dir, agent);
   if (written === null && session !== null) {
     options.log.info(`the agent left no ${RESULT_FILE}: it is asked once more`, { task: task.task_id });
     ran = await runAgent({ ...start, before: session, prompt: NO_RESULT_PROMPT }, options);
+    runs.push(ran);
     refuseRun(ran, task, options.timeoutMs);
     written = writtenBy(ran, work, agent);
   }
-  if (written === null) throw noResult(ran);
+  if (written === null) throw noResult(runs);
   await askIfWanted(written, context);
   const { failed, retry, ...given } = written;
   if (isSaid(failed)) throw retry === false ? new FatalError(failed) : new Error(failed);
@@ -274,14 +276,15 @@ function refuseRun({ run, output, isSilent }: Ran, { task_id }: Task, timeoutMs:
 }
 
 /** The error of an attempt that ended without a result, with what it lacked, as far as its program says. */
-function noResult({ run, output }: Ran): Error {
-  const answer = (output.text("answer") ?? "").trim();
-  const denied = output.text("denied");
+function noResult(runs: readonly Ran[]): Error {
+  const lastSaid = (name: "answer" | "denied"): string =>
+    runs.map(({ output }) => (output.text(name) ?? "").trim()).findLast((text) => text !== "") ?? "";
+  const [answer, denied] = [lastSaid("answer"), lastSaid("denied")];
   const parts = [
     `no_result: the agent ended without ${RESULT_FILE}.`,
-    denied === null ? "" : `It was denied: ${denied}`,
+    denied === "" ? "" : `It was denied: ${denied}`,
     answer === "" ? "It said nothing." : `Its last message: ${answer.slice(0, ANSWER_SHOWN_MAX_CHARS)}`,
-    Bun.stripANSI(run.lastLines),
+    ...runs.map(({ run }) => Bun.stripANSI(run.lastLines)),
   ];
   return new Error(parts.filter((part) => part !== "").join("\n"));
 }

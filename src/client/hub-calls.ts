@@ -14,6 +14,7 @@ import {
   notAHub,
   withQuery,
 } from "./http.ts";
+import { toJson } from "./json.ts";
 import type { AnswerOf, Arguments, BatchAnswer, BatchOperation, Operation, RequestOf } from "./call.ts";
 import { type Event, METHODS, type Variant } from "./types.ts";
 import { type OutputOptions, type OutputPart, readOutput } from "./output-reader.ts";
@@ -98,13 +99,15 @@ export class HubCalls<V extends Variant = "A"> {
       delete fields[name];
       return encodeURIComponent(value);
     });
+    // Made once, and before the request: what is not JSON is no failure of the hub that another try can mend.
+    const text = method === "POST" ? toJson(fields) : "";
     const answer = await this.http.send(
       method === "POST"
         ? {
             method,
             path: `/api/v1/${path}`,
             headers: { "Content-Type": "application/json", ...keyHeader(operation, options) },
-            body: () => JSON.stringify(fields),
+            body: () => text,
             isRepeatable: !NOT_REPEATABLE.has(operation),
             waitMs: waitSeconds * 1_000,
           }

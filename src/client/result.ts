@@ -3,6 +3,7 @@
  * `improvement`, `lesson` or `output` is the result, anything else is its `output`. Missing texts are filled in; an
  * output that is too large becomes a file. Must not: drop anything that was given.
  */
+import { toJson } from "./json.ts";
 import type { TaskResult } from "./types.ts";
 
 /** The hub takes so much in each of the three texts, and in all other fields together. */
@@ -75,7 +76,7 @@ export async function fitted(
   if (isWhole && !isBinary && areFitting && bytesOf(extra) <= EXTRA_MAX_BYTES) return { ...texts, ...extra };
   const { output, ...others } = extra;
   const isText = typeof output === "string" && areFitting && Object.keys(others).length === 0;
-  const bytes = given?.bytes ?? encoder.encode(isText ? output : JSON.stringify({ ...texts, ...extra }));
+  const bytes = given?.bytes ?? encoder.encode(isText ? output : toJson({ ...texts, ...extra }));
   const [name, type] = isBinary
     ? ["output.bin", "application/octet-stream"]
     : isText
@@ -98,7 +99,7 @@ const encoder = new TextEncoder();
 
 /** The size as JSON, which may be longer than the text. */
 function bytesOf(value: unknown): number {
-  return encoder.encode(JSON.stringify(value)).length;
+  return encoder.encode(toJson(value)).length;
 }
 
 /** Cuts a text so that it has at most `maxBytes` bytes as JSON. */

@@ -1,5 +1,6 @@
 /** The body of an upload: multipart form data (RFC 7578), built by the platform or, for a stream, around the stream. */
 import { type HttpRequest, newIdempotencyKey } from "./http.ts";
+import { toJson } from "./json.ts";
 
 /** The bytes of a file. A stream can be read only once; with a function that opens it, the upload can be retried. */
 export type FileContent =
@@ -20,7 +21,7 @@ export function multipart(
   if (typeof content === "function") return aroundStream(content, fields, true);
   if (content instanceof ReadableStream) return aroundStream(() => content, fields, false);
   const form = new FormData();
-  form.append("metadata", JSON.stringify(fields.metadata ?? {}));
+  form.append("metadata", toJson(fields.metadata ?? {}));
   const type = fields.type ?? (content instanceof Blob ? content.type : "");
   form.append("file", new Blob([content], { type }), fields.name);
   return { body: () => form, isRepeatable: true };
@@ -38,7 +39,7 @@ function aroundStream(
     `--${boundary}`,
     'Content-Disposition: form-data; name="metadata"',
     "",
-    JSON.stringify(metadata),
+    toJson(metadata),
     `--${boundary}`,
     `Content-Disposition: form-data; name="file"; filename="${fileName}"`,
     `Content-Type: ${type}`,

@@ -135,6 +135,18 @@ test("a handler that throws has failed; a FatalError ends the task; a result tha
   expect((await hub.tasks.get({ task_id: noJson })).task.failure?.message).toMatch("BigInt");
 });
 
+test.each([
+  ["a number that JSON has not", () => ({ output: { mean: NaN } }), /"mean" is NaN/],
+  ["a Map", () => new Map([["sum", 3]]), /"output" is of class Map/],
+  ["a function", () => ({ output: [() => 1] }), /"0" is a function/],
+])("%s in a result is an error that names it, not an empty result", async (_, given, said) => {
+  const node = `empties_${Bun.randomUUIDv7().slice(-12)}`;
+  const { task_id } = await create(node, { max_attempts: 1 });
+  await using worker = new TestWorker(node, given);
+  await worker.heard("failed");
+  expect((await hub.tasks.get({ task_id })).task.failure?.message).toMatch(said);
+});
+
 const FILLED = { problem: "the title", lesson: "none" };
 test.each([
   ["Hello,\nAda", { ...FILLED, improvement: "Hello,", output: "Hello,\nAda" }],

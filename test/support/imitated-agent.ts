@@ -191,7 +191,8 @@ switch (title) {
     ended(isNudge ? '```json\n{"output":{"is":"there"}}\n```' : "I may not write files.");
     break;
   case "refuses":
-    ended("I cannot do this because I lack access.");
+    // Asked once more, it is silent.
+    ended(isNudge ? "" : "I cannot do this because I lack access.");
     break;
   case "logged out":
     if (!existsSync(join(home, "logged in"))) loggedOut("Invalid API key");
@@ -261,7 +262,7 @@ function began(): void {
     process.stdout.write("Loaded cached credentials.\n");
     say({ type: "init", session_id: session, model: "auto" });
     say({ type: "message", role: "user", content: prompt });
-    if (SILENT.includes(title)) return;
+    if (SILENT.includes(title) || (isNudge && title === "refuses")) return;
     say({ type: "message", role: "assistant", content: "I will look.", delta: true });
     say({ type: "tool_use", tool_name: "read_file", tool_id: "1", parameters: {} });
   }
@@ -285,7 +286,8 @@ function ended(answer: string, error: string | null = null, share = 1): never {
       result: error ?? answer,
       session_id: session,
       total_cost_usd: turn * 0.01, // of the session, as since 2.1.277
-      permission_denials: title === "refuses" ? [{ tool_name: "Bash", tool_input: { command: "make" } }] : [],
+      permission_denials:
+        title === "refuses" && !isNudge ? [{ tool_name: "Bash", tool_input: { command: "make" } }] : [],
       usage,
     });
   }
@@ -312,11 +314,11 @@ function ended(answer: string, error: string | null = null, share = 1): never {
   }
   if (name === "opencode") {
     const tokens = { input: 20, output: 4, reasoning: 1, cache: { read: 30, write: 0 } };
-    for (const text of ["first", answer]) {
+    for (const text of isNudge && answer === "" ? [] : ["first", answer]) {
       say({ type: "text", sessionID: session, part: { type: "text", text } });
       say({ type: "step_finish", sessionID: session, part: { type: "step-finish", tokens, cost: 0.005 } });
     }
-    if (title === "refuses")
+    if (title === "refuses" && !isNudge)
       process.stderr.write(
         "\x1b[93m!\x1b[0m permission requested: external_directory (/x/*); auto-rejecting\n",
       );

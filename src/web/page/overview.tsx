@@ -181,7 +181,7 @@ export function Overview(): VNode {
           word="failed in the last hour"
           tasks={{ status: "failed", last: "3600" }}
         >
-          {`${total.tasks_failed === 0 ? "" : `${((100 * total.tasks_failed) / ended).toFixed(1)} % · `}${countOf(by["failed"] ?? 0)} in all`}
+          {`${total.tasks_failed === 0 ? "" : `${((100 * total.tasks_failed) / ended).toFixed(1)} % · `}${countOf(by["failed"] ?? 0)} in all, with the cancelled`}
         </Step>
       </ul>
       {fleet.total === 0 && stats.total === 0 && <Start />}
