@@ -1,6 +1,7 @@
 // The bench's end of a load client: one child process, one job at a time.
 import { z } from "zod";
 import { keepChild } from "./children.ts";
+import type { Measurement } from "./job.ts";
 
 /** A running load client. */
 export type LoadClient<Job, Found> = { run(job: Job): Promise<Found>; stop(): Promise<void> };
@@ -37,5 +38,28 @@ export function startLoadClient<Job extends object, Found>(
       child.kill("SIGTERM");
       await child.exited;
     },
+  };
+}
+
+/** What several load clients at once have measured: sums, and of the percentiles the largest. */
+export async function together<Client>(
+  clients: readonly Client[],
+  run: (client: Client) => Promise<Measurement>,
+): Promise<Measurement> {
+  const found = await Promise.all(clients.map(run));
+  const sum = (pick: (each: Measurement) => number): number =>
+    found.reduce((all, each) => all + pick(each), 0);
+  const most = (pick: (each: Measurement) => number): number => Math.max(...found.map(pick));
+  return {
+    requests: sum(({ requests }) => requests),
+    cycles: sum(({ cycles }) => cycles),
+    cyclesInAll: sum(({ cyclesInAll }) => cyclesInAll),
+    requestsPerSecond: sum(({ requestsPerSecond }) => requestsPerSecond),
+    cyclesPerSecond: sum(({ cyclesPerSecond }) => cyclesPerSecond),
+    p50Ms: most(({ p50Ms }) => p50Ms),
+    p99Ms: most(({ p99Ms }) => p99Ms),
+    failures: sum(({ failures }) => failures),
+    failure: found.find(({ failure }) => failure !== null)?.failure ?? null,
+    clientCpu: sum(({ clientCpu }) => clientCpu),
   };
 }

@@ -1,21 +1,23 @@
-// The memory of an idle process: the hub and a bare Bun.serve, from source and as executable. Each process runs from
+// The memory and the processor time of an idle process: the hub and a bare Bun.serve, from source and as executable. Each process runs from
 // its own copy of its program file, because Pss divides shared pages among all processes that map them, and would
 // otherwise depend on how many other Bun processes run.
 import { chmodSync, copyFileSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../../package.json";
 import { keepChild, makeDirectory, removeDirectory } from "./children.ts";
-import { type Memory, readMemory } from "./machine.ts";
+import { type Memory, readCpuMs, readMemory } from "./machine.ts";
 import { median } from "./median.ts";
 import { ECHO_SOURCE, PROJECT, type RunningServer, startEcho, startHub } from "./server-under-test.ts";
 
 /** Long enough for what a start leaves behind: a heap helper gives up after 10 s, and what ticks has been compiled. */
 const IDLE_MS = 15_000;
+/** Then its processor time is measured. */
+const CPU_MS = 10_000;
 const STARTS = 3;
 const EXECUTABLE = join(PROJECT, "dist", "luxhub");
 
 /** One row: medians over the starts. */
-export type IdleMemory = { name: string; rssKib: number; pssKib: number };
+export type IdleMemory = { name: string; rssKib: number; pssKib: number; cpuShare: number };
 
 /** The hub or the bare server, in one form. */
 export type Subject = { name: string; form: string; isHub: boolean; start(): Promise<RunningServer> };
@@ -29,7 +31,11 @@ export async function measureIdleMemory(dataRoot: string): Promise<IdleMemory[]>
   const programs = makeDirectory();
   try {
     const subjects = await prepareSubjects(programs, dataRoot);
-    const readings = subjects.map(({ name }) => ({ name, memory: new Array<Memory>() }));
+    const readings = subjects.map(({ name }) => ({
+      name,
+      memory: new Array<Memory>(),
+      cpuMs: new Array<number>(),
+    }));
     for (let count = 0; count < STARTS; count++) {
       const servers = await Promise.all(subjects.map((subject) => subject.start()));
       await Bun.sleep(IDLE_MS);
@@ -38,12 +44,17 @@ export async function measureIdleMemory(dataRoot: string): Promise<IdleMemory[]>
         if (memory === null) throw new Error(`${subjects[index]?.name}: gone while it was idle`);
         readings[index]?.memory.push(memory);
       }
+      const before = servers.map(({ pid }) => readCpuMs(pid) ?? Number.NaN);
+      await Bun.sleep(CPU_MS);
+      for (const [index, { pid }] of servers.entries())
+        readings[index]?.cpuMs.push((readCpuMs(pid) ?? Number.NaN) - (before[index] ?? Number.NaN));
       await Promise.all(servers.map((server) => server.stop()));
     }
-    return readings.map(({ name, memory }) => ({
+    return readings.map(({ name, memory, cpuMs }) => ({
       name,
       rssKib: median(memory.map(({ rssKib }) => rssKib)),
       pssKib: median(memory.map(({ pssKib }) => pssKib)),
+      cpuShare: median(cpuMs) / CPU_MS,
     }));
   } finally {
     removeDirectory(programs);

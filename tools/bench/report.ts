@@ -79,14 +79,19 @@ function renderRows(rows: readonly Row[]): string {
 
 function renderMemory(rows: readonly IdleMemory[]): string {
   return renderTable(
-    ["Idle memory, median of 3 starts", "RSS MiB", "Pss MiB"],
-    rows.map(({ name, rssKib, pssKib }) => [name, mebibytes(rssKib), mebibytes(pssKib)]),
+    ["Idle process, median of 3 starts", "RSS MiB", "Pss MiB", "CPU, % of a core"],
+    rows.map(({ name, rssKib, pssKib, cpuShare }) => [
+      name,
+      mebibytes(rssKib),
+      mebibytes(pssKib),
+      (cpuShare * 100).toFixed(1),
+    ]),
   );
 }
 
 function renderStarts(rows: readonly Start[]): string {
   return renderTable(
-    ["From the first start to the printed address, median of 9", "Hub ms", "Bare ms", "Ratio"],
+    ["From the first start to the first response, median of 9", "Hub ms", "Bare ms", "Ratio"],
     rows.map(({ form, hubMs, bareMs, ratio }) => [form, whole(hubMs), whole(bareMs), ratio.toFixed(1)]),
   );
 }
@@ -143,7 +148,8 @@ function renderWakes({ rounds, rows, missing }: WakeReport): string {
   ]);
   const notes = [
     "A pair is a sender and a blocked receiver, each on its own connection. With one hub, message/send and message/receive",
-    "are compared with LPUSH and BLPOP on a Redis with `appendfsync always`. With two hubs, one hub gets the send and the other",
+    "are compared with LPUSH and BLPOP on a Redis with `appendfsync always`; task/create and a blocked task/next with put and",
+    "reserve of beanstalkd (`-b DIR -f 0`). A delay is not counted: the time is how late the task comes. With two hubs, one hub gets the send and the other",
     "the receive. The baseline is the least that a mailbox on PostgreSQL needs: one statement inserts the message and notifies,",
     "and another deletes the message when the receiver is notified. All systems flush both steps to disk. A pair sends one",
     "message at a time, 5 to 15 ms after its receiver has begun to wait (64 pairs: 32 to 96 ms). A time is from the beginning of",

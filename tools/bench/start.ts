@@ -1,9 +1,11 @@
-// The time of a first start, from the spawn of the process to its line with the address: the hub and a bare Bun.serve,
+// The time of a first start, from the spawn of the process to its first response: the hub and a bare Bun.serve,
 // from source and as executable. They start one at a time and alternately, so that both meet the same load; the ratio
 // holds on other machines. The first round only fills the disk's cache and does not count.
 import { makeDirectory, removeDirectory } from "./children.ts";
 import { type Subject, prepareSubjects } from "./memory.ts";
 import { median } from "./median.ts";
+import { SECRET } from "./server-under-test.ts";
+import { Connection, encodeRequest } from "./wire.ts";
 
 const ROUNDS = 9;
 
@@ -37,7 +39,11 @@ export async function measureStarts(dataRoot: string): Promise<Start[]> {
 async function measureStart({ start }: Subject): Promise<number> {
   const startedMs = performance.now();
   const server = await start();
+  const connection = await Connection.open(server.port);
+  const { status } = await connection.exchange(encodeRequest("GET", "/api/v1/status", SECRET, null));
+  if (status !== 200) throw new Error(`the first response has status ${status}`);
   const ms = performance.now() - startedMs;
+  connection.close();
   await server.stop();
   return ms;
 }

@@ -5,7 +5,7 @@ import { startLoadClient } from "../load-client.ts";
 import type { BeanstalkdJob } from "./beanstalkd-job.ts";
 import type { Program } from "./install.ts";
 import { WORKS } from "../scenarios.ts";
-import { type Peer, startServer } from "./peer.ts";
+import { type Peer, type PeerServer, startServer } from "./peer.ts";
 
 /** beanstalkd, on one raw socket a worker. */
 export function beanstalkdPeer(program: Program): Peer {
@@ -16,10 +16,7 @@ export function beanstalkdPeer(program: Program): Peer {
     works: WORKS,
     goal: 2,
     async start(connections, dataRoot) {
-      const server = await startServer(dataRoot, ({ port, data }) => ({
-        command: [program.path, "-l", "127.0.0.1", "-p", String(port), "-b", data, "-f", "0"],
-        env: program.env,
-      }));
+      const server = await startBeanstalkd(program, dataRoot);
       const source = join(import.meta.dir, "beanstalkd-load.ts");
       const client = startLoadClient<BeanstalkdJob, Measurement>([process.execPath, source], Measurement);
       return {
@@ -32,4 +29,12 @@ export function beanstalkdPeer(program: Program): Peer {
       };
     },
   };
+}
+
+/** A beanstalkd that flushes every write to disk before it answers. */
+export function startBeanstalkd(program: Program, dataRoot: string): Promise<PeerServer> {
+  return startServer(dataRoot, ({ port, data }) => ({
+    command: [program.path, "-l", "127.0.0.1", "-p", String(port), "-b", data, "-f", "0"],
+    env: program.env,
+  }));
 }

@@ -3,31 +3,40 @@
 import { join } from "node:path";
 import { keepChild } from "../children.ts";
 import { Measurement } from "../job.ts";
-import { startLoadClient } from "../load-client.ts";
+import { startLoadClient, together } from "../load-client.ts";
 import type { BullmqJob } from "./bullmq-job.ts";
 import type { Program } from "./install.ts";
 import { WORKS } from "../scenarios.ts";
 import { type Peer, type PeerServer, startServer } from "./peer.ts";
 
 /** BullMQ from the packages in `folder`; with its workers' calls pipelined on a few connections, or on one each. */
-export function bullmqPeer(folder: string, version: string, redis: Program, ownConnections: boolean): Peer {
+export function bullmqPeer(
+  folder: string,
+  version: string,
+  redis: Program,
+  ownConnections: boolean,
+  processes = 1,
+): Peer {
   return {
     name: `BullMQ ${version} on Redis ${redis.version}, \`appendfsync always\``,
     cycle: "add, getNextJob, moveToCompleted",
-    load: ownConnections ? "a connection each" : "shared, pipelined",
+    load: `${ownConnections ? "a connection each" : "shared, pipelined"}${processes > 1 ? `, ${processes} processes` : ""}`,
     works: WORKS,
-    goal: ownConnections ? 2 : 0.9,
+    goal: processes > 1 ? null : ownConnections ? 2 : 0.9,
     async start(connections, dataRoot) {
       const program = await buildLoad(folder);
       const server = await startRedis(redis, dataRoot);
       const runtime = Bun.which("node") ?? process.execPath;
-      const client = startLoadClient<BullmqJob, Measurement>([runtime, program], Measurement);
-      const job = { folder, port: server.port, workers: connections, ownConnections };
+      const clients = Array.from({ length: processes }, () =>
+        startLoadClient<BullmqJob, Measurement>([runtime, program], Measurement),
+      );
+      const workers = Math.ceil(connections / processes);
+      const job = { folder, port: server.port, workers, ownConnections };
       return {
         pid: server.pid,
-        run: (windowMs, work) => client.run({ ...job, work, windowMs }),
+        run: (windowMs, work) => together(clients, (client) => client.run({ ...job, work, windowMs })),
         async stop() {
-          await client.stop();
+          await Promise.all(clients.map((client) => client.stop()));
           await server.stop();
         },
       };

@@ -2,7 +2,7 @@
 // worker with one request outstanding.
 import { join } from "node:path";
 import { type Job, Measurement } from "../job.ts";
-import { type LoadClient, startLoadClient } from "../load-client.ts";
+import { type LoadClient, startLoadClient, together } from "../load-client.ts";
 import { WORKS, nameWith } from "../scenarios.ts";
 import { SECRET, startHub } from "../server-under-test.ts";
 import type { BullmqJob } from "./bullmq-job.ts";
@@ -12,17 +12,17 @@ import { type Against, type Peer, type RunningPeer, startServer } from "./peer.t
 
 const LOAD = "a connection each";
 
-/** luxhub; `command` runs it, without `serve`. */
-export function luxhubPeer(command: readonly string[]): Peer {
+/** luxhub; `command` runs it, without `serve`. The workers are in so many processes. */
+export function luxhubPeer(command: readonly string[], processes = 1): Peer {
   return {
     name: "luxhub",
     cycle: "create, claim, complete",
-    load: LOAD,
+    load: processes === 1 ? LOAD : `${LOAD}, ${processes} processes`,
     works: WORKS,
     goal: null,
     async start(connections, dataRoot) {
       const hub = await startHub(command, dataRoot);
-      return httpPeer(hub, "cycle", connections);
+      return httpPeer(hub, "cycle", connections, processes);
     },
   };
 }
@@ -98,18 +98,23 @@ function httpPeer(
   server: { pid: number; port: number; stop(): Promise<void> },
   scenario: string,
   connections: number,
+  processes = 1,
 ): RunningPeer {
   const source = join(import.meta.dir, "../load.ts");
-  const client: LoadClient<Job, Measurement> = startLoadClient([process.execPath, source], Measurement);
+  const clients: readonly LoadClient<Job, Measurement>[] = Array.from({ length: processes }, () =>
+    startLoadClient([process.execPath, source], Measurement),
+  );
   return {
     pid: server.pid,
     run: (windowMs, work) =>
-      client.run({
-        ...{ ports: [server.port], secret: SECRET, scenario: nameWith(scenario, work) },
-        ...{ connections, windowMs, isChecked: true },
-      }),
+      together(clients, (client) =>
+        client.run({
+          ...{ ports: [server.port], secret: SECRET, scenario: nameWith(scenario, work) },
+          ...{ connections: Math.ceil(connections / processes), windowMs, isChecked: true },
+        }),
+      ),
     async stop() {
-      await Promise.all([client.stop(), server.stop()]);
+      await Promise.all([...clients.map((client) => client.stop()), server.stop()]);
     },
   };
 }

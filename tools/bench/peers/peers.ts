@@ -11,9 +11,10 @@ import { beanstalkdPeer } from "./beanstalkd.ts";
 import { bullmqPeer } from "./bullmq.ts";
 import { bunqueuePeer, luxhubBatchPeer, luxhubPeer } from "./http-peers.ts";
 import { type Program, QUEUES, findProgram, findRedis, installPackages } from "./install.ts";
-import type { Peer, RunningPeer } from "./peer.ts";
+import type { Against, Peer, RunningPeer } from "./peer.ts";
 
 const WARM_UP_MS = 1_000;
+const WORKER_PROCESSES = 4;
 /** Longest time for installing, starting, warming up and stopping, all together. */
 export const PEERS_LIMIT_MS = 480_000;
 
@@ -72,17 +73,18 @@ export async function measurePeers(options: Options, progress: (line: string) =>
   progress("installing the other queues ...");
   const peers = [
     luxhubPeer(options.hub),
+    luxhubPeer(options.hub, WORKER_PROCESSES),
     luxhubBatchPeer(options.hub, {
       batch: 32,
       singles: connections,
       goal: 2,
-      against: ({ name, load }) => name.startsWith("BullMQ") && load.includes("pipelined"),
+      against: ({ name, load }) => name.startsWith("BullMQ") && load === "shared, pipelined",
     }),
     luxhubBatchPeer(options.hub, {
       batch: 100,
       singles: connections,
       goal: 2.5,
-      against: ({ name }) => name === "luxhub",
+      against: ({ name, load }) => name === "luxhub" && !load.includes("processes"),
     }),
     ...(await findPeers(makeDirectory(), miss)),
   ];
@@ -114,7 +116,9 @@ export async function measurePeers(options: Options, progress: (line: string) =>
   if (own === undefined || own.name !== peers[0]?.name) throw new Error("luxhub itself was not measured");
   const rows = all.map((row, at) => {
     const against = measured[at]?.peer.against;
-    const isOther = against ?? ((candidate) => candidate.name === own.name);
+    const inProcesses = ({ load }: { load: string }): boolean => load.includes("processes");
+    const isOwn: Against = (each) => each.name === own.name && inProcesses(each) === inProcesses(row);
+    const isOther = against ?? isOwn;
     const other = all.find((each) => each.work === row.work && isOther(each))?.cyclesPerSecond ?? Number.NaN;
     return { ...row, ratio: against ? row.cyclesPerSecond / other : other / row.cyclesPerSecond };
   });
@@ -137,6 +141,7 @@ async function findPeers(folder: string, miss: (name: string, error: unknown) =>
       peers.push(
         bullmqPeer(folder, QUEUES.bullmq, redis, false),
         bullmqPeer(folder, QUEUES.bullmq, redis, true),
+        bullmqPeer(folder, QUEUES.bullmq, redis, false, WORKER_PROCESSES),
       );
     }
   }

@@ -2,7 +2,7 @@
 // their answers. All are raw sockets with one request outstanding, but for a bare PostgreSQL. It ends with its parent.
 import { SQL } from "bun";
 import { serveJobs, within } from "../job-server.ts";
-import { MESSAGE, registerRequest } from "../scenarios.ts";
+import { MESSAGE, RESULT, registerRequest } from "../scenarios.ts";
 import { Connection, encodeRequest } from "../wire.ts";
 import { WakeJob, type WakeServer, type Wakes } from "./wake-job.ts";
 
@@ -12,7 +12,13 @@ const MARK = Buffer.from(MESSAGE);
 
 /** A socket that sends a request and resolves when the whole answer is there. */
 type Line = { exchange(request: Buffer): Promise<Buffer>; close(): void };
-type Pair = { send(): Promise<unknown>; receive(): Promise<Buffer>; close(): void };
+type Pair = {
+  send(): Promise<unknown>;
+  receive(): Promise<Buffer>;
+  /** Ends what was received; not measured. */
+  finish?(received: Buffer): Promise<unknown>;
+  close(): void;
+};
 
 async function openHttp(port: number): Promise<Line> {
   const connection = await Connection.open(port);
@@ -25,7 +31,22 @@ async function openHttp(port: number): Promise<Line> {
 }
 
 /** An answer of Redis is an integer, or a list whose last text is the message. */
-async function openRedis(port: number): Promise<Line> {
+const openRedis = (port: number): Promise<Line> =>
+  openSocket(port, "-", (answer) => !answer.startsWith("*") || answer.endsWith(`${MESSAGE}\r\n`));
+
+/** An answer of beanstalkd is a line; after that of a reserve comes the job. */
+const openBeanstalkd = (port: number): Promise<Line> =>
+  openSocket(
+    port,
+    "NOT_FOUND",
+    (answer) => answer.endsWith("\r\n") && (!answer.startsWith("RESERVED") || answer.includes(MESSAGE)),
+  );
+
+async function openSocket(
+  port: number,
+  errorMark: string,
+  isWhole: (answer: string) => boolean,
+): Promise<Line> {
   let answer = Promise.withResolvers<Buffer>();
   let partial = Buffer.alloc(0);
   const socket = await Bun.connect({
@@ -34,14 +55,13 @@ async function openRedis(port: number): Promise<Line> {
     socket: {
       data: (_, chunk) => {
         partial = Buffer.concat([partial, chunk]);
-        const isWhole = partial.toString("latin1", 0, 1) === "*" ? partial.includes(`${MESSAGE}\r\n`) : true;
-        if (!isWhole) return;
+        if (!isWhole(partial.toString("latin1"))) return;
         const whole = partial;
         partial = Buffer.alloc(0);
-        if (whole.toString("latin1", 0, 1) === "-") answer.reject(new Error(whole.toString()));
+        if (whole.toString("latin1").startsWith(errorMark)) answer.reject(new Error(whole.toString()));
         else answer.resolve(whole);
       },
-      close: () => answer.reject(new Error("Redis closed the connection")),
+      close: () => answer.reject(new Error("the server closed the connection")),
       error: (_, error) => answer.reject(error),
     },
   });
@@ -77,7 +97,7 @@ async function openLines(
   };
 }
 
-type Open = { pair(node: string): Promise<Pair>; close(): Promise<void> };
+type Open = { pair(node: string, delayS: number): Promise<Pair>; close(): Promise<void> };
 
 async function open(server: WakeServer): Promise<Open> {
   if (server.kind === "postgres") return openPostgres(server.url);
@@ -92,19 +112,47 @@ async function open(server: WakeServer): Promise<Open> {
       );
     return { pair, close };
   }
-  const { sendPort, receivePort, secret } = server;
+  if (server.kind === "beanstalkd")
+    return { pair: (tube, delayS) => openTube(server.port, tube, delayS), close };
+  const { what, sendPort, receivePort, secret } = server;
   const post = (path: string, body: object): Buffer =>
-    encodeRequest("POST", `/api/v1/message/${path}`, secret, JSON.stringify(body));
-  const pair = async (node: string): Promise<Pair> => {
+    encodeRequest("POST", `/api/v1/${path}`, secret, JSON.stringify(body));
+  const pair = async (node: string, delayS: number): Promise<Pair> => {
     const receiver = await openHttp(receivePort);
     await receiver.exchange(registerRequest(secret, node));
-    return openLines(
-      [openHttp(sendPort), Promise.resolve(receiver)],
-      post("send", { from_node: node, to_node: node, content: MESSAGE }),
-      post("receive", { node_id: node, count: 1, blocking: true, timeout: 60 }),
+    const ends = [openHttp(sendPort), Promise.resolve(receiver)] as const;
+    if (what === "message")
+      return openLines(
+        ends,
+        post("message/send", { from_node: node, to_node: node, content: MESSAGE }),
+        post("message/receive", { node_id: node, count: 1, blocking: true, timeout: 60 }),
+      );
+    const lines = await openLines(
+      ends,
+      post("task/create", { title: "Bench", description: MESSAGE, task_type: node, delay_s: delayS }),
+      post("task/next", { node_id: node, task_types: [node], wait: 60 }),
     );
+    const finish = (received: Buffer): Promise<Buffer> => {
+      const id = /"task_id":"([^"]+)"/.exec(received.toString())?.[1];
+      return receiver.exchange(post("task/complete", { task_id: id, node_id: node, result: RESULT }));
+    };
+    return { ...lines, finish };
   };
   return { pair, close };
+}
+
+async function openTube(port: number, tube: string, delayS: number): Promise<Pair> {
+  const [sender, receiver] = await Promise.all([openBeanstalkd(port), openBeanstalkd(port)]);
+  await sender.exchange(Buffer.from(`use ${tube}\r\n`));
+  await receiver.exchange(Buffer.from(`watch ${tube}\r\n`));
+  const put = Buffer.from(`put 0 ${delayS} 60 ${MARK.length}\r\n${MESSAGE}\r\n`);
+  const lines = [Promise.resolve(sender), Promise.resolve(receiver)] as const;
+  const pair = await openLines(lines, put, Buffer.from("reserve\r\n"));
+  const finish = (received: Buffer): Promise<Buffer> => {
+    const [, id] = received.toString("latin1").split(" ");
+    return receiver.exchange(Buffer.from(`delete ${id}\r\n`));
+  };
+  return { ...pair, finish };
 }
 
 /**
@@ -138,17 +186,21 @@ async function openPostgres(url: string): Promise<Open> {
   return { pair, close };
 }
 
-async function run({ send, receive }: Pair, { messages, pauseMs }: WakeJob): Promise<number[]> {
+async function run(
+  { send, receive, finish }: Pair,
+  { messages, pauseMs, delayS }: WakeJob,
+): Promise<number[]> {
   const tookMs: number[] = [];
   for (let count = 0; count < messages; count++) {
     const received = receive().then((answer) => {
       if (!answer.includes(MARK)) throw new Error(`no message: ${answer.toString("utf8", 0, 500)}`);
-      return performance.now();
+      return { answer, atMs: performance.now() };
     });
     await Bun.sleep(pauseMs * (0.5 + Math.random())); // so that pairs do not send at the same time
     const sentAtMs = performance.now();
-    const [receivedAtMs] = await Promise.all([received, send()]);
-    tookMs.push(receivedAtMs - sentAtMs);
+    const [{ answer, atMs }] = await Promise.all([received, send()]);
+    tookMs.push(atMs - sentAtMs - delayS * 1_000);
+    await finish?.(answer);
   }
   return tookMs;
 }
@@ -156,7 +208,7 @@ async function run({ send, receive }: Pair, { messages, pauseMs }: WakeJob): Pro
 async function work(job: WakeJob): Promise<Wakes> {
   const server = await open(job.server);
   const nodes = Array.from({ length: job.pairs }, (_, index) => `bench-${String(index).padStart(4, "0")}`);
-  const pairs = await Promise.all(nodes.map((node) => server.pair(node)));
+  const pairs = await Promise.all(nodes.map((node) => server.pair(node, job.delayS)));
   try {
     Bun.gc(true);
     const cpuBefore = process.cpuUsage();

@@ -9,8 +9,9 @@ import { type LoadClient, startLoadClient } from "../load-client.ts";
 import { readCpuMs } from "../machine.ts";
 import { median } from "../median.ts";
 import type { Options } from "../options.ts";
+import { startBeanstalkd } from "../peers/beanstalkd.ts";
 import { startRedis } from "../peers/bullmq.ts";
-import { findRedis } from "../peers/install.ts";
+import { findProgram, findRedis } from "../peers/install.ts";
 import { POSTGRES_SETTINGS } from "../postgres/postgres.ts";
 import { newDatabase, openHubs } from "../postgres/subjects.ts";
 import { SECRET, startHub } from "../server-under-test.ts";
@@ -19,12 +20,18 @@ import { type WakeJob, type WakeServer, Wakes } from "./wake-job.ts";
 type Load = Omit<WakeJob, "server">;
 /** So many pairs at once, and the messages of each in a round; 64 pairs send some 1,000 a second, which all can do. */
 const LOADS: readonly Load[] = [
-  { pairs: 1, messages: 200, pauseMs: 10 },
-  { pairs: 64, messages: 50, pauseMs: 64 },
+  { pairs: 1, messages: 200, pauseMs: 10, delayS: 0 },
+  { pairs: 64, messages: 50, pauseMs: 64, delayS: 0 },
+];
+/** Of tasks also with a delay. */
+const TASK_LOADS: readonly Load[] = [
+  ...LOADS,
+  { pairs: 1, messages: 5, pauseMs: 10, delayS: 1 },
+  { pairs: 64, messages: 3, pauseMs: 64, delayS: 1 },
 ];
 
 /** Before the first round: until the hub's JavaScript is compiled. */
-const WARM_UP = { pairs: 64, messages: 300, pauseMs: 1 };
+const WARM_UP = { pairs: 64, messages: 300, pauseMs: 1, delayS: 0 };
 
 /** What the pairs talk to, and the processes whose processor time counts; none: it is not told. */
 type Contender = { readonly server: WakeServer; readonly pids: readonly number[] };
@@ -32,6 +39,7 @@ type Contender = { readonly server: WakeServer; readonly pids: readonly number[]
 type Contest = {
   readonly name: string;
   readonly other: string;
+  readonly loads: readonly Load[];
   readonly contenders: readonly [hub: Contender, other: Contender];
   stop(): Promise<unknown>;
 };
@@ -55,7 +63,7 @@ export async function measureWakes(options: Options): Promise<WakeReport> {
   const rows: WakeRow[] = [];
   const missing: string[] = [];
   try {
-    for (const start of [startWithRedis, startWithPostgres]) {
+    for (const start of [startWithRedis, startWithBeanstalkd, startWithPostgres]) {
       const contest = await start(options).catch((error: unknown) => {
         missing.push(error instanceof Error ? error.message : String(error));
         return null;
@@ -75,11 +83,35 @@ async function startWithRedis({ hub: command, dataRoot }: Options): Promise<Cont
   return {
     name: "one hub",
     other: `Redis ${program.version}`,
+    loads: LOADS,
     contenders: [
-      { server: { kind: "luxhub", sendPort: port, receivePort: port, secret: SECRET }, pids: [hub.pid] },
+      {
+        server: { kind: "luxhub", what: "message", sendPort: port, receivePort: port, secret: SECRET },
+        pids: [hub.pid],
+      },
       { server: { kind: "redis", port: redis.port }, pids: [redis.pid] },
     ],
     stop: () => Promise.all([hub.stop(), redis.stop()]),
+  };
+}
+
+async function startWithBeanstalkd({ hub: command, dataRoot }: Options): Promise<Contest> {
+  const program = await findProgram("beanstalkd", ["beanstalkd"], makeDirectory(), "-v");
+  const [hub, beanstalkd] = await Promise.all([
+    startHub(command, dataRoot),
+    startBeanstalkd(program, dataRoot),
+  ]);
+  const { port } = hub;
+  const server = { kind: "luxhub", what: "task", sendPort: port, receivePort: port, secret: SECRET } as const;
+  return {
+    name: "task/create to task/next",
+    other: `beanstalkd ${program.version}`,
+    loads: TASK_LOADS,
+    contenders: [
+      { server, pids: [hub.pid] },
+      { server: { kind: "beanstalkd", port: beanstalkd.port }, pids: [beanstalkd.pid] },
+    ],
+    stop: () => Promise.all([hub.stop(), beanstalkd.stop()]),
   };
 }
 
@@ -92,8 +124,9 @@ async function startWithPostgres({ hub, dataRoot }: Options): Promise<Contest> {
   return {
     name: "two hubs on PostgreSQL",
     other: "PostgreSQL",
+    loads: LOADS,
     contenders: [
-      { server: { kind: "luxhub", sendPort, receivePort, secret: SECRET }, pids },
+      { server: { kind: "luxhub", what: "message", sendPort, receivePort, secret: SECRET }, pids },
       { server: { kind: "postgres", url }, pids: [] },
     ],
     stop: () => stop().then(() => server.remove()),
@@ -101,7 +134,7 @@ async function startWithPostgres({ hub, dataRoot }: Options): Promise<Contest> {
 }
 
 async function measure(
-  { name, other, contenders }: Contest,
+  { name, other, loads, contenders }: Contest,
   client: LoadClient<WakeJob, Wakes>,
   rounds: number,
 ): Promise<WakeRow[]> {
@@ -114,20 +147,20 @@ async function measure(
   };
   const [hub, rival] = contenders;
   for (const contender of contenders) await side(contender, WARM_UP);
-  const found = LOADS.map(() => new Array<readonly [WakeSide, WakeSide]>());
+  const found = loads.map(() => new Array<readonly [WakeSide, WakeSide]>());
   for (let round = 0; round < rounds; round++) {
-    for (const [at, load] of LOADS.entries()) {
+    for (const [at, load] of loads.entries()) {
       const sides = [await side(hub, load), await side(rival, load)] as const;
       const told = sides.map(({ p50Ms }) => p50Ms.toFixed(2));
       console.error(`${name}, ${load.pairs} pairs: ${told[0]} ms, ${other} ${told[1]} ms`);
       found[at]?.push(sides);
     }
   }
-  return LOADS.map(({ pairs }, at) => {
+  return loads.map(({ pairs, delayS }, at) => {
     const own = found[at] ?? [];
     const sides = [medians(own.map(([of]) => of)), medians(own.map(([, of]) => of))] as const;
     const ratio = median(own.map(([one, two]) => one.p50Ms / two.p50Ms));
-    return { name, other, pairs, sides, ratio };
+    return { name: delayS > 0 ? `${name}, delay of ${delayS} s` : name, other, pairs, sides, ratio };
   });
 }
 
