@@ -79,7 +79,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
   },
   "message/send": {
     path: "message/send",
-    body: () => ({ from_node: "greedy", to_node: "probe", content: "c" }),
+    body: () => ({ from_node: "greedy", to_node: "greedy", content: "c" }), // whoever has many counts them at each heartbeat
   },
   "schedule/put": {
     path: "schedule/put",
