@@ -119,6 +119,8 @@ export type Schedule = {
   /** Null: it is paused. */
   nextAt: number | null;
   lastTaskId: string | null;
+  /** The last time whose skip has an event. */
+  skipLoggedAt: number | null;
 };
 
 /** Warns of costs: what it keeps back when it pauses is in api/budgets.test.ts. */
@@ -239,6 +241,7 @@ const SCHEDULED: Draft = {
 };
 /** Before it, a time of a schedule is missed. */
 const SCHEDULE_LATE_MS = 60 * SECOND_MS;
+const SCHEDULE_SKIPS_LOGGED_MS = 60 * SECOND_MS;
 const OFFLINE_AFTER_MS = { A: 180 * SECOND_MS, B: 90 * SECOND_MS } as const;
 const ACK_LEASE_MS = 30 * SECOND_MS;
 const HANDED_OUT_MAX = 6;
@@ -437,7 +440,8 @@ export class Model {
     const isSame = before && keeps && before.catchUp === catchUp && before.paused === paused;
     const isSamePause = before?.paused && paused && before.everyMs === everyMs && before.catchUp === catchUp;
     if (isSame || isSamePause) return before;
-    this.schedule = { everyMs, catchUp, paused, nextAt, lastTaskId: before?.lastTaskId ?? null };
+    const { lastTaskId = null, skipLoggedAt = null } = before ?? {};
+    this.schedule = { everyMs, catchUp, paused, nextAt, lastTaskId, skipLoggedAt };
     this.#log("schedule.saved", null, null);
     return this.schedule;
   }
@@ -465,11 +469,19 @@ export class Model {
       const isRunning = this.tasks.some(
         ({ scheduled, status }) => scheduled && (status === "open" || status === "assigned"),
       );
-      if (isSkipped || isRunning) this.#log("schedule.skipped", null, null);
+      if (isSkipped || isRunning) this.#skip(schedule, schedule.nextAt);
       else this.runSchedule(newId());
       const after = Math.max(schedule.nextAt, missed - 1);
       schedule.nextAt += (Math.floor((after - schedule.nextAt) / everyMs) + 1) * everyMs;
     }
+  }
+
+  /** Of skips there is an event at most once a minute of their times; after the clock was set back, at once. */
+  #skip(schedule: Schedule, at: number): void {
+    const since = schedule.skipLoggedAt === null ? Infinity : at - schedule.skipLoggedAt;
+    if (since >= 0 && since < SCHEDULE_SKIPS_LOGGED_MS) return;
+    schedule.skipLoggedAt = at;
+    this.#log("schedule.skipped", null, null);
   }
 
   /** The task that keeps another from being created with this key; null: none. */
