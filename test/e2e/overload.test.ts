@@ -199,6 +199,7 @@ describe.concurrent.skipIf(!LINUX)(`few file descriptors${LINUX ? "" : " (needs 
     expect(poll.ending).toBeNull();
     await hub.post("/message/send", { from_node: "operator", to_node: "n1", content: "still there" });
     await poll.got(/still there/);
+    expect(hub.program.stdout).not.toContain("no new connection is accepted");
     for (const one of [...stalled, poll]) one.cut();
     expect((await hub.stop()).code).toBe(0);
   });
