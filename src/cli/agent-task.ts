@@ -8,6 +8,7 @@
  * no link in it is followed, and nothing is written below it. What the worker writes it makes next to work/, which the
  * agent's sandbox does not let it write, and renames into work/.
  */
+import { isUtf8 } from "node:buffer";
 import {
   closeSync,
   fstatSync,
@@ -390,10 +391,18 @@ function writtenBy({ run, output }: Ran, work: string, agent: Agent): Written | 
   const written = readResultFile(join(work, RESULT_FILE));
   if (written !== null) return written;
   const isText = agent.reads.answer === undefined;
-  const answer = (isText ? new TextDecoder().decode(run.output) : (output.text("answer") ?? "")).trim();
+  const answer = (isText ? printedBy(run) : (output.text("answer") ?? "")).trim();
   const data = dataIn(/^```(?:json)?\n([^]*)\n```$/.exec(answer)?.[1] ?? answer);
   if (data !== null && ANSWER_FIELDS.some((field) => field in data)) return { ...data };
   return isText && answer !== "" ? { output: answer } : null;
+}
+
+/** @throws {Error} when it has bytes that no result can have, or not all of them were kept */
+function printedBy({ output, outputBytes }: Run): string {
+  const data = `put data into ${OUT}/`;
+  if (outputBytes > output.length) throw new Error(`the agent has printed ${outputBytes} bytes: ${data}`);
+  if (!isUtf8(output)) throw new Error(`what the agent has printed is not UTF-8: ${data}`);
+  return decodeUtf8(output);
 }
 
 const ANSWER_FIELDS = ["improvement", "output", "failed", "ask"] as const;

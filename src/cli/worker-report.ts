@@ -7,6 +7,7 @@
  * file that is not the continuation of what was read, each usage and question that was not there yet counts, and the
  * last note and checkpoint. Must not: trust a line, follow a link, or write where the command can put one.
  */
+import { isUtf8 } from "node:buffer";
 import { closeSync, fstatSync, openSync, readSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { sleepUnlessAborted } from "../client/http.ts";
@@ -19,6 +20,7 @@ import {
 } from "../domain/limits.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
+import { decodeUtf8 } from "../lib/utf8.ts";
 import { DIRECTORY_FLAGS, FILE_FLAGS, pathOfOpen } from "./output-files.ts";
 
 const POLL_MS = 500;
@@ -240,15 +242,19 @@ export class ReportFile {
   }
 }
 
+/** Of bytes that are not UTF-8 a text that is no line of a report: what they stand for must not be sent. */
 function textOf(bytes: Uint8Array): string {
-  return new TextDecoder().decode(bytes);
+  return isUtf8(bytes) ? decodeUtf8(bytes) : "not UTF-8";
 }
 
 function linesOf(bytes: Uint8Array): readonly string[] {
-  return textOf(bytes)
-    .split("\n")
-    .map((line) => line.trim())
-    .filter((line) => line !== "");
+  const lines: string[] = [];
+  for (let from = 0, end = 0; from < bytes.length; from = end + 1) {
+    end = bytes.indexOf(NEWLINE, from);
+    if (end === -1) end = bytes.length;
+    lines.push(textOf(bytes.subarray(from, end)).trim());
+  }
+  return lines.filter((line) => line !== "");
 }
 
 function isSame(a: unknown, b: unknown): boolean {

@@ -17,7 +17,7 @@ import { ReportFile } from "../../src/cli/worker-report.ts";
 type Sent = { readonly sent: unknown[]; readonly wrong: string[] };
 
 /** What is sent of a report file that holds `text` when its command ends, and what was wrong with it. */
-function sentOf(text: string): Promise<Sent> {
+function sentOf(text: string | Buffer): Promise<Sent> {
   return sentWhile(async (path) => appendFileSync(path, text));
 }
 
@@ -62,6 +62,14 @@ test("the last note and the last checkpoint are sent, also from a last line with
   });
   const whole = await sentOf(lines.with(-1, '{"checkpoint":{"x":2}}').join("\n"));
   expect(whole).toEqual({ sent: [{ note: "two" }, { checkpoint: { x: 2 } }], wrong: [] });
+});
+
+test("a line that is not UTF-8 is said, and not sent with other characters", async () => {
+  const bytes = Buffer.from('{"checkpoint":"caf\xe9"}\n{"note":"fine"}\n', "latin1");
+  expect(await sentOf(bytes)).toEqual({
+    sent: [{ note: "fine" }],
+    wrong: [expect.stringContaining("is no")],
+  });
 });
 
 const step = (n: number) => ({ model: "m", input_tokens: n, output_tokens: 0 });

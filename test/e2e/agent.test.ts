@@ -434,6 +434,24 @@ describe("worker.toml", () => {
     });
   });
 
+  test("text of an agent that is not UTF-8 is a failed attempt, and no result with other characters", async () => {
+    const home = dir.join("latin1");
+    mkdirSync(home);
+    writeFileSync(
+      join(home, "worker.toml"),
+      `[agent.mine]\nprogram = "printf"\nargs = ["caf\\\\351", "{prompt}"]\n`,
+    );
+    const options = { cwd: home, env: environment("latin1") };
+    const words = ["worker", "--agent", "mine", "--node", "latin1", "--capabilities", "latin1", "--once"];
+    await using program = new Program(words, options);
+    const { status, failure } = await ended(await create("latin1", "latin1", { max_attempts: 1 }));
+    expect({ status, failure }).toMatchObject({
+      status: "failed",
+      failure: { message: expect.stringContaining("is not UTF-8") },
+    });
+    await program.ended;
+  });
+
   test("a prompt that is too long for an argument goes through a file", async () => {
     const home = dir.join("long");
     mkdirSync(home);
