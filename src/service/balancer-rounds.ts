@@ -20,7 +20,7 @@ import {
   SWEEP_BATCH,
 } from "../domain/limits.ts";
 import type { Closed, Gate } from "../domain/model.ts";
-import { assignTo, comesFirst } from "../domain/task.ts";
+import { assignTo, comesFirst } from "../domain/task/core.ts";
 import type { Clock } from "../lib/clock.ts";
 import {
   BACKLOG_START,

@@ -1,9 +1,15 @@
-/** The use cases of groups of tasks (domain/group.ts). Their end is noticed in tasks.ts. */
+/** The use cases of groups of tasks (domain/task/facet/group.ts). Their end is noticed in tasks.ts. */
 import { Rejection, UNDECIDED, accept } from "../domain/decision.ts";
-import { type Group, type GroupCounts, groupNotFound, ownedGroup, unfinishedIn } from "../domain/group.ts";
+import {
+  type Group,
+  type GroupCounts,
+  groupNotFound,
+  ownedGroup,
+  unfinishedIn,
+} from "../domain/task/facet/group.ts";
 import { DEPENDENTS_COUNTED_MAX, GROUP_FAILURES_SHOWN, GROUP_STEP_TASKS } from "../domain/limits.ts";
 import type { Moment } from "../domain/model.ts";
-import { type GroupRequest, cancelGroup, retryGroup } from "../domain/task.ts";
+import { type GroupRequest, cancelGroup, retryGroup } from "../domain/task/core.ts";
 import type { Clock } from "../lib/clock.ts";
 import {
   countOfGroup,

@@ -14,7 +14,7 @@ import { type Decision, Rejection, type Undecided } from "../domain/decision.ts"
 import { typesFor } from "../domain/lane.ts";
 import { NOT_TAKEN_MAX, OPEN_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { JoinedThrough, Node, Task } from "../domain/model.ts";
-import { type Next, type TakenFrom, returnGift } from "../domain/task.ts";
+import { type Next, type TakenFrom, returnGift } from "../domain/task/core.ts";
 import type { Clock } from "../lib/clock.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
 import { gateOn, headsOf, readyLanes } from "../store/sql/gate.ts";

@@ -1,12 +1,12 @@
 /**
- * The use cases of reviews (domain/review.ts) and of families of tasks (domain/family.ts): a verdict, the list of what
+ * The use cases of reviews (domain/task/review.ts) and of families of tasks (domain/task/family.ts): a verdict, the list of what
  * waits for one, and the steps of the periodic work for deadlines and marked families.
  */
 import { UNDECIDED, accept } from "../domain/decision.ts";
-import { type Family, checkFamilies } from "../domain/family.ts";
+import { type Family, checkFamilies } from "../domain/task/family.ts";
 import { FAMILIES_CHECKED, QUORUM_COPIES_MAX, REVIEWS_COUNTED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Moment, PendingReview, Task } from "../domain/model.ts";
-import { Accounts, type ReviewRequest, review, timeOutReviews } from "../domain/review.ts";
+import { Accounts, type ReviewRequest, review, timeOutReviews } from "../domain/task/review.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import type { Takers } from "../store/sql/balancer.ts";

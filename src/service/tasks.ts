@@ -13,7 +13,7 @@ import {
   taskNotFound,
 } from "../domain/decision.ts";
 import { isFree } from "../domain/file.ts";
-import { checkGroups, ownerOf } from "../domain/group.ts";
+import { checkGroups, ownerOf } from "../domain/task/facet/group.ts";
 import {
   BACKLOG_TYPES_TOGETHER,
   BALANCE_ROUND_MAX,
@@ -29,7 +29,7 @@ import {
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
 import { specialLane } from "../domain/lane.ts";
-import { timeOutQuestions } from "../domain/question.ts";
+import { timeOutQuestions } from "../domain/task/question.ts";
 import type { FileRecord, Gate, LedgerEntry, Moment, Node, Task, TaskSummary } from "../domain/model.ts";
 import {
   type Completion,
@@ -68,9 +68,15 @@ import {
   take,
   timeOut,
   update,
-} from "../domain/task.ts";
+} from "../domain/task/core.ts";
 import { HUB_LIMITS, refusesMore } from "../domain/shares.ts";
-import { type Known, type KnownReport, type SumName, dayOf, toMicroUsd } from "../domain/spending.ts";
+import {
+  type Known,
+  type KnownReport,
+  type SumName,
+  dayOf,
+  toMicroUsd,
+} from "../domain/task/facet/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import {

@@ -19,8 +19,8 @@ import {
   type TaskStatus,
   type TaskSummary,
 } from "../../domain/model.ts";
-import { ownerOf } from "../../domain/group.ts";
-import { type Dependency, comesFirst, isInReview } from "../../domain/task.ts";
+import { ownerOf } from "../../domain/task/facet/group.ts";
+import { type Dependency, comesFirst, isInReview } from "../../domain/task/core.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import { READY_IN_LANE } from "./gate.ts";
@@ -564,7 +564,7 @@ export function timedOutTasks(steady: number, limit: number): Query<readonly Tas
   return many(sql, [steady, limit], toTask, TASKS_READ);
 }
 
-/** Tasks that the clock changes now (dueAt of domain/task.ts), the longest due first. */
+/** Tasks that the clock changes now (dueAt of domain/task/core.ts), the longest due first. */
 export function dueTasks(now: number, limit: number): Query<readonly Task[]> {
   const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE ${DUE} AND due_at <= $1 ORDER BY due_at LIMIT $2`;
   return many(sql, [now, limit], toTask, TASKS_READ);

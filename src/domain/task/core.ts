@@ -31,8 +31,8 @@
  *
  * Every transition returns the change of the task and the changes of the running totals together (`tallies`).
  */
-import { type Candidate, hasRoom, pick } from "./balancer.ts";
-import type { Change, Notified, Offer, Outcome } from "./change.ts";
+import { type Candidate, hasRoom, pick } from "../balancer.ts";
+import type { Change, Notified, Offer, Outcome } from "../change.ts";
 import {
   type Accepted,
   type Decision,
@@ -41,10 +41,18 @@ import {
   nodeNotFound,
   reject,
   taskNotFound,
-} from "./decision.ts";
-import { type EventData, type EventKind, isOfCreator } from "./event.ts";
-import { attach, upload } from "./file.ts";
-import { afterUsage, countedFor, gateAt, gateWithout, isClosed, refusedByGate, spendWithin } from "./gate.ts";
+} from "../decision.ts";
+import { type EventData, type EventKind, isOfCreator } from "../event.ts";
+import { attach, upload } from "../file.ts";
+import {
+  afterUsage,
+  countedFor,
+  gateAt,
+  gateWithout,
+  isClosed,
+  refusedByGate,
+  spendWithin,
+} from "../gate.ts";
 import {
   couldTake,
   hasFree,
@@ -55,16 +63,16 @@ import {
   specialLane,
   takesType,
   wordOf,
-} from "./lane.ts";
-import { groupTally, ownedGroup, ownerOf } from "./group.ts";
-import { hold } from "./limit.ts";
+} from "../lane.ts";
+import { groupTally, ownedGroup, ownerOf } from "./facet/group.ts";
+import { hold } from "../limit.ts";
 import {
   BACKOFF_MAX_SECONDS,
   FAILED_ATTEMPTS_KEPT,
   FAILURES_DEFAULT_MAX,
   GIFTS_OF_GIVER_MAX,
   SUMMARY_LINE_MAX_CHARS,
-} from "./limits.ts";
+} from "../limits.ts";
 import {
   type Claimant,
   type NewEntry,
@@ -73,13 +81,13 @@ import {
   payReward,
   receiptOf,
   returnHeld,
-} from "./lux.ts";
-import { missingIn } from "./compare.ts";
-import { grown, recharged, usageTally } from "./quota.ts";
-import { type Known, type Spent, isOverspent, overspentMessage } from "./spending.ts";
-import { assert, must } from "../lib/assert.ts";
-import { SECOND_MS } from "../lib/clock.ts";
-import { isSameJson } from "../lib/exact-json.ts";
+} from "../lux.ts";
+import { missingIn } from "../compare.ts";
+import { grown, recharged, usageTally } from "../quota.ts";
+import { type Known, type Spent, isOverspent, overspentMessage } from "./facet/spending.ts";
+import { assert, must } from "../../lib/assert.ts";
+import { SECOND_MS } from "../../lib/clock.ts";
+import { isSameJson } from "../../lib/exact-json.ts";
 import {
   type Checkpoint,
   type Child,
@@ -101,7 +109,7 @@ import {
   type UsageReport,
   VERDICTS,
   type Verdict,
-} from "./model.ts";
+} from "../model.ts";
 
 /** The fields of a task that its creator sets. */
 export type TaskDraft = TaskTemplate &
