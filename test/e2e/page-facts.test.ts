@@ -344,16 +344,8 @@ test("the figures outside of benchmarks.md are those of its tables", () => {
       .split("|")
       .map(Number);
   const [, hub = 0] = row("luxhub, executable");
-  const [, bare = 0] = row("bare `Bun.serve`, executable");
   expect(prose("README.md")).toContain(`${Math.round(hub)} MiB of memory when idle`);
   const flat = prose("docs/benchmarks.md");
-  expect(flat).toContain(`the executable takes ${(hub / bare).toFixed(2)} times as much`);
-  const [, all, code, heap, rest] =
-    /additional ([\d.]+) MiB \(Pss[^)]*\) ([\d.]+) are machine code.*?([\d.]+) heap, ([\d.]+) constants/.exec(
-      flat,
-    ) ?? [];
-  expect(Number(code) + Number(heap) + Number(rest)).toBeCloseTo(Number(all), 5);
-  expect(Math.abs(hub - bare - Number(all))).toBeLessThan(0.15); // the medians of other starts
 
   // A ratio that is no quotient of two cells says what it is.
   const [p50 = 0] = row("luxhub(?= +\\| +\\d+ \\| +\\d+ \\| +\\d+ \\| +\\d+ \\|$)");
@@ -408,8 +400,7 @@ test("the page of fault injection names parts that there are", () => {
   const text = source("docs/fault-injection.md");
   const named = [...text.matchAll(/--only ([a-z-]+)/g)].map(([, name = ""]) => name);
   const tables = [...text.matchAll(/^\| Part .*\n((?:\|.*\n)+)/gm)].map(([, rows = ""]) => rows);
-  const rows = [...tables.join("").matchAll(/^\| ([a-z]+) /gm)].map(([, name = ""]) => name);
-  expect(tables).toHaveLength(2);
+  const rows = [...tables.join("").matchAll(/^\| ([a-z-]+) /gm)].map(([, name = ""]) => name);
   const parts = new Set([...named, ...rows]);
   expect(parts.size).toBeGreaterThan(15);
   const known = new Set(SECTIONS.map(({ name }) => name));
