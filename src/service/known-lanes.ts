@@ -18,7 +18,7 @@ import {
 } from "../domain/lane.ts";
 import { LANES_EMPTY_AWAITED, LANES_MAX } from "../domain/limits.ts";
 import type { Closed, Gate, Node, Task } from "../domain/model.ts";
-import { dayOf } from "../domain/spending.ts";
+import { dayOf } from "../domain/task/facet/spending.ts";
 import type { Lanes } from "../store/sql/gate.ts";
 
 /** The lanes that were open to a node, and what was known then. */

@@ -6,7 +6,7 @@
 import type { Decision, Undecided } from "../domain/decision.ts";
 import { mint, mintLimitOf } from "../domain/mint.ts";
 import type { KeyRecord, Minted } from "../domain/model.ts";
-import { dayOf } from "../domain/spending.ts";
+import { dayOf } from "../domain/task/facet/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import { mintedBy } from "../store/sql/mints.ts";
 import type { Load, Loaded, Part, Query, Transact } from "../store/store.ts";

@@ -14,7 +14,7 @@ import { type Head, type Lane, isAsAble } from "../domain/lane.ts";
 import { LANES_LOOKED_UP, LANES_REREADS } from "../domain/limits.ts";
 import type { Closed, Gate, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
-import { type Next, isExcluded as mayNotHave } from "../domain/task.ts";
+import { type Next, isExcluded as mayNotHave } from "../domain/task/core.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Lanes } from "../store/sql/gate.ts";
 import type { ReadyTasks } from "../store/sql/tasks.ts";

@@ -12,7 +12,7 @@ import {
   webhookNotFound,
 } from "../domain/webhook.ts";
 import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
-import { isFinished } from "../domain/task.ts";
+import { isFinished } from "../domain/task/core.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { lastEventId } from "../store/sql/events.ts";

@@ -5,7 +5,7 @@
 import { EMPTY_LEDGER } from "../../src/domain/lux.ts";
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { checkGroups } from "../../src/domain/group.ts";
+import { checkGroups } from "../../src/domain/task/facet/group.ts";
 import { balance } from "../../src/domain/balancer.ts";
 import type { Change } from "../../src/domain/change.ts";
 import { type Decision, type Undecided, accept } from "../../src/domain/decision.ts";
@@ -34,7 +34,7 @@ import {
   timeOut,
   cancelGroup,
   retryGroup,
-} from "../../src/domain/task.ts";
+} from "../../src/domain/task/core.ts";
 import { NO_USAGE, charge } from "../../src/domain/quota.ts";
 import { cases } from "../support/long.ts";
 import { UNSCHEDULED, draft, profile } from "./samples.ts";

@@ -10,7 +10,7 @@ import { gateAt } from "../../src/domain/gate.ts";
 import { type Head, type Lane, type ReadyLane, NO_HEAD, isBetter } from "../../src/domain/lane.ts";
 import type { Gate, Node, Task } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
-import type { Next, TakenFrom } from "../../src/domain/task.ts";
+import type { Next, TakenFrom } from "../../src/domain/task/core.ts";
 import { LANES_REREADS, WAKE_UPS_TOGETHER } from "../../src/domain/limits.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
