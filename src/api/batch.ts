@@ -412,7 +412,8 @@ class Item {
   get isWorthStoring(): boolean {
     if (this.#outcome === "lacking") return true;
     if (this.#outcome === "skipped" || this.#outcome.kind === "undecided") return false;
-    return this.#outcome.kind === "rejected" || this.#outcome.changes.length > 0 || isStored(this.#outcome);
+    const hasChanges = this.#outcome.kind === "accepted" && this.#outcome.changes.length > 0;
+    return hasChanges || isStored(this.#outcome);
   }
 
   /** Runs the handler to its end. Never rejects. */

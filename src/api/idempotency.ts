@@ -262,7 +262,7 @@ export class Idempotency {
           willBeStored = true;
           return accept(decision, [...decision.changes, ...record(200, encode(decision.answer))]);
         }
-        if (implicit) return accept(decision);
+        if (implicit || !isStored(decision)) return accept(decision);
         willBeStored = true;
         const problem = problemOf(new Rejection(decision));
         return accept(decision, problem ? record(problem.status, JSON.stringify(problem)) : []);

@@ -93,6 +93,8 @@ export type Rejected = {
   readonly kind: "rejected";
   readonly code: RejectionCode;
   readonly detail: string;
+  /** As Accepted.isStored. Left out: it is stored. */
+  readonly isStored?: boolean;
   /** Of quota_exceeded. */
   readonly quota?: QuotaFault;
   /** Of wrong_offset: the offset that is expected. */
@@ -118,8 +120,8 @@ export function accept<A>(answer: A, changes: readonly Change[] = []): Accepted<
   return { kind: "accepted", answer, changes };
 }
 
-export function isStored({ isStored, changes }: Accepted<unknown>): boolean {
-  return isStored ?? changes.length > 0;
+export function isStored(decision: Decision<unknown>): boolean {
+  return decision.isStored ?? (decision.kind === "rejected" || decision.changes.length > 0);
 }
 
 export function reject(code: RejectionCode, detail: string): Rejected {
@@ -127,6 +129,13 @@ export function reject(code: RejectionCode, detail: string): Rejected {
 }
 
 export const UNDECIDED: Undecided = { kind: "undecided" };
+
+/** What a decision tells its use case beside the answer: what to do next, or what to load instead. Nothing of it is sent. */
+export type Also<E> = { readonly also: E };
+
+export function also<D extends Decision<unknown> | Undecided, E>(decision: D, value: E): D & Also<E> {
+  return { ...decision, also: value };
+}
 
 /** A Rejected, thrown through async code. */
 export class Rejection extends Error {

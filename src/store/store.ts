@@ -3,7 +3,14 @@
  * The store loads and saves; it never decides.
  */
 import type { Change, Notified } from "../domain/change.ts";
-import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
+import {
+  type Accepted,
+  type Also,
+  type Decision,
+  type Rejected,
+  Rejection,
+  type Undecided,
+} from "../domain/decision.ts";
 
 export type Param = string | number | bigint | null;
 
@@ -107,8 +114,8 @@ export function uncommitted<A>(answer: A): Answer<A> {
  *
  * - Resolves with the decision's answer only when the changes are on disk: 200 means on disk.
  * - `decide` is synchronous and pure, but that it may read the clock: a transaction may wait long for its turn, and is
- *   decided by the time at which it has it. An engine may call `decide` more than once for one transaction, so all that
- *   `decide` may keep is hints, for which it does not matter how often they are kept.
+ *   decided by the time at which it has it. An engine may call `decide` more than once for one transaction: the last call
+ *   counts, and what a use case needs besides the answer, the decision carries (transactAlso).
  * - Transactions are serialisable, over all hubs on one database. Those of one engine are decided in order of arrival,
  *   except that light ones overtake heavy ones (store/pending-transaction.ts), and each sees the changes of all before it.
  * - A rejection throws Rejection and writes nothing. Undecided resolves with undefined and writes nothing.
@@ -140,6 +147,34 @@ export type Transact<A = unknown> = {
   /** Only a type: the compiler compares overloads without their type parameters, and so needs this to compare A. */
   readonly [takes]?: (answer: A) => void;
 };
+
+/** A decision that may carry something for its use case. */
+type Carrying<D, E> = (D & Partial<Also<E>>) | Rejected;
+
+/** As `transact`; resolves also with what the decision carries. */
+export function transactAlso<A, L extends Load, T extends A, E>(
+  transact: Transact<A>,
+  load: L,
+  decide: (rows: Loaded<L>) => Carrying<Accepted<T>, E>,
+): Promise<{ readonly answer: Committed<T> } & Partial<Also<E>>>;
+export function transactAlso<A, L extends Load, T extends A, E>(
+  transact: Transact<A>,
+  load: L,
+  decide: (rows: Loaded<L>) => Carrying<Accepted<T> | Undecided, E>,
+): Promise<{ readonly answer: Committed<T> | undefined } & Partial<Also<E>>>;
+export async function transactAlso<A, L extends Load, T extends A, E>(
+  transact: Transact<A>,
+  load: L,
+  decide: (rows: Loaded<L>) => Carrying<Accepted<T> | Undecided, E>,
+): Promise<{ readonly answer: Committed<T> | undefined } & Partial<Also<E>>> {
+  let carried: Partial<Also<E>> = {}; // the only variable that a decision writes: its last call counts
+  const answer = await transact(load, (rows) => {
+    const decision = decide(rows);
+    carried = decision.kind === "rejected" ? {} : decision;
+    return decision;
+  });
+  return { answer, ...("also" in carried ? { also: carried.also } : {}) };
+}
 
 /**
  * A commit notification: one part of a transaction that is on disk now, with its changes and the log ids of its

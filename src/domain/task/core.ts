@@ -59,7 +59,6 @@ import {
   isForOther,
   laneNameOf,
   limitKeyOf,
-  needsRare,
   specialLane,
   takesType,
   wordOf,
@@ -83,6 +82,7 @@ import {
   returnHeld,
 } from "../lux.ts";
 import { missingIn } from "../compare.ts";
+import { isOfferedFirst } from "./order.ts";
 import { grown, recharged, usageTally } from "../quota.ts";
 import { type Known, type Spent, isOverspent, overspentMessage } from "./facet/spending.ts";
 import { assert, must } from "../../lib/assert.ts";
@@ -144,21 +144,6 @@ export type Dependency = Pick<Task, "taskId" | "status" | "hasDependents"> & {
 };
 
 export type AssignedBy = "next" | "claim" | "assign" | "balancer" | "complete" | "revoke";
-
-/** A task's place in the backlog. */
-type Place = { readonly priority: number; readonly seq: number };
-
-/** The order of the backlog: by priority, then the older task. */
-export function comesFirst(a: Place, b: Place): boolean {
-  return a.priority < b.priority || (a.priority === b.priority && a.seq < b.seq);
-}
-
-/** The order in which a node is offered tasks: of one priority, those first that need what not every node has. */
-export function isOfferedFirst(a: Task, b: Task): boolean {
-  const rarer = Number(needsRare(b)) - Number(needsRare(a));
-  if (a.priority !== b.priority || rarer === 0) return comesFirst(a, b);
-  return rarer < 0;
-}
 
 /** Whether nothing of its own keeps a task from being handed out now: its time, its dependencies, a question. */
 export function isReady(

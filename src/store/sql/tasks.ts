@@ -13,14 +13,15 @@ import type { EventKind } from "../../domain/event.ts";
 import {
   type Closed,
   type Failure,
-  TASK_STATUSES,
   type Task,
   type TaskState,
   type TaskStatus,
   type TaskSummary,
+  TASK_STATUSES,
 } from "../../domain/model.ts";
 import { ownerOf } from "../../domain/task/facet/group.ts";
-import { type Dependency, comesFirst, isInReview } from "../../domain/task/core.ts";
+import { type Dependency, isInReview } from "../../domain/task/core.ts";
+import { comesFirst } from "../../domain/task/order.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import { READY_IN_LANE } from "./gate.ts";
@@ -44,14 +45,14 @@ import {
   union,
 } from "./query.ts";
 import {
-  OUTPUT_MARK,
   charsOf,
   isFailedAs,
+  OUTPUT_MARK,
   toChoosyTask,
   toDependency,
   toSettlement,
-  toTask,
   toShownFailure,
+  toTask,
   toTaskState,
   toTaskSummary,
 } from "./rows.ts";
