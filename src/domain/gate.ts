@@ -34,7 +34,7 @@ import {
   plus,
   spend,
   voidUsage,
-} from "./spending.ts";
+} from "./task/facet/spending.ts";
 
 /** What a pause, a limit or a budget can be about. */
 export type Subject = Pick<Task, "creatorNode" | "taskType" | "group" | "child" | "limitKey">;

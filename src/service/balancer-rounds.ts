@@ -20,13 +20,14 @@ import {
   SWEEP_BATCH,
 } from "../domain/limits.ts";
 import type { Closed, Gate } from "../domain/model.ts";
-import { assignTo, comesFirst } from "../domain/task.ts";
+import { assignTo } from "../domain/task/core.ts";
+import { comesFirst } from "../domain/task/order.ts";
 import type { Clock } from "../lib/clock.ts";
 import {
-  BACKLOG_START,
   type BacklogPlace,
   availableAfter,
   availableNodes,
+  BACKLOG_START,
   backlogAfter,
   backlogTypes,
   isBacklogEmpty,

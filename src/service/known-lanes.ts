@@ -13,11 +13,12 @@ import {
   type ReadyLane,
   NO_HEAD,
   isAsAble,
+  isSpecial,
   needsRare,
 } from "../domain/lane.ts";
 import { LANES_EMPTY_AWAITED, LANES_MAX } from "../domain/limits.ts";
 import type { Closed, Gate, Node, Task } from "../domain/model.ts";
-import { dayOf } from "../domain/spending.ts";
+import { dayOf } from "../domain/task/facet/spending.ts";
 import type { Lanes } from "../store/sql/gate.ts";
 
 /** The lanes that were open to a node, and what was known then. */
@@ -104,11 +105,12 @@ export class KnownLanes {
   }
 
   /**
-   * Announces a special lane that has a new task. Returns whether the caller must make all workers read again, because
-   * some may not stand in the lane's queue. True while no transaction has met the lane, and for the first announcement after
-   * that: the workers that read before, the one that met it among them, chose their queues without it.
+   * Announces a lane that has a new task. Returns whether the caller must make all workers read again, because some may
+   * not stand in the lane's queue: until all have had a chance to join the queue of a special lane, once before and once
+   * after a transaction has met the lane. No transaction needs to meet a plain lane.
    */
   announce(name: string): boolean {
+    if (!isSpecial(name)) return false;
     const met = this.#met.get(name);
     if (met === undefined) return true;
     if (met.isAnnounced) return false;

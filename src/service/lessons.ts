@@ -18,7 +18,7 @@ import {
   LIST_SCANNED_MAX,
 } from "../domain/limits.ts";
 import type { Task } from "../domain/model.ts";
-import { isInReview } from "../domain/task.ts";
+import { isInReview } from "../domain/task/core.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 import { matchesWords } from "../lib/word-search.ts";
 import { type ExaminedTask, lessonsBelow, lessonsOf } from "../store/sql/lessons.ts";

@@ -10,11 +10,11 @@
  *
  * Must not: answer with a task before its commit.
  */
-import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
+import { type Decision, Rejection, type Undecided, also } from "../domain/decision.ts";
 import { typesFor } from "../domain/lane.ts";
 import { NOT_TAKEN_MAX, OPEN_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { JoinedThrough, Node, Task } from "../domain/model.ts";
-import { type Next, type TakenFrom, returnGift } from "../domain/task.ts";
+import { type Next, type TakenFrom, returnGift } from "../domain/task/core.ts";
 import type { Clock } from "../lib/clock.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
 import { gateOn, headsOf, readyLanes } from "../store/sql/gate.ts";
@@ -29,7 +29,14 @@ import {
   taskById,
   waitingFor,
 } from "../store/sql/tasks.ts";
-import { type Answer, type Committed, type Store, type Transact, uncommitted } from "../store/store.ts";
+import {
+  type Answer,
+  type Committed,
+  type Store,
+  type Transact,
+  transactAlso,
+  uncommitted,
+} from "../store/store.ts";
 import type { TakerPatience, Takes } from "./blocked-calls.ts";
 import type { IdleWorkers } from "./idle-workers.ts";
 import type { KnownLanes } from "./known-lanes.ts";
@@ -181,12 +188,12 @@ export class NextService {
     decide: (rows: Candidates) => Decision<Next> | Undecided,
   ): Promise<Committed<Next> | undefined> {
     const comesBack = wanted.node !== null && !wanted.node.online;
-    let hasMoreWaiting = false;
-    const found = await transact(this.#loadFor(asked, wanted), (rows) => {
+    const load = this.#loadFor(asked, wanted);
+    const { answer: found, also: hasMoreWaiting } = await transactAlso(transact, load, (rows) => {
       // What waits in special lanes is not loaded, and is left to the balancer.
       const waiting = rows.lanes.size === 0 ? (rows.waiting ?? []) : [];
-      hasMoreWaiting = comesBack && (rows.lanes.size > 0 || waiting.length === SWEEP_BATCH);
-      return decide({ ...rows, waiting, special: rows.special ?? [] });
+      const isMore = comesBack && (rows.lanes.size > 0 || waiting.length === SWEEP_BATCH);
+      return also(decide({ ...rows, waiting, special: rows.special ?? [] }), isMore);
     });
     if (!found) return undefined;
     // Neither rejects: the task is handed out, and the periodic work does what they could not.

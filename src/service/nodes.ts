@@ -22,7 +22,7 @@ import {
   retire,
   tooManyNodes,
 } from "../domain/node.ts";
-import { releaseAll } from "../domain/task.ts";
+import { releaseAll } from "../domain/task/core.ts";
 import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { TickQueue } from "../lib/semaphore.ts";

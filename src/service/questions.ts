@@ -12,7 +12,7 @@ import {
   answer,
   ask,
   questionNotFound,
-} from "../domain/question.ts";
+} from "../domain/task/question.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { gateOn } from "../store/sql/gate.ts";

@@ -16,8 +16,8 @@ import {
   RETENTION_UNFINISHED_MAX,
 } from "../domain/limits.ts";
 import type { Task } from "../domain/model.ts";
-import { dayOf } from "../domain/spending.ts";
-import { discard, hasEnded, isPastRetention } from "../domain/task.ts";
+import { dayOf } from "../domain/task/facet/spending.ts";
+import { discard, hasEnded, isPastRetention } from "../domain/task/core.ts";
 import {
   type Aged,
   type RetentionPlace,

@@ -10,7 +10,7 @@ import { lackedBy, lackedPermanently } from "../domain/explain.ts";
 import type { LaneTask } from "../domain/lane.ts";
 import { METRICS_PART, NODES_PART, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Node } from "../domain/model.ts";
-import { taskEvent } from "../domain/task.ts";
+import { taskEvent } from "../domain/task/core.ts";
 import type { Clock } from "../lib/clock.ts";
 import { BACKLOG_START, type BacklogPlace, backlogAfter } from "../store/sql/balancer.ts";
 import { readyLanes } from "../store/sql/gate.ts";

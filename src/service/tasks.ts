@@ -9,11 +9,12 @@ import {
   Rejection,
   UNDECIDED,
   accept,
+  also,
   nodeNotFound,
   taskNotFound,
 } from "../domain/decision.ts";
 import { isFree } from "../domain/file.ts";
-import { checkGroups, ownerOf } from "../domain/group.ts";
+import { checkGroups, ownerOf } from "../domain/task/facet/group.ts";
 import {
   BACKLOG_TYPES_TOGETHER,
   BALANCE_ROUND_MAX,
@@ -29,7 +30,7 @@ import {
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
 import { specialLane } from "../domain/lane.ts";
-import { timeOutQuestions } from "../domain/question.ts";
+import { timeOutQuestions } from "../domain/task/question.ts";
 import type { FileRecord, Gate, LedgerEntry, Moment, Node, Task, TaskSummary } from "../domain/model.ts";
 import {
   type Completion,
@@ -68,9 +69,16 @@ import {
   take,
   timeOut,
   update,
-} from "../domain/task.ts";
+} from "../domain/task/core.ts";
 import { HUB_LIMITS, refusesMore } from "../domain/shares.ts";
-import { type Known, type KnownReport, type SumName, dayOf, toMicroUsd } from "../domain/spending.ts";
+import {
+  type Known,
+  type KnownReport,
+  type SumName,
+  dayOf,
+  toMicroUsd,
+} from "../domain/task/facet/spending.ts";
+import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import {
@@ -111,7 +119,14 @@ import {
   unmetOf,
   waitingFor,
 } from "../store/sql/tasks.ts";
-import type { Committed, Loaded, Query, Store, Transact } from "../store/store.ts";
+import {
+  type Committed,
+  type Loaded,
+  type Query,
+  type Store,
+  type Transact,
+  transactAlso,
+} from "../store/store.ts";
 import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { KnownLanes } from "./known-lanes.ts";
 import { getNode } from "./known-node.ts";
@@ -257,19 +272,18 @@ export class TaskService {
       ...ofNewTask(draft, asked, this.known.isFair, this.#clock.now()),
       gate: balanced ? this.#gate() : NO_ROW,
     };
-    let unusable: References | null = null;
-    const created = await transact(load, (loaded) => {
+    const { answer: created, also: unusable } = await transactAlso(transact, load, (loaded) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
       if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
       const crowded = tooManyLanes(loaded, draft);
       if (crowded) return crowded;
       const rows = rowsOf(loaded);
-      unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
-      if (isAny(unusable)) return UNDECIDED;
+      const unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
+      if (isAny(unusable)) return also(UNDECIDED, unusable);
       return createWith(draft, taskId, rows, boundTo, this.#at(loaded.gate));
     });
-    if (!created) throw new UnusableReferences(unusable ?? { dependsOn, fileIds });
+    if (!created) throw new UnusableReferences(must(unusable, "only these leave a creation undecided"));
     return created;
   }
 
@@ -291,32 +305,27 @@ export class TaskService {
     const isGift = nodeId !== null && boundTo !== null && boundTo !== nodeId;
     const known = isGift ? await this.#store.read(nodeById(nodeId)) : null;
     const draft = isGift ? reservedFor(sentDraft, nodeId, known) : sentDraft;
-    let unusable: References | null = null;
-    let refused: Rejected | null = null;
     const load = {
       ...ofNewTask(draft, asked, this.known.isFair, this.#clock.now()),
       node: nodeId === null ? NO_ROW : nodeById(nodeId),
       gifts: isGift ? giftsOf(boundTo, draft, known, this.known.isFair) : NO_ROW,
       gate: this.#gate(),
     };
-    const sentTask = await transact(load, ({ node, gifts, ...loaded }) => {
+    const sending = await transactAlso(transact, load, ({ node, gifts, ...loaded }) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
       const reviewer = reviewerOf(draft);
       if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
       const crowded = tooManyLanes(loaded, draft);
-      refused = crowded;
-      if (crowded) return UNDECIDED;
+      if (crowded) return { ...crowded, isStored: false };
       const rows = { ...rowsOf(loaded), node };
-      unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
-      if (isAny(unusable)) return UNDECIDED;
+      const unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
+      if (isAny(unusable)) return also(UNDECIDED, unusable);
       const decision = createSent(draft, { ...sent, gifts }, taskId, rows, boundTo, this.#at(loaded.gate));
-      refused = decision.kind === "rejected" ? decision : null;
-      return refused ? UNDECIDED : decision;
+      return decision.kind === "rejected" ? { ...decision, isStored: false } : decision;
     });
-    if (refused !== null) throw new Rejection(refused);
-    if (!sentTask) throw new UnusableReferences(unusable ?? { dependsOn, fileIds });
-    return sentTask;
+    if (sending.answer) return sending.answer;
+    throw new UnusableReferences(must(sending.also, "only these leave a creation undecided"));
   }
 
   /** The answer to a create whose unique key another task has. */
@@ -459,18 +468,17 @@ export class TaskService {
     const before = await this.#store.read(taskById(asked.taskId));
     const target = asked.nodeId === null ? NO_ROW : nodeById(asked.nodeId);
     for (let from = before?.assignedNode ?? null; ;) {
-      const candidates = candidatesIfBalanced(before, from);
+      const holder = from;
+      const candidates = candidatesIfBalanced(before, holder);
       const load = { task: taskById(asked.taskId), target, candidates, gate: this.#gate() };
-      const revoked = await transact(load, (rows) => {
-        const holder = rows.task?.assignedNode ?? null;
-        if (holder === from)
-          return revoke(rows.task, rows.target, rows.candidates?.best ?? [], asked, this.#at(rows.gate));
-        from = holder;
-        return UNDECIDED;
+      const { answer: revoked, also: other = null } = await transactAlso(transact, load, (rows) => {
+        const assignedNode = rows.task?.assignedNode ?? null;
+        if (assignedNode !== holder) return also(UNDECIDED, assignedNode);
+        return revoke(rows.task, rows.target, rows.candidates?.best ?? [], asked, this.#at(rows.gate));
       });
-      if (!revoked) continue;
-      if (from !== null) await this.fillIfPossible(from);
-      return revoked;
+      if (revoked && holder !== null) await this.fillIfPossible(holder);
+      if (revoked) return revoked;
+      from = other;
     }
   }
 
@@ -479,13 +487,12 @@ export class TaskService {
     asked: CreatorRequest & { nodeId: string | null; reason: string | null },
   ): Promise<Committed<Task>> {
     const node = asked.nodeId === null ? NO_ROW : nodeById(asked.nodeId);
-    let from: string | null = null;
-    const cancelled = await transact({ task: taskById(asked.taskId), node }, (rows) => {
-      from = rows.task?.assignedNode ?? null;
-      return cancel(rows.task, rows.node, asked, this.#at());
-    });
+    const load = { task: taskById(asked.taskId), node };
+    const { answer: cancelled, also: holder = null } = await transactAlso(transact, load, (rows) =>
+      also(cancel(rows.task, rows.node, asked, this.#at()), rows.task?.assignedNode ?? null),
+    );
     await this.settleAfter(cancelled);
-    if (from !== null) await this.fillIfPossible(from);
+    if (holder !== null) await this.fillIfPossible(holder);
     return cancelled;
   }
 
@@ -579,16 +586,16 @@ export class TaskService {
 
   async remove(transact: Transact<Task>, taskId: string): Promise<Committed<Task>> {
     const entryId = this.#newId();
-    let task: Committed<Task> | undefined;
-    for (let isHeld = false; !task;) {
-      // The ledger is needed only for what is held of a reward.
-      const load = { task: taskById(taskId), head: isHeld ? ledgerHead() : NO_ROW };
-      task = await transact(load, ({ task, head }) => {
-        isHeld = task !== null && isInReview(task);
-        if (isHeld && !head) return UNDECIDED;
-        return remove(task, taskId, this.#clock.now(), head && { entryId, head });
-      });
-    }
+    const load = { task: taskById(taskId) };
+    const first = await transact(load, ({ task }) =>
+      task && isInReview(task) ? UNDECIDED : remove(task, taskId, this.#clock.now()),
+    );
+    // The ledger is needed only for what is held of a reward.
+    const task =
+      first ??
+      (await transact({ ...load, head: ledgerHead() }, ({ task, head }) =>
+        remove(task, taskId, this.#clock.now(), { entryId, head }),
+      ));
     if (task.hasDependents) await this.#settleIfPossible();
     if (task.status === "assigned" && task.assignedNode !== null)
       await this.fillIfPossible(task.assignedNode);
@@ -663,7 +670,7 @@ export class TaskService {
   async #fill(nodeId: string): Promise<void> {
     let node = await this.#store.read(nodeById(nodeId));
     // The balancer's next round assigns the rest of a very long backlog.
-    for (let given = 0, asks = 0; given < BALANCE_ROUND_MAX && node && isAvailable(node);) {
+    for (let given = 0, looks = 1; given < BALANCE_ROUND_MAX && node && isAvailable(node); looks++) {
       const before = this.known.openTo(node, null);
       const { closed, open } = before;
       const mine = { onlyBalanced: true, limit: SWEEP_BATCH, notRevokedFrom: nodeId, butFor: nodeId };
@@ -674,11 +681,13 @@ export class TaskService {
         lanes: readyLanes(),
         gate: this.#gate(),
       };
-      const filled = await this.#store.transact(load, ({ node: current, waiting, special, lanes, gate }) => {
+      const mayLookAgain = looks <= LANES_REREADS;
+      const { transact } = this.#store;
+      const { answer: filled, also: current } = await transactAlso(transact, load, (rows) => {
+        const { node: current, waiting, special, lanes, gate } = rows;
         this.known.learn(gate, lanes);
-        node = current;
-        const mayAskAgain = asks++ < LANES_REREADS;
-        if (current && mayAskAgain && this.known.hasOpened(current, null, before)) return UNDECIDED;
+        if (current && mayLookAgain && this.known.hasOpened(current, null, before))
+          return also(UNDECIDED, current);
         const at = this.#at(gate);
         const mayHave = (task: Task): boolean =>
           !isClosed(gate.closed, task, nodeId) && !isExcluded(task, nodeId);
@@ -688,8 +697,9 @@ export class TaskService {
         for (const { task } of found) this.known.served(task);
         // Of a special lane only the best task was loaded.
         const isMore = found.length >= SWEEP_BATCH || found.some(({ task }) => task.lane !== null);
-        return accept({ count: found.length, isMore }, changes);
+        return also(accept({ count: found.length, isMore }, changes), current);
       });
+      node = current ?? null;
       if (!filled) continue;
       given += filled.count;
       if (!filled.isMore) return;

@@ -15,7 +15,7 @@ import {
   type Task,
 } from "../../src/domain/model.ts";
 import type { NodeProfile } from "../../src/domain/node.ts";
-import type { TaskDraft } from "../../src/domain/task.ts";
+import type { TaskDraft } from "../../src/domain/task/core.ts";
 import type { TaskQuery } from "../../src/service/task-lists.ts";
 import { usesFeatures } from "../../src/store/sql/features.ts";
 

@@ -10,7 +10,7 @@ import { gateAt } from "../../src/domain/gate.ts";
 import { type Head, type Lane, type ReadyLane, NO_HEAD, isBetter } from "../../src/domain/lane.ts";
 import type { Gate, Node, Task } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
-import type { Next, TakenFrom } from "../../src/domain/task.ts";
+import type { Next, TakenFrom } from "../../src/domain/task/core.ts";
 import { LANES_REREADS, WAKE_UPS_TOGETHER } from "../../src/domain/limits.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
@@ -47,6 +47,7 @@ class Sleeper {
   readonly outcomes: string[] = [];
   readonly #hangUp = new AbortController();
   readonly #types: readonly string[] | null;
+  #isReading = false;
 
   constructor(idle: IdleWorkers, nodeId: string, types: readonly string[] | null = null) {
     this.worker = idle.join(nodeId);
@@ -58,15 +59,20 @@ class Sleeper {
   /** @param keys the limit keys that are closed */
   reads(lanes: Partial<Awaited> = {}, keys: readonly string[] = []): void {
     this.worker.beginRead("A", { ...NOTHING_AWAITED, ...lanes, types: this.#types, keys });
+    this.#isReading = true;
   }
 
+  /** Without a read since the last sleep: reads again, and finds nothing. */
   sleeps(isFull = false): void {
+    if (!this.#isReading) this.reads();
+    this.#isReading = false;
     this.worker.endRead({ task: null, isFull });
     void this.worker.wait(60 * SECOND, this.#hangUp.signal).then((outcome) => this.outcomes.push(outcome));
   }
 
-  takes(taskType: string): void {
-    this.worker.endRead({ task: task("t", { taskType }), from: "open" });
+  takes(taskType: string, from: TakenFrom = "open"): void {
+    this.reads();
+    this.worker.endRead({ task: task("t", { taskType }), from });
     this.worker.leave();
   }
 
@@ -245,8 +251,7 @@ describe("a node", () => {
     expect(woken(all)).toEqual([1, 1, 1, 1]);
     await notify(idle, { kind: "work.offered", offer: { kind: "gift", nodeId: "n" }, count: 1 });
     expect(woken(all)).toEqual([2, 1, 1, 1]);
-    first?.worker.endRead({ task: task("t"), from: "gifts" });
-    first?.worker.leave();
+    first?.takes("", "gifts");
     await notify(idle, event("task.completed", "n"));
     expect(woken(all)).toEqual([2, 2, 1, 1]);
     second?.takes("x");
@@ -316,8 +321,7 @@ describe("a node", () => {
     const [first, second] = [new Sleeper(idle, "n"), new Sleeper(idle, "n")];
     await notify(idle, given("n"));
     expect(woken([first, second])).toEqual([1, 0]);
-    first.worker.endRead({ task: task("s"), from: "started" });
-    first.worker.leave();
+    first.takes("", "started");
     await settle();
     expect(woken([first, second])).toEqual([1, 1]);
     second.worker.leave();

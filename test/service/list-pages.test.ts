@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { accept } from "../../src/domain/decision.ts";
 import { LIST_FAR_PAGES_MAX, LIST_NEAR_ROWS } from "../../src/domain/limits.ts";
 import type { Task } from "../../src/domain/model.ts";
-import { create } from "../../src/domain/task.ts";
+import { create } from "../../src/domain/task/core.ts";
 import { ListPages, type PageSource, PagesBusy, upToBytes } from "../../src/service/list-pages.ts";
 import { taskSizes, taskTotals, tasksBySeq } from "../../src/store/sql/tasks.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";

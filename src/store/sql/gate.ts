@@ -7,7 +7,7 @@ import { gateAfter, gateAt } from "../../domain/gate.ts";
 import { type Head, type ReadyLane, isBetter } from "../../domain/lane.ts";
 import { LANES_MAX } from "../../domain/limits.ts";
 import type { BudgetState, Gate, Hold, LimitState, Pause } from "../../domain/model.ts";
-import { dayOf } from "../../domain/spending.ts";
+import { dayOf } from "../../domain/task/facet/spending.ts";
 import type { Change } from "../../domain/change.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { bind, count, one, query, union } from "./query.ts";

@@ -33,7 +33,7 @@ import type {
   Webhook,
 } from "../../domain/model.ts";
 import { addResources } from "../../domain/lane.ts";
-import { type Dependency, shownFailure } from "../../domain/task.ts";
+import { type Dependency, shownFailure } from "../../domain/task/core.ts";
 import { assert, must } from "../../lib/assert.ts";
 import type { Param, Row } from "../store.ts";
 

@@ -4,11 +4,11 @@
  */
 import { CLOCK_JUMP_MS } from "../../domain/limits.ts";
 import type { Change } from "../../domain/change.ts";
-import { dueAt, retainUntil } from "../../domain/task.ts";
+import { dueAt, retainUntil } from "../../domain/task/core.ts";
 import type { Kept, Spending, SumKey, UsageReport, WebhookProgress } from "../../domain/model.ts";
 import { TREASURY } from "../../domain/lux.ts";
-import { plus } from "../../domain/spending.ts";
-import { addTotals } from "../../domain/group.ts";
+import { plus } from "../../domain/task/facet/spending.ts";
+import { addTotals } from "../../domain/task/facet/group.ts";
 import { headOf } from "../../domain/note.ts";
 import { must } from "../../lib/assert.ts";
 import { isGlob } from "../../lib/globs.ts";

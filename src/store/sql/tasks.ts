@@ -13,14 +13,15 @@ import type { EventKind } from "../../domain/event.ts";
 import {
   type Closed,
   type Failure,
-  TASK_STATUSES,
   type Task,
   type TaskState,
   type TaskStatus,
   type TaskSummary,
+  TASK_STATUSES,
 } from "../../domain/model.ts";
-import { ownerOf } from "../../domain/group.ts";
-import { type Dependency, comesFirst, isInReview } from "../../domain/task.ts";
+import { ownerOf } from "../../domain/task/facet/group.ts";
+import { type Dependency, isInReview } from "../../domain/task/core.ts";
+import { comesFirst } from "../../domain/task/order.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import { READY_IN_LANE } from "./gate.ts";
@@ -44,14 +45,14 @@ import {
   union,
 } from "./query.ts";
 import {
-  OUTPUT_MARK,
   charsOf,
   isFailedAs,
+  OUTPUT_MARK,
   toChoosyTask,
   toDependency,
   toSettlement,
-  toTask,
   toShownFailure,
+  toTask,
   toTaskState,
   toTaskSummary,
 } from "./rows.ts";
@@ -564,7 +565,7 @@ export function timedOutTasks(steady: number, limit: number): Query<readonly Tas
   return many(sql, [steady, limit], toTask, TASKS_READ);
 }
 
-/** Tasks that the clock changes now (dueAt of domain/task.ts), the longest due first. */
+/** Tasks that the clock changes now (dueAt of domain/task/core.ts), the longest due first. */
 export function dueTasks(now: number, limit: number): Query<readonly Task[]> {
   const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE ${DUE} AND due_at <= $1 ORDER BY due_at LIMIT $2`;
   return many(sql, [now, limit], toTask, TASKS_READ);

@@ -31,8 +31,8 @@
  *
  * Every transition returns the change of the task and the changes of the running totals together (`tallies`).
  */
-import { type Candidate, hasRoom, pick } from "./balancer.ts";
-import type { Change, Notified, Offer, Outcome } from "./change.ts";
+import { type Candidate, hasRoom, pick } from "../balancer.ts";
+import type { Change, Notified, Offer, Outcome } from "../change.ts";
 import {
   type Accepted,
   type Decision,
@@ -41,30 +41,37 @@ import {
   nodeNotFound,
   reject,
   taskNotFound,
-} from "./decision.ts";
-import { type EventData, type EventKind, isOfCreator } from "./event.ts";
-import { attach, upload } from "./file.ts";
-import { afterUsage, countedFor, gateAt, gateWithout, isClosed, refusedByGate, spendWithin } from "./gate.ts";
+} from "../decision.ts";
+import { type EventData, type EventKind, isOfCreator } from "../event.ts";
+import { attach, upload } from "../file.ts";
+import {
+  afterUsage,
+  countedFor,
+  gateAt,
+  gateWithout,
+  isClosed,
+  refusedByGate,
+  spendWithin,
+} from "../gate.ts";
 import {
   couldTake,
   hasFree,
   isForOther,
   laneNameOf,
   limitKeyOf,
-  needsRare,
   specialLane,
   takesType,
   wordOf,
-} from "./lane.ts";
-import { groupTally, ownedGroup, ownerOf } from "./group.ts";
-import { hold } from "./limit.ts";
+} from "../lane.ts";
+import { groupTally, ownedGroup, ownerOf } from "./facet/group.ts";
+import { hold } from "../limit.ts";
 import {
   BACKOFF_MAX_SECONDS,
   FAILED_ATTEMPTS_KEPT,
   FAILURES_DEFAULT_MAX,
   GIFTS_OF_GIVER_MAX,
   SUMMARY_LINE_MAX_CHARS,
-} from "./limits.ts";
+} from "../limits.ts";
 import {
   type Claimant,
   type NewEntry,
@@ -73,13 +80,14 @@ import {
   payReward,
   receiptOf,
   returnHeld,
-} from "./lux.ts";
-import { missingIn } from "./compare.ts";
-import { grown, recharged, usageTally } from "./quota.ts";
-import { type Known, type Spent, isOverspent, overspentMessage } from "./spending.ts";
-import { assert, must } from "../lib/assert.ts";
-import { SECOND_MS } from "../lib/clock.ts";
-import { isSameJson } from "../lib/exact-json.ts";
+} from "../lux.ts";
+import { missingIn } from "../compare.ts";
+import { isOfferedFirst } from "./order.ts";
+import { grown, recharged, usageTally } from "../quota.ts";
+import { type Known, type Spent, isOverspent, overspentMessage } from "./facet/spending.ts";
+import { assert, must } from "../../lib/assert.ts";
+import { SECOND_MS } from "../../lib/clock.ts";
+import { isSameJson } from "../../lib/exact-json.ts";
 import {
   type Checkpoint,
   type Child,
@@ -101,7 +109,7 @@ import {
   type UsageReport,
   VERDICTS,
   type Verdict,
-} from "./model.ts";
+} from "../model.ts";
 
 /** The fields of a task that its creator sets. */
 export type TaskDraft = TaskTemplate &
@@ -136,21 +144,6 @@ export type Dependency = Pick<Task, "taskId" | "status" | "hasDependents"> & {
 };
 
 export type AssignedBy = "next" | "claim" | "assign" | "balancer" | "complete" | "revoke";
-
-/** A task's place in the backlog. */
-type Place = { readonly priority: number; readonly seq: number };
-
-/** The order of the backlog: by priority, then the older task. */
-export function comesFirst(a: Place, b: Place): boolean {
-  return a.priority < b.priority || (a.priority === b.priority && a.seq < b.seq);
-}
-
-/** The order in which a node is offered tasks: of one priority, those first that need what not every node has. */
-export function isOfferedFirst(a: Task, b: Task): boolean {
-  const rarer = Number(needsRare(b)) - Number(needsRare(a));
-  if (a.priority !== b.priority || rarer === 0) return comesFirst(a, b);
-  return rarer < 0;
-}
 
 /** Whether nothing of its own keeps a task from being handed out now: its time, its dependencies, a question. */
 export function isReady(
