@@ -116,7 +116,7 @@ export class BalancerRounds {
     const found = await this.#store.read(
       bestOfLanes(this.#known.inTurn(lanes), closed, { onlyBalanced, limit }),
     );
-    return this.#give(found ?? [], lists);
+    return this.#give(found, lists);
   }
 
   /** The lanes in the backlog and "", in sets of BALANCE_TYPES_MAX. With several sets, each is assigned best first. */

@@ -142,7 +142,7 @@ export class GroupService {
         found: groupTotals(group),
         failed,
         count: countOfGroup(which, after, DEPENDENTS_COUNTED_MAX),
-        dependencies: needed.size > 0 ? dependenciesById([...needed]) : NO_ROW,
+        dependencies: dependenciesById([...needed]),
       };
       const { answer: step, also: lacking } = await transactAlso(transact, load, (rows) => {
         const { found, failed, count, dependencies } = rows;
@@ -150,7 +150,7 @@ export class GroupService {
         const tasks = upToDependencies(failed);
         const unread = tasks.flatMap(({ dependsOn }) => dependsOn).filter((taskId) => !needed.has(taskId));
         if (unread.length > 0) return also(UNDECIDED, unread);
-        const { answer: opened, changes } = retryGroup(tasks, dependencies ?? [], this.#at());
+        const { answer: opened, changes } = retryGroup(tasks, dependencies, this.#at());
         const left = count - tasks.length;
         const next = left > 0 ? (tasks.at(-1)?.seq ?? null) : null;
         return accept<GroupStep>({ group, changed: opened.length, left, next }, changes);

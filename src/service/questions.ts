@@ -17,6 +17,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { gateOn } from "../store/sql/gate.ts";
 import { nodeById } from "../store/sql/nodes.ts";
+import { candidatesIfBalanced } from "../store/sql/balancer.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import {
   type OpenPosition,
@@ -32,7 +33,7 @@ import { taskById } from "../store/sql/tasks.ts";
 import type { Answer, Committed, Store, Transact } from "../store/store.ts";
 import { uncommitted } from "../store/store.ts";
 import type { Feed } from "./feed.ts";
-import { type TaskService, candidatesIfBalanced } from "./tasks.ts";
+import type { TaskService } from "./tasks.ts";
 
 /**
  * A page of the questions of a task, oldest first. `version` grows with each change of any of them; `next`: the number
@@ -126,7 +127,7 @@ export class QuestionService {
       gate: before?.balanced ? gateOn(this.#clock.now()) : NO_ROW,
     };
     return transact(load, ({ candidates, gate, ...rows }) =>
-      answer({ ...rows, candidates: candidates?.best ?? [] }, asked, { ...this.#at(), gate }),
+      answer({ ...rows, candidates: candidates.best }, asked, { ...this.#at(), gate }),
     );
   }
 

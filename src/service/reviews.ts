@@ -36,7 +36,7 @@ export type ReviewsPage = {
 /** What the use cases of tasks do for those of reviews. */
 export type Followers = {
   /** The nodes to which the balancer may assign the task. */
-  readonly candidates: (task: Task | null) => Query<Takers | null>;
+  readonly candidates: (task: Task | null) => Query<Takers>;
   /** After a commit that has ended or opened tasks. */
   readonly follow: () => Promise<void>;
 };
@@ -74,7 +74,7 @@ export class ReviewService {
         const { candidates, head, ...rows } = loaded;
         const assignedNode = rows.task?.assignedNode ?? null;
         if (assignedNode !== expected) return also(UNDECIDED, assignedNode);
-        const known = { ...rows, candidates: candidates?.best ?? [] };
+        const known = { ...rows, candidates: candidates.best };
         return review(known, asked, { entryId, head }, this.#at());
       });
       if (reviewed) await this.#followers.follow();
