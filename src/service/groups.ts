@@ -26,6 +26,7 @@ import { dependenciesById } from "../store/sql/tasks.ts";
 import { type Committed, type Store, type Transact, transactAlso } from "../store/store.ts";
 import type { Feed } from "./feed.ts";
 import { type TaskService, upToDependencies } from "./tasks.ts";
+import { pageOfFound } from "./scan.ts";
 
 /** How many tasks a step changed, and how many it leaves for the next one. */
 export type GroupStep = {
@@ -81,8 +82,8 @@ export class GroupService {
   /** The groups whose names begin with `prefix` and come after `after`, by name. */
   async list(prefix: string, after: string, limit: number): Promise<GroupPage> {
     const found = await this.#store.read(groupPage(prefix, after, limit + 1));
-    const groups = found.slice(0, limit);
-    return { groups, next: found.length > limit ? (groups.at(-1)?.name ?? null) : null };
+    const { rows: groups, next } = pageOfFound(found, limit, ({ name }) => name);
+    return { groups, next };
   }
 
   /**

@@ -34,6 +34,7 @@ import type { Answer, Committed, Store, Transact } from "../store/store.ts";
 import { uncommitted } from "../store/store.ts";
 import type { Feed } from "./feed.ts";
 import type { TaskService } from "./tasks.ts";
+import { pageOfFound } from "./scan.ts";
 
 /**
  * A page of the questions of a task, oldest first. `version` grows with each change of any of them; `next`: the number
@@ -181,9 +182,11 @@ export class QuestionService {
     return this.#store.readTogether(async (read) => {
       const total = await read(openCount(QUESTIONS_COUNTED_MAX));
       const found = await read(openQuestions(after ?? { until: 0, seq: 0 }, limit + 1));
-      const questions = found.slice(0, limit);
-      const last = found.length > limit ? questions.at(-1) : undefined;
-      return { questions, total, next: last ? { until: last.question.until, seq: last.seq } : null };
+      const { rows: questions, next } = pageOfFound(found, limit, ({ question: { until }, seq }) => ({
+        until,
+        seq,
+      }));
+      return { questions, total, next };
     });
   }
 

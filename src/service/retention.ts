@@ -33,6 +33,7 @@ import { reviewCount } from "../store/sql/reviews.ts";
 import { taskTotals, tasksById } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
 import type { FileService } from "./files.ts";
+import { partOf } from "./scan.ts";
 
 /** A bounded step. Resolves to whether there may be more to do. */
 type Step = () => Promise<boolean>;
@@ -64,7 +65,7 @@ export class Retention {
       { retainUntil: Number.MIN_SAFE_INTEGER, seq: 0 },
       async (from) => {
         const found = await this.#store.read(pastTheirRetention(now, from, RETENTION_LOOK_TASKS));
-        return { found, next: found.length < RETENTION_LOOK_TASKS ? null : (found.at(-1) ?? null) };
+        return { found, next: partOf(found, RETENTION_LOOK_TASKS, (place) => place).next };
       },
       (found) => this.#discardTasks(found, before, now),
     );

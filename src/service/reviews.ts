@@ -7,6 +7,7 @@ import { type Family, checkFamilies } from "../domain/task/family.ts";
 import { FAMILIES_CHECKED, QUORUM_COPIES_MAX, REVIEWS_COUNTED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Moment, PendingReview, Task } from "../domain/model.ts";
 import { Accounts, type ReviewRequest, review, timeOutReviews } from "../domain/task/review.ts";
+import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import type { Takers } from "../store/sql/balancer.ts";
@@ -25,6 +26,7 @@ import {
 } from "../store/sql/reviews.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import { type Committed, type Query, type Store, type Transact, transactAlso } from "../store/store.ts";
+import { pageOfFound } from "./scan.ts";
 
 /** A page of the results that wait for a verdict, the most urgent first. `total` counts at most REVIEWS_COUNTED_MAX. */
 export type ReviewsPage = {
@@ -88,9 +90,10 @@ export class ReviewService {
     const position = from ?? { until: 0, seq: 0 };
     return this.#store.readTogether(async (read) => {
       const found = await read(pendingReviews(position, limit + 1));
-      const reviews = found.slice(0, limit);
-      const last = found.length > limit ? reviews.at(-1) : undefined;
-      const next = last ? { until: last.review.check?.until ?? 0, seq: last.seq } : null;
+      const { rows: reviews, next } = pageOfFound(found, limit, ({ review: { check }, seq }) => ({
+        until: must(check, "a pending review has a deadline").until,
+        seq,
+      }));
       return { reviews, total: await read(reviewCount(REVIEWS_COUNTED_MAX)), next };
     });
   }
