@@ -17,7 +17,8 @@ import type { JoinedThrough, Node, Task } from "../domain/model.ts";
 import { type Next, type TakenFrom, returnGift } from "../domain/task/core.ts";
 import type { Clock } from "../lib/clock.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
-import { gateOn, headsOf, readyLanes } from "../store/sql/gate.ts";
+import { gateOn } from "../store/sql/gate.ts";
+import { headsOf, readyLanes } from "../store/sql/lanes.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NO_ROW, NO_ROWS } from "../store/sql/query.ts";
 import {
@@ -212,7 +213,7 @@ export class NextService {
       gifts: bestGift(nodeId),
       open: bestReady(types, inBatch, closed, isExcluded ? nodeId : null),
       // `butFor`: of a lane only the best task is loaded; one that the node may not have would hide those behind it.
-      special: bestOfLanes(this.#known.inTurn(special), closed, { butFor: nodeId }),
+      special: bestOfLanes(special, closed, { turnOf: this.#known.turnOf, butFor: nodeId }),
       heads: isPart ? headsOf(special.map(({ name }) => name)) : NO_ROW,
       lanes: readyLanes(),
       waiting: node && !node.online ? waitingFor(node, SWEEP_BATCH) : NO_ROWS,

@@ -29,7 +29,7 @@ import {
   SWEEP_BATCH,
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
-import { specialLane } from "../domain/lane.ts";
+import { isSpecial, laneOf } from "../domain/lane.ts";
 import { timeOutQuestions } from "../domain/task/question.ts";
 import type { FileRecord, Gate, LedgerEntry, Moment, Node, Task, TaskSummary } from "../domain/model.ts";
 import {
@@ -78,7 +78,7 @@ import {
   dayOf,
   toMicroUsd,
 } from "../domain/task/facet/spending.ts";
-import { must } from "../lib/assert.ts";
+import { assert, must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import {
@@ -88,7 +88,8 @@ import {
   candidatesIfBalanced,
   openTasks,
 } from "../store/sql/balancer.ts";
-import { gateOn, otherLanes, readyInLanes, readyLanes } from "../store/sql/gate.ts";
+import { gateOn } from "../store/sql/gate.ts";
+import { otherLanes, readyInLanes, readyLanes } from "../store/sql/lanes.ts";
 import { filesById } from "../store/sql/files.ts";
 import { touchedGroups } from "../store/sql/groups.ts";
 import { entryOfTask, ledgerHead } from "../store/sql/lux.ts";
@@ -264,7 +265,7 @@ export class TaskService {
     const { balanced, dependsOn, unique } = draft;
     const { boundTo, fileIds } = asked;
     const reviewer = reviewerOf(draft);
-    const isPlain = specialLane(draft, this.known.isFair) === null && reviewer === null;
+    const isPlain = !isSpecial(laneOf(draft, this.known.isFair)) && reviewer === null;
     if (isPlain && !balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique)
       return transact({}, () => create(draft, taskId, [], this.#at()));
     const load = {
@@ -504,7 +505,7 @@ export class TaskService {
       task: taskById(asked.taskId),
       candidates: candidatesIfBalanced(before, null),
       gate: this.#gate(),
-      ...ofLane(isOtherKey ? specialLane({ ...before, limitKey }, this.known.isFair) : null, before),
+      ...ofLane(isOtherKey ? laneOf({ ...before, limitKey }, this.known.isFair) : null, before),
     };
     return transact(load, ({ task, candidates, gate, ...lanes }) => {
       const updated = update(task, candidates.best, asked, this.#at(gate));
@@ -672,11 +673,12 @@ export class TaskService {
     for (let given = 0, looks = 1; given < BALANCE_ROUND_MAX && node && isAvailable(node); looks++) {
       const before = this.known.openTo(node, null);
       const { closed, open } = before;
-      const mine = { onlyBalanced: true, limit: SWEEP_BATCH, notRevokedFrom: nodeId, butFor: nodeId };
+      const { turnOf } = this.known;
+      const mine = { turnOf, onlyBalanced: true, limit: SWEEP_BATCH, notRevokedFrom: nodeId, butFor: nodeId };
       const load = {
         node: nodeById(nodeId),
         waiting: waitingFor(node, SWEEP_BATCH),
-        special: bestOfLanes(node.autoAssign ? this.known.inTurn(open.special) : [], closed, mine),
+        special: bestOfLanes(node.autoAssign ? open.special : [], closed, mine),
         lanes: readyLanes(),
         gate: this.#gate(),
       };
@@ -695,7 +697,7 @@ export class TaskService {
         const changes = found.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", at).changes);
         for (const { task } of found) this.known.served(task);
         // Of a special lane only the best task was loaded.
-        const isMore = found.length >= SWEEP_BATCH || found.some(({ task }) => task.lane !== null);
+        const isMore = found.length >= SWEEP_BATCH || found.some(({ task }) => isSpecial(task.lane));
         return also(accept({ count: found.length, isMore }, changes), current);
       });
       node = current ?? null;
@@ -931,7 +933,7 @@ function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean, now
   const reviewer = reviewerOf(draft);
   return {
     reviewer: reviewer === null ? NO_ROW : nodeById(reviewer),
-    ...ofLane(specialLane(draft, isFair), draft),
+    ...ofLane(laneOf(draft, isFair), draft),
     ofKey: unique ? tasksByUniqueKey(unique.key, ownerOf(draft), now) : NO_ROW,
     candidates: candidatesIfBalanced(draft, null),
     dependencies: dependenciesById(dependsOn),
@@ -942,21 +944,19 @@ function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean, now
 /** How many tasks the keys of a node have sent to the node for which a task is, in all lanes from which that node takes. */
 function giftsOf(giver: string, draft: TaskDraft, node: Node | null, isFair: boolean) {
   const types = new Set([draft.taskType, "", ...(node?.capabilities ?? [])]);
-  const lanes = [...types].map((taskType) => specialLane({ ...draft, taskType }, isFair));
-  return readyInLanes(
-    lanes.filter((lane) => lane !== null),
-    giver,
-    GIFTS_OF_GIVER_MAX,
-  );
+  const lanes = [...types].map((taskType) => laneOf({ ...draft, taskType }, isFair));
+  assert(lanes.every(isSpecial), "a task that only one node may have requires the word of the node");
+  return readyInLanes(lanes, giver, GIFTS_OF_GIVER_MAX);
 }
 
-/** The rows that decide whether a lane may have one more task. */
+/** The rows that decide whether a lane may have one more task; null: the task stays in its lane. */
 function ofLane(lane: string | null, creator: Creator | null) {
   const { all, ofNode } = HUB_LIMITS.lanes;
   const nodeId = boundCreator(creator);
+  const isCounted = lane !== null && isSpecial(lane);
   return {
-    otherLanes: lane === null ? NO_ROW : otherLanes(lane, all),
-    otherLanesOfNode: lane === null || nodeId === null ? NO_ROW : otherLanes(lane, ofNode, nodeId),
+    otherLanes: isCounted ? otherLanes(lane, all) : NO_ROW,
+    otherLanesOfNode: isCounted && nodeId !== null ? otherLanes(lane, ofNode, nodeId) : NO_ROW,
   };
 }
 
