@@ -13,7 +13,7 @@ import {
 } from "@a2a-js/sdk";
 import type { LoggedEvent } from "../domain/event.ts";
 import type { Failure, FileRecord, Question, Task as HubTask, TaskResult } from "../domain/model.ts";
-import { hasEnded, isAsking, isInReview, isSealed } from "../domain/task.ts";
+import { hasEnded, isAsking, isInReview, isSealed } from "../domain/task/core.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { SentEntry, SentTask } from "../service/a2a-tasks.ts";
 import { isInputFile } from "./message.ts";

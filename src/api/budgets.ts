@@ -9,7 +9,7 @@ import {
   type BudgetState,
   ON_LIMIT,
 } from "../domain/model.ts";
-import { toUsd } from "../domain/spending.ts";
+import { toUsd } from "../domain/task/facet/spending.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
 import type { DatedBudget } from "../service/budgets.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";

@@ -1,6 +1,12 @@
 /** The endpoints of groups of tasks: group/*. */
 import * as z from "zod/mini";
-import { type Group, type GroupCounts, ownedGroup, tasksIn, unfinishedIn } from "../domain/group.ts";
+import {
+  type Group,
+  type GroupCounts,
+  ownedGroup,
+  tasksIn,
+  unfinishedIn,
+} from "../domain/task/facet/group.ts";
 import { toLux } from "../domain/lux.ts";
 import { TASK_STATUSES } from "../domain/model.ts";
 import { isoTime } from "../lib/clock.ts";

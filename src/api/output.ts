@@ -2,7 +2,7 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import type { OutputAttempt } from "../domain/model.ts";
-import type { Appended } from "../domain/output.ts";
+import type { Appended } from "../domain/task/output.ts";
 import { queryOf, pathParameter } from "../http/exchange.ts";
 import { type SseStream, frame } from "../http/sse.ts";
 import { isoTime } from "../lib/clock.ts";

@@ -2,7 +2,7 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import type { Question } from "../domain/model.ts";
-import type { Settled } from "../domain/question.ts";
+import type { Settled } from "../domain/task/question.ts";
 import type { Problem } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { type Endpoint, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";

@@ -27,7 +27,7 @@ import {
   VERDICTS,
   WEBHOOK_FORMATS,
 } from "../domain/model.ts";
-import { dayOf, toMicroUsd } from "../domain/spending.ts";
+import { dayOf, toMicroUsd } from "../domain/task/facet/spending.ts";
 import { cronFault, isTimeZone } from "../lib/cron.ts";
 import { DAY_FORM, INSTANT_FORM, isRealDay } from "../lib/duration.ts";
 import { isRawNumber } from "../lib/exact-json.ts";

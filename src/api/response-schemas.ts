@@ -45,8 +45,8 @@ import {
   type Usage,
 } from "../domain/model.ts";
 import { threadOf } from "../domain/message.ts";
-import { isAsking, isInReview, isReady, isSealed, shownFailure, summaryLine } from "../domain/task.ts";
-import { costOf, toUsd } from "../domain/spending.ts";
+import { isAsking, isInReview, isReady, isSealed, shownFailure, summaryLine } from "../domain/task/core.ts";
+import { costOf, toUsd } from "../domain/task/facet/spending.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { DAY_MS, SECOND_MS, isoTime } from "../lib/clock.ts";
 import { JsonFields } from "../lib/json-text.ts";

@@ -12,7 +12,7 @@ import {
   type Task,
 } from "../domain/model.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
-import { toUsd } from "../domain/spending.ts";
+import { toUsd } from "../domain/task/facet/spending.ts";
 import { must } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import type { Variant } from "../variant/variant.ts";

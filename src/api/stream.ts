@@ -7,7 +7,7 @@
  * read, the stream loads nothing more for it.
  */
 import * as z from "zod/mini";
-import { groupsNamed } from "../domain/group.ts";
+import { groupsNamed } from "../domain/task/facet/group.ts";
 import type { LoggedEvent } from "../domain/event.ts";
 import * as limit from "../domain/limits.ts";
 import { queryOf } from "../http/exchange.ts";

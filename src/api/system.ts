@@ -1,6 +1,6 @@
 /** The endpoints of the hub itself: status, the event log (events), its long poll (poll), and pg/diagnostic. */
 import * as z from "zod/mini";
-import { groupsNamed } from "../domain/group.ts";
+import { groupsNamed } from "../domain/task/facet/group.ts";
 import * as limit from "../domain/limits.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { MINUTE_MS, SECOND_MS, isoTime } from "../lib/clock.ts";

@@ -1,7 +1,7 @@
 /** The endpoints of tasks: task/*. */
 import * as z from "zod/mini";
 import { isForOther } from "../domain/lane.ts";
-import { groupsNamed } from "../domain/group.ts";
+import { groupsNamed } from "../domain/task/facet/group.ts";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
@@ -16,14 +16,14 @@ import {
   type TaskStatus,
   type TaskSummary,
 } from "../domain/model.ts";
-import { budgetLeft, toUsd } from "../domain/spending.ts";
+import { budgetLeft, toUsd } from "../domain/task/facet/spending.ts";
 import {
   type Completion,
   type Created,
   type HolderRequest,
   type TaskDraft,
   isSealed,
-} from "../domain/task.ts";
+} from "../domain/task/core.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";

@@ -1,6 +1,6 @@
 /** The endpoints of what work has cost: usage, usage/void. */
 import * as z from "zod/mini";
-import { type Voided, dayOf } from "../domain/spending.ts";
+import { type Voided, dayOf } from "../domain/task/facet/spending.ts";
 import * as limit from "../domain/limits.ts";
 import { invalidRequest } from "../http/problem.ts";
 import type { SpendingPage, SummedBy } from "../service/spending.ts";

@@ -1,5 +1,5 @@
 /**
- * Why a task does not run: every reason at once, from the rules by which dispatches decide: isReady() of task.ts,
+ * Why a task does not run: every reason at once, from the rules by which dispatches decide: isReady() of core.ts,
  * closings() of gate.ts, missingIn() and hasFree() of lane.ts, hasRoom() of balancer.ts.
  */
 import { hasRoom } from "./balancer.ts";
@@ -7,7 +7,7 @@ import { type Closing, closings, sayClosing } from "./gate.ts";
 import { type Able, hasFree, missingIn, takesType } from "./lane.ts";
 import { POSITION_COUNTED_MAX } from "./limits.ts";
 import type { Gate, Node, Task } from "./model.ts";
-import { failureBackingOff, isExcluded, isFinished, isInReview, isReady, summaryLine } from "./task.ts";
+import { failureBackingOff, isExcluded, isFinished, isInReview, isReady, summaryLine } from "./task/core.ts";
 
 export const REASON_CODES = [
   "finished",

@@ -190,17 +190,17 @@ export type Task = {
   readonly retainMs: number | null;
   /** null: nothing was ever asked about it. */
   readonly questions: TaskQuestions | null;
-  /** How its results are checked before they are paid (domain/review.ts); null: not at all. */
+  /** How its results are checked before they are paid (domain/task/review.ts); null: not at all. */
   readonly review: Review | null;
-  /** How many nodes do it, and how many must agree (domain/quorum.ts); null: one does it. */
+  /** How many nodes do it, and how many must agree (domain/task/quorum.ts); null: one does it. */
   readonly quorum: Quorum | null;
-  /** The task for which the hub created it (domain/family.ts); null: it was not created for another one. */
+  /** The task for which the hub created it (domain/task/family.ts); null: it was not created for another one. */
   readonly child: Child | null;
   /** Nodes that may not have it. */
   readonly notNodes: readonly string[];
   /** The schedule that created it, and its nominal time (null: it was run by hand); null: no schedule did. */
   readonly schedule: { readonly name: string; readonly at: number | null } | null;
-  /** The group that it belongs to (domain/group.ts); null: none. It never changes. */
+  /** The group that it belongs to (domain/task/facet/group.ts); null: none. It never changes. */
   readonly group: string | null;
   /** Words of its creator, to find it by. */
   readonly tags: readonly string[];
@@ -208,8 +208,8 @@ export type Task = {
   readonly requires: Requirements | null;
   /** The key under which its dispatches are limited; null: its type. */
   readonly limitKey: string | null;
-  /** Its special lane (lane.ts); null: it is in the plain lane of its type. */
-  readonly lane: string | null;
+  /** The name of its lane (lane.ts). */
+  readonly lane: string;
   /** The limit key under which it is counted while it is assigned; null: the key had no limit when it was handed out. */
   readonly countsFor: string | null;
   /** While it is unfinished, or until `uniqueUntil`, no other task is created with this key; null: none. */
@@ -287,7 +287,7 @@ export type PendingReview = Pick<
 export type Child = {
   /** The id of the other task, its parent. */
   readonly of: string;
-  /** It checks the result of its parent; or it is one of the copies that several nodes do (domain/quorum.ts). */
+  /** It checks the result of its parent; or it is one of the copies that several nodes do (domain/task/quorum.ts). */
   readonly as: "review" | "copy";
   /** The group of its parent: what the child costs counts for it too. */
   readonly group: string | null;

@@ -20,7 +20,7 @@ import { SCHEDULE_LATE_MS, SCHEDULE_REWOUND_MS, SCHEDULE_SKIPS_LOGGED_EVERY_MS }
 import type { Moment, Schedule, ScheduleDraft, Task, Timing } from "./model.ts";
 import { refund } from "./quota.ts";
 import { HUB_LIMITS, type HubCounts, refusesMore } from "./shares.ts";
-import { type TaskDraft, create } from "./task.ts";
+import { type TaskDraft, create } from "./task/core.ts";
 
 /** Why a time got no task. */
 export type SkipReason = "overlap" | "missed" | "quota_exceeded" | "mint_limit" | "key_revoked";

@@ -8,7 +8,7 @@
 import { Rejection, reject } from "../domain/decision.ts";
 import { A2A_PAGE_MAX_BYTES, A2A_SCANNED_MAX } from "../domain/limits.ts";
 import type { FileRecord, Question } from "../domain/model.ts";
-import { isAsking } from "../domain/task.ts";
+import { isAsking } from "../domain/task/core.ts";
 import {
   type Place,
   type SentEntry,

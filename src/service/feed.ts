@@ -20,7 +20,7 @@ import {
 import { EVENTS_MAX, EVENTS_SCANNED_MAX } from "../domain/limits.ts";
 import { Rejection, taskNotFound } from "../domain/decision.ts";
 import type { Task, TaskState } from "../domain/model.ts";
-import { isFinished } from "../domain/task.ts";
+import { isFinished } from "../domain/task/core.ts";
 import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { deliveryOf, messageById } from "../store/sql/messages.ts";
@@ -434,7 +434,7 @@ function itemInMemory(
   return recent.sent.receivers.has(nodeId) ? recent.sent.item : null;
 }
 
-/** The tags of the task of an event: see taskEvent() of domain/task.ts. */
+/** The tags of the task of an event: see taskEvent() of domain/task/core.ts. */
 function tagsOf({ tags }: EventData): readonly string[] {
   return typeof tags === "string" ? tags.split(",") : [];
 }

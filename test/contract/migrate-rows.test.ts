@@ -5,7 +5,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { tasksIn } from "../../src/domain/group.ts";
+import { tasksIn } from "../../src/domain/task/facet/group.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { LuxService } from "../../src/service/lux.ts";
 import { TaskService } from "../../src/service/tasks.ts";

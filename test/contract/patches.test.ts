@@ -4,7 +4,7 @@ import type { Change } from "../../src/domain/change.ts";
 import { type Decision, Rejection, type Undecided, accept, nodeNotFound } from "../../src/domain/decision.ts";
 import { heartbeatChange, saved } from "../../src/domain/node.ts";
 import * as mailRules from "../../src/domain/message.ts";
-import * as rules from "../../src/domain/task.ts";
+import * as rules from "../../src/domain/task/core.ts";
 import * as balancer from "../../src/store/sql/balancer.ts";
 import { entryOfTask, ledgerHead } from "../../src/store/sql/lux.ts";
 import * as mail from "../../src/store/sql/messages.ts";

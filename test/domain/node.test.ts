@@ -14,7 +14,7 @@ import {
   register,
   remove,
 } from "../../src/domain/node.ts";
-import type { NextTasks } from "../../src/domain/task.ts";
+import type { NextTasks } from "../../src/domain/task/core.ts";
 import { EARLIER, NOW, STEADY, type Sketch, node, profile, sketch, task } from "./samples.ts";
 
 const BEAT = { now: NOW, steady: STEADY, leaseMs: 90_000 };

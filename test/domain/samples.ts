@@ -15,7 +15,7 @@ import {
   type Task,
 } from "../../src/domain/model.ts";
 import type { NodeProfile } from "../../src/domain/node.ts";
-import type { TaskDraft } from "../../src/domain/task.ts";
+import type { TaskDraft } from "../../src/domain/task/core.ts";
 import type { TaskQuery } from "../../src/service/task-lists.ts";
 import { usesFeatures } from "../../src/store/sql/features.ts";
 
@@ -129,7 +129,7 @@ export function draft(patch: Partial<TaskDraft> = {}): TaskDraft {
 export function task(taskId: string, patch: Partial<Task> = {}): Task {
   const made: Omit<Task, "hasFeatures"> = {
     ...draft(),
-    lane: null,
+    lane: patch.taskType ?? "",
     countsFor: null,
     uniqueKey: null,
     uniqueUntil: null,

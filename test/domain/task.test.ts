@@ -1,5 +1,5 @@
 /**
- * The rules of tasks (domain/task.ts) as tables: every state of a task with every command and every kind of node.
+ * The rules of tasks (domain/task/core.ts) as tables: every state of a task with every command and every kind of node.
  * The tables are records over closed unions: a state that has no cell does not compile.
  */
 import { describe, expect, test } from "bun:test";
@@ -29,7 +29,7 @@ import {
   settle,
   take,
   timeOut,
-} from "../../src/domain/task.ts";
+} from "../../src/domain/task/core.ts";
 import {
   AT,
   EARLIER,

@@ -5,7 +5,7 @@
 import { EMPTY_LEDGER } from "../../src/domain/lux.ts";
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { checkGroups } from "../../src/domain/group.ts";
+import { checkGroups } from "../../src/domain/task/facet/group.ts";
 import { balance } from "../../src/domain/balancer.ts";
 import type { Change } from "../../src/domain/change.ts";
 import { type Decision, type Undecided, accept } from "../../src/domain/decision.ts";
@@ -34,7 +34,7 @@ import {
   timeOut,
   cancelGroup,
   retryGroup,
-} from "../../src/domain/task.ts";
+} from "../../src/domain/task/core.ts";
 import { NO_USAGE, charge } from "../../src/domain/quota.ts";
 import { cases } from "../support/long.ts";
 import { UNSCHEDULED, draft, profile } from "./samples.ts";
@@ -443,7 +443,10 @@ test("the running totals always equal the counts of rows", () => {
         const command = isOwn ? { ...asked, creatorNode: boundTo } : asked;
         const decided = decide(world, command, ++now);
         const usage = world.usage.get(boundTo ?? "") ?? NO_USAGE;
-        const decision = boundTo === null ? decided : charge(decided, boundTo, usage, QUOTAS);
+        const decision =
+          boundTo === null || decided.kind === "undecided"
+            ? decided
+            : charge(decided, boundTo, usage, QUOTAS);
         if (decision.kind === "rejected" && decision !== decided) {
           expect(decision.code).toBe("quota_exceeded");
           exceeded.add(decision.quota?.allowed);

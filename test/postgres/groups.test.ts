@@ -9,7 +9,13 @@ import { LOAD_AHEAD } from "../../src/domain/limits.ts";
 import type { Task } from "../../src/domain/model.ts";
 import { acknowledge } from "../../src/domain/message.ts";
 import { heartbeatChange, saved } from "../../src/domain/node.ts";
-import { complete, create as createTask, next, retryWithDependents, take } from "../../src/domain/task.ts";
+import {
+  complete,
+  create as createTask,
+  next,
+  retryWithDependents,
+  take,
+} from "../../src/domain/task/core.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { ledgerHead } from "../../src/store/sql/lux.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";

@@ -1,5 +1,5 @@
-/** The reads of groups of tasks (domain/group.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
-import type { GroupCounts, TouchedGroup } from "../../domain/group.ts";
+/** The reads of groups of tasks (domain/task/facet/group.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+import type { GroupCounts, TouchedGroup } from "../../domain/task/facet/group.ts";
 import {
   FAILURE_KINDS,
   type GroupTotals,

@@ -1,6 +1,6 @@
 /** The reads of questions, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Question, Task } from "../../domain/model.ts";
-import type { DueQuestion } from "../../domain/question.ts";
+import type { DueQuestion } from "../../domain/task/question.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { count, many, one, query } from "./query.ts";

@@ -1,5 +1,5 @@
 /**
- * The reads of reviews (domain/review.ts) and of families of tasks (domain/family.ts), in the SQL that SQLite 3.35+ and
+ * The reads of reviews (domain/task/review.ts) and of families of tasks (domain/task/family.ts), in the SQL that SQLite 3.35+ and
  * PostgreSQL 15+ share.
  */
 import type { Node, PendingReview, Task } from "../../domain/model.ts";

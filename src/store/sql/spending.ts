@@ -1,7 +1,12 @@
-/** The reads of what work has cost (domain/spending.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads of what work has cost (domain/task/facet/spending.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Spending, SumScope } from "../../domain/model.ts";
-import { type KnownReport, NOTHING_SPENT, type NodeSum, type SumName } from "../../domain/spending.ts";
-import type { UsageRequest } from "../../domain/task.ts";
+import {
+  type KnownReport,
+  NOTHING_SPENT,
+  type NodeSum,
+  type SumName,
+} from "../../domain/task/facet/spending.ts";
+import type { UsageRequest } from "../../domain/task/core.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { NO_ROW, count, many, padded, placeholders, query } from "./query.ts";

@@ -4,11 +4,11 @@
  */
 import { CLOCK_JUMP_MS } from "../../domain/limits.ts";
 import type { Change } from "../../domain/change.ts";
-import { dueAt, retainUntil } from "../../domain/task.ts";
+import { dueAt, retainUntil } from "../../domain/task/core.ts";
 import type { Kept, Spending, SumKey, UsageReport, WebhookProgress } from "../../domain/model.ts";
 import { TREASURY } from "../../domain/lux.ts";
-import { plus } from "../../domain/spending.ts";
-import { addTotals } from "../../domain/group.ts";
+import { plus } from "../../domain/task/facet/spending.ts";
+import { addTotals } from "../../domain/task/facet/group.ts";
 import { headOf } from "../../domain/note.ts";
 import { must } from "../../lib/assert.ts";
 import { isGlob } from "../../lib/globs.ts";
@@ -35,6 +35,7 @@ import {
   encodeChoices,
   encodeDependsOn,
   encodeOriginIds,
+  encodeLane,
   encodeReady,
   encodeResources,
   encodeTags,
@@ -470,7 +471,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       timeout_ms: whole(({ task }) => task.timeoutMs),
       max_run_ms: whole(({ task }) => task.maxRunMs),
       limit_key: text(({ task }) => task.limitKey),
-      lane: text(({ task }) => task.lane),
+      lane: text(({ task }) => encodeLane(task)),
       ...TASK_STATE,
     }),
     beside: [
@@ -618,7 +619,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       priority: whole(({ task }) => task.priority),
       lux_reward_micro: whole(({ task }) => task.luxRewardMicro),
       limit_key: text(({ task }) => task.limitKey),
-      lane: text(({ task }) => task.lane),
+      lane: text(({ task }) => encodeLane(task)),
     }),
     beside: [
       {

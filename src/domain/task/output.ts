@@ -7,12 +7,12 @@
  *
  * Invariant: the first `headBytes` of an attempt and its last `tailBytes` are stored.
  */
-import { assert } from "../lib/assert.ts";
-import type { Change } from "./change.ts";
-import { type Decision, type Rejected, accept, reject } from "./decision.ts";
-import { KEPT_OUTPUT_BYTES, OUTPUT_ATTEMPTS_KEPT, OUTPUT_BLOCK_BYTES } from "./limits.ts";
-import type { Moment, Node, OutputAttempt, OutputBlock, Task } from "./model.ts";
-import { type HolderRequest, heldBy } from "./task.ts";
+import { assert } from "../../lib/assert.ts";
+import type { Change } from "../change.ts";
+import { type Decision, type Rejected, accept, reject } from "../decision.ts";
+import { KEPT_OUTPUT_BYTES, OUTPUT_ATTEMPTS_KEPT, OUTPUT_BLOCK_BYTES } from "../limits.ts";
+import type { Moment, Node, OutputAttempt, OutputBlock, Task } from "../model.ts";
+import { type HolderRequest, heldBy } from "./core.ts";
 
 /** How much of an attempt is kept, of its beginning and of its end. */
 export type OutputWindow = { readonly headBytes: number; readonly tailBytes: number };

@@ -14,8 +14,8 @@
  *
  * Invariant: `questions` of the task is null or `settled` exactly when it has no open question.
  */
-import type { Candidate } from "./balancer.ts";
-import type { Change } from "./change.ts";
+import type { Candidate } from "../balancer.ts";
+import type { Change } from "../change.ts";
 import {
   type Accepted,
   type Decision,
@@ -25,10 +25,10 @@ import {
   reject,
   taskNotFound,
   taskSealed,
-} from "./decision.ts";
-import { OPEN_QUESTIONS_OF_TASK_MAX, QUESTIONS_OF_TASK_MAX } from "./limits.ts";
-import type { Moment, Node, Question, Task } from "./model.ts";
-import { grown, recharged } from "./quota.ts";
+} from "../decision.ts";
+import { OPEN_QUESTIONS_OF_TASK_MAX, QUESTIONS_OF_TASK_MAX } from "../limits.ts";
+import type { Moment, Node, Question, Task } from "../model.ts";
+import { grown, recharged } from "../quota.ts";
 import {
   type CreatorRequest,
   type HolderRequest,
@@ -44,8 +44,8 @@ import {
   returned,
   sums,
   taskEvent,
-} from "./task.ts";
-import { isSameJson } from "../lib/exact-json.ts";
+} from "./core.ts";
+import { isSameJson } from "../../lib/exact-json.ts";
 
 export type AskRequest = HolderRequest &
   Pick<Question, "question" | "choices" | "schema"> & {

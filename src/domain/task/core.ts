@@ -31,8 +31,8 @@
  *
  * Every transition returns the change of the task and the changes of the running totals together (`tallies`).
  */
-import { type Candidate, hasRoom, pick } from "./balancer.ts";
-import type { Change, Notified, Offer, Outcome } from "./change.ts";
+import { type Candidate, hasRoom, pick } from "../balancer.ts";
+import type { Change, Notified, Offer, Outcome } from "../change.ts";
 import {
   type Accepted,
   type Decision,
@@ -41,30 +41,28 @@ import {
   nodeNotFound,
   reject,
   taskNotFound,
-} from "./decision.ts";
-import { type EventData, type EventKind, isOfCreator } from "./event.ts";
-import { attach, upload } from "./file.ts";
-import { afterUsage, countedFor, gateAt, gateWithout, isClosed, refusedByGate, spendWithin } from "./gate.ts";
+} from "../decision.ts";
+import { type EventData, type EventKind, isOfCreator } from "../event.ts";
+import { attach, upload } from "../file.ts";
 import {
-  couldTake,
-  hasFree,
-  isForOther,
-  laneNameOf,
-  limitKeyOf,
-  needsRare,
-  specialLane,
-  takesType,
-  wordOf,
-} from "./lane.ts";
-import { groupTally, ownedGroup, ownerOf } from "./group.ts";
-import { hold } from "./limit.ts";
+  afterUsage,
+  countedFor,
+  gateAt,
+  gateWithout,
+  isClosed,
+  refusedByGate,
+  spendWithin,
+} from "../gate.ts";
+import { couldTake, hasFree, isForOther, limitKeyOf, laneOf, takesType, wordOf } from "../lane.ts";
+import { groupTally, ownedGroup, ownerOf } from "./facet/group.ts";
+import { hold } from "../limit.ts";
 import {
   BACKOFF_MAX_SECONDS,
   FAILED_ATTEMPTS_KEPT,
   FAILURES_DEFAULT_MAX,
   GIFTS_OF_GIVER_MAX,
   SUMMARY_LINE_MAX_CHARS,
-} from "./limits.ts";
+} from "../limits.ts";
 import {
   type Claimant,
   type NewEntry,
@@ -73,13 +71,13 @@ import {
   payReward,
   receiptOf,
   returnHeld,
-} from "./lux.ts";
-import { missingIn } from "./compare.ts";
-import { grown, recharged, usageTally } from "./quota.ts";
-import { type Known, type Spent, isOverspent, overspentMessage } from "./spending.ts";
-import { assert, must } from "../lib/assert.ts";
-import { SECOND_MS } from "../lib/clock.ts";
-import { isSameJson } from "../lib/exact-json.ts";
+} from "../lux.ts";
+import { missingIn } from "../compare.ts";
+import { grown, recharged, usageTally } from "../quota.ts";
+import { type Known, type Spent, isOverspent, overspentMessage } from "./facet/spending.ts";
+import { assert, must } from "../../lib/assert.ts";
+import { SECOND_MS } from "../../lib/clock.ts";
+import { isSameJson } from "../../lib/exact-json.ts";
 import {
   type Checkpoint,
   type Child,
@@ -101,7 +99,7 @@ import {
   type UsageReport,
   VERDICTS,
   type Verdict,
-} from "./model.ts";
+} from "../model.ts";
 
 /** The fields of a task that its creator sets. */
 export type TaskDraft = TaskTemplate &
@@ -136,21 +134,6 @@ export type Dependency = Pick<Task, "taskId" | "status" | "hasDependents"> & {
 };
 
 export type AssignedBy = "next" | "claim" | "assign" | "balancer" | "complete" | "revoke";
-
-/** A task's place in the backlog. */
-type Place = { readonly priority: number; readonly seq: number };
-
-/** The order of the backlog: by priority, then the older task. */
-export function comesFirst(a: Place, b: Place): boolean {
-  return a.priority < b.priority || (a.priority === b.priority && a.seq < b.seq);
-}
-
-/** The order in which a node is offered tasks: of one priority, those first that need what not every node has. */
-export function isOfferedFirst(a: Task, b: Task): boolean {
-  const rarer = Number(needsRare(b)) - Number(needsRare(a));
-  if (a.priority !== b.priority || rarer === 0) return comesFirst(a, b);
-  return rarer < 0;
-}
 
 /** Whether nothing of its own keeps a task from being handed out now: its time, its dependencies, a question. */
 export function isReady(
@@ -236,7 +219,7 @@ export function create(
     tags: draft.tags,
     requires: draft.requires,
     limitKey: draft.limitKey,
-    lane: specialLane(draft, at.isFair ?? false),
+    lane: laneOf(draft, at.isFair ?? false),
     countsFor: null,
     uniqueKey: unique?.key ?? null,
     uniqueUntil: uniqueFor === null ? null : at.now + uniqueFor,
@@ -411,15 +394,11 @@ export type Next =
       readonly ended: Task | null;
     };
 
-/**
- * The candidates of `next`: the best task of each kind, null if there is none. `open` and `special` (of special lanes, in
- * the order in which the hub offers them) may have several.
- */
+/** The candidates of `next`: the best task of each kind, null if there is none; of open tasks several, in the order of offers. */
 export type NextTasks = {
   readonly started: Task | null;
   readonly gifts: Task | null;
   readonly open: readonly Task[];
-  readonly special?: readonly Task[];
 };
 
 /**
@@ -447,15 +426,12 @@ export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
 }
 
 /** The best open task that the node may have now. */
-function bestFor(node: Node, { open, special = [] }: NextTasks, { gate }: Moment): Task | null {
+function bestFor(node: Node, { open }: NextTasks, { gate }: Moment): Task | null {
   const mayHave = (task: Task): boolean =>
     !isClosed(gate?.closed, task, node.nodeId) &&
     !isExcluded(task, node.nodeId) &&
     hasFree(node, task.requires);
-  const plain = open.find(mayHave) ?? null;
-  const other = special.find(mayHave) ?? null;
-  if (plain === null || other === null) return plain ?? other;
-  return isOfferedFirst(other, plain) ? other : plain;
+  return open.find(mayHave) ?? null;
 }
 
 /**
@@ -504,7 +480,7 @@ export function offersOf(changes: readonly Notified[]): readonly Offer[] {
     // It ran under a limit, and runs no more: another task of the key may be handed out.
     if (countsFor !== null && status !== "assigned") offers.push({ kind: "key", key: countsFor });
     if (status === "open" && !scheduled && task.child !== null) offers.push({ kind: "some" });
-    else if (status === "open" && !scheduled) offers.push({ kind: "open", lane: laneNameOf(task) });
+    else if (status === "open" && !scheduled) offers.push({ kind: "open", lane: task.lane });
     else if (status === "assigned" && startedAt === null && assignedNode !== null)
       offers.push({ kind: "gift", nodeId: assignedNode });
   }
@@ -886,7 +862,7 @@ export function update(
   ).map(([name]) => name);
   if (changed.length === 0) return accept(task); // a repeat changes nothing
   const limitKey = patch.limitKey === undefined ? task.limitKey : patch.limitKey;
-  const lane = specialLane({ ...task, limitKey }, at.isFair ?? false);
+  const lane = laneOf({ ...task, limitKey }, at.isFair ?? false);
   // Only another key moves it to another lane: it may have been created before dispatches were fair.
   const inLane = limitKey === task.limitKey ? patch : { ...patch, lane };
   const { after, changes } = move(task, inLane, at.now);

@@ -8,11 +8,11 @@
  *
  * Everything is decided from the rows of the task and its copies at one moment (family.ts), so nothing is counted.
  */
-import type { Change } from "./change.ts";
-import { comparedText } from "./compare.ts";
-import { payReward } from "./lux.ts";
-import type { Child, Moment, Quorum, Task } from "./model.ts";
-import { countedLike, recharged, usageTally } from "./quota.ts";
+import type { Change } from "../change.ts";
+import { comparedText } from "../compare.ts";
+import { payReward } from "../lux.ts";
+import type { Child, Moment, Quorum, Task } from "../model.ts";
+import { countedLike, recharged, usageTally } from "../quota.ts";
 import type { Accounts } from "./review.ts";
 import {
   type TaskDraft,
@@ -24,8 +24,8 @@ import {
   settlement,
   tallies,
   taskEvent,
-} from "./task.ts";
-import { must } from "../lib/assert.ts";
+} from "./core.ts";
+import { must } from "../../lib/assert.ts";
 
 /** `ids`: for new copies and for payments. */
 export function checkQuorum(

@@ -7,13 +7,13 @@
  *                             +--------------------------------------> rejected: the task is open again, or has failed
  *                              reject, or the deadline with "reject"
  *
- * While the review is pending the task is completed, its reward is held, and it has not ended (hasEnded() of task.ts): what
+ * While the review is pending the task is completed, its reward is held, and it has not ended (hasEnded() of core.ts): what
  * depends on it waits, its group goes on, and retention keeps it. A rejected task that is completed again is pending again.
  *
  * Invariant: each check is settled once, in the commit that pays the reward or opens the task.
  */
-import type { Candidate } from "./balancer.ts";
-import type { Change } from "./change.ts";
+import type { Candidate } from "../balancer.ts";
+import type { Change } from "../change.ts";
 import {
   type Accepted,
   type Decision,
@@ -22,11 +22,11 @@ import {
   nodeNotFound,
   reject,
   taskNotFound,
-} from "./decision.ts";
-import { REVIEW_POSTPONED_MS } from "./limits.ts";
-import { type NewEntry, heldAccount, payReward, returnHeld } from "./lux.ts";
-import type { LedgerHead, Moment, Node, Review, ReviewCheck, Task, Verdict } from "./model.ts";
-import { grown, recharged } from "./quota.ts";
+} from "../decision.ts";
+import { REVIEW_POSTPONED_MS } from "../limits.ts";
+import { type NewEntry, heldAccount, payReward, returnHeld } from "../lux.ts";
+import type { LedgerHead, Moment, Node, Review, ReviewCheck, Task, Verdict } from "../model.ts";
+import { grown, recharged } from "../quota.ts";
 import {
   asHeld,
   assignIfBalanced,
@@ -38,8 +38,8 @@ import {
   tallies,
   taskEvent,
   touchedFamily,
-} from "./task.ts";
-import { must } from "../lib/assert.ts";
+} from "./core.ts";
+import { must } from "../../lib/assert.ts";
 
 /** `boundTo`, `keyId`: the node and the name of the caller's key; null: it has none, it is the secret that all share. */
 export type ReviewRequest = {

@@ -3,15 +3,15 @@
  * exists while it has a task: its row has what its tasks add up to. The groups of a node's keys are its own.
  *
  * A group ends when the last of its unfinished tasks ends; one whose result waits for a review has not ended. The
- * commit that ends a task marks its group (touchedGroup() of task.ts). Then one transaction looks whether the totals of
+ * commit that ends a task marks its group (touchedGroup() of core.ts). Then one transaction looks whether the totals of
  * the group have an unfinished task, logs group.ended if they have none, and removes the mark. So a crash between the two
  * loses no event, and a task without a group costs nothing.
  *
  * Invariant: the totals are the sums over the rows of the tasks (consistency.ts).
  */
-import type { Change } from "./change.ts";
-import { type Rejected, reject } from "./decision.ts";
-import { MICRO_PER_LUX } from "./limits.ts";
+import type { Change } from "../../change.ts";
+import { type Rejected, reject } from "../../decision.ts";
+import { MICRO_PER_LUX } from "../../limits.ts";
 import {
   type GroupTotals,
   type Spending,
@@ -19,7 +19,7 @@ import {
   type TaskState,
   type TaskStatus,
   isCancelled,
-} from "./model.ts";
+} from "../../model.ts";
 
 /**
  * To whom the names of a task belong, its group and its unique key: the node with whose key it was created, or null, the
@@ -78,7 +78,7 @@ export function tasksIn({ open, assigned, completed, failed, cancelled }: GroupT
 
 /**
  * What a step of a task from `before` to `after` (null: no task) adds to the totals of its group. The totals decide when a
- * group has ended, so every step comes here: through sums() of task.ts.
+ * group has ended, so every step comes here: through sums() of core.ts.
  */
 export function groupTally(before: Task | null, after: Task | null): readonly Change[] {
   const task = after ?? before;

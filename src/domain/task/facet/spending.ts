@@ -13,11 +13,11 @@
  * Costs are whole millionths of a dollar. A cost that the worker does not know is unknown, not zero: every sum counts
  * the reports without one.
  */
-import { DAY_MS } from "../lib/clock.ts";
-import type { Change } from "./change.ts";
-import { type Decision, type Rejected, accept, reject } from "./decision.ts";
-import { KEPT_SUM_BYTES, MICRO_PER_USD, SUMS_OF_NODE_MAX, USAGE_OF_TASK_MAX } from "./limits.ts";
-import type { Moment, Spending, SumKey, Task, UsageReport } from "./model.ts";
+import { DAY_MS } from "../../../lib/clock.ts";
+import type { Change } from "../../change.ts";
+import { type Decision, type Rejected, accept, reject } from "../../decision.ts";
+import { KEPT_SUM_BYTES, MICRO_PER_USD, SUMS_OF_NODE_MAX, USAGE_OF_TASK_MAX } from "../../limits.ts";
+import type { Moment, Spending, SumKey, Task, UsageReport } from "../../model.ts";
 
 export const NOTHING_SPENT: Spending = {
   reports: 0,
