@@ -91,8 +91,9 @@ export async function play(
 
 /**
  * Tests: the transcripts under each title, a line that begins with `==`. They run on SQLite, and on two hubs on one
- * PostgreSQL, which take turns at the calls; in the long form also on one hub on PostgreSQL. Those under `--` are rules
- * that no store can change, and run on SQLite only. A title may end with settings of the hub: `{selfReward: false}`.
+ * PostgreSQL, which take turns at the calls; in the long form also on one hub on PostgreSQL. Those under `=`, about the
+ * order of callers that wait at one hub, run on one hub on each engine. Those under `--` are rules that no store can
+ * change, and run on SQLite only. A title may end with settings of the hub: `{selfReward: false}`.
  */
 export function transcripts(text: string): void {
   afterAll(dropSchemas);
@@ -110,13 +111,13 @@ function define(block: string): void {
   if (mark === "--") return;
   const onPostgres = POSTGRES_MISSING === null ? test : test.skip;
   const engine = "postgresql";
-  onPostgres(`${title} (two hubs)`, run({ engine, size: 2 }));
-  if (IS_LONG) onPostgres(`${title} (PostgreSQL)`, run({ engine }));
+  if (mark === "==") onPostgres(`${title} (two hubs)`, run({ engine, size: 2 }));
+  if (mark === "=" || IS_LONG) onPostgres(`${title} (PostgreSQL)`, run({ engine }));
 }
 
 /** A title, and the lines to the next one. */
-const TITLED = /^[ ]*(?:==|--) .*\n(?:(?![ ]*(?:==|--) ).*(?:\n|$))*/gm;
-const BLOCK = /^[ ]*(==|--) (.*?)(?: (\{.*\}))?\n([^]*)$/;
+const TITLED = /^[ ]*(?:==?|--) .*\n(?:(?![ ]*(?:==?|--) ).*(?:\n|$))*/gm;
+const BLOCK = /^[ ]*(==?|--) (.*?)(?: (\{.*\}))?\n([^]*)$/;
 
 /** A text with `<a|b>` stands for a text with `a` and one with `b`; several of these change together. */
 function variationsOf(text: string): readonly string[] {
