@@ -1,4 +1,4 @@
-/** Decodes rows into values of the domain. The columns are those of store/sqlite/migrations.ts. */
+/** Decodes rows into values of the domain. The columns are those of tables.ts. */
 import type { Outcome } from "../../domain/change.ts";
 import type { LoggedEvent } from "../../domain/event.ts";
 import { TREASURY } from "../../domain/lux.ts";
@@ -28,7 +28,6 @@ import type {
   TaskOrigin,
   TaskState,
   TaskSummary,
-  StoredAnswer,
   Usage,
   Webhook,
 } from "../../domain/model.ts";
@@ -200,16 +199,8 @@ export function isFailedAs(kind: Failure["kind"]): string {
   return `substr(failure, 1, ${begins.length}) = '${begins}'`;
 }
 
-/** The codes of `ready`, of an open task; NULL of any other. */
+/** The code of `ready` of an open task that waits (encodeReady()). */
 const WAITS = 0;
-const READY_PLAIN = 1;
-const READY_SPECIAL = 2;
-
-export function encodeReady({ status, scheduled, lane }: Task): number | null {
-  if (status !== "open") return null;
-  if (scheduled) return WAITS;
-  return lane === null ? READY_PLAIN : READY_SPECIAL;
-}
 
 export function toTask(row: Row): Task {
   const storedFiles = maybeText(row["files"]);
@@ -662,14 +653,4 @@ export function toInvitation(row: Row): Invitation {
     usedAt: maybeWhole(row["used_at"]),
     keyId: maybeText(row["key_id"]),
   };
-}
-
-/** How many bytes a stored answer counts. */
-export function bytesOf({ scope, body }: Pick<StoredAnswer, "scope" | "body">): number {
-  return Buffer.byteLength(scope) + Buffer.byteLength(body);
-}
-
-/** The key whose answer it is; "" is the main secret. The scope begins with it. */
-export function keyIdOf({ scope }: Pick<StoredAnswer, "scope">): string {
-  return scope.slice(0, scope.indexOf(" "));
 }

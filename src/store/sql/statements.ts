@@ -30,16 +30,14 @@ import {
 import { PRUNE_NODE_SUMS, PRUNE_SUMS, REFUND_SUMS, SUM_COLUMNS } from "./spending.ts";
 import { REFUND_CHARGES, REMOVE_CHARGES } from "./usage.ts";
 import {
-  bytesOf,
   encodeCapabilities,
   encodeChoices,
   encodeDependsOn,
   encodeOriginIds,
-  encodeReady,
   encodeResources,
   encodeTags,
-  keyIdOf,
 } from "./rows.ts";
+import { bytesOf, encodeReady, keyIdOf } from "./tables.ts";
 import {
   type Columns,
   type Statement,
