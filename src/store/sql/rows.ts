@@ -266,7 +266,7 @@ export function toTask(row: Row): Task {
     tags: tags === null ? [] : decodeCapabilities(tags),
     requires: decodeRequires(maybeText(row["requires"])),
     limitKey: maybeText(row["limit_key"]),
-    lane: maybeText(row["lane"]),
+    lane: maybeText(row["lane"]) ?? String(row["task_type"]),
     countsFor: maybeText(row["counts_for"]),
     uniqueKey: maybeText(row["unique_key"]),
     uniqueUntil: maybeWhole(row["unique_until"]),

@@ -37,7 +37,7 @@ import {
   encodeResources,
   encodeTags,
 } from "./rows.ts";
-import { bytesOf, encodeReady, keyIdOf } from "./tables.ts";
+import { bytesOf, encodeLane, encodeReady, keyIdOf } from "./tables.ts";
 import {
   type Columns,
   type Statement,
@@ -468,7 +468,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       timeout_ms: whole(({ task }) => task.timeoutMs),
       max_run_ms: whole(({ task }) => task.maxRunMs),
       limit_key: text(({ task }) => task.limitKey),
-      lane: text(({ task }) => task.lane),
+      lane: text(({ task }) => encodeLane(task)),
       ...TASK_STATE,
     }),
     beside: [
@@ -616,7 +616,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       priority: whole(({ task }) => task.priority),
       lux_reward_micro: whole(({ task }) => task.luxRewardMicro),
       limit_key: text(({ task }) => task.limitKey),
-      lane: text(({ task }) => task.lane),
+      lane: text(({ task }) => encodeLane(task)),
     }),
     beside: [
       {

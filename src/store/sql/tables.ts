@@ -27,8 +27,10 @@ import type {
 } from "../../domain/model.ts";
 import type { Outcome } from "../../domain/change.ts";
 import type { NewEvent } from "../../domain/event.ts";
+import { isSpecial } from "../../domain/lane.ts";
 import { TREASURY } from "../../domain/lux.ts";
 import { dueAt, retainUntil } from "../../domain/task/core.ts";
+import { assert } from "../../lib/assert.ts";
 import { isGlob } from "../../lib/globs.ts";
 import {
   as,
@@ -143,7 +145,7 @@ export const TASKS = table(
       status === "failed" && failure !== null ? failure.nodeId : null,
     ),
     limit_key: maybe(id()),
-    lane: maybe(id()), // NULL: the plain lane of its type
+    lane: from(maybe(id()), encodeLane),
     counts_for: maybe(id()),
     result_verified: or(0, flag()),
     paid_seq: maybe(whole()),
@@ -202,7 +204,13 @@ export function encodeReady({
 }: Pick<Task, "status" | "scheduled" | "lane">): number | null {
   if (status !== "open") return null;
   if (scheduled) return 0;
-  return lane === null ? 1 : 2;
+  return isSpecial(lane) ? 2 : 1;
+}
+
+/** The name of a special lane; that of a plain one is the type, and not stored twice. */
+export function encodeLane({ lane, taskType }: Pick<Task, "lane" | "taskType">): string | null {
+  assert(isSpecial(lane) || lane === taskType, "the name of a plain lane is its type");
+  return isSpecial(lane) ? lane : null;
 }
 
 /** What is written once, when the task is created. */
