@@ -5,6 +5,7 @@
 import { SETTING_ROWS } from "../config.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
 import { KEY_ROLES, SEND_TYPES } from "../domain/model.ts";
+import { TASK_FIELDS, type TaskField } from "../domain/task/fields.ts";
 import type { Form } from "./arguments.ts";
 
 /** The clients of `luxhub mcp-config`; the last one is no client. */
@@ -187,51 +188,19 @@ the target. The target must be empty. The command does not change the source. An
 move leaves no usable hub on the target: run the same command again. The secrets stay in the data
 directory, which a hub on PostgreSQL has too.`;
 
-/** Flags of a new task. */
-const NEW_TASK = {
-  description: { value: "TEXT", help: "what to do; - reads standard input", short: "d" },
-  type: { value: "TYPE", help: "the type: the capability that a node needs for the task" },
-  priority: {
-    value: "P",
-    help: "p0 (first), p1, p2 or p5; also high, medium, low",
-    choices: ["p0", "p1", "p2", "p5"],
-  },
-  reward: { value: "N", help: "LUX for the node that completes the task" },
-  creator: {
-    value: "NODE",
-    help: "the node that creates the task; the event stream of this node shows the task",
-  },
-} as const;
-
-const ATTEMPTS = {
-  timeout: { value: "TIME", help: "how long a node may hold the task without extending its lease" },
-  "max-run": { value: "TIME", help: "how long one attempt may take, including all extensions" },
-  retain: { value: "TIME", help: "how long the hub keeps the task after its end (see serve --retain-tasks)" },
-  review: { value: "WHO", help: "who reviews the result: creator, node:ID or capability:WORD" },
-  "review-within": { value: "TIME", help: "how long a result waits for its review (7d)" },
-  "on-review-timeout": {
-    value: "WORD",
-    help: "what happens without a review in time: pay (the default) or reject",
-    choices: ["pay", "reject"],
-  },
-  quorum: {
-    value: "N[/M]",
-    help: "several nodes do the task: N results must agree, of at most M (default: N is a majority of M)",
-  },
-  compare: {
-    value: "WHAT",
-    help: "which part of the results must agree: output (the default) or json:/POINTER[,…]",
-  },
-  "max-cost": { value: "USD", help: "how many dollars all attempts together may cost" },
-  "max-attempts": {
-    value: "N",
-    help: "after how many attempts the task fails permanently (10 failures and timeouts)",
-  },
-  backoff: {
-    value: "TIME",
-    help: "the delay before the second attempt (5s); doubles with each attempt",
-  },
-} as const;
+/** The flags of a new task, or of the task of a schedule. */
+function taskFlags(isScheduled: boolean): Command["flags"] {
+  const fields = Object.values<TaskField>(TASK_FIELDS).filter(
+    ({ shown }) => !isScheduled || shown?.schedule !== undefined,
+  );
+  const flags = fields.flatMap(({ flags = {} }) => Object.entries(flags));
+  return Object.fromEntries(
+    flags.map(([name, { scheduled, ...flag }]) => [
+      name,
+      isScheduled && scheduled !== undefined ? { ...flag, help: scheduled } : flag,
+    ]),
+  );
+}
 
 /** Flags that select tasks. */
 const SELECTED_TASKS = {
@@ -245,15 +214,6 @@ const SELECTED_TASKS = {
   type: { value: "TYPE", help: "only tasks of this type" },
   group: { value: "NAME", help: "only tasks of this group" },
   tag: { value: "WORD", help: "only tasks with this tag" },
-} as const;
-
-/** Which nodes may have a task, and which limit holds for it. */
-const LANE = {
-  requires: {
-    value: "LIST",
-    help: "what a node must have: words and amounts of resources, such as cuda12,gpu=1,vram_gib=10",
-  },
-  "limit-key": { value: "KEY", help: "the key of the limit; default: the type" },
 } as const;
 
 export const COMMANDS: readonly Command[] = [
@@ -476,7 +436,6 @@ ${ADMIN_ABOUT}`,
     "NAME TITLE",
     "create or replace a schedule, which creates tasks at certain times, and print the next time",
     {
-      ...NEW_TASK,
       cron: {
         value: "CRON",
         help: "minute, hour, day of month, month, day of week; or a word such as @daily",
@@ -496,11 +455,7 @@ ${ADMIN_ABOUT}`,
       jitter: { value: "TIME", help: "start each task later, by a random time of at most TIME" },
       until: { value: "TIME", help: "the end of the schedule: a time from now, or ISO 8601" },
       paused: { help: "create no tasks until the schedule is saved without --paused" },
-      delay: { value: "TIME", help: "start each task no sooner than TIME after its time of the schedule" },
-      ...ATTEMPTS,
-      group: { value: "NAME", help: "the group of the tasks" },
-      tag: { value: "WORD", help: "a tag of the tasks; repeatable", multiple: true },
-      ...LANE,
+      ...taskFlags(true),
     },
     "luxhub schedule put nightly 'Back up the wiki' -d 'Into the archive.' --cron '30 2 * * *' --tz Europe/Berlin",
   ),
@@ -530,40 +485,7 @@ ${ADMIN_ABOUT}`,
     "task add",
     "TITLE",
     "create a task, and print its id",
-    {
-      ...NEW_TASK,
-      for: { value: "NODE", help: "assign the task to this node, which must be online" },
-      file: {
-        value: "FILE",
-        help: "upload this file as an input of the task; repeatable",
-        multiple: true,
-        isPath: true,
-      },
-      after: {
-        value: "ID",
-        help: "start the task after the task ID is completed; repeatable",
-        multiple: true,
-      },
-      "on-dependency": {
-        value: "fail|run",
-        help: "fail (the default): fail when a task of --after fails; run: start when all of them have ended",
-        choices: ["fail", "run"],
-      },
-      "unique-key": {
-        value: "KEY",
-        help: "create no task if an unfinished task has this key, and print the id of that task",
-      },
-      "unique-for": { value: "TIME", help: "how long the task holds its key, finished or not" },
-      delay: { value: "TIME", help: "start the task no sooner than TIME from now, such as 30s or 2h" },
-      expires: {
-        value: "TIME",
-        help: "when the task fails unless it is completed: a time from now, or ISO 8601",
-      },
-      ...ATTEMPTS,
-      group: { value: "NAME", help: "the group of the task" },
-      tag: { value: "WORD", help: "a word by which to find the task; repeatable", multiple: true },
-      ...LANE,
-    },
+    taskFlags(false),
     "TASK=$(luxhub task add 'Say hello' -d 'To everyone') && luxhub task wait $TASK",
   ),
   remote("task list", "", "list tasks, newest first", { ...SELECTED_TASKS, limit: LIMIT }),
@@ -687,7 +609,7 @@ and the command needs no secret.`,
   remote("task update", "ID…", "change tasks that nobody holds", {
     title: { value: "TEXT", help: "a new title" },
     description: { value: "TEXT", help: "what to do; - reads standard input", short: "d" },
-    priority: NEW_TASK.priority,
+    ...TASK_FIELDS.priority.flags,
     reward: { value: "N", help: "the new reward; a lower reward needs LUXHUB_ADMIN_KEY" },
     "not-before": {
       value: "TIME",

@@ -4,7 +4,7 @@ import { writeLine } from "./standard-output.ts";
 import { EXIT } from "./exit-codes.ts";
 import { type Remote, type Run, collect, limitOf, recordOf, rowsOf, runGroup } from "./remote.ts";
 import { printJson, printJsonList, printTable, timeText } from "./table.ts";
-import { descriptionOf, priorityOf, requiresOf, reviewOf } from "./task.ts";
+import { newTaskOf } from "./new-task.ts";
 
 export function scheduleCommand(argv: readonly string[], env: Environment): Promise<number> {
   return runGroup("schedule", RUNS, argv, env);
@@ -31,33 +31,13 @@ const RUNS: Readonly<Record<string, Run>> = {
 };
 
 async function put({ hub, values, json, words: [name = "", title = ""] }: Remote): Promise<number> {
-  const task = {
-    title,
-    description: await descriptionOf(values),
-    task_type: values.text("type"),
-    priority: priorityOf(values),
-    creator_node: values.text("creator"),
-    lux_reward: values.number("reward"),
-    delay_s: values.seconds("delay"),
-    timeout_s: values.seconds("timeout"),
-    max_run_s: values.seconds("max-run"),
-    max_cost_usd: values.number("max-cost"),
-    ...reviewOf(values),
-    retain_s: values.seconds("retain"),
-    max_attempts: values.whole("max-attempts", 1),
-    backoff_s: values.seconds("backoff"),
-    group: values.text("group"),
-    tags: values.has("tag") ? [...values.texts("tag")] : undefined,
-    requires: requiresOf(values),
-    limit_key: values.text("limit-key"),
-  };
   const answer = recordOf(
     await hub.schedules.put({
       name,
       cron: values.text("cron"),
       every_s: values.seconds("every"),
       tz: values.text("tz"),
-      task,
+      task: await newTaskOf(title, values),
       overlap: values.choice("overlap", OVERLAP_WORDS),
       catch_up: values.choice("catch-up", CATCH_UP_WORDS),
       jitter_s: values.seconds("jitter"),
