@@ -1,6 +1,7 @@
 /** The fields of a new task from the flags of `luxhub task add` and `luxhub schedule put`: those of TASK_FIELDS. */
 import type { RequestOf } from "../client/luxhub.ts";
 import { type KindOf, type Kinds, TASK_FIELDS, type TaskField } from "../domain/task/fields.ts";
+import { flagsOf } from "./command.ts";
 import { UsageError } from "./arguments.ts";
 import { readStandardInput } from "./remote.ts";
 import type { Values } from "./values.ts";
@@ -69,7 +70,7 @@ function parserOf<I extends keyof Kinds>({ is }: KindOf<I>): Parser<I> {
 export async function newTaskOf(title: string, values: Values) {
   const fields: Record<string, unknown> = {};
   for (const [name, { kind, required, flags = {} }] of Object.entries<TaskField>(TASK_FIELDS)) {
-    const [flag] = Object.keys(flags);
+    const [flag] = Object.keys(flagsOf(flags));
     if (flag === undefined || name === "files") continue;
     if (required) values.needed(flag);
     fields[name] = await parserOf(kind)(values, flag, kind);

@@ -183,8 +183,8 @@ export type Task = TaskTerms & {
   readonly notNodes: readonly string[];
   /** The schedule that created it, and its nominal time (null: it was run by hand); null: no schedule did. */
   readonly schedule: { readonly name: string; readonly at: number | null } | null;
-  /** Its special lane (lane.ts); null: it is in the plain lane of its type. */
-  readonly lane: string | null;
+  /** The name of its lane (lane.ts). */
+  readonly lane: string;
   /** The limit key under which it is counted while it is assigned; null: the key had no limit when it was handed out. */
   readonly countsFor: string | null;
   /** While it is unfinished, or until `uniqueUntil`, no other task is created with this key; null: none. */

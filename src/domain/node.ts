@@ -14,18 +14,19 @@ import {
   type Accepted,
   type Decision,
   type Rejected,
-  UNDECIDED,
   type Undecided,
   accept,
   nodeNotFound,
   reject,
+  UNDECIDED,
 } from "./decision.ts";
 import type { EventData, NewEvent } from "./event.ts";
 import { HEARTBEAT_FRESH_MS } from "./limits.ts";
 import { balance } from "./balancer.ts";
 import { isClosed } from "./gate.ts";
 import type { Moment, Node, Pulse, Resources, Task } from "./model.ts";
-import { type Next, type NextTasks, assignTo, comesFirst, next } from "./task/core.ts";
+import { type Next, type NextTasks, assignTo, next } from "./task/core.ts";
+import { comesFirst } from "./task/order.ts";
 
 /** The fields of a node that its registration sets. */
 export type NodeProfile = Pick<

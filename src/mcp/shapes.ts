@@ -203,7 +203,7 @@ export const TASK_PARTS: readonly string[] = [
   "checkpoint",
 ];
 
-/** What other tasks and earlier attempts leave for the worker of a task (docs/endpoints.md). */
+/** What other tasks and earlier attempts leave for the worker of a task (docs/dispatch.md). */
 function contextDetail(context: JsonObject, taskId: unknown): JsonObject {
   const inputs = recordsOf(context["inputs"]);
   const { checkpoint } = context;

@@ -26,7 +26,8 @@ import { releaseAll } from "../domain/task/core.ts";
 import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { TickQueue } from "../lib/semaphore.ts";
-import { gateOn, readyLanes } from "../store/sql/gate.ts";
+import { gateOn } from "../store/sql/gate.ts";
+import { readyLanes } from "../store/sql/lanes.ts";
 import { waitingPart } from "../store/sql/messages.ts";
 import {
   deletedNode,

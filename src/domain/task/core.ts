@@ -55,17 +55,7 @@ import {
   refusedByGate,
   spendWithin,
 } from "../gate.ts";
-import {
-  couldTake,
-  hasFree,
-  isForOther,
-  laneNameOf,
-  limitKeyOf,
-  needsRare,
-  specialLane,
-  takesType,
-  wordOf,
-} from "../lane.ts";
+import { couldTake, hasFree, isForOther, limitKeyOf, laneOf, takesType, wordOf } from "../lane.ts";
 import { groupTally, ownedGroup, ownerOf } from "./facet/group.ts";
 import { hold } from "../limit.ts";
 import {
@@ -147,21 +137,6 @@ export type Dependency = Pick<Task, "taskId" | "status" | "hasDependents"> & {
 
 export type AssignedBy = "next" | "claim" | "assign" | "balancer" | "complete" | "revoke";
 
-/** A task's place in the backlog. */
-type Place = { readonly priority: number; readonly seq: number };
-
-/** The order of the backlog: by priority, then the older task. */
-export function comesFirst(a: Place, b: Place): boolean {
-  return a.priority < b.priority || (a.priority === b.priority && a.seq < b.seq);
-}
-
-/** The order in which a node is offered tasks: of one priority, those first that need what not every node has. */
-export function isOfferedFirst(a: Task, b: Task): boolean {
-  const rarer = Number(needsRare(b)) - Number(needsRare(a));
-  if (a.priority !== b.priority || rarer === 0) return comesFirst(a, b);
-  return rarer < 0;
-}
-
 /** Whether nothing of its own keeps a task from being handed out now: its time, its dependencies, a question. */
 export function isReady(
   task: Pick<Task, "status" | "unmet" | "notBefore" | "questions" | "quorum">,
@@ -233,7 +208,7 @@ export function create(
       child,
       notNodes,
       schedule: draft.schedule,
-      lane: specialLane(draft, at.isFair ?? false),
+      lane: laneOf(draft, at.isFair ?? false),
       countsFor: null,
       uniqueKey: unique?.key ?? null,
       uniqueUntil: uniqueFor === null ? null : at.now + uniqueFor,
@@ -409,15 +384,11 @@ export type Next =
       readonly ended: Task | null;
     };
 
-/**
- * The candidates of `next`: the best task of each kind, null if there is none. `open` and `special` (of special lanes, in
- * the order in which the hub offers them) may have several.
- */
+/** The candidates of `next`: the best task of each kind, null if there is none; of open tasks several, in the order of offers. */
 export type NextTasks = {
   readonly started: Task | null;
   readonly gifts: Task | null;
   readonly open: readonly Task[];
-  readonly special?: readonly Task[];
 };
 
 /**
@@ -445,15 +416,12 @@ export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
 }
 
 /** The best open task that the node may have now. */
-function bestFor(node: Node, { open, special = [] }: NextTasks, { gate }: Moment): Task | null {
+function bestFor(node: Node, { open }: NextTasks, { gate }: Moment): Task | null {
   const mayHave = (task: Task): boolean =>
     !isClosed(gate?.closed, task, node.nodeId) &&
     !isExcluded(task, node.nodeId) &&
     hasFree(node, task.requires);
-  const plain = open.find(mayHave) ?? null;
-  const other = special.find(mayHave) ?? null;
-  if (plain === null || other === null) return plain ?? other;
-  return isOfferedFirst(other, plain) ? other : plain;
+  return open.find(mayHave) ?? null;
 }
 
 /**
@@ -502,7 +470,7 @@ export function offersOf(changes: readonly Notified[]): readonly Offer[] {
     // It ran under a limit, and runs no more: another task of the key may be handed out.
     if (countsFor !== null && status !== "assigned") offers.push({ kind: "key", key: countsFor });
     if (status === "open" && !scheduled && task.child !== null) offers.push({ kind: "some" });
-    else if (status === "open" && !scheduled) offers.push({ kind: "open", lane: laneNameOf(task) });
+    else if (status === "open" && !scheduled) offers.push({ kind: "open", lane: task.lane });
     else if (status === "assigned" && startedAt === null && assignedNode !== null)
       offers.push({ kind: "gift", nodeId: assignedNode });
   }
@@ -880,7 +848,7 @@ export function update(
   ).map(({ name }) => name);
   if (changed.length === 0) return accept(task); // a repeat changes nothing
   const limitKey = patch.limitKey === undefined ? task.limitKey : patch.limitKey;
-  const lane = specialLane({ ...task, limitKey }, at.isFair ?? false);
+  const lane = laneOf({ ...task, limitKey }, at.isFair ?? false);
   // Only another key moves it to another lane: it may have been created before dispatches were fair.
   const inLane = limitKey === task.limitKey ? patch : { ...patch, lane };
   const { after, changes } = move(task, inLane, at.now);

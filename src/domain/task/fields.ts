@@ -43,18 +43,6 @@ export type Kind = KindOf<keyof Kinds>;
 /** How a record shows a field: "always" (null: there is none), or "if set". */
 type Shown = "always" | "if set";
 
-type Flag = {
-  /** The placeholder of its value. */
-  readonly value: string;
-  readonly help: string;
-  /** Its help in `schedule put`, where that says something else. */
-  readonly scheduled?: string;
-  readonly short?: string;
-  readonly multiple?: boolean;
-  readonly choices?: readonly string[];
-  readonly isPath?: boolean;
-};
-
 export type TaskField = {
   readonly kind: Kind;
   /** Its name in Task; without it the field is a part of something there, or says what to do with the task. */
@@ -72,8 +60,10 @@ export type TaskField = {
   readonly text: string;
   /** What it means in a certain record or request. */
   readonly texts?: Readonly<Record<string, string>>;
-  /** The flags of its value. */
-  readonly flags?: Readonly<Record<string, Flag>>;
+  /** The flags of its value, as the help shows them (cli/command.ts): each with its help, and with its words if they are few. */
+  readonly flags?: Readonly<Record<string, string | readonly [help: string, words: readonly string[]]>>;
+  /** The help of the flag in `schedule put`, where that says something else. */
+  readonly scheduled?: string;
 };
 
 const seconds = (min: number, max: number) => ({ is: "seconds", min, max }) as const;
@@ -95,7 +85,7 @@ export const TASK_FIELDS = {
     patch: "value",
     shown: { schedule: "always", task: "always" },
     text: "What to do; at most 64 KiB of UTF-8.",
-    flags: { description: { value: "TEXT", help: "what to do; - reads standard input", short: "d" } },
+    flags: { "-d description TEXT": "what to do; - reads standard input" },
   },
   task_type: {
     key: "taskType",
@@ -103,7 +93,7 @@ export const TASK_FIELDS = {
     fallback: "",
     shown: { schedule: "always", task: "always", summary: true },
     text: "The hub compares it with the capabilities of nodes. A task without a type fits every node.",
-    flags: { type: { value: "TYPE", help: "the type: the capability that a node needs for the task" } },
+    flags: { "type TYPE": "the type: the capability that a node needs for the task" },
   },
   priority: {
     key: "priority",
@@ -113,13 +103,7 @@ export const TASK_FIELDS = {
     shown: { schedule: "always", task: "always", summary: true },
     text: "The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the default); 2, `p2` or `low`; `p5` is background work.",
     texts: { Task: "The urgency." },
-    flags: {
-      priority: {
-        value: "P",
-        help: "p0 (first), p1, p2 or p5; also high, medium, low",
-        choices: ["p0", "p1", "p2", "p5"],
-      },
-    },
+    flags: { "priority P": ["p0 (first), p1, p2 or p5; also high, medium, low", ["p0", "p1", "p2", "p5"]] },
   },
   lux_reward: {
     key: "luxRewardMicro",
@@ -129,7 +113,7 @@ export const TASK_FIELDS = {
     shown: { schedule: "always", task: "always", summary: true },
     text: "LUX for the node that completes the task, with at most 6 decimals.",
     texts: { task_update: "The new reward. To lower a reward, send the administrator key too." },
-    flags: { reward: { value: "N", help: "LUX for the node that completes the task" } },
+    flags: { "reward N": "LUX for the node that completes the task" },
   },
   /** Left out: the node of the key. */
   creator_node: {
@@ -138,18 +122,13 @@ export const TASK_FIELDS = {
     fallback: null,
     shown: { schedule: "always", task: "always", summary: true },
     text: "The node that created the task; this node need not be registered.",
-    flags: {
-      creator: {
-        value: "NODE",
-        help: "the node that creates the task; the event stream of this node shows the task",
-      },
-    },
+    flags: { "creator NODE": "the node that creates the task; the event stream of this node shows the task" },
   },
   for_node: {
     kind: { is: "node" },
     createOnly: true,
     text: "Assigns the task to this node, which must be online. The task must be ready. If the node gives the task back or goes offline, other nodes may take the task. With a key of another node the task waits in line for this node.",
-    flags: { for: { value: "NODE", help: "assign the task to this node, which must be online" } },
+    flags: { "for NODE": "assign the task to this node, which must be online" },
   },
   files: {
     kind: { is: "ids", max: limit.FILES_OF_TASK_MAX },
@@ -159,35 +138,19 @@ export const TASK_FIELDS = {
         "The ids of uploaded files that belong to no task: the files become inputs of the task in the same commit.",
       Task: "The ids of the files that are attached to the task, oldest first.",
     },
-    flags: {
-      file: {
-        value: "FILE",
-        help: "upload this file as an input of the task; repeatable",
-        multiple: true,
-        isPath: true,
-      },
-    },
+    flags: { "file FILE…": "upload this file as an input of the task; repeatable" },
   },
   depends_on: {
     kind: { is: "ids", max: limit.DEPENDENCIES_MAX },
     text: "The ids of the tasks that must be completed first.",
-    flags: {
-      after: {
-        value: "ID",
-        help: "start the task after the task ID is completed; repeatable",
-        multiple: true,
-      },
-    },
+    flags: { "after ID…": "start the task after the task ID is completed; repeatable" },
   },
   on_dependency: {
     kind: { is: "word", words: ["fail", "run"] },
     text: "`fail` (if left out): the task fails when a task in `depends_on` fails or is deleted. `run`: the task starts when all tasks in `depends_on` have ended: completed, failed or deleted.",
     flags: {
-      "on-dependency": {
-        value: "fail|run",
-        help: "fail (the default): fail when a task of --after fails; run: start when all of them have ended",
-        choices: ["fail", "run"],
-      },
+      "on-dependency fail|run":
+        "fail (the default): fail when a task of --after fails; run: start when all of them have ended",
     },
   },
   unique_key: {
@@ -195,29 +158,21 @@ export const TASK_FIELDS = {
     createOnly: true,
     text: "While an unfinished task has this key, task/create makes no other task with the key, and returns the existing task (`deduplicated`).",
     flags: {
-      "unique-key": {
-        value: "KEY",
-        help: "create no task if an unfinished task has this key, and print the id of that task",
-      },
+      "unique-key KEY": "create no task if an unfinished task has this key, and print the id of that task",
     },
   },
   unique_for_s: {
     kind: seconds(1, limit.TASK_AHEAD_MAX_SECONDS),
     createOnly: true,
     text: "Seconds from the creation for which the task holds its `unique_key`, finished or not.",
-    flags: { "unique-for": { value: "TIME", help: "how long the task holds its key, finished or not" } },
+    flags: { "unique-for TIME": "how long the task holds its key, finished or not" },
   },
   delay_s: {
     kind: seconds(0, limit.TASK_AHEAD_MAX_SECONDS),
     shown: { schedule: "always" },
     text: "Seconds until the task may be handed out.",
-    flags: {
-      delay: {
-        value: "TIME",
-        help: "start the task no sooner than TIME from now, such as 30s or 2h",
-        scheduled: "start each task no sooner than TIME after its time of the schedule",
-      },
-    },
+    flags: { "delay TIME": "start the task no sooner than TIME from now, such as 30s or 2h" },
+    scheduled: "start each task no sooner than TIME after its time of the schedule",
   },
   not_before: {
     key: "notBefore",
@@ -237,12 +192,7 @@ export const TASK_FIELDS = {
       task_update:
         "If the task is not completed by this time, the task fails; null: the task does not expire.",
     },
-    flags: {
-      expires: {
-        value: "TIME",
-        help: "when the task fails unless it is completed: a time from now, or ISO 8601",
-      },
-    },
+    flags: { "expires TIME": "when the task fails unless it is completed: a time from now, or ISO 8601" },
   },
   /** How long a node may hold it without extend or complete. */
   timeout_s: {
@@ -251,9 +201,7 @@ export const TASK_FIELDS = {
     fallback: null,
     shown: { schedule: "always", task: "always" },
     text: "Seconds that a node may hold the task without task/extend or task/complete.",
-    flags: {
-      timeout: { value: "TIME", help: "how long a node may hold the task without extending its lease" },
-    },
+    flags: { "timeout TIME": "how long a node may hold the task without extending its lease" },
   },
   max_run_s: {
     key: "maxRunMs",
@@ -261,7 +209,7 @@ export const TASK_FIELDS = {
     fallback: null,
     shown: { schedule: "always", task: "always" },
     text: "Seconds that one attempt may take in all, extended or not; then the attempt has timed out.",
-    flags: { "max-run": { value: "TIME", help: "how long one attempt may take, including all extensions" } },
+    flags: { "max-run TIME": "how long one attempt may take, including all extensions" },
   },
   /** Counted from its end, instead of as long as the hub keeps tasks; 0: until the next sweep. */
   retain_s: {
@@ -270,12 +218,7 @@ export const TASK_FIELDS = {
     fallback: null,
     shown: { schedule: "always", task: "if set" },
     text: "Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were created with it.",
-    flags: {
-      retain: {
-        value: "TIME",
-        help: "how long the hub keeps the task after its end (see serve --retain-tasks)",
-      },
-    },
+    flags: { "retain TIME": "how long the hub keeps the task after its end (see serve --retain-tasks)" },
   },
   /** This and the next two are the ReviewTerms. */
   review: {
@@ -283,24 +226,23 @@ export const TASK_FIELDS = {
     shown: { schedule: "if set" },
     text: "Who checks the result before the reward is paid: `creator` (without a creator, any node except the worker), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for another node.",
     texts: { Task: "How the results of the task are checked; only on tasks with a review." },
-    flags: { review: { value: "WHO", help: "who reviews the result: creator, node:ID or capability:WORD" } },
+    flags: { "review WHO": "who reviews the result: creator, node:ID or capability:WORD" },
   },
   review_within_s: {
     kind: seconds(1, limit.REVIEW_MAX_SECONDS),
     shown: { schedule: "if set" },
     text: "Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out.",
-    flags: { "review-within": { value: "TIME", help: "how long a result waits for its review (7d)" } },
+    flags: { "review-within TIME": "how long a result waits for its review (7d)" },
   },
   on_review_timeout: {
     kind: { is: "word", words: ["pay", "reject"] },
     shown: { schedule: "if set" },
     text: "What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`.",
     flags: {
-      "on-review-timeout": {
-        value: "WORD",
-        help: "what happens without a review in time: pay (the default) or reject",
-        choices: ["pay", "reject"],
-      },
+      "on-review-timeout WORD": [
+        "what happens without a review in time: pay (the default) or reject",
+        ["pay", "reject"],
+      ],
     },
   },
   /** The QuorumTerms. */
@@ -312,14 +254,9 @@ export const TASK_FIELDS = {
       Task: "How many nodes do the task, and whether their results agree; only on tasks with a quorum.",
     },
     flags: {
-      quorum: {
-        value: "N[/M]",
-        help: "several nodes do the task: N results must agree, of at most M (default: N is a majority of M)",
-      },
-      compare: {
-        value: "WHAT",
-        help: "which part of the results must agree: output (the default) or json:/POINTER[,…]",
-      },
+      "quorum N[/M]":
+        "several nodes do the task: N results must agree, of at most M (default: N is a majority of M)",
+      "compare WHAT": "which part of the results must agree: output (the default) or json:/POINTER[,…]",
     },
   },
   /** Of all attempts together, as reported. */
@@ -329,7 +266,7 @@ export const TASK_FIELDS = {
     fallback: null,
     shown: { schedule: "always", task: "always" },
     text: "Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the task permanently (kind `budget`). Null: no limit.",
-    flags: { "max-cost": { value: "USD", help: "how many dollars all attempts together may cost" } },
+    flags: { "max-cost USD": "how many dollars all attempts together may cost" },
   },
   /** Null: it has failed after FAILURES_DEFAULT_MAX failures and timeouts. */
   max_attempts: {
@@ -339,10 +276,7 @@ export const TASK_FIELDS = {
     shown: { schedule: "always", task: "always", summary: true },
     text: "The task fails after this many attempts; by default after 10 failures and timeouts.",
     flags: {
-      "max-attempts": {
-        value: "N",
-        help: "after how many attempts the task fails permanently (10 failures and timeouts)",
-      },
+      "max-attempts N": "after how many attempts the task fails permanently (10 failures and timeouts)",
     },
   },
   /** The wait before the second attempt; it doubles with each further one. */
@@ -352,12 +286,7 @@ export const TASK_FIELDS = {
     fallback: limit.BACKOFF_DEFAULT_SECONDS * SECOND_MS,
     shown: { schedule: "always" },
     text: "Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt, up to an hour.",
-    flags: {
-      backoff: {
-        value: "TIME",
-        help: "the delay before the second attempt (5s); doubles with each attempt",
-      },
-    },
+    flags: { "backoff TIME": "the delay before the second attempt (5s); doubles with each attempt" },
   },
   /** See facet/group.ts. It never changes. */
   group: {
@@ -371,7 +300,8 @@ export const TASK_FIELDS = {
         "The group that the task joins. A group exists from its first task on. With a key that is bound to a node, the group is NAME/NODE.",
       Task: "The group of the task; only on a task of a group.",
     },
-    flags: { group: { value: "NAME", help: "the group of the task", scheduled: "the group of the tasks" } },
+    flags: { "group NAME": "the group of the task" },
+    scheduled: "the group of the tasks",
   },
   /** Words to find it by. */
   tags: {
@@ -385,14 +315,8 @@ export const TASK_FIELDS = {
       task_create: "Up to 16 words by which to find the task, without commas.",
       task_update: "The new tags of the task, in place of all old tags; `[]`: none.",
     },
-    flags: {
-      tag: {
-        value: "WORD",
-        help: "a word by which to find the task; repeatable",
-        scheduled: "a tag of the tasks; repeatable",
-        multiple: true,
-      },
-    },
+    flags: { "tag WORD…": "a word by which to find the task; repeatable" },
+    scheduled: "a tag of the tasks; repeatable",
   },
   /** What a node must have to get it. */
   requires: {
@@ -402,10 +326,8 @@ export const TASK_FIELDS = {
     shown: { schedule: "if set", task: "if set" },
     text: "What a node must have to get the task: all words in `capabilities`, and enough of each resource.",
     flags: {
-      requires: {
-        value: "LIST",
-        help: "what a node must have: words and amounts of resources, such as cuda12,gpu=1,vram_gib=10",
-      },
+      "requires LIST":
+        "what a node must have: words and amounts of resources, such as cuda12,gpu=1,vram_gib=10",
     },
   },
   /** The key under which its dispatches are limited; null: its type. */
@@ -417,7 +339,7 @@ export const TASK_FIELDS = {
     shown: { schedule: "if set", task: "if set" },
     text: "The key whose limit (limit/set) applies to the task; if left out, the `task_type`.",
     texts: { task_update: "The key whose limit applies to the task; null: its `task_type`." },
-    flags: { "limit-key": { value: "KEY", help: "the key of the limit; default: the type" } },
+    flags: { "limit-key KEY": "the key of the limit; default: the type" },
   },
 } as const satisfies Readonly<Record<string, TaskField>>;
 
