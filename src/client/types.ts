@@ -5373,6 +5373,280 @@ export const METHODS = {
   "invitation/list": "GET",
 } as const;
 
+/** The methods of the client, by resource, with their operations. */
+export const RESOURCES = {
+  nodes: {
+    /** Registers a node, or updates it, and puts it online. */
+    register: "node/register",
+    /** Keeps a node online; returns the number of its tasks and messages. */
+    heartbeat: "node/heartbeat",
+    /** Puts a node offline at once and gives its tasks back. */
+    leave: "node/leave",
+    /** Drains a node, so that it gets no new tasks, or ends a drain. */
+    drain: "node/drain",
+    /** Deletes a node; its tasks are open again, its ledger and messages stay. */
+    delete: "node/delete",
+    /**
+     * All nodes, or a page; filters by state, name and capability. All nodes; with any of the fields, a
+     * page.
+     */
+    list: "node/list",
+    /** One node. */
+    get: "node/{node_id}",
+    /** The number of nodes by status, and the sum of their LUX. */
+    stats: "stats/nodes",
+  },
+  tasks: {
+    /** Creates a task; on B the hub assigns it at once if a node is available. */
+    create: "task/create",
+    /** Hands a worker its next task, and may wait for one. Waits for `wait` seconds, however long that is. */
+    next: "task/next",
+    /** Assigns an open task to a node. */
+    assign: "task/assign",
+    /** A node claims an open task. */
+    claim: "task/claim",
+    /** Completes a task with its result and pays its reward. */
+    complete: "task/complete",
+    /** A node gives back a task that it holds. */
+    release: "task/release",
+    /** A node reports that its attempt at a task failed. */
+    fail: "task/fail",
+    /** Extends the lease of a task; can report progress, a checkpoint, usage. */
+    extend: "task/extend",
+    /** Opens a failed task again; can also open its failed dependents. */
+    retry: "task/retry",
+    /** Cancels an unfinished task, which then fails. */
+    cancel: "task/cancel",
+    /** Changes a task that nobody holds. */
+    update: "task/update",
+    /** Takes a task back from its node, or gives it to another. */
+    revoke: "task/revoke",
+    /** A: assigns each task of a list; B: lets the balancer assign open tasks. */
+    batchAssign: "task/batch-assign",
+    /** Deletes a task permanently. */
+    delete: "task/delete",
+    /** Tasks, newest first; filters by state, node, type, title and more. */
+    list: "task/list",
+    /**
+     * Tasks, newest first; filters by state, node, type, title and more. The tasks without their
+     * descriptions, results and other long texts.
+     */
+    summaries: "task/list?fields=summary",
+    /** How many tasks match the filters of task/list. */
+    count: "task/count",
+    /**
+     * Waits until all, or any, of several tasks are completed or have failed. Waits for `wait` seconds,
+     * however long that is.
+     */
+    wait: "task/wait",
+    /** The open tasks that a node could claim, best first. */
+    pull: "task/pull",
+    /** Tasks counted by status, and the nodes that completed the most. */
+    stats: "task/stats",
+    /**
+     * One task; may wait until it is completed or has failed. Waits for `wait` seconds, however long that
+     * is.
+     */
+    get: "task/{task_id}",
+    /** The tasks on which a task depends, with their results and files. */
+    inputs: "task/{task_id}/inputs",
+    /** The dependencies of a task, in layers, and the tasks that wait for it. */
+    graph: "task/{task_id}/graph",
+    /** Lessons of completed tasks, newest first; filters by type and words. */
+    lessons: "lessons",
+    /** Appends output of a running task. The handler of a worker has `output`, which keeps the offsets. */
+    output: "task/output",
+    /**
+     * The output of an attempt of a task; may wait for more. Waits for `wait` seconds, however long that
+     * is, for more output.
+     */
+    readOutput: "task/{task_id}/output",
+    /**
+     * A node asks a person, or another agent, about a task that it holds. Waits for `wait` seconds,
+     * however long that is.
+     */
+    ask: "task/ask",
+    /** Answers a question of a task; the first answer counts. */
+    answer: "task/answer",
+    /**
+     * The questions of a task with their answers; may wait until one changes. With `wait` it waits, at
+     * most 300 seconds, until one changes.
+     */
+    questions: "task/{task_id}/questions",
+    /** The open questions of all tasks, the most urgent first. */
+    openQuestions: "questions",
+    /** Passes or rejects a result: pays the reward, or opens the task again. */
+    review: "task/review",
+    /** The results that wait for a review, the most urgent first. */
+    inReview: "reviews",
+    /** Why a task does not run: all reasons; the position of a ready task. */
+    explain: "task/{task_id}/explain",
+    /** Task types: counts of tasks, times to start, and nodes for each type. */
+    byType: "stats/types",
+    /** Recent failures, grouped by message, and the nodes with the most. */
+    failures: "stats/failures",
+  },
+  messages: {
+    /** Sends a message to one node. */
+    send: "message/send",
+    /**
+     * Takes messages out of a mailbox, oldest first; may wait for the first. With `blocking` it waits for
+     * `timeout` seconds, however long that is.
+     */
+    receive: "message/receive",
+    /** Sends a message to all online nodes, or to the nodes for a task type. */
+    broadcast: "message/broadcast",
+    /** Acknowledges a message. */
+    ack: "message/ack",
+    /** The messages that a node sent or got, newest first. */
+    history: "message/history",
+    /** Dead letters: the messages that nodes never acknowledged, oldest first. */
+    parked: "message/parked",
+    /** Puts a parked message back into its mailbox, with deliveries 0. */
+    redrive: "message/redrive",
+    /** The messages that a node got, newest first, without taking any out. */
+    mailbox: "agent/messages",
+  },
+  notes: {
+    /** Writes a note; with if_version only if the note has that version. */
+    put: "note/put",
+    /** A note with its text. */
+    get: "note/get",
+    /** The notes by key, without their content. */
+    list: "note/list",
+    /** The notes whose key or text has the words of a search, by key. */
+    search: "note/search",
+    /** Deletes a note. */
+    delete: "note/delete",
+  },
+  leases: {
+    /** Takes an advisory lease on a name or a glob of paths, or renews it. */
+    acquire: "lease/acquire",
+    /** Moves the deadline of an advisory lease. */
+    renew: "lease/renew",
+    /** Ends an advisory lease. */
+    release: "lease/release",
+    /** The advisory leases that nodes have now, oldest first. */
+    list: "lease/list",
+  },
+  lux: {
+    /** Pays a node its daily bonus, once per UTC day. */
+    signIn: "signin",
+    /** The ledger entries of a node, newest first. */
+    ledger: "lux/ledger",
+    /** The nodes that earned the most LUX since a time. */
+    top: "lux/top",
+    /** The whole ledger after an entry, oldest first, with the hash chain. */
+    entries: "lux/entries",
+    /** The newest entry of the whole ledger: its number and its hash. */
+    head: "lux/head",
+  },
+  groups: {
+    /** Groups by name, with their counts. */
+    list: "group/list",
+    /**
+     * A group of tasks: counts, times, failures; may wait for its end. Waits for `wait` seconds, however
+     * long that is, until no task is unfinished.
+     */
+    get: "group/{group}",
+    /**
+     * Cancels unfinished tasks of a group, which then fail. Cancels up to 1,000 tasks: repeat it while
+     * `left` is not 0.
+     */
+    cancel: "group/cancel",
+    /**
+     * Opens the failed tasks of a group again. Opens up to 1,000 tasks: repeat it with `next_cursor`
+     * while there is one.
+     */
+    retry: "group/retry",
+  },
+  schedules: {
+    /** Creates or replaces a schedule, which creates a task at certain times. */
+    put: "schedule/put",
+    /** All schedules, by name. */
+    list: "schedule/list",
+    /** Creates a task of a schedule now; the next time does not change. */
+    run: "schedule/run",
+    /** Deletes a schedule; its tasks stay. */
+    delete: "schedule/delete",
+  },
+  webhooks: {
+    /**
+     * Creates or replaces a webhook, which sends events to a URL. Not repeated after a fault: the hub
+     * shows a secret only once.
+     */
+    put: "webhook/put",
+    /** All webhooks, by name, without their secrets. */
+    list: "webhook/list",
+    /** Sends a test message to a webhook now, and returns the outcome. */
+    test: "webhook/test",
+    /** Makes a webhook deliver again, from its cursor or from another event. */
+    resume: "webhook/resume",
+    /** Deletes a webhook; undelivered events stay in the event log. */
+    delete: "webhook/delete",
+  },
+  costs: {
+    /** What work has cost, by day, node, creator, type, model or group. */
+    usage: "usage",
+    /** Takes what a node has reported on a day off all sums and budgets. */
+    voidUsage: "usage/void",
+    /** Sets a budget: what work may cost in a day, in a month or in total. */
+    setBudget: "budget/set",
+    /** All budgets, each with what has been spent. */
+    budgets: "budget/list",
+    /** Deletes a budget. */
+    deleteBudget: "budget/delete",
+  },
+  limits: {
+    /** Pauses the tasks of a type, a limit key or a creator, or all tasks. */
+    pause: "hub/pause",
+    /** Ends a pause. */
+    resume: "hub/resume",
+    /** What is paused. */
+    pauses: "hub/pauses",
+    /** Limits how many tasks of a limit key run at once, or start per minute. */
+    set: "limit/set",
+    /** All limits and holds, each with its current use. */
+    list: "limit/list",
+    /** Deletes the limit of a limit key, and ends a hold on the key. */
+    delete: "limit/delete",
+    /** Holds a limit key: none of its tasks is handed out for a time. */
+    hold: "limit/hold",
+  },
+  keys: {
+    /** All keys, without their secrets. */
+    list: "key/list",
+    /**
+     * Creates a key; only this response shows its secret. Not repeated after a fault: the hub keeps no
+     * secret that it could answer again.
+     */
+    add: "key/add",
+    /** Revokes a key permanently; its calls and streams end within a second. */
+    revoke: "key/revoke",
+  },
+  files: {
+    /** Files, newest first; filters by task and by name. */
+    list: "file/list",
+    /** Makes a URL that downloads a file without a secret, for 10 minutes. */
+    downloadUrl: "file/download-url",
+    /** Makes a URL that uploads one file without a secret, for 10 minutes. */
+    uploadUrl: "file/upload-url",
+    /** Deletes a file permanently. */
+    delete: "file/delete",
+  },
+  invitations: {
+    /**
+     * Creates an invitation: a line with which the machine of a node joins. Not repeated after a fault:
+     * only its answer has the line.
+     */
+    create: "invitation/create",
+    /** The invitations, oldest first. */
+    list: "invitation/list",
+    /** Deletes an invitation, so that nobody can join with it. */
+    delete: "invitation/delete",
+  },
+} as const;
+
 /** The fields of each request, with those of the objects in it; 0: anything. */
 export type Shape = { readonly [field: string]: Shape } | 0;
 export const FIELDS: { readonly [operation: string]: Shape } = {
