@@ -115,7 +115,7 @@ export class BalancerRounds {
   ): Promise<RoundPart> {
     const { turnOf } = this.#known;
     const best = await this.#store.read(bestOfLanes(lanes, closed, { turnOf, onlyBalanced, limit }));
-    return this.#give(best ?? [], lists);
+    return this.#give(best, lists);
   }
 
   /** The lanes in the backlog, and that without a type, in maps of BALANCE_TYPES_MAX. Each map is assigned best first. */

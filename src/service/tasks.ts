@@ -84,9 +84,8 @@ import type { NewId } from "../lib/ids.ts";
 import {
   BACKLOG_START,
   type BacklogPlace,
-  type Takers,
   backlogAfter,
-  candidatesFor,
+  candidatesIfBalanced,
   openTasks,
 } from "../store/sql/balancer.ts";
 import { gateOn } from "../store/sql/gate.ts";
@@ -245,8 +244,8 @@ export class TaskService {
   /** Returns those that a new task cannot name. */
   async unusable({ dependsOn, fileIds }: References): Promise<References> {
     const [dependencies, files] = await Promise.all([
-      dependsOn.length === 0 ? [] : this.#store.read(dependenciesById(dependsOn)),
-      fileIds.length === 0 ? [] : this.#store.read(filesById(fileIds)),
+      this.#store.read(dependenciesById(dependsOn)),
+      this.#store.read(filesById(fileIds)),
     ]);
     return unusableOf({ dependsOn, fileIds }, dependencies, files);
   }
@@ -454,7 +453,7 @@ export class TaskService {
       gate: this.#gate(),
     };
     const after = await transact(load, ({ candidates, ...rows }) =>
-      decide({ ...rows, candidates: candidates?.best ?? [] }),
+      decide({ ...rows, candidates: candidates.best }),
     );
     await this.settleAfter(after);
     await this.fillIfPossible(nodeId);
@@ -475,7 +474,7 @@ export class TaskService {
       const { answer: revoked, also: other = null } = await transactAlso(transact, load, (rows) => {
         const assignedNode = rows.task?.assignedNode ?? null;
         if (assignedNode !== holder) return also(UNDECIDED, assignedNode);
-        return revoke(rows.task, rows.target, rows.candidates?.best ?? [], asked, this.#at(rows.gate));
+        return revoke(rows.task, rows.target, rows.candidates.best, asked, this.#at(rows.gate));
       });
       if (revoked && holder !== null) await this.fillIfPossible(holder);
       if (revoked) return revoked;
@@ -509,7 +508,7 @@ export class TaskService {
       ...ofLane(isOtherKey ? laneOf({ ...before, limitKey }, this.known.isFair) : null, before),
     };
     return transact(load, ({ task, candidates, gate, ...lanes }) => {
-      const updated = update(task, candidates?.best ?? [], asked, this.#at(gate));
+      const updated = update(task, candidates.best, asked, this.#at(gate));
       return updated.kind === "rejected" ? updated : (tooManyLanes(lanes, before) ?? updated);
     });
   }
@@ -520,12 +519,12 @@ export class TaskService {
     const dependsOn = before?.dependsOn ?? [];
     const load = {
       task: taskById(asked.taskId),
-      dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
+      dependencies: dependenciesById(dependsOn),
       candidates: candidatesIfBalanced(before, null),
       gate: this.#gate(),
     };
     const retried = await transact(load, ({ task, dependencies, candidates, gate }) => {
-      const decision = retry(task, dependencies ?? [], candidates?.best ?? [], asked, this.#at(gate));
+      const decision = retry(task, dependencies, candidates.best, asked, this.#at(gate));
       if (decision.kind === "rejected") return decision;
       return accept<RetryOutcome>({ task: decision.answer, dependents: null }, decision.changes);
     });
@@ -552,7 +551,7 @@ export class TaskService {
         task: taskById(taskId),
         broken: found,
         count: brokenCount(which, DEPENDENTS_COUNTED_MAX),
-        dependencies: needed.length > 0 ? dependenciesById(needed) : NO_ROW,
+        dependencies: dependenciesById(needed),
         candidates: candidatesIfBalanced(before, null),
         gate: this.#gate(),
       };
@@ -560,7 +559,7 @@ export class TaskService {
       const outcome = await transact(load, ({ task, broken, count, dependencies, candidates, gate }) => {
         const dependents = upToDependencies(broken);
         if (dependents.some(({ dependsOn }) => dependsOn.some((id) => !known.has(id)))) return UNDECIDED;
-        const rows = [dependents, dependencies ?? [], candidates?.best ?? []] as const;
+        const rows = [dependents, dependencies, candidates.best] as const;
         const retried = retryWithDependents(task, ...rows, asked, { ...at, gate });
         if (retried.kind === "rejected") return retried;
         const { task: after, opened } = retried.answer;
@@ -679,7 +678,7 @@ export class TaskService {
       const load = {
         node: nodeById(nodeId),
         waiting: waitingFor(node, SWEEP_BATCH),
-        special: node.autoAssign ? bestOfLanes(open.special, closed, mine) : NO_ROW,
+        special: bestOfLanes(node.autoAssign ? open.special : [], closed, mine),
         lanes: readyLanes(),
         gate: this.#gate(),
       };
@@ -693,7 +692,7 @@ export class TaskService {
         const at = this.#at(gate);
         const mayHave = (task: Task): boolean =>
           !isClosed(gate.closed, task, nodeId) && !isExcluded(task, nodeId);
-        const best = this.known.sorted([...waiting, ...(special ?? [])]);
+        const best = this.known.sorted([...waiting, ...special]);
         const found = current ? balance(best.filter(mayHave), [current], at.now, gate) : [];
         const changes = found.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", at).changes);
         for (const { task } of found) this.known.served(task);
@@ -910,14 +909,6 @@ export class TaskService {
   }
 }
 
-/**
- * The candidates for a task, whose type and `balanced` never change; nothing for one that the balancer may not assign. A
- * node that has what a task requires is found in the balancer's rounds.
- */
-export function candidatesIfBalanced(task: Task | null, notNode: string | null): Query<Takers | null> {
-  return task?.balanced && task.requires === null ? candidatesFor(task.taskType, notNode) : NO_ROW;
-}
-
 function hasLeftLimit(change: Notified): boolean {
   if (change.kind === "task.deleted") return change.frees !== undefined;
   return change.kind === "task.moved" && change.task.countsFor !== null && change.task.status !== "assigned";
@@ -938,15 +929,15 @@ function reviewerOf({ reviewTerms }: TaskDraft): string | null {
 
 /** The rows that decide about a new task. */
 function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean, now: number) {
-  const { balanced, taskType, dependsOn, unique, requires } = draft;
+  const { dependsOn, unique } = draft;
   const reviewer = reviewerOf(draft);
   return {
     reviewer: reviewer === null ? NO_ROW : nodeById(reviewer),
     ...ofLane(laneOf(draft, isFair), draft),
     ofKey: unique ? tasksByUniqueKey(unique.key, ownerOf(draft), now) : NO_ROW,
-    candidates: balanced && requires === null ? candidatesFor(taskType, null) : NO_ROW,
-    dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
-    files: fileIds.length > 0 ? filesById(fileIds) : NO_ROW,
+    candidates: candidatesIfBalanced(draft, null),
+    dependencies: dependenciesById(dependsOn),
+    files: filesById(fileIds),
   };
 }
 
@@ -991,7 +982,7 @@ function tooManyLanes(
 }
 
 function rowsOf({ candidates, dependencies, files }: LoadedRows) {
-  return { candidates: candidates?.best ?? [], dependencies: dependencies ?? [], files: files ?? [] };
+  return { candidates: candidates.best, dependencies: dependencies, files };
 }
 
 function unusableOf(

@@ -308,6 +308,10 @@ describe("store: sqlite: plans", () => {
   /** In the order of what they walk through, and ended by their LIMIT. */
   const ordered: Readonly<Record<string, readonly [Query<unknown>, RegExp]>> = {
     candidatesFor: [balancer.candidatesFor("x", "n1"), /^SCAN nodes USING INDEX nodes_available$/],
+    candidatesIfBalanced: [
+      balancer.candidatesIfBalanced({ balanced: true, requires: null, taskType: "x" }, "n1"),
+      /^SCAN nodes USING INDEX nodes_available$/,
+    ],
     availableNodes: [balancer.availableNodes(new CapabilityLists()), /^SCAN nodes/],
     "taskSizes all": [page(...TASK_STATUSES), /^SCAN tasks$/],
     waitingByType: [statsReads.waitingByType(500), /^SCAN tasks USING COVERING INDEX tasks_waiting$/],

@@ -10,7 +10,7 @@ import type { Task } from "../../domain/model.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { READY_PLAIN, READY_SPECIAL, isReadyIn } from "./lanes.ts";
 import { RESOURCES } from "./nodes.ts";
-import { bind, byKey, padded, many, placeholders, query, union } from "./query.ts";
+import { bind, byKey, NO_ROW, many, padded, placeholders, query, union } from "./query.ts";
 import { CapabilityLists, resourcesOf, toTask } from "./rows.ts";
 import { TASK_COLUMNS } from "./tasks.ts";
 
@@ -62,6 +62,18 @@ const RANKED_ON_SQLITE = bestOf(union([...bestWith("$2"), ...bestWith("''")]), "
 
 /** The first nodes for a task, in the balancer's order. `isWhole`: no other available node takes it. */
 export type Takers = { readonly best: readonly Candidate[]; readonly isWhole: boolean };
+
+/**
+ * The candidates for a task, whose type and `balanced` never change; none for a task that the balancer may not assign. A
+ * node that has what a task requires is found in the balancer's rounds.
+ */
+export function candidatesIfBalanced(
+  task: Pick<Task, "balanced" | "requires" | "taskType"> | null,
+  notNode: string | null,
+): Query<Takers> {
+  if (task?.balanced && task.requires === null) return candidatesFor(task.taskType, notNode);
+  return { ...NO_ROW, shape: () => ({ best: [], isWhole: true }) };
+}
 
 /**
  * The first CANDIDATES_READ nodes for a task of a type, in the balancer's order, so that creating a task does not read all

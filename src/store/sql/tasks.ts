@@ -33,7 +33,7 @@ import {
   byKey,
   count,
   many,
-  NO_ROW,
+  NO_ROWS,
   one,
   orderOf,
   padded,
@@ -93,6 +93,7 @@ export function taskById(taskId: string): Query<Task | null> {
 }
 
 export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
+  if (taskIds.length === 0) return NO_ROWS;
   const ids = padded(taskIds);
   const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE task_id IN (${placeholders(ids)})`;
   return many(sql, ids, toTask, TASKS_READ);
@@ -291,8 +292,8 @@ export function bestOfLanes(
     /** Without what this node may not have (Task.notNodes). */
     readonly butFor?: string;
   } = {},
-): Query<readonly Task[] | null> {
-  if (lanes.length === 0) return NO_ROW;
+): Query<readonly Task[]> {
+  if (lanes.length === 0) return NO_ROWS;
   const { turnOf = NO_TURNS, onlyBalanced = false, limit = HEADS_LOADED } = options;
   const { notRevokedFrom, butFor = null } = options;
   // Not a place with each name: to read that from the JSON took SQLite five times as long as the lookups.
@@ -328,7 +329,7 @@ export function bestOfLanes(
       toTask,
       TASKS_READ,
     ),
-    patch: (tasks, change) => patchHeads(tasks ?? [], change, lanes),
+    patch: (tasks, change) => patchHeads(tasks, change, lanes),
     // Differs because each engine reads JSON in its own way.
     onSqlite: {
       sql: sql(`(SELECT value, key AS place FROM json_each($1)) AS g CROSS JOIN json_each(g.value) AS n`),
@@ -538,7 +539,7 @@ export function heldSummaries(nodeIds: readonly string[], each: number): Query<r
     const node = bind(params, nodeId);
     return `SELECT seq FROM tasks WHERE status = 'assigned' AND assigned_node = ${node} ORDER BY seq LIMIT $1`;
   });
-  if (ranges.length === 0) return { ...NO_ROW, shape: () => [] };
+  if (ranges.length === 0) return NO_ROWS;
   const sql = `SELECT ${SUMMARY_COLUMNS} FROM task_rows t WHERE seq IN (${union(ranges)}) ORDER BY seq`;
   return many(sql, params, toTaskSummary, ["tasks"]);
 }
@@ -609,6 +610,7 @@ export function taskWork(now: number, steady: number): Query<TaskWork> {
 
 /** The dependencies of a task: the fields that its rules read. */
 export function dependenciesById(taskIds: readonly string[]): Query<readonly Dependency[]> {
+  if (taskIds.length === 0) return NO_ROWS;
   const ids = padded(taskIds);
   const sql = `
     SELECT task_id, status, has_dependents, broken_by, review_until FROM task_rows WHERE task_id IN (${placeholders(ids)})`;
@@ -753,7 +755,7 @@ export function taskSizes(
   slice: Slice,
 ): Query<readonly Sized[]> {
   const found = pageOfTasks(statuses, nodeId, slice);
-  if (!found) return { ...NO_ROW, shape: () => [] };
+  if (!found) return NO_ROWS;
   return sizes(
     `SELECT seq, ${TASK_BYTES} AS bytes FROM task_rows t ${found.where}`,
     found.params,
@@ -778,7 +780,7 @@ export function unfinishedFirstSizes(
     const newest = union(ranges.map((range) => `${range} ORDER BY seq DESC`));
     return [`SELECT seq, ${rank} AS place FROM (${newest}) AS hits ORDER BY seq DESC LIMIT $1`];
   });
-  if (parts.length === 0) return { ...NO_ROW, shape: () => [] };
+  if (parts.length === 0) return NO_ROWS;
   const page = `SELECT seq FROM (${union(parts)}) AS halves ORDER BY place, seq DESC LIMIT $1`;
   // DISTINCT and the second LIMIT: see pageRows().
   const numbers = `SELECT DISTINCT seq FROM (${page}) AS page ORDER BY seq DESC LIMIT $1`;
@@ -796,7 +798,7 @@ export function taskSizesBelow(
 ): Query<readonly Sized[]> {
   const params: Param[] = [limit, before];
   const below = newestBelow(statuses, nodeId, params);
-  if (below === null) return { ...NO_ROW, shape: () => [] };
+  if (below === null) return NO_ROWS;
   return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM task_rows t ${below}`, params, TASKS_READ);
 }
 
@@ -919,7 +921,7 @@ export function candidatesBelow(
     groups === null
       ? newestBelow(statuses, nodeId, params)
       : newestIn(groups.flatMap((group) => rangesOfGroup(statuses, bind(params, group))));
-  if (below === null) return { ...NO_ROW, shape: () => [] };
+  if (below === null) return NO_ROWS;
   const unread = groups === null ? { nodeId: null } : { groups: null };
   const rest = conditionOf({ ...filter, statuses: TASK_STATUSES, ...unread }, params);
   const sql = `SELECT seq, ${titleIf(rest, withTitles)} FROM task_rows t ${below}`;
