@@ -38,8 +38,8 @@ import {
   encodeTags,
 } from "./rows.ts";
 import { bytesOf, encodeLane, encodeReady, keyIdOf } from "./tables.ts";
+import type { Columns } from "./table.ts";
 import {
-  type Columns,
   type Statement,
   added,
   flag,

@@ -5,9 +5,19 @@
  */
 import { assert, must } from "../../lib/assert.ts";
 import type { Param, ParamType, Row } from "../store.ts";
-import type { Columns, Value } from "./write-statement.ts";
 
 export type Dialect = "sqlite" | "postgresql";
+
+/** The value of a column; `as` makes the SQL expression around its placeholder. */
+export type Value<C> = {
+  readonly type: ParamType;
+  readonly of: (change: C) => Param;
+  readonly as: Expression;
+};
+export type Expression = (place: string, column: string) => string;
+
+/** Values by column name; a string is an SQL expression without a value. */
+export type Columns<C> = { readonly [column: string]: Value<C> | string };
 
 type Ddl = {
   readonly type: ParamType;

@@ -7,18 +7,8 @@
 import { must } from "../../lib/assert.ts";
 import type { Param, ParamType } from "../store.ts";
 import { type Table, PARTS_OF_TASKS } from "./conflict-keys.ts";
+import type { Columns, Expression, Value } from "./table.ts";
 import type { TableName } from "./tables.ts";
-
-/** The value of a column; `as` makes the SQL expression around its placeholder. */
-export type Value<C> = {
-  readonly type: ParamType;
-  readonly of: (change: C) => Param;
-  readonly as: Expression;
-};
-type Expression = (place: string, column: string) => string;
-
-/** Values by column name; a string is an SQL expression without a value. */
-export type Columns<C> = { readonly [column: string]: Value<C> | string };
 
 /** A statement that writes, without its parameters. */
 export type WriteStatement = {
