@@ -2859,14 +2859,34 @@ class Task(TypedDict):
     task_type: str | None
     #: The urgency.
     priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
+    #: LUX for the node that completes the task, with at most 6 decimals.
+    lux_reward: float
     #: The node that created the task; this node need not be registered.
     creator_node: str | None
+    #: Seconds that a node may hold the task without task/extend or task/complete.
+    timeout_s: float | None
+    #: Seconds that one attempt may take in all, extended or not; then the attempt has timed out.
+    max_run_s: float | None
+    #: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were
+    #: created with it.
+    retain_s: NotRequired[float]
+    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
+    #: task permanently (kind `budget`). Null: no limit.
+    max_cost_usd: float | None
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: int | None
+    #: The group of the task; only on a task of a group.
+    group: NotRequired[str]
+    #: The words by which to find the task; left out if there are none.
+    tags: NotRequired[list[str]]
+    #: What a node must have to get the task: all words in `capabilities`, and enough of each resource.
+    requires: NotRequired[Requirements]
+    #: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
+    limit_key: NotRequired[str]
     #: Whether the task was created with a key that is bound to its `creator_node`.
     creator_verified: bool
     #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
-    #: LUX for the node that completes the task, with at most 6 decimals.
-    lux_reward: float
     #: The node that holds the task, or has completed it.
     assigned_node: str | None
     #: The result as the node sent it; null until the task is completed.
@@ -2880,21 +2900,9 @@ class Task(TypedDict):
     #: Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded
     #: `max_cost_usd` and, with `max_attempts`, restarts.
     attempts: int
-    #: The task fails after this many attempts; by default after 10 failures and timeouts.
-    max_attempts: int | None
     #: How often task/next has handed the task out again with `resume`, because the worker ended. With
     #: `max_attempts` each restart counts as an attempt.
     restarts: int
-    #: Seconds that a node may hold the task without task/extend or task/complete.
-    timeout_s: float | None
-    #: Seconds that one attempt may take in all, extended or not; then the attempt has timed out.
-    max_run_s: float | None
-    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
-    #: task permanently (kind `budget`). Null: no limit.
-    max_cost_usd: float | None
-    #: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were
-    #: created with it.
-    retain_s: NotRequired[float]
     #: What all attempts of the task together have used, as the workers reported; null without any report.
     usage: Spending | None
     #: The task is not handed out before this time.
@@ -2931,14 +2939,6 @@ class Task(TypedDict):
     outputs: list[str]
     #: The schedule that created the task; only on such tasks.
     schedule: NotRequired[TaskSchedule]
-    #: The group of the task; only on a task of a group.
-    group: NotRequired[str]
-    #: The words by which to find the task; left out if there are none.
-    tags: NotRequired[list[str]]
-    #: What a node must have to get the task: all words in `capabilities`, and enough of each resource.
-    requires: NotRequired[Requirements]
-    #: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
-    limit_key: NotRequired[str]
     #: While an unfinished task has this key, task/create makes no other task with the key, and returns the
     #: existing task (`deduplicated`).
     unique_key: NotRequired[str]
@@ -2971,12 +2971,18 @@ class TaskSummary(TypedDict):
     task_type: str | None
     #: The urgency.
     priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
-    #: The node that created the task; this node need not be registered.
-    creator_node: str | None
-    #: The status of the task. task/retry opens a `failed` task again.
-    status: Literal["open", "assigned", "completed", "failed", "pending"]
     #: LUX for the node that completes the task, with at most 6 decimals.
     lux_reward: float
+    #: The node that created the task; this node need not be registered.
+    creator_node: str | None
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: int | None
+    #: The group of the task; only on a task of a group.
+    group: NotRequired[str]
+    #: The words by which to find the task; left out if there are none.
+    tags: NotRequired[list[str]]
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
     #: The node that holds the task, or has completed it.
     assigned_node: str | None
     #: Whether the task is open and may be handed out now.
@@ -2984,8 +2990,6 @@ class TaskSummary(TypedDict):
     #: Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded
     #: `max_cost_usd` and, with `max_attempts`, restarts.
     attempts: int
-    #: The task fails after this many attempts; by default after 10 failures and timeouts.
-    max_attempts: int | None
     #: The task is not handed out before this time.
     not_before: str | None
     #: If the task is not completed by this time, the task fails.
@@ -3008,10 +3012,6 @@ class TaskSummary(TypedDict):
     failure: Failure | None
     #: The schedule that created the task; only on such tasks.
     schedule: NotRequired[TaskSummarySchedule]
-    #: The group of the task; only on a task of a group.
-    group: NotRequired[str]
-    #: The words by which to find the task; left out if there are none.
-    tags: NotRequired[list[str]]
     #: When the task was created.
     created_at: str
     #: When the task last changed.
@@ -3047,14 +3047,34 @@ class TaskDetails(TypedDict):
     task_type: str | None
     #: The urgency.
     priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
+    #: LUX for the node that completes the task, with at most 6 decimals.
+    lux_reward: float
     #: The node that created the task; this node need not be registered.
     creator_node: str | None
+    #: Seconds that a node may hold the task without task/extend or task/complete.
+    timeout_s: float | None
+    #: Seconds that one attempt may take in all, extended or not; then the attempt has timed out.
+    max_run_s: float | None
+    #: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were
+    #: created with it.
+    retain_s: NotRequired[float]
+    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
+    #: task permanently (kind `budget`). Null: no limit.
+    max_cost_usd: float | None
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: int | None
+    #: The group of the task; only on a task of a group.
+    group: NotRequired[str]
+    #: The words by which to find the task; left out if there are none.
+    tags: NotRequired[list[str]]
+    #: What a node must have to get the task: all words in `capabilities`, and enough of each resource.
+    requires: NotRequired[Requirements]
+    #: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
+    limit_key: NotRequired[str]
     #: Whether the task was created with a key that is bound to its `creator_node`.
     creator_verified: bool
     #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
-    #: LUX for the node that completes the task, with at most 6 decimals.
-    lux_reward: float
     #: The node that holds the task, or has completed it.
     assigned_node: str | None
     #: The result as the node sent it; null until the task is completed.
@@ -3068,21 +3088,9 @@ class TaskDetails(TypedDict):
     #: Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded
     #: `max_cost_usd` and, with `max_attempts`, restarts.
     attempts: int
-    #: The task fails after this many attempts; by default after 10 failures and timeouts.
-    max_attempts: int | None
     #: How often task/next has handed the task out again with `resume`, because the worker ended. With
     #: `max_attempts` each restart counts as an attempt.
     restarts: int
-    #: Seconds that a node may hold the task without task/extend or task/complete.
-    timeout_s: float | None
-    #: Seconds that one attempt may take in all, extended or not; then the attempt has timed out.
-    max_run_s: float | None
-    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
-    #: task permanently (kind `budget`). Null: no limit.
-    max_cost_usd: float | None
-    #: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were
-    #: created with it.
-    retain_s: NotRequired[float]
     #: What all attempts of the task together have used, as the workers reported; null without any report.
     usage: Spending | None
     #: The task is not handed out before this time.
@@ -3119,14 +3127,6 @@ class TaskDetails(TypedDict):
     outputs: list[str]
     #: The schedule that created the task; only on such tasks.
     schedule: NotRequired[TaskDetailsSchedule]
-    #: The group of the task; only on a task of a group.
-    group: NotRequired[str]
-    #: The words by which to find the task; left out if there are none.
-    tags: NotRequired[list[str]]
-    #: What a node must have to get the task: all words in `capabilities`, and enough of each resource.
-    requires: NotRequired[Requirements]
-    #: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
-    limit_key: NotRequired[str]
     #: While an unfinished task has this key, task/create makes no other task with the key, and returns the
     #: existing task (`deduplicated`).
     unique_key: NotRequired[str]
@@ -3452,22 +3452,16 @@ class ScheduleTask(TypedDict):
     #: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
     #: default); 2, `p2` or `low`; `p5` is background work.
     priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
-    #: The node that created the task; this node need not be registered.
-    creator_node: str | None
     #: LUX for the node that completes the task, with at most 6 decimals.
     lux_reward: float
-    #: The task fails after this many attempts; by default after 10 failures and timeouts.
-    max_attempts: int | None
-    #: Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt,
-    #: up to an hour.
-    backoff_s: float
+    #: The node that created the task; this node need not be registered.
+    creator_node: str | None
+    #: Seconds until the task may be handed out.
+    delay_s: float
     #: Seconds that a node may hold the task without task/extend or task/complete.
     timeout_s: float | None
     #: Seconds that one attempt may take in all, extended or not; then the attempt has timed out.
     max_run_s: float | None
-    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
-    #: task permanently (kind `budget`). Null: no limit.
-    max_cost_usd: float | None
     #: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were
     #: created with it.
     retain_s: float | None
@@ -3482,8 +3476,14 @@ class ScheduleTask(TypedDict):
     #: Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum
     #: number of copies (`results` to 15); if left out, as many as make `results` a majority.
     quorum: NotRequired[ScheduleTaskQuorum]
-    #: Seconds until the task may be handed out.
-    delay_s: float
+    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
+    #: task permanently (kind `budget`). Null: no limit.
+    max_cost_usd: float | None
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: int | None
+    #: Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt,
+    #: up to an hour.
+    backoff_s: float
     #: The name of the group of tasks; NAME/NODE of a group of a node's keys.
     group: NotRequired[str]
     #: The words by which to find the task; left out if there are none.
@@ -4977,27 +4977,23 @@ class SchedulePutTask(TypedDict):
 
     #: What to do, in one line.
     title: str
+    #: What to do; at most 64 KiB of UTF-8.
+    description: str
     #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
     task_type: NotRequired[str]
     #: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
     #: default); 2, `p2` or `low`; `p5` is background work.
     priority: NotRequired[Literal[0, 1, 2, "high", "medium", "low", "p0", "p1", "p2", "p5"]]
-    #: The node that created the task; this node need not be registered.
-    creator_node: NotRequired[str]
     #: LUX for the node that completes the task, with at most 6 decimals.
     lux_reward: NotRequired[float]
-    #: The task fails after this many attempts; by default after 10 failures and timeouts.
-    max_attempts: NotRequired[int]
-    #: Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt,
-    #: up to an hour.
-    backoff_s: NotRequired[float]
+    #: The node that created the task; this node need not be registered.
+    creator_node: NotRequired[str]
+    #: Seconds until the task may be handed out.
+    delay_s: NotRequired[float]
     #: Seconds that a node may hold the task without task/extend or task/complete.
     timeout_s: NotRequired[float]
     #: Seconds that one attempt may take in all, extended or not; then the attempt has timed out.
     max_run_s: NotRequired[float]
-    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
-    #: task permanently (kind `budget`). Null: no limit.
-    max_cost_usd: NotRequired[float]
     #: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were
     #: created with it.
     retain_s: NotRequired[float]
@@ -5012,8 +5008,14 @@ class SchedulePutTask(TypedDict):
     #: Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum
     #: number of copies (`results` to 15); if left out, as many as make `results` a majority.
     quorum: NotRequired[SchedulePutTaskQuorum]
-    #: Seconds until the task may be handed out.
-    delay_s: NotRequired[float]
+    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
+    #: task permanently (kind `budget`). Null: no limit.
+    max_cost_usd: NotRequired[float]
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: NotRequired[int]
+    #: Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt,
+    #: up to an hour.
+    backoff_s: NotRequired[float]
     #: The name of the group of tasks; NAME/NODE of a group of a node's keys.
     group: NotRequired[str]
     #: The words by which to find the task; left out if there are none.
@@ -5022,8 +5024,6 @@ class SchedulePutTask(TypedDict):
     requires: NotRequired[SchedulePutTaskRequires]
     #: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
     limit_key: NotRequired[str]
-    #: What to do; at most 64 KiB of UTF-8.
-    description: str
 
 
 class SchedulePutAnswer(TypedDict):
@@ -5697,31 +5697,31 @@ class Tasks(_Resource):
         *,
         task_type: str | None = None,
         priority: Literal[0, 1, 2, "high", "medium", "low", "p0", "p1", "p2", "p5"] | None = None,
-        creator_node: str | None = None,
         lux_reward: float | None = None,
-        max_attempts: int | None = None,
-        backoff_s: float | None = None,
+        creator_node: str | None = None,
+        for_node: str | None = None,
+        files: Sequence[str] | None = None,
+        depends_on: Sequence[str] | None = None,
+        on_dependency: Literal["fail", "run"] | None = None,
+        unique_key: str | None = None,
+        unique_for_s: float | None = None,
+        delay_s: float | None = None,
+        not_before: str | None = None,
+        expires_at: str | None = None,
         timeout_s: float | None = None,
         max_run_s: float | None = None,
-        max_cost_usd: float | None = None,
         retain_s: float | None = None,
         review: str | None = None,
         review_within_s: float | None = None,
         on_review_timeout: Literal["pay", "reject"] | None = None,
         quorum: TaskCreateQuorum | None = None,
-        delay_s: float | None = None,
-        not_before: str | None = None,
-        expires_at: str | None = None,
-        depends_on: Sequence[str] | None = None,
-        on_dependency: Literal["fail", "run"] | None = None,
-        files: Sequence[str] | None = None,
+        max_cost_usd: float | None = None,
+        max_attempts: int | None = None,
+        backoff_s: float | None = None,
         group: str | None = None,
         tags: Sequence[str] | None = None,
         requires: TaskCreateRequires | None = None,
         limit_key: str | None = None,
-        for_node: str | None = None,
-        unique_key: str | None = None,
-        unique_for_s: float | None = None,
         options: CallOptions | None = None,
     ) -> TaskCreateAnswer:
         """Creates a task; on B the hub assigns it at once if a node is available.
@@ -5731,15 +5731,24 @@ class Tasks(_Resource):
         task_type: The hub compares it with the capabilities of nodes. A task without a type fits every node.
         priority: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or
             `medium` (the default); 2, `p2` or `low`; `p5` is background work.
-        creator_node: The node that created the task; this node need not be registered.
         lux_reward: LUX for the node that completes the task, with at most 6 decimals.
-        max_attempts: The task fails after this many attempts; by default after 10 failures and timeouts.
-        backoff_s: Seconds from a failed attempt until the task is open again (5 by default); doubles with
-            each attempt, up to an hour.
+        creator_node: The node that created the task; this node need not be registered.
+        for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
+            gives the task back or goes offline, other nodes may take the task. With a key of another node the
+            task waits in line for this node.
+        files: The ids of uploaded files that belong to no task: the files become inputs of the task in the
+            same commit.
+        depends_on: The ids of the tasks that must be completed first.
+        on_dependency: `fail` (if left out): the task fails when a task in `depends_on` fails or is deleted.
+            `run`: the task starts when all tasks in `depends_on` have ended: completed, failed or deleted.
+        unique_key: While an unfinished task has this key, task/create makes no other task with the key, and
+            returns the existing task (`deduplicated`).
+        unique_for_s: Seconds from the creation for which the task holds its `unique_key`, finished or not.
+        delay_s: Seconds until the task may be handed out.
+        not_before: The task is not handed out before this time.
+        expires_at: If the task is not completed by this time, the task fails.
         timeout_s: Seconds that a node may hold the task without task/extend or task/complete.
         max_run_s: Seconds that one attempt may take in all, extended or not; then the attempt has timed out.
-        max_cost_usd: Dollars that all attempts of the task together may cost; the attempt that exceeds this
-            amount ends the task permanently (kind `budget`). Null: no limit.
         retain_s: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on
             tasks that were created with it.
         review: Who checks the result before the reward is paid: `creator` (without a creator, any node except
@@ -5751,57 +5760,48 @@ class Tasks(_Resource):
             `reject`.
         quorum: Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is
             the maximum number of copies (`results` to 15); if left out, as many as make `results` a majority.
-        delay_s: Seconds until the task may be handed out.
-        not_before: The task is not handed out before this time.
-        expires_at: If the task is not completed by this time, the task fails.
-        depends_on: The ids of the tasks that must be completed first.
-        on_dependency: `fail` (if left out): the task fails when a task in `depends_on` fails or is deleted.
-            `run`: the task starts when all tasks in `depends_on` have ended: completed, failed or deleted.
-        files: The ids of uploaded files that belong to no task: the files become inputs of the task in the
-            same commit.
+        max_cost_usd: Dollars that all attempts of the task together may cost; the attempt that exceeds this
+            amount ends the task permanently (kind `budget`). Null: no limit.
+        max_attempts: The task fails after this many attempts; by default after 10 failures and timeouts.
+        backoff_s: Seconds from a failed attempt until the task is open again (5 by default); doubles with
+            each attempt, up to an hour.
         group: The group that the task joins. A group exists from its first task on. With a key that is bound
             to a node, the group is NAME/NODE.
         tags: Up to 16 words by which to find the task, without commas.
         requires: What a node must have to get the task: all words in `capabilities`, and enough of each
             resource.
         limit_key: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
-        for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
-            gives the task back or goes offline, other nodes may take the task. With a key of another node the
-            task waits in line for this node.
-        unique_key: While an unfinished task has this key, task/create makes no other task with the key, and
-            returns the existing task (`deduplicated`).
-        unique_for_s: Seconds from the creation for which the task holds its `unique_key`, finished or not.
         """
         fields = {
             "title": title,
             "description": description,
             "task_type": task_type,
             "priority": priority,
-            "creator_node": creator_node,
             "lux_reward": lux_reward,
-            "max_attempts": max_attempts,
-            "backoff_s": backoff_s,
+            "creator_node": creator_node,
+            "for_node": for_node,
+            "files": files,
+            "depends_on": depends_on,
+            "on_dependency": on_dependency,
+            "unique_key": unique_key,
+            "unique_for_s": unique_for_s,
+            "delay_s": delay_s,
+            "not_before": not_before,
+            "expires_at": expires_at,
             "timeout_s": timeout_s,
             "max_run_s": max_run_s,
-            "max_cost_usd": max_cost_usd,
             "retain_s": retain_s,
             "review": review,
             "review_within_s": review_within_s,
             "on_review_timeout": on_review_timeout,
             "quorum": quorum,
-            "delay_s": delay_s,
-            "not_before": not_before,
-            "expires_at": expires_at,
-            "depends_on": depends_on,
-            "on_dependency": on_dependency,
-            "files": files,
+            "max_cost_usd": max_cost_usd,
+            "max_attempts": max_attempts,
+            "backoff_s": backoff_s,
             "group": group,
             "tags": tags,
             "requires": requires,
             "limit_key": limit_key,
-            "for_node": for_node,
-            "unique_key": unique_key,
-            "unique_for_s": unique_for_s,
         }
         return cast("TaskCreateAnswer", self._call("task/create", fields, options))
 
@@ -6024,8 +6024,8 @@ class Tasks(_Resource):
         lux_reward: float | None = None,
         not_before: str | None = None,
         expires_at: str | None = None,
-        limit_key: str | None = None,
         tags: Sequence[str] | None = None,
+        limit_key: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """Changes a task that nobody holds.
@@ -6038,8 +6038,8 @@ class Tasks(_Resource):
         lux_reward: The new reward. To lower a reward, send the administrator key too.
         not_before: The task is not handed out before this time. A time in the past, or null: at once.
         expires_at: If the task is not completed by this time, the task fails; null: the task does not expire.
-        limit_key: The key whose limit applies to the task; null: its `task_type`.
         tags: The new tags of the task, in place of all old tags; `[]`: none.
+        limit_key: The key whose limit applies to the task; null: its `task_type`.
         """
         fields = {
             "task_id": task_id,
@@ -6049,8 +6049,8 @@ class Tasks(_Resource):
             "lux_reward": lux_reward,
             "not_before": not_before,
             "expires_at": expires_at,
-            "limit_key": limit_key,
             "tags": tags,
+            "limit_key": limit_key,
         }
         return cast("TaskAnswer", self._call("task/update", fields, options))
 
@@ -7759,7 +7759,7 @@ FIELDS: Dict[str, Any] = {
     "node/delete": {"node_id":0},
     "node/list": {"status":0,"q":0,"capability":0,"order":0,"tasks":0,"page":0,"per_page":0,"cursor":0},
     "node/{node_id}": {"node_id":0},
-    "task/create": {"title":0,"description":0,"task_type":0,"priority":0,"creator_node":0,"lux_reward":0,"max_attempts":0,"backoff_s":0,"timeout_s":0,"max_run_s":0,"max_cost_usd":0,"retain_s":0,"review":0,"review_within_s":0,"on_review_timeout":0,"quorum":{"results":0,"of":0,"compare":0},"delay_s":0,"not_before":0,"expires_at":0,"depends_on":0,"on_dependency":0,"files":0,"group":0,"tags":0,"requires":{"capabilities":0,"resources":0},"limit_key":0,"for_node":0,"unique_key":0,"unique_for_s":0},
+    "task/create": {"title":0,"description":0,"task_type":0,"priority":0,"lux_reward":0,"creator_node":0,"for_node":0,"files":0,"depends_on":0,"on_dependency":0,"unique_key":0,"unique_for_s":0,"delay_s":0,"not_before":0,"expires_at":0,"timeout_s":0,"max_run_s":0,"retain_s":0,"review":0,"review_within_s":0,"on_review_timeout":0,"quorum":{"results":0,"of":0,"compare":0},"max_cost_usd":0,"max_attempts":0,"backoff_s":0,"group":0,"tags":0,"requires":{"capabilities":0,"resources":0},"limit_key":0},
     "task/next": {"node_id":0,"wait":0,"task_types":0,"resume":0},
     "task/assign": {"task_id":0,"node_id":0},
     "task/claim": {"task_id":0,"node_id":0},
@@ -7769,7 +7769,7 @@ FIELDS: Dict[str, Any] = {
     "task/extend": {"task_id":0,"node_id":0,"epoch":0,"note":0,"checkpoint":0,"usage":{"seq":0,"model":0,"input_tokens":0,"output_tokens":0,"cached_tokens":0,"cost_usd":0}},
     "task/retry": {"task_id":0,"with_dependents":0,"keep_checkpoint":0,"max_cost_usd":0},
     "task/cancel": {"task_id":0,"node_id":0,"reason":0},
-    "task/update": {"task_id":0,"title":0,"description":0,"priority":0,"lux_reward":0,"not_before":0,"expires_at":0,"limit_key":0,"tags":0},
+    "task/update": {"task_id":0,"title":0,"description":0,"priority":0,"lux_reward":0,"not_before":0,"expires_at":0,"tags":0,"limit_key":0},
     "task/revoke": {"task_id":0,"node_id":0,"reason":0},
     "task/batch-assign": {"assignments":{"task_id":0,"node_id":0}},
     "task/delete": {"task_id":0},
@@ -7821,7 +7821,7 @@ FIELDS: Dict[str, Any] = {
     "group/{group}": {"group":0,"wait":0},
     "group/cancel": {"group":0,"node_id":0,"reason":0},
     "group/retry": {"group":0,"cursor":0},
-    "schedule/put": {"name":0,"cron":0,"every_s":0,"tz":0,"task":{"title":0,"task_type":0,"priority":0,"creator_node":0,"lux_reward":0,"max_attempts":0,"backoff_s":0,"timeout_s":0,"max_run_s":0,"max_cost_usd":0,"retain_s":0,"review":0,"review_within_s":0,"on_review_timeout":0,"quorum":{"results":0,"of":0,"compare":0},"delay_s":0,"group":0,"tags":0,"requires":{"capabilities":0,"resources":0},"limit_key":0,"description":0},"overlap":0,"catch_up":0,"jitter_s":0,"until":0,"paused":0},
+    "schedule/put": {"name":0,"cron":0,"every_s":0,"tz":0,"task":{"title":0,"description":0,"task_type":0,"priority":0,"lux_reward":0,"creator_node":0,"delay_s":0,"timeout_s":0,"max_run_s":0,"retain_s":0,"review":0,"review_within_s":0,"on_review_timeout":0,"quorum":{"results":0,"of":0,"compare":0},"max_cost_usd":0,"max_attempts":0,"backoff_s":0,"group":0,"tags":0,"requires":{"capabilities":0,"resources":0},"limit_key":0},"overlap":0,"catch_up":0,"jitter_s":0,"until":0,"paused":0},
     "schedule/list": {"page":0,"per_page":0},
     "schedule/run": {"name":0},
     "schedule/delete": {"name":0},

@@ -475,14 +475,38 @@ export interface Task<V extends Variant = "A"> {
   task_type: string | null;
   /** The urgency. */
   priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
+  /** LUX for the node that completes the task, with at most 6 decimals. */
+  lux_reward: number;
   /** The node that created the task; this node need not be registered. */
   creator_node: string | null;
+  /** Seconds that a node may hold the task without task/extend or task/complete. */
+  timeout_s: number | null;
+  /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
+  max_run_s: number | null;
+  /**
+   * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
+   * were created with it.
+   */
+  retain_s?: number | undefined;
+  /**
+   * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
+   * the task permanently (kind `budget`). Null: no limit.
+   */
+  max_cost_usd: number | null;
+  /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+  max_attempts: number | null;
+  /** The group of the task; only on a task of a group. */
+  group?: string | undefined;
+  /** The words by which to find the task; left out if there are none. */
+  tags?: string[] | undefined;
+  /** What a node must have to get the task: all words in `capabilities`, and enough of each resource. */
+  requires?: Requirements | undefined;
+  /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
+  limit_key?: string | undefined;
   /** Whether the task was created with a key that is bound to its `creator_node`. */
   creator_verified: boolean;
   /** The status of the task. task/retry opens a `failed` task again. */
   status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
-  /** LUX for the node that completes the task, with at most 6 decimals. */
-  lux_reward: number;
   /** The node that holds the task, or has completed it. */
   assigned_node: string | null;
   /** The result as the node sent it; null until the task is completed. */
@@ -498,27 +522,11 @@ export interface Task<V extends Variant = "A"> {
    * `max_cost_usd` and, with `max_attempts`, restarts.
    */
   attempts: number;
-  /** The task fails after this many attempts; by default after 10 failures and timeouts. */
-  max_attempts: number | null;
   /**
    * How often task/next has handed the task out again with `resume`, because the worker ended. With
    * `max_attempts` each restart counts as an attempt.
    */
   restarts: number;
-  /** Seconds that a node may hold the task without task/extend or task/complete. */
-  timeout_s: number | null;
-  /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
-  max_run_s: number | null;
-  /**
-   * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
-   * the task permanently (kind `budget`). Null: no limit.
-   */
-  max_cost_usd: number | null;
-  /**
-   * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
-   * were created with it.
-   */
-  retain_s?: number | undefined;
   /** What all attempts of the task together have used, as the workers reported; null without any report. */
   usage: Spending | null;
   /** The task is not handed out before this time. */
@@ -566,14 +574,6 @@ export interface Task<V extends Variant = "A"> {
         at: string | null;
       }
     | undefined;
-  /** The group of the task; only on a task of a group. */
-  group?: string | undefined;
-  /** The words by which to find the task; left out if there are none. */
-  tags?: string[] | undefined;
-  /** What a node must have to get the task: all words in `capabilities`, and enough of each resource. */
-  requires?: Requirements | undefined;
-  /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
-  limit_key?: string | undefined;
   /**
    * While an unfinished task has this key, task/create makes no other task with the key, and returns
    * the existing task (`deduplicated`).
@@ -601,12 +601,18 @@ export interface TaskSummary<V extends Variant = "A"> {
   task_type: string | null;
   /** The urgency. */
   priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
-  /** The node that created the task; this node need not be registered. */
-  creator_node: string | null;
-  /** The status of the task. task/retry opens a `failed` task again. */
-  status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
   /** LUX for the node that completes the task, with at most 6 decimals. */
   lux_reward: number;
+  /** The node that created the task; this node need not be registered. */
+  creator_node: string | null;
+  /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+  max_attempts: number | null;
+  /** The group of the task; only on a task of a group. */
+  group?: string | undefined;
+  /** The words by which to find the task; left out if there are none. */
+  tags?: string[] | undefined;
+  /** The status of the task. task/retry opens a `failed` task again. */
+  status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
   /** The node that holds the task, or has completed it. */
   assigned_node: string | null;
   /** Whether the task is open and may be handed out now. */
@@ -616,8 +622,6 @@ export interface TaskSummary<V extends Variant = "A"> {
    * `max_cost_usd` and, with `max_attempts`, restarts.
    */
   attempts: number;
-  /** The task fails after this many attempts; by default after 10 failures and timeouts. */
-  max_attempts: number | null;
   /** The task is not handed out before this time. */
   not_before: string | null;
   /** If the task is not completed by this time, the task fails. */
@@ -651,10 +655,6 @@ export interface TaskSummary<V extends Variant = "A"> {
         at: string | null;
       }
     | undefined;
-  /** The group of the task; only on a task of a group. */
-  group?: string | undefined;
-  /** The words by which to find the task; left out if there are none. */
-  tags?: string[] | undefined;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
@@ -672,14 +672,38 @@ export interface TaskDetails<V extends Variant = "A"> {
   task_type: string | null;
   /** The urgency. */
   priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
+  /** LUX for the node that completes the task, with at most 6 decimals. */
+  lux_reward: number;
   /** The node that created the task; this node need not be registered. */
   creator_node: string | null;
+  /** Seconds that a node may hold the task without task/extend or task/complete. */
+  timeout_s: number | null;
+  /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
+  max_run_s: number | null;
+  /**
+   * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
+   * were created with it.
+   */
+  retain_s?: number | undefined;
+  /**
+   * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
+   * the task permanently (kind `budget`). Null: no limit.
+   */
+  max_cost_usd: number | null;
+  /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+  max_attempts: number | null;
+  /** The group of the task; only on a task of a group. */
+  group?: string | undefined;
+  /** The words by which to find the task; left out if there are none. */
+  tags?: string[] | undefined;
+  /** What a node must have to get the task: all words in `capabilities`, and enough of each resource. */
+  requires?: Requirements | undefined;
+  /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
+  limit_key?: string | undefined;
   /** Whether the task was created with a key that is bound to its `creator_node`. */
   creator_verified: boolean;
   /** The status of the task. task/retry opens a `failed` task again. */
   status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
-  /** LUX for the node that completes the task, with at most 6 decimals. */
-  lux_reward: number;
   /** The node that holds the task, or has completed it. */
   assigned_node: string | null;
   /** The result as the node sent it; null until the task is completed. */
@@ -695,27 +719,11 @@ export interface TaskDetails<V extends Variant = "A"> {
    * `max_cost_usd` and, with `max_attempts`, restarts.
    */
   attempts: number;
-  /** The task fails after this many attempts; by default after 10 failures and timeouts. */
-  max_attempts: number | null;
   /**
    * How often task/next has handed the task out again with `resume`, because the worker ended. With
    * `max_attempts` each restart counts as an attempt.
    */
   restarts: number;
-  /** Seconds that a node may hold the task without task/extend or task/complete. */
-  timeout_s: number | null;
-  /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
-  max_run_s: number | null;
-  /**
-   * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
-   * the task permanently (kind `budget`). Null: no limit.
-   */
-  max_cost_usd: number | null;
-  /**
-   * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
-   * were created with it.
-   */
-  retain_s?: number | undefined;
   /** What all attempts of the task together have used, as the workers reported; null without any report. */
   usage: Spending | null;
   /** The task is not handed out before this time. */
@@ -763,14 +771,6 @@ export interface TaskDetails<V extends Variant = "A"> {
         at: string | null;
       }
     | undefined;
-  /** The group of the task; only on a task of a group. */
-  group?: string | undefined;
-  /** The words by which to find the task; left out if there are none. */
-  tags?: string[] | undefined;
-  /** What a node must have to get the task: all words in `capabilities`, and enough of each resource. */
-  requires?: Requirements | undefined;
-  /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
-  limit_key?: string | undefined;
   /**
    * While an unfinished task has this key, task/create makes no other task with the key, and returns
    * the existing task (`deduplicated`).
@@ -1128,26 +1128,16 @@ export interface Schedule<V extends Variant = "A"> {
      * default); 2, `p2` or `low`; `p5` is background work.
      */
     priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
-    /** The node that created the task; this node need not be registered. */
-    creator_node: string | null;
     /** LUX for the node that completes the task, with at most 6 decimals. */
     lux_reward: number;
-    /** The task fails after this many attempts; by default after 10 failures and timeouts. */
-    max_attempts: number | null;
-    /**
-     * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
-     * attempt, up to an hour.
-     */
-    backoff_s: number;
+    /** The node that created the task; this node need not be registered. */
+    creator_node: string | null;
+    /** Seconds until the task may be handed out. */
+    delay_s: number;
     /** Seconds that a node may hold the task without task/extend or task/complete. */
     timeout_s: number | null;
     /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
     max_run_s: number | null;
-    /**
-     * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
-     * the task permanently (kind `budget`). Null: no limit.
-     */
-    max_cost_usd: number | null;
     /**
      * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
      * were created with it.
@@ -1180,8 +1170,18 @@ export interface Schedule<V extends Variant = "A"> {
           compare: string;
         }
       | undefined;
-    /** Seconds until the task may be handed out. */
-    delay_s: number;
+    /**
+     * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
+     * the task permanently (kind `budget`). Null: no limit.
+     */
+    max_cost_usd: number | null;
+    /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+    max_attempts: number | null;
+    /**
+     * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+     * attempt, up to an hour.
+     */
+    backoff_s: number;
     /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
     group?: string | undefined;
     /** The words by which to find the task; left out if there are none. */
@@ -1852,26 +1852,45 @@ export interface Operations<V extends Variant = "A"> {
        * default); 2, `p2` or `low`; `p5` is background work.
        */
       priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
-      /** The node that created the task; this node need not be registered. */
-      creator_node?: string | undefined;
       /** LUX for the node that completes the task, with at most 6 decimals. */
       lux_reward?: number | undefined;
-      /** The task fails after this many attempts; by default after 10 failures and timeouts. */
-      max_attempts?: number | undefined;
+      /** The node that created the task; this node need not be registered. */
+      creator_node?: string | undefined;
       /**
-       * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
-       * attempt, up to an hour.
+       * Assigns the task to this node, which must be online. The task must be ready. If the node gives the
+       * task back or goes offline, other nodes may take the task. With a key of another node the task waits
+       * in line for this node.
        */
-      backoff_s?: number | undefined;
+      for_node?: string | undefined;
+      /**
+       * The ids of uploaded files that belong to no task: the files become inputs of the task in the same
+       * commit.
+       */
+      files?: readonly string[] | undefined;
+      /** The ids of the tasks that must be completed first. */
+      depends_on?: readonly string[] | undefined;
+      /**
+       * `fail` (if left out): the task fails when a task in `depends_on` fails or is deleted. `run`: the
+       * task starts when all tasks in `depends_on` have ended: completed, failed or deleted.
+       */
+      on_dependency?: "fail" | "run" | undefined;
+      /**
+       * While an unfinished task has this key, task/create makes no other task with the key, and returns
+       * the existing task (`deduplicated`).
+       */
+      unique_key?: string | undefined;
+      /** Seconds from the creation for which the task holds its `unique_key`, finished or not. */
+      unique_for_s?: number | undefined;
+      /** Seconds until the task may be handed out. */
+      delay_s?: number | undefined;
+      /** The task is not handed out before this time. */
+      not_before?: string | undefined;
+      /** If the task is not completed by this time, the task fails. */
+      expires_at?: string | undefined;
       /** Seconds that a node may hold the task without task/extend or task/complete. */
       timeout_s?: number | undefined;
       /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
       max_run_s?: number | undefined;
-      /**
-       * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
-       * the task permanently (kind `budget`). Null: no limit.
-       */
-      max_cost_usd?: number | undefined;
       /**
        * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
        * were created with it.
@@ -1904,24 +1923,18 @@ export interface Operations<V extends Variant = "A"> {
             compare?: string | undefined;
           }
         | undefined;
-      /** Seconds until the task may be handed out. */
-      delay_s?: number | undefined;
-      /** The task is not handed out before this time. */
-      not_before?: string | undefined;
-      /** If the task is not completed by this time, the task fails. */
-      expires_at?: string | undefined;
-      /** The ids of the tasks that must be completed first. */
-      depends_on?: readonly string[] | undefined;
       /**
-       * `fail` (if left out): the task fails when a task in `depends_on` fails or is deleted. `run`: the
-       * task starts when all tasks in `depends_on` have ended: completed, failed or deleted.
+       * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
+       * the task permanently (kind `budget`). Null: no limit.
        */
-      on_dependency?: "fail" | "run" | undefined;
+      max_cost_usd?: number | undefined;
+      /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+      max_attempts?: number | undefined;
       /**
-       * The ids of uploaded files that belong to no task: the files become inputs of the task in the same
-       * commit.
+       * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+       * attempt, up to an hour.
        */
-      files?: readonly string[] | undefined;
+      backoff_s?: number | undefined;
       /**
        * The group that the task joins. A group exists from its first task on. With a key that is bound to a
        * node, the group is NAME/NODE.
@@ -1940,19 +1953,6 @@ export interface Operations<V extends Variant = "A"> {
         | undefined;
       /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
       limit_key?: string | undefined;
-      /**
-       * Assigns the task to this node, which must be online. The task must be ready. If the node gives the
-       * task back or goes offline, other nodes may take the task. With a key of another node the task waits
-       * in line for this node.
-       */
-      for_node?: string | undefined;
-      /**
-       * While an unfinished task has this key, task/create makes no other task with the key, and returns
-       * the existing task (`deduplicated`).
-       */
-      unique_key?: string | undefined;
-      /** Seconds from the creation for which the task holds its `unique_key`, finished or not. */
-      unique_for_s?: number | undefined;
     };
     answer: {
       success: true;
@@ -2338,10 +2338,10 @@ export interface Operations<V extends Variant = "A"> {
       not_before?: string | null | undefined;
       /** If the task is not completed by this time, the task fails; null: the task does not expire. */
       expires_at?: string | null | undefined;
-      /** The key whose limit applies to the task; null: its `task_type`. */
-      limit_key?: string | null | undefined;
       /** The new tags of the task, in place of all old tags; `[]`: none. */
       tags?: readonly string[] | undefined;
+      /** The key whose limit applies to the task; null: its `task_type`. */
+      limit_key?: string | null | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -4074,6 +4074,8 @@ export interface Operations<V extends Variant = "A"> {
       task: {
         /** What to do, in one line. */
         title: string;
+        /** What to do; at most 64 KiB of UTF-8. */
+        description: string;
         /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
         task_type?: string | undefined;
         /**
@@ -4081,26 +4083,16 @@ export interface Operations<V extends Variant = "A"> {
          * default); 2, `p2` or `low`; `p5` is background work.
          */
         priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
-        /** The node that created the task; this node need not be registered. */
-        creator_node?: string | undefined;
         /** LUX for the node that completes the task, with at most 6 decimals. */
         lux_reward?: number | undefined;
-        /** The task fails after this many attempts; by default after 10 failures and timeouts. */
-        max_attempts?: number | undefined;
-        /**
-         * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
-         * attempt, up to an hour.
-         */
-        backoff_s?: number | undefined;
+        /** The node that created the task; this node need not be registered. */
+        creator_node?: string | undefined;
+        /** Seconds until the task may be handed out. */
+        delay_s?: number | undefined;
         /** Seconds that a node may hold the task without task/extend or task/complete. */
         timeout_s?: number | undefined;
         /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
         max_run_s?: number | undefined;
-        /**
-         * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
-         * the task permanently (kind `budget`). Null: no limit.
-         */
-        max_cost_usd?: number | undefined;
         /**
          * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
          * were created with it.
@@ -4133,8 +4125,18 @@ export interface Operations<V extends Variant = "A"> {
               compare?: string | undefined;
             }
           | undefined;
-        /** Seconds until the task may be handed out. */
-        delay_s?: number | undefined;
+        /**
+         * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
+         * the task permanently (kind `budget`). Null: no limit.
+         */
+        max_cost_usd?: number | undefined;
+        /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+        max_attempts?: number | undefined;
+        /**
+         * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+         * attempt, up to an hour.
+         */
+        backoff_s?: number | undefined;
         /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
         group?: string | undefined;
         /** The words by which to find the task; left out if there are none. */
@@ -4150,8 +4152,6 @@ export interface Operations<V extends Variant = "A"> {
           | undefined;
         /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
         limit_key?: string | undefined;
-        /** What to do; at most 64 KiB of UTF-8. */
-        description: string;
       };
       /**
        * What happens at a time when an earlier task is unfinished: no new task (`skip`), or one more
@@ -5671,31 +5671,31 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
     description: 0,
     task_type: 0,
     priority: 0,
-    creator_node: 0,
     lux_reward: 0,
-    max_attempts: 0,
-    backoff_s: 0,
+    creator_node: 0,
+    for_node: 0,
+    files: 0,
+    depends_on: 0,
+    on_dependency: 0,
+    unique_key: 0,
+    unique_for_s: 0,
+    delay_s: 0,
+    not_before: 0,
+    expires_at: 0,
     timeout_s: 0,
     max_run_s: 0,
-    max_cost_usd: 0,
     retain_s: 0,
     review: 0,
     review_within_s: 0,
     on_review_timeout: 0,
     quorum: { results: 0, of: 0, compare: 0 },
-    delay_s: 0,
-    not_before: 0,
-    expires_at: 0,
-    depends_on: 0,
-    on_dependency: 0,
-    files: 0,
+    max_cost_usd: 0,
+    max_attempts: 0,
+    backoff_s: 0,
     group: 0,
     tags: 0,
     requires: { capabilities: 0, resources: 0 },
     limit_key: 0,
-    for_node: 0,
-    unique_key: 0,
-    unique_for_s: 0,
   },
   "task/next": { node_id: 0, wait: 0, task_types: 0, resume: 0 },
   "task/assign": { task_id: 0, node_id: 0 },
@@ -5744,8 +5744,8 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
     lux_reward: 0,
     not_before: 0,
     expires_at: 0,
-    limit_key: 0,
     tags: 0,
+    limit_key: 0,
   },
   "task/revoke": { task_id: 0, node_id: 0, reason: 0 },
   "task/batch-assign": { assignments: { task_id: 0, node_id: 0 } },
@@ -5868,26 +5868,26 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
     tz: 0,
     task: {
       title: 0,
+      description: 0,
       task_type: 0,
       priority: 0,
-      creator_node: 0,
       lux_reward: 0,
-      max_attempts: 0,
-      backoff_s: 0,
+      creator_node: 0,
+      delay_s: 0,
       timeout_s: 0,
       max_run_s: 0,
-      max_cost_usd: 0,
       retain_s: 0,
       review: 0,
       review_within_s: 0,
       on_review_timeout: 0,
       quorum: { results: 0, of: 0, compare: 0 },
-      delay_s: 0,
+      max_cost_usd: 0,
+      max_attempts: 0,
+      backoff_s: 0,
       group: 0,
       tags: 0,
       requires: { capabilities: 0, resources: 0 },
       limit_key: 0,
-      description: 0,
     },
     overlap: 0,
     catch_up: 0,
