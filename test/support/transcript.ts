@@ -26,6 +26,7 @@
  */
 import { afterAll, expect, test } from "bun:test";
 import { isDeepStrictEqual } from "node:util";
+import { HEARTBEAT_FRESH_MS } from "../../src/domain/limits.ts";
 import { isoTime } from "../../src/lib/clock.ts";
 import { RESULT } from "../api/scene.ts";
 import {
@@ -228,13 +229,24 @@ class Player {
     }
   }
 
-  /** Begins a call, and resolves when it waits. */
+  /**
+   * Begins a call, and resolves when it waits: the hub counts it, and a worker's call has written its heartbeat, which it
+   * does in its last transaction before it sleeps.
+   */
   async #begin(name: string, said: string): Promise<void> {
-    const before = await this.#waiting();
+    const [, nodeId = null] = /task\/next (\w+)/.exec(said) ?? [];
+    const beat = async (): Promise<unknown> =>
+      nodeId === null
+        ? null
+        : fieldOf((await this.#hub.get(`/node/${nodeId}`)).body, ["node", "last_heartbeat"]);
+    this.#hub.clock.pass(HEARTBEAT_FRESH_MS);
+    const before = [await this.#waiting(), await beat()] as const;
     const pending = new Pending(this.#call(said));
     this.names.set(name, pending);
     const deadline = performance.now() + HANG_MS;
-    while ((await this.#waiting()) <= before && !pending.isAnswered) {
+    const hasBegun = async (): Promise<boolean> =>
+      (await this.#waiting()) > before[0] && (nodeId === null || (await beat()) !== before[1]);
+    while (!pending.isAnswered && !(await hasBegun())) {
       if (performance.now() > deadline) throw new Error("the call does not wait");
       await Bun.sleep(5);
     }
