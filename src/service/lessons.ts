@@ -10,20 +10,20 @@
 import type { Notified } from "../domain/change.ts";
 import { type Lesson, isLesson, withLesson } from "../domain/lesson.ts";
 import {
+  LESSON_SHOWN_MAX_CHARS,
   LESSONS_STEP_ROWS,
   LESSONS_TYPES_MAX,
   LESSONS_UNREAD_MAX,
-  LESSON_SHOWN_MAX_CHARS,
   LIST_FAR_PAGES_MAX,
   LIST_SCANNED_MAX,
 } from "../domain/limits.ts";
 import type { Task } from "../domain/model.ts";
-import { isInReview } from "../domain/task/core.ts";
+import { isInReview } from "../domain/task/state.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 import { matchesWords } from "../lib/word-search.ts";
 import { type ExaminedTask, lessonsBelow, lessonsOf } from "../store/sql/lessons.ts";
 import type { Origin, Store } from "../store/store.ts";
-import { PagesBusy, type Position } from "./list-pages.ts";
+import { type Position, PagesBusy } from "./list-pages.ts";
 
 /** `taskType`: null is every type. `words`: each begins a word of the lesson or of the title of its task. */
 export type LessonQuery = { readonly taskType: string | null; readonly words: readonly string[] };

@@ -24,16 +24,17 @@ import type {
   Requirements,
   Resources,
   Schedule,
+  StoredAnswer,
   Task,
   TaskOrigin,
   TaskState,
   TaskSummary,
-  StoredAnswer,
   Usage,
   Webhook,
 } from "../../domain/model.ts";
 import { addResources } from "../../domain/lane.ts";
-import { type Dependency, shownFailure } from "../../domain/task/core.ts";
+import type { Dependency } from "../../domain/task/facet/dependencies.ts";
+import { shownFailure } from "../../domain/task/failure.ts";
 import { assert, must } from "../../lib/assert.ts";
 import type { Param, Row } from "../store.ts";
 

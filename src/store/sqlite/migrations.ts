@@ -20,7 +20,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     registered_at INTEGER NOT NULL,
     last_heartbeat_at INTEGER NOT NULL,
     lease_until INTEGER NOT NULL,            -- steady clock
-    tasks_assigned INTEGER NOT NULL,         -- running totals, kept by domain/task/core.ts
+    tasks_assigned INTEGER NOT NULL,         -- running totals, kept by domain/task/totals.ts
     tasks_completed INTEGER NOT NULL,
     lux_earned_micro INTEGER NOT NULL,
     idle_since INTEGER NOT NULL
@@ -263,7 +263,7 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     max_tasks INTEGER,
     online INTEGER NOT NULL,
     registered_at INTEGER NOT NULL,
-    tasks_assigned INTEGER NOT NULL,         -- running totals, kept by domain/task/core.ts
+    tasks_assigned INTEGER NOT NULL,         -- running totals, kept by domain/task/totals.ts
     tasks_completed INTEGER NOT NULL,
     lux_earned_micro INTEGER NOT NULL,
     idle_since INTEGER NOT NULL,
