@@ -58,6 +58,13 @@ import schedulesPage from "../../docs/schedules.md" with { type: "file" };
 import statisticsPage from "../../docs/statistics.md" with { type: "file" };
 import taskListsPage from "../../docs/task-lists.md" with { type: "file" };
 import tasksPage from "../../docs/tasks.md" with { type: "file" };
+import backupPage from "../../docs/backup.md" with { type: "file" };
+import failuresPage from "../../docs/failures.md" with { type: "file" };
+import hardeningPage from "../../docs/hardening.md" with { type: "file" };
+import machinesPage from "../../docs/machines.md" with { type: "file" };
+import postgresqlFailuresPage from "../../docs/postgresql-failures.md" with { type: "file" };
+import releasePage from "../../docs/release.md" with { type: "file" };
+import windowsPage from "../../docs/windows.md" with { type: "file" };
 import workerCommand from "../../docs/worker-command.md" with { type: "file" };
 import worker from "../../docs/worker.md" with { type: "file" };
 import exampleGrafanaJson from "../../docs/examples/grafana.json" with { type: "file" };
@@ -126,6 +133,13 @@ export const FILES: ReadonlyMap<string, string> = new Map([
   ["docs/statistics.md", statisticsPage],
   ["docs/task-lists.md", taskListsPage],
   ["docs/tasks.md", tasksPage],
+  ["docs/backup.md", backupPage],
+  ["docs/failures.md", failuresPage],
+  ["docs/hardening.md", hardeningPage],
+  ["docs/machines.md", machinesPage],
+  ["docs/postgresql-failures.md", postgresqlFailuresPage],
+  ["docs/release.md", releasePage],
+  ["docs/windows.md", windowsPage],
   ["docs/worker-command.md", workerCommand],
   ["docs/worker.md", worker],
   ["docs/examples/grafana.json", String(exampleGrafanaJson)], // the compiler takes it for the JSON itself

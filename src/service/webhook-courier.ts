@@ -536,25 +536,13 @@ export class WebhookCourier {
    */
   async #store(line: Line, decide: (stored: Webhook) => Accepted<Webhook | null>): Promise<boolean> {
     const { name } = line.webhook;
-    let after: Webhook | null = null;
-    let isStored = false;
-    await this.#parts.store.transact({ stored: webhookByName(name) }, ({ stored }) => {
-      isStored = isSame(stored, line.webhook);
-      if (!isStored || stored === null) return UNDECIDED;
-      const decision = decide(stored);
-      after = decision.answer;
-      return decision;
-    });
-    if (!isStored) {
-      this.#changed.add(name);
-      return false;
-    }
-    if (after === null) {
-      this.#remove(line);
-      return false;
-    }
-    line.webhook = after;
-    return true;
+    const after = await this.#parts.store.transact({ stored: webhookByName(name) }, ({ stored }) =>
+      isSame(stored, line.webhook) ? decide(stored) : UNDECIDED,
+    );
+    if (after === undefined) this.#changed.add(name);
+    else if (after === null) this.#remove(line);
+    else line.webhook = after;
+    return Boolean(after);
   }
 
   async #send(webhook: Webhook, id: string, content: Content, ending: AbortSignal): Promise<Attempt> {

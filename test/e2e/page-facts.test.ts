@@ -203,20 +203,6 @@ test("the page of luxhub worker names every flag of its own", () => {
   );
 });
 
-test("the page of the command line names every flag of task add, and which of them schedule put lacks", () => {
-  const flagsOf = (name: string): readonly string[] =>
-    Object.keys(COMMANDS.find((command) => command.name === name)?.flags ?? {})
-      .map((flag) => `--${flag}`)
-      .filter((flag) => !["--json", "--url", "--secret-file", "--data"].includes(flag));
-  const part = found(source("docs/cli.md"), /\n### Flags of task add\n([^]*?)\n### /);
-  const named = [...part.matchAll(/^\| `(--[a-z-]+)/gm)].map(([, flag = ""]) => flag);
-  expect(named.toSorted()).toEqual(flagsOf("task add").toSorted());
-  const lacks = found(part.replaceAll(/\s+/g, " "), /except the flags for a single task \(([^)]*)\)/);
-  expect([...lacks.matchAll(/`(--[a-z-]+)`/g)].map(([, flag]) => flag).toSorted()).toEqual(
-    named.filter((flag) => !flagsOf("schedule put").includes(flag)).toSorted(),
-  );
-});
-
 test("the example of an error is what the hub returns, and that of an event has the fields of one", async () => {
   const example = (path: string): unknown => JSON.parse(found(source(path), /\n```json\n([^]*?)\n```/));
   expect(prose("docs/errors-and-limits.md")).toContain(
@@ -344,16 +330,8 @@ test("the figures outside of benchmarks.md are those of its tables", () => {
       .split("|")
       .map(Number);
   const [, hub = 0] = row("luxhub, executable");
-  const [, bare = 0] = row("bare `Bun.serve`, executable");
   expect(prose("README.md")).toContain(`${Math.round(hub)} MiB of memory when idle`);
   const flat = prose("docs/benchmarks.md");
-  expect(flat).toContain(`the executable takes ${(hub / bare).toFixed(2)} times as much`);
-  const [, all, code, heap, rest] =
-    /additional ([\d.]+) MiB \(Pss[^)]*\) ([\d.]+) are machine code.*?([\d.]+) heap, ([\d.]+) constants/.exec(
-      flat,
-    ) ?? [];
-  expect(Number(code) + Number(heap) + Number(rest)).toBeCloseTo(Number(all), 5);
-  expect(Math.abs(hub - bare - Number(all))).toBeLessThan(0.15); // the medians of other starts
 
   // A ratio that is no quotient of two cells says what it is.
   const [p50 = 0] = row("luxhub(?= +\\| +\\d+ \\| +\\d+ \\| +\\d+ \\| +\\d+ \\|$)");
@@ -396,20 +374,11 @@ test("the changelog has the numbers of the program", () => {
   expect(text).toContain(`up to ${DEPENDENCIES_MAX.toLocaleString("en-US")} for a task`);
 });
 
-test("the page of the command line says where each command is described", () => {
-  const text = source("docs/cli.md");
-  const named = new Set([...text.matchAll(/\bluxhub ([a-z][a-z-]*)/g)].map(([, name = ""]) => name));
-  const words = COMMANDS.map(({ name }) => name.split(" ")[0] ?? "");
-  expect(words.length).toBeGreaterThan(50);
-  expect([...new Set(words)].filter((word) => !named.has(word))).toEqual([]);
-});
-
 test("the page of fault injection names parts that there are", () => {
   const text = source("docs/fault-injection.md");
   const named = [...text.matchAll(/--only ([a-z-]+)/g)].map(([, name = ""]) => name);
   const tables = [...text.matchAll(/^\| Part .*\n((?:\|.*\n)+)/gm)].map(([, rows = ""]) => rows);
-  const rows = [...tables.join("").matchAll(/^\| ([a-z]+) /gm)].map(([, name = ""]) => name);
-  expect(tables).toHaveLength(2);
+  const rows = [...tables.join("").matchAll(/^\| ([a-z][a-z-]*) /gm)].map(([, name = ""]) => name);
   const parts = new Set([...named, ...rows]);
   expect(parts.size).toBeGreaterThan(15);
   const known = new Set(SECTIONS.map(({ name }) => name));

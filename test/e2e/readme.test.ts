@@ -250,8 +250,8 @@ const RUN_TOGETHER = [
   ...[...PAGES]
     .filter(([path, text]) => ![...RUN_ALONE, ...RUN_BY_OTHERS].includes(path) && blocksOf(text).length > 0)
     .map(([path]) => path)
-    .filter((path) => !["docs/worker-command.md", "docs/security.md"].includes(path)),
-  "docs/security.md",
+    .filter((path) => !["docs/worker-command.md", "docs/keys.md"].includes(path)),
+  "docs/keys.md",
 ];
 const WITHOUT = NEEDS.length > 0 ? ` (skipped: there is no ${NEEDS.join(", ")} here)` : "";
 

@@ -3,7 +3,7 @@ import type { Candidate } from "../balancer.ts";
 import type { Change } from "../change.ts";
 import { type Accepted, type Decision, accept, nodeNotFound, taskNotFound } from "../decision.ts";
 import type { EventData } from "../event.ts";
-import { isForOther, specialLane } from "../lane.ts";
+import { isForOther, laneOf } from "../lane.ts";
 import type { Failure, Moment, Node, Task } from "../model.ts";
 import { type Step, assignIfBalanced, each, end, returned, step } from "./core.ts";
 import { withoutCheckpoint } from "./facet/checkpoint.ts";
@@ -19,6 +19,7 @@ import {
 import { nextRound, quorate } from "./facet/quorum.ts";
 import { isOverspent } from "./facet/spending.ts";
 import { failedBy } from "./failure.ts";
+import { type FieldsWith, TASK_FIELDS, type TaskField, type TaskFields } from "./fields.ts";
 import { failedEvent, taskEvent } from "./log.ts";
 import {
   finishedAlready,
@@ -63,13 +64,10 @@ function cancelledBy(
 
 // ---- Update
 
+type PatchName = FieldsWith<{ readonly key: string; readonly patch: string }>;
+
 /** The fields of a task that can change while it waits. Those that are left out stay as they are. */
-export type TaskPatch = Partial<
-  Pick<
-    Task,
-    "title" | "description" | "priority" | "luxRewardMicro" | "notBefore" | "expiresAt" | "limitKey" | "tags"
-  >
->;
+export type TaskPatch = Partial<Pick<Task, TaskFields[PatchName]["key"]>>;
 
 /** `mayLower`: whether the reward may become less: only an administrator takes back what was promised. */
 export type UpdateRequest = CreatorRequest & { readonly patch: TaskPatch; readonly mayLower: boolean };
@@ -88,12 +86,12 @@ export function update(
   const { patch, mayLower, boundTo } = request;
   if (!mayLower && (patch.luxRewardMicro ?? Infinity) < task.luxRewardMicro) return lowerReward(task);
   if (patch.limitKey && boundTo !== null && isForOther(task, boundTo)) return noKeyForOther(task);
-  const changed = PATCHED.filter(
-    ([, field]) => patch[field] !== undefined && !Bun.deepEquals(patch[field], task[field]),
-  ).map(([name]) => name);
+  const changed = PATCH_FIELDS.filter(
+    ({ key }) => patch[key] !== undefined && !Bun.deepEquals(patch[key], task[key]),
+  ).map(({ name }) => name);
   if (changed.length === 0) return accept(task); // a repeat changes nothing
   const limitKey = patch.limitKey === undefined ? task.limitKey : patch.limitKey;
-  const lane = specialLane({ ...task, limitKey }, at.isFair ?? false);
+  const lane = laneOf({ ...task, limitKey }, at.isFair ?? false);
   // Only another key moves it to another lane: it may have been created before dispatches were fair.
   const inLane = limitKey === task.limitKey ? patch : { ...patch, lane };
   const { after, changes } = step(task, inLane, at);
@@ -103,17 +101,15 @@ export function update(
   return assignIfBalanced(after, candidates, [edited, ...changes, event], at);
 }
 
-/** The fields of a TaskPatch by their names in the event. */
-const PATCHED = [
-  ["title", "title"],
-  ["description", "description"],
-  ["priority", "priority"],
-  ["lux_reward", "luxRewardMicro"],
-  ["not_before", "notBefore"],
-  ["expires_at", "expiresAt"],
-  ["limit_key", "limitKey"],
-  ["tags", "tags"],
-] as const satisfies readonly (readonly [name: string, field: keyof TaskPatch])[];
+export const PATCH_FIELDS = Object.entries<TaskField>(TASK_FIELDS)
+  .filter(([, { patch }]) => patch !== undefined)
+  .map(([name, { key, kind, patch }]) => ({
+    // As their types say.
+    name: name as PatchName,
+    key: key as keyof TaskPatch,
+    kind,
+    canClear: patch === "clearable",
+  }));
 
 // ---- Retry
 

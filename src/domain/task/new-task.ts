@@ -1,9 +1,10 @@
 /** A new task: the fields that its creator sets, and those with which every task begins. */
-import { specialLane } from "../lane.ts";
+import { laneOf } from "../lane.ts";
 import type { Child, Moment, OnDependency, Task, TaskTemplate } from "../model.ts";
 import type { Wait } from "./facet/dependencies.ts";
 import { ownedGroup, ownerOf } from "./facet/group.ts";
 import { type Unique, uniqueAt } from "./facet/unique.ts";
+import { withTerms } from "./template.ts";
 
 /** The fields of a task that its creator sets. */
 export type TaskDraft = TaskTemplate &
@@ -27,71 +28,59 @@ export function newTask(
 ): Task {
   const { reviewTerms = null, quorumTerms = null, child = null, notNodes = [], unique = null } = draft;
   const { uniqueKey, uniqueUntil } = uniqueAt(unique, at.now);
-  return {
-    seq: 0,
-    taskId,
-    title: draft.title,
-    description: draft.description,
-    taskType: draft.taskType,
-    priority: draft.priority,
-    creatorNode: draft.creatorNode,
-    creatorVerified: draft.creatorVerified,
-    creatorKey: draft.creatorKey,
-    status: wait.failure ? "failed" : "open",
-    luxRewardMicro: draft.luxRewardMicro,
-    assignedNode: null,
-    result: null,
-    resultVerified: false,
-    paidSeq: null,
-    balanced: draft.balanced,
-    revokedFrom: null,
-    attempts: 0,
-    failures: 0,
-    restarts: 0,
-    maxAttempts: draft.maxAttempts,
-    backoffMs: draft.backoffMs,
-    timeoutMs: draft.timeoutMs,
-    maxRunMs: draft.maxRunMs,
-    runUntil: null,
-    leaseUntil: null,
-    epoch: 0,
-    notBefore: draft.notBefore,
-    expiresAt: draft.expiresAt,
-    dependsOn: draft.dependsOn,
-    unmet: wait.unmet,
-    hasDependents: false,
-    scheduled: false,
-    startedAt: null,
-    progress: null,
-    failure: wait.failure,
-    earlierFailures: [],
-    checkpointBytes: 0,
-    hasOutput: false,
-    retainMs: draft.retainMs,
-    questions: null,
-    review: reviewTerms && { ...reviewTerms, check: null },
-    quorum: quorumTerms && { ...quorumTerms, state: "pending", round: 0, copies: [], agreed: [] },
-    child,
-    notNodes,
-    schedule: draft.schedule,
-    group: draft.group === null ? null : ownedGroup(draft.group, ownerOf(draft)),
-    tags: draft.tags,
-    requires: draft.requires,
-    limitKey: draft.limitKey,
-    lane: specialLane(draft, at.isFair ?? false),
-    countsFor: null,
-    uniqueKey,
-    uniqueUntil,
-    onDependency: draft.onDependency ?? "fail",
-    spent: null,
-    maxCostMicro: draft.maxCostMicro,
-    hasLeases: false,
-    createdAt: at.now,
-    updatedAt: at.now,
-    files,
-    outputs: [],
-    keptBytes: 0, // charge() of quota.ts sets it
-    lentBytes: 0,
-    hasFeatures: false, // the store sets it
-  };
+  const terms = draft.group === null ? draft : { ...draft, group: ownedGroup(draft.group, ownerOf(draft)) };
+  return withTerms(
+    {
+      seq: 0,
+      taskId,
+      creatorVerified: draft.creatorVerified,
+      creatorKey: draft.creatorKey,
+      status: wait.failure ? "failed" : "open",
+      assignedNode: null,
+      result: null,
+      resultVerified: false,
+      paidSeq: null,
+      balanced: draft.balanced,
+      revokedFrom: null,
+      attempts: 0,
+      failures: 0,
+      restarts: 0,
+      runUntil: null,
+      leaseUntil: null,
+      epoch: 0,
+      notBefore: draft.notBefore,
+      expiresAt: draft.expiresAt,
+      dependsOn: draft.dependsOn,
+      unmet: wait.unmet,
+      hasDependents: false,
+      scheduled: false,
+      startedAt: null,
+      progress: null,
+      failure: wait.failure,
+      earlierFailures: [],
+      checkpointBytes: 0,
+      hasOutput: false,
+      questions: null,
+      review: reviewTerms && { ...reviewTerms, check: null },
+      quorum: quorumTerms && { ...quorumTerms, state: "pending", round: 0, copies: [], agreed: [] },
+      child,
+      notNodes,
+      schedule: draft.schedule,
+      lane: laneOf(draft, at.isFair ?? false),
+      countsFor: null,
+      uniqueKey,
+      uniqueUntil,
+      onDependency: draft.onDependency ?? "fail",
+      spent: null,
+      hasLeases: false,
+      createdAt: at.now,
+      updatedAt: at.now,
+      files,
+      outputs: [],
+      keptBytes: 0, // charge() of quota.ts sets it
+      lentBytes: 0,
+      hasFeatures: false, // the store sets it
+    },
+    terms,
+  );
 }

@@ -3,11 +3,10 @@ import { hasRoom } from "../balancer.ts";
 import type { Notified, Offer } from "../change.ts";
 import { type Accepted, accept } from "../decision.ts";
 import { isClosed } from "../gate.ts";
-import { hasFree, laneNameOf } from "../lane.ts";
+import { hasFree } from "../lane.ts";
 import type { Moment, Node, Task } from "../model.ts";
 import { type Step, assignTo, assignedEvent, endAttempt, isStale, startAgain } from "./core.ts";
 import { isExcluded } from "./facet/exclusion.ts";
-import { isOfferedFirst } from "./order.ts";
 import type { HolderRequest } from "./request.ts";
 
 /** The previous state of a task that `next` hands out: open, a gift of the node, or started by it before. */
@@ -26,15 +25,11 @@ export type Next =
       readonly ended: Task | null;
     };
 
-/**
- * The candidates of `next`: the best task of each kind, null if there is none. `open` and `special` (of special lanes, in
- * the order in which the hub offers them) may have several.
- */
+/** The candidates of `next`: the best task of each kind, null if there is none; of open tasks several, in the order of offers. */
 export type NextTasks = {
   readonly started: Task | null;
   readonly gifts: Task | null;
   readonly open: readonly Task[];
-  readonly special?: readonly Task[];
 };
 
 /**
@@ -60,15 +55,12 @@ export function next(node: Node, candidates: NextTasks, at: Moment): Accepted<Ne
 }
 
 /** The best open task that the node may have now. */
-function bestFor(node: Node, { open, special = [] }: NextTasks, { gate }: Moment): Task | null {
+function bestFor(node: Node, { open }: NextTasks, { gate }: Moment): Task | null {
   const mayHave = (task: Task): boolean =>
     !isClosed(gate?.closed, task, node.nodeId) &&
     !isExcluded(task, node.nodeId) &&
     hasFree(node, task.requires);
-  const bestPlain = open.find(mayHave) ?? null;
-  const bestSpecial = special.find(mayHave) ?? null;
-  if (bestPlain === null || bestSpecial === null) return bestPlain ?? bestSpecial;
-  return isOfferedFirst(bestSpecial, bestPlain) ? bestSpecial : bestPlain;
+  return open.find(mayHave) ?? null;
 }
 
 /**
@@ -110,7 +102,7 @@ export function offersOf(changes: readonly Notified[]): readonly Offer[] {
     // It ran under a limit, and runs no more: another task of the key may be handed out.
     if (countsFor !== null && status !== "assigned") offers.push({ kind: "key", key: countsFor });
     if (status === "open" && !scheduled && task.child !== null) offers.push({ kind: "some" });
-    else if (status === "open" && !scheduled) offers.push({ kind: "open", lane: laneNameOf(task) });
+    else if (status === "open" && !scheduled) offers.push({ kind: "open", lane: task.lane });
     else if (status === "assigned" && startedAt === null && assignedNode !== null)
       offers.push({ kind: "gift", nodeId: assignedNode });
   }

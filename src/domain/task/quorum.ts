@@ -19,6 +19,7 @@ import { quorate } from "./facet/quorum.ts";
 import { taskEvent } from "./log.ts";
 import type { TaskDraft } from "./new-task.ts";
 import { isFinished } from "./state.ts";
+import { withTerms } from "./template.ts";
 import { must } from "../../lib/assert.ts";
 
 /** `ids`: for new copies and for payments. */
@@ -72,28 +73,12 @@ function addCopies(
     sealed: true,
     compare: quorum.compare,
   };
+  const { creatorVerified, creatorKey, balanced, expiresAt } = parent;
   const draft: TaskDraft = {
-    title: parent.title,
-    description: parent.description,
-    taskType: parent.taskType,
-    priority: parent.priority,
-    creatorNode: parent.creatorNode,
-    creatorVerified: parent.creatorVerified,
-    creatorKey: parent.creatorKey,
+    ...withTerms({ creatorVerified, creatorKey, balanced, expiresAt }, parent),
     luxRewardMicro: 0,
-    balanced: parent.balanced,
-    maxAttempts: parent.maxAttempts,
-    backoffMs: parent.backoffMs,
-    timeoutMs: parent.timeoutMs,
-    maxRunMs: parent.maxRunMs,
-    maxCostMicro: parent.maxCostMicro,
-    retainMs: parent.retainMs,
-    requires: parent.requires,
-    limitKey: parent.limitKey,
     group: null,
-    tags: parent.tags,
     notBefore: null,
-    expiresAt: parent.expiresAt,
     schedule: null,
     dependsOn,
     notNodes: [...new Set(round.flatMap(nodesOf))],

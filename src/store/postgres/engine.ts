@@ -154,7 +154,7 @@ async function open(
     }
     const refused = [...refusedSettings(url).keys()].join(", ");
     if (refused !== "")
-      warn("a pooler refuses settings of sessions (docs/postgresql.md)", { settings: refused });
+      warn("a pooler refuses settings of sessions (docs/postgresql-failures.md)", { settings: refused });
     await prepare(pool);
     const [row] = await query(pool, `SELECT 'luxhub_' || current_schema()::regnamespace::oid AS channel`);
     const store = new PostgresStore(pool, String(row?.["channel"]), base, parts);

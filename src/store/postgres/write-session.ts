@@ -117,7 +117,7 @@ async function guard(session: Connection, warn: Warn): Promise<void> {
   );
   await Promise.all(setting);
   if (refused.length === 0) return;
-  warn("PostgreSQL refuses settings by which it notices a hub that vanished (docs/postgresql.md)", {
+  warn("PostgreSQL refuses settings by which it notices a hub that vanished (docs/postgresql-failures.md)", {
     settings: refused.join(", "),
   });
 }

@@ -32,9 +32,10 @@ import type {
   Usage,
   Webhook,
 } from "../../domain/model.ts";
-import { addResources } from "../../domain/lane.ts";
+import { addResources, isSpecial } from "../../domain/lane.ts";
 import type { Dependency } from "../../domain/task/facet/dependencies.ts";
 import { shownFailure } from "../../domain/task/failure.ts";
+import { DEFAULT_TERMS } from "../../domain/task/template.ts";
 import { assert, must } from "../../lib/assert.ts";
 import type { Param, Row } from "../store.ts";
 
@@ -167,13 +168,7 @@ export function toPulse(row: Row): Pulse {
   };
 }
 
-const NO_GROUP: Partial<Schedule["task"]> = {
-  group: null,
-  tags: [],
-  creatorKey: null,
-  requires: null,
-  limitKey: null,
-};
+const OLD_TEMPLATE: Partial<Schedule["task"]> = { ...DEFAULT_TERMS, creatorKey: null };
 const NO_FILES: Pick<Task, "files" | "outputs"> = { files: [], outputs: [] };
 /** Follows the id of an output in the list of a task's files. */
 export const OUTPUT_MARK = "+";
@@ -206,10 +201,16 @@ const WAITS = 0;
 const READY_PLAIN = 1;
 const READY_SPECIAL = 2;
 
+/** The name of a special lane; that of a plain one is the type, and not stored twice. */
+export function encodeLane({ lane, taskType }: Task): string | null {
+  assert(isSpecial(lane) || lane === taskType, "the name of a plain lane is its type");
+  return isSpecial(lane) ? lane : null;
+}
+
 export function encodeReady({ status, scheduled, lane }: Task): number | null {
   if (status !== "open") return null;
   if (scheduled) return WAITS;
-  return lane === null ? READY_PLAIN : READY_SPECIAL;
+  return isSpecial(lane) ? READY_SPECIAL : READY_PLAIN;
 }
 
 export function toTask(row: Row): Task {
@@ -276,7 +277,7 @@ export function toTask(row: Row): Task {
     tags: tags === null ? [] : decodeCapabilities(tags),
     requires: decodeRequires(maybeText(row["requires"])),
     limitKey: maybeText(row["limit_key"]),
-    lane: maybeText(row["lane"]),
+    lane: maybeText(row["lane"]) ?? String(row["task_type"]),
     countsFor: maybeText(row["counts_for"]),
     uniqueKey: maybeText(row["unique_key"]),
     uniqueUntil: maybeWhole(row["unique_until"]),
@@ -298,8 +299,8 @@ export function toSchedule(row: Row): Schedule {
   return {
     name: text(row["name"]),
     timing: JSON.parse(text(row["timing"])) as Schedule["timing"],
-    // One that was stored before there were groups, tags, mint limits and lanes has none.
-    task: { ...NO_GROUP, ...(JSON.parse(text(row["task"])) as Schedule["task"]) },
+    // One that was stored before there was a field has none.
+    task: { ...OLD_TEMPLATE, ...(JSON.parse(text(row["task"])) as Schedule["task"]) },
     overlap: text(row["overlap"]) as Schedule["overlap"],
     catchUp: text(row["catch_up"]) as Schedule["catchUp"],
     jitterMs: whole(row["jitter_ms"]),
