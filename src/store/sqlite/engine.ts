@@ -43,7 +43,7 @@ import {
   callEach,
 } from "../pending-transaction.ts";
 import { type Migration, migrate, schemaVersion } from "./migrate.ts";
-import { SQLITE_MIGRATIONS } from "./migrations.ts";
+import { SQLITE_SCHEMA } from "./schema.ts";
 import { createCapabilityIndex } from "./capability-index.ts";
 import { Connection } from "./connection.ts";
 import { GatherFault, GatheredWrites } from "./gathered-writes.ts";
@@ -337,7 +337,7 @@ export class SqliteStore implements Store {
     this.#db.run(`PRAGMA cache_size = -${CACHE_KIB}`);
     this.#db.run("PRAGMA temp_store = MEMORY"); // before the capability index: it drops all temporary tables
     this.#db.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
-    const migration = migrate(this.#db, path, SQLITE_MIGRATIONS);
+    const migration = migrate(this.#db, path, SQLITE_SCHEMA);
     if (migration) this.#truncateLog(); // it has become as large as the database
     createCapabilityIndex(this.#db);
     return migration;
@@ -666,7 +666,7 @@ function noRoom(): StoreFull {
 }
 
 function refuseOtherSchema(version: number): void {
-  const known = SQLITE_MIGRATIONS.length;
+  const known = SQLITE_SCHEMA.version;
   if (version === known) return;
   throw new Error(
     `the database is of schema ${version}, and this luxhub knows ${known}: use the one that the hub runs`,
