@@ -3,7 +3,7 @@
  * compares the errors with docs/errors-and-limits.md, and fails on a field without a text and on a text that no field
  * uses.
  */
-import { TASK_FIELDS, type TaskField } from "../domain/task/fields.ts";
+import { TASK_FIELDS } from "../domain/task/fields.ts";
 
 /** The description of the whole API, in Markdown. */
 export const ABOUT = `Every success of a JSON operation is status 200 and an object with \`"success": true\`. Every error
@@ -225,12 +225,9 @@ export type ErrorCode = keyof typeof ERRORS;
 /** What a field means, by its name; if that depends on the record or operation, by its name after theirs. */
 export const FIELDS: Readonly<Record<string, string>> = {
   success: "Always true, because an error is a problem.",
-  ...Object.fromEntries(
-    Object.entries<TaskField>(TASK_FIELDS).flatMap(([name, { text, texts = {} }]) => [
-      [name, text],
-      ...Object.entries(texts).map(([owner, special]) => [`${owner}.${name}`, special]),
-    ]),
-  ),
+  ...Object.fromEntries(Object.entries(TASK_FIELDS).map(([name, { text }]) => [name, text])),
+
+  files: "The files.",
 
   // Nodes
   node_id: "The id of the node.",

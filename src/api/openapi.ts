@@ -290,8 +290,9 @@ function toSchema(schema: z.ZodMiniType, io: "input" | "output"): Schema {
     override: ({ zodSchema, jsonSchema }) => {
       const number = numberInText(zodSchema);
       if (!number) return;
+      const { description } = jsonSchema;
       for (const key of Object.keys(jsonSchema)) delete jsonSchema[key];
-      Object.assign(jsonSchema, number);
+      Object.assign(jsonSchema, number, description === undefined ? {} : { description });
     },
   });
   return simplified(written);
@@ -418,9 +419,12 @@ class Records {
     this.#names.set(JSON.stringify(schema), name);
   }
 
+  /** What a field means stays beside the reference. */
   refer(schema: Schema): Schema {
-    const name = this.#names.get(JSON.stringify(schema));
-    return name === undefined ? mapParts(schema, (part) => this.refer(part)) : referTo(name);
+    const { description, ...bare } = schema;
+    const name = this.#names.get(JSON.stringify(bare));
+    if (name === undefined) return mapParts(schema, (part) => this.refer(part));
+    return description === undefined ? referTo(name) : { ...referTo(name), description };
   }
 }
 
@@ -449,7 +453,7 @@ function jsonSuccessOf(schema: Schema): Schema {
   return { ...rest, properties: { ...properties, ignored } };
 }
 
-/** Adds a description to each field. `owner` is the name of the record or the operation that has the fields. */
+/** Describes the fields that have no text of their own. `owner`: the record or the operation that has the fields. */
 function described(owner: string, schema: Schema): Schema {
   const { properties } = schema;
   const parts = mapParts(schema, (part) => described(owner, part));
@@ -457,8 +461,8 @@ function described(owner: string, schema: Schema): Schema {
   return {
     ...parts,
     properties: mapped(parts.properties ?? {}, (part, name) => {
-      const description = textOf(owner, name);
-      return description === undefined ? part : { ...part, description };
+      const { description = textOf(owner, name), ...bare } = part;
+      return description === undefined ? bare : { ...bare, description };
     }),
   };
 }
@@ -484,10 +488,12 @@ function describeFields(id: string, schema: Schema, records: Records): Schema {
 function writtenByHand(schema: Schema, within = ""): Schema {
   const parts = mapParts(schema, (part) => writtenByHand(part, within));
   if (!schema.properties) return parts;
-  const written = mapped(
-    schema.properties,
-    (part, name) => PARSED_BY_HAND[within + name] ?? writtenByHand(part, `${name}.`),
-  );
+  const written = mapped(schema.properties, (part, name) => {
+    const { description } = part;
+    const byHand = PARSED_BY_HAND[within + name];
+    if (byHand === undefined) return writtenByHand(part, `${name}.`);
+    return description === undefined ? byHand : { ...byHand, description };
+  });
   return { ...parts, properties: written };
 }
 

@@ -50,6 +50,7 @@ import type { CursorPage, Page } from "../service/list-pages.ts";
 import type { ChainedEntry } from "../store/sql/lux.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
+import { about } from "./about.ts";
 import { encodeCursor } from "./request-fields.ts";
 import {
   type ShownAlways,
@@ -216,13 +217,19 @@ export const taskSchema = (variant: Variant) =>
     started_at: z.nullable(time()),
     progress: z.nullable(z.string()),
     waiting_for: z.nullable(z.enum(["answer", "review"])),
-    review: z.optional(reviewSchema()),
-    quorum: z.optional(quorumSchema()),
+    review: about(
+      z.optional(reviewSchema()),
+      "How the results of the task are checked; only on tasks with a review.",
+    ),
+    quorum: about(
+      z.optional(quorumSchema()),
+      "How many nodes do the task, and whether their results agree; only on tasks with a quorum.",
+    ),
     parent_task: z.optional(z.string()),
     made_for: z.optional(z.enum(["review", "copy"])),
     sealed: z.optional(z.literal(true)),
     failure: z.nullable(failureSchema()),
-    files: z.array(z.string()),
+    files: about(z.array(z.string()), "The ids of the files that are attached to the task, oldest first."),
     inputs: z.array(z.string()),
     outputs: z.array(z.string()),
     schedule: z.optional(z.strictObject({ name: z.string(), at: z.nullable(time()) })),
