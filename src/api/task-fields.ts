@@ -228,7 +228,10 @@ export function encodeTerms(terms: TaskTerms, variant: Variant): JsonAnswer {
 
 export const resourcesSchema = () => z.record(z.string(), z.number());
 export const requiresSchema = () =>
-  z.strictObject({ capabilities: z.array(z.string()), resources: resourcesSchema() });
+  z.strictObject({
+    capabilities: about(z.array(z.string()), "Words that must all be among the capabilities of the node."),
+    resources: about(resourcesSchema(), "Amounts by name, with three decimals."),
+  });
 
 export function encodeRequires({ capabilities, resources }: Requirements) {
   return { capabilities, resources: encodeResources(resources) };
