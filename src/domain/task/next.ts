@@ -5,7 +5,8 @@ import { type Accepted, accept } from "../decision.ts";
 import { isClosed } from "../gate.ts";
 import { hasFree } from "../lane.ts";
 import type { Moment, Node, Task } from "../model.ts";
-import { type Step, assignTo, assignedEvent, endAttempt, isStale, startAgain } from "./core.ts";
+import { type Step, assignedEvent, assignTo, endAttempt, startAgain } from "./core.ts";
+import { isStale } from "./holder.ts";
 import { isExcluded } from "./facet/exclusion.ts";
 import type { HolderRequest } from "./request.ts";
 

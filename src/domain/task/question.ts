@@ -29,9 +29,10 @@ import {
 import { OPEN_QUESTIONS_OF_TASK_MAX, QUESTIONS_OF_TASK_MAX } from "../limits.ts";
 import type { Moment, Node, Question, Task } from "../model.ts";
 import { grown } from "../quota.ts";
-import { type Step, assignIfBalanced, heldBy, returned, step } from "./core.ts";
+import { type Step, assignIfBalanced, returned, step } from "./core.ts";
+import { heldBy } from "./holder.ts";
 import { mayDecide } from "./creator.ts";
-import { NO_LEASE, newLease } from "./facet/lease.ts";
+import { newLease, NO_LEASE } from "./facet/lease.ts";
 import { isSealed } from "./failure.ts";
 import { taskEvent } from "./log.ts";
 import { notTheirCreation } from "./refusals.ts";
