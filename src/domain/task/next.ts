@@ -42,8 +42,7 @@ export function next(node: Node, candidates: NextTasks, at: Moment): Accepted<Ne
   const restarted = candidates.started && restart(candidates.started, nodeId, at);
   if (restarted?.after.status === "assigned")
     return accept<Next>({ task: restarted.after, from: "started", draining, ended: null }, restarted.changes);
-  const ended = restarted?.after ?? null;
-  const before = restarted?.changes ?? [];
+  const { after: ended, changes: before } = restarted ?? { after: null, changes: [] };
   if (candidates.gifts) {
     const { after, changes } = startAgain(candidates.gifts, nodeId, at);
     return accept<Next>({ task: after, from: "gifts", draining, ended }, [...before, ...changes]);
