@@ -147,12 +147,8 @@ async function create(session: Session, asked: SendMessage, params: JsonObject):
   const answer = await call.idempotency.run(attempt, async (transactFor) => {
     const push = pushOf(session, asked, origin.contextId);
     const of = { taskId: null, boundTo: call.key?.nodeId ?? null };
-    const transact = call.services.webhooks.puttingPush(
-      transactFor(encode),
-      (task: HubTask) => task,
-      push,
-      of,
-    );
+    const putting = call.services.webhooks.puttingPush((task: HubTask) => task, push, of);
+    const transact = transactFor(encode, putting);
     using _uploads = await beginUploads(session, contents);
     const task = await call.services.files.saveWith(contents, (files) =>
       asParts(() =>
@@ -216,12 +212,9 @@ async function answerQuestion(
     if (!question) throw takesNoMessage(task, origin.contextId);
     const boundTo = call.key?.nodeId ?? null;
     const push = pushOf(session, asked, origin.contextId);
-    const transact = call.services.webhooks.puttingPush(
-      transactFor(encode),
-      (answered: Settled) => answered.task,
-      push,
-      { taskId, boundTo },
-    );
+    const of = { taskId, boundTo };
+    const putting = call.services.webhooks.puttingPush((answered: Settled) => answered.task, push, of);
+    const transact = transactFor(encode, putting);
     const settled = await call.services.questions.answer(transact, {
       taskId,
       questionId: question.questionId,

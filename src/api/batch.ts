@@ -56,7 +56,7 @@ import { type FieldError, type Problem, invalidRequest } from "../http/problem.t
 import { broken, must } from "../lib/assert.ts";
 import { BatchFields } from "./answer.ts";
 import { reasonOf } from "../lib/reason.ts";
-import type { Committed, Load, Part, Transact } from "../store/store.ts";
+import { type Committed, type Load, type Part, type Transact, withAround } from "../store/store.ts";
 import { type Call, type Endpoint, type ReadCall, writeEndpoint } from "./endpoint.ts";
 import { batchIsFull, problemOf, refusedBefore } from "./error-table.ts";
 
@@ -419,13 +419,12 @@ class Item {
   /** Runs the handler to its end. Never rejects. */
   async run(): Promise<void> {
     try {
-      const { charged } = this.#call;
       const request = await this.#call.part(this.#asked.path, this.#asked.body);
       this.ignored = request.ignored;
       await request.checkNodes(this.#call);
       const { first } = await request.run((encode) => ({
         ...this.#call,
-        transact: charged(this.#transactFor(encode)),
+        transact: withAround(this.#transactFor(encode), this.#call.arounds),
         inBatch: true,
         ...(this.#asked.newTaskId !== null && { newTaskId: this.#asked.newTaskId }),
       }));

@@ -88,11 +88,13 @@ export type Accepted<A> = {
   readonly isStored?: boolean;
 };
 
-/** The rule forbids it: nothing is written. `detail` is a sentence that tells the caller what to do. */
+/** The rule forbids it. `detail` is a sentence that tells the caller what to do. */
 export type Rejected = {
   readonly kind: "rejected";
   readonly code: RejectionCode;
   readonly detail: string;
+  /** Only what stores the answer for a repeat. */
+  readonly changes?: readonly Change[];
   /** As Accepted.isStored. Left out: it is stored. */
   readonly isStored?: boolean;
   /** Of quota_exceeded. */
@@ -126,6 +128,11 @@ export function isStored(decision: Decision<unknown>): boolean {
 
 export function reject(code: RejectionCode, detail: string): Rejected {
   return { kind: "rejected", code, detail };
+}
+
+/** What is written because of a decision. */
+export function changesOf(decision: Decision<unknown> | Undecided): readonly Change[] {
+  return decision.kind === "undecided" ? [] : (decision.changes ?? []);
 }
 
 export const UNDECIDED: Undecided = { kind: "undecided" };

@@ -20,7 +20,7 @@
  * that was offline may use more than its quota to come back, as often as twice the quota allows.
  */
 import type { Change } from "./change.ts";
-import { type Decision, type QuotaFault, type Rejected, type Undecided, reject } from "./decision.ts";
+import { type Decision, type QuotaFault, type Rejected, changesOf, reject } from "./decision.ts";
 import type { EventKind, NewEvent } from "./event.ts";
 import {
   KEPT_BLOCK_BYTES,
@@ -199,15 +199,10 @@ type Bill = {
  * Counts what a request with a key of `nodeId` stores, and refuses it if that exceeds a quota. `usage`: what is stored
  * already.
  */
-export function charge<A>(
-  decision: Decision<A> | Undecided,
-  nodeId: string,
-  usage: Usage,
-  quotas: Quotas,
-): Decision<A> | Undecided {
-  if (decision.kind !== "accepted" || decision.changes.length === 0) return decision;
+export function charge<A>(decision: Decision<A>, nodeId: string, usage: Usage, quotas: Quotas): Decision<A> {
+  if (changesOf(decision).length === 0) return decision;
   const bill: Bill = { tasks: 0, bytes: 0, moved: { tasks: 0, bytes: 0 }, times: null };
-  const changes = decision.changes.flatMap((change) => charged(change, nodeId, bill));
+  const changes = changesOf(decision).flatMap((change) => charged(change, nodeId, bill));
   const refused = refusal(nodeId, usage, bill, quotas);
   if (refused) return refused;
   const { tasks, bytes } = bill;

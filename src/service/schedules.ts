@@ -27,7 +27,7 @@ import {
   schedulePage,
   schedulesAfter,
 } from "../store/sql/schedules.ts";
-import { type Committed, type Store, type Transact, transactAlso } from "../store/store.ts";
+import { type Committed, type Store, type Transact, transactAlso, withAround } from "../store/store.ts";
 import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
 import type { KeyRing } from "./keys.ts";
 import type { MintService } from "./mints.ts";
@@ -41,8 +41,8 @@ export class ScheduleService {
   readonly #clock: Clock;
   readonly #isFair: boolean;
   readonly #newId: NewId;
-  readonly #quotas: Pick<QuotaService, "charged">;
-  readonly #mints: Pick<MintService, "limited">;
+  readonly #quotas: Pick<QuotaService, "charging">;
+  readonly #mints: Pick<MintService, "limiting">;
   readonly #keys: Pick<KeyRing, "isRevoked">;
 
   /** `isFair`: each creator has lanes of its own. */
@@ -50,8 +50,8 @@ export class ScheduleService {
     store: Store,
     clock: Clock,
     newId: NewId,
-    quotas: Pick<QuotaService, "charged">,
-    mints: Pick<MintService, "limited">,
+    quotas: Pick<QuotaService, "charging">,
+    mints: Pick<MintService, "limiting">,
     keys: Pick<KeyRing, "isRevoked">,
     isFair = false,
   ) {
@@ -146,8 +146,8 @@ export class ScheduleService {
     const taskId = this.#newId();
     const boundTo = task.creatorVerified ? task.creatorNode : null;
     const transact: Transact<Fired> = this.#store.transact;
-    const charged = this.#quotas.charged(boundTo, transact);
-    const limited = this.#mints.limited(task.creatorKey, charged);
+    const charged = withAround(transact, [this.#quotas.charging(boundTo)]);
+    const limited = withAround(charged, [this.#mints.limiting(task.creatorKey)]);
     if (this.#keys.isRevoked(task.creatorKey, boundTo)) return this.#skip(due, "key_revoked", charged);
     try {
       await limited(load, ({ schedule, isRunning, candidates, gate }) => {

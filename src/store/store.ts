@@ -118,7 +118,7 @@ export function uncommitted<A>(answer: A): Answer<A> {
  *   counts, and what a use case needs besides the answer, the decision carries (transactAlso).
  * - Transactions are serialisable, over all hubs on one database. Those of one engine are decided in order of arrival,
  *   except that light ones overtake heavy ones (store/pending-transaction.ts), and each sees the changes of all before it.
- * - A rejection throws Rejection and writes nothing. Undecided resolves with undefined and writes nothing.
+ * - A rejection throws Rejection, and writes nothing but what stores it for a repeat. Undecided resolves with undefined and writes nothing.
  * - The parts `before` share its transaction, all or nothing: they are decided and written first, in order, and each
  *   sees the changes of all before it. A part that is rejected or undecided writes nothing and stops nothing; an error
  *   in one of them is an error in the whole. Their decisions are not returned: their `decide` may keep them.
@@ -174,6 +174,52 @@ export async function transactAlso<A, L extends Load, T extends A, E>(
     return decision;
   });
   return { answer, ...("also" in carried ? { also: carried.also } : {}) };
+}
+
+/** Makes of a transaction one that loads more, and whose decision is changed or refused. Its answer stays. */
+export type Around<A = unknown> = <B extends A>(transact: Transact<B>) => Transact<B>;
+
+/**
+ * @param more what else is loaded: under names with a space, which those of use cases have not
+ * @param change what becomes of a decision. An undecided transaction stays so.
+ */
+export function around<A, R extends Load>(
+  more: () => R,
+  change: <T extends A>(decision: Decision<T>, rows: Loaded<R>) => Decision<T>,
+): Around<A> {
+  return <B extends A>(transact: Transact<B>): Transact<B> => {
+    function changed<L extends Load, T extends B>(
+      load: L,
+      decide: (rows: Loaded<L>) => Decision<T>,
+      before?: readonly Part[],
+    ): Promise<Committed<T>>;
+    function changed<L extends Load, T extends B>(
+      load: L,
+      decide: (rows: Loaded<L>) => Decision<T> | Undecided,
+      before?: readonly Part[],
+    ): Promise<Committed<T> | undefined>;
+    function changed<T extends B>(
+      load: Load,
+      decide: (rows: Loaded<Load>) => Decision<T> | Undecided,
+      before?: readonly Part[],
+    ): Promise<Committed<T> | undefined> {
+      const both: Load & R = { ...load, ...more() };
+      return transact(
+        both,
+        (rows) => {
+          const decision = decide(rows);
+          return decision.kind === "undecided" ? decision : change(decision, rows);
+        },
+        before,
+      );
+    }
+    return changed;
+  };
+}
+
+/** The first is the nearest to the use case: it is the first to get the decision. */
+export function withAround<A>(transact: Transact<A>, arounds: readonly (Around<A> | null)[]): Transact<A> {
+  return arounds.reduceRight((inner, next) => next?.(inner) ?? inner, transact);
 }
 
 /**

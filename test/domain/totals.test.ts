@@ -443,7 +443,10 @@ test("the running totals always equal the counts of rows", () => {
         const command = isOwn ? { ...asked, creatorNode: boundTo } : asked;
         const decided = decide(world, command, ++now);
         const usage = world.usage.get(boundTo ?? "") ?? NO_USAGE;
-        const decision = boundTo === null ? decided : charge(decided, boundTo, usage, QUOTAS);
+        const decision =
+          boundTo === null || decided.kind === "undecided"
+            ? decided
+            : charge(decided, boundTo, usage, QUOTAS);
         if (decision.kind === "rejected" && decision !== decided) {
           expect(decision.code).toBe("quota_exceeded");
           exceeded.add(decision.quota?.allowed);

@@ -24,7 +24,7 @@
  */
 import { Database, type Statement } from "bun:sqlite";
 import type { Change } from "../../domain/change.ts";
-import { type Decision, UNDECIDED, type Undecided } from "../../domain/decision.ts";
+import { type Decision, UNDECIDED, type Undecided, changesOf } from "../../domain/decision.ts";
 import { GROUP_MAX_MS } from "../../domain/limits.ts";
 import { assert, broken, must } from "../../lib/assert.ts";
 import { systemClock } from "../../lib/clock.ts";
@@ -544,8 +544,8 @@ export class SqliteStore implements Store {
     let decision: DecidedTransaction["decision"] = UNDECIDED;
     for (const part of transaction.parts) {
       decision = this.#decide(transaction, part);
-      if (decision.kind !== "accepted" || decision.changes.length === 0) continue;
-      const changes = markFeatures(decision.changes);
+      if (changesOf(decision).length === 0) continue;
+      const changes = markFeatures(changesOf(decision));
       if (!run.hasRoom && !mayUseReserve(changes)) {
         if (written.length > 0) throw new TransactionFault(transaction, noRoom());
         run.withoutRoom.push(transaction);
