@@ -101,7 +101,7 @@ const BRANCH_NAME = /^luxhub\/[\w-]+$/;
 export class Repository {
   readonly #options: RepositoryOptions;
   /** The directory that all worktrees share. */
-  readonly #commonDir: string;
+  readonly commonDir: string;
   readonly #env: Record<string, string | undefined>;
   /** Worktrees are added and removed one after another. */
   #queue: Promise<unknown> = Promise.resolve();
@@ -112,7 +112,7 @@ export class Repository {
     env: Record<string, string | undefined>,
   ) {
     this.#options = options;
-    this.#commonDir = commonDir;
+    this.commonDir = commonDir;
     this.#env = env;
   }
 
@@ -333,7 +333,7 @@ export class Repository {
 
   /** The worktrees of the repository with git's directories of them. */
   #worktrees(): readonly { readonly path: string; readonly gitDir: string }[] {
-    const parent = join(this.#commonDir, "worktrees");
+    const parent = join(this.commonDir, "worktrees");
     if (!existsSync(parent)) return [];
     return readdirSync(parent).flatMap((name) => {
       const gitDir = join(parent, name);
@@ -357,7 +357,7 @@ export class Repository {
   }
 
   #args(args: readonly string[]): readonly string[] {
-    return [...SETTINGS.flatMap((setting) => ["-c", setting]), `--git-dir=${this.#commonDir}`, ...args];
+    return [...SETTINGS.flatMap((setting) => ["-c", setting]), `--git-dir=${this.commonDir}`, ...args];
   }
 
   #git(args: readonly string[]): Promise<Output> {

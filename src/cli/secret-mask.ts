@@ -32,8 +32,27 @@ export class SecretMask {
       .toSorted((a, b) => b.length - a.length);
   }
 
+  get isEmpty(): boolean {
+    return this.#secrets.length === 0;
+  }
+
   text(text: string): string {
-    return this.#secrets.length === 0 ? text : Buffer.from(this.bytes(Buffer.from(text))).toString();
+    return this.isEmpty ? text : Buffer.from(this.bytes(Buffer.from(text))).toString();
+  }
+
+  /** Returns a JSON value in which no string, and no name of a field, has a secret. */
+  value<T>(value: T): T {
+    return this.isEmpty ? value : (this.#masked(value) as T); // the same shape
+  }
+
+  #masked(value: unknown): unknown {
+    if (typeof value === "string") return this.text(value);
+    if (Array.isArray(value)) return value.map((item: unknown) => this.#masked(item));
+    if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype)
+      return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([name, item]) => [this.text(name), this.#masked(item)]),
+    );
   }
 
   /** Returns the whole content without secrets. */

@@ -17,7 +17,17 @@ test.each([
 ])("%s", (text, masked) => expect(mask.text(text)).toBe(masked));
 
 test("in whatever pieces a text arrives, the same is masked", () => {
-  const part = fc.constantFrom("a", "é", SECRET, SECRET.slice(0, 5), SECRET.slice(5), "-longer", "prefix-", "x", "\n");
+  const part = fc.constantFrom(
+    "a",
+    "é",
+    SECRET,
+    SECRET.slice(0, 5),
+    SECRET.slice(5),
+    "-longer",
+    "prefix-",
+    "x",
+    "\n",
+  );
   fc.assert(
     fc.property(fc.array(part, { maxLength: 12 }), fc.array(fc.nat(40), { maxLength: 8 }), (parts, cuts) => {
       const bytes = Buffer.from(parts.join(""));
