@@ -1,6 +1,7 @@
 /** `luxhub completions`: prints the completions of three shells, made from the declarations of commands. */
 import { type Arguments, UsageError, readArguments } from "./arguments.ts";
-import { COMMANDS, type Command, FIRST_WORDS, commandsOf, formOf } from "./commands.ts";
+import type { Command } from "./command.ts";
+import { COMMANDS, FIRST_WORDS, commandsOf, formOf } from "./commands.ts";
 import { helpOf } from "./help.ts";
 import { writeLineUnlessClosed } from "./standard-output.ts";
 

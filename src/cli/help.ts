@@ -1,5 +1,6 @@
 /** Makes the help texts from the declarations of commands. */
-import { COMMANDS, type Command, FIRST_WORDS, REMOTE_FLAGS, commandNamed, commandsOf } from "./commands.ts";
+import { type Command, REMOTE_FLAGS } from "./command.ts";
+import { COMMANDS, FIRST_WORDS, commandNamed, commandsOf } from "./commands.ts";
 import { EXIT_LINES } from "./exit-codes.ts";
 
 export function programHelp(): string {

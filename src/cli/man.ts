@@ -1,7 +1,8 @@
 /** `luxhub man`: prints the manual page in roff (man(7)), made from the declarations of commands. */
 import { SOFTWARE } from "../version.ts";
 import { readArguments } from "./arguments.ts";
-import { COMMANDS, type Command, formOf } from "./commands.ts";
+import type { Command } from "./command.ts";
+import { COMMANDS, formOf } from "./commands.ts";
 import { EXIT_LINES } from "./exit-codes.ts";
 import { helpOf, tail } from "./help.ts";
 import { writeLineUnlessClosed } from "./standard-output.ts";

@@ -37,7 +37,8 @@ import {
   secretFileOf,
   withServer,
 } from "./mcp-clients.ts";
-import { RETRY_FOR_MS, type Remote, printError, runRemote } from "./remote.ts";
+import { RETRY_FOR_MS, type Remote, printError } from "./remote.ts";
+import { runClient } from "./resource.ts";
 import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 
 const NAME = "mcp-config";
@@ -63,11 +64,11 @@ The MCP server \`luxhub\` connects you to a fleet of agents that share tasks, me
 export function mcpConfigCommand(argv: readonly string[], env: Environment): Promise<number> | number {
   const { words, help } = readArguments(argv, formOf(NAME));
   if (!help && words[0] === "agents-md") return writeLineUnlessClosed(AGENTS_MD);
-  return runRemote(NAME, (remote) => configure(remote, env), argv, env);
+  return runClient(NAME, argv, env, { [NAME]: configure });
 }
 
-async function configure(remote: Remote, env: Environment): Promise<number> {
-  const { values, words } = remote;
+async function configure(remote: Remote): Promise<number> {
+  const { values, words, env } = remote;
   const client = clientOf(words[0] ?? "");
   const node = nodeOf(remote);
   const name = values.text("name") ?? SERVER_NAME;

@@ -1,5 +1,4 @@
 /** `luxhub task …`: creates, lists, changes and waits for tasks. */
-import type { Environment } from "../config.ts";
 import { type AnswerOf, type LuxHub, LuxHubError, type RequestOf, type Task } from "../client/luxhub.ts";
 import { PlainOutput } from "../lib/plain-output.ts";
 import { parseExact } from "../lib/exact-json.ts";
@@ -10,18 +9,16 @@ import { EXIT } from "./exit-codes.ts";
 import { sizeOf, uploadFrom } from "./file.ts";
 import {
   type Remote,
-  type Run,
-  collect,
-  printError,
+  type ClientRuns,
   forEach,
   limitOf,
+  printError,
   readStandardInput,
   recordOf,
-  PAGE,
-  runGroup,
 } from "./remote.ts";
+import { rowsOf } from "./resource.ts";
+import { TASK_HEAD, taskLine, taskRow } from "./rows.ts";
 import {
-  ageOf,
   plain,
   printJson,
   printJsonLine,
@@ -34,14 +31,11 @@ import { writeLine } from "./standard-output.ts";
 import { reportUsage } from "./usage.ts";
 import type { Values } from "./values.ts";
 
-export function taskCommand(argv: readonly string[], env: Environment): Promise<number> {
-  const usage: Run = (remote) => reportUsage(remote, env);
-  return runGroup("task", { ...RUNS, "task usage": usage }, argv, env);
-}
-
 export function requiresOf(values: Remote["values"]) {
-  const found = values.requirements("requires");
-  return found === null ? undefined : { capabilities: [...found.words], resources: found.amounts };
+  const requirements = values.requirements("requires");
+  return requirements === null
+    ? undefined
+    : { capabilities: [...requirements.words], resources: requirements.amounts };
 }
 
 async function why({ hub, json, words: [taskId = ""] }: Remote): Promise<number> {
@@ -55,55 +49,24 @@ async function why({ hub, json, words: [taskId = ""] }: Remote): Promise<number>
   return EXIT.OK;
 }
 
-const RUNS: Readonly<Record<string, Run>> = {
+export const RUNS: ClientRuns = {
   "task add": add,
   "task list": list,
   "task export": exportTasks,
-  "task show": async ({ hub, json, words: [taskId = ""] }) => {
-    const { task } = await hub.tasks.get({ task_id: taskId });
-    return show(task, json);
-  },
   "task why": why,
   "task wait": wait,
   "task logs": logs,
-  "task claim": (remote) => {
-    const node_id = remote.values.needed("node");
-    return change(remote, (task_id) => remote.hub.tasks.claim({ task_id, node_id }));
-  },
-  "task release": (remote) => {
-    const { hub, values } = remote;
-    const fields = {
-      node_id: values.needed("node"),
-      reason: values.text("reason"),
-      epoch: values.whole("epoch"),
-    };
-    return change(remote, (task_id) => hub.tasks.release({ task_id, ...fields }));
-  },
   "task complete": complete,
-  "task fail": (remote) => {
-    const { hub, values } = remote;
-    const fields = {
-      node_id: values.needed("node"),
-      error: values.needed("error"),
-      retry: !values.has("no-retry"),
-      epoch: values.whole("epoch"),
-    };
-    return change(remote, (task_id) => hub.tasks.fail({ task_id, ...fields }));
-  },
   "task checkpoint": checkpoint,
   "task ask": askQuestion,
   "task answer": answerQuestion,
-  "task review": review,
+  "task usage": reportUsage,
   "task retry": (remote) =>
     remote.values.has("with-dependents")
       ? retryAll(remote)
       : change(remote, (task_id) =>
           remote.hub.tasks.retry({ task_id, max_cost_usd: remote.values.number("max-cost") }),
         ),
-  "task cancel": (remote) => {
-    const fields = { node_id: remote.values.text("node"), reason: remote.values.text("reason") };
-    return change(remote, (task_id) => remote.hub.tasks.cancel({ task_id, ...fields }));
-  },
   "task update": async (remote) => {
     const { hub, values } = remote;
     const fields = {
@@ -118,12 +81,6 @@ const RUNS: Readonly<Record<string, Run>> = {
     };
     return change(remote, (task_id) => hub.tasks.update({ task_id, ...fields }));
   },
-  "task delete": ({ hub, json, words }) =>
-    forEach(words, async (task_id) => {
-      const answer = recordOf(await hub.tasks.delete({ task_id }));
-      if (json) printJsonLine(answer);
-      else writeLine(`${task_id}  deleted`);
-    }),
 };
 
 /** The time of a flag; null for "none", which takes it away. */
@@ -169,17 +126,6 @@ async function askQuestion(remote: Remote): Promise<number> {
   return EXIT.TIMED_OUT;
 }
 
-async function review({ hub, values, json, words: [task_id = "", given = ""] }: Remote): Promise<number> {
-  const verdict = (["pass", "reject"] as const).find((word) => word === given.toLowerCase());
-  if (!verdict) throw new UsageError("VERDICT must be pass or reject", "task review");
-  const epoch = values.text("epoch") === undefined ? undefined : Number(values.whole("epoch"));
-  const fields = { node_id: values.text("node"), note: values.text("note"), epoch };
-  const answer = recordOf(await hub.tasks.review({ task_id, verdict, ...fields }));
-  if (json) printJson(answer);
-  else writeLine(`${task_id}  ${answer.task.review?.state ?? verdict}`);
-  return EXIT.OK;
-}
-
 async function answerQuestion({ hub, values, json, words }: Remote): Promise<number> {
   const [task_id = "", given = ""] = words;
   const text = given === "-" ? await readStandardInput() : given;
@@ -197,26 +143,26 @@ async function answerQuestion({ hub, values, json, words }: Remote): Promise<num
   return EXIT.OK;
 }
 
-type Asked = Pick<AnswerOf<"task/{task_id}/questions">["questions"][number], "question_id" | "choices">;
+type Question = Pick<AnswerOf<"task/{task_id}/questions">["questions"][number], "question_id" | "choices">;
 
 /** The question with this id, or else the open question of a task. @throws {UsageError} if there is not exactly one */
-async function questionOf(hub: LuxHub, task_id: string, id: string | undefined): Promise<Asked> {
-  const open: Asked[] = [];
-  for (let cursor: string | undefined; ;) {
-    const page = await hub.tasks.questions({ task_id, limit: PAGE, cursor });
-    for (const question of page.questions) {
-      if (question.question_id === id) return question;
-      if (question.state === "open") open.push(question);
-    }
-    if (page.next_cursor === null) break;
-    cursor = page.next_cursor;
+async function questionOf(hub: LuxHub, task_id: string, id: string | undefined): Promise<Question> {
+  const open: Question[] = [];
+  for await (const question of rowsOf(
+    hub,
+    "task/{task_id}/questions",
+    { task_id },
+    Number.POSITIVE_INFINITY,
+  )) {
+    if (question.question_id === id) return question;
+    if (question.state === "open") open.push(question);
   }
   if (id !== undefined) return { question_id: id, choices: [] }; // the hub says that there is none
-  const [only] = open;
-  if (only === undefined) throw new UsageError(`task ${task_id} has no open question`, "task answer");
-  if (open.length === 1) return only;
+  const [question] = open;
+  if (question === undefined) throw new UsageError(`task ${task_id} has no open question`, "task answer");
+  if (open.length === 1) return question;
   throw new UsageError(
-    `task ${task_id} has ${open.length} open questions: choose one with --question (${open.map((question) => question.question_id).join(", ")})`,
+    `task ${task_id} has ${open.length} open questions: choose one with --question (${open.map(({ question_id }) => question_id).join(", ")})`,
     "task answer",
   );
 }
@@ -328,12 +274,9 @@ async function addWith(
 
 const STATUSES = ["open", "assigned", "pending", "completed", "failed"] as const;
 
-/** The tasks that the flags select, newest first. `onTotal` gets the number of all, if the hub says it. */
-async function* selected(
-  { hub, values }: Remote,
-  onTotal?: (total: number | null) => void,
-): AsyncGenerator<Task, void, undefined> {
-  const where = {
+/** The flags that select tasks, as fields of the list. */
+function selectedBy({ values }: Remote) {
+  return {
     status: values.choice("status", STATUSES),
     node_id: values.text("node"),
     creator_node: values.text("creator"),
@@ -341,56 +284,28 @@ async function* selected(
     group: values.text("group"),
     tag: values.text("tag"),
   };
-  for (let cursor: string | undefined; ;) {
-    const page = await hub.tasks.list({ ...where, per_page: PAGE, cursor });
-    if (cursor === undefined) onTotal?.(page.total);
-    yield* page.tasks;
-    if (page.next_cursor === null) return;
-    cursor = page.next_cursor;
-  }
 }
 
 /** Prints each task with its result, as a line of JSON. */
 async function exportTasks(remote: Remote): Promise<number> {
-  for await (const task of selected(remote)) printJsonLine(task);
+  for await (const task of rowsOf(remote.hub, "task/list", selectedBy(remote), Number.POSITIVE_INFINITY))
+    printJsonLine(task);
   return EXIT.OK;
 }
 
 async function list(remote: Remote): Promise<number> {
-  const { json } = remote;
-  let total: number | null = null;
   const limit = limitOf(remote);
-  const tasks = firstOf(
-    selected(remote, (all) => (total = all)),
-    limit,
-  );
-  if (json) {
+  let hasMore = false;
+  const tasks = rowsOf(remote.hub, "task/list", selectedBy(remote), limit, ({ total }) => {
+    hasMore ||= total !== null && total > limit;
+  });
+  if (remote.json) {
     await printJsonList(tasks);
     return EXIT.OK;
   }
-  const rows = await collect(tasks);
-  printTable(
-    TASK_HEAD,
-    rows.map((task) => taskRow(task)),
-  );
-  if (rows.length === limit && (total ?? Infinity) > limit)
-    console.error(`The newest ${limit}; --limit shows more.`);
+  printTable(TASK_HEAD, await Array.fromAsync(tasks, taskRow));
+  if (hasMore) console.error(`The newest ${limit}; --limit shows more.`);
   return EXIT.OK;
-}
-
-async function* firstOf(tasks: AsyncIterable<Task>, limit: number): AsyncGenerator<Task, void, undefined> {
-  let count = 0;
-  for await (const task of tasks) {
-    yield task;
-    if (++count >= limit) return;
-  }
-}
-
-export const TASK_HEAD = ["TASK", "STATUS", "PRIORITY", "TYPE", "NODE", "AGE", "TITLE"];
-
-export function taskRow(task: Task) {
-  const { task_id, status, priority, task_type, assigned_node, created_at, title } = task;
-  return [task_id, status, priority, task_type, assigned_node, ageOf(created_at), title] as const;
 }
 
 function show(task: Task, json: boolean): number {
@@ -413,7 +328,7 @@ async function logs({ hub, values, json, words: [taskId = ""] }: Remote): Promis
       continue;
     }
     if (attempt !== part.attempt) {
-      const node = part.attempts.find((one) => one.attempt === part.attempt)?.node_id ?? "";
+      const node = part.attempts.find(({ attempt: number }) => number === part.attempt)?.node_id ?? "";
       printText(plainText.end());
       if (attempt !== null || part.attempts.length > 1)
         console.error(`luxhub: attempt ${part.attempt} on ${node}`);
@@ -532,13 +447,6 @@ function change(
   return forEach(words, async (taskId) => {
     const { task } = await act(taskId);
     if (json) printJsonLine(task);
-    else
-      writeLine(
-        plain(
-          [task.task_id, task.status, ...(task.assigned_node === null ? [] : [task.assigned_node])].join(
-            "  ",
-          ),
-        ),
-      );
+    else writeLine(plain(taskLine(task)));
   });
 }

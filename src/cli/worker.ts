@@ -19,7 +19,7 @@ import { UsageError } from "./arguments.ts";
 import { eraseFromEnvironmentBlock } from "./environment-block.ts";
 import { EXIT } from "./exit-codes.ts";
 import { openLogOutput } from "./log-output.ts";
-import { type Remote, printError, reportFault, runRemote } from "./remote.ts";
+import { type Remote, type ClientRuns, printError, reportFault } from "./remote.ts";
 import { detectResources } from "./resources.ts";
 import { endingSignals, onStarterExit } from "./signals.ts";
 import type { Values } from "./values.ts";
@@ -40,12 +40,10 @@ const TIMER_MAX_MS = 2 ** 31 - 1;
 const SECOND_SIGNAL_MS = 200;
 const STANDARD_ERROR = 2;
 
-export function workerCommand(argv: readonly string[], env: Environment): Promise<number> {
-  return runRemote(NAME, (remote) => work(remote, env), argv, env);
-}
+export const RUNS: ClientRuns = { worker: work };
 
-async function work(remote: Remote, env: Environment): Promise<number> {
-  const { url, secret, values, words } = remote;
+async function work(remote: Remote): Promise<number> {
+  const { url, secret, values, env, words } = remote;
   const agent = agentOf(values);
   const nodeId =
     values.text("node") ?? remote.nodeId ?? (agent === null ? values.needed("node") : nodeOf(agent));

@@ -11,7 +11,7 @@ import { announcements, isUsedUp, nameOf, periodOf, silenced } from "./budget.ts
 import type { Change } from "./change.ts";
 import { CLOCK_JUMP_MS } from "./limits.ts";
 import { type Decision, type Rejected, type RejectionCode, accept, reject } from "./decision.ts";
-import { type Lane, type LaneTask, couldTake, hasFree, limitKeyOf, typesFor } from "./lane.ts";
+import { type Lane, type LaneTask, couldTake, hasFree, limitKeyOf, plainLane, typesFor } from "./lane.ts";
 import type {
   BudgetState,
   Closed,
@@ -121,22 +121,21 @@ export function lanesOpenTo<L extends Lane>(
   closed: Closed | null,
   lanes: Iterable<L>,
 ): OpenLanes<L> {
-  const isShut = closed !== null && (closed.hub || closed.nodes.has(node.nodeId));
+  if (closed !== null && (closed.hub || closed.nodes.has(node.nodeId))) return NO_LANES;
+  const isOpen = (lane: LaneTask): boolean => closed === null || !isLaneClosed(closed, lane);
   const special: L[] = [];
   let isShort = false;
   for (const lane of lanes) {
-    if ((asked !== null && !asked.includes(lane.taskType)) || !couldTake(node, lane)) continue;
-    if (isShut || (closed !== null && isLaneClosed(closed, lane))) continue;
+    const isAsked = asked === null || asked.includes(lane.taskType);
+    if (!isAsked || !couldTake(node, lane) || !isOpen(lane)) continue;
     if (hasFree(node, lane.requires)) special.push(lane);
     else isShort = true;
   }
-  const types = isShut ? [] : typesFor(node, asked);
-  const plain = closed === null ? NO_TYPES : closedTypes(closed);
-  const openTypes = types === null || plain.size === 0 ? types : types.filter((type) => !plain.has(type));
-  return { types: openTypes, special, isShort };
+  const types = typesFor(node, asked);
+  return { types: types && types.filter((type) => isOpen(plainLane(type))), special, isShort };
 }
 
-const NO_TYPES: ReadonlySet<string> = new Set();
+const NO_LANES: OpenLanes<never> = { types: [], special: [], isShort: false };
 
 /** The plain lanes that are closed to all: the limit key of their tasks is their type. */
 export function closedTypes({ types, keys }: Closed): ReadonlySet<string> {

@@ -208,8 +208,8 @@ export type Task = {
   readonly requires: Requirements | null;
   /** The key under which its dispatches are limited; null: its type. */
   readonly limitKey: string | null;
-  /** Its special lane (lane.ts); null: it is in the plain lane of its type. */
-  readonly lane: string | null;
+  /** The name of its lane (lane.ts). */
+  readonly lane: string;
   /** The limit key under which it is counted while it is assigned; null: the key had no limit when it was handed out. */
   readonly countsFor: string | null;
   /** While it is unfinished, or until `uniqueUntil`, no other task is created with this key; null: none. */

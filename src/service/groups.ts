@@ -26,6 +26,7 @@ import { dependenciesById } from "../store/sql/tasks.ts";
 import { type Committed, type Store, type Transact, transactAlso } from "../store/store.ts";
 import type { Feed } from "./feed.ts";
 import { type TaskService, upToDependencies } from "./tasks.ts";
+import { pageOfFound } from "./scan.ts";
 
 /** How many tasks a step changed, and how many it leaves for the next one. */
 export type GroupStep = {
@@ -81,8 +82,8 @@ export class GroupService {
   /** The groups whose names begin with `prefix` and come after `after`, by name. */
   async list(prefix: string, after: string, limit: number): Promise<GroupPage> {
     const found = await this.#store.read(groupPage(prefix, after, limit + 1));
-    const groups = found.slice(0, limit);
-    return { groups, next: found.length > limit ? (groups.at(-1)?.name ?? null) : null };
+    const { rows: groups, next } = pageOfFound(found, limit, ({ name }) => name);
+    return { groups, next };
   }
 
   /**
@@ -142,7 +143,7 @@ export class GroupService {
         found: groupTotals(group),
         failed,
         count: countOfGroup(which, after, DEPENDENTS_COUNTED_MAX),
-        dependencies: needed.size > 0 ? dependenciesById([...needed]) : NO_ROW,
+        dependencies: dependenciesById([...needed]),
       };
       const { answer: step, also: lacking } = await transactAlso(transact, load, (rows) => {
         const { found, failed, count, dependencies } = rows;
@@ -150,7 +151,7 @@ export class GroupService {
         const tasks = upToDependencies(failed);
         const unread = tasks.flatMap(({ dependsOn }) => dependsOn).filter((taskId) => !needed.has(taskId));
         if (unread.length > 0) return also(UNDECIDED, unread);
-        const { answer: opened, changes } = retryGroup(tasks, dependencies ?? [], this.#at());
+        const { answer: opened, changes } = retryGroup(tasks, dependencies, this.#at());
         const left = count - tasks.length;
         const next = left > 0 ? (tasks.at(-1)?.seq ?? null) : null;
         return accept<GroupStep>({ group, changed: opened.length, left, next }, changes);

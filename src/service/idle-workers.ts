@@ -13,7 +13,7 @@
  */
 import type { Notified, Offer } from "../domain/change.ts";
 import { type EventKind, MAKES_ROOM } from "../domain/event.ts";
-import { isSpecial, laneNameOf, limitKeyOf } from "../domain/lane.ts";
+import { isSpecial, limitKeyOf } from "../domain/lane.ts";
 import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
 import type { JoinedThrough, Task } from "../domain/model.ts";
 import { type TakenFrom, offersOf } from "../domain/task/core.ts";
@@ -246,7 +246,7 @@ export class IdleWorker {
     }
     this.#mode = { kind: "found a task" };
     if (found.from === "open") {
-      this.#waiter.markServed(QUEUE_OF.lane(laneNameOf(found.task)));
+      this.#waiter.markServed(QUEUE_OF.lane(found.task.lane));
       this.#waiter.markServed(QUEUE_OF.key(limitKeyOf(found.task)));
     } else if (found.from === "gifts") this.#waiter.markServed(this.#gifts);
     // "started": the node held the task already, so it used no wake-up.

@@ -14,12 +14,12 @@ import {
   NO_HEAD,
   isAsAble,
   isSpecial,
-  needsRare,
 } from "../domain/lane.ts";
 import { LANES_EMPTY_AWAITED, LANES_MAX } from "../domain/limits.ts";
 import type { Closed, Gate, Node, Task } from "../domain/model.ts";
 import { dayOf } from "../domain/task/facet/spending.ts";
-import type { Lanes } from "../store/sql/gate.ts";
+import { type TurnOf, compareOffers } from "../domain/task/order.ts";
+import type { Lanes } from "../store/sql/lanes.ts";
 
 /** The lanes that were open to a node, and what was known then. */
 export type Seen = {
@@ -35,8 +35,6 @@ export type LookedUp = {
   /** Whether other special lanes are open: then the load must also say what is best in these. */
   readonly isPart: boolean;
 };
-
-type InOrder = Pick<Task, "requires" | "creatorNode">;
 
 export class KnownLanes {
   gate: Gate | null = null;
@@ -136,12 +134,13 @@ export class KnownLanes {
   /** `count` of the open special lanes, or all if they are hardly more: those that may have the best tasks. */
   lookUp({ open: { special } }: Seen, count: number): LookedUp {
     if (special.length <= 2 * count) return { lanes: special, isPart: false };
+    const { turnOf } = this;
     const best: ReadyLane[] = [];
     for (const lane of special) {
       if (lane.head === NO_HEAD) continue;
       const last = best[count - 1];
-      if (last !== undefined && this.#compare(lane, lane.head, last, last.head) >= 0) continue;
-      const at = best.findLastIndex((one) => this.#compare(one, one.head, lane, lane.head) <= 0);
+      if (last !== undefined && compareOffers(lane, lane.head, last, last.head, turnOf) >= 0) continue;
+      const at = best.findLastIndex((one) => compareOffers(one, one.head, lane, lane.head, turnOf) <= 0);
       best.splice(at + 1, 0, lane);
       if (best.length > count) best.pop();
     }
@@ -167,23 +166,19 @@ export class KnownLanes {
     return special.some((open) => {
       const lane = this.lanes === known ? open : this.lanes.get(open.name);
       if (lane === undefined || lane.head === NO_HEAD) return false;
-      const isBehind = found !== null && this.#compare(found, found, lane, lane.head) <= 0;
+      const isBehind = found !== null && compareOffers(found, found, lane, lane.head, this.turnOf) <= 0;
       return !isBehind && !names.has(lane.name);
     });
   }
 
-  /**
-   * Lanes with the turn of their creator, by which the load chooses: it returns the best tasks of a few lanes only
-   * (HEADS_LOADED), so sorted() alone would starve the creators of the others. Without fairness all have the same.
-   */
-  inTurn(lanes: readonly Lane[]): readonly (Lane & { readonly turn?: number })[] {
-    return this.isFair ? lanes.map((lane) => ({ ...lane, turn: this.#turnOf(lane) })) : lanes;
-  }
+  /** The turn of the creator of a lane or task; without fairness there are no turns. */
+  readonly turnOf: TurnOf = ({ creatorNode }) =>
+    this.isFair ? (this.#turns.get(creatorNode ?? "") ?? 0) : 0;
 
   /** Tasks in the order in which they are offered now: others may have had their turn since they were loaded. */
   sorted(tasks: readonly Task[]): readonly Task[] {
     if (tasks.length < 2) return tasks;
-    return tasks.toSorted((a, b) => this.#compare(a, a, b, b));
+    return tasks.toSorted((a, b) => compareOffers(a, a, b, b, this.turnOf));
   }
 
   /** A task was handed out: its creator had its turn. */
@@ -195,19 +190,5 @@ export class KnownLanes {
     // The one that is forgotten counts as never served, so it stays first.
     if (this.#turns.size >= LANES_MAX && longestAgo !== undefined) this.#turns.delete(longestAgo);
     this.#turns.set(creator, ++this.#turn);
-  }
-
-  /** The order in which tasks are offered: negative, if the task with the head `headA`, in the lane of `a`, comes first. */
-  #compare(a: InOrder, headA: Head, b: InOrder, headB: Head): number {
-    return (
-      headA.priority - headB.priority ||
-      Number(needsRare(b)) - Number(needsRare(a)) ||
-      this.#turnOf(a) - this.#turnOf(b) ||
-      headA.seq - headB.seq
-    );
-  }
-
-  #turnOf({ creatorNode }: Pick<Task, "creatorNode">): number {
-    return this.isFair ? (this.#turns.get(creatorNode ?? "") ?? 0) : 0;
   }
 }

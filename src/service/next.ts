@@ -17,9 +17,10 @@ import type { JoinedThrough, Node, Task } from "../domain/model.ts";
 import { type Next, type TakenFrom, returnGift } from "../domain/task/core.ts";
 import type { Clock } from "../lib/clock.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
-import { gateOn, headsOf, readyLanes } from "../store/sql/gate.ts";
+import { gateOn } from "../store/sql/gate.ts";
+import { headsOf, readyLanes } from "../store/sql/lanes.ts";
 import { nodeById } from "../store/sql/nodes.ts";
-import { NO_ROW } from "../store/sql/query.ts";
+import { NO_ROW, NO_ROWS } from "../store/sql/query.ts";
 import {
   bestGift,
   bestOfLanes,
@@ -191,9 +192,9 @@ export class NextService {
     const load = this.#loadFor(asked, wanted);
     const { answer: found, also: hasMoreWaiting } = await transactAlso(transact, load, (rows) => {
       // What waits in special lanes is not loaded, and is left to the balancer.
-      const waiting = rows.lanes.size === 0 ? (rows.waiting ?? []) : [];
+      const waiting = rows.lanes.size === 0 ? rows.waiting : [];
       const isMore = comesBack && (rows.lanes.size > 0 || waiting.length === SWEEP_BATCH);
-      return also(decide({ ...rows, waiting, special: rows.special ?? [] }), isMore);
+      return also(decide({ ...rows, waiting, special: rows.special }), isMore);
     });
     if (!found) return undefined;
     // Neither rejects: the task is handed out, and the periodic work does what they could not.
@@ -212,10 +213,10 @@ export class NextService {
       gifts: bestGift(nodeId),
       open: bestReady(types, inBatch, closed, isExcluded ? nodeId : null),
       // `butFor`: of a lane only the best task is loaded; one that the node may not have would hide those behind it.
-      special: bestOfLanes(this.#known.inTurn(special), closed, { butFor: nodeId }),
+      special: bestOfLanes(special, closed, { turnOf: this.#known.turnOf, butFor: nodeId }),
       heads: isPart ? headsOf(special.map(({ name }) => name)) : NO_ROW,
       lanes: readyLanes(),
-      waiting: node && !node.online ? waitingFor(node, SWEEP_BATCH) : NO_ROW,
+      waiting: node && !node.online ? waitingFor(node, SWEEP_BATCH) : NO_ROWS,
       gate: gateOn(this.#clock.now()),
     };
   }

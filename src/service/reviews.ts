@@ -7,6 +7,7 @@ import { type Family, checkFamilies } from "../domain/task/family.ts";
 import { FAMILIES_CHECKED, QUORUM_COPIES_MAX, REVIEWS_COUNTED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Moment, PendingReview, Task } from "../domain/model.ts";
 import { Accounts, type ReviewRequest, review, timeOutReviews } from "../domain/task/review.ts";
+import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import type { Takers } from "../store/sql/balancer.ts";
@@ -25,6 +26,7 @@ import {
 } from "../store/sql/reviews.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import { type Committed, type Query, type Store, type Transact, transactAlso } from "../store/store.ts";
+import { pageOfFound } from "./scan.ts";
 
 /** A page of the results that wait for a verdict, the most urgent first. `total` counts at most REVIEWS_COUNTED_MAX. */
 export type ReviewsPage = {
@@ -36,7 +38,7 @@ export type ReviewsPage = {
 /** What the use cases of tasks do for those of reviews. */
 export type Followers = {
   /** The nodes to which the balancer may assign the task. */
-  readonly candidates: (task: Task | null) => Query<Takers | null>;
+  readonly candidates: (task: Task | null) => Query<Takers>;
   /** After a commit that has ended or opened tasks. */
   readonly follow: () => Promise<void>;
 };
@@ -74,7 +76,7 @@ export class ReviewService {
         const { candidates, head, ...rows } = loaded;
         const assignedNode = rows.task?.assignedNode ?? null;
         if (assignedNode !== expected) return also(UNDECIDED, assignedNode);
-        const known = { ...rows, candidates: candidates?.best ?? [] };
+        const known = { ...rows, candidates: candidates.best };
         return review(known, asked, { entryId, head }, this.#at());
       });
       if (reviewed) await this.#followers.follow();
@@ -88,9 +90,10 @@ export class ReviewService {
     const position = from ?? { until: 0, seq: 0 };
     return this.#store.readTogether(async (read) => {
       const found = await read(pendingReviews(position, limit + 1));
-      const reviews = found.slice(0, limit);
-      const last = found.length > limit ? reviews.at(-1) : undefined;
-      const next = last ? { until: last.review.check?.until ?? 0, seq: last.seq } : null;
+      const { rows: reviews, next } = pageOfFound(found, limit, ({ review: { check }, seq }) => ({
+        until: must(check, "a pending review has a deadline").until,
+        seq,
+      }));
       return { reviews, total: await read(reviewCount(REVIEWS_COUNTED_MAX)), next };
     });
   }

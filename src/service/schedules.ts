@@ -17,7 +17,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { gateOn } from "../store/sql/gate.ts";
 import { NO_ROW } from "../store/sql/query.ts";
-import { candidatesFor } from "../store/sql/balancer.ts";
+import { candidatesIfBalanced } from "../store/sql/balancer.ts";
 import {
   dueSchedules,
   hasUnfinishedTask,
@@ -93,7 +93,7 @@ export class ScheduleService {
       const { answer: created, also: other = null } = await transactAlso(transact, load, (rows) => {
         const { schedule, candidates, gate } = rows;
         if (!isSameTask(expected, schedule)) return also(UNDECIDED, schedule);
-        const task = { taskId, candidates: candidates?.best ?? [] };
+        const task = { taskId, candidates: candidates.best };
         return runSchedule(name, schedule, task, boundTo, this.#at(gate));
       });
       if (created) return created;
@@ -152,7 +152,7 @@ export class ScheduleService {
     try {
       await limited(load, ({ schedule, isRunning, candidates, gate }) => {
         if (!schedule || !Bun.deepEquals(schedule, due)) return UNDECIDED;
-        return fire(schedule, { isRunning, taskId, candidates: candidates?.best ?? [] }, this.#at(gate));
+        return fire(schedule, { isRunning, taskId, candidates: candidates.best }, this.#at(gate));
       });
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;
@@ -185,11 +185,8 @@ export class ScheduleService {
 
   /** What decides to which node the balancer gives the task of a schedule at once. */
   #takersOf(schedule: Schedule | null) {
-    if (!schedule?.task.balanced) return { candidates: NO_ROW, gate: NO_ROW };
-    return {
-      candidates: schedule.task.requires === null ? candidatesFor(schedule.task.taskType, null) : NO_ROW,
-      gate: gateOn(this.#clock.now()),
-    };
+    const candidates = candidatesIfBalanced(schedule && schedule.task, null);
+    return { candidates, gate: schedule?.task.balanced ? gateOn(this.#clock.now()) : NO_ROW };
   }
 }
 

@@ -16,7 +16,7 @@ import type { Closed, Gate, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
 import { type Next, isExcluded as mayNotHave } from "../domain/task/core.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Lanes } from "../store/sql/gate.ts";
+import type { Lanes } from "../store/sql/lanes.ts";
 import type { ReadyTasks } from "../store/sql/tasks.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import { type IdleWorker, NOTHING_AWAITED } from "./idle-workers.ts";
@@ -199,8 +199,10 @@ export class TaskSearch<N extends Next> {
 
     const leaseMs = node ? INTERVALS[node.variant].offlineAfterMs : 0;
     const beat = { now: clock.now(), steady: clock.steady(), gate, leaseMs };
-    const tasks = { ...rows, open: open.tasks, special: knownLanes.sorted(rows.special) };
-    const decision = nextTask(node, nodeId, tasks, beat, before.isBeaten);
+    // Those of plain lanes are in order as they were loaded.
+    const offered =
+      rows.special.length === 0 ? open.tasks : knownLanes.sorted([...open.tasks, ...rows.special]);
+    const decision = nextTask(node, nodeId, { ...rows, open: offered }, beat, before.isBeaten);
 
     if (this.#mayHaveBetter(decision, look))
       return { ...again, known: { ...known, lookUps: 2 * before.lookUps } };

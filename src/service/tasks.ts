@@ -29,7 +29,7 @@ import {
   SWEEP_BATCH,
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
-import { specialLane } from "../domain/lane.ts";
+import { isSpecial, laneOf } from "../domain/lane.ts";
 import { timeOutQuestions } from "../domain/task/question.ts";
 import type { FileRecord, Gate, LedgerEntry, Moment, Node, Task, TaskSummary } from "../domain/model.ts";
 import {
@@ -78,18 +78,18 @@ import {
   dayOf,
   toMicroUsd,
 } from "../domain/task/facet/spending.ts";
-import { must } from "../lib/assert.ts";
+import { assert, must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import {
   BACKLOG_START,
   type BacklogPlace,
-  type Takers,
   backlogAfter,
-  candidatesFor,
+  candidatesIfBalanced,
   openTasks,
 } from "../store/sql/balancer.ts";
-import { gateOn, otherLanes, readyInLanes, readyLanes } from "../store/sql/gate.ts";
+import { gateOn } from "../store/sql/gate.ts";
+import { otherLanes, readyInLanes, readyLanes } from "../store/sql/lanes.ts";
 import { filesById } from "../store/sql/files.ts";
 import { touchedGroups } from "../store/sql/groups.ts";
 import { entryOfTask, ledgerHead } from "../store/sql/lux.ts";
@@ -244,8 +244,8 @@ export class TaskService {
   /** Returns those that a new task cannot name. */
   async unusable({ dependsOn, fileIds }: References): Promise<References> {
     const [dependencies, files] = await Promise.all([
-      dependsOn.length === 0 ? [] : this.#store.read(dependenciesById(dependsOn)),
-      fileIds.length === 0 ? [] : this.#store.read(filesById(fileIds)),
+      this.#store.read(dependenciesById(dependsOn)),
+      this.#store.read(filesById(fileIds)),
     ]);
     return unusableOf({ dependsOn, fileIds }, dependencies, files);
   }
@@ -265,7 +265,7 @@ export class TaskService {
     const { balanced, dependsOn, unique } = draft;
     const { boundTo, fileIds } = asked;
     const reviewer = reviewerOf(draft);
-    const isPlain = specialLane(draft, this.known.isFair) === null && reviewer === null;
+    const isPlain = !isSpecial(laneOf(draft, this.known.isFair)) && reviewer === null;
     if (isPlain && !balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique)
       return transact({}, () => create(draft, taskId, [], this.#at()));
     const load = {
@@ -453,7 +453,7 @@ export class TaskService {
       gate: this.#gate(),
     };
     const after = await transact(load, ({ candidates, ...rows }) =>
-      decide({ ...rows, candidates: candidates?.best ?? [] }),
+      decide({ ...rows, candidates: candidates.best }),
     );
     await this.settleAfter(after);
     await this.fillIfPossible(nodeId);
@@ -474,7 +474,7 @@ export class TaskService {
       const { answer: revoked, also: other = null } = await transactAlso(transact, load, (rows) => {
         const assignedNode = rows.task?.assignedNode ?? null;
         if (assignedNode !== holder) return also(UNDECIDED, assignedNode);
-        return revoke(rows.task, rows.target, rows.candidates?.best ?? [], asked, this.#at(rows.gate));
+        return revoke(rows.task, rows.target, rows.candidates.best, asked, this.#at(rows.gate));
       });
       if (revoked && holder !== null) await this.fillIfPossible(holder);
       if (revoked) return revoked;
@@ -505,10 +505,10 @@ export class TaskService {
       task: taskById(asked.taskId),
       candidates: candidatesIfBalanced(before, null),
       gate: this.#gate(),
-      ...ofLane(isOtherKey ? specialLane({ ...before, limitKey }, this.known.isFair) : null, before),
+      ...ofLane(isOtherKey ? laneOf({ ...before, limitKey }, this.known.isFair) : null, before),
     };
     return transact(load, ({ task, candidates, gate, ...lanes }) => {
-      const updated = update(task, candidates?.best ?? [], asked, this.#at(gate));
+      const updated = update(task, candidates.best, asked, this.#at(gate));
       return updated.kind === "rejected" ? updated : (tooManyLanes(lanes, before) ?? updated);
     });
   }
@@ -519,12 +519,12 @@ export class TaskService {
     const dependsOn = before?.dependsOn ?? [];
     const load = {
       task: taskById(asked.taskId),
-      dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
+      dependencies: dependenciesById(dependsOn),
       candidates: candidatesIfBalanced(before, null),
       gate: this.#gate(),
     };
     const retried = await transact(load, ({ task, dependencies, candidates, gate }) => {
-      const decision = retry(task, dependencies ?? [], candidates?.best ?? [], asked, this.#at(gate));
+      const decision = retry(task, dependencies, candidates.best, asked, this.#at(gate));
       if (decision.kind === "rejected") return decision;
       return accept<RetryOutcome>({ task: decision.answer, dependents: null }, decision.changes);
     });
@@ -551,7 +551,7 @@ export class TaskService {
         task: taskById(taskId),
         broken: found,
         count: brokenCount(which, DEPENDENTS_COUNTED_MAX),
-        dependencies: needed.length > 0 ? dependenciesById(needed) : NO_ROW,
+        dependencies: dependenciesById(needed),
         candidates: candidatesIfBalanced(before, null),
         gate: this.#gate(),
       };
@@ -559,7 +559,7 @@ export class TaskService {
       const outcome = await transact(load, ({ task, broken, count, dependencies, candidates, gate }) => {
         const dependents = upToDependencies(broken);
         if (dependents.some(({ dependsOn }) => dependsOn.some((id) => !known.has(id)))) return UNDECIDED;
-        const rows = [dependents, dependencies ?? [], candidates?.best ?? []] as const;
+        const rows = [dependents, dependencies, candidates.best] as const;
         const retried = retryWithDependents(task, ...rows, asked, { ...at, gate });
         if (retried.kind === "rejected") return retried;
         const { task: after, opened } = retried.answer;
@@ -673,11 +673,12 @@ export class TaskService {
     for (let given = 0, looks = 1; given < BALANCE_ROUND_MAX && node && isAvailable(node); looks++) {
       const before = this.known.openTo(node, null);
       const { closed, open } = before;
-      const mine = { onlyBalanced: true, limit: SWEEP_BATCH, notRevokedFrom: nodeId, butFor: nodeId };
+      const { turnOf } = this.known;
+      const mine = { turnOf, onlyBalanced: true, limit: SWEEP_BATCH, notRevokedFrom: nodeId, butFor: nodeId };
       const load = {
         node: nodeById(nodeId),
         waiting: waitingFor(node, SWEEP_BATCH),
-        special: node.autoAssign ? bestOfLanes(this.known.inTurn(open.special), closed, mine) : NO_ROW,
+        special: bestOfLanes(node.autoAssign ? open.special : [], closed, mine),
         lanes: readyLanes(),
         gate: this.#gate(),
       };
@@ -691,12 +692,12 @@ export class TaskService {
         const at = this.#at(gate);
         const mayHave = (task: Task): boolean =>
           !isClosed(gate.closed, task, nodeId) && !isExcluded(task, nodeId);
-        const best = this.known.sorted([...waiting, ...(special ?? [])]);
+        const best = this.known.sorted([...waiting, ...special]);
         const found = current ? balance(best.filter(mayHave), [current], at.now, gate) : [];
         const changes = found.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", at).changes);
         for (const { task } of found) this.known.served(task);
         // Of a special lane only the best task was loaded.
-        const isMore = found.length >= SWEEP_BATCH || found.some(({ task }) => task.lane !== null);
+        const isMore = found.length >= SWEEP_BATCH || found.some(({ task }) => isSpecial(task.lane));
         return also(accept({ count: found.length, isMore }, changes), current);
       });
       node = current ?? null;
@@ -908,14 +909,6 @@ export class TaskService {
   }
 }
 
-/**
- * The candidates for a task, whose type and `balanced` never change; nothing for one that the balancer may not assign. A
- * node that has what a task requires is found in the balancer's rounds.
- */
-export function candidatesIfBalanced(task: Task | null, notNode: string | null): Query<Takers | null> {
-  return task?.balanced && task.requires === null ? candidatesFor(task.taskType, notNode) : NO_ROW;
-}
-
 function hasLeftLimit(change: Notified): boolean {
   if (change.kind === "task.deleted") return change.frees !== undefined;
   return change.kind === "task.moved" && change.task.countsFor !== null && change.task.status !== "assigned";
@@ -936,36 +929,34 @@ function reviewerOf({ reviewTerms }: TaskDraft): string | null {
 
 /** The rows that decide about a new task. */
 function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean, now: number) {
-  const { balanced, taskType, dependsOn, unique, requires } = draft;
+  const { dependsOn, unique } = draft;
   const reviewer = reviewerOf(draft);
   return {
     reviewer: reviewer === null ? NO_ROW : nodeById(reviewer),
-    ...ofLane(specialLane(draft, isFair), draft),
+    ...ofLane(laneOf(draft, isFair), draft),
     ofKey: unique ? tasksByUniqueKey(unique.key, ownerOf(draft), now) : NO_ROW,
-    candidates: balanced && requires === null ? candidatesFor(taskType, null) : NO_ROW,
-    dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
-    files: fileIds.length > 0 ? filesById(fileIds) : NO_ROW,
+    candidates: candidatesIfBalanced(draft, null),
+    dependencies: dependenciesById(dependsOn),
+    files: filesById(fileIds),
   };
 }
 
 /** How many tasks the keys of a node have sent to the node for which a task is, in all lanes from which that node takes. */
 function giftsOf(giver: string, draft: TaskDraft, node: Node | null, isFair: boolean) {
   const types = new Set([draft.taskType, "", ...(node?.capabilities ?? [])]);
-  const lanes = [...types].map((taskType) => specialLane({ ...draft, taskType }, isFair));
-  return readyInLanes(
-    lanes.filter((lane) => lane !== null),
-    giver,
-    GIFTS_OF_GIVER_MAX,
-  );
+  const lanes = [...types].map((taskType) => laneOf({ ...draft, taskType }, isFair));
+  assert(lanes.every(isSpecial), "a task that only one node may have requires the word of the node");
+  return readyInLanes(lanes, giver, GIFTS_OF_GIVER_MAX);
 }
 
-/** The rows that decide whether a lane may have one more task. */
+/** The rows that decide whether a lane may have one more task; null: the task stays in its lane. */
 function ofLane(lane: string | null, creator: Creator | null) {
   const { all, ofNode } = HUB_LIMITS.lanes;
   const nodeId = boundCreator(creator);
+  const isCounted = lane !== null && isSpecial(lane);
   return {
-    otherLanes: lane === null ? NO_ROW : otherLanes(lane, all),
-    otherLanesOfNode: lane === null || nodeId === null ? NO_ROW : otherLanes(lane, ofNode, nodeId),
+    otherLanes: isCounted ? otherLanes(lane, all) : NO_ROW,
+    otherLanesOfNode: isCounted && nodeId !== null ? otherLanes(lane, ofNode, nodeId) : NO_ROW,
   };
 }
 
@@ -991,7 +982,7 @@ function tooManyLanes(
 }
 
 function rowsOf({ candidates, dependencies, files }: LoadedRows) {
-  return { candidates: candidates?.best ?? [], dependencies: dependencies ?? [], files: files ?? [] };
+  return { candidates: candidates.best, dependencies: dependencies, files };
 }
 
 function unusableOf(

@@ -129,7 +129,7 @@ export function draft(patch: Partial<TaskDraft> = {}): TaskDraft {
 export function task(taskId: string, patch: Partial<Task> = {}): Task {
   const made: Omit<Task, "hasFeatures"> = {
     ...draft(),
-    lane: null,
+    lane: patch.taskType ?? "",
     countsFor: null,
     uniqueKey: null,
     uniqueUntil: null,

@@ -7,10 +7,11 @@ import type { Change, Notified } from "../../src/domain/change.ts";
 import { type Decision, Rejection, type Undecided, accept } from "../../src/domain/decision.ts";
 import type { EventKind } from "../../src/domain/event.ts";
 import { gateAt } from "../../src/domain/gate.ts";
-import { type Head, type Lane, type ReadyLane, NO_HEAD, isBetter } from "../../src/domain/lane.ts";
+import { type Head, type Lane, type ReadyLane, NO_HEAD, isSpecial } from "../../src/domain/lane.ts";
 import type { Gate, Node, Task } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
 import type { Next, TakenFrom } from "../../src/domain/task/core.ts";
+import { comesFirst } from "../../src/domain/task/order.ts";
 import { LANES_REREADS, WAKE_UPS_TOGETHER } from "../../src/domain/limits.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
@@ -87,7 +88,7 @@ const settle = async (): Promise<void> => {
 };
 
 let ids = 0;
-const created = (taskType = "", lane: string | null = null): Notified => ({
+const created = (taskType = "", lane = taskType): Notified => ({
   kind: "task.created",
   task: task(`t${++ids}`, { taskType, lane, status: "open" }),
 });
@@ -786,7 +787,7 @@ class Backlog {
     const child = notFor === null ? null : COPY;
     const notNodes = notFor === null ? [] : [notFor];
     const seq = ++this.#created;
-    const kind = { taskType, limitKey, requires, lane: special ? name : null, child, notNodes };
+    const kind = { taskType, limitKey, requires, lane: name, child, notNodes };
     const added = task(`t${seq}`, { ...kind, seq });
     this.open.push(added);
     return added;
@@ -921,7 +922,7 @@ class Backlog {
   #load(node: TestNode, { types, special, isPart, closed, isExcluded }: Wanted): Candidates {
     const mayHave = ({ notNodes }: Task): boolean => !isExcluded || !notNodes.includes(node.nodeId);
     const ready = this.open.filter(
-      (task) => task.lane === null && (types?.includes(task.taskType) ?? true) && mayHave(task),
+      (task) => !isSpecial(task.lane) && (types?.includes(task.taskType) ?? true) && mayHave(task),
     );
     const bestOf = ({ name }: Lane): readonly Task[] =>
       this.open.filter(({ lane, notNodes }) => lane === name && !notNodes.includes(node.nodeId)).slice(0, 1);
@@ -935,7 +936,7 @@ class Backlog {
     if (!Bun.deepEquals([...lanes.keys()], [...this.#lanes.keys()])) this.#lanes = lanes;
     for (const [name, { head }] of lanes) {
       const known = this.#lanes.get(name);
-      if (known && isBetter(head, known.head)) known.head = head;
+      if (known && comesFirst(head, known.head)) known.head = head;
     }
     const heads = new Map(special.map(({ name }) => [name, lanes.get(name)?.head ?? NO_HEAD]));
     return {

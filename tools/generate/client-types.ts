@@ -93,6 +93,11 @@ function recordTypes(): string {
     .join("\n");
 }
 
+/** The schema of variant A that a reference names. */
+export function schemaNamed(ref: string): Schema {
+  return A.components.schemas[ref.split("/").at(-1) ?? ""] ?? {};
+}
+
 /** An operation with its schemas in A and in B. */
 export type Described = {
   readonly name: string;
@@ -221,11 +226,14 @@ ${all.map(({ name, request }) => `"${name}": ${JSON.stringify(shapeOf(...request
   ].join("\n");
 }
 
-/** Writes the types to a file, formatted as the sources are. */
-export async function writeClientTypes(file: string): Promise<void> {
-  await Bun.write(file, clientTypes());
-  const formatted = Bun.spawnSync([process.execPath, "fmt", file]);
-  if (!formatted.success) throw new Error(`bun fmt failed: ${formatted.stderr.toString()}`);
+/** Returns the text as the sources are formatted. */
+export function formatted(text: string): string {
+  const child = Bun.spawnSync([process.execPath, "fmt", "--stdin-filepath=text.ts"], {
+    stdin: Buffer.from(text),
+    cwd: import.meta.dir,
+  });
+  if (!child.success) throw new Error(`bun fmt failed: ${child.stderr.toString()}`);
+  return child.stdout.toString();
 }
 
-if (import.meta.main) await writeClientTypes(FILE);
+if (import.meta.main) await Bun.write(FILE, formatted(clientTypes()));

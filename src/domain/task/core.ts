@@ -53,16 +53,7 @@ import {
   refusedByGate,
   spendWithin,
 } from "../gate.ts";
-import {
-  couldTake,
-  hasFree,
-  isForOther,
-  laneNameOf,
-  limitKeyOf,
-  specialLane,
-  takesType,
-  wordOf,
-} from "../lane.ts";
+import { couldTake, hasFree, isForOther, limitKeyOf, laneOf, takesType, wordOf } from "../lane.ts";
 import { groupTally, ownedGroup, ownerOf } from "./facet/group.ts";
 import { hold } from "../limit.ts";
 import {
@@ -82,7 +73,6 @@ import {
   returnHeld,
 } from "../lux.ts";
 import { missingIn } from "../compare.ts";
-import { isOfferedFirst } from "./order.ts";
 import { grown, recharged, usageTally } from "../quota.ts";
 import { type Known, type Spent, isOverspent, overspentMessage } from "./facet/spending.ts";
 import { assert, must } from "../../lib/assert.ts";
@@ -229,7 +219,7 @@ export function create(
     tags: draft.tags,
     requires: draft.requires,
     limitKey: draft.limitKey,
-    lane: specialLane(draft, at.isFair ?? false),
+    lane: laneOf(draft, at.isFair ?? false),
     countsFor: null,
     uniqueKey: unique?.key ?? null,
     uniqueUntil: uniqueFor === null ? null : at.now + uniqueFor,
@@ -404,15 +394,11 @@ export type Next =
       readonly ended: Task | null;
     };
 
-/**
- * The candidates of `next`: the best task of each kind, null if there is none. `open` and `special` (of special lanes, in
- * the order in which the hub offers them) may have several.
- */
+/** The candidates of `next`: the best task of each kind, null if there is none; of open tasks several, in the order of offers. */
 export type NextTasks = {
   readonly started: Task | null;
   readonly gifts: Task | null;
   readonly open: readonly Task[];
-  readonly special?: readonly Task[];
 };
 
 /**
@@ -440,15 +426,12 @@ export function next(node: Node, found: NextTasks, at: Moment): Accepted<Next> {
 }
 
 /** The best open task that the node may have now. */
-function bestFor(node: Node, { open, special = [] }: NextTasks, { gate }: Moment): Task | null {
+function bestFor(node: Node, { open }: NextTasks, { gate }: Moment): Task | null {
   const mayHave = (task: Task): boolean =>
     !isClosed(gate?.closed, task, node.nodeId) &&
     !isExcluded(task, node.nodeId) &&
     hasFree(node, task.requires);
-  const plain = open.find(mayHave) ?? null;
-  const other = special.find(mayHave) ?? null;
-  if (plain === null || other === null) return plain ?? other;
-  return isOfferedFirst(other, plain) ? other : plain;
+  return open.find(mayHave) ?? null;
 }
 
 /**
@@ -497,7 +480,7 @@ export function offersOf(changes: readonly Notified[]): readonly Offer[] {
     // It ran under a limit, and runs no more: another task of the key may be handed out.
     if (countsFor !== null && status !== "assigned") offers.push({ kind: "key", key: countsFor });
     if (status === "open" && !scheduled && task.child !== null) offers.push({ kind: "some" });
-    else if (status === "open" && !scheduled) offers.push({ kind: "open", lane: laneNameOf(task) });
+    else if (status === "open" && !scheduled) offers.push({ kind: "open", lane: task.lane });
     else if (status === "assigned" && startedAt === null && assignedNode !== null)
       offers.push({ kind: "gift", nodeId: assignedNode });
   }
@@ -879,7 +862,7 @@ export function update(
   ).map(([name]) => name);
   if (changed.length === 0) return accept(task); // a repeat changes nothing
   const limitKey = patch.limitKey === undefined ? task.limitKey : patch.limitKey;
-  const lane = specialLane({ ...task, limitKey }, at.isFair ?? false);
+  const lane = laneOf({ ...task, limitKey }, at.isFair ?? false);
   // Only another key moves it to another lane: it may have been created before dispatches were fair.
   const inLane = limitKey === task.limitKey ? patch : { ...patch, lane };
   const { after, changes } = move(task, inLane, at.now);

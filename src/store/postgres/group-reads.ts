@@ -3,6 +3,7 @@
  * the group has written one of its conflict keys, its answer is patched in memory, or else it is reloaded.
  */
 import type { Change } from "../../domain/change.ts";
+import { isSpecial } from "../../domain/lane.ts";
 import { must } from "../../lib/assert.ts";
 import { EVERYTHING } from "../sql/conflict-keys.ts";
 import { NO_ROW } from "../sql/query.ts";
@@ -132,7 +133,7 @@ export class GroupReads {
 const OPENS_GATE: ReadonlySet<Change["kind"]> = new Set(["budget.saved", "pause.saved", "limit.saved"]);
 
 function isInLane(change: Change): boolean {
-  return (change.kind === "task.created" || change.kind === "task.moved") && change.task.lane !== null;
+  return (change.kind === "task.created" || change.kind === "task.moved") && isSpecial(change.task.lane);
 }
 
 /** Runs queries of one text: at once if they are reads by key. */

@@ -3,6 +3,7 @@ import type { FileRecord } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import {
+  NO_ROWS,
   type Sized,
   type Slice,
   always,
@@ -23,6 +24,7 @@ export function fileById(fileId: string): Query<FileRecord | null> {
 
 /** Oldest first. */
 export function filesById(fileIds: readonly string[]): Query<readonly FileRecord[]> {
+  if (fileIds.length === 0) return NO_ROWS;
   const ids = padded(fileIds);
   const sql = `SELECT * FROM files WHERE file_id IN (${placeholders(ids)}) ORDER BY seq`;
   return many(sql, ids, toFile, fileIds.map(keyOf.file));

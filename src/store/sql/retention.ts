@@ -8,7 +8,7 @@ import { ANSWERS_TRIMMED_MIN, ANSWER_MIN_BYTES } from "../../domain/limits.ts";
 import type { DeliveryStub, FileRecord } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import type { Table } from "./conflict-keys.ts";
-import { always, count, many, padded, placeholders } from "./query.ts";
+import { NO_ROWS, always, count, many, padded, placeholders } from "./query.ts";
 import { toDeliveryStub, toFile } from "./rows.ts";
 import { IN_REVIEW } from "./tasks.ts";
 import { type Statement, customStatement, text, whole } from "./write-statement.ts";
@@ -221,6 +221,7 @@ export function pastTheirRetention(
 
 /** Which of these tasks must be kept: a task depends on them that is unfinished, or whose result waits for its review. */
 export function dependedOn(taskIds: readonly string[]): Query<readonly string[]> {
+  if (taskIds.length === 0) return NO_ROWS;
   const ids = padded(taskIds);
   const hasDependent = (which: string): string =>
     `EXISTS (SELECT 1 FROM task_rows d WHERE d.${which} AND d.depends_on LIKE '%' || t.task_id || '%')`;

@@ -32,7 +32,7 @@ import type {
   Usage,
   Webhook,
 } from "../../domain/model.ts";
-import { addResources } from "../../domain/lane.ts";
+import { addResources, isSpecial } from "../../domain/lane.ts";
 import { type Dependency, shownFailure } from "../../domain/task/core.ts";
 import { assert, must } from "../../lib/assert.ts";
 import type { Param, Row } from "../store.ts";
@@ -205,10 +205,16 @@ const WAITS = 0;
 const READY_PLAIN = 1;
 const READY_SPECIAL = 2;
 
+/** The name of a special lane; that of a plain one is the type, and not stored twice. */
+export function encodeLane({ lane, taskType }: Task): string | null {
+  assert(isSpecial(lane) || lane === taskType, "the name of a plain lane is its type");
+  return isSpecial(lane) ? lane : null;
+}
+
 export function encodeReady({ status, scheduled, lane }: Task): number | null {
   if (status !== "open") return null;
   if (scheduled) return WAITS;
-  return lane === null ? READY_PLAIN : READY_SPECIAL;
+  return isSpecial(lane) ? READY_SPECIAL : READY_PLAIN;
 }
 
 export function toTask(row: Row): Task {
@@ -275,7 +281,7 @@ export function toTask(row: Row): Task {
     tags: tags === null ? [] : decodeCapabilities(tags),
     requires: decodeRequires(maybeText(row["requires"])),
     limitKey: maybeText(row["limit_key"]),
-    lane: maybeText(row["lane"]),
+    lane: maybeText(row["lane"]) ?? String(row["task_type"]),
     countsFor: maybeText(row["counts_for"]),
     uniqueKey: maybeText(row["unique_key"]),
     uniqueUntil: maybeWhole(row["unique_until"]),

@@ -35,6 +35,7 @@ import {
   encodeChoices,
   encodeDependsOn,
   encodeOriginIds,
+  encodeLane,
   encodeReady,
   encodeResources,
   encodeTags,
@@ -470,7 +471,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       timeout_ms: whole(({ task }) => task.timeoutMs),
       max_run_ms: whole(({ task }) => task.maxRunMs),
       limit_key: text(({ task }) => task.limitKey),
-      lane: text(({ task }) => task.lane),
+      lane: text(({ task }) => encodeLane(task)),
       ...TASK_STATE,
     }),
     beside: [
@@ -618,7 +619,7 @@ const WRITES: { readonly [K in Change["kind"]]: Write<Of<K>> } = {
       priority: whole(({ task }) => task.priority),
       lux_reward_micro: whole(({ task }) => task.luxRewardMicro),
       limit_key: text(({ task }) => task.limitKey),
-      lane: text(({ task }) => task.lane),
+      lane: text(({ task }) => encodeLane(task)),
     }),
     beside: [
       {

@@ -28,9 +28,10 @@ import {
 } from "../../domain/limits.ts";
 import type { Gate, LedgerHead, Node, Task, Usage } from "../../domain/model.ts";
 import { gateAfter } from "../../domain/gate.ts";
+import { isSpecial } from "../../domain/lane.ts";
 import { type Takers, patchTakers } from "../sql/balancer.ts";
 import { EVERYTHING, type Table, keyOf } from "../sql/conflict-keys.ts";
-import { type Lanes, patchLanes } from "../sql/gate.ts";
+import { type Lanes, patchLanes } from "../sql/lanes.ts";
 import { patchNode } from "../sql/nodes.ts";
 import { charsOf } from "../sql/rows.ts";
 import { writeOf, writeSetOf } from "../sql/statements.ts";
@@ -178,7 +179,7 @@ export class RowCache {
     const { status, assignedNode, startedAt } = change.task;
     if (status === "assigned" && startedAt === null && assignedNode !== null)
       this.#giftless.delete(assignedNode);
-    if (this.#lanes && change.task.lane !== null) this.#patchLanes(this.#lanes, change);
+    if (this.#lanes && isSpecial(change.task.lane)) this.#patchLanes(this.#lanes, change);
     this.#patchBacklogs(change);
   }
 

@@ -1,0 +1,141 @@
+/**
+ * Generated from the declarations of the endpoints by `bun run client-types`: do not edit. The fields of each request, in
+ * its order, each with what its text on a command line must be: `text`, `number`, `time` (in seconds), `moment`,
+ * `switch`, `whole` with the smallest number, `word` with the allowed words; `json` is anything else, `…` a list, and `?`
+ * marks what may be left out.
+ */
+export const REQUESTS: Readonly<Record<string, string>> = {
+  "node/register":
+    "node_id text, name text, host text?, port whole 0?, capabilities json?, resources json?, max_tasks whole 1?, auto_assign switch?",
+  "node/heartbeat": "node_id text",
+  "node/leave": "node_id text",
+  "node/drain": "node_id text, drain switch",
+  "node/delete": "node_id text",
+  "node/list":
+    "status word online|draining|offline?, q text?, capability text?, order word id|busy|lux?, tasks word 0|1|true|false?, page whole 1?, per_page whole 1?, cursor text?",
+  "node/{node_id}": "node_id text",
+  "task/create":
+    "title text, description text, task_type text?, priority json?, creator_node text?, lux_reward number?, max_attempts whole 1?, backoff_s time?, timeout_s time?, max_run_s time?, max_cost_usd number?, retain_s time?, review text?, review_within_s time?, on_review_timeout word pay|reject?, quorum json?, delay_s time?, not_before moment?, expires_at moment?, depends_on text…?, on_dependency word fail|run?, files text…?, group text?, tags text…?, requires json?, limit_key text?, for_node text?, unique_key text?, unique_for_s time?",
+  "task/next": "node_id text, wait time?, task_types text…?, resume switch?",
+  "task/assign": "task_id text, node_id text",
+  "task/claim": "task_id text, node_id text",
+  "task/complete": "task_id text, node_id text, epoch whole 0?, result json, usage json?",
+  "task/release":
+    "task_id text, node_id text, epoch whole 0?, reason text?, checkpoint json?, usage json?, hold_s time?",
+  "task/fail":
+    "task_id text, node_id text, epoch whole 0?, error text, retry switch?, checkpoint json?, usage json?, hold_s time?",
+  "task/extend": "task_id text, node_id text, epoch whole 0?, note text?, checkpoint json?, usage json?",
+  "task/retry": "task_id text, with_dependents switch?, keep_checkpoint switch?, max_cost_usd number?",
+  "task/cancel": "task_id text, node_id text?, reason text?",
+  "task/update":
+    "task_id text, title text?, description text?, priority json?, lux_reward number?, not_before moment?, expires_at moment?, limit_key text?, tags text…?",
+  "task/revoke": "task_id text, node_id text?, reason text?",
+  "task/batch-assign": "assignments json",
+  "task/delete": "task_id text",
+  "task/list":
+    "status word open|assigned|pending|completed|failed?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind word failed|timed_out|offline|cancelled|expired|dependency|budget|rejected|no_quorum?, failure_group text?, since moment?, until moment?, ready word 0|1|true|false?, waiting word any|time|tasks|answer?, q text?, order word created|updated?, page whole 1?, per_page whole 1?, cursor text?",
+  "task/list?fields=summary":
+    "status word open|assigned|pending|completed|failed?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind word failed|timed_out|offline|cancelled|expired|dependency|budget|rejected|no_quorum?, failure_group text?, since moment?, until moment?, ready word 0|1|true|false?, waiting word any|time|tasks|answer?, q text?, order word created|updated?, page whole 1?, per_page whole 1?, cursor text?",
+  "task/count":
+    "status word open|assigned|pending|completed|failed?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind word failed|timed_out|offline|cancelled|expired|dependency|budget|rejected|no_quorum?, failure_group text?, since moment?, until moment?, ready word 0|1|true|false?, waiting word any|time|tasks|answer?, q text?",
+  "task/wait": "task_ids text, until word all|any?, wait time?",
+  "task/pull": "node_id text, limit whole 1?",
+  "task/stats": "",
+  "task/{task_id}": "task_id text, wait time?, context word 0|1|true|false?",
+  "task/{task_id}/inputs": "task_id text, cursor text?, limit whole 1?",
+  "task/{task_id}/graph": "task_id text",
+  lessons: "q text?, type text?, cursor text?, limit whole 1?",
+  "task/output": "task_id text, node_id text, epoch whole 0?, offset whole 0, data text",
+  "task/{task_id}/output": "task_id text, attempt whole 0?, from whole 0?, wait time?",
+  "task/ask":
+    "task_id text, node_id text, epoch whole 0?, question text, choices text…?, schema json?, within_s time?, park switch?, wait time?",
+  "task/answer": "task_id text, question_id text, answer json, node_id text?",
+  "task/answer-by-token": "token text",
+  "task/{task_id}/questions":
+    "task_id text, question_id text?, wait time?, since whole 0?, cursor text?, limit whole 1?",
+  questions: "state word open?, cursor text?, limit whole 1?",
+  "task/review": "task_id text, node_id text?, verdict word pass|reject, note text?, epoch whole 0?",
+  reviews: "cursor text?, limit whole 1?",
+  "message/send":
+    "from_node text, to_node text, content text, type word text|task|status?, require_ack switch?, reply_to text?, thread text?",
+  "message/receive": "node_id text, count whole 1?, blocking switch?, timeout number?",
+  "message/broadcast":
+    "from_node text, content text, type word broadcast|alert|update?, capability text?, reply_to text?, thread text?",
+  "message/ack": "node_id text, message_id text",
+  "message/history": "node_id text, before text?, thread text?, count whole 1?",
+  "message/parked": "node_id text?, page whole 1?, per_page whole 1?",
+  "message/redrive": "node_id text, message_id text",
+  "agent/message":
+    "from_node text, to_node text, content text, type word text|task|status?, require_ack switch?, reply_to text?, thread text?",
+  "agent/messages": "node_id text, since text?, before text?, limit whole 1?",
+  "agent/broadcast":
+    "from_node text, content text, type word broadcast|alert|update?, capability text?, reply_to text?, thread text?",
+  "agent/ack": "node_id text, message_id text",
+  "note/put": "key text, text text, node_id text?, if_version whole 0?",
+  "note/get": "key text",
+  "note/list": "prefix text?, cursor text?, per_page whole 1?",
+  "note/search": "q text, prefix text?, cursor text?, per_page whole 1?",
+  "note/delete": "key text, node_id text?, if_version whole 0?",
+  "lease/acquire": "name text, node_id text, ttl_s time?, shared switch?, task_id text?, epoch whole 0?",
+  "lease/renew": "name text, node_id text, task_id text?, fencing whole 1?, ttl_s time?",
+  "lease/release": "name text, node_id text, task_id text?, fencing whole 1?",
+  "lease/list": "node_id text?, task_id text?, cursor text?, per_page whole 1?",
+  signin: "node_id text",
+  "lux/ledger": "node_id text, page whole 1?, per_page whole 1?",
+  "lux/top": "since moment",
+  "lux/entries": "since whole 0?, limit whole 1?",
+  "lux/head": "",
+  "group/list": "q text?, limit whole 1?, cursor text?",
+  "group/{group}": "group text, wait time?",
+  "group/cancel": "group text, node_id text?, reason text?",
+  "group/retry": "group text, cursor text?",
+  "schedule/put":
+    "name text, cron text?, every_s time?, tz text?, task json, overlap word skip|queue?, catch_up word one|none?, jitter_s time?, until moment?, paused switch?",
+  "schedule/list": "page whole 1?, per_page whole 1?",
+  "schedule/run": "name text",
+  "schedule/delete": "name text",
+  "webhook/put":
+    "name text, url text, kinds word node.joined|node.registered|node.updated|node.online|node.offline|node.draining|node.left|node.deleted|task.created|task.assigned|task.stuck|task.requeued|task.revoked|task.released|task.progress|task.asked|task.answered|task.question_timed_out|task.attempt_failed|task.timed_out|task.failed|task.retried|task.updated|task.completed|task.review_requested|task.review_passed|task.review_rejected|task.deleted|group.ended|schedule.saved|schedule.skipped|schedule.deleted|webhook.saved|webhook.deleted|webhook.suspended|webhook.resumed|budget.set|budget.deleted|hub.paused|hub.resumed|limit.set|limit.held|limit.deleted|budget.warning|budget.exceeded|usage.capped|usage.voided|lux.paid|lux.signin|message.sent|message.acked|message.parked|message.expired|file.uploaded|file.deleted|note.changed|note.deleted|hub.started|transport.changed…?, task_id text?, node_id text?, creator_node text?, group text?, format word luxhub|a2a|ntfy?, secret text?",
+  "webhook/list": "page whole 1?, per_page whole 1?",
+  "webhook/test": "name text",
+  "webhook/resume": "name text, after whole 0?",
+  "webhook/delete": "name text",
+  usage:
+    "by word node|creator|type|model|group|day?, since text?, until text?, page whole 1?, per_page whole 1?",
+  "usage/void": "node_id text, day text?, reason text?",
+  "budget/set":
+    "scope word hub|node|creator|type|group, value text?, per word day|month|total, cost_usd number?, tokens whole 0?, on_limit word pause|warn?",
+  "budget/list": "page whole 1?, per_page whole 1?",
+  "budget/delete": "scope word hub|node|creator|type|group, value text?, per word day|month|total",
+  "hub/pause": "type text?, limit_key text?, creator_node text?, reason text?",
+  "hub/resume": "type text?, limit_key text?, creator_node text?",
+  "hub/pauses": "page whole 1?, per_page whole 1?",
+  "limit/set": "key text, running whole 1?, per_minute whole 1?",
+  "limit/list": "page whole 1?, per_page whole 1?",
+  "limit/delete": "key text",
+  "limit/hold": "key text, for_s time, node_id text?",
+  "task/{task_id}/explain": "task_id text",
+  "key/list": "page whole 1?, per_page whole 1?",
+  "key/add":
+    "name text, role word full|viewer|admin?, variant word A|B?, node_id text?, mint_per_day number?, expires_at moment?, expires_in_s time?",
+  "key/revoke": "name text",
+  "stats/types": "",
+  "stats/failures": "last whole 1?",
+  status: "",
+  events: "since whole 0?, limit whole 1?, kind text?, task_id text?, node_id text?, group text?, tag text?",
+  poll: "since whole 0?, timeout number?",
+  "stats/minutes": "last whole 1?, range word hour|day|month?",
+  "stats/nodes": "",
+  "pg/diagnostic": "",
+  batch: "requests json",
+  "openapi.json": "",
+  "file/list": "task_id text?, q text?, page whole 1?, per_page whole 1?, cursor text?",
+  "file/download-url": "file_id text",
+  "file/upload-url": "node_id text?, task_id text?",
+  "file/delete": "file_id text",
+  "file/{file_id}": "file_id text",
+  "invitation/create": "node_id text, expires_in_s time?, url text?",
+  "invitation/list": "cursor text?, per_page whole 1?",
+  "invitation/delete": "invitation_id text",
+  join: "token text, key_hash text",
+};
