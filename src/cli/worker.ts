@@ -61,7 +61,10 @@ async function work(remote: Remote): Promise<number> {
       NAME,
     );
   const repository = await repositoryOf(values, env);
-  const mask = new SecretMask([...(secret === undefined ? [] : [secret]), ...secretsIn(env, values.texts("mask"))]);
+  const mask = new SecretMask([
+    ...(secret === undefined ? [] : [secret]),
+    ...secretsIn(env, values.texts("mask")),
+  ]);
   const signals = new Signals();
   const format = values.choice("log", ["pretty", "json"]) ?? "pretty";
   const output = openLogOutput(
