@@ -22,6 +22,12 @@ export const INTEGER = { type: "integer" } as const;
 export const NUMBER = { type: "number" } as const;
 export const BOOLEAN = { type: "boolean" } as const;
 export const STRINGS = { type: "array", items: STRING } as const;
+
+/** The same for several arguments. */
+export function named(property: Property, names: string): Properties {
+  return Object.fromEntries(names.split(" ").map((name) => [name, property]));
+}
+
 /** OpenAI, Google and VS Code refuse a list of tools with an array that does not say what its items are. */
 const JSON_ITEMS = { anyOf: ["object", "string", "number", "boolean"].map((type) => ({ type })) };
 /** Any JSON. */

@@ -11,11 +11,11 @@ import type { FileRecord } from "../domain/model.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import { parseExact } from "../lib/exact-json.ts";
-import { type Args, countOf } from "./arguments.ts";
-import { pageThatFits } from "./pages.ts";
+import type { Args } from "./arguments.ts";
+import { listed } from "./pages.ts";
 import { Foreign, type ToolResult } from "./result.ts";
 import type { Session } from "./session.ts";
-import { fileDetail, fileRow, plural, recordOf, recordsOf } from "./shapes.ts";
+import { fileDetail, fileRow, recordOf } from "./shapes.ts";
 import { REPEATED } from "./task-tools.ts";
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -101,21 +101,18 @@ export async function getFile(session: Session, args: Args): Promise<ToolResult>
   return { say, ...shown, base64, ...link };
 }
 
-async function listFiles(session: Session, args: Args): Promise<ToolResult> {
-  const { task_id, cursor } = args;
-  const { rows, next } = await pageThatFits(
-    countOf(args["limit"], limit.MCP_LIST_DEFAULT, limit.MCP_LIST_MAX),
-    async (most) => {
-      const page = await session.ask("GET", "file/list", { task_id, cursor, per_page: String(most) });
-      return { rows: recordsOf(page["files"]).map(fileRow), next: page["next_cursor"] };
-    },
-  );
-  const found =
-    rows.length === 0
-      ? "No such files."
-      : `${plural(rows.length, "file")}, newest first: file_get reads one.`;
-  const more = next === null ? "" : " There are more: file_get with cursor next_cursor.";
-  return { say: `${found}${more}`, files: rows, next_cursor: next };
+function listFiles(session: Session, { task_id, cursor, limit: most }: Args): Promise<ToolResult> {
+  return listed(session, {
+    path: "file/list",
+    query: { task_id, cursor },
+    limit: most,
+    name: "files",
+    row: fileRow,
+    none: "No such files.",
+    thing: "file",
+    about: ", newest first: file_get reads one.",
+    more: " There are more: file_get with cursor next_cursor.",
+  });
 }
 
 const CONTROL = /[\0-\x1f\x7f/\\]/;

@@ -12,7 +12,7 @@ import {
 import type { JsonObject } from "../http/json-body.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { type Args, countOf, textOf, textsOf } from "./arguments.ts";
-import { pageThatFits } from "./pages.ts";
+import { listed, pageThatFits } from "./pages.ts";
 import { Foreign, type ToolResult, brief } from "./result.ts";
 import { Refused, type Session } from "./session.ts";
 import {
@@ -200,16 +200,21 @@ export async function taskList(session: Session, args: Args): Promise<ToolResult
   const { limit, node_id, creator_node, lessons, ...filter } = args;
   if (lessons === true) return lessonList(session, args);
   const nodes = { node_id: session.nodeOf(node_id), creator_node: session.nodeOf(creator_node) };
-  const { rows, next } = await pageThatFits(countOf(limit, MCP_LIST_DEFAULT, MCP_LIST_MAX), async (most) => {
-    const query = { ...filter, ...nodes, per_page: String(most) };
-    const page = await session.ask("GET", "task/list", query);
-    return { rows: recordsOf(page["tasks"]).map(taskRow), next: page["next_cursor"] };
+  const result = await listed(session, {
+    path: "task/list",
+    query: { ...filter, ...nodes },
+    limit,
+    name: "tasks",
+    row: taskRow,
+    none: "No such tasks.",
+    thing: "task",
+    about: ", newest first.",
+    more: " There are more: task_list with cursor next_cursor.",
   });
-  const unknown = rows.length === 0 ? await unknownAmong(session, Object.values(nodes)) : [];
-  const found = rows.length === 0 ? "No such tasks." : `${plural(rows.length, "task")}, newest first.`;
-  const why = unknown.length === 0 ? "" : ` No node is registered as ${unknown.join(" or ")}: see node_list.`;
-  const more = next === null ? "" : " There are more: task_list with cursor next_cursor.";
-  return { say: `${found}${why}${more}`, tasks: rows, next_cursor: next };
+  if (recordsOf(result["tasks"]).length > 0) return result;
+  const unknown = await unknownAmong(session, Object.values(nodes));
+  if (unknown.length === 0) return result;
+  return { ...result, say: `${result.say} No node is registered as ${unknown.join(" or ")}: see node_list.` };
 }
 
 /** What workers have learned, instead of tasks. */
