@@ -531,6 +531,13 @@ ${ADMIN_ABOUT}`,
     },
     "Exit code 0: the tasks that ended are completed. 1: a task has failed. 124: the time of --timeout was over first.",
   ),
+  remote("task diff ID", "print the changes that a task has left in a repository, as a patch"),
+  remote(
+    "task apply ID",
+    "apply the changes of a task to the checkout of the repository here",
+    { force: "also to a checkout with changes that are not committed" },
+    "The patch is applied with git apply --3way, and nothing is committed.",
+  ),
   remote(
     "task logs ID",
     "print the output of a task, also while the task runs",

@@ -7,6 +7,7 @@
 import { closeSync, lstatSync, mkdirSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
+  type CallOptions,
   type FileRecord,
   HubUnreachable,
   type LuxHub,
@@ -30,7 +31,7 @@ export type Transfer = {
 };
 
 /** The worker waits for an unavailable hub, however long. */
-const FOREVER = { forMs: Number.POSITIVE_INFINITY };
+export const FOREVER = { forMs: Number.POSITIVE_INFINITY };
 const PAUSE_MS = 1_000;
 export const OUT = "out";
 export const CONTEXT = "context";
@@ -204,13 +205,13 @@ const EPOCH = "worker_epoch";
 
 /** Finds the newest file of this name that an attempt of the task has uploaded; null: there is none. */
 export async function fileOfAttempt(
-  { task_id, outputs }: Task,
+  { task_id, outputs }: Pick<Task, "task_id" | "outputs">,
   name: string,
-  signal: AbortSignal,
-  hub: LuxHub,
+  options: CallOptions,
+  { files }: Pick<LuxHub, "files">,
 ): Promise<FileRecord | null> {
   for (let cursor: string | undefined; outputs.length > 0;) {
-    const page = await hub.files.list({ task_id, cursor }, { signal, retry: FOREVER });
+    const page = await files.list({ task_id, cursor }, options);
     const file = page.files.find(
       (record) => record.name === name && typeof record.metadata[EPOCH] === "number",
     );

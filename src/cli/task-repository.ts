@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { type Task, type TaskContext, WorkerOutage } from "../client/index.ts";
 import { reasonOf } from "../lib/reason.ts";
 import type { Changes, Earlier, Repository, Start, Worktree } from "./repository.ts";
-import { type Transfer, deleteEarlier, fetchFile, fileOfAttempt, upload } from "./task-files.ts";
+import { FOREVER, type Transfer, deleteEarlier, fetchFile, fileOfAttempt, upload } from "./task-files.ts";
 
 export const PATCH_FILE = "changes.patch";
 
@@ -102,7 +102,7 @@ async function earlierAttempt(
   dir: string,
   { hub }: Transfer,
 ): Promise<Earlier | null> {
-  const file = await fileOfAttempt(task, PATCH_FILE, signal, hub);
+  const file = await fileOfAttempt(task, PATCH_FILE, { signal, retry: FOREVER }, hub);
   if (file === null) return null;
   const { branch, base, head } = file.metadata;
   const text = (value: unknown): string => (typeof value === "string" ? value : "");

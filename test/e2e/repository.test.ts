@@ -211,6 +211,35 @@ test("secrets of the environment are nowhere in the hub and in the log", async (
   expect(git("show", `${String(branch)}:c.txt`)).toBe(secrets.MY_API_KEY);
 });
 
+test("people take the changes of a task: task diff and task apply", async () => {
+  const id = await create("taken");
+  await using program = worker("taken", [
+    "--once",
+    "--",
+    "sh",
+    "-c",
+    "echo two >> a.txt; printf 'x\\033[31m' > c.txt",
+  ]);
+  await program.ended;
+  const copy = dir.join("copy");
+  Bun.spawnSync(["git", "clone", "--quiet", repo, copy]);
+  const inCopy = (...words: readonly string[]) => run(words, { cwd: copy, env: environment() });
+  const diff = await inCopy("task", "diff", id);
+  expect(diff.stdout).toBe((await filesOf(id)).get("changes.patch") ?? "");
+  expect(await inCopy("task", "apply", id)).toMatchObject({ code: 0 });
+  expect(readFileSync(dir.join("copy/a.txt"), "utf8")).toBe("one\ntwo\n");
+  expect(await inCopy("task", "apply", id)).toMatchObject({
+    code: 5,
+    stderr: expect.stringContaining("--force"),
+  });
+  writeFileSync(dir.join("copy/a.txt"), "quite different\n");
+  Bun.spawnSync(["git", "-C", copy, "-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qam", "Other"]);
+  expect(await inCopy("task", "apply", id)).toMatchObject({ code: 1 });
+  expect(await run(["task", "apply", id], { cwd: dir.path, env: environment() })).toMatchObject({ code: 1 });
+  const other = await create("untaken");
+  expect(await inCopy("task", "diff", other)).toMatchObject({ code: 3 });
+});
+
 test.each([
   ["--repo /nowhere", ["--repo", "/nowhere"], "nowhere"],
   ["--base nowhere", ["--repo", repo, "--base", "nowhere"], "there is no commit nowhere"],
