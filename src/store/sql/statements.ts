@@ -30,19 +30,16 @@ import {
 import { PRUNE_NODE_SUMS, PRUNE_SUMS, REFUND_SUMS, SUM_COLUMNS } from "./spending.ts";
 import { REFUND_CHARGES, REMOVE_CHARGES } from "./usage.ts";
 import {
-  bytesOf,
   encodeCapabilities,
   encodeChoices,
   encodeDependsOn,
   encodeOriginIds,
-  encodeLane,
-  encodeReady,
   encodeResources,
   encodeTags,
-  keyIdOf,
 } from "./rows.ts";
+import { bytesOf, encodeLane, encodeReady, keyIdOf } from "./tables.ts";
+import type { Columns } from "./table.ts";
 import {
-  type Columns,
   type Statement,
   added,
   flag,
