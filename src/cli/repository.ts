@@ -7,18 +7,12 @@
  * run for what the worker itself does. The files of a worktree are foreign: git is told where its directory is, and does
  * not read the file .git in them. Must not: know the hub.
  */
-import {
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  readdirSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, readdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import type { Environment } from "../config.ts";
 import { must } from "../lib/assert.ts";
+import { parseExact } from "../lib/exact-json.ts";
+import { readTextFile } from "../text-file.ts";
 
 /** What an attempt has changed. */
 export type Changes = {
@@ -338,7 +332,7 @@ export class Repository {
     return readdirSync(parent).flatMap((name) => {
       const gitDir = join(parent, name);
       try {
-        const path = dirname(readFileSync(join(gitDir, "gitdir"), "utf8").trim());
+        const path = dirname(readTextFile(join(gitDir, "gitdir")).trim());
         return [{ path, gitDir }];
       } catch {
         return [];
@@ -398,7 +392,7 @@ export class Repository {
 function branchIn(gitDir: string): Branch | null {
   try {
     const { branch, base }: Record<string, unknown> = {
-      ...JSON.parse(readFileSync(join(gitDir, BRANCH_FILE), "utf8")),
+      ...Object(parseExact(readTextFile(join(gitDir, BRANCH_FILE)))),
     };
     return typeof branch === "string" && typeof base === "string" ? { branch, base } : null;
   } catch {

@@ -1,6 +1,8 @@
 /** `luxhub task diff` and `task apply`: the changes that a task has left in a repository. */
+import { isUtf8 } from "node:buffer";
 import { isatty } from "node:tty";
 import { PlainOutput } from "../lib/plain-output.ts";
+import { decodeUtf8 } from "../lib/utf8.ts";
 import { EXIT } from "./exit-codes.ts";
 import { type ClientRuns, type Remote, printError } from "./remote.ts";
 import { writeBytes } from "./standard-output.ts";
@@ -17,8 +19,14 @@ async function diff({ hub, words: [taskId = ""] }: Remote): Promise<number> {
   if (patch === null) return noPatch(taskId);
   // A pipe gets every byte, for git apply; a terminal no control characters of an agent.
   if (!isatty(STANDARD_OUTPUT)) return writeBytes(patch);
+  if (!isUtf8(patch)) {
+    printError(
+      "the patch has bytes that are not UTF-8: write it to a file (luxhub task diff ID > changes.patch)",
+    );
+    return EXIT.FAILED;
+  }
   const text = new PlainOutput();
-  printText(text.add(new TextDecoder().decode(patch)) + text.end());
+  printText(text.add(decodeUtf8(patch)) + text.end());
   return EXIT.OK;
 }
 

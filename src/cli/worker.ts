@@ -223,14 +223,16 @@ function agentDir({ XDG_STATE_HOME: given = "" }: Environment): string {
 /** The repository of --repo; null without it. @throws {UsageError} when there is none, or no such base or remote */
 async function repositoryOf(values: Values, env: Environment): Promise<Repository | null> {
   const dir = values.text("repo");
-  const [base = null, fetch = null, push = null] = ["base", "fetch", "push"].map((flag) => values.text(flag));
+  const [base = null, fetched = null, pushed = null] = ["base", "fetch", "push"].map((flag) =>
+    values.text(flag),
+  );
   if (dir === undefined) {
-    if ((base ?? fetch ?? push) === null) return null;
+    if ((base ?? fetched ?? pushed) === null) return null;
     throw new UsageError("--base, --fetch and --push need --repo DIR, the repository of the tasks", NAME);
   }
   if (Bun.which("git", { PATH: env["PATH"] ?? "" }) === null) throw new UsageError("--repo needs git", NAME);
   try {
-    return await Repository.open({ dir: resolve(dir), base, fetch, push, env });
+    return await Repository.open({ dir: resolve(dir), base, fetch: fetched, push: pushed, env });
   } catch (error) {
     throw error instanceof GitError ? new UsageError(`--repo ${dir}: ${error.message}`, NAME) : error;
   }
