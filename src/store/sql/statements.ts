@@ -4,7 +4,8 @@
  */
 import { CLOCK_JUMP_MS } from "../../domain/limits.ts";
 import type { Change } from "../../domain/change.ts";
-import { dueAt, retainUntil } from "../../domain/task/core.ts";
+import { dueAt } from "../../domain/task/facet/start-time.ts";
+import { retainUntil } from "../../domain/task/facet/retention.ts";
 import type { Kept, Spending, SumKey, UsageReport, WebhookProgress } from "../../domain/model.ts";
 import { TREASURY } from "../../domain/lux.ts";
 import { plus } from "../../domain/task/facet/spending.ts";
@@ -17,8 +18,8 @@ import { PRUNE_MINUTES, PRUNE_PERIODS } from "./minutes.ts";
 import { CUT_OUTPUT, ERASE_OUTPUT, REFUND_OUTPUT, REMOVE_OUTPUT } from "./output.ts";
 import {
   PRUNE_ANSWERS,
-  PRUNE_BROADCASTS,
   PRUNE_BROADCAST_COUNTS,
+  PRUNE_BROADCASTS,
   PRUNE_DELIVERIES,
   PRUNE_EVENTS,
   PRUNE_MESSAGES,
@@ -42,10 +43,10 @@ import type { Columns } from "./table.ts";
 import {
   type Statement,
   added,
+  customStatement,
   flag,
   insert,
   remove,
-  customStatement,
   text,
   update,
   upsert,
