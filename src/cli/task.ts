@@ -7,6 +7,7 @@ import { readTextFile } from "../text-file.ts";
 import { UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
 import { sizeOf, uploadFrom } from "./file.ts";
+import { PATCH_RUNS } from "./task-patch.ts";
 import {
   type Remote,
   type ClientRuns,
@@ -49,6 +50,7 @@ export const RUNS: ClientRuns = {
   "task why": why,
   "task wait": wait,
   "task logs": logs,
+  ...PATCH_RUNS,
   "task complete": complete,
   "task checkpoint": checkpoint,
   "task ask": askQuestion,
