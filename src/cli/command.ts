@@ -63,6 +63,10 @@ export type Resource<Part = PropertyKey, Shown = object, Row = object> = {
   text?(row: Row): string;
   /** What is between two texts. */
   readonly between?: string;
+  /** Whether all rows are printed, each as a line of JSON. */
+  readonly isExport?: boolean;
+  /** Which rows come first, to say that there are more than those. */
+  readonly order?: "newest";
   /** What a person reads if the list is empty. */
   readonly none?: string;
   /** Whether the answer is a failure (exit code 1). */
@@ -189,6 +193,6 @@ const ENDINGS = ["", "_s", "_id", "_node", "_at", "s"];
 /** Returns the field that a flag sets; undefined: there is none. */
 export function fieldOf(call: Operation, flag: string): Field | undefined {
   const base = flag.replace(/-env$/, "").replaceAll("-", "_");
-  const names = ENDINGS.map((ending) => base + ending);
+  const names = [...ENDINGS.map((ending) => base + ending), `task_${base}`];
   return fieldsOf(call).find(({ name }) => names.includes(name));
 }

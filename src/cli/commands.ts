@@ -11,6 +11,7 @@ import type { Form } from "./arguments.ts";
 import { ADMIN_ABOUT, type Command, DATA, local, remote, resource } from "./command.ts";
 import {
   NODE_HEAD,
+  TASK_HEAD,
   budgetName,
   budgetRow,
   lessonText,
@@ -20,6 +21,7 @@ import {
   pauseName,
   scheduleRow,
   taskLine,
+  taskRow,
   webhookRow,
 } from "./rows.ts";
 import { timeText } from "./table.ts";
@@ -154,7 +156,7 @@ function taskFlags(isScheduled: boolean) {
 
 /** Flags that select tasks. */
 const SELECTED_TASKS = {
-  "status S": ["only tasks of this status", ["open", "assigned", "pending", "completed", "failed"]],
+  "status S": "only tasks of this status",
   "node NODE": "only tasks that this node holds or completed",
   "creator NODE": "only tasks that this node created",
   "type TYPE": "only tasks of this type",
@@ -211,9 +213,9 @@ The command reads no settings: neither LUXHUB_ variables nor luxhub.toml.`,
     "questions: list the open questions of all tasks, the most urgent first",
     {
       head: ["TASK", "QUESTION", "UNTIL", "ASKED BY", "TEXT"],
-      cells: ({ choices, ...asked }) => [
-        ...[asked.task_id, asked.question_id, timeText(asked.until), asked.asked_by],
-        choices.length === 0 ? asked.question : `${asked.question} (${choices.join(", ")})`,
+      cells: ({ choices, ...open }) => [
+        ...[open.task_id, open.question_id, timeText(open.until), open.asked_by],
+        choices.length === 0 ? open.question : `${open.question} (${choices.join(", ")})`,
       ],
     },
     LIMIT,
@@ -461,9 +463,16 @@ tasks without a creator or without a type.`,
     taskFlags(false),
     "TASK=$(luxhub task add 'Say hello' -d 'To everyone') && luxhub task wait $TASK",
   ),
-  remote("task list: list tasks, newest first", { ...SELECTED_TASKS, ...LIMIT }),
-  remote(
+  resource(
+    "task/list",
+    "task list: list tasks, newest first",
+    { head: TASK_HEAD, cells: taskRow, order: "newest" },
+    { ...SELECTED_TASKS, ...LIMIT },
+  ),
+  resource(
+    "task/list",
     "task export: print tasks with their results as JSON Lines, newest first",
+    { isExport: true },
     SELECTED_TASKS,
     "luxhub task export --group nightly > results.jsonl",
   ),

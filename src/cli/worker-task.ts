@@ -128,10 +128,10 @@ export async function runForTask(
   const limit = new TimeLimit(timeoutMs, () => overtime.abort());
   const asking: TaskContext = {
     ...context,
-    ask: async (...asked) => {
+    ask: async (...question) => {
       limit.pause();
       try {
-        return await context.ask(...asked);
+        return await context.ask(...question);
       } finally {
         limit.resume();
       }
@@ -192,8 +192,8 @@ export function refuseFailure(
     : exitCode === null
       ? `ended by ${endedBy}`
       : "";
-  const said = [reason, lastLines].filter((part) => part !== "").join("\n");
-  const text = said === "" ? `exit status ${exitCode}` : said;
+  const parts = [reason, lastLines].filter((part) => part !== "").join("\n");
+  const text = parts === "" ? `exit status ${exitCode}` : parts;
   throw exitCode === EX_DATAERR && !isTimedOut ? new FatalError(text) : new Error(text);
 }
 
