@@ -13,7 +13,9 @@ import {
 } from "@a2a-js/sdk";
 import type { LoggedEvent } from "../domain/event.ts";
 import type { Failure, FileRecord, Question, Task as HubTask, TaskResult } from "../domain/model.ts";
-import { hasEnded, isAsking, isInReview, isSealed } from "../domain/task/core.ts";
+import { hasEnded, isInReview } from "../domain/task/state.ts";
+import { isAsking } from "../domain/task/facet/questions.ts";
+import { isSealed } from "../domain/task/failure.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { SentEntry, SentTask } from "../service/a2a-tasks.ts";
 import { isInputFile } from "./message.ts";

@@ -11,6 +11,7 @@ import { ConfigError } from "../config.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { refuseForeign } from "../permissions.ts";
 import { readTextFileIfThere } from "../text-file.ts";
+import type { Around } from "./around.ts";
 import { FIELDS, type Field, type Place, type Reads, TAKES } from "./agent-output.ts";
 
 export type Agent = {
@@ -165,7 +166,23 @@ export function findAgent(name: string): Agent | null {
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/** What worker.toml puts around each attempt. @throws as findAgent() does */
+export function readAround(): Around {
+  const file = readWorkerFile();
+  const words = (name: keyof Around): readonly string[] =>
+    file?.[name] === undefined ? [] : textsIn(file[name], name);
+  return { before: words("before"), after: words("after"), wrap: words("wrap") };
+}
+
 function sectionOf(name: string): Fields | null {
+  const file = readWorkerFile();
+  if (file === null) return null;
+  const agents = tableIn(file["agent"] ?? {}, "agent");
+  return agents[name] === undefined ? null : tableIn(agents[name], `agent.${name}`);
+}
+
+/** Null: there is no worker.toml here. */
+function readWorkerFile(): Fields | null {
   const text = readTextFileIfThere(PATH);
   if (text === null) return null;
   refuseForeign(PATH, "the configuration file");
@@ -175,9 +192,8 @@ function sectionOf(name: string): Fields | null {
   } catch (error) {
     throw new ConfigError(`${PATH} is not TOML: ${reasonOf(error)}`);
   }
-  refuseOthers(file, ["agent"], "");
-  const agents = tableIn(file["agent"] ?? {}, "agent");
-  return agents[name] === undefined ? null : tableIn(agents[name], `agent.${name}`);
+  refuseOthers(file, ["agent", "before", "after", "wrap"], "");
+  return file;
 }
 
 function changed(agent: Agent, fields: Fields): Agent {

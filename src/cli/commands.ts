@@ -486,6 +486,13 @@ tasks without a creator or without a type.`,
     },
     "Exit code 0: the tasks that ended are completed. 1: a task has failed. 124: the time of --timeout was over first.",
   ),
+  remote("task diff ID", "print the changes that a task has left in a repository, as a patch"),
+  remote(
+    "task apply ID",
+    "apply the changes of a task to the checkout of the repository here",
+    { force: "also to a checkout with changes that are not committed" },
+    "The patch is applied with git apply --3way, and nothing is committed.",
+  ),
   remote(
     "task logs ID: print the output of a task, also while the task runs",
     {
@@ -786,6 +793,14 @@ and the command needs no secret.`,
       once: "wait for one task, do it and exit; exit code 1: the task is not completed",
       "workdir DIR":
         "run each command in a directory of its own below DIR, with the input files; upload out/",
+      "repo DIR":
+        "the git repository of the tasks: each attempt runs in a worktree on a branch of its own, and leaves a patch",
+      "base REF": "with --repo: the branch, tag or commit from which the branches begin (the current one)",
+      "fetch REMOTE": "with --repo: fetch this remote before each attempt",
+      "push REMOTE": "with --repo: push the branch of the task to this remote after each attempt",
+      "idle-timeout TIME":
+        "the time without output, note, usage or question after which an attempt has stalled; default with --agent: 15m",
+      "mask NAME…": "mask the value of this variable too, as of those named *KEY, *TOKEN, *SECRET, *PASSWORD",
       "no-output": "do not send the output of the command to the hub while the command runs",
       "pass-secret": "give the secret to the command, as LUXHUB_SECRET",
       "log pretty|json": "the format of the log (pretty)",

@@ -8,6 +8,7 @@ import { UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
 import { sizeOf, uploadFrom } from "./file.ts";
 import { type Remote, type ClientRuns, forEach, printError, readStandardInput, recordOf } from "./remote.ts";
+import { PATCH_RUNS } from "./task-patch.ts";
 import { rowsOf } from "./resource.ts";
 import { taskLine } from "./rows.ts";
 import { plain, printJson, printJsonLine, printRecord, printTable, printText } from "./table.ts";
@@ -31,6 +32,7 @@ export const RUNS: ClientRuns = {
   "task why": why,
   "task wait": wait,
   "task logs": logs,
+  ...PATCH_RUNS,
   "task complete": complete,
   "task checkpoint": checkpoint,
   "task ask": askQuestion,

@@ -10,11 +10,11 @@
  *
  * Must not: answer with a task before its commit.
  */
-import { type Decision, Rejection, type Undecided, also } from "../domain/decision.ts";
+import { type Decision, type Undecided, also, Rejection } from "../domain/decision.ts";
 import { typesFor } from "../domain/lane.ts";
 import { NOT_TAKEN_MAX, OPEN_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { JoinedThrough, Node, Task } from "../domain/model.ts";
-import { type Next, type TakenFrom, returnGift } from "../domain/task/core.ts";
+import { type Next, type TakenFrom, returnGift } from "../domain/task/next.ts";
 import type { Clock } from "../lib/clock.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
 import { gateOn } from "../store/sql/gate.ts";
@@ -42,7 +42,7 @@ import type { TakerPatience, Takes } from "./blocked-calls.ts";
 import type { IdleWorkers } from "./idle-workers.ts";
 import type { KnownLanes } from "./known-lanes.ts";
 import type { NodeService } from "./nodes.ts";
-import { type Candidates, TaskSearch, type TaskSource, type Wanted } from "./task-search.ts";
+import { type Candidates, type TaskSource, type Wanted, TaskSearch } from "./task-search.ts";
 import type { TaskService } from "./tasks.ts";
 
 const CALLER_GONE = "the caller hung up";

@@ -8,13 +8,14 @@
  *
  * Must not: read or write but through the TaskSource.
  */
-import { type Decision, UNDECIDED, type Undecided } from "../domain/decision.ts";
+import { type Decision, type Undecided, UNDECIDED } from "../domain/decision.ts";
 import { closedTypes } from "../domain/gate.ts";
 import { type Head, type Lane, isAsAble } from "../domain/lane.ts";
 import { LANES_LOOKED_UP, LANES_REREADS } from "../domain/limits.ts";
 import type { Closed, Gate, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
-import { type Next, isExcluded as mayNotHave } from "../domain/task/core.ts";
+import type { Next } from "../domain/task/next.ts";
+import { isExcluded as mayNotHave } from "../domain/task/facet/exclusion.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Lanes } from "../store/sql/lanes.ts";
 import type { ReadyTasks } from "../store/sql/tasks.ts";

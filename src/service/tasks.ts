@@ -6,12 +6,12 @@ import {
   type Accepted,
   type Decision,
   type Rejected,
-  Rejection,
-  UNDECIDED,
   accept,
   also,
   nodeNotFound,
+  Rejection,
   taskNotFound,
+  UNDECIDED,
 } from "../domain/decision.ts";
 import { isFree } from "../domain/file.ts";
 import { checkGroups, ownerOf } from "../domain/task/facet/group.ts";
@@ -32,44 +32,37 @@ import {
 import { isSpecial, laneOf } from "../domain/lane.ts";
 import { timeOutQuestions } from "../domain/task/question.ts";
 import type { FileRecord, Gate, LedgerEntry, Moment, Node, Task, TaskSummary } from "../domain/model.ts";
+import type { Completion } from "../domain/task/facet/reward.ts";
+import type {
+  CheckpointRequest,
+  CompleteRequest,
+  CreatorRequest,
+  ReturnRequest,
+  UsageRequest,
+} from "../domain/task/request.ts";
+import { type Created, type Sent, createSent, createWith, reservedFor } from "../domain/task/creation.ts";
+import { type RetryRequest, type UpdateRequest, cancel, retry, update } from "../domain/task/creator.ts";
+import type { Dependency } from "../domain/task/facet/dependencies.ts";
+import type { TaskDraft } from "../domain/task/new-task.ts";
 import {
-  type Completion,
-  type CheckpointRequest,
-  type CompleteRequest,
-  type Created,
-  type CreatorRequest,
-  type RetryRequest,
-  type ReturnRequest,
-  type Dependency,
-  type Sent,
-  type TaskDraft,
-  type UpdateRequest,
-  type UsageRequest,
   assignTo,
-  cancel,
   complete,
   create,
-  createSent,
-  reservedFor,
-  createWith,
   expireOrStart,
   extend,
   fail,
-  holderOfKey,
-  isExcluded,
-  isInReview,
   release,
   releaseAll,
   remove,
   requeue,
-  retry,
-  retryWithDependents,
   revoke,
-  settle,
   take,
   timeOut,
-  update,
 } from "../domain/task/core.ts";
+import { holderOfKey } from "../domain/task/facet/unique.ts";
+import { isExcluded } from "../domain/task/facet/exclusion.ts";
+import { isInReview } from "../domain/task/state.ts";
+import { retryWithDependents, settle } from "../domain/task/dependents.ts";
 import { HUB_LIMITS, refusesMore } from "../domain/shares.ts";
 import {
   type Known,
@@ -82,8 +75,8 @@ import { assert, must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import {
-  BACKLOG_START,
   type BacklogPlace,
+  BACKLOG_START,
   backlogAfter,
   candidatesIfBalanced,
   openTasks,
@@ -109,12 +102,12 @@ import {
   firstSettlement,
   strandedTasks,
   taskById,
-  taskTotals,
-  taskWork,
   tasksById,
   tasksByUniqueKey,
   tasksHeld,
   tasksOfDeleted,
+  taskTotals,
+  taskWork,
   timedOutTasks,
   unmetOf,
   waitingFor,
@@ -130,7 +123,7 @@ import {
 import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { KnownLanes } from "./known-lanes.ts";
 import { getNode } from "./known-node.ts";
-import { Rows, loadRows, upToBytes } from "./list-pages.ts";
+import { loadRows, Rows, upToBytes } from "./list-pages.ts";
 import { ReviewService } from "./reviews.ts";
 import { TASK_SUMMARIES, TaskLists, WHOLE_TASKS } from "./task-lists.ts";
 import { TopNodes } from "./top-nodes.ts";

@@ -12,7 +12,8 @@ import type { Change } from "../change.ts";
 import { type Decision, type Rejected, accept, reject } from "../decision.ts";
 import { KEPT_OUTPUT_BYTES, OUTPUT_ATTEMPTS_KEPT, OUTPUT_BLOCK_BYTES } from "../limits.ts";
 import type { Moment, Node, OutputAttempt, OutputBlock, Task } from "../model.ts";
-import { type HolderRequest, heldBy } from "./core.ts";
+import { heldBy } from "./core.ts";
+import type { HolderRequest } from "./request.ts";
 
 /** How much of an attempt is kept, of its beginning and of its end. */
 export type OutputWindow = { readonly headBytes: number; readonly tailBytes: number };

@@ -28,23 +28,14 @@ import {
 } from "../decision.ts";
 import { OPEN_QUESTIONS_OF_TASK_MAX, QUESTIONS_OF_TASK_MAX } from "../limits.ts";
 import type { Moment, Node, Question, Task } from "../model.ts";
-import { grown, recharged } from "../quota.ts";
-import {
-  type CreatorRequest,
-  type HolderRequest,
-  NO_LEASE,
-  type Step,
-  assignIfBalanced,
-  heldBy,
-  isSealed,
-  mayDecide,
-  move,
-  newLease,
-  notTheirCreation,
-  returned,
-  sums,
-  taskEvent,
-} from "./core.ts";
+import { grown } from "../quota.ts";
+import { type Step, assignIfBalanced, heldBy, returned, step } from "./core.ts";
+import { mayDecide } from "./creator.ts";
+import { NO_LEASE, newLease } from "./facet/lease.ts";
+import { isSealed } from "./failure.ts";
+import { taskEvent } from "./log.ts";
+import { notTheirCreation } from "./refusals.ts";
+import type { CreatorRequest, HolderRequest } from "./request.ts";
 import { isSameJson } from "../../lib/exact-json.ts";
 
 export type AskRequest = HolderRequest &
@@ -93,8 +84,8 @@ export function ask(
   };
   // Its start time has passed, and must not make it ready again.
   const { after, changes } = asked.park
-    ? move(held, { ...returned(held), notBefore: null, questions }, at.now)
-    : keptBy(held, { ...NO_LEASE, questions }, at.now);
+    ? step(held, { ...returned(held), notBefore: null, questions }, at)
+    : step(held, { ...NO_LEASE, questions }, at);
   const isNew = !same;
   const decision = accept(question, [
     ...(isNew ? [{ kind: "question.asked", question } as const] : []),
@@ -230,15 +221,9 @@ function settle(task: Task, isLast: boolean, addedBytes: number, at: Moment): St
   const bytes = questions.bytes + addedBytes;
   const state = isLast ? ("settled" as const) : questions.state;
   const patch = { questions: { ...questions, state, bytes } };
-  if (task.status !== "assigned") return move(task, patch, at.now);
-  const lease = isLast ? newLease({ ...task, ...patch }, at) : {};
-  return keptBy(task, { ...patch, ...lease }, at.now);
-}
-
-/** A change of a task that its node goes on holding: no total changes but the usage of its creator. */
-function keptBy(before: Task, patch: Partial<Task>, now: number): Step {
-  const after = recharged({ ...before, ...patch, updatedAt: now });
-  return { after, changes: [{ kind: "task.moved", task: after }, ...sums(before, after)] };
+  const isRunning = isLast && task.status === "assigned";
+  const lease = isRunning ? newLease({ ...task, ...patch }, at) : null;
+  return step(task, { ...patch, ...lease }, at);
 }
 
 // ---- Refusals
