@@ -48,6 +48,7 @@ const CLIENTS: Readonly<Record<string, () => Promise<{ readonly RUNS: ClientRuns
   message: () => import("./cli/message.ts"),
   file: () => import("./cli/file.ts"),
   invite: () => import("./cli/invite.ts"),
+  run: () => import("./cli/run.ts"),
   worker: () => import("./cli/worker.ts"),
   mcp: () => import("./cli/mcp.ts"),
 };
