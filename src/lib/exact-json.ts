@@ -78,16 +78,27 @@ export function isSameJson(a: string, b: string): boolean {
 
 /** Returns a text that is equal for all JSON texts of one value. */
 export function canonicalJson(text: string): string {
-  return JSON.stringify(canonicalValue(parseExact(text)));
+  return canonicalText(parseExact(text));
+}
+
+/** As canonicalJson(), of a value from a parser of this file. It must not be nested deeper than the call stack allows. */
+export function canonicalText(value: unknown): string {
+  return JSON.stringify(canonicalValue(value));
 }
 
 function canonicalValue(value: unknown): unknown {
-  if (typeof value === "number") return { number: decimal(String(value)) };
-  if (isRawJSON(value)) return { number: decimal(value.rawJSON) };
+  if (isRawJSON(value)) return canonicalNumber(value.rawJSON);
   if (Array.isArray(value)) return value.map(canonicalValue);
   if (typeof value !== "object" || value === null) return value;
   const fields = Object.entries(value).toSorted(([x], [y]) => (x < y ? -1 : 1));
-  return { fields: fields.map(([name, inner]) => [name, canonicalValue(inner)]) };
+  return { fields: fields.map(([name, inner]) => [name, canonicalValue(inner)]) }; // an object differs from a list
+}
+
+/** A double if it has the value, as a very long text of one may have. */
+function canonicalNumber(text: string): unknown {
+  const double = Number(text);
+  const exact = decimal(text);
+  return Number.isFinite(double) && decimal(String(double)) === exact ? double + 0 : { number: exact };
 }
 
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
