@@ -3,6 +3,7 @@
  * compares the errors with docs/errors-and-limits.md, and fails on a field without a text and on a text that no field
  * uses.
  */
+import { TASK_FIELDS, type TaskField } from "../domain/task/fields.ts";
 
 /** The description of the whole API, in Markdown. */
 export const ABOUT = `Every success of a JSON operation is status 200 and an object with \`"success": true\`. Every error
@@ -224,6 +225,12 @@ export type ErrorCode = keyof typeof ERRORS;
 /** What a field means, by its name; if that depends on the record or operation, by its name after theirs. */
 export const FIELDS: Readonly<Record<string, string>> = {
   success: "Always true, because an error is a problem.",
+  ...Object.fromEntries(
+    Object.entries<TaskField>(TASK_FIELDS).flatMap(([name, { text, texts = {} }]) => [
+      [name, text],
+      ...Object.entries(texts).map(([owner, special]) => [`${owner}.${name}`, special]),
+    ]),
+  ),
 
   // Nodes
   node_id: "The id of the node.",
@@ -395,21 +402,11 @@ export const FIELDS: Readonly<Record<string, string>> = {
   next_cursor: "Send this value as `cursor` to get the next page; null at the end.",
   task: "The task as it is now.",
   tasks: "The tasks.",
-  title: "What to do, in one line.",
-  description: "What to do; at most 64 KiB of UTF-8.",
-  task_type: "The hub compares it with the capabilities of nodes. A task without a type fits every node.",
-  priority:
-    "The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the default); 2, `p2` or `low`; `p5` is background work.",
-  "Task.priority": "The urgency.",
-  creator_node: "The node that created the task; this node need not be registered.",
-  lux_reward: "LUX for the node that completes the task, with at most 6 decimals.",
   assigned_node: "The node that holds the task, or has completed it.",
   result:
     "The result of the work: three strings of at most 64 KiB each, and any additional properties, together at most 64 KiB of JSON.",
   "Task.result": "The result as the node sent it; null until the task is completed.",
   creator_verified: "Whether the task was created with a key that is bound to its `creator_node`.",
-  "task_create.for_node":
-    "Assigns the task to this node, which must be online. The task must be ready. If the node gives the task back or goes offline, other nodes may take the task. With a key of another node the task waits in line for this node.",
   "task_wait.task_ids": "The ids of 1 to 100 tasks, comma-separated.",
   "task_wait.until": "`all` (the default) or `any`: which of the tasks must have ended.",
   "task_wait.wait": "Seconds to wait; 0, the default, returns at once.",
@@ -425,19 +422,7 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded `max_cost_usd` and, with `max_attempts`, restarts.",
   restarts:
     "How often task/next has handed the task out again with `resume`, because the worker ended. With `max_attempts` each restart counts as an attempt.",
-  max_attempts: "The task fails after this many attempts; by default after 10 failures and timeouts.",
-  backoff_s:
-    "Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt, up to an hour.",
-  timeout_s: "Seconds that a node may hold the task without task/extend or task/complete.",
-  max_run_s: "Seconds that one attempt may take in all, extended or not; then the attempt has timed out.",
-  review:
-    "Who checks the result before the reward is paid: `creator` (without a creator, any node except the worker), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for another node.",
-  "Task.review": "How the results of the task are checked; only on tasks with a review.",
   "Context.review": "Why the last result was rejected.",
-  review_within_s:
-    "Seconds until the result counts as `on_review_timeout` says; 604,800 (a week) if left out.",
-  on_review_timeout:
-    "What happens when nobody has reviewed the result in time: `pay` (if left out) or `reject`.",
   "Review.by": "Who checks: `creator`, `node:<node_id>` or `capability:<word>`.",
   "Review.within_s": "Seconds that a result waits for its review.",
   "Review.on_timeout": "What happens when nobody has reviewed the result in time.",
@@ -448,9 +433,6 @@ export const FIELDS: Readonly<Record<string, string>> = {
   reviewed_by: "The node that reviewed; null: the caller named no node, or the deadline decided.",
   reviewed_at: "When the result was passed or rejected.",
   "Review.timed_out": "Whether the deadline decided.",
-  quorum:
-    "Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum number of copies (`results` to 15); if left out, as many as make `results` a majority.",
-  "Task.quorum": "How many nodes do the task, and whether their results agree; only on tasks with a quorum.",
   "Quorum.results": "How many results must agree.",
   of: "How many copies there are at most.",
   compare:
@@ -470,27 +452,11 @@ export const FIELDS: Readonly<Record<string, string>> = {
   reviews: "The results that wait, the most urgent first.",
   lux_held: "The reward while the result waits for its review; only on tasks with a review.",
   "PendingReview.lux_held": "The reward that is held until the review.",
-  delay_s: "Seconds until the task may be handed out.",
-  not_before: "The task is not handed out before this time.",
-  expires_at: "If the task is not completed by this time, the task fails.",
   "Lease.expires_at":
     "When the hub takes the task back, unless task/extend or task/complete comes first; null without a `timeout_s` and a `max_run_s`. No extend moves this time past the end of `max_run_s`.",
-  depends_on: "The ids of the tasks that must be completed first.",
-  on_dependency:
-    "`fail` (if left out): the task fails when a task in `depends_on` fails or is deleted. `run`: the task starts when all tasks in `depends_on` have ended: completed, failed or deleted.",
-  unique_key:
-    "While an unfinished task has this key, task/create makes no other task with the key, and returns the existing task (`deduplicated`).",
-  unique_for_s: "Seconds from the creation for which the task holds its `unique_key`, finished or not.",
   unique_until: "Until this time the task holds its `unique_key`, finished or not.",
   ref: 'Of a task/create: a name for the new task. Later requests of the batch write `{"$ref": …}` in place of its id.',
   deduplicated: "Only if true: no task was created, because this task has the `unique_key`.",
-  "task_update.lux_reward": "The new reward. To lower a reward, send the administrator key too.",
-  "task_update.not_before":
-    "The task is not handed out before this time. A time in the past, or null: at once.",
-  "task_update.limit_key": "The key whose limit applies to the task; null: its `task_type`.",
-  "task_update.tags": "The new tags of the task, in place of all old tags; `[]`: none.",
-  "task_update.expires_at":
-    "If the task is not completed by this time, the task fails; null: the task does not expire.",
   started_at: "When the node started the task.",
   progress: "The last note of the node that holds the task.",
   failure: "Why the last attempt, or the task, failed.",
@@ -498,12 +464,8 @@ export const FIELDS: Readonly<Record<string, string>> = {
     "`failed`, `timed_out`, `offline`, `rejected`: why an attempt ended; `cancelled`, `expired`, `dependency`, `budget`, `no_quorum`: why the task ended.",
   "Failure.message": "The `error` of the node, or the `reason` of the cancellation.",
   at: "The time.",
-  files: "The files.",
   ignored:
     "The first fields of the request that nothing has read, with dots; only if there are any. An ignored field may be misspelt.",
-  "Task.files": "The ids of the files that are attached to the task, oldest first.",
-  "task_create.files":
-    "The ids of uploaded files that belong to no task: the files become inputs of the task in the same commit.",
   inputs: "The ids in `files` of the input files: files that the `assigned_node` of the task did not attach.",
   outputs: "The ids in `files` of the output files: files that the `assigned_node` of the task attached.",
   attached:
@@ -632,10 +594,6 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Spending.cost_usd": "The sum of the known costs; null if no cost is known.",
   reports: "How many reports the sum has.",
   without_cost: "How many of the reports had no `cost_usd`.",
-  retain_s:
-    "Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were created with it.",
-  max_cost_usd:
-    "Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the task permanently (kind `budget`). Null: no limit.",
   "task_retry.max_cost_usd":
     "Replaces the `max_cost_usd` of the task: needed if the task has already cost more.",
   budget_left_usd: "What the task may still cost; null without `max_cost_usd`.",
@@ -673,9 +631,6 @@ export const FIELDS: Readonly<Record<string, string>> = {
   "Reason.task_ids":
     "Only of `depends_on`, and of `review` for a dependency: the first 20 tasks for which the task waits.",
   "Reason.missing": "Only of `no_node`: what the closest node lacks.",
-  limit_key: "The key whose limit (limit/set) applies to the task; if left out, the `task_type`.",
-  requires:
-    "What a node must have to get the task: all words in `capabilities`, and enough of each resource.",
   "Requirements.capabilities": "Words that must all be among the capabilities of the node.",
   resources: "Amounts by name, rounded to three decimals.",
   "Requirements.resources": "Amounts by name, with three decimals.",
@@ -867,18 +822,11 @@ export const FIELDS: Readonly<Record<string, string>> = {
   warning: "What to do, when the database and the files take half of the disk; else null.",
 
   // Groups
-  group: "The name of the group of tasks; NAME/NODE of a group of a node's keys.",
   "task_list.group": "Only tasks of this group.",
   "events.group": "Only events of the tasks of this group, and the end of the group.",
   "events_stream.group": "Only events of the tasks of this group, and the end of the group.",
   "events.tag": "Only events of tasks with this tag.",
   "events_stream.tag": "Only events of tasks with this tag.",
-  "task_create.group":
-    "The group that the task joins. A group exists from its first task on. With a key that is bound to a node, the group is NAME/NODE.",
-  "Task.group": "The group of the task; only on a task of a group.",
-  "TaskDetails.group": "The group of the task; only on a task of a group.",
-  tags: "The words by which to find the task; left out if there are none.",
-  "task_create.tags": "Up to 16 words by which to find the task, without commas.",
   tag: "Only tasks with this tag. One call examines 10,000 tasks; continue with next_cursor.",
   groups: "The groups, by name.",
   "group_list.q": "The beginning of the name.",
@@ -923,7 +871,6 @@ export const FIELDS: Readonly<Record<string, string>> = {
   // Schedules
   schedule: "The schedule.",
   "Task.schedule": "The schedule that created the task; only on such tasks.",
-  "TaskDetails.schedule": "The schedule that created the task; only on such tasks.",
   schedules: "The schedules, by name.",
   "Schedule.name": "The name of the schedule.",
   "Task.schedule.name": "The name of the schedule.",

@@ -34,6 +34,7 @@ import { limitSchema, pauseSchema, reasonSchema } from "./limits.ts";
 import { failureGroupSchema, stuckStatsSchema, typeStatsSchema } from "./stats.ts";
 import { LOG_STREAM_QUERY } from "./stream.ts";
 import { durationsSchema, eventBatchSchema, minuteSchema, minutesTotalSchema } from "./system.ts";
+import { requiresSchema } from "./task-fields.ts";
 import { taskAnswer } from "./tasks.ts";
 
 /** The subset of JSON Schema (2020-12) that the documents use. */
@@ -368,7 +369,7 @@ class Records {
     this.#add("Pause", pauseSchema());
     this.#add("Limit", limitSchema());
     this.#add("Reason", reasonSchema());
-    this.#add("Requirements", schemas.requiresSchema());
+    this.#add("Requirements", requiresSchema());
     this.#add("InputFile", inputFileSchema());
     this.#add("TaskInput", inputSchema(variant));
     this.#add("Checkpoint", checkpointSchema());

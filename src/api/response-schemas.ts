@@ -6,7 +6,6 @@ import * as z from "zod/mini";
 import type { LoggedEvent } from "../domain/event.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
-import { RESOURCE_UNITS } from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import { isVerified } from "../domain/file.ts";
 import { KEY_STATES, stateOf } from "../domain/key.ts";
@@ -26,15 +25,12 @@ import {
   type Moment,
   type Node,
   ON_REVIEW_TIMEOUT,
-  PRIORITIES,
   QUESTION_STATES,
   QUORUM_STATES,
   type Question,
   type Quorum,
   REVIEW_STATES,
   type Receipt,
-  type Requirements,
-  type Resources,
   type Review,
   SEND_TYPES,
   type Spending,
@@ -55,6 +51,13 @@ import type { ChainedEntry } from "../store/sql/lux.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
 import { encodeCursor } from "./request-fields.ts";
+import {
+  type ShownAlways,
+  encodeResources,
+  resourcesSchema,
+  shownFields,
+  withFewTerms,
+} from "./task-fields.ts";
 
 export const time = () => z.iso.datetime({ precision: 3 });
 export const maybeTime = (epochMs: number | null): string | null =>
@@ -196,26 +199,16 @@ export function comparedWord(pointers: readonly string[]): string {
 export const taskSchema = (variant: Variant) =>
   z.strictObject({
     task_id: z.string(),
-    title: z.string(),
-    description: z.string(),
-    task_type: z.nullable(z.string()),
-    priority: z.literal([...new Set(PRIORITIES.map((priority) => variant.priorityWord(priority)))]),
-    creator_node: z.nullable(z.string()),
+    ...shownFields("task", variant),
     creator_verified: z.boolean(),
     status: statusWord(variant),
-    lux_reward: z.number(),
     assigned_node: z.nullable(z.string()),
     result: z.nullable(resultSchema()),
     result_verified: z.boolean(),
     paid_seq: z.optional(z.int()),
     ready: z.boolean(),
     attempts: count(),
-    max_attempts: z.nullable(count()),
     restarts: count(),
-    timeout_s: z.nullable(z.number()),
-    max_run_s: z.nullable(z.number()),
-    max_cost_usd: z.nullable(z.number()),
-    retain_s: z.optional(z.number()),
     usage: z.nullable(spendingSchema()),
     not_before: z.nullable(time()),
     expires_at: z.nullable(time()),
@@ -233,10 +226,6 @@ export const taskSchema = (variant: Variant) =>
     inputs: z.array(z.string()),
     outputs: z.array(z.string()),
     schedule: z.optional(z.strictObject({ name: z.string(), at: z.nullable(time()) })),
-    group: z.optional(z.string()),
-    tags: z.optional(z.array(z.string())),
-    requires: z.optional(requiresSchema()),
-    limit_key: z.optional(z.string()),
     unique_key: z.optional(z.string()),
     unique_until: z.optional(time()),
     on_dependency: z.optional(z.literal("run")),
@@ -246,7 +235,7 @@ export const taskSchema = (variant: Variant) =>
 
 /** What few tasks have is undefined in the others, and so not in the JSON: spreads would cost more than all the rest. */
 export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "now">): JsonAnswer {
-  return {
+  const record: ShownAlways = {
     task_id: task.taskId,
     title: task.title,
     description: task.description,
@@ -266,7 +255,6 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     restarts: task.restarts,
     timeout_s: task.timeoutMs === null ? null : task.timeoutMs / SECOND_MS,
     max_run_s: task.maxRunMs === null ? null : task.maxRunMs / SECOND_MS,
-    retain_s: task.retainMs === null ? undefined : task.retainMs / SECOND_MS,
     max_cost_usd: task.maxCostMicro === null ? null : toUsd(task.maxCostMicro),
     usage: task.spent && encodeSpending(task.spent),
     not_before: maybeTime(task.notBefore),
@@ -285,32 +273,24 @@ export function encodeTask(task: Task, variant: Variant, { now }: Pick<Moment, "
     inputs: inputsOf(task),
     outputs: task.outputs,
     schedule: task.schedule ? { name: task.schedule.name, at: maybeTime(task.schedule.at) } : undefined,
-    group: task.group ?? undefined,
-    tags: task.tags.length > 0 ? task.tags : undefined,
-    requires: task.requires ? encodeRequires(task.requires) : undefined,
-    limit_key: task.limitKey ?? undefined,
     unique_key: task.uniqueKey ?? undefined,
     unique_until: task.uniqueUntil === null ? undefined : isoTime(task.uniqueUntil),
     on_dependency: task.onDependency === "run" ? task.onDependency : undefined,
     created_at: isoTime(task.createdAt),
     updated_at: isoTime(task.updatedAt),
   };
+  return withFewTerms("task", record, task, variant);
 }
 
 /** A task without its long texts: what a row of a list shows. */
 export const taskSummarySchema = (variant: Variant) =>
   z.strictObject({
     task_id: z.string(),
-    title: z.string(),
-    task_type: z.nullable(z.string()),
-    priority: z.literal([...new Set(PRIORITIES.map((priority) => variant.priorityWord(priority)))]),
-    creator_node: z.nullable(z.string()),
+    ...shownFields("summary", variant),
     status: statusWord(variant),
-    lux_reward: z.number(),
     assigned_node: z.nullable(z.string()),
     ready: z.boolean(),
     attempts: count(),
-    max_attempts: z.nullable(count()),
     not_before: z.nullable(time()),
     expires_at: z.nullable(time()),
     unmet_count: count(),
@@ -321,8 +301,6 @@ export const taskSummarySchema = (variant: Variant) =>
     made_for: z.optional(z.enum(["review", "copy"])),
     failure: z.nullable(failureSchema()),
     schedule: z.optional(z.strictObject({ name: z.string(), at: z.nullable(time()) })),
-    group: z.optional(z.string()),
-    tags: z.optional(z.array(z.string())),
     created_at: time(),
     updated_at: time(),
   });
@@ -332,7 +310,7 @@ export function encodeTaskSummary(
   variant: Variant,
   { now }: Pick<Moment, "now">,
 ): JsonAnswer {
-  return {
+  const record = {
     task_id: task.taskId,
     title: task.title,
     task_type: task.taskType === "" ? null : task.taskType,
@@ -354,34 +332,15 @@ export function encodeTaskSummary(
     made_for: task.child?.as,
     failure: encodeLastFailure(task, summaryLine),
     ...(task.schedule && { schedule: { name: task.schedule.name, at: maybeTime(task.schedule.at) } }),
-    ...encodeGroup(task),
     created_at: isoTime(task.createdAt),
     updated_at: isoTime(task.updatedAt),
   };
+  return withFewTerms("summary", record, task, variant);
 }
 
 function waitingFor(task: Pick<Task, "questions" | "review">): "answer" | "review" | null {
   if (isAsking(task)) return "answer";
   return isInReview(task) ? "review" : null;
-}
-
-export const requiresSchema = () =>
-  z.strictObject({ capabilities: z.array(z.string()), resources: resourcesSchema() });
-
-export const resourcesSchema = () => z.record(z.string(), z.number());
-
-export function encodeRequires({ capabilities, resources }: Requirements) {
-  return { capabilities, resources: encodeResources(resources) };
-}
-
-export function encodeResources(resources: Resources): Readonly<Record<string, number>> {
-  const amounts = Object.entries(resources);
-  return Object.fromEntries(amounts.map(([name, amount]) => [name, amount / RESOURCE_UNITS]));
-}
-
-/** What few tasks have, and the others do not show. */
-export function encodeGroup({ group, tags }: Pick<Task, "group" | "tags">) {
-  return { ...(group !== null && { group }), ...(tags.length > 0 && { tags }) };
 }
 
 function inputsOf({ files, outputs }: Task): readonly string[] {

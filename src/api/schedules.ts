@@ -1,18 +1,8 @@
 /** The endpoints of schedules: schedule/*. */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
-import { toLux } from "../domain/lux.ts";
-import {
-  CATCH_UPS,
-  type Moment,
-  ON_REVIEW_TIMEOUT,
-  OVERLAPS,
-  PRIORITIES,
-  type Schedule,
-  type Task,
-} from "../domain/model.ts";
+import { CATCH_UPS, type Moment, OVERLAPS, type Schedule, type Task } from "../domain/model.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
-import { toUsd } from "../domain/task/facet/spending.ts";
 import { must } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import type { Variant } from "../variant/variant.ts";
@@ -21,18 +11,15 @@ import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import {
   comparedWord,
-  count,
-  encodeGroup,
   encodePage,
-  encodeRequires,
   encodeTask,
   maybeTime,
   pageSchema,
-  requiresSchema,
   taskSchema,
   time,
 } from "./response-schemas.ts";
-import { draftOf, nameOfKey, newTask } from "./tasks.ts";
+import { encodeTerms, scheduledFields, shownFields } from "./task-fields.ts";
+import { draftOf, nameOfKey } from "./tasks.ts";
 
 const UTC = "UTC";
 
@@ -41,14 +28,13 @@ const UTC = "UTC";
  * key.
  */
 const scheduledTask = () => {
-  const { not_before, expires_at, depends_on, on_dependency, files, description, ...fields } =
-    newTask().shape;
+  const fields = scheduledFields();
   const max = limit.SCHEDULE_DESCRIPTION_MAX_BYTES;
   const isShort = (text: string): boolean => Buffer.byteLength(text) <= max;
   return z
     .strictObject({
       ...fields,
-      description: description.check(z.refine(isShort, `must be at most ${max} bytes of UTF-8`)),
+      description: fields.description.check(z.refine(isShort, `must be at most ${max} bytes of UTF-8`)),
     })
     .check(
       z.refine(({ review, quorum }) => review === undefined || quorum === undefined, {
@@ -181,29 +167,7 @@ export const scheduleSchema = (variant: Variant) =>
     cron: z.nullable(z.string()),
     tz: z.nullable(z.string()),
     every_s: z.nullable(z.number()),
-    task: z.strictObject({
-      title: z.string(),
-      description: z.string(),
-      task_type: z.nullable(z.string()),
-      priority: z.literal([...new Set(PRIORITIES.map((priority) => variant.priorityWord(priority)))]),
-      creator_node: z.nullable(z.string()),
-      lux_reward: z.number(),
-      max_attempts: z.nullable(count()),
-      backoff_s: z.number(),
-      timeout_s: z.nullable(z.number()),
-      max_run_s: z.nullable(z.number()),
-      max_cost_usd: z.nullable(z.number()),
-      retain_s: z.nullable(z.number()),
-      review: z.optional(z.string()),
-      review_within_s: z.optional(z.number()),
-      on_review_timeout: z.optional(z.enum(ON_REVIEW_TIMEOUT)),
-      quorum: z.optional(z.strictObject({ results: count(), of: count(), compare: z.string() })),
-      delay_s: z.number(),
-      group: z.optional(z.string()),
-      tags: z.optional(z.array(z.string())),
-      requires: z.optional(requiresSchema()),
-      limit_key: z.optional(z.string()),
-    }),
+    task: z.strictObject(shownFields("schedule", variant)),
     overlap: z.enum(OVERLAPS),
     catch_up: z.enum(CATCH_UPS),
     jitter_s: z.number(),
@@ -238,32 +202,16 @@ function encodeSchedule(schedule: Schedule, variant: Variant): JsonAnswer {
 }
 
 function encodeDraft(draft: Schedule["task"], variant: Variant): JsonAnswer {
-  const seconds = (ms: number | null): number | null => (ms === null ? null : ms / SECOND_MS);
+  const { reviewTerms, quorumTerms, delayMs } = draft;
   return {
-    title: draft.title,
-    description: draft.description,
-    task_type: draft.taskType === "" ? null : draft.taskType,
-    priority: variant.priorityWord(draft.priority),
-    creator_node: draft.creatorNode,
-    lux_reward: toLux(draft.luxRewardMicro),
-    max_attempts: draft.maxAttempts,
-    backoff_s: draft.backoffMs / SECOND_MS,
-    timeout_s: seconds(draft.timeoutMs),
-    max_run_s: seconds(draft.maxRunMs),
-    max_cost_usd: draft.maxCostMicro === null ? null : toUsd(draft.maxCostMicro),
-    retain_s: seconds(draft.retainMs),
-    ...(draft.reviewTerms && {
-      review: draft.reviewTerms.by,
-      review_within_s: draft.reviewTerms.withinMs / SECOND_MS,
-      on_review_timeout: draft.reviewTerms.onTimeout,
+    ...encodeTerms(draft, variant),
+    ...(reviewTerms && {
+      review: reviewTerms.by,
+      review_within_s: reviewTerms.withinMs / SECOND_MS,
+      on_review_timeout: reviewTerms.onTimeout,
     }),
-    ...(draft.quorumTerms && {
-      quorum: { ...draft.quorumTerms, compare: comparedWord(draft.quorumTerms.compare) },
-    }),
-    delay_s: draft.delayMs / SECOND_MS,
-    ...encodeGroup(draft),
-    ...(draft.requires && { requires: encodeRequires(draft.requires) }),
-    ...(draft.limitKey !== null && { limit_key: draft.limitKey }),
+    ...(quorumTerms && { quorum: { ...quorumTerms, compare: comparedWord(quorumTerms.compare) } }),
+    delay_s: delayMs / SECOND_MS,
   };
 }
 

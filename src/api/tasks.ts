@@ -10,7 +10,6 @@ import {
   type KeyRecord,
   type UsageReport,
   type Moment,
-  type Priority,
   TASK_STATUSES,
   type Task,
   type TaskStatus,
@@ -21,6 +20,7 @@ import {
   type Completion,
   type Created,
   type HolderRequest,
+  PATCH_FIELDS,
   type TaskDraft,
   isSealed,
 } from "../domain/task/core.ts";
@@ -58,6 +58,7 @@ import {
 } from "./endpoint.ts";
 import { checkHold } from "./limits.ts";
 import * as field from "./request-fields.ts";
+import { CLEARABLE, createFields, newTaskFields, patchFields, patchIn, termsIn } from "./task-fields.ts";
 import { inputParser } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
 import { contextSchema, encodeContext, encodeInput, inputSchema } from "./task-context.ts";
@@ -78,8 +79,6 @@ import {
   taskStateSchema,
   waitingTaskSchema,
 } from "./response-schemas.ts";
-
-const DEFAULT_PRIORITY: Priority = 1;
 
 export const taskAnswer = (variant: Variant) =>
   z.strictObject({
@@ -121,18 +120,12 @@ const create = writeEndpoint({
     "gifts_limit",
   ],
   input: () =>
-    z
-      .extend(newTask(), {
-        for_node: z.optional(field.nodeId()),
-        unique_key: z.optional(field.uniqueKey()),
-        unique_for_s: z.optional(field.uniqueFor()),
-      })
-      .check(
-        z.refine(({ unique_key, unique_for_s }) => unique_for_s === undefined || unique_key !== undefined, {
-          path: ["unique_for_s"],
-          message: "must not be sent without unique_key",
-        }),
-      ),
+    z.object(createFields()).check(
+      z.refine(({ unique_key, unique_for_s }) => unique_for_s === undefined || unique_key !== undefined, {
+        path: ["unique_for_s"],
+        message: "must not be sent without unique_key",
+      }),
+    ),
   unread: ["assigned_node"],
   actsFor: (input) => [input.creator_node],
   answer: (variant) => z.extend(taskAnswer(variant), { deduplicated: z.optional(z.literal(true)) }),
@@ -172,53 +165,7 @@ export async function checkMaySendTo(
   if (paths.length > 0) throw invalidRequest(paths.map((path) => ({ path, message })));
 }
 
-function quorum() {
-  return z
-    .object({
-      results: field.quorumResults(),
-      of: z.optional(field.quorumOf()),
-      compare: z.optional(field.compared()),
-    })
-    .check(
-      z.refine(({ results, of = results }) => of >= results, {
-        path: ["of"],
-        message: "must be at least results",
-      }),
-    );
-}
-
-/** The fields that the creator of a task sends. */
-export function newTask() {
-  return z.object({
-    title: field.title(),
-    description: field.description(),
-    task_type: z.optional(field.taskType()),
-    priority: z.optional(field.priority()),
-    creator_node: z.optional(field.nodeId()),
-    lux_reward: z.optional(field.luxReward()),
-    max_attempts: z.optional(field.maxAttempts()),
-    backoff_s: z.optional(field.backoff()),
-    timeout_s: z.optional(field.taskTimeout()),
-    max_run_s: z.optional(field.taskMaxRun()),
-    max_cost_usd: z.optional(field.costLimit()),
-    retain_s: z.optional(field.retention()),
-    review: z.optional(field.reviewer()),
-    review_within_s: z.optional(field.reviewWithin()),
-    on_review_timeout: z.optional(field.onReviewTimeout()),
-    quorum: z.optional(quorum()),
-    delay_s: z.optional(field.delay()),
-    not_before: z.optional(field.date()),
-    expires_at: z.optional(field.date()),
-    depends_on: z.optional(field.dependsOn()),
-    on_dependency: z.optional(field.onDependency()),
-    files: z.optional(field.taskFiles()),
-    group: z.optional(field.group()),
-    tags: z.optional(field.tags()),
-    requires: z.optional(field.requires()),
-    limit_key: z.optional(field.limitKey()),
-  });
-}
-
+const newTask = () => z.object(newTaskFields());
 export type NewTask = z.infer<ReturnType<typeof newTask>>;
 
 /** Validates a new task as task/create does. @throws {Problem} 400 */
@@ -269,23 +216,11 @@ export function draftOf(
   if (groupOwner !== undefined && groupOwner !== boundTo)
     throw invalidRequest([{ path: "group", message: "must not be a group of the keys of another node" }]);
   return {
-    title: input.title,
-    description: input.description,
-    taskType: input.task_type ?? "",
-    priority: input.priority ?? DEFAULT_PRIORITY,
+    ...termsIn(input),
     creatorNode,
     creatorVerified: creatorNode !== null && creatorNode === key?.nodeId,
     creatorKey: services.mints.creatorKeyOf(key),
-    luxRewardMicro: input.lux_reward ?? 0,
     balanced: variant.autoAssign,
-    maxAttempts: input.max_attempts ?? null,
-    backoffMs: input.backoff_s ?? limit.BACKOFF_DEFAULT_SECONDS * SECOND_MS,
-    timeoutMs: input.timeout_s ?? null,
-    maxRunMs: input.max_run_s ?? null,
-    maxCostMicro: input.max_cost_usd ?? null,
-    retainMs: input.retain_s ?? null,
-    group: input.group ?? null,
-    tags: input.tags ?? [],
     ...(input.review !== undefined && {
       reviewTerms: {
         by: input.review,
@@ -301,8 +236,6 @@ export function draftOf(
         compare: input.quorum.compare ?? [OUTPUT_POINTER],
       },
     }),
-    requires: input.requires ?? null,
-    limitKey: input.limit_key || null,
   };
 }
 
@@ -597,17 +530,6 @@ const cancel = writeEndpoint({
   encode: encodeTaskAnswer,
 });
 
-const UPDATED = [
-  "title",
-  "description",
-  "priority",
-  "lux_reward",
-  "not_before",
-  "expires_at",
-  "limit_key",
-  "tags",
-] as const;
-
 const update = writeEndpoint({
   method: "POST",
   path: "/api/v1/task/update",
@@ -624,47 +546,23 @@ const update = writeEndpoint({
     "too_many_lanes",
     "gifts_limit",
   ],
-  clearable: ["not_before", "expires_at", "limit_key"],
+  clearable: CLEARABLE,
   input: () =>
-    z
-      .object({
-        task_id: field.id(),
-        title: z.optional(field.title()),
-        description: z.optional(field.description()),
-        priority: z.optional(field.priority()),
-        lux_reward: z.optional(field.luxReward()),
-        not_before: z.optional(z.nullable(field.date())),
-        expires_at: z.optional(z.nullable(field.date())),
-        limit_key: z.optional(z.nullable(field.limitKey())),
-        tags: z.optional(field.tags()),
-      })
-      .check(
-        z.refine((input) => UPDATED.some((name) => input[name] !== undefined), {
-          message: `must have one of ${UPDATED.join(", ")}`,
-        }),
-      ),
+    z.object({ task_id: field.id(), ...patchFields() }).check(
+      z.refine((input) => Object.keys(patchIn(input)).length > 0, {
+        message: `must have one of ${PATCH_FIELDS.map(({ name }) => name).join(", ")}`,
+      }),
+    ),
   answer: taskAnswer,
-  handle: async (
-    { services, transact, key, at, hasAdminKey },
-    { task_id, lux_reward: luxRewardMicro, not_before, expires_at, limit_key, ...fields },
-  ) => {
+  handle: async ({ services, transact, key, at, hasAdminKey }, { task_id, ...input }) => {
+    const patch = patchIn(input);
+    const { not_before, expires_at } = input;
     const errors = schedulingErrors(
       { not_before: not_before ?? undefined, expires_at: expires_at ?? undefined },
       at,
     );
     if (errors.length > 0) throw invalidRequest(errors);
-    const { title, description, priority, tags } = fields;
-    const patch = {
-      ...(title !== undefined && { title }),
-      ...(description !== undefined && { description }),
-      ...(priority !== undefined && { priority }),
-      ...(luxRewardMicro !== undefined && { luxRewardMicro }),
-      ...(not_before !== undefined && { notBefore: not_before }),
-      ...(expires_at !== undefined && { expiresAt: expires_at }),
-      ...(limit_key !== undefined && { limitKey: limit_key || null }),
-      ...(tags !== undefined && { tags }),
-    };
-    const mayLower = luxRewardMicro !== undefined && (await hasAdminKey());
+    const mayLower = patch.luxRewardMicro !== undefined && (await hasAdminKey());
     return services.tasks.update(transact, {
       taskId: task_id,
       boundTo: key?.nodeId ?? null,

@@ -6,6 +6,7 @@
 import { SETTING_ROWS } from "../config.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
 import { KEY_ROLES, SEND_TYPES } from "../domain/model.ts";
+import { TASK_FIELDS, type TaskField } from "../domain/task/fields.ts";
 import type { Form } from "./arguments.ts";
 import { type Command, DATA, local, remote, resource } from "./command.ts";
 import {
@@ -44,9 +45,6 @@ const FENCING = { "fencing N": "only the lease with this fencing token" };
 const EPOCH = {
   "epoch N": "the epoch of the lease: an error if the task has been handed out again since (stale_lease)",
 };
-const PRIORITY = {
-  "priority P": ["p0 (first), p1, p2 or p5; also high, medium, low", ["p0", "p1", "p2", "p5"]],
-} as const;
 
 const LUX_ABOUT = `luxhub lux export, head and verify are about the ledger of all nodes; see luxhub lux verify --help.`;
 
@@ -144,32 +142,17 @@ the target. The target must be empty. The command does not change the source. An
 move leaves no usable hub on the target: run the same command again. The secrets stay in the data
 directory, which a hub on PostgreSQL has too.`;
 
-/** Flags of a new task. */
-const NEW_TASK = {
-  "-d description TEXT": "what to do; - reads standard input",
-  "type TYPE": "the type: the capability that a node needs for the task",
-  ...PRIORITY,
-  "reward N": "LUX for the node that completes the task",
-  "creator NODE": "the node that creates the task; the event stream of this node shows the task",
-} as const;
-
-const ATTEMPTS = {
-  "timeout TIME": "how long a node may hold the task without extending its lease",
-  "max-run TIME": "how long one attempt may take, including all extensions",
-  "retain TIME": "how long the hub keeps the task after its end (see serve --retain-tasks)",
-  "review WHO": "who reviews the result: creator, node:ID or capability:WORD",
-  "review-within TIME": "how long a result waits for its review (7d)",
-  "on-review-timeout WORD": [
-    "what happens without a review in time: pay (the default) or reject",
-    ["pay", "reject"],
-  ],
-  "quorum N[/M]":
-    "several nodes do the task: N results must agree, of at most M (default: N is a majority of M)",
-  "compare WHAT": "which part of the results must agree: output (the default) or json:/POINTER[,…]",
-  "max-cost USD": "how many dollars all attempts together may cost",
-  "max-attempts N": "after how many attempts the task fails permanently (10 failures and timeouts)",
-  "backoff TIME": "the delay before the second attempt (5s); doubles with each attempt",
-} as const;
+/** The flags of a new task, or of the task of a schedule. */
+function taskFlags(isScheduled: boolean) {
+  const fields = Object.values<TaskField>(TASK_FIELDS);
+  return Object.fromEntries(
+    fields.flatMap(({ flags = {}, shown, scheduled }) =>
+      isScheduled && shown?.schedule === undefined
+        ? []
+        : Object.entries(flags).map(([form, text]) => [form, isScheduled && scheduled ? scheduled : text]),
+    ),
+  );
+}
 
 /** Flags that select tasks. */
 const SELECTED_TASKS = {
@@ -179,12 +162,6 @@ const SELECTED_TASKS = {
   "type TYPE": "only tasks of this type",
   "group NAME": "only tasks of this group",
   "tag WORD": "only tasks with this tag",
-} as const;
-
-/** Which nodes may have a task, and which limit holds for it. */
-const LANE = {
-  "requires LIST": "what a node must have: words and amounts of resources, such as cuda12,gpu=1,vram_gib=10",
-  "limit-key KEY": "the key of the limit; default: the type",
 } as const;
 
 const deleted = (_: object, name: string): string => `${name}  deleted`;
@@ -477,7 +454,6 @@ ${ADMIN_ABOUT}`,
     "schedule put NAME TITLE",
     "create or replace a schedule, which creates tasks at certain times, and print the next time",
     {
-      ...NEW_TASK,
       "cron CRON": "minute, hour, day of month, month, day of week; or a word such as @daily",
       "tz ZONE": "the time zone of --cron, for example Europe/Berlin (UTC)",
       "every TIME": "a fixed interval instead of --cron, for example 15m",
@@ -492,11 +468,7 @@ ${ADMIN_ABOUT}`,
       "jitter TIME": "start each task later, by a random time of at most TIME",
       "until TIME": "the end of the schedule: a time from now, or ISO 8601",
       paused: "create no tasks until the schedule is saved without --paused",
-      "delay TIME": "start each task no sooner than TIME after its time of the schedule",
-      ...ATTEMPTS,
-      "group NAME": "the group of the tasks",
-      "tag WORD…": "a tag of the tasks; repeatable",
-      ...LANE,
+      ...taskFlags(true),
     },
     "luxhub schedule put nightly 'Back up the wiki' -d 'Into the archive.' --cron '30 2 * * *' --tz Europe/Berlin",
   ),
@@ -538,22 +510,7 @@ ${ADMIN_ABOUT}`,
   remote(
     "task add TITLE",
     "create a task, and print its id",
-    {
-      ...NEW_TASK,
-      "for NODE": "assign the task to this node, which must be online",
-      "file FILE…": "upload this file as an input of the task; repeatable",
-      "after ID…": "start the task after the task ID is completed; repeatable",
-      "on-dependency fail|run":
-        "fail (the default): fail when a task of --after fails; run: start when all of them have ended",
-      "unique-key KEY": "create no task if an unfinished task has this key, and print the id of that task",
-      "unique-for TIME": "how long the task holds its key, finished or not",
-      "delay TIME": "start the task no sooner than TIME from now, such as 30s or 2h",
-      "expires TIME": "when the task fails unless it is completed: a time from now, or ISO 8601",
-      ...ATTEMPTS,
-      "group NAME": "the group of the task",
-      "tag WORD…": "a word by which to find the task; repeatable",
-      ...LANE,
-    },
+    taskFlags(false),
     "TASK=$(luxhub task add 'Say hello' -d 'To everyone') && luxhub task wait $TASK",
   ),
   remote("task list", "list tasks, newest first", { ...SELECTED_TASKS, ...LIMIT }),
@@ -692,7 +649,7 @@ and the command needs no secret.`,
   remote("task update ID…", "change tasks that nobody holds", {
     "title TEXT": "a new title",
     "-d description TEXT": "what to do; - reads standard input",
-    ...PRIORITY,
+    ...TASK_FIELDS.priority.flags,
     "reward N": "the new reward; a lower reward needs LUXHUB_ADMIN_KEY",
     "not-before TIME": "the earliest start: a time from now, ISO 8601, or none (at once)",
     "expires TIME": "when the tasks fail unless they are completed; none: never",

@@ -29,14 +29,7 @@ import {
 } from "./table.ts";
 import { writeLine } from "./standard-output.ts";
 import { reportUsage } from "./usage.ts";
-import type { Values } from "./values.ts";
-
-export function requiresOf(values: Remote["values"]) {
-  const requirements = values.requirements("requires");
-  return requirements === null
-    ? undefined
-    : { capabilities: [...requirements.words], resources: requirements.amounts };
-}
+import { newTaskOf, priorityOf, textOf } from "./new-task.ts";
 
 async function why({ hub, json, words: [taskId = ""] }: Remote): Promise<number> {
   const { ready, reasons, position } = await hub.tasks.explain({ task_id: taskId });
@@ -71,7 +64,7 @@ export const RUNS: ClientRuns = {
     const { hub, values } = remote;
     const fields = {
       title: values.text("title"),
-      description: values.has("description") ? await descriptionOf(values) : undefined,
+      description: await textOf(values, "description"),
       priority: priorityOf(values),
       lux_reward: values.number("reward"),
       not_before: timeOrNone(values, "not-before"),
@@ -185,67 +178,8 @@ function objectIn(text: string, file: string, command: string): Record<string, u
   throw new UsageError(`${file} must be ${OBJECT}`, command);
 }
 
-/** The words of the API, and the numbers that tables show. */
-const PRIORITIES = ["p0", "p1", "p2", "p5", "high", "medium", "low", "0", "1", "2"] as const;
-
-export function priorityOf(values: Values): RequestOf<"task/create">["priority"] {
-  const word = values.choice("priority", PRIORITIES);
-  return word === "0" || word === "1" || word === "2" ? (`p${word}` as const) : word;
-}
-
-/** `--description`; `-` reads standard input. */
-export async function descriptionOf(values: Values): Promise<string> {
-  const given = values.needed("description");
-  return given === "-" ? readStandardInput() : given;
-}
-
-/** `--quorum 2/3`. */
-function quorumOf(values: Values) {
-  const given = values.text("quorum");
-  const compare = values.text("compare");
-  if (given === undefined) return undefined;
-  const [, results, of] = /^(\d+)(?:\/(\d+))?$/.exec(given) ?? [];
-  if (results === undefined) throw new UsageError("--quorum must be N or N/M, for example 2/3", "task add");
-  return { results: Number(results), of: of === undefined ? undefined : Number(of), compare };
-}
-
-/** `--review`, `--quorum` and their kin. */
-export function reviewOf(values: Values) {
-  return {
-    quorum: quorumOf(values),
-    review: values.text("review"),
-    review_within_s: values.seconds("review-within"),
-    on_review_timeout: values.choice("on-review-timeout", ["pay", "reject"] as const),
-  };
-}
-
 async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<number> {
-  const request: RequestOf<"task/create"> = {
-    title,
-    description: await descriptionOf(values),
-    task_type: values.text("type"),
-    priority: priorityOf(values),
-    creator_node: values.text("creator"),
-    for_node: values.text("for"),
-    lux_reward: values.number("reward"),
-    depends_on: values.has("after") ? values.texts("after") : undefined,
-    on_dependency: values.choice("on-dependency", ["fail", "run"] as const),
-    unique_key: values.text("unique-key"),
-    unique_for_s: values.seconds("unique-for"),
-    delay_s: values.seconds("delay"),
-    expires_at: values.moment("expires"),
-    timeout_s: values.seconds("timeout"),
-    max_run_s: values.seconds("max-run"),
-    max_cost_usd: values.number("max-cost"),
-    ...reviewOf(values),
-    retain_s: values.seconds("retain"),
-    max_attempts: values.whole("max-attempts", 1),
-    backoff_s: values.seconds("backoff"),
-    group: values.text("group"),
-    tags: values.has("tag") ? [...values.texts("tag")] : undefined,
-    requires: requiresOf(values),
-    limit_key: values.text("limit-key"),
-  };
+  const request = await newTaskOf(title, values);
   const paths = values.texts("file");
   const answer = recordOf(
     await (paths.length === 0 ? hub.tasks.create(request) : addWith(hub, request, paths)),

@@ -53,12 +53,10 @@ export const PARTS = {
   periodic: [
     "leases",
     "offline",
-    "worker-loop",
     "dependents",
     "context",
     "lessons",
     "questions",
-    "reviews",
     "quorum",
     "usage",
     "budgets",
@@ -99,7 +97,6 @@ export const REPEATS: ReadonlySet<string> = new Set([
   "stream",
   "system",
   "threads",
-  "worker-loop",
 ]);
 
 /**

@@ -7,6 +7,7 @@ import { type Operation, type Schema, openApi } from "../../src/api/openapi.ts";
 import { DECLARED } from "../../src/api/routes.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import { VARIANTS } from "../../src/variant/by-name.ts";
+import { NOTES, methodsByResource } from "./methods.ts";
 
 const FILE = join(import.meta.dir, "../../src/client/types.ts");
 const A = openApi(VARIANTS.A, DECLARED);
@@ -198,6 +199,17 @@ export function shapeOf(a: Schema, b: Schema): Shape {
   );
 }
 
+function resourceNames(): string {
+  const resources = [...methodsByResource()].map(([resource, methods]) => {
+    const lines = [...methods].map(([method, { name, summary }]) => {
+      const note = NOTES[name] === undefined ? "" : ` ${NOTES[name]}`;
+      return `${docOf(`${summary}.${note}`)}${method}: "${name}",`;
+    });
+    return `${resource}: {\n${lines.join("\n")}\n},`;
+  });
+  return `/** The methods of the client, by resource, with their operations. */\nexport const RESOURCES = {\n${resources.join("\n")}\n} as const;\n`;
+}
+
 /** The text of types.ts, before it is formatted. */
 export function clientTypes(): string {
   const records = recordTypes();
@@ -217,6 +229,7 @@ export const METHODS = {
 ${all.flatMap(({ name, method }) => (method === "POST" ? [] : `"${name}": "${method}",`)).join("\n")}
 } as const;
 `,
+    resourceNames(),
     `/** The fields of each request, with those of the objects in it; 0: anything. */
 export type Shape = { readonly [field: string]: Shape } | 0;
 export const FIELDS: { readonly [operation: string]: Shape } = {

@@ -43,6 +43,8 @@ import {
   taskNotFound,
 } from "../decision.ts";
 import { type EventData, type EventKind, isOfCreator } from "../event.ts";
+import { type FieldsWith, TASK_FIELDS, type TaskField, type TaskFields } from "./fields.ts";
+import { withTerms } from "./template.ts";
 import { attach, upload } from "../file.ts";
 import {
   afterUsage,
@@ -167,74 +169,62 @@ export function create(
   const { dependsOn, onDependency = "fail" } = draft;
   const wait = waitFor({ taskId, dependsOn, onDependency, child }, byId(dependencies), at);
   const uniqueFor = unique?.forMs ?? null;
+  const terms = draft.group === null ? draft : { ...draft, group: ownedGroup(draft.group, ownerOf(draft)) };
   // Each field by its name: spreads of so many cost more than all else here.
-  const blank: Task = {
-    seq: 0,
-    taskId,
-    title: draft.title,
-    description: draft.description,
-    taskType: draft.taskType,
-    priority: draft.priority,
-    creatorNode: draft.creatorNode,
-    creatorVerified: draft.creatorVerified,
-    creatorKey: draft.creatorKey,
-    status: wait.patch.status ?? "open",
-    luxRewardMicro: draft.luxRewardMicro,
-    assignedNode: null,
-    result: null,
-    resultVerified: false,
-    paidSeq: null,
-    balanced: draft.balanced,
-    revokedFrom: null,
-    attempts: 0,
-    failures: 0,
-    restarts: 0,
-    maxAttempts: draft.maxAttempts,
-    backoffMs: draft.backoffMs,
-    timeoutMs: draft.timeoutMs,
-    maxRunMs: draft.maxRunMs,
-    runUntil: null,
-    leaseUntil: null,
-    epoch: 0,
-    notBefore: draft.notBefore,
-    expiresAt: draft.expiresAt,
-    dependsOn,
-    unmet: wait.patch.unmet ?? 0,
-    hasDependents: false,
-    scheduled: false,
-    startedAt: null,
-    progress: null,
-    failure: wait.patch.failure ?? null,
-    earlierFailures: [],
-    checkpointBytes: 0,
-    hasOutput: false,
-    retainMs: draft.retainMs,
-    questions: null,
-    review: reviewTerms && { ...reviewTerms, check: null },
-    quorum: quorumTerms && { ...quorumTerms, state: "pending", round: 0, copies: [], agreed: [] },
-    child,
-    notNodes,
-    schedule: draft.schedule,
-    group: draft.group === null ? null : ownedGroup(draft.group, ownerOf(draft)),
-    tags: draft.tags,
-    requires: draft.requires,
-    limitKey: draft.limitKey,
-    lane: laneOf(draft, at.isFair ?? false),
-    countsFor: null,
-    uniqueKey: unique?.key ?? null,
-    uniqueUntil: uniqueFor === null ? null : at.now + uniqueFor,
-    onDependency,
-    spent: null,
-    maxCostMicro: draft.maxCostMicro,
-    hasLeases: false,
-    createdAt: at.now,
-    updatedAt: at.now,
-    files,
-    outputs: [],
-    keptBytes: 0, // charge() of quota.ts sets it
-    lentBytes: 0,
-    hasFeatures: false, // the store sets it
-  };
+  const blank: Task = withTerms(
+    {
+      seq: 0,
+      taskId,
+      creatorVerified: draft.creatorVerified,
+      creatorKey: draft.creatorKey,
+      status: wait.patch.status ?? "open",
+      assignedNode: null,
+      result: null,
+      resultVerified: false,
+      paidSeq: null,
+      balanced: draft.balanced,
+      revokedFrom: null,
+      attempts: 0,
+      failures: 0,
+      restarts: 0,
+      runUntil: null,
+      leaseUntil: null,
+      epoch: 0,
+      notBefore: draft.notBefore,
+      expiresAt: draft.expiresAt,
+      dependsOn,
+      unmet: wait.patch.unmet ?? 0,
+      hasDependents: false,
+      scheduled: false,
+      startedAt: null,
+      progress: null,
+      failure: wait.patch.failure ?? null,
+      earlierFailures: [],
+      checkpointBytes: 0,
+      hasOutput: false,
+      questions: null,
+      review: reviewTerms && { ...reviewTerms, check: null },
+      quorum: quorumTerms && { ...quorumTerms, state: "pending", round: 0, copies: [], agreed: [] },
+      child,
+      notNodes,
+      schedule: draft.schedule,
+      lane: laneOf(draft, at.isFair ?? false),
+      countsFor: null,
+      uniqueKey: unique?.key ?? null,
+      uniqueUntil: uniqueFor === null ? null : at.now + uniqueFor,
+      onDependency,
+      spent: null,
+      hasLeases: false,
+      createdAt: at.now,
+      updatedAt: at.now,
+      files,
+      outputs: [],
+      keptBytes: 0, // charge() of quota.ts sets it
+      lentBytes: 0,
+      hasFeatures: false, // the store sets it
+    },
+    terms,
+  );
   const task = withSchedule(blank, at.now);
   const node = pickFor(task, candidates, at);
   const counted = countedFor(node && at.gate, task, at.now);
@@ -829,13 +819,9 @@ export function cancel(
   return accept(after, changes);
 }
 
+type PatchName = FieldsWith<{ readonly key: string; readonly patch: string }>;
 /** The fields of a task that can change while it waits. Those that are left out stay as they are. */
-export type TaskPatch = Partial<
-  Pick<
-    Task,
-    "title" | "description" | "priority" | "luxRewardMicro" | "notBefore" | "expiresAt" | "limitKey" | "tags"
-  >
->;
+export type TaskPatch = Partial<Pick<Task, TaskFields[PatchName]["key"]>>;
 
 /** `mayLower`: whether the reward may become less: only an administrator takes back what was promised. */
 export type UpdateRequest = CreatorRequest & { readonly patch: TaskPatch; readonly mayLower: boolean };
@@ -857,9 +843,9 @@ export function update(
     const detail = `Task ${task.taskId} waits for another node, and gets no limit key: each would be one more line at that node.`;
     return reject("gifts_limit", detail);
   }
-  const changed = PATCHED.filter(
-    ([, field]) => patch[field] !== undefined && !Bun.deepEquals(patch[field], task[field]),
-  ).map(([name]) => name);
+  const changed = PATCH_FIELDS.filter(
+    ({ key }) => patch[key] !== undefined && !Bun.deepEquals(patch[key], task[key]),
+  ).map(({ name }) => name);
   if (changed.length === 0) return accept(task); // a repeat changes nothing
   const limitKey = patch.limitKey === undefined ? task.limitKey : patch.limitKey;
   const lane = laneOf({ ...task, limitKey }, at.isFair ?? false);
@@ -872,17 +858,15 @@ export function update(
   return assignIfBalanced(after, candidates, [edited, ...changes, event], at);
 }
 
-/** The fields of a TaskPatch by their names in the event. */
-const PATCHED = [
-  ["title", "title"],
-  ["description", "description"],
-  ["priority", "priority"],
-  ["lux_reward", "luxRewardMicro"],
-  ["not_before", "notBefore"],
-  ["expires_at", "expiresAt"],
-  ["limit_key", "limitKey"],
-  ["tags", "tags"],
-] as const satisfies readonly (readonly [name: string, field: keyof TaskPatch])[];
+export const PATCH_FIELDS = Object.entries<TaskField>(TASK_FIELDS)
+  .filter(([, { patch }]) => patch !== undefined)
+  .map(([name, { key, kind, patch }]) => ({
+    // As their types say.
+    name: name as PatchName,
+    key: key as keyof TaskPatch,
+    kind,
+    canClear: patch === "clearable",
+  }));
 
 /**
  * Opens a failed task again, as if it had not been tried; an `expires_at` that has passed is gone. It waits for what it

@@ -7,19 +7,14 @@
  * removes the mark. So a crash between the two loses nothing, and a task without a family costs nothing.
  */
 import type { Change } from "../change.ts";
-import {
-  BACKOFF_DEFAULT_SECONDS,
-  DESCRIPTION_MAX_BYTES,
-  REVIEW_NOTE_MAX_CHARS,
-  TITLE_MAX_CHARS,
-} from "../limits.ts";
+import { DESCRIPTION_MAX_BYTES, REVIEW_NOTE_MAX_CHARS, TITLE_MAX_CHARS } from "../limits.ts";
 import type { Moment, Task } from "../model.ts";
 import { countedLike } from "../quota.ts";
 import { type Accounts, type ReviewVerdict, settleFor } from "./review.ts";
 import { checkQuorum } from "./quorum.ts";
 import { create, endFor, isFinished, isInReview, verdictOf } from "./core.ts";
+import { DEFAULT_TERMS } from "./template.ts";
 import { must } from "../../lib/assert.ts";
-import { SECOND_MS } from "../../lib/clock.ts";
 
 /** A marked family. `parent`: null if it is deleted. `ids`: for what is created. */
 export type Family = {
@@ -72,6 +67,7 @@ function createReview(task: Task, taskId: string, at: Moment): readonly Change[]
   const { review, assignedNode } = task;
   const check = must(review?.check, "a task in review has a check");
   const draft = {
+    ...DEFAULT_TERMS,
     title: `Review: ${task.title}`.slice(0, TITLE_MAX_CHARS),
     description: upToBytes(`${instructionsFor(task)}${task.description}`, DESCRIPTION_MAX_BYTES),
     taskType: must(review, "a task in review has terms").by.slice("capability:".length),
@@ -79,18 +75,8 @@ function createReview(task: Task, taskId: string, at: Moment): readonly Change[]
     creatorNode: task.creatorNode,
     creatorVerified: task.creatorVerified,
     creatorKey: task.creatorKey,
-    luxRewardMicro: 0,
     balanced: task.balanced,
-    maxAttempts: null,
-    backoffMs: BACKOFF_DEFAULT_SECONDS * SECOND_MS,
-    timeoutMs: null,
-    maxRunMs: null,
-    maxCostMicro: null,
     retainMs: task.retainMs,
-    requires: null,
-    limitKey: null,
-    group: null,
-    tags: [],
     notBefore: null,
     expiresAt: check.until,
     dependsOn: [task.taskId], // so its worker gets the result

@@ -25,6 +25,7 @@ import {
   tallies,
   taskEvent,
 } from "./core.ts";
+import { withTerms } from "./template.ts";
 import { must } from "../../lib/assert.ts";
 
 /** `ids`: for new copies and for payments. */
@@ -78,28 +79,12 @@ function addCopies(
     sealed: true,
     compare: quorum.compare,
   };
+  const { creatorVerified, creatorKey, balanced, expiresAt } = parent;
   const draft: TaskDraft = {
-    title: parent.title,
-    description: parent.description,
-    taskType: parent.taskType,
-    priority: parent.priority,
-    creatorNode: parent.creatorNode,
-    creatorVerified: parent.creatorVerified,
-    creatorKey: parent.creatorKey,
+    ...withTerms({ creatorVerified, creatorKey, balanced, expiresAt }, parent),
     luxRewardMicro: 0,
-    balanced: parent.balanced,
-    maxAttempts: parent.maxAttempts,
-    backoffMs: parent.backoffMs,
-    timeoutMs: parent.timeoutMs,
-    maxRunMs: parent.maxRunMs,
-    maxCostMicro: parent.maxCostMicro,
-    retainMs: parent.retainMs,
-    requires: parent.requires,
-    limitKey: parent.limitKey,
     group: null,
-    tags: parent.tags,
     notBefore: null,
-    expiresAt: parent.expiresAt,
     schedule: null,
     dependsOn,
     notNodes: [...new Set(round.flatMap(nodesOf))],

@@ -34,6 +34,7 @@ import type {
 } from "../../domain/model.ts";
 import { addResources, isSpecial } from "../../domain/lane.ts";
 import { type Dependency, shownFailure } from "../../domain/task/core.ts";
+import { DEFAULT_TERMS } from "../../domain/task/template.ts";
 import { assert, must } from "../../lib/assert.ts";
 import type { Param, Row } from "../store.ts";
 
@@ -166,13 +167,7 @@ export function toPulse(row: Row): Pulse {
   };
 }
 
-const NO_GROUP: Partial<Schedule["task"]> = {
-  group: null,
-  tags: [],
-  creatorKey: null,
-  requires: null,
-  limitKey: null,
-};
+const OLD_TEMPLATE: Partial<Schedule["task"]> = { ...DEFAULT_TERMS, creatorKey: null };
 const NO_FILES: Pick<Task, "files" | "outputs"> = { files: [], outputs: [] };
 /** Follows the id of an output in the list of a task's files. */
 export const OUTPUT_MARK = "+";
@@ -303,8 +298,8 @@ export function toSchedule(row: Row): Schedule {
   return {
     name: text(row["name"]),
     timing: JSON.parse(text(row["timing"])) as Schedule["timing"],
-    // One that was stored before there were groups, tags, mint limits and lanes has none.
-    task: { ...NO_GROUP, ...(JSON.parse(text(row["task"])) as Schedule["task"]) },
+    // One that was stored before there was a field has none.
+    task: { ...OLD_TEMPLATE, ...(JSON.parse(text(row["task"])) as Schedule["task"]) },
     overlap: text(row["overlap"]) as Schedule["overlap"],
     catchUp: text(row["catch_up"]) as Schedule["catchUp"],
     jitterMs: whole(row["jitter_ms"]),

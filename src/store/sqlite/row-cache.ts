@@ -90,7 +90,7 @@ export class RowCache {
     else if (as === "usage") this.#usage.set(id, value as Usage);
     else if (as === "gift") {
       if (value === null) this.#giftless.set(id, true);
-    } else if (value !== null && as === "task") this.#keepTask(value as Task);
+    } else if (value !== null && as === "task") this.#keepTask(value as R & Task);
     else if (value !== null) this.#nodes.set(id, value as Node);
     return value;
   }
