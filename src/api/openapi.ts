@@ -8,6 +8,7 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import type { VariantName } from "../domain/model.ts";
+import { must } from "../lib/assert.ts";
 import { DAY_FORM, INSTANT_FORM } from "../lib/duration.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { Declared, Endpoint } from "./endpoint.ts";
@@ -282,6 +283,11 @@ function inputOf(endpoint: Endpoint | Declared, variant: Variant): Schema {
   return toSchema(endpoint.inputOf?.(variant) ?? endpoint.input(), "input");
 }
 
+/** The fields of a query. */
+function propertiesOf(query: z.ZodMiniType): readonly (readonly [string, Schema])[] {
+  return Object.entries(must(toSchema(query, "input").properties, "a query has fields"));
+}
+
 /** The JSON schema of the data that a client sends ("input") or gets ("output"). */
 function toSchema(schema: z.ZodMiniType, io: "input" | "output"): Schema {
   const written = z.toJSONSchema(schema, {
@@ -456,7 +462,7 @@ function described(owner: string, schema: Schema): Schema {
   if (!properties) return parts;
   return {
     ...parts,
-    properties: mapped(parts.properties ?? {}, (part, name) => {
+    properties: mapped(must(parts.properties, "they are mapped"), (part, name) => {
       const description = textOf(owner, name);
       return description === undefined ? part : { ...part, description };
     }),
@@ -599,7 +605,7 @@ const RAW: Readonly<
               metadata: {
                 type: "object",
                 additionalProperties: {},
-                description: FIELDS["file_upload.metadata"] ?? "",
+                description: must(FIELDS["file_upload.metadata"], "the field has a text"),
               },
             },
             required: ["file"],
@@ -645,7 +651,7 @@ const RAW: Readonly<
   events_stream: {
     errors: ["invalid_request", "too_many_calls"],
     parameters: [
-      ...Object.entries(toSchema(LOG_STREAM_QUERY(), "input").properties ?? {}).map(([name, schema]) =>
+      ...propertiesOf(LOG_STREAM_QUERY()).map(([name, schema]) =>
         parameter("events_stream", name, "query", schema, false),
       ),
       lastEventId("events_stream"),
@@ -661,9 +667,9 @@ const RAW: Readonly<
   task_output_stream: {
     errors: ["invalid_request", "too_many_calls"],
     parameters: [
-      ...Object.entries(
-        toSchema(z.omit(OUTPUT_STREAM_QUERY(), { task_id: true }), "input").properties ?? {},
-      ).map(([name, schema]) => parameter("task_output_stream", name, "query", schema, false)),
+      ...propertiesOf(z.omit(OUTPUT_STREAM_QUERY(), { task_id: true })).map(([name, schema]) =>
+        parameter("task_output_stream", name, "query", schema, false),
+      ),
       parameter("task_output_stream", "Last-Event-ID", "header", TEXT, false),
     ],
     answer: () => ({
@@ -844,7 +850,9 @@ export function parametersOf(
   { components }: OpenApiDocument,
   { parameters = [] }: Operation,
 ): readonly Parameter[] {
-  return parameters.flatMap((one) => ("name" in one ? [one] : (components.parameters[nameIn(one)] ?? [])));
+  return parameters.flatMap((one) =>
+    "name" in one ? [one] : [must(components.parameters[nameIn(one)], "a reference names a component")],
+  );
 }
 
 function nameIn({ $ref }: Ref): string {
@@ -860,7 +868,7 @@ function problemAnswer(codes: readonly ErrorCode[]): Answer {
   const status = ERRORS[codes[0] ?? "internal_error"].status;
   const headers = { "Retry-After": { $ref: "#/components/headers/RetryAfter" } };
   return {
-    description: lines.length === 1 ? (lines[0] ?? "") : lines.map((line) => `- ${line}`).join("\n"),
+    description: lines.length === 1 ? lines.join() : lines.map((line) => `- ${line}`).join("\n"),
     ...(status === 429 || status === 503 ? { headers } : {}),
     content: {
       [PROBLEM_TYPE]: {

@@ -11,6 +11,7 @@ import type { Environment } from "../config.ts";
 import { FatalError, type LuxHub, type Task, type TaskContext, type TaskResult } from "../client/index.ts";
 import { fitted, resultOf } from "../client/result.ts";
 import { TimeLimit } from "../client/time-limit.ts";
+import { must } from "../lib/assert.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
@@ -188,7 +189,7 @@ export function refuseFailure(
 ): void {
   if (exitCode === 0 && !isTimedOut) return;
   const reason = isTimedOut
-    ? `timed out after ${secondsText(timeoutMs ?? 0)}`
+    ? `timed out after ${secondsText(must(timeoutMs, "only a task with a timeout times out"))}`
     : exitCode === null
       ? `ended by ${endedBy}`
       : "";

@@ -8,6 +8,7 @@ import { type Able, hasFree, missingIn, takesType } from "./lane.ts";
 import { POSITION_COUNTED_MAX } from "./limits.ts";
 import type { Gate, Node, Task } from "./model.ts";
 import { failureBackingOff, isExcluded, isFinished, isInReview, isReady, summaryLine } from "./task/core.ts";
+import { must } from "../lib/assert.ts";
 
 export const REASON_CODES = [
   "finished",
@@ -96,7 +97,8 @@ export function lackedPermanently(
 ): readonly string[] {
   const { words, resources } = missingIn(node, requires);
   const type = takesType(node, taskType) ? [] : [`the type ${taskType}`];
-  const amounts = resources.map((name) => `${name} ${(requires?.resources[name] ?? 0) / 1_000}`);
+  const needed = requires?.resources ?? {};
+  const amounts = resources.map((name) => `${name} ${must(needed[name], "what lacks is needed") / 1_000}`);
   return [...type, ...words.map((word) => `the word ${word}`), ...amounts];
 }
 
@@ -146,10 +148,10 @@ function placeAfter(ahead: number): string {
 }
 
 function ofEnded(task: Task): Reason {
-  const { review } = task;
   if (isInReview(task)) {
-    const detail = `Its result waits for its review (${review?.by ?? ""}).`;
-    return { code: "review", detail, until: review?.check?.until ?? null };
+    const { by, check } = must(task.review, "a task in review has one");
+    const { until } = must(check, "a review that waits has a deadline");
+    return { code: "review", detail: `Its result waits for its review (${by}).`, until };
   }
   if (isFinished(task)) return { code: "finished", detail: `It is ${task.status}.`, until: null };
   return { code: "assigned", detail: `The node ${task.assignedNode} holds it.`, until: null };

@@ -2,6 +2,7 @@
  * JSON without loss of digits. JSON.parse rounds a number that a double cannot represent; here such a number stays in
  * its source text (JSON.rawJSON), which JSON.stringify writes unchanged.
  */
+import { must } from "./assert.ts";
 
 /**
  * Part of ECMAScript, but not of TypeScript's type library: "JSON.parse source text access". Browsers have it since 2025;
@@ -105,7 +106,10 @@ const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
 /** Normalises a JSON number to sign, digits and power of ten: 100, 1e2 and 100.0 all become "1e2". */
 function decimal(text: string): string {
-  const [, sign = "", whole = "", fraction = "", exponent = "0"] = NUMBER.exec(text) ?? [];
+  const [, sign = "", whole = "", fraction = "", exponent = "0"] = must(
+    NUMBER.exec(text),
+    "a number of JSON",
+  );
   const digits = whole + fraction;
   let start = 0;
   while (digits[start] === "0") start++;
@@ -120,7 +124,7 @@ const EXPONENT_MAX_CHARS = 15;
 
 /** Returns an exponent plus `by`, as text. */
 function shifted(exponent: string, by: number): string {
-  const [, minus = "", magnitude = ""] = /^([+-]?)0*(\d*)$/.exec(exponent) ?? [];
+  const [, minus = "", magnitude = ""] = must(/^([+-]?)0*(\d*)$/.exec(exponent), "an exponent is digits");
   if (magnitude.length > EXPONENT_MAX_CHARS) return `${minus === "-" ? "-" : ""}${magnitude}+${by}`;
   return String(Number(`${minus}${magnitude || "0"}`) + by);
 }

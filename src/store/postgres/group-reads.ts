@@ -112,6 +112,8 @@ export class GroupReads {
   }
 
   #loadedOf(query: Query<unknown>): LoadedQuery {
+    // Those of other shapes have the same text.
+    if (query.sql === NO_ROW.sql) return { query, value: query.shape([]), isCurrent: true, change: 0 };
     let ofText = this.#queries.get(query.sql);
     if (!ofText) this.#queries.set(query.sql, (ofText = new Map()));
     const key = keyOf(query.params);
@@ -143,7 +145,6 @@ function loadAll(
 ): Promise<readonly (readonly Row[])[]> {
   const sets = queries.map(({ params }) => params);
   const [first] = queries;
-  if (first?.sql === NO_ROW.sql) return Promise.resolve(sets.map(() => []));
   if (first?.byKey && sets.length > 1) return readMany(connection, first.byKey, sets);
   return Promise.all(queries.map(({ sql, params }) => query(connection, sql, params)));
 }

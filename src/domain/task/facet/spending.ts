@@ -13,6 +13,7 @@
  * Costs are whole millionths of a dollar. A cost that the worker does not know is unknown, not zero: every sum counts
  * the reports without one.
  */
+import { must } from "../../../lib/assert.ts";
 import { DAY_MS } from "../../../lib/clock.ts";
 import type { Change } from "../../change.ts";
 import { type Decision, type Rejected, accept, reject } from "../../decision.ts";
@@ -272,5 +273,7 @@ export function isOverspent({ maxCostMicro, spent }: Pick<Task, "maxCostMicro" |
 }
 
 export function overspentMessage({ maxCostMicro, spent }: Pick<Task, "maxCostMicro" | "spent">): string {
-  return `It has cost ${toUsd(spent?.costMicro ?? 0)} USD, and its max_cost_usd is ${toUsd(maxCostMicro ?? 0)}.`;
+  const costMicro = must(spent, "what is overspent has cost").costMicro;
+  const most = must(maxCostMicro, "only a task with max_cost_usd is overspent");
+  return `It has cost ${toUsd(costMicro)} USD, and its max_cost_usd is ${toUsd(most)}.`;
 }
