@@ -23,7 +23,7 @@ import { canonicalText } from "../lib/exact-json.ts";
 import type { KeyRing } from "../service/keys.ts";
 import { WaitAborted, Waiters } from "../service/waiters.ts";
 import { type PastAnswer, storedAnswer } from "../store/sql/keys.ts";
-import { bytesOf, keyIdOf } from "../store/sql/rows.ts";
+import { bytesOf, keyIdOf } from "../store/sql/tables.ts";
 import { type Around, type Query, type Store, type Transact, around, withAround } from "../store/store.ts";
 import type { Caller } from "./auth.ts";
 import type { Hold } from "./long-poll.ts";

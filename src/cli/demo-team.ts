@@ -200,8 +200,8 @@ class Team {
 
   /** Receives and acknowledges messages, and replies to some. A reply gets no reply. */
   async readMail(nodeId: string): Promise<void> {
-    const asked = { node_id: nodeId, blocking: true, timeout: RECEIVE_WAIT_S };
-    const { messages } = await this.#hub.messages.receive(asked, this.#options);
+    const request = { node_id: nodeId, blocking: true, timeout: RECEIVE_WAIT_S };
+    const { messages } = await this.#hub.messages.receive(request, this.#options);
     for (const { id, from_node, content, require_ack } of messages) {
       await this.#pause(500 + Math.random() * 1_500);
       if (require_ack) await this.#hub.messages.ack({ node_id: nodeId, message_id: id }, this.#options);
@@ -228,9 +228,9 @@ function chance(share: number): boolean {
 }
 
 function oneOf<T>(list: readonly [T, ...T[]] | readonly T[]): T {
-  const found = list[Math.floor(Math.random() * list.length)];
-  if (found === undefined) throw new Error("the list is empty");
-  return found;
+  const item = list[Math.floor(Math.random() * list.length)];
+  if (item === undefined) throw new Error("the list is empty");
+  return item;
 }
 
 // ---- Texts
@@ -271,8 +271,8 @@ function chartPng(): Uint8Array<ArrayBuffer> {
     for (let x = 0; x < width; x++) {
       const isBar =
         x % barWidth >= gap && y >= must(tops[Math.floor(x / barWidth)], "it is within the picture");
-      const at = y * (1 + rowBytes) + 1 + (x >> 3);
-      if (isBar) rows[at] = must(rows[at], "it is within the picture") | (0x80 >> (x & 7));
+      const index = y * (1 + rowBytes) + 1 + (x >> 3);
+      if (isBar) rows[index] = must(rows[index], "it is within the picture") | (0x80 >> (x & 7));
     }
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);

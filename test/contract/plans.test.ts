@@ -61,8 +61,8 @@ describe.skipIf(POSTGRES_MISSING !== null)(
       const sql = new SQL(url, { max: 1 });
       try {
         await sql`INSERT INTO tasks (task_id, title, task_type, priority, status, lux_reward_micro, balanced,
-            attempts, created_at, updated_at)
-          SELECT 'task ' || n, '', '', 1, CASE WHEN n % 2 = 0 THEN 'open' ELSE 'completed' END, 0, 0, 0, 0, 0
+            attempts, created_at, updated_at, creator_verified, failures, restarts, epoch, unmet)
+          SELECT 'task ' || n, '', '', 1, CASE WHEN n % 2 = 0 THEN 'open' ELSE 'completed' END, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
           FROM generate_series(1, 10000) AS n`;
         await sql`ANALYZE tasks`;
         await sql`SET plan_cache_mode = force_generic_plan`; // which the server chooses after five runs

@@ -41,7 +41,7 @@ import type { Batch } from "./bulk-statements.ts";
 import { type Session, query } from "./connection.ts";
 import { GroupReads, type PartReads, valuesOf } from "./group-reads.ts";
 import { GroupWrites } from "./group-writes.ts";
-import { SCHEMA, WRITE_LOCK, isMigrated, schemaIsMigrated } from "./migrations.ts";
+import { SCHEMA, WRITE_LOCK, isMigrated, schemaIsMigrated } from "./migrate.ts";
 
 /** The newest id, the schema, and what there is (Query.needs). The parameter makes the driver prepare it. */
 const LAST_ID = `

@@ -112,7 +112,7 @@ export class GroupReads {
   }
 
   #loadedOf(query: Query<unknown>): LoadedQuery {
-    // Those of other shapes have the same text.
+    // Queries that find no row have one text, and each its own value for that.
     if (query.sql === NO_ROW.sql) return { query, value: query.shape([]), isCurrent: true, change: 0 };
     let ofText = this.#queries.get(query.sql);
     if (!ofText) this.#queries.set(query.sql, (ofText = new Map()));

@@ -22,7 +22,7 @@ import {
   refusedSettings,
   withTimeout,
 } from "./connection.ts";
-import { WRITE_LOCK } from "./migrations.ts";
+import { WRITE_LOCK } from "./migrate.ts";
 
 /** By which a hub recognises the sessions of hubs that write. No other command of luxhub has it. */
 const NAME = "luxhub writer";

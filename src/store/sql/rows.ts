@@ -1,4 +1,4 @@
-/** Decodes rows into values of the domain. The columns are those of store/sqlite/migrations.ts. */
+/** Decodes rows into values of the domain. The columns are those of tables.ts. */
 import type { Outcome } from "../../domain/change.ts";
 import type { LoggedEvent } from "../../domain/event.ts";
 import { TREASURY } from "../../domain/lux.ts";
@@ -28,12 +28,12 @@ import type {
   TaskOrigin,
   TaskState,
   TaskSummary,
-  StoredAnswer,
   Usage,
   Webhook,
 } from "../../domain/model.ts";
-import { addResources, isSpecial } from "../../domain/lane.ts";
-import { type Dependency, shownFailure } from "../../domain/task/core.ts";
+import { addResources } from "../../domain/lane.ts";
+import type { Dependency } from "../../domain/task/facet/dependencies.ts";
+import { shownFailure } from "../../domain/task/failure.ts";
 import { DEFAULT_TERMS } from "../../domain/task/template.ts";
 import { assert, must } from "../../lib/assert.ts";
 import type { Param, Row } from "../store.ts";
@@ -195,22 +195,8 @@ export function isFailedAs(kind: Failure["kind"]): string {
   return `substr(failure, 1, ${begins.length}) = '${begins}'`;
 }
 
-/** The codes of `ready`, of an open task; NULL of any other. */
+/** The code of `ready` of an open task that waits (encodeReady()). */
 const WAITS = 0;
-const READY_PLAIN = 1;
-const READY_SPECIAL = 2;
-
-/** The name of a special lane; that of a plain one is the type, and not stored twice. */
-export function encodeLane({ lane, taskType }: Task): string | null {
-  assert(isSpecial(lane) || lane === taskType, "the name of a plain lane is its type");
-  return isSpecial(lane) ? lane : null;
-}
-
-export function encodeReady({ status, scheduled, lane }: Task): number | null {
-  if (status !== "open") return null;
-  if (scheduled) return WAITS;
-  return isSpecial(lane) ? READY_SPECIAL : READY_PLAIN;
-}
 
 export function toTask(row: Row): Task {
   const storedFiles = maybeText(row["files"]);
@@ -663,14 +649,4 @@ export function toInvitation(row: Row): Invitation {
     usedAt: maybeWhole(row["used_at"]),
     keyId: maybeText(row["key_id"]),
   };
-}
-
-/** How many bytes a stored answer counts. */
-export function bytesOf({ scope, body }: Pick<StoredAnswer, "scope" | "body">): number {
-  return Buffer.byteLength(scope) + Buffer.byteLength(body);
-}
-
-/** The key whose answer it is; "" is the main secret. The scope begins with it. */
-export function keyIdOf({ scope }: Pick<StoredAnswer, "scope">): string {
-  return scope.slice(0, scope.indexOf(" "));
 }

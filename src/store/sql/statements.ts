@@ -4,7 +4,8 @@
  */
 import { CLOCK_JUMP_MS } from "../../domain/limits.ts";
 import type { Change } from "../../domain/change.ts";
-import { dueAt, retainUntil } from "../../domain/task/core.ts";
+import { dueAt } from "../../domain/task/facet/start-time.ts";
+import { retainUntil } from "../../domain/task/retention.ts";
 import type { Kept, Spending, SumKey, UsageReport, WebhookProgress } from "../../domain/model.ts";
 import { TREASURY } from "../../domain/lux.ts";
 import { plus } from "../../domain/task/facet/spending.ts";
@@ -17,8 +18,8 @@ import { PRUNE_MINUTES, PRUNE_PERIODS } from "./minutes.ts";
 import { CUT_OUTPUT, ERASE_OUTPUT, REFUND_OUTPUT, REMOVE_OUTPUT } from "./output.ts";
 import {
   PRUNE_ANSWERS,
-  PRUNE_BROADCASTS,
   PRUNE_BROADCAST_COUNTS,
+  PRUNE_BROADCASTS,
   PRUNE_DELIVERIES,
   PRUNE_EVENTS,
   PRUNE_MESSAGES,
@@ -30,25 +31,22 @@ import {
 import { PRUNE_NODE_SUMS, PRUNE_SUMS, REFUND_SUMS, SUM_COLUMNS } from "./spending.ts";
 import { REFUND_CHARGES, REMOVE_CHARGES } from "./usage.ts";
 import {
-  bytesOf,
   encodeCapabilities,
   encodeChoices,
   encodeDependsOn,
   encodeOriginIds,
-  encodeLane,
-  encodeReady,
   encodeResources,
   encodeTags,
-  keyIdOf,
 } from "./rows.ts";
+import { bytesOf, encodeLane, encodeReady, keyIdOf } from "./tables.ts";
+import type { Columns } from "./table.ts";
 import {
-  type Columns,
   type Statement,
   added,
+  customStatement,
   flag,
   insert,
   remove,
-  customStatement,
   text,
   update,
   upsert,

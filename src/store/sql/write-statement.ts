@@ -6,14 +6,9 @@
  */
 import { must } from "../../lib/assert.ts";
 import type { Param, ParamType } from "../store.ts";
-import type { Table } from "./conflict-keys.ts";
-
-/** The value of a column; `as` makes the SQL expression around its placeholder. */
-type Value<C> = { readonly type: ParamType; readonly of: (change: C) => Param; readonly as: Expression };
-type Expression = (place: string, column: string) => string;
-
-/** Values by column name; a string is an SQL expression without a value. */
-export type Columns<C> = { readonly [column: string]: Value<C> | string };
+import { type Table, PARTS_OF_TASKS } from "./conflict-keys.ts";
+import type { Columns, Expression, Value } from "./table.ts";
+import type { TableName } from "./tables.ts";
 
 /** A statement that writes, without its parameters. */
 export type WriteStatement = {
@@ -51,10 +46,6 @@ export function flag<C>(of: (change: C) => boolean): Value<C> {
 const itself: Expression = (place) => place;
 /** Adds the value to the column. */
 export const added: Expression = (place, column) => `${column} + ${place}`;
-
-/** A row of these belongs to a task, so that for conflicts it is one of the table of tasks. */
-const PARTS_OF_TASKS = ["task_specs", "task_results", "task_features"] as const;
-export type TableName = Table | (typeof PARTS_OF_TASKS)[number];
 
 const isPartOfTasks = (table: TableName): table is (typeof PARTS_OF_TASKS)[number] =>
   PARTS_OF_TASKS.some((part) => part === table);

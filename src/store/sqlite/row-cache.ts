@@ -29,6 +29,7 @@ import {
 import type { Gate, LedgerHead, Node, Task, Usage } from "../../domain/model.ts";
 import { gateAfter } from "../../domain/gate.ts";
 import { isSpecial } from "../../domain/lane.ts";
+import { assert } from "../../lib/assert.ts";
 import { type Takers, patchTakers } from "../sql/balancer.ts";
 import { EVERYTHING, type Table, keyOf } from "../sql/conflict-keys.ts";
 import { type Lanes, patchLanes } from "../sql/lanes.ts";
@@ -102,6 +103,7 @@ export class RowCache {
   apply(change: Change, rowId: number): void {
     switch (change.kind) {
       case "task.created":
+        assert(rowId > 0, "a new task is written at once");
         return this.#taskWritten({ ...change, task: { ...change.task, seq: rowId } });
       case "task.moved":
         return this.#taskWritten(change);
