@@ -1,6 +1,6 @@
 /** The endpoints that say what is handed out: hub/pause, hub/resume, hub/pauses, limit/*, and why a task does not run. */
 import * as z from "zod/mini";
-import { REASON_CODES, type Reason } from "../domain/explain.ts";
+import { REASON_CODES, type Reason } from "../domain/task/facet/facet.ts";
 import { lasts, usesIn } from "../domain/gate.ts";
 import { BOUND_HOLD_MAX_SECONDS } from "../domain/limits.ts";
 import {

@@ -3,48 +3,50 @@
  * its encoding in a variant. Encoding turns epoch milliseconds into ISO 8601, and millionths into LUX.
  */
 import * as z from "zod/mini";
-import type { LoggedEvent } from "../domain/event.ts";
-import { EVENT_KINDS } from "../domain/event.ts";
+import { type LoggedEvent, EVENT_KINDS } from "../domain/event.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { toLux } from "../domain/lux.ts";
 import { isVerified } from "../domain/file.ts";
 import { KEY_STATES, stateOf } from "../domain/key.ts";
 import {
-  ATTACHMENTS,
-  BROADCAST_TYPES,
   type Delivery,
   type DeliveryState,
-  FAILURE_KINDS,
   type Failure,
   type FileRecord,
-  KEY_ROLES,
   type KeyRecord,
   type Lease,
   type Message,
   type MessageFate,
   type Moment,
   type Node,
-  ON_REVIEW_TIMEOUT,
-  QUESTION_STATES,
-  QUORUM_STATES,
   type Question,
   type Quorum,
-  REVIEW_STATES,
   type Receipt,
   type Review,
-  SEND_TYPES,
   type Spending,
   type Task,
   type TaskResult,
   type TaskState,
   type TaskSummary,
   type Usage,
+  ATTACHMENTS,
+  BROADCAST_TYPES,
+  FAILURE_KINDS,
+  KEY_ROLES,
+  ON_REVIEW_TIMEOUT,
+  QUESTION_STATES,
+  QUORUM_STATES,
+  REVIEW_STATES,
+  SEND_TYPES,
 } from "../domain/model.ts";
 import { threadOf } from "../domain/message.ts";
-import { isAsking, isInReview, isReady, isSealed, shownFailure, summaryLine } from "../domain/task/core.ts";
+import { isAsking } from "../domain/task/facet/questions.ts";
+import { isInReview } from "../domain/task/state.ts";
+import { isReady } from "../domain/task/facets.ts";
+import { isSealed, shownFailure, summaryLine } from "../domain/task/failure.ts";
 import { costOf, toUsd } from "../domain/task/facet/spending.ts";
 import { parseExact } from "../lib/exact-json.ts";
-import { DAY_MS, SECOND_MS, isoTime } from "../lib/clock.ts";
+import { DAY_MS, isoTime, SECOND_MS } from "../lib/clock.ts";
 import { JsonFields } from "../lib/json-text.ts";
 import type { CursorPage, Page } from "../service/list-pages.ts";
 import type { ChainedEntry } from "../store/sql/lux.ts";

@@ -7,25 +7,25 @@ import { toLux } from "../domain/lux.ts";
 import {
   type FieldValue,
   type KindValues,
-  PRIORITIES,
   type Requirements,
   type Resources,
   type TaskTerms,
+  PRIORITIES,
 } from "../domain/model.ts";
 import { RESOURCE_UNITS } from "../domain/limits.ts";
 import { toUsd } from "../domain/task/facet/spending.ts";
-import { PATCH_FIELDS, type TaskPatch } from "../domain/task/core.ts";
+import { type TaskPatch, PATCH_FIELDS } from "../domain/task/creator.ts";
 import {
   type FieldName,
   type FieldsWith,
   type KindOf,
   type Kinds,
-  TASK_FIELDS,
   type TaskField,
   type TaskFields,
+  TASK_FIELDS,
 } from "../domain/task/fields.ts";
 import { TEMPLATE_FIELDS } from "../domain/task/template.ts";
-import { SECOND_MS, isoTime } from "../lib/clock.ts";
+import { isoTime, SECOND_MS } from "../lib/clock.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
 import * as field from "./request-fields.ts";

@@ -8,22 +8,20 @@ import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { PRIMARY_KEY_ID } from "../domain/key.ts";
 import {
   type KeyRecord,
-  type UsageReport,
   type Moment,
-  TASK_STATUSES,
   type Task,
   type TaskStatus,
   type TaskSummary,
+  type UsageReport,
+  TASK_STATUSES,
 } from "../domain/model.ts";
 import { budgetLeft, toUsd } from "../domain/task/facet/spending.ts";
-import {
-  type Completion,
-  type Created,
-  type HolderRequest,
-  PATCH_FIELDS,
-  type TaskDraft,
-  isSealed,
-} from "../domain/task/core.ts";
+import type { Completion } from "../domain/task/facet/reward.ts";
+import type { Created } from "../domain/task/creation.ts";
+import type { HolderRequest } from "../domain/task/request.ts";
+import { PATCH_FIELDS } from "../domain/task/creator.ts";
+import type { TaskDraft } from "../domain/task/new-task.ts";
+import { isSealed } from "../domain/task/failure.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
@@ -51,8 +49,8 @@ import type { JsonAnswer } from "./answer.ts";
 import {
   type Call,
   type Endpoint,
-  MUST_NOT_WAIT,
   type ReadCall,
+  MUST_NOT_WAIT,
   readEndpoint,
   writeEndpoint,
 } from "./endpoint.ts";
@@ -75,8 +73,8 @@ import {
   receiptSchema,
   statusWord,
   taskSchema,
-  taskSummarySchema,
   taskStateSchema,
+  taskSummarySchema,
   waitingTaskSchema,
 } from "./response-schemas.ts";
 

@@ -25,7 +25,8 @@ import { HEARTBEAT_FRESH_MS } from "./limits.ts";
 import { balance } from "./balancer.ts";
 import { isClosed } from "./gate.ts";
 import type { Moment, Node, Pulse, Resources, Task } from "./model.ts";
-import { type Next, type NextTasks, assignTo, next } from "./task/core.ts";
+import { type Next, type NextTasks, next } from "./task/next.ts";
+import { assignTo } from "./task/core.ts";
 import { comesFirst } from "./task/order.ts";
 
 /** The fields of a node that its registration sets. */

@@ -65,6 +65,7 @@ import machinesPage from "../../docs/machines.md" with { type: "file" };
 import postgresqlFailuresPage from "../../docs/postgresql-failures.md" with { type: "file" };
 import releasePage from "../../docs/release.md" with { type: "file" };
 import windowsPage from "../../docs/windows.md" with { type: "file" };
+import codingAgents from "../../docs/coding-agents.md" with { type: "file" };
 import workerCommand from "../../docs/worker-command.md" with { type: "file" };
 import worker from "../../docs/worker.md" with { type: "file" };
 import exampleGrafanaJson from "../../docs/examples/grafana.json" with { type: "file" };
@@ -140,6 +141,7 @@ export const FILES: ReadonlyMap<string, string> = new Map([
   ["docs/postgresql-failures.md", postgresqlFailuresPage],
   ["docs/release.md", releasePage],
   ["docs/windows.md", windowsPage],
+  ["docs/coding-agents.md", codingAgents],
   ["docs/worker-command.md", workerCommand],
   ["docs/worker.md", worker],
   ["docs/examples/grafana.json", String(exampleGrafanaJson)], // the compiler takes it for the JSON itself

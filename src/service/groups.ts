@@ -1,5 +1,5 @@
 /** The use cases of groups of tasks (domain/task/facet/group.ts). Their end is noticed in tasks.ts. */
-import { Rejection, UNDECIDED, accept, also } from "../domain/decision.ts";
+import { accept, also, Rejection, UNDECIDED } from "../domain/decision.ts";
 import {
   type Group,
   type GroupCounts,
@@ -9,7 +9,7 @@ import {
 } from "../domain/task/facet/group.ts";
 import { DEPENDENTS_COUNTED_MAX, GROUP_FAILURES_SHOWN, GROUP_STEP_TASKS } from "../domain/limits.ts";
 import type { Moment } from "../domain/model.ts";
-import { type GroupRequest, cancelGroup, retryGroup } from "../domain/task/core.ts";
+import { type GroupRequest, cancelGroup, retryGroup } from "../domain/task/creator.ts";
 import type { Clock } from "../lib/clock.ts";
 import {
   countOfGroup,

@@ -16,7 +16,7 @@ import { type EventKind, MAKES_ROOM } from "../domain/event.ts";
 import { isSpecial, limitKeyOf } from "../domain/lane.ts";
 import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
 import type { JoinedThrough, Task } from "../domain/model.ts";
-import { type TakenFrom, offersOf } from "../domain/task/core.ts";
+import { type TakenFrom, offersOf } from "../domain/task/next.ts";
 import { assert, broken } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import type { Store } from "../store/store.ts";

@@ -10,18 +10,18 @@
 import type { Notified } from "../domain/change.ts";
 import { type Lesson, isLesson, withLesson } from "../domain/lesson.ts";
 import {
+  LESSON_SHOWN_MAX_CHARS,
   LESSONS_STEP_ROWS,
   LESSONS_TYPES_MAX,
   LESSONS_UNREAD_MAX,
-  LESSON_SHOWN_MAX_CHARS,
 } from "../domain/limits.ts";
 import type { Task } from "../domain/model.ts";
-import { isInReview } from "../domain/task/core.ts";
+import { isInReview } from "../domain/task/state.ts";
 import { matchesWords } from "../lib/word-search.ts";
 import { lessonsBelow, lessonsOf } from "../store/sql/lessons.ts";
 import type { Origin, Store } from "../store/store.ts";
 import { type Position, START } from "./list-pages.ts";
-import { Scans, partOf } from "./scan.ts";
+import { partOf, Scans } from "./scan.ts";
 
 /** `taskType`: null is every type. `words`: each begins a word of the lesson or of the title of its task. */
 export type LessonQuery = { readonly taskType: string | null; readonly words: readonly string[] };

@@ -15,7 +15,9 @@ import {
   blockAt,
   textFrom,
 } from "../domain/task/output.ts";
-import { type HolderRequest, isFinished, isSealed } from "../domain/task/core.ts";
+import type { HolderRequest } from "../domain/task/request.ts";
+import { isFinished } from "../domain/task/state.ts";
+import { isSealed } from "../domain/task/failure.ts";
 import type { Clock } from "../lib/clock.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { attemptsOf, outputBlocks } from "../store/sql/output.ts";

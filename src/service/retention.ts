@@ -17,7 +17,8 @@ import {
 } from "../domain/limits.ts";
 import type { Task } from "../domain/model.ts";
 import { dayOf } from "../domain/task/facet/spending.ts";
-import { discard, hasEnded, isPastRetention } from "../domain/task/core.ts";
+import { discard, isPastRetention } from "../domain/task/retention.ts";
+import { hasEnded } from "../domain/task/state.ts";
 import {
   type Aged,
   type RetentionPlace,
@@ -30,7 +31,7 @@ import {
 import { filesById } from "../store/sql/files.ts";
 import { oldSums } from "../store/sql/spending.ts";
 import { reviewCount } from "../store/sql/reviews.ts";
-import { taskTotals, tasksById } from "../store/sql/tasks.ts";
+import { tasksById, taskTotals } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
 import type { FileService } from "./files.ts";
 import { partOf } from "./scan.ts";

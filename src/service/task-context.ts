@@ -18,8 +18,8 @@ import {
 } from "../domain/limits.ts";
 import type { Checkpoint, Failure, Question, ReviewCheck, Task, TaskResult } from "../domain/model.ts";
 import { bytesOf } from "../domain/task/question.ts";
-import { failedAttempts } from "../domain/task/core.ts";
-import { taskNotFound, Rejection } from "../domain/decision.ts";
+import { failedAttempts } from "../domain/task/failure.ts";
+import { Rejection, taskNotFound } from "../domain/decision.ts";
 import {
   type InputFile,
   type InputTask,

@@ -6,12 +6,12 @@ import {
   type Accepted,
   type Decision,
   type Rejected,
-  Rejection,
-  UNDECIDED,
   accept,
   also,
   nodeNotFound,
+  Rejection,
   taskNotFound,
+  UNDECIDED,
 } from "../domain/decision.ts";
 import { isFree } from "../domain/file.ts";
 import { checkGroups, ownerOf } from "../domain/task/facet/group.ts";
@@ -32,44 +32,34 @@ import {
 import { isSpecial, laneOf } from "../domain/lane.ts";
 import { timeOutQuestions } from "../domain/task/question.ts";
 import type { FileRecord, Gate, LedgerEntry, Moment, Node, Task, TaskSummary } from "../domain/model.ts";
+import type { Completion } from "../domain/task/facet/reward.ts";
+import type {
+  CheckpointRequest,
+  CompleteRequest,
+  CreatorRequest,
+  ReturnRequest,
+  UsageRequest,
+} from "../domain/task/request.ts";
+import { type Created, type Sent, createSent, createWith, reservedFor } from "../domain/task/creation.ts";
+import { type RetryRequest, type UpdateRequest, cancel, retry, update } from "../domain/task/creator.ts";
+import type { Dependency } from "../domain/task/facet/dependencies.ts";
+import type { TaskDraft } from "../domain/task/new-task.ts";
 import {
-  type Completion,
-  type CheckpointRequest,
-  type CompleteRequest,
-  type Created,
-  type CreatorRequest,
-  type RetryRequest,
-  type ReturnRequest,
-  type Dependency,
-  type Sent,
-  type TaskDraft,
-  type UpdateRequest,
-  type UsageRequest,
   assignTo,
-  cancel,
   complete,
   create,
-  createSent,
-  reservedFor,
-  createWith,
-  expireOrStart,
   extend,
   fail,
-  holderOfKey,
-  isExcluded,
-  isInReview,
   release,
-  releaseAll,
   remove,
-  requeue,
-  retry,
-  retryWithDependents,
   revoke,
-  settle,
   take,
-  timeOut,
-  update,
 } from "../domain/task/core.ts";
+import { expireOrStart, releaseAll, requeue, timeOut } from "../domain/task/chores.ts";
+import { holderOfKey } from "../domain/task/facet/unique.ts";
+import { isExcluded } from "../domain/task/facet/exclusion.ts";
+import { isInReview } from "../domain/task/state.ts";
+import { retryWithDependents, settle } from "../domain/task/dependents.ts";
 import { HUB_LIMITS, refusesMore } from "../domain/shares.ts";
 import {
   type Known,
@@ -82,8 +72,8 @@ import { assert, must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import {
-  BACKLOG_START,
   type BacklogPlace,
+  BACKLOG_START,
   backlogAfter,
   candidatesIfBalanced,
   openTasks,
@@ -109,12 +99,12 @@ import {
   firstSettlement,
   strandedTasks,
   taskById,
-  taskTotals,
-  taskWork,
   tasksById,
   tasksByUniqueKey,
   tasksHeld,
   tasksOfDeleted,
+  taskTotals,
+  taskWork,
   timedOutTasks,
   unmetOf,
   waitingFor,
@@ -130,7 +120,7 @@ import {
 import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { KnownLanes } from "./known-lanes.ts";
 import { getNode } from "./known-node.ts";
-import { Rows, loadRows, upToBytes } from "./list-pages.ts";
+import { loadRows, Rows, upToBytes } from "./list-pages.ts";
 import { ReviewService } from "./reviews.ts";
 import { TASK_SUMMARIES, TaskLists, WHOLE_TASKS } from "./task-lists.ts";
 import { TopNodes } from "./top-nodes.ts";
@@ -671,14 +661,14 @@ export class TaskService {
     let node = await this.#store.read(nodeById(nodeId));
     // The balancer's next round assigns the rest of a very long backlog.
     for (let given = 0, looks = 1; given < BALANCE_ROUND_MAX && node && isAvailable(node); looks++) {
-      const before = this.known.openTo(node, null);
-      const { closed, open } = before;
+      const choice = this.known.choose(node, null, Infinity);
+      const { closed, lookedUp } = choice;
       const { turnOf } = this.known;
       const mine = { turnOf, onlyBalanced: true, limit: SWEEP_BATCH, notRevokedFrom: nodeId, butFor: nodeId };
       const load = {
         node: nodeById(nodeId),
         waiting: waitingFor(node, SWEEP_BATCH),
-        special: bestOfLanes(node.autoAssign ? open.special : [], closed, mine),
+        special: bestOfLanes(node.autoAssign ? lookedUp : [], closed, mine),
         lanes: readyLanes(),
         gate: this.#gate(),
       };
@@ -687,7 +677,7 @@ export class TaskService {
       const { answer: filled, also: current } = await transactAlso(transact, load, (rows) => {
         const { node: current, waiting, special, lanes, gate } = rows;
         this.known.learn(gate, lanes);
-        if (current && mayLookAgain && this.known.hasOpened(current, null, before))
+        if (current && mayLookAgain && this.known.hasOpened(current, null, choice))
           return also(UNDECIDED, current);
         const at = this.#at(gate);
         const mayHave = (task: Task): boolean =>

@@ -12,23 +12,23 @@ import {
   webhookNotFound,
 } from "../domain/webhook.ts";
 import { Rejection } from "../domain/decision.ts";
-import { isFinished } from "../domain/task/core.ts";
+import { isFinished } from "../domain/task/state.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { lastEventId } from "../store/sql/events.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import {
+  ownWebhookCount,
   pushConfigsOf,
+  pushCounts,
   suspendedCount,
   webhookByName,
   webhookCount,
-  ownWebhookCount,
-  pushCounts,
   webhookPage,
 } from "../store/sql/webhooks.ts";
 import { type Around, type Committed, type Store, type Transact, around } from "../store/store.ts";
-import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
+import { type Page, type PageRequest, pageOf, Rows } from "./list-pages.ts";
 
 /** With this prefix a secret is base64 (Standard Webhooks). */
 export const SECRET_PREFIX = "whsec_";

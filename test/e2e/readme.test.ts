@@ -765,7 +765,9 @@ describe("what the pages name exists", () => {
     ]);
     const wrong = all.flatMap(({ path, text }) =>
       [
-        ...text.replaceAll(/<!--[\s\S]*?-->/g, "").matchAll(/(?<![\w-])--[a-z][a-z-]+\b|\bLUXHUB_[A-Z_]+\b/g),
+        ...text
+          .replaceAll(/<!--[\s\S]*?-->|^```toml[\s\S]*?^```/gm, "")
+          .matchAll(/(?<![\w-])--[a-z][a-z-]+\b|\bLUXHUB_[A-Z_]+\b/g),
       ].flatMap(([name]) => (known.has(name) ? [] : [`${path}: ${name}`])),
     );
     expect(wrong).toEqual([]);

@@ -63,7 +63,7 @@ export const PARTS = {
     "invitations",
     "lanes",
     "wake-ups",
-    "next",
+    "hang-ups",
     "fates",
     "threads",
     "schedules",

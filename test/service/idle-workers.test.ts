@@ -4,13 +4,13 @@
  */
 import { describe, expect, jest, test } from "bun:test";
 import type { Change, Notified } from "../../src/domain/change.ts";
-import { type Decision, Rejection, type Undecided, accept } from "../../src/domain/decision.ts";
+import { type Decision, type Undecided, accept, Rejection } from "../../src/domain/decision.ts";
 import type { EventKind } from "../../src/domain/event.ts";
 import { gateAt } from "../../src/domain/gate.ts";
-import { type Head, type Lane, type ReadyLane, NO_HEAD, isSpecial } from "../../src/domain/lane.ts";
+import { type Head, type Lane, type ReadyLane, isSpecial, NO_HEAD } from "../../src/domain/lane.ts";
 import type { Gate, Node, Task } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
-import type { Next, TakenFrom } from "../../src/domain/task/core.ts";
+import type { Next, TakenFrom } from "../../src/domain/task/next.ts";
 import { comesFirst } from "../../src/domain/task/order.ts";
 import { LANES_REREADS, WAKE_UPS_TOGETHER } from "../../src/domain/limits.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -26,13 +26,13 @@ import {
 import { KnownLanes } from "../../src/service/known-lanes.ts";
 import { NextService } from "../../src/service/next.ts";
 import { NodeService } from "../../src/service/nodes.ts";
-import { type Candidates, TaskSearch, type TaskSource, type Wanted } from "../../src/service/task-search.ts";
+import { type Candidates, type TaskSource, type Wanted, TaskSearch } from "../../src/service/task-search.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { WaitAborted } from "../../src/service/waiters.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { taskById } from "../../src/store/sql/tasks.ts";
 import { OutcomeUnknown, StoreUnavailable } from "../../src/store/store.ts";
-import { NOW, STEADY, draft, node, task } from "../domain/samples.ts";
+import { draft, node, NOW, STEADY, task } from "../domain/samples.ts";
 import { costRatio, cpuOf } from "../support/cost.ts";
 import { type Dice, dice } from "../support/dice.ts";
 import { losingOutcome } from "../support/lost-outcome.ts";

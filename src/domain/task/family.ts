@@ -2,7 +2,7 @@
  * Families: a task and the tasks that the hub creates for it, its children. A child checks the result of its
  * parent (a review by a capability, review.ts), or is one of its copies (a quorum, quorum.ts).
  *
- * The commit that makes one of them need the other marks the family (touchedFamily() of core.ts): a result waits for a
+ * The commit that makes one of them need the other marks the family (touchedFamily() of log.ts): a result waits for a
  * review, a child ends, a parent is deleted. Then one transaction looks at parent and children, does what follows, and
  * removes the mark. So a crash between the two loses nothing, and a task without a family costs nothing.
  */
@@ -12,7 +12,9 @@ import type { Moment, Task } from "../model.ts";
 import { countedLike } from "../quota.ts";
 import { type Accounts, type ReviewVerdict, settleFor } from "./review.ts";
 import { checkQuorum } from "./quorum.ts";
-import { create, endFor, isFinished, isInReview, verdictOf } from "./core.ts";
+import { create, endFor } from "./core.ts";
+import { verdictOf } from "./facet/child.ts";
+import { isFinished, isInReview } from "./state.ts";
 import { DEFAULT_TERMS } from "./template.ts";
 import { must } from "../../lib/assert.ts";
 
@@ -52,11 +54,11 @@ function checkReview({ parent, children, ids }: Family, accounts: Accounts, at: 
   if (pending === null) return changes;
   if (!current) return [...changes, ...createReview(pending, must(taskId, "a family has ids"), at)];
   const { result } = current;
-  const said = result && verdictOf(result);
-  if (result === null || said === null) return changes; // it is not done, or nobody did it: the deadline decides
+  const sent = result && verdictOf(result);
+  if (result === null || sent === null) return changes; // it is not done, or nobody did it: the deadline decides
   const given: ReviewVerdict = {
-    verdict: said.verdict,
-    note: (said.note ?? result.improvement).slice(0, REVIEW_NOTE_MAX_CHARS),
+    verdict: sent.verdict,
+    note: (sent.note ?? result.improvement).slice(0, REVIEW_NOTE_MAX_CHARS),
     by: current.assignedNode,
     timedOut: false,
   };

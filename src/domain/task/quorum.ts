@@ -14,17 +14,11 @@ import { payReward } from "../lux.ts";
 import type { Child, Moment, Quorum, Task } from "../model.ts";
 import { countedLike, recharged, usageTally } from "../quota.ts";
 import type { Accounts } from "./review.ts";
-import {
-  type TaskDraft,
-  create,
-  endFor,
-  endWith,
-  isFinished,
-  quorate,
-  settlement,
-  tallies,
-  taskEvent,
-} from "./core.ts";
+import { create, end, endFor, step } from "./core.ts";
+import { quorate } from "./facet/quorum.ts";
+import { taskEvent } from "./log.ts";
+import type { TaskDraft } from "./new-task.ts";
+import { isFinished } from "./state.ts";
 import { withTerms } from "./template.ts";
 import { must } from "../../lib/assert.ts";
 
@@ -42,8 +36,8 @@ export function checkQuorum(
   const running = round.filter((copy) => !isFinished(copy));
   const best = largestGroup(round, quorum);
   if (best.length >= quorum.results) return agree(parent, quorum, best, copies, ids, accounts, at);
-  const left = quorum.of - round.length;
-  if (best.length + running.length + left < quorum.results)
+  const notCreated = quorum.of - round.length;
+  if (best.length + running.length + notCreated < quorum.results)
     return [...disagree(parent, quorum, round, best.length, at), ...close(copies, at)];
   const missing = quorum.results - best.length - running.length;
   return missing > 0 ? addCopies(parent, quorum, round, ids.slice(0, missing), at) : [];
@@ -123,10 +117,10 @@ function agree(
   const { assignedNode, result, resultVerified } = must(best[0], "a group has a first");
   const agreed = best.flatMap((copy) => copy.assignedNode ?? []);
   const share = Math.floor(parent.luxRewardMicro / best.length);
-  const rest = parent.luxRewardMicro - share * best.length;
+  const remainder = parent.luxRewardMicro - share * best.length;
   const paid = best.flatMap((copy, i) => {
     const entryId = must(ids[i], "each payment has an id");
-    const changes = payShare(copy, i === 0 ? share + rest : share, entryId, accounts, at);
+    const changes = payShare(copy, i === 0 ? share + remainder : share, entryId, accounts, at);
     accounts.follow(changes);
     return changes;
   });
@@ -135,21 +129,11 @@ function agree(
     0,
   );
   const quorum: Quorum = { ...before, state: "agreed", agreed, paidMicro };
-  const after = recharged({
-    ...parent,
-    status: "completed",
-    scheduled: false,
-    assignedNode,
-    result,
-    resultVerified,
-    quorum,
-    updatedAt: at.now,
-  });
+  const patch = { status: "completed", assignedNode, result, resultVerified, quorum } as const;
+  const { after, changes } = step(parent, patch, at);
   return [
-    { kind: "task.moved", task: after },
+    ...changes,
     quorate(parent.taskId, quorum),
-    ...tallies(parent, after, at.now),
-    ...settlement(after, "completed"),
     taskEvent("task.completed", after, assignedNode, at.now, { agreed: best.length }),
     ...paid,
     ...close(
@@ -174,11 +158,11 @@ function payShare(
   const rewarded: Task = { ...copy, luxRewardMicro: amountMicro };
   const payment = payReward(accounts.of(copy), rewarded, { entryId, head: accounts.head }, at.now);
   if (payment.kind === "rejected" || payment.answer === null) return unseal(copy);
-  const after: Task = { ...rewarded, paidSeq: payment.answer.seq };
+  const patch = { luxRewardMicro: amountMicro, paidSeq: payment.answer.seq, updatedAt: copy.updatedAt };
+  const { after, changes } = step(copy, patch, at);
   return [
     { kind: "task.edited", task: after, raisedMicro: 0 },
-    { kind: "task.moved", task: after },
-    ...tallies(copy, after, at.now, amountMicro),
+    ...changes,
     ...payment.changes,
     ...unseal(copy),
   ];
@@ -193,7 +177,7 @@ function disagree(
 ): readonly Change[] {
   const done = round.filter(({ status }) => status === "completed").length;
   const message = `Of ${round.length} copies ${done} were completed, of which at most ${most} agree; ${quorum.results} must.`;
-  const ended = endWith(parent, { kind: "no_quorum", message, nodeId: null, at: at.now }, at);
+  const ended = end(parent, { kind: "no_quorum", message, nodeId: null, at: at.now }, at);
   return [...ended.changes, quorate(parent.taskId, { ...quorum, state: "failed" })];
 }
 

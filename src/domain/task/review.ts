@@ -7,7 +7,7 @@
  *                             +--------------------------------------> rejected: the task is open again, or has failed
  *                              reject, or the deadline with "reject"
  *
- * While the review is pending the task is completed, its reward is held, and it has not ended (hasEnded() of core.ts): what
+ * While the review is pending the task is completed, its reward is held, and it has not ended (hasEnded() of state.ts): what
  * depends on it waits, its group goes on, and retention keeps it. A rejected task that is completed again is pending again.
  *
  * Invariant: each check is settled once, in the commit that pays the reward or opens the task.
@@ -26,19 +26,12 @@ import {
 import { REVIEW_POSTPONED_MS } from "../limits.ts";
 import { type NewEntry, heldAccount, payReward, returnHeld } from "../lux.ts";
 import type { LedgerHead, Moment, Node, Review, ReviewCheck, Task, Verdict } from "../model.ts";
-import { grown, recharged } from "../quota.ts";
-import {
-  asHeld,
-  assignIfBalanced,
-  endAttempt,
-  ownWork,
-  reviewed,
-  settlement,
-  sums,
-  tallies,
-  taskEvent,
-  touchedFamily,
-} from "./core.ts";
+import { grown } from "../quota.ts";
+import { assignIfBalanced, endAttempt, step } from "./core.ts";
+import { reviewed, touchedReviewer } from "./facet/review.ts";
+import { asHeld } from "./facet/reward.ts";
+import { taskEvent } from "./log.ts";
+import { ownWork } from "./refusals.ts";
 import { must } from "../../lib/assert.ts";
 
 /** `boundTo`, `keyId`: the node and the name of the caller's key; null: it has none, it is the secret that all share. */
@@ -66,26 +59,26 @@ type ReviewRows = {
 /** Settles the review of a task. A repeat by the same reviewer changes nothing. */
 export function review(
   { task, node, worker, candidates }: ReviewRows,
-  asked: ReviewRequest,
+  request: ReviewRequest,
   entry: NewEntry,
   at: Moment,
 ): Decision<Task> {
-  if (!task) return taskNotFound(asked.taskId);
-  if (asked.nodeId !== null && !node) return nodeNotFound(asked.nodeId);
+  if (!task) return taskNotFound(request.taskId);
+  if (request.nodeId !== null && !node) return nodeNotFound(request.nodeId);
   const check = task.review?.check ?? null;
   if (task.review === null || check === null) return notInReview(task);
-  const reviewer = asked.nodeId ?? asked.boundTo;
-  const isOther = asked.epoch !== null && asked.epoch !== check.epoch;
+  const reviewer = request.nodeId ?? request.boundTo;
+  const isOther = request.epoch !== null && request.epoch !== check.epoch;
   if (isOther) return otherResult(task, check);
-  const refused = isOwnWork(task, check, reviewer, asked)
+  const refused = isOwnWork(task, check, reviewer, request)
     ? ownWork(task.taskId)
-    : notReviewer(task, reviewer, asked.boundTo);
+    : notReviewer(task, reviewer, request.boundTo);
   if (refused) return refused;
   if (check.state !== "pending") {
-    const isRepeat = check.state === STATE_OF[asked.verdict] && check.decidedBy === reviewer;
+    const isRepeat = check.state === STATE_OF[request.verdict] && check.decidedBy === reviewer;
     return isRepeat && !check.timedOut ? accept(task) : decided(task, check);
   }
-  const verdict = { verdict: asked.verdict, note: asked.note, by: reviewer, timedOut: false };
+  const verdict = { verdict: request.verdict, note: request.note, by: reviewer, timedOut: false };
   const settled = settle(task, must(worker, "a completed task has a node"), verdict, entry, at);
   if (settled.kind === "rejected") return settled;
   return grown(task, assignIfBalanced(settled.answer, candidates, settled.changes, at));
@@ -109,7 +102,7 @@ function isOwnWork(
  * task without a creator no key of a node reviews: its holder was not asked to.
  */
 function notReviewer(task: Task, reviewer: string | null, boundTo: string | null): Rejected | null {
-  const by = must(task.review, "the task has a review").by;
+  const { by } = must(task.review, "the task has a review");
   if (reviewer === null) return null;
   const isCreator =
     by === "creator" && (task.creatorNode === null ? boundTo === null : task.creatorNode === reviewer);
@@ -144,34 +137,21 @@ export function settle(
   const check: ReviewCheck = { ...pending, state, note, decidedBy: by, decidedAt: at.now, timedOut };
   const after: Review = { ...must(terms, "a task in review has terms"), check };
   const data = { reviewed_by: by, ...(timedOut && { timed_out: true }) };
-  const always = [reviewed(taskId, after), ...forItsChild(task)];
+  const settled = [reviewed(taskId, after), ...touchedReviewer(task)];
   if (verdict === "reject") {
-    const unsettled: Task = { ...task, review: after, result: null, resultVerified: false };
+    const unsettled = { review: after, result: null, resultVerified: false };
     const message = note ?? (timedOut ? "Nobody reviewed its result in time." : "Its result was rejected.");
-    const returned = returnHeld(asHeld(task), entry, at.now);
-    if (returned.kind === "rejected") return returned;
-    const ended = endAttempt(unsettled, { kind: "rejected", message, retry: true, data }, at);
+    const ended = endAttempt(task, { kind: "rejected", message, retry: true, data }, at, unsettled);
     const removed: Change = { kind: "result.removed", taskId };
-    const changes = [...sums(task, unsettled), ...ended.changes, removed, ...always];
-    return accept(ended.after, [...changes, ...returned.changes]);
+    const returned = returnHeld(asHeld(task), entry, at.now);
+    return accept(ended.after, [...ended.changes, removed, ...settled, ...returned]);
   }
   const payment = payReward(worker, asHeld(task), entry, at.now, heldAccount(taskId));
   if (payment.kind === "rejected") return payment;
-  const paid = payment.answer;
-  const passed = recharged({ ...task, review: after, paidSeq: paid?.seq ?? null, updatedAt: at.now });
-  return accept(passed, [
-    { kind: "task.moved", task: passed },
-    ...always,
-    ...tallies(task, passed, at.now, paid?.amountMicro ?? 0),
-    ...settlement(passed, "completed"),
-    taskEvent("task.review_passed", passed, worker.nodeId, at.now, data),
-    ...payment.changes,
-  ]);
-}
-
-/** The task for a review by a capability is not needed any more. */
-function forItsChild({ review, taskId }: Task): readonly Change[] {
-  return review?.by.startsWith("capability:") ? [touchedFamily(taskId)] : [];
+  const patch = { review: after, paidSeq: payment.answer?.seq ?? null };
+  const passed = step(task, patch, at);
+  const event = taskEvent("task.review_passed", passed.after, worker.nodeId, at.now, data);
+  return accept(passed.after, [...passed.changes, ...settled, event, ...payment.changes]);
 }
 
 /** Settles reviews whose deadline has passed. `entryIds`: one for each task. */
@@ -255,8 +235,8 @@ function notInReview(task: Task): Rejected {
 }
 
 function decided({ taskId }: Task, { state, decidedBy, timedOut }: ReviewCheck): Rejected {
-  const by = timedOut ? " by its deadline" : decidedBy === null ? "" : ` by ${decidedBy}`;
-  return reject("review_decided", `The result of task ${taskId} was ${state}${by} before.`);
+  const decider = timedOut ? " by its deadline" : decidedBy === null ? "" : ` by ${decidedBy}`;
+  return reject("review_decided", `The result of task ${taskId} was ${state}${decider} before.`);
 }
 
 function otherResult({ taskId }: Task, { epoch }: ReviewCheck): Rejected {

@@ -1,6 +1,6 @@
 /** The reads and writes of tasks that were created through A2A, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Failure, FileRecord, Task, TaskOrigin, TaskStatus } from "../../domain/model.ts";
-import { isAsking } from "../../domain/task/core.ts";
+import { isAsking } from "../../domain/task/facet/questions.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { many, one, rowsBySeq } from "./query.ts";

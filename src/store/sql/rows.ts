@@ -32,7 +32,8 @@ import type {
   Webhook,
 } from "../../domain/model.ts";
 import { addResources } from "../../domain/lane.ts";
-import { type Dependency, shownFailure } from "../../domain/task/core.ts";
+import type { Dependency } from "../../domain/task/facet/dependencies.ts";
+import { shownFailure } from "../../domain/task/failure.ts";
 import { DEFAULT_TERMS } from "../../domain/task/template.ts";
 import { assert, must } from "../../lib/assert.ts";
 import type { Param, Row } from "../store.ts";

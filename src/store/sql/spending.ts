@@ -2,14 +2,14 @@
 import type { Spending, SumScope, UsageReport } from "../../domain/model.ts";
 import {
   type KnownReport,
-  NOTHING_SPENT,
   type NodeSum,
   type SumName,
+  NOTHING_SPENT,
 } from "../../domain/task/facet/spending.ts";
-import type { UsageRequest } from "../../domain/task/core.ts";
+import type { UsageRequest } from "../../domain/task/request.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
-import { NO_ROW, count, many, padded, placeholders, query } from "./query.ts";
+import { count, many, NO_ROW, padded, placeholders, query } from "./query.ts";
 import { customStatement, whole } from "./write-statement.ts";
 import { plus } from "../../domain/task/facet/spending.ts";
 import { NODE_SUMS, USAGE_REPORTS, USAGE_SUMS } from "./tables.ts";

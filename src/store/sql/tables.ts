@@ -31,7 +31,8 @@ import type { Outcome } from "../../domain/change.ts";
 import type { NewEvent } from "../../domain/event.ts";
 import { isSpecial } from "../../domain/lane.ts";
 import { TREASURY } from "../../domain/lux.ts";
-import { dueAt, retainUntil } from "../../domain/task/core.ts";
+import { dueAt } from "../../domain/task/facet/start-time.ts";
+import { retainUntil } from "../../domain/task/retention.ts";
 import { assert } from "../../lib/assert.ts";
 import { isGlob } from "../../lib/globs.ts";
 import {

@@ -20,11 +20,12 @@ import {
   TASK_STATUSES,
 } from "../../domain/model.ts";
 import { ownerOf } from "../../domain/task/facet/group.ts";
-import { type Dependency, isInReview } from "../../domain/task/core.ts";
-import { NO_TURNS, type TurnOf, comesFirst, lanesByPlace } from "../../domain/task/order.ts";
+import type { Dependency } from "../../domain/task/facet/dependencies.ts";
+import { isInReview } from "../../domain/task/state.ts";
+import { type TurnOf, comesFirst, lanesByPlace, NO_TURNS } from "../../domain/task/order.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
-import { READY_PLAIN, READY_SPECIAL, isReadyIn } from "./lanes.ts";
+import { isReadyIn, READY_PLAIN, READY_SPECIAL } from "./lanes.ts";
 import {
   type Sized,
   type Slice,
@@ -552,7 +553,7 @@ export function timedOutTasks(steady: number, limit: number): Query<readonly Tas
   return many(sql, [steady, limit], toTask, TASKS_READ);
 }
 
-/** Tasks that the clock changes now (dueAt of domain/task/core.ts), the longest due first. */
+/** Tasks that the clock changes now (dueAt of domain/task/facet/start-time.ts), the longest due first. */
 export function dueTasks(now: number, limit: number): Query<readonly Task[]> {
   const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE ${DUE} AND due_at <= $1 ORDER BY due_at LIMIT $2`;
   return many(sql, [now, limit], toTask, TASKS_READ);

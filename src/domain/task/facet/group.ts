@@ -1,15 +1,17 @@
 /**
- * Groups of tasks: all tasks that were created with the same `group` are followed, cancelled and retried as one. A group
+ * Facet: groups of tasks: all tasks that were created with the same `group` are followed, cancelled and retried as one. A group
  * exists while it has a task: its row has what its tasks add up to. The groups of a node's keys are its own.
  *
  * A group ends when the last of its unfinished tasks ends; one whose result waits for a review has not ended. The
- * commit that ends a task marks its group (touchedGroup() of core.ts). Then one transaction looks whether the totals of
+ * commit that ends a task marks its group. Then one transaction looks whether the totals of
  * the group have an unfinished task, logs group.ended if they have none, and removes the mark. So a crash between the two
  * loses no event, and a task without a group costs nothing.
  *
  * Invariant: the totals are the sums over the rows of the tasks (consistency.ts).
  */
 import type { Change } from "../../change.ts";
+import { hasEnded, isInReview } from "../state.ts";
+import type { Facet } from "./facet.ts";
 import { type Rejected, reject } from "../../decision.ts";
 import { MICRO_PER_LUX } from "../../limits.ts";
 import {
@@ -20,6 +22,17 @@ import {
   type TaskStatus,
   isCancelled,
 } from "../../model.ts";
+
+export const group: Facet = {
+  name: "group",
+  created: (task) => (task.group !== null && hasEnded(task) ? { changes: [touched(task.group)] } : null),
+  ended(before, after) {
+    if (before.group === null || hasEnded(before) || (after !== null && !hasEnded(after))) return null;
+    return { changes: [touched(before.group)] };
+  },
+};
+
+const touched = (name: string): Change => ({ kind: "group.touched", group: name });
 
 /**
  * To whom the names of a task belong, its group and its unique key: the node with whose key it was created, or null, the
@@ -55,8 +68,8 @@ export type Group = GroupCounts & {
   readonly spent: Spending | null;
 };
 
-export function checkGroups(touched: readonly TouchedGroup[], at: number): readonly Change[] {
-  return touched.flatMap(({ group, totals }): readonly Change[] => {
+export function checkGroups(marked: readonly TouchedGroup[], at: number): readonly Change[] {
+  return marked.flatMap(({ group, totals }): readonly Change[] => {
     const checked: Change = { kind: "group.checked", group };
     if (totals !== null && unfinishedIn(totals) > 0) return [checked];
     const { completed, failed, cancelled } = totals ?? NO_ENDS;
@@ -78,25 +91,26 @@ export function tasksIn({ open, assigned, completed, failed, cancelled }: GroupT
 
 /**
  * What a step of a task from `before` to `after` (null: no task) adds to the totals of its group. The totals decide when a
- * group has ended, so every step comes here: through sums() of core.ts.
+ * group has ended, so every step comes here: through sums() of totals.ts.
  */
 export function groupTally(before: Task | null, after: Task | null): readonly Change[] {
   const task = after ?? before;
   if (task === null || task.group === null) return [];
-  const step = (of: (task: Task) => number): number => (after ? of(after) : 0) - (before ? of(before) : 0);
+  const step = (value: (task: Task) => number): number =>
+    (after ? value(after) : 0) - (before ? value(before) : 0);
   const inState = (state: TaskStatus): number =>
-    step((task) => Number(task.status === state && !wasCancelled(task)));
+    step((counted) => Number(counted.status === state && !wasCancelled(counted)));
   const counts = {
     open: inState("open"),
     assigned: inState("assigned"),
     completed: inState("completed"),
     failed: inState("failed"),
-    cancelled: step((task) => Number(wasCancelled(task))),
-    inReview: step(({ review }) => Number(review?.check?.state === "pending")),
+    cancelled: step((counted) => Number(wasCancelled(counted))),
+    inReview: step((counted) => Number(isInReview(counted))),
     lux: step(({ luxRewardMicro }) => wholeLux(luxRewardMicro)),
     luxMicro: step(({ luxRewardMicro }) => luxRewardMicro % MICRO_PER_LUX),
-    paid: step((task) => wholeLux(paidFor(task))),
-    paidMicro: step((task) => paidFor(task) % MICRO_PER_LUX),
+    paid: step((counted) => wholeLux(paidFor(counted))),
+    paidMicro: step((counted) => paidFor(counted) % MICRO_PER_LUX),
   };
   const { group, createdAt, updatedAt } = task;
   if (before?.updatedAt === updatedAt && Object.values(counts).every((count) => count === 0)) return [];
