@@ -37,6 +37,7 @@ import type { ChangePosition, TaskWait } from "../store/sql/tasks.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
+import { optional } from "./about.ts";
 
 /** The stores cannot return NUL or a lone surrogate unchanged. */
 function isStorable(value: string): boolean {
@@ -431,13 +432,14 @@ function toResources(amounts: Readonly<Record<string, number>>): Resources {
 export const requires = () =>
   z.pipe(
     z.object({
-      capabilities: z.optional(
+      capabilities: optional(
         capabilities().check(
           z.refine(
             (words) => words.length <= limit.REQUIRED_WORDS_MAX,
             `must hold at most ${limit.REQUIRED_WORDS_MAX}`,
           ),
         ),
+        "Words that must all be among the capabilities of the node.",
       ),
       resources: z.optional(resources()),
     }),
