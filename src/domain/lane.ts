@@ -90,13 +90,13 @@ export function takesType({ capabilities }: Pick<Node, "capabilities">, taskType
   return taskType === "" || capabilities.length === 0 || capabilities.includes(taskType);
 }
 
-/** The types of tasks that a node takes ("" is no type), or those of `asked` among them; null is every type. */
+/** The types of tasks that a node takes ("" is no type), or those of `requested` among them; null is every type. */
 export function typesFor(
   { capabilities }: Pick<Node, "capabilities">,
-  asked: readonly string[] | null,
+  requested: readonly string[] | null,
 ): readonly string[] | null {
-  if (capabilities.length === 0) return asked;
-  return asked === null ? ["", ...capabilities] : asked.filter((type) => capabilities.includes(type));
+  if (capabilities.length === 0) return requested;
+  return requested === null ? ["", ...capabilities] : requested.filter((type) => capabilities.includes(type));
 }
 
 const NOTHING = { words: [], resources: [] } as const;
@@ -140,8 +140,8 @@ export function hasFree({ resources, used }: Able, requires: Requirements | null
   return Object.keys(requires.resources).every((name) => has(resources, used, requires.resources, name));
 }
 
-function has(all: Resources, used: Resources, needed: Resources, name: string): boolean {
-  return (all[name] ?? 0) - (used[name] ?? 0) >= (needed[name] ?? 0);
+function has(total: Resources, used: Resources, needed: Resources, name: string): boolean {
+  return (total[name] ?? 0) - (used[name] ?? 0) >= (needed[name] ?? 0);
 }
 
 /** Whether it needs what not every node has: a worker that has it is offered such tasks first. */

@@ -10,6 +10,7 @@ import * as limit from "../domain/limits.ts";
 import type { FileRecord } from "../domain/model.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
+import { must } from "../lib/assert.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { Args } from "./arguments.ts";
 import { listed } from "./pages.ts";
@@ -51,7 +52,7 @@ function isContinuation(byte: number): boolean {
 /** Without the first bytes of a character of UTF-8 whose last ones are missing. */
 function withoutHalfCharacter(bytes: Uint8Array): Uint8Array {
   for (let back = 1; back <= 3 && back <= bytes.length; back++) {
-    const byte = bytes[bytes.length - back] ?? 0;
+    const byte = must(bytes[bytes.length - back], "it is within");
     if (byte < 0x80) return bytes; // ASCII
     if (isContinuation(byte)) continue;
     const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
@@ -78,15 +79,15 @@ async function urlFor(
 export async function getFile(session: Session, args: Args): Promise<ToolResult> {
   if (args["file_id"] === undefined) return listFiles(session, args);
   const file = await session.call.services.files.get(String(args["file_id"]));
-  const asked = typeof args["offset"] === "number" ? Math.max(0, Math.trunc(args["offset"])) : 0;
+  const from = typeof args["offset"] === "number" ? Math.max(0, Math.trunc(args["offset"])) : 0;
   const record = recordOfFile(file);
   const { file_id } = record;
-  const by = { node: file.nodeId, verified: isVerified(file) };
-  const { offset, bytes, text } = await readPart(session, file, Math.min(asked, file.sizeBytes));
+  const uploader = { node: file.nodeId, verified: isVerified(file) };
+  const { offset, bytes, text } = await readPart(session, file, Math.min(from, file.sizeBytes));
   const shown = { file: fileDetail(record), offset };
   if (text !== null) {
     const part = { offset, total: file.sizeBytes, unit: "bytes" } as const;
-    const content = new Foreign(text, { by, readOn: { call: "file_get", file_id }, part });
+    const content = new Foreign(text, { by: uploader, readOn: { call: "file_get", file_id }, part });
     const isWhole = offset === 0 && bytes.length === file.sizeBytes;
     const link = isWhole ? {} : await urlFor(session, "file/download-url", { file_id });
     const say = isWhole
@@ -97,7 +98,7 @@ export async function getFile(session: Session, args: Args): Promise<ToolResult>
   const link = await urlFor(session, "file/download-url", { file_id });
   const say = "It is not text. The url downloads it without a key, for 10 minutes: curl -o FILE URL.";
   if (file.sizeBytes > limit.MCP_BINARY_MAX_BYTES || offset > 0) return { say, ...shown, ...link };
-  const base64 = new Foreign(Buffer.from(bytes).toString("base64"), { by, readOn: null });
+  const base64 = new Foreign(Buffer.from(bytes).toString("base64"), { by: uploader, readOn: null });
   return { say, ...shown, base64, ...link };
 }
 
@@ -137,12 +138,7 @@ export async function putFile(session: Session, args: Args): Promise<ToolResult>
     const writer = await call.services.files.begin();
     try {
       await writer.write(bytes);
-      const file = await call.services.files.save(
-        transactFor(encode),
-        writer,
-        draft,
-        call.key?.nodeId ?? null,
-      );
+      const file = await call.services.files.save(transactFor(encode), writer, draft, call.nodeOfKey);
       return encode(file);
     } finally {
       await writer.discard(); // does nothing after finish()

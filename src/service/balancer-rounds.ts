@@ -138,14 +138,14 @@ export class BalancerRounds {
 
   /** The lanes from which an available node takes. Reads the nodes a page at a time, until each lane has a taker. */
   async #takenLanes(lanes: readonly Lane[], lists: CapabilityLists): Promise<readonly Lane[]> {
-    let left: readonly Lane[] = lanes;
-    for (let after: string | undefined = ""; after !== undefined && left.length > 0;) {
+    let others: readonly Lane[] = lanes;
+    for (let after: string | undefined = ""; after !== undefined && others.length > 0;) {
       const nodes: readonly Candidate[] = await this.#store.read(availableAfter(after, NODES_PART, lists));
-      left = untaken(left, nodes);
+      others = untaken(others, nodes);
       after = nodes.length < NODES_PART ? undefined : nodes.at(-1)?.nodeId;
       await yieldToEventLoop();
     }
-    const names = new Set(left.map(({ name }) => name));
+    const names = new Set(others.map(({ name }) => name));
     return lanes.filter(({ name }) => !names.has(name));
   }
 
@@ -159,8 +159,8 @@ export class BalancerRounds {
     let best: readonly BacklogPlace[] = [];
     for (let start = 0; start < lanes.length; start += BACKLOG_TYPES_TOGETHER) {
       const together = lanes.slice(start, start + BACKLOG_TYPES_TOGETHER);
-      const found = await this.#store.read(backlogAfter(after, together, onlyBalanced, limit));
-      best = [...best, ...found].toSorted((a, b) => (comesFirst(a, b) ? -1 : 1)).slice(0, limit);
+      const places = await this.#store.read(backlogAfter(after, together, onlyBalanced, limit));
+      best = [...best, ...places].toSorted((a, b) => (comesFirst(a, b) ? -1 : 1)).slice(0, limit);
       await yieldToEventLoop();
     }
     return best;
@@ -171,9 +171,9 @@ export class BalancerRounds {
   }
 
   /** One step. Tasks that have been claimed since they were found are left out. */
-  #give(found: readonly BacklogPlace[], lists: CapabilityLists): Promise<RoundPart> {
+  #give(places: readonly BacklogPlace[], lists: CapabilityLists): Promise<RoundPart> {
     const load = {
-      waiting: openTasks(found.map(({ seq }) => seq)),
+      waiting: openTasks(places.map(({ seq }) => seq)),
       available: availableNodes(lists),
       gate: this.#gate(),
     };
@@ -184,10 +184,10 @@ export class BalancerRounds {
       const tasks = this.#known.isFair ? this.#known.sorted(open) : open;
       const nodes = closed ? available.filter(({ nodeId }) => !closed.nodes.has(nodeId)) : available;
       const given = balance(tasks, nodes, at.now, gate);
-      const left = new Set(tasks);
-      for (const { task } of given) left.delete(task);
+      const unassigned = new Set(tasks);
+      for (const { task } of given) unassigned.delete(task);
       for (const { task } of given) this.#known.served(task);
-      const exhausted = [...left].filter(
+      const exhausted = [...unassigned].filter(
         ({ revokedFrom, notNodes, child }) => revokedFrom === null && notNodes.length === 0 && !child,
       );
       return accept(

@@ -1,7 +1,7 @@
 /**
- * How one call of task/next looks for a task. Only the lanes are loaded in which its node may take one, so the call chooses
- * them before its transaction, for the node and the gate as this hub knows them (known-lanes.ts). The transaction loads both
- * again, and decides. When what was loaded does not serve the node as it is now, the call looks again with what it has learnt.
+ * How one call of task/next looks for a task. A look loads tasks only from the lanes that are open to the node, which are
+ * chosen before its transaction (KnownLanes.choose) for the node and the gate as this hub knows them. The transaction loads
+ * both again, and decides. When what was loaded does not serve the node as it is now, the call looks again.
  *
  * The store is behind TaskSource. NextService implements it; test/service/idle-workers.test.ts runs this same loop on
  * another one, with calls, commits and hang-ups in random order.
@@ -21,7 +21,7 @@ import type { Lanes } from "../store/sql/lanes.ts";
 import type { ReadyTasks } from "../store/sql/tasks.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import { type IdleWorker, NOTHING_AWAITED } from "./idle-workers.ts";
-import type { KnownLanes, LookedUp, Seen } from "./known-lanes.ts";
+import type { Choice, KnownLanes } from "./known-lanes.ts";
 
 /** What a call knows before its transaction, which reads all of this again because it may have changed. */
 type Known = {
@@ -66,7 +66,7 @@ export type Candidates = {
   readonly gate: Gate;
 };
 
-const NOTHING_LOOKED_UP: LookedUp = { lanes: [], isPart: false };
+const NOTHING_CHOSEN = { closed: null, lookedUp: [], isPart: false } as const;
 
 /** The store of a search. `N`: what a committed decision resolves with. */
 export type TaskSource<N extends Next> = {
@@ -85,8 +85,7 @@ export type TaskSource<N extends Next> = {
 type Look = {
   readonly known: Known;
   /** null: there is no such node. */
-  readonly seen: Seen | null;
-  readonly lookedUp: LookedUp;
+  readonly choice: Choice | null;
   readonly mayLookAgain: boolean;
 };
 
@@ -148,17 +147,15 @@ export class TaskSearch<N extends Next> {
   async #look(known: Known, mayLookAgain: boolean): Promise<N | undefined> {
     const { taskTypes, source, worker, knownLanes, lookUps } = this.#parts;
     const { node, isExcluded } = known;
-    const seen = node && knownLanes.openTo(node, taskTypes);
+    const choice = node && knownLanes.choose(node, taskTypes, known.lookUps);
     worker?.beginRead(node?.variant ?? null, node ? knownLanes.awaitedBy(node, taskTypes) : NOTHING_AWAITED);
-    const closed = seen?.closed ?? null;
-    const lookedUp = seen ? knownLanes.lookUp(seen, known.lookUps) : NOTHING_LOOKED_UP;
-    let types = seen ? seen.open.types : [];
+    const { closed, lookedUp: special, isPart } = choice ?? NOTHING_CHOSEN;
+    let types = choice ? choice.open.types : [];
     const closedPlain = types === null && closed !== null ? closedTypes(closed) : null;
     // Not awaited without need: the transaction may then join the commit that woke the worker.
     if (closedPlain?.size) types = await source.typesBut(closedPlain);
-    const { lanes: special, isPart } = lookedUp;
     const wanted: Wanted = { node, types, special, isPart, closed, isExcluded };
-    const look: Look = { known, seen, lookedUp, mayLookAgain };
+    const look: Look = { known, choice, mayLookAgain };
     /** The last one: a transaction may decide several times. */
     let last: Learnt = { known, isStale: false, decision: UNDECIDED };
     const found = await source.handOut(wanted, (rows) => {
@@ -187,12 +184,12 @@ export class TaskSearch<N extends Next> {
   #decide(rows: Candidates, look: Look): Learnt {
     const { nodeId, knownLanes, clock } = this.#parts;
     const { node, open, gate } = rows;
-    const before = look.known;
+    const { choice, known: before } = look;
     knownLanes.learn(gate, rows.lanes);
-    if (rows.heads) knownLanes.learnHeads(look.lookedUp, rows.heads);
+    if (choice && rows.heads) knownLanes.learnHeads(choice, rows.heads);
     const isExcluded = areAllExcluded(open.tasks, nodeId);
     const known: Known = { ...before, node, isExcluded };
-    const hasLaneOpened = this.#hasLaneOpened(node, look.seen);
+    const hasLaneOpened = this.#hasLaneOpened(node, choice);
     const again: Learnt = { known, isStale: hasLaneOpened, decision: UNDECIDED };
     if (this.#isOver || hasNodeChanged(node, before.node)) return again;
     if (hasLaneOpened && look.mayLookAgain) return again;
@@ -205,7 +202,7 @@ export class TaskSearch<N extends Next> {
       rows.special.length === 0 ? open.tasks : knownLanes.sorted([...open.tasks, ...rows.special]);
     const decision = nextTask(node, nodeId, { ...rows, open: offered }, beat, before.isBeaten);
 
-    if (this.#mayHaveBetter(decision, look))
+    if (this.#mayHaveBetter(decision, choice))
       return { ...again, known: { ...known, lookUps: 2 * before.lookUps } };
     const isShortOfOther = node !== null && foundNothing(decision) && haveResourcesChanged(node, before.node);
     if (isShortOfOther && look.mayLookAgain) return again;
@@ -215,17 +212,17 @@ export class TaskSearch<N extends Next> {
   }
 
   /** Whether another lane is open to the node than those whose tasks were loaded. */
-  #hasLaneOpened(node: Node | null, seen: Seen | null): boolean {
+  #hasLaneOpened(node: Node | null, choice: Choice | null): boolean {
     const { taskTypes, knownLanes } = this.#parts;
-    return node !== null && seen !== null && knownLanes.hasOpened(node, taskTypes, seen);
+    return node !== null && choice !== null && knownLanes.hasOpened(node, taskTypes, choice);
   }
 
   /** Whether an open lane that was not looked up may have a better task than what the node gets. */
-  #mayHaveBetter(decision: Decision<Next>, { seen, lookedUp }: Look): boolean {
-    if (seen === null || decision.kind === "rejected") return false;
+  #mayHaveBetter(decision: Decision<Next>, choice: Choice | null): boolean {
+    if (choice === null || decision.kind === "rejected") return false;
     const taken = takenFromOpen(decision);
     const wantsTask = taken !== null || (foundNothing(decision) && !decision.answer.draining);
-    return wantsTask && this.#parts.knownLanes.mayHaveBetter(seen, lookedUp, taken);
+    return wantsTask && this.#parts.knownLanes.mayHaveBetter(choice, taken);
   }
 }
 

@@ -48,17 +48,14 @@ import {
   assignTo,
   complete,
   create,
-  expireOrStart,
   extend,
   fail,
   release,
-  releaseAll,
   remove,
-  requeue,
   revoke,
   take,
-  timeOut,
 } from "../domain/task/core.ts";
+import { expireOrStart, releaseAll, requeue, timeOut } from "../domain/task/chores.ts";
 import { holderOfKey } from "../domain/task/facet/unique.ts";
 import { isExcluded } from "../domain/task/facet/exclusion.ts";
 import { isInReview } from "../domain/task/state.ts";
@@ -664,14 +661,14 @@ export class TaskService {
     let node = await this.#store.read(nodeById(nodeId));
     // The balancer's next round assigns the rest of a very long backlog.
     for (let given = 0, looks = 1; given < BALANCE_ROUND_MAX && node && isAvailable(node); looks++) {
-      const before = this.known.openTo(node, null);
-      const { closed, open } = before;
+      const choice = this.known.choose(node, null, Infinity);
+      const { closed, lookedUp } = choice;
       const { turnOf } = this.known;
       const mine = { turnOf, onlyBalanced: true, limit: SWEEP_BATCH, notRevokedFrom: nodeId, butFor: nodeId };
       const load = {
         node: nodeById(nodeId),
         waiting: waitingFor(node, SWEEP_BATCH),
-        special: bestOfLanes(node.autoAssign ? open.special : [], closed, mine),
+        special: bestOfLanes(node.autoAssign ? lookedUp : [], closed, mine),
         lanes: readyLanes(),
         gate: this.#gate(),
       };
@@ -680,7 +677,7 @@ export class TaskService {
       const { answer: filled, also: current } = await transactAlso(transact, load, (rows) => {
         const { node: current, waiting, special, lanes, gate } = rows;
         this.known.learn(gate, lanes);
-        if (current && mayLookAgain && this.known.hasOpened(current, null, before))
+        if (current && mayLookAgain && this.known.hasOpened(current, null, choice))
           return also(UNDECIDED, current);
         const at = this.#at(gate);
         const mayHave = (task: Task): boolean =>
