@@ -29,7 +29,7 @@ import {
   QUOTA_BYTES_PARTS,
   SWEEP_EVERY_MS,
 } from "./domain/limits.ts";
-import type { OutputWindow } from "./domain/output.ts";
+import type { OutputWindow } from "./domain/task/output.ts";
 import type { Quotas } from "./domain/quota.ts";
 import { type AddressChecks, type Post, outbound, urlRefusal } from "./http/outbound.ts";
 import { nameResolver } from "./http/names.ts";

@@ -6,6 +6,7 @@ import "./cli/cold-start.ts";
 import { UsageError, readArguments } from "./cli/arguments.ts";
 import { EXIT, Failure } from "./cli/exit-codes.ts";
 import { warnOfRuntimeFiles } from "./cli/runtime-files.ts";
+import type { Functions } from "./cli/run.ts";
 import { serveCommand } from "./cli/serve.ts";
 import { writeLineUnlessClosed } from "./cli/standard-output.ts";
 import { ConfigError } from "./config.ts";
@@ -15,58 +16,52 @@ import { SOFTWARE } from "./version.ts";
 
 type Run = (argv: readonly string[], env: NodeJS.ProcessEnv) => Promise<number> | number;
 
-/** All but serve are loaded on demand, so that a running hub does not hold their code in memory. */
+/** All else is loaded on demand, so that a running hub does not hold it in memory. */
 const COMMANDS: Readonly<Record<string, Run>> = {
   serve: serveCommand,
-  demo: async (argv) => (await import("./cli/demo.ts")).demoCommand(argv),
-  invite: async (argv, env) => (await import("./cli/invite.ts")).inviteCommand(argv, env),
-  invitation: async (argv, env) => (await import("./cli/invite.ts")).invitationCommand(argv, env),
-  join: async (argv, env) => (await import("./cli/join.ts")).joinCommand(argv, env),
-  keys: async (argv, env) => (await import("./cli/keys.ts")).keysCommand(argv, env),
-  backup: async (argv, env) => (await import("./cli/backup.ts")).backupCommand(argv, env),
-  restore: async (argv, env) => (await import("./cli/restore.ts")).restoreCommand(argv, env),
-  doctor: async (argv, env) => (await import("./cli/doctor.ts")).doctorCommand(argv, env),
-  move: async (argv, env) => (await import("./cli/move.ts")).moveCommand(argv, env),
-  openapi: async (argv) => (await import("./cli/openapi.ts")).openApiCommand(argv),
-  service: async (argv, env) => (await import("./cli/service.ts")).serviceCommand(argv, env),
-  status: async (argv, env) => (await import("./cli/status.ts")).statusCommand(argv, env),
-  top: async (argv, env) => (await import("./cli/top.ts")).topCommand(argv, env),
-  group: async (argv, env) => (await import("./cli/group.ts")).groupCommand(argv, env),
-  schedule: async (argv, env) => (await import("./cli/schedule.ts")).scheduleCommand(argv, env),
-  lux: async (argv, env) => (await import("./cli/lux.ts")).luxCommand(argv, env),
-  lessons: async (argv, env) => (await import("./cli/lessons.ts")).lessonsCommand(argv, env),
-  reviews: async (argv, env) => (await import("./cli/reviews.ts")).reviewsCommand(argv, env),
-  questions: async (argv, env) => (await import("./cli/questions.ts")).questionsCommand(argv, env),
-  usage: async (argv, env) => (await import("./cli/usage.ts")).usageCommand(argv, env),
-  webhook: async (argv, env) => (await import("./cli/webhook.ts")).webhookCommand(argv, env),
-  budget: async (argv, env) => (await import("./cli/budget.ts")).budgetCommand(argv, env),
-  limit: async (argv, env) => (await import("./cli/limit.ts")).limitCommand(argv, env),
-  pause: async (argv, env) => (await import("./cli/limit.ts")).pauseCommand(argv, env),
-  resume: async (argv, env) => (await import("./cli/limit.ts")).resumeCommand(argv, env),
-  pauses: async (argv, env) => (await import("./cli/limit.ts")).pausesCommand(argv, env),
-  events: async (argv, env) => (await import("./cli/events.ts")).eventsCommand(argv, env),
-  task: async (argv, env) => (await import("./cli/task.ts")).taskCommand(argv, env),
-  node: async (argv, env) => (await import("./cli/node.ts")).nodeCommand(argv, env),
-  message: async (argv, env) => (await import("./cli/message.ts")).messageCommand(argv, env),
-  file: async (argv, env) => (await import("./cli/file.ts")).fileCommand(argv, env),
-  note: async (argv, env) => (await import("./cli/note.ts")).noteCommand(argv, env),
-  lease: async (argv, env) => (await import("./cli/lease.ts")).leaseCommand(argv, env),
-  worker: async (argv, env) => (await import("./cli/worker.ts")).workerCommand(argv, env),
-  mcp: async (argv, env) => (await import("./cli/mcp.ts")).mcpCommand(argv, env),
-  "mcp-config": async (argv, env) => (await import("./cli/mcp-config.ts")).mcpConfigCommand(argv, env),
-  completions: async (argv) => (await import("./cli/completions.ts")).completionsCommand(argv),
-  man: async (argv) => (await import("./cli/man.ts")).manCommand(argv),
   version: versionCommand,
   help: helpCommand,
 };
+
+/** The functions of the commands; what has none is one call to a hub. */
+const FUNCTIONS: Readonly<Record<string, () => Promise<Functions>>> = {
+  demo: () => import("./cli/demo.ts"),
+  status: () => import("./cli/status.ts"),
+  top: () => import("./cli/top.ts"),
+  events: () => import("./cli/events.ts"),
+  task: () => import("./cli/task.ts"),
+  group: () => import("./cli/group.ts"),
+  schedule: () => import("./cli/schedule.ts"),
+  usage: () => import("./cli/usage.ts"),
+  lux: () => import("./cli/lux.ts"),
+  message: () => import("./cli/message.ts"),
+  file: () => import("./cli/file.ts"),
+  worker: () => import("./cli/worker.ts"),
+  mcp: () => import("./cli/mcp.ts"),
+  "mcp-config": () => import("./cli/mcp-config.ts"),
+  invite: () => import("./cli/invite.ts"),
+  join: () => import("./cli/join.ts"),
+  keys: () => import("./cli/keys.ts"),
+  backup: () => import("./cli/backup.ts"),
+  restore: () => import("./cli/restore.ts"),
+  doctor: () => import("./cli/doctor.ts"),
+  move: () => import("./cli/move.ts"),
+  openapi: () => import("./cli/openapi.ts"),
+  service: () => import("./cli/service.ts"),
+  completions: () => import("./cli/completions.ts"),
+  man: () => import("./cli/man.ts"),
+};
 const ALIASES: Readonly<Record<string, string>> = { "--version": "version", "--help": "help", "-h": "help" };
 
-function main([word = "help", ...argv]: readonly string[]): Promise<number> | number {
+async function main([word = "help", ...argv]: readonly string[]): Promise<number> {
   const name = ALIASES[word] ?? word;
   const run = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (run) return run(argv, process.env);
-  const meant = didYouMean(word, Object.keys(COMMANDS));
-  throw new UsageError(`unknown command ${JSON.stringify(word)}${meant}`, "");
+  const { FIRST_WORDS } = await import("./cli/commands.ts");
+  if (!FIRST_WORDS.includes(name))
+    throw new UsageError(`unknown command ${JSON.stringify(word)}${didYouMean(word, FIRST_WORDS)}`, "");
+  const { runCommand } = await import("./cli/run.ts");
+  return runCommand(name, argv, process.env, (await FUNCTIONS[name]?.()) ?? {});
 }
 
 async function versionCommand(argv: readonly string[]): Promise<number> {

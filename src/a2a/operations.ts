@@ -13,9 +13,10 @@ import { checkMaySendTo, parseNewTask, withDraft } from "../api/tasks.ts";
 import { Rejection } from "../domain/decision.ts";
 import * as limit from "../domain/limits.ts";
 import type { Task as HubTask } from "../domain/model.ts";
-import type { Settled } from "../domain/question.ts";
+import type { Settled } from "../domain/task/question.ts";
 import { fileBytes } from "../domain/quota.ts";
-import { isAsking, isFinished } from "../domain/task.ts";
+import { isAsking } from "../domain/task/facet/questions.ts";
+import { isFinished } from "../domain/task/state.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { Problem } from "../http/problem.ts";
 import { frame } from "../http/sse.ts";
@@ -23,7 +24,7 @@ import { SECOND_MS } from "../lib/clock.ts";
 import { withRoundedNumbers } from "../lib/exact-json.ts";
 import { newId } from "../lib/ids.ts";
 import type { StreamItem } from "../service/recent-events.ts";
-import { type OperationName, HUB_PATH, type Session, nodePath } from "./session.ts";
+import { type OperationName, type Session, HUB_PATH, nodePath } from "./session.ts";
 import { extendedCard } from "./card.ts";
 import { encodeTask, isOver, stateOf, updateOf } from "./encoding.ts";
 import { Fault, malformed } from "./fault.ts";
@@ -77,17 +78,17 @@ function callerOf({ call: { key }, nodeId }: Session): string {
 const pathOf = (nodeId: string | null): string => (nodeId === null ? HUB_PATH : nodePath(nodeId));
 
 async function sendMessage(session: Session, params: JsonObject): Promise<unknown> {
-  const asked = parseSendMessage(params);
-  const { historyLength, returnImmediately } = asked.configuration ?? {};
+  const request = parseSendMessage(params);
+  const { historyLength, returnImmediately } = request.configuration ?? {};
   const { call } = session;
   const acceptAndWait = async (signal: AbortSignal): Promise<string> => {
-    const taskId = await accept(session, asked, params);
+    const taskId = await accept(session, request, params);
     await endOrQuestion(session, taskId, signal);
     return taskId;
   };
   // A caller that may not wait is refused before its task is created.
   const taskId = await (returnImmediately === true
-    ? accept(session, asked, params)
+    ? accept(session, request, params)
     : call.hold(acceptAndWait));
   return { task: await show(session, taskId, historyLength ?? null) };
 }
@@ -103,9 +104,9 @@ async function endOrQuestion({ call }: Session, taskId: string, signal: AbortSig
 }
 
 async function sendStreamingMessage(session: Session, params: JsonObject, wrap: Wrap): Promise<Response> {
-  const asked = parseSendMessage(params);
-  const taskId = await accept(session, asked, params);
-  return openWithSnapshot(session, taskId, asked.configuration?.historyLength ?? null, wrap);
+  const request = parseSendMessage(params);
+  const taskId = await accept(session, request, params);
+  return openWithSnapshot(session, taskId, request.configuration?.historyLength ?? null, wrap);
 }
 
 /** @returns the id of the task that the message created, or whose question it answers, now or when it was sent before */
@@ -135,7 +136,7 @@ async function create(session: Session, asked: SendMessage, params: JsonObject):
   const draft = await asParts(async () => parseNewTask(fields));
   await call.checkActsFor([draft.creator_node], "bound");
   await asParts(() => checkMaySendTo(call, nodeId, draft));
-  const contents = contentsOf(message, shared.maxFileBytes, call.key?.nodeId ?? null);
+  const contents = contentsOf(message, shared.maxFileBytes, call.nodeOfKey);
   const { messageId } = message;
   const origin = { caller: callerOf(session), contextId: message.contextId || newId(), messageId };
   const attempt = attemptOf(
@@ -146,13 +147,9 @@ async function create(session: Session, asked: SendMessage, params: JsonObject):
   const encode = ({ taskId }: HubTask): string => JSON.stringify({ task_id: taskId });
   const answer = await call.idempotency.run(attempt, async (transactFor) => {
     const push = pushOf(session, asked, origin.contextId);
-    const of = { taskId: null, boundTo: call.key?.nodeId ?? null };
-    const transact = call.services.webhooks.puttingPush(
-      transactFor(encode),
-      (task: HubTask) => task,
-      push,
-      of,
-    );
+    const of = { taskId: null, boundTo: call.nodeOfKey };
+    const putting = call.services.webhooks.puttingPush((task: HubTask) => task, push, of);
+    const transact = transactFor(encode, putting);
     using _uploads = await beginUploads(session, contents);
     const task = await call.services.files.saveWith(contents, (files) =>
       asParts(() =>
@@ -214,14 +211,11 @@ async function answerQuestion(
   const done = await call.idempotency.run(attempt, async (transactFor) => {
     const question = await call.services.a2a.question(taskId);
     if (!question) throw takesNoMessage(task, origin.contextId);
-    const boundTo = call.key?.nodeId ?? null;
+    const boundTo = call.nodeOfKey;
     const push = pushOf(session, asked, origin.contextId);
-    const transact = call.services.webhooks.puttingPush(
-      transactFor(encode),
-      (answered: Settled) => answered.task,
-      push,
-      { taskId, boundTo },
-    );
+    const of = { taskId, boundTo };
+    const putting = call.services.webhooks.puttingPush((answered: Settled) => answered.task, push, of);
+    const transact = transactFor(encode, putting);
     const settled = await call.services.questions.answer(transact, {
       taskId,
       questionId: question.questionId,
@@ -269,8 +263,8 @@ async function asParts<T>(make: () => Promise<T>): Promise<T> {
         path: path === "description" ? "message.parts" : `metadata.luxhub.${path}`,
         message,
       }));
-    const said = named.map(({ path, message }) => `${path}: ${message}`).join("; ");
-    throw new Fault("RequestMalformedError", said, named);
+    const reasons = named.map(({ path, message }) => `${path}: ${message}`).join("; ");
+    throw new Fault("RequestMalformedError", reasons, named);
   }
 }
 
@@ -320,10 +314,10 @@ async function listTasks(session: Session, params: JsonObject): Promise<unknown>
 
 async function cancelTask(session: Session, params: JsonObject): Promise<unknown> {
   const { id: taskId } = parseTaskId(params);
-  const { services, transact, key } = session.call;
+  const { services, transact, nodeOfKey } = session.call;
   const { task } = await services.a2a.get(taskId, callerOf(session));
   if (isFinished(task)) throw new Fault("TaskNotCancelableError", `Task ${taskId} has ended already.`);
-  await services.tasks.cancel(transact, { taskId, nodeId: null, reason: null, boundTo: key?.nodeId ?? null });
+  await services.tasks.cancel(transact, { taskId, nodeId: null, reason: null, boundTo: nodeOfKey });
   return show(session, taskId, null);
 }
 

@@ -3,7 +3,6 @@
  * wrong secrets (docs/security.md). Secrets are read from headers only, and go only to the key ring
  * (service/keys.ts), which compares their hashes in constant time. Presigned URLs have a ticket instead of a secret.
  */
-import type { Decision, Undecided } from "../domain/decision.ts";
 import { markVerified } from "../domain/key.ts";
 import * as limit from "../domain/limits.ts";
 import type { KeyRecord } from "../domain/model.ts";
@@ -15,7 +14,7 @@ import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import { type BlockList, type Network, blockListOf } from "../lib/ip.ts";
 import type { KeyHeader, KeyRing } from "../service/keys.ts";
 import type { Grant, Redeemed, Tickets } from "../service/tickets.ts";
-import type { Load, Loaded, Part, Transact } from "../store/store.ts";
+import { type Around, around } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
 import { VARIANTS } from "../variant/by-name.ts";
 import { type Share, shareOfAddress, shareOfKey } from "./caller-shares.ts";
@@ -246,22 +245,15 @@ export function checkActsFor({ key }: Pick<Caller, "key">, nodeId: string | null
   if (key.nodeId !== nodeId) throw keyBoundElsewhere(key.nodeId);
 }
 
-/** The Transact of a caller: with a bound key, what its node says is verified. */
-export function transactOf({ key }: Pick<Caller, "key">, transact: Transact): Transact {
+/** Around what a caller writes: with a bound key, what its node says is verified. */
+export function verifying({ key }: Pick<Caller, "key">): Around | null {
   const nodeId = key?.nodeId ?? null;
-  if (nodeId === null) return transact;
-  type Outcome = Decision<unknown> | Undecided;
-  const mark = (outcome: Outcome): Outcome =>
-    outcome.kind === "accepted" ? { ...outcome, changes: markVerified(nodeId, outcome.changes) } : outcome;
-  const marking = (
-    load: Load,
-    decide: (rows: Loaded<Load>) => Outcome,
-    before?: readonly Part[],
-  ): Promise<unknown> => {
-    const parts = before?.map((part): Part => {
-      return { load: part.load, decide: (rows) => mark(part.decide(rows)) };
-    });
-    return transact(load, (rows) => mark(decide(rows)), parts);
-  };
-  return marking as Transact; // it returns the answer of the caller's own `decide`
+  if (nodeId === null) return null;
+  return around(
+    () => ({}),
+    (decision) =>
+      decision.kind === "rejected"
+        ? decision
+        : { ...decision, changes: markVerified(nodeId, decision.changes) },
+  );
 }

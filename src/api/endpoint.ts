@@ -46,7 +46,7 @@ import type { SpendingService } from "../service/spending.ts";
 import type { TaskContexts } from "../service/task-context.ts";
 import type { TaskService } from "../service/tasks.ts";
 import type { Redeemed, Tickets } from "../service/tickets.ts";
-import type { Answer, Transact } from "../store/store.ts";
+import type { Answer, Around, Transact } from "../store/store.ts";
 import { type JsonAnswer, encodeInPieces, encodeSuccess } from "./answer.ts";
 import type { Access, Strict } from "./auth.ts";
 import type { Share } from "./caller-shares.ts";
@@ -110,12 +110,14 @@ export type ReadCall = {
   readonly work: () => number;
   /** The caller's key; null on a public endpoint that needs none. */
   readonly key: KeyRecord | null;
+  /** The node to which `key` is bound; null: none. */
+  readonly nodeOfKey: string | null;
   /** The node to which the key that the caller showed is bound, even if none was needed; null: none. */
   readonly boundTo: string | null;
   /** What the caller showed instead of a secret. */
   readonly ticket: Redeemed | null;
-  /** Makes a Transact count what it stores against the quota of the caller's key; that of `transact` is already. */
-  readonly charged: <A>(transact: Transact<A>) => Transact<A>;
+  /** Around each write of the caller's key; `transact` has them already. */
+  readonly arounds: readonly (Around | null)[];
   /** The answer is stored for a repeat (Idempotency-Key): a write is not wasted when the client has hung up. */
   readonly repeatable: boolean;
   /** Part of a batch: it must not wait, and must write in one transaction (batch.ts says what else holds for it). */

@@ -4,7 +4,7 @@ import { type QuotaFault, Rejection, type RejectionCode } from "../domain/decisi
 import { QUOTA_RETRY_AFTER_SECONDS } from "../domain/limits.ts";
 import { Problem, type ProblemExtras } from "../http/problem.ts";
 import { AcquireTimeout } from "../lib/semaphore.ts";
-import { PagesBusy } from "../service/list-pages.ts";
+import { PagesBusy } from "../service/scan.ts";
 import { MailBusy } from "../mail/mail.ts";
 import { WaitAborted } from "../service/waiters.ts";
 import { encodeAdvisoryLease } from "./response-schemas.ts";

@@ -6,14 +6,7 @@
  * first to commit wins: the other one finds the answer in its transaction.
  */
 import type { Change } from "../domain/change.ts";
-import {
-  type Accepted,
-  type Decision,
-  Rejection,
-  type Undecided,
-  accept,
-  isStored,
-} from "../domain/decision.ts";
+import { Rejection, isStored } from "../domain/decision.ts";
 import {
   ANSWER_MARK_ROUNDS,
   ANSWERS_OF_KEY_MAX_BYTES,
@@ -26,11 +19,12 @@ import { isNestedDeeper } from "../http/json-body.ts";
 import { type Exchange, UNCACHED } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
+import { canonicalText } from "../lib/exact-json.ts";
 import type { KeyRing } from "../service/keys.ts";
 import { WaitAborted, Waiters } from "../service/waiters.ts";
 import { type PastAnswer, storedAnswer } from "../store/sql/keys.ts";
-import { bytesOf, keyIdOf } from "../store/sql/rows.ts";
-import type { Load, Loaded, Part, Query, Store, Transact } from "../store/store.ts";
+import { bytesOf, keyIdOf } from "../store/sql/tables.ts";
+import { type Around, type Query, type Store, type Transact, around, withAround } from "../store/store.ts";
 import type { Caller } from "./auth.ts";
 import type { Hold } from "./long-poll.ts";
 import type { Share } from "./caller-shares.ts";
@@ -63,8 +57,8 @@ export type Attempt = {
   readonly complete?: (stored: string) => Promise<string>;
 };
 
-/** Makes a Transact that stores the response, as `encode` makes it, in its commit. */
-export type TransactFor = <A>(encode: (answer: A) => string) => Transact<A>;
+/** Makes a Transact that stores the response, as `encode` makes it, in its commit. `inner`: what is nearer to the use case. */
+export type TransactFor = <A>(encode: (answer: A) => string, inner?: Around<A> | null) => Transact<A>;
 
 /**
  * Makes the attempt of a request. Its scope contains the caller's key, so that no other key can read a stored answer,
@@ -108,14 +102,7 @@ export function hashJson(value: unknown): string {
   if (isNestedDeeper(value, JSON_DEPTH_MAX)) {
     throw invalidRequest([{ path: "", message: `must not be nested deeper than ${JSON_DEPTH_MAX}` }]);
   }
-  return Bun.SHA256.hash(JSON.stringify(canonical(value)), "hex");
-}
-
-function canonical(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(canonical);
-  if (typeof value !== "object" || value === null) return value;
-  const fields = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
-  return { fields: fields.map(([name, inner]) => [name, canonical(inner)]) }; // an object still differs from a list
+  return Bun.SHA256.hash(canonicalText(value), "hex");
 }
 
 /** luxhub 0.1.0 stored the hash alone: its stored answers must still match after an update. */
@@ -183,7 +170,12 @@ export class Idempotency {
     try {
       return (
         (await this.#replay(attempt)) ??
-        this.#backpressure.ofWrite(attempt, await first((encode) => this.#storingTransact(attempt, encode)))
+        this.#backpressure.ofWrite(
+          attempt,
+          await first((encode, inner = null) =>
+            withAround(attempt.transact, [inner, this.#storing(attempt, encode)]),
+          ),
+        )
       );
     } catch (error) {
       const replayed = error instanceof AnsweredElsewhere ? await this.#replay(attempt) : null;
@@ -232,8 +224,8 @@ export class Idempotency {
     return new Response(await this.#backpressure.ofRead(attempt, load), { status, headers });
   }
 
-  /** A Transact that stores the answer, which may be a rejection, together with the changes of the decision. */
-  #storingTransact<A>(attempt: Attempt, encode: (answer: A) => string): Transact<A> {
+  /** Around a transaction: its response, which may be a refusal, is encoded and stored in its commit. */
+  #storing<A>(attempt: Attempt, encode: (answer: A) => string): Around<A> {
     const { scope, asked, implicit = false } = attempt;
     const record = (status: number, body: string): readonly Change[] => {
       const answer = { scope, asked, status, body, storedAt: this.#clock.now() };
@@ -244,34 +236,15 @@ export class Idempotency {
         { ...trimmed, keyId: null, maxBytes: this.#maxBytes },
       ];
     };
-    let hasStored = false; // by this request: a use case may call transact more than once
-    const transact = async <T extends A>(
-      load: Load,
-      decide: (rows: Loaded<Load>) => Decision<T> | Undecided,
-      before?: readonly Part[],
-    ): Promise<T | undefined> => {
-      let willBeStored = false;
-      const known: Load = { ...load, [STORED]: this.#stored(attempt) };
-      const decideAndStore = (rows: Loaded<Load>): Accepted<Decision<T>> | Undecided => {
-        if (rows[STORED] !== null && !hasStored) throw new AnsweredElsewhere();
-        const decision = decide(rows);
-        if (decision.kind === "undecided") return decision;
-        if (decision.kind === "accepted") {
-          // A decision without changes is not stored: a repeat makes it again, with the same outcome.
-          if (!isStored(decision)) return accept(decision, decision.changes);
-          willBeStored = true;
-          return accept(decision, [...decision.changes, ...record(200, encode(decision.answer))]);
-        }
-        if (implicit) return accept(decision);
-        willBeStored = true;
-        const problem = problemOf(new Rejection(decision));
-        return accept(decision, problem ? record(problem.status, JSON.stringify(problem)) : []);
-      };
-      const outcome = await attempt.transact(known, decideAndStore, before);
-      hasStored ||= willBeStored;
-      if (outcome?.kind === "rejected") throw new Rejection(outcome);
-      return outcome?.answer;
-    };
-    return transact as Transact<A>; // both forms of it at once; what it returns was committed by `attempt.transact`
+    const more = () => ({ [STORED]: this.#stored(attempt) });
+    return around<A, ReturnType<typeof more>>(more, (decision, rows) => {
+      if (rows[STORED] !== null) throw new AnsweredElsewhere();
+      // A decision without changes is not stored: a repeat makes it again, with the same outcome.
+      if (!isStored(decision)) return decision;
+      if (decision.kind === "accepted")
+        return { ...decision, changes: [...decision.changes, ...record(200, encode(decision.answer))] };
+      const problem = implicit ? null : problemOf(new Rejection(decision));
+      return problem ? { ...decision, changes: record(problem.status, JSON.stringify(problem)) } : decision;
+    });
   }
 }

@@ -11,9 +11,9 @@ import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { parseExact, withRoundedNumbers } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
-import type { Store, Transact } from "../store/store.ts";
+import { type Store, withAround } from "../store/store.ts";
 import type { Variant } from "../variant/variant.ts";
-import { type AccessPolicy, type Caller, Authenticator, transactOf } from "./auth.ts";
+import { type AccessPolicy, type Caller, Authenticator, verifying } from "./auth.ts";
 import type {
   Call,
   Endpoint,
@@ -130,11 +130,9 @@ export class Pipeline {
 
   #call(exchange: Exchange, caller: Caller, served: Served): Call {
     const { variant, key, shownKey, ticket } = caller;
-    const charged = <A>(transact: Transact<A>): Transact<A> =>
-      this.#services.mints.limited(
-        key?.keyId ?? null,
-        this.#services.quotas.charged(key?.nodeId ?? null, transact),
-      );
+    const { mints, quotas } = this.#services;
+    const nodeOfKey = key?.nodeId ?? null;
+    const arounds = [verifying(caller), mints.limiting(key?.keyId ?? null), quotas.charging(nodeOfKey)];
     const call: Call = {
       services: this.#services,
       idempotency: this.#idempotency,
@@ -145,10 +143,11 @@ export class Pipeline {
       clock: this.#at,
       work: () => this.#clock.work(),
       key,
+      nodeOfKey,
       boundTo: shownKey?.nodeId ?? null,
       ticket: ticket ?? null,
-      transact: transactOf(caller, charged(this.#store.transact)),
-      charged,
+      transact: withAround(this.#store.transact, arounds),
+      arounds,
       repeatable: false,
       inBatch: false,
       part: (path, body) => this.#part(call, served, path, body),

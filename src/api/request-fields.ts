@@ -14,9 +14,7 @@ import {
   CATCH_UPS,
   FAILURE_KINDS,
   KEY_ROLES,
-  ON_DEPENDENCY,
   ON_LIMIT,
-  ON_REVIEW_TIMEOUT,
   OVERLAPS,
   type Priority,
   type Requirements,
@@ -27,7 +25,8 @@ import {
   VERDICTS,
   WEBHOOK_FORMATS,
 } from "../domain/model.ts";
-import { dayOf, toMicroUsd } from "../domain/spending.ts";
+import { dayOf, toMicroUsd } from "../domain/task/facet/spending.ts";
+import { must } from "../lib/assert.ts";
 import { cronFault, isTimeZone } from "../lib/cron.ts";
 import { DAY_FORM, INSTANT_FORM, isRealDay } from "../lib/duration.ts";
 import { isRawNumber } from "../lib/exact-json.ts";
@@ -39,6 +38,7 @@ import type { ChangePosition, TaskWait } from "../store/sql/tasks.ts";
 import { isNestedDeeper } from "../http/json-body.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { PRIORITY_WORDS, STATUS_FILTERS } from "../variant/variant.ts";
+import { optional } from "./about.ts";
 
 /** The stores cannot return NUL or a lone surrogate unchanged. */
 function isStorable(value: string): boolean {
@@ -114,12 +114,13 @@ export const tags = () =>
 
 /** An id that the hub has made. */
 export const id = () => chars(limit.ID_MAX_CHARS).check(notBlank());
+export const ids = (max: number) => z.array(id()).check(z.maxLength(max));
+export const line = (max: number) => chars(max).check(notBlank());
+export const text = (maxBytes: number) => bytes(maxBytes).check(notBlank());
 export const nodeName = () => chars(limit.NODE_NAME_MAX_CHARS).check(notBlank());
 export const host = () => chars(limit.HOST_MAX_CHARS);
 export const port = () => z.int().check(z.minimum(0), z.maximum(limit.PORT_MAX));
 export const maxTasks = () => z.int().check(z.minimum(1), z.maximum(limit.NODE_MAX_TASKS_MAX));
-export const title = () => chars(limit.TITLE_MAX_CHARS).check(notBlank());
-export const description = () => bytes(limit.DESCRIPTION_MAX_BYTES).check(notBlank());
 function trimmed(max: number) {
   return z.pipe(
     chars(max),
@@ -156,10 +157,6 @@ export const leaseTtl = () => seconds(1, limit.LEASE_TTL_MAX_SECONDS);
 export const fencing = () => z.int().check(z.minimum(1));
 /** The epoch of a lease. */
 export const epoch = () => z.int().check(z.minimum(0));
-export const maxAttempts = () => z.int().check(z.minimum(1), z.maximum(limit.ATTEMPTS_MAX));
-export const backoff = () => seconds(0, limit.BACKOFF_MAX_SECONDS);
-export const taskTimeout = () => seconds(1, limit.TASK_TIMEOUT_MAX_SECONDS);
-export const taskMaxRun = () => seconds(1, limit.TASK_RUN_MAX_SECONDS);
 const KEY_NAME = new RegExp(`^[A-Za-z0-9._-]{1,${limit.KEY_NAME_MAX_CHARS}}$`);
 export const keyName = () =>
   z
@@ -200,14 +197,14 @@ export const answerToken = () => chars(limit.ANSWER_TOKEN_MAX_CHARS);
 /** A cron expression of five fields, or a nickname such as @daily. */
 export const cron = () =>
   chars(limit.CRON_MAX_CHARS).check(
-    z.refine((text) => cronFault(text) === null, { error: ({ input }) => cronFault(String(input)) ?? "" }),
+    z.refine((text) => cronFault(text) === null, {
+      error: ({ input }) => must(cronFault(String(input)), "it was refused"),
+    }),
   );
 export const timeZone = () =>
   chars(limit.TIME_ZONE_MAX_CHARS).check(
     z.refine(isTimeZone, "must be a time zone of the IANA database, as Europe/Berlin"),
   );
-/** How long a task is kept after its end; 0: until the next sweep. */
-export const retention = () => seconds(0, limit.RETAIN_TASK_MAX_SECONDS);
 export const scheduleInterval = () => seconds(1, limit.SCHEDULE_EVERY_MAX_SECONDS);
 export const jitter = () => seconds(0, limit.SCHEDULE_JITTER_MAX_SECONDS);
 export const overlap = () => word(OVERLAPS);
@@ -233,13 +230,6 @@ function isHubUrl(text: string): boolean {
   return url !== null && url.username === "" && url.password === "" && !/[?#\s]/.test(text);
 }
 
-export const delay = () => seconds(0, limit.TASK_AHEAD_MAX_SECONDS);
-export const taskFiles = () => z.array(id()).check(z.maxLength(limit.FILES_OF_TASK_MAX));
-export const dependsOn = () => z.array(id()).check(z.maxLength(limit.DEPENDENCIES_MAX));
-export const onDependency = () => word(ON_DEPENDENCY);
-export const quorumResults = () => z.int().check(z.minimum(2), z.maximum(limit.QUORUM_RESULTS_MAX));
-export const quorumOf = () => z.int().check(z.minimum(2), z.maximum(limit.QUORUM_COPIES_MAX));
-
 const COMPARED =
   "must be output, or json: and JSON pointers into the result, separated by commas: json:/output/answer";
 
@@ -253,11 +243,25 @@ function pointersIn(text: string): readonly string[] | null {
 }
 
 /** What must be equal in results that agree, parsed to JSON pointers. */
-export const compared = () =>
+const compared = () =>
   z.pipe(
     z.pipe(chars(limit.ID_MAX_CHARS), z.transform(pointersIn)),
     z.custom<readonly string[]>((pointers) => pointers !== null, COMPARED),
   );
+
+export const quorum = () =>
+  z
+    .object({
+      results: z.int().check(z.minimum(2), z.maximum(limit.QUORUM_RESULTS_MAX)),
+      of: z.optional(z.int().check(z.minimum(2), z.maximum(limit.QUORUM_COPIES_MAX))),
+      compare: z.optional(compared()),
+    })
+    .check(
+      z.refine(({ results, of = results }) => of >= results, {
+        path: ["of"],
+        message: "must be at least results",
+      }),
+    );
 
 const REVIEWER = new RegExp(
   `^(?:creator|node:[A-Za-z0-9._:-]{1,${limit.NODE_ID_MAX_CHARS}}|capability:[^,]{1,${limit.TASK_TYPE_MAX_CHARS}})$`,
@@ -279,12 +283,8 @@ export const reviewer = () =>
       ),
     ),
   );
-export const reviewWithin = () => seconds(1, limit.REVIEW_MAX_SECONDS);
-export const onReviewTimeout = () => word(ON_REVIEW_TIMEOUT);
 export const verdict = () => word(VERDICTS);
 export const reviewNote = () => chars(limit.REVIEW_NOTE_MAX_CHARS).check(notBlank());
-export const uniqueKey = () => chars(limit.UNIQUE_KEY_MAX_CHARS).check(notBlank());
-export const uniqueFor = () => seconds(1, limit.TASK_AHEAD_MAX_SECONDS);
 const NO_DATE = "must be a time of ISO 8601 with its zone, as 2030-01-31T12:00:00Z";
 
 /** A date with its time zone, parsed to epoch milliseconds. */
@@ -300,7 +300,7 @@ export const thread = () => chars(limit.THREAD_MAX_CHARS).check(notBlank());
 export const taker = () => taskType().check(z.minLength(1, "must not be blank"));
 
 /** One of the words, in upper or lower case, parsed to its form in the list. */
-function word<W extends string>(words: readonly W[]) {
+export function word<W extends string>(words: readonly W[]) {
   return z.pipe(z.transform(lowerCase), z.enum(words));
 }
 
@@ -379,7 +379,7 @@ export const luxReward = () =>
       z.maximum(limit.LUX_REWARD_MAX),
       z.refine((lux) => toMicro(lux) !== null, "must have at most 6 decimals"),
     ),
-    z.transform((lux: number) => toMicro(lux) ?? 0),
+    z.transform((lux: number) => must(toMicro(lux), "checked to have at most 6 decimals")),
   );
 
 /** A number of JSON, also one with more digits than a double has, which parseExact() keeps as text. */
@@ -435,13 +435,14 @@ function toResources(amounts: Readonly<Record<string, number>>): Resources {
 export const requires = () =>
   z.pipe(
     z.object({
-      capabilities: z.optional(
+      capabilities: optional(
         capabilities().check(
           z.refine(
             (words) => words.length <= limit.REQUIRED_WORDS_MAX,
             `must hold at most ${limit.REQUIRED_WORDS_MAX}`,
           ),
         ),
+        "Words that must all be among the capabilities of the node.",
       ),
       resources: z.optional(resources()),
     }),
@@ -578,7 +579,7 @@ export function itemCount(max: number) {
 }
 
 /** Seconds, in a JSON body, parsed to milliseconds. */
-function seconds(min: number, max: number) {
+export function seconds(min: number, max: number) {
   return z.pipe(
     z.number().check(z.minimum(min), z.maximum(max)),
     z.transform((value: number) => Math.round(value * 1_000)),

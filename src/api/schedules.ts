@@ -1,18 +1,8 @@
 /** The endpoints of schedules: schedule/*. */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
-import { toLux } from "../domain/lux.ts";
-import {
-  CATCH_UPS,
-  type Moment,
-  ON_REVIEW_TIMEOUT,
-  OVERLAPS,
-  PRIORITIES,
-  type Schedule,
-  type Task,
-} from "../domain/model.ts";
+import { CATCH_UPS, type Moment, OVERLAPS, type Schedule, type Task } from "../domain/model.ts";
 import { type FieldError, invalidRequest } from "../http/problem.ts";
-import { toUsd } from "../domain/spending.ts";
 import { must } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import type { Variant } from "../variant/variant.ts";
@@ -21,34 +11,34 @@ import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import {
   comparedWord,
-  count,
-  encodeGroup,
   encodePage,
-  encodeRequires,
   encodeTask,
   maybeTime,
   pageSchema,
-  requiresSchema,
   taskSchema,
   time,
 } from "./response-schemas.ts";
-import { draftOf, nameOfKey, newTask } from "./tasks.ts";
+import { encodeTerms, scheduledFields, shownFields } from "./task-fields.ts";
+import { draftOf, nameOfKey } from "./tasks.ts";
+import { about, maybeString, nullable, optional, string } from "./about.ts";
 
 const UTC = "UTC";
+const NAME = "The name of the schedule.";
+const REPLACES = "The name of the schedule; replaces a schedule of this name.";
+const UNTIL = "The schedule creates no task after this time.";
 
 /**
  * The task of a schedule: as for task/create, without what names a moment, another task, a file, a node or a unique
  * key.
  */
 const scheduledTask = () => {
-  const { not_before, expires_at, depends_on, on_dependency, files, description, ...fields } =
-    newTask().shape;
+  const fields = scheduledFields();
   const max = limit.SCHEDULE_DESCRIPTION_MAX_BYTES;
   const isShort = (text: string): boolean => Buffer.byteLength(text) <= max;
   return z
     .strictObject({
       ...fields,
-      description: description.check(z.refine(isShort, `must be at most ${max} bytes of UTF-8`)),
+      description: fields.description.check(z.refine(isShort, `must be at most ${max} bytes of UTF-8`)),
     })
     .check(
       z.refine(({ review, quorum }) => review === undefined || quorum === undefined, {
@@ -66,15 +56,15 @@ const withoutNulls = (task: unknown): unknown =>
 
 const putSchema = <Task>(task: z.ZodMiniType<Task>) =>
   z.object({
-    name: field.scheduleName(),
+    name: about(field.scheduleName(), REPLACES),
     cron: z.optional(field.cron()),
     every_s: z.optional(field.scheduleInterval()),
     tz: z.optional(field.timeZone()),
-    task,
+    task: about(task, "The task to create, as for task/create."),
     overlap: z._default(field.overlap(), "skip"),
     catch_up: z._default(field.catchUp(), "one"),
     jitter_s: z._default(field.jitter(), 0),
-    until: z.optional(field.date()),
+    until: optional(field.date(), UNTIL),
     paused: z._default(z.boolean(), false),
   });
 
@@ -88,7 +78,11 @@ const put = writeEndpoint({
   input: () => putSchema(z.pipe(z.transform(withoutNulls), scheduledTask())),
   inputOf: () => putSchema(scheduledTask()),
   actsFor: ({ task }) => [task.creator_node],
-  answer: (variant) => z.strictObject({ name: z.string(), schedule: scheduleSchema(variant) }),
+  answer: (variant) =>
+    z.strictObject({
+      name: string(REPLACES),
+      schedule: scheduleSchema(variant),
+    }),
   handle: (call, { task, ...input }) => {
     return call.services.schedules.put(
       call.transact,
@@ -102,7 +96,7 @@ const put = writeEndpoint({
         until: input.until ?? null,
         paused: input.paused,
       },
-      call.key?.nodeId ?? null,
+      call.nodeOfKey,
     );
   },
   encode: (schedule: Schedule, variant: Variant) => ({
@@ -137,7 +131,11 @@ const list = readEndpoint({
   summary: "All schedules, by name",
   rejections: [],
   input: () => z.object(field.paging()),
-  answer: (variant) => z.strictObject({ schedules: z.array(scheduleSchema(variant)), ...pageSchema() }),
+  answer: (variant) =>
+    z.strictObject({
+      schedules: about(z.array(scheduleSchema(variant)), "The schedules, by name."),
+      ...pageSchema(),
+    }),
   handle: ({ services, variant }, paging) =>
     services.schedules.list(field.pageRequest(paging, variant.unpaged)),
   encode: (page, variant) => encodePage("schedules", page, (schedule) => encodeSchedule(schedule, variant)),
@@ -149,10 +147,10 @@ const run = writeEndpoint({
   auth: "secret",
   summary: "Creates a task of a schedule now; the next time does not change",
   rejections: ["mint_limit", "key_bound_to_other_node", "schedule_not_found"],
-  input: () => z.object({ name: field.scheduleName() }),
+  input: () => z.object({ name: about(field.scheduleName(), NAME) }),
   answer: (variant) => z.strictObject({ task_id: z.string(), task: taskSchema(variant) }),
-  handle: ({ services, transact, key }, { name }) =>
-    services.schedules.run(transact, { name, boundTo: key?.nodeId ?? null }),
+  handle: ({ services, transact, nodeOfKey }, { name }) =>
+    services.schedules.run(transact, { name, boundTo: nodeOfKey }),
   encode: (task: Task, variant: Variant, at: Moment) => ({
     task_id: task.taskId,
     task: encodeTask(task, variant, at),
@@ -165,10 +163,10 @@ const remove = writeEndpoint({
   auth: "secret",
   summary: "Deletes a schedule; its tasks stay",
   rejections: ["key_bound_to_other_node", "schedule_not_found"],
-  input: () => z.object({ name: field.scheduleName() }),
-  answer: (variant) => z.strictObject({ name: z.string(), schedule: scheduleSchema(variant) }),
-  handle: ({ services, transact, key }, { name }) =>
-    services.schedules.delete(transact, { name, boundTo: key?.nodeId ?? null }),
+  input: () => z.object({ name: about(field.scheduleName(), NAME) }),
+  answer: (variant) => z.strictObject({ name: string(NAME), schedule: scheduleSchema(variant) }),
+  handle: ({ services, transact, nodeOfKey }, { name }) =>
+    services.schedules.delete(transact, { name, boundTo: nodeOfKey }),
   encode: (schedule: Schedule, variant: Variant) => ({
     name: schedule.name,
     schedule: encodeSchedule(schedule, variant),
@@ -177,41 +175,19 @@ const remove = writeEndpoint({
 
 export const scheduleSchema = (variant: Variant) =>
   z.strictObject({
-    name: z.string(),
+    name: string(NAME),
     cron: z.nullable(z.string()),
     tz: z.nullable(z.string()),
     every_s: z.nullable(z.number()),
-    task: z.strictObject({
-      title: z.string(),
-      description: z.string(),
-      task_type: z.nullable(z.string()),
-      priority: z.literal([...new Set(PRIORITIES.map((priority) => variant.priorityWord(priority)))]),
-      creator_node: z.nullable(z.string()),
-      lux_reward: z.number(),
-      max_attempts: z.nullable(count()),
-      backoff_s: z.number(),
-      timeout_s: z.nullable(z.number()),
-      max_run_s: z.nullable(z.number()),
-      max_cost_usd: z.nullable(z.number()),
-      retain_s: z.nullable(z.number()),
-      review: z.optional(z.string()),
-      review_within_s: z.optional(z.number()),
-      on_review_timeout: z.optional(z.enum(ON_REVIEW_TIMEOUT)),
-      quorum: z.optional(z.strictObject({ results: count(), of: count(), compare: z.string() })),
-      delay_s: z.number(),
-      group: z.optional(z.string()),
-      tags: z.optional(z.array(z.string())),
-      requires: z.optional(requiresSchema()),
-      limit_key: z.optional(z.string()),
-    }),
+    task: about(z.strictObject(shownFields("schedule", variant)), "The task that the schedule creates."),
     overlap: z.enum(OVERLAPS),
     catch_up: z.enum(CATCH_UPS),
     jitter_s: z.number(),
-    until: z.nullable(time()),
+    until: nullable(time(), UNTIL),
     paused: z.boolean(),
-    next_at: z.nullable(time()),
-    last_task_id: z.nullable(z.string()),
-    last_at: z.nullable(time()),
+    next_at: nullable(time(), "The next time; null while the schedule is paused, and after the last time."),
+    last_task_id: maybeString("The last task that the schedule created."),
+    last_at: nullable(time(), "When the schedule created its last task."),
     created_at: time(),
     updated_at: time(),
   });
@@ -238,32 +214,16 @@ function encodeSchedule(schedule: Schedule, variant: Variant): JsonAnswer {
 }
 
 function encodeDraft(draft: Schedule["task"], variant: Variant): JsonAnswer {
-  const seconds = (ms: number | null): number | null => (ms === null ? null : ms / SECOND_MS);
+  const { reviewTerms, quorumTerms, delayMs } = draft;
   return {
-    title: draft.title,
-    description: draft.description,
-    task_type: draft.taskType === "" ? null : draft.taskType,
-    priority: variant.priorityWord(draft.priority),
-    creator_node: draft.creatorNode,
-    lux_reward: toLux(draft.luxRewardMicro),
-    max_attempts: draft.maxAttempts,
-    backoff_s: draft.backoffMs / SECOND_MS,
-    timeout_s: seconds(draft.timeoutMs),
-    max_run_s: seconds(draft.maxRunMs),
-    max_cost_usd: draft.maxCostMicro === null ? null : toUsd(draft.maxCostMicro),
-    retain_s: seconds(draft.retainMs),
-    ...(draft.reviewTerms && {
-      review: draft.reviewTerms.by,
-      review_within_s: draft.reviewTerms.withinMs / SECOND_MS,
-      on_review_timeout: draft.reviewTerms.onTimeout,
+    ...encodeTerms(draft, variant),
+    ...(reviewTerms && {
+      review: reviewTerms.by,
+      review_within_s: reviewTerms.withinMs / SECOND_MS,
+      on_review_timeout: reviewTerms.onTimeout,
     }),
-    ...(draft.quorumTerms && {
-      quorum: { ...draft.quorumTerms, compare: comparedWord(draft.quorumTerms.compare) },
-    }),
-    delay_s: draft.delayMs / SECOND_MS,
-    ...encodeGroup(draft),
-    ...(draft.requires && { requires: encodeRequires(draft.requires) }),
-    ...(draft.limitKey !== null && { limit_key: draft.limitKey }),
+    ...(quorumTerms && { quorum: { ...quorumTerms, compare: comparedWord(quorumTerms.compare) } }),
+    delay_s: delayMs / SECOND_MS,
   };
 }
 

@@ -1,29 +1,27 @@
 /** The endpoints of tasks: task/*. */
 import * as z from "zod/mini";
 import { isForOther } from "../domain/lane.ts";
-import { groupsNamed } from "../domain/group.ts";
+import { groupsNamed } from "../domain/task/facet/group.ts";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { PRIMARY_KEY_ID } from "../domain/key.ts";
 import {
   type KeyRecord,
-  type UsageReport,
   type Moment,
-  type Priority,
-  TASK_STATUSES,
   type Task,
   type TaskStatus,
   type TaskSummary,
+  type UsageReport,
+  TASK_STATUSES,
 } from "../domain/model.ts";
-import { budgetLeft, toUsd } from "../domain/spending.ts";
-import {
-  type Completion,
-  type Created,
-  type HolderRequest,
-  type TaskDraft,
-  isSealed,
-} from "../domain/task.ts";
+import { budgetLeft, toUsd } from "../domain/task/facet/spending.ts";
+import type { Completion } from "../domain/task/facet/reward.ts";
+import type { Created } from "../domain/task/creation.ts";
+import type { HolderRequest } from "../domain/task/request.ts";
+import { PATCH_FIELDS } from "../domain/task/creator.ts";
+import type { TaskDraft } from "../domain/task/new-task.ts";
+import { isSealed } from "../domain/task/failure.ts";
 import type { RejectionCode } from "../domain/decision.ts";
 import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
@@ -51,13 +49,14 @@ import type { JsonAnswer } from "./answer.ts";
 import {
   type Call,
   type Endpoint,
-  MUST_NOT_WAIT,
   type ReadCall,
+  MUST_NOT_WAIT,
   readEndpoint,
   writeEndpoint,
 } from "./endpoint.ts";
 import { checkHold } from "./limits.ts";
 import * as field from "./request-fields.ts";
+import { CLEARABLE, createFields, newTaskFields, patchFields, patchIn, termsIn } from "./task-fields.ts";
 import { inputParser } from "./input.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
 import { contextSchema, encodeContext, encodeInput, inputSchema } from "./task-context.ts";
@@ -74,12 +73,21 @@ import {
   receiptSchema,
   statusWord,
   taskSchema,
-  taskSummarySchema,
   taskStateSchema,
+  taskSummarySchema,
   waitingTaskSchema,
 } from "./response-schemas.ts";
-
-const DEFAULT_PRIORITY: Priority = 1;
+import {
+  about,
+  flag,
+  maybeNumber,
+  maybeString,
+  maybeWhole,
+  nullable,
+  number,
+  optional,
+  whole,
+} from "./about.ts";
 
 export const taskAnswer = (variant: Variant) =>
   z.strictObject({
@@ -121,21 +129,21 @@ const create = writeEndpoint({
     "gifts_limit",
   ],
   input: () =>
-    z
-      .extend(newTask(), {
-        for_node: z.optional(field.nodeId()),
-        unique_key: z.optional(field.uniqueKey()),
-        unique_for_s: z.optional(field.uniqueFor()),
-      })
-      .check(
-        z.refine(({ unique_key, unique_for_s }) => unique_for_s === undefined || unique_key !== undefined, {
-          path: ["unique_for_s"],
-          message: "must not be sent without unique_key",
-        }),
-      ),
+    z.object(createFields()).check(
+      z.refine(({ unique_key, unique_for_s }) => unique_for_s === undefined || unique_key !== undefined, {
+        path: ["unique_for_s"],
+        message: "must not be sent without unique_key",
+      }),
+    ),
   unread: ["assigned_node"],
   actsFor: (input) => [input.creator_node],
-  answer: (variant) => z.extend(taskAnswer(variant), { deduplicated: z.optional(z.literal(true)) }),
+  answer: (variant) =>
+    z.extend(taskAnswer(variant), {
+      deduplicated: optional(
+        z.literal(true),
+        "Only if true: no task was created, because this task has the `unique_key`.",
+      ),
+    }),
   handle: async (call, { for_node: nodeId, unique_key: key, unique_for_s: forMs = null, ...input }) => {
     const unique = key === undefined ? null : { key, forMs };
     const { tasks } = call.services;
@@ -160,11 +168,11 @@ const create = writeEndpoint({
  * @throws {Problem} 403; 400 for what would make other lanes
  */
 export async function checkMaySendTo(
-  call: Pick<Call, "key" | "checkActsFor">,
+  call: Pick<Call, "nodeOfKey" | "checkActsFor">,
   nodeId: string | null,
   draft: Pick<NewTask, "requires" | "limit_key">,
 ) {
-  const boundTo = call.key?.nodeId ?? null;
+  const boundTo = call.nodeOfKey;
   if (boundTo === null) return call.checkActsFor([nodeId], "administrator");
   if (nodeId === null || nodeId === boundTo) return;
   const paths = (["requires", "limit_key"] as const).filter((path) => draft[path] !== undefined);
@@ -172,53 +180,7 @@ export async function checkMaySendTo(
   if (paths.length > 0) throw invalidRequest(paths.map((path) => ({ path, message })));
 }
 
-function quorum() {
-  return z
-    .object({
-      results: field.quorumResults(),
-      of: z.optional(field.quorumOf()),
-      compare: z.optional(field.compared()),
-    })
-    .check(
-      z.refine(({ results, of = results }) => of >= results, {
-        path: ["of"],
-        message: "must be at least results",
-      }),
-    );
-}
-
-/** The fields that the creator of a task sends. */
-export function newTask() {
-  return z.object({
-    title: field.title(),
-    description: field.description(),
-    task_type: z.optional(field.taskType()),
-    priority: z.optional(field.priority()),
-    creator_node: z.optional(field.nodeId()),
-    lux_reward: z.optional(field.luxReward()),
-    max_attempts: z.optional(field.maxAttempts()),
-    backoff_s: z.optional(field.backoff()),
-    timeout_s: z.optional(field.taskTimeout()),
-    max_run_s: z.optional(field.taskMaxRun()),
-    max_cost_usd: z.optional(field.costLimit()),
-    retain_s: z.optional(field.retention()),
-    review: z.optional(field.reviewer()),
-    review_within_s: z.optional(field.reviewWithin()),
-    on_review_timeout: z.optional(field.onReviewTimeout()),
-    quorum: z.optional(quorum()),
-    delay_s: z.optional(field.delay()),
-    not_before: z.optional(field.date()),
-    expires_at: z.optional(field.date()),
-    depends_on: z.optional(field.dependsOn()),
-    on_dependency: z.optional(field.onDependency()),
-    files: z.optional(field.taskFiles()),
-    group: z.optional(field.group()),
-    tags: z.optional(field.tags()),
-    requires: z.optional(field.requires()),
-    limit_key: z.optional(field.limitKey()),
-  });
-}
-
+const newTask = () => z.object(newTaskFields());
 export type NewTask = z.infer<ReturnType<typeof newTask>>;
 
 /** Validates a new task as task/create does. @throws {Problem} 400 */
@@ -226,7 +188,7 @@ export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
 
 /** Converts the fields of a new task to a draft, and creates the task with `create`. @throws {Problem} 400 */
 export async function withDraft<T>(
-  { services, variant, key, at }: Pick<Call, "services" | "variant" | "key" | "at">,
+  { services, variant, key, nodeOfKey, at }: Pick<Call, "services" | "variant" | "key" | "nodeOfKey" | "at">,
   input: NewTask,
   create: (draft: TaskDraft, asked: Creation) => Promise<T>,
 ): Promise<T> {
@@ -239,7 +201,7 @@ export async function withDraft<T>(
     throw invalidRequest([...errors, ...unusableErrors(named, unusable)]);
   }
   const draft: TaskDraft = {
-    ...draftOf({ services, variant, key }, input),
+    ...draftOf({ services, variant, key, nodeOfKey }, input),
     notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
     expiresAt: input.expires_at ?? null,
     dependsOn: [...new Set(named.dependsOn)],
@@ -247,7 +209,7 @@ export async function withDraft<T>(
     schedule: null,
   };
   try {
-    return await create(draft, { fileIds: [...new Set(named.fileIds)], boundTo: key?.nodeId ?? null });
+    return await create(draft, { fileIds: [...new Set(named.fileIds)], boundTo: nodeOfKey });
   } catch (error) {
     if (!(error instanceof UnusableReferences)) throw error;
     throw invalidRequest(unusableErrors(named, error.references));
@@ -256,11 +218,11 @@ export async function withDraft<T>(
 
 /** The fields of a new task that depend on no other row and no time. */
 export function draftOf(
-  { services, variant, key }: Pick<Call, "services" | "variant" | "key">,
+  { services, variant, key, nodeOfKey }: Pick<Call, "services" | "variant" | "key" | "nodeOfKey">,
   input: Omit<NewTask, "not_before" | "expires_at" | "depends_on" | "files">,
 ): Omit<TaskDraft, "notBefore" | "expiresAt" | "dependsOn" | "schedule"> {
-  const creatorNode = input.creator_node ?? key?.nodeId ?? null;
-  const boundTo = key?.nodeId ?? null;
+  const creatorNode = input.creator_node ?? nodeOfKey;
+  const boundTo = nodeOfKey;
   if (boundTo !== null && isForOther({ requires: input.requires ?? null }, boundTo)) {
     const message = "must not name another node with a key that is bound to a node: send for_node instead";
     throw invalidRequest([{ path: "requires.capabilities", message }]);
@@ -269,23 +231,11 @@ export function draftOf(
   if (groupOwner !== undefined && groupOwner !== boundTo)
     throw invalidRequest([{ path: "group", message: "must not be a group of the keys of another node" }]);
   return {
-    title: input.title,
-    description: input.description,
-    taskType: input.task_type ?? "",
-    priority: input.priority ?? DEFAULT_PRIORITY,
+    ...termsIn(input),
     creatorNode,
     creatorVerified: creatorNode !== null && creatorNode === key?.nodeId,
     creatorKey: services.mints.creatorKeyOf(key),
-    luxRewardMicro: input.lux_reward ?? 0,
     balanced: variant.autoAssign,
-    maxAttempts: input.max_attempts ?? null,
-    backoffMs: input.backoff_s ?? limit.BACKOFF_DEFAULT_SECONDS * SECOND_MS,
-    timeoutMs: input.timeout_s ?? null,
-    maxRunMs: input.max_run_s ?? null,
-    maxCostMicro: input.max_cost_usd ?? null,
-    retainMs: input.retain_s ?? null,
-    group: input.group ?? null,
-    tags: input.tags ?? [],
     ...(input.review !== undefined && {
       reviewTerms: {
         by: input.review,
@@ -301,8 +251,6 @@ export function draftOf(
         compare: input.quorum.compare ?? [OUTPUT_POINTER],
       },
     }),
-    requires: input.requires ?? null,
-    limitKey: input.limit_key || null,
   };
 }
 
@@ -354,17 +302,23 @@ const next = writeEndpoint({
   input: () =>
     z.object({
       node_id: field.nodeId(),
-      wait: z.optional(field.waitSeconds()),
-      task_types: z.optional(field.taskTypes()),
-      resume: z.optional(z.boolean()),
+      wait: optional(field.waitSeconds(), "Seconds to wait for a task; 0, the default, returns at once."),
+      task_types: optional(
+        field.taskTypes(),
+        "Only open tasks of these types; tasks that are already assigned to the node are handed out in any case.",
+      ),
+      resume: optional(
+        z.boolean(),
+        "Whether to hand out first, again and with a new epoch, the tasks that the node had started and not finished. Each time counts in `restarts` and, if the task has `max_attempts`, as an attempt.",
+      ),
     }),
   actsFor: (input) => [input.node_id],
   notInBatch: ({ wait = 0 }) => (wait > 0 ? MUST_NOT_WAIT : null),
   answer: (variant) =>
     z.strictObject({
-      task: z.nullable(taskSchema(variant)),
-      lease: z.nullable(leaseSchema()),
-      drain: z.boolean(),
+      task: nullable(taskSchema(variant), "The handed-out task; null if there was none within `wait`."),
+      lease: nullable(leaseSchema(), "The node's hold on the task; null without a task."),
+      drain: flag("Whether the node drains: a draining node gets no new tasks."),
       context: z.optional(contextSchema(variant)),
     }),
   handsOut: ({ task }) => task,
@@ -421,6 +375,12 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
   });
 }
 
+const attemptUsage = () =>
+  optional(
+    field.usage(),
+    "What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.",
+  );
+
 /** The fields that the holder of a task sends. */
 export const ofHolder = () => z.extend(taskAndNode(), { epoch: z.optional(field.epoch()) });
 
@@ -465,7 +425,7 @@ const release = writeEndpoint({
     z.extend(ofHolder(), {
       reason: z.optional(field.reason()),
       checkpoint: z.optional(field.checkpoint()),
-      usage: z.optional(field.usage()),
+      usage: attemptUsage(),
       hold_s: z.optional(field.holdSeconds()),
     }),
   exactNumbers: true,
@@ -488,10 +448,10 @@ const fail = writeEndpoint({
   summary: "A node reports that its attempt at a task failed",
   input: () =>
     z.extend(ofHolder(), {
-      error: field.error(),
-      retry: z.optional(z.boolean()),
+      error: about(field.error(), "What went wrong."),
+      retry: optional(z.boolean(), "Whether the task may be tried again."),
       checkpoint: z.optional(field.checkpoint()),
-      usage: z.optional(field.usage()),
+      usage: attemptUsage(),
       hold_s: z.optional(field.holdSeconds()),
     }),
   exactNumbers: true,
@@ -512,12 +472,15 @@ const extend = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/extend",
   summary: "Extends the lease of a task; can report progress, a checkpoint, usage",
-  answer: (variant) => z.extend(taskAnswer(variant), { budget_left_usd: z.nullable(z.number()) }),
+  answer: (variant) =>
+    z.extend(taskAnswer(variant), {
+      budget_left_usd: maybeNumber("What the task may still cost; null without `max_cost_usd`."),
+    }),
   input: () =>
     z.extend(ofHolder(), {
       note: z.optional(field.note()),
       checkpoint: z.optional(field.checkpoint()),
-      usage: z.optional(field.usage()),
+      usage: attemptUsage(),
     }),
   exactNumbers: true,
   handle: ({ services, transact, key }, { note, checkpoint, usage, ...holder }) =>
@@ -542,20 +505,32 @@ const retry = writeEndpoint({
   input: () =>
     z.object({
       task_id: field.id(),
-      with_dependents: z.optional(z.boolean()),
-      keep_checkpoint: z.optional(z.boolean()),
-      max_cost_usd: z.optional(field.costLimit()),
+      with_dependents: optional(
+        z.boolean(),
+        "Also opens, in the same commit, the tasks that failed only because of this task: up to 250 tasks, the oldest first. If the task itself has not failed, it does not change.",
+      ),
+      keep_checkpoint: optional(
+        z.boolean(),
+        "False: the checkpoint of earlier attempts is removed. True if left out.",
+      ),
+      max_cost_usd: optional(
+        field.costLimit(),
+        "Replaces the `max_cost_usd` of the task: needed if the task has already cost more.",
+      ),
     }),
   answer: (variant) =>
     z.extend(taskAnswer(variant), {
-      dependents: z.optional(z.strictObject({ opened: z.int(), left: z.int() })),
+      dependents: optional(
+        z.strictObject({ opened: whole("How many dependents were opened again."), left: z.int() }),
+        "Only with `with_dependents`.",
+      ),
     }),
   handle: (
-    { services, transact, key },
+    { services, transact, nodeOfKey },
     { task_id, with_dependents = false, keep_checkpoint: keepCheckpoint = true, max_cost_usd },
   ) => {
     const maxCostMicro = max_cost_usd ?? null;
-    const asked = { taskId: task_id, boundTo: key?.nodeId ?? null, keepCheckpoint, maxCostMicro };
+    const asked = { taskId: task_id, boundTo: nodeOfKey, keepCheckpoint, maxCostMicro };
     return with_dependents
       ? services.tasks.retryWithDependents(transact, asked)
       : services.tasks.retry(transact, asked);
@@ -582,31 +557,20 @@ const cancel = writeEndpoint({
   input: () =>
     z.object({
       task_id: field.id(),
-      node_id: z.optional(field.nodeId()),
+      node_id: optional(field.nodeId(), "The node that cancels the task."),
       reason: z.optional(field.reason()),
     }),
   actsFor: (input) => [input.node_id],
   answer: taskAnswer,
-  handle: ({ services, transact, key }, { task_id, node_id, reason }) =>
+  handle: ({ services, transact, nodeOfKey }, { task_id, node_id, reason }) =>
     services.tasks.cancel(transact, {
       taskId: task_id,
       nodeId: node_id ?? null,
       reason: reason ?? null,
-      boundTo: key?.nodeId ?? null,
+      boundTo: nodeOfKey,
     }),
   encode: encodeTaskAnswer,
 });
-
-const UPDATED = [
-  "title",
-  "description",
-  "priority",
-  "lux_reward",
-  "not_before",
-  "expires_at",
-  "limit_key",
-  "tags",
-] as const;
 
 const update = writeEndpoint({
   method: "POST",
@@ -624,50 +588,26 @@ const update = writeEndpoint({
     "too_many_lanes",
     "gifts_limit",
   ],
-  clearable: ["not_before", "expires_at", "limit_key"],
+  clearable: CLEARABLE,
   input: () =>
-    z
-      .object({
-        task_id: field.id(),
-        title: z.optional(field.title()),
-        description: z.optional(field.description()),
-        priority: z.optional(field.priority()),
-        lux_reward: z.optional(field.luxReward()),
-        not_before: z.optional(z.nullable(field.date())),
-        expires_at: z.optional(z.nullable(field.date())),
-        limit_key: z.optional(z.nullable(field.limitKey())),
-        tags: z.optional(field.tags()),
-      })
-      .check(
-        z.refine((input) => UPDATED.some((name) => input[name] !== undefined), {
-          message: `must have one of ${UPDATED.join(", ")}`,
-        }),
-      ),
+    z.object({ task_id: field.id(), ...patchFields() }).check(
+      z.refine((input) => Object.keys(patchIn(input)).length > 0, {
+        message: `must have one of ${PATCH_FIELDS.map(({ name }) => name).join(", ")}`,
+      }),
+    ),
   answer: taskAnswer,
-  handle: async (
-    { services, transact, key, at, hasAdminKey },
-    { task_id, lux_reward: luxRewardMicro, not_before, expires_at, limit_key, ...fields },
-  ) => {
+  handle: async ({ services, transact, nodeOfKey, at, hasAdminKey }, { task_id, ...input }) => {
+    const patch = patchIn(input);
+    const { not_before, expires_at } = input;
     const errors = schedulingErrors(
       { not_before: not_before ?? undefined, expires_at: expires_at ?? undefined },
       at,
     );
     if (errors.length > 0) throw invalidRequest(errors);
-    const { title, description, priority, tags } = fields;
-    const patch = {
-      ...(title !== undefined && { title }),
-      ...(description !== undefined && { description }),
-      ...(priority !== undefined && { priority }),
-      ...(luxRewardMicro !== undefined && { luxRewardMicro }),
-      ...(not_before !== undefined && { notBefore: not_before }),
-      ...(expires_at !== undefined && { expiresAt: expires_at }),
-      ...(limit_key !== undefined && { limitKey: limit_key || null }),
-      ...(tags !== undefined && { tags }),
-    };
-    const mayLower = luxRewardMicro !== undefined && (await hasAdminKey());
+    const mayLower = patch.luxRewardMicro !== undefined && (await hasAdminKey());
     return services.tasks.update(transact, {
       taskId: task_id,
-      boundTo: key?.nodeId ?? null,
+      boundTo: nodeOfKey,
       patch,
       mayLower,
     });
@@ -697,15 +637,28 @@ const complete = writeEndpoint({
     "compared_value_missing",
     "node_excluded",
   ],
-  input: () => z.extend(ofHolder(), { result: field.result(), usage: z.optional(field.usage()) }),
+  input: () =>
+    z.extend(ofHolder(), {
+      result: about(
+        field.result(),
+        "The result of the work: three strings of at most 64 KiB each, and any additional properties, together at most 64 KiB of JSON.",
+      ),
+      usage: attemptUsage(),
+    }),
   exactNumbers: true,
   actsFor: (input) => [input.node_id],
   answer: () =>
     z.strictObject({
-      status: z.literal("completed"),
-      lux_paid: z.number(),
-      lux_held: z.optional(z.number()),
-      receipt: z.nullable(receiptSchema()),
+      status: about(z.literal("completed"), "The task is completed."),
+      lux_paid: number("LUX that the task paid."),
+      lux_held: optional(
+        z.number(),
+        "The reward while the result waits for its review; only on tasks with a review.",
+      ),
+      receipt: nullable(
+        receiptSchema(),
+        "The entry of the ledger that paid the task; null if nothing was paid. A repeat gets the same receipt.",
+      ),
       task_id: z.string(),
     }),
   handle: ({ services, variant, key, transact }, { result, usage, ...holder }) =>
@@ -755,7 +708,7 @@ const revoke = writeEndpoint({
   input: () =>
     z.object({
       task_id: field.id(),
-      node_id: z.optional(field.nodeId()),
+      node_id: optional(field.nodeId(), "The node that gets the task; if left out, the task is open again."),
       reason: z.optional(field.reason()),
     }),
   actsFor: (input) => [input.node_id],
@@ -805,14 +758,14 @@ const batchAssign = writeEndpoint<{ assignments?: unknown }, readonly BatchItem[
             z.strictObject({
               task_id: z.string(),
               node_id: z.string(),
-              success: z.boolean(),
-              error: z.nullable(z.string()),
+              success: flag("Whether this request, or this assignment, succeeded."),
+              error: maybeString("The code of the error; null if it succeeded."),
             }),
           ),
         })
       : z.strictObject({
-          assigned: z.int(),
-          pending: z.int(),
+          assigned: whole("How many tasks were assigned."),
+          pending: whole("How many open tasks are left."),
           assignments: z.array(z.strictObject({ task_id: z.string(), node_id: z.string() })),
         }),
   handle: (call, input) => (call.variant.listedBatch ? assignListed(call, input) : runBalancer(call)),
@@ -861,20 +814,35 @@ function encodeReport({ assignments, pending }: BalanceReport): JsonAnswer {
 
 /** The filters of task/list and task/count. */
 const filterFields = () => ({
-  status: z.optional(field.statusFilter()),
-  node_id: z.optional(field.nodeId()),
-  creator_node: z.optional(field.nodeId()),
-  task_type: z.optional(field.taskType()),
-  group: z.optional(field.group()),
+  status: optional(field.statusFilter(), "Only tasks of this status, in the words of either variant."),
+  node_id: optional(
+    field.nodeId(),
+    "Only tasks that this node holds or has completed, or whose last attempt failed at this node.",
+  ),
+  creator_node: optional(field.nodeId(), "Only tasks that were created with this `creator_node`."),
+  task_type: optional(field.taskType(), "Only tasks of this type."),
+  group: optional(field.group(), "Only tasks of this group."),
   tag: z.optional(field.tag()),
-  failed_by: z.optional(field.nodeId()),
-  failure_kind: z.optional(field.failureKind()),
-  failure_group: z.optional(field.failureGroup()),
-  since: z.optional(field.date()),
-  until: z.optional(field.date()),
-  ready: z.optional(field.queryFlag()),
-  waiting: z.optional(field.waitingWord()),
-  q: z.optional(field.search()),
+  failed_by: optional(field.nodeId(), "Only failed tasks whose last attempt failed at this node."),
+  failure_kind: optional(field.failureKind(), "Only tasks whose last failure is of this kind."),
+  failure_group: optional(
+    field.failureGroup(),
+    "Only failed tasks of this group of stats/failures, the latest failure first, as with `order=updated`.",
+  ),
+  since: optional(field.date(), "Only tasks whose `updated_at` is not before this time."),
+  until: optional(field.date(), "Only tasks whose `updated_at` is before this time."),
+  ready: optional(
+    field.queryFlag(),
+    "`1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.",
+  ),
+  waiting: optional(
+    field.waitingWord(),
+    "Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an `answer`.",
+  ),
+  q: optional(
+    field.search(),
+    "Words, each of which must begin a word of the title. One call examines 10,000 tasks; continue with next_cursor.",
+  ),
 });
 
 type FilterFields = z.output<ReturnType<typeof filterObject>>;
@@ -918,10 +886,19 @@ type Listed =
 const listInput = () =>
   z.object({
     ...filterFields(),
-    order: z.optional(field.taskOrder()),
-    fields: z.optional(field.taskFields()),
+    order: optional(
+      field.taskOrder(),
+      "`created` (if left out); `updated`: the last change first, which needs `status=failed` or `failed_by`.",
+    ),
+    fields: optional(
+      field.taskFields(),
+      "`all` (if left out), or `summary`: the tasks without description, result and other long strings (TaskSummary).",
+    ),
     ...field.paging(),
-    cursor: z.optional(field.taskCursor()),
+    cursor: optional(
+      field.taskCursor(),
+      "The `next_cursor` of the previous page, with the same filters and without `page`.",
+    ),
   });
 
 const list = readEndpoint({
@@ -935,6 +912,8 @@ const list = readEndpoint({
     z.strictObject({
       tasks: z.union([z.array(taskSchema(variant)), z.array(taskSummarySchema(variant))]),
       ...cursorPageSchema(),
+      total: maybeWhole("How many tasks match; null if the hub did not count the tasks."),
+      pages: maybeWhole("How many pages there are; null if the hub did not count the tasks."),
     }),
   handle: async (call, asked): Promise<Listed> => {
     const { lists, summaries } = call.services.tasks;
@@ -1005,7 +984,11 @@ const countMatching = readEndpoint({
   summary: "How many tasks match the filters of task/list",
   rejections: [],
   input: filterObject,
-  answer: () => z.strictObject({ count: count(), exact: z.boolean() }),
+  answer: () =>
+    z.strictObject({
+      count: about(count(), "How many tasks match."),
+      exact: flag("False: more tasks may match, because one call examines 50,000 tasks."),
+    }),
   handle: ({ services, boundTo }, asked) => services.tasks.lists.count(queryOfFilter(asked, boundTo)),
   encode: ({ count: matching, isExact }) => ({ count: matching, exact: isExact }),
 });
@@ -1019,8 +1002,8 @@ const get = readEndpoint({
   input: () =>
     z.object({
       task_id: field.id(),
-      wait: z.optional(field.queryWaitSeconds()),
-      context: z.optional(field.queryFlag()),
+      wait: optional(field.queryWaitSeconds(), "Seconds to wait until the task is completed or has failed."),
+      context: optional(field.queryFlag(), "`1`: the response also has the `context` of the task."),
     }),
   answer: (variant) =>
     z.strictObject({
@@ -1052,12 +1035,12 @@ const inputs = readEndpoint({
   input: () =>
     z.object({
       task_id: field.id(),
-      cursor: z.optional(field.inputsCursor()),
+      cursor: optional(field.inputsCursor(), "The `next_cursor` of the page before."),
       limit: z.optional(field.queryCount(limit.INPUTS_PER_PAGE_MAX)),
     }),
   answer: (variant) =>
     z.strictObject({
-      inputs: z.array(inputSchema(variant)),
+      inputs: about(z.array(inputSchema(variant)), "The tasks in `depends_on`, in that order."),
       total: z.int(),
       next_cursor: z.nullable(z.string()),
     }),
@@ -1078,11 +1061,15 @@ const wait = readEndpoint({
   rejections: ["task_not_found"],
   input: () =>
     z.object({
-      task_ids: field.taskIds(),
-      until: z.optional(field.untilWord()),
-      wait: z.optional(field.queryWaitSeconds()),
+      task_ids: about(field.taskIds(), "The ids of 1 to 100 tasks, comma-separated."),
+      until: optional(field.untilWord(), "`all` (the default) or `any`: which of the tasks must have ended."),
+      wait: optional(field.queryWaitSeconds(), "Seconds to wait; 0, the default, returns at once."),
     }),
-  answer: (variant) => z.strictObject({ done: z.boolean(), tasks: z.array(taskStateSchema(variant)) }),
+  answer: (variant) =>
+    z.strictObject({
+      done: flag("Whether all, or any, of the tasks have ended, as `until` asks."),
+      tasks: about(z.array(taskStateSchema(variant)), "The state of each task, in the order of `task_ids`."),
+    }),
   handle: (call, { task_ids, until = "all", wait = 0 }) => {
     const ends = (signal: AbortSignal) => call.services.feed.taskEnds(task_ids, until, wait, signal);
     if (wait > 0) return call.hold(ends);
@@ -1118,7 +1105,16 @@ const stats = readEndpoint({
     z.strictObject({
       total: z.int(),
       by_status: z.record(statusWord(variant), z.int()),
-      top_nodes: z.array(z.strictObject({ node_id: z.string(), completed: z.int(), lux_earned: z.number() })),
+      top_nodes: about(
+        z.array(
+          z.strictObject({
+            node_id: z.string(),
+            completed: whole("How many tasks the node has completed."),
+            lux_earned: number("LUX that the node earned with completed tasks."),
+          }),
+        ),
+        "The nodes that completed most, at most 10.",
+      ),
     }),
   handle: ({ services }) => services.tasks.stats(),
   encode: ({ totals, top }, variant) => {

@@ -43,7 +43,7 @@ const SWEEP = `
   DELETE FROM blobs WHERE size_bytes IS NULL AND touched_at < clock_timestamp() - interval '${ABANDONED_AFTER}'
     AND blob_id <> ALL($1)`;
 
-/** Opens the blob storage. Its tables are created when the store is opened (store/postgres/migrations.ts). */
+/** Opens the blob storage. Its tables are created when the store is opened (store/postgres/schema.ts). */
 export function openPostgresBlobs(url: string, recentMs = RECENT_MS): Blobs {
   // A chunk's own commit need not be durable: the synchronous commit of finish() flushes all commits before it.
   return new PostgresBlobs(openPool(url, FILE_CONNECTIONS, { synchronous_commit: "off" }), recentMs);

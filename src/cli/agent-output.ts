@@ -5,6 +5,7 @@
  */
 
 import { MODEL_MAX_CHARS } from "../domain/limits.ts";
+import { must } from "../lib/assert.ts";
 
 /**
  * What is read. `say` is what people see while it runs; without it what the answer is made of. `acted` is a sign that the
@@ -96,7 +97,7 @@ export class AgentOutput {
   /** Takes the next bytes of standard output. */
   add(bytes: Uint8Array): void {
     const lines = this.#decoder.decode(bytes, { stream: true }).split("\n");
-    const last = lines.pop() ?? "";
+    const last = must(lines.pop(), "a split text has a last part");
     for (const line of lines) {
       this.#keep(line);
       this.#endLine();
@@ -204,7 +205,7 @@ export class AgentOutput {
   }
 
   #say(field: Field, { at, take }: Place, line: unknown): boolean {
-    const text = at.map((path) => textOf(field, valueAt(line, path))).find((one) => one !== "");
+    const text = at.map((path) => textOf(field, valueAt(line, path))).find((candidate) => candidate !== "");
     if (text === undefined) return false;
     const known = this.#texts.get(field);
     if (field === "session") {
@@ -233,8 +234,8 @@ export function isCount(value: unknown): value is number {
 
 /** Null: there is no number at any of the paths. */
 function sumAt(paths: Place["at"], line: unknown): number | null {
-  const found = paths.map((path) => valueAt(line, path)).filter(isCount);
-  return found.length === 0 ? null : found.reduce((a, b) => a + b, 0);
+  const counts = paths.map((path) => valueAt(line, path)).filter(isCount);
+  return counts.length === 0 ? null : counts.reduce((a, b) => a + b, 0);
 }
 
 /** A text; of models with their counts the one that has most, and of permissions their JSON. Empty: there is none. */

@@ -33,12 +33,23 @@ import type { Log } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { decodeUtf8 } from "../lib/utf8.ts";
 import { AgentOutput, type Counters, isCount, isSessionId } from "./agent-output.ts";
-import { NO_RESULT_PROMPT, RESULT_FILE, promptOf } from "./agent-prompt.ts";
+import { RESULT_FILE, noResultPrompt, promptOf } from "./agent-prompt.ts";
 import { type Agent, argumentsOf, readsPromptFromInput } from "./agents.ts";
 import { FILE_FLAGS } from "./output-files.ts";
 import { CONTEXT, OUT, fetchFile, upload, uploadFiles, writeContext } from "./task-files.ts";
 import type { Run } from "./worker-process.ts";
-import { EX_DATAERR, type TaskOptions, dataIn, refuseFailure, runForTask } from "./worker-task.ts";
+import {
+  EX_DATAERR,
+  type TaskOptions,
+  dataIn,
+  refuseFailure,
+  runForTask,
+  withChanges,
+  withoutSecrets,
+  withoutSecretsIn,
+} from "./worker-task.ts";
+import { OWN_DIR } from "./repository.ts";
+import { type Checkout, inWorktree } from "./task-repository.ts";
 
 const DIR = "agent-";
 const INPUTS = "inputs";
@@ -81,20 +92,29 @@ const SILENT_TASKS_MAX = 1_000;
  */
 export async function doAgentTask(
   task: Task,
-  context: TaskContext,
+  given: TaskContext,
   agent: Agent,
   options: TaskOptions,
 ): Promise<TaskResult> {
+  const { repository, mask } = options;
   assert(options.workDir !== null, "an agent has a work directory");
+  const context = withoutSecrets(given, mask);
   const dir = join(options.workDir, `${DIR}${directoryName(task.task_id)}`);
+  const work = join(dir, WORK);
   inUse.add(dir);
   try {
-    const result = await attempt(task, context, agent, dir, options);
+    const about = { task, context, agent, dir, work };
+    const result =
+      repository === null
+        ? await attempt({ ...about, own: work, checkout: null }, options)
+        : await inWorktree(task, context, work, repository, options, (checkout) =>
+            attempt({ ...about, own: join(work, OWN_DIR), checkout }, options),
+          );
     removeDir(dir, options.log);
-    return result;
+    return mask.value(result);
   } catch (error) {
     if (error instanceof FatalError) removeDir(dir, options.log);
-    throw error;
+    throw withoutSecretsIn(error, mask);
   } finally {
     inUse.delete(dir);
     cleanAgentDirs(options.workDir, options.log);
@@ -107,29 +127,35 @@ const inUse = new Set<string>();
 /** Removes directories of tasks whose end this worker has not seen: the oldest, beyond how many are kept. */
 export function cleanAgentDirs(workDir: string, log: Log): void {
   const now = systemClock().now();
-  const found = readdirSync(workDir)
+  const unused = readdirSync(workDir)
     .filter((name) => name.startsWith(DIR))
     .map((name) => join(workDir, name))
     .filter((path) => !inUse.has(path))
     .map((path) => ({ path, at: statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? now }))
     .toSorted((a, b) => b.at - a.at);
-  found.forEach(({ path, at }, i) => {
+  unused.forEach(({ path, at }, i) => {
     if (i >= KEPT_MAX || now - at > KEPT_MS) removeDir(path, log);
   });
 }
 
-async function attempt(
-  task: Task,
-  context: TaskContext,
-  agent: Agent,
-  dir: string,
-  options: TaskOptions,
-): Promise<TaskResult> {
+/** The program, the directory of the task with work/ in it, and where in work/ the files of the worker are. */
+type Attempt = {
+  readonly task: Task;
+  readonly context: TaskContext;
+  readonly agent: Agent;
+  readonly dir: string;
+  readonly work: string;
+  /** work/ itself or, in a repository, the directory in it that no commit has. */
+  readonly own: string;
+  readonly checkout: Checkout | null;
+};
+
+async function attempt(about: Attempt, options: TaskOptions): Promise<TaskResult> {
+  const { task, context, agent, dir, own, checkout } = about;
   const { signal } = context;
-  const work = join(dir, WORK);
-  mkdirSync(work, { recursive: true, mode: 0o700 });
-  const files = await fillDirectory(task, context, dir, options);
-  const start = { task, context, agent, dir, work, files };
+  mkdirSync(about.work, { recursive: true, mode: 0o700 });
+  const files = await fillDirectory(about, options);
+  const start = { ...about, files };
   const before = readKept(dir, agent);
   let ran = await runAgent({ ...start, before }, options);
   if (before !== null && ran.isSilent) {
@@ -139,36 +165,36 @@ async function attempt(
     ran = await runAgent({ ...start, before: null }, options);
     if (ran.isSilent) keep(dir, before);
   }
-  refuseRun(ran, task, options.timeoutMs);
-  let written = writtenBy(ran, work, agent);
+  refuseRun(ran, task);
+  let written = writtenBy(ran, own, agent);
   const runs = [ran];
   const session = readKept(dir, agent);
   if (written === null && session !== null) {
     options.log.info(`the agent left no ${RESULT_FILE}: it is asked once more`, { task: task.task_id });
-    ran = await runAgent({ ...start, before: session, prompt: NO_RESULT_PROMPT }, options);
+    ran = await runAgent({ ...start, before: session, prompt: noResultPrompt(pathOf(about)) }, options);
     runs.push(ran);
-    refuseRun(ran, task, options.timeoutMs);
-    written = writtenBy(ran, work, agent);
+    refuseRun(ran, task);
+    written = writtenBy(ran, own, agent);
   }
   if (written === null) throw noResult(runs);
+  if (isSaid(written["ask"])) await checkout?.save();
   await askIfWanted(written, context);
   const { failed, retry, ...given } = written;
   if (isSaid(failed)) throw retry === false ? new FatalError(failed) : new Error(failed);
-  await uploadFiles(task, context.epoch, join(work, OUT), signal, options);
-  const about = { agent: { name: agent.name, session: ran.output.text("session") } };
-  const result = { ...resultOf(given, task.title, ran.output.text("answer") ?? ""), ...about };
-  const whole = await fitted(result, (content, name, type) =>
+  await uploadFiles(task, context.epoch, join(own, OUT), signal, options);
+  const by = { agent: { name: agent.name, session: ran.output.text("session") } };
+  const result = { ...resultOf(given, task.title, ran.output.text("answer") ?? ""), ...by };
+  const changes = checkout && (await checkout.save());
+  const whole = await fitted({ ...result, ...changes }, (content, name, type) =>
     upload(content, name, type, { task_id: task.task_id, epoch: context.epoch }, signal, options),
   );
-  return { ...whole, ...about };
+  if (changes === null) return { ...whole, ...by };
+  const others = Object.entries(whole).filter(([name]) => !(name in changes));
+  const { problem, improvement, lesson } = whole;
+  return withChanges({ ...Object.fromEntries(others), ...by, problem, improvement, lesson }, changes);
 }
 
-type AgentRun = {
-  readonly task: Task;
-  readonly context: TaskContext;
-  readonly agent: Agent;
-  readonly dir: string;
-  readonly work: string;
+type AgentRun = Attempt & {
   readonly files: readonly string[];
   /** The session that goes on; null: a new one. */
   readonly before: Kept | null;
@@ -183,10 +209,8 @@ type Ran = {
   readonly isSilent: boolean;
 };
 
-async function runAgent(
-  { task, context, agent, dir, work, files, before, prompt: given }: AgentRun,
-  options: TaskOptions,
-): Promise<Ran> {
+async function runAgent(about: AgentRun, options: TaskOptions): Promise<Ran> {
+  const { task, context, agent, dir, work, own, files, before, checkout, prompt: given } = about;
   const session = before?.session ?? null;
   const counters = before?.counters ?? {};
   // As soon as it is known: the worker may be killed.
@@ -199,15 +223,29 @@ async function runAgent(
   const run = await runForTask(task, context, options, {
     cwd: work,
     ownPrefix: join(dir, NEW),
-    reportPath: join(work, REPORT),
+    reportPath: join(own, REPORT),
     prepare: (reportPath) => {
       const { instructions } = agent;
       const isResumed = session !== null;
       const needsFile = agent.reads.answer !== undefined;
-      const parts = { task, context, files, instructions, reportPath, isResumed, needsFile };
+      const [path, repository] = [
+        pathOf(about),
+        checkout && { branch: checkout.worktree.branch, start: checkout.start },
+      ];
+      const parts = {
+        task,
+        context,
+        files,
+        instructions,
+        reportPath,
+        isResumed,
+        needsFile,
+        path,
+        repository,
+      };
       const prompt = given ?? promptOf(parts);
       const isInput = readsPromptFromInput(agent);
-      const argument = isInput ? "" : promptArgument(prompt, dir);
+      const argument = isInput ? "" : promptArgument(prompt, about);
       const [program = ""] = options.command;
       const command = [program, ...argumentsOf(agent, argument, session)];
       return { command, input: isInput ? prompt : "", env: agent.env };
@@ -237,12 +275,12 @@ async function runAgent(
 }
 
 /** A prompt that is too long for an argument goes through a file. */
-function promptArgument(prompt: string, dir: string): string {
+function promptArgument(prompt: string, { dir, own, work }: Attempt): string {
   if (Buffer.byteLength(prompt) <= PROMPT_ARGUMENT_MAX_BYTES) return prompt;
   const made = join(dir, `${NEW}${PROMPT}`);
   writeFileSync(made, prompt, { mode: 0o600 });
-  renameSync(made, join(dir, WORK, PROMPT));
-  return `Your prompt is in the file ${PROMPT} of this directory: read it first, and do what it says.`;
+  renameSync(made, join(own, PROMPT));
+  return `Your prompt is in the file ${pathOf({ own, work })}${PROMPT} of this directory: read it first, and do what it says.`;
 }
 
 /** Whether its lines say that a model has produced something. */
@@ -251,8 +289,8 @@ function canSpeak({ reads }: Agent): boolean {
 }
 
 /** By itself: no signal and no time limit has ended it. */
-function hasFailed({ exitCode, isTimedOut }: Run, output: AgentOutput): boolean {
-  const isOver = exitCode !== null && exitCode !== EX_DATAERR && !isTimedOut;
+function hasFailed({ exitCode, overtime }: Run, output: AgentOutput): boolean {
+  const isOver = exitCode !== null && exitCode !== EX_DATAERR && overtime === null;
   return isOver && (exitCode !== 0 || output.text("error") !== null);
 }
 
@@ -260,7 +298,7 @@ function hasFailed({ exitCode, isTimedOut }: Run, output: AgentOutput): boolean 
  * Throws the error of a failed run. The errors of most programs are in their output, not in standard error.
  * @throws {WorkerOutage} when the model said nothing, unless it does for other tasks
  */
-function refuseRun({ run, output, isSilent }: Ran, { task_id }: Task, timeoutMs: number | null): void {
+function refuseRun({ run, output, isSilent }: Ran, { task_id }: Task): void {
   const error = output.text("error");
   const parts = [error ?? "", run.lastLines || (error === null ? output.plainText() : "")];
   const lastLines = parts.filter((part) => part !== "").join("\n");
@@ -272,7 +310,7 @@ function refuseRun({ run, output, isSilent }: Ran, { task_id }: Task, timeoutMs:
     const reason = lastLines === "" ? `exit status ${run.exitCode}` : lastLines;
     throw new WorkerOutage(reason, { isRateLimit: RATE_LIMIT.test(reason) });
   }
-  refuseFailure({ ...run, lastLines }, timeoutMs);
+  refuseFailure({ ...run, lastLines });
   if (error !== null) throw new Error(error);
 }
 
@@ -294,16 +332,13 @@ function noResult(runs: readonly Ran[]): Error {
 
 /** Puts the files that the task brings into work/; the agent's own stay. Returns the names of those in inputs/. */
 async function fillDirectory(
-  task: Task,
-  context: TaskContext,
-  dir: string,
+  { task, context, dir, own }: Attempt,
   { hub }: TaskOptions,
 ): Promise<readonly string[]> {
-  const work = join(dir, WORK);
   // Of a worker that was killed; below work/ also of an older version.
   for (const name of readdirSync(dir)) if (name.startsWith(NEW)) remove(join(dir, name));
-  for (const name of readdirSync(work)) if (name.startsWith(REPORT)) remove(join(work, name));
-  remove(join(work, RESULT_FILE));
+  for (const name of readdirSync(own)) if (name.startsWith(REPORT)) remove(join(own, name));
+  remove(join(own, RESULT_FILE));
   const made = mkdtempSync(join(dir, NEW));
   await writeContext(context, made, hub);
   mkdirSync(join(made, INPUTS));
@@ -314,15 +349,20 @@ async function fillDirectory(
       await fetchFile(fileId, join(made, INPUTS), (name) => `${i + 1}-${name}`, context.signal, hub),
     );
   for (const name of [CONTEXT, INPUTS]) {
-    remove(join(work, name));
-    renameSync(join(made, name), join(work, name)); // fails if the agent has put anything there meanwhile
+    remove(join(own, name));
+    renameSync(join(made, name), join(own, name)); // fails if the agent has put anything there meanwhile
   }
   remove(made);
-  if (!lstatSync(join(work, OUT), { throwIfNoEntry: false })?.isDirectory()) {
-    remove(join(work, OUT));
-    mkdirSync(join(work, OUT));
+  if (!lstatSync(join(own, OUT), { throwIfNoEntry: false })?.isDirectory()) {
+    remove(join(own, OUT));
+    mkdirSync(join(own, OUT));
   }
   return files;
+}
+
+/** Where the agent finds the files of the worker, from the directory in which it runs. */
+function pathOf({ own, work }: Pick<Attempt, "own" | "work">): string {
+  return own === work ? "" : `${OWN_DIR}/`;
 }
 
 /** Removes a file, a link or a directory with its content, without following a link. */
@@ -387,8 +427,8 @@ type Written = Readonly<Record<string, unknown>>;
  * What the agent gives: result.json, or an answer that is such an object, or, for a program that prints its answer as
  * text, that text. Null: it gives no result.
  */
-function writtenBy({ run, output }: Ran, work: string, agent: Agent): Written | null {
-  const written = readResultFile(join(work, RESULT_FILE));
+function writtenBy({ run, output }: Ran, own: string, agent: Agent): Written | null {
+  const written = readResultFile(join(own, RESULT_FILE));
   if (written !== null) return written;
   const isText = agent.reads.answer === undefined;
   const answer = (isText ? printedBy(run) : (output.text("answer") ?? "")).trim();

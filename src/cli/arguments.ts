@@ -13,9 +13,9 @@ export type Form = {
   /** The full name: "backup", "keys add". */
   readonly name: string;
   /**
-   * The positional arguments, as the help shows them: "FILE", "NAME A|B|none", "" for none; "ID…" is one or more,
-   * "[COMMAND…]" any number, also none; "-- " in front means that a program to run follows after "--", with flags of
-   * its own.
+   * The positional arguments, as the help shows them: "FILE", "NAME A|B|none", "" for none; "[VALUE]" may be left out,
+   * "ID…" is one or more, "[COMMAND…]" any number; "-- " in front means that a program to run follows after "--", with
+   * flags of its own.
    */
   readonly words: string;
   /** By name without dashes; `string` takes a value, `boolean` takes none, `multiple` may be repeated. */
@@ -118,13 +118,13 @@ function namesOf(flags: Form["flags"]): readonly string[] {
   return Object.keys(flags).map((name) => `--${name}`);
 }
 
-function refuseWords(words: readonly string[], { name, words: wanted }: Form): void {
-  if (wanted.replace(/^-- /, "").startsWith("[")) return;
-  const names = wanted.split(" ").filter((word) => word !== "" && word !== "--");
-  const extra = words[names.length];
-  if (extra !== undefined && wanted.endsWith("…")) return;
-  if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}`, name);
-  if (words.length < names.length) throw new UsageError(`${name} needs ${wanted}`, name);
+function refuseWords(words: readonly string[], { name, words: form }: Form): void {
+  const placeholders = form.split(" ").filter((word) => word !== "" && word !== "--");
+  const extra = words[placeholders.length];
+  if (extra !== undefined && !/…\]?$/.test(form))
+    throw new UsageError(`unexpected ${JSON.stringify(extra)}`, name);
+  const needed = placeholders.filter((word) => !word.startsWith("["));
+  if (words.length < needed.length) throw new UsageError(`${name} needs ${form}`, name);
 }
 
 /**

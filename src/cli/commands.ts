@@ -1,95 +1,52 @@
 /**
- * Declares every command: its words, its flags and a one-line summary. The grammar of the command line, the help, the
- * manual page, the completions and "did you mean" come from here. Must not: import the code that runs a command.
+ * Declares every command: its words, its flags and a one-line summary; and of a command that is one call of the API, the
+ * call and what is printed. The grammar of the command line, the help, the manual page, the completions and "did you mean"
+ * come from here. Must not: import the code that runs a command.
  */
 import { SETTING_ROWS } from "../config.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
 import { KEY_ROLES, SEND_TYPES } from "../domain/model.ts";
+import { TASK_FIELDS, type TaskField } from "../domain/task/fields.ts";
 import type { Form } from "./arguments.ts";
+import { ADMIN_ABOUT, type Command, DATA, local, remote, resource } from "./command.ts";
+import {
+  NODE_HEAD,
+  TASK_HEAD,
+  budgetName,
+  budgetRow,
+  lessonText,
+  limitRow,
+  messageText,
+  nodeRow,
+  pauseName,
+  scheduleRow,
+  taskLine,
+  taskRow,
+  webhookRow,
+} from "./rows.ts";
+import { timeText } from "./table.ts";
 
 /** The clients of `luxhub mcp-config`; the last one is no client. */
 export const MCP_CLIENTS = ["claude", "codex", "cursor", "gemini", "vscode", "zed", "agents-md"] as const;
 
-export type Flag = {
-  /** The placeholder of its value; a flag without one is a switch. */
-  readonly value?: string;
-  readonly help: string;
-  /** One letter, for -o. */
-  readonly short?: string;
-  readonly multiple?: boolean;
-  /** The allowed values, if they are few. */
-  readonly choices?: readonly string[];
-  readonly isPath?: boolean;
-};
+/** Where the store of a hub is. */
+const PLACE = { ...DATA, "database URL": "the database of a hub that uses PostgreSQL (LUXHUB_DATABASE)" };
 
-export type Command = {
-  /** The full name: "backup", "task add". */
-  readonly name: string;
-  /** The positional arguments: see Form. */
-  readonly words: string;
-  /** What it does, in one line without a full stop. */
-  readonly summary: string;
-  readonly flags: Readonly<Record<string, Flag>>;
-  /** Further paragraphs of its help. */
-  readonly about?: string;
-  /** Whether it is a client of a hub, on this machine or another. */
-  readonly isRemote?: boolean;
+const LIMIT = { "limit N": "the maximum number of rows (50; all with --json)" };
+const NODE = { "node NODE": "the node to act for" };
+const PER = { "per PERIOD": "the period of the budget: day, month (both in UTC) or total" };
+const PAUSED = {
+  "type TYPE": "only tasks of this type",
+  "limit-key KEY": "only tasks with this limit key",
+  "creator NODE": "only tasks that this node created",
 };
-
-const DATA: Flag = {
-  value: "DIR",
-  help: "the data directory (LUXHUB_DATA, or else ./luxhub-data)",
-  isPath: true,
+const IF_VERSION = { "if-version N": "only if the note has this version; 0: only if there is no such note" };
+const PREFIX = { "prefix TEXT": "only keys that begin with TEXT" };
+const LEASE_TASK = { "task ID": "only leases for this task" };
+const FENCING = { "fencing N": "only the lease with this fencing token" };
+const EPOCH = {
+  "epoch N": "the epoch of the lease: an error if the task has been handed out again since (stale_lease)",
 };
-const PLACE: Command["flags"] = {
-  data: DATA,
-  database: { value: "URL", help: "the database of a hub that uses PostgreSQL (LUXHUB_DATABASE)" },
-};
-export const REMOTE_FLAGS: Command["flags"] = {
-  json: { help: "print JSON" },
-  url: { value: "URL", help: "the URL of the hub (LUXHUB_URL); default: the hub that runs on --data" },
-  "secret-file": { value: "FILE", help: "a file with the secret (or LUXHUB_SECRET)", isPath: true },
-  data: DATA,
-};
-
-const LIMIT: Flag = { value: "N", help: "the maximum number of rows (50; all with --json)" };
-const NODE: Flag = { value: "NODE", help: "the node to act for" };
-const PER: Flag = {
-  value: "PERIOD",
-  help: "the period of the budget: day, month (both in UTC) or total",
-  choices: ["day", "month", "total"],
-};
-const PAUSED: Command["flags"] = {
-  type: { value: "TYPE", help: "only tasks of this type" },
-  "limit-key": { value: "KEY", help: "only tasks with this limit key" },
-  creator: { value: "NODE", help: "only tasks that this node created" },
-};
-const IF_VERSION: Flag = {
-  value: "N",
-  help: "only if the note has this version; 0: only if there is no such note",
-};
-const PREFIX: Flag = { value: "TEXT", help: "only keys that begin with TEXT" };
-const LEASE_TASK: Flag = { value: "ID", help: "only leases for this task" };
-const FENCING: Flag = { value: "N", help: "only the lease with this fencing token" };
-const EPOCH: Flag = {
-  value: "N",
-  help: "the epoch of the lease: an error if the task has been handed out again since (stale_lease)",
-};
-
-/** Clients of a hub without --json, because they print no record, or only JSON. */
-const NO_JSON: readonly string[] = ["file get", "lux export", "worker", "mcp", "mcp-config"];
-
-function remote(
-  name: string,
-  words: string,
-  summary: string,
-  flags: Command["flags"] = {},
-  about = "",
-): Command {
-  const { json, ...place } = REMOTE_FLAGS;
-  const all = { ...flags, ...(json && !NO_JSON.includes(name) && { json }), ...place };
-  return { name, words, summary, flags: all, isRemote: true, ...(about !== "" && { about }) };
-}
 
 const LUX_ABOUT = `luxhub lux export, head and verify are about the ledger of all nodes; see luxhub lux verify --help.`;
 
@@ -100,8 +57,6 @@ are missing at its end.
 Exit code 1: the export is not intact.
 
 luxhub lux export | luxhub lux verify --head 5f2c…`;
-
-const ADMIN_ABOUT = "Needs the administrator key (from LUXHUB_ADMIN_KEY or the data directory).";
 
 const INVITE_ABOUT = `The line has the URL of the hub, a token for one use and, with serve --tls auto, the hash of the key of the hub.
 The joining machine checks this hash before it sends anything.
@@ -187,80 +142,35 @@ the target. The target must be empty. The command does not change the source. An
 move leaves no usable hub on the target: run the same command again. The secrets stay in the data
 directory, which a hub on PostgreSQL has too.`;
 
-/** Flags of a new task. */
-const NEW_TASK = {
-  description: { value: "TEXT", help: "what to do; - reads standard input", short: "d" },
-  type: { value: "TYPE", help: "the type: the capability that a node needs for the task" },
-  priority: {
-    value: "P",
-    help: "p0 (first), p1, p2 or p5; also high, medium, low",
-    choices: ["p0", "p1", "p2", "p5"],
-  },
-  reward: { value: "N", help: "LUX for the node that completes the task" },
-  creator: {
-    value: "NODE",
-    help: "the node that creates the task; the event stream of this node shows the task",
-  },
-} as const;
-
-const ATTEMPTS = {
-  timeout: { value: "TIME", help: "how long a node may hold the task without extending its lease" },
-  "max-run": { value: "TIME", help: "how long one attempt may take, including all extensions" },
-  retain: { value: "TIME", help: "how long the hub keeps the task after its end (see serve --retain-tasks)" },
-  review: { value: "WHO", help: "who reviews the result: creator, node:ID or capability:WORD" },
-  "review-within": { value: "TIME", help: "how long a result waits for its review (7d)" },
-  "on-review-timeout": {
-    value: "WORD",
-    help: "what happens without a review in time: pay (the default) or reject",
-    choices: ["pay", "reject"],
-  },
-  quorum: {
-    value: "N[/M]",
-    help: "several nodes do the task: N results must agree, of at most M (default: N is a majority of M)",
-  },
-  compare: {
-    value: "WHAT",
-    help: "which part of the results must agree: output (the default) or json:/POINTER[,…]",
-  },
-  "max-cost": { value: "USD", help: "how many dollars all attempts together may cost" },
-  "max-attempts": {
-    value: "N",
-    help: "after how many attempts the task fails permanently (10 failures and timeouts)",
-  },
-  backoff: {
-    value: "TIME",
-    help: "the delay before the second attempt (5s); doubles with each attempt",
-  },
-} as const;
+/** The flags of a new task, or of the task of a schedule. */
+function taskFlags(isScheduled: boolean) {
+  const fields = Object.values<TaskField>(TASK_FIELDS);
+  return Object.fromEntries(
+    fields.flatMap(({ flags = {}, shown, scheduled }) =>
+      isScheduled && shown?.schedule === undefined
+        ? []
+        : Object.entries(flags).map(([form, text]) => [form, isScheduled && scheduled ? scheduled : text]),
+    ),
+  );
+}
 
 /** Flags that select tasks. */
 const SELECTED_TASKS = {
-  status: {
-    value: "S",
-    help: "only tasks of this status",
-    choices: ["open", "assigned", "pending", "completed", "failed"],
-  },
-  node: { value: "NODE", help: "only tasks that this node holds or completed" },
-  creator: { value: "NODE", help: "only tasks that this node created" },
-  type: { value: "TYPE", help: "only tasks of this type" },
-  group: { value: "NAME", help: "only tasks of this group" },
-  tag: { value: "WORD", help: "only tasks with this tag" },
+  "status S": "only tasks of this status",
+  "node NODE": "only tasks that this node holds or completed",
+  "creator NODE": "only tasks that this node created",
+  "type TYPE": "only tasks of this type",
+  "group NAME": "only tasks of this group",
+  "tag WORD": "only tasks with this tag",
 } as const;
 
-/** Which nodes may have a task, and which limit holds for it. */
-const LANE = {
-  requires: {
-    value: "LIST",
-    help: "what a node must have: words and amounts of resources, such as cuda12,gpu=1,vram_gib=10",
-  },
-  "limit-key": { value: "KEY", help: "the key of the limit; default: the type" },
-} as const;
+const deleted = (_: object, name: string): string => `${name}  deleted`;
+const leaseLine = ({ fencing, until }: { readonly fencing: number; readonly until: string }): string =>
+  `fencing ${fencing}, until ${until}`;
 
 export const COMMANDS: readonly Command[] = [
   {
-    name: "serve",
-    words: "",
-    summary: "start the hub",
+    ...local("serve: start the hub", {}, SERVE_ABOUT),
     flags: Object.fromEntries(
       SETTING_ROWS.map(({ flag, value, help, fallback, multiple, isSwitch }) => [
         flag.slice(2),
@@ -273,756 +183,746 @@ export const COMMANDS: readonly Command[] = [
         },
       ]),
     ),
-    about: SERVE_ABOUT,
   },
-  {
-    name: "demo",
-    words: "",
-    summary: "start a hub with six simulated nodes, to try luxhub; the data is removed at the end",
-    flags: {
-      port: { value: "PORT", help: "the port on 127.0.0.1; default: the first free port from 19114 on" },
-    },
-    about: `Open the URL that the command prints, and sign in with the secret below the URL. The hub runs until Ctrl-C.
-The command reads no settings: neither LUXHUB_ variables nor luxhub.toml.`,
-  },
-  remote("status", "", "show the health of the hub, and counts", {}, "Exit code 1: the hub cannot write."),
-  remote(
-    "top",
-    "",
-    "show the running tasks and the online nodes, live",
+  local(
+    "demo: start a hub with six simulated nodes, to try luxhub; the data is removed at the end",
     {
-      interval: { value: "TIME", help: "the refresh interval (2s)" },
-      once: { help: "print the state once and exit" },
+      "port PORT": "the port on 127.0.0.1; default: the first free port from 19114 on",
+    },
+    `Open the URL that the command prints, and sign in with the secret below the URL. The hub runs until Ctrl-C.
+The command reads no settings: neither LUXHUB_ variables nor luxhub.toml.`,
+  ),
+  remote("status: show the health of the hub, and counts", {}, "Exit code 1: the hub cannot write."),
+  remote(
+    "top: show the running tasks and the online nodes, live",
+    {
+      "interval TIME": "the refresh interval (2s)",
+      once: "print the state once and exit",
     },
     "q or Ctrl-C quits. If standard output is not a terminal, the command prints the state once and exits.",
   ),
-  remote(
+  resource(
     "lessons",
-    "[WORDS]",
-    "search what the workers of completed tasks have learned, newest first",
-    { type: { value: "TYPE", help: "only lessons from tasks of this type" }, limit: LIMIT },
+    "lessons [WORDS]: search what the workers of completed tasks have learned, newest first",
+    { text: lessonText },
+    { "type TYPE": "only lessons from tasks of this type", ...LIMIT },
     "Each of the WORDS must begin a word of the lesson or of the title of its task: luxhub lessons 'login cookie'",
   ),
-  remote("questions", "", "list the open questions of all tasks, the most urgent first", { limit: LIMIT }),
-  remote("reviews", "", "list the results that wait for a review, the most urgent first", { limit: LIMIT }),
-  remote("usage", "", "sum up what work has cost in tokens and dollars", {
-    by: {
-      value: "WHAT",
-      help: "one row for each day (the default), node, creator, type, model or group",
-      choices: ["day", "node", "creator", "type", "model", "group"],
-    },
-    since: {
-      value: "DAY",
-      help: "the first day in UTC, such as 2030-01-31; default: 29 days before the last day",
-    },
-    until: { value: "DAY", help: "the last day in UTC; default: today" },
-    limit: LIMIT,
-  }),
-  remote(
-    "budget set",
-    "[SCOPE VALUE]",
-    "limit what work may cost",
+  resource(
+    "questions",
+    "questions: list the open questions of all tasks, the most urgent first",
     {
-      per: PER,
-      "cost-usd": { value: "USD", help: "how many dollars work may cost" },
-      tokens: { value: "N", help: "how many tokens work may use, input and output together" },
-      "on-limit": {
-        value: "WHAT",
-        help: "pause (the default): stop the dispatch of the tasks; warn: only record an event",
-        choices: ["pause", "warn"],
-      },
+      head: ["TASK", "QUESTION", "UNTIL", "ASKED BY", "TEXT"],
+      cells: ({ choices, ...open }) => [
+        ...[open.task_id, open.question_id, timeText(open.until), open.asked_by],
+        choices.length === 0 ? open.question : `${open.question} (${choices.join(", ")})`,
+      ],
+    },
+    LIMIT,
+  ),
+  resource(
+    "reviews",
+    "reviews: list the results that wait for a review, the most urgent first",
+    {
+      columns:
+        "TASK task_id, UNTIL review.until, REVIEWER review.by, DONE BY assigned_node, LUX lux_held, TITLE title",
+    },
+    LIMIT,
+  ),
+  remote("usage: sum up what work has cost in tokens and dollars", {
+    "by WHAT": [
+      "one row for each day (the default), node, creator, type, model or group",
+      ["day", "node", "creator", "type", "model", "group"],
+    ],
+    "since DAY": "the first day in UTC, such as 2030-01-31; default: 29 days before the last day",
+    "until DAY": "the last day in UTC; default: today",
+    ...LIMIT,
+  }),
+  resource(
+    "budget/set",
+    "budget set SCOPE [VALUE]: limit what work may cost",
+    { part: "budget", say: (budget) => `${budgetName(budget)}  ${budget.state}` },
+    {
+      ...PER,
+      "cost-usd USD": "how many dollars work may cost",
+      "tokens N": "how many tokens work may use, input and output together",
+      "on-limit WHAT": "pause (the default): stop the dispatch of the tasks; warn: only record an event",
     },
     `SCOPE is hub, or node, creator, type or group with a VALUE; creator or type without a VALUE means the
-tasks without a creator or without a type.
-${ADMIN_ABOUT}`,
+tasks without a creator or without a type.`,
   ),
-  remote(
-    "webhook put",
-    "NAME URL",
-    "create or replace a webhook, which sends events to a URL, and print its secret once",
+  resource(
+    "webhook/put",
+    "webhook put NAME URL: create or replace a webhook, which sends events to a URL, and print its secret once",
+    { say: ({ secret }, name) => secret ?? `${name}  saved` },
     {
-      kind: {
-        value: "KIND",
-        help: "only events of this kind; repeatable",
-        multiple: true,
-        choices: EVENT_KINDS,
-      },
-      task: { value: "ID", help: "only events of this task" },
-      node: { value: "NODE", help: "only events of this node" },
-      creator: { value: "NODE", help: "only events of the tasks that this node created" },
-      group: { value: "NAME", help: "only events of the tasks of this group" },
-      format: {
-        value: "FORMAT",
-        help: "luxhub (the default): signed JSON; ntfy: notifications for people; a2a: A2A push notifications",
-        choices: ["luxhub", "ntfy", "a2a"],
-      },
-      "secret-env": {
-        value: "NAME",
-        help: "the environment variable with the secret to use: whsec_…, or the access token of ntfy",
-      },
+      "kind KIND…": "only events of this kind; repeatable",
+      "task ID": "only events of this task",
+      "node NODE": "only events of this node",
+      "creator NODE": "only events of the tasks that this node created",
+      "group NAME": "only events of the tasks of this group",
+      "format FORMAT":
+        "luxhub (the default): signed JSON; ntfy: notifications for people; a2a: A2A push notifications",
+      "secret-env NAME":
+        "the environment variable with the secret to use: whsec_…, or the access token of ntfy",
     },
-    `The hub calls its own machine or a private network only if serve --webhook-allow names this address or network.
-${ADMIN_ABOUT}`,
+    `The hub calls its own machine or a private network only if serve --webhook-allow names this address or network.`,
   ),
-  remote(
-    "webhook list",
-    "",
-    "list all webhooks, and the state of their deliveries",
-    { limit: LIMIT },
-    ADMIN_ABOUT,
+  resource(
+    "webhook/list",
+    "webhook list: list all webhooks, and the state of their deliveries",
+    { head: ["WEBHOOK", "STATE", "CURSOR", "DELIVERED", "FAULT", "URL"], cells: webhookRow },
+    LIMIT,
   ),
-  remote("webhook test", "NAME", "send a test message now, and print the outcome", {}, ADMIN_ABOUT),
-  remote(
-    "webhook resume",
-    "NAME",
-    "resume the deliveries, from the first event that was not delivered",
-    {
-      after: {
-        value: "N",
-        help: "resume after the event with this id instead: skips events, or sends events again",
-      },
-    },
-    ADMIN_ABOUT,
-  ),
-  remote("webhook delete", "NAME", "delete a webhook", {}, ADMIN_ABOUT),
-  remote("budget list", "", "list all budgets, and how much of each is used", { limit: LIMIT }, ADMIN_ABOUT),
-  remote("budget delete", "[SCOPE VALUE]", "delete a budget", { per: PER }, ADMIN_ABOUT),
-  remote(
-    "budget void",
-    "NODE",
-    "take what a node has reported on a day off all sums and budgets",
-    {
-      day: { value: "DAY", help: "the day in UTC, such as 2030-01-31; default: today" },
-      reason: { value: "TEXT", help: "the reason" },
-    },
-    ADMIN_ABOUT,
-  ),
-  remote(
-    "limit set",
-    "[KEY]",
-    "limit how many tasks of a key run at once, or start in a minute",
-    {
-      running: { value: "N", help: "how many tasks may be assigned at once" },
-      "per-minute": { value: "N", help: "how many tasks may be handed out in any 60 s" },
-    },
-    `The KEY of a task is its limit_key, or its type if the task has no limit_key.
-${ADMIN_ABOUT}`,
-  ),
-  remote(
-    "limit list",
-    "",
-    "list all limits and holds, and how much of each is used",
-    { limit: LIMIT },
-    ADMIN_ABOUT,
-  ),
-  remote("limit delete", "[KEY]", "delete a limit, and end its hold", {}, ADMIN_ABOUT),
-  remote("limit hold", "[KEY]", "hand out no task of a key for a time", {
-    for: { value: "TIME", help: "how long the hold lasts, at most 1h" },
-    node: NODE,
+  resource("webhook/test", "webhook test NAME: send a test message now, and print the outcome", {
+    say: ({ delivered, error, status, ms }, name) =>
+      `${name}  ${delivered ? "delivered" : "failed"}  ${error ?? `HTTP ${status}`}  ${ms} ms`,
+    isFailure: ({ delivered }) => !delivered,
   }),
-  remote(
-    "pause",
-    "",
-    "stop the dispatch of a type, of a limit key, of a creator, or of all tasks",
-    { ...PAUSED, reason: { value: "TEXT", help: "the reason" } },
-    ADMIN_ABOUT,
+  resource(
+    "webhook/resume",
+    "webhook resume NAME: resume the deliveries, from the first event that was not delivered",
+    {
+      say: ({ webhook }, name) => `${name}  resumed after the event ${webhook.cursor}`,
+    },
+    {
+      "after N": "resume after the event with this id instead: skips events, or sends events again",
+    },
   ),
-  remote("resume", "", "end a pause", PAUSED, ADMIN_ABOUT),
-  remote("pauses", "", "list the pauses", { limit: LIMIT }, ADMIN_ABOUT),
-  remote("lux", "NODE", "show the balance and the ledger of a node", { limit: LIMIT }, LUX_ABOUT),
+  resource("webhook/delete", "webhook delete NAME: delete a webhook", { say: deleted }),
+  resource(
+    "budget/list",
+    "budget list: list all budgets, and how much of each is used",
+    {
+      none: "There are no budgets.",
+      head: ["BUDGET", "STATE", "USD", "OF", "WITHOUT COST", "TOKENS", "OF", "AT THE LIMIT"],
+      cells: budgetRow,
+    },
+    LIMIT,
+  ),
+  resource(
+    "budget/delete",
+    "budget delete SCOPE [VALUE]: delete a budget",
+    { part: "budget", say: (budget) => `${budgetName(budget)}  deleted` },
+    PER,
+  ),
+  resource(
+    "usage/void",
+    "budget void NODE: take what a node has reported on a day off all sums and budgets",
+    {
+      say: ({ node_id, day, voided: { reports, cost_usd } }) =>
+        `${node_id} on ${day}  ${reports} ${reports === 1 ? "report" : "reports"}, ${cost_usd ?? 0} USD voided`,
+    },
+    {
+      "day DAY": "the day in UTC, such as 2030-01-31; default: today",
+      "reason TEXT": "the reason",
+    },
+  ),
+  resource(
+    "limit/set",
+    "limit set KEY: limit how many tasks of a key run at once, or start in a minute",
+    { part: "limit", say: ({ key }) => `${key || "(none)"}  set` },
+    {
+      "running N": "how many tasks may be assigned at once",
+      "per-minute N": "how many tasks may be handed out in any 60 s",
+    },
+    `The KEY of a task is its limit_key, or its type if the task has no limit_key.`,
+  ),
+  resource(
+    "limit/list",
+    "limit list: list all limits and holds, and how much of each is used",
+    {
+      none: "There are no limits.",
+      head: ["KEY", "RUNNING", "OF", "LAST MINUTE", "OF", "HELD UNTIL", "HELD BY"],
+      cells: limitRow,
+    },
+    LIMIT,
+  ),
+  resource("limit/delete", "limit delete KEY: delete a limit, and end its hold", {
+    part: "limit",
+    say: ({ key }) => `${key || "(none)"}  deleted`,
+  }),
+  resource(
+    "limit/hold",
+    "limit hold KEY: hand out no task of a key for a time",
+    { part: "limit", say: ({ key, held_until }) => `${key || "(none)"}  held until ${held_until}` },
+    {
+      "for TIME": "how long the hold lasts, at most 1h",
+      ...NODE,
+    },
+  ),
+  resource(
+    "hub/pause",
+    "pause: stop the dispatch of a type, of a limit key, of a creator, or of all tasks",
+    { part: "pause", say: (pause) => `${pauseName(pause)}  paused` },
+    { ...PAUSED, "reason TEXT": "the reason" },
+  ),
+  resource(
+    "hub/resume",
+    "resume: end a pause",
+    { part: "pause", say: (pause) => `${pauseName(pause)}  resumed` },
+    PAUSED,
+  ),
+  resource(
+    "hub/pauses",
+    "pauses: list the pauses",
+    {
+      none: "Nothing is paused.",
+      head: ["PAUSED", "SINCE", "REASON"],
+      cells: (pause) => [pauseName(pause), pause.at, pause.reason],
+    },
+    LIMIT,
+  ),
+  remote("lux NODE: show the balance and the ledger of a node", LIMIT, LUX_ABOUT),
   remote(
-    "lux export",
-    "",
-    "print the ledger of all nodes as JSON Lines, oldest entry first",
+    "lux export: print the ledger of all nodes as JSON Lines, oldest entry first",
     {},
     "luxhub lux export > ledger.jsonl",
   ),
-  remote("lux head", "", "print the number and the hash of the newest entry of the ledger, for lux verify"),
-  {
-    name: "lux verify",
-    words: "[FILE]",
-    summary: "verify that nothing in an exported ledger was changed, removed or added; needs no hub",
-    flags: {
-      head: {
-        value: "HASH",
-        help: "a hash from lux head or a receipt: the ledger must have the entry with this hash",
-      },
-    },
-    about: VERIFY_ABOUT,
-  },
-  remote(
-    "events",
-    "",
-    "print the event log",
+  resource(
+    "lux/head",
+    "lux head: print the number and the hash of the newest entry of the ledger, for lux verify",
+    { part: "head", say: ({ seq, hash }) => `${seq}  ${hash ?? "no hash"}` },
+  ),
+  local(
+    "lux verify [FILE]: verify that nothing in an exported ledger was changed, removed or added; needs no hub",
     {
-      follow: { help: "keep printing new events; with --json as JSON Lines", short: "f" },
-      kind: {
-        value: "KIND",
-        help: "only events of this kind; repeatable",
-        multiple: true,
-        choices: EVENT_KINDS,
-      },
-      since: { value: "N", help: "only events after this id; without --since the newest events" },
-      task: { value: "ID", help: "only events of this task" },
-      node: { value: "NODE", help: "only events of this node" },
-      group: { value: "NAME", help: "only events of the tasks of this group, and the end of the group" },
-      tag: { value: "WORD", help: "only events of tasks with this tag" },
-      limit: { value: "N", help: "the maximum number of events (50; all with --since or --json)" },
+      "head HASH": "a hash from lux head or a receipt: the ledger must have the entry with this hash",
+    },
+    VERIFY_ABOUT,
+  ),
+  remote(
+    "events: print the event log",
+    {
+      "-f follow": "keep printing new events; with --json as JSON Lines",
+      "kind KIND…": ["only events of this kind; repeatable", EVENT_KINDS],
+      "since N": "only events after this id; without --since the newest events",
+      "task ID": "only events of this task",
+      "node NODE": "only events of this node",
+      "group NAME": "only events of the tasks of this group, and the end of the group",
+      "tag WORD": "only events of tasks with this tag",
+      "limit N": "the maximum number of events (50; all with --since or --json)",
     },
     "--follow survives a restart of the hub: no event is missed or printed twice.",
   ),
   remote(
-    "schedule put",
-    "NAME TITLE",
-    "create or replace a schedule, which creates tasks at certain times, and print the next time",
+    "schedule put NAME TITLE: create or replace a schedule, which creates tasks at certain times, and print the next time",
     {
-      ...NEW_TASK,
-      cron: {
-        value: "CRON",
-        help: "minute, hour, day of month, month, day of week; or a word such as @daily",
-      },
-      tz: { value: "ZONE", help: "the time zone of --cron, for example Europe/Berlin (UTC)" },
-      every: { value: "TIME", help: "a fixed interval instead of --cron, for example 15m" },
-      overlap: {
-        value: "HOW",
-        help: "while an earlier task is unfinished: skip the time (the default), or create a task at each time",
-        choices: ["skip", "queue"],
-      },
-      "catch-up": {
-        value: "HOW",
-        help: "after times at which no hub ran: one task for the last of these times (the default), or none",
-        choices: ["one", "none"],
-      },
-      jitter: { value: "TIME", help: "start each task later, by a random time of at most TIME" },
-      until: { value: "TIME", help: "the end of the schedule: a time from now, or ISO 8601" },
-      paused: { help: "create no tasks until the schedule is saved without --paused" },
-      delay: { value: "TIME", help: "start each task no sooner than TIME after its time of the schedule" },
-      ...ATTEMPTS,
-      group: { value: "NAME", help: "the group of the tasks" },
-      tag: { value: "WORD", help: "a tag of the tasks; repeatable", multiple: true },
-      ...LANE,
+      "cron CRON": "minute, hour, day of month, month, day of week; or a word such as @daily",
+      "tz ZONE": "the time zone of --cron, for example Europe/Berlin (UTC)",
+      "every TIME": "a fixed interval instead of --cron, for example 15m",
+      "overlap HOW": [
+        "while an earlier task is unfinished: skip the time (the default), or create a task at each time",
+        ["skip", "queue"],
+      ],
+      "catch-up HOW": [
+        "after times at which no hub ran: one task for the last of these times (the default), or none",
+        ["one", "none"],
+      ],
+      "jitter TIME": "start each task later, by a random time of at most TIME",
+      "until TIME": "the end of the schedule: a time from now, or ISO 8601",
+      paused: "create no tasks until the schedule is saved without --paused",
+      ...taskFlags(true),
     },
     "luxhub schedule put nightly 'Back up the wiki' -d 'Into the archive.' --cron '30 2 * * *' --tz Europe/Berlin",
   ),
-  remote(
-    "group list",
-    "[PREFIX]",
-    "list the groups by name; with PREFIX those whose name begins with PREFIX",
-    { limit: LIMIT },
+  resource(
+    "group/list",
+    "group list [PREFIX]: list the groups by name; with PREFIX those whose name begins with PREFIX",
+    {
+      columns:
+        "GROUP group, TASKS total, UNFINISHED unfinished, FAILED by_status.failed, CHANGED last_updated_at",
+    },
+    LIMIT,
   ),
   remote(
-    "group watch",
-    "NAME",
-    "show the progress of a group until all its tasks have ended",
-    { timeout: { value: "TIME", help: "how long to wait, such as 10m; default: no limit" } },
+    "group watch NAME: show the progress of a group until all its tasks have ended",
+    { "timeout TIME": "how long to wait, such as 10m; default: no limit" },
     "Shows a progress bar on a terminal, and elsewhere prints a line for each change. Exit code 1: a task has failed.",
   ),
-  remote("group show", "NAME", "show counts, times, the cost and the last failures of a group"),
-  remote("group cancel", "NAME", "cancel the unfinished tasks of a group, whose status is then failed", {
-    node: { value: "NODE", help: "the node that cancels the tasks" },
-    reason: { value: "TEXT", help: "the reason" },
+  remote("group show NAME: show counts, times, the cost and the last failures of a group"),
+  remote("group cancel NAME: cancel the unfinished tasks of a group, whose status is then failed", {
+    "node NODE": "the node that cancels the tasks",
+    "reason TEXT": "the reason",
   }),
-  remote("group retry", "NAME", "open the failed tasks of a group again"),
-  remote("schedule list", "", "list all schedules, by name", { limit: LIMIT }),
-  remote("schedule run", "NAME", "create a task of a schedule now, and print its id"),
-  remote("schedule delete", "NAME", "delete a schedule, but not its tasks"),
+  remote("group retry NAME: open the failed tasks of a group again"),
+  resource(
+    "schedule/list",
+    "schedule list: list all schedules, by name",
+    { head: ["SCHEDULE", "TIMES", "NEXT", "LAST", "TITLE"], cells: scheduleRow },
+    LIMIT,
+  ),
+  resource("schedule/run", "schedule run NAME: create a task of a schedule now, and print its id", {
+    say: ({ task_id }) => task_id,
+  }),
+  resource("schedule/delete", "schedule delete NAME: delete a schedule, but not its tasks", {
+    say: deleted,
+  }),
   remote(
-    "task add",
-    "TITLE",
-    "create a task, and print its id",
-    {
-      ...NEW_TASK,
-      for: { value: "NODE", help: "assign the task to this node, which must be online" },
-      file: {
-        value: "FILE",
-        help: "upload this file as an input of the task; repeatable",
-        multiple: true,
-        isPath: true,
-      },
-      after: {
-        value: "ID",
-        help: "start the task after the task ID is completed; repeatable",
-        multiple: true,
-      },
-      "on-dependency": {
-        value: "fail|run",
-        help: "fail (the default): fail when a task of --after fails; run: start when all of them have ended",
-        choices: ["fail", "run"],
-      },
-      "unique-key": {
-        value: "KEY",
-        help: "create no task if an unfinished task has this key, and print the id of that task",
-      },
-      "unique-for": { value: "TIME", help: "how long the task holds its key, finished or not" },
-      delay: { value: "TIME", help: "start the task no sooner than TIME from now, such as 30s or 2h" },
-      expires: {
-        value: "TIME",
-        help: "when the task fails unless it is completed: a time from now, or ISO 8601",
-      },
-      ...ATTEMPTS,
-      group: { value: "NAME", help: "the group of the task" },
-      tag: { value: "WORD", help: "a word by which to find the task; repeatable", multiple: true },
-      ...LANE,
-    },
+    "task add TITLE: create a task, and print its id",
+    taskFlags(false),
     "TASK=$(luxhub task add 'Say hello' -d 'To everyone') && luxhub task wait $TASK",
   ),
-  remote("task list", "", "list tasks, newest first", { ...SELECTED_TASKS, limit: LIMIT }),
-  remote(
-    "task export",
-    "",
-    "print tasks with their results as JSON Lines, newest first",
+  resource(
+    "task/list",
+    "task list: list tasks, newest first",
+    { head: TASK_HEAD, cells: taskRow, order: "newest" },
+    { ...SELECTED_TASKS, ...LIMIT },
+  ),
+  resource(
+    "task/list",
+    "task export: print tasks with their results as JSON Lines, newest first",
+    { isExport: true },
     SELECTED_TASKS,
     "luxhub task export --group nightly > results.jsonl",
   ),
-  remote("task show", "ID", "show one task with its result"),
-  remote("task why", "ID", "list all reasons why a task does not run"),
+  resource("task/{task_id}", "task show ID: show one task with its result", { part: "task" }),
+  remote("task why ID: list all reasons why a task does not run"),
   remote(
-    "task wait",
-    "ID…",
-    "wait until tasks are completed or have failed",
+    "task wait ID…: wait until tasks are completed or have failed",
     {
-      any: { help: "wait only until one of the tasks has ended" },
-      timeout: { value: "TIME", help: "how long to wait, such as 10s; default: no limit" },
+      any: "wait only until one of the tasks has ended",
+      "timeout TIME": "how long to wait, such as 10s; default: no limit",
     },
     "Exit code 0: the tasks that ended are completed. 1: a task has failed. 124: the time of --timeout was over first.",
   ),
+  remote("task diff ID: print the changes that a task has left in a repository, as a patch"),
   remote(
-    "task logs",
-    "ID",
-    "print the output of a task, also while the task runs",
+    "task apply ID: apply the changes of a task to the checkout of the repository here",
+    { force: "also to a checkout with changes that are not committed" },
+    "The patch is applied with git apply --3way, and nothing is committed.",
+  ),
+  remote(
+    "task logs ID: print the output of a task, also while the task runs",
     {
-      follow: { help: "keep printing until the task has ended", short: "f" },
-      attempt: { value: "N", help: "the attempt, by its epoch; default: the newest attempt that has output" },
-      raw: { help: "print the output unchanged, with its control characters" },
+      "-f follow": "keep printing until the task has ended",
+      "attempt N": "the attempt, by its epoch; default: the newest attempt that has output",
+      raw: "print the output unchanged, with its control characters",
     },
     "--follow survives a restart of the hub: nothing is missed or printed twice. With --json the command prints\neach part as a line of JSON.",
   ),
-  remote("task claim", "ID…", "claim open tasks for a node", { node: NODE }),
-  remote("task release", "ID…", "give back tasks that a node holds", {
-    node: NODE,
-    reason: { value: "TEXT", help: "the reason" },
-    epoch: EPOCH,
-  }),
-  remote("task complete", "ID", "complete a task with its result", {
-    node: NODE,
-    result: {
-      value: "FILE",
-      help: "a JSON object with problem, improvement and lesson; - reads standard input",
-      isPath: true,
+  resource(
+    "task/claim",
+    "task claim ID…: claim open tasks for a node",
+    { part: "task", say: taskLine },
+    NODE,
+  ),
+  resource(
+    "task/release",
+    "task release ID…: give back tasks that a node holds",
+    { part: "task", say: taskLine },
+    {
+      ...NODE,
+      "reason TEXT": "the reason",
+      ...EPOCH,
     },
-    epoch: EPOCH,
+  ),
+  remote("task complete ID: complete a task with its result", {
+    ...NODE,
+    "result FILE": "a JSON object with problem, improvement and lesson; - reads standard input",
+    ...EPOCH,
   }),
-  remote("task fail", "ID", "report that the attempt of a node failed", {
-    node: NODE,
-    error: { value: "TEXT", help: "what went wrong" },
-    "no-retry": { help: "fail the task permanently" },
-    epoch: EPOCH,
-  }),
+  resource(
+    "task/fail",
+    "task fail ID: report that the attempt of a node failed",
+    { part: "task", say: taskLine, switches: { "no-retry": { retry: false } } },
+    {
+      ...NODE,
+      "error TEXT": "what went wrong",
+      "no-retry": "fail the task permanently",
+      ...EPOCH,
+    },
+  ),
   remote(
-    "task checkpoint",
-    "ID",
-    "save the JSON on standard input as the checkpoint of a task that a node holds",
-    { node: NODE, epoch: EPOCH },
+    "task checkpoint ID: save the JSON on standard input as the checkpoint of a task that a node holds",
+    { ...NODE, ...EPOCH },
     `In a command of luxhub worker, the defaults of --node and --epoch come from the environment.`,
   ),
   remote(
-    "task ask",
-    "ID QUESTION",
-    "ask a question about a task that a node holds",
+    "task ask ID QUESTION: ask a question about a task that a node holds",
     {
-      node: NODE,
-      epoch: EPOCH,
-      choice: { value: "TEXT", help: "an answer to choose from; repeatable", multiple: true },
-      schema: { value: "FILE", help: "the JSON Schema of the answer", isPath: true },
-      within: { value: "TIME", help: "how long the question stays open (1d)" },
-      park: { help: "give the task back until there is an answer" },
-      wait: { value: "TIME", help: "how long to wait for the answer, which the command then prints" },
+      ...NODE,
+      ...EPOCH,
+      "choice TEXT…": "an answer to choose from; repeatable",
+      "schema FILE": "the JSON Schema of the answer",
+      "within TIME": "how long the question stays open (1d)",
+      park: "give the task back until there is an answer",
+      "wait TIME": "how long to wait for the answer, which the command then prints",
     },
     `Prints the id of the question, or with --wait the answer: a string unchanged, anything else as JSON.
 Exit code 124: there was no answer in time.
 In a command of luxhub worker, the defaults of --node and --epoch come from the environment.`,
   ),
-  remote(
-    "task review",
-    "ID VERDICT",
-    "pass or reject the result of a task that was created with --review",
+  resource(
+    "task/review",
+    "task review ID VERDICT: pass or reject the result of a task that was created with --review",
+    { say: ({ task }, id) => `${id}  ${task.review?.state}` },
     {
-      node: { value: "NODE", help: "the node that reviews" },
-      note: { value: "TEXT", help: "the reason, which the next worker of the task gets" },
-      epoch: { value: "N", help: "the epoch of the reviewed result: an error if there is a newer result" },
+      "node NODE": "the node that reviews",
+      "note TEXT": "the reason, which the next worker of the task gets",
+      "epoch N": "the epoch of the reviewed result: an error if there is a newer result",
     },
     "VERDICT is pass, which pays the reward, or reject, which opens the task again.",
   ),
-  remote("task answer", "ID ANSWER", "answer an open question of a task", {
-    question: { value: "ID", help: "the question; needed if the task has several open questions" },
-    parse: { help: "ANSWER is JSON; without --parse ANSWER is a string" },
-    force: { help: "also give an answer that is none of the choices of the question" },
-    node: { value: "NODE", help: "the node that answers" },
+  remote("task answer ID ANSWER: answer an open question of a task", {
+    "question ID": "the question; needed if the task has several open questions",
+    parse: "ANSWER is JSON; without --parse ANSWER is a string",
+    force: "also give an answer that is none of the choices of the question",
+    "node NODE": "the node that answers",
   }),
   remote(
-    "task usage",
-    "[ID]",
-    "report the tokens and the cost of one step of an attempt",
+    "task usage [ID]: report the tokens and the cost of one step of an attempt",
     {
-      model: { value: "NAME", help: "the model" },
-      "input-tokens": { value: "N", help: "the number of input tokens" },
-      "output-tokens": { value: "N", help: "the number of output tokens" },
-      "cached-tokens": { value: "N", help: "how many of the input tokens came from a cache" },
-      "cost-usd": { value: "USD", help: "the cost of the step; leave it out if unknown" },
-      seq: { value: "N", help: "the number of the step in the attempt: a repeat counts once" },
-      node: NODE,
-      epoch: EPOCH,
+      "model NAME": "the model",
+      "input-tokens N": "the number of input tokens",
+      "output-tokens N": "the number of output tokens",
+      "cached-tokens N": "how many of the input tokens came from a cache",
+      "cost-usd USD": "the cost of the step; leave it out if unknown",
+      "seq N": "the number of the step in the attempt: a repeat counts once",
+      ...NODE,
+      ...EPOCH,
     },
     `In a command of luxhub worker leave out ID, --seq, --node and --epoch: the worker numbers and sends the report,
 and the command needs no secret.`,
   ),
-  remote("task retry", "ID…", "open failed tasks again", {
-    "with-dependents": { help: "also open the tasks that failed only because of these tasks" },
-    "max-cost": { value: "USD", help: "a new --max-cost, for tasks that have cost too much" },
+  remote("task retry ID…: open failed tasks again", {
+    "with-dependents": "also open the tasks that failed only because of these tasks",
+    "max-cost USD": "a new --max-cost, for tasks that have cost too much",
   }),
-  remote("task cancel", "ID…", "cancel unfinished tasks, whose status is then failed", {
-    node: { value: "NODE", help: "the node that cancels the tasks" },
-    reason: { value: "TEXT", help: "the reason" },
-  }),
-  remote("task update", "ID…", "change tasks that nobody holds", {
-    title: { value: "TEXT", help: "a new title" },
-    description: { value: "TEXT", help: "what to do; - reads standard input", short: "d" },
-    priority: NEW_TASK.priority,
-    reward: { value: "N", help: "the new reward; a lower reward needs LUXHUB_ADMIN_KEY" },
-    "not-before": {
-      value: "TIME",
-      help: "the earliest start: a time from now, ISO 8601, or none (at once)",
-    },
-    expires: { value: "TIME", help: "when the tasks fail unless they are completed; none: never" },
-    "limit-key": { value: "KEY", help: "the key of the limit; none: the type" },
-    tag: {
-      value: "WORD",
-      help: "a tag that replaces all current tags; repeatable; none: no tags",
-      multiple: true,
-    },
-  }),
-  remote("task delete", "ID…", "delete tasks permanently", {}, ADMIN_ABOUT),
-  remote("node list", "", "list all nodes"),
-  remote("node show", "ID", "show one node"),
-  remote("node drain", "ID", "give a node no new tasks, and let it finish its tasks", {
-    off: { help: "end the drain" },
-  }),
-  remote("node delete", "ID", "delete the registration of a node", {}, ADMIN_ABOUT),
-  remote(
-    "message send",
-    "CONTENT",
-    "send a message to a node, and print its id",
+  resource(
+    "task/cancel",
+    "task cancel ID…: cancel unfinished tasks, whose status is then failed",
+    { part: "task", say: taskLine },
     {
-      from: { value: "NODE", help: "the sender" },
-      to: { value: "NODE", help: "the recipient" },
-      all: { help: "send the message to all online nodes" },
-      taking: { value: "TYPE", help: "send the message to all online nodes that take tasks of this type" },
-      type: { value: "TYPE", help: "text (the default), task or status", choices: SEND_TYPES },
-      ack: { help: "redeliver the message until it is acknowledged" },
-      "reply-to": { value: "ID", help: "the message to which this message replies" },
-      thread: { value: "NAME", help: "the conversation of the message" },
+      "node NODE": "the node that cancels the tasks",
+      "reason TEXT": "the reason",
+    },
+  ),
+  remote("task update ID…: change tasks that nobody holds", {
+    "title TEXT": "a new title",
+    "-d description TEXT": "what to do; - reads standard input",
+    ...TASK_FIELDS.priority.flags,
+    "reward N": "the new reward; a lower reward needs LUXHUB_ADMIN_KEY",
+    "not-before TIME": "the earliest start: a time from now, ISO 8601, or none (at once)",
+    "expires TIME": "when the tasks fail unless they are completed; none: never",
+    "limit-key KEY": "the key of the limit; none: the type",
+    "tag WORD…": "a tag that replaces all current tags; repeatable; none: no tags",
+  }),
+  resource("task/delete", "task delete ID…: delete tasks permanently", { say: deleted }),
+  resource("node/list", "node list: list all nodes", { head: NODE_HEAD, cells: nodeRow }),
+  resource("node/{node_id}", "node show ID: show one node", { part: "node" }),
+  resource(
+    "node/drain",
+    "node drain ID: give a node no new tasks, and let it finish its tasks",
+    {
+      fixed: { drain: true },
+      switches: { off: { drain: false } },
+      say: ({ drain, tasks_assigned }, id) =>
+        drain
+          ? `${id} gets nothing new; it has ${tasks_assigned} unfinished ${tasks_assigned === 1 ? "task" : "tasks"}`
+          : `${id} gets tasks again`,
+    },
+    {
+      off: "end the drain",
+    },
+  ),
+  resource("node/delete", "node delete ID: delete the registration of a node", {
+    say: (_, id) => `${id} is deleted`,
+  }),
+  remote(
+    "message send CONTENT: send a message to a node, and print its id",
+    {
+      "from NODE": "the sender",
+      "to NODE": "the recipient",
+      all: "send the message to all online nodes",
+      "taking TYPE": "send the message to all online nodes that take tasks of this type",
+      "type TYPE": ["text (the default), task or status", SEND_TYPES],
+      ack: "redeliver the message until it is acknowledged",
+      "reply-to ID": "the message to which this message replies",
+      "thread NAME": "the conversation of the message",
     },
     "If CONTENT is -, the command reads standard input. --type and --ack are only for a message to one node.",
   ),
   remote(
-    "message receive",
-    "NODE",
-    "take messages out of a mailbox, oldest first",
+    "message receive NODE: take messages out of a mailbox, oldest first",
     {
-      wait: { value: "TIME", help: "how long to wait for the first message, such as 30s" },
-      count: { value: "N", help: "the maximum number of messages (10)" },
-      ack: { help: "acknowledge the messages after they are printed" },
+      "wait TIME": "how long to wait for the first message, such as 30s",
+      "count N": "the maximum number of messages (10)",
+      ack: "acknowledge the messages after they are printed",
     },
     "Exit code 124: no message came within --wait.",
   ),
-  remote("message history", "NODE", "list the messages that a node sent or got, newest first", {
-    thread: { value: "NAME", help: "only messages of this conversation" },
-    limit: LIMIT,
-  }),
-  remote("message parked", "NODE", "list the dead letters: messages that a node never acknowledged", {
-    limit: LIMIT,
-  }),
-  remote(
-    "note put",
-    "KEY TEXT",
-    "write a note into the shared memory of the nodes",
-    { node: { value: "NODE", help: "the node that writes" }, "if-version": IF_VERSION },
+  resource(
+    "message/history",
+    "message history NODE: list the messages that a node sent or got, newest first",
+    { text: messageText, between: "\n\n" },
+    {
+      "thread NAME": "only messages of this conversation",
+      ...LIMIT,
+    },
+  ),
+  resource(
+    "message/parked",
+    "message parked NODE: list the dead letters: messages that a node never acknowledged",
+    { text: messageText, between: "\n\n" },
+    {
+      ...LIMIT,
+    },
+  ),
+  resource(
+    "note/put",
+    "note put KEY TEXT: write a note into the shared memory of the nodes",
+    { part: "note", say: ({ version }) => `version ${version}`, input: "text" },
+    { "node NODE": "the node that writes", ...IF_VERSION },
     "If TEXT is -, the command reads standard input. Exit code 5: the note has another version.",
   ),
-  remote("note get", "KEY", "print the text of a note"),
-  remote("note list", "", "list the notes by key", { prefix: PREFIX, limit: LIMIT }),
-  remote("note search", "WORD…", "list the notes that have words beginning with these", {
-    prefix: PREFIX,
-    limit: LIMIT,
-  }),
-  remote("note delete", "KEY…", "delete notes", {
-    node: { value: "NODE", help: "the node that deletes the notes" },
-    "if-version": IF_VERSION,
-  }),
-  remote(
-    "lease acquire",
-    "NAME",
-    "take an advisory lease on a name or on the paths of a glob",
+  resource("note/get", "note get KEY: print the text of a note", { part: "note", say: ({ text }) => text }),
+  resource(
+    "note/list",
+    "note list: list the notes by key",
+    { columns: "KEY key, VERSION version, BYTES bytes, NODE node_id, CHANGED updated_at" },
+    { ...PREFIX, ...LIMIT },
+  ),
+  resource(
+    "note/search",
+    "note search WORD…: list the notes that have words beginning with these",
+    { columns: "KEY key, NODE node_id, TEXT excerpt" },
     {
-      node: NODE,
-      ttl: { value: "TIME", help: "how long the lease lasts (5m)" },
-      shared: { help: "a shared lease: other nodes may have shared leases on the same paths" },
-      task: { value: "ID", help: "the lease ends with this task, which the node must hold" },
-      epoch: EPOCH,
+      ...PREFIX,
+      ...LIMIT,
+    },
+  ),
+  resource(
+    "note/delete",
+    "note delete KEY…: delete notes",
+    { say: deleted },
+    {
+      "node NODE": "the node that deletes the notes",
+      ...IF_VERSION,
+    },
+  ),
+  resource(
+    "lease/acquire",
+    "lease acquire NAME: take an advisory lease on a name or on the paths of a glob",
+    { part: "lease", say: leaseLine },
+    {
+      ...NODE,
+      "ttl TIME": "how long the lease lasts (5m)",
+      shared: "a shared lease: other nodes may have shared leases on the same paths",
+      "task ID": "the lease ends with this task, which the node must hold",
+      ...EPOCH,
     },
     "Acquiring a lease again renews the lease. Exit code 5: the lease conflicts with another lease.",
   ),
-  remote("lease renew", "NAME", "renew a lease", {
-    node: NODE,
-    ttl: { value: "TIME", help: "how long the lease lasts from now; default: as before" },
-    task: LEASE_TASK,
-    fencing: FENCING,
-  }),
-  remote("lease release", "NAME…", "release leases", { node: NODE, task: LEASE_TASK, fencing: FENCING }),
-  remote("lease list", "", "list the current leases", {
-    node: { value: "NODE", help: "only leases of this node" },
-    task: LEASE_TASK,
-    limit: LIMIT,
-  }),
-  remote("file put", "FILE", "upload a file, and print its id", {
-    task: { value: "ID", help: "attach the file to this task" },
-    node: { value: "NODE", help: "attach the file to this node" },
-    name: { value: "NAME", help: "the name of the file; default: the name of FILE" },
-    type: { value: "TYPE", help: "the content type; default: from the name" },
+  resource(
+    "lease/renew",
+    "lease renew NAME: renew a lease",
+    { part: "lease", say: leaseLine },
+    {
+      ...NODE,
+      "ttl TIME": "how long the lease lasts from now; default: as before",
+      ...LEASE_TASK,
+      ...FENCING,
+    },
+  ),
+  resource(
+    "lease/release",
+    "lease release NAME…: release leases",
+    {
+      say: ({ released }, name) => `${name}  ${released > 0 ? "released" : "was not held"}`,
+    },
+    { ...NODE, ...LEASE_TASK, ...FENCING },
+  ),
+  resource(
+    "lease/list",
+    "lease list: list the current leases",
+    { columns: "NAME name, NODE node_id, TASK task_id, SHARED shared, FENCING fencing, UNTIL until" },
+    {
+      "node NODE": "only leases of this node",
+      ...LEASE_TASK,
+      ...LIMIT,
+    },
+  ),
+  remote("file put FILE: upload a file, and print its id", {
+    "task ID": "attach the file to this task",
+    "node NODE": "attach the file to this node",
+    "name NAME": "the name of the file; default: the name of FILE",
+    "type TYPE": "the content type; default: from the name",
   }),
   remote(
-    "file get",
-    "ID",
-    "download a file",
-    { output: { value: "FILE", help: "the file to write; - is standard output", short: "o", isPath: true } },
+    "file get ID: download a file",
+    { "-o output FILE": "the file to write; - is standard output" },
     "Without -o the file keeps the name of its upload, and the command overwrites no existing file.",
   ),
-  remote("file url", "ID", "print a URL that downloads a file without a secret, for 10 minutes"),
+  remote("file url ID: print a URL that downloads a file without a secret, for 10 minutes"),
   remote(
-    "file upload-url",
-    "",
-    "print a URL that uploads one file without a secret, for 10 minutes",
+    "file upload-url: print a URL that uploads one file without a secret, for 10 minutes",
     {
-      task: { value: "ID", help: "attach the file to this task" },
-      node: { value: "NODE", help: "attach the file to this node" },
+      "task ID": "attach the file to this task",
+      "node NODE": "attach the file to this node",
     },
     'curl -F file=@report.pdf "$(luxhub file upload-url)"',
   ),
-  remote("file list", "", "list files, newest first", {
-    task: { value: "ID", help: "only files of this task" },
-    limit: LIMIT,
-  }),
-  remote("file rm", "ID…", "delete files permanently"),
-  remote(
-    "worker",
-    "-- [COMMAND…]",
-    "run a command or an AI agent for each task, and report the result",
+  resource(
+    "file/list",
+    "file list: list files, newest first",
+    { columns: "FILE file_id, SIZE size, UPLOADED uploaded_at, NODE node_id, TASK task_id, NAME name" },
     {
-      agent: {
-        value: "NAME",
-        help: "run an AI agent in place of a command: claude, codex, gemini, opencode, or an agent of worker.toml",
-      },
-      node: {
-        value: "ID",
-        help: "the id of the node that the worker registers; default with --agent: NAME-HOST",
-      },
-      name: { value: "NAME", help: "the display name of the node; default: the id" },
-      capabilities: {
-        value: "LIST",
-        help: "the types of the tasks that the node takes, comma-separated; default: all tasks; --agent needs it or --untyped",
-      },
-      untyped: { help: "with --capabilities or --agent: take tasks without a type too" },
-      resources: {
-        value: "LIST",
-        help: "what the node has, such as gpu=2,vram_gib=24: tasks may require resources",
-      },
-      detect: { help: "add the resources cpu, memory_gib and, with nvidia-smi, gpu and vram_gib" },
-      concurrency: { value: "N", help: "how many tasks the worker does at once (1)" },
-      timeout: {
-        value: "TIME",
-        help: "the time limit of the command, after which the attempt fails; default: max_run_s of the task",
-      },
-      grace: { value: "TIME", help: "the time from SIGTERM to SIGKILL when a command must end (10s)" },
-      once: { help: "wait for one task, do it and exit; exit code 1: the task is not completed" },
-      workdir: {
-        value: "DIR",
-        help: "run each command in a directory of its own below DIR, with the input files; upload out/",
-        isPath: true,
-      },
-      "no-output": { help: "do not send the output of the command to the hub while the command runs" },
-      "pass-secret": { help: "give the secret to the command, as LUXHUB_SECRET" },
-      log: { value: "pretty|json", help: "the format of the log (pretty)", choices: ["pretty", "json"] },
+      "task ID": "only files of this task",
+      ...LIMIT,
+    },
+  ),
+  resource("file/delete", "file rm ID…: delete files permanently", { say: deleted }),
+  remote(
+    "worker -- [COMMAND…]: run a command or an AI agent for each task, and report the result",
+    {
+      "agent NAME":
+        "run an AI agent in place of a command: claude, codex, gemini, opencode, or an agent of worker.toml",
+      "node ID": "the id of the node that the worker registers; default with --agent: NAME-HOST",
+      "name NAME": "the display name of the node; default: the id",
+      "capabilities LIST":
+        "the types of the tasks that the node takes, comma-separated; default: all tasks; --agent needs it or --untyped",
+      untyped: "with --capabilities or --agent: take tasks without a type too",
+      "resources LIST": "what the node has, such as gpu=2,vram_gib=24: tasks may require resources",
+      detect: "add the resources cpu, memory_gib and, with nvidia-smi, gpu and vram_gib",
+      "concurrency N": "how many tasks the worker does at once (1)",
+      "timeout TIME":
+        "the time limit of the command, after which the attempt fails; default: max_run_s of the task",
+      "grace TIME": "the time from SIGTERM to SIGKILL when a command must end (10s)",
+      once: "wait for one task, do it and exit; exit code 1: the task is not completed",
+      "workdir DIR":
+        "run each command in a directory of its own below DIR, with the input files; upload out/",
+      "repo DIR":
+        "the git repository of the tasks: each attempt runs in a worktree on a branch of its own, and leaves a patch",
+      "base REF": "with --repo: the branch, tag or commit from which the branches begin (the current one)",
+      "fetch REMOTE": "with --repo: fetch this remote before each attempt",
+      "push REMOTE": "with --repo: push the branch of the task to this remote after each attempt",
+      "idle-timeout TIME":
+        "the time without output, note, usage or question after which an attempt has stalled; default with --agent: 15m",
+      "mask NAME…": "mask the value of this variable too, as of those named *KEY, *TOKEN, *SECRET, *PASSWORD",
+      "no-output": "do not send the output of the command to the hub while the command runs",
+      "pass-secret": "give the secret to the command, as LUXHUB_SECRET",
+      "log pretty|json": "the format of the log (pretty)",
     },
     WORKER_ABOUT,
   ),
   remote(
-    "mcp",
-    "",
-    "connect an MCP client that only speaks stdio to the hub",
-    { node: { value: "NODE", help: "the node to act for, if the key is bound to no node" } },
+    "mcp: connect an MCP client that only speaks stdio to the hub",
+    { "node NODE": "the node to act for, if the key is bound to no node" },
     MCP_ABOUT,
   ),
   remote(
-    "mcp-config",
-    MCP_CLIENTS.join("|"),
-    "print or write the configuration of an MCP client, with a key for its node",
+    `mcp-config ${MCP_CLIENTS.join("|")}: print or write the configuration of an MCP client, with a key for its node`,
     {
-      node: {
-        value: "NODE",
-        help: "the node of the client, to which the key is bound; default: the node that has joined",
-      },
-      write: { help: "add the configuration to the file of the client, and keep a backup of the file" },
-      file: {
-        value: "FILE",
-        help: "the file of the client; default: where the client looks for it",
-        isPath: true,
-      },
-      stdio: { help: "the client starts luxhub mcp, and the secret is in a file of its own" },
-      name: { value: "NAME", help: "the name of the server in the client (luxhub)" },
+      "node NODE": "the node of the client, to which the key is bound; default: the node that has joined",
+      write: "add the configuration to the file of the client, and keep a backup of the file",
+      "file FILE": "the file of the client; default: where the client looks for it",
+      stdio: "the client starts luxhub mcp, and the secret is in a file of its own",
+      "name NAME": "the name of the server in the client (luxhub)",
     },
     MCP_CONFIG_ABOUT,
   ),
   remote(
-    "invite",
-    "NODE",
-    "print the line with which the machine of a node joins the hub",
+    "invite NODE: print the line with which the machine of a node joins the hub",
     {
-      expires: { value: "TIME", help: "how long the line is valid, such as 10m, 12h or 7d (1h)" },
-      "join-url": {
-        value: "URL",
-        help: "the URL of the hub in the line; default: --url, or an address of the hub",
-      },
+      "expires TIME": "how long the line is valid, such as 10m, 12h or 7d (1h)",
+      "join-url URL": "the URL of the hub in the line; default: --url, or an address of the hub",
     },
     INVITE_ABOUT,
   ),
-  remote("invitation list", "", "list the invitations of the last days", { limit: LIMIT }, ADMIN_ABOUT),
-  remote(
-    "invitation delete",
-    "ID…",
-    "delete invitations, so that nobody can join with them",
-    {},
-    `A key that was created with an invitation stays valid: see luxhub keys revoke.
-${ADMIN_ABOUT}`,
+  resource(
+    "invitation/list",
+    "invitation list: list the invitations of the last days",
+    {
+      columns: "ID invitation_id, NODE node_id, STATE state, EXPIRES expires_at, USED used_at, KEY key",
+    },
+    LIMIT,
   ),
-  {
-    name: "join",
-    words: "LINE",
-    summary: "join a hub with the line of luxhub invite",
-    flags: { replace: { help: "leave the hub that this machine has joined before" } },
-    about: JOIN_ABOUT,
-  },
-  {
-    name: "keys list",
-    words: "",
-    summary: "list the keys, without their secrets",
-    flags: { ...PLACE, json: { help: "print JSON" } },
-  },
-  {
-    name: "keys add",
-    words: "NAME",
-    summary: "create a key, and print its secret",
-    flags: {
+  resource(
+    "invitation/delete",
+    "invitation delete ID…: delete invitations, so that nobody can join with them",
+    { say: (_, id) => `${id} deleted` },
+    {},
+    `A key that was created with an invitation stays valid: see luxhub keys revoke.`,
+  ),
+  local(
+    "join LINE: join a hub with the line of luxhub invite",
+    { replace: "leave the hub that this machine has joined before" },
+    JOIN_ABOUT,
+  ),
+  local("keys list: list the keys, without their secrets", { ...PLACE, json: "print JSON" }),
+  local(
+    "keys add NAME: create a key, and print its secret",
+    {
       ...PLACE,
-      variant: {
-        value: "A|B",
-        help: "pin the key to this variant, on any listener",
-        choices: ["A", "B"],
-      },
-      node: { value: "NODE_ID", help: "bind the key to this node" },
-      mint: {
-        value: "LUX/d",
-        help: "how much LUX the key may promise as rewards per UTC day, such as 100/d (no limit)",
-      },
-      expires: {
-        value: "TIME",
-        help: "when the key expires: a date, an ISO 8601 time, or a time from now such as 12h or 30d",
-      },
-      role: { value: "ROLE", help: "full (the default), viewer or admin", choices: KEY_ROLES },
-      admin: { help: "the same as --role admin" },
+      "variant A|B": "pin the key to this variant, on any listener",
+      "node NODE_ID": "bind the key to this node",
+      "mint LUX/d": "how much LUX the key may promise as rewards per UTC day, such as 100/d (no limit)",
+      "expires TIME": "when the key expires: a date, an ISO 8601 time, or a time from now such as 12h or 30d",
+      "role ROLE": ["full (the default), viewer or admin", KEY_ROLES],
+      admin: "the same as --role admin",
     },
-    about: `Standard output has only the secret, which is shown only once. A viewer key only reads (GET, HEAD), but no message
+    `Standard output has only the secret, which is shown only once. A viewer key only reads (GET, HEAD), but no message
 contents. An administrator key is for the header X-Admin-Key.`,
-  },
-  { name: "keys pin", words: "NAME A|B|none", summary: "pin a key to a variant, or unpin it", flags: PLACE },
-  { name: "keys expire", words: "NAME TIME|never", summary: "set when a key expires", flags: PLACE },
-  { name: "keys revoke", words: "NAME", summary: "revoke a key at once, permanently", flags: PLACE },
-  {
-    name: "backup",
-    words: "FILE",
-    summary: "back up the whole hub into one file, even while it runs",
-    flags: {
-      keep: { value: "N", help: "keep the newest N backups in the directory FILE, and delete the others" },
+  ),
+  local("keys pin NAME A|B|none: pin a key to a variant, or unpin it", PLACE),
+  local("keys expire NAME TIME|never: set when a key expires", PLACE),
+  local("keys revoke NAME: revoke a key at once, permanently", PLACE),
+  local(
+    "backup FILE: back up the whole hub into one file, even while it runs",
+    {
+      "keep N": "keep the newest N backups in the directory FILE, and delete the others",
       ...PLACE,
     },
-    about: BACKUP_ABOUT,
-  },
-  {
-    name: "restore",
-    words: "FILE",
-    summary: "restore a backup into an empty directory or an empty PostgreSQL database",
-    flags: PLACE,
-    about: RESTORE_ABOUT,
-  },
-  {
-    name: "openapi",
-    words: "",
-    summary: "print the API as an OpenAPI document",
-    flags: { variant: { value: "A|B", help: "the variant of the API (A)", choices: ["A", "B"] } },
-    about: `No hub needs to run. A hub serves the same document at GET /api/v1/openapi.json, and as a page at /docs/api-reference.`,
-  },
-  {
-    name: "doctor",
-    words: "",
-    summary: "check the whole hub, even while it runs",
-    flags: PLACE,
-    about: `Checks the whole database, the ledger with its hashes and all totals against their rows, the bytes of
+    BACKUP_ABOUT,
+  ),
+  local(
+    "restore FILE: restore a backup into an empty directory or an empty PostgreSQL database",
+    PLACE,
+    RESTORE_ABOUT,
+  ),
+  local(
+    "openapi: print the API as an OpenAPI document",
+    { "variant A|B": "the variant of the API (A)" },
+    `No hub needs to run. A hub serves the same document at GET /api/v1/openapi.json, and as a page at /docs/api-reference.`,
+  ),
+  local(
+    "doctor: check the whole hub, even while it runs",
+    PLACE,
+    `Checks the whole database, the ledger with its hashes and all totals against their rows, the bytes of
 every file against its checksum, the clock, the free space, the version of SQLite, the secrets, and
 the permissions of their files. The command changes nothing. For a hub on PostgreSQL, the data directory
 needs free space for a copy of the rows.
 Exit code 0: no error found. 1: an error was found.`,
-  },
-  {
-    name: "move",
-    words: "",
-    summary: "move a stopped hub from SQLite into PostgreSQL, or back",
-    flags: {
-      to: { value: "postgres|URL", help: "from the data directory into the database" },
-      from: { value: "postgres|URL", help: "from the database into the data directory" },
-      data: DATA,
+  ),
+  local(
+    "move: move a stopped hub from SQLite into PostgreSQL, or back",
+    {
+      "to postgres|URL": "from the data directory into the database",
+      "from postgres|URL": "from the database into the data directory",
+      ...DATA,
     },
-    about: MOVE_ABOUT,
-  },
-  {
-    name: "service install",
-    words: "",
-    summary: "install the program, its user and the systemd unit, and start the service; needs root",
-    flags: {},
-  },
-  { name: "service print", words: "", summary: "print the systemd unit", flags: {} },
-  {
-    name: "service remove",
-    words: "",
-    summary: "stop the service, and remove the unit but not the data; needs root",
-    flags: {},
-  },
-  {
-    name: "completions",
-    words: "bash|zsh|fish",
-    summary: "print the completions for a shell",
-    flags: {},
-    about: `  bash   source <(luxhub completions bash)                       in ~/.bashrc
+    MOVE_ABOUT,
+  ),
+  local(
+    "service install: install the program, its user and the systemd unit, and start the service; needs root",
+  ),
+  local("service print: print the systemd unit"),
+  local("service remove: stop the service, and remove the unit but not the data; needs root"),
+  local(
+    "completions bash|zsh|fish: print the completions for a shell",
+    {},
+    `  bash   source <(luxhub completions bash)                       in ~/.bashrc
   zsh    source <(luxhub completions zsh)                        in ~/.zshrc, after compinit
   fish   luxhub completions fish > ~/.config/fish/completions/luxhub.fish`,
-  },
-  {
-    name: "man",
-    words: "",
-    summary: "print the manual page",
-    flags: {},
-    about: "luxhub man | man -l -   reads it; luxhub man > /usr/local/share/man/man1/luxhub.1 installs it.",
-  },
-  { name: "version", words: "", summary: "print the version", flags: {} },
-  { name: "help", words: "[COMMAND…]", summary: "print the help", flags: {} },
+  ),
+  local(
+    "man: print the manual page",
+    {},
+    "luxhub man | man -l -   reads it; luxhub man > /usr/local/share/man/man1/luxhub.1 installs it.",
+  ),
+  local("version: print the version"),
+  local("help [COMMAND…]: print the help"),
 ];
 
 /** The distinct first words of all commands: "serve", "task", … */
@@ -1037,7 +937,7 @@ export function commandsOf(group: string): readonly Command[] {
 
 /** Finds a command by its full name. @throws {Error} a fault of the program: there is no such command */
 export function commandNamed(name: string): Command {
-  const command = COMMANDS.find((one) => one.name === name);
+  const command = COMMANDS.find((command) => command.name === name);
   if (!command) throw new Error(`no command is named ${name}`);
   return command;
 }

@@ -1,26 +1,20 @@
 /** `luxhub events`: prints the event log; with --follow also new events as they arrive. */
-import type { Environment } from "../config.ts";
 import type { Event } from "../client/luxhub.ts";
 import { EVENT_KINDS } from "../domain/event.ts";
 import { EVENTS_MAX } from "../domain/limits.ts";
 import { EXIT } from "./exit-codes.ts";
-import { type Remote, collect, limitOf, runRemote } from "./remote.ts";
+import { type Remote, type ClientRuns, limitOf } from "./remote.ts";
 import { plain, print, printJsonLine, printJsonList, printTable, timeText } from "./table.ts";
 
-export function eventsCommand(argv: readonly string[], env: Environment): Promise<number> {
-  return runRemote(
-    "events",
-    (remote) => (remote.values.has("follow") ? follow(remote) : list(remote)),
-    argv,
-    env,
-  );
-}
+export const RUNS: ClientRuns = {
+  events: (remote) => (remote.values.has("follow") ? follow(remote) : list(remote)),
+};
 
 async function list(remote: Remote): Promise<number> {
   const { json } = remote;
   const events = logOf(remote);
   if (json) await printJsonList(events);
-  else printTable(HEAD, (await collect(events)).map(rowOf));
+  else printTable(HEAD, (await Array.fromAsync(events)).map(rowOf));
   return EXIT.OK;
 }
 
@@ -60,8 +54,8 @@ function rowOf({ id, at, kind, node_id, task_id, data }: Event) {
 async function* logOf(remote: Remote): AsyncGenerator<Event, void, undefined> {
   const { hub, values } = remote;
   const given = values.whole("since");
-  const asked = values.whole("limit", 1);
-  const limit = asked ?? (given === undefined ? limitOf(remote) : Number.POSITIVE_INFINITY);
+  const most = values.whole("limit", 1);
+  const limit = most ?? (given === undefined ? limitOf(remote) : Number.POSITIVE_INFINITY);
   const kinds = values.choices("kind", EVENT_KINDS);
   const where = {
     kind: kinds.length === 1 ? kinds[0] : undefined,

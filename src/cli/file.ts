@@ -1,7 +1,6 @@
 /** `luxhub file …`: files of a hub, with their progress. */
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename } from "node:path";
-import type { Environment } from "../config.ts";
 import { type FileRecord, HubUnreachable, type LuxHub, type UploadFields } from "../client/luxhub.ts";
 import { printable, printableJson } from "../lib/printable.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
@@ -9,16 +8,12 @@ import { type Tools, sizeText } from "../upkeep/upkeep.ts";
 import { fileOf } from "./arguments.ts";
 import { formOf } from "./commands.ts";
 import { EXIT } from "./exit-codes.ts";
-import { PAGE, type Remote, type Run, collect, forEach, limitOf, recordOf, runGroup } from "./remote.ts";
+import { type Remote, type ClientRuns, recordOf } from "./remote.ts";
 import { withProgress } from "./progress.ts";
-import { BrokenPipe, printJsonLine, printJsonList, printTable, timeText } from "./table.ts";
+import { BrokenPipe } from "./table.ts";
 import { writeLine } from "./standard-output.ts";
 
-export function fileCommand(argv: readonly string[], env: Environment): Promise<number> {
-  return runGroup("file", RUNS, argv, env);
-}
-
-const RUNS: Readonly<Record<string, Run>> = {
+export const RUNS: ClientRuns = {
   "file put": put,
   "file get": get,
   "file url": async (remote) =>
@@ -27,13 +22,6 @@ const RUNS: Readonly<Record<string, Run>> = {
     const fields = { task_id: remote.values.text("task"), node_id: remote.values.text("node") };
     return printUrl(remote, recordOf(await remote.hub.files.uploadUrl(fields)));
   },
-  "file list": list,
-  "file rm": ({ hub, json, words }) =>
-    forEach(words, async (file_id) => {
-      const answer = recordOf(await hub.files.delete({ file_id }));
-      if (json) printJsonLine(answer);
-      else writeLine(`${file_id}  deleted`);
-    }),
 };
 
 async function put({ hub, values, json, words }: Remote): Promise<number> {
@@ -186,34 +174,4 @@ function counted({ clock, onProgress }: Tools, size: number): TransformStream<Ui
       stream.enqueue(piece);
     },
   });
-}
-
-async function* filesOf(remote: Remote): AsyncGenerator<FileRecord, void, undefined> {
-  let left = limitOf(remote);
-  for (let cursor: string | undefined; left > 0;) {
-    const task_id = remote.values.text("task");
-    const page = await remote.hub.files.list({ task_id, cursor, per_page: Math.min(left, PAGE) });
-    yield* page.files;
-    left -= page.files.length;
-    if (page.next_cursor === null) return;
-    cursor = page.next_cursor;
-  }
-}
-
-async function list(remote: Remote): Promise<number> {
-  const files = filesOf(remote);
-  if (remote.json) {
-    await printJsonList(files);
-    return EXIT.OK;
-  }
-  const rows = (await collect(files)).map((file) => [
-    file.file_id,
-    sizeText(file.size),
-    timeText(file.uploaded_at),
-    file.node_id,
-    file.task_id,
-    file.name,
-  ]);
-  printTable(["FILE", "SIZE", "UPLOADED", "NODE", "TASK", "NAME"], rows);
-  return EXIT.OK;
 }

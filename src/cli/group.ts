@@ -1,29 +1,12 @@
-/** `luxhub group …`: lists groups of tasks, and follows, cancels and retries the tasks of a group as one. */
-import type { Environment } from "../config.ts";
+/** `luxhub group …`: shows a group of tasks, and follows, cancels and retries its tasks as one. */
 import type { AnswerOf } from "../client/luxhub.ts";
-import { GROUPS_LISTED_MAX } from "../domain/limits.ts";
 import { SECOND_MS, systemClock } from "../lib/clock.ts";
 import { EXIT } from "./exit-codes.ts";
-import { type Remote, type Run, collect, limitOf, printError, recordOf, runGroup } from "./remote.ts";
+import { type Remote, type ClientRuns, printError, recordOf } from "./remote.ts";
 import { writeLine } from "./standard-output.ts";
-import {
-  plain,
-  print,
-  printJson,
-  printJsonList,
-  printRecord,
-  printTable,
-  printText,
-  timeText,
-  truncateToTerminal,
-} from "./table.ts";
+import { plain, print, printJson, printRecord, printTable, printText, truncateToTerminal } from "./table.ts";
 
-export function groupCommand(argv: readonly string[], env: Environment): Promise<number> {
-  return runGroup("group", RUNS, argv, env);
-}
-
-const RUNS: Readonly<Record<string, Run>> = {
-  "group list": list,
+export const RUNS: ClientRuns = {
   "group watch": watch,
   "group show": async ({ hub, json, words: [group = ""] }) => {
     const answer = recordOf(await hub.groups.get({ group }));
@@ -32,10 +15,10 @@ const RUNS: Readonly<Record<string, Run>> = {
     return EXIT.OK;
   },
   "group cancel": async ({ hub, json, values, words: [group = ""] }) => {
-    const asked = { group, node_id: values.text("node"), reason: values.text("reason") };
+    const request = { group, node_id: values.text("node"), reason: values.text("reason") };
     let cancelled = 0;
     for (;;) {
-      const step = await hub.groups.cancel(asked);
+      const step = await hub.groups.cancel(request);
       cancelled += step.cancelled;
       if (step.left === 0 || step.cancelled === 0) break;
     }
@@ -59,36 +42,6 @@ type Listed = AnswerOf<"group/list">["groups"][number];
 type Counted = Pick<Listed, "total" | "unfinished" | "in_review" | "cancelled"> & {
   readonly by_status: Readonly<Record<string, number>>;
 };
-
-async function list(remote: Remote): Promise<number> {
-  if (remote.json) {
-    await printJsonList(groupsOf(remote));
-    return EXIT.OK;
-  }
-  const rows = (await collect(groupsOf(remote))).map(
-    ({ group, total, unfinished, by_status, last_updated_at }) => {
-      return [group, total, unfinished, by_status["failed"] ?? 0, timeText(last_updated_at)] as const;
-    },
-  );
-  printTable(["GROUP", "TASKS", "UNFINISHED", "FAILED", "CHANGED"], rows);
-  return EXIT.OK;
-}
-
-async function* groupsOf(remote: Remote): AsyncGenerator<Listed, void, undefined> {
-  const [prefix] = remote.words;
-  let left = limitOf(remote);
-  for (let cursor: string | undefined; left > 0;) {
-    const page = await remote.hub.groups.list({
-      q: prefix,
-      cursor,
-      limit: Math.min(left, GROUPS_LISTED_MAX),
-    });
-    yield* page.groups;
-    left -= page.groups.length;
-    if (page.next_cursor === null) return;
-    cursor = page.next_cursor;
-  }
-}
 
 async function report(json: boolean, done: Readonly<Record<string, string | number>>): Promise<number> {
   if (json) printJson(done);

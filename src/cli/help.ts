@@ -1,5 +1,6 @@
 /** Makes the help texts from the declarations of commands. */
-import { COMMANDS, type Command, FIRST_WORDS, REMOTE_FLAGS, commandNamed, commandsOf } from "./commands.ts";
+import { type Command, REMOTE_FLAGS } from "./command.ts";
+import { COMMANDS, FIRST_WORDS, commandNamed, commandsOf } from "./commands.ts";
 import { EXIT_LINES } from "./exit-codes.ts";
 
 export function programHelp(): string {
@@ -90,9 +91,14 @@ export function commandHelp(command: Command): string {
       }),
     );
   const names = Object.keys(command.flags);
-  const own = lines(names.filter((name) => !isCommon(name)));
-  const common = lines(names.filter(isCommon));
-  return [`luxhub ${command.name}${tail(command)}: ${command.summary}`, own, common, command.about ?? ""]
+  const commandLines = lines(names.filter((name) => !isCommon(name)));
+  const commonLines = lines(names.filter(isCommon));
+  return [
+    `luxhub ${command.name}${tail(command)}: ${command.summary}`,
+    commandLines,
+    commonLines,
+    command.about ?? "",
+  ]
     .filter((part) => part !== "")
     .join("\n\n");
 }

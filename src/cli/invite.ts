@@ -1,20 +1,12 @@
-/** `luxhub invite`: prints the line with which another machine joins; and `luxhub invitation`: the lines that were made. */
-import type { Environment } from "../config.ts";
-import type { AnswerOf } from "../client/luxhub.ts";
+/** `luxhub invite`: prints the line with which another machine joins. */
 import { isLoopback } from "../hub/addresses.ts";
 import { printableJson } from "../lib/printable.ts";
 import { EXIT } from "./exit-codes.ts";
-import { PAGE, type Remote, type Run, collect, forEach, limitOf, runGroup, runRemote } from "./remote.ts";
+import type { ClientRuns, Remote } from "./remote.ts";
 import { writeLine } from "./standard-output.ts";
-import { printJsonLine, printJsonList, printTable, timeText } from "./table.ts";
+import { timeText } from "./table.ts";
 
-export function inviteCommand(argv: readonly string[], env: Environment): Promise<number> {
-  return runRemote("invite", invite, argv, env);
-}
-
-export function invitationCommand(argv: readonly string[], env: Environment): Promise<number> {
-  return runGroup("invitation", RUNS, argv, env);
-}
+export const RUNS: ClientRuns = { invite };
 
 async function invite({ hub, url, isNamed, values, words, json }: Remote): Promise<number> {
   const made = await hub.invitations.create({
@@ -49,44 +41,4 @@ async function invite({ hub, url, isNamed, values, words, json }: Remote): Promi
 /** Whether other machines can reach it, as far as the URL says. */
 function isReachable(url: string): boolean {
   return !isLoopback(new URL(url).hostname.replaceAll(/[[\]]/g, ""));
-}
-
-const RUNS: Readonly<Record<string, Run>> = {
-  "invitation list": list,
-  "invitation delete": (remote) =>
-    forEach(remote.words, async (invitation_id) => {
-      await remote.hub.invitations.delete({ invitation_id });
-      if (remote.json) printJsonLine({ invitation_id });
-      else writeLine(`${invitation_id} deleted`);
-    }),
-};
-
-type Invitation = AnswerOf<"invitation/list">["invitations"][number];
-
-async function list(remote: Remote): Promise<number> {
-  const invitations = invitationsOf(remote);
-  if (remote.json) await printJsonList(invitations);
-  else
-    printTable(
-      ["ID", "NODE", "STATE", "EXPIRES", "USED", "KEY"],
-      (await collect(invitations)).map(({ invitation_id, node_id, state, expires_at, used_at, key }) => [
-        invitation_id,
-        node_id,
-        state,
-        timeText(expires_at),
-        used_at === null ? null : timeText(used_at),
-        key,
-      ]),
-    );
-  return EXIT.OK;
-}
-
-async function* invitationsOf(remote: Remote): AsyncGenerator<Invitation, void, undefined> {
-  let left = limitOf(remote);
-  for (let cursor: string | null | undefined; cursor !== null && left > 0;) {
-    const page = await remote.hub.invitations.list({ cursor, per_page: Math.min(left, PAGE) });
-    yield* page.invitations;
-    left -= page.invitations.length;
-    cursor = page.next_cursor;
-  }
 }

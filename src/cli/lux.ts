@@ -1,30 +1,21 @@
 /** `luxhub lux`: the balance and the ledger of a node; exports the whole ledger, and verifies an export offline. */
-import type { Environment } from "../config.ts";
 import { ENTRIES_MAX } from "../domain/limits.ts";
+import { must } from "../lib/assert.ts";
 import { reasonOf } from "../lib/reason.ts";
-import { UsageError, readArguments } from "./arguments.ts";
-import { formOf } from "./commands.ts";
+import { type Arguments, UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
-import { helpOf } from "./help.ts";
 import { LedgerCheck } from "./ledger-check.ts";
-import {
-  type Remote,
-  type Run,
-  collect,
-  limitOf,
-  printError,
-  rowsOf,
-  runGroup,
-  runRemote,
-} from "./remote.ts";
-import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
-import { plain, print, printJson, printJsonLine, printJsonList, printTable, timeText } from "./table.ts";
+import { type ClientRuns, limitOf, printError } from "./remote.ts";
+import { rowsOf } from "./resource.ts";
+import type { LocalRuns } from "./run.ts";
+import { writeLine } from "./standard-output.ts";
+import { plain, print, printJsonLine, printJsonList, printTable, timeText } from "./table.ts";
 import { Values } from "./values.ts";
 
 const VERIFY = "lux verify";
 const HASH = /^[0-9a-f]{64}$/;
 
-const RUNS: Readonly<Record<string, Run>> = {
+export const RUNS: ClientRuns = {
   "lux export": async ({ hub }) => {
     for (let since = 0; ;) {
       const { entries } = await hub.lux.entries({ since, limit: ENTRIES_MAX });
@@ -34,56 +25,36 @@ const RUNS: Readonly<Record<string, Run>> = {
       since = last.seq;
     }
   },
-  "lux head": async ({ hub, json }) => {
-    const { head } = await hub.lux.head({});
-    if (json) printJson(head);
-    else writeLine(`${head.seq}  ${head.hash ?? "no hash"}`);
+  lux: async (remote) => {
+    const { hub, json, words } = remote;
+    const [nodeId = ""] = words;
+    const entries = rowsOf(hub, "lux/ledger", { node_id: nodeId }, limitOf(remote));
+    if (json) {
+      await printJsonList(entries);
+      return EXIT.OK;
+    }
+    const { node } = await hub.nodes.get({ node_id: nodeId });
+    print(`${plain(node.node_id)} has ${node.lux_balance} LUX`);
+    const rows = await Array.fromAsync(entries, ({ at, amount, kind, task_id }) => [
+      timeText(at),
+      amount,
+      kind,
+      task_id,
+    ]);
+    if (rows.length > 0) printTable(["TIME", "LUX", "KIND", "TASK"], rows);
     return EXIT.OK;
   },
 };
 
-export function luxCommand(argv: readonly string[], env: Environment): Promise<number> | number {
-  const [word = ""] = argv;
-  if (word === "verify") return verify(argv.slice(1));
-  return Object.hasOwn(RUNS, `lux ${word}`)
-    ? runGroup("lux", RUNS, argv, env)
-    : runRemote("lux", show, argv, env);
-}
-
-async function show(remote: Remote): Promise<number> {
-  const { hub, json, words } = remote;
-  const [nodeId = ""] = words;
-  const load = async (page: { readonly page: number; readonly per_page: number }) => {
-    const { entries, pages } = await hub.lux.ledger({ node_id: nodeId, ...page });
-    return { rows: entries, pages };
-  };
-  const entries = rowsOf(load, ({ id }) => id, limitOf(remote));
-  if (json) {
-    await printJsonList(entries);
-    return EXIT.OK;
-  }
-  const { node } = await hub.nodes.get({ node_id: nodeId });
-  print(`${plain(node.node_id)} has ${node.lux_balance} LUX`);
-  const rows = (await collect(entries)).map(({ at, amount, kind, task_id }) => [
-    timeText(at),
-    amount,
-    kind,
-    task_id,
-  ]);
-  if (rows.length > 0) printTable(["TIME", "LUX", "KIND", "TASK"], rows);
-  return EXIT.OK;
-}
+export const LOCAL_RUNS: LocalRuns = { [VERIFY]: verify };
 
 /** Verifies an export without a hub and without a secret. */
-async function verify(argv: readonly string[]): Promise<number> {
-  const args = readArguments(argv, formOf(VERIFY));
-  if (args.help) return writeLineUnlessClosed(helpOf(VERIFY));
+async function verify(args: Arguments): Promise<number> {
   const values = new Values(args, VERIFY);
   const head = values.text("head")?.toLowerCase() ?? null;
   if (head !== null && !HASH.test(head))
     throw new UsageError(`--head is ${JSON.stringify(head)}; it must be 64 hexadecimal digits`, VERIFY);
-  const [path = "-", extra] = args.words;
-  if (extra !== undefined) throw new UsageError(`unexpected ${JSON.stringify(extra)}`, VERIFY);
+  const [path = "-"] = args.words;
   const check = new LedgerCheck(head);
   try {
     for await (const line of linesOf(path === "-" ? Bun.stdin.stream() : Bun.file(path).stream()))
@@ -101,12 +72,12 @@ async function verify(argv: readonly string[]): Promise<number> {
 
 async function* linesOf(bytes: ReadableStream<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
-  let rest = "";
+  let line = "";
   for await (const chunk of bytes) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
+    const lines = (line + decoder.decode(chunk, { stream: true })).split("\n");
+    line = must(lines.pop(), "a split text has a last part");
     yield* lines;
   }
-  rest += decoder.decode();
-  if (rest !== "") yield rest;
+  line += decoder.decode();
+  if (line !== "") yield line;
 }

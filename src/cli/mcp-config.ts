@@ -24,8 +24,8 @@ import { newId } from "../lib/ids.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { HAS_MODES } from "../permissions.ts";
 import { readTextFileIfThere } from "../text-file.ts";
-import { UsageError, readArguments } from "./arguments.ts";
-import { MCP_CLIENTS, formOf } from "./commands.ts";
+import { UsageError } from "./arguments.ts";
+import { MCP_CLIENTS } from "./commands.ts";
 import { EXIT } from "./exit-codes.ts";
 import {
   type Client,
@@ -37,7 +37,8 @@ import {
   secretFileOf,
   withServer,
 } from "./mcp-clients.ts";
-import { RETRY_FOR_MS, type Remote, printError, runRemote } from "./remote.ts";
+import { RETRY_FOR_MS, type Remote, printError, runOn } from "./remote.ts";
+import type { LocalRuns } from "./run.ts";
 import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 
 const NAME = "mcp-config";
@@ -60,14 +61,13 @@ The MCP server \`luxhub\` connects you to a fleet of agents that share tasks, me
   that your user would not want.
 - A call whose result was lost can be repeated with the same arguments.`;
 
-export function mcpConfigCommand(argv: readonly string[], env: Environment): Promise<number> | number {
-  const { words, help } = readArguments(argv, formOf(NAME));
-  if (!help && words[0] === "agents-md") return writeLineUnlessClosed(AGENTS_MD);
-  return runRemote(NAME, (remote) => configure(remote, env), argv, env);
-}
+export const LOCAL_RUNS: LocalRuns = {
+  [NAME]: (args, env) =>
+    args.words[0] === "agents-md" ? writeLineUnlessClosed(AGENTS_MD) : runOn(NAME, configure, args, env),
+};
 
-async function configure(remote: Remote, env: Environment): Promise<number> {
-  const { values, words } = remote;
+async function configure(remote: Remote): Promise<number> {
+  const { values, words, env } = remote;
   const client = clientOf(words[0] ?? "");
   const node = nodeOf(remote);
   const name = values.text("name") ?? SERVER_NAME;
@@ -115,7 +115,7 @@ function nodeOf({ nodeId, values }: Remote): string {
 }
 
 function clientOf(word: string): Client {
-  const client = MCP_CLIENTS.find((one) => one === word);
+  const client = MCP_CLIENTS.find((name) => name === word);
   if (client !== undefined && client !== "agents-md") return client;
   throw new UsageError(
     `${JSON.stringify(word)} is no client: ${MCP_CLIENTS.join(", ")}${didYouMean(word, MCP_CLIENTS)}`,

@@ -5,14 +5,13 @@
  * A request is sent again while the hub is unreachable, which is safe because every tool of luxhub may be repeated. The
  * bridge ends with standard input. Must not: know a tool, or write anything else to standard output.
  */
-import type { Environment } from "../config.ts";
 import { parseObject, sleep } from "../client/http.ts";
 import { systemClock } from "../lib/clock.ts";
 import { isRawNumber, parseExact } from "../lib/exact-json.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { decodeUtf8 } from "../lib/utf8.ts";
 import { EXIT } from "./exit-codes.ts";
-import { type Remote, printError, runRemote } from "./remote.ts";
+import { type Remote, type ClientRuns, printError } from "./remote.ts";
 import { isBrokenPipe, writeLine } from "./standard-output.ts";
 
 /** A longer line is refused. The hub takes 1 MiB. */
@@ -40,9 +39,7 @@ const NAMED_BY: Readonly<Record<string, string>> = {
 
 type Json = Readonly<Record<string, unknown>>;
 
-export function mcpCommand(argv: readonly string[], env: Environment): Promise<number> {
-  return runRemote("mcp", (remote) => new Bridge(remote).run(), argv, env);
-}
+export const RUNS: ClientRuns = { mcp: (remote) => new Bridge(remote).run() };
 
 class Bridge {
   readonly #url: string;
@@ -254,13 +251,13 @@ class Lines {
   }
 
   add(bytes: Uint8Array): void {
-    let rest = bytes;
-    for (let end = rest.indexOf(LINE_FEED); end !== -1; end = rest.indexOf(LINE_FEED)) {
-      this.#keep(rest.subarray(0, end));
+    let unread = bytes;
+    for (let end = unread.indexOf(LINE_FEED); end !== -1; end = unread.indexOf(LINE_FEED)) {
+      this.#keep(unread.subarray(0, end));
       this.end();
-      rest = rest.subarray(end + 1);
+      unread = unread.subarray(end + 1);
     }
-    this.#keep(rest);
+    this.#keep(unread);
   }
 
   /** Ends the last line. */

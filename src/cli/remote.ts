@@ -24,13 +24,10 @@ import { printableLine } from "../lib/printable.ts";
 import { codeOf } from "../lib/reason.ts";
 import { isHeld } from "../store/sqlite/file-lock.ts";
 import { readTextFile, strictText } from "../text-file.ts";
-import { type Arguments, UsageError, readArguments, readSubcommand } from "./arguments.ts";
-import { commandsOf, formOf } from "./commands.ts";
+import { type Arguments, UsageError } from "./arguments.ts";
 import { findHub, readConfigFile } from "./config-file.ts";
 import { EXIT, Failure, exitCodeOf } from "./exit-codes.ts";
-import { helpIn, helpOf } from "./help.ts";
-import { BrokenPipe, type Cell, print, printJsonList, printTable } from "./table.ts";
-import { writeLineUnlessClosed } from "./standard-output.ts";
+import { BrokenPipe } from "./table.ts";
 import { Values } from "./values.ts";
 
 export type Remote = {
@@ -45,6 +42,7 @@ export type Remote = {
   /** Trusts only the hub's own authority, if the hub has one. */
   readonly fetch: typeof directFetch;
   readonly values: Values;
+  readonly env: Environment;
   readonly words: readonly string[];
   /** Print JSON, not a table. */
   readonly json: boolean;
@@ -52,46 +50,20 @@ export type Remote = {
 
 /** Runs the command. Resolves with its exit code. */
 export type Run = (remote: Remote) => Promise<number>;
+/** By the name of the command: "task add". */
+export type ClientRuns = Readonly<Record<string, Run>>;
 
 /** How long to retry a hub that cannot be reached: short, because a person waits. */
 export const RETRY_FOR_MS = 3_000;
 
-/** Runs a command that belongs to no group, such as "status". */
-export function runRemote(
-  name: string,
-  run: Run,
-  argv: readonly string[],
-  env: Environment,
-): Promise<number> {
-  const args = readArguments(argv, formOf(name));
-  return args.help ? Promise.resolve(writeLineUnlessClosed(helpOf(name))) : runOn(name, run, args, env);
-}
-
-/** Runs a command of a group, such as "task add". */
-export async function runGroup(
-  group: string,
-  runs: Readonly<Record<string, Run>>,
-  argv: readonly string[],
-  env: Environment,
-): Promise<number> {
-  const forms = commandsOf(group).map(({ name }) => formOf(name));
-  const called = readSubcommand(argv, group, forms);
-  if (called === null) {
-    return writeLineUnlessClosed(helpIn(group, argv));
-  }
-  const { form, args } = called;
-  const run = runs[form.name];
-  if (!run) throw new Error(`no function runs ${form.name}`);
-  return runOn(form.name, run, args, env);
-}
-
-async function runOn(name: string, run: Run, args: Arguments, env: Environment): Promise<number> {
+/** Finds the hub, and runs the command on it. */
+export async function runOn(name: string, run: Run, args: Arguments, env: Environment): Promise<number> {
   const values = new Values(args, name);
-  let asked: string | undefined;
+  let calledUrl: string | undefined;
   try {
     const place = placeOf(values, args, env, name);
     const { url, secret, adminKey } = place;
-    asked = url;
+    calledUrl = url;
     const hub = new LuxHub({
       url,
       secret,
@@ -101,9 +73,9 @@ async function runOn(name: string, run: Run, args: Arguments, env: Environment):
       retry: { forMs: RETRY_FOR_MS },
       onIgnored: warnOfIgnored,
     });
-    return await run({ ...place, hub, values, words: args.words, json: values.has("json") });
+    return await run({ ...place, hub, values, env, words: args.words, json: values.has("json") });
   } catch (error) {
-    return reportFault(error, asked);
+    return reportFault(error, calledUrl);
   }
 }
 
@@ -261,7 +233,7 @@ function isDataNamed({ flags }: Arguments, env: Environment): boolean {
 /** Whether an address is one of this machine: the file may have come with a checkout of somebody else's. */
 function isHere({ url }: Address): boolean {
   const host = new URL(url).hostname.replaceAll(/[[\]]/g, "");
-  const addresses = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
+  const addresses = Object.values(networkInterfaces()).flatMap((addressesOfOne) => addressesOfOne ?? []);
   return (
     isLoopback(host) ||
     host === hostname().toLowerCase() ||
@@ -283,65 +255,11 @@ export function recordOf<T extends object>(answer: T): Omit<T, "success"> {
   return record;
 }
 
-/** Rows per call. */
-export const PAGE = 50;
 /** Rows of a table without --limit. JSON without --limit has all rows. */
 const TABLE_ROWS = 50;
 
 export function limitOf({ values, json }: Pick<Remote, "values" | "json">): number {
   return values.whole("limit", 1) ?? (json ? Number.POSITIVE_INFINITY : TABLE_ROWS);
-}
-
-/** Yields the rows of a list, page by page. A row that has moved to the next page meanwhile is not repeated. */
-export async function* rowsOf<T>(
-  load: (page: { readonly page: number; readonly per_page: number }) => Promise<{
-    readonly rows: readonly T[];
-    readonly pages: number;
-  }>,
-  idOf: (row: T) => string,
-  limit: number,
-): AsyncGenerator<T, void, undefined> {
-  let seen = new Set<string>();
-  let count = 0;
-  for (let page = 1; ; page++) {
-    const { rows, pages } = await load({ page, per_page: PAGE });
-    for (const row of rows) {
-      if (seen.has(idOf(row))) continue;
-      yield row;
-      if (++count >= limit) return;
-    }
-    if (page >= pages || rows.length === 0) return;
-    seen = new Set(rows.map(idOf));
-  }
-}
-
-/** Prints the rows of a list that has page numbers, as a table or as JSON. */
-export async function printRows<T>(
-  remote: Remote,
-  list: {
-    readonly load: Parameters<typeof rowsOf<T>>[0];
-    readonly nameOf: (row: T) => string;
-    /** What is said when there are no rows. */
-    readonly none: string;
-    readonly head: readonly string[];
-    readonly cells: (row: T) => readonly Cell[];
-  },
-): Promise<number> {
-  const rows = rowsOf(list.load, list.nameOf, limitOf(remote));
-  if (remote.json) {
-    await printJsonList(rows);
-    return EXIT.OK;
-  }
-  const all = await collect(rows);
-  if (all.length === 0) print(list.none);
-  else printTable(list.head, all.map(list.cells));
-  return EXIT.OK;
-}
-
-export async function collect<T>(rows: AsyncIterable<T>): Promise<readonly T[]> {
-  const all: T[] = [];
-  for await (const row of rows) all.push(row);
-  return all;
 }
 
 /** Calls `act` for each id, also after a refusal. Returns the exit code of the first refusal. */

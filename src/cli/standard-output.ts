@@ -16,7 +16,10 @@ export function writeLine(text: string): number {
 
 /** The same without a line break. */
 export function writeText(text: string): number {
-  const bytes = new TextEncoder().encode(text);
+  return writeBytes(new TextEncoder().encode(text));
+}
+
+export function writeBytes(bytes: Uint8Array): number {
   for (let done = 0; done < bytes.length;) done += writeSome(bytes.subarray(done));
   return 0;
 }

@@ -6,17 +6,32 @@
  */
 import { closeSync, lstatSync, mkdirSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { HubUnreachable, type LuxHub, LuxHubError, type Task, type TaskContext } from "../client/index.ts";
+import {
+  type CallOptions,
+  type FileRecord,
+  HubUnreachable,
+  type LuxHub,
+  LuxHubError,
+  type Task,
+  type TaskContext,
+} from "../client/index.ts";
 import { FILES_OF_TASK_MAX } from "../domain/limits.ts";
 import type { Log } from "../lib/log.ts";
 import { codeOf } from "../lib/reason.ts";
 import { fileNameFrom, pipeToSink } from "./file.ts";
 import { outputFilesIn } from "./output-files.ts";
+import type { SecretMask } from "./secret-mask.ts";
 
-export type Transfer = { readonly hub: LuxHub; readonly nodeId: string; readonly log: Log };
+export type Transfer = {
+  readonly hub: LuxHub;
+  readonly nodeId: string;
+  readonly log: Log;
+  /** Of all that goes to the hub. */
+  readonly mask: SecretMask;
+};
 
 /** The worker waits for an unavailable hub, however long. */
-const FOREVER = { forMs: Number.POSITIVE_INFINITY };
+export const FOREVER = { forMs: Number.POSITIVE_INFINITY };
 const PAUSE_MS = 1_000;
 export const OUT = "out";
 export const CONTEXT = "context";
@@ -32,18 +47,18 @@ export async function writeContext(
   dir: string,
   hub: LuxHub,
 ): Promise<void> {
-  const own = join(dir, CONTEXT);
-  mkdirSync(own);
+  const contextDir = join(dir, CONTEXT);
+  mkdirSync(contextDir);
   const write = (name: string, value: unknown): void =>
-    writeFileSync(join(own, name), `${JSON.stringify(value)}\n`, { flag: "wx" });
+    writeFileSync(join(contextDir, name), `${JSON.stringify(value)}\n`, { flag: "wx" });
   if (checkpoint !== undefined) write("checkpoint.json", checkpoint);
   if (lessons.length > 0) write("lessons.json", lessons);
   if (answers.length > 0) write("answers.json", answers);
-  if (inputs.length > 0) mkdirSync(join(own, "inputs"));
+  if (inputs.length > 0) mkdirSync(join(contextDir, "inputs"));
   for (const [i, input] of inputs.entries()) {
     write(join("inputs", `${i + 1}.json`), input);
     const made = input.files.filter(({ attached }) => attached === "output");
-    const files = join(own, "files", String(i + 1));
+    const files = join(contextDir, "files", String(i + 1));
     if (made.length > 0) mkdirSync(files, { recursive: true });
     for (const { file_id } of made) await fetchFile(file_id, files, ownName, signal, hub);
   }
@@ -105,7 +120,7 @@ const NAME_MAX_BYTES = 255;
 
 /** Creates a file with the first of the names that is possible and not taken. */
 function createFile(dir: string, names: readonly string[]): { readonly name: string; readonly fd: number } {
-  const [name = "", ...others] = names.filter((one) => Buffer.byteLength(one) <= NAME_MAX_BYTES);
+  const [name = "", ...others] = names.filter((candidate) => Buffer.byteLength(candidate) <= NAME_MAX_BYTES);
   try {
     return { name, fd: openSync(join(dir, name), "wx", 0o600) };
   } catch (error) {
@@ -164,17 +179,23 @@ export async function uploadFiles(
     });
 }
 
-/** Uploads a file for an attempt of a task. Returns its id. */
+/** Uploads a file for an attempt of a task. Returns its id. `more`: of its metadata. */
 export async function upload(
-  content: Parameters<LuxHub["files"]["upload"]>[0],
+  content: Blob | Uint8Array<ArrayBuffer> | (() => ReadableStream<Uint8Array>),
   name: string,
   type: string,
   { task_id, epoch }: { readonly task_id: string; readonly epoch: number },
   signal: AbortSignal,
-  { hub, nodeId, log }: Transfer,
+  { hub, nodeId, log, mask }: Transfer,
+  more: Readonly<Record<string, unknown>> = {},
 ): Promise<string> {
-  const about = { name, type, metadata: { task_id, node: nodeId, [EPOCH]: epoch } };
-  const { file_id, size } = await hub.files.upload(content, about, { signal, retry: FOREVER });
+  const about = { name: mask.text(name), type, metadata: { ...more, task_id, node: nodeId, [EPOCH]: epoch } };
+  const bytes = (): ReadableStream<Uint8Array> =>
+    typeof content === "function" ? content() : new Blob([content]).stream();
+  const masked = mask.isEmpty
+    ? content
+    : (): ReadableStream<Uint8Array> => bytes().pipeThrough(mask.transform());
+  const { file_id, size } = await hub.files.upload(masked, about, { signal, retry: FOREVER });
   log.info("uploaded", { task: task_id, name, bytes: size, file: file_id });
   return file_id;
 }
@@ -182,8 +203,27 @@ export async function upload(
 /** In the metadata of an upload: the attempt that made the file. What people or commands upload does not have it. */
 const EPOCH = "worker_epoch";
 
+/** Finds the newest file of this name that an attempt of the task has uploaded; null: there is none. */
+export async function fileOfAttempt(
+  { task_id, outputs }: Pick<Task, "task_id" | "outputs">,
+  name: string,
+  options: CallOptions,
+  { files }: Pick<LuxHub, "files">,
+): Promise<FileRecord | null> {
+  for (let cursor: string | undefined; outputs.length > 0;) {
+    const page = await files.list({ task_id, cursor }, options);
+    const file = page.files.find(
+      (record) => record.name === name && typeof record.metadata[EPOCH] === "number",
+    );
+    if (file) return file;
+    if (page.next_cursor === null) break;
+    cursor = page.next_cursor;
+  }
+  return null;
+}
+
 /** Deletes what workers have uploaded in earlier attempts, if this one may. Returns how many files that were. */
-async function deleteEarlier(
+export async function deleteEarlier(
   { task_id, outputs }: Task,
   epoch: number,
   signal: AbortSignal,

@@ -1,5 +1,4 @@
 /** `luxhub task …`: creates, lists, changes and waits for tasks. */
-import type { Environment } from "../config.ts";
 import { type AnswerOf, type LuxHub, LuxHubError, type RequestOf, type Task } from "../client/luxhub.ts";
 import { PlainOutput } from "../lib/plain-output.ts";
 import { parseExact } from "../lib/exact-json.ts";
@@ -8,41 +7,14 @@ import { readTextFile } from "../text-file.ts";
 import { UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
 import { sizeOf, uploadFrom } from "./file.ts";
-import {
-  type Remote,
-  type Run,
-  collect,
-  printError,
-  forEach,
-  limitOf,
-  readStandardInput,
-  recordOf,
-  PAGE,
-  runGroup,
-} from "./remote.ts";
-import {
-  ageOf,
-  plain,
-  printJson,
-  printJsonLine,
-  printJsonList,
-  printRecord,
-  printTable,
-  printText,
-} from "./table.ts";
+import { type Remote, type ClientRuns, forEach, printError, readStandardInput, recordOf } from "./remote.ts";
+import { PATCH_RUNS } from "./task-patch.ts";
+import { rowsOf } from "./resource.ts";
+import { taskLine } from "./rows.ts";
+import { plain, printJson, printJsonLine, printRecord, printTable, printText } from "./table.ts";
 import { writeLine } from "./standard-output.ts";
 import { reportUsage } from "./usage.ts";
-import type { Values } from "./values.ts";
-
-export function taskCommand(argv: readonly string[], env: Environment): Promise<number> {
-  const usage: Run = (remote) => reportUsage(remote, env);
-  return runGroup("task", { ...RUNS, "task usage": usage }, argv, env);
-}
-
-export function requiresOf(values: Remote["values"]) {
-  const found = values.requirements("requires");
-  return found === null ? undefined : { capabilities: [...found.words], resources: found.amounts };
-}
+import { newTaskOf, priorityOf, textOf } from "./new-task.ts";
 
 async function why({ hub, json, words: [taskId = ""] }: Remote): Promise<number> {
   const { ready, reasons, position } = await hub.tasks.explain({ task_id: taskId });
@@ -55,60 +27,28 @@ async function why({ hub, json, words: [taskId = ""] }: Remote): Promise<number>
   return EXIT.OK;
 }
 
-const RUNS: Readonly<Record<string, Run>> = {
+export const RUNS: ClientRuns = {
   "task add": add,
-  "task list": list,
-  "task export": exportTasks,
-  "task show": async ({ hub, json, words: [taskId = ""] }) => {
-    const { task } = await hub.tasks.get({ task_id: taskId });
-    return show(task, json);
-  },
   "task why": why,
   "task wait": wait,
   "task logs": logs,
-  "task claim": (remote) => {
-    const node_id = remote.values.needed("node");
-    return change(remote, (task_id) => remote.hub.tasks.claim({ task_id, node_id }));
-  },
-  "task release": (remote) => {
-    const { hub, values } = remote;
-    const fields = {
-      node_id: values.needed("node"),
-      reason: values.text("reason"),
-      epoch: values.whole("epoch"),
-    };
-    return change(remote, (task_id) => hub.tasks.release({ task_id, ...fields }));
-  },
+  ...PATCH_RUNS,
   "task complete": complete,
-  "task fail": (remote) => {
-    const { hub, values } = remote;
-    const fields = {
-      node_id: values.needed("node"),
-      error: values.needed("error"),
-      retry: !values.has("no-retry"),
-      epoch: values.whole("epoch"),
-    };
-    return change(remote, (task_id) => hub.tasks.fail({ task_id, ...fields }));
-  },
   "task checkpoint": checkpoint,
   "task ask": askQuestion,
   "task answer": answerQuestion,
-  "task review": review,
+  "task usage": reportUsage,
   "task retry": (remote) =>
     remote.values.has("with-dependents")
       ? retryAll(remote)
       : change(remote, (task_id) =>
           remote.hub.tasks.retry({ task_id, max_cost_usd: remote.values.number("max-cost") }),
         ),
-  "task cancel": (remote) => {
-    const fields = { node_id: remote.values.text("node"), reason: remote.values.text("reason") };
-    return change(remote, (task_id) => remote.hub.tasks.cancel({ task_id, ...fields }));
-  },
   "task update": async (remote) => {
     const { hub, values } = remote;
     const fields = {
       title: values.text("title"),
-      description: values.has("description") ? await descriptionOf(values) : undefined,
+      description: await textOf(values, "description"),
       priority: priorityOf(values),
       lux_reward: values.number("reward"),
       not_before: timeOrNone(values, "not-before"),
@@ -118,12 +58,6 @@ const RUNS: Readonly<Record<string, Run>> = {
     };
     return change(remote, (task_id) => hub.tasks.update({ task_id, ...fields }));
   },
-  "task delete": ({ hub, json, words }) =>
-    forEach(words, async (task_id) => {
-      const answer = recordOf(await hub.tasks.delete({ task_id }));
-      if (json) printJsonLine(answer);
-      else writeLine(`${task_id}  deleted`);
-    }),
 };
 
 /** The time of a flag; null for "none", which takes it away. */
@@ -134,9 +68,9 @@ function timeOrNone(values: Remote["values"], flag: string): string | null | und
 /** Who holds the task: as the flags say, or within luxhub worker as the environment of its command says. */
 function holderOf({ values, words: [task_id = ""] }: Remote) {
   const isOwn = process.env["LUXHUB_TASK_ID"] === task_id;
-  const own = (name: string): string | undefined => (isOwn ? process.env[name] : undefined);
-  const epoch = values.text("epoch") === undefined ? own("LUXHUB_TASK_EPOCH") : values.whole("epoch");
-  const node_id = values.text("node") ?? own("LUXHUB_NODE_ID") ?? values.needed("node");
+  const variable = (name: string): string | undefined => (isOwn ? process.env[name] : undefined);
+  const epoch = values.text("epoch") === undefined ? variable("LUXHUB_TASK_EPOCH") : values.whole("epoch");
+  const node_id = values.text("node") ?? variable("LUXHUB_NODE_ID") ?? values.needed("node");
   return { task_id, node_id, epoch: epoch === undefined ? undefined : Number(epoch) };
 }
 
@@ -169,17 +103,6 @@ async function askQuestion(remote: Remote): Promise<number> {
   return EXIT.TIMED_OUT;
 }
 
-async function review({ hub, values, json, words: [task_id = "", given = ""] }: Remote): Promise<number> {
-  const verdict = (["pass", "reject"] as const).find((word) => word === given.toLowerCase());
-  if (!verdict) throw new UsageError("VERDICT must be pass or reject", "task review");
-  const epoch = values.text("epoch") === undefined ? undefined : Number(values.whole("epoch"));
-  const fields = { node_id: values.text("node"), note: values.text("note"), epoch };
-  const answer = recordOf(await hub.tasks.review({ task_id, verdict, ...fields }));
-  if (json) printJson(answer);
-  else writeLine(`${task_id}  ${answer.task.review?.state ?? verdict}`);
-  return EXIT.OK;
-}
-
 async function answerQuestion({ hub, values, json, words }: Remote): Promise<number> {
   const [task_id = "", given = ""] = words;
   const text = given === "-" ? await readStandardInput() : given;
@@ -197,26 +120,26 @@ async function answerQuestion({ hub, values, json, words }: Remote): Promise<num
   return EXIT.OK;
 }
 
-type Asked = Pick<AnswerOf<"task/{task_id}/questions">["questions"][number], "question_id" | "choices">;
+type Question = Pick<AnswerOf<"task/{task_id}/questions">["questions"][number], "question_id" | "choices">;
 
 /** The question with this id, or else the open question of a task. @throws {UsageError} if there is not exactly one */
-async function questionOf(hub: LuxHub, task_id: string, id: string | undefined): Promise<Asked> {
-  const open: Asked[] = [];
-  for (let cursor: string | undefined; ;) {
-    const page = await hub.tasks.questions({ task_id, limit: PAGE, cursor });
-    for (const question of page.questions) {
-      if (question.question_id === id) return question;
-      if (question.state === "open") open.push(question);
-    }
-    if (page.next_cursor === null) break;
-    cursor = page.next_cursor;
+async function questionOf(hub: LuxHub, task_id: string, id: string | undefined): Promise<Question> {
+  const open: Question[] = [];
+  for await (const question of rowsOf(
+    hub,
+    "task/{task_id}/questions",
+    { task_id },
+    Number.POSITIVE_INFINITY,
+  )) {
+    if (question.question_id === id) return question;
+    if (question.state === "open") open.push(question);
   }
   if (id !== undefined) return { question_id: id, choices: [] }; // the hub says that there is none
-  const [only] = open;
-  if (only === undefined) throw new UsageError(`task ${task_id} has no open question`, "task answer");
-  if (open.length === 1) return only;
+  const [question] = open;
+  if (question === undefined) throw new UsageError(`task ${task_id} has no open question`, "task answer");
+  if (open.length === 1) return question;
   throw new UsageError(
-    `task ${task_id} has ${open.length} open questions: choose one with --question (${open.map((question) => question.question_id).join(", ")})`,
+    `task ${task_id} has ${open.length} open questions: choose one with --question (${open.map(({ question_id }) => question_id).join(", ")})`,
     "task answer",
   );
 }
@@ -239,67 +162,8 @@ function objectIn(text: string, file: string, command: string): Record<string, u
   throw new UsageError(`${file} must be ${OBJECT}`, command);
 }
 
-/** The words of the API, and the numbers that tables show. */
-const PRIORITIES = ["p0", "p1", "p2", "p5", "high", "medium", "low", "0", "1", "2"] as const;
-
-export function priorityOf(values: Values): RequestOf<"task/create">["priority"] {
-  const word = values.choice("priority", PRIORITIES);
-  return word === "0" || word === "1" || word === "2" ? (`p${word}` as const) : word;
-}
-
-/** `--description`; `-` reads standard input. */
-export async function descriptionOf(values: Values): Promise<string> {
-  const given = values.needed("description");
-  return given === "-" ? readStandardInput() : given;
-}
-
-/** `--quorum 2/3`. */
-function quorumOf(values: Values) {
-  const given = values.text("quorum");
-  const compare = values.text("compare");
-  if (given === undefined) return undefined;
-  const [, results, of] = /^(\d+)(?:\/(\d+))?$/.exec(given) ?? [];
-  if (results === undefined) throw new UsageError("--quorum must be N or N/M, for example 2/3", "task add");
-  return { results: Number(results), of: of === undefined ? undefined : Number(of), compare };
-}
-
-/** `--review`, `--quorum` and their kin. */
-export function reviewOf(values: Values) {
-  return {
-    quorum: quorumOf(values),
-    review: values.text("review"),
-    review_within_s: values.seconds("review-within"),
-    on_review_timeout: values.choice("on-review-timeout", ["pay", "reject"] as const),
-  };
-}
-
 async function add({ hub, values, json, words: [title = ""] }: Remote): Promise<number> {
-  const request: RequestOf<"task/create"> = {
-    title,
-    description: await descriptionOf(values),
-    task_type: values.text("type"),
-    priority: priorityOf(values),
-    creator_node: values.text("creator"),
-    for_node: values.text("for"),
-    lux_reward: values.number("reward"),
-    depends_on: values.has("after") ? values.texts("after") : undefined,
-    on_dependency: values.choice("on-dependency", ["fail", "run"] as const),
-    unique_key: values.text("unique-key"),
-    unique_for_s: values.seconds("unique-for"),
-    delay_s: values.seconds("delay"),
-    expires_at: values.moment("expires"),
-    timeout_s: values.seconds("timeout"),
-    max_run_s: values.seconds("max-run"),
-    max_cost_usd: values.number("max-cost"),
-    ...reviewOf(values),
-    retain_s: values.seconds("retain"),
-    max_attempts: values.whole("max-attempts", 1),
-    backoff_s: values.seconds("backoff"),
-    group: values.text("group"),
-    tags: values.has("tag") ? [...values.texts("tag")] : undefined,
-    requires: requiresOf(values),
-    limit_key: values.text("limit-key"),
-  };
+  const request = await newTaskOf(title, values);
   const paths = values.texts("file");
   const answer = recordOf(
     await (paths.length === 0 ? hub.tasks.create(request) : addWith(hub, request, paths)),
@@ -326,73 +190,6 @@ async function addWith(
   }
 }
 
-const STATUSES = ["open", "assigned", "pending", "completed", "failed"] as const;
-
-/** The tasks that the flags select, newest first. `onTotal` gets the number of all, if the hub says it. */
-async function* selected(
-  { hub, values }: Remote,
-  onTotal?: (total: number | null) => void,
-): AsyncGenerator<Task, void, undefined> {
-  const where = {
-    status: values.choice("status", STATUSES),
-    node_id: values.text("node"),
-    creator_node: values.text("creator"),
-    task_type: values.text("type"),
-    group: values.text("group"),
-    tag: values.text("tag"),
-  };
-  for (let cursor: string | undefined; ;) {
-    const page = await hub.tasks.list({ ...where, per_page: PAGE, cursor });
-    if (cursor === undefined) onTotal?.(page.total);
-    yield* page.tasks;
-    if (page.next_cursor === null) return;
-    cursor = page.next_cursor;
-  }
-}
-
-/** Prints each task with its result, as a line of JSON. */
-async function exportTasks(remote: Remote): Promise<number> {
-  for await (const task of selected(remote)) printJsonLine(task);
-  return EXIT.OK;
-}
-
-async function list(remote: Remote): Promise<number> {
-  const { json } = remote;
-  let total: number | null = null;
-  const limit = limitOf(remote);
-  const tasks = firstOf(
-    selected(remote, (all) => (total = all)),
-    limit,
-  );
-  if (json) {
-    await printJsonList(tasks);
-    return EXIT.OK;
-  }
-  const rows = await collect(tasks);
-  printTable(
-    TASK_HEAD,
-    rows.map((task) => taskRow(task)),
-  );
-  if (rows.length === limit && (total ?? Infinity) > limit)
-    console.error(`The newest ${limit}; --limit shows more.`);
-  return EXIT.OK;
-}
-
-async function* firstOf(tasks: AsyncIterable<Task>, limit: number): AsyncGenerator<Task, void, undefined> {
-  let count = 0;
-  for await (const task of tasks) {
-    yield task;
-    if (++count >= limit) return;
-  }
-}
-
-export const TASK_HEAD = ["TASK", "STATUS", "PRIORITY", "TYPE", "NODE", "AGE", "TITLE"];
-
-export function taskRow(task: Task) {
-  const { task_id, status, priority, task_type, assigned_node, created_at, title } = task;
-  return [task_id, status, priority, task_type, assigned_node, ageOf(created_at), title] as const;
-}
-
 function show(task: Task, json: boolean): number {
   if (json) printJson(task);
   else printRecord(task);
@@ -413,7 +210,7 @@ async function logs({ hub, values, json, words: [taskId = ""] }: Remote): Promis
       continue;
     }
     if (attempt !== part.attempt) {
-      const node = part.attempts.find((one) => one.attempt === part.attempt)?.node_id ?? "";
+      const node = part.attempts.find(({ attempt: number }) => number === part.attempt)?.node_id ?? "";
       printText(plainText.end());
       if (attempt !== null || part.attempts.length > 1)
         console.error(`luxhub: attempt ${part.attempt} on ${node}`);
@@ -532,13 +329,6 @@ function change(
   return forEach(words, async (taskId) => {
     const { task } = await act(taskId);
     if (json) printJsonLine(task);
-    else
-      writeLine(
-        plain(
-          [task.task_id, task.status, ...(task.assigned_node === null ? [] : [task.assigned_node])].join(
-            "  ",
-          ),
-        ),
-      );
+    else writeLine(plain(taskLine(task)));
   });
 }

@@ -1,31 +1,24 @@
 /** `luxhub top`: shows the hub live in the terminal: what runs now, and which nodes are online. */
 import { writeSync } from "node:fs";
-import type { Environment } from "../config.ts";
 import { HubUnreachable } from "../client/luxhub.ts";
 import { SECOND_MS, systemClock } from "../lib/clock.ts";
 import { EXIT } from "./exit-codes.ts";
-import { NODE_HEAD, nodeRow } from "./node.ts";
-import { type Remote, recordOf, runRemote } from "./remote.ts";
+import { type Remote, type ClientRuns, recordOf } from "./remote.ts";
+import { NODE_HEAD, TASK_HEAD, nodeRow, taskRow } from "./rows.ts";
 import { endingSignals } from "./signals.ts";
 import { bold, truncateToTerminal, plain, print, printJson, durationText, tableOf } from "./table.ts";
-import { TASK_HEAD, taskRow } from "./task.ts";
 
-export function topCommand(argv: readonly string[], env: Environment): Promise<number> {
-  return runRemote(
-    "top",
-    async (remote) => {
-      const { values, json } = remote;
-      const intervalMs = (values.seconds("interval") ?? 2) * SECOND_MS;
-      if (json) printJson(await look(remote));
-      else if (values.has("once") || !process.stdout.isTTY)
-        print((await picture(remote, null, SHOWN_TASKS)).lines.join("\n"));
-      else await live(remote, Math.max(intervalMs, SHORTEST_MS));
-      return EXIT.OK;
-    },
-    argv,
-    env,
-  );
-}
+export const RUNS: ClientRuns = {
+  top: async (remote) => {
+    const { values, json } = remote;
+    const intervalMs = (values.seconds("interval") ?? 2) * SECOND_MS;
+    if (json) printJson(await look(remote));
+    else if (values.has("once") || !process.stdout.isTTY)
+      print((await picture(remote, null, SHOWN_TASKS)).lines.join("\n"));
+    else await live(remote, Math.max(intervalMs, SHORTEST_MS));
+    return EXIT.OK;
+  },
+};
 
 const SHORTEST_MS = 200;
 const SHOWN_TASKS = 20;
@@ -63,7 +56,7 @@ async function picture(
       : ((count.completed - before.completed) * 60_000) / Math.max(1, count.at - before.at);
   const words = Object.entries(stats.by_status).map(([word, number]) => `${word} ${number}`);
   const { online, offline } = fleet.by_status;
-  const more = online > nodes.length ? [`… the busiest ${nodes.length} of ${online} online nodes`] : [];
+  const hint = online > nodes.length ? [`… the busiest ${nodes.length} of ${online} online nodes`] : [];
   const running = tasks.filter(({ assigned_node }) => assigned_node !== null).slice(0, mostTasks);
   return {
     count,
@@ -72,13 +65,10 @@ async function picture(
       `tasks ${stats.total}: ${words.join(", ")}${perMinute === null ? "" : `, ${perMinute.toFixed(1)} completed a minute`}`,
       `nodes ${fleet.total}: online ${online}, offline ${offline}`,
       "",
-      ...tableOf(
-        TASK_HEAD,
-        running.map((task) => taskRow(task)),
-      ),
+      ...tableOf(TASK_HEAD, running.map(taskRow)),
       "",
       ...tableOf(NODE_HEAD, nodes.map(nodeRow)),
-      ...more,
+      ...hint,
     ],
   };
 }

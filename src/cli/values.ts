@@ -7,6 +7,7 @@ import { didYouMean } from "../lib/closest.ts";
 import { durationMs, momentMs } from "../lib/duration.ts";
 import { parseRequirements } from "./resources.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
+import type { Field } from "./command.ts";
 import { commandNamed } from "./commands.ts";
 
 /** The values of one command's flags. If a flag is missing, its value is undefined, or an empty list. */
@@ -65,8 +66,8 @@ export class Values {
   requirements(flag: string): ReturnType<typeof parseRequirements> {
     const text = this.text(flag);
     if (text === undefined) return null;
-    const found = parseRequirements(text);
-    if (found !== null) return found;
+    const requirements = parseRequirements(text);
+    if (requirements !== null) return requirements;
     throw this.#refusal(flag, text, "a list such as gpu=2,vram_gib=24");
   }
 
@@ -74,28 +75,57 @@ export class Values {
   moment(flag: string): string | undefined {
     const text = this.text(flag);
     if (text === undefined) return undefined;
-    const at = momentMs(withUnit(text), systemClock().now());
-    if (at !== null) return isoTime(at);
+    const ms = momentMs(withUnit(text), systemClock().now());
+    if (ms !== null) return isoTime(ms);
     throw this.#refusal(flag, text, "a time from now, such as 2h, or 2030-01-31T12:00:00Z");
+  }
+
+  /** The value as a field of a request; the name of a flag `-env` is that of an environment variable with the value. */
+  field(flag: string, { kind, words = [], min, isList }: Field): unknown {
+    if (flag.endsWith("-env")) return this.#variable(flag);
+    switch (kind) {
+      case "whole":
+        return this.whole(flag, min);
+      case "number":
+        return this.number(flag);
+      case "time":
+        return this.seconds(flag);
+      case "moment":
+        return this.moment(flag);
+      case "word":
+        return isList ? this.choices(flag, words) : this.choice(flag, words);
+      case "switch":
+        return this.has(flag);
+      default:
+        return isList ? this.texts(flag) : this.text(flag);
+    }
   }
 
   choice<const W extends string>(flag: string, words: readonly W[]): W | undefined {
     const text = this.text(flag);
-    return text === undefined ? undefined : this.#oneOf(flag, text, words);
+    return text === undefined ? undefined : this.oneOf(`--${flag}`, text, words);
   }
 
   choices<const W extends string>(flag: string, words: readonly W[]): readonly W[] {
-    return this.texts(flag).map((text) => this.#oneOf(flag, text, words));
+    return this.texts(flag).map((text) => this.oneOf(`--${flag}`, text, words));
   }
 
-  #oneOf<W extends string>(flag: string, text: string, words: readonly W[]): W {
-    const word = words.find((one) => one === text.toLowerCase());
+  /** The one of the words that a text is, in any case. `what` is the flag or the argument. @throws {UsageError} */
+  oneOf<W extends string>(what: string, text: string, words: readonly W[]): W {
+    const word = words.find((allowed) => allowed === text.toLowerCase());
     if (word !== undefined) return word;
-    const some = words.length > 10 ? "" : `; it must be ${words.join(", ")}`;
+    const must = words.length > 10 ? "" : `; it must be ${words.join(", ")}`;
     throw new UsageError(
-      `--${flag} is ${JSON.stringify(text)}${some}${didYouMean(text, words)}`,
+      `${what} is ${JSON.stringify(text)}${must}${didYouMean(text, words)}`,
       this.#command,
     );
+  }
+
+  #variable(flag: string): string {
+    const variable = this.needed(flag);
+    const text = process.env[variable];
+    if (text) return text;
+    throw new UsageError(`the environment variable ${variable} of --${flag} is not set`, this.#command);
   }
 
   #refusal(flag: string, text: string, must: string): UsageError {

@@ -6,7 +6,9 @@
  * processes that it leaves running go on.
  */
 import type { Environment } from "../config.ts";
+import { must } from "../lib/assert.ts";
 import { systemClock } from "../lib/clock.ts";
+import type { MaskedStream, SecretMask } from "./secret-mask.ts";
 import { allPids, readIfThere } from "./worker-lock.ts";
 
 export type RunOptions = {
@@ -14,7 +16,7 @@ export type RunOptions = {
   readonly cwd: string | null;
   readonly env: Environment;
   readonly input: string;
-  /** Ends the command when its time is over. */
+  /** Ends the command when its time is over; its reason says which time that is. */
   readonly timeout: AbortSignal;
   /** The time from SIGTERM to SIGKILL. */
   readonly graceMs: number;
@@ -23,8 +25,12 @@ export type RunOptions = {
   /** Hears of standard output as it arrives. */
   readonly onOutput?: ((bytes: Uint8Array) => void) | undefined;
   readonly onErrorLine: (line: string) => void;
+  /** Hears that it prints something. */
+  readonly onActivity?: () => void;
   /** Gets what the command prints, in the order in which it arrives. */
   readonly onText: ((text: string) => void) | null;
+  /** Of all that the command prints. */
+  readonly mask: SecretMask;
 };
 
 export type Run = {
@@ -32,7 +38,8 @@ export type Run = {
   readonly exitCode: number | null;
   /** The name of that signal. */
   readonly endedBy: string | null;
-  readonly isTimedOut: boolean;
+  /** Which time was over, when that has ended it. */
+  readonly overtime: string | null;
   /** The first OUTPUT_KEPT_BYTES of standard output; the rest is only counted. */
   readonly output: Uint8Array<ArrayBuffer>;
   readonly outputBytes: number;
@@ -71,6 +78,8 @@ export async function runCommand(command: readonly string[], options: RunOptions
   const read = Promise.all([
     readAll(
       readers[0],
+      options.onActivity,
+      options.mask.stream(),
       alsoAsText(options.onText, (bytes) => {
         output.add(bytes);
         options.onOutput?.(bytes);
@@ -78,6 +87,8 @@ export async function runCommand(command: readonly string[], options: RunOptions
     ),
     readAll(
       readers[1],
+      options.onActivity,
+      options.mask.stream(),
       alsoAsText(options.onText, (bytes) => errors.add(bytes)),
     ),
   ]);
@@ -85,9 +96,9 @@ export async function runCommand(command: readonly string[], options: RunOptions
   let ending: Promise<void> | null = null;
   const end = (): Promise<void> =>
     (ending ??= IS_WINDOWS ? killTree(child) : endGroup(group, options.graceMs));
-  let isTimedOut = false;
+  let overtime: string | null = null;
   const onTimeout = (): void => {
-    isTimedOut = true;
+    overtime = String(options.timeout.reason);
     void end();
   };
   options.timeout.addEventListener("abort", onTimeout);
@@ -103,7 +114,7 @@ export async function runCommand(command: readonly string[], options: RunOptions
   return {
     exitCode: child.signalCode === null ? child.exitCode : null,
     endedBy: child.signalCode === null ? null : String(child.signalCode),
-    isTimedOut,
+    overtime,
     output: output.bytes(),
     outputBytes: output.total,
     lastLines: errors.text(),
@@ -180,16 +191,23 @@ function isGroupRunning(group: number): boolean {
 type Reader = { read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }> };
 
 /** Reads to the end, or to the first error. Never rejects. */
-async function readAll(reader: Reader, take: (bytes: Uint8Array) => void): Promise<void> {
+async function readAll(
+  reader: Reader,
+  onActivity: (() => void) | undefined,
+  masked: MaskedStream,
+  take: (bytes: Uint8Array) => void,
+): Promise<void> {
   try {
     for (;;) {
       const { done, value } = await reader.read();
-      if (done || !value) return;
-      take(value);
+      if (done || !value) break;
+      onActivity?.();
+      take(masked.add(value));
     }
   } catch {
-    return;
+    // What has arrived counts.
   }
+  take(masked.end());
 }
 
 /** `take`, and `onText` with the same as text: of each stream by itself, so that no character is mixed with another's. */
@@ -220,6 +238,13 @@ class Output {
   }
 }
 
+/** The last lines of an output, as those of standard error. */
+export function lastLinesOf(output: Uint8Array): string {
+  const lines = new LastLines(() => {});
+  lines.add(output.subarray(-LAST_LINES * LINE_MAX_CHARS));
+  return lines.text();
+}
+
 /** Passes lines on as they arrive, and keeps the last ones. */
 class LastLines {
   readonly #decoder = new TextDecoder();
@@ -234,7 +259,7 @@ class LastLines {
 
   add(bytes: Uint8Array): void {
     const lines = (this.#rest + this.#decoder.decode(bytes, { stream: true })).split(/\r\n|[\r\n]/);
-    this.#rest = lines.pop() ?? "";
+    this.#rest = must(lines.pop(), "a split text has a last part");
     for (const line of lines) this.#take(line);
     if (this.#rest.length > LINE_MAX_CHARS) {
       this.#take(this.#rest);

@@ -15,8 +15,12 @@ import { parseExact } from "../lib/exact-json.ts";
 import type { Log } from "../lib/log.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { OUT, TooManyFiles, fetchFile, ownName, upload, uploadFiles, writeContext } from "./task-files.ts";
+import { type Around, between, wrapped } from "./around.ts";
+import { type Changes, OWN_DIR, type Repository } from "./repository.ts";
+import type { SecretMask } from "./secret-mask.ts";
+import { inWorktree } from "./task-repository.ts";
 import { ReportFile } from "./worker-report.ts";
-import { type Run, runCommand } from "./worker-process.ts";
+import { type Run, lastLinesOf, runCommand } from "./worker-process.ts";
 
 export type TaskOptions = {
   readonly hub: LuxHub;
@@ -27,9 +31,15 @@ export type TaskOptions = {
   /** The parent of each task's directory; null: the command runs in the current one, and no files are transferred. */
   readonly workDir: string | null;
   readonly timeoutMs: number | null;
+  /** An attempt of which nothing is heard for so long has stalled; null: there is no limit. */
+  readonly idleMs: number | null;
   readonly graceMs: number;
   /** Whether the hub gets what the command prints while it runs. */
   readonly sendsOutput: boolean;
+  /** The repository in which the tasks work; null: they do not. */
+  readonly repository: Repository | null;
+  readonly around: Around;
+  readonly mask: SecretMask;
   readonly log: Log;
 };
 
@@ -41,15 +51,41 @@ export class CommandMissing extends Error {
 /** sysexits(3): the input data is wrong, so a retry is useless. All other codes, EX_TEMPFAIL (75) too, are retried. */
 export const EX_DATAERR = 65;
 const TASK_DIR = "task-";
+const WORKTREE = "work";
 
 /**
  * Does a task.
  * @throws {FatalError} when it failed permanently; {Error} when the attempt failed; the signal's reason when it aborted
  */
-export async function doTask(task: Task, context: TaskContext, options: TaskOptions): Promise<TaskResult> {
+export async function doTask(task: Task, given: TaskContext, options: TaskOptions): Promise<TaskResult> {
+  const { workDir, repository, mask } = options;
+  const context = withoutSecrets(given, mask);
+  const dir = workDir === null ? null : mkdtempSync(join(workDir, TASK_DIR));
+  try {
+    if (repository === null || dir === null)
+      return mask.value(await attempt(task, context, dir, dir, options));
+    const path = join(dir, WORKTREE);
+    return await inWorktree(task, context, path, repository, options, async ({ save }) => {
+      const result = await attempt(task, context, path, join(path, OWN_DIR), options);
+      return mask.value(withChanges(result, await save()));
+    });
+  } catch (error) {
+    throw withoutSecretsIn(error, mask);
+  } finally {
+    if (dir !== null) removeDir(dir, options.log);
+  }
+}
+
+/** One attempt of a command in `cwd`, with the files of the task in `dir`; null: in the current directory, without files. */
+async function attempt(
+  task: Task,
+  context: TaskContext,
+  cwd: string | null,
+  dir: string | null,
+  options: TaskOptions,
+): Promise<TaskResult> {
   const { signal } = context;
   const { command, workDir, hub } = options;
-  const dir = workDir === null ? null : mkdtempSync(join(workDir, TASK_DIR));
   try {
     if (dir !== null) {
       await writeContext(context, dir, hub);
@@ -58,7 +94,7 @@ export async function doTask(task: Task, context: TaskContext, options: TaskOpti
     }
     const { inputs, checkpoint, failures, answers, lessons } = context;
     const run = await runForTask(task, context, options, {
-      cwd: dir,
+      cwd,
       ownPrefix: workDir === null ? join(tmpdir(), "luxhub-") : join(workDir, TASK_DIR),
       prepare: () => ({
         command,
@@ -67,15 +103,39 @@ export async function doTask(task: Task, context: TaskContext, options: TaskOpti
       isOutputText: true,
     });
     signal.throwIfAborted();
-    refuseFailure(run, options.timeoutMs);
+    refuseFailure(run);
     if (dir !== null) await uploadFiles(task, context.epoch, join(dir, OUT), signal, options);
     return await resultOfOutput(task, context, run, options);
   } catch (error) {
     // The command would make them again.
     throw error instanceof TooManyFiles ? new FatalError(error.message, { cause: error }) : error;
-  } finally {
-    if (dir !== null) removeDir(dir, options.log);
   }
+}
+
+/** The context through which nothing that is a secret of the worker goes to the hub. */
+export function withoutSecrets(context: TaskContext, mask: SecretMask): TaskContext {
+  if (mask.isEmpty) return context;
+  return {
+    ...context,
+    extend: (note) => context.extend(note === undefined ? note : mask.text(note)),
+    saveCheckpoint: (data) => context.saveCheckpoint(mask.value(data)),
+    ask: (question, more) => context.ask(mask.text(question), mask.value(more)),
+  };
+}
+
+/** The error of an attempt, whose text goes to the hub. */
+export function withoutSecretsIn(error: unknown, mask: SecretMask): unknown {
+  if (error instanceof Error && !mask.isEmpty) {
+    const text = mask.text(error.message);
+    if (text !== error.message) error.message = text;
+  }
+  return error;
+}
+
+/** The output of an attempt in a repository: what it has changed, and as `answer` what it has put out itself. */
+export function withChanges(result: TaskResult, changes: Changes): TaskResult {
+  const { output, ...others } = result;
+  return { ...others, output: { ...changes, ...(output !== undefined && { answer: output }) } };
 }
 
 /** Removes the directories of tasks that a killed worker left. */
@@ -110,47 +170,85 @@ export type TaskRun = {
   readonly isOutputText: boolean;
 };
 
+/** The variables of a task. */
+function variablesOf({ task_id, title, task_type, description }: Task, epoch: number): Environment {
+  return {
+    LUXHUB_TASK_ID: task_id,
+    LUXHUB_TASK_TITLE: title,
+    LUXHUB_TASK_TYPE: task_type ?? "",
+    LUXHUB_TASK_DESCRIPTION: description,
+    LUXHUB_TASK_EPOCH: String(epoch),
+  };
+}
+
 /**
- * Runs a program for a task, with the variables of the task, and sends its reports to the hub.
+ * Runs a program for a task, with the variables of the task and what the operator puts around it, and sends its reports
+ * to the hub.
  * @throws {CommandMissing} when there is no such program; {Error} when it cannot be started; the signal's reason when it
  * aborted before that
  */
-export async function runForTask(
+export function runForTask(
   task: Task,
   context: TaskContext,
-  { env, timeoutMs, graceMs, sendsOutput, log }: TaskOptions,
+  options: TaskOptions,
+  taskRun: TaskRun,
+): Promise<Run> {
+  const { around, graceMs, mask, log } = options;
+  const { cwd } = taskRun;
+  const env = { ...options.env, ...variablesOf(task, context.epoch) };
+  const place = { cwd, env, graceMs, mask, log, taskId: task.task_id };
+  return between(around, place, context.signal, () => runWithReport(task, context, options, taskRun));
+}
+
+async function runWithReport(
+  task: Task,
+  context: TaskContext,
+  { env, timeoutMs, idleMs, graceMs, sendsOutput, around, repository, mask, log }: TaskOptions,
   { cwd, ownPrefix, reportPath, prepare, onOutput, isOutputText }: TaskRun,
 ): Promise<Run> {
-  const { task_id, title, task_type, description } = task;
+  const { task_id } = task;
   const { epoch, signal, answers } = context;
   const onWrong = (reason: string): void => log.warn("a report was not sent", { task: task_id, reason });
   const overtime = new AbortController();
-  const limit = new TimeLimit(timeoutMs, () => overtime.abort());
+  const limit = new TimeLimit(timeoutMs, () =>
+    overtime.abort(`timed out after ${secondsText(timeoutMs ?? 0)}`),
+  );
+  const idle = new TimeLimit(idleMs, () =>
+    overtime.abort(`stalled: no output, note, usage or question for ${secondsText(idleMs ?? 0)}`),
+  );
+  const heard =
+    <A extends readonly unknown[], R>(call: (...given: A) => R) =>
+    (...given: A): R => {
+      idle.restart();
+      return call(...given);
+    };
   const asking: TaskContext = {
     ...context,
-    ask: async (...asked) => {
+    extend: heard(context.extend),
+    saveCheckpoint: heard(context.saveCheckpoint),
+    reportUsage: heard(context.reportUsage),
+    ask: async (...question) => {
       limit.pause();
+      idle.pause();
       try {
-        return await context.ask(...asked);
+        return await context.ask(...question);
       } finally {
         limit.resume();
+        idle.resume();
       }
     },
   };
   const report = new ReportFile(mkdtempSync(`${ownPrefix}run-`), onWrong, reportPath);
   const { command, input, env: more } = prepare(report.path);
+  const [program = ""] = around.wrap.length > 0 ? around.wrap : command;
   try {
     report.begin(answers);
-    const running = runCommand(command, {
+    const running = runCommand(wrapped(command, around, cwd ?? process.cwd(), repository?.commonDir ?? ""), {
       cwd,
       env: {
         ...env,
         ...more,
-        LUXHUB_TASK_ID: task_id,
-        LUXHUB_TASK_TITLE: title,
-        LUXHUB_TASK_TYPE: task_type ?? "",
-        LUXHUB_TASK_DESCRIPTION: description,
-        LUXHUB_TASK_EPOCH: String(epoch),
+        ...variablesOf(task, epoch),
         LUXHUB_REPORT: report.path,
         LUXHUB_ANSWERS: report.answersPath,
       },
@@ -159,42 +257,39 @@ export async function runForTask(
       graceMs,
       signal,
       onOutput,
+      onActivity: () => idle.restart(),
       onText: sendsOutput && isOutputText ? context.output : null,
       onErrorLine: (line) => log.info("stderr", { task: task_id, line }),
+      mask,
     });
     limit.resume();
+    idle.resume();
     await report.follow(asking, running);
     return await running;
   } catch (error) {
     signal.throwIfAborted();
-    const [program = ""] = command;
     const text = `cannot run ${program}: ${reasonOf(error)}`;
     // Any other fault may be that of this task, or pass.
     const isMissing = ["ENOENT", "EACCES"].includes(codeOf(error)) && Bun.which(program) === null;
     throw isMissing ? new CommandMissing(text, { cause: error }) : new Error(text, { cause: error });
   } finally {
     limit.end();
+    idle.end();
     report.close();
   }
 }
 
 /**
- * Throws the error of a failed run: the last lines of standard error, preceded by the timeout or the signal that ended
- * it.
+ * Throws the error of a failed run: the last lines of standard error, preceded by the time limit or the signal that
+ * ended it.
  */
-export function refuseFailure(
-  { exitCode, endedBy, isTimedOut, lastLines }: Run,
-  timeoutMs: number | null,
-): void {
-  if (exitCode === 0 && !isTimedOut) return;
-  const reason = isTimedOut
-    ? `timed out after ${secondsText(timeoutMs ?? 0)}`
-    : exitCode === null
-      ? `ended by ${endedBy}`
-      : "";
-  const said = [reason, lastLines].filter((part) => part !== "").join("\n");
-  const text = said === "" ? `exit status ${exitCode}` : said;
-  throw exitCode === EX_DATAERR && !isTimedOut ? new FatalError(text) : new Error(text);
+export function refuseFailure({ exitCode, endedBy, overtime, lastLines, output }: Run): void {
+  if (exitCode === 0 && overtime === null) return;
+  const reason = overtime ?? (exitCode === null ? `ended by ${endedBy}` : "");
+  // Many programs say on standard output why they fail.
+  const lines = lastLines === "" ? lastLinesOf(output) : lastLines;
+  const text = [reason, lines].filter((part) => part !== "").join("\n") || `exit status ${exitCode}`;
+  throw exitCode === EX_DATAERR && overtime === null ? new FatalError(text) : new Error(text);
 }
 
 // ---- The result

@@ -2,7 +2,7 @@
  * `luxhub worker`: does the tasks of a hub by running a command, or an AI agent, for each. The typed client's worker
  * takes and reports the tasks; this file adds the command line, the signals, the log and the exit code.
  */
-import { mkdirSync } from "node:fs";
+import { mkdirSync, realpathSync } from "node:fs";
 import { homedir, hostname } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { isatty } from "node:tty";
@@ -14,20 +14,24 @@ import { didYouMean } from "../lib/closest.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { type Log, openLog } from "../lib/log.ts";
 import { cleanAgentDirs, doAgentTask } from "./agent-task.ts";
-import { AGENT_NAMES, type Agent, findAgent } from "./agents.ts";
+import { AGENT_NAMES, type Agent, findAgent, readAround } from "./agents.ts";
 import { UsageError } from "./arguments.ts";
 import { eraseFromEnvironmentBlock } from "./environment-block.ts";
 import { EXIT } from "./exit-codes.ts";
 import { openLogOutput } from "./log-output.ts";
-import { type Remote, printError, reportFault, runRemote } from "./remote.ts";
+import { type Remote, type ClientRuns, printError, reportFault } from "./remote.ts";
 import { detectResources } from "./resources.ts";
 import { endingSignals, onStarterExit } from "./signals.ts";
 import type { Values } from "./values.ts";
 import { MARK, takeWorkerLock } from "./worker-lock.ts";
+import { GitError, Repository } from "./repository.ts";
+import { SecretMask, secretsIn } from "./secret-mask.ts";
 import { CommandMissing, type TaskOptions, cleanWorkDir, doTask } from "./worker-task.ts";
 
 const NAME = "worker";
 const GRACE_S = 10;
+/** An agent that hangs holds its task no longer. */
+const AGENT_IDLE_MS = 15 * 60_000;
 /** Added to the grace of the command, so that a transfer of files can end too. */
 const GRACE_MORE_MS = 5_000;
 /** Timers of JavaScript cannot wait longer: the hub alone enforces a longer limit. */
@@ -36,12 +40,10 @@ const TIMER_MAX_MS = 2 ** 31 - 1;
 const SECOND_SIGNAL_MS = 200;
 const STANDARD_ERROR = 2;
 
-export function workerCommand(argv: readonly string[], env: Environment): Promise<number> {
-  return runRemote(NAME, (remote) => work(remote, env), argv, env);
-}
+export const RUNS: ClientRuns = { worker: work };
 
-async function work(remote: Remote, env: Environment): Promise<number> {
-  const { url, secret, values, words } = remote;
+async function work(remote: Remote): Promise<number> {
+  const { url, secret, values, env, words } = remote;
   const agent = agentOf(values);
   const nodeId =
     values.text("node") ?? remote.nodeId ?? (agent === null ? values.needed("node") : nodeOf(agent));
@@ -58,6 +60,11 @@ async function work(remote: Remote, env: Environment): Promise<number> {
       "--agent needs --capabilities LIST, the types of the tasks that the agent may do, or --untyped for tasks of every type and without one",
       NAME,
     );
+  const repository = await repositoryOf(values, env);
+  const mask = new SecretMask([
+    ...(secret === undefined ? [] : [secret]),
+    ...secretsIn(env, values.texts("mask")),
+  ]);
   const signals = new Signals();
   const format = values.choice("log", ["pretty", "json"]) ?? "pretty";
   const output = openLogOutput(
@@ -91,8 +98,10 @@ async function work(remote: Remote, env: Environment): Promise<number> {
     log.warn("a command can read this worker's secret in /proc, because /proc/self/mem cannot be written");
   const lock = takeWorkerLock(url, nodeId, env);
   if (typeof lock === "string") {
-    const by = lock === "" ? "" : ` (process ${lock})`;
-    printError(`a worker for node ${nodeId} runs on this machine already${by}: give each an id of its own`);
+    const owner = lock === "" ? "" : ` (process ${lock})`;
+    printError(
+      `a worker for node ${nodeId} runs on this machine already${owner}: give each an id of its own`,
+    );
     return EXIT.CONFLICT;
   }
   log.info(`${nodeId} ${takesTypes(capabilities, untyped)}`);
@@ -114,8 +123,17 @@ async function work(remote: Remote, env: Environment): Promise<number> {
         LUXHUB_SECRET: values.has("pass-secret") ? secret : undefined,
         ...lock.mark,
       },
-      workDir: makeWorkDir(values.text("workdir") ?? (agent && agentDir(env)), nodeId, log),
+      workDir: await makeWorkDir(
+        values.text("workdir") ?? (agent || repository ? agentDir(env) : null),
+        nodeId,
+        repository,
+        log,
+      ),
+      repository,
+      around: readAround(),
+      mask,
       timeoutMs: msOf(values, "timeout"),
+      idleMs: msOf(values, "idle-timeout") ?? (agent === null ? null : AGENT_IDLE_MS),
       graceMs: msOf(values, "grace") ?? GRACE_S * 1_000,
       sendsOutput: !values.has("no-output"),
       log,
@@ -127,10 +145,10 @@ async function work(remote: Remote, env: Environment): Promise<number> {
       nodeId,
       async (task, context) => {
         try {
-          const own = { ...options, timeoutMs: timeoutOf(task, options) };
+          const limited = { ...options, timeoutMs: timeoutOf(task, options) };
           return agent === null
-            ? await doTask(task, context, own)
-            : await doAgentTask(task, context, agent, own);
+            ? await doTask(task, context, limited)
+            : await doAgentTask(task, context, agent, limited);
         } catch (error) {
           // Every further task would fail the same way.
           if (error instanceof CommandMissing) {
@@ -204,13 +222,40 @@ function agentDir({ XDG_STATE_HOME: given = "" }: Environment): string {
   return join(isAbsolute(given) ? given : join(homedir(), ".local", "state"), "luxhub-agents");
 }
 
+/** The repository of --repo; null without it. @throws {UsageError} when there is none, or no such base or remote */
+async function repositoryOf(values: Values, env: Environment): Promise<Repository | null> {
+  const dir = values.text("repo");
+  const [base = null, fetched = null, pushed = null] = ["base", "fetch", "push"].map((flag) =>
+    values.text(flag),
+  );
+  if (dir === undefined) {
+    if ((base ?? fetched ?? pushed) === null) return null;
+    throw new UsageError("--base, --fetch and --push need --repo DIR, the repository of the tasks", NAME);
+  }
+  if (Bun.which("git", { PATH: env["PATH"] ?? "" }) === null) throw new UsageError("--repo needs git", NAME);
+  try {
+    return await Repository.open({ dir: resolve(dir), base, fetch: fetched, push: pushed, env });
+  } catch (error) {
+    throw error instanceof GitError ? new UsageError(`--repo ${dir}: ${error.message}`, NAME) : error;
+  }
+}
+
 /** Creates the node's directory below --workdir, which several workers may share. */
-function makeWorkDir(given: string | null, nodeId: string, log: Log): string | null {
+async function makeWorkDir(
+  given: string | null,
+  nodeId: string,
+  repository: Repository | null,
+  log: Log,
+): Promise<string | null> {
   if (given === null) return null;
   const dir = join(resolve(given), `node-${nodeId}`);
   if (!/^[A-Za-z0-9._:-]+$/.test(nodeId))
     throw new UsageError(`${JSON.stringify(nodeId)} is not a valid node id`, NAME);
   mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const recovered = (await repository?.recover(realpathSync(dir))) ?? 0;
+  if (recovered > 0) log.warn("saved the work of attempts that were killed", { worktrees: recovered });
+  if (await repository?.isDirty())
+    log.warn("the checkout has changes that are not committed: no task sees them");
   cleanWorkDir(dir, log);
   cleanAgentDirs(dir, log);
   return dir;
@@ -287,12 +332,12 @@ function timeoutOf({ max_run_s }: Task, { timeoutMs }: TaskOptions): number | nu
 
 /** What the node has; undefined: nothing was said. Words are no resources. */
 function resourcesOf(values: Values): Readonly<Record<string, number>> | undefined {
-  const said = values.requirements("resources");
-  if (said !== null && said.words.length > 0)
+  const listed = values.requirements("resources");
+  if (listed !== null && listed.words.length > 0)
     throw new UsageError("--resources needs a list such as gpu=2,vram_gib=24", "worker");
-  const found = values.has("detect") ? detectResources() : {};
-  const all = { ...found, ...said?.amounts };
-  return Object.keys(all).length === 0 ? undefined : all;
+  const detected = values.has("detect") ? detectResources() : {};
+  const resources = { ...detected, ...listed?.amounts };
+  return Object.keys(resources).length === 0 ? undefined : resources;
 }
 
 /** Says which tasks the worker takes: without capabilities it takes every type. */

@@ -4,7 +4,8 @@
  */
 import { LuxHub as Hub } from "./luxhub.ts";
 import type { Variant } from "./types.ts";
-import { type Handler, type WorkerOptions, runWorker } from "./worker.ts";
+import type { Handler } from "./handler.ts";
+import { type WorkerOptions, runWorker } from "./worker.ts";
 
 export * from "./luxhub.ts";
 export {
@@ -13,10 +14,9 @@ export {
   type Handler,
   type TaskContext,
   type Used,
-  type WorkerEvent,
-  type WorkerOptions,
   WorkerOutage,
-} from "./worker.ts";
+} from "./handler.ts";
+export { type WorkerEvent, type WorkerOptions } from "./worker.ts";
 
 /** A hub, with all its calls, and the worker. */
 export class LuxHub<V extends Variant = "A"> extends Hub<V> {

@@ -2859,14 +2859,34 @@ class Task(TypedDict):
     task_type: str | None
     #: The urgency.
     priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
+    #: LUX for the node that completes the task, with at most 6 decimals.
+    lux_reward: float
     #: The node that created the task; this node need not be registered.
     creator_node: str | None
+    #: Seconds that a node may hold the task without task/extend or task/complete.
+    timeout_s: float | None
+    #: Seconds that one attempt may take in all, extended or not; then the attempt has timed out.
+    max_run_s: float | None
+    #: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were
+    #: created with it.
+    retain_s: NotRequired[float]
+    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
+    #: task permanently (kind `budget`). Null: no limit.
+    max_cost_usd: float | None
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: int | None
+    #: The group of the task; only on a task of a group.
+    group: NotRequired[str]
+    #: The words by which to find the task; left out if there are none.
+    tags: NotRequired[list[str]]
+    #: What a node must have to get the task: all words in `capabilities`, and enough of each resource.
+    requires: NotRequired[Requirements]
+    #: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
+    limit_key: NotRequired[str]
     #: Whether the task was created with a key that is bound to its `creator_node`.
     creator_verified: bool
     #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
-    #: LUX for the node that completes the task, with at most 6 decimals.
-    lux_reward: float
     #: The node that holds the task, or has completed it.
     assigned_node: str | None
     #: The result as the node sent it; null until the task is completed.
@@ -2880,21 +2900,9 @@ class Task(TypedDict):
     #: Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded
     #: `max_cost_usd` and, with `max_attempts`, restarts.
     attempts: int
-    #: The task fails after this many attempts; by default after 10 failures and timeouts.
-    max_attempts: int | None
     #: How often task/next has handed the task out again with `resume`, because the worker ended. With
     #: `max_attempts` each restart counts as an attempt.
     restarts: int
-    #: Seconds that a node may hold the task without task/extend or task/complete.
-    timeout_s: float | None
-    #: Seconds that one attempt may take in all, extended or not; then the attempt has timed out.
-    max_run_s: float | None
-    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
-    #: task permanently (kind `budget`). Null: no limit.
-    max_cost_usd: float | None
-    #: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were
-    #: created with it.
-    retain_s: NotRequired[float]
     #: What all attempts of the task together have used, as the workers reported; null without any report.
     usage: Spending | None
     #: The task is not handed out before this time.
@@ -2931,14 +2939,6 @@ class Task(TypedDict):
     outputs: list[str]
     #: The schedule that created the task; only on such tasks.
     schedule: NotRequired[TaskSchedule]
-    #: The group of the task; only on a task of a group.
-    group: NotRequired[str]
-    #: The words by which to find the task; left out if there are none.
-    tags: NotRequired[list[str]]
-    #: What a node must have to get the task: all words in `capabilities`, and enough of each resource.
-    requires: NotRequired[Requirements]
-    #: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
-    limit_key: NotRequired[str]
     #: While an unfinished task has this key, task/create makes no other task with the key, and returns the
     #: existing task (`deduplicated`).
     unique_key: NotRequired[str]
@@ -2971,12 +2971,18 @@ class TaskSummary(TypedDict):
     task_type: str | None
     #: The urgency.
     priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
-    #: The node that created the task; this node need not be registered.
-    creator_node: str | None
-    #: The status of the task. task/retry opens a `failed` task again.
-    status: Literal["open", "assigned", "completed", "failed", "pending"]
     #: LUX for the node that completes the task, with at most 6 decimals.
     lux_reward: float
+    #: The node that created the task; this node need not be registered.
+    creator_node: str | None
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: int | None
+    #: The group of the task; only on a task of a group.
+    group: NotRequired[str]
+    #: The words by which to find the task; left out if there are none.
+    tags: NotRequired[list[str]]
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
     #: The node that holds the task, or has completed it.
     assigned_node: str | None
     #: Whether the task is open and may be handed out now.
@@ -2984,8 +2990,6 @@ class TaskSummary(TypedDict):
     #: Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded
     #: `max_cost_usd` and, with `max_attempts`, restarts.
     attempts: int
-    #: The task fails after this many attempts; by default after 10 failures and timeouts.
-    max_attempts: int | None
     #: The task is not handed out before this time.
     not_before: str | None
     #: If the task is not completed by this time, the task fails.
@@ -3008,10 +3012,6 @@ class TaskSummary(TypedDict):
     failure: Failure | None
     #: The schedule that created the task; only on such tasks.
     schedule: NotRequired[TaskSummarySchedule]
-    #: The group of the task; only on a task of a group.
-    group: NotRequired[str]
-    #: The words by which to find the task; left out if there are none.
-    tags: NotRequired[list[str]]
     #: When the task was created.
     created_at: str
     #: When the task last changed.
@@ -3047,14 +3047,34 @@ class TaskDetails(TypedDict):
     task_type: str | None
     #: The urgency.
     priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
+    #: LUX for the node that completes the task, with at most 6 decimals.
+    lux_reward: float
     #: The node that created the task; this node need not be registered.
     creator_node: str | None
+    #: Seconds that a node may hold the task without task/extend or task/complete.
+    timeout_s: float | None
+    #: Seconds that one attempt may take in all, extended or not; then the attempt has timed out.
+    max_run_s: float | None
+    #: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were
+    #: created with it.
+    retain_s: NotRequired[float]
+    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
+    #: task permanently (kind `budget`). Null: no limit.
+    max_cost_usd: float | None
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: int | None
+    #: The group of the task; only on a task of a group.
+    group: NotRequired[str]
+    #: The words by which to find the task; left out if there are none.
+    tags: NotRequired[list[str]]
+    #: What a node must have to get the task: all words in `capabilities`, and enough of each resource.
+    requires: NotRequired[Requirements]
+    #: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
+    limit_key: NotRequired[str]
     #: Whether the task was created with a key that is bound to its `creator_node`.
     creator_verified: bool
     #: The status of the task. task/retry opens a `failed` task again.
     status: Literal["open", "assigned", "completed", "failed", "pending"]
-    #: LUX for the node that completes the task, with at most 6 decimals.
-    lux_reward: float
     #: The node that holds the task, or has completed it.
     assigned_node: str | None
     #: The result as the node sent it; null until the task is completed.
@@ -3068,21 +3088,9 @@ class TaskDetails(TypedDict):
     #: Failed attempts: failures, timeouts, nodes that went offline, rejected results, an exceeded
     #: `max_cost_usd` and, with `max_attempts`, restarts.
     attempts: int
-    #: The task fails after this many attempts; by default after 10 failures and timeouts.
-    max_attempts: int | None
     #: How often task/next has handed the task out again with `resume`, because the worker ended. With
     #: `max_attempts` each restart counts as an attempt.
     restarts: int
-    #: Seconds that a node may hold the task without task/extend or task/complete.
-    timeout_s: float | None
-    #: Seconds that one attempt may take in all, extended or not; then the attempt has timed out.
-    max_run_s: float | None
-    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
-    #: task permanently (kind `budget`). Null: no limit.
-    max_cost_usd: float | None
-    #: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were
-    #: created with it.
-    retain_s: NotRequired[float]
     #: What all attempts of the task together have used, as the workers reported; null without any report.
     usage: Spending | None
     #: The task is not handed out before this time.
@@ -3119,14 +3127,6 @@ class TaskDetails(TypedDict):
     outputs: list[str]
     #: The schedule that created the task; only on such tasks.
     schedule: NotRequired[TaskDetailsSchedule]
-    #: The group of the task; only on a task of a group.
-    group: NotRequired[str]
-    #: The words by which to find the task; left out if there are none.
-    tags: NotRequired[list[str]]
-    #: What a node must have to get the task: all words in `capabilities`, and enough of each resource.
-    requires: NotRequired[Requirements]
-    #: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
-    limit_key: NotRequired[str]
     #: While an unfinished task has this key, task/create makes no other task with the key, and returns the
     #: existing task (`deduplicated`).
     unique_key: NotRequired[str]
@@ -3208,7 +3208,7 @@ class ReceivedMessage(TypedDict):
     id: str
     #: The sender, which need not be registered.
     from_node: str
-    #: The recipient.
+    #: The recipient; null for a broadcast.
     to_node: str | None
     #: The message itself; at most 256 KiB of UTF-8.
     content: str
@@ -3217,8 +3217,7 @@ class ReceivedMessage(TypedDict):
     #: Whether the recipient must acknowledge the message; until then the hub delivers the message again, up
     #: to 5 times.
     require_ack: bool
-    #: The id of the message to which this message replies; the sender must have sent or received that
-    #: message.
+    #: The id of the message to which this message replies; null if this message is no reply.
     reply_to: str | None
     #: The conversation: the id of its first message, or a name that the sender gives. A reply continues the
     #: conversation of the message to which it replies.
@@ -3249,7 +3248,7 @@ class HistoryMessage(TypedDict):
     id: str
     #: The sender, which need not be registered.
     from_node: str
-    #: The recipient.
+    #: The recipient; null for a broadcast.
     to_node: str | None
     #: The message itself; at most 256 KiB of UTF-8.
     content: str
@@ -3258,8 +3257,7 @@ class HistoryMessage(TypedDict):
     #: Whether the recipient must acknowledge the message; until then the hub delivers the message again, up
     #: to 5 times.
     require_ack: bool
-    #: The id of the message to which this message replies; the sender must have sent or received that
-    #: message.
+    #: The id of the message to which this message replies; null if this message is no reply.
     reply_to: str | None
     #: The conversation: the id of its first message, or a name that the sender gives. A reply continues the
     #: conversation of the message to which it replies.
@@ -3452,22 +3450,16 @@ class ScheduleTask(TypedDict):
     #: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
     #: default); 2, `p2` or `low`; `p5` is background work.
     priority: Literal[0, 1, 2, "high", "medium", "low", "p5"]
-    #: The node that created the task; this node need not be registered.
-    creator_node: str | None
     #: LUX for the node that completes the task, with at most 6 decimals.
     lux_reward: float
-    #: The task fails after this many attempts; by default after 10 failures and timeouts.
-    max_attempts: int | None
-    #: Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt,
-    #: up to an hour.
-    backoff_s: float
+    #: The node that created the task; this node need not be registered.
+    creator_node: str | None
+    #: Seconds until the task may be handed out.
+    delay_s: float
     #: Seconds that a node may hold the task without task/extend or task/complete.
     timeout_s: float | None
     #: Seconds that one attempt may take in all, extended or not; then the attempt has timed out.
     max_run_s: float | None
-    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
-    #: task permanently (kind `budget`). Null: no limit.
-    max_cost_usd: float | None
     #: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were
     #: created with it.
     retain_s: float | None
@@ -3482,8 +3474,14 @@ class ScheduleTask(TypedDict):
     #: Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum
     #: number of copies (`results` to 15); if left out, as many as make `results` a majority.
     quorum: NotRequired[ScheduleTaskQuorum]
-    #: Seconds until the task may be handed out.
-    delay_s: float
+    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
+    #: task permanently (kind `budget`). Null: no limit.
+    max_cost_usd: float | None
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: int | None
+    #: Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt,
+    #: up to an hour.
+    backoff_s: float
     #: The name of the group of tasks; NAME/NODE of a group of a node's keys.
     group: NotRequired[str]
     #: The words by which to find the task; left out if there are none.
@@ -3822,7 +3820,7 @@ class Problem(TypedDict):
 
 class NodeRegisterAnswer(TypedDict):
     success: Literal[True]
-    #: The id that the node chooses: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`.
+    #: The id of the node.
     node_id: str
     #: The node is online from now on.
     status: Literal["online"]
@@ -3899,8 +3897,7 @@ class NodeListAnswer(TypedDict):
     success: Literal[True]
     #: All nodes.
     nodes: list[Node]
-    #: In the query `1`: the response also has the first 3 tasks that each node of the page holds, the oldest
-    #: first.
+    #: The tasks.
     tasks: NotRequired[list[TaskSummary]]
     #: The number of the page, from 1.
     page: NotRequired[int | None]
@@ -3912,6 +3909,15 @@ class NodeListAnswer(TypedDict):
     pages: NotRequired[int | None]
     #: Send this value as `cursor` to get the next page; null at the end.
     next_cursor: NotRequired[str | None]
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class NodeGetAnswer(TypedDict):
+    success: Literal[True]
+    #: The node as it is now.
+    node: Node
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
     ignored: NotRequired[list[str]]
@@ -3936,15 +3942,6 @@ class StatsNodesAnswer(TypedDict):
     draining: int
     #: The sum of the balances of all nodes.
     lux_balance: float
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class NodeGetAnswer(TypedDict):
-    success: Literal[True]
-    #: The node as it is now.
-    node: Node
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4124,37 +4121,6 @@ class TaskExtendAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
-class TaskAskAnswer(TypedDict):
-    success: Literal[True]
-    #: What the worker wants to know.
-    question: Question
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class TaskAnswerAnswer(TypedDict):
-    success: Literal[True]
-    #: The question.
-    question: Question
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class ReviewsAnswer(TypedDict):
-    success: Literal[True]
-    #: The results that wait, the most urgent first.
-    reviews: list[PendingReview]
-    #: The total number.
-    total: int
-    #: Send this value as `cursor` to get the next page; null at the end.
-    next_cursor: str | None
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
 class TaskRetryAnswerDependents(TypedDict):
     """Only with `with_dependents`."""
 
@@ -4280,39 +4246,29 @@ class TaskCountAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
-class StatsTypesAnswer(TypedDict):
+class TaskWaitAnswerTask(TypedDict):
+    #: The id of the task.
+    task_id: str
+    #: What to do, in one line.
+    title: str
+    #: The status of the task. task/retry opens a `failed` task again.
+    status: Literal["open", "assigned", "completed", "failed", "pending"]
+    #: The node that holds the task, or has completed it.
+    assigned_node: str | None
+    #: The last note of the node that holds the task.
+    progress: str | None
+    #: Why the last attempt, or the task, failed.
+    failure: Failure | None
+    #: When the task last changed.
+    updated_at: str
+
+
+class TaskWaitAnswer(TypedDict):
     success: Literal[True]
-    #: When the tasks were counted: at most 2 s ago.
-    at: str
-    #: The 100 types with the most tasks, the type with the most first.
-    types: list[TypeStats]
-    #: How many other types there are.
-    others: int
-    #: The 10 largest lanes of open tasks for which no online node has the required capabilities and
-    #: resources.
-    stuck: list[StuckStats]
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class StatsFailuresAnswerByNode(TypedDict):
-    #: The id of the node.
-    node_id: str
-    #: How many tasks failed at this node.
-    count: int
-
-
-class StatsFailuresAnswer(TypedDict):
-    success: Literal[True]
-    #: The 50 largest groups of failed tasks, the largest first.
-    failures: list[FailureGroup]
-    #: The 50 nodes at which the most tasks failed.
-    by_node: list[StatsFailuresAnswerByNode]
-    #: How many failed tasks were examined.
-    total: int
-    #: False: more tasks have failed, because one call examines the newest 10,000.
-    exact: bool
+    #: Whether all, or any, of the tasks have ended, as `until` asks.
+    done: bool
+    #: The state of each task, in the order of `task_ids`.
+    tasks: list[TaskWaitAnswerTask]
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4330,22 +4286,22 @@ class TaskPullAnswer(TypedDict):
 class TaskStatsAnswerByStatus(TypedDict):
     """How many tasks there are of each status."""
 
-    #: How many tasks are open or assigned.
+    #: How many of the tasks are open or assigned.
     pending: NotRequired[int]
-    #: How many tasks are completed; in `top_nodes`, by this node.
+    #: How many of the tasks are completed.
     completed: int
-    #: How many tasks have failed.
+    #: How many of the tasks have failed.
     failed: int
-    #: How many tasks are open.
+    #: How many of the tasks are open.
     open: NotRequired[int]
-    #: How many tasks are assigned.
+    #: How many of the tasks are assigned.
     assigned: NotRequired[int]
 
 
 class TaskStatsAnswerTopNode(TypedDict):
     #: The id of the node.
     node_id: str
-    #: How many tasks are completed; in `top_nodes`, by this node.
+    #: How many tasks the node has completed.
     completed: int
     #: LUX that the node earned with completed tasks.
     lux_earned: float
@@ -4368,7 +4324,7 @@ class TaskGetAnswer(TypedDict):
     success: Literal[True]
     #: The task as it is now.
     task: TaskDetails
-    #: `1`: the response also has the `context` of the task.
+    #: What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing.
     context: NotRequired[Context]
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
@@ -4383,19 +4339,6 @@ class TaskGetInputsAnswer(TypedDict):
     total: int
     #: Send this value as `cursor` to get the next page; null at the end.
     next_cursor: str | None
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class TaskGetExplainAnswer(TypedDict):
-    success: Literal[True]
-    #: Whether the task may be handed out to a node that fits.
-    ready: bool
-    #: All reasons; the last one of a task that is ready is `in_line`.
-    reasons: list[Reason]
-    #: The position of the task in its lane, up to 1,001; null if the task is not ready.
-    position: int | None
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4485,6 +4428,24 @@ class TaskGetOutputAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class TaskAskAnswer(TypedDict):
+    success: Literal[True]
+    #: The question.
+    question: Question
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskAnswerAnswer(TypedDict):
+    success: Literal[True]
+    #: The question.
+    question: Question
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class TaskGetQuestionsAnswer(TypedDict):
     success: Literal[True]
     #: The questions of the task, oldest first.
@@ -4513,29 +4474,65 @@ class QuestionsAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
-class TaskWaitAnswerTask(TypedDict):
-    #: The id of the task.
-    task_id: str
-    #: What to do, in one line.
-    title: str
-    #: The status of the task. task/retry opens a `failed` task again.
-    status: Literal["open", "assigned", "completed", "failed", "pending"]
-    #: The node that holds the task, or has completed it.
-    assigned_node: str | None
-    #: The last note of the node that holds the task.
-    progress: str | None
-    #: Why the last attempt, or the task, failed.
-    failure: Failure | None
-    #: When the task last changed.
-    updated_at: str
-
-
-class TaskWaitAnswer(TypedDict):
+class ReviewsAnswer(TypedDict):
     success: Literal[True]
-    #: Whether all, or any, of the tasks have ended, as `until` asks.
-    done: bool
-    #: The state of each task, in the order of `task_ids`.
-    tasks: list[TaskWaitAnswerTask]
+    #: The results that wait, the most urgent first.
+    reviews: list[PendingReview]
+    #: The total number.
+    total: int
+    #: Send this value as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class TaskGetExplainAnswer(TypedDict):
+    success: Literal[True]
+    #: Whether the task may be handed out to a node that fits.
+    ready: bool
+    #: All reasons; the last one of a task that is ready is `in_line`.
+    reasons: list[Reason]
+    #: The position of the task in its lane, up to 1,001; null if the task is not ready.
+    position: int | None
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class StatsTypesAnswer(TypedDict):
+    success: Literal[True]
+    #: When the tasks were counted: at most 2 s ago.
+    at: str
+    #: The 100 types with the most tasks, the type with the most first.
+    types: list[TypeStats]
+    #: How many other types there are.
+    others: int
+    #: The 10 largest lanes of open tasks for which no online node has the required capabilities and
+    #: resources.
+    stuck: list[StuckStats]
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class StatsFailuresAnswerByNode(TypedDict):
+    #: The id of the node.
+    node_id: str
+    #: How many tasks failed at this node.
+    count: int
+
+
+class StatsFailuresAnswer(TypedDict):
+    success: Literal[True]
+    #: The 50 largest groups of failed tasks, the largest first.
+    failures: list[FailureGroup]
+    #: The 50 nodes at which the most tasks failed.
+    by_node: list[StatsFailuresAnswerByNode]
+    #: How many failed tasks were examined.
+    total: int
+    #: False: more tasks have failed, because one call examines the newest 10,000.
+    exact: bool
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
     ignored: NotRequired[list[str]]
@@ -4552,12 +4549,12 @@ class MessageSendAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
-class MessageBroadcastAnswer(TypedDict):
+class MessageReceiveAnswer(TypedDict):
     success: Literal[True]
-    #: The recipients of the broadcast.
-    receivers: list[str]
-    #: The id of the message.
-    message_id: str
+    #: The maximum number to return.
+    count: int
+    #: The messages.
+    messages: list[ReceivedMessage]
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
@@ -4565,12 +4562,12 @@ class MessageBroadcastAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
-class MessageReceiveAnswer(TypedDict):
+class MessageBroadcastAnswer(TypedDict):
     success: Literal[True]
-    #: The maximum number to return.
-    count: int
-    #: The messages.
-    messages: list[ReceivedMessage]
+    #: The recipients of the broadcast.
+    receivers: list[str]
+    #: The id of the message.
+    message_id: str
     #: The transport of messages: `sqlite`, `postgresql` or `redis`.
     transport: str
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
@@ -4599,7 +4596,7 @@ class MessageHistoryAnswer(TypedDict):
 
 
 class MessageParkedAnswerByNode(TypedDict):
-    #: The node; if left out, all nodes, or the node that the key is bound to.
+    #: The id of the node.
     node_id: str
     #: How many messages of the node are parked.
     count: int
@@ -4801,242 +4798,18 @@ class LuxHeadAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
-class UsageAnswerUsage(TypedDict):
-    #: Tokens that the model read.
-    input_tokens: int
-    #: Tokens that the model wrote.
-    output_tokens: int
-    #: How many of the input tokens came from a cache.
-    cached_tokens: int
-    #: Dollars, rounded to a millionth. Left out or null: the worker does not know the cost, which is not
-    #: zero.
-    cost_usd: float | None
-    #: How many reports the sum has.
-    reports: int
-    #: How many of the reports had no `cost_usd`.
-    without_cost: int
-    #: The node, creator, type, model, group or day; null for tasks without a creator or a type.
-    name: str | None
-
-
-class UsageAnswer(TypedDict):
-    success: Literal[True]
-    #: What is summed up: `day` if left out.
-    by: str
-    #: The first day, in UTC; 29 days before `until` if left out. At most 366 days.
-    since: str
-    #: The last day, in UTC; today if left out.
-    until: str
-    #: A sum for each name, the most expensive first; of days the newest first.
-    usage: list[UsageAnswerUsage]
-    #: The sum of all names.
-    all: Spending
-    #: The number of the page, from 1.
-    page: int
-    #: Rows on a page; above 50 is read as 50.
-    per_page: int
-    #: The total number.
-    total: int
-    #: How many pages there are.
-    pages: int
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class BudgetSetAnswer(TypedDict):
-    success: Literal[True]
-    #: The budget, and what is spent of the budget.
-    budget: Budget
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class BudgetListAnswer(TypedDict):
-    success: Literal[True]
-    #: All budgets, by scope and value.
-    budgets: list[Budget]
-    #: The number of the page, from 1.
-    page: int
-    #: Rows on a page; above 50 is read as 50.
-    per_page: int
-    #: The total number.
-    total: int
-    #: How many pages there are.
-    pages: int
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class BudgetDeleteAnswer(TypedDict):
-    success: Literal[True]
-    #: The budget, and what is spent of the budget.
-    budget: Budget
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class UsageVoidAnswer(TypedDict):
-    success: Literal[True]
-    #: The id of the node.
-    node_id: str
-    #: The day in UTC; today if left out.
-    day: str
-    #: What was taken off the sums.
-    voided: Spending
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class LimitSetAnswer(TypedDict):
-    success: Literal[True]
-    #: The limit, and how much of it is used.
-    limit: Limit
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class LimitListAnswer(TypedDict):
-    success: Literal[True]
-    #: All limits and holds, by key.
-    limits: list[Limit]
-    #: The number of the page, from 1.
-    page: int
-    #: Rows on a page; above 50 is read as 50.
-    per_page: int
-    #: The total number.
-    total: int
-    #: How many pages there are.
-    pages: int
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class LimitDeleteAnswer(TypedDict):
-    success: Literal[True]
-    #: The limit before the deletion.
-    limit: Limit
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class LimitHoldAnswer(TypedDict):
-    success: Literal[True]
-    #: The limit of the key, or only its hold.
-    limit: Limit
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class HubPauseAnswer(TypedDict):
-    success: Literal[True]
-    #: What is paused.
-    pause: Pause
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class HubResumeAnswer(TypedDict):
-    success: Literal[True]
-    #: What is paused.
-    pause: Pause
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class HubPausesAnswer(TypedDict):
-    success: Literal[True]
-    #: What is paused, by scope and value.
-    pauses: list[Pause]
-    #: The number of the page, from 1.
-    page: int
-    #: Rows on a page; above 50 is read as 50.
-    per_page: int
-    #: The total number.
-    total: int
-    #: How many pages there are.
-    pages: int
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class FileListAnswer(TypedDict):
-    success: Literal[True]
-    #: The files.
-    files: list[FileRecord]
-    #: The number of the page, from 1.
-    page: int | None
-    #: Rows on a page; above 50 is read as 50.
-    per_page: int
-    #: The total number.
-    total: int | None
-    #: How many pages there are.
-    pages: int | None
-    #: Send this value as `cursor` to get the next page; null at the end.
-    next_cursor: str | None
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class FileDeleteAnswer(TypedDict):
-    success: Literal[True]
-    #: The id of the file.
-    file_id: str
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class FileDownloadUrlAnswer(TypedDict):
-    success: Literal[True]
-    #: A path that downloads the file without a secret until `expires_at`.
-    url: str
-    #: The method of the request that the URL is for.
-    method: Literal["GET", "POST"]
-    #: When the URL stops working.
-    expires_at: str
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class FileUploadUrlAnswer(TypedDict):
-    success: Literal[True]
-    #: A path that takes one file without a secret until `expires_at`, as multipart form data.
-    url: str
-    #: The method of the request that the URL is for.
-    method: Literal["GET", "POST"]
-    #: When the URL stops working.
-    expires_at: str
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
 class GroupListAnswerGroupByStatus(TypedDict):
     """How many tasks there are of each status."""
 
-    #: How many tasks of the group are open or assigned.
+    #: How many of the tasks are open or assigned.
     pending: NotRequired[int]
-    #: How many tasks of the group are completed.
+    #: How many of the tasks are completed.
     completed: int
-    #: How many tasks of the group have failed.
+    #: How many of the tasks have failed.
     failed: int
-    #: How many tasks of the group are open.
+    #: How many of the tasks are open.
     open: NotRequired[int]
-    #: How many tasks of the group are assigned.
+    #: How many of the tasks are assigned.
     assigned: NotRequired[int]
 
 
@@ -5064,7 +4837,7 @@ class GroupListAnswerGroup(TypedDict):
     last_updated_at: str
     #: The rewards of all tasks of the group.
     lux_reward: float
-    #: What the completed tasks of the group have paid.
+    #: What the completed tasks of the group have paid; a task that waits for its review has paid nothing.
     lux_paid: float
 
 
@@ -5082,15 +4855,15 @@ class GroupListAnswer(TypedDict):
 class GroupGetAnswerByStatus(TypedDict):
     """How many tasks there are of each status."""
 
-    #: How many tasks of the group are open or assigned.
+    #: How many of the tasks are open or assigned.
     pending: NotRequired[int]
-    #: How many tasks of the group are completed.
+    #: How many of the tasks are completed.
     completed: int
-    #: How many tasks of the group have failed.
+    #: How many of the tasks have failed.
     failed: int
-    #: How many tasks of the group are open.
+    #: How many of the tasks are open.
     open: NotRequired[int]
-    #: How many tasks of the group are assigned.
+    #: How many of the tasks are assigned.
     assigned: NotRequired[int]
 
 
@@ -5201,27 +4974,23 @@ class SchedulePutTask(TypedDict):
 
     #: What to do, in one line.
     title: str
+    #: What to do; at most 64 KiB of UTF-8.
+    description: str
     #: The hub compares it with the capabilities of nodes. A task without a type fits every node.
     task_type: NotRequired[str]
     #: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the
     #: default); 2, `p2` or `low`; `p5` is background work.
     priority: NotRequired[Literal[0, 1, 2, "high", "medium", "low", "p0", "p1", "p2", "p5"]]
-    #: The node that created the task; this node need not be registered.
-    creator_node: NotRequired[str]
     #: LUX for the node that completes the task, with at most 6 decimals.
     lux_reward: NotRequired[float]
-    #: The task fails after this many attempts; by default after 10 failures and timeouts.
-    max_attempts: NotRequired[int]
-    #: Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt,
-    #: up to an hour.
-    backoff_s: NotRequired[float]
+    #: The node that created the task; this node need not be registered.
+    creator_node: NotRequired[str]
+    #: Seconds until the task may be handed out.
+    delay_s: NotRequired[float]
     #: Seconds that a node may hold the task without task/extend or task/complete.
     timeout_s: NotRequired[float]
     #: Seconds that one attempt may take in all, extended or not; then the attempt has timed out.
     max_run_s: NotRequired[float]
-    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
-    #: task permanently (kind `budget`). Null: no limit.
-    max_cost_usd: NotRequired[float]
     #: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that were
     #: created with it.
     retain_s: NotRequired[float]
@@ -5236,8 +5005,14 @@ class SchedulePutTask(TypedDict):
     #: Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum
     #: number of copies (`results` to 15); if left out, as many as make `results` a majority.
     quorum: NotRequired[SchedulePutTaskQuorum]
-    #: Seconds until the task may be handed out.
-    delay_s: NotRequired[float]
+    #: Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends the
+    #: task permanently (kind `budget`). Null: no limit.
+    max_cost_usd: NotRequired[float]
+    #: The task fails after this many attempts; by default after 10 failures and timeouts.
+    max_attempts: NotRequired[int]
+    #: Seconds from a failed attempt until the task is open again (5 by default); doubles with each attempt,
+    #: up to an hour.
+    backoff_s: NotRequired[float]
     #: The name of the group of tasks; NAME/NODE of a group of a node's keys.
     group: NotRequired[str]
     #: The words by which to find the task; left out if there are none.
@@ -5246,8 +5021,6 @@ class SchedulePutTask(TypedDict):
     requires: NotRequired[SchedulePutTaskRequires]
     #: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
     limit_key: NotRequired[str]
-    #: What to do; at most 64 KiB of UTF-8.
-    description: str
 
 
 class SchedulePutAnswer(TypedDict):
@@ -5295,43 +5068,6 @@ class ScheduleDeleteAnswer(TypedDict):
     name: str
     #: The schedule.
     schedule: Schedule
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class InvitationCreateAnswer(TypedDict):
-    success: Literal[True]
-    #: The invitation.
-    invitation: Invitation
-    #: The argument of `luxhub join`: the URL, the token and the hash. The hub cannot show the line again.
-    line: str
-    #: The hub's URL in the line. If a request has no `url`, the hub chooses one of its addresses.
-    url: str
-    #: Other URLs at which the hub may be reached.
-    other_urls: list[str]
-    #: The SHA-256 of the public key of the hub's own authority, in base64url; null: nothing is pinned.
-    pin: str | None
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class InvitationListAnswer(TypedDict):
-    success: Literal[True]
-    #: The invitations, oldest first.
-    invitations: list[Invitation]
-    #: Send this value as `cursor` to get the next page; null at the end.
-    next_cursor: str | None
-    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
-    #: field may be misspelt.
-    ignored: NotRequired[list[str]]
-
-
-class InvitationDeleteAnswer(TypedDict):
-    success: Literal[True]
-    #: The invitation.
-    invitation_id: str
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
     ignored: NotRequired[list[str]]
@@ -5407,6 +5143,175 @@ class WebhookDeleteAnswer(TypedDict):
     ignored: NotRequired[list[str]]
 
 
+class UsageAnswerUsage(TypedDict):
+    #: Tokens that the model read.
+    input_tokens: int
+    #: Tokens that the model wrote.
+    output_tokens: int
+    #: How many of the input tokens came from a cache.
+    cached_tokens: int
+    #: The sum of the known costs; null if no cost is known.
+    cost_usd: float | None
+    #: How many reports the sum has.
+    reports: int
+    #: How many of the reports had no `cost_usd`.
+    without_cost: int
+    #: The node, creator, type, model, group or day; null for tasks without a creator or a type.
+    name: str | None
+
+
+class UsageAnswer(TypedDict):
+    success: Literal[True]
+    #: What is summed up: `day` if left out.
+    by: str
+    #: The first day, in UTC; 29 days before `until` if left out. At most 366 days.
+    since: str
+    #: The last day, in UTC; today if left out.
+    until: str
+    #: A sum for each name, the most expensive first; of days the newest first.
+    usage: list[UsageAnswerUsage]
+    #: The sum of all names.
+    all: Spending
+    #: The number of the page, from 1.
+    page: int
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: The total number.
+    total: int
+    #: How many pages there are.
+    pages: int
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class UsageVoidAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the node.
+    node_id: str
+    #: The day in UTC; today if left out.
+    day: str
+    #: What was taken off the sums.
+    voided: Spending
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class BudgetSetAnswer(TypedDict):
+    success: Literal[True]
+    #: The budget, and what is spent of the budget.
+    budget: Budget
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class BudgetListAnswer(TypedDict):
+    success: Literal[True]
+    #: All budgets, by scope and value.
+    budgets: list[Budget]
+    #: The number of the page, from 1.
+    page: int
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: The total number.
+    total: int
+    #: How many pages there are.
+    pages: int
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class BudgetDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The budget, and what is spent of the budget.
+    budget: Budget
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class HubPauseAnswer(TypedDict):
+    success: Literal[True]
+    #: What is paused.
+    pause: Pause
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class HubResumeAnswer(TypedDict):
+    success: Literal[True]
+    #: What is paused.
+    pause: Pause
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class HubPausesAnswer(TypedDict):
+    success: Literal[True]
+    #: What is paused, by scope and value.
+    pauses: list[Pause]
+    #: The number of the page, from 1.
+    page: int
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: The total number.
+    total: int
+    #: How many pages there are.
+    pages: int
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LimitSetAnswer(TypedDict):
+    success: Literal[True]
+    #: The limit, and how much of it is used.
+    limit: Limit
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LimitListAnswer(TypedDict):
+    success: Literal[True]
+    #: All limits and holds, by key.
+    limits: list[Limit]
+    #: The number of the page, from 1.
+    page: int
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: The total number.
+    total: int
+    #: How many pages there are.
+    pages: int
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LimitDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The limit before the deletion.
+    limit: Limit
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class LimitHoldAnswer(TypedDict):
+    success: Literal[True]
+    #: The limit of the key, or only its hold.
+    limit: Limit
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
 class KeyListAnswer(TypedDict):
     success: Literal[True]
     #: The keys, including the two of the first start; without `page` and `per_page` all of them.
@@ -5443,6 +5348,97 @@ class KeyRevokeAnswer(TypedDict):
     name: str
     #: The key.
     key: Key
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class FileListAnswer(TypedDict):
+    success: Literal[True]
+    #: The files.
+    files: list[FileRecord]
+    #: The number of the page, from 1.
+    page: int | None
+    #: Rows on a page; above 50 is read as 50.
+    per_page: int
+    #: The total number.
+    total: int | None
+    #: How many pages there are.
+    pages: int | None
+    #: Send this value as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class FileDownloadUrlAnswer(TypedDict):
+    success: Literal[True]
+    #: A path that downloads the file without a secret until `expires_at`.
+    url: str
+    #: The method of the request that the URL is for.
+    method: Literal["GET", "POST"]
+    #: When the URL stops working.
+    expires_at: str
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class FileUploadUrlAnswer(TypedDict):
+    success: Literal[True]
+    #: A path that takes one file without a secret until `expires_at`, as multipart form data.
+    url: str
+    #: The method of the request that the URL is for.
+    method: Literal["GET", "POST"]
+    #: When the URL stops working.
+    expires_at: str
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class FileDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The id of the file.
+    file_id: str
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class InvitationCreateAnswer(TypedDict):
+    success: Literal[True]
+    #: The invitation.
+    invitation: Invitation
+    #: The argument of `luxhub join`: the URL, the token and the hash. The hub cannot show the line again.
+    line: str
+    #: The hub's URL in the line. If a request has no `url`, the hub chooses one of its addresses.
+    url: str
+    #: Other URLs at which the hub may be reached.
+    other_urls: list[str]
+    #: The SHA-256 of the public key of the hub's own authority, in base64url; null: nothing is pinned.
+    pin: str | None
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class InvitationListAnswer(TypedDict):
+    success: Literal[True]
+    #: The invitations, oldest first.
+    invitations: list[Invitation]
+    #: Send this value as `cursor` to get the next page; null at the end.
+    next_cursor: str | None
+    #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
+    #: field may be misspelt.
+    ignored: NotRequired[list[str]]
+
+
+class InvitationDeleteAnswer(TypedDict):
+    success: Literal[True]
+    #: The invitation.
+    invitation_id: str
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
     ignored: NotRequired[list[str]]
@@ -5540,7 +5536,7 @@ class PgDiagnosticAnswer(TypedDict):
 class BatchedAnswer(TypedDict):
     #: The status of the response, as if the request had been sent alone.
     status: int
-    #: The body of the request.
+    #: The body of the response.
     body: dict[str, Any]
 
 
@@ -5651,6 +5647,8 @@ class Nodes(_Resource):
     ) -> NodeListAnswer:
         """All nodes, or a page; filters by state, name and capability.
 
+        All nodes; with any of the fields, a page.
+
         status: Only nodes in this state; `online` includes draining nodes.
         q: Only nodes whose node_id or name begins with this, ignoring case.
         capability: Only nodes that take tasks of this type: nodes with this capability, or without any.
@@ -5674,10 +5672,6 @@ class Nodes(_Resource):
         }
         return cast("NodeListAnswer", self._call("node/list", fields, options))
 
-    def stats(self, *, options: CallOptions | None = None) -> StatsNodesAnswer:
-        """The number of nodes by status, and the sum of their LUX."""
-        return cast("StatsNodesAnswer", self._call("stats/nodes", None, options))
-
     def get(self, node_id: str, *, options: CallOptions | None = None) -> NodeGetAnswer:
         """One node.
 
@@ -5685,6 +5679,10 @@ class Nodes(_Resource):
         """
         fields = {"node_id": node_id}
         return cast("NodeGetAnswer", self._call("node/{node_id}", fields, options))
+
+    def stats(self, *, options: CallOptions | None = None) -> StatsNodesAnswer:
+        """The number of nodes by status, and the sum of their LUX."""
+        return cast("StatsNodesAnswer", self._call("stats/nodes", None, options))
 
 
 class Tasks(_Resource):
@@ -5695,31 +5693,31 @@ class Tasks(_Resource):
         *,
         task_type: str | None = None,
         priority: Literal[0, 1, 2, "high", "medium", "low", "p0", "p1", "p2", "p5"] | None = None,
-        creator_node: str | None = None,
         lux_reward: float | None = None,
-        max_attempts: int | None = None,
-        backoff_s: float | None = None,
+        creator_node: str | None = None,
+        for_node: str | None = None,
+        files: Sequence[str] | None = None,
+        depends_on: Sequence[str] | None = None,
+        on_dependency: Literal["fail", "run"] | None = None,
+        unique_key: str | None = None,
+        unique_for_s: float | None = None,
+        delay_s: float | None = None,
+        not_before: str | None = None,
+        expires_at: str | None = None,
         timeout_s: float | None = None,
         max_run_s: float | None = None,
-        max_cost_usd: float | None = None,
         retain_s: float | None = None,
         review: str | None = None,
         review_within_s: float | None = None,
         on_review_timeout: Literal["pay", "reject"] | None = None,
         quorum: TaskCreateQuorum | None = None,
-        delay_s: float | None = None,
-        not_before: str | None = None,
-        expires_at: str | None = None,
-        depends_on: Sequence[str] | None = None,
-        on_dependency: Literal["fail", "run"] | None = None,
-        files: Sequence[str] | None = None,
+        max_cost_usd: float | None = None,
+        max_attempts: int | None = None,
+        backoff_s: float | None = None,
         group: str | None = None,
         tags: Sequence[str] | None = None,
         requires: TaskCreateRequires | None = None,
         limit_key: str | None = None,
-        for_node: str | None = None,
-        unique_key: str | None = None,
-        unique_for_s: float | None = None,
         options: CallOptions | None = None,
     ) -> TaskCreateAnswer:
         """Creates a task; on B the hub assigns it at once if a node is available.
@@ -5729,15 +5727,24 @@ class Tasks(_Resource):
         task_type: The hub compares it with the capabilities of nodes. A task without a type fits every node.
         priority: The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or
             `medium` (the default); 2, `p2` or `low`; `p5` is background work.
-        creator_node: The node that created the task; this node need not be registered.
         lux_reward: LUX for the node that completes the task, with at most 6 decimals.
-        max_attempts: The task fails after this many attempts; by default after 10 failures and timeouts.
-        backoff_s: Seconds from a failed attempt until the task is open again (5 by default); doubles with
-            each attempt, up to an hour.
+        creator_node: The node that created the task; this node need not be registered.
+        for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
+            gives the task back or goes offline, other nodes may take the task. With a key of another node the
+            task waits in line for this node.
+        files: The ids of uploaded files that belong to no task: the files become inputs of the task in the
+            same commit.
+        depends_on: The ids of the tasks that must be completed first.
+        on_dependency: `fail` (if left out): the task fails when a task in `depends_on` fails or is deleted.
+            `run`: the task starts when all tasks in `depends_on` have ended: completed, failed or deleted.
+        unique_key: While an unfinished task has this key, task/create makes no other task with the key, and
+            returns the existing task (`deduplicated`).
+        unique_for_s: Seconds from the creation for which the task holds its `unique_key`, finished or not.
+        delay_s: Seconds until the task may be handed out.
+        not_before: The task is not handed out before this time.
+        expires_at: If the task is not completed by this time, the task fails.
         timeout_s: Seconds that a node may hold the task without task/extend or task/complete.
         max_run_s: Seconds that one attempt may take in all, extended or not; then the attempt has timed out.
-        max_cost_usd: Dollars that all attempts of the task together may cost; the attempt that exceeds this
-            amount ends the task permanently (kind `budget`). Null: no limit.
         retain_s: Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on
             tasks that were created with it.
         review: Who checks the result before the reward is paid: `creator` (without a creator, any node except
@@ -5749,57 +5756,48 @@ class Tasks(_Resource):
             `reject`.
         quorum: Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is
             the maximum number of copies (`results` to 15); if left out, as many as make `results` a majority.
-        delay_s: Seconds until the task may be handed out.
-        not_before: The task is not handed out before this time.
-        expires_at: If the task is not completed by this time, the task fails.
-        depends_on: The ids of the tasks that must be completed first.
-        on_dependency: `fail` (if left out): the task fails when a task in `depends_on` fails or is deleted.
-            `run`: the task starts when all tasks in `depends_on` have ended: completed, failed or deleted.
-        files: The ids of uploaded files that belong to no task: the files become inputs of the task in the
-            same commit.
+        max_cost_usd: Dollars that all attempts of the task together may cost; the attempt that exceeds this
+            amount ends the task permanently (kind `budget`). Null: no limit.
+        max_attempts: The task fails after this many attempts; by default after 10 failures and timeouts.
+        backoff_s: Seconds from a failed attempt until the task is open again (5 by default); doubles with
+            each attempt, up to an hour.
         group: The group that the task joins. A group exists from its first task on. With a key that is bound
             to a node, the group is NAME/NODE.
         tags: Up to 16 words by which to find the task, without commas.
         requires: What a node must have to get the task: all words in `capabilities`, and enough of each
             resource.
         limit_key: The key whose limit (limit/set) applies to the task; if left out, the `task_type`.
-        for_node: Assigns the task to this node, which must be online. The task must be ready. If the node
-            gives the task back or goes offline, other nodes may take the task. With a key of another node the
-            task waits in line for this node.
-        unique_key: While an unfinished task has this key, task/create makes no other task with the key, and
-            returns the existing task (`deduplicated`).
-        unique_for_s: Seconds from the creation for which the task holds its `unique_key`, finished or not.
         """
         fields = {
             "title": title,
             "description": description,
             "task_type": task_type,
             "priority": priority,
-            "creator_node": creator_node,
             "lux_reward": lux_reward,
-            "max_attempts": max_attempts,
-            "backoff_s": backoff_s,
+            "creator_node": creator_node,
+            "for_node": for_node,
+            "files": files,
+            "depends_on": depends_on,
+            "on_dependency": on_dependency,
+            "unique_key": unique_key,
+            "unique_for_s": unique_for_s,
+            "delay_s": delay_s,
+            "not_before": not_before,
+            "expires_at": expires_at,
             "timeout_s": timeout_s,
             "max_run_s": max_run_s,
-            "max_cost_usd": max_cost_usd,
             "retain_s": retain_s,
             "review": review,
             "review_within_s": review_within_s,
             "on_review_timeout": on_review_timeout,
             "quorum": quorum,
-            "delay_s": delay_s,
-            "not_before": not_before,
-            "expires_at": expires_at,
-            "depends_on": depends_on,
-            "on_dependency": on_dependency,
-            "files": files,
+            "max_cost_usd": max_cost_usd,
+            "max_attempts": max_attempts,
+            "backoff_s": backoff_s,
             "group": group,
             "tags": tags,
             "requires": requires,
             "limit_key": limit_key,
-            "for_node": for_node,
-            "unique_key": unique_key,
-            "unique_for_s": unique_for_s,
         }
         return cast("TaskCreateAnswer", self._call("task/create", fields, options))
 
@@ -5970,106 +5968,6 @@ class Tasks(_Resource):
         }
         return cast("TaskExtendAnswer", self._call("task/extend", fields, options))
 
-    def ask(
-        self,
-        task_id: str,
-        node_id: str,
-        question: str,
-        *,
-        epoch: int | None = None,
-        choices: Sequence[str] | None = None,
-        schema: Any | None = None,
-        within_s: float | None = None,
-        park: bool | None = None,
-        wait: float | None = None,
-        options: CallOptions | None = None,
-    ) -> TaskAskAnswer:
-        """A node asks a person, or another agent, about a task that it holds.
-
-        Waits for `wait` seconds, however long that is.
-
-        task_id: The id of the task.
-        node_id: The id of the node.
-        question: What the worker wants to know.
-        epoch: The epoch of the lease: any other than the current epoch returns 409 `stale_lease`.
-        choices: Answers that the worker suggests; any other answer is possible too.
-        schema: The JSON Schema of the answer that the worker expects. The hub shows the schema, but does not
-            enforce it.
-        within_s: Seconds until the question times out; a day if left out.
-        park: Gives the task back in the same commit; this is not an attempt. The task is not ready while a
-            question about it is open.
-        wait: Seconds to wait for the answer; 0, the default, returns at once. The wait is no heartbeat.
-        """
-        fields = {
-            "task_id": task_id,
-            "node_id": node_id,
-            "question": question,
-            "epoch": epoch,
-            "choices": choices,
-            "schema": schema,
-            "within_s": within_s,
-            "park": park,
-            "wait": wait,
-        }
-        return cast("TaskAskAnswer", self._call("task/ask", fields, options))
-
-    def answer(
-        self,
-        task_id: str,
-        question_id: str,
-        answer: Any,
-        *,
-        node_id: str | None = None,
-        options: CallOptions | None = None,
-    ) -> TaskAnswerAnswer:
-        """Answers a question of a task; the first answer counts.
-
-        task_id: The id of the task.
-        question_id: The id of the question.
-        answer: The answer: any JSON but null, at most 16 KiB.
-        node_id: The node that answers.
-        """
-        fields = {"task_id": task_id, "question_id": question_id, "answer": answer, "node_id": node_id}
-        return cast("TaskAnswerAnswer", self._call("task/answer", fields, options))
-
-    def review(
-        self,
-        task_id: str,
-        verdict: Literal["pass", "reject"],
-        *,
-        node_id: str | None = None,
-        note: str | None = None,
-        epoch: int | None = None,
-        options: CallOptions | None = None,
-    ) -> TaskAnswer:
-        """Passes or rejects a result: pays the reward, or opens the task again.
-
-        task_id: The id of the task.
-        verdict: `pass` pays the reward. `reject` opens the task again, or fails the task after its last
-            attempt.
-        node_id: The node that reviews.
-        note: For the next worker of the task, who gets the note in `context.review`.
-        epoch: `review.epoch` of the result that was checked: if the task has a newer result, 409
-            `stale_lease`.
-        """
-        fields = {"task_id": task_id, "verdict": verdict, "node_id": node_id, "note": note, "epoch": epoch}
-        return cast("TaskAnswer", self._call("task/review", fields, options))
-
-    def in_review(
-        self,
-        *,
-        cursor: str | None = None,
-        limit: int | None = None,
-        options: CallOptions | None = None,
-    ) -> ReviewsAnswer:
-        """The results that wait for a review, the most urgent first.
-
-        cursor: The id of the last event that the hub examined: the next `since`.
-        limit: The maximum number to return.
-        """
-        fields = {"cursor": cursor, "limit": limit}
-        return cast("ReviewsAnswer", self._call("reviews", fields, options))
-
     def retry(
         self,
         task_id: str,
@@ -6122,8 +6020,8 @@ class Tasks(_Resource):
         lux_reward: float | None = None,
         not_before: str | None = None,
         expires_at: str | None = None,
-        limit_key: str | None = None,
         tags: Sequence[str] | None = None,
+        limit_key: str | None = None,
         options: CallOptions | None = None,
     ) -> TaskAnswer:
         """Changes a task that nobody holds.
@@ -6136,8 +6034,8 @@ class Tasks(_Resource):
         lux_reward: The new reward. To lower a reward, send the administrator key too.
         not_before: The task is not handed out before this time. A time in the past, or null: at once.
         expires_at: If the task is not completed by this time, the task fails; null: the task does not expire.
-        limit_key: The key whose limit applies to the task; null: its `task_type`.
         tags: The new tags of the task, in place of all old tags; `[]`: none.
+        limit_key: The key whose limit applies to the task; null: its `task_type`.
         """
         fields = {
             "task_id": task_id,
@@ -6147,8 +6045,8 @@ class Tasks(_Resource):
             "lux_reward": lux_reward,
             "not_before": not_before,
             "expires_at": expires_at,
-            "limit_key": limit_key,
             "tags": tags,
+            "limit_key": limit_key,
         }
         return cast("TaskAnswer", self._call("task/update", fields, options))
 
@@ -6389,22 +6287,24 @@ class Tasks(_Resource):
         }
         return cast("TaskCountAnswer", self._call("task/count", fields, options))
 
-    def by_type(self, *, options: CallOptions | None = None) -> StatsTypesAnswer:
-        """Task types: counts of tasks, times to start, and nodes for each type."""
-        return cast("StatsTypesAnswer", self._call("stats/types", None, options))
-
-    def failures(
+    def wait(
         self,
+        task_ids: str,
         *,
-        last: int | None = None,
+        until: Literal["all", "any"] | None = None,
+        wait: float | None = None,
         options: CallOptions | None = None,
-    ) -> StatsFailuresAnswer:
-        """Recent failures, grouped by message, and the nodes with the most.
+    ) -> TaskWaitAnswer:
+        """Waits until all, or any, of several tasks are completed or have failed.
 
-        last: Of how many seconds; 3,600 if left out.
+        Waits for `wait` seconds, however long that is.
+
+        task_ids: The ids of 1 to 100 tasks, comma-separated.
+        until: `all` (the default) or `any`: which of the tasks must have ended.
+        wait: Seconds to wait; 0, the default, returns at once.
         """
-        fields = {"last": last}
-        return cast("StatsFailuresAnswer", self._call("stats/failures", fields, options))
+        fields = {"task_ids": task_ids, "until": until, "wait": wait}
+        return cast("TaskWaitAnswer", self._call("task/wait", fields, options))
 
     def pull(
         self,
@@ -6461,14 +6361,6 @@ class Tasks(_Resource):
         fields = {"task_id": task_id, "cursor": cursor, "limit": limit}
         return cast("TaskGetInputsAnswer", self._call("task/{task_id}/inputs", fields, options))
 
-    def explain(self, task_id: str, *, options: CallOptions | None = None) -> TaskGetExplainAnswer:
-        """Why a task does not run: all reasons; the position of a ready task.
-
-        task_id: The id of the task.
-        """
-        fields = {"task_id": task_id}
-        return cast("TaskGetExplainAnswer", self._call("task/{task_id}/explain", fields, options))
-
     def graph(self, task_id: str, *, options: CallOptions | None = None) -> TaskGetGraphAnswer:
         """The dependencies of a task, in layers, and the tasks that wait for it.
 
@@ -6508,6 +6400,8 @@ class Tasks(_Resource):
     ) -> TaskOutputAnswer:
         """Appends output of a running task.
 
+        The handler of a worker has `output`, which keeps the offsets.
+
         task_id: The id of the task.
         node_id: The id of the node.
         offset: The offset of the first byte of `data` in the output of this attempt, in bytes of UTF-8. A
@@ -6540,6 +6434,68 @@ class Tasks(_Resource):
         fields = {"task_id": task_id, "attempt": attempt, "from": from_, "wait": wait}
         return cast("TaskGetOutputAnswer", self._call("task/{task_id}/output", fields, options))
 
+    def ask(
+        self,
+        task_id: str,
+        node_id: str,
+        question: str,
+        *,
+        epoch: int | None = None,
+        choices: Sequence[str] | None = None,
+        schema: Any | None = None,
+        within_s: float | None = None,
+        park: bool | None = None,
+        wait: float | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskAskAnswer:
+        """A node asks a person, or another agent, about a task that it holds.
+
+        Waits for `wait` seconds, however long that is.
+
+        task_id: The id of the task.
+        node_id: The id of the node.
+        question: What the worker wants to know.
+        epoch: The epoch of the lease: any other than the current epoch returns 409 `stale_lease`.
+        choices: Answers that the worker suggests; any other answer is possible too.
+        schema: The JSON Schema of the answer that the worker expects. The hub shows the schema, but does not
+            enforce it.
+        within_s: Seconds until the question times out; a day if left out.
+        park: Gives the task back in the same commit; this is not an attempt. The task is not ready while a
+            question about it is open.
+        wait: Seconds to wait for the answer; 0, the default, returns at once. The wait is no heartbeat.
+        """
+        fields = {
+            "task_id": task_id,
+            "node_id": node_id,
+            "question": question,
+            "epoch": epoch,
+            "choices": choices,
+            "schema": schema,
+            "within_s": within_s,
+            "park": park,
+            "wait": wait,
+        }
+        return cast("TaskAskAnswer", self._call("task/ask", fields, options))
+
+    def answer(
+        self,
+        task_id: str,
+        question_id: str,
+        answer: Any,
+        *,
+        node_id: str | None = None,
+        options: CallOptions | None = None,
+    ) -> TaskAnswerAnswer:
+        """Answers a question of a task; the first answer counts.
+
+        task_id: The id of the task.
+        question_id: The id of the question.
+        answer: The answer: any JSON but null, at most 16 KiB.
+        node_id: The node that answers.
+        """
+        fields = {"task_id": task_id, "question_id": question_id, "answer": answer, "node_id": node_id}
+        return cast("TaskAnswerAnswer", self._call("task/answer", fields, options))
+
     def questions(
         self,
         task_id: str,
@@ -6552,6 +6508,8 @@ class Tasks(_Resource):
         options: CallOptions | None = None,
     ) -> TaskGetQuestionsAnswer:
         """The questions of a task with their answers; may wait until one changes.
+
+        With `wait` it waits, at most 300 seconds, until one changes.
 
         task_id: The id of the task.
         question_id: Only this question: then `wait` ends when the question is answered or timed out.
@@ -6588,24 +6546,68 @@ class Tasks(_Resource):
         fields = {"state": state, "cursor": cursor, "limit": limit}
         return cast("QuestionsAnswer", self._call("questions", fields, options))
 
-    def wait(
+    def review(
         self,
-        task_ids: str,
+        task_id: str,
+        verdict: Literal["pass", "reject"],
         *,
-        until: Literal["all", "any"] | None = None,
-        wait: float | None = None,
+        node_id: str | None = None,
+        note: str | None = None,
+        epoch: int | None = None,
         options: CallOptions | None = None,
-    ) -> TaskWaitAnswer:
-        """Waits until all, or any, of several tasks are completed or have failed.
+    ) -> TaskAnswer:
+        """Passes or rejects a result: pays the reward, or opens the task again.
 
-        Waits for `wait` seconds, however long that is.
-
-        task_ids: The ids of 1 to 100 tasks, comma-separated.
-        until: `all` (the default) or `any`: which of the tasks must have ended.
-        wait: Seconds to wait; 0, the default, returns at once.
+        task_id: The id of the task.
+        verdict: `pass` pays the reward. `reject` opens the task again, or fails the task after its last
+            attempt.
+        node_id: The node that reviews.
+        note: For the next worker of the task, who gets the note in `context.review`.
+        epoch: `review.epoch` of the result that was checked: if the task has a newer result, 409
+            `stale_lease`.
         """
-        fields = {"task_ids": task_ids, "until": until, "wait": wait}
-        return cast("TaskWaitAnswer", self._call("task/wait", fields, options))
+        fields = {"task_id": task_id, "verdict": verdict, "node_id": node_id, "note": note, "epoch": epoch}
+        return cast("TaskAnswer", self._call("task/review", fields, options))
+
+    def in_review(
+        self,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        options: CallOptions | None = None,
+    ) -> ReviewsAnswer:
+        """The results that wait for a review, the most urgent first.
+
+        cursor: The id of the last event that the hub examined: the next `since`.
+        limit: The maximum number to return.
+        """
+        fields = {"cursor": cursor, "limit": limit}
+        return cast("ReviewsAnswer", self._call("reviews", fields, options))
+
+    def explain(self, task_id: str, *, options: CallOptions | None = None) -> TaskGetExplainAnswer:
+        """Why a task does not run: all reasons; the position of a ready task.
+
+        task_id: The id of the task.
+        """
+        fields = {"task_id": task_id}
+        return cast("TaskGetExplainAnswer", self._call("task/{task_id}/explain", fields, options))
+
+    def by_type(self, *, options: CallOptions | None = None) -> StatsTypesAnswer:
+        """Task types: counts of tasks, times to start, and nodes for each type."""
+        return cast("StatsTypesAnswer", self._call("stats/types", None, options))
+
+    def failures(
+        self,
+        *,
+        last: int | None = None,
+        options: CallOptions | None = None,
+    ) -> StatsFailuresAnswer:
+        """Recent failures, grouped by message, and the nodes with the most.
+
+        last: Of how many seconds; 3,600 if left out.
+        """
+        fields = {"last": last}
+        return cast("StatsFailuresAnswer", self._call("stats/failures", fields, options))
 
 
 class Messages(_Resource):
@@ -6645,6 +6647,27 @@ class Messages(_Resource):
         }
         return cast("MessageSendAnswer", self._call("message/send", fields, options))
 
+    def receive(
+        self,
+        node_id: str,
+        *,
+        count: int | None = None,
+        blocking: bool | None = None,
+        timeout: float | None = None,
+        options: CallOptions | None = None,
+    ) -> MessageReceiveAnswer:
+        """Takes messages out of a mailbox, oldest first; may wait for the first.
+
+        With `blocking` it waits for `timeout` seconds, however long that is.
+
+        node_id: The id of the node.
+        count: The maximum number to return.
+        blocking: Whether to wait for the first message.
+        timeout: Seconds to wait.
+        """
+        fields = {"node_id": node_id, "count": count, "blocking": blocking, "timeout": timeout}
+        return cast("MessageReceiveAnswer", self._call("message/receive", fields, options))
+
     def broadcast(
         self,
         from_node: str,
@@ -6676,27 +6699,6 @@ class Messages(_Resource):
             "thread": thread,
         }
         return cast("MessageBroadcastAnswer", self._call("message/broadcast", fields, options))
-
-    def receive(
-        self,
-        node_id: str,
-        *,
-        count: int | None = None,
-        blocking: bool | None = None,
-        timeout: float | None = None,
-        options: CallOptions | None = None,
-    ) -> MessageReceiveAnswer:
-        """Takes messages out of a mailbox, oldest first; may wait for the first.
-
-        With `blocking` it waits for `timeout` seconds, however long that is.
-
-        node_id: The id of the node.
-        count: The maximum number to return.
-        blocking: Whether to wait for the first message.
-        timeout: Seconds to wait.
-        """
-        fields = {"node_id": node_id, "count": count, "blocking": blocking, "timeout": timeout}
-        return cast("MessageReceiveAnswer", self._call("message/receive", fields, options))
 
     def ack(self, node_id: str, message_id: str, *, options: CallOptions | None = None) -> MessageAckAnswer:
         """Acknowledges a message.
@@ -7008,278 +7010,6 @@ class Lux(_Resource):
         return cast("LuxHeadAnswer", self._call("lux/head", None, options))
 
 
-class Costs(_Resource):
-    def usage(
-        self,
-        *,
-        by: Literal["node", "creator", "type", "model", "group", "day"] | None = None,
-        since: str | None = None,
-        until: str | None = None,
-        page: int | None = None,
-        per_page: int | None = None,
-        options: CallOptions | None = None,
-    ) -> UsageAnswer:
-        """What work has cost, by day, node, creator, type, model or group.
-
-        by: What is summed up: `day` if left out.
-        since: The first day, in UTC; 29 days before `until` if left out. At most 366 days.
-        until: The last day, in UTC; today if left out.
-        page: The number of the page, from 1.
-        per_page: Rows on a page; above 50 is read as 50.
-        """
-        fields = {"by": by, "since": since, "until": until, "page": page, "per_page": per_page}
-        return cast("UsageAnswer", self._call("usage", fields, options))
-
-    def set_budget(
-        self,
-        scope: Literal["hub", "node", "creator", "type", "group"],
-        per: Literal["day", "month", "total"],
-        *,
-        value: str | None = None,
-        cost_usd: float | None = None,
-        tokens: int | None = None,
-        on_limit: Literal["pause", "warn"] | None = None,
-        options: CallOptions | None = None,
-    ) -> BudgetSetAnswer:
-        """Sets a budget: what work may cost in a day, in a month or in total.
-
-        scope: What the budget is about: the whole hub, or one node, creator, type or group of tasks.
-        per: The period: a day, a month (both in UTC), or all time.
-        value: The node, the creator, the type or the group; left out or null: the hub, tasks without a
-            creator, or without a type.
-        cost_usd: Dollars; left out: any.
-        tokens: Input and output tokens together; null: any.
-        on_limit: `pause` (if left out): when the budget is used up, the hub hands out no task to which it
-            applies. `warn`: the hub only logs an event.
-        """
-        fields = {
-            "scope": scope,
-            "per": per,
-            "value": value,
-            "cost_usd": cost_usd,
-            "tokens": tokens,
-            "on_limit": on_limit,
-        }
-        return cast("BudgetSetAnswer", self._call("budget/set", fields, options))
-
-    def budgets(
-        self,
-        *,
-        page: int | None = None,
-        per_page: int | None = None,
-        options: CallOptions | None = None,
-    ) -> BudgetListAnswer:
-        """All budgets, each with what has been spent.
-
-        page: The number of the page, from 1.
-        per_page: Rows on a page; above 50 is read as 50.
-        """
-        fields = {"page": page, "per_page": per_page}
-        return cast("BudgetListAnswer", self._call("budget/list", fields, options))
-
-    def delete_budget(
-        self,
-        scope: Literal["hub", "node", "creator", "type", "group"],
-        per: Literal["day", "month", "total"],
-        *,
-        value: str | None = None,
-        options: CallOptions | None = None,
-    ) -> BudgetDeleteAnswer:
-        """Deletes a budget.
-
-        scope: What the budget is about: the whole hub, or one node, creator, type or group of tasks.
-        per: The period: a day, a month (both in UTC), or all time.
-        value: The node, the creator, the type or the group; left out or null: the hub, tasks without a
-            creator, or without a type.
-        """
-        fields = {"scope": scope, "per": per, "value": value}
-        return cast("BudgetDeleteAnswer", self._call("budget/delete", fields, options))
-
-    def void_usage(
-        self,
-        node_id: str,
-        *,
-        day: str | None = None,
-        reason: str | None = None,
-        options: CallOptions | None = None,
-    ) -> UsageVoidAnswer:
-        """Takes what a node has reported on a day off all sums and budgets.
-
-        node_id: The id of the node.
-        day: The day in UTC; today if left out.
-        reason: The reason, which the event shows.
-        """
-        fields = {"node_id": node_id, "day": day, "reason": reason}
-        return cast("UsageVoidAnswer", self._call("usage/void", fields, options))
-
-
-class Limits(_Resource):
-    def set(
-        self,
-        key: str,
-        *,
-        running: int | None = None,
-        per_minute: int | None = None,
-        options: CallOptions | None = None,
-    ) -> LimitSetAnswer:
-        """Limits how many tasks of a limit key run at once, or start per minute.
-
-        key: The limit key; the key of a task is its `limit_key` or, if it has none, its `task_type`.
-        running: How many tasks of the key may be assigned at once; left out: any number.
-        per_minute: How many tasks of the key may be handed out in any 60 s; left out: any number.
-        """
-        fields = {"key": key, "running": running, "per_minute": per_minute}
-        return cast("LimitSetAnswer", self._call("limit/set", fields, options))
-
-    def list(
-        self,
-        *,
-        page: int | None = None,
-        per_page: int | None = None,
-        options: CallOptions | None = None,
-    ) -> LimitListAnswer:
-        """All limits and holds, each with its current use.
-
-        page: The number of the page, from 1.
-        per_page: Rows on a page; above 50 is read as 50.
-        """
-        fields = {"page": page, "per_page": per_page}
-        return cast("LimitListAnswer", self._call("limit/list", fields, options))
-
-    def delete(self, key: str, *, options: CallOptions | None = None) -> LimitDeleteAnswer:
-        """Deletes the limit of a limit key, and ends a hold on the key.
-
-        key: The limit key.
-        """
-        fields = {"key": key}
-        return cast("LimitDeleteAnswer", self._call("limit/delete", fields, options))
-
-    def hold(
-        self,
-        key: str,
-        for_s: float,
-        *,
-        node_id: str | None = None,
-        options: CallOptions | None = None,
-    ) -> LimitHoldAnswer:
-        """Holds a limit key: none of its tasks is handed out for a time.
-
-        key: The limit key.
-        for_s: For how many seconds no task of the key is handed out; a longer hold stays. At most 600 with a
-            key that is bound to a node.
-        node_id: The node that asks for the hold, which then shows the node as `held_by`. A bound key fills in
-            its node.
-        """
-        fields = {"key": key, "for_s": for_s, "node_id": node_id}
-        return cast("LimitHoldAnswer", self._call("limit/hold", fields, options))
-
-    def pause(
-        self,
-        *,
-        type: str | None = None,
-        limit_key: str | None = None,
-        creator_node: str | None = None,
-        reason: str | None = None,
-        options: CallOptions | None = None,
-    ) -> HubPauseAnswer:
-        """Pauses the tasks of a type, a limit key or a creator, or all tasks.
-
-        type: The type of the tasks; without `type`, `limit_key` and `creator_node`: all tasks.
-        limit_key: The limit key of the tasks.
-        creator_node: The creator of the tasks.
-        reason: Why; everybody who asks why a task does not run can read it.
-        """
-        fields = {"type": type, "limit_key": limit_key, "creator_node": creator_node, "reason": reason}
-        return cast("HubPauseAnswer", self._call("hub/pause", fields, options))
-
-    def resume(
-        self,
-        *,
-        type: str | None = None,
-        limit_key: str | None = None,
-        creator_node: str | None = None,
-        options: CallOptions | None = None,
-    ) -> HubResumeAnswer:
-        """Ends a pause.
-
-        type: As in hub/pause.
-        limit_key: As in hub/pause.
-        creator_node: As in hub/pause.
-        """
-        fields = {"type": type, "limit_key": limit_key, "creator_node": creator_node}
-        return cast("HubResumeAnswer", self._call("hub/resume", fields, options))
-
-    def pauses(
-        self,
-        *,
-        page: int | None = None,
-        per_page: int | None = None,
-        options: CallOptions | None = None,
-    ) -> HubPausesAnswer:
-        """What is paused.
-
-        page: The number of the page, from 1.
-        per_page: Rows on a page; above 50 is read as 50.
-        """
-        fields = {"page": page, "per_page": per_page}
-        return cast("HubPausesAnswer", self._call("hub/pauses", fields, options))
-
-
-class Files(_FileTransfer):
-    def list(
-        self,
-        *,
-        task_id: str | None = None,
-        q: str | None = None,
-        page: int | None = None,
-        per_page: int | None = None,
-        cursor: str | None = None,
-        options: CallOptions | None = None,
-    ) -> FileListAnswer:
-        """Files, newest first; filters by task and by name.
-
-        task_id: Only files of this task.
-        q: Words, each of which must begin a word of the file's name. One call examines 10,000 files; continue
-            with next_cursor.
-        page: The number of the page, from 1.
-        per_page: Rows on a page; above 50 is read as 50.
-        cursor: The `next_cursor` of the previous page, with the same filter and without `page`.
-        """
-        fields = {"task_id": task_id, "q": q, "page": page, "per_page": per_page, "cursor": cursor}
-        return cast("FileListAnswer", self._call("file/list", fields, options))
-
-    def delete(self, file_id: str, *, options: CallOptions | None = None) -> FileDeleteAnswer:
-        """Deletes a file permanently.
-
-        file_id: The id of the file.
-        """
-        fields = {"file_id": file_id}
-        return cast("FileDeleteAnswer", self._call("file/delete", fields, options))
-
-    def download_url(self, file_id: str, *, options: CallOptions | None = None) -> FileDownloadUrlAnswer:
-        """Makes a URL that downloads a file without a secret, for 10 minutes.
-
-        file_id: The id of the file.
-        """
-        fields = {"file_id": file_id}
-        return cast("FileDownloadUrlAnswer", self._call("file/download-url", fields, options))
-
-    def upload_url(
-        self,
-        *,
-        node_id: str | None = None,
-        task_id: str | None = None,
-        options: CallOptions | None = None,
-    ) -> FileUploadUrlAnswer:
-        """Makes a URL that uploads one file without a secret, for 10 minutes.
-
-        node_id: The node of the file; with a key that is bound to a node, that node.
-        task_id: The task that the file is attached to.
-        """
-        fields = {"node_id": node_id, "task_id": task_id}
-        return cast("FileUploadUrlAnswer", self._call("file/upload-url", fields, options))
-
-
 class Groups(_Resource):
     def list(
         self,
@@ -7429,50 +7159,6 @@ class Schedules(_Resource):
         return cast("ScheduleDeleteAnswer", self._call("schedule/delete", fields, options))
 
 
-class Invitations(_Resource):
-    def create(
-        self,
-        node_id: str,
-        *,
-        expires_in_s: float | None = None,
-        url: str | None = None,
-        options: CallOptions | None = None,
-    ) -> InvitationCreateAnswer:
-        """Creates an invitation: a line with which the machine of a node joins.
-
-        Not repeated after a fault: only its answer has the line.
-
-        node_id: The node that is invited, which need not be registered.
-        expires_in_s: Seconds until the invitation expires, 60 to 604,800; 3,600 if left out.
-        url: The hub's URL in the line. If a request has no `url`, the hub chooses one of its addresses.
-        """
-        fields = {"node_id": node_id, "expires_in_s": expires_in_s, "url": url}
-        return cast("InvitationCreateAnswer", self._call("invitation/create", fields, options))
-
-    def list(
-        self,
-        *,
-        cursor: str | None = None,
-        per_page: int | None = None,
-        options: CallOptions | None = None,
-    ) -> InvitationListAnswer:
-        """The invitations, oldest first.
-
-        cursor: The `next_cursor` of the previous page.
-        per_page: Rows on a page; above 50 is read as 50.
-        """
-        fields = {"cursor": cursor, "per_page": per_page}
-        return cast("InvitationListAnswer", self._call("invitation/list", fields, options))
-
-    def delete(self, invitation_id: str, *, options: CallOptions | None = None) -> InvitationDeleteAnswer:
-        """Deletes an invitation, so that nobody can join with it.
-
-        invitation_id: The invitation.
-        """
-        fields = {"invitation_id": invitation_id}
-        return cast("InvitationDeleteAnswer", self._call("invitation/delete", fields, options))
-
-
 class Webhooks(_Resource):
     def put(
         self,
@@ -7565,6 +7251,223 @@ class Webhooks(_Resource):
         return cast("WebhookDeleteAnswer", self._call("webhook/delete", fields, options))
 
 
+class Costs(_Resource):
+    def usage(
+        self,
+        *,
+        by: Literal["node", "creator", "type", "model", "group", "day"] | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        page: int | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> UsageAnswer:
+        """What work has cost, by day, node, creator, type, model or group.
+
+        by: What is summed up: `day` if left out.
+        since: The first day, in UTC; 29 days before `until` if left out. At most 366 days.
+        until: The last day, in UTC; today if left out.
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"by": by, "since": since, "until": until, "page": page, "per_page": per_page}
+        return cast("UsageAnswer", self._call("usage", fields, options))
+
+    def void_usage(
+        self,
+        node_id: str,
+        *,
+        day: str | None = None,
+        reason: str | None = None,
+        options: CallOptions | None = None,
+    ) -> UsageVoidAnswer:
+        """Takes what a node has reported on a day off all sums and budgets.
+
+        node_id: The id of the node.
+        day: The day in UTC; today if left out.
+        reason: The reason, which the event shows.
+        """
+        fields = {"node_id": node_id, "day": day, "reason": reason}
+        return cast("UsageVoidAnswer", self._call("usage/void", fields, options))
+
+    def set_budget(
+        self,
+        scope: Literal["hub", "node", "creator", "type", "group"],
+        per: Literal["day", "month", "total"],
+        *,
+        value: str | None = None,
+        cost_usd: float | None = None,
+        tokens: int | None = None,
+        on_limit: Literal["pause", "warn"] | None = None,
+        options: CallOptions | None = None,
+    ) -> BudgetSetAnswer:
+        """Sets a budget: what work may cost in a day, in a month or in total.
+
+        scope: What the budget is about: the whole hub, or one node, creator, type or group of tasks.
+        per: The period: a day, a month (both in UTC), or all time.
+        value: The node, the creator, the type or the group; left out or null: the hub, tasks without a
+            creator, or without a type.
+        cost_usd: Dollars; left out: any.
+        tokens: Input and output tokens together; null: any.
+        on_limit: `pause` (if left out): when the budget is used up, the hub hands out no task to which it
+            applies. `warn`: the hub only logs an event.
+        """
+        fields = {
+            "scope": scope,
+            "per": per,
+            "value": value,
+            "cost_usd": cost_usd,
+            "tokens": tokens,
+            "on_limit": on_limit,
+        }
+        return cast("BudgetSetAnswer", self._call("budget/set", fields, options))
+
+    def budgets(
+        self,
+        *,
+        page: int | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> BudgetListAnswer:
+        """All budgets, each with what has been spent.
+
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"page": page, "per_page": per_page}
+        return cast("BudgetListAnswer", self._call("budget/list", fields, options))
+
+    def delete_budget(
+        self,
+        scope: Literal["hub", "node", "creator", "type", "group"],
+        per: Literal["day", "month", "total"],
+        *,
+        value: str | None = None,
+        options: CallOptions | None = None,
+    ) -> BudgetDeleteAnswer:
+        """Deletes a budget.
+
+        scope: What the budget is about: the whole hub, or one node, creator, type or group of tasks.
+        per: The period: a day, a month (both in UTC), or all time.
+        value: The node, the creator, the type or the group; left out or null: the hub, tasks without a
+            creator, or without a type.
+        """
+        fields = {"scope": scope, "per": per, "value": value}
+        return cast("BudgetDeleteAnswer", self._call("budget/delete", fields, options))
+
+
+class Limits(_Resource):
+    def pause(
+        self,
+        *,
+        type: str | None = None,
+        limit_key: str | None = None,
+        creator_node: str | None = None,
+        reason: str | None = None,
+        options: CallOptions | None = None,
+    ) -> HubPauseAnswer:
+        """Pauses the tasks of a type, a limit key or a creator, or all tasks.
+
+        type: The type of the tasks; without `type`, `limit_key` and `creator_node`: all tasks.
+        limit_key: The limit key of the tasks.
+        creator_node: The creator of the tasks.
+        reason: Why; everybody who asks why a task does not run can read it.
+        """
+        fields = {"type": type, "limit_key": limit_key, "creator_node": creator_node, "reason": reason}
+        return cast("HubPauseAnswer", self._call("hub/pause", fields, options))
+
+    def resume(
+        self,
+        *,
+        type: str | None = None,
+        limit_key: str | None = None,
+        creator_node: str | None = None,
+        options: CallOptions | None = None,
+    ) -> HubResumeAnswer:
+        """Ends a pause.
+
+        type: The type of the tasks; without `type`, `limit_key` and `creator_node`: all tasks.
+        limit_key: The limit key of the tasks.
+        creator_node: The creator of the tasks.
+        """
+        fields = {"type": type, "limit_key": limit_key, "creator_node": creator_node}
+        return cast("HubResumeAnswer", self._call("hub/resume", fields, options))
+
+    def pauses(
+        self,
+        *,
+        page: int | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> HubPausesAnswer:
+        """What is paused.
+
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"page": page, "per_page": per_page}
+        return cast("HubPausesAnswer", self._call("hub/pauses", fields, options))
+
+    def set(
+        self,
+        key: str,
+        *,
+        running: int | None = None,
+        per_minute: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LimitSetAnswer:
+        """Limits how many tasks of a limit key run at once, or start per minute.
+
+        key: The limit key; the key of a task is its `limit_key` or, if it has none, its `task_type`.
+        running: How many tasks of the key may be assigned at once; left out: any number.
+        per_minute: How many tasks of the key may be handed out in any 60 s; left out: any number.
+        """
+        fields = {"key": key, "running": running, "per_minute": per_minute}
+        return cast("LimitSetAnswer", self._call("limit/set", fields, options))
+
+    def list(
+        self,
+        *,
+        page: int | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> LimitListAnswer:
+        """All limits and holds, each with its current use.
+
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"page": page, "per_page": per_page}
+        return cast("LimitListAnswer", self._call("limit/list", fields, options))
+
+    def delete(self, key: str, *, options: CallOptions | None = None) -> LimitDeleteAnswer:
+        """Deletes the limit of a limit key, and ends a hold on the key.
+
+        key: The limit key.
+        """
+        fields = {"key": key}
+        return cast("LimitDeleteAnswer", self._call("limit/delete", fields, options))
+
+    def hold(
+        self,
+        key: str,
+        for_s: float,
+        *,
+        node_id: str | None = None,
+        options: CallOptions | None = None,
+    ) -> LimitHoldAnswer:
+        """Holds a limit key: none of its tasks is handed out for a time.
+
+        key: The limit key.
+        for_s: For how many seconds no task of the key is handed out; a longer hold stays. At most 600 with a
+            key that is bound to a node.
+        node_id: The node that asks for the hold, which then shows the node as `held_by`. A bound key fills in
+            its node.
+        """
+        fields = {"key": key, "for_s": for_s, "node_id": node_id}
+        return cast("LimitHoldAnswer", self._call("limit/hold", fields, options))
+
+
 class Keys(_Resource):
     def list(
         self,
@@ -7625,6 +7528,105 @@ class Keys(_Resource):
         """
         fields = {"name": name}
         return cast("KeyRevokeAnswer", self._call("key/revoke", fields, options))
+
+
+class Files(_FileTransfer):
+    def list(
+        self,
+        *,
+        task_id: str | None = None,
+        q: str | None = None,
+        page: int | None = None,
+        per_page: int | None = None,
+        cursor: str | None = None,
+        options: CallOptions | None = None,
+    ) -> FileListAnswer:
+        """Files, newest first; filters by task and by name.
+
+        task_id: Only files of this task.
+        q: Words, each of which must begin a word of the file's name. One call examines 10,000 files; continue
+            with next_cursor.
+        page: The number of the page, from 1.
+        per_page: Rows on a page; above 50 is read as 50.
+        cursor: The `next_cursor` of the previous page, with the same filter and without `page`.
+        """
+        fields = {"task_id": task_id, "q": q, "page": page, "per_page": per_page, "cursor": cursor}
+        return cast("FileListAnswer", self._call("file/list", fields, options))
+
+    def download_url(self, file_id: str, *, options: CallOptions | None = None) -> FileDownloadUrlAnswer:
+        """Makes a URL that downloads a file without a secret, for 10 minutes.
+
+        file_id: The id of the file.
+        """
+        fields = {"file_id": file_id}
+        return cast("FileDownloadUrlAnswer", self._call("file/download-url", fields, options))
+
+    def upload_url(
+        self,
+        *,
+        node_id: str | None = None,
+        task_id: str | None = None,
+        options: CallOptions | None = None,
+    ) -> FileUploadUrlAnswer:
+        """Makes a URL that uploads one file without a secret, for 10 minutes.
+
+        node_id: The node of the file; with a key that is bound to a node, that node.
+        task_id: The task that the file is attached to.
+        """
+        fields = {"node_id": node_id, "task_id": task_id}
+        return cast("FileUploadUrlAnswer", self._call("file/upload-url", fields, options))
+
+    def delete(self, file_id: str, *, options: CallOptions | None = None) -> FileDeleteAnswer:
+        """Deletes a file permanently.
+
+        file_id: The id of the file.
+        """
+        fields = {"file_id": file_id}
+        return cast("FileDeleteAnswer", self._call("file/delete", fields, options))
+
+
+class Invitations(_Resource):
+    def create(
+        self,
+        node_id: str,
+        *,
+        expires_in_s: float | None = None,
+        url: str | None = None,
+        options: CallOptions | None = None,
+    ) -> InvitationCreateAnswer:
+        """Creates an invitation: a line with which the machine of a node joins.
+
+        Not repeated after a fault: only its answer has the line.
+
+        node_id: The node that is invited, which need not be registered.
+        expires_in_s: Seconds until the invitation expires, 60 to 604,800; 3,600 if left out.
+        url: The hub's URL in the line. If a request has no `url`, the hub chooses one of its addresses.
+        """
+        fields = {"node_id": node_id, "expires_in_s": expires_in_s, "url": url}
+        return cast("InvitationCreateAnswer", self._call("invitation/create", fields, options))
+
+    def list(
+        self,
+        *,
+        cursor: str | None = None,
+        per_page: int | None = None,
+        options: CallOptions | None = None,
+    ) -> InvitationListAnswer:
+        """The invitations, oldest first.
+
+        cursor: The `next_cursor` of the previous page.
+        per_page: Rows on a page; above 50 is read as 50.
+        """
+        fields = {"cursor": cursor, "per_page": per_page}
+        return cast("InvitationListAnswer", self._call("invitation/list", fields, options))
+
+    def delete(self, invitation_id: str, *, options: CallOptions | None = None) -> InvitationDeleteAnswer:
+        """Deletes an invitation, so that nobody can join with it.
+
+        invitation_id: The invitation.
+        """
+        fields = {"invitation_id": invitation_id}
+        return cast("InvitationDeleteAnswer", self._call("invitation/delete", fields, options))
 
 
 #: The operations that take and answer JSON, and how each is called.
@@ -7753,7 +7755,7 @@ FIELDS: Dict[str, Any] = {
     "node/delete": {"node_id":0},
     "node/list": {"status":0,"q":0,"capability":0,"order":0,"tasks":0,"page":0,"per_page":0,"cursor":0},
     "node/{node_id}": {"node_id":0},
-    "task/create": {"title":0,"description":0,"task_type":0,"priority":0,"creator_node":0,"lux_reward":0,"max_attempts":0,"backoff_s":0,"timeout_s":0,"max_run_s":0,"max_cost_usd":0,"retain_s":0,"review":0,"review_within_s":0,"on_review_timeout":0,"quorum":{"results":0,"of":0,"compare":0},"delay_s":0,"not_before":0,"expires_at":0,"depends_on":0,"on_dependency":0,"files":0,"group":0,"tags":0,"requires":{"capabilities":0,"resources":0},"limit_key":0,"for_node":0,"unique_key":0,"unique_for_s":0},
+    "task/create": {"title":0,"description":0,"task_type":0,"priority":0,"lux_reward":0,"creator_node":0,"for_node":0,"files":0,"depends_on":0,"on_dependency":0,"unique_key":0,"unique_for_s":0,"delay_s":0,"not_before":0,"expires_at":0,"timeout_s":0,"max_run_s":0,"retain_s":0,"review":0,"review_within_s":0,"on_review_timeout":0,"quorum":{"results":0,"of":0,"compare":0},"max_cost_usd":0,"max_attempts":0,"backoff_s":0,"group":0,"tags":0,"requires":{"capabilities":0,"resources":0},"limit_key":0},
     "task/next": {"node_id":0,"wait":0,"task_types":0,"resume":0},
     "task/assign": {"task_id":0,"node_id":0},
     "task/claim": {"task_id":0,"node_id":0},
@@ -7763,7 +7765,7 @@ FIELDS: Dict[str, Any] = {
     "task/extend": {"task_id":0,"node_id":0,"epoch":0,"note":0,"checkpoint":0,"usage":{"seq":0,"model":0,"input_tokens":0,"output_tokens":0,"cached_tokens":0,"cost_usd":0}},
     "task/retry": {"task_id":0,"with_dependents":0,"keep_checkpoint":0,"max_cost_usd":0},
     "task/cancel": {"task_id":0,"node_id":0,"reason":0},
-    "task/update": {"task_id":0,"title":0,"description":0,"priority":0,"lux_reward":0,"not_before":0,"expires_at":0,"limit_key":0,"tags":0},
+    "task/update": {"task_id":0,"title":0,"description":0,"priority":0,"lux_reward":0,"not_before":0,"expires_at":0,"tags":0,"limit_key":0},
     "task/revoke": {"task_id":0,"node_id":0,"reason":0},
     "task/batch-assign": {"assignments":{"task_id":0,"node_id":0}},
     "task/delete": {"task_id":0},
@@ -7815,7 +7817,7 @@ FIELDS: Dict[str, Any] = {
     "group/{group}": {"group":0,"wait":0},
     "group/cancel": {"group":0,"node_id":0,"reason":0},
     "group/retry": {"group":0,"cursor":0},
-    "schedule/put": {"name":0,"cron":0,"every_s":0,"tz":0,"task":{"title":0,"task_type":0,"priority":0,"creator_node":0,"lux_reward":0,"max_attempts":0,"backoff_s":0,"timeout_s":0,"max_run_s":0,"max_cost_usd":0,"retain_s":0,"review":0,"review_within_s":0,"on_review_timeout":0,"quorum":{"results":0,"of":0,"compare":0},"delay_s":0,"group":0,"tags":0,"requires":{"capabilities":0,"resources":0},"limit_key":0,"description":0},"overlap":0,"catch_up":0,"jitter_s":0,"until":0,"paused":0},
+    "schedule/put": {"name":0,"cron":0,"every_s":0,"tz":0,"task":{"title":0,"description":0,"task_type":0,"priority":0,"lux_reward":0,"creator_node":0,"delay_s":0,"timeout_s":0,"max_run_s":0,"retain_s":0,"review":0,"review_within_s":0,"on_review_timeout":0,"quorum":{"results":0,"of":0,"compare":0},"max_cost_usd":0,"max_attempts":0,"backoff_s":0,"group":0,"tags":0,"requires":{"capabilities":0,"resources":0},"limit_key":0},"overlap":0,"catch_up":0,"jitter_s":0,"until":0,"paused":0},
     "schedule/list": {"page":0,"per_page":0},
     "schedule/run": {"name":0},
     "schedule/delete": {"name":0},

@@ -5,7 +5,7 @@ import { type StreamItem, type StreamOptions, readStream } from "./events.ts";
 import type { AnswerOf, Arguments, Operation } from "./call.ts";
 import { type FileContent, type UploadFields, multipart } from "./upload.ts";
 import { type CallOptions, type Fields, now, sleep } from "./http.ts";
-import type { FileRecord, Variant } from "./types.ts";
+import { type FileRecord, RESOURCES, type Variant } from "./types.ts";
 import { refuseUnknownFields } from "./unknown-fields.ts";
 import { HubCalls, type HubCallsOptions, keyHeader } from "./hub-calls.ts";
 
@@ -24,6 +24,10 @@ export type LuxHubOptions = HubCallsOptions & {
   readonly longestAskS?: number | undefined;
 };
 
+type Methods<Names extends Readonly<Record<string, Operation>>, V extends Variant> = {
+  readonly [Name in keyof Names]: (...args: Arguments<Names[Name], V>) => Promise<AnswerOf<Names[Name], V>>;
+};
+
 /**
  * A hub. Each method takes the fields of the endpoint of the same name, and returns the response. `V` is the variant of
  * the responses: `new LuxHub<"B">(…)` for a listener, or a key, of variant B.
@@ -36,137 +40,22 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
     this.#longestAskS = longestAskS;
   }
 
-  readonly nodes = {
-    register: this.#method("node/register"),
-    heartbeat: this.#method("node/heartbeat"),
-    leave: this.#method("node/leave"),
-    drain: this.#method("node/drain"),
-    delete: this.#method("node/delete"),
-    /** All nodes; with any of the fields, a page. */
-    list: this.#method("node/list"),
-    stats: this.#method("stats/nodes"),
-    get: this.#method("node/{node_id}"),
-  };
-
-  readonly tasks = {
-    create: this.#method("task/create"),
-    /** Hands the node its next task. Waits up to `wait` seconds, however many. */
-    next: this.#method("task/next"),
-    assign: this.#method("task/assign"),
-    claim: this.#method("task/claim"),
-    complete: this.#method("task/complete"),
-    release: this.#method("task/release"),
-    fail: this.#method("task/fail"),
-    extend: this.#method("task/extend"),
-    /** Asks about a task that the node holds. Waits up to `wait` seconds for the answer, however many. */
-    ask: this.#method("task/ask"),
-    answer: this.#method("task/answer"),
-    /** Passes or rejects the result of a task that was created with `review`. */
-    review: this.#method("task/review"),
-    /** The results that wait for a review. */
-    inReview: this.#method("reviews"),
-    retry: this.#method("task/retry"),
-    cancel: this.#method("task/cancel"),
-    /** Changes a task that nobody holds. */
-    update: this.#method("task/update"),
-    revoke: this.#method("task/revoke"),
-    batchAssign: this.#method("task/batch-assign"),
-    delete: this.#method("task/delete"),
-    list: this.#method("task/list"),
-    /** The same list without descriptions, results and other long texts. */
-    summaries: this.#method("task/list?fields=summary"),
-    /** How many tasks match the filters of the list. */
-    count: this.#method("task/count"),
-    /** Counts the tasks of each type, and the nodes for them. */
-    byType: this.#method("stats/types"),
-    /** Why tasks failed lately, by message. */
-    failures: this.#method("stats/failures"),
-    pull: this.#method("task/pull"),
-    stats: this.#method("task/stats"),
-    /** With `wait`: waits up to that many seconds until the task is completed or has failed. */
-    get: this.#method("task/{task_id}"),
-    /** Lists the tasks on which a task depends, with their results. */
-    inputs: this.#method("task/{task_id}/inputs"),
-    /** Why it does not run. */
-    explain: this.#method("task/{task_id}/explain"),
-    /** What a task depends on, in layers, and what waits for it. */
-    graph: this.#method("task/{task_id}/graph"),
-    /** Searches what the workers of completed tasks have learned. */
-    lessons: this.#method("lessons"),
-    /**
-     * Appends output while the task runs. A worker's handler has `output(text)`, which keeps the offsets.
-     */
-    output: this.#method("task/output"),
-    /** With `wait`: waits up to that many seconds for more output, or the end of the attempt. */
-    readOutput: this.#method("task/{task_id}/output"),
-    /** Lists the questions of a task. With `wait`: waits at most 300 seconds until one changes. */
-    questions: this.#method("task/{task_id}/questions"),
-    /** Lists the open questions of all tasks, the most urgent first. */
-    openQuestions: this.#method("questions"),
-    /** Waits up to `wait` seconds until all of the tasks, or any of them, are completed or have failed. */
-    wait: this.#method("task/wait"),
-  };
-
-  readonly messages = {
-    send: this.#method("message/send"),
-    broadcast: this.#method("message/broadcast"),
-    /** With `blocking`: waits up to `timeout` seconds for the first message, however many. */
-    receive: this.#method("message/receive"),
-    ack: this.#method("message/ack"),
-    history: this.#method("message/history"),
-    parked: this.#method("message/parked"),
-    redrive: this.#method("message/redrive"),
-    /** Lists the messages that a node got, without taking them out of its mailbox. */
-    mailbox: this.#method("agent/messages"),
-  };
-
-  readonly notes = {
-    put: this.#method("note/put"),
-    get: this.#method("note/get"),
-    list: this.#method("note/list"),
-    search: this.#method("note/search"),
-    delete: this.#method("note/delete"),
-  };
-
-  readonly leases = {
-    acquire: this.#method("lease/acquire"),
-    renew: this.#method("lease/renew"),
-    release: this.#method("lease/release"),
-    list: this.#method("lease/list"),
-  };
-
-  readonly lux = {
-    signIn: this.#method("signin"),
-    ledger: this.#method("lux/ledger"),
-    /** The nodes that earned the most since a time. */
-    top: this.#method("lux/top"),
-    /** The ledger of all nodes, oldest first. */
-    entries: this.#method("lux/entries"),
-    head: this.#method("lux/head"),
-  };
-
+  readonly nodes = this.#methods(RESOURCES.nodes);
+  readonly tasks = this.#methods(RESOURCES.tasks);
+  readonly messages = this.#methods(RESOURCES.messages);
+  readonly notes = this.#methods(RESOURCES.notes);
+  readonly leases = this.#methods(RESOURCES.leases);
+  readonly lux = this.#methods(RESOURCES.lux);
   /** What is handed out, and what is not. */
-  readonly limits = {
-    set: this.#method("limit/set"),
-    list: this.#method("limit/list"),
-    delete: this.#method("limit/delete"),
-    /** Lets a limit key rest, for example after a provider has returned 429. */
-    hold: this.#method("limit/hold"),
-    pause: this.#method("hub/pause"),
-    resume: this.#method("hub/resume"),
-    pauses: this.#method("hub/pauses"),
-  };
-
-  readonly costs = {
-    /** Sums up what work has cost, by day, node, creator, type or model. */
-    usage: this.#method("usage"),
-    setBudget: this.#method("budget/set"),
-    budgets: this.#method("budget/list"),
-    deleteBudget: this.#method("budget/delete"),
-    voidUsage: this.#method("usage/void"),
-  };
-
+  readonly limits = this.#methods(RESOURCES.limits);
+  readonly costs = this.#methods(RESOURCES.costs);
+  readonly groups = this.#methods(RESOURCES.groups);
+  readonly schedules = this.#methods(RESOURCES.schedules);
+  readonly webhooks = this.#methods(RESOURCES.webhooks);
+  readonly keys = this.#methods(RESOURCES.keys);
+  readonly invitations = this.#methods(RESOURCES.invitations);
   readonly files = {
+    ...this.#methods(RESOURCES.files),
     upload: (content: FileContent, fields: UploadFields, options?: CallOptions): Promise<FileRecord> =>
       this.#upload(content, fields, options),
     /** Returns the bytes as the body of a response. `range` as in HTTP, for example `bytes=0-1023`. */
@@ -174,57 +63,6 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
       file: { readonly file_id: string; readonly range?: string | undefined },
       options?: CallOptions,
     ): Promise<Response> => this.download(file, options),
-    list: this.#method("file/list"),
-    delete: this.#method("file/delete"),
-    /** Makes a URL that downloads a file without a secret, for 10 minutes. */
-    downloadUrl: this.#method("file/download-url"),
-    /** Makes a URL that uploads one file without a secret, for 10 minutes. */
-    uploadUrl: this.#method("file/upload-url"),
-  };
-
-  readonly groups = {
-    /** By name; those whose name begins with `q`. */
-    list: this.#method("group/list"),
-    /** With `wait`: waits up to that many seconds until none of the group's tasks is unfinished. */
-    get: this.#method("group/{group}"),
-    /** Cancels up to 1,000 unfinished tasks: repeat it while `left` is not 0. */
-    cancel: this.#method("group/cancel"),
-    /** Opens up to 1,000 failed tasks again: repeat it with `next_cursor` while there is one. */
-    retry: this.#method("group/retry"),
-  };
-
-  readonly schedules = {
-    /** Creates or replaces the schedule of this name. */
-    put: this.#method("schedule/put"),
-    list: this.#method("schedule/list"),
-    /** Creates a task of the schedule now. */
-    run: this.#method("schedule/run"),
-    delete: this.#method("schedule/delete"),
-  };
-
-  readonly webhooks = {
-    /** Creates or replaces the webhook of this name. Not retried after a fault: the hub shows a secret only once. */
-    put: this.#method("webhook/put"),
-    list: this.#method("webhook/list"),
-    /** Sends a test message now. */
-    test: this.#method("webhook/test"),
-    /** Delivers again, from the cursor or after another event. */
-    resume: this.#method("webhook/resume"),
-    delete: this.#method("webhook/delete"),
-  };
-
-  readonly keys = {
-    list: this.#method("key/list"),
-    /** Not retried after a fault: the hub does not store the secret, so it cannot repeat the response. */
-    add: this.#method("key/add"),
-    revoke: this.#method("key/revoke"),
-  };
-
-  readonly invitations = {
-    /** Not retried after a fault, because only the response has the line. */
-    create: this.#method("invitation/create"),
-    list: this.#method("invitation/list"),
-    delete: this.#method("invitation/delete"),
   };
 
   /** Turns an invitation into a key. `key_hash`: the SHA-256 of the secret that the caller has made. */
@@ -259,8 +97,8 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
     for (;;) {
       const askedAt = now();
       const seconds = Math.max(0, Math.min(this.#longestAskS, (until - askedAt) / 1_000));
-      const asked = { ...fields, [wait.field]: Math.round(seconds * 1_000) / 1_000 };
-      const answer = await this.ask(operation, asked, seconds, options);
+      const request = { ...fields, [wait.field]: Math.round(seconds * 1_000) / 1_000 };
+      const answer = await this.ask(operation, request, seconds, options);
       const isEarly = now() - askedAt < seconds * 1_000 - EARLY_MS;
       if (isEarly || now() >= until || !isEmpty(operation, answer)) return answer;
     }
@@ -268,6 +106,11 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
 
   protected override check(operation: string, request: Fields): void {
     refuseUnknownFields(operation, request);
+  }
+
+  #methods<Names extends Readonly<Record<string, Operation>>>(names: Names): Methods<Names, V> {
+    const methods = Object.entries(names).map(([name, operation]) => [name, this.#method(operation)]);
+    return Object.fromEntries(methods) as Methods<Names, V>;
   }
 
   #method<O extends Operation>(operation: O): (...args: Arguments<O, V>) => Promise<AnswerOf<O, V>> {
@@ -280,12 +123,12 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
     options?: CallOptions,
   ): Promise<AnswerOf<"task/ask", V>> {
     const until = now() + Number(asked ?? 0) * 1_000;
-    const left = (): number => Math.max(0, Math.min(this.#longestAskS, (until - now()) / 1_000));
-    const seconds = left();
+    const nextWait = (): number => Math.max(0, Math.min(this.#longestAskS, (until - now()) / 1_000));
+    const seconds = nextWait();
     let answer = await this.ask("task/ask", { ...fields, wait: seconds }, seconds, options);
-    while (answer.question.state === "open" && left() > 0) {
+    while (answer.question.state === "open" && nextWait() > 0) {
       const { task_id, question_id } = answer.question;
-      const [askedAt, waited] = [now(), left()];
+      const [askedAt, waited] = [now(), nextWait()];
       const signal = options?.signal && { signal: options.signal };
       const read = { task_id, question_id, wait: waited };
       const { questions } = await this.ask("task/{task_id}/questions", read, waited, signal);

@@ -29,6 +29,13 @@ export class TimeLimit {
     void sleepUnlessAborted(this.#ms, this.#running.signal).then((isOver) => isOver && this.#onOver());
   }
 
+  /** Begins it again, unless it is paused. */
+  restart(): void {
+    if (this.#pauses > 0) return;
+    this.pause();
+    this.resume();
+  }
+
   end(): void {
     this.#pauses = Number.POSITIVE_INFINITY;
     this.#running?.abort();

@@ -475,14 +475,38 @@ export interface Task<V extends Variant = "A"> {
   task_type: string | null;
   /** The urgency. */
   priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
+  /** LUX for the node that completes the task, with at most 6 decimals. */
+  lux_reward: number;
   /** The node that created the task; this node need not be registered. */
   creator_node: string | null;
+  /** Seconds that a node may hold the task without task/extend or task/complete. */
+  timeout_s: number | null;
+  /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
+  max_run_s: number | null;
+  /**
+   * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
+   * were created with it.
+   */
+  retain_s?: number | undefined;
+  /**
+   * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
+   * the task permanently (kind `budget`). Null: no limit.
+   */
+  max_cost_usd: number | null;
+  /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+  max_attempts: number | null;
+  /** The group of the task; only on a task of a group. */
+  group?: string | undefined;
+  /** The words by which to find the task; left out if there are none. */
+  tags?: string[] | undefined;
+  /** What a node must have to get the task: all words in `capabilities`, and enough of each resource. */
+  requires?: Requirements | undefined;
+  /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
+  limit_key?: string | undefined;
   /** Whether the task was created with a key that is bound to its `creator_node`. */
   creator_verified: boolean;
   /** The status of the task. task/retry opens a `failed` task again. */
   status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
-  /** LUX for the node that completes the task, with at most 6 decimals. */
-  lux_reward: number;
   /** The node that holds the task, or has completed it. */
   assigned_node: string | null;
   /** The result as the node sent it; null until the task is completed. */
@@ -498,27 +522,11 @@ export interface Task<V extends Variant = "A"> {
    * `max_cost_usd` and, with `max_attempts`, restarts.
    */
   attempts: number;
-  /** The task fails after this many attempts; by default after 10 failures and timeouts. */
-  max_attempts: number | null;
   /**
    * How often task/next has handed the task out again with `resume`, because the worker ended. With
    * `max_attempts` each restart counts as an attempt.
    */
   restarts: number;
-  /** Seconds that a node may hold the task without task/extend or task/complete. */
-  timeout_s: number | null;
-  /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
-  max_run_s: number | null;
-  /**
-   * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
-   * the task permanently (kind `budget`). Null: no limit.
-   */
-  max_cost_usd: number | null;
-  /**
-   * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
-   * were created with it.
-   */
-  retain_s?: number | undefined;
   /** What all attempts of the task together have used, as the workers reported; null without any report. */
   usage: Spending | null;
   /** The task is not handed out before this time. */
@@ -566,14 +574,6 @@ export interface Task<V extends Variant = "A"> {
         at: string | null;
       }
     | undefined;
-  /** The group of the task; only on a task of a group. */
-  group?: string | undefined;
-  /** The words by which to find the task; left out if there are none. */
-  tags?: string[] | undefined;
-  /** What a node must have to get the task: all words in `capabilities`, and enough of each resource. */
-  requires?: Requirements | undefined;
-  /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
-  limit_key?: string | undefined;
   /**
    * While an unfinished task has this key, task/create makes no other task with the key, and returns
    * the existing task (`deduplicated`).
@@ -601,12 +601,18 @@ export interface TaskSummary<V extends Variant = "A"> {
   task_type: string | null;
   /** The urgency. */
   priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
-  /** The node that created the task; this node need not be registered. */
-  creator_node: string | null;
-  /** The status of the task. task/retry opens a `failed` task again. */
-  status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
   /** LUX for the node that completes the task, with at most 6 decimals. */
   lux_reward: number;
+  /** The node that created the task; this node need not be registered. */
+  creator_node: string | null;
+  /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+  max_attempts: number | null;
+  /** The group of the task; only on a task of a group. */
+  group?: string | undefined;
+  /** The words by which to find the task; left out if there are none. */
+  tags?: string[] | undefined;
+  /** The status of the task. task/retry opens a `failed` task again. */
+  status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
   /** The node that holds the task, or has completed it. */
   assigned_node: string | null;
   /** Whether the task is open and may be handed out now. */
@@ -616,8 +622,6 @@ export interface TaskSummary<V extends Variant = "A"> {
    * `max_cost_usd` and, with `max_attempts`, restarts.
    */
   attempts: number;
-  /** The task fails after this many attempts; by default after 10 failures and timeouts. */
-  max_attempts: number | null;
   /** The task is not handed out before this time. */
   not_before: string | null;
   /** If the task is not completed by this time, the task fails. */
@@ -651,10 +655,6 @@ export interface TaskSummary<V extends Variant = "A"> {
         at: string | null;
       }
     | undefined;
-  /** The group of the task; only on a task of a group. */
-  group?: string | undefined;
-  /** The words by which to find the task; left out if there are none. */
-  tags?: string[] | undefined;
   /** When the task was created. */
   created_at: string;
   /** When the task last changed. */
@@ -672,14 +672,38 @@ export interface TaskDetails<V extends Variant = "A"> {
   task_type: string | null;
   /** The urgency. */
   priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
+  /** LUX for the node that completes the task, with at most 6 decimals. */
+  lux_reward: number;
   /** The node that created the task; this node need not be registered. */
   creator_node: string | null;
+  /** Seconds that a node may hold the task without task/extend or task/complete. */
+  timeout_s: number | null;
+  /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
+  max_run_s: number | null;
+  /**
+   * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
+   * were created with it.
+   */
+  retain_s?: number | undefined;
+  /**
+   * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
+   * the task permanently (kind `budget`). Null: no limit.
+   */
+  max_cost_usd: number | null;
+  /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+  max_attempts: number | null;
+  /** The group of the task; only on a task of a group. */
+  group?: string | undefined;
+  /** The words by which to find the task; left out if there are none. */
+  tags?: string[] | undefined;
+  /** What a node must have to get the task: all words in `capabilities`, and enough of each resource. */
+  requires?: Requirements | undefined;
+  /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
+  limit_key?: string | undefined;
   /** Whether the task was created with a key that is bound to its `creator_node`. */
   creator_verified: boolean;
   /** The status of the task. task/retry opens a `failed` task again. */
   status: By<V, "open" | "assigned" | "completed" | "failed", "pending" | "completed" | "failed">;
-  /** LUX for the node that completes the task, with at most 6 decimals. */
-  lux_reward: number;
   /** The node that holds the task, or has completed it. */
   assigned_node: string | null;
   /** The result as the node sent it; null until the task is completed. */
@@ -695,27 +719,11 @@ export interface TaskDetails<V extends Variant = "A"> {
    * `max_cost_usd` and, with `max_attempts`, restarts.
    */
   attempts: number;
-  /** The task fails after this many attempts; by default after 10 failures and timeouts. */
-  max_attempts: number | null;
   /**
    * How often task/next has handed the task out again with `resume`, because the worker ended. With
    * `max_attempts` each restart counts as an attempt.
    */
   restarts: number;
-  /** Seconds that a node may hold the task without task/extend or task/complete. */
-  timeout_s: number | null;
-  /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
-  max_run_s: number | null;
-  /**
-   * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
-   * the task permanently (kind `budget`). Null: no limit.
-   */
-  max_cost_usd: number | null;
-  /**
-   * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
-   * were created with it.
-   */
-  retain_s?: number | undefined;
   /** What all attempts of the task together have used, as the workers reported; null without any report. */
   usage: Spending | null;
   /** The task is not handed out before this time. */
@@ -763,14 +771,6 @@ export interface TaskDetails<V extends Variant = "A"> {
         at: string | null;
       }
     | undefined;
-  /** The group of the task; only on a task of a group. */
-  group?: string | undefined;
-  /** The words by which to find the task; left out if there are none. */
-  tags?: string[] | undefined;
-  /** What a node must have to get the task: all words in `capabilities`, and enough of each resource. */
-  requires?: Requirements | undefined;
-  /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
-  limit_key?: string | undefined;
   /**
    * While an unfinished task has this key, task/create makes no other task with the key, and returns
    * the existing task (`deduplicated`).
@@ -865,7 +865,7 @@ export interface ReceivedMessage {
   id: string;
   /** The sender, which need not be registered. */
   from_node: string;
-  /** The recipient. */
+  /** The recipient; null for a broadcast. */
   to_node: string | null;
   /** The message itself; at most 256 KiB of UTF-8. */
   content: string;
@@ -876,10 +876,7 @@ export interface ReceivedMessage {
    * up to 5 times.
    */
   require_ack: boolean;
-  /**
-   * The id of the message to which this message replies; the sender must have sent or received that
-   * message.
-   */
+  /** The id of the message to which this message replies; null if this message is no reply. */
   reply_to: string | null;
   /**
    * The conversation: the id of its first message, or a name that the sender gives. A reply continues
@@ -901,7 +898,7 @@ export interface HistoryMessage {
   id: string;
   /** The sender, which need not be registered. */
   from_node: string;
-  /** The recipient. */
+  /** The recipient; null for a broadcast. */
   to_node: string | null;
   /** The message itself; at most 256 KiB of UTF-8. */
   content: string;
@@ -912,10 +909,7 @@ export interface HistoryMessage {
    * up to 5 times.
    */
   require_ack: boolean;
-  /**
-   * The id of the message to which this message replies; the sender must have sent or received that
-   * message.
-   */
+  /** The id of the message to which this message replies; null if this message is no reply. */
   reply_to: string | null;
   /**
    * The conversation: the id of its first message, or a name that the sender gives. A reply continues
@@ -1128,26 +1122,16 @@ export interface Schedule<V extends Variant = "A"> {
      * default); 2, `p2` or `low`; `p5` is background work.
      */
     priority: By<V, 0 | 1 | 2, "high" | "medium" | "low" | "p5">;
-    /** The node that created the task; this node need not be registered. */
-    creator_node: string | null;
     /** LUX for the node that completes the task, with at most 6 decimals. */
     lux_reward: number;
-    /** The task fails after this many attempts; by default after 10 failures and timeouts. */
-    max_attempts: number | null;
-    /**
-     * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
-     * attempt, up to an hour.
-     */
-    backoff_s: number;
+    /** The node that created the task; this node need not be registered. */
+    creator_node: string | null;
+    /** Seconds until the task may be handed out. */
+    delay_s: number;
     /** Seconds that a node may hold the task without task/extend or task/complete. */
     timeout_s: number | null;
     /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
     max_run_s: number | null;
-    /**
-     * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
-     * the task permanently (kind `budget`). Null: no limit.
-     */
-    max_cost_usd: number | null;
     /**
      * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
      * were created with it.
@@ -1180,8 +1164,18 @@ export interface Schedule<V extends Variant = "A"> {
           compare: string;
         }
       | undefined;
-    /** Seconds until the task may be handed out. */
-    delay_s: number;
+    /**
+     * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
+     * the task permanently (kind `budget`). Null: no limit.
+     */
+    max_cost_usd: number | null;
+    /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+    max_attempts: number | null;
+    /**
+     * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+     * attempt, up to an hour.
+     */
+    backoff_s: number;
     /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
     group?: string | undefined;
     /** The words by which to find the task; left out if there are none. */
@@ -1653,7 +1647,7 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** The id that the node chooses: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The node is online from now on. */
       status: "online";
@@ -1797,10 +1791,7 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** All nodes. */
       nodes: Node<V>[];
-      /**
-       * In the query `1`: the response also has the first 3 tasks that each node of the page holds, the
-       * oldest first.
-       */
+      /** The tasks. */
       tasks?: TaskSummary<V>[] | undefined;
       /** The number of the page, from 1. */
       page?: number | null | undefined;
@@ -1852,26 +1843,45 @@ export interface Operations<V extends Variant = "A"> {
        * default); 2, `p2` or `low`; `p5` is background work.
        */
       priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
-      /** The node that created the task; this node need not be registered. */
-      creator_node?: string | undefined;
       /** LUX for the node that completes the task, with at most 6 decimals. */
       lux_reward?: number | undefined;
-      /** The task fails after this many attempts; by default after 10 failures and timeouts. */
-      max_attempts?: number | undefined;
+      /** The node that created the task; this node need not be registered. */
+      creator_node?: string | undefined;
       /**
-       * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
-       * attempt, up to an hour.
+       * Assigns the task to this node, which must be online. The task must be ready. If the node gives the
+       * task back or goes offline, other nodes may take the task. With a key of another node the task waits
+       * in line for this node.
        */
-      backoff_s?: number | undefined;
+      for_node?: string | undefined;
+      /**
+       * The ids of uploaded files that belong to no task: the files become inputs of the task in the same
+       * commit.
+       */
+      files?: readonly string[] | undefined;
+      /** The ids of the tasks that must be completed first. */
+      depends_on?: readonly string[] | undefined;
+      /**
+       * `fail` (if left out): the task fails when a task in `depends_on` fails or is deleted. `run`: the
+       * task starts when all tasks in `depends_on` have ended: completed, failed or deleted.
+       */
+      on_dependency?: "fail" | "run" | undefined;
+      /**
+       * While an unfinished task has this key, task/create makes no other task with the key, and returns
+       * the existing task (`deduplicated`).
+       */
+      unique_key?: string | undefined;
+      /** Seconds from the creation for which the task holds its `unique_key`, finished or not. */
+      unique_for_s?: number | undefined;
+      /** Seconds until the task may be handed out. */
+      delay_s?: number | undefined;
+      /** The task is not handed out before this time. */
+      not_before?: string | undefined;
+      /** If the task is not completed by this time, the task fails. */
+      expires_at?: string | undefined;
       /** Seconds that a node may hold the task without task/extend or task/complete. */
       timeout_s?: number | undefined;
       /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
       max_run_s?: number | undefined;
-      /**
-       * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
-       * the task permanently (kind `budget`). Null: no limit.
-       */
-      max_cost_usd?: number | undefined;
       /**
        * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
        * were created with it.
@@ -1904,24 +1914,18 @@ export interface Operations<V extends Variant = "A"> {
             compare?: string | undefined;
           }
         | undefined;
-      /** Seconds until the task may be handed out. */
-      delay_s?: number | undefined;
-      /** The task is not handed out before this time. */
-      not_before?: string | undefined;
-      /** If the task is not completed by this time, the task fails. */
-      expires_at?: string | undefined;
-      /** The ids of the tasks that must be completed first. */
-      depends_on?: readonly string[] | undefined;
       /**
-       * `fail` (if left out): the task fails when a task in `depends_on` fails or is deleted. `run`: the
-       * task starts when all tasks in `depends_on` have ended: completed, failed or deleted.
+       * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
+       * the task permanently (kind `budget`). Null: no limit.
        */
-      on_dependency?: "fail" | "run" | undefined;
+      max_cost_usd?: number | undefined;
+      /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+      max_attempts?: number | undefined;
       /**
-       * The ids of uploaded files that belong to no task: the files become inputs of the task in the same
-       * commit.
+       * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+       * attempt, up to an hour.
        */
-      files?: readonly string[] | undefined;
+      backoff_s?: number | undefined;
       /**
        * The group that the task joins. A group exists from its first task on. With a key that is bound to a
        * node, the group is NAME/NODE.
@@ -1940,19 +1944,6 @@ export interface Operations<V extends Variant = "A"> {
         | undefined;
       /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
       limit_key?: string | undefined;
-      /**
-       * Assigns the task to this node, which must be online. The task must be ready. If the node gives the
-       * task back or goes offline, other nodes may take the task. With a key of another node the task waits
-       * in line for this node.
-       */
-      for_node?: string | undefined;
-      /**
-       * While an unfinished task has this key, task/create makes no other task with the key, and returns
-       * the existing task (`deduplicated`).
-       */
-      unique_key?: string | undefined;
-      /** Seconds from the creation for which the task holds its `unique_key`, finished or not. */
-      unique_for_s?: number | undefined;
     };
     answer: {
       success: true;
@@ -2338,10 +2329,10 @@ export interface Operations<V extends Variant = "A"> {
       not_before?: string | null | undefined;
       /** If the task is not completed by this time, the task fails; null: the task does not expire. */
       expires_at?: string | null | undefined;
-      /** The key whose limit applies to the task; null: its `task_type`. */
-      limit_key?: string | null | undefined;
       /** The new tags of the task, in place of all old tags; `[]`: none. */
       tags?: readonly string[] | undefined;
+      /** The key whose limit applies to the task; null: its `task_type`. */
+      limit_key?: string | null | undefined;
     };
     answer: TaskAnswer<V>;
   };
@@ -2737,21 +2728,21 @@ export interface Operations<V extends Variant = "A"> {
       by_status: By<
         V,
         {
-          /** How many tasks are open. */
+          /** How many of the tasks are open. */
           open: number;
-          /** How many tasks are assigned. */
+          /** How many of the tasks are assigned. */
           assigned: number;
-          /** How many tasks are completed; in `top_nodes`, by this node. */
+          /** How many of the tasks are completed. */
           completed: number;
-          /** How many tasks have failed. */
+          /** How many of the tasks have failed. */
           failed: number;
         },
         {
-          /** How many tasks are open or assigned. */
+          /** How many of the tasks are open or assigned. */
           pending: number;
-          /** How many tasks are completed; in `top_nodes`, by this node. */
+          /** How many of the tasks are completed. */
           completed: number;
-          /** How many tasks have failed. */
+          /** How many of the tasks have failed. */
           failed: number;
         }
       >;
@@ -2759,7 +2750,7 @@ export interface Operations<V extends Variant = "A"> {
       top_nodes: {
         /** The id of the node. */
         node_id: string;
-        /** How many tasks are completed; in `top_nodes`, by this node. */
+        /** How many tasks the node has completed. */
         completed: number;
         /** LUX that the node earned with completed tasks. */
         lux_earned: number;
@@ -2786,7 +2777,7 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The task as it is now. */
       task: TaskDetails<V>;
-      /** `1`: the response also has the `context` of the task. */
+      /** What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing. */
       context?: Context<V> | undefined;
       /**
        * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
@@ -3002,7 +2993,7 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** What the worker wants to know. */
+      /** The question. */
       question: Question;
       /**
        * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
@@ -3333,7 +3324,7 @@ export interface Operations<V extends Variant = "A"> {
       /** Only without `node_id`: the 50 nodes with the most parked messages. */
       by_node?:
         | {
-            /** The node; if left out, all nodes, or the node that the key is bound to. */
+            /** The id of the node. */
             node_id: string;
             /** How many messages of the node are parked. */
             count: number;
@@ -3875,21 +3866,21 @@ export interface Operations<V extends Variant = "A"> {
         by_status: By<
           V,
           {
-            /** How many tasks of the group are open. */
+            /** How many of the tasks are open. */
             open: number;
-            /** How many tasks of the group are assigned. */
+            /** How many of the tasks are assigned. */
             assigned: number;
-            /** How many tasks of the group are completed. */
+            /** How many of the tasks are completed. */
             completed: number;
-            /** How many tasks of the group have failed. */
+            /** How many of the tasks have failed. */
             failed: number;
           },
           {
-            /** How many tasks of the group are open or assigned. */
+            /** How many of the tasks are open or assigned. */
             pending: number;
-            /** How many tasks of the group are completed. */
+            /** How many of the tasks are completed. */
             completed: number;
-            /** How many tasks of the group have failed. */
+            /** How many of the tasks have failed. */
             failed: number;
           }
         >;
@@ -3901,7 +3892,7 @@ export interface Operations<V extends Variant = "A"> {
         last_updated_at: string;
         /** The rewards of all tasks of the group. */
         lux_reward: number;
-        /** What the completed tasks of the group have paid. */
+        /** What the completed tasks of the group have paid; a task that waits for its review has paid nothing. */
         lux_paid: number;
       }[];
       /** Send this value as `cursor` to get the next groups; null at the end. */
@@ -3946,21 +3937,21 @@ export interface Operations<V extends Variant = "A"> {
       by_status: By<
         V,
         {
-          /** How many tasks of the group are open. */
+          /** How many of the tasks are open. */
           open: number;
-          /** How many tasks of the group are assigned. */
+          /** How many of the tasks are assigned. */
           assigned: number;
-          /** How many tasks of the group are completed. */
+          /** How many of the tasks are completed. */
           completed: number;
-          /** How many tasks of the group have failed. */
+          /** How many of the tasks have failed. */
           failed: number;
         },
         {
-          /** How many tasks of the group are open or assigned. */
+          /** How many of the tasks are open or assigned. */
           pending: number;
-          /** How many tasks of the group are completed. */
+          /** How many of the tasks are completed. */
           completed: number;
-          /** How many tasks of the group have failed. */
+          /** How many of the tasks have failed. */
           failed: number;
         }
       >;
@@ -4074,6 +4065,8 @@ export interface Operations<V extends Variant = "A"> {
       task: {
         /** What to do, in one line. */
         title: string;
+        /** What to do; at most 64 KiB of UTF-8. */
+        description: string;
         /** The hub compares it with the capabilities of nodes. A task without a type fits every node. */
         task_type?: string | undefined;
         /**
@@ -4081,26 +4074,16 @@ export interface Operations<V extends Variant = "A"> {
          * default); 2, `p2` or `low`; `p5` is background work.
          */
         priority?: 0 | 1 | 2 | "high" | "medium" | "low" | "p0" | "p1" | "p2" | "p5" | undefined;
-        /** The node that created the task; this node need not be registered. */
-        creator_node?: string | undefined;
         /** LUX for the node that completes the task, with at most 6 decimals. */
         lux_reward?: number | undefined;
-        /** The task fails after this many attempts; by default after 10 failures and timeouts. */
-        max_attempts?: number | undefined;
-        /**
-         * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
-         * attempt, up to an hour.
-         */
-        backoff_s?: number | undefined;
+        /** The node that created the task; this node need not be registered. */
+        creator_node?: string | undefined;
+        /** Seconds until the task may be handed out. */
+        delay_s?: number | undefined;
         /** Seconds that a node may hold the task without task/extend or task/complete. */
         timeout_s?: number | undefined;
         /** Seconds that one attempt may take in all, extended or not; then the attempt has timed out. */
         max_run_s?: number | undefined;
-        /**
-         * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
-         * the task permanently (kind `budget`). Null: no limit.
-         */
-        max_cost_usd?: number | undefined;
         /**
          * Seconds that the hub keeps the task after its end, instead of `--retain-tasks`; only on tasks that
          * were created with it.
@@ -4133,8 +4116,18 @@ export interface Operations<V extends Variant = "A"> {
               compare?: string | undefined;
             }
           | undefined;
-        /** Seconds until the task may be handed out. */
-        delay_s?: number | undefined;
+        /**
+         * Dollars that all attempts of the task together may cost; the attempt that exceeds this amount ends
+         * the task permanently (kind `budget`). Null: no limit.
+         */
+        max_cost_usd?: number | undefined;
+        /** The task fails after this many attempts; by default after 10 failures and timeouts. */
+        max_attempts?: number | undefined;
+        /**
+         * Seconds from a failed attempt until the task is open again (5 by default); doubles with each
+         * attempt, up to an hour.
+         */
+        backoff_s?: number | undefined;
         /** The name of the group of tasks; NAME/NODE of a group of a node's keys. */
         group?: string | undefined;
         /** The words by which to find the task; left out if there are none. */
@@ -4150,8 +4143,6 @@ export interface Operations<V extends Variant = "A"> {
           | undefined;
         /** The key whose limit (limit/set) applies to the task; if left out, the `task_type`. */
         limit_key?: string | undefined;
-        /** What to do; at most 64 KiB of UTF-8. */
-        description: string;
       };
       /**
        * What happens at a time when an earlier task is unfinished: no new task (`skip`), or one more
@@ -4425,10 +4416,7 @@ export interface Operations<V extends Variant = "A"> {
         output_tokens: number;
         /** How many of the input tokens came from a cache. */
         cached_tokens: number;
-        /**
-         * Dollars, rounded to a millionth. Left out or null: the worker does not know the cost, which is not
-         * zero.
-         */
+        /** The sum of the known costs; null if no cost is known. */
         cost_usd: number | null;
         /** How many reports the sum has. */
         reports: number;
@@ -4595,11 +4583,11 @@ export interface Operations<V extends Variant = "A"> {
   /** Ends a pause */
   "hub/resume": {
     request: {
-      /** As in hub/pause. */
+      /** The type of the tasks; without `type`, `limit_key` and `creator_node`: all tasks. */
       type?: string | undefined;
-      /** As in hub/pause. */
+      /** The limit key of the tasks. */
       limit_key?: string | undefined;
-      /** As in hub/pause. */
+      /** The creator of the tasks. */
       creator_node?: string | undefined;
     };
     answer: {
@@ -5092,7 +5080,7 @@ export interface Operations<V extends Variant = "A"> {
       answers: {
         /** The status of the response, as if the request had been sent alone. */
         status: number;
-        /** The body of the request. */
+        /** The body of the response. */
         body: Record<string, unknown>;
       }[];
       /**
@@ -5373,6 +5361,280 @@ export const METHODS = {
   "invitation/list": "GET",
 } as const;
 
+/** The methods of the client, by resource, with their operations. */
+export const RESOURCES = {
+  nodes: {
+    /** Registers a node, or updates it, and puts it online. */
+    register: "node/register",
+    /** Keeps a node online; returns the number of its tasks and messages. */
+    heartbeat: "node/heartbeat",
+    /** Puts a node offline at once and gives its tasks back. */
+    leave: "node/leave",
+    /** Drains a node, so that it gets no new tasks, or ends a drain. */
+    drain: "node/drain",
+    /** Deletes a node; its tasks are open again, its ledger and messages stay. */
+    delete: "node/delete",
+    /**
+     * All nodes, or a page; filters by state, name and capability. All nodes; with any of the fields, a
+     * page.
+     */
+    list: "node/list",
+    /** One node. */
+    get: "node/{node_id}",
+    /** The number of nodes by status, and the sum of their LUX. */
+    stats: "stats/nodes",
+  },
+  tasks: {
+    /** Creates a task; on B the hub assigns it at once if a node is available. */
+    create: "task/create",
+    /** Hands a worker its next task, and may wait for one. Waits for `wait` seconds, however long that is. */
+    next: "task/next",
+    /** Assigns an open task to a node. */
+    assign: "task/assign",
+    /** A node claims an open task. */
+    claim: "task/claim",
+    /** Completes a task with its result and pays its reward. */
+    complete: "task/complete",
+    /** A node gives back a task that it holds. */
+    release: "task/release",
+    /** A node reports that its attempt at a task failed. */
+    fail: "task/fail",
+    /** Extends the lease of a task; can report progress, a checkpoint, usage. */
+    extend: "task/extend",
+    /** Opens a failed task again; can also open its failed dependents. */
+    retry: "task/retry",
+    /** Cancels an unfinished task, which then fails. */
+    cancel: "task/cancel",
+    /** Changes a task that nobody holds. */
+    update: "task/update",
+    /** Takes a task back from its node, or gives it to another. */
+    revoke: "task/revoke",
+    /** A: assigns each task of a list; B: lets the balancer assign open tasks. */
+    batchAssign: "task/batch-assign",
+    /** Deletes a task permanently. */
+    delete: "task/delete",
+    /** Tasks, newest first; filters by state, node, type, title and more. */
+    list: "task/list",
+    /**
+     * Tasks, newest first; filters by state, node, type, title and more. The tasks without their
+     * descriptions, results and other long texts.
+     */
+    summaries: "task/list?fields=summary",
+    /** How many tasks match the filters of task/list. */
+    count: "task/count",
+    /**
+     * Waits until all, or any, of several tasks are completed or have failed. Waits for `wait` seconds,
+     * however long that is.
+     */
+    wait: "task/wait",
+    /** The open tasks that a node could claim, best first. */
+    pull: "task/pull",
+    /** Tasks counted by status, and the nodes that completed the most. */
+    stats: "task/stats",
+    /**
+     * One task; may wait until it is completed or has failed. Waits for `wait` seconds, however long that
+     * is.
+     */
+    get: "task/{task_id}",
+    /** The tasks on which a task depends, with their results and files. */
+    inputs: "task/{task_id}/inputs",
+    /** The dependencies of a task, in layers, and the tasks that wait for it. */
+    graph: "task/{task_id}/graph",
+    /** Lessons of completed tasks, newest first; filters by type and words. */
+    lessons: "lessons",
+    /** Appends output of a running task. The handler of a worker has `output`, which keeps the offsets. */
+    output: "task/output",
+    /**
+     * The output of an attempt of a task; may wait for more. Waits for `wait` seconds, however long that
+     * is, for more output.
+     */
+    readOutput: "task/{task_id}/output",
+    /**
+     * A node asks a person, or another agent, about a task that it holds. Waits for `wait` seconds,
+     * however long that is.
+     */
+    ask: "task/ask",
+    /** Answers a question of a task; the first answer counts. */
+    answer: "task/answer",
+    /**
+     * The questions of a task with their answers; may wait until one changes. With `wait` it waits, at
+     * most 300 seconds, until one changes.
+     */
+    questions: "task/{task_id}/questions",
+    /** The open questions of all tasks, the most urgent first. */
+    openQuestions: "questions",
+    /** Passes or rejects a result: pays the reward, or opens the task again. */
+    review: "task/review",
+    /** The results that wait for a review, the most urgent first. */
+    inReview: "reviews",
+    /** Why a task does not run: all reasons; the position of a ready task. */
+    explain: "task/{task_id}/explain",
+    /** Task types: counts of tasks, times to start, and nodes for each type. */
+    byType: "stats/types",
+    /** Recent failures, grouped by message, and the nodes with the most. */
+    failures: "stats/failures",
+  },
+  messages: {
+    /** Sends a message to one node. */
+    send: "message/send",
+    /**
+     * Takes messages out of a mailbox, oldest first; may wait for the first. With `blocking` it waits for
+     * `timeout` seconds, however long that is.
+     */
+    receive: "message/receive",
+    /** Sends a message to all online nodes, or to the nodes for a task type. */
+    broadcast: "message/broadcast",
+    /** Acknowledges a message. */
+    ack: "message/ack",
+    /** The messages that a node sent or got, newest first. */
+    history: "message/history",
+    /** Dead letters: the messages that nodes never acknowledged, oldest first. */
+    parked: "message/parked",
+    /** Puts a parked message back into its mailbox, with deliveries 0. */
+    redrive: "message/redrive",
+    /** The messages that a node got, newest first, without taking any out. */
+    mailbox: "agent/messages",
+  },
+  notes: {
+    /** Writes a note; with if_version only if the note has that version. */
+    put: "note/put",
+    /** A note with its text. */
+    get: "note/get",
+    /** The notes by key, without their content. */
+    list: "note/list",
+    /** The notes whose key or text has the words of a search, by key. */
+    search: "note/search",
+    /** Deletes a note. */
+    delete: "note/delete",
+  },
+  leases: {
+    /** Takes an advisory lease on a name or a glob of paths, or renews it. */
+    acquire: "lease/acquire",
+    /** Moves the deadline of an advisory lease. */
+    renew: "lease/renew",
+    /** Ends an advisory lease. */
+    release: "lease/release",
+    /** The advisory leases that nodes have now, oldest first. */
+    list: "lease/list",
+  },
+  lux: {
+    /** Pays a node its daily bonus, once per UTC day. */
+    signIn: "signin",
+    /** The ledger entries of a node, newest first. */
+    ledger: "lux/ledger",
+    /** The nodes that earned the most LUX since a time. */
+    top: "lux/top",
+    /** The whole ledger after an entry, oldest first, with the hash chain. */
+    entries: "lux/entries",
+    /** The newest entry of the whole ledger: its number and its hash. */
+    head: "lux/head",
+  },
+  groups: {
+    /** Groups by name, with their counts. */
+    list: "group/list",
+    /**
+     * A group of tasks: counts, times, failures; may wait for its end. Waits for `wait` seconds, however
+     * long that is, until no task is unfinished.
+     */
+    get: "group/{group}",
+    /**
+     * Cancels unfinished tasks of a group, which then fail. Cancels up to 1,000 tasks: repeat it while
+     * `left` is not 0.
+     */
+    cancel: "group/cancel",
+    /**
+     * Opens the failed tasks of a group again. Opens up to 1,000 tasks: repeat it with `next_cursor`
+     * while there is one.
+     */
+    retry: "group/retry",
+  },
+  schedules: {
+    /** Creates or replaces a schedule, which creates a task at certain times. */
+    put: "schedule/put",
+    /** All schedules, by name. */
+    list: "schedule/list",
+    /** Creates a task of a schedule now; the next time does not change. */
+    run: "schedule/run",
+    /** Deletes a schedule; its tasks stay. */
+    delete: "schedule/delete",
+  },
+  webhooks: {
+    /**
+     * Creates or replaces a webhook, which sends events to a URL. Not repeated after a fault: the hub
+     * shows a secret only once.
+     */
+    put: "webhook/put",
+    /** All webhooks, by name, without their secrets. */
+    list: "webhook/list",
+    /** Sends a test message to a webhook now, and returns the outcome. */
+    test: "webhook/test",
+    /** Makes a webhook deliver again, from its cursor or from another event. */
+    resume: "webhook/resume",
+    /** Deletes a webhook; undelivered events stay in the event log. */
+    delete: "webhook/delete",
+  },
+  costs: {
+    /** What work has cost, by day, node, creator, type, model or group. */
+    usage: "usage",
+    /** Takes what a node has reported on a day off all sums and budgets. */
+    voidUsage: "usage/void",
+    /** Sets a budget: what work may cost in a day, in a month or in total. */
+    setBudget: "budget/set",
+    /** All budgets, each with what has been spent. */
+    budgets: "budget/list",
+    /** Deletes a budget. */
+    deleteBudget: "budget/delete",
+  },
+  limits: {
+    /** Pauses the tasks of a type, a limit key or a creator, or all tasks. */
+    pause: "hub/pause",
+    /** Ends a pause. */
+    resume: "hub/resume",
+    /** What is paused. */
+    pauses: "hub/pauses",
+    /** Limits how many tasks of a limit key run at once, or start per minute. */
+    set: "limit/set",
+    /** All limits and holds, each with its current use. */
+    list: "limit/list",
+    /** Deletes the limit of a limit key, and ends a hold on the key. */
+    delete: "limit/delete",
+    /** Holds a limit key: none of its tasks is handed out for a time. */
+    hold: "limit/hold",
+  },
+  keys: {
+    /** All keys, without their secrets. */
+    list: "key/list",
+    /**
+     * Creates a key; only this response shows its secret. Not repeated after a fault: the hub keeps no
+     * secret that it could answer again.
+     */
+    add: "key/add",
+    /** Revokes a key permanently; its calls and streams end within a second. */
+    revoke: "key/revoke",
+  },
+  files: {
+    /** Files, newest first; filters by task and by name. */
+    list: "file/list",
+    /** Makes a URL that downloads a file without a secret, for 10 minutes. */
+    downloadUrl: "file/download-url",
+    /** Makes a URL that uploads one file without a secret, for 10 minutes. */
+    uploadUrl: "file/upload-url",
+    /** Deletes a file permanently. */
+    delete: "file/delete",
+  },
+  invitations: {
+    /**
+     * Creates an invitation: a line with which the machine of a node joins. Not repeated after a fault:
+     * only its answer has the line.
+     */
+    create: "invitation/create",
+    /** The invitations, oldest first. */
+    list: "invitation/list",
+    /** Deletes an invitation, so that nobody can join with it. */
+    delete: "invitation/delete",
+  },
+} as const;
+
 /** The fields of each request, with those of the objects in it; 0: anything. */
 export type Shape = { readonly [field: string]: Shape } | 0;
 export const FIELDS: { readonly [operation: string]: Shape } = {
@@ -5397,31 +5659,31 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
     description: 0,
     task_type: 0,
     priority: 0,
-    creator_node: 0,
     lux_reward: 0,
-    max_attempts: 0,
-    backoff_s: 0,
+    creator_node: 0,
+    for_node: 0,
+    files: 0,
+    depends_on: 0,
+    on_dependency: 0,
+    unique_key: 0,
+    unique_for_s: 0,
+    delay_s: 0,
+    not_before: 0,
+    expires_at: 0,
     timeout_s: 0,
     max_run_s: 0,
-    max_cost_usd: 0,
     retain_s: 0,
     review: 0,
     review_within_s: 0,
     on_review_timeout: 0,
     quorum: { results: 0, of: 0, compare: 0 },
-    delay_s: 0,
-    not_before: 0,
-    expires_at: 0,
-    depends_on: 0,
-    on_dependency: 0,
-    files: 0,
+    max_cost_usd: 0,
+    max_attempts: 0,
+    backoff_s: 0,
     group: 0,
     tags: 0,
     requires: { capabilities: 0, resources: 0 },
     limit_key: 0,
-    for_node: 0,
-    unique_key: 0,
-    unique_for_s: 0,
   },
   "task/next": { node_id: 0, wait: 0, task_types: 0, resume: 0 },
   "task/assign": { task_id: 0, node_id: 0 },
@@ -5470,8 +5732,8 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
     lux_reward: 0,
     not_before: 0,
     expires_at: 0,
-    limit_key: 0,
     tags: 0,
+    limit_key: 0,
   },
   "task/revoke": { task_id: 0, node_id: 0, reason: 0 },
   "task/batch-assign": { assignments: { task_id: 0, node_id: 0 } },
@@ -5594,26 +5856,26 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
     tz: 0,
     task: {
       title: 0,
+      description: 0,
       task_type: 0,
       priority: 0,
-      creator_node: 0,
       lux_reward: 0,
-      max_attempts: 0,
-      backoff_s: 0,
+      creator_node: 0,
+      delay_s: 0,
       timeout_s: 0,
       max_run_s: 0,
-      max_cost_usd: 0,
       retain_s: 0,
       review: 0,
       review_within_s: 0,
       on_review_timeout: 0,
       quorum: { results: 0, of: 0, compare: 0 },
-      delay_s: 0,
+      max_cost_usd: 0,
+      max_attempts: 0,
+      backoff_s: 0,
       group: 0,
       tags: 0,
       requires: { capabilities: 0, resources: 0 },
       limit_key: 0,
-      description: 0,
     },
     overlap: 0,
     catch_up: 0,

@@ -1,12 +1,14 @@
 /**
- * A worker: registers a node, takes tasks with task/next, runs the handler for each, and reports its result or error.
- * Sends heartbeats, extends leases, follows the events of its node, and survives restarts of the hub. Must not: know
- * what a task is about.
- *
- * A task belongs to the worker while the hub accepts its epoch (fencing token). When the hub refuses it, because the
- * epoch is old or the task was ended or taken away, the task is lost: its handler's signal aborts, and the result is
- * dropped. An event of the node that may mean a loss makes the worker ask the hub at once.
+ * A worker: registers a node, takes tasks with task/next, runs the handler for each (handler-run.ts), and reports its
+ * outcome (outcome-report.ts). Sends heartbeats, extends leases, follows the events of its node, and survives restarts of
+ * the hub. An event that may mean the loss of a task makes it ask the hub at once (held-task.ts). Must not: know what a
+ * task is about.
  */
+import type { AnswerOf, Call, RequestOf } from "./call.ts";
+import type { StreamItem, StreamOptions } from "./events.ts";
+import { type Handler, WorkerOutage } from "./handler.ts";
+import { type Outcome, runHandler } from "./handler-run.ts";
+import { FOREVER, type Given, HeldTask, type HolderOf, PAUSE_MS, isLoss } from "./held-task.ts";
 import {
   type CallOptions,
   LuxHubError,
@@ -16,110 +18,8 @@ import {
   sleep,
   sleepUnlessAborted,
 } from "./http.ts";
-import type { AnswerOf, Call, RequestOf } from "./call.ts";
-import type { StreamItem, StreamOptions } from "./events.ts";
-import type {
-  Context,
-  EventKind,
-  Failure,
-  FileRecord,
-  Lease,
-  Lesson,
-  Question,
-  Task,
-  TaskInput,
-  Variant,
-} from "./types.ts";
-import { OutputSender } from "./output.ts";
-import { fitted, resultOf } from "./result.ts";
-import { TimeLimit } from "./time-limit.ts";
-import type { FileContent, UploadFields } from "./upload.ts";
-
-/**
- * Does one task and returns its result: an object with `problem`, `improvement`, `lesson` or `output`, in which the rest
- * is filled in, or any other JSON, which is the `output`. If it throws, the attempt has failed; the hub retries the task,
- * except after a FatalError.
- */
-export type Handler<V extends Variant = "A"> = (task: Task<V>, context: TaskContext<V>) => unknown;
-
-export type TaskContext<V extends Variant = "A"> = {
-  /**
-   * Aborts when the result is no longer wanted: the task was taken away, its time is over, or the worker gives it back.
-   */
-  readonly signal: AbortSignal;
-  /** The fencing token of this attempt. */
-  readonly epoch: number;
-  /** Extends the lease, and records a progress note. The worker also extends the lease periodically. */
-  readonly extend: (note?: string) => Promise<void>;
-  /** The tasks on which it depends, in that order, with their whole results and files. */
-  readonly inputs: readonly TaskInput<V>[];
-  /** What the last worker of the task has saved for this one; undefined: nothing. */
-  readonly checkpoint: unknown;
-  /** The last attempts that failed, oldest first. */
-  readonly failures: readonly Failure[];
-  /** What the last completed tasks of its type have taught, newest first. */
-  readonly lessons: readonly Lesson[];
-  /**
-   * Adds to the output of this attempt, which people can read while it runs. Sent every second, and before the result.
-   * Never waits: while the hub is too slow or away, what exceeds 256 KiB is dropped, oldest first.
-   */
-  readonly output: (text: string) => void;
-  /** The questions of earlier attempts with their answers, oldest first. */
-  readonly answers: readonly Question[];
-  /**
-   * Asks a person, or another agent, and waits for the answer: any JSON, or null when there was none in time. While the
-   * question is open, the time limits of the task and of the handler do not run; afterwards both begin again in full. A
-   * question that an earlier attempt asked in the same words is not asked again. With `park` the task goes back to the
-   * hub until the answer is there, and the handler ends: the next attempt asks again, and gets the answer at once.
-   */
-  readonly ask: (question: string, options?: AskOptions) => Promise<unknown>;
-  /** Saves any JSON of at most 64 KiB for the next attempt, if this one does not finish. Extends the lease. */
-  readonly saveCheckpoint: (data: unknown) => Promise<void>;
-  /**
-   * Reports what steps of the work have used: each model call once. Do not repeat it: what cannot be sent now is sent
-   * with the next request about the task. Returns the dollars that the task may still cost; null if it has no limit, or
-   * the hub cannot be reached. A task that has cost too much is lost.
-   */
-  readonly reportUsage: (
-    used: Used | readonly Used[],
-    /** `later`: with the next request about the task, so that a result that is there is not lost to its limit. */
-    options?: { readonly later?: boolean },
-  ) => Promise<number | null>;
-};
-
-export type AskOptions = {
-  /** Answers to choose from; others are possible too. */
-  readonly choices?: readonly string[] | undefined;
-  /** The JSON Schema of the answer; the hub shows it. */
-  readonly schema?: Readonly<Record<string, unknown>> | undefined;
-  /** How long the question waits, in seconds; by default a day. */
-  readonly within?: number | undefined;
-  readonly park?: boolean | undefined;
-};
-/** What one step of the work has used; the worker numbers the steps. */
-export type Used = Omit<UsageReport, "seq">;
-type UsageReport = NonNullable<RequestOf<"task/extend">["usage"]>[number];
-
-/** Thrown by a handler if no worker can do the task: the task fails permanently, without a retry. */
-export class FatalError extends Error {
-  override readonly name = "FatalError";
-}
-
-/**
- * Thrown by a handler if the fault is the worker's and not the task's, such as a login that has expired: the task goes
- * back to the hub, the attempt does not count, and the worker pauses, each time for longer. After OUTAGES_MAX in a row
- * the worker drains its node, so that a person looks.
- */
-export class WorkerOutage extends Error {
-  override readonly name = "WorkerOutage";
-  /** Whether the limit key of the task rests as long as the worker: its provider wants fewer requests. */
-  readonly isRateLimit: boolean;
-
-  constructor(message: string, { isRateLimit = false }: { readonly isRateLimit?: boolean } = {}) {
-    super(message);
-    this.isRateLimit = isRateLimit;
-  }
-}
+import { OutcomeReport, type Reporting, textOf } from "./outcome-report.ts";
+import type { EventKind, Task, Variant } from "./types.ts";
 
 export type WorkerOptions<V extends Variant = "A"> = {
   /** The display name of the node; by default its id. */
@@ -189,14 +89,10 @@ export function runWorker<V extends Variant>(
 export type WorkersHub<V extends Variant> = {
   readonly call: Call<V>;
   readonly stream: (nodeId: string, options: StreamOptions) => AsyncGenerator<StreamItem, void, undefined>;
-  readonly upload: (content: FileContent, fields: UploadFields, options: CallOptions) => Promise<FileRecord>;
+  readonly upload: Reporting<V>["upload"];
 };
 
-/** The worker waits for an unavailable hub, however long. */
-const FOREVER = { forMs: Number.POSITIVE_INFINITY };
 const WAIT_S = 300;
-/** The pause after a fault, and after an answer that came at once and without a task. */
-const PAUSE_MS = 1_000;
 const GRACE_MS = 10_000;
 /** How long a worker that ends now tries to tell the hub. */
 const LAST_WORD_MS = 2_000;
@@ -210,8 +106,6 @@ const REASON_MAX_CHARS = 500;
 const STREAM_RETRY_MS = 10_000;
 /** How often a worker whose event stream is refused asks for lost tasks, and for the stream. */
 const NO_STREAM_MS = 30_000;
-/** The longest that a question waits for its answer. */
-const QUESTION_MAX_S = 604_800;
 /** Timers of JavaScript cannot wait longer: the hub alone enforces a longer limit. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 /** The events after which a task may no longer be its holder's. */
@@ -230,58 +124,11 @@ const MAY_BE_LOST: ReadonlySet<string> = new Set<EventKind>([
  * way.
  */
 const SUCCESSOR_MS = 2_000;
-const ERROR_MAX_CHARS = 4_000;
-/** Inputs of a task in one response. */
-const INPUTS_TOGETHER = 100;
-/** Usage reports in one request. */
-const USAGE_TOGETHER = 20;
-/** The codes with which the hub refuses the usage of a request. */
-const WRONG_USAGE: readonly string[] = ["invalid_request", "usage_limit"];
-/** The codes with which the hub refuses a task that is no longer this worker's. */
-const LOST: readonly string[] = [
-  "stale_lease",
-  "not_assigned_to_node",
-  "task_not_assigned",
-  "task_completed",
-  "task_failed",
-  "task_not_found",
-];
-
-/** What task/next has handed out. */
-type Given<V extends Variant> = {
-  readonly task: Task<V>;
-  readonly lease: Lease;
-  readonly context?: Context<V> | undefined;
-};
-
-type Job<V extends Variant> = {
-  readonly task: Task<V>;
-  readonly context: Context<V>;
-  readonly epoch: number;
-  /** Aborts when the result is no longer wanted. */
-  readonly abort: AbortController;
-  /** Aborts when the outcome has been reported, or can no longer be. */
-  readonly end: AbortController;
-  /** Usage that has not reached the hub yet, oldest first. */
-  unsent: readonly UsageReport[];
-  /** Dollars that the task may still cost, as the hub said last; null: it has no limit. */
-  budgetLeft: number | null;
-  /** How many steps have reported usage. */
-  steps: number;
-  /** The handler has ended, and its outcome is being reported. */
-  isEnding: boolean;
-  lost: LuxHubError | null;
-  /** The handler took too long. */
-  timedOut: Error | null;
-  readonly output: OutputSender;
-  /** A question gives the task back. */
-  isParked: boolean;
-};
-
 class Worker<V extends Variant> {
   readonly #call: Call<V>;
   readonly #stream: WorkersHub<V>["stream"];
-  readonly #upload: WorkersHub<V>["upload"];
+  /** What the tasks and the reports of their outcomes use of the worker. */
+  readonly #parts: HolderOf<V> & Reporting<V>;
   readonly #nodeId: string;
   readonly #handler: Handler<V>;
   readonly #options: WorkerOptions<V>;
@@ -291,8 +138,8 @@ class Worker<V extends Variant> {
   readonly #stop: AbortController;
   /** Aborts when nothing more may be reported about the tasks. */
   readonly #end = new AbortController();
-  readonly #jobs = new Set<Job<V>>();
-  /** Ends the wait of #jobEnd(). */
+  readonly #held = new Set<HeldTask<V>>();
+  /** Ends the wait of #taskEnd(). */
   #wake = (): void => {};
   /** How many outages there were since a handler has last done something, and until when the worker rests. */
   #outages = 0;
@@ -308,8 +155,14 @@ class Worker<V extends Variant> {
   ) {
     this.#call = call;
     this.#stream = stream;
-    this.#upload = upload;
     this.#nodeId = nodeId;
+    this.#parts = {
+      call,
+      upload,
+      nodeId,
+      onLost: (task, error) => this.#emit({ kind: "lost", task, error }),
+      onFault: (error) => this.#emit({ kind: "fault", error }),
+    };
     this.#handler = handler;
     this.#options = options;
     this.#concurrency = options.concurrency ?? 1;
@@ -328,8 +181,8 @@ class Worker<V extends Variant> {
       const beating = this.#sendHeartbeats(await this.#register(), heartbeats.signal);
       void this.#followEvents(await this.#lastEventId(), heartbeats.signal);
       await this.#takeTasks();
-      if (this.#jobs.size > 0 && this.#refusal === null) await this.#giveBackRest();
-      while (this.#jobs.size > 0) await this.#jobEnd();
+      if (this.#held.size > 0 && this.#refusal === null) await this.#giveBackRest();
+      while (this.#held.size > 0) await this.#taskEnd();
       heartbeats.abort();
       await beating;
       if (this.#refusal === null) await this.#leave(); // after a refusal another worker may run for the node
@@ -345,7 +198,7 @@ class Worker<V extends Variant> {
 
   #release(reason: unknown): void {
     this.#stop.abort();
-    for (const { abort } of this.#jobs) abort.abort(reason);
+    for (const held of this.#held) held.abort.abort(reason);
   }
 
   /** Aborts the controller a moment after the worker was told to end now. */
@@ -388,7 +241,7 @@ class Worker<V extends Variant> {
           { signal, retry: { forMs: everyMs } },
         );
         // The hub took the node for dead meanwhile, or somebody took a task from it.
-        if (tasks_assigned < this.#jobs.size) await this.#findLost();
+        if (tasks_assigned < this.#held.size) await this.#findLost();
       } catch (error) {
         if (!signal.aborted) await this.#survive(error);
       }
@@ -418,7 +271,7 @@ class Worker<V extends Variant> {
           isRefused = false;
           if (event === "gap") await this.#findLost();
           else if (event !== "message" && MAY_BE_LOST.has(event))
-            for (const job of this.#jobs) if (job.task.task_id === data.task_id) void this.#check(job);
+            for (const held of this.#held) if (held.task.task_id === data.task_id) void held.check();
         }
       } catch (error) {
         if (signal.aborted) return;
@@ -469,8 +322,8 @@ class Worker<V extends Variant> {
     const { signal } = this.#stop;
     await this.#resume();
     while (!signal.aborted) {
-      if (this.#jobs.size >= this.#concurrency) {
-        await this.#jobEnd();
+      if (this.#held.size >= this.#concurrency) {
+        await this.#taskEnd();
         continue;
       }
       if (now() < this.#restsUntil) {
@@ -535,7 +388,7 @@ class Worker<V extends Variant> {
 
   /** Releases the tasks that the node holds and this worker does not run, because its jobs may take long. */
   async #giveBackRest(): Promise<void> {
-    const own = new Set([...this.#jobs].map(({ task }) => task.task_id));
+    const own = new Set([...this.#held].map(({ task }) => task.task_id));
     const over = linkedController(this.#end.signal);
     this.#hurry(over);
     const options = { signal: over.signal };
@@ -575,99 +428,106 @@ class Worker<V extends Variant> {
     }
   }
 
-  #start({ task, lease: { epoch }, context = {} }: Given<V>): void {
-    const end = linkedController(this.#end.signal);
-    const job: Job<V> = {
-      task,
-      context,
-      epoch,
-      abort: new AbortController(),
-      end,
-      unsent: [],
-      budgetLeft: null,
-      steps: 0,
-      isEnding: false,
-      lost: null,
-      timedOut: null,
-      output: this.#outputOf({ task, epoch }, end.signal),
-      isParked: false,
-    };
-    for (const before of this.#jobs)
-      if (before.task.task_id === task.task_id) this.#lose(before, handedOutAgain()); // the hub had taken it away
-    this.#jobs.add(job);
-    this.#emit({ kind: "started", task, epoch });
-    void this.#extendLease(job);
-    void this.#work(job).finally(() => {
-      this.#jobs.delete(job);
-      job.output.stop();
-      job.end.abort();
+  #start(given: Given<V>): void {
+    const { task } = given;
+    for (const before of this.#held) if (before.task.task_id === task.task_id) before.lose(handedOutAgain()); // the hub had taken it away
+    const held = new HeldTask<V>(this.#parts, given, linkedController(this.#end.signal));
+    this.#held.add(held);
+    this.#emit({ kind: "started", task, epoch: held.epoch });
+    void held.keepLease();
+    void this.#work(held).finally(() => {
+      this.#held.delete(held);
+      held.output.stop();
+      held.end.abort();
       this.#wake();
     });
   }
 
-  #outputOf(held: Pick<Job<V>, "task" | "epoch">, signal: AbortSignal): OutputSender {
-    return new OutputSender(async (offset, data) => {
-      const piece = { ...this.#holder(held), offset, data };
-      const { next_offset } = await this.#call("task/output", piece, { signal, retry: { forMs: 0 } });
-      return next_offset;
-    }, signal);
-  }
-
-  /** Resolves when a job ends, or when the worker must stop. */
-  #jobEnd(): Promise<void> {
+  /** Resolves when a task ends, or when the worker must stop. */
+  #taskEnd(): Promise<void> {
     return new Promise((resolve) => (this.#wake = resolve));
   }
 
   /** Runs the handler and reports its outcome. Never rejects. */
-  async #work(job: Job<V>): Promise<void> {
-    const outcome = await this.#handle(job);
-    job.isEnding = true;
-    const { task, lost, timedOut } = job;
-    this.#hurry(job.end);
+  async #work(held: HeldTask<V>): Promise<void> {
+    const { task } = held;
+    const limits = { timeoutMs: this.#timeoutOf(task), graceMs: this.#graceMs };
+    const outcome = await runHandler(held, this.#handler, limits);
+    const mode = held.endHandler();
+    this.#hurry(held.end);
+    if (mode.kind === "parked") return this.#emit({ kind: "parked", task });
+    if (mode.kind === "lost") return this.#afterLoss(held, mode.refusal);
     try {
-      if (job.isParked) return this.#emit({ kind: "parked", task });
-      if (lost !== null) return await this.#afterLoss(job, lost);
-      // A task that is given back is another worker's as soon as it can be.
-      if (timedOut !== null || outcome.isDone || !job.abort.signal.aborted) await job.output.end();
-      if (timedOut !== null) await this.#fail(job, timedOut);
-      else if (outcome.isDone) await this.#complete(job, outcome.result);
-      else if (job.abort.signal.aborted) await this.#giveBack(job);
-      else if (outcome.error instanceof WorkerOutage) await this.#rest(job, outcome.error);
-      else await this.#fail(job, outcome.error);
+      await this.#report(held, outcome);
     } catch (error) {
       this.#emit(isLoss(error) ? { kind: "lost", task, error } : { kind: "fault", error });
-      if (isLoss(error)) await this.#afterLoss(job, error);
+      if (isLoss(error)) await this.#afterLoss(held, error);
     }
   }
 
-  async #afterLoss(job: Job<V>, error: LuxHubError): Promise<void> {
-    if (error.code === "stale_lease") await this.#findSuccessor(job);
+  async #report(held: HeldTask<V>, outcome: Outcome): Promise<void> {
+    const report = new OutcomeReport(held, this.#parts);
+    // A task that is given back is another worker's as soon as it can be.
+    if (outcome.kind !== "aborted") await held.output.end();
+    const isOutage = outcome.kind === "failed" && outcome.error instanceof WorkerOutage;
+    if (outcome.kind !== "aborted" && !isOutage) this.#outages = 0;
+    if (outcome.kind === "done") await this.#complete(held, report, outcome.result);
+    else if (outcome.kind === "aborted") await this.#giveBack(held, report);
+    else if (outcome.error instanceof WorkerOutage) await this.#rest(held, report, outcome.error);
+    else await this.#fail(held, report, outcome.error);
+  }
+
+  async #complete(held: HeldTask<V>, report: OutcomeReport<V>, result: unknown): Promise<void> {
+    try {
+      this.#emit({ kind: "completed", task: held.task, luxPaid: await report.complete(result) });
+    } catch (error) {
+      if (report.isFinal(error)) throw error;
+      await this.#fail(held, report, error); // the hub refuses this result
+    }
+  }
+
+  async #fail({ task }: HeldTask<V>, report: OutcomeReport<V>, error: unknown): Promise<void> {
+    await report.fail(error);
+    this.#emit({ kind: "failed", task, error });
+  }
+
+  async #giveBack(
+    { task }: HeldTask<V>,
+    report: OutcomeReport<V>,
+    fields: Pick<RequestOf<"task/release">, "reason" | "hold_s"> = {},
+  ): Promise<void> {
+    await report.giveBack(fields);
+    this.#emit({ kind: "released", task });
+  }
+
+  async #afterLoss(held: HeldTask<V>, { code }: LuxHubError): Promise<void> {
+    if (code === "stale_lease") await this.#findSuccessor(held);
   }
 
   /**
    * Ends this worker when the hub handed the task to another worker of the same node, because only the newest may
    * continue. Never rejects.
    */
-  async #findSuccessor(job: Job<V>): Promise<void> {
-    const { task_id } = job.task;
+  async #findSuccessor(held: HeldTask<V>): Promise<void> {
+    const { task_id } = held.task;
     const isOurs = (): boolean =>
-      [...this.#jobs].some((other) => other !== job && other.task.task_id === task_id);
+      [...this.#held].some((other) => other !== held && other.task.task_id === task_id);
     const isAnothers = async (): Promise<boolean> => {
-      const options = { signal: job.end.signal, retry: FOREVER };
+      const options = { signal: held.end.signal, retry: FOREVER };
       const { task } = await this.#call("task/{task_id}", { task_id }, options);
       const isHeld = task.status !== "completed" && task.status !== "failed" && task.started_at !== null;
       return isHeld && task.assigned_node === this.#nodeId && !isOurs();
     };
     try {
       if (!(await isAnothers())) return;
-      await sleep(SUCCESSOR_MS, job.end.signal);
+      await sleep(SUCCESSOR_MS, held.end.signal);
       if (!(await isAnothers())) return;
     } catch {
       return; // the task was deleted, or this worker ends
     }
     this.#refusal ??= superseded(this.#nodeId);
     this.#stop.abort();
-    await this.#findLost(job);
+    await this.#findLost(held);
   }
 
   /** How long the handler may take; null: without a limit of the worker's own. */
@@ -676,163 +536,8 @@ class Worker<V extends Variant> {
     return timeoutMs !== null && timeoutMs <= TIMER_MAX_MS ? timeoutMs : null;
   }
 
-  /** Runs the handler. It counts as failed if it takes too long, or does not end in time after its signal. */
-  #handle(job: Job<V>): Promise<Outcome> {
-    const { task, epoch, abort } = job;
-    const { checkpoint, failures = [], answers = [], lessons = [] } = job.context;
-    const unused = [...answers];
-    const { signal } = abort;
-    const send = async (fields: Extension): Promise<void> => {
-      const refusal = await this.#extend(job, fields);
-      if (refusal !== null) throw refusal;
-    };
-    const context: Omit<TaskContext<V>, "inputs"> = {
-      signal,
-      epoch,
-      extend: (note) => send({ note }),
-      checkpoint: checkpoint?.data,
-      failures,
-      lessons,
-      answers,
-      ask: async (question, asked = {}) => {
-        const known = unused.findIndex((one) => one.state !== "open" && isSameQuestion(one, question, asked));
-        if (known !== -1) return unused.splice(known, 1)[0]?.answer;
-        const { choices, schema, within, park } = asked;
-        limit.pause();
-        try {
-          return await this.#ask(job, { question, choices, schema, within_s: within, park });
-        } finally {
-          limit.resume();
-        }
-      },
-      saveCheckpoint: (data) => send({ checkpoint: data }),
-      output: (text) => job.output.write(text),
-      reportUsage: (used, { later = false } = {}) => this.#reportUsage(job, used, later),
-    };
-    const timeoutMs = this.#timeoutOf(task);
-    const limit = new TimeLimit(timeoutMs, () => {
-      if (signal.aborted) return;
-      job.timedOut = new DOMException(
-        `The handler timed out after ${(timeoutMs ?? 0) / 1_000} s.`,
-        "TimeoutError",
-      );
-      abort.abort(job.timedOut);
-    });
-    return new Promise((resolve) => {
-      const ended = new AbortController();
-      const end = (outcome: Outcome): void => {
-        ended.abort();
-        limit.end();
-        resolve(outcome);
-      };
-      const onAbort = async (): Promise<void> => {
-        if (await sleepUnlessAborted(this.#graceMs, ended.signal))
-          end({ isDone: false, error: signal.reason });
-      };
-      signal.addEventListener("abort", () => void onAbort(), { signal: ended.signal });
-      limit.resume();
-      Promise.resolve()
-        .then(async () => this.#handler(task, { ...context, inputs: await this.#inputsOf(job) }))
-        .then(
-          (result) => end({ isDone: true, result }),
-          (error: unknown) => end({ isDone: false, error }),
-        );
-    });
-  }
-
-  /** The inputs of a task, whole: what had no room in its context is read page by page. */
-  async #inputsOf({
-    task: { task_id },
-    context,
-    abort: { signal },
-  }: Job<V>): Promise<readonly TaskInput<V>[]> {
-    const given = context.inputs ?? [];
-    const from = given.findIndex(({ omitted }) => omitted === true);
-    if (from === -1) return given;
-    const inputs = given.slice(0, from);
-    for (let cursor: string | null = String(from); cursor !== null;) {
-      const options = { signal, retry: FOREVER };
-      const page: AnswerOf<"task/{task_id}/inputs", V> = await this.#call(
-        "task/{task_id}/inputs",
-        { task_id, cursor, limit: INPUTS_TOGETHER },
-        options,
-      );
-      inputs.push(...page.inputs);
-      cursor = page.next_cursor;
-    }
-    return inputs;
-  }
-
-  /** Returns the answer; null: there was none in time. Rejects when the task is lost or parked. */
-  async #ask(job: Job<V>, fields: Omit<RequestOf<"task/ask">, keyof Holder | "wait">): Promise<unknown> {
-    const { signal } = job.abort;
-    signal.throwIfAborted();
-    const park = fields.park === true;
-    if (park) {
-      // The task is no longer this worker's after that: what is not sent now is lost.
-      for (await this.#reportUsage(job, [], false); job.unsent.length > 0;) {
-        await sleep(PAUSE_MS, signal);
-        await this.#reportUsage(job, [], false);
-      }
-      await job.output.end();
-    }
-    job.isParked = park; // at once: the event that the task was released may be faster than the response
-    try {
-      const asked = { ...this.#holder(job), ...fields, wait: park ? 0 : QUESTION_MAX_S };
-      const { question } = await this.#call("task/ask", asked, { signal, retry: FOREVER });
-      if (!park) return question.answer;
-    } catch (error) {
-      job.isParked = false;
-      if (isLoss(error)) this.#lose(job, error);
-      throw error;
-    }
-    job.abort.abort(new DOMException("The task is parked until its question is answered.", "AbortError"));
-    throw signal.reason;
-  }
-
-  async #complete(job: Job<V>, given: unknown): Promise<void> {
-    const { task } = job;
-    const metadata = { task_id: task.task_id, node: this.#nodeId };
-    const options = { signal: job.end.signal, retry: FOREVER };
-    this.#outages = 0;
-    try {
-      const result = await fitted(
-        resultOf(given, task.title),
-        async (content, name, type) =>
-          (await this.#upload(content, { name, type, metadata }, options)).file_id,
-      );
-      const { lux_paid } = await this.#conclude(job, (usage, options) =>
-        this.#call("task/complete", { ...this.#holder(job), result, usage }, options),
-      );
-      this.#emit({ kind: "completed", task, luxPaid: lux_paid });
-    } catch (error) {
-      if (isLoss(error) || job.end.signal.aborted) throw error;
-      await this.#fail(job, error); // the hub refuses this result
-    }
-  }
-
-  async #fail(job: Job<V>, cause: unknown): Promise<void> {
-    const retry = !(cause instanceof FatalError);
-    const error = textOf(cause).slice(0, ERROR_MAX_CHARS).toWellFormed();
-    this.#outages = 0;
-    await this.#conclude(job, (usage, options) =>
-      this.#call("task/fail", { ...this.#holder(job), error, retry, usage }, options),
-    );
-    this.#emit({ kind: "failed", task: job.task, error: cause });
-  }
-
-  async #giveBack(
-    job: Job<V>,
-    fields: Pick<RequestOf<"task/release">, "reason" | "hold_s"> = {},
-  ): Promise<void> {
-    await this.#conclude(job, (usage, options) =>
-      this.#call("task/release", { ...this.#holder(job), ...fields, usage }, options),
-    );
-    this.#emit({ kind: "released", task: job.task });
-  }
-
-  /** Gives a task back after an outage, and pauses. Jobs that run at the same time meet the same outage. */
-  async #rest(job: Job<V>, error: WorkerOutage): Promise<void> {
+  /** Gives a task back after an outage, and pauses. Tasks that run at the same time meet the same outage. */
+  async #rest(held: HeldTask<V>, report: OutcomeReport<V>, error: WorkerOutage): Promise<void> {
     const isFirst = now() >= this.#restsUntil;
     if (isFirst) this.#outages++;
     const isDraining = this.#outages >= OUTAGES_MAX;
@@ -840,17 +545,17 @@ class Worker<V extends Variant> {
     if (isFirst) {
       this.#restsUntil = now() + forMs;
       this.#emit({ kind: "resting", error, forMs, isDraining });
-      if (isDraining) await this.#drain(job.end.signal);
+      if (isDraining) await this.#drain(held.end.signal);
     }
-    const hasKey = (job.task.limit_key ?? job.task.task_type) !== null;
+    const hasKey = (held.task.limit_key ?? held.task.task_type) !== null;
     const reason = textOf(error).slice(0, REASON_MAX_CHARS).toWellFormed();
-    if (!error.isRateLimit || !hasKey) return this.#giveBack(job, { reason });
+    if (!error.isRateLimit || !hasKey) return this.#giveBack(held, report, { reason });
     try {
-      await this.#giveBack(job, { reason, hold_s: forMs / 1_000 });
+      await this.#giveBack(held, report, { reason, hold_s: forMs / 1_000 });
     } catch (refusal) {
-      if (isLoss(refusal) || job.end.signal.aborted) throw refusal;
+      if (report.isFinal(refusal)) throw refusal;
       this.#emit({ kind: "fault", error: refusal }); // the key may not be held, and the task must go back
-      await this.#giveBack(job, { reason });
+      await this.#giveBack(held, report, { reason });
     }
   }
 
@@ -863,137 +568,15 @@ class Worker<V extends Variant> {
     }
   }
 
-  /** Reports the outcome of a job with the usage that is not sent yet; without it if the hub refuses that. */
-  async #conclude<T>(
-    job: Job<V>,
-    report: (usage: UsageReport[] | undefined, options: CallOptions) => Promise<T>,
-  ): Promise<T> {
-    const usage = await this.#lastUsage(job);
-    try {
-      return await this.#insist(job, (options) => report(usage, options));
-    } catch (error) {
-      if (usage === undefined || !isWrongUsage(error)) throw error;
-      this.#emit({ kind: "fault", error });
-      return this.#insist(job, (options) => report(undefined, options));
-    }
-  }
-
-  /** Sends usage until the rest fits into one request, and returns the rest. */
-  async #lastUsage(job: Job<V>): Promise<UsageReport[] | undefined> {
-    while (job.unsent.length > USAGE_TOGETHER) {
-      const usage = job.unsent.slice(0, USAGE_TOGETHER);
-      try {
-        await this.#insist(job, (options) =>
-          this.#call("task/extend", { ...this.#holder(job), usage }, options),
-        );
-      } catch (error) {
-        if (!isWrongUsage(error)) throw error;
-        this.#emit({ kind: "fault", error });
-      }
-      job.unsent = job.unsent.slice(USAGE_TOGETHER);
-    }
-    return job.unsent.length === 0 ? undefined : [...job.unsent];
-  }
-
-  /** Reports an outcome, however long the hub is unavailable or its disk full. */
-  async #insist<T>({ end: { signal } }: Job<V>, report: (options: CallOptions) => Promise<T>): Promise<T> {
-    for (;;) {
-      try {
-        return await report({ signal, retry: FOREVER });
-      } catch (error) {
-        if (!(error instanceof LuxHubError) || error.status < 500) throw error;
-        this.#emit({ kind: "fault", error });
-        await sleep(PAUSE_MS, signal);
-      }
-    }
-  }
-
-  #holder({ task, epoch }: Pick<Job<V>, "task" | "epoch">): Holder {
-    return { task_id: task.task_id, node_id: this.#nodeId, epoch };
-  }
-
-  // ---- Leases
-
-  async #extendLease(job: Job<V>): Promise<void> {
-    const { timeout_s } = job.task;
-    if (timeout_s === null) return;
-    const { signal } = job.end;
-    while (job.lost === null && (await sleepUnlessAborted((timeout_s * 1_000) / 3, signal)))
-      await this.#check(job);
-  }
-
-  /** Finds the jobs whose task is no longer this worker's. */
-  async #findLost(except: Job<V> | null = null): Promise<void> {
-    await Promise.all([...this.#jobs].map((job) => (job === except ? null : this.#check(job))));
-  }
-
-  async #check(job: Job<V>): Promise<void> {
-    if (job.isEnding || job.isParked || job.lost !== null) return;
-    const refusal = await this.#extend(job);
-    // A refusal of the task is its loss, or the outcome was faster.
-    const isFault = refusal !== null && !isLoss(refusal);
-    if (isFault && job.lost === null && !job.end.signal.aborted)
-      this.#emit({ kind: "fault", error: refusal });
-  }
-
-  /** Extends the lease of a job, and aborts the job if its task is lost. Returns the error, or null. */
-  async #extend(job: Job<V>, fields: Extension = {}): Promise<unknown> {
-    try {
-      const options = { signal: job.end.signal };
-      const answer = await this.#call("task/extend", { ...this.#holder(job), ...fields }, options);
-      if (answer.status === "failed") throw spentTooMuch(answer.task.failure?.message ?? null);
-      job.budgetLeft = answer.budget_left_usd;
-      return null;
-    } catch (error) {
-      if (isLoss(error)) this.#lose(job, error);
-      return error;
-    }
-  }
-
-  /** Sends usage, and what could not be sent before. Rejects only if the hub refuses it. */
-  async #reportUsage(job: Job<V>, used: Used | readonly Used[], isLater: boolean): Promise<number | null> {
-    const reports = [used].flat().map((step) => ({ ...step, seq: ++job.steps }));
-    job.unsent = [...job.unsent, ...reports];
-    if (isLater) return job.budgetLeft;
-    while (job.unsent.length > 0) {
-      const usage = job.unsent.slice(0, USAGE_TOGETHER);
-      const refusal = await this.#extend(job, { usage });
-      const isRefused = isLoss(refusal) || isWrongUsage(refusal);
-      if (refusal !== null && !isRefused) return null; // it is sent later
-      // A call at the same time may have sent some of it, too.
-      const sent = new Set(usage.map(({ seq }) => seq));
-      job.unsent = job.unsent.filter(({ seq }) => !sent.has(seq));
-      if (isRefused) throw refusal;
-    }
-    return job.budgetLeft;
-  }
-
-  #lose(job: Job<V>, error: LuxHubError): void {
-    // Once it ends, the report of the outcome will be refused. A parked one is no longer held.
-    if (job.isEnding || job.isParked || job.lost !== null) return;
-    job.lost = error;
-    job.output.stop();
-    job.abort.abort(error);
-    this.#emit({ kind: "lost", task: job.task, error });
+  /** Finds the tasks that are no longer this worker's. */
+  async #findLost(except: HeldTask<V> | null = null): Promise<void> {
+    await Promise.all([...this.#held].map((held) => (held === except ? null : held.check())));
   }
 
   #emit(event: WorkerEvent<V>): void {
     this.#options.onEvent?.(event);
   }
 }
-
-/** The words of an earlier question: a repeat of it is not asked again. */
-function isSameQuestion(known: Question, question: string, { choices = [], schema }: AskOptions): boolean {
-  const isSame = known.question === question && known.choices.join("\n") === choices.join("\n");
-  return isSame && JSON.stringify(known.schema) === JSON.stringify(schema ?? null);
-}
-
-type Extension = Pick<RequestOf<"task/extend">, "note" | "checkpoint" | "usage">;
-
-type Holder = { readonly task_id: string; readonly node_id: string; readonly epoch: number };
-
-type Outcome =
-  { readonly isDone: true; readonly result: unknown } | { readonly isDone: false; readonly error: unknown };
 
 function isGiven<V extends Variant>(
   answer: AnswerOf<"task/next", V> | null,
@@ -1010,23 +593,4 @@ function handedOutAgain(): LuxHubError {
 function superseded(nodeId: string): LuxHubError {
   const detail = `Another worker runs for node ${nodeId} and has taken over its tasks. Only one worker may run for a node: give each an id of its own.`;
   return new LuxHubError({ status: 409, code: "node_taken_over", detail });
-}
-
-/** The message of an error, as the hub takes it. */
-function textOf(error: unknown): string {
-  const text = (error instanceof Error ? error.message : String(error)).toWellFormed().replaceAll("\0", "");
-  return text.trim() === "" ? "The handler failed." : text;
-}
-
-function spentTooMuch(message: string | null): LuxHubError {
-  return new LuxHubError({ status: 409, code: "task_failed", detail: message ?? "The task has failed." });
-}
-
-function isWrongUsage(error: unknown): boolean {
-  return error instanceof LuxHubError && WRONG_USAGE.includes(error.code);
-}
-
-/** Whether the hub refuses a task because it is no longer this worker's. */
-function isLoss(error: unknown): error is LuxHubError {
-  return error instanceof LuxHubError && LOST.includes(error.code);
 }

@@ -8,16 +8,7 @@
  */
 import { must } from "../lib/assert.ts";
 import { gateAfterHandOut, isClosed } from "./gate.ts";
-import {
-  type Able,
-  type Lane,
-  addResources,
-  couldTake,
-  hasFree,
-  isSpecial,
-  laneNameOf,
-  takesType,
-} from "./lane.ts";
+import { type Able, type Lane, addResources, couldTake, hasFree, meets, takesType } from "./lane.ts";
 import type { Gate, Node, Resources, Task } from "./model.ts";
 
 /** What the balancer reads of a node. */
@@ -74,17 +65,16 @@ export function hasRoom({ maxTasks, tasksAssigned }: Pick<Node, "maxTasks" | "ta
 /** The node for a task; null when no candidate may have it. */
 export function pick<C extends Candidate>(task: WaitingTask, candidates: readonly C[]): C | null {
   const fitting = candidates.filter((candidate) => fits(candidate, task));
-  return firstOf(task, fitting, null);
+  return firstOf(task, fitting);
 }
 
 /**
  * Assigns each task to its node, in order, as if `pick` ran for one after the other: each assignment counts for the next,
  * for the load and the resources of its node and for the limits of the gate.
  *
- * Candidates are sorted once, and each plain lane keeps a shortlist. At most `tasks.length` nodes move, and only back, and
+ * Candidates are sorted once, and each lane keeps a shortlist. At most `tasks.length` nodes move, and only back, and
  * one node is excluded for a task, and those that it names (`notNodes`), so the right node is always among the first so
- * many that take the type. Of the nodes for a special lane any may be short of a resource, or closed by the gate: all of
- * them are looked at.
+ * many. Of the nodes for a lane with requirements any may be short of a resource: its shortlist has all of them.
  */
 export function balance<T extends WaitingTask>(
   tasks: readonly T[],
@@ -92,18 +82,22 @@ export function balance<T extends WaitingTask>(
   now: number,
   gate: Gate | null = null,
 ): readonly Assignment<T>[] {
-  const shortlists = shortlistsOf(tasks, nodes);
+  const isOpen = ({ nodeId }: Candidate): boolean => !gate?.closed?.nodes.has(nodeId);
+  const shortlists = shortlistsOf(
+    tasks,
+    nodes.filter((node) => isAvailable(node) && isOpen(node)),
+  );
   const given: Assignment<T>[] = [];
   /** The nodes that get a copy of a task now, by the task. */
   const copied = new Map<string, string[]>();
   let current = gate;
   for (const task of tasks) {
     if (isClosed(current?.closed, task, null)) continue;
-    const shortlist = must(shortlists.get(laneNameOf(task)), "each lane has a shortlist");
+    const shortlist = must(shortlists.get(task.lane), "each lane has a shortlist").nodes;
     const parent = task.child?.as === "copy" ? task.child.of : null;
     const others = parent === null ? [] : (copied.get(parent) ?? []);
     const allowed = others.length === 0 ? task : { ...task, notNodes: [...task.notNodes, ...others] };
-    const node = firstOf(allowed, shortlist, current);
+    const node = firstOf(allowed, shortlist);
     if (!node) continue;
     if (parent !== null) copied.set(parent, [...others, node.nodeId]);
     node.tasksAssigned += 1;
@@ -115,65 +109,58 @@ export function balance<T extends WaitingTask>(
   return given;
 }
 
-/**
- * The waiting lanes that an available node takes.
- * @param special the special lanes among them, by name
- */
-export function typesTaken(
-  waiting: ReadonlySet<string>,
-  nodes: readonly Candidate[],
-  special: ReadonlyMap<string, Lane> = new Map(),
-): ReadonlySet<string> {
-  const taken = new Set<string>();
-  for (const node of nodes) {
-    if (!isAvailable(node)) continue;
-    if (node.capabilities.length === 0 && special.size === 0) return waiting;
-    const plain = node.capabilities.length === 0 ? waiting : ["", ...node.capabilities];
-    for (const name of plain) if (waiting.has(name) && !isSpecial(name)) taken.add(name);
-    for (const [name, lane] of special) if (!taken.has(name) && fits(node, lane)) taken.add(name);
-  }
-  return taken;
+/** The lanes from which none of the nodes takes now. */
+export function untaken<L extends Lane>(lanes: Iterable<L>, nodes: readonly Candidate[]): readonly L[] {
+  const byType = Map.groupBy(lanes, ({ taskType }) => taskType);
+  for (const node of nodes.filter(isAvailable))
+    for (const type of typesOf(node, byType)) narrow(byType, type, (lane) => !fits(node, lane));
+  return [...byType.values()].flat();
+}
+
+/** The types that a node takes, those among the keys of a map if it takes every type. */
+function typesOf({ capabilities }: Candidate, byType: ReadonlyMap<string, unknown>): readonly string[] {
+  return capabilities.length === 0 ? [...byType.keys()] : ["", ...capabilities];
+}
+
+/** Keeps some of the lanes of a type. */
+function narrow<L>(byType: Map<string, L[]>, type: string, isKept: (lane: L) => boolean): void {
+  const kept = byType.get(type)?.filter(isKept);
+  if (kept === undefined) return;
+  if (kept.length > 0) byType.set(type, kept);
+  else byType.delete(type);
 }
 
 /** A copy of a candidate whose load `balance` counts up. */
 type Loaded = Candidate & { tasksAssigned: number; idleSince: number; used: Resources };
 
-/** For each lane among the tasks, the first nodes that take it; a node on several shortlists is one object. */
+/** What the balancer needs of a lane, and the first nodes that take from it. */
+type LaneNodes = Pick<Task, "taskType" | "requires"> & { readonly nodes: Loaded[] };
+
+/** For each lane among the tasks, the first of these available nodes; a node on several shortlists is one object. */
 function shortlistsOf(
   tasks: readonly WaitingTask[],
   nodes: readonly Candidate[],
-): ReadonlyMap<string, readonly Loaded[]> {
+): ReadonlyMap<string, LaneNodes> {
   const length = tasks.length + 1 + Math.max(0, ...tasks.map(({ notNodes }) => notNodes.length));
-  const shortlists = new Map<string, Loaded[]>();
-  const special = new Map<string, WaitingTask>();
-  for (const task of tasks) {
-    shortlists.set(laneNameOf(task), []);
-    if (task.lane !== null) special.set(task.lane, task);
-  }
-  const takersOfAll: Loaded[] = [];
-  const add = (shortlist: Loaded[] | undefined, node: Loaded): void => {
-    if (shortlist && shortlist.length < length) shortlist.push(node);
-  };
-  const sorted = nodes.filter(isAvailable).map((node): Loaded => ({ ...node }));
-  sorted.sort((a, b) => (comesBefore(a, b) ? -1 : 1));
-  for (const node of sorted) {
-    if (node.capabilities.length === 0) add(takersOfAll, node);
-    else for (const type of node.capabilities) add(shortlists.get(type), node);
-    add(shortlists.get(""), node);
-    for (const [name, task] of special) if (couldTake(node, task)) shortlists.get(name)?.push(node);
-  }
-  for (const [name, shortlist] of shortlists)
-    if (name !== "" && !isSpecial(name)) shortlist.push(...takersOfAll);
+  const isOpen = (lane: LaneNodes): boolean => lane.requires !== null || lane.nodes.length < length;
+  const shortlists = new Map<string, LaneNodes>();
+  for (const { lane, taskType, requires } of tasks) shortlists.set(lane, { taskType, requires, nodes: [] });
+  const open = Map.groupBy(shortlists.values(), ({ taskType }) => taskType);
+  for (const node of nodes.map((candidate): Loaded => ({ ...candidate })).toSorted(compareLoad))
+    for (const type of typesOf(node, open)) {
+      for (const lane of open.get(type) ?? []) if (meets(node, lane.requires)) lane.nodes.push(node);
+      narrow(open, type, isOpen);
+    }
   return shortlists;
 }
 
 /** The first available node in the balancer's order that may have the task now, of nodes that could take it. */
-function firstOf<C extends Candidate>(task: WaitingTask, nodes: readonly C[], gate: Gate | null): C | null {
+function firstOf<C extends Candidate>(task: WaitingTask, nodes: readonly C[]): C | null {
   let first: C | null = null;
   for (const node of nodes) {
     if (!isAvailable(node) || node.nodeId === task.revokedFrom) continue;
     if (task.notNodes.length > 0 && task.notNodes.includes(node.nodeId)) continue;
-    if (!hasFree(node, task.requires) || gate?.closed?.nodes.has(node.nodeId)) continue;
+    if (!hasFree(node, task.requires)) continue;
     if (first === null || comesBefore(node, first)) first = node;
   }
   return first;
@@ -184,4 +171,8 @@ export function comesBefore(a: Candidate, b: Candidate): boolean {
   if (a.tasksAssigned !== b.tasksAssigned) return a.tasksAssigned < b.tasksAssigned;
   if (a.idleSince !== b.idleSince) return a.idleSince < b.idleSince;
   return a.nodeId < b.nodeId;
+}
+
+function compareLoad(a: Candidate, b: Candidate): number {
+  return comesBefore(a, b) ? -1 : 1;
 }

@@ -13,7 +13,7 @@ import type { EventKind } from "./event.ts";
 import { BUDGET_WARNING_AT } from "./limits.ts";
 import type { Budget, BudgetKey, BudgetState, Gate, Spending } from "./model.ts";
 import { HUB_LIMITS, refusesMore } from "./shares.ts";
-import { toUsd } from "./spending.ts";
+import { toUsd } from "./task/facet/spending.ts";
 
 /** The first day of the period that a day is in. */
 export function periodOf(per: Budget["per"], day: number): number {

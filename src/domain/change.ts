@@ -41,7 +41,7 @@ import type {
 } from "./model.ts";
 
 /**
- * What a worker may wait for: an open task that is ready (`lane`: the name of its lane), a gift (domain/task.ts) of a
+ * What a worker may wait for: an open task that is ready (`lane`: the name of its lane), a gift (task/next.ts) of a
  * node, or room under the limit of a key. `some`: an open task that not every node may have, so that all must look.
  */
 export type Offer =

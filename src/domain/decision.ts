@@ -88,11 +88,15 @@ export type Accepted<A> = {
   readonly isStored?: boolean;
 };
 
-/** The rule forbids it: nothing is written. `detail` is a sentence that tells the caller what to do. */
+/** The rule forbids it. `detail` is a sentence that tells the caller what to do. */
 export type Rejected = {
   readonly kind: "rejected";
   readonly code: RejectionCode;
   readonly detail: string;
+  /** Only what stores the answer for a repeat. */
+  readonly changes?: readonly Change[];
+  /** As Accepted.isStored. Left out: it is stored. */
+  readonly isStored?: boolean;
   /** Of quota_exceeded. */
   readonly quota?: QuotaFault;
   /** Of wrong_offset: the offset that is expected. */
@@ -118,15 +122,27 @@ export function accept<A>(answer: A, changes: readonly Change[] = []): Accepted<
   return { kind: "accepted", answer, changes };
 }
 
-export function isStored({ isStored, changes }: Accepted<unknown>): boolean {
-  return isStored ?? changes.length > 0;
+export function isStored(decision: Decision<unknown>): boolean {
+  return decision.isStored ?? (decision.kind === "rejected" || decision.changes.length > 0);
 }
 
 export function reject(code: RejectionCode, detail: string): Rejected {
   return { kind: "rejected", code, detail };
 }
 
+/** What is written because of a decision. */
+export function changesOf(decision: Decision<unknown> | Undecided): readonly Change[] {
+  return decision.kind === "undecided" ? [] : (decision.changes ?? []);
+}
+
 export const UNDECIDED: Undecided = { kind: "undecided" };
+
+/** What a decision tells its use case beside the answer: what to do next, or what to load instead. Nothing of it is sent. */
+export type Also<E> = { readonly also: E };
+
+export function also<D extends Decision<unknown> | Undecided, E>(decision: D, value: E): D & Also<E> {
+  return { ...decision, also: value };
+}
 
 /** A Rejected, thrown through async code. */
 export class Rejection extends Error {

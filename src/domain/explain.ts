@@ -1,44 +1,17 @@
 /**
- * Why a task does not run: every reason at once, from the rules by which dispatches decide: isReady() of task.ts,
- * closings() of gate.ts, missingIn() and hasFree() of lane.ts, hasRoom() of balancer.ts.
+ * Why a task does not run: every reason at once, from the rules by which dispatches decide: the facets of the task
+ * (task/facets.ts), closings() of gate.ts, missingIn() and hasFree() of lane.ts, hasRoom() of balancer.ts.
  */
 import { hasRoom } from "./balancer.ts";
 import { type Closing, closings, sayClosing } from "./gate.ts";
 import { type Able, hasFree, missingIn, takesType } from "./lane.ts";
 import { POSITION_COUNTED_MAX } from "./limits.ts";
 import type { Gate, Node, Task } from "./model.ts";
-import { failureBackingOff, isExcluded, isFinished, isInReview, isReady, summaryLine } from "./task.ts";
-
-export const REASON_CODES = [
-  "finished",
-  "assigned",
-  "not_before",
-  "depends_on",
-  "question",
-  "review",
-  "quorum",
-  "paused",
-  "limit",
-  "rate",
-  "budget",
-  "no_node",
-  "nodes_offline",
-  "nodes_draining",
-  "nodes_full",
-  "in_line",
-] as const;
-
-export type Reason = {
-  readonly code: (typeof REASON_CODES)[number];
-  /** One sentence. */
-  readonly detail: string;
-  /** When time alone ends it; null: nobody knows. */
-  readonly until: number | null;
-  /** Of depends_on and review: the first of the tasks that it waits for. */
-  readonly waitsFor?: readonly string[];
-  /** Of no_node: the type, words and resources that the node with the most of them lacks. */
-  readonly missing?: readonly string[];
-};
+import { isExcluded } from "./task/facet/exclusion.ts";
+import type { Facts, Reason } from "./task/facet/facet.ts";
+import { isReady, reasonsOf } from "./task/facets.ts";
+import { isFinished } from "./task/state.ts";
+import { must } from "../lib/assert.ts";
 
 /** `ready`: it may be handed out to a node that fits. `position`: in its lane, 1 is the next; null: it is not ready. */
 export type Explanation = {
@@ -96,13 +69,12 @@ export function lackedPermanently(
 ): readonly string[] {
   const { words, resources } = missingIn(node, requires);
   const type = takesType(node, taskType) ? [] : [`the type ${taskType}`];
-  const amounts = resources.map((name) => `${name} ${(requires?.resources[name] ?? 0) / 1_000}`);
+  const needed = requires?.resources ?? {};
+  const amounts = resources.map((name) => `${name} ${must(needed[name], "what lacks is needed") / 1_000}`);
   return [...type, ...words.map((word) => `the word ${word}`), ...amounts];
 }
 
 /**
- * @param waitsFor the first of the tasks that it waits for
- * @param inReview those of them whose result waits for its review
  * @param ahead how many tasks of its lane come before it, counted up to POSITION_COUNTED_MAX
  */
 export function explain(
@@ -110,24 +82,19 @@ export function explain(
   {
     gate,
     takers,
-    waitsFor,
-    inReview,
     ahead,
-  }: {
-    readonly gate: Gate;
-    readonly takers: Takers;
-    readonly waitsFor: readonly string[];
-    readonly inReview: readonly string[];
-    readonly ahead: number;
-  },
+    ...facts
+  }: Facts & { readonly gate: Gate; readonly takers: Takers; readonly ahead: number },
   now: number,
 ): Explanation {
-  if (task.status !== "open") return { ready: false, position: null, reasons: [ofEnded(task)] };
+  const waiting = reasonsOf(task, facts, now);
+  if (task.status !== "open") {
+    return { ready: false, position: null, reasons: waiting.length > 0 ? waiting : [ofEnded(task)] };
+  }
   const closed = closings(gate, task, null, now);
-  const own = ownReasons(task, waitsFor, inReview, now);
   const ready = isReady(task, now) && closed.length === 0;
   const ofOthers = task.quorum ? [] : ofNodes(takers); // only its copies are handed out
-  const reasons = [...own, ...closed.map((closing) => ofClosing(closing, now)), ...ofOthers];
+  const reasons = [...waiting, ...closed.map((closing) => ofClosing(closing, now)), ...ofOthers];
   if (!ready) return { ready, position: null, reasons };
   const position = ahead + 1;
   const place = placeAfter(ahead);
@@ -146,53 +113,15 @@ function placeAfter(ahead: number): string {
 }
 
 function ofEnded(task: Task): Reason {
-  const { review } = task;
-  if (isInReview(task)) {
-    const detail = `Its result waits for its review (${review?.by ?? ""}).`;
-    return { code: "review", detail, until: review?.check?.until ?? null };
-  }
   if (isFinished(task)) return { code: "finished", detail: `It is ${task.status}.`, until: null };
   return { code: "assigned", detail: `The node ${task.assignedNode} holds it.`, until: null };
 }
 
-function ownReasons(
-  task: Task,
-  waitsFor: readonly string[],
-  inReview: readonly string[],
-  now: number,
-): readonly Reason[] {
-  const reasons: Reason[] = [];
-  if (task.notBefore !== null && task.notBefore > now)
-    reasons.push({ code: "not_before", detail: startTimeOf(task), until: task.notBefore });
-  if (task.unmet > 0) {
-    const tasks = task.unmet === 1 ? "a task" : `${task.unmet} tasks`;
-    const detail = `It waits for ${tasks} on which it depends.`;
-    reasons.push({ code: "depends_on", detail, until: null, waitsFor });
-  }
-  if (inReview.length > 0) {
-    const detail = "The result of a task on which it depends waits for its review.";
-    reasons.push({ code: "review", detail, until: null, waitsFor: inReview });
-  }
-  if (task.quorum)
-    reasons.push({ code: "quorum", detail: "Several nodes do its copies: see quorum.copies.", until: null });
-  if (task.questions?.state === "parked")
-    reasons.push({ code: "question", detail: "It waits for the answer to a question.", until: null });
-  return reasons;
-}
-
-function startTimeOf(task: Task): string {
-  const failure = failureBackingOff(task);
-  if (failure === null) return "Its start time has not come.";
-  const message = summaryLine(failure.message);
-  const cause = message === null ? failure.kind : `${failure.kind}: ${message}`;
-  return `Its backoff after failed attempt ${task.attempts} is not over (${cause}).`;
-}
-
 function ofClosing(closing: Closing, now: number): Reason {
-  const said = sayClosing(closing, now);
+  const sentence = sayClosing(closing, now);
   return {
     code: closing.code,
-    detail: `${said.charAt(0).toUpperCase()}${said.slice(1)}.`,
+    detail: `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`,
     until: closing.until,
   };
 }

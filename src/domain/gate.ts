@@ -11,7 +11,7 @@ import { announcements, isUsedUp, nameOf, periodOf, silenced } from "./budget.ts
 import type { Change } from "./change.ts";
 import { CLOCK_JUMP_MS } from "./limits.ts";
 import { type Decision, type Rejected, type RejectionCode, accept, reject } from "./decision.ts";
-import { type Lane, type LaneTask, couldTake, hasFree, limitKeyOf, typesFor } from "./lane.ts";
+import { type Lane, type LaneTask, couldTake, hasFree, limitKeyOf, plainLane, typesFor } from "./lane.ts";
 import type {
   BudgetState,
   Closed,
@@ -34,7 +34,7 @@ import {
   plus,
   spend,
   voidUsage,
-} from "./spending.ts";
+} from "./task/facet/spending.ts";
 
 /** What a pause, a limit or a budget can be about. */
 export type Subject = Pick<Task, "creatorNode" | "taskType" | "group" | "child" | "limitKey">;
@@ -64,7 +64,7 @@ function closedBy(
   limits: readonly LimitState[],
 ): Closed {
   const of = (scope: BudgetState["scope"] | Pause["scope"]): Set<string> =>
-    new Set([...budgets, ...pauses].flatMap((one) => (one.scope === scope ? [one.value] : [])));
+    new Set([...budgets, ...pauses].flatMap((state) => (state.scope === scope ? [state.value] : [])));
   return {
     hub: of("hub").size > 0,
     nodes: of("node"),
@@ -117,26 +117,25 @@ export type OpenLanes<L extends Lane = Lane> = {
 /** The lanes that are open to a node which asks for these types; null: every type that it takes. */
 export function lanesOpenTo<L extends Lane>(
   node: Node,
-  asked: readonly string[] | null,
+  requestedTypes: readonly string[] | null,
   closed: Closed | null,
   lanes: Iterable<L>,
 ): OpenLanes<L> {
-  const isShut = closed !== null && (closed.hub || closed.nodes.has(node.nodeId));
+  if (closed !== null && (closed.hub || closed.nodes.has(node.nodeId))) return NO_LANES;
+  const isOpen = (lane: LaneTask): boolean => closed === null || !isLaneClosed(closed, lane);
   const special: L[] = [];
   let isShort = false;
   for (const lane of lanes) {
-    if ((asked !== null && !asked.includes(lane.taskType)) || !couldTake(node, lane)) continue;
-    if (isShut || (closed !== null && isLaneClosed(closed, lane))) continue;
+    const isRequested = requestedTypes === null || requestedTypes.includes(lane.taskType);
+    if (!isRequested || !couldTake(node, lane) || !isOpen(lane)) continue;
     if (hasFree(node, lane.requires)) special.push(lane);
     else isShort = true;
   }
-  const types = isShut ? [] : typesFor(node, asked);
-  const plain = closed === null ? NO_TYPES : closedTypes(closed);
-  const openTypes = types === null || plain.size === 0 ? types : types.filter((type) => !plain.has(type));
-  return { types: openTypes, special, isShort };
+  const types = typesFor(node, requestedTypes);
+  return { types: types && types.filter((type) => isOpen(plainLane(type))), special, isShort };
 }
 
-const NO_TYPES: ReadonlySet<string> = new Set();
+const NO_LANES: OpenLanes<never> = { types: [], special: [], isShort: false };
 
 /** The plain lanes that are closed to all: the limit key of their tasks is their type. */
 export function closedTypes({ types, keys }: Closed): ReadonlySet<string> {
@@ -153,15 +152,15 @@ export type Closing =
 /** Everything that keeps a task from being handed out to a node: why it does not run. */
 export function closings(gate: Gate, task: Subject, nodeId: string | null, now: number): readonly Closing[] {
   const about = (scope: string, value: string): boolean => isAbout(scope, value, task, nodeId);
-  const found: Closing[] = [];
+  const reasons: Closing[] = [];
   for (const pause of gate.pauses)
-    if (about(pause.scope, pause.value)) found.push({ code: "paused", pause, until: null });
+    if (about(pause.scope, pause.value)) reasons.push({ code: "paused", pause, until: null });
   const limit = gate.limits.find(({ key }) => key === limitKeyOf(task));
-  if (limit) found.push(...closingsOf(limit, now));
+  if (limit) reasons.push(...closingsOf(limit, now));
   for (const budget of gate.budgets)
     if (budget.onLimit === "pause" && isUsedUp(budget) && about(budget.scope, budget.value))
-      found.push({ code: "budget", budget, until: null });
-  return found;
+      reasons.push({ code: "budget", budget, until: null });
+  return reasons;
 }
 
 function isAbout(scope: string, value: string, task: Subject, nodeId: string | null): boolean {
@@ -177,12 +176,12 @@ function isAbout(scope: string, value: string, task: Subject, nodeId: string | n
 /** How a limit is closed now. */
 function closingsOf(limit: LimitState, now: number): readonly Closing[] {
   const { running, perMinute, hold, inUse } = limit;
-  const found: Closing[] = [];
-  if (running !== null && inUse >= running) found.push({ code: "limit", limit, until: null });
+  const reasons: Closing[] = [];
+  if (running !== null && inUse >= running) reasons.push({ code: "limit", limit, until: null });
   const rateUntil = perMinute === null ? null : rateOpensAt(limit, perMinute, now);
-  if (rateUntil !== null) found.push({ code: "rate", limit, until: rateUntil, isHeld: false });
-  if (lasts(hold, now)) found.push({ code: "rate", limit, until: hold.until, isHeld: true });
-  return found;
+  if (rateUntil !== null) reasons.push({ code: "rate", limit, until: rateUntil, isHeld: false });
+  if (lasts(hold, now)) reasons.push({ code: "rate", limit, until: hold.until, isHeld: true });
+  return reasons;
 }
 
 /** When time opens a limit that is closed; Infinity: time alone does not; null: it is open. */
@@ -225,11 +224,11 @@ function counts(second: number, now: number): boolean {
 /** When a used up rate has room again; null: it has room. */
 function rateOpensAt({ uses }: LimitState, perMinute: number, now: number): number | null {
   const counted = uses.filter(({ second }) => counts(second, now)).toSorted((a, b) => a.second - b.second);
-  let left = counted.reduce((sum, { count }) => sum + count, 0);
-  if (left < perMinute) return null;
+  let usesLeft = counted.reduce((sum, { count }) => sum + count, 0);
+  if (usesLeft < perMinute) return null;
   for (const { second, count } of counted) {
-    left -= count;
-    if (left < perMinute) return second * SECOND_MS + MINUTE_MS + SECOND_MS;
+    usesLeft -= count;
+    if (usesLeft < perMinute) return second * SECOND_MS + MINUTE_MS + SECOND_MS;
   }
   return null;
 }
@@ -242,7 +241,7 @@ export function countedFor(
 ): { readonly countsFor: string | null; readonly changes: readonly Change[] } {
   if (!gate || gate.limits.length === 0) return { countsFor: null, changes: [] };
   const key = limitKeyOf(task);
-  const limit = gate.limits.find((one) => one.key === key);
+  const limit = gate.limits.find((limited) => limited.key === key);
   if (!limit) return { countsFor: null, changes: [] };
   return {
     countsFor: limit.running === null ? null : key,
@@ -253,7 +252,7 @@ export function countedFor(
 /** The gate after a dispatch, for the next one in the same decision. */
 export function gateAfterHandOut(gate: Gate, task: Subject, now: number): Gate {
   const key = limitKeyOf(task);
-  if (!gate.limits.some((one) => one.key === key)) return gate;
+  if (!gate.limits.some((limited) => limited.key === key)) return gate;
   const limits = gate.limits.map((limit): LimitState => {
     if (limit.key !== key) return limit;
     const inUse = limit.running === null ? 0 : limit.inUse + 1;
@@ -297,11 +296,11 @@ export function spendWithin(...[task, nodeId, usage, known, at]: Parameters<type
 /** As voidUsage() (spending.ts). A budget with room again logs its events again when it is used up again. */
 export function voidWithin(
   sums: readonly NodeSum[],
-  asked: VoidRequest,
+  request: VoidRequest,
   gate: Gate,
   at: number,
 ): Decision<Voided> {
-  const voided = voidUsage(sums, asked, at);
+  const voided = voidUsage(sums, request, at);
   if (voided.kind === "rejected") return voided;
   const after = afterUsage({ now: at, steady: 0, gate }, voided.changes).gate ?? gate;
   return accept(voided.answer, [...voided.changes, ...silenced(after)]);
@@ -331,15 +330,17 @@ const CODES: Readonly<Record<Closing["code"], RejectionCode>> = {
 
 /** Why the gate keeps a task from a node, as a refusal of claim and assign; null: it does not. */
 export function refusedByGate(gate: Gate, task: Task, nodeId: string, now: number): Rejected | null {
-  const all = closings(gate, task, nodeId, now);
-  const [first] = all;
+  const reasons = closings(gate, task, nodeId, now);
+  const [first] = reasons;
   if (!first) return null;
   if (first.code === "budget") {
-    const names = all.flatMap((one) => (one.code === "budget" ? [nameOf(one.budget)] : [])).join(", ");
-    const detail = `Task ${task.taskId} is not handed out: the budget of ${names} is used up. Wait for its next period, or ask the administrator for a larger one.`;
+    const names = reasons
+      .flatMap((reason) => (reason.code === "budget" ? [nameOf(reason.budget)] : []))
+      .join(", ");
+    const detail = `Task ${task.taskId} is not handed out: the budget of ${names} is used up. Wait for its next period, or ask the administrator for a larger reason.`;
     return reject("budget_exceeded", detail);
   }
-  const what = all.map((one) => sayClosing(one, now)).join("; ");
+  const what = reasons.map((reason) => sayClosing(reason, now)).join("; ");
   return reject(
     CODES[first.code],
     `Task ${task.taskId} is not handed out now: ${what}. GET /api/v1/task/${task.taskId}/explain says more.`,

@@ -2,8 +2,9 @@
  * Lanes: queues of ready tasks that are alike for the one who hands out. Tasks of one type, with the same requirements
  * and the same limit key, are in one lane; with fair dispatch, only those of one creator.
  *
- * A lane has a name. The name of a plain lane (no requirements, no limit key of its own) is its type; its tasks store no
- * name. The name of a special lane is a space, with which no type begins, and a hash of what its tasks have in common.
+ * Every task has a lane, which has a name. The name of a plain lane (no requirements, no limit key of its own) is its type.
+ * The name of a special lane is a space, with which no type begins, and a hash of what its tasks have in common. The rules
+ * make no difference between the two. The store does (store/sql/lanes.ts): only special lanes are counted and listed.
  *
  * Whether a lane is open to a node depends on the node (here: words and resources) and on the gate (gate.ts).
  */
@@ -13,7 +14,7 @@ import { RESOURCES_OF_EVERY_NODE } from "./limits.ts";
 /** What the tasks of a lane have in common. */
 export type LaneTask = Pick<Task, "taskType" | "limitKey" | "requires" | "creatorNode">;
 
-/** A special lane. `creatorNode`: of one of its tasks; of all of them only if the hub hands out fairly. */
+/** A lane. `creatorNode`: of one of its tasks; of all of them only if the hub hands out fairly. */
 export type Lane = LaneTask & { readonly name: string };
 
 /** The place of a task in its lane: the best comes first. */
@@ -27,10 +28,6 @@ export type ReadyLane = Lane & { head: Head };
 
 /** Of a lane without a ready task. */
 export const NO_HEAD: Head = { priority: Infinity, seq: Infinity };
-
-export function isBetter(a: Head, b: Head): boolean {
-  return a.priority < b.priority || (a.priority === b.priority && a.seq < b.seq);
-}
 
 /** What a node has. `nodeId` null: it may be any of several nodes that have the same. */
 export type Able = Pick<Node, "capabilities" | "resources" | "used"> & { readonly nodeId: string | null };
@@ -58,13 +55,15 @@ export function limitKeyOf({ limitKey, taskType }: Pick<Task, "limitKey" | "task
   return limitKey ?? taskType;
 }
 
-/** The special lane of a task; null: it is in the plain lane of its type. */
-export function specialLane(
-  { taskType, limitKey, requires, creatorNode }: LaneTask,
-  isFair: boolean,
-): string | null {
+/** The plain lane of a type. */
+export function plainLane(taskType: string): Lane {
+  return { name: taskType, taskType, limitKey: null, requires: null, creatorNode: null };
+}
+
+/** The name of the lane of a task. */
+export function laneOf({ taskType, limitKey, requires, creatorNode }: LaneTask, isFair: boolean): string {
   const isOwnKey = limitKey !== null && limitKey !== taskType;
-  if (!isOwnKey && requires === null && !isFair) return null;
+  if (!isOwnKey && requires === null && !isFair) return taskType;
   const words = requires?.capabilities.toSorted() ?? [];
   const resources = Object.entries(requires?.resources ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1));
   const alike = [
@@ -82,11 +81,6 @@ const SPECIAL = " ";
 /** 132 bits: no two lanes have one name. */
 const NAME_CHARS = 22;
 
-/** The name of the lane of a task. */
-export function laneNameOf({ lane, taskType }: Pick<Task, "lane" | "taskType">): string {
-  return lane ?? taskType;
-}
-
 export function isSpecial(laneName: string): boolean {
   return laneName.startsWith(SPECIAL);
 }
@@ -96,13 +90,13 @@ export function takesType({ capabilities }: Pick<Node, "capabilities">, taskType
   return taskType === "" || capabilities.length === 0 || capabilities.includes(taskType);
 }
 
-/** The types of tasks that a node takes ("" is no type), or those of `asked` among them; null is every type. */
+/** The types of tasks that a node takes ("" is no type), or those of `requested` among them; null is every type. */
 export function typesFor(
   { capabilities }: Pick<Node, "capabilities">,
-  asked: readonly string[] | null,
+  requested: readonly string[] | null,
 ): readonly string[] | null {
-  if (capabilities.length === 0) return asked;
-  return asked === null ? ["", ...capabilities] : asked.filter((type) => capabilities.includes(type));
+  if (capabilities.length === 0) return requested;
+  return requested === null ? ["", ...capabilities] : requested.filter((type) => capabilities.includes(type));
 }
 
 const NOTHING = { words: [], resources: [] } as const;
@@ -121,11 +115,15 @@ export function missingIn(
   };
 }
 
+/** Whether a node has what a task requires, however busy it is. */
+export function meets(node: Able, requires: Requirements | null): boolean {
+  const { words, resources } = missingIn(node, requires);
+  return words.length === 0 && resources.length === 0;
+}
+
 /** Whether a node could take a task with these requirements if it held no other. */
 export function couldTake(node: Able, task: Pick<Task, "taskType" | "requires">): boolean {
-  if (!takesType(node, task.taskType)) return false;
-  const { words, resources } = missingIn(node, task.requires);
-  return words.length === 0 && resources.length === 0;
+  return takesType(node, task.taskType) && meets(node, task.requires);
 }
 
 /** Whether two states of a node have the same words and resources, whatever its tasks use of them. */
@@ -142,8 +140,8 @@ export function hasFree({ resources, used }: Able, requires: Requirements | null
   return Object.keys(requires.resources).every((name) => has(resources, used, requires.resources, name));
 }
 
-function has(all: Resources, used: Resources, needed: Resources, name: string): boolean {
-  return (all[name] ?? 0) - (used[name] ?? 0) >= (needed[name] ?? 0);
+function has(total: Resources, used: Resources, needed: Resources, name: string): boolean {
+  return (total[name] ?? 0) - (used[name] ?? 0) >= (needed[name] ?? 0);
 }
 
 /** Whether it needs what not every node has: a worker that has it is offered such tasks first. */

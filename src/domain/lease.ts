@@ -9,14 +9,14 @@
  * different tasks. `fencing` is drawn from one counter of the hub: larger than that of every lease before it.
  *
  * Invariant: a stored lease is of an online node that has `hasLeases`, and its task, if it has one, is assigned to that
- * node and has `hasLeases`. So ends of attempts (task.ts) and of nodes (node.ts) without leases cost nothing.
+ * node and has `hasLeases`. So ends of attempts (task/core.ts) and of nodes (node.ts) without leases cost nothing.
  */
 import type { Change } from "./change.ts";
 import { type Decision, type Rejected, accept, nodeNotFound, reject } from "./decision.ts";
 import { LEASE_HOLDERS_SHOWN_MAX } from "./limits.ts";
 import type { Lease, Moment, Node, Task } from "./model.ts";
-import { HUB_LIMITS, type HubCounts, refusesMore } from "./shares.ts";
-import { heldBy } from "./task.ts";
+import { type HubCounts, HUB_LIMITS, refusesMore } from "./shares.ts";
+import { heldBy } from "./task/holder.ts";
 import { overlap } from "../lib/globs.ts";
 
 /** The leases that count, of all nodes and of one; and whether some have passed their deadline. */

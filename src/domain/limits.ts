@@ -151,7 +151,7 @@ export const GRAPH_LAYER_TASKS = 50;
 export const GRAPH_DEPENDENTS_COUNTED_MAX = 10_000;
 export const INPUTS_PER_PAGE_MAX = 100;
 export const INPUTS_PER_PAGE_DEFAULT = 20;
-// Questions (domain/question.ts).
+// Questions (domain/task/question.ts).
 export const QUESTION_MAX_CHARS = 4_000;
 /** The answers that a question suggests. */
 export const CHOICES_MAX = 20;

@@ -8,6 +8,7 @@
  * no other entry can come between.
  */
 import { DAY_MS, isoTime, utcDayStart } from "../lib/clock.ts";
+import type { Change } from "./change.ts";
 import { type Decision, type Rejected, accept, nodeNotFound, reject } from "./decision.ts";
 import type { NewEvent } from "./event.ts";
 import { BALANCE_MAX_MICRO, MICRO_PER_LUX } from "./limits.ts";
@@ -56,29 +57,54 @@ export function chainFault(
   return `entry ${seq} is not the one that its hash was made of`;
 }
 
+type Account = HeldAccount | typeof TREASURY;
+
 /** Who gets a transfer: a node, with its number of entries and its balance; or another account. */
-type Recipient = Pick<Node, "nodeId" | "entries" | "balanceMicro"> | HeldAccount | typeof TREASURY;
+type Recipient = Pick<Node, "nodeId" | "entries" | "balanceMicro"> | Account;
+
+type Moved = Pick<LedgerEntry, "id" | "amountMicro" | "kind" | "taskId" | "at">;
 
 /**
  * Makes the next entry of the ledger. Its caller saves it (`lux.entered`) and, if it goes to a node, adds it to the
  * totals of that node. The entry is the head for a further transfer of the same transaction.
  */
+export function transfer(head: LedgerHead, what: Moved, to: Account, from?: Account): LedgerEntry;
 export function transfer(
   head: LedgerHead,
-  what: Pick<LedgerEntry, "id" | "amountMicro" | "kind" | "taskId" | "at">,
+  what: Moved,
   to: Recipient,
-  from: HeldAccount | typeof TREASURY = TREASURY,
+  from?: Account,
+): LedgerEntry | Rejected;
+export function transfer(
+  head: LedgerHead,
+  what: Moved,
+  to: Recipient,
+  from: Account = TREASURY,
 ): LedgerEntry | Rejected {
   const seq = head.seq + 1;
   const account = typeof to === "string" ? to : (`node:${to.nodeId}` as const);
   const hashed = { ...what, seq, from, to: account };
   const hash = hashOfEntry(hashed, head.hash ?? GENESIS_HASH);
   if (typeof to === "string") return { ...hashed, nodeId: null, n: null, balanceMicro: null, hash };
-  const { nodeId } = to;
   const balanceMicro = to.balanceMicro + BigInt(what.amountMicro);
-  if (balanceMicro > BALANCE_MAX_MICRO)
-    return reject("lux_balance_limit", `Node ${nodeId} has reached the maximum LUX balance.`);
-  return { ...hashed, nodeId, n: to.entries + 1, balanceMicro, hash };
+  return (
+    refusesLux(to, what.amountMicro) ?? {
+      ...hashed,
+      nodeId: to.nodeId,
+      n: to.entries + 1,
+      balanceMicro,
+      hash,
+    }
+  );
+}
+
+/** Why a node cannot get so much LUX; null: it can. */
+export function refusesLux(
+  { nodeId, balanceMicro }: Pick<Node, "nodeId" | "balanceMicro">,
+  amountMicro: number,
+): Rejected | null {
+  if (balanceMicro + BigInt(amountMicro) <= BALANCE_MAX_MICRO) return null;
+  return reject("lux_balance_limit", `Node ${nodeId} has reached the maximum LUX balance.`);
 }
 
 /** What an entry pays a node, in millionths; 0: it holds LUX back, or returns what was held. */
@@ -174,7 +200,7 @@ export function payReward(
   { taskId, luxRewardMicro: amountMicro }: Task,
   { entryId, head }: NewEntry,
   now: number,
-  from: HeldAccount | typeof TREASURY = TREASURY,
+  from: Account = TREASURY,
 ): Decision<LedgerEntry | null> {
   if (amountMicro === 0) return accept(null);
   const entry = transfer(head, { id: entryId, amountMicro, kind: "reward", taskId, at: now }, node, from);
@@ -186,26 +212,26 @@ export function payReward(
 }
 
 /** Holds a task's reward back until its result is reviewed. It pays nobody yet. */
-export function holdReward(task: Task, entry: NewEntry, now: number): Decision<null> {
+export function holdReward(task: Task, entry: NewEntry, now: number): readonly Change[] {
   return moveReward("hold", task, TREASURY, heldAccount(task.taskId), entry, now);
 }
 
 /** Gives back what is held of a task's reward. */
-export function returnHeld(task: Task, entry: NewEntry, now: number): Decision<null> {
+export function returnHeld(task: Task, entry: NewEntry, now: number): readonly Change[] {
   return moveReward("return", task, heldAccount(task.taskId), TREASURY, entry, now);
 }
 
 function moveReward(
   kind: "hold" | "return",
   { taskId, luxRewardMicro: amountMicro }: Task,
-  from: HeldAccount | typeof TREASURY,
-  to: HeldAccount | typeof TREASURY,
+  from: Account,
+  to: Account,
   { entryId, head }: NewEntry,
   now: number,
-): Decision<null> {
-  if (amountMicro === 0) return accept(null);
+): readonly Change[] {
+  if (amountMicro === 0) return [];
   const entry = transfer(head, { id: entryId, amountMicro, kind, taskId, at: now }, to, from);
-  return "code" in entry ? entry : accept(null, [{ kind: "lux.entered", entry }]);
+  return [{ kind: "lux.entered", entry }];
 }
 
 function paidEvent(

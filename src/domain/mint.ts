@@ -6,7 +6,7 @@
  * back, else a key could mint, delete and mint again. It is written in the commit of the task.
  */
 import type { Change } from "./change.ts";
-import { type Decision, type Undecided, reject } from "./decision.ts";
+import { type Decision, reject } from "./decision.ts";
 import { toLux } from "./lux.ts";
 import type { KeyRecord, Minted } from "./model.ts";
 
@@ -16,12 +16,8 @@ export function mintLimitOf({ mintMicro, nodeId }: KeyRecord, isStrict: boolean)
 }
 
 /** Adds the rewards that a decision promises to what the key has promised, and refuses it beyond the limit. */
-export function mint<A>(
-  decision: Decision<A> | Undecided,
-  before: Minted,
-  limitMicro: number,
-): Decision<A> | Undecided {
-  if (decision.kind !== "accepted") return decision;
+export function mint<A>(decision: Decision<A>, before: Minted, limitMicro: number): Decision<A> {
+  if (decision.kind === "rejected") return decision;
   const micro = decision.changes.reduce((sum, change) => sum + promisedBy(change), 0);
   if (micro === 0) return decision;
   if (before.micro + micro > limitMicro) {

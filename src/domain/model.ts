@@ -3,6 +3,7 @@
  * Times are epoch milliseconds of the wall clock, unless a comment says that they are of the steady clock.
  */
 import type { EventKind } from "./event.ts";
+import { type SummaryName, TASK_FIELDS, type TaskFields, type TemplateName } from "./task/fields.ts";
 
 /**
  * One moment on both clocks: the wall clock dates what people see, the steady clock ends leases. `gate`: what may be handed
@@ -113,23 +114,15 @@ export type TaskResult = {
   readonly extra: string | null;
 };
 
-export type Task = {
+export type Task = TaskTerms & {
   /** Its number in order of creation; 0 until it is stored. */
   readonly seq: number;
   readonly taskId: string;
-  readonly title: string;
-  readonly description: string;
-  /** "" is none. */
-  readonly taskType: string;
-  readonly priority: Priority;
-  readonly creatorNode: string | null;
   /** It was created with a key that is bound to `creatorNode`. */
   readonly creatorVerified: boolean;
   /** The key that it was created with, if the hub needs to know it (domain/mint.ts, --self-reward off); else null. */
   readonly creatorKey: string | null;
   readonly status: TaskStatus;
-  /** Millionths of a LUX. */
-  readonly luxRewardMicro: number;
   readonly assignedNode: string | null;
   readonly result: TaskResult | null;
   /** The result came with a key that is bound to the node that completed it. */
@@ -147,16 +140,8 @@ export type Task = {
   readonly attempts: number;
   /** Of the attempts, the failures and timeouts. */
   readonly failures: number;
-  /** After so many attempts it has failed; null: after FAILURES_DEFAULT_MAX failures and timeouts. */
-  readonly maxAttempts: number | null;
   /** How often its node was handed it again through resume: its worker ended while it had the task. */
   readonly restarts: number;
-  /** The wait before the second attempt; it doubles with each further one. */
-  readonly backoffMs: number;
-  /** How long a node may hold it without extend or complete; null is any time. */
-  readonly timeoutMs: number | null;
-  /** How long one attempt may take in all, extended or not; null is any time. */
-  readonly maxRunMs: number | null;
   /** Steady clock; only while it is assigned and has a `maxRunMs`. */
   readonly runUntil: number | null;
   /** Steady clock; only while it is assigned and has a timeout or a `maxRunMs`. Never after `runUntil`. */
@@ -186,30 +171,20 @@ export type Task = {
   readonly checkpointBytes: number;
   /** Whether an attempt has sent output (output.ts). */
   readonly hasOutput: boolean;
-  /** How long it is kept after its end, instead of as long as the hub keeps tasks; null: as long as the hub does. */
-  readonly retainMs: number | null;
   /** null: nothing was ever asked about it. */
   readonly questions: TaskQuestions | null;
-  /** How its results are checked before they are paid (domain/review.ts); null: not at all. */
+  /** How its results are checked before they are paid (domain/task/review.ts); null: not at all. */
   readonly review: Review | null;
-  /** How many nodes do it, and how many must agree (domain/quorum.ts); null: one does it. */
+  /** How many nodes do it, and how many must agree (domain/task/quorum.ts); null: one does it. */
   readonly quorum: Quorum | null;
-  /** The task for which the hub created it (domain/family.ts); null: it was not created for another one. */
+  /** The task for which the hub created it (domain/task/family.ts); null: it was not created for another one. */
   readonly child: Child | null;
   /** Nodes that may not have it. */
   readonly notNodes: readonly string[];
   /** The schedule that created it, and its nominal time (null: it was run by hand); null: no schedule did. */
   readonly schedule: { readonly name: string; readonly at: number | null } | null;
-  /** The group that it belongs to (domain/group.ts); null: none. It never changes. */
-  readonly group: string | null;
-  /** Words of its creator, to find it by. */
-  readonly tags: readonly string[];
-  /** What a node must have to get it; null: nothing. */
-  readonly requires: Requirements | null;
-  /** The key under which its dispatches are limited; null: its type. */
-  readonly limitKey: string | null;
-  /** Its special lane (lane.ts); null: it is in the plain lane of its type. */
-  readonly lane: string | null;
+  /** The name of its lane (lane.ts). */
+  readonly lane: string;
   /** The limit key under which it is counted while it is assigned; null: the key had no limit when it was handed out. */
   readonly countsFor: string | null;
   /** While it is unfinished, or until `uniqueUntil`, no other task is created with this key; null: none. */
@@ -220,8 +195,6 @@ export type Task = {
   readonly onDependency: OnDependency;
   /** What its attempts have used, all together; null: no worker has reported any usage. */
   readonly spent: Spending | null;
-  /** Its reported costs may not exceed this, in millionths of a dollar; null: they may be any. */
-  readonly maxCostMicro: number | null;
   /** Its holder has taken leases for it (domain/lease.ts), which end with the attempt. */
   readonly hasLeases: boolean;
   readonly createdAt: number;
@@ -238,7 +211,7 @@ export type Task = {
   readonly outputs: readonly string[];
 };
 
-export const ON_REVIEW_TIMEOUT = ["pay", "reject"] as const;
+export const ON_REVIEW_TIMEOUT = TASK_FIELDS.on_review_timeout.kind.words;
 export const REVIEW_STATES = ["pending", "passed", "rejected"] as const;
 export const VERDICTS = ["pass", "reject"] as const;
 export type Verdict = (typeof VERDICTS)[number];
@@ -287,7 +260,7 @@ export type PendingReview = Pick<
 export type Child = {
   /** The id of the other task, its parent. */
   readonly of: string;
-  /** It checks the result of its parent; or it is one of the copies that several nodes do (domain/quorum.ts). */
+  /** It checks the result of its parent; or it is one of the copies that several nodes do (domain/task/quorum.ts). */
   readonly as: "review" | "copy";
   /** The group of its parent: what the child costs counts for it too. */
   readonly group: string | null;
@@ -315,6 +288,13 @@ export type QuorumTerms = {
   readonly compare: readonly string[];
 };
 
+/** As it is sent. */
+export type QuorumRequest = {
+  readonly results: number;
+  readonly of?: number | undefined;
+  readonly compare?: readonly string[] | undefined;
+};
+
 export type Quorum = QuorumTerms & {
   readonly state: (typeof QUORUM_STATES)[number];
   /** Each retry of the task begins a new one. */
@@ -327,7 +307,7 @@ export type Quorum = QuorumTerms & {
   readonly paidMicro?: number;
 };
 
-export const ON_DEPENDENCY = ["fail", "run"] as const;
+export const ON_DEPENDENCY = TASK_FIELDS.on_dependency.kind.words;
 export type OnDependency = (typeof ON_DEPENDENCY)[number];
 
 /**
@@ -355,34 +335,39 @@ export type GroupTotals = {
   readonly lastUpdatedAt: number;
 };
 
-/** The fields of a new task that name no time and no other task. */
-export type TaskTemplate = Pick<
-  Task,
-  | "title"
-  | "description"
-  | "taskType"
-  | "priority"
-  | "creatorNode"
-  | "creatorVerified"
-  | "creatorKey"
-  | "luxRewardMicro"
-  | "balanced"
-  | "maxAttempts"
-  | "backoffMs"
-  | "timeoutMs"
-  | "maxRunMs"
-  | "maxCostMicro"
-  | "retainMs"
-  | "group"
-  | "tags"
-  | "requires"
-  | "limitKey"
+/** The value of a field of TASK_FIELDS, as its kind says. */
+export type FieldValue<K> = K extends { readonly is: "word"; readonly words: readonly (infer W)[] }
+  ? W
+  : K extends { readonly is: infer I extends keyof KindValues }
+    ? KindValues[I]
+    : never;
+
+export type KindValues = Readonly<
+  Record<"line" | "text" | "type" | "node" | "group" | "word", string> &
+    Record<"lux" | "usd" | "whole" | "seconds" | "moment", number> &
+    Record<"ids" | "tags", readonly string[]>
 > & {
-  /** How its results are checked; left out: not at all. */
-  readonly reviewTerms?: ReviewTerms | null;
-  /** How many nodes do it; left out: one. */
-  readonly quorumTerms?: QuorumTerms | null;
+  readonly priority: Priority;
+  readonly requires: Requirements | null;
+  readonly limitKey: string | null;
+  readonly reviewer: Reviewer;
+  readonly quorum: QuorumRequest;
 };
+
+/** What the creator of a task asks for, from TASK_FIELDS. */
+export type TaskTerms = {
+  readonly [N in TemplateName as TaskFields[N]["key"]]:
+    FieldValue<TaskFields[N]["kind"]> | (TaskFields[N] extends { readonly fallback: null } ? null : never);
+};
+
+/** The fields of a new task that name no time and no other task. */
+export type TaskTemplate = TaskTerms &
+  Pick<Task, "creatorVerified" | "creatorKey" | "balanced"> & {
+    /** How its results are checked; left out: not at all. */
+    readonly reviewTerms?: ReviewTerms | null;
+    /** How many nodes do it; left out: one. */
+    readonly quorumTerms?: QuorumTerms | null;
+  };
 
 /** What a worker left for the attempts after its own. */
 export type Checkpoint = {
@@ -583,17 +568,12 @@ export type TaskState = Pick<
 /** What a row of a list shows of a task, without its long texts. */
 export type TaskSummary = Pick<
   Task,
+  | TaskFields[SummaryName]["key"]
   | "seq"
   | "taskId"
-  | "title"
-  | "taskType"
-  | "priority"
-  | "creatorNode"
   | "status"
-  | "luxRewardMicro"
   | "assignedNode"
   | "attempts"
-  | "maxAttempts"
   | "notBefore"
   | "expiresAt"
   | "unmet"
@@ -605,8 +585,6 @@ export type TaskSummary = Pick<
   | "quorum"
   | "child"
   | "schedule"
-  | "group"
-  | "tags"
   | "createdAt"
   | "updatedAt"
 >;

@@ -14,18 +14,20 @@ import {
   type Accepted,
   type Decision,
   type Rejected,
-  UNDECIDED,
   type Undecided,
   accept,
   nodeNotFound,
   reject,
+  UNDECIDED,
 } from "./decision.ts";
 import type { EventData, NewEvent } from "./event.ts";
 import { HEARTBEAT_FRESH_MS } from "./limits.ts";
 import { balance } from "./balancer.ts";
 import { isClosed } from "./gate.ts";
 import type { Moment, Node, Pulse, Resources, Task } from "./model.ts";
-import { type Next, type NextTasks, assignTo, comesFirst, next } from "./task.ts";
+import { type Next, type NextTasks, next } from "./task/next.ts";
+import { assignTo } from "./task/core.ts";
+import { comesFirst } from "./task/order.ts";
 
 /** The fields of a node that its registration sets. */
 export type NodeProfile = Pick<
@@ -169,7 +171,7 @@ function backOnline(node: Node, waiting: readonly Task[], beat: HeartbeatTime): 
   return { ...given, changes: [...changes, ...given.changes] };
 }
 
-/** Puts nodes offline whose lease has run out. Their tasks are requeued by `requeue` of task.ts. */
+/** Puts nodes offline whose lease has run out. Their tasks are requeued by `requeue` of core.ts. */
 export function expire(nodes: readonly Node[], now: number): Accepted<readonly string[]> {
   const changes = nodes.flatMap((node): Change[] => [
     { kind: "node.offline", nodeId: node.nodeId },
@@ -183,7 +185,7 @@ export function expire(nodes: readonly Node[], now: number): Accepted<readonly s
 }
 
 /**
- * Puts a node offline at its own request. Its tasks are released by `releaseAll` of task.ts. A repeat changes nothing.
+ * Puts a node offline at its own request. Its tasks are released by `releaseAll` of core.ts. A repeat changes nothing.
  */
 export function leave(node: Node | null, nodeId: string, now: number): Decision<Node> {
   if (!node) return nodeNotFound(nodeId);
@@ -210,7 +212,7 @@ export function drain(
   ]);
 }
 
-/** Deletes a node. Its tasks are released by `releaseAll` of task.ts; its ledger, its messages and its totals stay. */
+/** Deletes a node. Its tasks are released by `releaseAll` of core.ts; its ledger, its messages and its totals stay. */
 export function remove(node: Node | null, nodeId: string, now: number): Decision<Node> {
   if (!node) return nodeNotFound(nodeId);
   return accept(node, [

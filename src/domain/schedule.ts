@@ -19,8 +19,9 @@ import type { EventData, EventKind } from "./event.ts";
 import { SCHEDULE_LATE_MS, SCHEDULE_REWOUND_MS, SCHEDULE_SKIPS_LOGGED_EVERY_MS } from "./limits.ts";
 import type { Moment, Schedule, ScheduleDraft, Task, Timing } from "./model.ts";
 import { refund } from "./quota.ts";
-import { HUB_LIMITS, type HubCounts, refusesMore } from "./shares.ts";
-import { type TaskDraft, create } from "./task.ts";
+import { type HubCounts, HUB_LIMITS, refusesMore } from "./shares.ts";
+import type { TaskDraft } from "./task/new-task.ts";
+import { create } from "./task/core.ts";
 
 /** Why a time got no task. */
 export type SkipReason = "overlap" | "missed" | "quota_exceeded" | "mint_limit" | "key_revoked";

@@ -3,7 +3,7 @@
  *
  * Must not: decide. The rules are those of domain/message.ts.
  */
-import { UNDECIDED, accept, nodeNotFound } from "../domain/decision.ts";
+import { UNDECIDED, accept, also, nodeNotFound } from "../domain/decision.ts";
 import * as limit from "../domain/limits.ts";
 import {
   acknowledge,
@@ -34,7 +34,14 @@ import {
 } from "../store/sql/messages.ts";
 import { type NodePart, nodePart } from "../store/sql/nodes.ts";
 import { Semaphore } from "../lib/semaphore.ts";
-import type { Answer, Committed, Query, Store, Transact } from "../store/store.ts";
+import {
+  type Answer,
+  type Committed,
+  type Query,
+  type Store,
+  type Transact,
+  transactAlso,
+} from "../store/store.ts";
 import {
   type Mail,
   MailBusy,
@@ -194,15 +201,14 @@ export class EmbeddedMail implements Mail {
     maxBytes: number,
   ): Promise<Committed<Taken> | "large" | undefined> {
     const { transport } = this;
-    let isLarge = false;
-    const taken = await transact({ node: mailboxOwner(nodeId), waiting }, (rows) => {
-      isLarge = rows.node !== null && rows.waiting === null;
-      if (isLarge) return UNDECIDED;
+    const load = { node: mailboxOwner(nodeId), waiting };
+    const { answer, also: isLarge } = await transactAlso(transact, load, (rows) => {
+      if (rows.node !== null && rows.waiting === null) return also(UNDECIDED, true);
       const decision = receive(rows.node, nodeId, rows.waiting ?? [], steady(), maxBytes);
       if (decision.kind !== "accepted") return decision;
       return accept({ deliveries: decision.answer, transport }, decision.changes);
     });
-    return isLarge ? "large" : taken;
+    return isLarge ? "large" : answer;
   }
 
   takeAtOnce(

@@ -23,7 +23,6 @@ import dashboard from "../../docs/dashboard.md" with { type: "file" };
 import decisions from "../../docs/decisions.md" with { type: "file" };
 import drawingHowLuxhubWorksSvg from "../../docs/drawing-how-luxhub-works.svg" with { type: "file" };
 import drawingStatesOfATaskSvg from "../../docs/drawing-states-of-a-task.svg" with { type: "file" };
-import endpoints from "../../docs/endpoints.md" with { type: "file" };
 import errorsAndLimits from "../../docs/errors-and-limits.md" with { type: "file" };
 import events from "../../docs/events.md" with { type: "file" };
 import faultInjection from "../../docs/fault-injection.md" with { type: "file" };
@@ -35,7 +34,6 @@ import postgresql from "../../docs/postgresql.md" with { type: "file" };
 import python from "../../docs/python.md" with { type: "file" };
 import quotas from "../../docs/quotas.md" with { type: "file" };
 import recipes from "../../docs/recipes.md" with { type: "file" };
-import records from "../../docs/records.md" with { type: "file" };
 import redis from "../../docs/redis.md" with { type: "file" };
 import security from "../../docs/security.md" with { type: "file" };
 import settings from "../../docs/settings.md" with { type: "file" };
@@ -45,6 +43,29 @@ import tutorial from "../../docs/tutorial.md" with { type: "file" };
 import typescript from "../../docs/typescript.md" with { type: "file" };
 import versioning from "../../docs/versioning.md" with { type: "file" };
 import webhooks from "../../docs/webhooks.md" with { type: "file" };
+import attemptsPage from "../../docs/attempts.md" with { type: "file" };
+import dispatchPage from "../../docs/dispatch.md" with { type: "file" };
+import filesPage from "../../docs/files.md" with { type: "file" };
+import groupsPage from "../../docs/groups.md" with { type: "file" };
+import keysPage from "../../docs/keys.md" with { type: "file" };
+import luxPage from "../../docs/lux.md" with { type: "file" };
+import messagesPage from "../../docs/messages.md" with { type: "file" };
+import nodesPage from "../../docs/nodes.md" with { type: "file" };
+import notesPage from "../../docs/notes.md" with { type: "file" };
+import questionsPage from "../../docs/questions.md" with { type: "file" };
+import reviewsPage from "../../docs/reviews.md" with { type: "file" };
+import schedulesPage from "../../docs/schedules.md" with { type: "file" };
+import statisticsPage from "../../docs/statistics.md" with { type: "file" };
+import taskListsPage from "../../docs/task-lists.md" with { type: "file" };
+import tasksPage from "../../docs/tasks.md" with { type: "file" };
+import backupPage from "../../docs/backup.md" with { type: "file" };
+import failuresPage from "../../docs/failures.md" with { type: "file" };
+import hardeningPage from "../../docs/hardening.md" with { type: "file" };
+import machinesPage from "../../docs/machines.md" with { type: "file" };
+import postgresqlFailuresPage from "../../docs/postgresql-failures.md" with { type: "file" };
+import releasePage from "../../docs/release.md" with { type: "file" };
+import windowsPage from "../../docs/windows.md" with { type: "file" };
+import codingAgents from "../../docs/coding-agents.md" with { type: "file" };
 import workerCommand from "../../docs/worker-command.md" with { type: "file" };
 import worker from "../../docs/worker.md" with { type: "file" };
 import exampleGrafanaJson from "../../docs/examples/grafana.json" with { type: "file" };
@@ -78,7 +99,6 @@ export const FILES: ReadonlyMap<string, string> = new Map([
   ["docs/decisions.md", decisions],
   ["docs/drawing-how-luxhub-works.svg", drawingHowLuxhubWorksSvg],
   ["docs/drawing-states-of-a-task.svg", drawingStatesOfATaskSvg],
-  ["docs/endpoints.md", endpoints],
   ["docs/errors-and-limits.md", errorsAndLimits],
   ["docs/events.md", events],
   ["docs/fault-injection.md", faultInjection],
@@ -90,7 +110,6 @@ export const FILES: ReadonlyMap<string, string> = new Map([
   ["docs/python.md", python],
   ["docs/quotas.md", quotas],
   ["docs/recipes.md", recipes],
-  ["docs/records.md", records],
   ["docs/redis.md", redis],
   ["docs/security.md", security],
   ["docs/settings.md", settings],
@@ -100,6 +119,29 @@ export const FILES: ReadonlyMap<string, string> = new Map([
   ["docs/typescript.md", typescript],
   ["docs/versioning.md", versioning],
   ["docs/webhooks.md", webhooks],
+  ["docs/attempts.md", attemptsPage],
+  ["docs/dispatch.md", dispatchPage],
+  ["docs/files.md", filesPage],
+  ["docs/groups.md", groupsPage],
+  ["docs/keys.md", keysPage],
+  ["docs/lux.md", luxPage],
+  ["docs/messages.md", messagesPage],
+  ["docs/nodes.md", nodesPage],
+  ["docs/notes.md", notesPage],
+  ["docs/questions.md", questionsPage],
+  ["docs/reviews.md", reviewsPage],
+  ["docs/schedules.md", schedulesPage],
+  ["docs/statistics.md", statisticsPage],
+  ["docs/task-lists.md", taskListsPage],
+  ["docs/tasks.md", tasksPage],
+  ["docs/backup.md", backupPage],
+  ["docs/failures.md", failuresPage],
+  ["docs/hardening.md", hardeningPage],
+  ["docs/machines.md", machinesPage],
+  ["docs/postgresql-failures.md", postgresqlFailuresPage],
+  ["docs/release.md", releasePage],
+  ["docs/windows.md", windowsPage],
+  ["docs/coding-agents.md", codingAgents],
   ["docs/worker-command.md", workerCommand],
   ["docs/worker.md", worker],
   ["docs/examples/grafana.json", String(exampleGrafanaJson)], // the compiler takes it for the JSON itself

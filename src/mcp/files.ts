@@ -10,12 +10,13 @@ import * as limit from "../domain/limits.ts";
 import type { FileRecord } from "../domain/model.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
+import { must } from "../lib/assert.ts";
 import { parseExact } from "../lib/exact-json.ts";
-import { type Args, countOf } from "./arguments.ts";
-import { pageThatFits } from "./pages.ts";
+import type { Args } from "./arguments.ts";
+import { listed } from "./pages.ts";
 import { Foreign, type ToolResult } from "./result.ts";
 import type { Session } from "./session.ts";
-import { fileDetail, fileRow, plural, recordOf, recordsOf } from "./shapes.ts";
+import { fileDetail, fileRow, recordOf } from "./shapes.ts";
 import { REPEATED } from "./task-tools.ts";
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -51,7 +52,7 @@ function isContinuation(byte: number): boolean {
 /** Without the first bytes of a character of UTF-8 whose last ones are missing. */
 function withoutHalfCharacter(bytes: Uint8Array): Uint8Array {
   for (let back = 1; back <= 3 && back <= bytes.length; back++) {
-    const byte = bytes[bytes.length - back] ?? 0;
+    const byte = must(bytes[bytes.length - back], "it is within");
     if (byte < 0x80) return bytes; // ASCII
     if (isContinuation(byte)) continue;
     const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
@@ -78,15 +79,15 @@ async function urlFor(
 export async function getFile(session: Session, args: Args): Promise<ToolResult> {
   if (args["file_id"] === undefined) return listFiles(session, args);
   const file = await session.call.services.files.get(String(args["file_id"]));
-  const asked = typeof args["offset"] === "number" ? Math.max(0, Math.trunc(args["offset"])) : 0;
+  const from = typeof args["offset"] === "number" ? Math.max(0, Math.trunc(args["offset"])) : 0;
   const record = recordOfFile(file);
   const { file_id } = record;
-  const by = { node: file.nodeId, verified: isVerified(file) };
-  const { offset, bytes, text } = await readPart(session, file, Math.min(asked, file.sizeBytes));
+  const uploader = { node: file.nodeId, verified: isVerified(file) };
+  const { offset, bytes, text } = await readPart(session, file, Math.min(from, file.sizeBytes));
   const shown = { file: fileDetail(record), offset };
   if (text !== null) {
     const part = { offset, total: file.sizeBytes, unit: "bytes" } as const;
-    const content = new Foreign(text, { by, readOn: { call: "file_get", file_id }, part });
+    const content = new Foreign(text, { by: uploader, readOn: { call: "file_get", file_id }, part });
     const isWhole = offset === 0 && bytes.length === file.sizeBytes;
     const link = isWhole ? {} : await urlFor(session, "file/download-url", { file_id });
     const say = isWhole
@@ -97,25 +98,22 @@ export async function getFile(session: Session, args: Args): Promise<ToolResult>
   const link = await urlFor(session, "file/download-url", { file_id });
   const say = "It is not text. The url downloads it without a key, for 10 minutes: curl -o FILE URL.";
   if (file.sizeBytes > limit.MCP_BINARY_MAX_BYTES || offset > 0) return { say, ...shown, ...link };
-  const base64 = new Foreign(Buffer.from(bytes).toString("base64"), { by, readOn: null });
+  const base64 = new Foreign(Buffer.from(bytes).toString("base64"), { by: uploader, readOn: null });
   return { say, ...shown, base64, ...link };
 }
 
-async function listFiles(session: Session, args: Args): Promise<ToolResult> {
-  const { task_id, cursor } = args;
-  const { rows, next } = await pageThatFits(
-    countOf(args["limit"], limit.MCP_LIST_DEFAULT, limit.MCP_LIST_MAX),
-    async (most) => {
-      const page = await session.ask("GET", "file/list", { task_id, cursor, per_page: String(most) });
-      return { rows: recordsOf(page["files"]).map(fileRow), next: page["next_cursor"] };
-    },
-  );
-  const found =
-    rows.length === 0
-      ? "No such files."
-      : `${plural(rows.length, "file")}, newest first: file_get reads one.`;
-  const more = next === null ? "" : " There are more: file_get with cursor next_cursor.";
-  return { say: `${found}${more}`, files: rows, next_cursor: next };
+function listFiles(session: Session, { task_id, cursor, limit: most }: Args): Promise<ToolResult> {
+  return listed(session, {
+    path: "file/list",
+    query: { task_id, cursor },
+    limit: most,
+    name: "files",
+    row: fileRow,
+    none: "No such files.",
+    thing: "file",
+    about: ", newest first: file_get reads one.",
+    more: " There are more: file_get with cursor next_cursor.",
+  });
 }
 
 const CONTROL = /[\0-\x1f\x7f/\\]/;
@@ -140,12 +138,7 @@ export async function putFile(session: Session, args: Args): Promise<ToolResult>
     const writer = await call.services.files.begin();
     try {
       await writer.write(bytes);
-      const file = await call.services.files.save(
-        transactFor(encode),
-        writer,
-        draft,
-        call.key?.nodeId ?? null,
-      );
+      const file = await call.services.files.save(transactFor(encode), writer, draft, call.nodeOfKey);
       return encode(file);
     } finally {
       await writer.discard(); // does nothing after finish()

@@ -1,8 +1,7 @@
 /** The tools about nodes, and about the hub. */
-import { MCP_LIST_DEFAULT, MCP_LIST_MAX } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
-import { type Args, countOf } from "./arguments.ts";
-import { pageThatFits } from "./pages.ts";
+import type { Args } from "./arguments.ts";
+import { listed } from "./pages.ts";
 import type { ToolResult } from "./result.ts";
 import type { Session } from "./session.ts";
 import { nodeRow, plural, recordOf, recordsOf, taskRow } from "./shapes.ts";
@@ -37,17 +36,19 @@ export async function hubStatus(session: Session, _: Args, beat: JsonObject | nu
   };
 }
 
-export async function nodeList(session: Session, args: Args): Promise<ToolResult> {
+export function nodeList(session: Session, args: Args): Promise<ToolResult> {
   const { online, capability, cursor, limit } = args;
-  const query = { ...(online === true ? { status: "online" } : {}), capability, cursor };
-  const { rows, next } = await pageThatFits(countOf(limit, MCP_LIST_DEFAULT, MCP_LIST_MAX), async (most) => {
-    const page = await session.ask("GET", "node/list", { ...query, per_page: String(most) });
-    const nodes = recordsOf(page["nodes"]).map((node) => nodeRow(node, session.nodeId));
-    return { rows: nodes, next: page["next_cursor"] };
+  return listed(session, {
+    path: "node/list",
+    query: { ...(online === true ? { status: "online" } : {}), capability, cursor },
+    limit,
+    name: "nodes",
+    row: (node) => nodeRow(node, session.nodeId),
+    none: "There are no such nodes.",
+    thing: "node",
+    about: ".",
+    more: " There are more: node_list with cursor next_cursor.",
   });
-  const found = rows.length === 0 ? "There are no such nodes." : `${plural(rows.length, "node")}.`;
-  const say = next === null ? found : `${found} There are more: node_list with cursor next_cursor.`;
-  return { say, nodes: rows, next_cursor: next };
 }
 
 /** Registers the whole profile, and takes fields that the call leaves out from the current one. */

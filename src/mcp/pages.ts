@@ -1,10 +1,41 @@
 /** Pages of lists that fit into a result: as many rows as fit, and a cursor after the last of them. */
-import { MCP_RESULT_MAX_CHARS } from "../domain/limits.ts";
+import { MCP_LIST_DEFAULT, MCP_LIST_MAX, MCP_RESULT_MAX_CHARS } from "../domain/limits.ts";
 import type { JsonObject } from "../http/json-body.ts";
-import { lengthOf } from "./result.ts";
+import { countOf } from "./arguments.ts";
+import { type ToolResult, lengthOf } from "./result.ts";
+import type { Session } from "./session.ts";
+import { plural, recordsOf } from "./shapes.ts";
+
+type List = {
+  readonly path: string;
+  readonly query: JsonObject;
+  /** The arguments of the tool, for their `limit`. */
+  readonly limit?: unknown;
+  /** The field of the request that has the size of a page. */
+  readonly size?: string;
+  /** The field of the answer, and of the result. */
+  readonly name: string;
+  readonly row: (record: JsonObject) => JsonObject;
+  /** What the result says: of no rows, after "3 tasks", and of more rows. */
+  readonly none: string;
+  readonly thing: string;
+  readonly about: string;
+  readonly more: string;
+};
+
+/** Answers a tool with a page of a list. */
+export async function listed(session: Session, list: List): Promise<ToolResult> {
+  const { path, query, limit, size = "per_page", name, row, none, thing, about, more } = list;
+  const { rows, next } = await pageThatFits(countOf(limit, MCP_LIST_DEFAULT, MCP_LIST_MAX), async (most) => {
+    const page = await session.ask("GET", path, { ...query, [size]: String(most) });
+    return { rows: recordsOf(page[name]).map(row), next: page["next_cursor"] };
+  });
+  const count = rows.length === 0 ? none : `${plural(rows.length, thing)}${about}`;
+  return { say: `${count}${next === null ? "" : more}`, [name]: rows, next_cursor: next };
+}
 
 /** `next`: the cursor of the next page; null: this is the last one. */
-export type Page = { readonly rows: readonly JsonObject[]; readonly next: unknown };
+type Page = { readonly rows: readonly JsonObject[]; readonly next: unknown };
 
 /** What a result says beside its rows. */
 const REST_CHARS = 1_500;
@@ -18,7 +49,7 @@ export async function pageThatFits(most: number, ask: (most: number) => Promise<
 
 /** How many of the rows fit into one result, at least one. */
 export function countThatFits(rows: readonly JsonObject[]): number {
-  let left = MCP_RESULT_MAX_CHARS - REST_CHARS;
-  const over = rows.findIndex((row) => (left -= lengthOf(row)) < 0);
+  let roomLeft = MCP_RESULT_MAX_CHARS - REST_CHARS;
+  const over = rows.findIndex((row) => (roomLeft -= lengthOf(row)) < 0);
   return over === -1 ? rows.length : Math.max(over, 1);
 }

@@ -39,11 +39,33 @@ function without<T extends JsonObject>(record: T): JsonObject {
   );
 }
 
+/**
+ * The fields of a record that `form` names, without those that are null. After a name, `~` cuts a text that others wrote to a
+ * line (`~60`: to 60 characters), `?` keeps only what is true, and `*` marks what the author wrote, as a Foreign.
+ */
+function pick(record: JsonObject, form: string, by: Author = NOBODY): JsonObject {
+  const fields = form.split(" ").map((field) => {
+    const [, name = "", mark, most] = /^(\w+)([~?*])?(\d+)?$/.exec(field) ?? [];
+    const value = record[name];
+    if (mark === "~") return [name, line(value, most === undefined ? MCP_LINE_MAX_CHARS : Number(most))];
+    if (mark === "?") return [name, value === true ? true : null];
+    return [name, mark === "*" ? foreign(value, by) : value];
+  });
+  return without(Object.fromEntries(fields));
+}
+
+const NOBODY: Author = { node: null, verified: null };
+
+/** A value that others wrote; null stays null. */
+function foreign(value: unknown, by: Author, readOn: ReadOn | null = null): Foreign | null {
+  return value === null || value === undefined ? null : new Foreign(value, { by, readOn });
+}
+
 /** The first of many ids, with their number if there are more. */
 function firstOf(name: string, ids: unknown): JsonObject {
-  const all = listOf(ids);
-  if (all.length <= MCP_NAMED_MAX) return { [name]: all };
-  return { [name]: all.slice(0, MCP_NAMED_MAX), [`${name}_count`]: all.length };
+  const list = listOf(ids);
+  if (list.length <= MCP_NAMED_MAX) return { [name]: list };
+  return { [name]: list.slice(0, MCP_NAMED_MAX), [`${name}_count`]: list.length };
 }
 
 /** The first of many texts of one line. */
@@ -64,32 +86,20 @@ function linesOf(texts: unknown): readonly unknown[] {
 
 /** A task in a list, or after a change of it. */
 export function taskRow(task: JsonObject): JsonObject {
-  const { task_id, status, title, priority, task_type, assigned_node, creator_node, progress, failure } =
-    task;
-  return without({
-    task_id,
-    status,
-    ...(status === "open" && task["ready"] === false ? { ready: false } : {}),
-    title: line(title),
-    priority,
-    task_type,
-    assigned_node,
-    creator_node,
-    progress: line(progress),
-    waiting_for: task["waiting_for"],
-    ...failureFields(failure),
-    updated_at: task["updated_at"],
-  });
+  const isHeld = task["status"] === "open" && task["ready"] === false;
+  return {
+    ...pick(task, "task_id status"),
+    ...(isHeld ? { ready: false } : {}),
+    ...pick(task, "title~ priority task_type assigned_node creator_node progress~ waiting_for"),
+    ...failureFields(task["failure"]),
+    ...pick(task, "updated_at"),
+  };
 }
 
 /** Why a task, or its last attempt, failed: on one line. */
 function failureFields(failure: unknown): JsonObject {
-  if (!isRecord(failure)) return {};
-  return without({
-    failure: failure["kind"],
-    failure_message: line(failure["message"]),
-    failed_at_node: failure["node_id"],
-  });
+  const { kind, message, node_id } = recordOf(failure);
+  return without({ failure: kind, failure_message: line(message), failed_at_node: node_id });
 }
 
 const creatorOf = (task: JsonObject): Author => authorOf(task["creator_node"], task["creator_verified"]);
@@ -123,13 +133,13 @@ export function taskDetail(task: JsonObject, context: unknown = undefined): Json
     rest;
   const isWaiting = Number(recordOf(unmet)["count"]) > 0;
   const holder = authorOf(plain["assigned_node"], result_verified);
-  const by = creatorOf(task);
+  const creator = creatorOf(task);
   return without({
     task_id: taskId,
-    title: new Foreign(title, { by, readOn: partOf(taskId, "title") }),
+    title: new Foreign(title, { by: creator, readOn: partOf(taskId, "title") }),
     ...plain,
     ...(plain["status"] === "open" ? { ready } : {}),
-    description: new Foreign(description, { by, readOn: partOf(taskId, "description") }),
+    description: new Foreign(description, { by: creator, readOn: partOf(taskId, "description") }),
     ...(Number(lux_reward) > 0 ? { lux_reward } : {}),
     ...(Number(attempts) > 0 ? { attempts } : {}),
     ...(Number(restarts) > 0 ? { restarts } : {}),
@@ -146,9 +156,7 @@ export function taskDetail(task: JsonObject, context: unknown = undefined): Json
 
 function failureDetail(failure: unknown, taskId: unknown): JsonObject {
   const { kind, message, node_id, at } = recordOf(failure);
-  const by = authorOf(node_id, null);
-  const text =
-    typeof message === "string" ? new Foreign(message, { by, readOn: partOf(taskId, "failure") }) : null;
+  const text = foreign(message, authorOf(node_id, null), partOf(taskId, "failure"));
   return without({ kind, message: text, node_id, at });
 }
 
@@ -180,15 +188,21 @@ export function partText(task: JsonObject, checkpoint: unknown, part: string): F
   };
   const value = parts[part];
   if (!TASK_PARTS.includes(part) || value === undefined || value === null) return null;
-  const by =
-    part === "description" || part === "title"
-      ? creatorOf(task)
-      : part === "checkpoint"
-        ? authorOf(recordOf(checkpoint)["node_id"], null)
-        : part === "failure"
-          ? authorOf(recordOf(task["failure"])["node_id"], null)
-          : authorOf(task["assigned_node"], task["result_verified"]);
-  return new Foreign(value, { by, readOn: null });
+  return new Foreign(value, { by: authorOfPart(task, checkpoint, part), readOn: null });
+}
+
+function authorOfPart(task: JsonObject, checkpoint: unknown, part: string): Author {
+  switch (part) {
+    case "title":
+    case "description":
+      return creatorOf(task);
+    case "checkpoint":
+      return authorOf(recordOf(checkpoint)["node_id"], null);
+    case "failure":
+      return authorOf(recordOf(task["failure"])["node_id"], null);
+    default:
+      return authorOf(task["assigned_node"], task["result_verified"]);
+  }
 }
 
 export const TASK_PARTS: readonly string[] = [
@@ -203,7 +217,7 @@ export const TASK_PARTS: readonly string[] = [
   "checkpoint",
 ];
 
-/** What other tasks and earlier attempts leave for the worker of a task (docs/endpoints.md). */
+/** What other tasks and earlier attempts leave for the worker of a task (docs/dispatch.md). */
 function contextDetail(context: JsonObject, taskId: unknown): JsonObject {
   const inputs = recordsOf(context["inputs"]);
   const { checkpoint } = context;
@@ -227,45 +241,25 @@ function newestAnswers(answers: readonly JsonObject[]): JsonObject {
 }
 
 /** A question, and its answer if there is one. */
-export function questionDetail(asked: JsonObject): JsonObject {
-  const { question_id, question, choices, schema, asked_by, until, state, answer } = asked;
-  const { answered_by, verified } = asked;
+export function questionDetail(question: JsonObject): JsonObject {
+  const { choices, asked_by, state, answer, answered_by, verified } = question;
   const asker = authorOf(asked_by, null);
-  const answerer = authorOf(answered_by, verified);
-  const hasChoices = listOf(choices).length > 0;
-  return without({
-    question_id,
-    state,
-    asked_by,
-    ...(state === "open" ? { until } : {}),
-    question: new Foreign(question, { by: asker, readOn: null }),
-    choices: hasChoices ? new Foreign(choices, { by: asker, readOn: null }) : null,
-    schema: schema == null ? null : new Foreign(schema, { by: asker, readOn: null }),
-    answer: answer == null ? null : new Foreign(answer, { by: answerer, readOn: null }),
-    ...(state === "answered" ? { answered_by, verified } : {}),
-  });
+  return {
+    ...pick(question, "question_id state asked_by"),
+    ...(state === "open" ? pick(question, "until") : {}),
+    ...pick(question, `question*${listOf(choices).length > 0 ? " choices*" : ""} schema*`, asker),
+    ...without({ answer: foreign(answer, authorOf(answered_by, verified)) }),
+    ...(state === "answered" ? pick(question, "answered_by verified") : {}),
+  };
 }
 
 /** What the worker of another task has learned. */
-export function lessonRow({
-  task_id,
-  title,
-  task_type,
-  node_id,
-  verified,
-  at,
-  lesson,
-}: JsonObject): JsonObject {
-  const by = authorOf(node_id, verified);
-  return without({
-    task_id,
-    title: line(title, 80),
-    task_type,
-    node_id,
-    verified,
-    at,
-    lesson: new Foreign(lesson, { by, readOn: partOf(task_id, "lesson") }),
-  });
+export function lessonRow(record: JsonObject): JsonObject {
+  const { task_id, node_id, verified, lesson } = record;
+  return {
+    ...pick(record, "task_id title~80 task_type node_id verified at"),
+    lesson: foreign(lesson, authorOf(node_id, verified), partOf(task_id, "lesson")),
+  };
 }
 
 /** The first of them: of the others task_get shows the results. */
@@ -276,40 +270,38 @@ function firstInputs(inputs: readonly JsonObject[]): JsonObject {
 
 /** A task that another depends on: its result, of which the rest is read by task_get. */
 function inputDetail(input: JsonObject): JsonObject {
-  const { task_id: taskId, title, status, assigned_node, result, result_verified, files, omitted } = input;
-  const by = authorOf(assigned_node, result_verified);
-  const all = recordsOf(files);
-  const shown = all.slice(0, MCP_INPUTS_MAX).map(({ file_id, name }) => ({ file_id, name: line(name, 60) }));
+  const { task_id: taskId, assigned_node, result, result_verified } = input;
+  const files = recordsOf(input["files"]);
+  const shown = files.slice(0, MCP_INPUTS_MAX).map((file) => pick(file, "file_id name~60"));
   return without({
-    task_id: taskId,
-    title: line(title, 80),
-    status,
-    assigned_node,
-    ...(omitted === true ? { omitted } : {}),
+    ...pick(input, "task_id title~80 status assigned_node omitted?"),
     files: shown.length === 0 ? null : shown,
-    ...(shown.length < all.length ? { files_count: all.length } : {}),
-    ...(isRecord(result) ? { result: resultDetail(result, taskId, by), result_verified } : {}),
+    ...(shown.length < files.length ? { files_count: files.length } : {}),
+    ...(isRecord(result)
+      ? { result: resultDetail(result, taskId, authorOf(assigned_node, result_verified)), result_verified }
+      : {}),
   });
 }
 
 function checkpointDetail({ data, epoch, node_id, at }: JsonObject, taskId: unknown): JsonObject {
-  const by = authorOf(node_id, null);
-  return { data: new Foreign(data, { by, readOn: partOf(taskId, "checkpoint") }), epoch, node_id, at };
+  const author = authorOf(node_id, null);
+  return {
+    data: new Foreign(data, { by: author, readOn: partOf(taskId, "checkpoint") }),
+    epoch,
+    node_id,
+    at,
+  };
 }
 
-function failureRow({ kind, message, node_id, at }: JsonObject): JsonObject {
-  const text =
-    typeof message === "string" ? new Foreign(message, { by: authorOf(node_id, null), readOn: null }) : null;
-  return without({ kind, node_id, at, message: text });
+function failureRow(failure: JsonObject): JsonObject {
+  return pick(failure, "kind node_id at message*", authorOf(failure["node_id"], null));
 }
 
 /** A task in a wait for many. */
-export function waitedRow({ task_id, status, title, failure }: JsonObject): JsonObject {
-  const { kind, message } = recordOf(failure);
+export function waitedRow(task: JsonObject): JsonObject {
+  const { kind, message } = recordOf(task["failure"]);
   return without({
-    task_id,
-    status,
-    title: line(title, 60),
+    ...pick(task, "task_id status title~60"),
     failure: kind,
     failure_message: line(message, 80),
   });
@@ -318,46 +310,32 @@ export function waitedRow({ task_id, status, title, failure }: JsonObject): Json
 // ---- Nodes
 
 export function nodeRow(node: JsonObject, self: string | null): JsonObject {
-  const { node_id, name, status, capabilities, tasks_assigned, tasks_completed, max_tasks, draining } = node;
-  return without({
-    node_id,
-    ...(node_id === self ? { you: true } : {}),
-    name: line(name),
-    status,
-    ...(draining === true ? { draining } : {}),
-    capabilities: linesOf(capabilities),
-    tasks_assigned,
-    max_tasks,
-    tasks_completed,
-  });
+  return {
+    ...pick(node, "node_id"),
+    ...(node["node_id"] === self ? { you: true } : {}),
+    ...pick(node, "name~ status draining?"),
+    capabilities: linesOf(node["capabilities"]),
+    ...pick(node, "tasks_assigned max_tasks tasks_completed"),
+  };
 }
 
 // ---- Messages
 
 /** `to_node` is "*" for a broadcast, as in mail_send. */
 export function messageDetail(message: JsonObject, offset = 0): JsonObject {
-  const { id, from_node, to_node, content, reply_to, thread, verified, sent_at, require_ack } = message;
-  const { state, recipients, redelivered } = message;
+  const { id, from_node, to_node, content, verified } = message;
   const text = String(content);
-  const body = new Foreign(text.slice(offset), {
-    by: authorOf(from_node, verified),
-    readOn: { call: "mail_check", message_id: id },
-    part: { offset, total: text.length, unit: "characters" },
-  });
-  return without({
+  return {
     message_id: id,
-    from_node,
-    verified,
+    ...pick(message, "from_node verified"),
     to_node: to_node ?? "*",
-    sent_at,
-    reply_to,
-    thread,
-    ...(require_ack === true ? { require_ack } : {}),
-    ...(redelivered === true ? { redelivered } : {}),
-    state,
-    recipients,
-    content: body,
-  });
+    ...pick(message, "sent_at reply_to thread require_ack? redelivered? state recipients"),
+    content: new Foreign(text.slice(offset), {
+      by: authorOf(from_node, verified),
+      readOn: { call: "mail_check", message_id: id },
+      part: { offset, total: text.length, unit: "characters" },
+    }),
+  };
 }
 
 /** The same in a list: no content takes the room of the others. */
@@ -374,17 +352,8 @@ export function messageRow(message: JsonObject): JsonObject {
 
 /** A note in a list. Its key is whole: the next call names it. */
 export function noteRow(note: JsonObject): JsonObject {
-  const { key, version, node_id, verified, bytes, updated_at, excerpt } = note;
-  const by = authorOf(node_id, verified);
-  return without({
-    key: new Foreign(key, { by, readOn: null }),
-    version,
-    node_id,
-    verified,
-    bytes,
-    updated_at,
-    excerpt: excerpt === undefined ? null : new Foreign(excerpt, { by, readOn: null }),
-  });
+  const author = authorOf(note["node_id"], note["verified"]);
+  return pick(note, "key* version node_id verified bytes updated_at excerpt*", author);
 }
 
 /** A note with its text from an offset on. */
@@ -400,26 +369,21 @@ export function noteText(note: JsonObject, offset: number): JsonObject {
 }
 
 export function leaseRow(lease: JsonObject): JsonObject {
-  const { name, node_id, task_id, shared, fencing, until } = lease;
-  const whole = new Foreign(name, { by: authorOf(node_id, null), readOn: null });
-  return without({ name: whole, node_id, task_id, shared, fencing, until });
+  return pick(lease, "name* node_id task_id shared fencing until", authorOf(lease["node_id"], null));
 }
 
 // ---- Files
 
 export function fileRow(file: JsonObject): JsonObject {
-  const { file_id, name, size, content_type, node_id, verified, task_id, attached, uploaded_at } = file;
-  return without({ file_id, name, size, content_type, node_id, verified, task_id, attached, uploaded_at });
+  return pick(file, "file_id name size content_type node_id verified task_id attached uploaded_at");
 }
 
 /** With the metadata, which its uploader wrote. */
 export function fileDetail(file: JsonObject): JsonObject {
-  const { metadata, sha256, node_id, verified } = file;
+  const { metadata, node_id, verified } = file;
   const isEmpty = Object.keys(recordOf(metadata)).length === 0;
-  const by = authorOf(node_id, verified);
-  return without({
+  return {
     ...fileRow(file),
-    sha256,
-    metadata: isEmpty ? null : new Foreign(metadata, { by, readOn: null }),
-  });
+    ...pick(file, isEmpty ? "sha256" : "sha256 metadata*", authorOf(node_id, verified)),
+  };
 }

@@ -2,14 +2,12 @@
  * The tools of what nodes share: notes, and advisory leases. Each has its actions in one argument, because every tool
  * costs.
  */
-import { MCP_LIST_DEFAULT, MCP_LIST_MAX } from "../domain/limits.ts";
-import type { JsonObject } from "../http/json-body.ts";
 import { invalidRequest } from "../http/problem.ts";
-import { type Args, countOf } from "./arguments.ts";
-import { pageThatFits } from "./pages.ts";
+import type { Args } from "./arguments.ts";
+import { listed } from "./pages.ts";
 import type { ToolResult } from "./result.ts";
 import { Refused, type Session } from "./session.ts";
-import { leaseRow, noteRow, noteText, plural, recordOf, recordsOf } from "./shapes.ts";
+import { leaseRow, noteRow, noteText, recordOf, recordsOf } from "./shapes.ts";
 
 export const NOTE_ACTIONS = ["put", "get", "list", "search", "delete"];
 export const LEASE_ACTIONS = ["acquire", "release", "list"];
@@ -29,8 +27,8 @@ export function note(session: Session, args: Args): Promise<ToolResult> {
 
 async function notePut(session: Session, { key, text, if_version }: Args): Promise<ToolResult> {
   try {
-    const asked = { key, text, if_version, node_id: session.self };
-    const { note: written } = await session.ask("POST", "note/put", asked);
+    const request = { key, text, if_version, node_id: session.self };
+    const { note: written } = await session.ask("POST", "note/put", request);
     const { version, bytes } = recordOf(written);
     return { say: "Written: every node can read it.", written: true, key, version, bytes };
   } catch (error) {
@@ -73,18 +71,17 @@ async function noteList(session: Session, { action, key, text, cursor, limit }: 
   const isSearch = action === "search";
   if (isSearch && text === undefined)
     throw invalidRequest([{ path: "text", message: "is required: the words to search for" }]);
-  const asked = { prefix: key, cursor, ...(isSearch ? { q: text } : {}) };
-  const { rows, next } = await pageThatFits(countOf(limit, MCP_LIST_DEFAULT, MCP_LIST_MAX), async (most) => {
-    const page = await session.ask("GET", isSearch ? "note/search" : "note/list", {
-      ...asked,
-      per_page: String(most),
-    });
-    return { rows: recordsOf(page["notes"]).map(noteRow), next: page["next_cursor"] };
+  return listed(session, {
+    path: isSearch ? "note/search" : "note/list",
+    query: { prefix: key, cursor, ...(isSearch ? { q: text } : {}) },
+    limit,
+    name: "notes",
+    row: noteRow,
+    none: "No such notes.",
+    thing: "note",
+    about: ": action get reads one.",
+    more: " There may be more: call again with cursor next_cursor.",
   });
-  const found =
-    rows.length === 0 ? "No such notes." : `${plural(rows.length, "note")}: action get reads one.`;
-  const more = next === null ? "" : " There may be more: call again with cursor next_cursor.";
-  return { say: `${found}${more}`, notes: rows, next_cursor: next };
 }
 
 export function lease(session: Session, args: Args): Promise<ToolResult> {
@@ -101,8 +98,8 @@ export function lease(session: Session, args: Args): Promise<ToolResult> {
 async function leaseAcquire(session: Session, args: Args): Promise<ToolResult> {
   const { name, task_id, ttl_s, shared } = args;
   try {
-    const asked = { name, task_id, ttl_s, shared, node_id: session.self };
-    const { lease: taken } = await session.ask("POST", "lease/acquire", asked);
+    const request = { name, task_id, ttl_s, shared, node_id: session.self };
+    const { lease: taken } = await session.ask("POST", "lease/acquire", request);
     const { fencing, until } = recordOf(taken);
     const ends = task_id === undefined ? "" : " and with the task";
     const say = `Yours until then${ends}. Acquire it again to stay longer; release it when you are done.`;
@@ -117,19 +114,20 @@ async function leaseAcquire(session: Session, args: Args): Promise<ToolResult> {
 }
 
 async function leaseRelease(session: Session, { name, task_id }: Args): Promise<ToolResult> {
-  const asked = { name, task_id, node_id: session.self };
-  const { released } = await session.ask("POST", "lease/release", asked);
+  const request = { name, task_id, node_id: session.self };
+  const { released } = await session.ask("POST", "lease/release", request);
   return { say: released === 0 ? "You hold no such lease." : "Released.", released };
 }
 
-async function leaseList(session: Session, { task_id, cursor }: Args): Promise<ToolResult> {
-  const { rows, next } = await pageThatFits(MCP_LIST_DEFAULT, async (most) => {
-    const asked: JsonObject = { task_id, cursor, per_page: String(most) };
-    const page = await session.ask("GET", "lease/list", asked);
-    return { rows: recordsOf(page["leases"]).map(leaseRow), next: page["next_cursor"] };
+function leaseList(session: Session, { task_id, cursor }: Args): Promise<ToolResult> {
+  return listed(session, {
+    path: "lease/list",
+    query: { task_id, cursor },
+    name: "leases",
+    row: leaseRow,
+    none: "Nobody holds such a lease.",
+    thing: "lease",
+    about: ", oldest first.",
+    more: " There are more: call again with cursor next_cursor.",
   });
-  const found =
-    rows.length === 0 ? "Nobody holds such a lease." : `${plural(rows.length, "lease")}, oldest first.`;
-  const more = next === null ? "" : " There are more: call again with cursor next_cursor.";
-  return { say: `${found}${more}`, leases: rows, next_cursor: next };
 }

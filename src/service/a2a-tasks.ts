@@ -5,10 +5,10 @@
  * The list of a caller is ordered by the last change. A page examines a bounded number of entries and holds a bounded
  * number of bytes: it may have fewer tasks than were asked for, and still not be the last.
  */
-import { Rejection, reject } from "../domain/decision.ts";
+import { reject, Rejection } from "../domain/decision.ts";
 import { A2A_PAGE_MAX_BYTES, A2A_SCANNED_MAX } from "../domain/limits.ts";
 import type { FileRecord, Question } from "../domain/model.ts";
-import { isAsking } from "../domain/task.ts";
+import { isAsking } from "../domain/task/facet/questions.ts";
 import {
   type Place,
   type SentEntry,

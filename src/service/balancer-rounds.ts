@@ -2,13 +2,13 @@
  * The balancer's rounds: a round assigns the backlog (the open tasks), best first, in bounded steps of one commit each.
  * Requests are served between two steps. The rule is domain/balancer.ts; each step applies it to the rows in its commit.
  *
- * A round first reads the types in the backlog and which of them an available node takes, then only tasks of those types.
+ * A round first reads the lanes in the backlog and which of them an available node takes, then only tasks of those lanes.
  * So tasks that no node takes cost little: 500 of them with 10,000 nodes of 64 capabilities each take 0.2 s of CPU, at
  * most 12 ms at a time, and 200,000 of them before 1,000 that fit take no step.
  */
-import { type Candidate, balance, typesTaken } from "../domain/balancer.ts";
-import { closedTypes, isClosed, isLaneClosed } from "../domain/gate.ts";
-import { type Lane, laneNameOf } from "../domain/lane.ts";
+import { type Candidate, balance, untaken } from "../domain/balancer.ts";
+import { isClosed, isLaneClosed } from "../domain/gate.ts";
+import { type Lane, isSpecial, plainLane } from "../domain/lane.ts";
 import { accept } from "../domain/decision.ts";
 import {
   BACKLOG_TYPES_PART,
@@ -20,19 +20,21 @@ import {
   SWEEP_BATCH,
 } from "../domain/limits.ts";
 import type { Closed, Gate } from "../domain/model.ts";
-import { assignTo, comesFirst } from "../domain/task.ts";
+import { assignTo } from "../domain/task/core.ts";
+import { comesFirst } from "../domain/task/order.ts";
 import type { Clock } from "../lib/clock.ts";
 import {
-  BACKLOG_START,
   type BacklogPlace,
   availableAfter,
   availableNodes,
+  BACKLOG_START,
   backlogAfter,
   backlogTypes,
   isBacklogEmpty,
   openTasks,
 } from "../store/sql/balancer.ts";
-import { type Lanes, gateOn, readyLanes } from "../store/sql/gate.ts";
+import { gateOn } from "../store/sql/gate.ts";
+import { type Lanes, readyLanes } from "../store/sql/lanes.ts";
 import { lastEventId } from "../store/sql/events.ts";
 import { CapabilityLists } from "../store/sql/rows.ts";
 import { bestOfLanes } from "../store/sql/tasks.ts";
@@ -45,7 +47,7 @@ export type Assignment = { readonly taskId: string; readonly nodeId: string };
 /** The assignments of one round, best task first; `isCutShort`: it ended before the backlog's end. */
 export type Round = { readonly assignments: readonly Assignment[]; readonly isCutShort: boolean };
 
-/** The assignments of one step, and the types that no available node takes any longer. */
+/** The assignments of one step, and the lanes from which no available node takes any longer. */
 type RoundPart = { readonly assignments: readonly Assignment[]; readonly exhausted: ReadonlySet<string> };
 
 export class BalancerRounds {
@@ -71,27 +73,26 @@ export class BalancerRounds {
     const { closed } = await this.#store.read(this.#gate());
     if (closed?.hub) return { assignments, isCutShort: false };
     const special = await this.#store.read(readyLanes());
-    for await (const waiting of this.#waitingTypes(onlyBalanced, special)) {
-      const types = await this.#typesTaken(waiting, special, lists);
-      if (closed) {
-        for (const type of closedTypes(closed)) types.delete(type); // their tasks cost nothing
-        for (const [name, lane] of special) if (isLaneClosed(closed, lane)) types.delete(name);
-      }
-      const fair = this.#known.isFair ? [...special.values()].filter(({ name }) => types.delete(name)) : [];
+    for await (const waiting of this.#waitingLanes(onlyBalanced, special)) {
+      const open = [...waiting.values()].filter((lane) => !closed || !isLaneClosed(closed, lane));
+      const taken = await this.#takenLanes(open, lists);
+      // Tasks from before the hub was fair are assigned first, by age.
+      const isInTurn = ({ name }: Lane): boolean => this.#known.isFair && isSpecial(name);
+      const byAge = new Set(taken.filter((lane) => !isInTurn(lane)).map(({ name }) => name));
       for (let after = BACKLOG_START; ;) {
         const limit = Math.min(SWEEP_BATCH, BALANCE_ROUND_MAX - assignments.length);
         if (limit === 0) return { assignments, isCutShort: true };
-        const best = await this.#bestOf([...types], onlyBalanced, after, limit);
+        const best = await this.#bestOf([...byAge], onlyBalanced, after, limit);
         const last = best.at(-1);
         if (!last) break;
         const step = await this.#give(best, lists);
         assignments.push(...step.assignments);
-        for (const type of step.exhausted) types.delete(type);
+        for (const name of step.exhausted) byAge.delete(name);
         if (best.length < limit) break;
         after = last; // skips the unassigned tasks: their only takers are the nodes they were revoked from
         if (signal?.aborted && assignments.length > 0) return { assignments, isCutShort: true }; // it got on
       }
-      for (let lanes: readonly Lane[] = fair; lanes.length > 0;) {
+      for (let lanes = taken.filter(isInTurn); lanes.length > 0;) {
         const limit = Math.min(SWEEP_BATCH, BALANCE_ROUND_MAX - assignments.length);
         if (limit === 0) return { assignments, isCutShort: true };
         const step = await this.#giveInTurn(lanes, closed, onlyBalanced, limit, lists);
@@ -112,59 +113,54 @@ export class BalancerRounds {
     limit: number,
     lists: CapabilityLists,
   ): Promise<RoundPart> {
-    const found = await this.#store.read(
-      bestOfLanes(this.#known.inTurn(lanes), closed, { onlyBalanced, limit }),
-    );
-    return this.#give(found ?? [], lists);
+    const { turnOf } = this.#known;
+    const best = await this.#store.read(bestOfLanes(lanes, closed, { turnOf, onlyBalanced, limit }));
+    return this.#give(best, lists);
   }
 
-  /** The lanes in the backlog and "", in sets of BALANCE_TYPES_MAX. With several sets, each is assigned best first. */
-  async *#waitingTypes(onlyBalanced: boolean, special: Lanes): AsyncGenerator<ReadonlySet<string>> {
-    let types = new Set(["", ...special.keys()]);
+  /** The lanes in the backlog, and that without a type, in maps of BALANCE_TYPES_MAX. Each map is assigned best first. */
+  async *#waitingLanes(onlyBalanced: boolean, special: Lanes): AsyncGenerator<ReadonlyMap<string, Lane>> {
+    let lanes = new Map<string, Lane>(special).set("", plainLane(""));
     for (const balanced of onlyBalanced ? [true] : [true, false])
       for (let after: string | undefined = ""; after !== undefined;) {
-        const part: readonly string[] = await this.#store.read(
+        const types: readonly string[] = await this.#store.read(
           backlogTypes(balanced, after, BACKLOG_TYPES_PART),
         );
-        for (const type of part) types.add(type);
-        after = part.length < BACKLOG_TYPES_PART ? undefined : part.at(-1);
+        for (const type of types) lanes.set(type, plainLane(type));
+        after = types.length < BACKLOG_TYPES_PART ? undefined : types.at(-1);
         await yieldToEventLoop();
-        if (types.size < BALANCE_TYPES_MAX) continue;
-        yield types;
-        types = new Set();
+        if (lanes.size < BALANCE_TYPES_MAX) continue;
+        yield lanes;
+        lanes = new Map();
       }
-    if (types.size > 0) yield types;
+    if (lanes.size > 0) yield lanes;
   }
 
-  /** Reads all available nodes, a page at a time. */
-  async #typesTaken(
-    waiting: ReadonlySet<string>,
-    special: Lanes,
-    lists: CapabilityLists,
-  ): Promise<Set<string>> {
-    const lanes = new Map([...special].filter(([name]) => waiting.has(name)));
-    const taken = new Set<string>();
-    for (let after: string | undefined = ""; after !== undefined;) {
+  /** The lanes from which an available node takes. Reads the nodes a page at a time, until each lane has a taker. */
+  async #takenLanes(lanes: readonly Lane[], lists: CapabilityLists): Promise<readonly Lane[]> {
+    let others: readonly Lane[] = lanes;
+    for (let after: string | undefined = ""; after !== undefined && others.length > 0;) {
       const nodes: readonly Candidate[] = await this.#store.read(availableAfter(after, NODES_PART, lists));
-      for (const type of typesTaken(waiting, nodes, lanes)) taken.add(type);
+      others = untaken(others, nodes);
       after = nodes.length < NODES_PART ? undefined : nodes.at(-1)?.nodeId;
       await yieldToEventLoop();
     }
-    return taken;
+    const names = new Set(others.map(({ name }) => name));
+    return lanes.filter(({ name }) => !names.has(name));
   }
 
-  /** The best open tasks of these types; reads BACKLOG_TYPES_TOGETHER types at a time and merges. */
+  /** The best open tasks of these lanes; reads BACKLOG_TYPES_TOGETHER lanes at a time and merges. */
   async #bestOf(
-    types: readonly string[],
+    lanes: readonly string[],
     onlyBalanced: boolean,
     after: BacklogPlace,
     limit: number,
   ): Promise<readonly BacklogPlace[]> {
     let best: readonly BacklogPlace[] = [];
-    for (let at = 0; at < types.length; at += BACKLOG_TYPES_TOGETHER) {
-      const together = types.slice(at, at + BACKLOG_TYPES_TOGETHER);
-      const found = await this.#store.read(backlogAfter(after, together, onlyBalanced, limit));
-      best = [...best, ...found].toSorted((a, b) => (comesFirst(a, b) ? -1 : 1)).slice(0, limit);
+    for (let start = 0; start < lanes.length; start += BACKLOG_TYPES_TOGETHER) {
+      const together = lanes.slice(start, start + BACKLOG_TYPES_TOGETHER);
+      const places = await this.#store.read(backlogAfter(after, together, onlyBalanced, limit));
+      best = [...best, ...places].toSorted((a, b) => (comesFirst(a, b) ? -1 : 1)).slice(0, limit);
       await yieldToEventLoop();
     }
     return best;
@@ -175,9 +171,9 @@ export class BalancerRounds {
   }
 
   /** One step. Tasks that have been claimed since they were found are left out. */
-  #give(found: readonly BacklogPlace[], lists: CapabilityLists): Promise<RoundPart> {
+  #give(places: readonly BacklogPlace[], lists: CapabilityLists): Promise<RoundPart> {
     const load = {
-      waiting: openTasks(found.map(({ seq }) => seq)),
+      waiting: openTasks(places.map(({ seq }) => seq)),
       available: availableNodes(lists),
       gate: this.#gate(),
     };
@@ -188,16 +184,16 @@ export class BalancerRounds {
       const tasks = this.#known.isFair ? this.#known.sorted(open) : open;
       const nodes = closed ? available.filter(({ nodeId }) => !closed.nodes.has(nodeId)) : available;
       const given = balance(tasks, nodes, at.now, gate);
-      const left = new Set(tasks);
-      for (const { task } of given) left.delete(task);
+      const unassigned = new Set(tasks);
+      for (const { task } of given) unassigned.delete(task);
       for (const { task } of given) this.#known.served(task);
-      const exhausted = [...left].filter(
+      const exhausted = [...unassigned].filter(
         ({ revokedFrom, notNodes, child }) => revokedFrom === null && notNodes.length === 0 && !child,
       );
       return accept(
         {
           assignments: given.map(({ task, nodeId }): Assignment => ({ taskId: task.taskId, nodeId })),
-          exhausted: new Set(exhausted.map(laneNameOf)),
+          exhausted: new Set(exhausted.map(({ lane }) => lane)),
         },
         given.flatMap(({ task, nodeId }) => assignTo(task, nodeId, "balancer", at).changes),
       );

@@ -45,9 +45,9 @@ export async function untilFound<T>(
   const onWake = atWakeUp && (() => (begun = atWakeUp(find)));
   try {
     for (let isFirst = true; ; isFirst = false) {
-      const found: T | null = await (begun ?? find());
+      const result: T | null = await (begun ?? find());
       begun = null;
-      if (found !== null) return found;
+      if (result !== null) return result;
       const leftMs = deadline - clock.steady();
       // A call past its deadline does not wait again, even if it was woken: leave() passes on what it was woken for. The
       // first round always comes to wait(), which says whether the first find may have missed something.

@@ -2,7 +2,7 @@
 import { deleteBudget, setBudget } from "../domain/budget.ts";
 import type { Budget, BudgetKey, BudgetState } from "../domain/model.ts";
 import { periodOf } from "../domain/budget.ts";
-import { dayOf } from "../domain/spending.ts";
+import { dayOf } from "../domain/task/facet/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import { gateOn } from "../store/sql/gate.ts";
 import { spentBy } from "../store/sql/spending.ts";

@@ -14,9 +14,10 @@ import {
 } from "../domain/limits.ts";
 import { type Failure, type Task, isCancelled } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
-import { TickQueue } from "../lib/semaphore.ts";
 import { type FailedTask, failuresBefore } from "../store/sql/stats.ts";
+import type { ChangePosition } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
+import { Scans, partOf } from "./scan.ts";
 
 /** `message`: that of the newest. `nodeIds`: the first nodes, those with most failures first; `nodes`: how many. */
 export type FailureGroup = {
@@ -45,8 +46,7 @@ type Growing = { readonly newest: FailedTask; count: number; readonly nodes: Map
 export class FailureStatistics {
   readonly #store: Store;
   readonly #clock: Clock;
-  /** One step of all readers in each tick. */
-  readonly #steps = new TickQueue();
+  readonly #scans = new Scans();
 
   constructor(store: Store, clock: Clock) {
     this.#store = store;
@@ -58,12 +58,17 @@ export class FailureStatistics {
     const since = this.#clock.now() - lastMs;
     const groups = new Map<string, Growing>();
     const byNode = new Map<string, number>();
-    let position = { updatedAt: Number.MAX_SAFE_INTEGER, seq: 0 };
-    let [total, scanned, isExact] = [0, 0, false];
-    while (scanned < FAILURES_SCANNED_MAX && !isExact) {
-      if (scanned > 0) await this.#steps.next();
-      const step = await this.#store.read(failuresBefore(position, since, SEARCH_STEP_ROWS));
-      for (const task of step) {
+    const newest: ChangePosition = { updatedAt: Number.MAX_SAFE_INTEGER, seq: 0 };
+    const step = async (from: ChangePosition) =>
+      partOf(
+        await this.#store.read(failuresBefore(from, since, SEARCH_STEP_ROWS)),
+        SEARCH_STEP_ROWS,
+        (task): ChangePosition => task,
+      );
+    let [total, isExact] = [0, true];
+    for await (const { rows, next } of this.#scans.steps(newest, step, FAILURES_SCANNED_MAX)) {
+      isExact = next === null;
+      for (const task of rows) {
         const { kind, nodeId } = task.failure;
         if (isCancelled(kind)) continue;
         total++;
@@ -75,9 +80,6 @@ export class FailureStatistics {
         increase(group.nodes, nodeId);
         increase(byNode, nodeId);
       }
-      scanned += step.length;
-      position = step.at(-1) ?? position;
-      isExact = step.length < SEARCH_STEP_ROWS;
     }
     const largest = [...groups].toSorted(
       ([, a], [, b]) => b.count - a.count || b.newest.updatedAt - a.newest.updatedAt,

@@ -11,16 +11,16 @@ import {
   type EventKind,
   type LoggedEvent,
   type NewEvent,
-  TASK_EVENT_KINDS,
-  isBroadcast,
   creatorOf,
+  isBroadcast,
   isTaskEvent,
   senderOf,
+  TASK_EVENT_KINDS,
 } from "../domain/event.ts";
 import { EVENTS_MAX, EVENTS_SCANNED_MAX } from "../domain/limits.ts";
 import { Rejection, taskNotFound } from "../domain/decision.ts";
 import type { Task, TaskState } from "../domain/model.ts";
-import { isFinished } from "../domain/task.ts";
+import { isFinished } from "../domain/task/state.ts";
 import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { deliveryOf, messageById } from "../store/sql/messages.ts";
@@ -33,13 +33,13 @@ import {
   firstEventId,
   lastEventId,
   newestEvents,
-  nthEventOfTask,
   nodeEventsIn,
+  nthEventOfTask,
 } from "../store/sql/events.ts";
 import { taskById, taskStates } from "../store/sql/tasks.ts";
 import type { Origin, Query, Store } from "../store/store.ts";
 import { untilFound } from "./blocked-calls.ts";
-import { type RecentEvent, RecentEvents, type StreamItem } from "./recent-events.ts";
+import { type RecentEvent, type StreamItem, RecentEvents } from "./recent-events.ts";
 import { Waiters } from "./waiters.ts";
 
 /** Events, oldest first; the next batch comes after `cursor`. */
@@ -434,7 +434,7 @@ function itemInMemory(
   return recent.sent.receivers.has(nodeId) ? recent.sent.item : null;
 }
 
-/** The tags of the task of an event: see taskEvent() of domain/task.ts. */
+/** The tags of the task of an event: see taskEvent() of domain/task/log.ts. */
 function tagsOf({ tags }: EventData): readonly string[] {
   return typeof tags === "string" ? tags.split(",") : [];
 }

@@ -6,10 +6,9 @@
 import type { BlobContent, BlobWriter, Blobs } from "../blobs/blobs.ts";
 import { fileNotFound, remove, upload } from "../domain/file.ts";
 import { Rejection } from "../domain/decision.ts";
-import { LIST_FAR_PAGES_MAX, LIST_SCANNED_MAX, SEARCH_STEP_ROWS, SWEEP_BATCH } from "../domain/limits.ts";
+import { SEARCH_STEP_ROWS, SWEEP_BATCH } from "../domain/limits.ts";
 import type { FileRecord } from "../domain/model.ts";
 import type { Clock } from "../lib/clock.ts";
-import { TickQueue } from "../lib/semaphore.ts";
 import { matchesWords } from "../lib/word-search.ts";
 import { fileById, fileIdsAmong } from "../store/sql/files.ts";
 import { nodeById } from "../store/sql/nodes.ts";
@@ -30,10 +29,11 @@ import {
   type CursorPage,
   ListPages,
   type PageRequest,
-  PagesBusy,
   type Position,
+  START,
   loadRows,
 } from "./list-pages.ts";
+import { Scans, pageOfFound, partOf } from "./scan.ts";
 
 /** The fields of a file's record that its uploader sets. */
 export type FileDraft = Pick<FileRecord, "name" | "contentType" | "metadata" | "nodeId" | "taskId">;
@@ -46,8 +46,7 @@ export class FileService {
   readonly #blobs: Blobs;
   readonly #pinned: () => boolean;
   readonly #pages: ListPages;
-  /** One step of all searches in each tick. */
-  readonly #steps = new TickQueue();
+  readonly #scans = new Scans();
   /** Blobs being saved: they may have no record yet, but are not orphans. */
   readonly #saving = new Set<string>();
   #shard = 0;
@@ -174,11 +173,10 @@ export class FileService {
   after(taskId: string | null, { before }: Position, perPage: number): Promise<FilePage> {
     return this.#store.readTogether(async (read) => {
       const sizes = await read(fileSizesBelow(taskId, before, perPage + 1));
-      const shown = sizes.slice(0, perPage);
-      const last = sizes.length > perPage ? shown.at(-1) : undefined;
+      const { rows: shown, next } = pageOfFound(sizes, perPage, ({ seq }) => ({ before: seq }));
       const rows = await loadRows(shown, filesBySeq, read, (later) => this.#store.read(later));
       const total = await countOf(taskId, read);
-      return { rows, page: null, perPage, total, next: last ? { before: last.seq } : null };
+      return { rows, page: null, perPage, total, next };
     });
   }
 
@@ -194,30 +192,23 @@ export class FileService {
     perPage: number,
   ): Promise<FilePage> {
     const found: number[] = [];
-    let before = from?.before ?? Number.MAX_SAFE_INTEGER;
-    let hasMore = true;
-    for (let looked = 0; hasMore && looked < LIST_SCANNED_MAX && found.length <= perPage;) {
-      if (looked > 0) await this.#nextStep();
-      const step = await this.#store.read(fileNamesBelow(taskId, before, SEARCH_STEP_ROWS));
-      for (const { seq, name } of step) if (matchesWords(words, name)) found.push(seq);
-      looked += step.length;
-      before = step.at(-1)?.seq ?? before;
-      hasMore = step.length === SEARCH_STEP_ROWS;
+    let end: Position | null = null;
+    const step = async ({ before }: Position) =>
+      partOf(
+        await this.#store.read(fileNamesBelow(taskId, before, SEARCH_STEP_ROWS)),
+        SEARCH_STEP_ROWS,
+        ({ seq }) => ({ before: seq }),
+      );
+    for await (const { rows, next } of this.#scans.steps(from ?? START, step)) {
+      for (const { seq, name } of rows) if (matchesWords(words, name)) found.push(seq);
+      end = next;
+      if (found.length > perPage) break;
     }
-    const shown = found.slice(0, perPage);
-    const last = shown.at(-1);
-    const next =
-      found.length > perPage && last !== undefined ? { before: last } : hasMore ? { before } : null;
+    const { rows: shown, next } = pageOfFound(found, perPage, (before): Position => ({ before }), end);
     const rows = await this.#store.readTogether(async (read) =>
       loadRows(await read(fileSizesBySeq(shown)), filesBySeq, read, (later) => this.#store.read(later)),
     );
     return { rows, page: null, perPage, total: null, next };
-  }
-
-  /** Other requests are served between two steps of a search. @throws {PagesBusy} */
-  async #nextStep(): Promise<void> {
-    if (this.#steps.waiting >= LIST_FAR_PAGES_MAX) throw new PagesBusy("Too many searches wait.");
-    await this.#steps.next();
   }
 
   /**

@@ -1,9 +1,15 @@
-/** The use cases of groups of tasks (domain/group.ts). Their end is noticed in tasks.ts. */
-import { Rejection, UNDECIDED, accept } from "../domain/decision.ts";
-import { type Group, type GroupCounts, groupNotFound, ownedGroup, unfinishedIn } from "../domain/group.ts";
+/** The use cases of groups of tasks (domain/task/facet/group.ts). Their end is noticed in tasks.ts. */
+import { accept, also, Rejection, UNDECIDED } from "../domain/decision.ts";
+import {
+  type Group,
+  type GroupCounts,
+  groupNotFound,
+  ownedGroup,
+  unfinishedIn,
+} from "../domain/task/facet/group.ts";
 import { DEPENDENTS_COUNTED_MAX, GROUP_FAILURES_SHOWN, GROUP_STEP_TASKS } from "../domain/limits.ts";
 import type { Moment } from "../domain/model.ts";
-import { type GroupRequest, cancelGroup, retryGroup } from "../domain/task.ts";
+import { type GroupRequest, cancelGroup, retryGroup } from "../domain/task/creator.ts";
 import type { Clock } from "../lib/clock.ts";
 import {
   countOfGroup,
@@ -17,9 +23,10 @@ import { nodeById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { spentBy } from "../store/sql/spending.ts";
 import { dependenciesById } from "../store/sql/tasks.ts";
-import type { Committed, Store, Transact } from "../store/store.ts";
+import { type Committed, type Store, type Transact, transactAlso } from "../store/store.ts";
 import type { Feed } from "./feed.ts";
 import { type TaskService, upToDependencies } from "./tasks.ts";
+import { pageOfFound } from "./scan.ts";
 
 /** How many tasks a step changed, and how many it leaves for the next one. */
 export type GroupStep = {
@@ -75,8 +82,8 @@ export class GroupService {
   /** The groups whose names begin with `prefix` and come after `after`, by name. */
   async list(prefix: string, after: string, limit: number): Promise<GroupPage> {
     const found = await this.#store.read(groupPage(prefix, after, limit + 1));
-    const groups = found.slice(0, limit);
-    return { groups, next: found.length > limit ? (groups.at(-1)?.name ?? null) : null };
+    const { rows: groups, next } = pageOfFound(found, limit, ({ name }) => name);
+    return { groups, next };
   }
 
   /**
@@ -136,19 +143,20 @@ export class GroupService {
         found: groupTotals(group),
         failed,
         count: countOfGroup(which, after, DEPENDENTS_COUNTED_MAX),
-        dependencies: needed.size > 0 ? dependenciesById([...needed]) : NO_ROW,
+        dependencies: dependenciesById([...needed]),
       };
-      const known = new Set(needed);
-      const step = await transact(load, ({ found, failed, count, dependencies }) => {
+      const { answer: step, also: lacking } = await transactAlso(transact, load, (rows) => {
+        const { found, failed, count, dependencies } = rows;
         if (!found) return groupNotFound(group);
         const tasks = upToDependencies(failed);
-        for (const { dependsOn } of tasks) for (const taskId of dependsOn) needed.add(taskId);
-        if (needed.size > known.size) return UNDECIDED;
-        const { answer: opened, changes } = retryGroup(tasks, dependencies ?? [], this.#at());
+        const unread = tasks.flatMap(({ dependsOn }) => dependsOn).filter((taskId) => !needed.has(taskId));
+        if (unread.length > 0) return also(UNDECIDED, unread);
+        const { answer: opened, changes } = retryGroup(tasks, dependencies, this.#at());
         const left = count - tasks.length;
         const next = left > 0 ? (tasks.at(-1)?.seq ?? null) : null;
         return accept<GroupStep>({ group, changed: opened.length, left, next }, changes);
       });
+      for (const taskId of lacking ?? []) needed.add(taskId);
       if (!step) continue;
       if (step.changed > 0) await this.#tasks.followMany();
       return step;

@@ -1,43 +1,23 @@
 /**
- * The idle workers (blocked consumers) of this hub: waiting task/next calls, woken in order of arrival, each only for
- * work that it can take. They wait in waiters.ts; this file says in which queues, and which change wakes which queue.
+ * The idle workers (blocked consumers) of this hub: waiting task/next calls. They wait in waiters.ts. This file says in
+ * which queues they stand (QUEUE_OF), and which change wakes which queue (announcementOf, IdleWorkers).
  *
- *   queue                announces                        who sleeps there
- *   gifts of a node      a task assigned to the node      its calls
- *   room of a node       the node holds one task less     its calls that found the node full
- *   resources of a node  the node holds one task less     its calls that found too little left of a resource
- *   open of a lane       an open task (see offersOf)      the calls that take from the lane and found room in their node
- *   open                 an open task of any plain lane   the same for calls that take every type
- *   key                  a task of a limit key has ended  the calls that found the key closed; else those in `open`, and in
- *                                                         the plain lane of that name
+ * A worker joins, reads the store and, if there is no task for it, sleeps: only in the queues whose tasks its read looked
+ * for (IdleWorker.#sleepsIn). A worker that found a lane closed, or its node short of a resource for it, does not stand in
+ * the lane's queue, so that the wake-up for a task of the lane goes to others.
  *
- * A worker joins, reads the store and, if there is no task for it, sleeps. Its position in each queue is its arrival, also
- * in one that it enters again. It sleeps only in queues whose tasks its last read looked for: a call that found its node
- * full sleeps for gifts, room and resources, not for open tasks (IdleWorker.#sleepsIn); one that found a lane closed, or is
- * short of a resource for it, does not stand in its queue, so that the wake-up for a task of the lane goes to others.
- *
- * Only wake-ups are in order: a worker that has just joined reads at once, and may take the task for which an earlier
- * worker was woken. The earlier one keeps its position, and is woken first for the next task.
- *
- * A wake-up for a task ends when the worker takes a task of that queue. A wake-up for room does not, because the node may
- * have more room: when the worker leaves, or falls asleep while the node has room, the wake-up passes to the next one,
- * until a worker finds the node full.
- *
- * An ended task of the node wakes all calls that are short of a resource: who finds one resource used up cannot say that
- * another one is.
- *
- * All workers read again: for a copy of a quorum or the task of a review, which not every node may have; for a special
- * lane that is new to this hub, so that they join its queue; when the gate opens (OPENS_GATE, or by time); and after
- * `work.missed`, because notifications of other hubs may be lost.
+ * Only wake-ups are in order of arrival: a worker that has just joined reads at once, and may take the task for which an
+ * earlier worker was woken. The earlier one keeps its position, and is woken first for the next task.
  *
  * Must not: touch the store but to listen, hold data, or be trusted for correctness. A lost wake-up costs time only.
  */
 import type { Notified, Offer } from "../domain/change.ts";
 import { type EventKind, MAKES_ROOM } from "../domain/event.ts";
-import { isSpecial, laneNameOf, limitKeyOf } from "../domain/lane.ts";
+import { isSpecial, limitKeyOf } from "../domain/lane.ts";
 import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
 import type { JoinedThrough, Task } from "../domain/model.ts";
-import { type TakenFrom, offersOf } from "../domain/task.ts";
+import { type TakenFrom, offersOf } from "../domain/task/next.ts";
+import { assert, broken } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import type { Store } from "../store/store.ts";
 import type { KnownLanes } from "./known-lanes.ts";
@@ -47,12 +27,21 @@ import { type Announcement, type Outcome, type Waiter, Waiters } from "./waiters
 export type Found =
   { readonly task: Task; readonly from: TakenFrom } | { readonly task: null; readonly isFull: boolean };
 
-const giftsOf = (nodeId: string): string => `gifts ${nodeId}`;
-const roomOf = (nodeId: string): string => `room ${nodeId}`;
-const resourcesOf = (nodeId: string): string => `resources ${nodeId}`;
-const openOf = (lane: string): string => `open ${lane}`;
-const freedOf = (key: string): string => `key ${key}`;
-const OPEN = "open";
+/** The queues, by what they announce. */
+const QUEUE_OF = {
+  /** A task that was assigned to the node. All calls of the node stand there. */
+  gifts: (nodeId: string): string => `gifts ${nodeId}`,
+  /** The node holds one task less. All its calls stand there; those sleep there that found it full. */
+  room: (nodeId: string): string => `room ${nodeId}`,
+  /** As room; the calls that found too little left of a resource. All are woken: none knows which resource was freed. */
+  resources: (nodeId: string): string => `resources ${nodeId}`,
+  /** An open task of the lane. The calls that take from the lane. */
+  lane: (name: string): string => `open ${name}`,
+  /** A task under the limit key has ended. The calls that found the key closed. */
+  key: (key: string): string => `key ${key}`,
+} as const;
+/** An open task of any plain lane. The calls that take every type. */
+const EVERY_TYPE = "open";
 
 /** After these events the workers of the node read again, because the tasks that they may take have changed. */
 const NODE_CHANGES: ReadonlySet<EventKind> = new Set([
@@ -61,7 +50,7 @@ const NODE_CHANGES: ReadonlySet<EventKind> = new Set([
   "node.offline",
   "node.deleted",
 ]);
-/** After these events tasks may be handed out that the gate has kept back. */
+/** After these events all workers read again: tasks may be handed out that the gate has kept back. */
 const OPENS_GATE: ReadonlySet<EventKind> = new Set([
   "budget.set",
   "budget.deleted",
@@ -95,7 +84,7 @@ export class IdleWorkers {
     return [...nodeIds];
   }
 
-  /** Makes all workers read again: time has opened something. */
+  /** Makes all workers read again: something has opened, or a wake-up was lost. */
   wakeAll(): void {
     this.#waiters.wakeAllOfEach();
   }
@@ -112,61 +101,71 @@ export class IdleWorkers {
   decided(changes: readonly Notified[]): void {
     if (this.#workers.size === 0) return; // a worker that joins later reads what is committed
     const offers = offersOf(changes);
-    if (this.#areForAll(offers)) return this.#waiters.wakeAllOfEach();
-    for (const [at, offer] of offers.entries()) this.#wakeFor(offer, at >= WAKE_UPS_TOGETHER);
+    if (this.#areForAll(offers)) return this.wakeAll();
+    for (const [i, offer] of offers.entries()) this.#wakeFor(offer, i >= WAKE_UPS_TOGETHER);
   }
 
   /** The commit listener: wakes workers for the changes of their nodes, and for the offers of other hubs. */
   notify(changes: readonly Notified[]): void {
     if (this.#workers.size === 0) return;
-    for (const change of changes) {
-      if (change.kind === "work.missed") this.#waiters.wakeAllOfEach();
-      else if (change.kind === "work.offered") {
-        if (this.#areForAll([change.offer])) this.#waiters.wakeAllOfEach();
-        else for (let left = change.count; left > 0; left--) this.#wakeFor(change.offer, true);
-      } else if (change.kind === "event.logged" && OPENS_GATE.has(change.event.kind))
-        this.#waiters.wakeAllOfEach();
-      else if (change.kind === "event.logged" && change.event.nodeId !== null)
-        this.#onEvent(change.event.kind, change.event.nodeId);
-    }
+    for (const change of changes)
+      if (change.kind === "work.missed") this.wakeAll();
+      else if (change.kind === "work.offered") this.#onOffersElsewhere(change.offer, change.count);
+      else if (change.kind === "event.logged") this.#onEvent(change.event.kind, change.event.nodeId);
   }
 
-  /** Whether all workers must read again, which serves all of these offers. Announces each special lane. */
+  #onOffersElsewhere(offer: Offer, count: number): void {
+    if (this.#areForAll([offer])) return this.wakeAll();
+    for (let i = 0; i < count; i++) this.#wakeFor(offer, true);
+  }
+
+  #onEvent(kind: EventKind, nodeId: string | null): void {
+    if (OPENS_GATE.has(kind)) this.wakeAll();
+    if (nodeId === null) return;
+    if (MAKES_ROOM.has(kind)) {
+      this.#waiters.wakeOne({ key: QUEUE_OF.room(nodeId) });
+      this.#waiters.wakeAll(QUEUE_OF.resources(nodeId));
+    }
+    if (kind === "node.left") this.#waiters.end(QUEUE_OF.gifts(nodeId));
+    if (NODE_CHANGES.has(kind)) this.#waiters.wakeAll(QUEUE_OF.gifts(nodeId));
+  }
+
+  /**
+   * Whether all workers must read again, which serves all of these offers: for a task that not every node may have, or a
+   * special lane in whose queue not every worker stands.
+   */
   #areForAll(offers: readonly Offer[]): boolean {
-    const forAll = offers.filter(
-      (offer) =>
-        offer.kind === "some" ||
-        (offer.kind === "open" && isSpecial(offer.lane) && this.#known.announce(offer.lane)),
-    );
-    return forAll.length > 0;
+    let areForAll = false;
+    for (const offer of offers)
+      // announces each lane
+      if (offer.kind === "some" || (offer.kind === "open" && this.#known.announce(offer.lane)))
+        areForAll = true;
+    return areForAll;
   }
 
   #wakeFor(offer: Offer, isLater: boolean): void {
-    if (offer.kind === "some") return; // #areForAll() has woken all
     const announcement = announcementOf(offer);
     if (isLater) this.#waiters.wakeOneLater(announcement);
     else this.#waiters.wakeOne(announcement);
   }
-
-  #onEvent(kind: EventKind, nodeId: string): void {
-    if (MAKES_ROOM.has(kind)) {
-      this.#waiters.wakeOne({ key: roomOf(nodeId) });
-      this.#waiters.wakeAll(resourcesOf(nodeId));
-    } else if (kind === "node.left") this.#waiters.end(giftsOf(nodeId));
-    else if (NODE_CHANGES.has(kind)) this.#waiters.wakeAll(giftsOf(nodeId));
-  }
 }
 
 /**
- * The queues whose sleepers may take what is offered. Calls that take every type take from each plain lane. They sleep in
- * `open` also while a type is closed: a task of the type wakes one of them, which does not find it, and the wake-up is used
- * up, so perhaps no call ever waits for the key. Hence `elseKeys`: a freed key also wakes who sleeps in `open`, or in the
- * plain lane of that name.
+ * The queues whose sleepers may take what is offered. A freed key also wakes the sleepers in EVERY_TYPE and in the plain
+ * lane of that name, because such a call perhaps never met the key: a task that was offered while the key was closed woke
+ * one of them, and the others sleep on.
  */
-function announcementOf(offer: Exclude<Offer, { readonly kind: "some" }>): Announcement {
-  if (offer.kind === "gift") return { key: giftsOf(offer.nodeId) };
-  if (offer.kind === "key") return { key: freedOf(offer.key), elseKeys: [OPEN, openOf(offer.key)] };
-  return { key: openOf(offer.lane), orKey: isSpecial(offer.lane) ? null : OPEN };
+function announcementOf(offer: Offer): Announcement {
+  switch (offer.kind) {
+    case "gift":
+      return { key: QUEUE_OF.gifts(offer.nodeId) };
+    case "key":
+      return { key: QUEUE_OF.key(offer.key), elseKeys: [EVERY_TYPE, QUEUE_OF.lane(offer.key)] };
+    case "open":
+      return { key: QUEUE_OF.lane(offer.lane), orKey: isSpecial(offer.lane) ? null : EVERY_TYPE };
+    case "some":
+      throw broken("an offer for all workers wakes all");
+  }
 }
 
 /** What a worker waits for, in lanes that are open to its node now, and otherwise. */
@@ -186,6 +185,14 @@ export const NOTHING_AWAITED: Awaited = { types: [], special: [], isShort: false
 /** How soon a worker reads again whose last read was stale. */
 export const STALE_MS = SECOND_MS;
 
+/** The modes of a worker, between its join and its leave. */
+type Mode =
+  | { readonly kind: "joined" }
+  | { readonly kind: "reading" }
+  /** `isFull`: the node had no room. `isStale`: the read may have missed a task (see endRead). */
+  | { readonly kind: "found nothing"; readonly isFull: boolean; readonly isStale: boolean }
+  | { readonly kind: "found a task" };
+
 /** One blocked call of task/next. */
 export class IdleWorker {
   readonly nodeId: string;
@@ -196,16 +203,13 @@ export class IdleWorker {
   readonly #resources: string;
   readonly #waiter: Waiter;
   readonly #workers: Set<IdleWorker>;
-  /** Whether the last read found the node full. */
-  #isFull = false;
-  /** Whether the last read may have missed a task (see endRead). */
-  #isStale = false;
+  #mode: Mode = { kind: "joined" };
 
   constructor(nodeId: string, waiters: Waiters, workers: Set<IdleWorker>) {
     this.nodeId = nodeId;
-    this.#gifts = giftsOf(nodeId);
-    this.#room = roomOf(nodeId);
-    this.#resources = resourcesOf(nodeId);
+    this.#gifts = QUEUE_OF.gifts(nodeId);
+    this.#room = QUEUE_OF.room(nodeId);
+    this.#resources = QUEUE_OF.resources(nodeId);
     this.#waiter = waiters.join(this.#gifts, this.#room);
     this.#workers = workers;
   }
@@ -213,46 +217,60 @@ export class IdleWorker {
   /** Must precede each read of the store. `variant`: of its node. */
   beginRead(variant: JoinedThrough | null, { types, special, isShort, keys }: Awaited): void {
     this.variant = variant;
-    const open = types === null ? [OPEN] : types.map(openOf);
-    const lanes = [...open, ...special.map(({ name }) => openOf(name))];
+    const plain = types === null ? [EVERY_TYPE] : types.map(QUEUE_OF.lane);
+    const lanes = [...plain, ...special.map(({ name }) => QUEUE_OF.lane(name))];
     const resources = isShort ? [this.#resources] : [];
     // What changes most comes last, because the waiter enters all queues again from the first other one on.
-    this.#waiter.standIn([this.#gifts, this.#room, ...lanes, ...resources, ...Array.from(keys, freedOf)]);
+    this.#waiter.standIn([
+      this.#gifts,
+      this.#room,
+      ...lanes,
+      ...resources,
+      ...Array.from(keys, QUEUE_OF.key),
+    ]);
+    this.#mode = { kind: "reading" };
   }
 
   /**
-   * What the read found. Uses up what the worker carries, if the task is of the queue that announced it.
+   * What the read found. Uses up what the worker carries, if the task is of the queue that announced it. A wake-up for room
+   * is never used up by a task, because the node may have more room: it passes on until a worker finds the node full.
    * @param isStale other lanes are open to the node by now than those in which the read looked. What the worker carries, or
    *   has missed while it read, may be there: another worker looks at once, if one sleeps there, and this one after STALE_MS
    */
   endRead(found: Found, isStale = false): void {
-    this.#isStale = isStale;
+    assert(this.#mode.kind === "reading", "a read begins before it ends");
     if (isStale) this.#waiter.passOn();
-    if (found.task === null) this.#isFull = found.isFull;
-    else if (found.from === "open") {
-      this.#waiter.markServed(openOf(laneNameOf(found.task)));
-      this.#waiter.markServed(freedOf(limitKeyOf(found.task)));
+    if (found.task === null) {
+      this.#mode = { kind: "found nothing", isFull: found.isFull, isStale };
+      return;
+    }
+    this.#mode = { kind: "found a task" };
+    if (found.from === "open") {
+      this.#waiter.markServed(QUEUE_OF.lane(found.task.lane));
+      this.#waiter.markServed(QUEUE_OF.key(limitKeyOf(found.task)));
     } else if (found.from === "gifts") this.#waiter.markServed(this.#gifts);
     // "started": the node held the task already, so it used no wake-up.
   }
 
   /** Sleeps after a read that found no task: as Waiter.wait(). */
   async wait(remainingMs: number, signal: AbortSignal, onWake?: () => void): Promise<Outcome> {
-    const isCut = this.#isStale && remainingMs > STALE_MS;
+    if (this.isEnded || signal.aborted) return this.#waiter.wait(remainingMs, signal);
+    const mode = this.#mode;
+    assert(mode.kind === "found nothing", "a worker sleeps after a read that found no task");
+    const isCut = mode.isStale && remainingMs > STALE_MS;
     const ms = isCut ? STALE_MS : remainingMs;
-    const outcome = await this.#waiter.wait(ms, signal, onWake, (key) => this.#sleepsIn(key));
+    const outcome = await this.#waiter.wait(ms, signal, onWake, (key) => this.#sleepsIn(key, mode.isFull));
     return isCut && outcome === "timeout" ? "woken" : outcome;
   }
 
   /**
    * Whether the last read would have found what this queue announces: then a wake-up that the worker carries ends here. A
-   * wrong true uses up a wake-up that another call needs; after a wrong false this call is not woken from the queue. `open`
-   * is true although the read left out closed types: who does not know of their keys is found when a key is freed
-   * (announcementOf).
+   * wrong true uses up a wake-up that another call needs; after a wrong false this call is not woken from the queue. True
+   * for EVERY_TYPE even if closed types were left out: announcementOf() wakes those calls when a key is freed.
    */
-  #sleepsIn(key: string): boolean {
+  #sleepsIn(key: string, isFull: boolean): boolean {
     if (key === this.#gifts || key === this.#resources) return true;
-    return key === this.#room ? this.#isFull : !this.#isFull;
+    return key === this.#room ? isFull : !isFull;
   }
 
   /** Whether its node has left, or the hub drains: the call must not ask again. */

@@ -8,6 +8,7 @@ import { allInvitations, invitationByToken, invitationsAfter } from "../store/sq
 import { allKeys } from "../store/sql/keys.ts";
 import type { Committed, Store, Transact } from "../store/store.ts";
 import { type KeyRing, hashSecret } from "./keys.ts";
+import { pageOfFound } from "./scan.ts";
 
 /** `token` is in plain text, and is not kept. `at`: where the node joins. */
 export type NewInvitation<At> = { readonly invitation: Invitation; readonly token: string; readonly at: At };
@@ -73,8 +74,8 @@ export class InvitationService {
 
   async list(after: string, limit: number): Promise<InvitationPage> {
     const found = await this.#store.read(invitationsAfter(after, limit + 1));
-    const invitations = found.slice(0, limit);
-    return { invitations, next: found.length > limit ? (invitations.at(-1)?.invitationId ?? null) : null };
+    const { rows: invitations, next } = pageOfFound(found, limit, ({ invitationId }) => invitationId);
+    return { invitations, next };
   }
 
   /** @throws {Rejection} invitation_not_found */

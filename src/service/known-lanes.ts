@@ -1,9 +1,8 @@
 /**
- * The gate and the special lanes as a transaction of this hub loaded them last: what is loaded for a node depends on them,
- * so they must be known before its transaction, which loads them again and compares.
+ * The gate and the special lanes as a transaction of this hub loaded them last. They decide what is loaded for a node
+ * (choose), so they must be known before its transaction, which loads them again (learn) and compares (hasOpened).
  *
- * Before learn() it is a guess. Within a decision, after learn(), it is what the transaction has loaded, perhaps in a group
- * that is then rolled back. Must not: be trusted for a decision before learn().
+ * Must not: be trusted for a decision before learn(), nor after its group, which may be rolled back.
  */
 import { type OpenLanes, isSameClosed, lanesOpenTo } from "../domain/gate.ts";
 import {
@@ -13,29 +12,25 @@ import {
   type ReadyLane,
   NO_HEAD,
   isAsAble,
-  needsRare,
+  isSpecial,
 } from "../domain/lane.ts";
 import { LANES_EMPTY_AWAITED, LANES_MAX } from "../domain/limits.ts";
 import type { Closed, Gate, Node, Task } from "../domain/model.ts";
-import { dayOf } from "../domain/spending.ts";
-import type { Lanes } from "../store/sql/gate.ts";
+import { dayOf } from "../domain/task/facet/spending.ts";
+import { type TurnOf, compareOffers } from "../domain/task/order.ts";
+import type { Lanes } from "../store/sql/lanes.ts";
 
-/** The lanes that were open to a node, and what was known then. */
-export type Seen = {
+/** The lanes from which the tasks for a node are loaded, and what was known when they were chosen. */
+export type Choice = {
   readonly node: Able;
   readonly closed: Closed | null;
   readonly lanes: Lanes;
   readonly open: OpenLanes<ReadyLane>;
-};
-
-/** What one load looks up: the special lanes that may have the best tasks. */
-export type LookedUp = {
-  readonly lanes: readonly ReadyLane[];
+  /** The open special lanes that are looked up: those that may have the best tasks. */
+  readonly lookedUp: readonly ReadyLane[];
   /** Whether other special lanes are open: then the load must also say what is best in these. */
   readonly isPart: boolean;
 };
-
-type InOrder = Pick<Task, "requires" | "creatorNode">;
 
 export class KnownLanes {
   gate: Gate | null = null;
@@ -76,10 +71,16 @@ export class KnownLanes {
     return isNewDay || isOver;
   }
 
-  /** The lanes that are open to a node which asks for these types; null: every type that it takes. */
-  openTo(node: Node, asked: readonly string[] | null): Seen {
+  /**
+   * Chooses the lanes for a node which asks for these types; null: every type that it takes. `lookUps`: so many of the open
+   * special lanes are looked up, or all if they are hardly more.
+   */
+  choose(node: Node, types: readonly string[] | null, lookUps: number): Choice {
     const { closed, lanes } = this;
-    return { node, closed, lanes, open: lanesOpenTo(node, asked, closed, lanes.values()) };
+    const open = lanesOpenTo(node, types, closed, lanes.values());
+    const isPart = open.special.length > 2 * lookUps;
+    const lookedUp = isPart ? this.#best(open.special, lookUps) : open.special;
+    return { node, closed, lanes, open, lookedUp, isPart };
   }
 
   /** Within a decision: the gate and the lanes that its transaction has loaded. */
@@ -95,20 +96,21 @@ export class KnownLanes {
   }
 
   /**
-   * As openTo(), of all special lanes whose tasks, present or to come, a node may take. `keys`: the closed limit keys. All
-   * of them, because a lane that this hub has not met may have any.
+   * The open lanes whose tasks, present or to come, a node may take. `keys`: the closed limit keys. All of them, because a
+   * lane that this hub has not met may have any.
    */
-  awaitedBy(node: Node, asked: readonly string[] | null): OpenLanes & { readonly keys: Iterable<string> } {
+  awaitedBy(node: Node, types: readonly string[] | null): OpenLanes & { readonly keys: Iterable<string> } {
     const met = this.#met.values().map(({ lane }) => lane);
-    return { ...lanesOpenTo(node, asked, this.closed, met), keys: this.closed?.keys ?? [] };
+    return { ...lanesOpenTo(node, types, this.closed, met), keys: this.closed?.keys ?? [] };
   }
 
   /**
-   * Announces a special lane that has a new task. Returns whether the caller must make all workers read again, because
-   * some may not stand in the lane's queue. True while no transaction has met the lane, and for the first announcement after
-   * that: the workers that read before, the one that met it among them, chose their queues without it.
+   * Announces a lane that has a new task. Returns whether the caller must make all workers read again, because some may
+   * not stand in the lane's queue: until all have had a chance to join the queue of a special lane, once before and once
+   * after a transaction has met the lane. No transaction needs to meet a plain lane.
    */
   announce(name: string): boolean {
+    if (!isSpecial(name)) return false;
     const met = this.#met.get(name);
     if (met === undefined) return true;
     if (met.isAnnounced) return false;
@@ -120,68 +122,62 @@ export class KnownLanes {
    * Whether other lanes are open to a node now, or other keys closed, than those for which its tasks were loaded; or
    * whether a resource is short that was not: a worker that waits must stand in another queue for it.
    */
-  hasOpened(node: Node, asked: readonly string[] | null, before: Seen): boolean {
-    if (!isSameClosed(this.closed, before.closed)) return true;
+  hasOpened(node: Node, types: readonly string[] | null, chosen: Choice): boolean {
+    if (!isSameClosed(this.closed, chosen.closed)) return true;
     if (this.lanes.size === 0) return false;
-    const { special, isShort } = before.open;
+    const before = chosen.open;
     // The usual case: no lane is new, and the node had enough for each.
-    if (this.lanes === before.lanes && !isShort && isAsAble(node, before.node)) return false;
-    const names = new Set(special.map(({ name }) => name));
-    const { open } = this.openTo(node, asked);
-    return (open.isShort && !isShort) || open.special.some(({ name }) => !names.has(name));
+    if (this.lanes === chosen.lanes && !before.isShort && isAsAble(node, chosen.node)) return false;
+    const names = new Set(before.special.map(({ name }) => name));
+    const open = lanesOpenTo(node, types, this.closed, this.lanes.values());
+    return (open.isShort && !before.isShort) || open.special.some(({ name }) => !names.has(name));
   }
 
-  /** `count` of the open special lanes, or all if they are hardly more: those that may have the best tasks. */
-  lookUp({ open: { special } }: Seen, count: number): LookedUp {
-    if (special.length <= 2 * count) return { lanes: special, isPart: false };
+  /** The `count` lanes with the best bounds. */
+  #best(lanes: readonly ReadyLane[], count: number): readonly ReadyLane[] {
+    const { turnOf } = this;
     const best: ReadyLane[] = [];
-    for (const lane of special) {
+    for (const lane of lanes) {
       if (lane.head === NO_HEAD) continue;
       const last = best[count - 1];
-      if (last !== undefined && this.#compare(lane, lane.head, last, last.head) >= 0) continue;
-      const at = best.findLastIndex((one) => this.#compare(one, one.head, lane, lane.head) <= 0);
-      best.splice(at + 1, 0, lane);
+      if (last !== undefined && compareOffers(lane, lane.head, last, last.head, turnOf) >= 0) continue;
+      const before = best.findLastIndex(
+        (other) => compareOffers(other, other.head, lane, lane.head, turnOf) <= 0,
+      );
+      best.splice(before + 1, 0, lane);
       if (best.length > count) best.pop();
     }
-    return { lanes: best, isPart: true };
+    return best;
   }
 
   /** Within a decision, after learn(): what is best in the lanes that its transaction has looked up. */
-  learnHeads({ lanes }: LookedUp, heads: ReadonlyMap<string, Head>): void {
-    for (const { name } of lanes) {
+  learnHeads({ lookedUp }: Choice, heads: ReadonlyMap<string, Head>): void {
+    for (const { name } of lookedUp) {
       const lane = this.lanes.get(name);
       if (lane) lane.head = heads.get(name) ?? NO_HEAD;
     }
   }
 
   /** Whether another open lane than those that were looked up may have a better task than this one; null: there is none. */
-  mayHaveBetter(
-    { lanes: known, open: { special } }: Seen,
-    { lanes, isPart }: LookedUp,
-    found: Task | null,
-  ): boolean {
+  mayHaveBetter({ lanes, open, lookedUp, isPart }: Choice, found: Task | null): boolean {
     if (!isPart) return false;
-    const names = new Set(lanes.map(({ name }) => name));
-    return special.some((open) => {
-      const lane = this.lanes === known ? open : this.lanes.get(open.name);
+    const names = new Set(lookedUp.map(({ name }) => name));
+    return open.special.some((chosen) => {
+      const lane = this.lanes === lanes ? chosen : this.lanes.get(chosen.name);
       if (lane === undefined || lane.head === NO_HEAD) return false;
-      const isBehind = found !== null && this.#compare(found, found, lane, lane.head) <= 0;
+      const isBehind = found !== null && compareOffers(found, found, lane, lane.head, this.turnOf) <= 0;
       return !isBehind && !names.has(lane.name);
     });
   }
 
-  /**
-   * Lanes with the turn of their creator, by which the load chooses: it returns the best tasks of a few lanes only
-   * (HEADS_LOADED), so sorted() alone would starve the creators of the others. Without fairness all have the same.
-   */
-  inTurn(lanes: readonly Lane[]): readonly (Lane & { readonly turn?: number })[] {
-    return this.isFair ? lanes.map((lane) => ({ ...lane, turn: this.#turnOf(lane) })) : lanes;
-  }
+  /** The turn of the creator of a lane or task; without fairness there are no turns. */
+  readonly turnOf: TurnOf = ({ creatorNode }) =>
+    this.isFair ? (this.#turns.get(creatorNode ?? "") ?? 0) : 0;
 
   /** Tasks in the order in which they are offered now: others may have had their turn since they were loaded. */
   sorted(tasks: readonly Task[]): readonly Task[] {
     if (tasks.length < 2) return tasks;
-    return tasks.toSorted((a, b) => this.#compare(a, a, b, b));
+    return tasks.toSorted((a, b) => compareOffers(a, a, b, b, this.turnOf));
   }
 
   /** A task was handed out: its creator had its turn. */
@@ -193,19 +189,5 @@ export class KnownLanes {
     // The one that is forgotten counts as never served, so it stays first.
     if (this.#turns.size >= LANES_MAX && longestAgo !== undefined) this.#turns.delete(longestAgo);
     this.#turns.set(creator, ++this.#turn);
-  }
-
-  /** The order in which tasks are offered: negative, if the task with the head `headA`, in the lane of `a`, comes first. */
-  #compare(a: InOrder, headA: Head, b: InOrder, headB: Head): number {
-    return (
-      headA.priority - headB.priority ||
-      Number(needsRare(b)) - Number(needsRare(a)) ||
-      this.#turnOf(a) - this.#turnOf(b) ||
-      headA.seq - headB.seq
-    );
-  }
-
-  #turnOf({ creatorNode }: Pick<Task, "creatorNode">): number {
-    return this.isFair ? (this.#turns.get(creatorNode ?? "") ?? 0) : 0;
   }
 }

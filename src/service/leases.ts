@@ -16,6 +16,7 @@ import { nodeById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import type { Committed, Store, Transact } from "../store/store.ts";
+import { pageOfFound } from "./scan.ts";
 
 /** Leases, oldest first; `next`: the fencing number after which the next page begins; null: this is the last. */
 export type LeasePage = { readonly leases: readonly Lease[]; readonly next: number | null };
@@ -74,8 +75,8 @@ export class LeaseService {
     limit: number,
   ): Promise<LeasePage> {
     const found = await this.#store.read(leasesAfter(filter, this.#clock.steady(), after, limit + 1));
-    const leases = found.slice(0, limit);
-    return { leases, next: found.length > limit ? (leases.at(-1)?.fencing ?? null) : null };
+    const { rows: leases, next } = pageOfFound(found, limit, ({ fencing }) => fencing);
+    return { leases, next };
   }
 
   /**

@@ -10,20 +10,18 @@
 import type { Notified } from "../domain/change.ts";
 import { type Lesson, isLesson, withLesson } from "../domain/lesson.ts";
 import {
+  LESSON_SHOWN_MAX_CHARS,
   LESSONS_STEP_ROWS,
   LESSONS_TYPES_MAX,
   LESSONS_UNREAD_MAX,
-  LESSON_SHOWN_MAX_CHARS,
-  LIST_FAR_PAGES_MAX,
-  LIST_SCANNED_MAX,
 } from "../domain/limits.ts";
 import type { Task } from "../domain/model.ts";
-import { isInReview } from "../domain/task.ts";
-import { TickQueue } from "../lib/semaphore.ts";
+import { isInReview } from "../domain/task/state.ts";
 import { matchesWords } from "../lib/word-search.ts";
-import { type ExaminedTask, lessonsBelow, lessonsOf } from "../store/sql/lessons.ts";
+import { lessonsBelow, lessonsOf } from "../store/sql/lessons.ts";
 import type { Origin, Store } from "../store/store.ts";
-import { PagesBusy, type Position } from "./list-pages.ts";
+import { type Position, START } from "./list-pages.ts";
+import { partOf, Scans } from "./scan.ts";
 
 /** `taskType`: null is every type. `words`: each begins a word of the lesson or of the title of its task. */
 export type LessonQuery = { readonly taskType: string | null; readonly words: readonly string[] };
@@ -37,10 +35,9 @@ export type LessonPage = {
 
 export class Lessons {
   readonly #store: Store;
-  /** One step of all searches in each tick. */
-  readonly #steps = new TickQueue();
-  /** One step of all loads in each tick: a dispatch waits for a load, and must not wait for searches. */
-  readonly #loads = new TickQueue();
+  readonly #searches = new Scans();
+  /** A dispatch waits for a load, and must not wait for searches. */
+  readonly #loads = new Scans();
   /** The last lessons of each type, newest first; the type in which something was completed last is at the end. */
   readonly #byType = new Map<string, readonly Lesson[]>();
   /** Null: no task of a type was dispatched yet, and nothing is kept. */
@@ -71,39 +68,34 @@ export class Lessons {
     const lessons: Lesson[] = [];
     const isWanted = (lesson: Lesson): boolean =>
       query.words.length === 0 || matchesWords(query.words, `${lesson.title}\n${lesson.text}`);
-    let before = from?.before ?? Number.MAX_SAFE_INTEGER;
+    let position: Position | null = from ?? START;
     let looked = 0;
-    while (looked < LIST_SCANNED_MAX) {
-      const part = await this.#step(query.taskType, before);
-      for (const { seq, lesson } of part) {
-        if (lessons.length === most) return { lessons, looked, next: { before } };
-        before = seq;
+    for await (const { rows, next } of this.#searches.steps(position, this.#stepOf(query.taskType))) {
+      for (const { seq, lesson } of rows) {
+        if (lessons.length === most) return { lessons, looked, next: position };
+        position = { before: seq };
         looked++;
         if (lesson && isLesson(lesson.text) && isWanted(lesson)) lessons.push(lesson);
       }
-      if (part.length < LESSONS_STEP_ROWS) return { lessons, looked, next: null };
+      position = next;
     }
-    return { lessons, looked, next: { before } };
+    return { lessons, looked, next: position };
   }
 
-  async #step(taskType: string | null, before: number): Promise<readonly ExaminedTask[]> {
-    if (this.#steps.waiting >= LIST_FAR_PAGES_MAX) throw new PagesBusy("Too many searches wait.");
-    await this.#steps.next();
-    return this.#store.read(lessonsBelow(taskType, before, LESSONS_STEP_ROWS));
-  }
+  readonly #stepOf =
+    (taskType: string | null) =>
+    async ({ before }: Position) =>
+      partOf(
+        await this.#store.read(lessonsBelow(taskType, before, LESSONS_STEP_ROWS)),
+        LESSONS_STEP_ROWS,
+        ({ seq }): Position => ({ before: seq }),
+      );
 
   /** Examines the last LIST_SCANNED_MAX completed tasks. */
   async #load(): Promise<void> {
     try {
-      let before = Number.MAX_SAFE_INTEGER;
-      for (let looked = 0; looked < LIST_SCANNED_MAX; looked += LESSONS_STEP_ROWS) {
-        await this.#loads.next();
-        const part = await this.#store.read(lessonsBelow(null, before, LESSONS_STEP_ROWS));
-        for (const { lesson } of part) if (lesson) this.#addLoaded(lesson);
-        const last = part.length < LESSONS_STEP_ROWS ? undefined : part.at(-1);
-        if (!last) break;
-        before = last.seq;
-      }
+      for await (const { rows } of this.#loads.steps(START, this.#stepOf(null)))
+        for (const { lesson } of rows) if (lesson) this.#addLoaded(lesson);
       const types = [...this.#byType].toSorted(([, a], [, b]) => (a[0]?.at ?? 0) - (b[0]?.at ?? 0));
       this.#byType.clear();
       for (const [taskType, lessons] of types) this.#byType.set(taskType, lessons);

@@ -4,10 +4,10 @@
  *
  * The sizes and the first part are from one snapshot. A row that is deleted before its part is loaded is left out.
  */
-import { LIST_FAR_PAGES_MAX, LIST_NEAR_ROWS, LIST_PART_MAX_BYTES } from "../domain/limits.ts";
-import { TickQueue } from "../lib/semaphore.ts";
+import { LIST_NEAR_ROWS, LIST_PART_MAX_BYTES } from "../domain/limits.ts";
 import type { Sized, Slice } from "../store/sql/query.ts";
 import type { Query, Read, Store } from "../store/store.ts";
+import { Scans } from "./scan.ts";
 
 /** Loads the next part of a list; null at the end. */
 export type NextPart<T> = () => Promise<readonly T[] | null>;
@@ -76,6 +76,9 @@ export function upToBytes(sizes: readonly Sized[], maxBytes: number): readonly S
 /** A position in a list that is read by cursor: `before` is the number of the row above it. */
 export type Position = { readonly before: number };
 
+/** The beginning of every such list. */
+export const START: Position = { before: Number.MAX_SAFE_INTEGER };
+
 /** A page of such a list. `page` and `total` are null if they were not counted, `next` at the end of the list. */
 export type CursorPage<T> = {
   readonly rows: Rows<T>;
@@ -118,16 +121,11 @@ export function pageOfAll<T>(request: PageRequest, all: readonly T[]): Page<T> {
   return pageOf(request, all.length, new Rows(all.slice(from, from + request.perPage)));
 }
 
-/** Too many callers wait for pages far into a list. */
-export class PagesBusy extends Error {
-  override readonly name = "PagesBusy";
-}
-
 /** The pages of one resource's lists. */
 export class ListPages {
   readonly #store: Store;
   /** SQLite blocks the event loop while it skips rows, so far pages are loaded one per tick. */
-  readonly #farPages = new TickQueue();
+  readonly #farPages = new Scans();
 
   constructor(store: Store) {
     this.#store = store;
@@ -140,11 +138,7 @@ export class ListPages {
    */
   async load<T>(request: PageRequest, list: (read: Read) => Promise<PageSource<T> | null>): Promise<Page<T>> {
     const offset = (request.page - 1) * request.perPage;
-    if (offset > LIST_NEAR_ROWS) {
-      if (this.#farPages.waiting >= LIST_FAR_PAGES_MAX)
-        throw new PagesBusy("Too many pages from far into lists wait.");
-      await this.#farPages.next();
-    }
+    if (offset > LIST_NEAR_ROWS) await this.#farPages.turn();
     return this.#store.readTogether(async (read) => {
       const source = await list(read);
       const total = source?.total ?? 0;

@@ -10,7 +10,7 @@ import type { Notified } from "../domain/change.ts";
 import { EVENT_KINDS, type EventKind } from "../domain/event.ts";
 import { paidBy } from "../domain/lux.ts";
 import type { Spending } from "../domain/model.ts";
-import { plus, toUsd } from "../domain/spending.ts";
+import { plus, toUsd } from "../domain/task/facet/spending.ts";
 import { DIAGNOSIS_MAX_MS, METRICS_KEPT_MS, METRICS_MESSAGES_MAX, MICRO_PER_LUX } from "../domain/limits.ts";
 import { invariantsBroken } from "../lib/assert.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";

@@ -3,13 +3,12 @@
  *
  * Must not: cost anything for a key without a limit.
  */
-import type { Decision, Undecided } from "../domain/decision.ts";
 import { mint, mintLimitOf } from "../domain/mint.ts";
-import type { KeyRecord, Minted } from "../domain/model.ts";
-import { dayOf } from "../domain/spending.ts";
+import type { KeyRecord } from "../domain/model.ts";
+import { dayOf } from "../domain/task/facet/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import { mintedBy } from "../store/sql/mints.ts";
-import type { Load, Loaded, Part, Query, Transact } from "../store/store.ts";
+import { type Around, around } from "../store/store.ts";
 import type { KeyRing } from "./keys.ts";
 
 /** The name of the query among those of the use case. Their names have no space. */
@@ -44,20 +43,14 @@ export class MintService {
     return !paysOwn || mintLimitOf(key, isStrict) !== null ? key.keyId : null;
   }
 
-  /** The Transact of a request with this key, or of a schedule that was put with it. */
-  limited<A>(keyId: string | null, transact: Transact<A>): Transact<A> {
+  /** Around what is written with this key, or by a schedule that was put with it; null: it may promise any reward. */
+  limiting(keyId: string | null): Around | null {
     const key = keyId === null ? null : this.#keys.recordOf(keyId);
     const limitMicro = key && mintLimitOf(key, this.#policy.isStrict);
-    if (key === null || limitMicro === null) return transact;
-    const limiting = <T extends A>(
-      load: Load,
-      decide: (rows: Loaded<Load>) => Decision<T> | Undecided,
-      before?: readonly Part[],
-    ): Promise<T | undefined> => {
-      const minted = mintedBy(key.keyId, dayOf(this.#clock.now()));
-      const known: Load & { readonly [MINTED]: Query<Minted> } = { ...load, [MINTED]: minted };
-      return transact(known, (rows) => mint(decide(rows), rows[MINTED], limitMicro), before);
-    };
-    return limiting as Transact<A>; // both forms of it at once
+    if (key === null || limitMicro === null) return null;
+    return around(
+      () => ({ [MINTED]: mintedBy(key.keyId, dayOf(this.#clock.now())) }),
+      (decision, rows) => mint(decision, rows[MINTED], limitMicro),
+    );
   }
 }

@@ -1,6 +1,6 @@
 /**
  * The statistics of the last hour, minute by minute: what was created, handed out, completed, paid and sent, and how
- * long tasks took (docs/endpoints.md, stats/minutes).
+ * long tasks took (docs/statistics.md, stats/minutes).
  *
  * Each hub counts its own commits in memory and upserts a row for each minute, so a request reads a few rows and no
  * event. A row belongs to one run of one hub; the numbers of all runs are summed when they are read. A crash loses the

@@ -10,16 +10,17 @@
  *
  * Must not: answer with a task before its commit.
  */
-import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
+import { type Decision, type Undecided, also, Rejection } from "../domain/decision.ts";
 import { typesFor } from "../domain/lane.ts";
-import { NOT_TAKEN_MAX, OPEN_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
+import { LANES_LOOKED_UP, NOT_TAKEN_MAX, OPEN_TYPES_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { JoinedThrough, Node, Task } from "../domain/model.ts";
-import { type Next, type TakenFrom, returnGift } from "../domain/task.ts";
+import { type Next, type TakenFrom, returnGift } from "../domain/task/next.ts";
 import type { Clock } from "../lib/clock.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
-import { gateOn, headsOf, readyLanes } from "../store/sql/gate.ts";
+import { gateOn } from "../store/sql/gate.ts";
+import { headsOf, readyLanes } from "../store/sql/lanes.ts";
 import { nodeById } from "../store/sql/nodes.ts";
-import { NO_ROW } from "../store/sql/query.ts";
+import { NO_ROW, NO_ROWS } from "../store/sql/query.ts";
 import {
   bestGift,
   bestOfLanes,
@@ -29,17 +30,24 @@ import {
   taskById,
   waitingFor,
 } from "../store/sql/tasks.ts";
-import { type Answer, type Committed, type Store, type Transact, uncommitted } from "../store/store.ts";
+import {
+  type Answer,
+  type Committed,
+  type Store,
+  type Transact,
+  transactAlso,
+  uncommitted,
+} from "../store/store.ts";
 import type { TakerPatience, Takes } from "./blocked-calls.ts";
 import type { IdleWorkers } from "./idle-workers.ts";
 import type { KnownLanes } from "./known-lanes.ts";
 import type { NodeService } from "./nodes.ts";
-import { type Candidates, TaskSearch, type TaskSource, type Wanted } from "./task-search.ts";
+import { type Candidates, type TaskSource, type Wanted, TaskSearch } from "./task-search.ts";
 import type { TaskService } from "./tasks.ts";
 
 const CALLER_GONE = "the caller hung up";
 
-export type NextAsked = {
+export type NextRequest = {
   readonly nodeId: string;
   /** Limits the open tasks; null is every type that the node takes. */
   readonly taskTypes: readonly string[] | null;
@@ -87,23 +95,28 @@ export class NextService {
    */
   async next(
     transact: Transact<NextAnswer>,
-    asked: NextAsked,
+    request: NextRequest,
     patience: TakerPatience,
   ): Promise<Answer<NextAnswer>> {
-    const { nodeId } = asked;
+    const { nodeId, taskTypes, inBatch } = request;
     const { signal } = patience;
     const worker = patience.waitMs > 0 ? this.#idle.join(nodeId) : null;
     const search = new TaskSearch({
-      ...{ nodeId, taskTypes: asked.taskTypes, signal, worker },
-      ...{ knownLanes: this.#known, clock: this.#clock, source: this.#sourceOf(transact, asked) },
+      nodeId,
+      taskTypes,
+      signal,
+      worker,
+      knownLanes: this.#known,
+      clock: this.#clock,
+      source: this.#sourceOf(transact, request),
       // Of many requests that choose the same few lanes most would have to choose again, and the batch with them.
-      ...(asked.inBatch ? { lookUps: Infinity } : {}),
+      lookUps: inBatch ? Infinity : LANES_LOOKED_UP,
     });
-    const found = await this.#takes.untilTaken(worker, () => search.take(), patience);
-    if (!found) return uncommitted<NextAnswer>({ task: null, draining: false });
-    if (found.task === null) return found;
-    const { task, from } = found;
-    return this.#takes.deliver(found, patience, () => this.#putBack(nodeId, task, from));
+    const next = await this.#takes.untilTaken(worker, () => search.take(), patience);
+    if (!next) return uncommitted<NextAnswer>({ task: null, draining: false });
+    if (next.task === null) return next;
+    const { task, from } = next;
+    return this.#takes.deliver(next, patience, () => this.#putBack(nodeId, task, from));
   }
 
   /**
@@ -120,9 +133,9 @@ export class NextService {
    */
   async notTaken(
     node: Pick<Node, "capabilities">,
-    asked: readonly string[] | null,
+    requestedTypes: readonly string[] | null,
   ): Promise<readonly string[]> {
-    const taken = typesFor(node, asked);
+    const taken = typesFor(node, requestedTypes);
     if (taken === null) return [];
     const [balanced, others, untyped, lanes] = await Promise.all([
       this.#store.read(backlogTypes(true, "", NOT_TAKEN_MAX + taken.length)),
@@ -139,7 +152,7 @@ export class NextService {
   }
 
   /** The node as it may be: the transaction checks it. The requests of a batch read it together. */
-  #readNode({ nodeId, inBatch }: NextAsked): Promise<Node | null> {
+  #readNode({ nodeId, inBatch }: NextRequest): Promise<Node | null> {
     if (!inBatch) return this.#store.read(nodeById(nodeId));
     let reading = this.#reading.get(nodeId);
     if (!reading) {
@@ -150,11 +163,11 @@ export class NextService {
   }
 
   /** The store, as the search of one call uses it. */
-  #sourceOf(transact: Transact<NextAnswer>, asked: NextAsked): TaskSource<Committed<Next>> {
+  #sourceOf(transact: Transact<NextAnswer>, request: NextRequest): TaskSource<Committed<Next>> {
     return {
-      readNode: () => this.#readNode(asked),
+      readNode: () => this.#readNode(request),
       typesBut: (closed) => this.#typesBut(closed),
-      handOut: (wanted, decide) => this.#handOut(transact, asked, wanted, decide),
+      handOut: (wanted, decide) => this.#handOut(transact, request, wanted, decide),
     };
   }
 
@@ -176,27 +189,27 @@ export class NextService {
   /** One transaction of a search, and what follows a dispatch. */
   async #handOut(
     transact: Transact<NextAnswer>,
-    asked: NextAsked,
+    request: NextRequest,
     wanted: Wanted,
     decide: (rows: Candidates) => Decision<Next> | Undecided,
   ): Promise<Committed<Next> | undefined> {
     const comesBack = wanted.node !== null && !wanted.node.online;
-    let hasMoreWaiting = false;
-    const found = await transact(this.#loadFor(asked, wanted), (rows) => {
+    const load = this.#loadFor(request, wanted);
+    const { answer: next, also: hasMoreWaiting } = await transactAlso(transact, load, (rows) => {
       // What waits in special lanes is not loaded, and is left to the balancer.
-      const waiting = rows.lanes.size === 0 ? (rows.waiting ?? []) : [];
-      hasMoreWaiting = comesBack && (rows.lanes.size > 0 || waiting.length === SWEEP_BATCH);
-      return decide({ ...rows, waiting, special: rows.special ?? [] });
+      const waiting = rows.lanes.size === 0 ? rows.waiting : [];
+      const isMore = comesBack && (rows.lanes.size > 0 || waiting.length === SWEEP_BATCH);
+      return also(decide({ ...rows, waiting }), isMore);
     });
-    if (!found) return undefined;
+    if (!next) return undefined;
     // Neither rejects: the task is handed out, and the periodic work does what they could not.
-    if (found.ended) await this.#tasks.settleAfter(found.ended);
-    if (hasMoreWaiting) await this.#tasks.fillIfPossible(asked.nodeId);
-    return found;
+    if (next.ended) await this.#tasks.settleAfter(next.ended);
+    if (hasMoreWaiting) await this.#tasks.fillIfPossible(request.nodeId);
+    return next;
   }
 
   #loadFor(
-    { nodeId, resume, inBatch }: NextAsked,
+    { nodeId, resume, inBatch }: NextRequest,
     { node, types, special, isPart, closed, isExcluded }: Wanted,
   ) {
     return {
@@ -205,10 +218,10 @@ export class NextService {
       gifts: bestGift(nodeId),
       open: bestReady(types, inBatch, closed, isExcluded ? nodeId : null),
       // `butFor`: of a lane only the best task is loaded; one that the node may not have would hide those behind it.
-      special: bestOfLanes(this.#known.inTurn(special), closed, { butFor: nodeId }),
+      special: bestOfLanes(special, closed, { turnOf: this.#known.turnOf, butFor: nodeId }),
       heads: isPart ? headsOf(special.map(({ name }) => name)) : NO_ROW,
       lanes: readyLanes(),
-      waiting: node && !node.online ? waitingFor(node, SWEEP_BATCH) : NO_ROW,
+      waiting: node && !node.online ? waitingFor(node, SWEEP_BATCH) : NO_ROWS,
       gate: gateOn(this.#clock.now()),
     };
   }
@@ -230,12 +243,12 @@ export class NextService {
 
   /** To where it was: open, or a gift of the node. What the node had started before stays started. */
   async #putBack(nodeId: string, { taskId, epoch }: Task, from: TakenFrom): Promise<void> {
-    const asked = { taskId, nodeId, epoch };
+    const holder = { taskId, nodeId, epoch };
     const { transact } = this.#store;
-    if (from === "gifts") await transact({ task: taskById(taskId) }, ({ task }) => returnGift(task, asked));
+    if (from === "gifts") await transact({ task: taskById(taskId) }, ({ task }) => returnGift(task, holder));
     if (from !== "open") return;
     try {
-      await this.#tasks.release(transact, { ...asked, reason: CALLER_GONE });
+      await this.#tasks.release(transact, { ...holder, reason: CALLER_GONE });
     } catch (error) {
       if (!(error instanceof Rejection)) throw error; // else it was taken back meanwhile
     }

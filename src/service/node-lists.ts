@@ -6,15 +6,9 @@
  */
 import { fits } from "../domain/balancer.ts";
 import type { EventKind } from "../domain/event.ts";
-import {
-  LIST_FAR_PAGES_MAX,
-  LIST_SCANNED_MAX,
-  NODES_SEARCH_STEP,
-  NODE_TASKS_SHOWN,
-} from "../domain/limits.ts";
+import { NODES_SEARCH_STEP, NODE_TASKS_SHOWN } from "../domain/limits.ts";
 import type { Node, TaskSummary } from "../domain/model.ts";
 import { must } from "../lib/assert.ts";
-import { TickQueue } from "../lib/semaphore.ts";
 import type { NodeCounts } from "../store/sql/metrics.ts";
 import {
   type NodeRange,
@@ -29,7 +23,8 @@ import {
 import { heldSummaries } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
 import { NODE_KINDS, NodeCensus } from "./census.ts";
-import { type PageRequest, PagesBusy } from "./list-pages.ts";
+import type { PageRequest } from "./list-pages.ts";
+import { type Part, Scans, partOf } from "./scan.ts";
 
 export const NODE_ORDERS = ["id", "busy", "lux"] as const;
 export type NodeOrder = (typeof NODE_ORDERS)[number];
@@ -74,8 +69,7 @@ const LUX_KINDS: ReadonlySet<EventKind> = new Set(["lux.paid", "lux.signin"]);
 export class NodeLists {
   readonly #store: Store;
   readonly #census: NodeCensus;
-  /** One step of all searches in each tick. */
-  readonly #steps = new TickQueue();
+  readonly #scans = new Scans();
   /** Null: a node has changed since they were read. */
   #capabilities: Promise<readonly string[]> | null = null;
 
@@ -112,16 +106,9 @@ export class NodeLists {
 
   async #readCapabilities(): Promise<readonly string[]> {
     const nodes = new Map<string, number>();
-    let after = "";
-    for (let looked = 0; looked < LIST_SCANNED_MAX; looked += NODES_SEARCH_STEP) {
-      const from = after;
-      const step = await this.#step(() => this.#store.read(nodesByIdAfter(from, NODES_SEARCH_STEP)));
-      for (const { deleted, capabilities } of step)
-        if (!deleted) for (const one of capabilities) nodes.set(one, (nodes.get(one) ?? 0) + 1);
-      const last = step.length < NODES_SEARCH_STEP ? undefined : step.at(-1);
-      if (!last) break;
-      after = last.nodeId;
-    }
+    for await (const { rows } of this.#scans.steps("", (after) => this.#byId(after, NODES_SEARCH_STEP)))
+      for (const { deleted, capabilities } of rows)
+        if (!deleted) for (const word of capabilities) nodes.set(word, (nodes.get(word) ?? 0) + 1);
     const most = ([a, ofA]: [string, number], [b, ofB]: [string, number]): number =>
       ofB - ofA || (a < b ? -1 : 1);
     return [...nodes].toSorted(most).map(([capability]) => capability);
@@ -165,17 +152,23 @@ export class NodeLists {
   /** Searches until it has found enough nodes, or has examined its maximum. */
   async #searchById(query: NodeQuery, from: string, wanted: number): Promise<Search> {
     const found: RankedNode[] = [];
-    let after = from;
-    let limit = Math.min(wanted + 1, NODES_SEARCH_STEP); // enough for a list that is not filtered
-    for (let looked = 0; looked < LIST_SCANNED_MAX; looked += limit, limit = NODES_SEARCH_STEP) {
-      const step = await this.#step(() => this.#store.read(nodesByIdAfter(after, limit)));
-      found.push(...step.filter((node) => matches(query, node)));
-      const last = step.length < limit ? undefined : step.at(-1);
-      if (last === undefined) return { found, end: null, matching: found.length };
-      if (found.length > wanted) return { found, end: last, matching: null };
-      after = last.nodeId;
+    let end: string | null = from;
+    const isFirst = (after: string): boolean => after === from;
+    const step = (after: string) =>
+      // The first is enough for a list that is not filtered.
+      this.#byId(after, isFirst(after) ? Math.min(wanted + 1, NODES_SEARCH_STEP) : NODES_SEARCH_STEP);
+    for await (const { rows, next } of this.#scans.steps(from, step)) {
+      found.push(...rows.filter((node) => matches(query, node)));
+      end = next;
+      if (found.length > wanted) break;
     }
-    return { found, end: { rank: 0n, nodeId: after }, matching: null };
+    if (end === null) return { found, end, matching: found.length };
+    return { found, end: { rank: 0n, nodeId: end }, matching: null };
+  }
+
+  async #byId(after: string, limit: number): Promise<Part<RankedNode, string>> {
+    const nodes = await this.#store.read(nodesByIdAfter(after, limit));
+    return partOf(nodes, limit, ({ nodeId }) => nodeId);
   }
 
   /** Reads all nodes. */
@@ -192,22 +185,17 @@ export class NodeLists {
       this.#store.read(rankedNodes(order, query.state, range, from, most));
     let found: readonly RankedNode[] = [];
     let matching = 0;
-    let range = await this.#step(() => rangeAfter(0));
+    let range = await rangeAfter(0);
     while (range !== null) {
       const current: NodeRange = range;
-      const [nodes, next] = await this.#step(() => Promise.all([inRange(current), rangeAfter(current.last)]));
+      await this.#scans.turn();
+      const [nodes, next] = await Promise.all([inRange(current), rangeAfter(current.last)]);
       const kept = nodes.filter((node) => matches(query, node));
       matching += kept.length;
       found = [...found, ...kept].toSorted(byRank).slice(0, wanted + 1);
       range = next;
     }
     return { found, end: null, matching };
-  }
-
-  async #step<R>(read: () => Promise<R>): Promise<R> {
-    if (this.#steps.waiting >= LIST_FAR_PAGES_MAX) throw new PagesBusy("Too many searches wait.");
-    await this.#steps.next();
-    return read();
   }
 
   /** Loads those nodes that still match. */

@@ -6,27 +6,28 @@ import {
   SWEEP_BATCH,
   WAITING_PART_MAX,
 } from "../domain/limits.ts";
-import { UNDECIDED, accept } from "../domain/decision.ts";
+import { accept, UNDECIDED } from "../domain/decision.ts";
 import type { Gate, Node, Pulse } from "../domain/model.ts";
 import {
   type HeartbeatTime,
   type NodeProfile,
-  heartbeatChange,
-  goOnline,
   drain,
   expire,
+  goOnline,
   heartbeat,
+  heartbeatChange,
   leave,
   register,
   remove,
   retire,
   tooManyNodes,
 } from "../domain/node.ts";
-import { releaseAll } from "../domain/task.ts";
+import { releaseAll } from "../domain/task/chores.ts";
 import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { TickQueue } from "../lib/semaphore.ts";
-import { gateOn, readyLanes } from "../store/sql/gate.ts";
+import { gateOn } from "../store/sql/gate.ts";
+import { readyLanes } from "../store/sql/lanes.ts";
 import { waitingPart } from "../store/sql/messages.ts";
 import {
   deletedNode,
@@ -45,7 +46,8 @@ import { INTERVALS } from "../variant/by-name.ts";
 import { getNode } from "./known-node.ts";
 import { type NextPart, Rows } from "./list-pages.ts";
 import { NodeLists } from "./node-lists.ts";
-import { NODE_DELETED, type TaskService } from "./tasks.ts";
+import { type TaskService, NODE_DELETED } from "./tasks.ts";
+import { partOf } from "./scan.ts";
 
 /** The shortest lease of any node. */
 const SHORTEST_LEASE_MS = Math.min(...Object.values(INTERVALS).map(({ offlineAfterMs }) => offlineAfterMs));
@@ -148,7 +150,7 @@ export class NodeService {
     const next: NextPart<Node> = async () => {
       if (last === null) return null;
       const nodes = await this.#store.read(nodesAfter(last, NODES_PART));
-      last = nodes.length < NODES_PART ? null : (nodes.at(-1)?.nodeId ?? null);
+      last = partOf(nodes, NODES_PART, ({ nodeId }) => nodeId).next;
       return nodes;
     };
     const first = must(await next(), "a list has a first part");

@@ -13,6 +13,7 @@ import { TickQueue } from "../lib/semaphore.ts";
 import { matchesWords } from "../lib/word-search.ts";
 import { noteByKey, noteHeadsAfter, noteTotals, notesAfter } from "../store/sql/notes.ts";
 import type { Committed, Store, Transact } from "../store/store.ts";
+import { pageOfFound } from "./scan.ts";
 
 /** Notes in the order of their keys; `next`: the key after which the next page begins; null: this is the last. */
 export type NotePage<N> = { readonly notes: readonly N[]; readonly next: string | null };
@@ -58,8 +59,8 @@ export class NoteService {
   async list({ prefix, after, limit }: NotePart): Promise<NotePage<NoteHead>> {
     const found = await this.#store.read(noteHeadsAfter(after, prefix, limit + 1));
     const notes = found.filter(({ key }) => key.startsWith(prefix));
-    const shown = notes.slice(0, limit);
-    return { notes: shown, next: notes.length > limit ? (shown.at(-1)?.key ?? null) : null };
+    const { rows, next } = pageOfFound(notes, limit, ({ key }) => key);
+    return { notes: rows, next };
   }
 
   /**

@@ -14,8 +14,10 @@ import {
   appendOutput,
   blockAt,
   textFrom,
-} from "../domain/output.ts";
-import { type HolderRequest, isFinished, isSealed } from "../domain/task.ts";
+} from "../domain/task/output.ts";
+import type { HolderRequest } from "../domain/task/request.ts";
+import { isFinished } from "../domain/task/state.ts";
+import { isSealed } from "../domain/task/failure.ts";
 import type { Clock } from "../lib/clock.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { attemptsOf, outputBlocks } from "../store/sql/output.ts";

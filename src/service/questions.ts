@@ -12,11 +12,12 @@ import {
   answer,
   ask,
   questionNotFound,
-} from "../domain/question.ts";
+} from "../domain/task/question.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { gateOn } from "../store/sql/gate.ts";
 import { nodeById } from "../store/sql/nodes.ts";
+import { candidatesIfBalanced } from "../store/sql/balancer.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import {
   type OpenPosition,
@@ -32,7 +33,8 @@ import { taskById } from "../store/sql/tasks.ts";
 import type { Answer, Committed, Store, Transact } from "../store/store.ts";
 import { uncommitted } from "../store/store.ts";
 import type { Feed } from "./feed.ts";
-import { type TaskService, candidatesIfBalanced } from "./tasks.ts";
+import type { TaskService } from "./tasks.ts";
+import { pageOfFound } from "./scan.ts";
 
 /**
  * A page of the questions of a task, oldest first. `version` grows with each change of any of them; `next`: the number
@@ -126,7 +128,7 @@ export class QuestionService {
       gate: before?.balanced ? gateOn(this.#clock.now()) : NO_ROW,
     };
     return transact(load, ({ candidates, gate, ...rows }) =>
-      answer({ ...rows, candidates: candidates?.best ?? [] }, asked, { ...this.#at(), gate }),
+      answer({ ...rows, candidates: candidates.best }, asked, { ...this.#at(), gate }),
     );
   }
 
@@ -180,9 +182,11 @@ export class QuestionService {
     return this.#store.readTogether(async (read) => {
       const total = await read(openCount(QUESTIONS_COUNTED_MAX));
       const found = await read(openQuestions(after ?? { until: 0, seq: 0 }, limit + 1));
-      const questions = found.slice(0, limit);
-      const last = found.length > limit ? questions.at(-1) : undefined;
-      return { questions, total, next: last ? { until: last.question.until, seq: last.seq } : null };
+      const { rows: questions, next } = pageOfFound(found, limit, ({ question: { until }, seq }) => ({
+        until,
+        seq,
+      }));
+      return { questions, total, next };
     });
   }
 

@@ -4,11 +4,11 @@
  *
  * Must not: cost anything for other keys.
  */
-import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
+import { Rejection } from "../domain/decision.ts";
 import type { Usage } from "../domain/model.ts";
 import { type Quotas, bytesExceeded, charge, fileBytes } from "../domain/quota.ts";
 import { allUsage, usageOf } from "../store/sql/usage.ts";
-import type { Load, Loaded, Part, Query, Store, Transact } from "../store/store.ts";
+import { type Around, type Store, around } from "../store/store.ts";
 
 /** The name of the query among those of the use case. Their names have no space. */
 const USAGE = "usage of the node";
@@ -24,19 +24,13 @@ export class QuotaService {
     this.allowed = allowed;
   }
 
-  /** The Transact of a request with a key of `nodeId`; null: its key is bound to no node, and it has no quota. */
-  charged<A>(nodeId: string | null, transact: Transact<A>): Transact<A> {
-    if (nodeId === null) return transact;
-    const charging = <T extends A>(
-      load: Load,
-      decide: (rows: Loaded<Load>) => Decision<T> | Undecided,
-      before?: readonly Part[],
-    ): Promise<T | undefined> => {
-      const usage = usageOf(nodeId);
-      const billed: Load & { readonly [USAGE]: Query<Usage> } = { ...load, [USAGE]: usage };
-      return transact(billed, (rows) => charge(decide(rows), nodeId, rows[USAGE], this.allowed), before);
-    };
-    return charging as Transact<A>; // both forms of it at once
+  /** Around what a key of `nodeId` writes; null: its key is bound to no node, and it has no quota. */
+  charging(nodeId: string | null): Around | null {
+    if (nodeId === null) return null;
+    return around(
+      () => ({ [USAGE]: usageOf(nodeId) }),
+      (decision, rows) => charge(decision, nodeId, rows[USAGE], this.allowed),
+    );
   }
 
   /** The usage of every node that has any, by node_id. */

@@ -16,8 +16,9 @@ import {
   RETENTION_UNFINISHED_MAX,
 } from "../domain/limits.ts";
 import type { Task } from "../domain/model.ts";
-import { dayOf } from "../domain/spending.ts";
-import { discard, hasEnded, isPastRetention } from "../domain/task.ts";
+import { dayOf } from "../domain/task/facet/spending.ts";
+import { discard, isPastRetention } from "../domain/task/retention.ts";
+import { hasEnded } from "../domain/task/state.ts";
 import {
   type Aged,
   type RetentionPlace,
@@ -30,10 +31,10 @@ import {
 import { filesById } from "../store/sql/files.ts";
 import { oldSums } from "../store/sql/spending.ts";
 import { reviewCount } from "../store/sql/reviews.ts";
-import { NO_ROW } from "../store/sql/query.ts";
-import { taskTotals, tasksById } from "../store/sql/tasks.ts";
+import { tasksById, taskTotals } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
 import type { FileService } from "./files.ts";
+import { partOf } from "./scan.ts";
 
 /** A bounded step. Resolves to whether there may be more to do. */
 type Step = () => Promise<boolean>;
@@ -65,7 +66,7 @@ export class Retention {
       { retainUntil: Number.MIN_SAFE_INTEGER, seq: 0 },
       async (from) => {
         const found = await this.#store.read(pastTheirRetention(now, from, RETENTION_LOOK_TASKS));
-        return { found, next: found.length < RETENTION_LOOK_TASKS ? null : (found.at(-1) ?? null) };
+        return { found, next: partOf(found, RETENTION_LOOK_TASKS, (place) => place).next };
       },
       (found) => this.#discardTasks(found, before, now),
     );
@@ -121,10 +122,14 @@ export class Retention {
   async #discardTasks(found: readonly Aged[], before: number | null, now: number): Promise<void> {
     const ids = await this.#deletable(found);
     if (ids.length === 0) return;
-    const load = { tasks: tasksById(ids), files: filesOf(ids), depended: this.#depended(found) };
+    const load = {
+      tasks: tasksById(ids),
+      files: filesOf(ids),
+      depended: dependedOn(idsOf(found.filter(({ hasDependents }) => hasDependents))),
+    };
     const fileIds = await this.#store.transact(load, ({ tasks, files, depended }) => {
       const isOver = (task: Task): boolean =>
-        isPastRetention(task, before, now) && !depended?.includes(task.taskId);
+        isPastRetention(task, before, now) && !depended.includes(task.taskId);
       const over = tasks.filter(isOver);
       const overIds = new Set(over.map(({ taskId }) => taskId));
       const theirs = files.filter(({ taskId }) => taskId !== null && overIds.has(taskId));
@@ -149,20 +154,15 @@ export class Retention {
     return idsOf(open + assigned + inReview > RETENTION_UNFINISHED_MAX ? own : found);
   }
 
-  #depended(found: readonly Aged[]) {
-    const ids = idsOf(found.filter(({ hasDependents }) => hasDependents));
-    return ids.length === 0 ? NO_ROW : dependedOn(ids);
-  }
-
   async #deleteFiles(found: readonly Aged[], before: number, now: number): Promise<void> {
     const taskIds = found.flatMap(({ taskId }) => (taskId === null ? [] : [taskId]));
     const load = {
       files: filesById(idsOf(found)),
-      tasks: taskIds.length === 0 ? NO_ROW : tasksById(taskIds),
+      tasks: tasksById(taskIds),
     };
     const fileIds = await this.#store.transact(load, ({ files, tasks }) => {
       const kept = new Set<string | null>();
-      for (const task of tasks ?? []) if (!hasEnded(task) || task.updatedAt >= before) kept.add(task.taskId);
+      for (const task of tasks) if (!hasEnded(task) || task.updatedAt >= before) kept.add(task.taskId);
       const old = files.filter(({ taskId }) => taskId === null || !kept.has(taskId));
       return accept(
         old.map(({ fileId }) => fileId),

@@ -1,12 +1,13 @@
 /**
- * The use cases of reviews (domain/review.ts) and of families of tasks (domain/family.ts): a verdict, the list of what
+ * The use cases of reviews (domain/task/review.ts) and of families of tasks (domain/task/family.ts): a verdict, the list of what
  * waits for one, and the steps of the periodic work for deadlines and marked families.
  */
-import { UNDECIDED, accept } from "../domain/decision.ts";
-import { type Family, checkFamilies } from "../domain/family.ts";
+import { UNDECIDED, accept, also } from "../domain/decision.ts";
+import { type Family, checkFamilies } from "../domain/task/family.ts";
 import { FAMILIES_CHECKED, QUORUM_COPIES_MAX, REVIEWS_COUNTED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Moment, PendingReview, Task } from "../domain/model.ts";
-import { Accounts, type ReviewRequest, review, timeOutReviews } from "../domain/review.ts";
+import { Accounts, type ReviewRequest, review, timeOutReviews } from "../domain/task/review.ts";
+import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import type { Takers } from "../store/sql/balancer.ts";
@@ -24,7 +25,8 @@ import {
   workersOfDueReviews,
 } from "../store/sql/reviews.ts";
 import { taskById } from "../store/sql/tasks.ts";
-import type { Committed, Query, Store, Transact } from "../store/store.ts";
+import { type Committed, type Query, type Store, type Transact, transactAlso } from "../store/store.ts";
+import { pageOfFound } from "./scan.ts";
 
 /** A page of the results that wait for a verdict, the most urgent first. `total` counts at most REVIEWS_COUNTED_MAX. */
 export type ReviewsPage = {
@@ -36,7 +38,7 @@ export type ReviewsPage = {
 /** What the use cases of tasks do for those of reviews. */
 export type Followers = {
   /** The nodes to which the balancer may assign the task. */
-  readonly candidates: (task: Task | null) => Query<Takers | null>;
+  readonly candidates: (task: Task | null) => Query<Takers>;
   /** After a commit that has ended or opened tasks. */
   readonly follow: () => Promise<void>;
 };
@@ -61,29 +63,25 @@ export class ReviewService {
     const entryId = this.#newId();
     // Whether it is balanced never changes, and the transaction checks who did the work.
     const before = await this.#store.read(taskById(asked.taskId));
-    for (let did = before?.assignedNode ?? null; ;) {
+    for (let worker = before?.assignedNode ?? null; ;) {
+      const expected = worker;
       const load = {
         task: taskById(asked.taskId),
         node: asked.nodeId === null ? NO_ROW : nodeById(asked.nodeId),
-        worker: did === null ? NO_ROW : nodeEver(did),
+        worker: expected === null ? NO_ROW : nodeEver(expected),
         candidates: this.#followers.candidates(before),
         head: ledgerHead(),
       };
-      const reviewed = await transact(load, ({ candidates, head, ...rows }) => {
-        const now = rows.task?.assignedNode ?? null;
-        if (now === did)
-          return review(
-            { ...rows, candidates: candidates?.best ?? [] },
-            asked,
-            { entryId, head },
-            this.#at(),
-          );
-        did = now;
-        return UNDECIDED;
+      const { answer: reviewed, also: other = null } = await transactAlso(transact, load, (loaded) => {
+        const { candidates, head, ...rows } = loaded;
+        const assignedNode = rows.task?.assignedNode ?? null;
+        if (assignedNode !== expected) return also(UNDECIDED, assignedNode);
+        const known = { ...rows, candidates: candidates.best };
+        return review(known, asked, { entryId, head }, this.#at());
       });
-      if (!reviewed) continue;
-      await this.#followers.follow();
-      return reviewed;
+      if (reviewed) await this.#followers.follow();
+      if (reviewed) return reviewed;
+      worker = other;
     }
   }
 
@@ -92,9 +90,10 @@ export class ReviewService {
     const position = from ?? { until: 0, seq: 0 };
     return this.#store.readTogether(async (read) => {
       const found = await read(pendingReviews(position, limit + 1));
-      const reviews = found.slice(0, limit);
-      const last = found.length > limit ? reviews.at(-1) : undefined;
-      const next = last ? { until: last.review.check?.until ?? 0, seq: last.seq } : null;
+      const { rows: reviews, next } = pageOfFound(found, limit, ({ review: { check }, seq }) => ({
+        until: must(check, "a pending review has a deadline").until,
+        seq,
+      }));
       return { reviews, total: await read(reviewCount(REVIEWS_COUNTED_MAX)), next };
     });
   }

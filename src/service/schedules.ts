@@ -1,5 +1,5 @@
 /** The use cases of schedules (domain/schedule.ts), and the chore that creates their tasks when they are due. */
-import { Rejection, UNDECIDED } from "../domain/decision.ts";
+import { Rejection, UNDECIDED, also } from "../domain/decision.ts";
 import { SCHEDULES_DUE_BATCH, SCHEDULE_REWOUND_MS } from "../domain/limits.ts";
 import type { Gate, Moment, Schedule, ScheduleDraft, Task } from "../domain/model.ts";
 import {
@@ -17,7 +17,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { gateOn } from "../store/sql/gate.ts";
 import { NO_ROW } from "../store/sql/query.ts";
-import { candidatesFor } from "../store/sql/balancer.ts";
+import { candidatesIfBalanced } from "../store/sql/balancer.ts";
 import {
   dueSchedules,
   hasUnfinishedTask,
@@ -27,7 +27,7 @@ import {
   schedulePage,
   schedulesAfter,
 } from "../store/sql/schedules.ts";
-import type { Committed, Store, Transact } from "../store/store.ts";
+import { type Committed, type Store, type Transact, transactAlso, withAround } from "../store/store.ts";
 import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
 import type { KeyRing } from "./keys.ts";
 import type { MintService } from "./mints.ts";
@@ -41,8 +41,8 @@ export class ScheduleService {
   readonly #clock: Clock;
   readonly #isFair: boolean;
   readonly #newId: NewId;
-  readonly #quotas: Pick<QuotaService, "charged">;
-  readonly #mints: Pick<MintService, "limited">;
+  readonly #quotas: Pick<QuotaService, "charging">;
+  readonly #mints: Pick<MintService, "limiting">;
   readonly #keys: Pick<KeyRing, "isRevoked">;
 
   /** `isFair`: each creator has lanes of its own. */
@@ -50,8 +50,8 @@ export class ScheduleService {
     store: Store,
     clock: Clock,
     newId: NewId,
-    quotas: Pick<QuotaService, "charged">,
-    mints: Pick<MintService, "limited">,
+    quotas: Pick<QuotaService, "charging">,
+    mints: Pick<MintService, "limiting">,
     keys: Pick<KeyRing, "isRevoked">,
     isFair = false,
   ) {
@@ -87,21 +87,17 @@ export class ScheduleService {
   async run(transact: Transact<Task>, { name, boundTo }: Asked): Promise<Committed<Task>> {
     // The candidates depend on the schedule, so it is read first.
     for (let before = await this.#store.read(scheduleByName(name)); ;) {
-      const load = { schedule: scheduleByName(name), ...this.#takersOf(before) };
+      const expected = before;
+      const load = { schedule: scheduleByName(name), ...this.#takersOf(expected) };
       const taskId = this.#newId();
-      const created = await transact(load, ({ schedule, candidates, gate }) => {
-        if (isSameTask(before, schedule))
-          return runSchedule(
-            name,
-            schedule,
-            { taskId, candidates: candidates?.best ?? [] },
-            boundTo,
-            this.#at(gate),
-          );
-        before = schedule;
-        return UNDECIDED;
+      const { answer: created, also: other = null } = await transactAlso(transact, load, (rows) => {
+        const { schedule, candidates, gate } = rows;
+        if (!isSameTask(expected, schedule)) return also(UNDECIDED, schedule);
+        const task = { taskId, candidates: candidates.best };
+        return runSchedule(name, schedule, task, boundTo, this.#at(gate));
       });
       if (created) return created;
+      before = other;
     }
   }
 
@@ -150,13 +146,13 @@ export class ScheduleService {
     const taskId = this.#newId();
     const boundTo = task.creatorVerified ? task.creatorNode : null;
     const transact: Transact<Fired> = this.#store.transact;
-    const charged = this.#quotas.charged(boundTo, transact);
-    const limited = this.#mints.limited(task.creatorKey, charged);
+    const charged = withAround(transact, [this.#quotas.charging(boundTo)]);
+    const limited = withAround(charged, [this.#mints.limiting(task.creatorKey)]);
     if (this.#keys.isRevoked(task.creatorKey, boundTo)) return this.#skip(due, "key_revoked", charged);
     try {
       await limited(load, ({ schedule, isRunning, candidates, gate }) => {
         if (!schedule || !Bun.deepEquals(schedule, due)) return UNDECIDED;
-        return fire(schedule, { isRunning, taskId, candidates: candidates?.best ?? [] }, this.#at(gate));
+        return fire(schedule, { isRunning, taskId, candidates: candidates.best }, this.#at(gate));
       });
     } catch (error) {
       if (!(error instanceof Rejection)) throw error;
@@ -189,11 +185,8 @@ export class ScheduleService {
 
   /** What decides to which node the balancer gives the task of a schedule at once. */
   #takersOf(schedule: Schedule | null) {
-    if (!schedule?.task.balanced) return { candidates: NO_ROW, gate: NO_ROW };
-    return {
-      candidates: schedule.task.requires === null ? candidatesFor(schedule.task.taskType, null) : NO_ROW,
-      gate: gateOn(this.#clock.now()),
-    };
+    const candidates = candidatesIfBalanced(schedule && schedule.task, null);
+    return { candidates, gate: schedule?.task.balanced ? gateOn(this.#clock.now()) : NO_ROW };
   }
 }
 

@@ -1,7 +1,7 @@
 /** The use cases of usage: what work has cost, summed by node, creator, type, model, group or day; and voiding it. */
 import { voidWithin } from "../domain/gate.ts";
 import type { Spending, SumScope } from "../domain/model.ts";
-import { type VoidRequest, type Voided, dayOf } from "../domain/spending.ts";
+import { type VoidRequest, type Voided, dayOf } from "../domain/task/facet/spending.ts";
 import type { Clock } from "../lib/clock.ts";
 import { gateOn } from "../store/sql/gate.ts";
 import {

@@ -7,21 +7,20 @@
  */
 import { accept } from "../domain/decision.ts";
 import { lackedBy, lackedPermanently } from "../domain/explain.ts";
-import type { LaneTask } from "../domain/lane.ts";
+import type { Lane } from "../domain/lane.ts";
 import { METRICS_PART, NODES_PART, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Node } from "../domain/model.ts";
-import { taskEvent } from "../domain/task.ts";
+import { taskEvent } from "../domain/task/log.ts";
 import type { Clock } from "../lib/clock.ts";
-import { BACKLOG_START, type BacklogPlace, backlogAfter } from "../store/sql/balancer.ts";
-import { readyLanes } from "../store/sql/gate.ts";
+import { type BacklogPlace, BACKLOG_START, backlogAfter } from "../store/sql/balancer.ts";
+import { readyLanes } from "../store/sql/lanes.ts";
 import { readyOfLane } from "../store/sql/metrics.ts";
 import { type NodesAlikePart, nodesByAbilities } from "../store/sql/stats.ts";
 import { nodesAfter } from "../store/sql/nodes.ts";
 import { type ChoosyTask, choosyAfter, unsaidAmong } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
-import { readyTypes } from "./type-metrics.ts";
+import { plainLanes } from "./type-metrics.ts";
 
-type ReadyLane = Pick<LaneTask, "taskType" | "requires"> & { readonly name: string };
 /** `missing`: what the node that comes closest lacks, of those that were looked at; null: there is none. */
 type Untaken<T> = T & { missing: readonly string[] | null };
 
@@ -103,8 +102,8 @@ export class StuckTasks {
   }
 
   /** The lanes with ready tasks that no registered node, online or not, could ever take. */
-  async #stuckLanes(): Promise<readonly Untaken<ReadyLane>[]> {
-    let lanes: readonly Untaken<ReadyLane>[] = (await this.#readyLanes()).map((lane) => ({
+  async #stuckLanes(): Promise<readonly Untaken<Lane>[]> {
+    let lanes: readonly Untaken<Lane>[] = (await this.#readyLanes()).map((lane) => ({
       ...lane,
       missing: null,
     }));
@@ -117,12 +116,13 @@ export class StuckTasks {
     return lanes;
   }
 
-  async #readyLanes(): Promise<readonly ReadyLane[]> {
-    const lanes: ReadyLane[] = [];
-    for (const taskType of await readyTypes(this.#store))
-      if (taskType !== "" || (await this.#store.read(readyOfLane("", 1))).count > 0)
-        lanes.push({ name: taskType, taskType, requires: null });
-    return [...lanes, ...(await this.#store.read(readyLanes())).values()];
+  async #readyLanes(): Promise<readonly Lane[]> {
+    const untyped = await this.#store.read(readyOfLane("", 1));
+    const plain = await plainLanes(this.#store);
+    return [
+      ...plain.filter(({ taskType }) => taskType !== "" || untyped.count > 0),
+      ...(await this.#store.read(readyLanes())).values(),
+    ];
   }
 }
 

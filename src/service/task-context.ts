@@ -17,9 +17,9 @@ import {
   INPUTS_PAGE_MAX_BYTES,
 } from "../domain/limits.ts";
 import type { Checkpoint, Failure, Question, ReviewCheck, Task, TaskResult } from "../domain/model.ts";
-import { bytesOf } from "../domain/question.ts";
-import { failedAttempts } from "../domain/task.ts";
-import { taskNotFound, Rejection } from "../domain/decision.ts";
+import { bytesOf } from "../domain/task/question.ts";
+import { failedAttempts } from "../domain/task/failure.ts";
+import { Rejection, taskNotFound } from "../domain/decision.ts";
 import {
   type InputFile,
   type InputTask,

@@ -10,7 +10,6 @@ import {
   COUNT_SCANNED_MAX,
   LIST_COUNTED_MAX,
   LIST_FAILED_COUNTED_MAX,
-  LIST_FAR_PAGES_MAX,
   LIST_SCANNED_MAX,
   SEARCH_BLOCKS_MAX,
   SEARCH_FIRST_BLOCKS,
@@ -18,7 +17,6 @@ import {
   SEARCH_STEP_ROWS,
 } from "../domain/limits.ts";
 import { type Node, TASK_STATUSES, type Task, type TaskStatus, type TaskSummary } from "../domain/model.ts";
-import { TickQueue } from "../lib/semaphore.ts";
 import { matchesWords } from "../lib/word-search.ts";
 import { deletedNode, nodeById } from "../store/sql/nodes.ts";
 import type { Sized } from "../store/sql/query.ts";
@@ -51,11 +49,12 @@ import {
   type CursorPage,
   ListPages,
   type PageRequest,
-  PagesBusy,
   type Position,
   Rows,
+  START,
   loadRows,
 } from "./list-pages.ts";
+import { Scans, pageOfFound, partOf } from "./scan.ts";
 
 /** `words`: each begins a word of the title (lib/word-search.ts); none is any title. */
 /** `failureGroup`: the id of a group of failures (failure-stats.ts), only in the order of change; null is any. */
@@ -63,9 +62,6 @@ export type TaskQuery = TaskFilter & {
   readonly words: readonly string[];
   readonly failureGroup: string | null;
 };
-
-/** The beginning of every list. */
-const START: Position = { before: Number.MAX_SAFE_INTEGER };
 
 /** A page of a list of tasks, or of their summaries. */
 export type TaskPage<T> = CursorPage<T>;
@@ -99,25 +95,26 @@ type SearchPart = { readonly candidates: readonly Candidate[]; readonly below: n
 /** The numbers of the first task and of the last one. */
 type Bounds = { readonly oldest: number; readonly newest: number };
 
+const placeOf = ({ updatedAt, seq }: ChangePosition): ChangePosition => ({ updatedAt, seq });
+
 const blockOf = (seq: number): number => Math.floor(seq / TASK_BLOCK);
 
 export class TaskLists<T> {
   readonly #store: Store;
   readonly #rows: TaskRows<T>;
   readonly #pages: ListPages;
-  /** One step of all searches in each tick. */
-  readonly #steps: TickQueue;
+  readonly #scans: Scans;
 
-  constructor(store: Store, rows: TaskRows<T>, steps = new TickQueue()) {
+  constructor(store: Store, rows: TaskRows<T>, scans = new Scans()) {
     this.#store = store;
     this.#rows = rows;
     this.#pages = new ListPages(store);
-    this.#steps = steps;
+    this.#scans = scans;
   }
 
   /** The lists of the same tasks with other rows. Their searches take turns with those of this one. */
   of<U>(rows: TaskRows<U>): TaskLists<U> {
-    return new TaskLists(this.#store, rows, this.#steps);
+    return new TaskLists(this.#store, rows, this.#scans);
   }
 
   /**
@@ -135,8 +132,7 @@ export class TaskLists<T> {
   async after(query: TaskQuery, position: Position, perPage: number): Promise<TaskPage<T>> {
     if (!isSearch(query)) return this.#plainAfter(query, position.before, perPage);
     const search = await this.#search(query, position, { found: perPage + 1, looked: 0 });
-    const shown = search.found.slice(0, perPage);
-    const next = search.found.length > perPage ? (shown.at(-1) ?? null) : search.end;
+    const { rows: shown, next } = pageOfFound(search.found, perPage, (found) => found, search.end);
     return { rows: await this.#load(query, shown), page: null, perPage, total: null, next };
   }
 
@@ -146,8 +142,7 @@ export class TaskLists<T> {
    */
   async failed(query: TaskQuery, from: ChangePosition | null, perPage: number): Promise<ChangePage<T>> {
     const { found, end } = await this.#searchFailed(query, from, perPage + 1, LIST_SCANNED_MAX);
-    const shown = found.slice(0, perPage);
-    const next = found.length > perPage ? (shown.at(-1) ?? null) : end;
+    const { rows: shown, next } = pageOfFound(found, perPage, (position) => position, end);
     const seqs = shown.map(({ seq }) => ({ before: seq }));
     return {
       rows: await this.#load(query, seqs, "lastChangedFirst"),
@@ -188,30 +183,23 @@ export class TaskLists<T> {
     if (!query.statuses.includes("failed")) return { found, end: null };
     const { failureGroup: group } = query;
     const newest = { updatedAt: query.until ?? Number.MAX_SAFE_INTEGER, seq: 0 };
-    let position = from ?? newest;
-    for (let looked = 0; looked < most;) {
-      const step = await this.#store.read(
-        failedBefore(query, query.words.length > 0, group !== null, position, SEARCH_STEP_ROWS),
-      );
-      for (const { updatedAt, seq, title, failed } of step) {
-        position = { updatedAt, seq };
+    const step = async (position: ChangePosition) => {
+      const before = failedBefore(query, query.words.length > 0, group !== null, position, SEARCH_STEP_ROWS);
+      return partOf(await this.#store.read(before), SEARCH_STEP_ROWS, placeOf);
+    };
+    let end: ChangePosition | null = null;
+    for await (const { rows, next } of this.#scans.steps(from ?? newest, step, most)) {
+      end = next;
+      for (const candidate of rows) {
+        const { title, failed } = candidate;
         if (title === null || !matchesWords(query.words, title)) continue;
         if (group !== null && (failed === null || failureGroupOf(failed.taskType, failed.failure) !== group))
           continue;
-        found.push(position);
-        if (found.length >= enough) return { found, end: position };
+        found.push(placeOf(candidate));
+        if (found.length >= enough) return { found, end: placeOf(candidate) };
       }
-      if (step.length < SEARCH_STEP_ROWS) return { found, end: null };
-      looked += step.length;
-      await this.#nextStep();
     }
-    return { found, end: position };
-  }
-
-  /** Other requests are served between two steps of a search. @throws {PagesBusy} */
-  async #nextStep(): Promise<void> {
-    if (this.#steps.waiting >= LIST_FAR_PAGES_MAX) throw new PagesBusy("Too many searches wait.");
-    await this.#steps.next();
+    return { found, end };
   }
 
   async #plainPage(query: TaskQuery, request: PageRequest, unfinishedFirst: boolean): Promise<TaskPage<T>> {
@@ -242,12 +230,10 @@ export class TaskLists<T> {
   #plainAfter({ statuses, nodeId }: TaskQuery, before: number, perPage: number): Promise<TaskPage<T>> {
     return this.#store.readTogether(async (read) => {
       const sizes = await read(this.#sized(taskSizesBelow(statuses, nodeId, before, perPage + 1)));
-      const shown = sizes.slice(0, perPage);
-      const last = sizes.length > perPage ? shown.at(-1) : undefined;
+      const { rows: shown, next } = pageOfFound(sizes, perPage, ({ seq }) => ({ before: seq }));
       const rows = await loadRows(shown, this.#inOrder("newestFirst"), read, (later) =>
         this.#store.read(later),
       );
-      const next = last ? { before: last.seq } : null;
       return { rows, page: null, perPage, total: null, next };
     });
   }
@@ -257,7 +243,7 @@ export class TaskLists<T> {
     const upTo = page * perPage;
     const { found, end } = await this.#search(query, START, { found: upTo + 1, looked: LIST_COUNTED_MAX });
     const shown = found.slice(upTo - perPage, upTo);
-    const next = found.length > upTo ? (shown.at(-1) ?? null) : end;
+    const { next } = pageOfFound(found, upTo, (position) => position, end);
     const total = end === null ? found.length : null;
     return { ...request, rows: await this.#load(query, shown), total, next };
   }
@@ -303,7 +289,7 @@ export class TaskLists<T> {
       lookedUp += byBlock ? span : 0;
       if (looked >= most || lookedUp >= SEARCH_BLOCKS_MAX) return { found, end: { before } };
       if (step.candidates.length < SEARCH_STEP_ROWS) span = Math.min(2 * span, SEARCH_STEP_BLOCKS);
-      await this.#nextStep();
+      await this.#scans.turn();
     }
   }
 
@@ -332,8 +318,7 @@ export class TaskLists<T> {
   async #step(query: TaskQuery, before: number): Promise<SearchPart> {
     const read = candidatesBelow(query, query.words.length > 0, before, SEARCH_STEP_ROWS);
     const candidates = await this.#store.read(read);
-    const last = candidates.length < SEARCH_STEP_ROWS ? undefined : candidates.at(-1);
-    return { candidates, below: last?.seq ?? null };
+    return { candidates, below: partOf(candidates, SEARCH_STEP_ROWS, ({ seq }) => seq).next };
   }
 
   async #stepByBlock(query: TaskQuery, before: number, span: number, first: number): Promise<SearchPart> {

@@ -1,26 +1,27 @@
 /**
- * How one call of task/next looks for a task. Only the lanes are loaded in which its node may take one, so the call chooses
- * them before its transaction, for the node and the gate as this hub knows them (known-lanes.ts). The transaction loads both
- * again, and decides. When what was loaded does not serve the node as it is now, the call looks again with what it has learnt.
+ * How one call of task/next looks for a task. A look loads tasks only from the lanes that are open to the node, which are
+ * chosen before its transaction (KnownLanes.choose) for the node and the gate as this hub knows them. The transaction loads
+ * both again, and decides. When what was loaded does not serve the node as it is now, the call looks again.
  *
  * The store is behind TaskSource. NextService implements it; test/service/idle-workers.test.ts runs this same loop on
  * another one, with calls, commits and hang-ups in random order.
  *
  * Must not: read or write but through the TaskSource.
  */
-import { type Decision, UNDECIDED, type Undecided } from "../domain/decision.ts";
+import { type Decision, type Undecided, UNDECIDED } from "../domain/decision.ts";
 import { closedTypes } from "../domain/gate.ts";
 import { type Head, type Lane, isAsAble } from "../domain/lane.ts";
 import { LANES_LOOKED_UP, LANES_REREADS } from "../domain/limits.ts";
 import type { Closed, Gate, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
-import { type Next, isExcluded as mayNotHave } from "../domain/task.ts";
+import type { Next } from "../domain/task/next.ts";
+import { isExcluded as mayNotHave } from "../domain/task/facet/exclusion.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Lanes } from "../store/sql/gate.ts";
+import type { Lanes } from "../store/sql/lanes.ts";
 import type { ReadyTasks } from "../store/sql/tasks.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import { type IdleWorker, NOTHING_AWAITED } from "./idle-workers.ts";
-import type { KnownLanes, LookedUp, Seen } from "./known-lanes.ts";
+import type { Choice, KnownLanes } from "./known-lanes.ts";
 
 /** What a call knows before its transaction, which reads all of this again because it may have changed. */
 type Known = {
@@ -65,7 +66,7 @@ export type Candidates = {
   readonly gate: Gate;
 };
 
-const NOTHING_LOOKED_UP: LookedUp = { lanes: [], isPart: false };
+const NOTHING_CHOSEN = { closed: null, lookedUp: [], isPart: false } as const;
 
 /** The store of a search. `N`: what a committed decision resolves with. */
 export type TaskSource<N extends Next> = {
@@ -80,8 +81,17 @@ export type TaskSource<N extends Next> = {
   ) => Promise<N | undefined>;
 };
 
+/** What was known when the rows of a transaction were chosen. */
+type Look = {
+  readonly known: Known;
+  /** null: there is no such node. */
+  readonly choice: Choice | null;
+  readonly mayLookAgain: boolean;
+};
+
 /** A decision, and what it has learnt for the next look of its call. */
-type Learnt = Pick<Known, "node" | "isExcluded" | "lookUps"> & {
+type Learnt = {
+  readonly known: Known;
   readonly decision: Decision<Next> | Undecided;
   /** The node may take from other lanes than those in which the call looked, and the call has looked often enough. */
   readonly isStale: boolean;
@@ -116,15 +126,12 @@ export class TaskSearch<N extends Next> {
 
   /** Takes the best task for the node. Resolves with null when there is none now, or the call is over. */
   async take(): Promise<N | null> {
-    const { source } = this.#parts;
-    this.#known ??= {
-      node: await source.readNode(),
-      ...{ isBeaten: false, isExcluded: false, lookUps: this.#parts.lookUps },
-    };
+    const { source, lookUps } = this.#parts;
+    this.#known ??= { node: await source.readNode(), isBeaten: false, isExcluded: false, lookUps };
     for (let looks = 1; !this.#isOver;) {
-      const { lookUps } = this.#known;
-      const found = await this.#look(this.#known, looks <= this.#rereads);
-      if (this.#known.lookUps <= lookUps) looks++; // to look more up comes to an end by itself
+      const before = this.#known;
+      const found = await this.#look(before, looks <= this.#rereads);
+      if (this.#known.lookUps <= before.lookUps) looks++; // to look more up comes to an end by itself
       if (found) return found.task || found.draining ? found : null;
     }
     return null;
@@ -138,77 +145,84 @@ export class TaskSearch<N extends Next> {
 
   /** Resolves with undefined when the call must look again, or is over. */
   async #look(known: Known, mayLookAgain: boolean): Promise<N | undefined> {
-    const { taskTypes, source, worker, knownLanes } = this.#parts;
-    const { node, isExcluded, lookUps } = known;
-    const seen = node && knownLanes.openTo(node, taskTypes);
+    const { taskTypes, source, worker, knownLanes, lookUps } = this.#parts;
+    const { node, isExcluded } = known;
+    const choice = node && knownLanes.choose(node, taskTypes, known.lookUps);
     worker?.beginRead(node?.variant ?? null, node ? knownLanes.awaitedBy(node, taskTypes) : NOTHING_AWAITED);
-    const closed = seen?.closed ?? null;
-    const lookedUp = seen ? knownLanes.lookUp(seen, lookUps) : NOTHING_LOOKED_UP;
-    let types = seen ? seen.open.types : [];
+    const { closed, lookedUp: special, isPart } = choice ?? NOTHING_CHOSEN;
+    let types = choice ? choice.open.types : [];
     const closedPlain = types === null && closed !== null ? closedTypes(closed) : null;
     // Not awaited without need: the transaction may then join the commit that woke the worker.
     if (closedPlain?.size) types = await source.typesBut(closedPlain);
-    const { lanes: special, isPart } = lookedUp;
     const wanted: Wanted = { node, types, special, isPart, closed, isExcluded };
+    const look: Look = { known, choice, mayLookAgain };
     /** The last one: a transaction may decide several times. */
-    let last: Learnt = { node, isExcluded, lookUps, isStale: false, decision: UNDECIDED };
+    let last: Learnt = { known, isStale: false, decision: UNDECIDED };
     const found = await source.handOut(wanted, (rows) => {
-      last = this.#decide(rows, known, seen, lookedUp, mayLookAgain);
+      last = this.#decide(rows, look);
       return last.decision;
     });
+    this.#known = last.known;
     if (found) {
       // The rows of the transaction are those before its heartbeat.
-      const after = { isExcluded: last.isExcluded, lookUps: this.#parts.lookUps };
-      this.#known = { node: last.node && backOnline(last.node), isBeaten: true, ...after };
-      worker?.endRead(found, last.isStale);
-    } else
       this.#known = {
-        ...{ node: last.node, isBeaten: known.isBeaten, isExcluded: last.isExcluded, lookUps: last.lookUps },
+        ...last.known,
+        node: last.known.node && backOnline(last.known.node),
+        isBeaten: true,
+        lookUps,
       };
+      worker?.endRead(found, last.isStale);
+    }
     return found;
   }
 
   /**
    * Picks the best task and hands it out. Undecided, so that nothing is written, when the call is over, or must look
-   * again:
-   *   - the node is not as the call knew it (isSame),
-   *   - another lane is open to the node than those whose tasks were loaded (KnownLanes.hasOpened),
-   *   - the node may have none of the tasks that were loaded, and others may be behind them,
-   *   - other open lanes may have a better task than those that were looked up: the next load looks up twice as many,
-   *   - there was no task, and the node has other resources left than when its open lanes were found.
-   * The second and the fifth only while the call may look again, because lanes may open and close all the time. The first
-   * ends when the node stops changing, and the third because the next load leaves such tasks out.
+   * again. Only for lanes and resources `mayLookAgain` bounds that: both may change all the time, while a node stops
+   * changing, the next load leaves out what the node may not have, and there is an end of lanes to look up.
    */
-  #decide(
-    rows: Candidates,
-    before: Known,
-    seen: Seen | null,
-    lookedUp: LookedUp,
-    mayLookAgain: boolean,
-  ): Learnt {
-    const { nodeId, taskTypes, knownLanes, clock } = this.#parts;
-    const { node, open, lanes, gate } = rows;
-    knownLanes.learn(gate, lanes);
-    if (rows.heads) knownLanes.learnHeads(lookedUp, rows.heads);
-    const isExcluded = open.tasks.length > 0 && open.tasks.every((task) => mayNotHave(task, nodeId));
-    const hasOpened = node !== null && seen !== null && knownLanes.hasOpened(node, taskTypes, seen);
-    const { lookUps } = before;
-    const again: Learnt = { node, isExcluded, lookUps, isStale: hasOpened, decision: UNDECIDED };
-    if (this.#isOver || (node && !isSame(node, before.node))) return again;
-    if (hasOpened && mayLookAgain) return again;
-    if (isExcluded && !open.isAll) return again;
+  #decide(rows: Candidates, look: Look): Learnt {
+    const { nodeId, knownLanes, clock } = this.#parts;
+    const { node, open, gate } = rows;
+    const { choice, known: before } = look;
+    knownLanes.learn(gate, rows.lanes);
+    if (choice && rows.heads) knownLanes.learnHeads(choice, rows.heads);
+    const isExcluded = areAllExcluded(open.tasks, nodeId);
+    const known: Known = { ...before, node, isExcluded };
+    const hasLaneOpened = this.#hasLaneOpened(node, choice);
+    const again: Learnt = { known, isStale: hasLaneOpened, decision: UNDECIDED };
+    if (this.#isOver || hasNodeChanged(node, before.node)) return again;
+    if (hasLaneOpened && look.mayLookAgain) return again;
+    if (isExcluded && !open.isAll) return again; // others may be behind these
+
     const leaseMs = node ? INTERVALS[node.variant].offlineAfterMs : 0;
     const beat = { now: clock.now(), steady: clock.steady(), gate, leaseMs };
-    const tasks = { ...rows, open: open.tasks, special: knownLanes.sorted(rows.special) };
-    const decision = nextTask(node, nodeId, tasks, beat, before.isBeaten);
-    const found = seen && takenFromOpen(decision);
-    if (seen && found !== undefined && knownLanes.mayHaveBetter(seen, lookedUp, found))
-      return { ...again, lookUps: 2 * lookUps };
-    if (node && isEmpty(decision) && hasOtherLeft(node, before.node))
-      return mayLookAgain ? again : { ...again, isStale: true, decision };
-    if (decision.kind === "accepted" && decision.answer.task && decision.answer.from === "open")
-      knownLanes.served(decision.answer.task); // a hint: that a decision made twice counts two turns does no harm
-    return { ...again, decision };
+    // Those of plain lanes are in order as they were loaded.
+    const offered =
+      rows.special.length === 0 ? open.tasks : knownLanes.sorted([...open.tasks, ...rows.special]);
+    const decision = nextTask(node, nodeId, { ...rows, open: offered }, beat, before.isBeaten);
+
+    if (this.#mayHaveBetter(decision, choice))
+      return { ...again, known: { ...known, lookUps: 2 * before.lookUps } };
+    const isShortOfOther = node !== null && foundNothing(decision) && haveResourcesChanged(node, before.node);
+    if (isShortOfOther && look.mayLookAgain) return again;
+    const taken = takenFromOpen(decision);
+    if (taken) knownLanes.served(taken); // a hint: that a decision made twice counts two turns does no harm
+    return { known, isStale: hasLaneOpened || isShortOfOther, decision };
+  }
+
+  /** Whether another lane is open to the node than those whose tasks were loaded. */
+  #hasLaneOpened(node: Node | null, choice: Choice | null): boolean {
+    const { taskTypes, knownLanes } = this.#parts;
+    return node !== null && choice !== null && knownLanes.hasOpened(node, taskTypes, choice);
+  }
+
+  /** Whether an open lane that was not looked up may have a better task than what the node gets. */
+  #mayHaveBetter(decision: Decision<Next>, choice: Choice | null): boolean {
+    if (choice === null || decision.kind === "rejected") return false;
+    const taken = takenFromOpen(decision);
+    const wantsTask = taken !== null || (foundNothing(decision) && !decision.answer.draining);
+    return wantsTask && this.#parts.knownLanes.mayHaveBetter(choice, taken);
   }
 }
 
@@ -217,29 +231,30 @@ function backOnline(node: Node): Node {
   return node.online ? node : { ...node, online: true };
 }
 
-/** The open task that a node gets; null: there is none for it; undefined: it does not matter whether there is one. */
-function takenFromOpen(decision: Decision<Next>): Task | null | undefined {
-  if (decision.kind === "accepted" && decision.answer.task)
-    return decision.answer.from === "open" ? decision.answer.task : undefined;
-  return isEmpty(decision) && !isDraining(decision) ? null : undefined;
-}
-
-function isDraining(decision: Decision<Next>): boolean {
-  return decision.kind === "accepted" && decision.answer.draining;
+/** The open task that a node gets; null: it gets none, or one that it held already. */
+function takenFromOpen(decision: Decision<Next>): Task | null {
+  if (decision.kind === "rejected" || decision.answer.task === null) return null;
+  return decision.answer.from === "open" ? decision.answer.task : null;
 }
 
 /** Whether there was room for a task, but none for the node. */
-function isEmpty(decision: Decision<Next>): boolean {
+function foundNothing(decision: Decision<Next>): boolean {
   return decision.kind === "accepted" && decision.answer.task === null && !decision.answer.isFull;
 }
 
+/** Whether the node may have none of the tasks, as copies of its own quorum. */
+function areAllExcluded(tasks: readonly Task[], nodeId: string): boolean {
+  return tasks.length > 0 && tasks.every((task) => mayNotHave(task, nodeId));
+}
+
 /** Whether a node has other resources left than when its open lanes were found, so that they must be found again. */
-function hasOtherLeft(node: Node, before: Node | null): boolean {
+function haveResourcesChanged(node: Node, before: Node | null): boolean {
   return !Bun.deepEquals(node.used, before?.used);
 }
 
-/** Whether what was loaded for a node, as it was known, still serves it. */
-function isSame(node: Node, before: Node | null): boolean {
-  if (!before || !isAsAble(node, before)) return false;
-  return node.online || (!before.online && node.autoAssign === before.autoAssign);
+/** Whether what was loaded for a node, as it was known, no longer serves it. */
+function hasNodeChanged(node: Node | null, before: Node | null): boolean {
+  if (node === null) return false;
+  if (before === null || !isAsAble(node, before)) return true;
+  return !node.online && (before.online || node.autoAssign !== before.autoAssign);
 }

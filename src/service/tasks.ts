@@ -6,14 +6,15 @@ import {
   type Accepted,
   type Decision,
   type Rejected,
-  Rejection,
-  UNDECIDED,
   accept,
+  also,
   nodeNotFound,
+  Rejection,
   taskNotFound,
+  UNDECIDED,
 } from "../domain/decision.ts";
 import { isFree } from "../domain/file.ts";
-import { checkGroups, ownerOf } from "../domain/group.ts";
+import { checkGroups, ownerOf } from "../domain/task/facet/group.ts";
 import {
   BACKLOG_TYPES_TOGETHER,
   BALANCE_ROUND_MAX,
@@ -28,60 +29,57 @@ import {
   SWEEP_BATCH,
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
-import { specialLane } from "../domain/lane.ts";
-import { timeOutQuestions } from "../domain/question.ts";
+import { isSpecial, laneOf } from "../domain/lane.ts";
+import { timeOutQuestions } from "../domain/task/question.ts";
 import type { FileRecord, Gate, LedgerEntry, Moment, Node, Task, TaskSummary } from "../domain/model.ts";
+import type { Completion } from "../domain/task/facet/reward.ts";
+import type {
+  CheckpointRequest,
+  CompleteRequest,
+  CreatorRequest,
+  ReturnRequest,
+  UsageRequest,
+} from "../domain/task/request.ts";
+import { type Created, type Sent, createSent, createWith, reservedFor } from "../domain/task/creation.ts";
+import { type RetryRequest, type UpdateRequest, cancel, retry, update } from "../domain/task/creator.ts";
+import type { Dependency } from "../domain/task/facet/dependencies.ts";
+import type { TaskDraft } from "../domain/task/new-task.ts";
 import {
-  type Completion,
-  type CheckpointRequest,
-  type CompleteRequest,
-  type Created,
-  type CreatorRequest,
-  type RetryRequest,
-  type ReturnRequest,
-  type Dependency,
-  type Sent,
-  type TaskDraft,
-  type UpdateRequest,
-  type UsageRequest,
   assignTo,
-  cancel,
   complete,
   create,
-  createSent,
-  reservedFor,
-  createWith,
-  expireOrStart,
   extend,
   fail,
-  holderOfKey,
-  isExcluded,
-  isInReview,
   release,
-  releaseAll,
   remove,
-  requeue,
-  retry,
-  retryWithDependents,
   revoke,
-  settle,
   take,
-  timeOut,
-  update,
-} from "../domain/task.ts";
+} from "../domain/task/core.ts";
+import { expireOrStart, releaseAll, requeue, timeOut } from "../domain/task/chores.ts";
+import { holderOfKey } from "../domain/task/facet/unique.ts";
+import { isExcluded } from "../domain/task/facet/exclusion.ts";
+import { isInReview } from "../domain/task/state.ts";
+import { retryWithDependents, settle } from "../domain/task/dependents.ts";
 import { HUB_LIMITS, refusesMore } from "../domain/shares.ts";
-import { type Known, type KnownReport, type SumName, dayOf, toMicroUsd } from "../domain/spending.ts";
+import {
+  type Known,
+  type KnownReport,
+  type SumName,
+  dayOf,
+  toMicroUsd,
+} from "../domain/task/facet/spending.ts";
+import { assert, must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import {
-  BACKLOG_START,
   type BacklogPlace,
-  type Takers,
+  BACKLOG_START,
   backlogAfter,
-  candidatesFor,
+  candidatesIfBalanced,
   openTasks,
 } from "../store/sql/balancer.ts";
-import { gateOn, otherLanes, readyInLanes, readyLanes } from "../store/sql/gate.ts";
+import { gateOn } from "../store/sql/gate.ts";
+import { otherLanes, readyInLanes, readyLanes } from "../store/sql/lanes.ts";
 import { filesById } from "../store/sql/files.ts";
 import { touchedGroups } from "../store/sql/groups.ts";
 import { entryOfTask, ledgerHead } from "../store/sql/lux.ts";
@@ -101,21 +99,28 @@ import {
   firstSettlement,
   strandedTasks,
   taskById,
-  taskTotals,
-  taskWork,
   tasksById,
   tasksByUniqueKey,
   tasksHeld,
   tasksOfDeleted,
+  taskTotals,
+  taskWork,
   timedOutTasks,
   unmetOf,
   waitingFor,
 } from "../store/sql/tasks.ts";
-import type { Committed, Loaded, Query, Store, Transact } from "../store/store.ts";
+import {
+  type Committed,
+  type Loaded,
+  type Query,
+  type Store,
+  type Transact,
+  transactAlso,
+} from "../store/store.ts";
 import { type Assignment, BalancerRounds } from "./balancer-rounds.ts";
 import { KnownLanes } from "./known-lanes.ts";
 import { getNode } from "./known-node.ts";
-import { Rows, loadRows, upToBytes } from "./list-pages.ts";
+import { loadRows, Rows, upToBytes } from "./list-pages.ts";
 import { ReviewService } from "./reviews.ts";
 import { TASK_SUMMARIES, TaskLists, WHOLE_TASKS } from "./task-lists.ts";
 import { TopNodes } from "./top-nodes.ts";
@@ -229,8 +234,8 @@ export class TaskService {
   /** Returns those that a new task cannot name. */
   async unusable({ dependsOn, fileIds }: References): Promise<References> {
     const [dependencies, files] = await Promise.all([
-      dependsOn.length === 0 ? [] : this.#store.read(dependenciesById(dependsOn)),
-      fileIds.length === 0 ? [] : this.#store.read(filesById(fileIds)),
+      this.#store.read(dependenciesById(dependsOn)),
+      this.#store.read(filesById(fileIds)),
     ]);
     return unusableOf({ dependsOn, fileIds }, dependencies, files);
   }
@@ -250,26 +255,25 @@ export class TaskService {
     const { balanced, dependsOn, unique } = draft;
     const { boundTo, fileIds } = asked;
     const reviewer = reviewerOf(draft);
-    const isPlain = specialLane(draft, this.known.isFair) === null && reviewer === null;
+    const isPlain = !isSpecial(laneOf(draft, this.known.isFair)) && reviewer === null;
     if (isPlain && !balanced && dependsOn.length === 0 && fileIds.length === 0 && !unique)
       return transact({}, () => create(draft, taskId, [], this.#at()));
     const load = {
       ...ofNewTask(draft, asked, this.known.isFair, this.#clock.now()),
       gate: balanced ? this.#gate() : NO_ROW,
     };
-    let unusable: References | null = null;
-    const created = await transact(load, (loaded) => {
+    const { answer: created, also: unusable } = await transactAlso(transact, load, (loaded) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
       if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
       const crowded = tooManyLanes(loaded, draft);
       if (crowded) return crowded;
       const rows = rowsOf(loaded);
-      unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
-      if (isAny(unusable)) return UNDECIDED;
+      const unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
+      if (isAny(unusable)) return also(UNDECIDED, unusable);
       return createWith(draft, taskId, rows, boundTo, this.#at(loaded.gate));
     });
-    if (!created) throw new UnusableReferences(unusable ?? { dependsOn, fileIds });
+    if (!created) throw new UnusableReferences(must(unusable, "only these leave a creation undecided"));
     return created;
   }
 
@@ -291,32 +295,27 @@ export class TaskService {
     const isGift = nodeId !== null && boundTo !== null && boundTo !== nodeId;
     const known = isGift ? await this.#store.read(nodeById(nodeId)) : null;
     const draft = isGift ? reservedFor(sentDraft, nodeId, known) : sentDraft;
-    let unusable: References | null = null;
-    let refused: Rejected | null = null;
     const load = {
       ...ofNewTask(draft, asked, this.known.isFair, this.#clock.now()),
       node: nodeId === null ? NO_ROW : nodeById(nodeId),
       gifts: isGift ? giftsOf(boundTo, draft, known, this.known.isFair) : NO_ROW,
       gate: this.#gate(),
     };
-    const sentTask = await transact(load, ({ node, gifts, ...loaded }) => {
+    const sending = await transactAlso(transact, load, ({ node, gifts, ...loaded }) => {
       const duplicate = this.#duplicateOf(loaded.ofKey);
       if (duplicate) return duplicate;
       const reviewer = reviewerOf(draft);
       if (reviewer !== null && !loaded.reviewer) return nodeNotFound(reviewer);
       const crowded = tooManyLanes(loaded, draft);
-      refused = crowded;
-      if (crowded) return UNDECIDED;
+      if (crowded) return { ...crowded, isStored: false };
       const rows = { ...rowsOf(loaded), node };
-      unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
-      if (isAny(unusable)) return UNDECIDED;
+      const unusable = unusableOf({ dependsOn, fileIds }, rows.dependencies, rows.files);
+      if (isAny(unusable)) return also(UNDECIDED, unusable);
       const decision = createSent(draft, { ...sent, gifts }, taskId, rows, boundTo, this.#at(loaded.gate));
-      refused = decision.kind === "rejected" ? decision : null;
-      return refused ? UNDECIDED : decision;
+      return decision.kind === "rejected" ? { ...decision, isStored: false } : decision;
     });
-    if (refused !== null) throw new Rejection(refused);
-    if (!sentTask) throw new UnusableReferences(unusable ?? { dependsOn, fileIds });
-    return sentTask;
+    if (sending.answer) return sending.answer;
+    throw new UnusableReferences(must(sending.also, "only these leave a creation undecided"));
   }
 
   /** The answer to a create whose unique key another task has. */
@@ -444,7 +443,7 @@ export class TaskService {
       gate: this.#gate(),
     };
     const after = await transact(load, ({ candidates, ...rows }) =>
-      decide({ ...rows, candidates: candidates?.best ?? [] }),
+      decide({ ...rows, candidates: candidates.best }),
     );
     await this.settleAfter(after);
     await this.fillIfPossible(nodeId);
@@ -459,18 +458,17 @@ export class TaskService {
     const before = await this.#store.read(taskById(asked.taskId));
     const target = asked.nodeId === null ? NO_ROW : nodeById(asked.nodeId);
     for (let from = before?.assignedNode ?? null; ;) {
-      const candidates = candidatesIfBalanced(before, from);
+      const holder = from;
+      const candidates = candidatesIfBalanced(before, holder);
       const load = { task: taskById(asked.taskId), target, candidates, gate: this.#gate() };
-      const revoked = await transact(load, (rows) => {
-        const holder = rows.task?.assignedNode ?? null;
-        if (holder === from)
-          return revoke(rows.task, rows.target, rows.candidates?.best ?? [], asked, this.#at(rows.gate));
-        from = holder;
-        return UNDECIDED;
+      const { answer: revoked, also: other = null } = await transactAlso(transact, load, (rows) => {
+        const assignedNode = rows.task?.assignedNode ?? null;
+        if (assignedNode !== holder) return also(UNDECIDED, assignedNode);
+        return revoke(rows.task, rows.target, rows.candidates.best, asked, this.#at(rows.gate));
       });
-      if (!revoked) continue;
-      if (from !== null) await this.fillIfPossible(from);
-      return revoked;
+      if (revoked && holder !== null) await this.fillIfPossible(holder);
+      if (revoked) return revoked;
+      from = other;
     }
   }
 
@@ -479,13 +477,12 @@ export class TaskService {
     asked: CreatorRequest & { nodeId: string | null; reason: string | null },
   ): Promise<Committed<Task>> {
     const node = asked.nodeId === null ? NO_ROW : nodeById(asked.nodeId);
-    let from: string | null = null;
-    const cancelled = await transact({ task: taskById(asked.taskId), node }, (rows) => {
-      from = rows.task?.assignedNode ?? null;
-      return cancel(rows.task, rows.node, asked, this.#at());
-    });
+    const load = { task: taskById(asked.taskId), node };
+    const { answer: cancelled, also: holder = null } = await transactAlso(transact, load, (rows) =>
+      also(cancel(rows.task, rows.node, asked, this.#at()), rows.task?.assignedNode ?? null),
+    );
     await this.settleAfter(cancelled);
-    if (from !== null) await this.fillIfPossible(from);
+    if (holder !== null) await this.fillIfPossible(holder);
     return cancelled;
   }
 
@@ -498,10 +495,10 @@ export class TaskService {
       task: taskById(asked.taskId),
       candidates: candidatesIfBalanced(before, null),
       gate: this.#gate(),
-      ...ofLane(isOtherKey ? specialLane({ ...before, limitKey }, this.known.isFair) : null, before),
+      ...ofLane(isOtherKey ? laneOf({ ...before, limitKey }, this.known.isFair) : null, before),
     };
     return transact(load, ({ task, candidates, gate, ...lanes }) => {
-      const updated = update(task, candidates?.best ?? [], asked, this.#at(gate));
+      const updated = update(task, candidates.best, asked, this.#at(gate));
       return updated.kind === "rejected" ? updated : (tooManyLanes(lanes, before) ?? updated);
     });
   }
@@ -512,12 +509,12 @@ export class TaskService {
     const dependsOn = before?.dependsOn ?? [];
     const load = {
       task: taskById(asked.taskId),
-      dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
+      dependencies: dependenciesById(dependsOn),
       candidates: candidatesIfBalanced(before, null),
       gate: this.#gate(),
     };
     const retried = await transact(load, ({ task, dependencies, candidates, gate }) => {
-      const decision = retry(task, dependencies ?? [], candidates?.best ?? [], asked, this.#at(gate));
+      const decision = retry(task, dependencies, candidates.best, asked, this.#at(gate));
       if (decision.kind === "rejected") return decision;
       return accept<RetryOutcome>({ task: decision.answer, dependents: null }, decision.changes);
     });
@@ -544,7 +541,7 @@ export class TaskService {
         task: taskById(taskId),
         broken: found,
         count: brokenCount(which, DEPENDENTS_COUNTED_MAX),
-        dependencies: needed.length > 0 ? dependenciesById(needed) : NO_ROW,
+        dependencies: dependenciesById(needed),
         candidates: candidatesIfBalanced(before, null),
         gate: this.#gate(),
       };
@@ -552,7 +549,7 @@ export class TaskService {
       const outcome = await transact(load, ({ task, broken, count, dependencies, candidates, gate }) => {
         const dependents = upToDependencies(broken);
         if (dependents.some(({ dependsOn }) => dependsOn.some((id) => !known.has(id)))) return UNDECIDED;
-        const rows = [dependents, dependencies ?? [], candidates?.best ?? []] as const;
+        const rows = [dependents, dependencies, candidates.best] as const;
         const retried = retryWithDependents(task, ...rows, asked, { ...at, gate });
         if (retried.kind === "rejected") return retried;
         const { task: after, opened } = retried.answer;
@@ -579,16 +576,16 @@ export class TaskService {
 
   async remove(transact: Transact<Task>, taskId: string): Promise<Committed<Task>> {
     const entryId = this.#newId();
-    let task: Committed<Task> | undefined;
-    for (let isHeld = false; !task;) {
-      // The ledger is needed only for what is held of a reward.
-      const load = { task: taskById(taskId), head: isHeld ? ledgerHead() : NO_ROW };
-      task = await transact(load, ({ task, head }) => {
-        isHeld = task !== null && isInReview(task);
-        if (isHeld && !head) return UNDECIDED;
-        return remove(task, taskId, this.#clock.now(), head && { entryId, head });
-      });
-    }
+    const load = { task: taskById(taskId) };
+    const first = await transact(load, ({ task }) =>
+      task && isInReview(task) ? UNDECIDED : remove(task, taskId, this.#clock.now()),
+    );
+    // The ledger is needed only for what is held of a reward.
+    const task =
+      first ??
+      (await transact({ ...load, head: ledgerHead() }, ({ task, head }) =>
+        remove(task, taskId, this.#clock.now(), { entryId, head }),
+      ));
     if (task.hasDependents) await this.#settleIfPossible();
     if (task.status === "assigned" && task.assignedNode !== null)
       await this.fillIfPossible(task.assignedNode);
@@ -663,33 +660,37 @@ export class TaskService {
   async #fill(nodeId: string): Promise<void> {
     let node = await this.#store.read(nodeById(nodeId));
     // The balancer's next round assigns the rest of a very long backlog.
-    for (let given = 0, asks = 0; given < BALANCE_ROUND_MAX && node && isAvailable(node);) {
-      const before = this.known.openTo(node, null);
-      const { closed, open } = before;
-      const mine = { onlyBalanced: true, limit: SWEEP_BATCH, notRevokedFrom: nodeId, butFor: nodeId };
+    for (let given = 0, looks = 1; given < BALANCE_ROUND_MAX && node && isAvailable(node); looks++) {
+      const choice = this.known.choose(node, null, Infinity);
+      const { closed, lookedUp } = choice;
+      const { turnOf } = this.known;
+      const mine = { turnOf, onlyBalanced: true, limit: SWEEP_BATCH, notRevokedFrom: nodeId, butFor: nodeId };
       const load = {
         node: nodeById(nodeId),
         waiting: waitingFor(node, SWEEP_BATCH),
-        special: node.autoAssign ? bestOfLanes(this.known.inTurn(open.special), closed, mine) : NO_ROW,
+        special: bestOfLanes(node.autoAssign ? lookedUp : [], closed, mine),
         lanes: readyLanes(),
         gate: this.#gate(),
       };
-      const filled = await this.#store.transact(load, ({ node: current, waiting, special, lanes, gate }) => {
+      const mayLookAgain = looks <= LANES_REREADS;
+      const { transact } = this.#store;
+      const { answer: filled, also: current } = await transactAlso(transact, load, (rows) => {
+        const { node: current, waiting, special, lanes, gate } = rows;
         this.known.learn(gate, lanes);
-        node = current;
-        const mayAskAgain = asks++ < LANES_REREADS;
-        if (current && mayAskAgain && this.known.hasOpened(current, null, before)) return UNDECIDED;
+        if (current && mayLookAgain && this.known.hasOpened(current, null, choice))
+          return also(UNDECIDED, current);
         const at = this.#at(gate);
         const mayHave = (task: Task): boolean =>
           !isClosed(gate.closed, task, nodeId) && !isExcluded(task, nodeId);
-        const best = this.known.sorted([...waiting, ...(special ?? [])]);
+        const best = this.known.sorted([...waiting, ...special]);
         const found = current ? balance(best.filter(mayHave), [current], at.now, gate) : [];
         const changes = found.flatMap((item) => assignTo(item.task, item.nodeId, "balancer", at).changes);
         for (const { task } of found) this.known.served(task);
         // Of a special lane only the best task was loaded.
-        const isMore = found.length >= SWEEP_BATCH || found.some(({ task }) => task.lane !== null);
-        return accept({ count: found.length, isMore }, changes);
+        const isMore = found.length >= SWEEP_BATCH || found.some(({ task }) => isSpecial(task.lane));
+        return also(accept({ count: found.length, isMore }, changes), current);
       });
+      node = current ?? null;
       if (!filled) continue;
       given += filled.count;
       if (!filled.isMore) return;
@@ -898,14 +899,6 @@ export class TaskService {
   }
 }
 
-/**
- * The candidates for a task, whose type and `balanced` never change; nothing for one that the balancer may not assign. A
- * node that has what a task requires is found in the balancer's rounds.
- */
-export function candidatesIfBalanced(task: Task | null, notNode: string | null): Query<Takers | null> {
-  return task?.balanced && task.requires === null ? candidatesFor(task.taskType, notNode) : NO_ROW;
-}
-
 function hasLeftLimit(change: Notified): boolean {
   if (change.kind === "task.deleted") return change.frees !== undefined;
   return change.kind === "task.moved" && change.task.countsFor !== null && change.task.status !== "assigned";
@@ -926,36 +919,34 @@ function reviewerOf({ reviewTerms }: TaskDraft): string | null {
 
 /** The rows that decide about a new task. */
 function ofNewTask(draft: TaskDraft, { fileIds }: Creation, isFair: boolean, now: number) {
-  const { balanced, taskType, dependsOn, unique, requires } = draft;
+  const { dependsOn, unique } = draft;
   const reviewer = reviewerOf(draft);
   return {
     reviewer: reviewer === null ? NO_ROW : nodeById(reviewer),
-    ...ofLane(specialLane(draft, isFair), draft),
+    ...ofLane(laneOf(draft, isFair), draft),
     ofKey: unique ? tasksByUniqueKey(unique.key, ownerOf(draft), now) : NO_ROW,
-    candidates: balanced && requires === null ? candidatesFor(taskType, null) : NO_ROW,
-    dependencies: dependsOn.length > 0 ? dependenciesById(dependsOn) : NO_ROW,
-    files: fileIds.length > 0 ? filesById(fileIds) : NO_ROW,
+    candidates: candidatesIfBalanced(draft, null),
+    dependencies: dependenciesById(dependsOn),
+    files: filesById(fileIds),
   };
 }
 
 /** How many tasks the keys of a node have sent to the node for which a task is, in all lanes from which that node takes. */
 function giftsOf(giver: string, draft: TaskDraft, node: Node | null, isFair: boolean) {
   const types = new Set([draft.taskType, "", ...(node?.capabilities ?? [])]);
-  const lanes = [...types].map((taskType) => specialLane({ ...draft, taskType }, isFair));
-  return readyInLanes(
-    lanes.filter((lane) => lane !== null),
-    giver,
-    GIFTS_OF_GIVER_MAX,
-  );
+  const lanes = [...types].map((taskType) => laneOf({ ...draft, taskType }, isFair));
+  assert(lanes.every(isSpecial), "a task that only one node may have requires the word of the node");
+  return readyInLanes(lanes, giver, GIFTS_OF_GIVER_MAX);
 }
 
-/** The rows that decide whether a lane may have one more task. */
+/** The rows that decide whether a lane may have one more task; null: the task stays in its lane. */
 function ofLane(lane: string | null, creator: Creator | null) {
   const { all, ofNode } = HUB_LIMITS.lanes;
   const nodeId = boundCreator(creator);
+  const isCounted = lane !== null && isSpecial(lane);
   return {
-    otherLanes: lane === null ? NO_ROW : otherLanes(lane, all),
-    otherLanesOfNode: lane === null || nodeId === null ? NO_ROW : otherLanes(lane, ofNode, nodeId),
+    otherLanes: isCounted ? otherLanes(lane, all) : NO_ROW,
+    otherLanesOfNode: isCounted && nodeId !== null ? otherLanes(lane, ofNode, nodeId) : NO_ROW,
   };
 }
 
@@ -981,7 +972,7 @@ function tooManyLanes(
 }
 
 function rowsOf({ candidates, dependencies, files }: LoadedRows) {
-  return { candidates: candidates?.best ?? [], dependencies: dependencies ?? [], files: files ?? [] };
+  return { candidates: candidates.best, dependencies: dependencies, files };
 }
 
 function unusableOf(

@@ -5,6 +5,7 @@
  * Invariant: at most METRICS_TYPES_MAX types have labels of their own; those that come later are counted together as
  * `other`. A type keeps its label until the hub ends, so that its numbers fall to 0 instead of vanishing.
  */
+import { type Lane, plainLane } from "../domain/lane.ts";
 import {
   METRICS_PART,
   METRICS_TASKS_MAX,
@@ -15,7 +16,7 @@ import { assert } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { Histogram, type MetricsText } from "../lib/metrics.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
-import { readyLanes } from "../store/sql/gate.ts";
+import { readyLanes } from "../store/sql/lanes.ts";
 import { type ReadyOfLane, readyOfLane, runningByType } from "../store/sql/metrics.ts";
 import type { Store } from "../store/store.ts";
 
@@ -137,7 +138,7 @@ export async function readyByType(
   store: Pick<Store, "read">,
   most: number,
 ): Promise<ReadonlyMap<string, ReadyOfLane>> {
-  const plain = [...(await readyTypes(store))].map((type) => ({ name: type, taskType: type }));
+  const plain = await plainLanes(store);
   const special = (await store.read(readyLanes())).values().take(METRICS_TYPES_READ_MAX);
   const ready = new Map<string, ReadyOfLane>();
   for (const { name, taskType } of [...plain, ...special]) {
@@ -157,12 +158,12 @@ export function earlier(a: number | null, b: number | null): number | null {
   return a === null || b === null ? (a ?? b) : Math.min(a, b);
 }
 
-/** The types of ready tasks in plain lanes, also "" (no type), METRICS_TYPES_READ_MAX at most. */
-export async function readyTypes(store: Pick<Store, "read">): Promise<ReadonlySet<string>> {
+/** The plain lanes with ready tasks, at most METRICS_TYPES_READ_MAX of each list; also the one without a type. */
+export async function plainLanes(store: Pick<Store, "read">): Promise<readonly Lane[]> {
   const types = new Set([""]);
   for (const balanced of [false, true])
     for (const type of await store.read(backlogTypes(balanced, "", METRICS_TYPES_READ_MAX))) types.add(type);
-  return types;
+  return [...types].map(plainLane);
 }
 
 function nextTick(): Promise<void> {

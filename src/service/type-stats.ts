@@ -17,7 +17,7 @@ import {
   STATS_TYPES_MAX,
 } from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
-import { readyLanes } from "../store/sql/gate.ts";
+import { readyLanes } from "../store/sql/lanes.ts";
 import { firstOfLane, readyOfLane, runningByType } from "../store/sql/metrics.ts";
 import { type NodesAlike, type NodesAlikePart, nodesByAbilities, waitingByType } from "../store/sql/stats.ts";
 import type { Store } from "../store/store.ts";

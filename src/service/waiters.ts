@@ -1,22 +1,14 @@
 /**
- * Blocked calls (long polls): FIFO wait queues by key, where a call sleeps until there may be new rows for it. The caller
- * signals them: on SQLite for a row that one waiter takes already before its commit, else after it.
+ * Blocked calls (long polls). A waiter joins the queues of some keys, reads the store, sleeps, is woken, reads again, and
+ * leaves. It keeps its place in each queue, asleep or awake. The caller signals what may be new in the store: on SQLite
+ * already before the commit, for a row that one waiter takes.
  *
- * A waiter joins, reads the store, sleeps, is woken, reads again, and leaves. From join() to leave(), asleep or awake, it
- * stands in the queue of each of its keys, in order of arrival. wakeAll() makes every waiter of a queue read again.
- * wakeOne() announces one row that one waiter takes. The life of such an announcement:
- *   1. The first sleeper of its queues is woken, carries it, and reads. If none sleeps there, it ends at once: the waiters
- *      awake in these queues may have read too early, so each reads again before it sleeps.
- *   2. It is used up when its waiter took the row (markServed), or sleeps again where it was woken (`key` and `orKey` count
- *      as one queue, `elseKeys` as another): it read, and nothing was there.
- *   3. If its waiter leaves, sleeps in other queues only, or passes it on itself, the next sleeper gets it, as in 1 (passOn).
- *
- * test/service/waiters.test.ts has the races in one queue, idle-workers.test.ts those in several.
+ * wakeAll() makes every waiter of a queue read again. wakeOne() announces one row that one waiter takes: the first
+ * sleeper carries the announcement while it reads (Carried). Without a sleeper, the waiters awake in these queues read
+ * again before they sleep.
  *
  * Invariant: no waiter stays asleep beside a row for it that was announced and that no woken waiter is about to read.
- *
- * A linked list is longer than a Set in insertion order, and faster: with 20,000 waiters, removing the first from a Set
- * costs 8 us and adding it again 39 us; here a wake-up costs 0.2 to 1.6 us and a leave at most 0.5 us.
+ * test/service/waiters.test.ts has the races in one queue, idle-workers.test.ts those in several.
  *
  * Must not: touch the store, hold data, or be trusted for correctness. A lost wake-up costs time only: until the
  * next one, or the deadline, at which the call ends empty and its caller asks again.
@@ -24,6 +16,7 @@
 import { WAKE_UPS_TOGETHER } from "../domain/limits.ts";
 import { assert, broken } from "../lib/assert.ts";
 import { Slices } from "../lib/slices.ts";
+import { type Place, WaitQueue } from "./wait-queue.ts";
 
 /** How a sleep ended: a wake-up, its deadline, the caller's signal (or a leave() meanwhile), or the end of all waiting. */
 export type Outcome = "woken" | "timeout" | "aborted" | "drained";
@@ -50,9 +43,16 @@ export type Announcement = {
   readonly elseKeys?: readonly string[];
 };
 
+/** The announcement that has woken a waiter, until it is used up or passed on. */
+type Carried = {
+  readonly row: Announcement;
+  /** The queues in one of which it slept. */
+  readonly wokenIn: readonly string[];
+};
+
 /** The queues of one kind of blocked call. The caller bounds the number of waiters (see `size`). */
 export class Waiters {
-  readonly #queues = new Map<string, Queue>();
+  readonly #queues = new Map<string, WaitQueue<Waiter>>();
   readonly #slices = new Slices(WAKE_UPS_TOGETHER);
   #arrivals = 0;
   /** Waiters in all queues. */
@@ -72,16 +72,16 @@ export class Waiters {
   /** Wakes the first sleeper of `key` and `orKey`; if nobody sleeps there, the first of `elseKeys`. */
   wakeOne(row: Announcement): void {
     const { key, orKey, elseKeys = [] } = row;
-    if (this.#wakeFirst(orKey == null ? [key] : [key, orKey], row, false)) return;
-    if (elseKeys.length > 0) this.#wakeFirst(elseKeys, row, true);
+    if (this.#wakeFirst(orKey == null ? [key] : [key, orKey], row)) return;
+    if (elseKeys.length > 0) this.#wakeFirst(elseKeys, row);
   }
 
   /** Wakes the first sleeper of some queues. If nobody sleeps there, the waiters awake in these queues read again. */
-  #wakeFirst(keys: readonly string[], row: Announcement, isElse: boolean): boolean {
+  #wakeFirst(keys: readonly string[], row: Announcement): boolean {
     let first: Waiter | undefined;
     for (const key of keys) first = earlier(first, this.#queues.get(key)?.findFirstSleeper());
     if (first) {
-      first.wake(row, isElse);
+      first.wake({ row, wokenIn: keys });
       return true;
     }
     this.now++;
@@ -132,13 +132,13 @@ export class Waiters {
   }
 
   /** For the waiters: a place in a queue, and its end. */
-  enter(waiter: Waiter, key: string): Place {
+  enter(waiter: Waiter, key: string): Place<Waiter> {
     let queue = this.#queues.get(key);
-    if (!queue) this.#queues.set(key, (queue = new Queue(key)));
+    if (!queue) this.#queues.set(key, (queue = new WaitQueue(key)));
     return queue.enter(waiter);
   }
 
-  exit(place: Place): void {
+  exit(place: Place<Waiter>): void {
     place.queue.exit(place);
     if (place.queue.isEmpty) this.#queues.delete(place.queue.key);
   }
@@ -148,137 +148,48 @@ function earlier(a: Waiter | undefined, b: Waiter | undefined): Waiter | undefin
   return a && b ? (a.arrival < b.arrival ? a : b) : (a ?? b);
 }
 
-/** The place of a waiter in a queue. */
-type Place = {
-  readonly queue: Queue;
-  readonly waiter: Waiter;
-  /** Whether the waiter sleeps, and in this queue. */
-  isAsleep: boolean;
-  previous: Place | undefined;
-  next: Place | undefined;
-};
+/** The three modes of a waiter. */
+type Mode =
+  /** It reads, or is about to. */
+  | { readonly kind: "awake"; readonly carried: Carried | null }
+  /** Its wait() is pending: it has read, and found nothing. */
+  | { readonly kind: "asleep"; readonly resolve: (outcome: Outcome) => void }
+  /** It has left. */
+  | { readonly kind: "gone" };
 
-/** All waiters of a key, asleep or awake: a doubly linked list in order of arrival. */
-class Queue {
-  readonly key: string;
-  /** The time of the last signal that waiters awake may have missed. */
-  missedAt = 0;
-  #first: Place | undefined;
-  #last: Place | undefined;
-  /** No waiter before this place sleeps; undefined: no waiter sleeps. */
-  #firstAsleep: Place | undefined;
-  /** Where wakeAll() continues in the next slice. */
-  #nextToWake: Place | undefined;
+const AWAKE: Mode = { kind: "awake", carried: null };
 
-  constructor(key: string) {
-    this.key = key;
-  }
-
-  get isEmpty(): boolean {
-    return this.#first === undefined;
-  }
-
-  /** O(1) amortised: a place that is passed over is not looked at again before its waiter falls asleep. */
-  findFirstSleeper(): Waiter | undefined {
-    let place = this.#firstAsleep;
-    while (place && !place.isAsleep) place = place.next;
-    this.#firstAsleep = place;
-    return place?.waiter;
-  }
-
-  /** The waiter must be awake. Walks from the end, because a waiter mostly enters when it has just arrived. */
-  enter(waiter: Waiter): Place {
-    const place: Place = { queue: this, waiter, isAsleep: false, previous: undefined, next: undefined };
-    let previous = this.#last;
-    while (previous && previous.waiter.arrival > waiter.arrival) previous = previous.previous;
-    const next = previous ? previous.next : this.#first;
-    this.#link(previous, place);
-    this.#link(place, next);
-    return place;
-  }
-
-  exit(place: Place): void {
-    if (this.#firstAsleep === place) this.#firstAsleep = place.next;
-    if (this.#nextToWake === place) this.#nextToWake = place.next;
-    this.#link(place.previous, place.next);
-  }
-
-  #link(previous: Place | undefined, next: Place | undefined): void {
-    if (previous) previous.next = next;
-    else this.#first = next;
-    if (next) next.previous = previous;
-    else this.#last = previous;
-  }
-
-  sleep(place: Place): void {
-    place.isAsleep = true;
-    if (!this.#firstAsleep || place.waiter.arrival < this.#firstAsleep.waiter.arrival)
-      this.#firstAsleep = place;
-  }
-
-  wakeAll(now: number, slices: Slices): void {
-    this.missedAt = now; // for the waiters that are awake
-    const isUnderWay = this.#nextToWake !== undefined;
-    this.#nextToWake = this.#first; // from the first, because woken waiters may sleep again
-    if (!isUnderWay) slices.run(() => this.#wakeNext(slices));
-  }
-
-  /** Wakes the next sleeper. Skips waiters that fell asleep after the last wakeAll(), because they have read since. */
-  #wakeNext(slices: Slices): void {
-    let place = this.#nextToWake;
-    while (place && !(place.isAsleep && place.waiter.hasMissed(this))) place = place.next;
-    this.#nextToWake = place?.next;
-    place?.waiter.wake(null);
-    if (this.#nextToWake) slices.run(() => this.#wakeNext(slices));
-  }
-
-  end(): void {
-    for (let place = this.#first; place; place = place.next) place.waiter.end();
-  }
-}
-
-/**
- * A blocked call. It is in one of three states:
- *   awake   it reads, or is about to; it may carry the announcement that has woken it (#carried)
- *   asleep  its wait() is pending (#sleep), and it carries nothing: a sleeper has just read and found nothing
- *   gone    it has left, stands in no queue, and carries nothing
- */
+/** A blocked call. */
 export class Waiter {
-  /** Its position in every queue. */
   readonly arrival: number;
-  readonly #all: Waiters;
-  /** In the queues of its keys, asleep or awake. */
-  readonly #places: Place[] = [];
+  readonly #waiters: Waiters;
+  readonly #places: Place<Waiter>[] = [];
+  #mode: Mode = AWAKE;
   /** Its last read saw all signals up to this time. */
   #readAt = 0;
-  /** What it was woken for, until that is used up or passes to another waiter. */
-  #carried: Announcement | null = null;
-  /** Whether it was woken in one of the queues `elseKeys` of what it carries. */
-  #isElse = false;
-  /** Ends its sleep; null: it is awake. */
-  #sleep: ((outcome: Outcome) => void) | null = null;
-  /** How each further wait ends at once. */
-  #lastOutcome: "drained" | "aborted" | null = null;
+  /** Whether each further wait is "drained" at once. */
+  #isDrained = false;
 
-  constructor(all: Waiters, arrival: number) {
-    this.#all = all;
+  constructor(waiters: Waiters, arrival: number) {
+    this.#waiters = waiters;
     this.arrival = arrival;
   }
 
+  get readAt(): number {
+    return this.#readAt;
+  }
+
   /**
-   * Stands in these queues from now on. Must precede the read of the store that looks for what they announce. Keys that stay
-   * the same should come first: from the first other key on, the waiter enters the queues again.
+   * Stands in these queues from now on. Must precede the read of the store that looks for what they announce. Keys that
+   * stay should come first: from the first other key on, the waiter enters the queues again.
    */
   standIn(keys: readonly string[]): void {
-    assert(
-      !this.#sleep && this.#lastOutcome !== "aborted",
-      "a waiter enters a queue only while it is awake and present",
-    );
-    this.#readAt = this.#all.now;
-    let same = 0;
-    while (same < keys.length && this.#places[same]?.queue.key === keys[same]) same++;
-    while (this.#places.length > same) this.#exitLast();
-    for (const key of same === 0 ? keys : keys.slice(same)) this.#places.push(this.#all.enter(this, key));
+    assert(this.#mode.kind === "awake", "a waiter enters queues only while it is awake");
+    this.#readAt = this.#waiters.now;
+    let kept = 0;
+    while (kept < keys.length && this.#places[kept]?.queue.key === keys[kept]) kept++;
+    while (this.#places.length > kept) this.#exitLast();
+    for (const key of kept === 0 ? keys : keys.slice(kept)) this.#places.push(this.#waiters.enter(this, key));
   }
 
   /**
@@ -287,9 +198,8 @@ export class Waiter {
    * sleeps already. After "aborted" or "drained" the caller must leave(): only that passes on what the waiter may
    * still carry. After "timeout" it carries nothing, and may read and wait again.
    * @param onWake called at once by the wake-up, before wait() resolves; must not throw
-   * @param sleepsIn whether it sleeps in the queue of a key: true only if the read would have found whatever is announced
-   *   there, because to sleep where it was woken uses up what the waiter carries. In the other queues it is not woken.
-   *   Without it: sleeps in all
+   * @param sleepsIn whether its read would have found what is announced in the queue of a key: only there it sleeps, and
+   *   is woken. Without it: in all its queues
    */
   wait(
     remainingMs: number,
@@ -297,13 +207,14 @@ export class Waiter {
     onWake?: () => void,
     sleepsIn?: (key: string) => boolean,
   ): Promise<Outcome> {
-    if (this.#sleep) return Promise.reject(broken("a waiter waits once at a time"));
-    if (this.#lastOutcome || this.#all.isDrained) return Promise.resolve(this.#lastOutcome ?? "drained");
+    if (this.#mode.kind === "asleep") return Promise.reject(broken("a waiter waits once at a time"));
+    if (this.#mode.kind === "gone") return Promise.resolve("aborted");
+    if (this.isEnded) return Promise.resolve("drained");
     if (signal?.aborted) return Promise.resolve("aborted");
     const places = sleepsIn ? this.#places.filter(({ queue }) => sleepsIn(queue.key)) : this.#places;
     this.#settleCarried(places);
-    if (places.some(({ queue }) => this.hasMissed(queue))) {
-      this.#readAt = this.#all.now;
+    if (places.some(({ queue }) => queue.hasMissed(this))) {
+      this.#readAt = this.#waiters.now;
       onWake?.();
       return Promise.resolve("woken");
     }
@@ -313,7 +224,7 @@ export class Waiter {
 
   /** Uses up what the waiter carries, if that announced a row in the queue `key`: the waiter took one. */
   markServed(key: string): void {
-    if (this.#carried?.key === key) this.#carried = null;
+    if (this.#carried?.row.key === key) this.#enter(AWAKE);
   }
 
   /**
@@ -322,88 +233,115 @@ export class Waiter {
    */
   passOn(): void {
     const carried = this.#carried;
-    this.#carried = null;
-    if (carried) this.#all.wakeOne(carried);
+    if (carried === null) return;
+    this.#enter(AWAKE);
+    this.#waiters.wakeOne(carried.row);
   }
 
-  /** Leaves all queues; a running wait ends with "aborted". Idempotent. */
+  /** Leaves all queues, and passes on what it carries; a running wait ends with "aborted". Idempotent. */
   leave(): void {
-    if (this.#lastOutcome === "aborted") return;
-    this.#lastOutcome = "aborted";
-    this.#endSleep("aborted");
+    if (this.#mode.kind === "gone") return;
+    this.#wakeUp("aborted", null);
+    const carried = this.#carried;
     while (this.#places.length > 0) this.#exitLast();
-    this.#all.size--;
-    this.passOn();
+    this.#enter({ kind: "gone" });
+    this.#waiters.size--;
+    if (carried) this.#waiters.wakeOne(carried.row);
   }
 
-  /** Whether each further wait is "drained" or, after leave(), "aborted". */
+  /** Whether each further wait ends at once. */
   get isEnded(): boolean {
-    return this.#lastOutcome !== null || this.#all.isDrained;
+    return this.#mode.kind === "gone" || this.#isDrained || this.#waiters.isDrained;
+  }
+
+  get #carried(): Carried | null {
+    return this.#mode.kind === "awake" ? this.#mode.carried : null;
   }
 
   // What follows is for the queues.
 
-  hasMissed({ missedAt }: Queue): boolean {
-    return this.#readAt < missedAt;
+  /** Wakes a sleeper, which then carries the announcement. */
+  wake(carried: Carried): void {
+    this.#wakeUp("woken", carried);
   }
 
-  /** Wakes a sleeper. It then carries the announcement; null: all are woken. `isElse`: in one of its `elseKeys`. */
-  wake(row: Announcement | null, isElse = false): void {
-    assert(this.#sleep !== null && !this.#carried, "a wake-up goes to a sleeper that carries nothing");
-    this.#carried = row;
-    this.#isElse = isElse;
-    this.#endSleep("woken");
+  wakeToRead(): void {
+    this.#wakeUp("woken", null);
   }
 
   end(): void {
-    this.#lastOutcome ??= "drained";
-    this.#endSleep("drained");
+    this.#isDrained = true;
+    this.#wakeUp("drained", null);
+  }
+
+  /** The only place where the mode changes. */
+  #enter(mode: Mode): void {
+    const before = this.#mode;
+    assert(before.kind !== "gone", "who has left does not come back");
+    switch (mode.kind) {
+      case "asleep":
+        assert(before.kind === "awake", "only who is awake falls asleep");
+        assert(before.carried === null, "a sleeper carries nothing");
+        assert(!this.isEnded, "who is drained does not sleep");
+        break;
+      case "awake":
+        assert(mode.carried === null || before.kind === "asleep", "an announcement goes to a sleeper");
+        break;
+      case "gone":
+        assert(before.kind === "awake", "a waiter wakes up before it leaves");
+        assert(this.#places.length === 0, "who has left stands in no queue");
+        break;
+    }
+    this.#mode = mode;
   }
 
   #fallAsleep(
-    places: readonly Place[],
+    places: readonly Place<Waiter>[],
     remainingMs: number,
     signal: AbortSignal | undefined,
     onWake: (() => void) | undefined,
   ): Promise<Outcome> {
     return new Promise((resolve) => {
-      const onAbort = (): void => this.#endSleep("aborted");
-      const timer = setTimeout(() => this.#endSleep("timeout"), Math.min(remainingMs, MAX_TIMER_MS));
+      const onAbort = (): void => this.#wakeUp("aborted", null);
+      const timer = setTimeout(() => this.#wakeUp("timeout", null), Math.min(remainingMs, MAX_TIMER_MS));
       signal?.addEventListener("abort", onAbort);
-      this.#sleep = (outcome) => {
+      const awaken = (outcome: Outcome): void => {
         clearTimeout(timer);
         signal?.removeEventListener("abort", onAbort);
         if (outcome === "woken") onWake?.();
         resolve(outcome);
       };
+      this.#enter({ kind: "asleep", resolve: awaken });
       for (const place of places) place.queue.sleep(place);
     });
   }
 
   /** Ends the sleep, if it sleeps. */
-  #endSleep(outcome: Outcome): void {
-    const sleep = this.#sleep;
-    if (!sleep) return;
-    this.#sleep = null;
+  #wakeUp(outcome: Outcome, carried: Carried | null): void {
+    if (this.#mode.kind !== "asleep") {
+      assert(carried === null, "an announcement goes to a sleeper");
+      return;
+    }
+    const { resolve } = this.#mode;
+    this.#enter({ kind: "awake", carried });
     for (const place of this.#places) place.isAsleep = false;
-    this.#readAt = this.#all.now; // what it reads from now on has all that was signalled before
-    sleep(outcome); // last, because onWake may begin the next read, and enter other queues
+    this.#readAt = this.#waiters.now; // what it reads from now on has all that was signalled before
+    resolve(outcome); // last, because onWake may begin the next read, and enter other queues
   }
 
   #exitLast(): void {
     const place = this.#places.pop();
-    if (place) this.#all.exit(place);
+    if (place) this.#waiters.exit(place);
   }
 
   /**
-   * Before a sleep. If the waiter will sleep again where it was woken, its read looked for the row, and the row is gone: the
-   * announcement is used up. Otherwise the row may be there, for another waiter.
+   * Before a sleep in these places. If it sleeps again where it was woken, its read looked for the row, and the row is
+   * gone: the announcement is used up. Otherwise the row may be there, for another waiter.
    */
-  #settleCarried(places: readonly Place[]): void {
-    const row = this.#carried;
-    if (!row) return;
-    const wokenIn: readonly unknown[] = this.#isElse ? (row.elseKeys ?? []) : [row.key, row.orKey];
-    if (places.some(({ queue }) => wokenIn.includes(queue.key))) this.#carried = null;
+  #settleCarried(places: readonly Place<Waiter>[]): void {
+    const carried = this.#carried;
+    if (carried === null) return;
+    if (places.some(({ queue }) => carried.wokenIn.includes(queue.key))) this.#enter(AWAKE);
     else this.passOn();
   }
 }

@@ -11,24 +11,24 @@ import {
   resumeWebhook,
   webhookNotFound,
 } from "../domain/webhook.ts";
-import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
-import { isFinished } from "../domain/task.ts";
+import { Rejection } from "../domain/decision.ts";
+import { isFinished } from "../domain/task/state.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
 import { lastEventId } from "../store/sql/events.ts";
 import { NO_ROW } from "../store/sql/query.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import {
+  ownWebhookCount,
   pushConfigsOf,
+  pushCounts,
   suspendedCount,
   webhookByName,
   webhookCount,
-  ownWebhookCount,
-  pushCounts,
   webhookPage,
 } from "../store/sql/webhooks.ts";
-import type { Committed, Load, Loaded, Part, Store, Transact } from "../store/store.ts";
-import { type Page, type PageRequest, Rows, pageOf } from "./list-pages.ts";
+import { type Around, type Committed, type Store, type Transact, around } from "../store/store.ts";
+import { type Page, type PageRequest, pageOf, Rows } from "./list-pages.ts";
 
 /** With this prefix a secret is base64 (Standard Webhooks). */
 export const SECRET_PREFIX = "whsec_";
@@ -120,44 +120,32 @@ export class WebhookService {
   }
 
   /**
-   * The Transact of a request that also puts a push config for the task that it changes: both in one commit, or neither.
+   * Around a request that also puts a push config for the task that it changes: both in one commit, or neither.
    * Notifications begin with the events of this commit. `taskId`: null for a task that the request creates.
    * `draftOf` null: the request has no push config.
    */
   puttingPush<A>(
-    transact: Transact<A>,
     taskOf: (answer: A) => Task,
     draftOf: ((taskId: string) => WebhookDraft) | null,
     { taskId, boundTo }: { readonly taskId: string | null; readonly boundTo: string | null },
-  ): Transact<A> {
-    if (draftOf === null) return transact;
+  ): Around<A> | null {
+    if (draftOf === null) return null;
     const webhookId = this.#newId();
-    const putting = <T extends A>(
-      load: Load,
-      decide: (rows: Loaded<Load>) => Decision<T> | Undecided,
-      parts?: readonly Part[],
-    ): Promise<T | undefined> => {
-      const known = {
-        ...load,
-        [BEFORE]: taskId === null ? NO_ROW : webhookByName(draftOf(taskId).name),
-        [COUNTS]: pushCounts(taskId, boundTo),
-        [LAST_ID]: lastEventId(),
-      };
-      const decideBoth = (rows: Loaded<typeof known>): Decision<T> | Undecided => {
-        const decision = decide(rows);
-        if (decision.kind !== "accepted" || decision.changes.length === 0) return decision;
-        const task = taskOf(decision.answer);
-        if (isFinished(task)) return decision; // the response shows it: there is nothing to notify of
-        const issue = { webhookId, secret: null, lastEventId: rows[LAST_ID] };
-        const [before, counts] = [rows[BEFORE], rows[COUNTS]];
-        const now = this.#clock.now();
-        const put = putPush(draftOf(task.taskId), task, before, counts, boundTo, issue, now);
-        if (put.kind === "rejected") return put;
-        return { ...decision, changes: [...decision.changes, ...put.changes] };
-      };
-      return transact(known, decideBoth, parts);
-    };
-    return putting as Transact<A>; // both forms of it at once
+    const more = () => ({
+      [BEFORE]: taskId === null ? NO_ROW : webhookByName(draftOf(taskId).name),
+      [COUNTS]: pushCounts(taskId, boundTo),
+      [LAST_ID]: lastEventId(),
+    });
+    return around<A, ReturnType<typeof more>>(more, (decision, rows) => {
+      if (decision.kind === "rejected" || decision.changes.length === 0) return decision;
+      const task = taskOf(decision.answer);
+      if (isFinished(task)) return decision; // the response shows it: there is nothing to notify of
+      const issue = { webhookId, secret: null, lastEventId: rows[LAST_ID] };
+      const [before, counts] = [rows[BEFORE], rows[COUNTS]];
+      const put = putPush(draftOf(task.taskId), task, before, counts, boundTo, issue, this.#clock.now());
+      if (put.kind === "rejected") return put;
+      return { ...decision, changes: [...decision.changes, ...put.changes] };
+    });
   }
 
   /** @throws {Rejection} webhook_not_found */

@@ -3,7 +3,14 @@
  * The store loads and saves; it never decides.
  */
 import type { Change, Notified } from "../domain/change.ts";
-import { type Decision, Rejection, type Undecided } from "../domain/decision.ts";
+import {
+  type Accepted,
+  type Also,
+  type Decision,
+  type Rejected,
+  Rejection,
+  type Undecided,
+} from "../domain/decision.ts";
 
 export type Param = string | number | bigint | null;
 
@@ -107,11 +114,11 @@ export function uncommitted<A>(answer: A): Answer<A> {
  *
  * - Resolves with the decision's answer only when the changes are on disk: 200 means on disk.
  * - `decide` is synchronous and pure, but that it may read the clock: a transaction may wait long for its turn, and is
- *   decided by the time at which it has it. An engine may call `decide` more than once for one transaction, so all that
- *   `decide` may keep is hints, for which it does not matter how often they are kept.
+ *   decided by the time at which it has it. An engine may call `decide` more than once for one transaction: the last call
+ *   counts, and what a use case needs besides the answer, the decision carries (transactAlso).
  * - Transactions are serialisable, over all hubs on one database. Those of one engine are decided in order of arrival,
  *   except that light ones overtake heavy ones (store/pending-transaction.ts), and each sees the changes of all before it.
- * - A rejection throws Rejection and writes nothing. Undecided resolves with undefined and writes nothing.
+ * - A rejection throws Rejection, and writes nothing but what stores it for a repeat. Undecided resolves with undefined and writes nothing.
  * - The parts `before` share its transaction, all or nothing: they are decided and written first, in order, and each
  *   sees the changes of all before it. A part that is rejected or undecided writes nothing and stops nothing; an error
  *   in one of them is an error in the whole. Their decisions are not returned: their `decide` may keep them.
@@ -140,6 +147,80 @@ export type Transact<A = unknown> = {
   /** Only a type: the compiler compares overloads without their type parameters, and so needs this to compare A. */
   readonly [takes]?: (answer: A) => void;
 };
+
+/** A decision that may carry something for its use case. */
+type Carrying<D, E> = (D & Partial<Also<E>>) | Rejected;
+
+/** As `transact`; resolves also with what the decision carries. */
+export function transactAlso<A, L extends Load, T extends A, E>(
+  transact: Transact<A>,
+  load: L,
+  decide: (rows: Loaded<L>) => Carrying<Accepted<T>, E>,
+): Promise<{ readonly answer: Committed<T> } & Partial<Also<E>>>;
+export function transactAlso<A, L extends Load, T extends A, E>(
+  transact: Transact<A>,
+  load: L,
+  decide: (rows: Loaded<L>) => Carrying<Accepted<T> | Undecided, E>,
+): Promise<{ readonly answer: Committed<T> | undefined } & Partial<Also<E>>>;
+export async function transactAlso<A, L extends Load, T extends A, E>(
+  transact: Transact<A>,
+  load: L,
+  decide: (rows: Loaded<L>) => Carrying<Accepted<T> | Undecided, E>,
+): Promise<{ readonly answer: Committed<T> | undefined } & Partial<Also<E>>> {
+  let carried: Partial<Also<E>> = {}; // the only variable that a decision writes: its last call counts
+  const answer = await transact(load, (rows) => {
+    const decision = decide(rows);
+    carried = decision.kind === "rejected" ? {} : decision;
+    return decision;
+  });
+  return { answer, ...("also" in carried ? { also: carried.also } : {}) };
+}
+
+/** Makes of a transaction one that loads more, and whose decision is changed or refused. Its answer stays. */
+export type Around<A = unknown> = <B extends A>(transact: Transact<B>) => Transact<B>;
+
+/**
+ * @param more what else is loaded: under names with a space, which those of use cases have not
+ * @param change what becomes of a decision. An undecided transaction stays so.
+ */
+export function around<A, R extends Load>(
+  more: () => R,
+  change: <T extends A>(decision: Decision<T>, rows: Loaded<R>) => Decision<T>,
+): Around<A> {
+  return <B extends A>(transact: Transact<B>): Transact<B> => {
+    function changed<L extends Load, T extends B>(
+      load: L,
+      decide: (rows: Loaded<L>) => Decision<T>,
+      before?: readonly Part[],
+    ): Promise<Committed<T>>;
+    function changed<L extends Load, T extends B>(
+      load: L,
+      decide: (rows: Loaded<L>) => Decision<T> | Undecided,
+      before?: readonly Part[],
+    ): Promise<Committed<T> | undefined>;
+    function changed<T extends B>(
+      load: Load,
+      decide: (rows: Loaded<Load>) => Decision<T> | Undecided,
+      before?: readonly Part[],
+    ): Promise<Committed<T> | undefined> {
+      const both: Load & R = { ...load, ...more() };
+      return transact(
+        both,
+        (rows) => {
+          const decision = decide(rows);
+          return decision.kind === "undecided" ? decision : change(decision, rows);
+        },
+        before,
+      );
+    }
+    return changed;
+  };
+}
+
+/** The first is the nearest to the use case: it is the first to get the decision. */
+export function withAround<A>(transact: Transact<A>, arounds: readonly (Around<A> | null)[]): Transact<A> {
+  return arounds.reduceRight((inner, next) => next?.(inner) ?? inner, transact);
+}
 
 /**
  * A commit notification: one part of a transaction that is on disk now, with its changes and the log ids of its

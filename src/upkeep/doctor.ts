@@ -14,9 +14,10 @@ import { codeOf, reasonOf } from "../lib/reason.ts";
 import { HAS_MODES, refuseWorldWritable } from "../permissions.ts";
 import { FACTS, LATEST_TIME } from "../store/sql/consistency.ts";
 import { inspectDatabase } from "../store/sqlite/integrity-check.ts";
-import { POSTGRES_MIGRATIONS } from "../store/postgres/migrations.ts";
+import { POSTGRES_SCHEMA } from "../store/postgres/schema.ts";
 import { isHeld } from "../store/sqlite/file-lock.ts";
-import { SQLITE_MIGRATIONS } from "../store/sqlite/migrations.ts";
+import { ageOf, refusalOf } from "../store/sql/schema.ts";
+import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
 import { refuseOldSqlite, sqliteVersion } from "../store/sqlite/version.ts";
 import { findChainFault } from "./ledger-chain.ts";
 import { temporaryCopy } from "./backup.ts";
@@ -47,7 +48,7 @@ async function* examineServer(dir: DataDir, url: string, tools: Tools): AsyncGen
   try {
     await source.copyRows(copy, tools);
     yield ok("database", "in PostgreSQL, every row can be read");
-    yield ok("schema", `${POSTGRES_MIGRATIONS.length}`);
+    yield ok("schema", `${POSTGRES_SCHEMA.version}`);
     const db = new Database(copy, { readonly: true });
     try {
       yield* examineFacts(db, tools);
@@ -87,7 +88,7 @@ async function* examineDirectory(dir: DataDir, tools: Tools): AsyncGenerator<Fin
     yield bad("database", `it is damaged: ${found.what}; restore a backup`);
   } else {
     yield* examineSchema(found.schema, found.sizeBytes);
-    if (found.schema === SQLITE_MIGRATIONS.length) yield* examineRows(dir, tools);
+    if (found.schema === SQLITE_SCHEMA.version) yield* examineRows(dir, tools);
   }
   const { bavail, blocks, bsize } = await statfs(dir.path);
   yield checkFreeSpace(bavail * bsize, blocks * bsize);
@@ -169,9 +170,11 @@ function* examineSqlite(): Generator<Finding> {
 
 function* examineSchema(schema: number, sizeBytes: number): Generator<Finding> {
   yield ok("database", `${sizeText(sizeBytes)}, every page and every index is in order`);
-  const known = SQLITE_MIGRATIONS.length;
-  if (schema === known) yield ok("schema", `${schema}`);
-  else if (schema < known)
+  const known = SQLITE_SCHEMA.version;
+  const age = ageOf(SQLITE_SCHEMA, schema);
+  if (age === "newest") yield ok("schema", `${schema}`);
+  else if (age === "unpublished") yield bad("schema", refusalOf(SQLITE_SCHEMA, schema));
+  else if (age === "older")
     yield note(
       "schema",
       `${schema}; the next start of the hub migrates it to ${known}, and until then its rows are not checked`,
@@ -244,8 +247,9 @@ async function* examineFiles(
       if (state === "intact" || !hasRecord(db, row.file_id)) continue;
       (state === "missing" ? missing : damaged).push(row.file_id);
     }
-    after = rows.at(-1)?.seq ?? 0;
-    if (rows.length === 0) break;
+    const last = rows.at(-1);
+    if (last === undefined) break;
+    after = last.seq;
   }
   if (missing.length > 0) yield bad("files", `the bytes of ${several(missing)} are gone`);
   if (damaged.length > 0) yield bad("files", `the bytes of ${several(damaged)} are not what was uploaded`);

@@ -8,7 +8,6 @@
  */
 import { LEADER_LEASE_MS } from "../domain/limits.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import { must } from "../lib/assert.ts";
 import {
   type Session,
   checkServer,
@@ -26,9 +25,8 @@ import {
   isHubRunning,
   migrateWithin,
   refuseOtherSchema,
-} from "../store/postgres/migrations.ts";
+} from "../store/postgres/migrate.ts";
 import { StoreBusy, StoreFull } from "../store/store.ts";
-import { newestColumns } from "./sqlite-rows.ts";
 import {
   BATCH_CHARS,
   BATCH_ROWS,
@@ -37,6 +35,7 @@ import {
   TABLES,
   type Table,
   type TextRow,
+  columnsOf,
   selectText,
   sizeOf,
 } from "./tables.ts";
@@ -57,7 +56,6 @@ export class PostgresRows implements RowTarget {
   /** The session whose transaction reads or writes everything. */
   readonly session: Session;
   readonly #close: () => Promise<void>;
-  readonly #columns = newestColumns();
 
   private constructor(session: Session, close: () => Promise<void>) {
     this.session = session;
@@ -121,7 +119,7 @@ export class PostgresRows implements RowTarget {
   /** Yields the rows of a table, and has the server find the next batch meanwhile. */
   async *batches(table: Table): AsyncGenerator<readonly TextRow[]> {
     const cursor = `reading_${table.name}`;
-    const columns = this.#columnsOf(table);
+    const columns = columnsOf(table);
     await query(this.session, `DECLARE ${cursor} NO SCROLL CURSOR FOR ${selectText(table, columns)}`);
     // The cast is safe: selectText() casts every value to text.
     const fetch = (rows: number): Promise<readonly TextRow[]> =>
@@ -140,7 +138,7 @@ export class PostgresRows implements RowTarget {
   }
 
   async insert(table: Table, rows: readonly TextRow[]): Promise<void> {
-    const columns = this.#columnsOf(table).join(", ");
+    const columns = columnsOf(table).join(", ");
     const sql = `INSERT INTO ${table.name} (${columns}) OVERRIDING SYSTEM VALUE
       SELECT ${columns} FROM json_populate_recordset(NULL::${table.name}, $1::text::json)`;
     await query(this.session, sql, [JSON.stringify(rows)]);
@@ -166,10 +164,6 @@ export class PostgresRows implements RowTarget {
       await query(this.session, next, [table, name]);
     }
     await query(this.session, `ANALYZE ${table}`);
-  }
-
-  #columnsOf({ name }: Table): readonly string[] {
-    return must(this.#columns.get(name), "every table has columns");
   }
 }
 

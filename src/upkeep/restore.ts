@@ -15,7 +15,8 @@ import { type DataDir, makeDataDir } from "../data-dir.ts";
 import { must } from "../lib/assert.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { schemaVersion } from "../store/sqlite/migrate.ts";
-import { SQLITE_MIGRATIONS } from "../store/sqlite/migrations.ts";
+import { ageOf, refusalOf } from "../store/sql/schema.ts";
+import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
 import { ArchiveReader, type Entry } from "./archive.ts";
 import { openBackup } from "./backup-target.ts";
 import { type Target, directoryTarget, postgresTarget, toTargetError, withLock } from "./target.ts";
@@ -188,7 +189,9 @@ function check(manifest: Manifest, unpacked: Unpacked, db: Database): Manifest {
   const names = [...new Set([...Object.keys(manifest.sha256), ...unpacked.sha256.keys()])];
   const wrong = names.find((name) => manifest.sha256[name] !== unpacked.sha256.get(name));
   if (wrong !== undefined) throw new BadArchive(`${wrong} is not what was backed up`);
-  refuseNewer("schema", schemaVersion(db), SQLITE_MIGRATIONS.length);
+  const schema = schemaVersion(db);
+  refuseNewer("schema", schema, SQLITE_SCHEMA.version);
+  if (ageOf(SQLITE_SCHEMA, schema) === "unpublished") throw new BadArchive(refusalOf(SQLITE_SCHEMA, schema));
   const count = db.query<{ n: number }, []>("SELECT count(*) AS n FROM files").get();
   const named = must(count, "an aggregate has a value").n;
   if (named !== manifest.files || unpacked.files + manifest.missing.length !== named) {

@@ -4,10 +4,11 @@
  */
 import { Database } from "bun:sqlite";
 import { FACTS } from "../store/sql/consistency.ts";
+import { ageOf } from "../store/sql/schema.ts";
 import { inspectDatabase } from "../store/sqlite/integrity-check.ts";
 import { migrate } from "../store/sqlite/migrate.ts";
-import { SQLITE_MIGRATIONS } from "../store/sqlite/migrations.ts";
-import { must } from "../lib/assert.ts";
+import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
+import { assert, must } from "../lib/assert.ts";
 import {
   BATCH_CHARS,
   BATCH_ROWS,
@@ -16,6 +17,7 @@ import {
   TABLES,
   type Table,
   type TextRow,
+  columnsOf,
   selectText,
   sizeOf,
 } from "./tables.ts";
@@ -26,7 +28,6 @@ const BUSY_TIMEOUT_MS = 5_000;
 
 export class SqliteRows implements RowTarget {
   readonly #db: Database;
-  readonly #columns = newestColumns();
 
   private constructor(db: Database) {
     this.#db = db;
@@ -47,7 +48,7 @@ export class SqliteRows implements RowTarget {
       db.run("PRAGMA journal_mode = OFF");
       db.run("PRAGMA synchronous = OFF");
       db.run(`PRAGMA cache_size = -${CACHE_KIB}`);
-      migrate(db, path, SQLITE_MIGRATIONS);
+      migrate(db, path, SQLITE_SCHEMA);
       db.run("BEGIN IMMEDIATE");
       for (const table of SINGLETONS) db.run(`DELETE FROM ${table}`);
     });
@@ -69,7 +70,7 @@ export class SqliteRows implements RowTarget {
   }
 
   async *batches(table: Table): AsyncGenerator<readonly TextRow[]> {
-    const statement = this.#db.prepare<TextRow, []>(selectText(table, this.#columnsOf(table)));
+    const statement = this.#db.prepare<TextRow, []>(selectText(table, columnsOf(table)));
     try {
       let batch: TextRow[] = [];
       let chars = 0;
@@ -88,12 +89,19 @@ export class SqliteRows implements RowTarget {
   }
 
   async insert(table: Table, rows: readonly TextRow[]): Promise<void> {
-    const columns = this.#columnsOf(table);
+    const columns = columnsOf(table);
     // The tables are STRICT: a column of numbers converts text to a number, or refuses it.
     const statement = this.#db.query(
       `INSERT INTO ${table.name} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`,
     );
-    for (const row of rows) statement.run(...columns.map((column) => row[column] ?? null));
+    for (const row of rows)
+      statement.run(
+        ...columns.map((column) => {
+          const value = row[column];
+          assert(value !== undefined, "a row has each column of its table");
+          return value;
+        }),
+      );
   }
 
   commit(): void {
@@ -103,24 +111,6 @@ export class SqliteRows implements RowTarget {
   close(): void {
     this.#db.close();
   }
-
-  #columnsOf({ name }: Table): readonly string[] {
-    return must(this.#columns.get(name), "every table has columns");
-  }
-}
-
-/** The columns of each table in the newest schema, which both engines have. */
-export function newestColumns(): ReadonlyMap<string, readonly string[]> {
-  const model = new Database(":memory:");
-  try {
-    for (const step of SQLITE_MIGRATIONS) model.run(step);
-    const columns = model.query<{ name: string }, [string]>(
-      "SELECT name FROM pragma_table_info(?) ORDER BY cid",
-    );
-    return new Map(TABLES.map(({ name }) => [name, columns.all(name).map((column) => column.name)]));
-  } finally {
-    model.close();
-  }
 }
 
 /** Checks the whole database, and its rows by the consistency checks. @throws {Error} one line, which ends with `hint` */
@@ -129,14 +119,11 @@ export function refuseUnsound(path: string, hint: string, { onProgress, signal }
   const found = inspectDatabase(path, { wholeMaxBytes: Number.POSITIVE_INFINITY, live: false });
   if (found.kind === "none") throw new Error(`there is no hub in ${path}`);
   if (found.kind === "damaged") throw new Error(`the database ${path} is damaged: ${found.what}`);
-  const known = SQLITE_MIGRATIONS.length;
-  if (found.schema !== known) {
-    const [age, remedy] =
-      found.schema < known
-        ? ["an older", ": start this version on it once, stop it, then move"]
-        : ["a newer", ""];
+  const age = ageOf(SQLITE_SCHEMA, found.schema);
+  if (age !== "newest") {
+    const remedy = age === "newer" ? "" : ": start this version on it once, stop it, then move";
     throw new Error(
-      `the database ${path} is of ${age} luxhub (schema ${found.schema}, this one knows ${known})${remedy}`,
+      `the database ${path} is of ${age === "newer" ? "a newer" : "an older"} luxhub (schema ${found.schema}, this one knows ${SQLITE_SCHEMA.version})${remedy}`,
     );
   }
   reading(path, (db) => {

@@ -5,63 +5,28 @@
  * Invariant: each value travels as text, whole numbers in decimal, so that no conversion can change a number. The digest
  * of the rows read equals the digest of the rows read back.
  */
+import { TABLES as DECLARED } from "../store/sql/tables.ts";
 import type { Tools } from "./upkeep.ts";
 
-/** A table, and the columns that order its rows. */
-export type Table = { readonly name: string; readonly key: readonly string[] };
-
-export const TABLES: readonly Table[] = [
-  { name: "identity", key: ["one"] },
-  { name: "nodes", key: ["seq"] },
-  { name: "beats", key: ["seq"] },
-  { name: "tasks", key: ["seq"] },
-  ...["task_specs", "task_results", "task_features"].map((name) => ({ name, key: ["task_seq"] })),
-  { name: "task_totals", key: ["one"] },
-  { name: "dependencies", key: ["task_id", "depends_on"] },
-  { name: "checkpoints", key: ["task_id"] },
-  { name: "questions", key: ["seq"] },
-  { name: "usage_reports", key: ["task_id", "epoch", "seq"] },
-  { name: "usage_sums", key: ["scope", "value", "day"] },
-  { name: "node_sums", key: ["day", "node_id", "scope", "value"] },
-  { name: "budgets", key: ["scope", "value", "per"] },
-  { name: "pauses", key: ["scope", "value"] },
-  { name: "limits", key: ["limit_key"] },
-  { name: "limit_uses", key: ["limit_key", "second"] },
-  { name: "outputs", key: ["task_id", "epoch"] },
-  { name: "output_blocks", key: ["task_id", "epoch", "n"] },
-  { name: "settlements", key: ["task_id"] },
-  ...["group_totals", "group_endings"].map((name) => ({ name, key: ["task_group"] })),
-  { name: "family_checks", key: ["task_id"] },
-  { name: "ledger", key: ["seq"] },
-  { name: "mints", key: ["key_id", "day"] },
-  { name: "messages", key: ["seq"] },
-  { name: "deliveries", key: ["seq", "to_node"] },
-  { name: "broadcasts", key: ["seq"] },
-  { name: "files", key: ["seq"] },
-  { name: "file_totals", key: ["one"] },
-  { name: "notes", key: ["key"] },
-  { name: "leases", key: ["node_id", "name", "task_id"] },
-  { name: "fencing", key: ["one"] },
-  { name: "events", key: ["id"] },
-  { name: "minutes", key: ["at", "hub"] },
-  { name: "periods", key: ["step_ms", "at"] },
-  { name: "answers", key: ["scope"] },
-  { name: "schedules", key: ["name"] },
-  { name: "webhooks", key: ["name"] },
-  { name: "keys", key: ["key_id"] },
-  { name: "invitations", key: ["token_hash"] },
-  { name: "quota_usage", key: ["node_id"] },
-  { name: "task_charges", key: ["task_id", "node_id"] },
-];
+/** A table of the schema, and the columns that order its rows. */
+export type Table = (typeof DECLARED)[number];
 
 /** Totals that triggers keep: they follow from the tables that are copied. */
 export const DERIVED_TABLES = ["answer_totals"] as const;
+
+export const TABLES: readonly Table[] = DECLARED.filter(({ name }) =>
+  DERIVED_TABLES.every((each) => each !== name),
+);
+
+export const columnsOf = ({ columns }: Table): readonly string[] => Object.keys(columns);
 
 /** Tables of PostgreSQL only: for the bytes of files, leader election and the schema's version. */
 export const OTHER_POSTGRES_TABLES = ["blobs", "blob_chunks", "hubs", "turn", "schema_version"] as const;
 
 /** Tables of one row, which every new database has. */
-export const SINGLETONS: ReadonlySet<string> = new Set(["identity", "task_totals", "file_totals", "fencing"]);
+export const SINGLETONS: ReadonlySet<string> = new Set(
+  DECLARED.filter(({ columns }) => "one" in columns).map(({ name }) => name),
+);
 
 /** Values as text, by column. */
 export type TextRow = Readonly<Record<string, string | null>>;

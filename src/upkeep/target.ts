@@ -15,7 +15,7 @@ import type { DataDir } from "../data-dir.ts";
 import { codeOf } from "../lib/reason.ts";
 import { takeExclusiveLock } from "../store/sqlite/file-lock.ts";
 import { migrate } from "../store/sqlite/migrate.ts";
-import { SQLITE_MIGRATIONS } from "../store/sqlite/migrations.ts";
+import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
 import { PostgresRows, toDatabaseError } from "./postgres-rows.ts";
 import { SqliteRows, openStopped } from "./sqlite-rows.ts";
 import { copyTables } from "./tables.ts";
@@ -154,7 +154,7 @@ async function flushDirectories(path: string): Promise<void> {
 function migrateFrom(path: string): void {
   const db = openStopped(path);
   try {
-    migrate(db, path, SQLITE_MIGRATIONS);
+    migrate(db, path, SQLITE_SCHEMA);
   } finally {
     db.close();
   }

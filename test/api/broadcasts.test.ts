@@ -1,5 +1,5 @@
 /**
- * Broadcasts to more nodes than one commit takes, and the bound on nodes (docs/endpoints.md,
+ * Broadcasts to more nodes than one commit takes, and the bound on nodes (docs/messages.md,
  * docs/errors-and-limits.md).
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -1,5 +1,5 @@
 /**
- * The delivery status of messages (docs/endpoints.md Messages, docs/events.md): states in history, paging back, parked
+ * The delivery status of messages (docs/messages.md Messages, docs/events.md): states in history, paging back, parked
  * messages and redrive, retention, the events for the sender, and a stream that resumes too late.
  */
 import { describe, expect, test } from "bun:test";

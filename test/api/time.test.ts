@@ -1,5 +1,5 @@
 /**
- * Time (docs/operations.md, The clock): the effect of a jump of the wall clock, a suspended machine, a stopped process and
+ * Time (docs/failures.md, The clock): the effect of a jump of the wall clock, a suspended machine, a stopped process and
  * a clock that was never set on heartbeats, ACKs, sign-ins, events, retention and stored answers. The tests set the clock.
  */
 import { describe, expect, test } from "bun:test";

@@ -2,7 +2,7 @@
 import { expect, spyOn, test } from "bun:test";
 import { join } from "node:path";
 import * as client from "../../src/client/index.ts";
-import { clientTypes } from "../../tools/generate/client-types.ts";
+import { clientTypes, formatted } from "../../tools/generate/client-types.ts";
 import { TempDir, until } from "../e2e/program.ts";
 import { PROJECT } from "../support/executable.ts";
 import { ADMIN_KEY, SECRET, startHub } from "../support/hub.ts";
@@ -12,11 +12,7 @@ import { session } from "./session.ts";
 const CLIENT = join(import.meta.dir, "../../src/client");
 
 test("types.ts is what the declarations say: bun run client-types", async () => {
-  const formatted = Bun.spawnSync([process.execPath, "fmt", "--stdin-filepath=types.ts"], {
-    stdin: Buffer.from(await clientTypes()),
-    cwd: CLIENT,
-  });
-  expect(formatted.stdout.toString()).toBe(await Bun.file(join(CLIENT, "types.ts")).text());
+  expect(formatted(clientTypes())).toBe(await Bun.file(join(CLIENT, "types.ts")).text());
 });
 
 test("a session through faults on Bun", async () => {

@@ -17,7 +17,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { accept } from "../../src/domain/decision.ts";
 import { type Inspection, inspectDatabase } from "../../src/store/sqlite/integrity-check.ts";
-import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
+import { SQLITE_SCHEMA } from "../../src/store/sqlite/schema.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 
 const PAGE = 4_096;
@@ -128,7 +128,7 @@ describe("no database yet", () => {
 describe("a database", () => {
   test("of a hub that was closed or killed is intact", async () => {
     await makeDatabase();
-    const schema = SQLITE_MIGRATIONS.length;
+    const schema = SQLITE_SCHEMA.version;
     expect(inspect()).toMatchObject({ kind: "intact", schema, whole: true });
     rmSync(path);
     await makeKilled(20);
@@ -163,7 +163,7 @@ describe("a database", () => {
     ["whose schema version was lost", () => change(path, 63, () => 0), /no schema version/],
     [
       "whose schema version is another's",
-      () => ask(path, `PRAGMA user_version = ${SQLITE_MIGRATIONS.length - 1}`),
+      () => ask(path, `PRAGMA user_version = ${SQLITE_SCHEMA.version - 1}`),
       /tables are not/,
     ],
     ["with other tables", () => ask(path, "ALTER TABLE keys RENAME COLUMN hash TO hush"), /tables are not/],

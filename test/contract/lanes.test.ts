@@ -1,11 +1,12 @@
 /** The reads of the gate and of the special lanes, on every engine: what they find after the changes that rules make. */
 import { expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
-import { type Lane, specialLane } from "../../src/domain/lane.ts";
+import { type Lane, laneOf } from "../../src/domain/lane.ts";
 import type { Closed, Requirements, Task } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
 import { must } from "../../src/lib/assert.ts";
-import { gateOn, otherLanes, readyLanes } from "../../src/store/sql/gate.ts";
+import { gateOn } from "../../src/store/sql/gate.ts";
+import { otherLanes, readyLanes } from "../../src/store/sql/lanes.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import { bestOfLanes } from "../../src/store/sql/tasks.ts";
 import { NOW, node, task } from "../domain/samples.ts";
@@ -18,7 +19,7 @@ const CPU: Requirements = { capabilities: [], resources: { cpu: 1_000 } };
 
 const inLane = (taskId: string, patch: Partial<Task>): Change => {
   const one = task(taskId, { status: "open", ...patch });
-  return { kind: "task.created", task: { ...one, lane: specialLane(one, false) } };
+  return { kind: "task.created", task: { ...one, lane: laneOf(one, false) } };
 };
 const assigned = (taskId: string, patch: Partial<Task>): Change => ({
   kind: "task.created",
@@ -111,15 +112,16 @@ for (const engine of ENGINES)
         ].toSorted(),
       );
       const best = async (
-        some: readonly (Lane & { readonly turn?: number })[],
+        some: readonly Lane[],
         closed: Closed | null = null,
         more = {},
       ): Promise<string[]> =>
         ((await store.read(bestOfLanes(some, closed, more))) ?? []).map(({ taskId }) => taskId);
       const all = [...lanes.values()];
       expect(await best(all)).toEqual(["urgent", "gpu 1", "gpu 2", "cpu", "k"]);
-      const turns = all.map((lane) => ({ ...lane, turn: lane.limitKey === "k" ? 3 : 11 }));
-      expect(await best(turns)).toEqual(["urgent", "gpu 1", "gpu 2", "k", "cpu"]);
+      const turnOf = ({ creatorNode }: Pick<Lane, "creatorNode">): number =>
+        creatorNode === "boss" ? 3 : 11;
+      expect(await best(all, null, { turnOf })).toEqual(["urgent", "gpu 1", "gpu 2", "k", "cpu"]);
       expect(await best(all, null, { onlyBalanced: true })).toEqual(["gpu 1"]);
       expect(await best(all, null, { limit: 2 })).toEqual(["urgent", "gpu 1"]);
       expect(await best([])).toEqual([]);

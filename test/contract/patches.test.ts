@@ -4,7 +4,9 @@ import type { Change } from "../../src/domain/change.ts";
 import { type Decision, Rejection, type Undecided, accept, nodeNotFound } from "../../src/domain/decision.ts";
 import { heartbeatChange, saved } from "../../src/domain/node.ts";
 import * as mailRules from "../../src/domain/message.ts";
-import * as rules from "../../src/domain/task.ts";
+import * as rules from "../../src/domain/task/core.ts";
+import { retry } from "../../src/domain/task/creator.ts";
+import { next } from "../../src/domain/task/next.ts";
 import * as balancer from "../../src/store/sql/balancer.ts";
 import { entryOfTask, ledgerHead } from "../../src/store/sql/lux.ts";
 import * as mail from "../../src/store/sql/messages.ts";
@@ -83,7 +85,7 @@ function patchedQueries(): void {
             if (rule < 3)
               return rules.take(task, node, { taskId, nodeId, by: rule === 0 ? "assign" : "claim" }, at);
             const ready = { ...found, open: found.open.tasks };
-            if (rule < 5) return node ? rules.next(node, ready, at) : nodeNotFound(nodeId);
+            if (rule < 5) return node ? next(node, ready, at) : nodeNotFound(nodeId);
             if (rule === 5)
               return rules.complete(
                 task,
@@ -95,7 +97,7 @@ function patchedQueries(): void {
             if (rule === 7) return rules.fail(task, node, [], asked, at);
             if (rule === 8) return rules.extend(task, node, asked, at);
             if (rule === 9) return rules.revoke(task, node, [], asked, at);
-            if (rule === 10) return rules.retry(task, [], [], { taskId, boundTo: null }, at);
+            if (rule === 10) return retry(task, [], [], { taskId, boundTo: null }, at);
             const draining = roll(4) === 0;
             return accept(null, [
               { kind: "node.drained", nodeId, draining },

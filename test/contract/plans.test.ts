@@ -14,6 +14,7 @@ import * as a2aReads from "../../src/store/sql/a2a.ts";
 import * as balancer from "../../src/store/sql/balancer.ts";
 import { NO_ROW } from "../../src/store/sql/query.ts";
 import * as gateReads from "../../src/store/sql/gate.ts";
+import * as laneReads from "../../src/store/sql/lanes.ts";
 import * as keyReads from "../../src/store/sql/keys.ts";
 import * as mail from "../../src/store/sql/messages.ts";
 import * as retention from "../../src/store/sql/retention.ts";
@@ -60,8 +61,8 @@ describe.skipIf(POSTGRES_MISSING !== null)(
       const sql = new SQL(url, { max: 1 });
       try {
         await sql`INSERT INTO tasks (task_id, title, task_type, priority, status, lux_reward_micro, balanced,
-            attempts, created_at, updated_at)
-          SELECT 'task ' || n, '', '', 1, CASE WHEN n % 2 = 0 THEN 'open' ELSE 'completed' END, 0, 0, 0, 0, 0
+            attempts, created_at, updated_at, creator_verified, failures, restarts, epoch, unmet)
+          SELECT 'task ' || n, '', '', 1, CASE WHEN n % 2 = 0 THEN 'open' ELSE 'completed' END, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
           FROM generate_series(1, 10000) AS n`;
         await sql`ANALYZE tasks`;
         await sql`SET plan_cache_mode = force_generic_plan`; // which the server chooses after five runs
@@ -307,6 +308,10 @@ describe("store: sqlite: plans", () => {
   /** In the order of what they walk through, and ended by their LIMIT. */
   const ordered: Readonly<Record<string, readonly [Query<unknown>, RegExp]>> = {
     candidatesFor: [balancer.candidatesFor("x", "n1"), /^SCAN nodes USING INDEX nodes_available$/],
+    candidatesIfBalanced: [
+      balancer.candidatesIfBalanced({ balanced: true, requires: null, taskType: "x" }, "n1"),
+      /^SCAN nodes USING INDEX nodes_available$/,
+    ],
     availableNodes: [balancer.availableNodes(new CapabilityLists()), /^SCAN nodes/],
     "taskSizes all": [page(...TASK_STATUSES), /^SCAN tasks$/],
     waitingByType: [statsReads.waitingByType(500), /^SCAN tasks USING COVERING INDEX tasks_waiting$/],
@@ -533,12 +538,12 @@ describe("store: sqlite: plans", () => {
     aheadInLane: taskReads.aheadInLane(task("t1"), 5),
     "aheadInLane of a special one": taskReads.aheadInLane(task("t1", { lane: LANE.name }), 5),
     gateOn: gateReads.gateOn(1),
-    readyInLanes: gateReads.readyInLanes([LANE.name, " other"], "n1", 20),
+    readyInLanes: laneReads.readyInLanes([LANE.name, " other"], "n1", 20),
     hasTaskOfKey: gateReads.hasTaskOfKey("n1", "k"),
-    readyLanes: gateReads.readyLanes(),
-    headsOf: gateReads.headsOf([LANE.name]),
-    otherLanes: gateReads.otherLanes(LANE.name, 5),
-    "otherLanes of a node": gateReads.otherLanes(LANE.name, 5, "n1"),
+    readyLanes: laneReads.readyLanes(),
+    headsOf: laneReads.headsOf([LANE.name]),
+    otherLanes: laneReads.otherLanes(LANE.name, 5),
+    "otherLanes of a node": laneReads.otherLanes(LANE.name, 5, "n1"),
     allKeys: keyReads.allKeys(),
     dependedOn: retention.dependedOn(["t1", "t2"]),
     filesFrom: retention.filesFrom(0, 500),
@@ -655,6 +660,7 @@ describe("store: sqlite: plans", () => {
       eventReads,
       fileReads,
       gateReads,
+      laneReads,
       keyReads,
       luxReads,
       mintReads,

@@ -10,12 +10,13 @@ import {
   CACHED_TASK_MAX_CHARS,
   CANDIDATES_READ,
 } from "../../src/domain/limits.ts";
-import { specialLane } from "../../src/domain/lane.ts";
+import { laneOf } from "../../src/domain/lane.ts";
 import type { FileRecord } from "../../src/domain/model.ts";
 import { heartbeatChange, saved } from "../../src/domain/node.ts";
 import { must } from "../../src/lib/assert.ts";
 import { candidatesFor } from "../../src/store/sql/balancer.ts";
 import * as gateReads from "../../src/store/sql/gate.ts";
+import * as laneReads from "../../src/store/sql/lanes.ts";
 import { ledgerHead } from "../../src/store/sql/lux.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
@@ -166,11 +167,11 @@ describe("store: sqlite: the row cache", () => {
 
   test("forgets special lanes that are empty again, and none that has a ready task", async () => {
     const { store } = await openKept();
-    const lanes = gateReads.readyLanes();
+    const lanes = laneReads.readyLanes();
     expect((await store.read(lanes)).size).toBe(0);
     const inLane = (taskId: string, limitKey: string) => {
       const one = task(taskId, { status: "open", limitKey });
-      return { ...one, lane: must(specialLane(one, false), "it has a limit key of its own") };
+      return { ...one, lane: laneOf(one, false) };
     };
     const left = inLane("left", "kept");
     await write(store, { kind: "task.created", task: left });
@@ -232,7 +233,7 @@ describe("store: sqlite: the row cache", () => {
     const queries: Load = {
       usage: usageOf("n1"),
       gate: gateReads.gateOn(NOW),
-      lanes: gateReads.readyLanes(),
+      lanes: laneReads.readyLanes(),
       takers: candidatesFor("x", null),
       ledger: ledgerHead(),
       backlog: taskReads.bestReady(null),

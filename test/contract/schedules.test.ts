@@ -53,8 +53,8 @@ for (const engine of ENGINES)
             one,
             clock,
             newId,
-            { charged: (_, transact) => transact },
-            { limited: (_, transact) => transact },
+            { charging: () => null },
+            { limiting: () => null },
             { isRevoked: () => false },
           ),
       );

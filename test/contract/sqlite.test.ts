@@ -12,7 +12,7 @@ import { GROUP_HEAVY_MAX, GROUP_MAX, GROUP_MAX_MS } from "../../src/domain/limit
 import { saved } from "../../src/domain/node.ts";
 import { must } from "../../src/lib/assert.ts";
 import { endOfTick } from "../../src/lib/event-loop.ts";
-import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
+import { SQLITE_SCHEMA } from "../../src/store/sqlite/schema.ts";
 import { joinSqlite, openSqlite } from "../../src/store/sqlite/engine.ts";
 import { allKeys } from "../../src/store/sql/keys.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
@@ -71,9 +71,7 @@ describe("store: sqlite: schema", () => {
     closing.push(() => place.remove());
     await Bun.write(place.path, "");
     await (await place.open()).close();
-    expect(await place.look("SELECT user_version AS n FROM pragma_user_version")).toBe(
-      SQLITE_MIGRATIONS.length,
-    );
+    expect(await place.look("SELECT user_version AS n FROM pragma_user_version")).toBe(SQLITE_SCHEMA.version);
     const tables = await place.look("SELECT count(*) AS n FROM sqlite_schema");
     await (await place.open()).close();
     expect(await place.look("SELECT count(*) AS n FROM sqlite_schema")).toBe(tables);
@@ -83,12 +81,12 @@ describe("store: sqlite: schema", () => {
     const place = await sqlitePlace();
     closing.push(() => place.remove());
     const db = new Database(place.path, { create: true });
-    db.run(`PRAGMA user_version = ${SQLITE_MIGRATIONS.length + 1}`);
+    db.run(`PRAGMA user_version = ${SQLITE_SCHEMA.version + 1}`);
     db.close(true);
     expect(() => openSqlite(place.path, noFault)).toThrow("newer luxhub");
     expect(await place.look("SELECT count(*) AS n FROM sqlite_schema")).toBe(0);
     expect(await place.look("SELECT user_version AS n FROM pragma_user_version")).toBe(
-      SQLITE_MIGRATIONS.length + 1,
+      SQLITE_SCHEMA.version + 1,
     );
   });
 

@@ -12,8 +12,8 @@ import type { Change } from "../../src/domain/change.ts";
 import { Rejection, accept } from "../../src/domain/decision.ts";
 import type { NewEvent } from "../../src/domain/event.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
-import { POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
+import { SQLITE_SCHEMA } from "../../src/store/sqlite/schema.ts";
+import { POSTGRES_SCHEMA } from "../../src/store/postgres/schema.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import * as eventReads from "../../src/store/sql/events.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
@@ -78,7 +78,7 @@ export async function postgresPlace(): Promise<Place> {
 export const SQLITE: Engine = {
   name: "sqlite",
   skip: null,
-  migrations: SQLITE_MIGRATIONS.length,
+  migrations: SQLITE_SCHEMA.version,
   place: async () => {
     const place = await sqlitePlace();
     await provideDatabase(place.path);
@@ -90,7 +90,7 @@ export const ENGINES: readonly Engine[] = [
   {
     name: "postgresql",
     skip: POSTGRES_MISSING,
-    migrations: POSTGRES_MIGRATIONS.length,
+    migrations: POSTGRES_SCHEMA.version,
     place: postgresPlace,
   },
 ];

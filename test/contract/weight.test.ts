@@ -7,7 +7,7 @@ import { describe, expect, test } from "bun:test";
 import type { Change, Notified } from "../../src/domain/change.ts";
 import { statementsOf } from "../../src/store/sql/statements.ts";
 import { SqliteStore } from "../../src/store/sqlite/engine.ts";
-import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
+import { SQLITE_SCHEMA } from "../../src/store/sqlite/schema.ts";
 import { addNode, ok } from "../api/scene.ts";
 import { MeasuredDatabase, SQLITE_MISSING } from "../support/measured-database.ts";
 import { TempDir } from "../e2e/program.ts";
@@ -24,7 +24,7 @@ class Scale implements Disposable {
   constructor() {
     const path = this.#dir.join("measured.db");
     using empty = new Database(path);
-    for (const step of SQLITE_MIGRATIONS) empty.run(step);
+    empty.run(SQLITE_SCHEMA.create());
     this.#db = new MeasuredDatabase(path);
   }
 

@@ -1,7 +1,8 @@
 /** The balancer's rule (domain/balancer.ts): which node it picks, as a table; its invariants, as properties. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { type Candidate, balance, fits, isAvailable, pick, typesTaken } from "../../src/domain/balancer.ts";
+import { type Candidate, balance, fits, isAvailable, pick, untaken } from "../../src/domain/balancer.ts";
+import { plainLane } from "../../src/domain/lane.ts";
 import type { Task } from "../../src/domain/model.ts";
 import { NOW, node, task } from "./samples.ts";
 
@@ -200,14 +201,15 @@ describe("many tasks and nodes", () => {
       );
     });
 
-  test("typesTaken names the types that an available node takes", () => {
-    const types = fc.subarray(["", "nobody", ...TYPES]).map((list) => new Set(list));
+  test("untaken names the lanes from which no available node takes", () => {
+    const types = fc.subarray(["", "nobody", ...TYPES]);
     fc.assert(
       fc.property(nodes, types, (all, asked) => {
-        const taken = [...asked].filter((taskType) =>
-          all.some((one) => isAvailable(one) && fits(one, { taskType })),
+        const left = asked.filter(
+          (taskType) => !all.some((one) => isAvailable(one) && fits(one, { taskType })),
         );
-        expect([...typesTaken(asked, all)].toSorted()).toEqual(taken.toSorted());
+        const names = untaken(asked.map(plainLane), all).map(({ name }) => name);
+        expect(names.toSorted()).toEqual(left.toSorted());
       }),
       { seed: 1, numRuns: 2_000 },
     );

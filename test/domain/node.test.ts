@@ -5,17 +5,17 @@
 import { describe, expect, test } from "bun:test";
 import type { Node } from "../../src/domain/model.ts";
 import {
-  goOnline,
   drain,
   expire,
+  goOnline,
   heartbeat,
   leave,
   nextTask,
   register,
   remove,
 } from "../../src/domain/node.ts";
-import type { NextTasks } from "../../src/domain/task.ts";
-import { EARLIER, NOW, STEADY, type Sketch, node, profile, sketch, task } from "./samples.ts";
+import type { NextTasks } from "../../src/domain/task/next.ts";
+import { type Sketch, EARLIER, node, NOW, profile, sketch, STEADY, task } from "./samples.ts";
 
 const BEAT = { now: NOW, steady: STEADY, leaseMs: 90_000 };
 const ALIVE = { online: true, lastHeartbeatAt: NOW, leaseUntil: STEADY + 90_000 };

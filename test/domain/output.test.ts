@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import type { Change } from "../../src/domain/change.ts";
 import { KEPT_OUTPUT_BYTES, OUTPUT_ATTEMPTS_KEPT, OUTPUT_BLOCK_BYTES } from "../../src/domain/limits.ts";
 import type { OutputAttempt, OutputBlock } from "../../src/domain/model.ts";
-import { appendOutput, blockAt, textFrom } from "../../src/domain/output.ts";
+import { appendOutput, blockAt, textFrom } from "../../src/domain/task/output.ts";
 import { dice } from "../support/dice.ts";
 import { AT, node, task } from "./samples.ts";
 

@@ -151,11 +151,9 @@ describe("over the quota", () => {
     expect(at({ tasks: 2, bytes: 9 + bytes })).toBe("rejected");
   });
 
-  test("a refusal or no decision stays what it is", () => {
+  test("a refusal stays what it is", () => {
     const rejected = reject("task_not_open", "x");
     expect(charge(rejected, "n1", NONE, full)).toBe(rejected);
-    const undecided = { kind: "undecided" } as const;
-    expect(charge(undecided, "n1", NONE, full)).toBe(undecided);
   });
 });
 

@@ -11,11 +11,11 @@ import {
   type Moment,
   type Node,
   type Question,
-  TASK_STATUSES,
   type Task,
+  TASK_STATUSES,
 } from "../../src/domain/model.ts";
 import type { NodeProfile } from "../../src/domain/node.ts";
-import type { TaskDraft } from "../../src/domain/task.ts";
+import type { TaskDraft } from "../../src/domain/task/new-task.ts";
 import type { TaskQuery } from "../../src/service/task-lists.ts";
 import { usesFeatures } from "../../src/store/sql/features.ts";
 
@@ -129,7 +129,7 @@ export function draft(patch: Partial<TaskDraft> = {}): TaskDraft {
 export function task(taskId: string, patch: Partial<Task> = {}): Task {
   const made: Omit<Task, "hasFeatures"> = {
     ...draft(),
-    lane: null,
+    lane: patch.taskType ?? "",
     countsFor: null,
     uniqueKey: null,
     uniqueUntil: null,
@@ -147,7 +147,7 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     restarts: 0,
     runUntil: null,
     leaseUntil: null,
-    epoch: 0,
+    epoch: patch.assignedNode == null ? 0 : 1,
     unmet: 0,
     hasDependents: false,
     hasLeases: false,

@@ -1,5 +1,5 @@
 /**
- * The rules of tasks (domain/task.ts) as tables: every state of a task with every command and every kind of node.
+ * The rules of tasks (domain/task/core.ts) as tables: every state of a task with every command and every kind of node.
  * The tables are records over closed unions: a state that has no cell does not compile.
  */
 import { describe, expect, test } from "bun:test";
@@ -7,40 +7,36 @@ import type { Decision } from "../../src/domain/decision.ts";
 import { BALANCE_MAX_MICRO } from "../../src/domain/limits.ts";
 import { EMPTY_LEDGER } from "../../src/domain/lux.ts";
 import type { LedgerEntry, Node, Task } from "../../src/domain/model.ts";
+import type { Completion } from "../../src/domain/task/facet/reward.ts";
+import type { Dependency } from "../../src/domain/task/facet/dependencies.ts";
+import type { HolderRequest } from "../../src/domain/task/request.ts";
+import type { TaskDraft } from "../../src/domain/task/new-task.ts";
 import {
-  type Completion,
-  type Dependency,
-  type HolderRequest,
-  type TaskDraft,
   assignTo,
-  cancel,
   complete,
   create,
-  expireOrStart,
   extend,
   fail,
-  returnGift,
   release,
-  releaseAll,
   remove,
-  requeue,
-  retry,
   revoke,
-  settle,
   take,
-  timeOut,
-} from "../../src/domain/task.ts";
+} from "../../src/domain/task/core.ts";
+import { expireOrStart, releaseAll, requeue, timeOut } from "../../src/domain/task/chores.ts";
+import { cancel, retry } from "../../src/domain/task/creator.ts";
+import { returnGift } from "../../src/domain/task/next.ts";
+import { settle } from "../../src/domain/task/dependents.ts";
 import {
-  AT,
-  EARLIER,
-  NOW,
-  STEADY,
   type Sketch,
+  AT,
   draft,
+  EARLIER,
   node,
+  NOW,
   sketch,
   sketchChange,
   sketchTask,
+  STEADY,
   task,
 } from "./samples.ts";
 

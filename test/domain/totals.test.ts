@@ -5,39 +5,32 @@
 import { EMPTY_LEDGER } from "../../src/domain/lux.ts";
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { checkGroups } from "../../src/domain/group.ts";
+import { checkGroups } from "../../src/domain/task/facet/group.ts";
 import { balance } from "../../src/domain/balancer.ts";
 import type { Change } from "../../src/domain/change.ts";
 import { type Decision, type Undecided, accept } from "../../src/domain/decision.ts";
 import { MAKES_ROOM } from "../../src/domain/event.ts";
 import type { Node, Task } from "../../src/domain/model.ts";
-import { goOnline, drain, expire, heartbeat, leave, nextTask, register } from "../../src/domain/node.ts";
+import { drain, expire, goOnline, heartbeat, leave, nextTask, register } from "../../src/domain/node.ts";
 import {
   assignTo,
-  cancel,
   complete,
   create,
-  dueAt,
-  expireOrStart,
   extend,
   fail,
-  isReady,
   release,
-  releaseAll,
   remove,
-  requeue,
-  retry,
-  retryWithDependents,
   revoke,
-  settle,
   take,
-  timeOut,
-  cancelGroup,
-  retryGroup,
-} from "../../src/domain/task.ts";
-import { NO_USAGE, charge } from "../../src/domain/quota.ts";
+} from "../../src/domain/task/core.ts";
+import { expireOrStart, releaseAll, requeue, timeOut } from "../../src/domain/task/chores.ts";
+import { cancel, cancelGroup, retry, retryGroup } from "../../src/domain/task/creator.ts";
+import { dueAt } from "../../src/domain/task/facet/start-time.ts";
+import { isReady } from "../../src/domain/task/facets.ts";
+import { retryWithDependents, settle } from "../../src/domain/task/dependents.ts";
+import { charge, NO_USAGE } from "../../src/domain/quota.ts";
 import { cases } from "../support/long.ts";
-import { UNSCHEDULED, draft, profile } from "./samples.ts";
+import { draft, profile, UNSCHEDULED } from "./samples.ts";
 import { World } from "./world.ts";
 
 const NODE_IDS = ["n0", "n1", "n2", "n3"] as const;
@@ -443,7 +436,10 @@ test("the running totals always equal the counts of rows", () => {
         const command = isOwn ? { ...asked, creatorNode: boundTo } : asked;
         const decided = decide(world, command, ++now);
         const usage = world.usage.get(boundTo ?? "") ?? NO_USAGE;
-        const decision = boundTo === null ? decided : charge(decided, boundTo, usage, QUOTAS);
+        const decision =
+          boundTo === null || decided.kind === "undecided"
+            ? decided
+            : charge(decided, boundTo, usage, QUOTAS);
         if (decision.kind === "rejected" && decision !== decided) {
           expect(decision.code).toBe("quota_exceeded");
           exceeded.add(decision.quota?.allowed);

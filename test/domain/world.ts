@@ -3,7 +3,7 @@
  * so that a test can compare them with the rows.
  */
 import type { Change, Outcome } from "../../src/domain/change.ts";
-import { addTotals, tasksIn } from "../../src/domain/group.ts";
+import { addTotals, tasksIn } from "../../src/domain/task/facet/group.ts";
 import type { GroupTotals, LedgerEntry, Node, Task, TaskStatus, Usage } from "../../src/domain/model.ts";
 
 export class World {

@@ -5,7 +5,7 @@ import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { version } from "../../package.json";
 import { type Config, ConfigError, SETTING_ROWS, type Sources, readConfig } from "../../src/config.ts";
 import { parseNetwork } from "../../src/lib/ip.ts";
-import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
+import { SQLITE_SCHEMA } from "../../src/store/sqlite/schema.ts";
 import { PROGRAM } from "../support/executable.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { Hub, SECRET, TempDir, run, until } from "./program.ts";
@@ -962,7 +962,7 @@ describe.concurrent("keys", () => {
     const { code, stderr } = await at.keys("list");
     expect([code, stderr]).toEqual([
       1,
-      `luxhub: the database is of schema 0, and this luxhub knows ${SQLITE_MIGRATIONS.length}: use the one that the hub runs\n`,
+      `luxhub: the database is of schema 0, and this luxhub knows ${SQLITE_SCHEMA.version}: use the one that the hub runs\n`,
     ]);
   });
 

@@ -4,7 +4,9 @@ import { expect, test } from "bun:test";
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { blobFileOf } from "../../src/blobs/disk.ts";
 import { FREE_SPACE_MIN_BYTES } from "../../src/domain/limits.ts";
-import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
+import { checksumOf } from "../../src/store/sqlite/migrate.ts";
+import { oldStore } from "../support/old-stores.ts";
+import { SQLITE_SCHEMA } from "../../src/store/sqlite/schema.ts";
 import { checkFreeSpace } from "../../src/upkeep/doctor.ts";
 import { Hub, TempDir, run } from "./program.ts";
 
@@ -228,18 +230,28 @@ const ROWS: readonly Harm[] = [
   {
     name: "a newer schema",
     harm: "PRAGMA user_version = 99",
-    says: new RegExp(`BAD +schema +99, of a newer luxhub; this one knows ${SQLITE_MIGRATIONS.length}`),
+    says: new RegExp(`BAD +schema +99, of a newer luxhub; this one knows ${SQLITE_SCHEMA.version}`),
   },
   {
     name: "an older schema, without the tables of the newest",
     harm: (data) => {
       rmSync(`${data}/luxhub.db`);
       const db = new Database(`${data}/luxhub.db`);
-      db.run(`${SQLITE_MIGRATIONS[0]}; PRAGMA user_version = 1`);
+      db.run(oldStore("0.1.0.sqlite"));
       db.close();
     },
     says: /note +schema +1; the next start of the hub migrates it/,
     code: 0,
+  },
+  {
+    name: "the schema of a build that was never published",
+    harm: (data) => {
+      const db = new Database(`${data}/luxhub.db`);
+      db.run("PRAGMA user_version = 55");
+      db.run(`PRAGMA application_id = ${checksumOf(db)}`);
+      db.close();
+    },
+    says: /BAD +schema +The database is of a luxhub that was never published \(schema 55\)/,
   },
   {
     name: "missing bytes of a file",

@@ -10,15 +10,7 @@ import { eventSchema } from "../../src/api/response-schemas.ts";
 import { DECLARED } from "../../src/api/routes.ts";
 import { COMMANDS, FIRST_WORDS } from "../../src/cli/commands.ts";
 import { programHelp } from "../../src/cli/help.ts";
-import {
-  BATCH_REQUESTS_MAX,
-  DEPENDENCIES_MAX,
-  KEYS_MAX,
-  NOTES_SCANNED_MAX,
-  NOTES_SCANNED_MAX_BYTES,
-  NOTE_EXCERPT_CHARS,
-  WHOLE_PAGE,
-} from "../../src/domain/limits.ts";
+import { BATCH_REQUESTS_MAX, DEPENDENCIES_MAX, KEYS_MAX, WHOLE_PAGE } from "../../src/domain/limits.ts";
 import { TOOL_LIST } from "../../src/mcp/tools.ts";
 import { INTERVALS } from "../../src/variant/by-name.ts";
 import { SECTIONS } from "../../tools/torture/sections.ts";
@@ -177,10 +169,7 @@ test("the page names the requests that a batch refuses", async () => {
     expect([path, named.has(path)]).toEqual([path, true]);
 });
 
-test("a note/put is recognised as a repeat as the page says", async () => {
-  expect(prose("docs/endpoints.md")).toContain(
-    "A repeat is therefore safe, except with `if_version` and without `node_id`",
-  );
+test("a note/put is recognised as a repeat, but not with if_version and without node_id", async () => {
   await using hub = await startHub();
   for (const node_id of ["n1", undefined]) {
     const write = { key: `of-${node_id}`, text: "a", if_version: 0, node_id };
@@ -190,11 +179,7 @@ test("a note/put is recognised as a repeat as the page says", async () => {
   }
 });
 
-test("a search of notes examines as many as the page says, and shows the line that it says", async () => {
-  expect(prose("docs/endpoints.md")).toContain(
-    `examines at most ${NOTES_SCANNED_MAX.toLocaleString("en-US")} notes or ${NOTES_SCANNED_MAX_BYTES / 2 ** 20} MiB`,
-  );
-  expect(prose("docs/endpoints.md")).toContain(`an \`excerpt\` of at most ${NOTE_EXCERPT_CHARS} characters`);
+test("a search of notes shows the line with a word of the search", async () => {
   await using hub = await startHub();
   await ok(hub.post("/note/put", { key: "colours", text: "The first line\nthen blue\nthen red" }));
   for (const [q, excerpt] of [
@@ -216,28 +201,6 @@ test("the page of luxhub worker names every flag of its own", () => {
   expect(named.toSorted()).toEqual(
     flags.filter((flag) => !["--url", "--secret-file", "--data"].includes(flag)).toSorted(),
   );
-});
-
-test("the page of the command line names every flag of task add, and which of them schedule put lacks", () => {
-  const flagsOf = (name: string): readonly string[] =>
-    Object.keys(COMMANDS.find((command) => command.name === name)?.flags ?? {})
-      .map((flag) => `--${flag}`)
-      .filter((flag) => !["--json", "--url", "--secret-file", "--data"].includes(flag));
-  const part = found(source("docs/cli.md"), /\n### Flags of task add\n([^]*?)\n### /);
-  const named = [...part.matchAll(/^\| `(--[a-z-]+)/gm)].map(([, flag = ""]) => flag);
-  expect(named.toSorted()).toEqual(flagsOf("task add").toSorted());
-  const lacks = found(part.replaceAll(/\s+/g, " "), /except the flags for a single task \(([^)]*)\)/);
-  expect([...lacks.matchAll(/`(--[a-z-]+)`/g)].map(([, flag]) => flag).toSorted()).toEqual(
-    named.filter((flag) => !flagsOf("schedule put").includes(flag)).toSorted(),
-  );
-});
-
-test("the table of task/create has every field that it takes", () => {
-  const part = found(source("docs/endpoints.md"), /\n### `POST task\/create`\n([^]*?)\n#### /);
-  const fields = (text: string): readonly string[] =>
-    [...text.matchAll(/`([a-z_]+)\??`/g)].map(([, field = ""]) => field).toSorted();
-  const rows = [...part.matchAll(/^\| (`[^|]*)\|/gm)].map(([, cell = ""]) => cell).join(" ");
-  expect(fields(rows)).toEqual(fields(found(part, /- Takes: ([^]*?)\n- Returns/)));
 });
 
 test("the example of an error is what the hub returns, and that of an event has the fields of one", async () => {
@@ -367,16 +330,8 @@ test("the figures outside of benchmarks.md are those of its tables", () => {
       .split("|")
       .map(Number);
   const [, hub = 0] = row("luxhub, executable");
-  const [, bare = 0] = row("bare `Bun.serve`, executable");
   expect(prose("README.md")).toContain(`${Math.round(hub)} MiB of memory when idle`);
   const flat = prose("docs/benchmarks.md");
-  expect(flat).toContain(`the executable takes ${(hub / bare).toFixed(2)} times as much`);
-  const [, all, code, heap, rest] =
-    /additional ([\d.]+) MiB \(Pss[^)]*\) ([\d.]+) are machine code.*?([\d.]+) heap, ([\d.]+) constants/.exec(
-      flat,
-    ) ?? [];
-  expect(Number(code) + Number(heap) + Number(rest)).toBeCloseTo(Number(all), 5);
-  expect(Math.abs(hub - bare - Number(all))).toBeLessThan(0.15); // the medians of other starts
 
   // A ratio that is no quotient of two cells says what it is.
   const [p50 = 0] = row("luxhub(?= +\\| +\\d+ \\| +\\d+ \\| +\\d+ \\| +\\d+ \\|$)");
@@ -419,20 +374,11 @@ test("the changelog has the numbers of the program", () => {
   expect(text).toContain(`up to ${DEPENDENCIES_MAX.toLocaleString("en-US")} for a task`);
 });
 
-test("the page of the command line says where each command is described", () => {
-  const text = source("docs/cli.md");
-  const named = new Set([...text.matchAll(/\bluxhub ([a-z][a-z-]*)/g)].map(([, name = ""]) => name));
-  const words = COMMANDS.map(({ name }) => name.split(" ")[0] ?? "");
-  expect(words.length).toBeGreaterThan(50);
-  expect([...new Set(words)].filter((word) => !named.has(word))).toEqual([]);
-});
-
 test("the page of fault injection names parts that there are", () => {
   const text = source("docs/fault-injection.md");
   const named = [...text.matchAll(/--only ([a-z-]+)/g)].map(([, name = ""]) => name);
   const tables = [...text.matchAll(/^\| Part .*\n((?:\|.*\n)+)/gm)].map(([, rows = ""]) => rows);
-  const rows = [...tables.join("").matchAll(/^\| ([a-z]+) /gm)].map(([, name = ""]) => name);
-  expect(tables).toHaveLength(2);
+  const rows = [...tables.join("").matchAll(/^\| ([a-z][a-z-]*) /gm)].map(([, name = ""]) => name);
   const parts = new Set([...named, ...rows]);
   expect(parts.size).toBeGreaterThan(15);
   const known = new Set(SECTIONS.map(({ name }) => name));
@@ -457,11 +403,7 @@ test("every response but that to HEAD has a Date, and only GET reads a query, as
   expect(await ok(hub.get("/status?bogus=1"))).toHaveProperty("ignored", ["bogus"]);
 });
 
-test("on B every list without page and per_page is one page of 500, but those that the page names", async () => {
-  expect(prose("docs/endpoints.md")).toContain(
-    "On B a list without `page` and `per_page` is one page of 500. On both variants node/list without any field has all " +
-      "nodes, node/list with a filter has a page of 20, and key/list without `page` and `per_page` has all keys.",
-  );
+test("on B every list without page and per_page is one page of 500", async () => {
   await using hub = await startHub();
   await addNode(hub, "n1");
   const lists = DECLARED.filter(
@@ -483,10 +425,7 @@ test("on B every list without page and per_page is one page of 500, but those th
   expect(filtered).toHaveProperty("per_page", 20);
 });
 
-test("after the answer to a question the time limits begin again in full, as the page says", async () => {
-  expect(prose("docs/endpoints.md")).toContain(
-    "When no question is open any more, both time limits begin again in full.",
-  );
+test("after the answer to a question the time limits begin again in full", async () => {
   await using hub = await startHub();
   await addNode(hub, "n1");
   const limits = { timeout_s: 3_000, max_run_s: 1_000 };

@@ -1,6 +1,6 @@
 /**
  * Wrong secrets through real proxies count for the right address: the real program behind the nginx configuration of
- * docs/install.md, and callers with different addresses of Linux's loopback network.
+ * docs/machines.md, and callers with different addresses of Linux's loopback network.
  */
 import { describe, expect, test } from "bun:test";
 import { request } from "node:http";

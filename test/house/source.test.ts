@@ -42,5 +42,5 @@ test("importsOf finds every form of import", () => {
 test("sourcesIn finds the source files", () => {
   const paths = sourcesIn("src").map(({ path }) => path);
   expect(paths).toContain("src/hub.ts");
-  expect(paths).toContain("src/domain/task.ts");
+  expect(paths).toContain("src/domain/task/core.ts");
 });

@@ -8,8 +8,8 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dataDirAt } from "../../src/data-dir.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { migrateWithin } from "../../src/store/postgres/migrations.ts";
-import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
+import { migrateWithin } from "../../src/store/postgres/migrate.ts";
+import { oldStore } from "../support/old-stores.ts";
 import { ArchiveReader } from "../../src/upkeep/archive.ts";
 import { openBackup } from "../../src/upkeep/backup-target.ts";
 import { PostgresRows } from "../../src/upkeep/postgres-rows.ts";
@@ -30,7 +30,6 @@ if (POSTGRES_MISSING === null) await sharedServer();
 const TOOLS = { clock: systemClock(), onProgress: () => {}, signal: new AbortController().signal };
 
 /** An older version of the schema on SQLite. */
-const OLD_SCHEMA = 10;
 
 type Schema = Awaited<ReturnType<typeof newSchema>>;
 
@@ -369,15 +368,13 @@ suite(`a backup of a hub on PostgreSQL${reason}`, () => {
     const data = dir.join("data");
     mkdirSync(data, { mode: 0o700 });
     const old = new Database(`${data}/luxhub.db`);
-    for (const step of SQLITE_MIGRATIONS.slice(0, OLD_SCHEMA)) old.run(step);
-    old.run(`PRAGMA user_version = ${OLD_SCHEMA}`);
-    old.run("INSERT INTO events (at, kind, data) VALUES (1, 'hub.started', '{}')");
+    old.run(`${oldStore("0.1.0.sqlite")}; DELETE FROM files`); // whose bytes are not there
     old.close();
     await succeeds(["backup", dir.join("hub.tar"), "--data", data], null);
     await succeeds(["restore", dir.join("hub.tar"), "--data", dir.join("again")], to.url);
     const hub = await startHub({ dataDir: dir.join("again"), database: to.url });
     const events = await ok(hub.get("/events?since=0&limit=2"));
-    expect(pick(events, "events", "kind")).toEqual(["hub.started", "hub.started"]);
+    expect(pick(events, "events", "kind")).toEqual(["hub.started", "node.registered"]);
     await hub.close();
   });
 

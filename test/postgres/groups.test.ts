@@ -9,7 +9,9 @@ import { LOAD_AHEAD } from "../../src/domain/limits.ts";
 import type { Task } from "../../src/domain/model.ts";
 import { acknowledge } from "../../src/domain/message.ts";
 import { heartbeatChange, saved } from "../../src/domain/node.ts";
-import { complete, create as createTask, next, retryWithDependents, take } from "../../src/domain/task.ts";
+import { complete, create as createTask, take } from "../../src/domain/task/core.ts";
+import { next } from "../../src/domain/task/next.ts";
+import { retryWithDependents } from "../../src/domain/task/dependents.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { ledgerHead } from "../../src/store/sql/lux.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
@@ -22,8 +24,8 @@ import {
   brokenTasks,
   dependenciesById,
   taskById,
-  taskTotals,
   tasksById,
+  taskTotals,
   unmetOf,
 } from "../../src/store/sql/tasks.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";

@@ -10,7 +10,7 @@ import { makeDataDir } from "../../src/data-dir.ts";
 import { hashOfEntry } from "../../src/domain/lux.ts";
 import { must } from "../../src/lib/assert.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
+import { POSTGRES_SCHEMA } from "../../src/store/postgres/schema.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { type Moved, moveFromPostgres, moveToPostgres } from "../../src/upkeep/move.ts";
@@ -326,7 +326,7 @@ suite(`luxhub move${reason}`, () => {
     expect(await refusalHere("from", dir.join("other"))).toContain("use the one that the hubs run");
     await sql.unsafe("UPDATE schema_version SET version = 1");
     await sql.unsafe("UPDATE turn SET until = '-infinity'");
-    if (POSTGRES_MIGRATIONS.length > 1)
+    if (POSTGRES_SCHEMA.version > 1)
       expect(await refusalHere("from", dir.join("other"))).toContain("use the one that the hubs run");
     await schema.empty();
 

@@ -2,11 +2,13 @@
 import { SQL } from "bun";
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { systemClock } from "../../src/lib/clock.ts";
-import { LOCK, POSTGRES_MIGRATIONS } from "../../src/store/postgres/migrations.ts";
+import { LOCK } from "../../src/store/postgres/migrate.ts";
+import { POSTGRES_SCHEMA } from "../../src/store/postgres/schema.ts";
+import { oldStore } from "../support/old-stores.ts";
 import { type PostgresStore, joinPostgres, openPostgres } from "../../src/store/postgres/engine.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 
-const NEWEST = POSTGRES_MIGRATIONS.length;
+const NEWEST = POSTGRES_SCHEMA.version;
 
 describe.skipIf(POSTGRES_MISSING !== null)(
   `a database${POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`}`,
@@ -45,17 +47,15 @@ describe.skipIf(POSTGRES_MISSING !== null)(
     });
 
     test("of an older schema is not migrated while a hub runs on it", async () => {
-      await sql.unsafe("CREATE TABLE schema_version (version INTEGER NOT NULL)");
-      await sql.unsafe(POSTGRES_MIGRATIONS[0] ?? "");
-      await sql.unsafe("INSERT INTO schema_version VALUES (1)");
+      await sql.unsafe(oldStore("53.postgresql"));
       await sql.unsafe("UPDATE turn SET until = clock_timestamp() + interval '5 seconds'");
       await expect(open()).rejects.toThrow(
         "a hub of an older luxhub is running on the database: stop all of them",
       );
-      await expect(join()).rejects.toThrow(`the database is of schema 1, and this luxhub knows ${NEWEST}`);
-      expect(await version()).toBe(1);
+      await expect(join()).rejects.toThrow(`the database is of schema 53, and this luxhub knows ${NEWEST}`);
+      expect(await version()).toBe(53);
       await sql.unsafe("UPDATE turn SET until = clock_timestamp()");
-      await expect(join()).rejects.toThrow("the database is of schema 1");
+      await expect(join()).rejects.toThrow("the database is of schema 53");
       await (await open()).close();
       expect(await version()).toBe(NEWEST);
       await (await join()).close();
@@ -65,9 +65,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(
     });
 
     test("of an older schema is migrated after a group that began before has ended", async () => {
-      await sql.unsafe("CREATE TABLE schema_version (version INTEGER NOT NULL)");
-      await sql.unsafe(POSTGRES_MIGRATIONS[0] ?? "");
-      await sql.unsafe("INSERT INTO schema_version VALUES (1)");
+      await sql.unsafe(oldStore("53.postgresql"));
       const frozen = new SQL(schema.url, { max: 1 });
       const group = await frozen.reserve();
       await group.unsafe(`BEGIN; ${LOCK.write}`);
@@ -78,7 +76,7 @@ describe.skipIf(POSTGRES_MISSING !== null)(
           AND objid = current_schema()::regnamespace::oid`
         ).length > 0;
       while (!(await waits())) await Bun.sleep(5);
-      expect(await version()).toBe(1);
+      expect(await version()).toBe(53);
       await group.unsafe("UPDATE turn SET holder = 'frozen'; COMMIT");
       await (await opening).close();
       expect(await version()).toBe(NEWEST);

@@ -6,7 +6,7 @@ import { SQL } from "bun";
 import { describe, expect, test } from "bun:test";
 import { CLOCK_NOISE_MS, HUB_VANISHED_MS } from "../../src/domain/limits.ts";
 import { query } from "../../src/store/postgres/connection.ts";
-import { LOCK } from "../../src/store/postgres/migrations.ts";
+import { LOCK } from "../../src/store/postgres/migrate.ts";
 import { WriteSession } from "../../src/store/postgres/write-session.ts";
 import { addNodes, addTask, list, ok, record, refused, until } from "../api/scene.ts";
 import { type TestHub, startHub } from "../support/hub.ts";

@@ -3,7 +3,7 @@
  * others go on waiting.
  */
 import { afterEach, expect, test } from "bun:test";
-import { cancel } from "../../src/domain/task.ts";
+import { cancel } from "../../src/domain/task/creator.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { TaskService } from "../../src/service/tasks.ts";

@@ -105,8 +105,8 @@ async function openScene(
       store,
       clock,
       newId,
-      { charged: (_, transact) => transact },
-      { limited: (_, transact) => transact },
+      { charging: () => null },
+      { limiting: () => null },
       { isRevoked: () => false },
     ),
     retention: new Retention(

@@ -4,13 +4,14 @@
  */
 import { describe, expect, jest, test } from "bun:test";
 import type { Change, Notified } from "../../src/domain/change.ts";
-import { type Decision, Rejection, type Undecided, accept } from "../../src/domain/decision.ts";
+import { type Decision, type Undecided, accept, Rejection } from "../../src/domain/decision.ts";
 import type { EventKind } from "../../src/domain/event.ts";
 import { gateAt } from "../../src/domain/gate.ts";
-import { type Head, type Lane, type ReadyLane, NO_HEAD, isBetter } from "../../src/domain/lane.ts";
+import { type Head, type Lane, type ReadyLane, isSpecial, NO_HEAD } from "../../src/domain/lane.ts";
 import type { Gate, Node, Task } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
-import type { Next, TakenFrom } from "../../src/domain/task.ts";
+import type { Next, TakenFrom } from "../../src/domain/task/next.ts";
+import { comesFirst } from "../../src/domain/task/order.ts";
 import { LANES_REREADS, WAKE_UPS_TOGETHER } from "../../src/domain/limits.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
@@ -25,13 +26,13 @@ import {
 import { KnownLanes } from "../../src/service/known-lanes.ts";
 import { NextService } from "../../src/service/next.ts";
 import { NodeService } from "../../src/service/nodes.ts";
-import { type Candidates, TaskSearch, type TaskSource, type Wanted } from "../../src/service/task-search.ts";
+import { type Candidates, type TaskSource, type Wanted, TaskSearch } from "../../src/service/task-search.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { WaitAborted } from "../../src/service/waiters.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { taskById } from "../../src/store/sql/tasks.ts";
 import { OutcomeUnknown, StoreUnavailable } from "../../src/store/store.ts";
-import { NOW, STEADY, draft, node, task } from "../domain/samples.ts";
+import { draft, node, NOW, STEADY, task } from "../domain/samples.ts";
 import { costRatio, cpuOf } from "../support/cost.ts";
 import { type Dice, dice } from "../support/dice.ts";
 import { losingOutcome } from "../support/lost-outcome.ts";
@@ -47,6 +48,7 @@ class Sleeper {
   readonly outcomes: string[] = [];
   readonly #hangUp = new AbortController();
   readonly #types: readonly string[] | null;
+  #isReading = false;
 
   constructor(idle: IdleWorkers, nodeId: string, types: readonly string[] | null = null) {
     this.worker = idle.join(nodeId);
@@ -58,15 +60,20 @@ class Sleeper {
   /** @param keys the limit keys that are closed */
   reads(lanes: Partial<Awaited> = {}, keys: readonly string[] = []): void {
     this.worker.beginRead("A", { ...NOTHING_AWAITED, ...lanes, types: this.#types, keys });
+    this.#isReading = true;
   }
 
+  /** Without a read since the last sleep: reads again, and finds nothing. */
   sleeps(isFull = false): void {
+    if (!this.#isReading) this.reads();
+    this.#isReading = false;
     this.worker.endRead({ task: null, isFull });
     void this.worker.wait(60 * SECOND, this.#hangUp.signal).then((outcome) => this.outcomes.push(outcome));
   }
 
-  takes(taskType: string): void {
-    this.worker.endRead({ task: task("t", { taskType }), from: "open" });
+  takes(taskType: string, from: TakenFrom = "open"): void {
+    this.reads();
+    this.worker.endRead({ task: task("t", { taskType }), from });
     this.worker.leave();
   }
 
@@ -81,7 +88,7 @@ const settle = async (): Promise<void> => {
 };
 
 let ids = 0;
-const created = (taskType = "", lane: string | null = null): Notified => ({
+const created = (taskType = "", lane = taskType): Notified => ({
   kind: "task.created",
   task: task(`t${++ids}`, { taskType, lane, status: "open" }),
 });
@@ -245,8 +252,7 @@ describe("a node", () => {
     expect(woken(all)).toEqual([1, 1, 1, 1]);
     await notify(idle, { kind: "work.offered", offer: { kind: "gift", nodeId: "n" }, count: 1 });
     expect(woken(all)).toEqual([2, 1, 1, 1]);
-    first?.worker.endRead({ task: task("t"), from: "gifts" });
-    first?.worker.leave();
+    first?.takes("", "gifts");
     await notify(idle, event("task.completed", "n"));
     expect(woken(all)).toEqual([2, 2, 1, 1]);
     second?.takes("x");
@@ -316,8 +322,7 @@ describe("a node", () => {
     const [first, second] = [new Sleeper(idle, "n"), new Sleeper(idle, "n")];
     await notify(idle, given("n"));
     expect(woken([first, second])).toEqual([1, 0]);
-    first.worker.endRead({ task: task("s"), from: "started" });
-    first.worker.leave();
+    first.takes("", "started");
     await settle();
     expect(woken([first, second])).toEqual([1, 1]);
     second.worker.leave();
@@ -782,7 +787,7 @@ class Backlog {
     const child = notFor === null ? null : COPY;
     const notNodes = notFor === null ? [] : [notFor];
     const seq = ++this.#created;
-    const kind = { taskType, limitKey, requires, lane: special ? name : null, child, notNodes };
+    const kind = { taskType, limitKey, requires, lane: name, child, notNodes };
     const added = task(`t${seq}`, { ...kind, seq });
     this.open.push(added);
     return added;
@@ -917,7 +922,7 @@ class Backlog {
   #load(node: TestNode, { types, special, isPart, closed, isExcluded }: Wanted): Candidates {
     const mayHave = ({ notNodes }: Task): boolean => !isExcluded || !notNodes.includes(node.nodeId);
     const ready = this.open.filter(
-      (task) => task.lane === null && (types?.includes(task.taskType) ?? true) && mayHave(task),
+      (task) => !isSpecial(task.lane) && (types?.includes(task.taskType) ?? true) && mayHave(task),
     );
     const bestOf = ({ name }: Lane): readonly Task[] =>
       this.open.filter(({ lane, notNodes }) => lane === name && !notNodes.includes(node.nodeId)).slice(0, 1);
@@ -931,7 +936,7 @@ class Backlog {
     if (!Bun.deepEquals([...lanes.keys()], [...this.#lanes.keys()])) this.#lanes = lanes;
     for (const [name, { head }] of lanes) {
       const known = this.#lanes.get(name);
-      if (known && isBetter(head, known.head)) known.head = head;
+      if (known && comesFirst(head, known.head)) known.head = head;
     }
     const heads = new Map(special.map(({ name }) => [name, lanes.get(name)?.head ?? NO_HEAD]));
     return {

@@ -88,8 +88,8 @@ async function openScene({ requeueOffline = true, retainMs = DAY_MS, clock = sys
       store,
       clock,
       newId,
-      { charged: (_, transact) => transact },
-      { limited: (_, transact) => transact },
+      { charging: () => null },
+      { limiting: () => null },
       { isRevoked: () => false },
     ),
     retention: new Retention(

@@ -112,6 +112,7 @@ export class TestHub {
   readonly #front: Front | null;
   readonly #keepData: boolean;
   readonly #isDamaged: boolean;
+  #turn = 0;
   #closed: Promise<void> | null = null;
 
   constructor({ hubs, config, clock, logged, front, keepData, isDamaged }: TestHubParts) {
@@ -141,9 +142,11 @@ export class TestHub {
     return `http://127.0.0.1:${this.port(variant)}`;
   }
 
+  /** Several hubs without a front take turns. */
   port(variant: VariantName = "A"): number {
     if (this.#front !== null) return this.#front.port(variant);
-    const listener = this.listeners.find((one) => one.spec.variant === variant && !one.tls);
+    const hub = this.#hubs[this.#turn++ % this.#hubs.length];
+    const listener = hub?.listeners.find((one) => one.spec.variant === variant && !one.tls);
     if (!listener) throw new Error(`no listener speaks ${variant}`);
     return listener.port;
   }
@@ -274,6 +277,10 @@ export type HubOptions = Partial<Omit<Config, "listen" | "dataDir">> & {
   readonly loadMcp?: LoadServer;
   /** Run a single hub, not two behind a proxy. */
   readonly alone?: keyof typeof ALONE;
+  /** The engine, if another than that of the file. */
+  readonly engine?: EngineName;
+  /** How many hubs share the database; calls go to them in turn. */
+  readonly size?: number;
 };
 
 /** A new data directory, for a test that opens a hub in it more than once and removes it at the end. */
@@ -284,7 +291,7 @@ export function newDataDir(): string {
 /** On PostgreSQL each data directory has its own schema, as it has its own file on SQLite. */
 const schemas = new Map<string, Promise<Schema>>();
 
-async function databaseOf(path: string): Promise<string | null> {
+async function databaseOf(path: string, engine: EngineName): Promise<string | null> {
   if (engine === "sqlite") return null;
   const schema = schemas.get(path) ?? takeSchema();
   schemas.set(path, schema);
@@ -309,21 +316,25 @@ export async function startHub(options: HubOptions = {}): Promise<TestHub> {
     alone,
     loadMcp,
     post,
+    engine: storeEngine = engine,
+    size = 1,
     ...settings
   } = options;
   const path = dataDir ?? newDataDir();
   const isFleet = inFleets && alone === undefined && settings.database === undefined;
   const front = isFleet ? await takeFront() : null;
-  const [listen = [], ...others] = front?.listens(variants) ?? [
-    variants.map((variant) => ({ variant, host: "127.0.0.1", port: 0, tls: false })),
-  ];
+  const [listen = [], ...others] =
+    front?.listens(variants) ??
+    Array.from({ length: size }, () =>
+      variants.map((variant) => ({ variant, host: "127.0.0.1", port: 0, tls: false })),
+    );
   const config: Config = {
     ...readConfig({ flags: {}, env: front === null ? {} : { LUXHUB_TRUST_PROXY: "127.0.0.1" }, file: null }),
     redis: carrier,
     ...settings,
     listen,
     dataDir: path,
-    database: settings.database ?? (await databaseOf(path)),
+    database: settings.database ?? (await databaseOf(path, storeEngine)),
   };
   if (config.database === null) await provideDatabase(makeDataDir(path).database);
   const logged: string[] = [];

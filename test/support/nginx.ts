@@ -1,5 +1,5 @@
 /**
- * An nginx in front of hubs, for tests, configured by the example in docs/install.md with other addresses. Needs no root
+ * An nginx in front of hubs, for tests, configured by the example in docs/machines.md with other addresses. Needs no root
  * and nothing of the system's own nginx. Without nginx the suites that need it are skipped; servers.test.ts says so.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -29,7 +29,7 @@ export class Nginx implements AsyncDisposable {
 
   /**
    * `await using nginx = await Nginx.start([hubs])` ends it and removes what it wrote.
-   * @param repeats with the lines of docs/postgresql.md that repeat a request with an Idempotency-Key
+   * @param repeats with the lines of docs/postgresql-failures.md that repeat a request with an Idempotency-Key
    * @param prefix the path under which the hubs are, as docs/dashboard.md says: `/hub/`
    */
   static async start(sites: readonly Site[], repeats = false, prefix = "/"): Promise<Nginx> {
@@ -86,10 +86,10 @@ function exampleOf(page: string): string {
 
 const LOCATION = /^ {2}location \/ \{\n([\s\S]*?)^ {2}\}\n/m;
 
-/** The locations of docs/postgresql.md, each with those lines of the example's location that it does not set itself. */
+/** The locations of docs/postgresql-failures.md, each with those lines of the example's location that it does not set itself. */
 function withRepeats(example: string): string {
   const lines = (LOCATION.exec(example)?.[1] ?? "").split("\n");
-  const locations = exampleOf("postgresql.md").split(/^(?= {2}location )/m);
+  const locations = exampleOf("postgresql-failures.md").split(/^(?= {2}location )/m);
   const whole = locations.map((location) => {
     const others = lines.filter(
       (line) => !location.includes(`${/\w+/.exec(line)?.[0]} `) || /set_header/.test(line),
@@ -101,11 +101,11 @@ function withRepeats(example: string): string {
 
 /** The page's example with other addresses: as many lines of hubs as there are, one port without TLS, its own name. */
 function siteOf(hubs: Site, port: number, name: string, repeats: boolean, prefix: string): string {
-  const plain = exampleOf("install.md");
+  const plain = exampleOf("machines.md");
   const example = repeats ? withRepeats(plain) : plain;
   const change = (text: string, pattern: RegExp, by: (found: string) => string): string => {
     if (!pattern.test(text))
-      throw new Error(`the nginx example of docs/install.md has nothing like ${pattern}`);
+      throw new Error(`the nginx example of docs/machines.md has nothing like ${pattern}`);
     return text.replace(pattern, by);
   };
   const line = /^ {2}server (127\.0\.0\.1:\d+)(.*)\n/m;

@@ -18,7 +18,7 @@ import { blobFileOf } from "../../src/blobs/disk.ts";
 import { dataDirAt } from "../../src/data-dir.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { isHeld, takeSharedLock } from "../../src/store/sqlite/file-lock.ts";
-import { SQLITE_MIGRATIONS } from "../../src/store/sqlite/migrations.ts";
+import { SQLITE_SCHEMA } from "../../src/store/sqlite/schema.ts";
 import { fileTarget } from "../../src/upkeep/backup-target.ts";
 import { backUp } from "../../src/upkeep/backup.ts";
 import { restore as restoreInto } from "../../src/upkeep/restore.ts";
@@ -259,7 +259,7 @@ test("a backup of a newer luxhub is refused, with its version", async () => {
   await backUp(at(newer), fileTarget(to), "", tools());
   const into = join(folder, "newer-again");
   await expect(restore(to, into, tools())).rejects.toThrow(
-    `${to} cannot be restored: it is of a newer luxhub (schema 99, this one knows ${SQLITE_MIGRATIONS.length})`,
+    `${to} cannot be restored: it is of a newer luxhub (schema 99, this one knows ${SQLITE_SCHEMA.version})`,
   );
   // The last entry says of which format the archive is.
   const bytes = readFileSync(backup);

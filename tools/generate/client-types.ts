@@ -7,6 +7,7 @@ import { type Operation, type Schema, openApi } from "../../src/api/openapi.ts";
 import { DECLARED } from "../../src/api/routes.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import { VARIANTS } from "../../src/variant/by-name.ts";
+import { NOTES, methodsByResource } from "./methods.ts";
 
 const FILE = join(import.meta.dir, "../../src/client/types.ts");
 const A = openApi(VARIANTS.A, DECLARED);
@@ -93,6 +94,11 @@ function recordTypes(): string {
     .join("\n");
 }
 
+/** The schema of variant A that a reference names. */
+export function schemaNamed(ref: string): Schema {
+  return A.components.schemas[ref.split("/").at(-1) ?? ""] ?? {};
+}
+
 /** An operation with its schemas in A and in B. */
 export type Described = {
   readonly name: string;
@@ -100,6 +106,7 @@ export type Described = {
   readonly summary: string;
   readonly request: readonly [Schema, Schema];
   readonly answer: readonly [Schema, Schema];
+  readonly needsAdmin: boolean;
 };
 
 /** Those that take and answer JSON. */
@@ -115,6 +122,7 @@ export function operations(): readonly Described[] {
         summary: ofA.summary,
         request: [requestOf(ofA), requestOf(ofB)],
         answer: [answers[0], answers[1]],
+        needsAdmin: ofA.security.every((scheme) => "admin_key" in scheme),
       });
     }),
   );
@@ -193,6 +201,17 @@ export function shapeOf(a: Schema, b: Schema): Shape {
   );
 }
 
+function resourceNames(): string {
+  const resources = [...methodsByResource()].map(([resource, methods]) => {
+    const lines = [...methods].map(([method, { name, summary }]) => {
+      const note = NOTES[name] === undefined ? "" : ` ${NOTES[name]}`;
+      return `${docOf(`${summary}.${note}`)}${method}: "${name}",`;
+    });
+    return `${resource}: {\n${lines.join("\n")}\n},`;
+  });
+  return `/** The methods of the client, by resource, with their operations. */\nexport const RESOURCES = {\n${resources.join("\n")}\n} as const;\n`;
+}
+
 /** The text of types.ts, before it is formatted. */
 export function clientTypes(): string {
   const records = recordTypes();
@@ -212,6 +231,7 @@ export const METHODS = {
 ${all.flatMap(({ name, method }) => (method === "POST" ? [] : `"${name}": "${method}",`)).join("\n")}
 } as const;
 `,
+    resourceNames(),
     `/** The fields of each request, with those of the objects in it; 0: anything. */
 export type Shape = { readonly [field: string]: Shape } | 0;
 export const FIELDS: { readonly [operation: string]: Shape } = {
@@ -221,11 +241,14 @@ ${all.map(({ name, request }) => `"${name}": ${JSON.stringify(shapeOf(...request
   ].join("\n");
 }
 
-/** Writes the types to a file, formatted as the sources are. */
-export async function writeClientTypes(file: string): Promise<void> {
-  await Bun.write(file, clientTypes());
-  const formatted = Bun.spawnSync([process.execPath, "fmt", file]);
-  if (!formatted.success) throw new Error(`bun fmt failed: ${formatted.stderr.toString()}`);
+/** Returns the text as the sources are formatted. */
+export function formatted(text: string): string {
+  const child = Bun.spawnSync([process.execPath, "fmt", "--stdin-filepath=text.ts"], {
+    stdin: Buffer.from(text),
+    cwd: import.meta.dir,
+  });
+  if (!child.success) throw new Error(`bun fmt failed: ${child.stderr.toString()}`);
+  return child.stdout.toString();
 }
 
-if (import.meta.main) await writeClientTypes(FILE);
+if (import.meta.main) await Bun.write(FILE, formatted(clientTypes()));

@@ -9,6 +9,7 @@ import { DECLARED } from "../../src/api/routes.ts";
 import { EVENT_KINDS } from "../../src/domain/event.ts";
 import { VARIANTS } from "../../src/variant/by-name.ts";
 import { type Described, operations, shapeOf } from "./client-types.ts";
+import { NOTES, methodsByResource } from "./methods.ts";
 
 const FILE = join(import.meta.dir, "../../src/client/luxhub.py");
 const A = openApi(VARIANTS.A, DECLARED);
@@ -17,147 +18,6 @@ const ERROR_CODES = A.components.schemas["Problem"]?.properties?.["error"]?.enum
 /** What this writes begins after this line of the file. */
 const MARK = "# ---- from here to the end: do not edit.\n";
 const LINE_CHARS = 110;
-
-/** The methods of each resource. */
-const RESOURCES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  Nodes: {
-    register: "node/register",
-    heartbeat: "node/heartbeat",
-    leave: "node/leave",
-    drain: "node/drain",
-    delete: "node/delete",
-    list: "node/list",
-    stats: "stats/nodes",
-    get: "node/{node_id}",
-  },
-  Tasks: {
-    create: "task/create",
-    next: "task/next",
-    assign: "task/assign",
-    claim: "task/claim",
-    complete: "task/complete",
-    release: "task/release",
-    fail: "task/fail",
-    extend: "task/extend",
-    ask: "task/ask",
-    answer: "task/answer",
-    review: "task/review",
-    in_review: "reviews",
-    retry: "task/retry",
-    cancel: "task/cancel",
-    update: "task/update",
-    revoke: "task/revoke",
-    batch_assign: "task/batch-assign",
-    delete: "task/delete",
-    list: "task/list",
-    summaries: "task/list?fields=summary",
-    count: "task/count",
-    by_type: "stats/types",
-    failures: "stats/failures",
-    pull: "task/pull",
-    stats: "task/stats",
-    get: "task/{task_id}",
-    inputs: "task/{task_id}/inputs",
-    explain: "task/{task_id}/explain",
-    graph: "task/{task_id}/graph",
-    lessons: "lessons",
-    output: "task/output",
-    read_output: "task/{task_id}/output",
-    questions: "task/{task_id}/questions",
-    open_questions: "questions",
-    wait: "task/wait",
-  },
-  Messages: {
-    send: "message/send",
-    broadcast: "message/broadcast",
-    receive: "message/receive",
-    ack: "message/ack",
-    history: "message/history",
-    parked: "message/parked",
-    redrive: "message/redrive",
-    mailbox: "agent/messages",
-  },
-  Notes: {
-    put: "note/put",
-    get: "note/get",
-    list: "note/list",
-    search: "note/search",
-    delete: "note/delete",
-  },
-  Leases: {
-    acquire: "lease/acquire",
-    renew: "lease/renew",
-    release: "lease/release",
-    list: "lease/list",
-  },
-  Lux: { sign_in: "signin", ledger: "lux/ledger", top: "lux/top", entries: "lux/entries", head: "lux/head" },
-  Costs: {
-    usage: "usage",
-    set_budget: "budget/set",
-    budgets: "budget/list",
-    delete_budget: "budget/delete",
-    void_usage: "usage/void",
-  },
-  Limits: {
-    set: "limit/set",
-    list: "limit/list",
-    delete: "limit/delete",
-    hold: "limit/hold",
-    pause: "hub/pause",
-    resume: "hub/resume",
-    pauses: "hub/pauses",
-  },
-  Files: {
-    list: "file/list",
-    delete: "file/delete",
-    download_url: "file/download-url",
-    upload_url: "file/upload-url",
-  },
-  Groups: { list: "group/list", get: "group/{group}", cancel: "group/cancel", retry: "group/retry" },
-  Schedules: { put: "schedule/put", list: "schedule/list", run: "schedule/run", delete: "schedule/delete" },
-  Invitations: { create: "invitation/create", list: "invitation/list", delete: "invitation/delete" },
-  Webhooks: {
-    put: "webhook/put",
-    list: "webhook/list",
-    test: "webhook/test",
-    resume: "webhook/resume",
-    delete: "webhook/delete",
-  },
-  Keys: { list: "key/list", add: "key/add", revoke: "key/revoke" },
-};
-/** Reached by other methods, or another name of one that is above. */
-const WITHOUT_METHOD = [
-  "agent/message",
-  "agent/broadcast",
-  "agent/ack",
-  "status",
-  "pg/diagnostic",
-  "stats/minutes",
-  "events",
-  "poll",
-  "batch",
-  "openapi.json",
-  "join",
-  "task/answer-by-token",
-  "file/{file_id}",
-];
-
-/** What a method of this name does beyond its endpoint. */
-const NOTES: Readonly<Record<string, string>> = {
-  "task/list?fields=summary": "The tasks without their descriptions, results and other long texts.",
-  "task/next": "Waits for `wait` seconds, however long that is.",
-  "task/{task_id}": "Waits for `wait` seconds, however long that is.",
-  "task/{task_id}/output": "Waits for `wait` seconds, however long that is, for more output.",
-  "group/{group}": "Waits for `wait` seconds, however long that is, until no task is unfinished.",
-  "group/cancel": "Cancels up to 1,000 tasks: repeat it while `left` is not 0.",
-  "group/retry": "Opens up to 1,000 tasks: repeat it with `next_cursor` while there is one.",
-  "task/ask": "Waits for `wait` seconds, however long that is.",
-  "task/wait": "Waits for `wait` seconds, however long that is.",
-  "message/receive": "With `blocking` it waits for `timeout` seconds, however long that is.",
-  "invitation/create": "Not repeated after a fault: only its answer has the line.",
-  "webhook/put": "Not repeated after a fault: the hub shows a secret only once.",
-  "key/add": "Not repeated after a fault: the hub keeps no secret that it could answer again.",
-};
 
 /** Names of fields that cannot be written as an attribute of a class. */
 const KEYWORDS: ReadonlySet<string> = new Set(["from", "in", "is", "not", "class", "global", "with", "as"]);
@@ -266,6 +126,10 @@ function camel(name: string): string {
     .join("");
 }
 
+function snake(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
 function docOf(text: string | undefined): string {
   return text === undefined || text === "" ? "" : `    """${quotable(text)}"""\n\n`;
 }
@@ -369,13 +233,10 @@ export function pythonClient(): string {
     if (!found) throw new Error(`there is no operation ${name}`);
     return found;
   };
-  const reached = [...Object.values(RESOURCES).flatMap(Object.values), ...WITHOUT_METHOD];
-  const forgotten = all.filter(({ name }) => !reached.includes(name)).map(({ name }) => name);
-  if (forgotten.length > 0) throw new Error(`give these a method in python-client.ts: ${forgotten.join()}`);
-  const resources = Object.entries(RESOURCES).map(([name, methods]) => {
-    const base = name === "Files" ? "_FileTransfer" : "_Resource";
-    const texts = Object.entries(methods).map(([method, operation]) => methodOf(method, find(operation)));
-    return `class ${name}(${base}):\n${texts.join("\n")}`;
+  const resources = [...methodsByResource()].map(([resource, methods]) => {
+    const base = resource === "files" ? "_FileTransfer" : "_Resource";
+    const texts = [...methods].map(([method, operation]) => methodOf(snake(method), operation));
+    return `class ${camel(resource)}(${base}):\n${texts.join("\n")}`;
   });
   // Those that the methods which are written by hand answer.
   for (const name of ["status", "stats/minutes", "pg/diagnostic", "batch"]) {

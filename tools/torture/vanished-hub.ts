@@ -6,7 +6,7 @@
 import { SQL } from "bun";
 import { chmodSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { LOCK } from "../../src/store/postgres/migrations.ts";
+import { LOCK } from "../../src/store/postgres/migrate.ts";
 import { Hub, SECRET, TempDir, until } from "../../test/e2e/program.ts";
 import { PROGRAM } from "../../test/support/executable.ts";
 import { OWN_HOST } from "../../test/support/keeper.ts";

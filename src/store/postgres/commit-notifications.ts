@@ -13,7 +13,7 @@ import type { SQL } from "bun";
 import type { Change, Notified, Offer } from "../../domain/change.ts";
 import type { NewEvent } from "../../domain/event.ts";
 import { EVENTS_MAX } from "../../domain/limits.ts";
-import { offersOf } from "../../domain/task.ts";
+import { offersOf } from "../../domain/task/next.ts";
 import { broken, must } from "../../lib/assert.ts";
 import { type DecidedGroup, type Written, callEach } from "../pending-transaction.ts";
 import { eventsAfter, lastEventId } from "../sql/events.ts";

@@ -117,7 +117,7 @@ export class RenewablePool implements Connection {
 
 /** Sends a statement now: one connection runs its statements in the order of sending, pipelined. */
 export function query(connection: Connection, sql: string, params: readonly unknown[] = []): Promise<Result> {
-  // The cast is the boundary to the driver: the columns are those of store/postgres/migrations.ts.
+  // The cast is the boundary to the driver: the columns are those of store/sql/tables.ts.
   return connection.unsafe(sql, params.map(storable)).execute() as Promise<Result>;
 }
 

@@ -54,15 +54,8 @@ import {
 } from "./connection.ts";
 import { ReadsTogether } from "./bulk-statements.ts";
 import { type GroupWatch, runGroup } from "./group-commit.ts";
-import {
-  LOCK,
-  POSTGRES_MIGRATIONS,
-  SCHEMA,
-  hasTable,
-  migrate,
-  refuseOtherSchema,
-  schemaIsMigrated,
-} from "./migrations.ts";
+import { LOCK, SCHEMA, hasTable, migrate, refuseOtherSchema, schemaIsMigrated } from "./migrate.ts";
+import { POSTGRES_SCHEMA } from "./schema.ts";
 import { CommitNotifications, type OwnGroup } from "./commit-notifications.ts";
 import { type Ask, LeaderElection } from "./leader-election.ts";
 import { WriteSession, endVanishedWriter } from "./write-session.ts";
@@ -154,7 +147,7 @@ async function open(
     }
     const refused = [...refusedSettings(url).keys()].join(", ");
     if (refused !== "")
-      warn("a pooler refuses settings of sessions (docs/postgresql.md)", { settings: refused });
+      warn("a pooler refuses settings of sessions (docs/postgresql-failures.md)", { settings: refused });
     await prepare(pool);
     const [row] = await query(pool, `SELECT 'luxhub_' || current_schema()::regnamespace::oid AS channel`);
     const store = new PostgresStore(pool, String(row?.["channel"]), base, parts);
@@ -200,7 +193,7 @@ const MARK = upsert<{ hubId: string; group: number }>(
 /** Leaves the hub's marks with its row, unless another luxhub has migrated the database. */
 const LEAVE_MARKS = `
   INSERT INTO hubs (hub_id, last_group, seen_at, marks)
-  SELECT $1, 0, clock_timestamp(), $2 WHERE ${SCHEMA} = ${POSTGRES_MIGRATIONS.length}
+  SELECT $1, 0, clock_timestamp(), $2 WHERE ${SCHEMA} = ${POSTGRES_SCHEMA.version}
   ON CONFLICT (hub_id) DO UPDATE SET seen_at = excluded.seen_at, marks = excluded.marks`;
 const OTHER_MARKS = `
   SELECT DISTINCT marks FROM hubs WHERE hub_id <> $1 AND marks IS NOT NULL

@@ -25,7 +25,7 @@
  * a cursor never passes an id that appears later. (A sequence gives its numbers in the order of asking, and one commit
  * may overtake another.)
  */
-import type { Decision, Undecided } from "../../domain/decision.ts";
+import { type Decision, type Undecided, changesOf } from "../../domain/decision.ts";
 import { DECIDE_AHEAD, LOAD_AHEAD, PENDING_MAX_CHANGES } from "../../domain/limits.ts";
 import {
   type DecidedGroup,
@@ -41,7 +41,7 @@ import type { Batch } from "./bulk-statements.ts";
 import { type Session, query } from "./connection.ts";
 import { GroupReads, type PartReads, valuesOf } from "./group-reads.ts";
 import { GroupWrites } from "./group-writes.ts";
-import { SCHEMA, WRITE_LOCK, isMigrated, schemaIsMigrated } from "./migrations.ts";
+import { SCHEMA, WRITE_LOCK, isMigrated, schemaIsMigrated } from "./migrate.ts";
 
 /** The newest id, the schema, and what there is (Query.needs). The parameter makes the driver prepare it. */
 const LAST_ID = `
@@ -165,9 +165,9 @@ class GroupRun implements DecidedGroup {
       return;
     }
     if (part === transaction.parts.at(-1)) this.outcomes.push({ transaction, decision });
-    if (decision.kind !== "accepted" || decision.changes.length === 0) return;
+    if (changesOf(decision).length === 0) return;
     const eventIds: number[] = [];
-    const changes = markFeatures(decision.changes);
+    const changes = markFeatures(changesOf(decision));
     for (const change of changes) {
       if (change.kind === "event.logged") eventIds.push(++this.#lastId);
       const write = writeOf(change);

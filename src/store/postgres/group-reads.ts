@@ -3,6 +3,7 @@
  * the group has written one of its conflict keys, its answer is patched in memory, or else it is reloaded.
  */
 import type { Change } from "../../domain/change.ts";
+import { isSpecial } from "../../domain/lane.ts";
 import { must } from "../../lib/assert.ts";
 import { EVERYTHING } from "../sql/conflict-keys.ts";
 import { NO_ROW } from "../sql/query.ts";
@@ -111,6 +112,8 @@ export class GroupReads {
   }
 
   #loadedOf(query: Query<unknown>): LoadedQuery {
+    // Queries that find no row have one text, and each its own value for that.
+    if (query.sql === NO_ROW.sql) return { query, value: query.shape([]), isCurrent: true, change: 0 };
     let ofText = this.#queries.get(query.sql);
     if (!ofText) this.#queries.set(query.sql, (ofText = new Map()));
     const key = keyOf(query.params);
@@ -132,7 +135,7 @@ export class GroupReads {
 const OPENS_GATE: ReadonlySet<Change["kind"]> = new Set(["budget.saved", "pause.saved", "limit.saved"]);
 
 function isInLane(change: Change): boolean {
-  return (change.kind === "task.created" || change.kind === "task.moved") && change.task.lane !== null;
+  return (change.kind === "task.created" || change.kind === "task.moved") && isSpecial(change.task.lane);
 }
 
 /** Runs queries of one text: at once if they are reads by key. */
@@ -142,7 +145,6 @@ function loadAll(
 ): Promise<readonly (readonly Row[])[]> {
   const sets = queries.map(({ params }) => params);
   const [first] = queries;
-  if (first?.sql === NO_ROW.sql) return Promise.resolve(sets.map(() => []));
   if (first?.byKey && sets.length > 1) return readMany(connection, first.byKey, sets);
   return Promise.all(queries.map(({ sql, params }) => query(connection, sql, params)));
 }

@@ -23,7 +23,7 @@ import { CLOCK_NOISE_MS, ELECTION_EVERY_MS, LEADER_LEASE_MS } from "../../domain
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { ElectionResult } from "../store.ts";
 import type { Result } from "./connection.ts";
-import { IS_TAKEN, SCHEMA, isMigrated } from "./migrations.ts";
+import { IS_TAKEN, SCHEMA, isMigrated } from "./migrate.ts";
 
 const NOW_MS = `(extract(epoch FROM clock_timestamp()) * 1000)::bigint`;
 

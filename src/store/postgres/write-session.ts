@@ -22,7 +22,7 @@ import {
   refusedSettings,
   withTimeout,
 } from "./connection.ts";
-import { WRITE_LOCK } from "./migrations.ts";
+import { WRITE_LOCK } from "./migrate.ts";
 
 /** By which a hub recognises the sessions of hubs that write. No other command of luxhub has it. */
 const NAME = "luxhub writer";
@@ -117,7 +117,7 @@ async function guard(session: Connection, warn: Warn): Promise<void> {
   );
   await Promise.all(setting);
   if (refused.length === 0) return;
-  warn("PostgreSQL refuses settings by which it notices a hub that vanished (docs/postgresql.md)", {
+  warn("PostgreSQL refuses settings by which it notices a hub that vanished (docs/postgresql-failures.md)", {
     settings: refused.join(", "),
   });
 }

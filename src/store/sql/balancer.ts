@@ -5,15 +5,14 @@
  */
 import { type Candidate, comesBefore, fits, isAvailable } from "../../domain/balancer.ts";
 import type { Change } from "../../domain/change.ts";
-import { isSpecial } from "../../domain/lane.ts";
 import { CANDIDATES_READ } from "../../domain/limits.ts";
 import type { Task } from "../../domain/model.ts";
 import type { Param, Query, Row } from "../store.ts";
-import { READY_IN_LANE } from "./gate.ts";
+import { READY_PLAIN, READY_SPECIAL, isReadyIn } from "./lanes.ts";
 import { RESOURCES } from "./nodes.ts";
-import { bind, byKey, padded, many, placeholders, query, union } from "./query.ts";
+import { bind, byKey, NO_ROW, many, padded, placeholders, query, union } from "./query.ts";
 import { CapabilityLists, resourcesOf, toTask } from "./rows.ts";
-import { READY, TASK_COLUMNS } from "./tasks.ts";
+import { TASK_COLUMNS } from "./tasks.ts";
 
 // ---- Nodes
 
@@ -63,6 +62,18 @@ const RANKED_ON_SQLITE = bestOf(union([...bestWith("$2"), ...bestWith("''")]), "
 
 /** The first nodes for a task, in the balancer's order. `isWhole`: no other available node takes it. */
 export type Takers = { readonly best: readonly Candidate[]; readonly isWhole: boolean };
+
+/**
+ * The candidates for a task, whose type and `balanced` never change; none for a task that the balancer may not assign. A
+ * node that has what a task requires is found in the balancer's rounds.
+ */
+export function candidatesIfBalanced(
+  task: Pick<Task, "balanced" | "requires" | "taskType"> | null,
+  notNode: string | null,
+): Query<Takers> {
+  if (task?.balanced && task.requires === null) return candidatesFor(task.taskType, notNode);
+  return { ...NO_ROW, shape: () => ({ best: [], isWhole: true }) };
+}
 
 /**
  * The first CANDIDATES_READ nodes for a task of a type, in the balancer's order, so that creating a task does not read all
@@ -159,7 +170,7 @@ export const BACKLOG_START: BacklogPlace = { priority: -1, seq: 0 };
 export function isBacklogEmpty(onlyBalanced: boolean): Query<boolean> {
   const own = onlyBalanced ? " AND balanced = 1" : " AND balanced >= 0"; // a lookup in the index, for the planner
   const one = (where: string): string => `SELECT seq FROM tasks WHERE ${where}${own} LIMIT 1`;
-  const sql = `${union([one(READY), one(READY_IN_LANE)])} LIMIT 1`;
+  const sql = `${union([one(READY_PLAIN), one(READY_SPECIAL)])} LIMIT 1`;
   return query(sql, [], (rows) => rows.length === 0, ["tasks"]);
 }
 
@@ -169,7 +180,7 @@ export function isBacklogEmpty(onlyBalanced: boolean): Query<boolean> {
  */
 export function backlogTypes(balanced: boolean, after: string, limit: number): Query<readonly string[]> {
   const next = (type: string): string => `(
-    SELECT min(task_type) FROM tasks WHERE ${READY} AND balanced = $1 AND task_type > ${type})`;
+    SELECT min(task_type) FROM tasks WHERE ${READY_PLAIN} AND balanced = $1 AND task_type > ${type})`;
   const sql = `
     WITH RECURSIVE types (task_type) AS (
       SELECT ${next("$2")} UNION ALL SELECT ${next("types.task_type")} FROM types WHERE task_type IS NOT NULL)
@@ -179,26 +190,24 @@ export function backlogTypes(balanced: boolean, after: string, limit: number): Q
 
 /**
  * The positions of the best tasks of these lanes, by name, after a position: a k-way merge of one index range for each
- * type. Both engines read no further than the limit, because each range states its order and has no limit of its own.
+ * lane. Both engines read no further than the limit, because each range states its order and has no limit of its own.
  */
 export function backlogAfter(
   after: BacklogPlace,
-  types: readonly string[],
+  lanes: readonly string[],
   onlyBalanced: boolean,
   limit: number,
 ): Query<readonly BacklogPlace[]> {
   const params: Param[] = [limit, after.priority, after.seq];
   // Padded to a power of two with NULL, which equals no name, so that there are few different statements to prepare.
-  const length = 2 ** Math.ceil(Math.log2(types.length));
-  const filled = [...types, ...new Array<null>(length - types.length).fill(null)];
-  const ranges = filled.flatMap((type) => {
-    const isOfLane = type !== null && isSpecial(type);
-    const where = isOfLane ? `${READY_IN_LANE} AND lane =` : `${READY} AND task_type =`;
-    const ofType = bind(params, type);
+  const length = 2 ** Math.ceil(Math.log2(lanes.length));
+  const filled = [...lanes, ...new Array<null>(length - lanes.length).fill(null)];
+  const ranges = filled.flatMap((name) => {
+    const where = isReadyIn(name ?? "", bind(params, name));
     return (onlyBalanced ? [1] : [0, 1]).map(
       (balanced) => `
         SELECT priority, seq FROM tasks
-        WHERE ${where} ${ofType} AND balanced = ${balanced} AND (priority, seq) > ($2, $3)
+        WHERE ${where} AND balanced = ${balanced} AND (priority, seq) > ($2, $3)
         ORDER BY priority, seq`,
     );
   });

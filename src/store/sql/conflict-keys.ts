@@ -6,51 +6,11 @@
  * Invariant: the write set of a change has every key that a query may declare for the rows it writes.
  */
 import type { BudgetKey, PauseKey } from "../../domain/model.ts";
+import type { TableName } from "./tables.ts";
 
-export type Table =
-  | "answer_totals"
-  | "answers"
-  | "beats"
-  | "broadcasts"
-  | "budgets"
-  | "checkpoints"
-  | "deliveries"
-  | "dependencies"
-  | "events"
-  | "family_checks"
-  | "fencing"
-  | "file_totals"
-  | "files"
-  | "group_endings"
-  | "group_totals"
-  | "hubs"
-  | "identity"
-  | "invitations"
-  | "keys"
-  | "leases"
-  | "ledger"
-  | "limit_uses"
-  | "limits"
-  | "messages"
-  | "minutes"
-  | "mints"
-  | "nodes"
-  | "periods"
-  | "output_blocks"
-  | "outputs"
-  | "pauses"
-  | "questions"
-  | "notes"
-  | "quota_usage"
-  | "task_charges"
-  | "schedules"
-  | "settlements"
-  | "task_totals"
-  | "tasks"
-  | "usage_reports"
-  | "usage_sums"
-  | "node_sums"
-  | "webhooks";
+/** A row of these belongs to a task, so that for conflicts it is one of the table of tasks. */
+export const PARTS_OF_TASKS = ["task_specs", "task_results", "task_features"] as const;
+export type Table = Exclude<TableName, (typeof PARTS_OF_TASKS)[number]>;
 
 export type ConflictKey =
   | Table

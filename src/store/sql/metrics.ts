@@ -2,11 +2,9 @@
  * The reads of the metrics. Each is bounded: by one row, by a few index lookups, by a limit, or by a part of a table.
  */
 import { MICRO_PER_LUX } from "../../domain/limits.ts";
-import { isSpecial } from "../../domain/lane.ts";
 import type { Query, Row } from "../store.ts";
-import { READY_IN_LANE } from "./gate.ts";
+import { READY_PLAIN, isReadyIn } from "./lanes.ts";
 import { always, count, many, one, query, union } from "./query.ts";
-import { READY } from "./tasks.ts";
 
 /** `online`: without those that drain; `luxMicro`: the sum of the balances. */
 export type NodeCounts = {
@@ -51,17 +49,20 @@ export function messagesIn(state: "waiting" | "leased" | "parked", limit: number
  * is ready.
  */
 export function oldestReady(): Query<number | null> {
-  return one(`SELECT ${oldestReadyWhere(READY)} AS at`, [], ({ at }) => (at == null ? null : Number(at)), [
-    "tasks",
-  ]);
+  return one(
+    `SELECT ${oldestReadyWhere(READY_PLAIN)} AS at`,
+    [],
+    ({ at }) => (at == null ? null : Number(at)),
+    ["tasks"],
+  );
 }
 
 /** The ready tasks of one lane. `oldestAt` as oldestReady(). */
 export type ReadyOfLane = { readonly count: number; readonly oldestAt: number | null };
 
-/** Counts the ready tasks of one lane, by its name, up to `limit`. The name of a plain lane is its type ("": none). */
+/** Counts the ready tasks of one lane, by its name, up to `limit`. */
 export function readyOfLane(name: string, limit: number): Query<ReadyOfLane> {
-  const where = isSpecial(name) ? `${READY_IN_LANE} AND lane = $1` : `${READY} AND task_type = $1`;
+  const where = isReadyIn(name, "$1");
   const ofLane = [0, 1].map(
     (balanced) => `SELECT 1 AS one FROM tasks WHERE ${where} AND balanced = ${balanced}`,
   );
@@ -75,11 +76,11 @@ export function readyOfLane(name: string, limit: number): Query<ReadyOfLane> {
   return always(sql, [name, limit], ready, ["tasks"]);
 }
 
-/** The id of the best ready task of a special lane, by the lane's name; null: it has none. */
+/** The id of the best ready task of a lane, by the lane's name; null: it has none. */
 export function firstOfLane(name: string): Query<string | null> {
   const ofLane = [0, 1].map(
     (balanced) => `
-      SELECT priority, seq, task_id FROM tasks WHERE ${READY_IN_LANE} AND lane = $1 AND balanced = ${balanced}
+      SELECT priority, seq, task_id FROM tasks WHERE ${isReadyIn(name, "$1")} AND balanced = ${balanced}
       ORDER BY priority, seq`,
   );
   const sql = `SELECT task_id FROM (${union(ofLane)}) AS best ORDER BY priority, seq LIMIT 1`;

@@ -21,6 +21,9 @@ export function query<R>(read: Read, params: Params, shape: Query<R>["shape"], r
 /** Finds no row: for a lookup whose key the caller left out. */
 export const NO_ROW: Omit<Query<null>, "patch"> = query(`SELECT 1 AS none WHERE 1 = 0`, [], () => null, []);
 
+/** Finds nothing: for an empty list of keys. */
+export const NO_ROWS: Omit<Query<readonly never[]>, "patch"> = { ...NO_ROW, shape: () => [] };
+
 export function one<R>(read: Read, params: Params, of: (row: Row) => R, reads: Keys): Query<R | null> {
   return query(read, params, ([row]) => (row ? of(row) : null), reads);
 }

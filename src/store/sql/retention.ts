@@ -8,10 +8,14 @@ import { ANSWERS_TRIMMED_MIN, ANSWER_MIN_BYTES } from "../../domain/limits.ts";
 import type { DeliveryStub, FileRecord } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import type { Table } from "./conflict-keys.ts";
-import { always, count, many, padded, placeholders } from "./query.ts";
+import { NO_ROWS, always, count, many, padded, placeholders } from "./query.ts";
 import { toDeliveryStub, toFile } from "./rows.ts";
 import { IN_REVIEW } from "./tasks.ts";
 import { type Statement, customStatement, text, whole } from "./write-statement.ts";
+import { keyOf } from "./conflict-keys.ts";
+import { ANSWERS } from "./tables.ts";
+import type { Writes } from "./write.ts";
+import { save } from "./write-statement.ts";
 
 /** Rows older than `before` (epoch ms), among the oldest `limit` of those not dated after `now`. */
 export type OldRows = OldAnswers & { readonly now: number };
@@ -221,6 +225,7 @@ export function pastTheirRetention(
 
 /** Which of these tasks must be kept: a task depends on them that is unfinished, or whose result waits for its review. */
 export function dependedOn(taskIds: readonly string[]): Query<readonly string[]> {
+  if (taskIds.length === 0) return NO_ROWS;
   const ids = padded(taskIds);
   const hasDependent = (which: string): string =>
     `EXISTS (SELECT 1 FROM task_rows d WHERE d.${which} AND d.depends_on LIKE '%' || t.task_id || '%')`;
@@ -247,3 +252,40 @@ export function filesFrom(from: number, limit: number): Query<readonly Aged[]> {
     FROM files f LEFT JOIN tasks t ON t.task_id = f.task_id WHERE f.seq > $1 ORDER BY f.seq LIMIT $2`;
   return many(sql, [from, limit], toAged, ["files", "tasks"]);
 }
+
+export const RETENTION_WRITES = {
+  "answer.stored": {
+    row: ({ answer }) => keyOf.answer(answer.scope),
+    // Not an insert: an expired answer may not be deleted yet.
+    statement: save(ANSWERS, ({ answer }) => answer),
+  },
+  "answers.shifted": {
+    isSweep: true,
+    statement: customStatement(
+      "answers",
+      `UPDATE answers SET stored_at = stored_at + $3 WHERE stored_at > $1 AND stored_at <= $2`,
+      [whole(({ after }) => after), whole(({ upTo }) => upTo), whole(({ movedMs }) => movedMs)],
+    ),
+  },
+  "broadcasts.pruned": { isSweep: true, frees: true, statement: PRUNE_BROADCAST_COUNTS },
+  "deliveries.pruned": {
+    isSweep: true,
+    frees: true,
+    statement: PRUNE_DELIVERIES,
+    instead: ({ broadcast }) => (broadcast ? PRUNE_BROADCASTS : null),
+  },
+  "messages.refunded": { isSweep: true, statement: REFUND_MESSAGES },
+  "messages.pruned": { isSweep: true, frees: true, statement: PRUNE_MESSAGES },
+  "events.refunded": { isSweep: true, statement: REFUND_EVENTS },
+  "events.pruned": { isSweep: true, frees: true, statement: PRUNE_EVENTS },
+  "answers.pruned": { isSweep: true, frees: true, statement: PRUNE_ANSWERS },
+  // Once for all answers of a key that a group stores. It leaves the newest, which the group may read.
+  "answers.trimmed": {
+    frees: "alone", // beside a new answer it makes room only for that
+    row: ({ keyId }) => keyOf.answersOf(keyId),
+    after: ({ scope }) => keyOf.answer(scope),
+    statement: TRIM_ANSWERS,
+    instead: ({ keyId }) => (keyId === null ? null : TRIM_ANSWERS_OF_KEY),
+    sum: (earlier, later) => ({ ...later, storedBytes: earlier.storedBytes + later.storedBytes }),
+  },
+} satisfies Partial<Writes>;

@@ -1,4 +1,4 @@
-/** Decodes rows into values of the domain. The columns are those of store/sqlite/migrations.ts. */
+/** Decodes rows into values of the domain. The columns are those of tables.ts. */
 import type { Outcome } from "../../domain/change.ts";
 import type { LoggedEvent } from "../../domain/event.ts";
 import { TREASURY } from "../../domain/lux.ts";
@@ -28,12 +28,13 @@ import type {
   TaskOrigin,
   TaskState,
   TaskSummary,
-  StoredAnswer,
   Usage,
   Webhook,
 } from "../../domain/model.ts";
 import { addResources } from "../../domain/lane.ts";
-import { type Dependency, shownFailure } from "../../domain/task.ts";
+import type { Dependency } from "../../domain/task/facet/dependencies.ts";
+import { shownFailure } from "../../domain/task/failure.ts";
+import { DEFAULT_TERMS } from "../../domain/task/template.ts";
 import { assert, must } from "../../lib/assert.ts";
 import type { Param, Row } from "../store.ts";
 
@@ -166,13 +167,7 @@ export function toPulse(row: Row): Pulse {
   };
 }
 
-const NO_GROUP: Partial<Schedule["task"]> = {
-  group: null,
-  tags: [],
-  creatorKey: null,
-  requires: null,
-  limitKey: null,
-};
+const OLD_TEMPLATE: Partial<Schedule["task"]> = { ...DEFAULT_TERMS, creatorKey: null };
 const NO_FILES: Pick<Task, "files" | "outputs"> = { files: [], outputs: [] };
 /** Follows the id of an output in the list of a task's files. */
 export const OUTPUT_MARK = "+";
@@ -200,16 +195,8 @@ export function isFailedAs(kind: Failure["kind"]): string {
   return `substr(failure, 1, ${begins.length}) = '${begins}'`;
 }
 
-/** The codes of `ready`, of an open task; NULL of any other. */
+/** The code of `ready` of an open task that waits (encodeReady()). */
 const WAITS = 0;
-const READY_PLAIN = 1;
-const READY_SPECIAL = 2;
-
-export function encodeReady({ status, scheduled, lane }: Task): number | null {
-  if (status !== "open") return null;
-  if (scheduled) return WAITS;
-  return lane === null ? READY_PLAIN : READY_SPECIAL;
-}
 
 export function toTask(row: Row): Task {
   const storedFiles = maybeText(row["files"]);
@@ -275,7 +262,7 @@ export function toTask(row: Row): Task {
     tags: tags === null ? [] : decodeCapabilities(tags),
     requires: decodeRequires(maybeText(row["requires"])),
     limitKey: maybeText(row["limit_key"]),
-    lane: maybeText(row["lane"]),
+    lane: maybeText(row["lane"]) ?? String(row["task_type"]),
     countsFor: maybeText(row["counts_for"]),
     uniqueKey: maybeText(row["unique_key"]),
     uniqueUntil: maybeWhole(row["unique_until"]),
@@ -297,8 +284,8 @@ export function toSchedule(row: Row): Schedule {
   return {
     name: text(row["name"]),
     timing: JSON.parse(text(row["timing"])) as Schedule["timing"],
-    // One that was stored before there were groups, tags, mint limits and lanes has none.
-    task: { ...NO_GROUP, ...(JSON.parse(text(row["task"])) as Schedule["task"]) },
+    // One that was stored before there was a field has none.
+    task: { ...OLD_TEMPLATE, ...(JSON.parse(text(row["task"])) as Schedule["task"]) },
     overlap: text(row["overlap"]) as Schedule["overlap"],
     catchUp: text(row["catch_up"]) as Schedule["catchUp"],
     jitterMs: whole(row["jitter_ms"]),
@@ -662,14 +649,4 @@ export function toInvitation(row: Row): Invitation {
     usedAt: maybeWhole(row["used_at"]),
     keyId: maybeText(row["key_id"]),
   };
-}
-
-/** How many bytes a stored answer counts. */
-export function bytesOf({ scope, body }: Pick<StoredAnswer, "scope" | "body">): number {
-  return Buffer.byteLength(scope) + Buffer.byteLength(body);
-}
-
-/** The key whose answer it is; "" is the main secret. The scope begins with it. */
-export function keyIdOf({ scope }: Pick<StoredAnswer, "scope">): string {
-  return scope.slice(0, scope.indexOf(" "));
 }

@@ -7,23 +7,25 @@ import {
   PER_PAGE_MAX,
 } from "../../domain/limits.ts";
 import { closedTypes } from "../../domain/gate.ts";
-import { type Lane, needsRare, typesFor } from "../../domain/lane.ts";
+import { type Lane, isSpecial, typesFor } from "../../domain/lane.ts";
 import type { Change, Outcome } from "../../domain/change.ts";
 import type { EventKind } from "../../domain/event.ts";
 import {
   type Closed,
   type Failure,
-  TASK_STATUSES,
   type Task,
   type TaskState,
   type TaskStatus,
   type TaskSummary,
+  TASK_STATUSES,
 } from "../../domain/model.ts";
-import { ownerOf } from "../../domain/group.ts";
-import { type Dependency, comesFirst, isInReview } from "../../domain/task.ts";
+import { ownerOf } from "../../domain/task/facet/group.ts";
+import type { Dependency } from "../../domain/task/facet/dependencies.ts";
+import { isInReview } from "../../domain/task/state.ts";
+import { type TurnOf, comesFirst, lanesByPlace, NO_TURNS } from "../../domain/task/order.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
-import { READY_IN_LANE } from "./gate.ts";
+import { isReadyIn, READY_PLAIN, READY_SPECIAL } from "./lanes.ts";
 import {
   type Sized,
   type Slice,
@@ -32,7 +34,7 @@ import {
   byKey,
   count,
   many,
-  NO_ROW,
+  NO_ROWS,
   one,
   orderOf,
   padded,
@@ -44,14 +46,14 @@ import {
   union,
 } from "./query.ts";
 import {
-  OUTPUT_MARK,
   charsOf,
   isFailedAs,
+  OUTPUT_MARK,
   toChoosyTask,
   toDependency,
   toSettlement,
-  toTask,
   toShownFailure,
+  toTask,
   toTaskState,
   toTaskSummary,
 } from "./rows.ts";
@@ -76,9 +78,6 @@ const SUMMARY_COLUMNS = `
 /** Roughly the size of a TaskSummary in JSON. */
 export const SUMMARY_BYTES = 1_024;
 
-/** Open, not waiting for its time or for other tasks, and in a plain lane: in the words of the indexes of the backlog. */
-export const READY = `ready = 1`;
-
 export type TaskTotals = Readonly<Record<TaskStatus, number>>;
 
 /** The read set of a query with TASK_COLUMNS. */
@@ -95,6 +94,7 @@ export function taskById(taskId: string): Query<Task | null> {
 }
 
 export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
+  if (taskIds.length === 0) return NO_ROWS;
   const ids = padded(taskIds);
   const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE task_id IN (${placeholders(ids)})`;
   return many(sql, ids, toTask, TASKS_READ);
@@ -136,7 +136,7 @@ export function claimableSizes(
   const ranges = [plain.best];
   if (special.length > 0) {
     const numbers = padded(special).map((seq) => bind(params, seq));
-    const mayHave = `${READY_IN_LANE}${notExcluded(params, nodeId)}`;
+    const mayHave = `${READY_SPECIAL}${notExcluded(params, nodeId)}`;
     ranges.push(`SELECT seq FROM ${sourceFor(nodeId)} WHERE seq IN (${numbers.join(", ")}) AND ${mayHave}`);
   }
   const best = ranges.length === 1 ? plain.best : union(ranges);
@@ -246,7 +246,7 @@ function patchReady(
   const { task } = change;
   const others = change.kind === "task.created" ? ready : withoutTask(ready, task.taskId);
   const { status, scheduled, taskType, lane } = task;
-  const isPlain = status === "open" && !scheduled && lane === null;
+  const isPlain = status === "open" && !scheduled && !isSpecial(lane);
   const isReady = isPlain && (types === null || types.includes(taskType));
   return others && isReady ? withTask(others, task) : others;
 }
@@ -278,25 +278,28 @@ function withTask({ tasks, isAll }: ReadyTasks, task: Task): ReadyTasks | undefi
 const HEADS_LOADED = 8;
 
 /**
- * The best ready tasks of some special lanes, in the order in which a node is offered them (isOfferedFirst). Of each lane
- * only the best one, or with `balanced` (0: which the balancer may not assign) the best one of those: one lookup each.
- * `turn`: among equals, a lane with a lower one comes first. `closed`: without the creators and groups that the gate
- * keeps back. null: of no lanes.
+ * The best ready tasks of some special lanes, in the order of offers (domain/task/order.ts). Of each lane only the best
+ * one, or with `balanced` (0: which the balancer may not assign) the best one of those: one lookup each. `closed`: without
+ * the creators and groups that the gate keeps back. null: of no lanes.
  */
 export function bestOfLanes(
-  lanes: readonly (Lane & { readonly turn?: number })[],
+  lanes: readonly Lane[],
   closed: Closed | null,
   options: {
+    readonly turnOf?: TurnOf;
     readonly onlyBalanced?: boolean;
     readonly limit?: number;
     readonly notRevokedFrom?: string;
     /** Without what this node may not have (Task.notNodes). */
     readonly butFor?: string;
   } = {},
-): Query<readonly Task[] | null> {
-  if (lanes.length === 0) return NO_ROW;
-  const { onlyBalanced = false, limit = HEADS_LOADED, notRevokedFrom, butFor = null } = options;
-  const params: Param[] = [JSON.stringify(inPlaces(lanes)), limit];
+): Query<readonly Task[]> {
+  if (lanes.length === 0) return NO_ROWS;
+  const { turnOf = NO_TURNS, onlyBalanced = false, limit = HEADS_LOADED } = options;
+  const { notRevokedFrom, butFor = null } = options;
+  // Not a place with each name: to read that from the JSON took SQLite five times as long as the lookups.
+  const namesByPlace = lanesByPlace(lanes, turnOf).map((alike) => alike.map(({ name }) => name));
+  const params: Param[] = [JSON.stringify(namesByPlace), limit];
   const more =
     notRevokedFrom === undefined
       ? ""
@@ -306,16 +309,16 @@ export function bestOfLanes(
     notExcluded(params, butFor) +
     butClosed(params, "creator_node", closed?.creators) +
     butClosedGroups(params, closed?.groups);
-  const sql = (namesByPlace: string): string => `
+  const sql = (places: string): string => `
     SELECT ${TASK_COLUMNS} FROM (
       SELECT t.seq, l.place FROM (${union(
         (onlyBalanced ? [1] : [0, 1]).map(
-          (balanced) => `SELECT n.value AS lane, g.place, ${balanced} AS flag FROM ${namesByPlace}`,
+          (balanced) => `SELECT n.value AS lane, g.place, ${balanced} AS flag FROM ${places}`,
         ),
       )}) AS l
       CROSS JOIN tasks t
       WHERE t.seq = (
-        SELECT seq FROM ${sourceFor(butFor, closed)} WHERE ${READY_IN_LANE} AND balanced = l.flag AND lane = l.lane${open}
+        SELECT seq FROM ${sourceFor(butFor, closed)} WHERE ${READY_SPECIAL} AND balanced = l.flag AND lane = l.lane${open}
         ORDER BY priority, seq LIMIT 1)
       ORDER BY t.priority, l.place, t.seq LIMIT $2) AS best
     CROSS JOIN task_rows t WHERE t.seq = best.seq ORDER BY t.priority, best.place, t.seq`;
@@ -327,7 +330,7 @@ export function bestOfLanes(
       toTask,
       TASKS_READ,
     ),
-    patch: (tasks, change) => patchHeads(tasks ?? [], change, lanes),
+    patch: (tasks, change) => patchHeads(tasks, change, lanes),
     // Differs because each engine reads JSON in its own way.
     onSqlite: {
       sql: sql(`(SELECT value, key AS place FROM json_each($1)) AS g CROSS JOIN json_each(g.value) AS n`),
@@ -336,26 +339,12 @@ export function bestOfLanes(
   };
 }
 
-/**
- * The names of lanes, grouped by their place among tasks of equal priority, the first place first. Not a place with each
- * name: to read that from the JSON took SQLite five times as long as the lookups.
- */
-function inPlaces(lanes: readonly (Lane & { readonly turn?: number })[]): readonly (readonly string[])[] {
-  const { rare = [], common = [] } = Object.groupBy(lanes, (lane) => (needsRare(lane) ? "rare" : "common"));
-  return [rare, common].flatMap((some) =>
-    [...Map.groupBy(some, ({ turn = 0 }) => turn)]
-      .toSorted(([a], [b]) => a - b)
-      .map(([, alike]) => alike.map(({ name }) => name)),
-  );
-}
-
 /** How many ready tasks of its lane come before a task, counted up to `most`. */
 export function aheadInLane(task: Task, most: number): Query<number> {
-  const params: Param[] = [most, task.lane ?? task.taskType, task.priority, task.seq];
-  const lane = task.lane === null ? `${READY} AND task_type = $2` : `${READY_IN_LANE} AND lane = $2`;
+  const params: Param[] = [most, task.lane, task.priority, task.seq];
   const ahead = [0, 1].map(
     (balanced) =>
-      `SELECT 1 AS one FROM tasks WHERE ${lane} AND balanced = ${balanced} AND (priority, seq) < ($3, $4)`,
+      `SELECT 1 AS one FROM tasks WHERE ${isReadyIn(task.lane, "$2")} AND balanced = ${balanced} AND (priority, seq) < ($3, $4)`,
   );
   return count(`SELECT count(*) AS n FROM (${union(ahead)} LIMIT $1) AS counted`, params, ["tasks"]);
 }
@@ -402,7 +391,7 @@ function patchHeads(
 ): readonly Task[] | undefined {
   if (change.kind === "task.created" || change.kind === "task.moved" || change.kind === "task.edited")
     // It may also have left its lane, by another limit key.
-    return (change.task.lane !== null && lanes.some(({ name }) => name === change.task.lane)) ||
+    return lanes.some(({ name }) => name === change.task.lane) ||
       tasks.some(({ taskId }) => taskId === change.task.taskId)
       ? undefined
       : tasks;
@@ -498,7 +487,7 @@ function bestOpen(
       const ofType = type === null ? "" : ` AND task_type = ${bind(params, type)}`;
       return `
         SELECT seq, priority FROM ${sourceFor(butFor, closed)}
-        WHERE ${READY} AND balanced = ${flag}${ofType}${notRevoked}${notClosed}
+        WHERE ${READY_PLAIN} AND balanced = ${flag}${ofType}${notRevoked}${notClosed}
         ORDER BY priority, seq LIMIT $1`;
     }),
   );
@@ -551,7 +540,7 @@ export function heldSummaries(nodeIds: readonly string[], each: number): Query<r
     const node = bind(params, nodeId);
     return `SELECT seq FROM tasks WHERE status = 'assigned' AND assigned_node = ${node} ORDER BY seq LIMIT $1`;
   });
-  if (ranges.length === 0) return { ...NO_ROW, shape: () => [] };
+  if (ranges.length === 0) return NO_ROWS;
   const sql = `SELECT ${SUMMARY_COLUMNS} FROM task_rows t WHERE seq IN (${union(ranges)}) ORDER BY seq`;
   return many(sql, params, toTaskSummary, ["tasks"]);
 }
@@ -564,7 +553,7 @@ export function timedOutTasks(steady: number, limit: number): Query<readonly Tas
   return many(sql, [steady, limit], toTask, TASKS_READ);
 }
 
-/** Tasks that the clock changes now (dueAt of domain/task.ts), the longest due first. */
+/** Tasks that the clock changes now (dueAt of domain/task/facet/start-time.ts), the longest due first. */
 export function dueTasks(now: number, limit: number): Query<readonly Task[]> {
   const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE ${DUE} AND due_at <= $1 ORDER BY due_at LIMIT $2`;
   return many(sql, [now, limit], toTask, TASKS_READ);
@@ -622,6 +611,7 @@ export function taskWork(now: number, steady: number): Query<TaskWork> {
 
 /** The dependencies of a task: the fields that its rules read. */
 export function dependenciesById(taskIds: readonly string[]): Query<readonly Dependency[]> {
+  if (taskIds.length === 0) return NO_ROWS;
   const ids = padded(taskIds);
   const sql = `
     SELECT task_id, status, has_dependents, broken_by, review_until FROM task_rows WHERE task_id IN (${placeholders(ids)})`;
@@ -766,7 +756,7 @@ export function taskSizes(
   slice: Slice,
 ): Query<readonly Sized[]> {
   const found = pageOfTasks(statuses, nodeId, slice);
-  if (!found) return { ...NO_ROW, shape: () => [] };
+  if (!found) return NO_ROWS;
   return sizes(
     `SELECT seq, ${TASK_BYTES} AS bytes FROM task_rows t ${found.where}`,
     found.params,
@@ -791,7 +781,7 @@ export function unfinishedFirstSizes(
     const newest = union(ranges.map((range) => `${range} ORDER BY seq DESC`));
     return [`SELECT seq, ${rank} AS place FROM (${newest}) AS hits ORDER BY seq DESC LIMIT $1`];
   });
-  if (parts.length === 0) return { ...NO_ROW, shape: () => [] };
+  if (parts.length === 0) return NO_ROWS;
   const page = `SELECT seq FROM (${union(parts)}) AS halves ORDER BY place, seq DESC LIMIT $1`;
   // DISTINCT and the second LIMIT: see pageRows().
   const numbers = `SELECT DISTINCT seq FROM (${page}) AS page ORDER BY seq DESC LIMIT $1`;
@@ -809,7 +799,7 @@ export function taskSizesBelow(
 ): Query<readonly Sized[]> {
   const params: Param[] = [limit, before];
   const below = newestBelow(statuses, nodeId, params);
-  if (below === null) return { ...NO_ROW, shape: () => [] };
+  if (below === null) return NO_ROWS;
   return sizes(`SELECT seq, ${TASK_BYTES} AS bytes FROM task_rows t ${below}`, params, TASKS_READ);
 }
 
@@ -932,7 +922,7 @@ export function candidatesBelow(
     groups === null
       ? newestBelow(statuses, nodeId, params)
       : newestIn(groups.flatMap((group) => rangesOfGroup(statuses, bind(params, group))));
-  if (below === null) return { ...NO_ROW, shape: () => [] };
+  if (below === null) return NO_ROWS;
   const unread = groups === null ? { nodeId: null } : { groups: null };
   const rest = conditionOf({ ...filter, statuses: TASK_STATUSES, ...unread }, params);
   const sql = `SELECT seq, ${titleIf(rest, withTitles)} FROM task_rows t ${below}`;

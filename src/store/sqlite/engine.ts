@@ -24,7 +24,7 @@
  */
 import { Database, type Statement } from "bun:sqlite";
 import type { Change } from "../../domain/change.ts";
-import { type Decision, UNDECIDED, type Undecided } from "../../domain/decision.ts";
+import { type Decision, UNDECIDED, type Undecided, changesOf } from "../../domain/decision.ts";
 import { GROUP_MAX_MS } from "../../domain/limits.ts";
 import { assert, broken, must } from "../../lib/assert.ts";
 import { systemClock } from "../../lib/clock.ts";
@@ -43,15 +43,15 @@ import {
   callEach,
 } from "../pending-transaction.ts";
 import { type Migration, migrate, schemaVersion } from "./migrate.ts";
-import { SQLITE_MIGRATIONS } from "./migrations.ts";
-import { createCapabilityIndex, rankTypes } from "./capability-index.ts";
+import { SQLITE_SCHEMA } from "./schema.ts";
+import { createCapabilityIndex } from "./capability-index.ts";
+import { Connection } from "./connection.ts";
 import { GatherFault, GatheredWrites } from "./gathered-writes.ts";
 import { RowCache } from "./row-cache.ts";
 import { STATE_AFTER, type WriteEnd, type WriteState } from "./write-state.ts";
 import { refuseOldSqlite, sqliteVersion } from "./version.ts";
-import { NO_ROW } from "../sql/query.ts";
 import { markFeatures } from "../sql/features.ts";
-import { statementsOf, writeOf } from "../sql/statements.ts";
+import { writeOf } from "../sql/statements.ts";
 import {
   type CommitListener,
   type Committed,
@@ -159,8 +159,7 @@ export class SqliteStore implements Store {
   readonly migration: Migration | null;
   readonly #db: Database;
   readonly #role: Role;
-  /** By text, and never dropped: so a query must bind what a caller chooses, and not write it into its text. */
-  readonly #statements = new Map<string, Statement<Row, Param[]>>();
+  readonly #connection: Connection;
   readonly #begin: Statement;
   readonly #commit: () => void;
   readonly #listeners: CommitListener[] = [];
@@ -170,9 +169,9 @@ export class SqliteStore implements Store {
   readonly #onFault: (error: unknown) => void;
   readonly #hasRoom: HasRoom;
   readonly #queue = new TransactionQueue();
+  readonly #gathered: GatheredWrites;
   /** During a group it also has what is not committed yet. */
-  readonly #cache = new RowCache((query) => this.#runInOrder(query));
-  readonly #gathered = new GatheredWrites((change) => this.#writeChange(change));
+  readonly #cache: RowCache;
   /** `PRAGMA data_version`: it changes when another process commits. */
   readonly #dataVersion: Statement<Row, Param[]>;
   #seenVersion: Param | undefined;
@@ -200,6 +199,11 @@ export class SqliteStore implements Store {
     this.#hasRoom = hasRoom;
     this.#role = role;
     this.#db = new Database(path, { readwrite: true, create: role === "owner", strict: true });
+    const connection = new Connection(this.#db);
+    const gathered = new GatheredWrites(connection);
+    this.#connection = connection;
+    this.#gathered = gathered;
+    this.#cache = new RowCache((query) => gathered.read(query));
     try {
       this.#prepareConnection();
       this.migration = role === "owner" ? this.#prepareDatabase(path) : null;
@@ -240,6 +244,7 @@ export class SqliteStore implements Store {
   async read<R>(query: Query<R>): Promise<R> {
     if (this.#isLeftOpen) this.#rollBack(); // the read would see what was never committed
     assert(!this.#db.inTransaction, "a listener of decisions does not read");
+    assert(this.#gathered.isEmpty, "nothing is gathered between groups");
     try {
       return this.#cache.load(query);
     } catch (error) {
@@ -283,7 +288,7 @@ export class SqliteStore implements Store {
   async diagnose(): Promise<Diagnosis> {
     if (this.#isLeftOpen) this.#rollBack(); // the size would be that of what was never committed
     const pragma = (name: string): Param =>
-      must(Object.values(must(this.#rows(`PRAGMA ${name}`, [])[0], A_ROW))[0], A_ROW);
+      must(Object.values(must(this.#connection.rows(`PRAGMA ${name}`, [])[0], A_ROW))[0], A_ROW);
     const pages = Number(pragma("page_count"));
     const pageSize = Number(pragma("page_size"));
     return {
@@ -332,7 +337,7 @@ export class SqliteStore implements Store {
     this.#db.run(`PRAGMA cache_size = -${CACHE_KIB}`);
     this.#db.run("PRAGMA temp_store = MEMORY"); // before the capability index: it drops all temporary tables
     this.#db.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
-    const migration = migrate(this.#db, path, SQLITE_MIGRATIONS);
+    const migration = migrate(this.#db, path, SQLITE_SCHEMA);
     if (migration) this.#truncateLog(); // it has become as large as the database
     createCapabilityIndex(this.#db);
     return migration;
@@ -490,6 +495,7 @@ export class SqliteStore implements Store {
     const run: GroupRun = { hasRoom, gathers, outcomes: [], written: [], withoutRoom: [], late: [] };
     const untilMs = this.#clock.timers() + GROUP_MAX_MS;
     let isCommitting = false;
+    assert(this.#gathered.isEmpty, "nothing is gathered between groups");
     this.#begin.run();
     try {
       this.#noticeOtherWriters();
@@ -544,8 +550,8 @@ export class SqliteStore implements Store {
     let decision: DecidedTransaction["decision"] = UNDECIDED;
     for (const part of transaction.parts) {
       decision = this.#decide(transaction, part);
-      if (decision.kind !== "accepted" || decision.changes.length === 0) continue;
-      const changes = markFeatures(decision.changes);
+      if (changesOf(decision).length === 0) continue;
+      const changes = markFeatures(changesOf(decision));
       if (!run.hasRoom && !mayUseReserve(changes)) {
         if (written.length > 0) throw new TransactionFault(transaction, noRoom());
         run.withoutRoom.push(transaction);
@@ -595,29 +601,13 @@ export class SqliteStore implements Store {
     const eventIds: number[] = [];
     try {
       for (const change of changes) {
-        let rowId = 0;
-        if (!gathers || !this.#gathered.add(change, eventIds)) {
-          if (this.#gathered.isBefore(change)) this.#gathered.flush();
-          rowId = this.#writeChange(change);
-          if (change.kind === "event.logged") eventIds.push(rowId);
-        }
-        this.#cache.apply(change, rowId);
+        const isGathered = gathers && this.#gathered.add(change, eventIds);
+        this.#cache.apply(change, isGathered ? 0 : this.#gathered.writeInOrder(change, eventIds));
       }
     } catch (error) {
       throw faultOf(transaction, error);
     }
     return eventIds;
-  }
-
-  /** Returns the id of the row that it inserted. */
-  #writeChange(change: Change): number {
-    const { all, own } = statementsOf(change);
-    let rowId = 0;
-    for (const [i, statement] of all.entries()) {
-      const { lastInsertRowid } = this.#statement(statement.sql).run(...statement.params(change));
-      if (i === own) rowId = Number(lastInsertRowid);
-    }
-    return rowId;
   }
 
   /**
@@ -630,49 +620,6 @@ export class SqliteStore implements Store {
     if (version !== this.#seenVersion) this.#cache.clear();
     this.#seenVersion = version;
   }
-
-  /** Runs a query after the gathered writes that it reads. */
-  #runInOrder<R>(query: Query<R>): R {
-    if (this.#gathered.isReadBy(query)) this.#gathered.flush();
-    return this.#run(query);
-  }
-
-  /** Runs the SQL that a query has for SQLite. It may write temporary tables, but nothing to disk. */
-  #run<R>(query: Query<R>): R {
-    const { sql, params } = query.onSqlite ?? query;
-    if (sql === NO_ROW.sql) return query.shape([]);
-    const rows = this.#rows(sql, params);
-    const otherwise = query.onSqlite?.otherwise;
-    if (rows.length > 0 || !otherwise) return query.shape(rows);
-    rankTypes(otherwise.ranks, (sql, params) => this.#statement(sql).run(...params).changes);
-    return query.shape(this.#rows(otherwise.sql, otherwise.params));
-  }
-
-  #rows(sql: string, params: readonly Param[]): readonly Row[] {
-    return this.#statement(sql).all(...params);
-  }
-
-  #statement(sql: string): Statement<Row, Param[]> {
-    let statement = this.#statements.get(sql);
-    if (!statement) {
-      statement = this.#db.prepare<Row, Param[]>(toSqlite(sql));
-      this.#statements.set(sql, statement);
-    }
-    return statement;
-  }
-}
-
-/**
- * Rewrites the parameters $1, $2, … for SQLite. They become ?1, ?2, …, because SQLite numbers $1 by its first position in
- * the text. Each becomes an expression, because SQLite plans with the value of a bare parameter (for a partial index or
- * LIMIT) and then plans again at every binding, which costs 2-4 µs a statement. A statement has no other $, such as that of
- * a JSON path.
- */
-function toSqlite(sql: string): string {
-  return sql
-    .replaceAll("LIMIT $", "LIMIT 0 + ?")
-    .replaceAll("OFFSET $", "OFFSET 0 + ?")
-    .replaceAll("$", "+?");
 }
 
 /** Runs a step when the sockets have been polled: an immediate that is queued in an immediate comes after the next poll. */
@@ -719,7 +666,7 @@ function noRoom(): StoreFull {
 }
 
 function refuseOtherSchema(version: number): void {
-  const known = SQLITE_MIGRATIONS.length;
+  const known = SQLITE_SCHEMA.version;
   if (version === known) return;
   throw new Error(
     `the database is of schema ${version}, and this luxhub knows ${known}: use the one that the hub runs`,

@@ -1,17 +1,16 @@
 /**
- * The writes of a group commit that can wait: new events and ledger entries, the changed states of tasks, and running
- * totals, which are summed by row. So a group writes the totals of all tasks once, and runs each statement many times in
- * a row, which is faster than in turns with others. The engine writes what is gathered before a query reads one of its
- * rows, before another write of a task, before a sweep, and before the commit.
+ * The order of the reads and writes of a group commit. Some writes can wait: new events and ledger entries, the changed
+ * states of tasks, and running totals, which are summed by row. So a group writes the totals of all tasks once, and runs
+ * each statement many times in a row, which is faster than in turns with others. What is gathered is written before a
+ * query reads one of its rows, before another write of a task, before a sweep, and before the commit.
  *
- * Invariant: what is gathered commutes with what is written meanwhile (`sum` in store/sql/statements.ts; isBefore() here).
+ * Invariant: what is gathered commutes with what is written meanwhile (`sum` in store/sql/write.ts; #isBefore() here).
  */
+import { assert } from "../../lib/assert.ts";
 import type { Change } from "../../domain/change.ts";
 import { writeOf, writeSetOf } from "../sql/statements.ts";
 import type { Query } from "../store.ts";
-
-/** Writes a change and returns the id of its row. */
-type Write = (change: Change) => number;
+import type { Connection } from "./connection.ts";
 
 /** An event, and where its id goes when it is written. */
 type GatheredEvent = { readonly change: Change; readonly eventIds: number[] };
@@ -26,7 +25,7 @@ export class GatherFault extends Error {
 }
 
 export class GatheredWrites {
-  readonly #write: Write;
+  readonly #connection: Connection;
   readonly #events: GatheredEvent[] = [];
   readonly #entries: Change[] = [];
   readonly #moves: Change[] = [];
@@ -36,14 +35,31 @@ export class GatheredWrites {
   readonly #added: Change[] = [];
   readonly #written = new Set<string>();
 
-  constructor(write: Write) {
-    this.#write = write;
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  get isEmpty(): boolean {
+    return this.#events.length + this.#entries.length + this.#moves.length + this.#sums.size === 0;
+  }
+
+  /** Runs a query after the gathered writes that it reads. */
+  read<R>(query: Query<R>): R {
+    if (this.#isReadBy(query)) this.flush();
+    return this.#connection.read(query);
+  }
+
+  /** Writes a change that add() did not take. Returns the id of the row that it inserted. */
+  writeInOrder(change: Change, eventIds: number[]): number {
+    if (this.#isBefore(change)) this.flush();
+    const rowId = this.#connection.write(change);
+    if (change.kind === "event.logged") eventIds.push(rowId);
+    return rowId;
   }
 
   /**
    * Takes a change if it can wait. `eventIds` gets the id of an event once it is written. No heartbeat: it would gain
-   * nothing, and its row is that of `node.tallied`, with which it would be merged. No two kinds that are summed may share
-   * a `row`.
+   * nothing, and its row is that of `node.tallied`, with which it would be merged.
    */
   add(change: Change, eventIds: number[]): boolean {
     if (change.kind === "event.logged") {
@@ -54,6 +70,7 @@ export class GatheredWrites {
     if (sum && change.kind !== "node.beaten") {
       const key = row?.(change) ?? change.kind;
       const earlier = this.#sums.get(key);
+      assert(!earlier || earlier.kind === change.kind, "no two kinds of changes that are summed share a row");
       const total = earlier ? sum(earlier, change) : change;
       if (total === null) this.flush(); // too large a sum
       this.#sums.set(key, total ?? change);
@@ -65,7 +82,7 @@ export class GatheredWrites {
   }
 
   /** Whether a change that cannot wait must come after what is gathered. */
-  isBefore(change: Change): boolean {
+  #isBefore(change: Change): boolean {
     const { isSweep, statement } = writeOf(change);
     return (
       isSweep === true ||
@@ -74,7 +91,7 @@ export class GatheredWrites {
   }
 
   /** Whether a query reads what is gathered. */
-  isReadBy({ reads }: Query<unknown>): boolean {
+  #isReadBy({ reads }: Query<unknown>): boolean {
     if (reads.length === 0) return false;
     if (this.#events.length > 0 && reads.includes("events")) return true;
     for (const change of this.#added) for (const key of writeSetOf(change)) this.#written.add(key);
@@ -85,10 +102,10 @@ export class GatheredWrites {
   /** @throws {GatherFault} */
   flush(): void {
     try {
-      for (const sum of this.#sums.values()) this.#write(sum);
-      for (const move of this.#moves) this.#write(move);
-      for (const entry of this.#entries) this.#write(entry);
-      for (const { change, eventIds } of this.#events) eventIds.push(this.#write(change));
+      for (const sum of this.#sums.values()) this.#connection.write(sum);
+      for (const move of this.#moves) this.#connection.write(move);
+      for (const entry of this.#entries) this.#connection.write(entry);
+      for (const { change, eventIds } of this.#events) eventIds.push(this.#connection.write(change));
     } catch (error) {
       throw new GatherFault(error);
     }

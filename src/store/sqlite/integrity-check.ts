@@ -9,8 +9,8 @@
  */
 import { Database } from "bun:sqlite";
 import { closeSync, existsSync, openSync, readSync, statSync } from "node:fs";
-import { SQLITE_MIGRATIONS } from "./migrations.ts";
-import { isAsMigrated, schemaOf, schemaVersion } from "./migrate.ts";
+import { checksumOf, isAsMigrated, schemaOf, schemaVersion } from "./migrate.ts";
+import { SQLITE_SCHEMA } from "./schema.ts";
 import { must } from "../../lib/assert.ts";
 import { codeOf, reasonOf } from "../../lib/reason.ts";
 import { StoreFull } from "../store.ts";
@@ -81,12 +81,11 @@ function check(db: Database, path: string, { wholeMaxBytes, live }: InspectOptio
   db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
   db.run("PRAGMA cell_size_check = ON");
   const schema = schemaVersion(db);
-  const tables = schemaOf(db);
   const sizeBytes = pragma(db, "page_count") * pragma(db, "page_size");
   const whole = sizeBytes <= wholeMaxBytes;
   const what =
     (live ? null : faultOfLog(db, logOf(path))) ??
-    (isAsMigrated(db) ? null : faultOfSchema(schema, tables)) ??
+    (isAsMigrated(db) ? null : faultOfSchema(db, schema)) ??
     (whole ? faultOfPages(db) : null);
   if (what !== null) return { kind: "damaged", what };
   return schema === 0 ? { kind: "none" } : { kind: "intact", schema, sizeBytes, whole };
@@ -98,25 +97,27 @@ function faultOfPages(db: Database): string | null {
   return faults.length === 1 && faults[0] === "ok" ? null : faults.join("; ");
 }
 
-/** Compares the tables and indexes with those that the migrations make. SQLite's checks would accept a renamed one. */
-function faultOfSchema(schema: number, tables: string): string | null {
-  if (schema === 0) return tables === "[]" ? null : "it has tables, but no schema version";
-  if (schema > SQLITE_MIGRATIONS.length) return null; // of a newer luxhub: opening it reports that
-  return tables === migratedSchema(schema) ? null : `its tables are not those of schema ${schema}`;
+/** The checksum of version and schema of 0.1.0, which stored none. */
+const CHECKSUM_0_1_0 = 2_069_540_566;
+
+/** Compares the tables and indexes with those that they must be. SQLite's checks would accept a renamed one. */
+function faultOfSchema(db: Database, schema: number): string | null {
+  if (schema === 0) return schemaOf(db) === "[]" ? null : "it has tables, but no schema version";
+  if (schema > SQLITE_SCHEMA.version) return null; // of a newer luxhub: opening it reports that
+  const isKnown =
+    schema === SQLITE_SCHEMA.version ? schemaOf(db) === newSchema() : checksumOf(db) === CHECKSUM_0_1_0;
+  return isKnown ? null : `its tables are not those of schema ${schema}`;
 }
 
-const migratedSchemas = new Map<number, string>();
+let madeSchema: string | null = null;
 
-/** The tables and indexes that the migrations make, computed once per process. */
-function migratedSchema(schema: number): string {
-  const known = migratedSchemas.get(schema);
-  if (known !== undefined) return known;
+/** The tables and indexes of a new database. */
+function newSchema(): string {
+  if (madeSchema !== null) return madeSchema;
   const model = new Database(":memory:");
   try {
-    for (const step of SQLITE_MIGRATIONS.slice(0, schema)) model.run(step);
-    const made = schemaOf(model);
-    migratedSchemas.set(schema, made);
-    return made;
+    model.run(SQLITE_SCHEMA.create());
+    return (madeSchema = schemaOf(model));
   } finally {
     model.close();
   }

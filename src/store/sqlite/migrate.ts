@@ -1,18 +1,19 @@
 /**
  * Runs the schema migrations of a SQLite file, forward only. Before an older database is changed, a copy is kept.
  *
- * Invariant: all steps are one transaction, so a database has the old schema or the new one. The copy is complete and on
- * disk before the first step.
+ * Invariant: a step is one transaction, so a database has the old schema or the new one. The copy is complete and on
+ * disk before the step.
  */
 import type { Database } from "bun:sqlite";
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { must } from "../../lib/assert.ts";
+import { type Schema, ageOf, stepFrom } from "../sql/schema.ts";
 
 /** What a migration did: the schema it found, the new one, and the path of the copy. */
 export type Migration = { readonly from: number; readonly to: number; readonly copy: string };
 
-/** The number of steps that have run on a database; 0 for an empty one. */
+/** The number of the schema of a database; 0 for an empty one. */
 export function schemaVersion(db: Database): number {
   const row = db.query<{ user_version: number }, []>("PRAGMA user_version").get();
   return must(row, "a pragma returns a row").user_version;
@@ -25,38 +26,34 @@ export function schemaOf(db: Database): string {
 }
 
 /**
- * Whether version and schema have the checksum that the last migration stored in the file. Without it, a start must run
- * all steps in memory to know what they make, which takes 3 MiB for the life of the process.
+ * Whether version and schema have the checksum that the last migration stored in the file. Without it, a start must make
+ * a new database in memory to compare with it, which takes 3 MiB for the life of the process.
  */
 export function isAsMigrated(db: Database): boolean {
   return db.query("PRAGMA application_id").values()[0]?.[0] === checksumOf(db);
 }
 
 /** A number for PRAGMA application_id, which is signed. */
-const checksumOf = (db: Database): number => Bun.hash.crc32(`${schemaVersion(db)} ${schemaOf(db)}`) | 0;
+export const checksumOf = (db: Database): number =>
+  Bun.hash.crc32(`${schemaVersion(db)} ${schemaOf(db)}`) | 0;
 
 /**
- * Runs the steps that the database in `path` lacks; null when no older database was migrated.
- * @throws {Error} one line when the database is of a newer luxhub, or a step fails; then nothing has changed
+ * Brings the database in `path` to the schema; null when no older database was migrated.
+ * @throws {Error} one line when the schema has no step from that of the database, or the step fails; then nothing has
+ * changed
  */
-export function migrate(db: Database, path: string, steps: readonly string[]): Migration | null {
+export function migrate(db: Database, path: string, schema: Schema): Migration | null {
   const found = schemaVersion(db);
-  const older = found > 0 && found < steps.length;
-  const copy = older ? keepCopy(db, `${path}.schema-${found}.bak`) : null;
+  const copy = ageOf(schema, found) === "older" ? keepCopy(db, `${path}.schema-${found}.bak`) : null;
   // Read again inside the transaction: another process may open the same new file at the same moment.
   db.transaction(() => {
-    const version = schemaVersion(db);
-    if (version > steps.length) {
-      throw new Error(
-        `The database is of a newer luxhub (schema ${version}, this one knows ${steps.length}). Run that one.`,
-      );
-    }
-    for (const step of steps.slice(version)) db.run(step);
-    if (version === steps.length) return;
-    db.run(`PRAGMA user_version = ${steps.length}`);
+    const step = stepFrom(schema, schemaVersion(db));
+    if (step === "") return;
+    db.run(step);
+    db.run(`PRAGMA user_version = ${schema.version}`);
     db.run(`PRAGMA application_id = ${checksumOf(db)}`);
   }).immediate();
-  return copy === null ? null : { from: found, to: steps.length, copy };
+  return copy === null ? null : { from: found, to: schema.version, copy };
 }
 
 /** Keeps a copy of the database at `to`, complete or not at all. One of an earlier try makes room for it first. */

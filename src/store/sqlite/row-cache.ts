@@ -28,9 +28,11 @@ import {
 } from "../../domain/limits.ts";
 import type { Gate, LedgerHead, Node, Task, Usage } from "../../domain/model.ts";
 import { gateAfter } from "../../domain/gate.ts";
+import { isSpecial } from "../../domain/lane.ts";
+import { assert } from "../../lib/assert.ts";
 import { type Takers, patchTakers } from "../sql/balancer.ts";
 import { EVERYTHING, type Table, keyOf } from "../sql/conflict-keys.ts";
-import { type Lanes, patchLanes } from "../sql/gate.ts";
+import { type Lanes, patchLanes } from "../sql/lanes.ts";
 import { patchNode } from "../sql/nodes.ts";
 import { charsOf } from "../sql/rows.ts";
 import { writeOf, writeSetOf } from "../sql/statements.ts";
@@ -89,7 +91,7 @@ export class RowCache {
     else if (as === "usage") this.#usage.set(id, value as Usage);
     else if (as === "gift") {
       if (value === null) this.#giftless.set(id, true);
-    } else if (value !== null && as === "task") this.#keepTask(value as Task);
+    } else if (value !== null && as === "task") this.#keepTask(value as R & Task);
     else if (value !== null) this.#nodes.set(id, value as Node);
     return value;
   }
@@ -101,6 +103,7 @@ export class RowCache {
   apply(change: Change, rowId: number): void {
     switch (change.kind) {
       case "task.created":
+        assert(rowId > 0, "a new task is written at once");
         return this.#taskWritten({ ...change, task: { ...change.task, seq: rowId } });
       case "task.moved":
         return this.#taskWritten(change);
@@ -178,7 +181,7 @@ export class RowCache {
     const { status, assignedNode, startedAt } = change.task;
     if (status === "assigned" && startedAt === null && assignedNode !== null)
       this.#giftless.delete(assignedNode);
-    if (this.#lanes && change.task.lane !== null) this.#patchLanes(this.#lanes, change);
+    if (this.#lanes && isSpecial(change.task.lane)) this.#patchLanes(this.#lanes, change);
     this.#patchBacklogs(change);
   }
 

@@ -5,7 +5,7 @@ import type { Change } from "../../../src/domain/change.ts";
 import { type Decision, accept } from "../../../src/domain/decision.ts";
 import { acknowledge, receive, send } from "../../../src/domain/message.ts";
 import { register } from "../../../src/domain/node.ts";
-import { complete, create, take } from "../../../src/domain/task.ts";
+import { complete, create, take } from "../../../src/domain/task/core.ts";
 import { makeDataDir } from "../../../src/data-dir.ts";
 import { EMPTY_LEDGER } from "../../../src/domain/lux.ts";
 import type { LedgerHead, Node, Task } from "../../../src/domain/model.ts";

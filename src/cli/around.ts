@@ -1,0 +1,86 @@
+/**
+ * What the operator puts around each attempt of `luxhub worker` in worker.toml: a command before it, one after it, and
+ * one in front of the command itself, such as a sandbox. `{dir}` in `wrap` is the directory in which the command runs,
+ * `{git}` the directory of git that the worktrees of --repo share.
+ */
+import type { Environment } from "../config.ts";
+import type { Log } from "../lib/log.ts";
+import { reasonOf } from "../lib/reason.ts";
+import type { SecretMask } from "./secret-mask.ts";
+import { type Run, runCommand } from "./worker-process.ts";
+
+export type Around = {
+  readonly before: readonly string[];
+  readonly after: readonly string[];
+  readonly wrap: readonly string[];
+};
+
+export const NOTHING_AROUND: Around = { before: [], after: [], wrap: [] };
+
+/** It must not keep the worker from its next task for ever. */
+const AFTER_MAX_MS = 10 * 60_000;
+
+/** Where and with what the commands around an attempt run. */
+export type Place = {
+  readonly cwd: string | null;
+  readonly env: Environment;
+  readonly graceMs: number;
+  readonly mask: SecretMask;
+  readonly log: Log;
+  readonly taskId: string;
+};
+
+export function wrapped(
+  command: readonly string[],
+  { wrap }: Around,
+  dir: string,
+  git: string,
+): readonly string[] {
+  return [...wrap.map((word) => word.replaceAll("{dir}", dir).replaceAll("{git}", git)), ...command];
+}
+
+/** Runs an attempt between the two commands. @throws {Error} when `before` has failed; `after` runs nevertheless */
+export async function between<T>(
+  { before, after }: Around,
+  place: Place,
+  signal: AbortSignal,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  try {
+    if (before.length > 0) {
+      const { exitCode, endedBy, lastLines } = await run(before, place, signal);
+      signal.throwIfAborted();
+      if (exitCode !== 0)
+        throw new Error(["before failed", lastLines || `exit status ${exitCode ?? endedBy}`].join(": "));
+    }
+    return await attempt();
+  } finally {
+    if (after.length > 0) await runAfter(after, place);
+  }
+}
+
+async function runAfter(after: readonly string[], place: Place): Promise<void> {
+  const { log, taskId } = place;
+  try {
+    const { exitCode, lastLines } = await run(after, place, AbortSignal.timeout(AFTER_MAX_MS));
+    if (exitCode !== 0)
+      log.warn("after failed", { task: taskId, status: exitCode ?? "ended", lines: lastLines });
+  } catch (error) {
+    log.warn("after failed", { task: taskId, cause: reasonOf(error) });
+  }
+}
+
+function run(command: readonly string[], place: Place, signal: AbortSignal): Promise<Run> {
+  const { cwd, env, graceMs, mask, log, taskId } = place;
+  return runCommand(command, {
+    cwd,
+    env,
+    input: "",
+    timeout: new AbortController().signal,
+    graceMs,
+    signal,
+    onText: null,
+    onErrorLine: (line) => log.info("stderr", { task: taskId, line }),
+    mask,
+  });
+}

@@ -1,0 +1,434 @@
+/**
+ * The git repository of `luxhub worker --repo`: a worktree and a branch for each attempt of a task, and the patch that
+ * it leaves. The branch of a task is found by two refs below refs/luxhub/TASK: `branch` (symbolic) and `base` (the commit
+ * from which it began), so that a title that changes and tasks with one beginning do no harm.
+ *
+ * Invariant: the checkout, the index and the configuration of the user are not written; hooks of the repository do not
+ * run for what the worker itself does. The files of a worktree are foreign: git is told where its directory is, and does
+ * not read the file .git in them. Must not: know the hub.
+ */
+import { existsSync, mkdirSync, readdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, sep } from "node:path";
+import type { Environment } from "../config.ts";
+import { must } from "../lib/assert.ts";
+import { parseExact } from "../lib/exact-json.ts";
+import { readTextFile } from "../text-file.ts";
+
+/** What an attempt has changed. */
+export type Changes = {
+  readonly branch: string;
+  /** The commit from which the branch began. */
+  readonly base: string;
+  readonly commits: number;
+  readonly files: number;
+  readonly insertions: number;
+  readonly deletions: number;
+};
+
+export type RepositoryOptions = {
+  /** The user's checkout, or a bare repository. */
+  readonly dir: string;
+  /** A branch, a tag or a commit; null: what the checkout is at. */
+  readonly base: string | null;
+  /** A remote that is fetched before each worktree. */
+  readonly fetch: string | null;
+  /** A remote to which each branch is pushed after an attempt. */
+  readonly push: string | null;
+  readonly env: Environment;
+};
+
+/** Git refused: `message` is its last lines. */
+export class GitError extends Error {
+  override readonly name = "GitError";
+}
+
+/** The directory in a worktree that no commit has: it ignores itself. */
+export const OWN_DIR = ".luxhub";
+const INTERRUPTED = "Work of an attempt that was killed";
+const REFS = "refs/luxhub";
+const BRANCHES = "luxhub";
+const SLUG_MAX_CHARS = 40;
+const SAME_NAME_MAX = 1_000;
+/** Other processes of git hold a lock for moments. */
+const LOCK_TRIES = 30;
+const LOCK_PAUSE_MS = 100;
+const LOCKED = /\.lock': File exists|cannot lock ref|could not lock|Unable to create/;
+const STDERR_KEPT_CHARS = 2_000;
+/** For the worker's own commands: nothing of the repository runs, and nothing is cleaned up behind. */
+const SETTINGS = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "maintenance.auto=false"];
+const PLAIN_DIFF = [
+  "--binary",
+  "--full-index",
+  "--no-color",
+  "--no-ext-diff",
+  "--no-textconv",
+  "--no-renames",
+];
+
+/** A worktree of one attempt. */
+export type Worktree = {
+  readonly path: string;
+  readonly branch: string;
+  readonly base: string;
+  /** Git's directory of the worktree, below that of the repository. */
+  readonly gitDir: string;
+};
+
+/** What an attempt has left that may have run on another machine: its branch, from `base` to `head`, and its patch. */
+export type Earlier = {
+  readonly branch: string;
+  readonly base: string;
+  readonly head: string;
+  /** Fetches the patch. Resolves with its path. */
+  readonly patch: () => Promise<string>;
+};
+
+/** How a worktree begins: anew, as an attempt here or elsewhere left it, or without a patch that does not apply. */
+export type Start = "new" | "continued" | "patched" | "patch_refused";
+
+type Branch = { readonly branch: string; readonly base: string };
+/** Says of a worktree, in git's directory of it, for which branch it was made. */
+const BRANCH_FILE = "luxhub.json";
+const COMMIT = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
+const BRANCH_NAME = /^luxhub\/[\w-]+$/;
+
+export class Repository {
+  readonly #options: RepositoryOptions;
+  /** The directory that all worktrees share. */
+  readonly commonDir: string;
+  readonly #env: Record<string, string | undefined>;
+  /** Worktrees are added and removed one after another. */
+  #queue: Promise<unknown> = Promise.resolve();
+
+  private constructor(
+    options: RepositoryOptions,
+    commonDir: string,
+    env: Record<string, string | undefined>,
+  ) {
+    this.#options = options;
+    this.commonDir = commonDir;
+    this.#env = env;
+  }
+
+  /** @throws {GitError} when there is no repository, no such base or remote, or no commit to begin from */
+  static async open(options: RepositoryOptions): Promise<Repository> {
+    const clean = Object.entries(options.env).filter(([name]) => !name.startsWith("GIT_"));
+    const env = {
+      ...Object.fromEntries(clean),
+      GIT_TERMINAL_PROMPT: "0",
+      GIT_OPTIONAL_LOCKS: "0",
+      LC_ALL: "C",
+    };
+    const found = await run(
+      ["-C", options.dir, "rev-parse", "--path-format=absolute", "--git-common-dir"],
+      env,
+    );
+    const repository = new Repository(options, realpathSync(found.text), env);
+    if (!(await repository.#hasIdentity())) {
+      const identity = { NAME: "luxhub worker", EMAIL: "worker@luxhub.invalid" };
+      for (const [what, value] of Object.entries(identity))
+        for (const role of ["AUTHOR", "COMMITTER"]) env[`GIT_${role}_${what}` as keyof typeof env] = value;
+    }
+    for (const remote of [options.fetch, options.push])
+      if (remote !== null) await repository.#git(["remote", "get-url", "--", remote]);
+    if (options.fetch === null) await repository.#baseCommit();
+    return repository;
+  }
+
+  /** Whether the checkout has changes that no task sees. */
+  async isDirty(): Promise<boolean> {
+    const { text: isBare } = await this.#git(["rev-parse", "--is-bare-repository"]);
+    if (isBare === "true") return false;
+    const status = await run(["-C", this.#options.dir, "status", "--porcelain"], this.#env);
+    return status.text !== "";
+  }
+
+  /**
+   * Ends what a killed worker left below `parent`: what is not committed is committed to its branch, and the worktrees
+   * are removed. Returns how many there were.
+   */
+  async recover(parent: string): Promise<number> {
+    const stale = this.#worktrees().filter(({ path }) => path.startsWith(parent + sep));
+    for (const { path, gitDir } of stale) {
+      const own = existsSync(path) ? branchIn(gitDir) : null;
+      // What cannot be saved is no reason not to start.
+      if (own !== null) await this.#commitAll({ path, gitDir, ...own }, INTERRUPTED).catch(() => {});
+      await this.remove({ path });
+    }
+    await this.#git(["worktree", "prune"]);
+    return stale.length;
+  }
+
+  /**
+   * Makes the worktree of an attempt at `path`, on the branch of the task: as the last attempt left it, or new from the
+   * base, with what an attempt on another machine has left.
+   */
+  checkOut(
+    task: { readonly task_id: string; readonly title: string },
+    path: string,
+    earlier: Earlier | null,
+  ): Promise<Worktree & { readonly start: Start }> {
+    return this.#inTurn(async () => {
+      const { fetch } = this.#options;
+      if (fetch !== null) await this.#git(["fetch", "--quiet", "--no-tags", "--", fetch]);
+      const known =
+        (await this.#knownBranch(task.task_id)) ?? (await this.#pushedBranch(task.task_id, earlier));
+      const own = known ?? (await this.#newBranch(task));
+      mkdirSync(dirname(path), { recursive: true });
+      rmSync(path, { recursive: true, force: true });
+      await this.#git(["worktree", "prune"]);
+      await this.#git(["worktree", "add", "--quiet", path, own.branch]);
+      const real = realpathSync(path);
+      const entry = this.#worktrees().find((worktree) => worktree.path === real);
+      const { gitDir } = must(entry, "git has the worktree that it has just added");
+      writeFileSync(join(gitDir, BRANCH_FILE), JSON.stringify(own));
+      const ownDir = join(path, OWN_DIR);
+      rmSync(ownDir, { recursive: true, force: true });
+      mkdirSync(ownDir, { mode: 0o700 });
+      writeFileSync(join(ownDir, ".gitignore"), "*\n");
+      const worktree = { path, gitDir, ...own };
+      if (known !== null) return { ...worktree, start: "continued" };
+      if (earlier === null) return { ...worktree, start: "new" };
+      const isApplied = await this.#apply(worktree, await earlier.patch());
+      return { ...worktree, start: isApplied ? "patched" : "patch_refused" };
+    });
+  }
+
+  /**
+   * Commits what is not committed, and writes the patch of the whole branch. The branch is then what the worktree is at,
+   * wherever the agent has left it.
+   */
+  async finish(
+    worktree: Worktree,
+    message: string,
+    patchPath: string,
+  ): Promise<Changes & { readonly head: string }> {
+    const { branch, base } = worktree;
+    if (existsSync(worktree.gitDir) && existsSync(worktree.path)) await this.#commitAll(worktree, message);
+    const ref = `refs/heads/${branch}`;
+    const found = await this.#tryGit(["rev-parse", "--verify", "--quiet", `${ref}^{commit}`]);
+    if (found === null) await this.#git(["update-ref", ref, base]); // the agent has deleted it, and its worktree
+    const head = found ?? base;
+    await run(this.#args(["diff", ...PLAIN_DIFF, base, head]), this.#env, Bun.file(patchPath));
+    const { text } = await this.#git(["diff", "--numstat", "--no-ext-diff", "--no-renames", base, head]);
+    const rows = text === "" ? [] : text.split("\n").map((row) => row.split("\t"));
+    // Git counts no lines of a binary file.
+    const sum = (column: 0 | 1): number =>
+      rows.reduce((total, row) => total + (row[column] === "-" ? 0 : Number(row[column])), 0);
+    const { text: commits } = await this.#git(["rev-list", "--count", `${base}..${head}`]);
+    const counts = { files: rows.length, insertions: sum(0), deletions: sum(1) };
+    return { branch, base, head, commits: Number(commits), ...counts };
+  }
+
+  /** Pushes the branch, if a remote is named. */
+  async push({ branch }: Pick<Worktree, "branch">): Promise<void> {
+    const { push } = this.#options;
+    if (push === null) return;
+    await this.#git(["push", "--quiet", "--force", "--no-verify", "--", push, `refs/heads/${branch}`]);
+  }
+
+  /** Removes a worktree with all in it; its branch stays. */
+  async remove({ path }: Pick<Worktree, "path">): Promise<void> {
+    await this.#inTurn(async () => {
+      rmSync(path, { recursive: true, force: true });
+      await this.#git(["worktree", "prune"]);
+    });
+  }
+
+  // ---- Branches
+
+  /** The branch of a task that has been here. */
+  async #knownBranch(taskId: string): Promise<Branch | null> {
+    const base = await this.#tryGit(["rev-parse", "--verify", "--quiet", `${REFS}/${taskId}/base^{commit}`]);
+    const ref = await this.#tryGit(["symbolic-ref", "--quiet", `${REFS}/${taskId}/branch`]);
+    if (base === null || ref === null) return null;
+    // Somebody may have deleted it.
+    if ((await this.#tryGit(["rev-parse", "--verify", "--quiet", ref])) === null)
+      await this.#git(["update-ref", ref, base]);
+    return { branch: ref.slice("refs/heads/".length), base };
+  }
+
+  /** The branch of a task that another machine has pushed, if it is what that machine has said. */
+  async #pushedBranch(taskId: string, earlier: Earlier | null): Promise<Branch | null> {
+    const { push } = this.#options;
+    if (push === null || earlier === null) return null;
+    const { branch, base, head } = earlier;
+    if (!BRANCH_NAME.test(branch) || ![base, head].every((commit) => COMMIT.test(commit))) return null;
+    const ref = `refs/heads/${branch}`;
+    if ((await this.#tryGit(["fetch", "--quiet", "--no-tags", "--", push, ref])) === null) return null;
+    for (const commit of [base, head])
+      if ((await this.#tryGit(["cat-file", "-e", `${commit}^{commit}`])) === null) return null;
+    if ((await this.#tryGit(["branch", "--no-track", "--", branch, head])) === null) return null;
+    await this.#remember(taskId, { branch, base });
+    return { branch, base };
+  }
+
+  async #remember(taskId: string, { branch, base }: Branch): Promise<void> {
+    await this.#git(["update-ref", `${REFS}/${taskId}/base`, base]);
+    await this.#git(["symbolic-ref", `${REFS}/${taskId}/branch`, `refs/heads/${branch}`]);
+  }
+
+  async #newBranch({
+    task_id,
+    title,
+  }: {
+    readonly task_id: string;
+    readonly title: string;
+  }): Promise<Branch> {
+    const base = await this.#baseCommit();
+    const first = branchName(task_id, title);
+    for (let n = 1; n <= SAME_NAME_MAX; n++) {
+      const branch = n === 1 ? first : `${first}-${n}`;
+      // There may be such a branch: of another task, or of the user.
+      if ((await this.#tryGit(["branch", "--no-track", "--", branch, base])) === null) {
+        if ((await this.#tryGit(["show-ref", "--verify", `refs/heads/${branch}`])) !== null) continue;
+        await this.#git(["branch", "--no-track", "--", branch, base]); // says why it fails
+      }
+      await this.#remember(task_id, { branch, base });
+      return { branch, base };
+    }
+    throw new GitError(`there are ${SAME_NAME_MAX} branches ${first}-…: delete some`);
+  }
+
+  async #baseCommit(): Promise<string> {
+    const { base } = this.#options;
+    const name = base ?? "HEAD";
+    const args = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`];
+    const commit =
+      base === null ? await this.#tryRun(["-C", this.#options.dir, ...args]) : await this.#tryGit(args);
+    if (commit !== null) return commit;
+    throw new GitError(
+      base === null ? "the repository has no commit to begin from" : `there is no commit ${base}`,
+    );
+  }
+
+  async #apply(worktree: Worktree, patch: string): Promise<boolean> {
+    const args = ["apply", "--3way", "--index", "--whitespace=nowarn", "--", patch];
+    if ((await this.#tryIn(worktree, args)) !== null) return true;
+    await this.#in(worktree, ["reset", "--quiet", "--hard", "HEAD"]);
+    return false;
+  }
+
+  /** Commits all that is not committed, and moves the branch to where the worktree is. */
+  async #commitAll(worktree: Worktree, message: string): Promise<void> {
+    const ref = `refs/heads/${worktree.branch}`;
+    // Without its branch, which the agent may have deleted, the commit would have no parent.
+    if ((await this.#tryIn(worktree, ["rev-parse", "--verify", "--quiet", "HEAD"])) === null)
+      await this.#git(["update-ref", ref, worktree.base]);
+    await this.#in(worktree, ["add", "--all", "--", "."]);
+    await this.#tryIn(worktree, ["rm", "-r", "--quiet", "--cached", "--ignore-unmatch", "--", OWN_DIR]);
+    if ((await this.#tryIn(worktree, ["diff", "--cached", "--quiet"])) === null)
+      await this.#in(worktree, ["commit", "--quiet", "--no-verify", "--no-gpg-sign", "--message", message]);
+    const { text: head } = await this.#in(worktree, ["rev-parse", "HEAD"]);
+    await this.#git(["update-ref", ref, head]);
+  }
+
+  // ---- Git
+
+  /** The worktrees of the repository with git's directories of them. */
+  #worktrees(): readonly { readonly path: string; readonly gitDir: string }[] {
+    const parent = join(this.commonDir, "worktrees");
+    if (!existsSync(parent)) return [];
+    return readdirSync(parent).flatMap((name) => {
+      const gitDir = join(parent, name);
+      try {
+        const path = dirname(readTextFile(join(gitDir, "gitdir")).trim());
+        return [{ path, gitDir }];
+      } catch {
+        return [];
+      }
+    });
+  }
+
+  async #hasIdentity(): Promise<boolean> {
+    return (await this.#tryGit(["var", "GIT_COMMITTER_IDENT"])) !== null;
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#queue.then(work, work);
+    this.#queue = done.catch(() => {});
+    return done;
+  }
+
+  #args(args: readonly string[]): readonly string[] {
+    return [...SETTINGS.flatMap((setting) => ["-c", setting]), `--git-dir=${this.commonDir}`, ...args];
+  }
+
+  #git(args: readonly string[]): Promise<Output> {
+    return run(this.#args(args), this.#env);
+  }
+
+  #tryGit(args: readonly string[]): Promise<string | null> {
+    return this.#tryRun(this.#args(args));
+  }
+
+  async #tryRun(args: readonly string[]): Promise<string | null> {
+    try {
+      return (await run(args, this.#env)).text;
+    } catch (error) {
+      if (error instanceof GitError) return null;
+      throw error;
+    }
+  }
+
+  #argsIn({ path, gitDir }: { readonly path: string; readonly gitDir: string }, args: readonly string[]) {
+    const settings = SETTINGS.flatMap((setting) => ["-c", setting]);
+    return ["-C", path, ...settings, `--git-dir=${gitDir}`, `--work-tree=${path}`, ...args];
+  }
+
+  #in(
+    worktree: { readonly path: string; readonly gitDir: string },
+    args: readonly string[],
+  ): Promise<Output> {
+    return run(this.#argsIn(worktree, args), this.#env);
+  }
+
+  #tryIn(worktree: { readonly path: string; readonly gitDir: string }, args: readonly string[]) {
+    return this.#tryRun(this.#argsIn(worktree, args));
+  }
+}
+
+/** Null: the worktree is not one of a worker. */
+function branchIn(gitDir: string): Branch | null {
+  try {
+    const { branch, base }: Record<string, unknown> = {
+      ...Object(parseExact(readTextFile(join(gitDir, BRANCH_FILE)))),
+    };
+    return typeof branch === "string" && typeof base === "string" ? { branch, base } : null;
+  } catch {
+    return null;
+  }
+}
+
+/** luxhub/019ac1d2-say-hello: the first 8 characters of the id, and words of the title. */
+export function branchName(taskId: string, title: string): string {
+  const words = title
+    .normalize("NFKD")
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .replaceAll(/^-+|-+$/g, "")
+    .slice(0, SLUG_MAX_CHARS)
+    .replace(/-+$/, "");
+  return `${BRANCHES}/${taskId.slice(0, 8)}${words === "" ? "" : `-${words}`}`;
+}
+
+type Output = { readonly text: string };
+
+/** Runs git; again while another process holds a lock. @throws {GitError} with what it said */
+async function run(
+  args: readonly string[],
+  env: Record<string, string | undefined>,
+  stdout: "pipe" | Bun.BunFile = "pipe",
+): Promise<Output> {
+  for (let tries = 1; ; tries++) {
+    const child = Bun.spawn(["git", ...args], { env, stdin: "ignore", stdout, stderr: "pipe" });
+    const [text, errors] = await Promise.all([
+      child.stdout instanceof ReadableStream ? new Response(child.stdout).text() : "",
+      new Response(child.stderr).text(),
+    ]);
+    if ((await child.exited) === 0) return { text: text.trimEnd() };
+    if (!LOCKED.test(errors) || tries >= LOCK_TRIES)
+      throw new GitError(errors.trim().slice(-STDERR_KEPT_CHARS) || `git ended with ${child.exitCode}`);
+    await Bun.sleep(LOCK_PAUSE_MS);
+  }
+}

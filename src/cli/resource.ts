@@ -1,0 +1,184 @@
+/**
+ * Runs the commands that are one call of the API (command.ts): makes the request from the command line, follows the pages
+ * of a list, and prints the answer for a person or as JSON.
+ */
+import type { AnswerOf, LuxHub, Operation, RequestOf } from "../client/luxhub.ts";
+import { METHODS } from "../client/types.ts";
+import { must } from "../lib/assert.ts";
+import { sizeText } from "../upkeep/upkeep.ts";
+import { type Command, REMOTE_FLAGS, type Resource, type RowOf, fieldOf, fieldsOf } from "./command.ts";
+import { EXIT } from "./exit-codes.ts";
+import { type Remote, type Run, forEach, limitOf, readStandardInput, recordOf } from "./remote.ts";
+import { writeLine } from "./standard-output.ts";
+import {
+  type Cell,
+  plain,
+  print,
+  printJson,
+  printJsonLine,
+  printJsonList,
+  printRecord,
+  printTable,
+  timeText,
+} from "./table.ts";
+
+type Fields = Record<string, unknown>;
+
+/** Makes the function of a command that is one call. */
+export function runOf(command: Command): Run {
+  const resource = must(command.resource, `${command.name} is one call, or has a function`);
+  if (resource.cells || resource.columns !== undefined || resource.text || resource.isExport)
+    return (remote) => printList(remote, command);
+  const { call, part, say, isFailure } = resource;
+  const isChange = !(call in METHODS);
+  return async (remote) => {
+    const { hub, json, words } = remote;
+    const isEach = command.words.endsWith("…");
+    const act = async (given: readonly string[]): Promise<number> => {
+      const answer: Fields = recordOf(await ask(hub, call, await requestOf(remote, command, given)));
+      const shown = part === undefined ? answer : Object(answer[String(part)]);
+      if (json) (isEach ? printJsonLine : printJson)(shown);
+      else if (!say) printRecord(shown);
+      // Unlike what was read, what was changed must not be lost unnoticed.
+      else (isChange ? writeLine : print)(plain(say(shown, given[0] ?? "")));
+      return isFailure?.(shown) ? EXIT.FAILED : EXIT.OK;
+    };
+    return isEach ? forEach(words, async (word) => void (await act([word]))) : act(words);
+  };
+}
+
+function ask<O extends Operation>(hub: LuxHub, call: O, request: Fields): Promise<AnswerOf<O>> {
+  return hub.call<Operation>(call, request as RequestOf<Operation>) as Promise<AnswerOf<O>>; // the hub checks its fields
+}
+
+/** The request that the arguments and the flags make. @throws {UsageError} */
+async function requestOf({ values }: Remote, command: Command, words: readonly string[]): Promise<Fields> {
+  const { call, fixed, switches = {}, input } = must(command.resource, "the command is one call");
+  const request: Fields = { ...fixed };
+  const placeholders = command.words.replaceAll(/[[\]…]/g, "").split(" ");
+  const [first] = fieldsOf(call);
+  for (const [i, word] of words.entries()) {
+    const placeholder = must(placeholders[i], "each argument has a placeholder");
+    const field = must(fieldOf(call, placeholder.toLowerCase()) ?? first, "the request has a field");
+    if (field.name === input && word === "-") request[field.name] = await readStandardInput();
+    else request[field.name] = field.words ? values.oneOf(placeholder, word, field.words) : word;
+  }
+  for (const flag of Object.keys(command.flags)) {
+    if (flag === "limit" || Object.hasOwn(REMOTE_FLAGS, flag)) continue;
+    if (switches[flag]) {
+      if (values.has(flag)) Object.assign(request, switches[flag]);
+      continue;
+    }
+    const field = must(fieldOf(call, flag), `--${flag} is a field of ${call}`);
+    if (field.isRequired) values.needed(flag);
+    if (values.has(flag)) request[field.name] = values.field(flag, field);
+  }
+  return request;
+}
+
+/** Rows per call. */
+const PAGE = 50;
+/** The fields that name a record of a list with page numbers. */
+const NAMES = ["id", "name", "key", "scope", "value", "per"];
+
+/**
+ * Yields the rows of a list, page by page, up to a number. If the list has page numbers, a row that has moved to the next
+ * page meanwhile is not repeated. `onPage` gets each answer.
+ */
+export async function* rowsOf<O extends Operation>(
+  hub: LuxHub,
+  call: O,
+  request: Fields & RequestOf<O>,
+  limit: number,
+  onPage?: (answer: AnswerOf<O>) => void,
+): AsyncGenerator<RowOf<AnswerOf<O>>, void, undefined> {
+  const names = fieldsOf(call).map(({ name }) => name);
+  const size = must(
+    ["per_page", "limit", "count"].find((name) => names.includes(name)),
+    `${call} has pages`,
+  );
+  const isNumbered = !names.includes("cursor") && !names.includes("before");
+  let previous = new Set<string>();
+  let place: Fields = isNumbered ? { page: 1 } : {};
+  for (let count = 0; ;) {
+    const most = isNumbered ? PAGE : Math.min(limit - count, PAGE);
+    const answer = await ask(hub, call, { ...request, ...place, [size]: most });
+    onPage?.(answer);
+    const rows = rowsIn(answer);
+    const ids = rows.map((row) => JSON.stringify(row, NAMES));
+    for (const [i, row] of rows.entries()) {
+      if (isNumbered && previous.has(ids[i] ?? "")) continue;
+      yield row as RowOf<AnswerOf<O>>; // the hub returns what it declares
+      if (++count >= limit) return;
+    }
+    previous = new Set(ids);
+    const { pages, next_cursor: cursor }: Fields = { ...answer };
+    const { id: before }: Fields = { ...rows.at(-1) };
+    if (isNumbered ? Number(place["page"]) >= Number(pages) : names.includes("cursor") && cursor === null)
+      return;
+    if (rows.length === 0 && !names.includes("cursor")) return;
+    place = isNumbered
+      ? { page: Number(place["page"]) + 1 }
+      : names.includes("cursor")
+        ? { cursor }
+        : { before };
+  }
+}
+
+/** The list in an answer. */
+function rowsIn(answer: object): readonly object[] {
+  return must(
+    Object.values(answer).find((part) => Array.isArray(part)),
+    "the answer has a list",
+  );
+}
+
+async function printList(remote: Remote, command: Command): Promise<number> {
+  const { hub, json, words } = remote;
+  const resource = must(command.resource, "the command is one call");
+  const { call, text, between = "\n", none, isExport, order } = resource;
+  const request = await requestOf(remote, command, words.length === 0 ? [] : [words.join(" ")]);
+  if (isExport) {
+    for await (const row of rowsOf(hub, call, request, Number.POSITIVE_INFINITY)) printJsonLine(row);
+    return EXIT.OK;
+  }
+  const isPaged = command.flags["limit"] !== undefined;
+  const limit = limitOf(remote);
+  if (json && isPaged) {
+    await printJsonList(rowsOf(hub, call, request, limit));
+    return EXIT.OK;
+  }
+  let total = 0;
+  const count = (answer: object): void => void (total = Math.max(total, Number(Object(answer).total)));
+  const rows: readonly object[] = isPaged
+    ? await Array.fromAsync(rowsOf(hub, call, request, limit, count))
+    : rowsIn(await ask(hub, call, request));
+  if (json) printJson(rows);
+  else if (rows.length === 0 && none !== undefined) print(none);
+  else if (!text) printTable(...tableOf(resource, rows));
+  else if (rows.length > 0) print(rows.map((row) => text(row)).join(between));
+  if (order !== undefined && total > limit) console.error(`The ${order} ${limit}; --limit shows more.`);
+  return EXIT.OK;
+}
+
+/** The head and the cells of a table. */
+function tableOf(
+  { head = [], cells, columns = "" }: Resource,
+  rows: readonly object[],
+): Parameters<typeof printTable> {
+  if (cells) return [head, rows.map((row) => cells(row))];
+  const fields = columns.split(", ").map((column) => column.split(/ (?=\S+$)/));
+  return [
+    fields.map(([title = ""]) => title),
+    rows.map((row) => fields.map(([, path = ""]) => cellAt(row, path))),
+  ];
+}
+
+/** The field of a row, or a field in a field of it: "task_id", "review.until". */
+function cellAt(row: object, path: string): Cell {
+  const value = path.split(".").reduce<unknown>((part, name) => Object(part)[name], row);
+  if (value === null || value === undefined) return null;
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (path === "size") return sizeText(Number(value));
+  return /(?:_at|until)$/.test(path) ? timeText(String(value)) : String(value);
+}

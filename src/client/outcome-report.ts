@@ -1,0 +1,118 @@
+/**
+ * Reports the outcome of a task to the hub, with the usage that has not been sent, however long the hub is unavailable or
+ * its disk full. Rejects when the hub refuses the outcome, or nothing more may be reported.
+ */
+import type { Call, RequestOf } from "./call.ts";
+import { FatalError, type UsageReport } from "./handler.ts";
+import { FOREVER, type HeldTask, PAUSE_MS, USAGE_TOGETHER, isLoss, isWrongUsage } from "./held-task.ts";
+import { type CallOptions, LuxHubError, sleep } from "./http.ts";
+import { fitted, resultOf } from "./result.ts";
+import type { FileRecord, Variant } from "./types.ts";
+import type { FileContent, UploadFields } from "./upload.ts";
+
+const ERROR_MAX_CHARS = 4_000;
+
+export type Reporting<V extends Variant> = {
+  readonly call: Call<V>;
+  readonly upload: (content: FileContent, fields: UploadFields, options: CallOptions) => Promise<FileRecord>;
+  readonly onFault: (error: unknown) => void;
+};
+
+export class OutcomeReport<V extends Variant> {
+  readonly #held: HeldTask<V>;
+  readonly #call: Call<V>;
+  readonly #upload: Reporting<V>["upload"];
+  readonly #onFault: Reporting<V>["onFault"];
+
+  constructor(held: HeldTask<V>, { call, upload, onFault }: Reporting<V>) {
+    this.#held = held;
+    this.#call = call;
+    this.#upload = upload;
+    this.#onFault = onFault;
+  }
+
+  /** Returns what was paid. A refusal that is no loss is of this result. */
+  async complete(given: unknown): Promise<number> {
+    const { task, holder, end } = this.#held;
+    const metadata = { task_id: holder.task_id, node: holder.node_id };
+    const options = { signal: end.signal, retry: FOREVER };
+    const result = await fitted(
+      resultOf(given, task.title),
+      async (content, name, type) => (await this.#upload(content, { name, type, metadata }, options)).file_id,
+    );
+    const { lux_paid } = await this.#conclude((usage, options) =>
+      this.#call("task/complete", { ...holder, result, usage }, options),
+    );
+    return lux_paid;
+  }
+
+  async fail(cause: unknown): Promise<void> {
+    const { holder } = this.#held;
+    const retry = !(cause instanceof FatalError);
+    const error = textOf(cause).slice(0, ERROR_MAX_CHARS).toWellFormed();
+    await this.#conclude((usage, options) =>
+      this.#call("task/fail", { ...holder, error, retry, usage }, options),
+    );
+  }
+
+  async giveBack(fields: Pick<RequestOf<"task/release">, "reason" | "hold_s"> = {}): Promise<void> {
+    const { holder } = this.#held;
+    await this.#conclude((usage, options) =>
+      this.#call("task/release", { ...holder, ...fields, usage }, options),
+    );
+  }
+
+  /** Whether an error ends the report: the task is lost, or nothing more may be reported. */
+  isFinal(error: unknown): boolean {
+    return isLoss(error) || this.#held.end.signal.aborted;
+  }
+
+  /** Reports with the usage that is not sent yet; without it if the hub refuses that. */
+  async #conclude<T>(
+    report: (usage: UsageReport[] | undefined, options: CallOptions) => Promise<T>,
+  ): Promise<T> {
+    const usage = await this.#lastUsage();
+    try {
+      return await this.#insist((options) => report(usage, options));
+    } catch (error) {
+      if (usage === undefined || !isWrongUsage(error)) throw error;
+      this.#onFault(error);
+      return this.#insist((options) => report(undefined, options));
+    }
+  }
+
+  /** Sends usage until the rest fits into one request, and returns the rest. */
+  async #lastUsage(): Promise<UsageReport[] | undefined> {
+    const held = this.#held;
+    while (held.unsent.length > USAGE_TOGETHER) {
+      const usage = held.unsent.slice(0, USAGE_TOGETHER);
+      try {
+        await this.#insist((options) => this.#call("task/extend", { ...held.holder, usage }, options));
+      } catch (error) {
+        if (!isWrongUsage(error)) throw error;
+        this.#onFault(error);
+      }
+      held.markSent(usage);
+    }
+    return held.unsent.length === 0 ? undefined : [...held.unsent];
+  }
+
+  async #insist<T>(report: (options: CallOptions) => Promise<T>): Promise<T> {
+    const { signal } = this.#held.end;
+    for (;;) {
+      try {
+        return await report({ signal, retry: FOREVER });
+      } catch (error) {
+        if (!(error instanceof LuxHubError) || error.status < 500) throw error;
+        this.#onFault(error);
+        await sleep(PAUSE_MS, signal);
+      }
+    }
+  }
+}
+
+/** The message of an error, as the hub takes it. */
+export function textOf(error: unknown): string {
+  const text = (error instanceof Error ? error.message : String(error)).toWellFormed().replaceAll("\0", "");
+  return text.trim() === "" ? "The handler failed." : text;
+}

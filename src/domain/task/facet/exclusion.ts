@@ -1,0 +1,13 @@
+/** Facet: a node that may never have a task, although the task fits: it has another copy, or did what the task checks. */
+import type { Facet } from "./facet.ts";
+import type { Task } from "../../model.ts";
+import { nodeExcluded } from "../refusals.ts";
+
+export const exclusion: Facet = {
+  name: "exclusion",
+  refuses: (task, { nodeId }) => (isExcluded(task, nodeId) ? nodeExcluded(task, nodeId) : null),
+};
+
+export function isExcluded({ notNodes }: Pick<Task, "notNodes">, nodeId: string): boolean {
+  return notNodes.length > 0 && notNodes.includes(nodeId);
+}

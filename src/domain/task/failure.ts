@@ -1,0 +1,72 @@
+/** The failures of a task: which are kept, and what everybody may read of them. */
+import { FAILED_ATTEMPTS_KEPT, SUMMARY_LINE_MAX_CHARS } from "../limits.ts";
+import type { EventData } from "../event.ts";
+import type { Failure, Task } from "../model.ts";
+
+/** How an attempt ends without a result, and the event that says so. */
+export const ATTEMPT_EVENTS = {
+  failed: "task.attempt_failed",
+  timed_out: "task.timed_out",
+  offline: "task.requeued",
+  budget: "task.attempt_failed",
+  rejected: "task.review_rejected",
+} as const;
+
+export type EndOfAttempt = {
+  readonly kind: keyof typeof ATTEMPT_EVENTS;
+  readonly message: string;
+  /** Whether another attempt is allowed. */
+  readonly retry: boolean;
+  /** What its event has besides. */
+  readonly data?: EventData;
+};
+
+const isAttempt = ({ kind }: Failure): boolean => kind in ATTEMPT_EVENTS;
+
+/** The last FAILED_ATTEMPTS_KEPT failed attempts of a task, oldest first: the next worker can learn from them. */
+export function failedAttempts({
+  failure,
+  earlierFailures,
+}: Pick<Task, "failure" | "earlierFailures">): readonly Failure[] {
+  return failure !== null && isAttempt(failure) ? [...earlierFailures, failure] : earlierFailures;
+}
+
+/** The fields that a new failure sets. */
+export function failedBy(task: Task, failure: Failure): Pick<Task, "failure" | "earlierFailures"> {
+  const keptBefore = isAttempt(failure) ? FAILED_ATTEMPTS_KEPT - 1 : FAILED_ATTEMPTS_KEPT;
+  return { failure, earlierFailures: failedAttempts(task).slice(-keptBefore) };
+}
+
+/** Whether nobody may read its result and what else its worker sends: a copy of a quorum that is not decided. */
+export function isSealed({ child }: Pick<Task, "child">): boolean {
+  return child?.sealed === true;
+}
+
+const SEALED_TEXT = "Shown when the quorum is decided.";
+
+/** Whether the message of a failure is what its worker wrote. */
+const isWorkersText = (kind: Failure["kind"]): boolean => kind === "failed" || kind === "budget";
+
+/** The last failure as everybody may read it. */
+export function shownFailure({ child, failure }: Pick<Task, "child" | "failure">): Failure | null {
+  const isHidden = failure !== null && isSealed({ child }) && isWorkersText(failure.kind);
+  return isHidden ? { ...failure, message: SEALED_TEXT } : failure;
+}
+
+/** What a worker writes beside its result, as everybody may read it: of a sealed copy, nothing. */
+export function shownText(task: Pick<Task, "child">, text: string | null): string | null {
+  return isSealed(task) ? null : text;
+}
+
+/** The data of the event of an attempt that has ended. */
+export function attemptData(task: Task, failure: Failure, { kind, data }: EndOfAttempt): EventData {
+  const error = isWorkersText(kind) ? { error: shownFailure({ ...task, failure })?.message ?? null } : {};
+  return { attempts: task.attempts, ...error, ...data };
+}
+
+/** The first line of a text that is not blank, cut to SUMMARY_LINE_MAX_CHARS. */
+export function summaryLine(text: string | null): string | null {
+  const line = text === null ? null : (/\S.*/.exec(text)?.[0].trimEnd() ?? "");
+  if (line === null || line.length <= SUMMARY_LINE_MAX_CHARS) return line;
+  return `${line.slice(0, SUMMARY_LINE_MAX_CHARS - 1).toWellFormed()}…`;
+}

@@ -1,0 +1,42 @@
+/**
+ * The one order of offers: which of two ready tasks comes first. Priority; then the place of its lane: one that needs a
+ * rare resource, then the one whose creator had its turn longest ago; then age.
+ *
+ * For the best tasks of many lanes, the store gets the lanes by place (lanesByPlace), and orders by priority, place and age.
+ */
+import { type Head, needsRare } from "../lane.ts";
+import type { Task } from "../model.ts";
+
+/** What decides about the place of a lane: its tasks have it in common. */
+export type InLane = Pick<Task, "requires" | "creatorNode">;
+
+/** The number of the last turn of the creator of a lane; 0: it had none, or creators have no turns. */
+export type TurnOf = (lane: InLane) => number;
+
+export const NO_TURNS: TurnOf = () => 0;
+
+/** The order within a lane, and where lanes have no places: priority, then age. */
+export function comesFirst(a: Head, b: Head): boolean {
+  return a.priority < b.priority || (a.priority === b.priority && a.seq < b.seq);
+}
+
+/** The order of offers: negative, if the task with the head `headA`, in the lane of `a`, comes first. */
+export function compareOffers(a: InLane, headA: Head, b: InLane, headB: Head, turnOf: TurnOf): number {
+  return headA.priority - headB.priority || placeOf(a, turnOf) - placeOf(b, turnOf) || headA.seq - headB.seq;
+}
+
+/** The lanes, grouped by their place among lanes whose best tasks have one priority; the first place first. */
+export function lanesByPlace<L extends InLane>(
+  lanes: readonly L[],
+  turnOf: TurnOf,
+): readonly (readonly L[])[] {
+  const byPlace = Map.groupBy(lanes, (lane) => placeOf(lane, turnOf));
+  return [...byPlace].toSorted(([a], [b]) => a - b).map(([, alike]) => alike);
+}
+
+/** More turns than a hub gives. */
+const TURNS_MAX = 2 ** 40;
+
+function placeOf(lane: InLane, turnOf: TurnOf): number {
+  return turnOf(lane) + (needsRare(lane) ? 0 : TURNS_MAX);
+}

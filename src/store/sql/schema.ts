@@ -1,0 +1,55 @@
+/**
+ * The schema of a database: what a new one gets, and the steps from the schemas of published versions to it. Where the
+ * engines differ says store/sqlite/schema.ts and store/postgres/schema.ts. Must not: keep a step from a schema that no
+ * published version had.
+ */
+import { type Dialect, ddlOf } from "./table.ts";
+import { TABLES, TASK_ROWS } from "./tables.ts";
+
+export type Schema = {
+  /** The number that a database of this schema keeps. */
+  readonly version: number;
+  /** Makes a new database. */
+  readonly create: () => string;
+  /** By the number that a database has: the statements that make `version` of it. */
+  readonly steps: Readonly<Record<number, () => string>>;
+};
+
+/** The tables of both engines, and the rows that every database has. */
+export function createTables(dialect: Dialect, newIdentity: string): string {
+  const statements = [
+    ...TABLES.flatMap((table) => ddlOf(table, dialect)),
+    TASK_ROWS,
+    `INSERT INTO identity VALUES (1, ${newIdentity})`,
+    "INSERT INTO task_totals VALUES (1, 0, 0, 0, 0)",
+    "INSERT INTO file_totals VALUES (1, 0, 0)",
+    "INSERT INTO fencing VALUES (1, 0)",
+  ];
+  return statements.map((statement) => `${statement};\n`).join("");
+}
+
+export type Age = "none" | "newest" | "older" | "newer" | "unpublished";
+
+/** What a luxhub with this schema can do with a database whose number is `found`. */
+export function ageOf({ version, steps }: Schema, found: number): Age {
+  if (found === 0) return "none";
+  if (found === version) return "newest";
+  if (found > version) return "newer";
+  return steps[found] === undefined ? "unpublished" : "older";
+}
+
+/** Why a database cannot be opened, and what to do. */
+export function refusalOf({ version }: Schema, found: number): string {
+  return found > version
+    ? `The database is of a newer luxhub (schema ${found}, this one knows ${version}). Run that one.`
+    : `The database is of a luxhub that was never published (schema ${found}). Start a build that has schema ${version} and still migrates it, then this one (docs/versioning.md).`;
+}
+
+/** The statements that bring a database to `version`; "" for one that is. @throws {Error} one line: refusalOf() */
+export function stepFrom(schema: Schema, found: number): string {
+  const age = ageOf(schema, found);
+  if (age === "newest") return "";
+  const step = age === "none" ? schema.create : schema.steps[found];
+  if (step === undefined) throw new Error(refusalOf(schema, found));
+  return step();
+}

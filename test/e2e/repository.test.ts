@@ -1,0 +1,252 @@
+/**
+ * `luxhub worker --repo` with the real program, the real git and a real hub: what each attempt leaves, what the operator
+ * puts around it, attempts that stall, and secrets (docs/coding-agents.md).
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { OWN_HOST } from "../support/keeper.ts";
+import { Hub, Program, SECRET, TempDir, listOf, objectOf, run, until } from "./program.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const dir = new TempDir();
+const repo = dir.join("repo");
+let hub: Hub;
+
+function git(...args: readonly string[]): string {
+  const identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"];
+  const { exitCode, stdout, stderr } = Bun.spawnSync(["git", ...identity, "-C", repo, ...args]);
+  if (exitCode !== 0) throw new Error(`git ${args.join(" ")}: ${stderr.toString()}`);
+  return stdout.toString().trimEnd();
+}
+
+beforeAll(async () => {
+  mkdirSync(repo);
+  git("init", "--quiet");
+  writeFileSync(dir.join("repo/a.txt"), "one\n");
+  git("add", ".");
+  git("commit", "--quiet", "-m", "First");
+  writeFileSync(dir.join("repo/a.txt"), "not committed\n");
+  hub = await Hub.start({ data: dir.join("data"), host: OWN_HOST });
+});
+afterAll(async () => {
+  expect(readFileSync(dir.join("repo/a.txt"), "utf8")).toBe("not committed\n");
+  expect(git("status", "--porcelain")).toBe(" M a.txt");
+  expect(git("worktree", "list").split("\n")).toHaveLength(1);
+  await hub[Symbol.asyncDispose]();
+  dir[Symbol.dispose]();
+});
+
+function environment(): Record<string, string> {
+  const url = `http://${OWN_HOST}:${hub.port}`;
+  return { LUXHUB_URL: url, LUXHUB_SECRET: SECRET, XDG_STATE_HOME: dir.join("state"), DIR: dir.path };
+}
+
+function worker(node: string, what: readonly string[], env: Fields = {}, cwd = dir.path): Program {
+  const words = ["worker", "--node", node, "--capabilities", node, "--repo", repo, "--log", "json", ...what];
+  return new Program(words, { cwd, env: { ...environment(), ...(env as Record<string, string>) } });
+}
+
+async function create(node: string, fields: Fields = {}): Promise<string> {
+  const task = { title: node, description: "d", task_type: node, backoff_s: 0, ...fields };
+  const { body } = await hub.post("/task/create", task);
+  return String(body["task_id"]);
+}
+
+async function ended(taskId: string): Promise<Fields> {
+  for (;;) {
+    const { body } = await hub.get(`/task/${taskId}?wait=60`);
+    const task = objectOf(JSON.stringify(body["task"]));
+    if (task["status"] === "completed" || task["status"] === "failed") return task;
+  }
+}
+
+async function filesOf(task_id: string): Promise<ReadonlyMap<string, string>> {
+  const { body } = await hub.get(`/file/list?task_id=${task_id}`);
+  const contents = listOf(body["files"]).map(async ({ name, url }) => {
+    const response = await fetch(`http://${OWN_HOST}:${hub.port}${url}`, {
+      headers: { "X-Matrix-Secret": SECRET },
+    });
+    return [String(name), await response.text()] as const;
+  });
+  return new Map(await Promise.all(contents));
+}
+
+const resultOf = ({ result }: Fields): Fields => objectOf(JSON.stringify(result));
+
+test("an attempt that fails keeps its branch and its patch, and the next one goes on there", async () => {
+  const script = `
+    if [ -e b.txt ]; then echo two >> b.txt; mkdir -p .luxhub/out; cp b.txt .luxhub/out/copy.txt; echo done; exit 0; fi
+    echo one > b.txt; echo 'it broke'; exit 1`;
+  const id = await create("goes-on");
+  await using program = worker("goes-on", ["--", "sh", "-c", script]);
+  const task = await ended(id);
+  program.child.kill();
+  await program.ended;
+  expect(task).toMatchObject({ status: "completed", attempts: 1, failure: { message: "it broke" } });
+  const { output } = resultOf(task);
+  const branch = git("branch", "--list", `luxhub/${id.slice(0, 8)}-goes-on`, "--format=%(refname:short)");
+  const base = git("rev-parse", "HEAD");
+  expect(output).toEqual({ branch, base, commits: 2, files: 1, insertions: 2, deletions: 0, answer: "done" });
+  const files = await filesOf(id);
+  expect([...files.keys()].toSorted()).toEqual(["changes.patch", "copy.txt"]);
+  expect(files.get("changes.patch")).toContain("+one\n+two\n");
+  expect(git("show", `${branch}:b.txt`)).toBe("one\ntwo");
+});
+
+test("no change is said, and makes no patch", async () => {
+  const id = await create("idle-hands");
+  const { code } = await worker("idle-hands", ["--once", "--", "true"]).ended.then((code) => ({ code }));
+  expect(code).toBe(0);
+  const task = await ended(id);
+  expect(resultOf(task)["output"]).toMatchObject({ commits: 0, files: 0, insertions: 0, deletions: 0 });
+  expect(task["outputs"]).toEqual([]);
+});
+
+test("what a worker that is killed has left goes on, and nothing of it stays", async () => {
+  const id = await create("killed");
+  const script = `if [ -e half.txt ]; then exit 0; fi; echo half > half.txt; touch "$DIR/is-half"; sleep 600`;
+  await using first = worker("killed", ["--", "sh", "-c", script]);
+  await until(() => existsSync(dir.join("is-half")));
+  first.child.kill("SIGKILL");
+  await first.ended;
+  await using second = worker("killed", ["--once", "--", "sh", "-c", script]);
+  const task = await ended(id);
+  await second.ended;
+  expect(resultOf(task)["output"]).toMatchObject({ commits: 1, files: 1 });
+  expect(second.stderr).toContain("saved the work of attempts that were killed");
+  expect(readdirSync(dir.join("state/luxhub-agents/node-killed"))).toEqual([]);
+});
+
+test("several tasks at once have worktrees of one repository", async () => {
+  const ids = await Promise.all([1, 2, 3, 4].map((n) => create("many", { title: "same" + (n % 2) })));
+  const script = `echo "$LUXHUB_TASK_ID" > a.txt; touch "$DIR/many-$LUXHUB_TASK_ID"
+    while [ $(ls "$DIR" | grep -c '^many-') -lt 4 ]; do sleep 0.05; done`;
+  await using program = worker("many", ["--concurrency", "4", "--", "sh", "-c", script]);
+  const tasks = await Promise.all(ids.map(ended));
+  program.child.kill();
+  await program.ended;
+  const branches = tasks.map((task) => String(objectOf(JSON.stringify(resultOf(task)["output"]))["branch"]));
+  expect(new Set(branches).size).toBe(4);
+  for (const [i, branch] of branches.entries()) expect(git("show", `${branch}:a.txt`)).toBe(ids[i] ?? "");
+});
+
+test("before, after and wrap stand around each attempt; after also when before has failed", async () => {
+  mkdirSync(dir.join("around"));
+  writeFileSync(
+    dir.join("around/worker.toml"),
+    `before = ["sh", "-c", "echo before $LUXHUB_TASK_TITLE >> $DIR/around/log; [ $LUXHUB_TASK_TITLE != bad ] || { echo no >&2; exit 3; }"]
+     after = ["sh", "-c", "echo after $LUXHUB_TASK_TITLE >> $DIR/around/log"]
+     wrap = ["env", "WRAPPED={dir} {git}"]`,
+  );
+  chmodSync(dir.join("around/worker.toml"), 0o600);
+  const [good, bad] = [
+    await create("around", { title: "good" }),
+    await create("around", { title: "bad", max_attempts: 1 }),
+  ];
+  const command = ["--", "sh", "-c", 'echo "$WRAPPED" > w.txt; [ "${WRAPPED%% *}" = "$PWD" ]'];
+  await using program = worker("around", command, {}, dir.join("around"));
+  expect(await ended(good)).toMatchObject({ status: "completed" });
+  expect(await ended(bad)).toMatchObject({ status: "failed", failure: { message: "before failed: no" } });
+  program.child.kill();
+  await program.ended;
+  expect(readFileSync(dir.join("around/log"), "utf8")).toBe(
+    "before good\nafter good\nbefore bad\nafter bad\n",
+  );
+  expect((await filesOf(good)).get("changes.patch")).toContain(`work ${repo}/.git`);
+});
+
+test("an attempt of which nothing is heard stalls; what prints or reports does not", async () => {
+  const script = `case $LUXHUB_TASK_TITLE in
+    hangs) sleep 600;;
+    prints) for i in 1 2 3 4 5 6; do echo $i; sleep 0.4; done;;
+    notes) for i in 1 2 3 4; do echo '{"note": "'$i'"}' >> "$LUXHUB_REPORT"; sleep 0.6; done;; esac`;
+  const titles = ["hangs", "prints", "notes"];
+  const ids = await Promise.all(titles.map((title) => create("stalls", { title, max_attempts: 1 })));
+  await using program = worker("stalls", [
+    "--concurrency",
+    "3",
+    "--idle-timeout",
+    "2",
+    "--",
+    "sh",
+    "-c",
+    script,
+  ]);
+  const [hangs, ...others] = await Promise.all(ids.map(ended));
+  program.child.kill();
+  await program.ended;
+  expect(hangs).toMatchObject({
+    status: "failed",
+    failure: { message: expect.stringMatching(/^stalled: /) },
+  });
+  for (const task of others) expect(task).toMatchObject({ status: "completed" });
+});
+
+test("secrets of the environment are nowhere in the hub and in the log", async () => {
+  const secrets = { MY_API_KEY: 'planted-key-"1234', OTHER: "planted-other-5678" };
+  const script = `
+    printf '%s' "$MY_API_KEY" | head -c 8; sleep 0.2; printf '%s' "$MY_API_KEY" | tail -c +9
+    echo "$OTHER" >&2; echo "$MY_API_KEY" > c.txt
+    mkdir -p .luxhub/out; echo "$OTHER" > .luxhub/out/o.txt
+    echo '{"note": "'"$OTHER"'", "checkpoint": {"key": "'"$OTHER"'"}}' >> "$LUXHUB_REPORT"
+    [ "$LUXHUB_TASK_TITLE" = good ] || exit 1`;
+  const ids = await Promise.all(["good", "bad"].map((title) => create("masked", { title, max_attempts: 1 })));
+  await using program = worker("masked", ["--mask", "OTHER", "--", "sh", "-c", script], secrets);
+  const tasks = await Promise.all(ids.map(ended));
+  program.child.kill();
+  await program.ended;
+  expect(tasks.map(({ status }) => status)).toEqual(["completed", "failed"]);
+  const seen = [program.stderr, program.stdout];
+  for (const id of ids) {
+    for (const [name, text] of await filesOf(id)) seen.push(name, text);
+    for (const path of [`/task/${id}?context=1`, `/task/${id}/output`, `/events?task_id=${id}`])
+      seen.push(JSON.stringify((await hub.get(path)).body));
+  }
+  const all = seen.join("\n");
+  expect(all).toContain("***");
+  for (const secret of ["planted-key", "planted-other", "1234", "5678"]) expect(all).not.toContain(secret);
+  // The branch is the user's own: there the work is as it is.
+  const { branch } = objectOf(JSON.stringify(resultOf(tasks[0] ?? {})["output"]));
+  expect(git("show", `${String(branch)}:c.txt`)).toBe(secrets.MY_API_KEY);
+});
+
+test("people take the changes of a task: task diff and task apply", async () => {
+  const id = await create("taken");
+  await using program = worker("taken", [
+    "--once",
+    "--",
+    "sh",
+    "-c",
+    "echo two >> a.txt; printf 'x\\033[31m' > c.txt",
+  ]);
+  await program.ended;
+  const copy = dir.join("copy");
+  Bun.spawnSync(["git", "clone", "--quiet", repo, copy]);
+  const inCopy = (...words: readonly string[]) => run(words, { cwd: copy, env: environment() });
+  const diff = await inCopy("task", "diff", id);
+  expect(diff.stdout).toBe((await filesOf(id)).get("changes.patch") ?? "");
+  expect(await inCopy("task", "apply", id)).toMatchObject({ code: 0 });
+  expect(readFileSync(dir.join("copy/a.txt"), "utf8")).toBe("one\ntwo\n");
+  expect(await inCopy("task", "apply", id)).toMatchObject({
+    code: 5,
+    stderr: expect.stringContaining("--force"),
+  });
+  writeFileSync(dir.join("copy/a.txt"), "quite different\n");
+  Bun.spawnSync(["git", "-C", copy, "-c", "user.name=A", "-c", "user.email=a@b", "commit", "-qam", "Other"]);
+  expect(await inCopy("task", "apply", id)).toMatchObject({ code: 1 });
+  expect(await run(["task", "apply", id], { cwd: dir.path, env: environment() })).toMatchObject({ code: 1 });
+  const other = await create("untaken");
+  expect(await inCopy("task", "diff", other)).toMatchObject({ code: 3 });
+});
+
+test.each([
+  ["--repo /nowhere", ["--repo", "/nowhere"], "nowhere"],
+  ["--base nowhere", ["--repo", repo, "--base", "nowhere"], "there is no commit nowhere"],
+  ["--fetch nowhere", ["--repo", repo, "--fetch", "nowhere"], "nowhere"],
+  ["--push without --repo", ["--push", "origin"], "need --repo"],
+])("%s is refused at the start", async (_, flags, reason) => {
+  const words = ["worker", "--node", "n", ...flags, "--", "true"];
+  const { code, stderr } = await run(words, { cwd: dir.path, env: environment() });
+  expect([code, stderr]).toEqual([2, expect.stringContaining(reason)]);
+});

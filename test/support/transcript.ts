@@ -1,0 +1,542 @@
+/**
+ * Transcripts: API tests as the calls of clients, a line each, with what the hub must answer.
+ *
+ *   nodes boss w1                                registers nodes
+ *   t = task/create {lux_reward: 3}              a POST; `t` is the answer, and `$t` the id in it
+ *   c = task/claim $t w1                         words after the path: the task ($…), then the node
+ *   task/complete $t w1 {epoch: $c.lease.epoch} -> lux_paid 3
+ *   B task/create {title: 5} -> 400 title ~text  a 400 names the fields, and may have a text; any other error its code
+ *   GET task/$t -> task {status: completed, started_at: *}
+ *   -> task.failure null                         more about the same answer
+ *   w = & task/next w1 {wait: 60}                a call that blocks; the next line runs when it waits
+ *   $w waits                                     it is not answered yet
+ *   $w -> task.task_id $t                        now it is
+ *   task/<claim|fail> $t w1 -> 409 task_failed   two lines; in a title, two tests; lines that end with `;` are one
+ *
+ * Words before a path: `admin` (with the administrator key), `B` (the variant), `as $key` (with the secret of a key),
+ * `key K` (an Idempotency-Key), `until` (asks again until the answer is as expected, with periodic work between). Other
+ * lines: `pass 60s n1` (time passes with periodic work, and n1 sends heartbeats), `tick 60s` (time passes, and nothing
+ * is done), `jump 1h` (only the wall clock does), `sweep` (periodic work), `restart` (the hub, on its data), `# comment`;
+ * `task $t`, `node n1` and `events $t` are the GETs of a task, a node and the kinds of a task's events.
+ *
+ * An expectation is a path into the answer, which goes through lists (`tasks.task_id [$a, $b]`), and a pattern: an object
+ * matches if it has at least these fields, a list if it has exactly these items; `*` is anything but null, `absent` no
+ * field, `#3` a list of 3, `~text` has the text in it, `!x` does not match x, `4..6` a number between, `+60s` a time so
+ * long from now (or at most 10 seconds less), `$c.lease.epoch+1` one more than in an earlier answer. In what is sent,
+ * `+60s` and `-60s` are times.
+ */
+import { afterAll, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { isDeepStrictEqual } from "node:util";
+import { HEARTBEAT_FRESH_MS } from "../../src/domain/limits.ts";
+import { isoTime } from "../../src/lib/clock.ts";
+import { RESULT } from "../api/scene.ts";
+import {
+  ADMIN_KEY,
+  type Answer,
+  type CallOptions,
+  type HubOptions,
+  SECRET,
+  TestClock,
+  type TestHub,
+  newDataDir,
+  startHub,
+} from "./hub.ts";
+import { HANG_MS } from "./hang.ts";
+import { IS_LONG } from "./long.ts";
+import { POSTGRES_MISSING } from "./postgres.ts";
+import { dropSchemas } from "./schemas.ts";
+
+/** What a call sends besides what its line says. */
+const USUAL: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  "task/create": { title: "t", description: "d" },
+  "task/fail": { error: "e" },
+  "task/ask": { question: "Which?" },
+};
+
+/** Below every lease of a node. */
+const BEAT_MS = 30_000;
+const SHOWN_CHARS = 1_500;
+const TIME_TOLERANCE_MS = 10_000;
+const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** A call that is on its way. */
+class Pending {
+  isAnswered = false;
+  readonly answer: Promise<Answer>;
+
+  constructor(answer: Promise<Answer>) {
+    this.answer = answer.finally(() => (this.isAnswered = true));
+    this.answer.catch(() => undefined); // whoever reads it hears of the failure
+  }
+}
+
+/** A pattern that is no value: null if it matches, else what is wrong. */
+class Check {
+  readonly fault: (value: unknown, path: string) => string | null;
+
+  constructor(fault: Check["fault"]) {
+    this.fault = fault;
+  }
+}
+
+/** Plays a transcript against a hub; `names` are values that it can use as `$name`. */
+export async function play(
+  hub: TestHub,
+  text: string,
+  names: Body = {},
+): Promise<ReadonlyMap<string, unknown>> {
+  const player = new Player(hub, new Map(Object.entries(names)), () => Promise.reject(new Error("not here")));
+  await player.playAll(text);
+  return player.names;
+}
+
+/**
+ * Tests: the transcripts under each title, a line that begins with `==`. They run on SQLite, and on two hubs on one
+ * PostgreSQL, which take turns at the calls; in the long form also on one hub on PostgreSQL. Those under `=`, about the
+ * order of callers that wait at one hub, run on one hub on each engine. Those under `--` are rules that no store can
+ * change, and run on SQLite only. A title may end with settings of the hub: `{selfReward: false}`.
+ */
+export function transcripts(text: string): void {
+  afterAll(dropSchemas);
+  const blocks = text.match(TITLED) ?? [];
+  if (blocks.join("").trim() !== text.trim()) throw new Error("A transcript begins with a title");
+  for (const block of blocks)
+    for (const variation of variationsOf(block, block.split("\n")[0])) define(variation);
+}
+
+function define(block: string): void {
+  const [, mark, title = "", settings = "{}", lines = ""] = BLOCK.exec(block) ?? [];
+  const options: HubOptions = new Reader(settings, new Map(), 0, false).value() as HubOptions;
+  const run = (more: HubOptions) => async (): Promise<void> => {
+    const kept = /(?:^ *|; *)restart\b/m.test(lines) ? { dataDir: newDataDir(), clock: new TestClock() } : {};
+    const opened = { ...options, ...more, ...kept };
+    const player = new Player(await startHub(opened), new Map(), (settings) =>
+      startHub({ ...opened, ...settings }),
+    );
+    try {
+      await player.playAll(lines);
+    } finally {
+      await player.hub.close();
+      if (kept.dataDir !== undefined) rmSync(kept.dataDir, { recursive: true });
+    }
+  };
+  test(title, run({}));
+  if (mark === "--") return;
+  const onPostgres = POSTGRES_MISSING === null ? test : test.skip;
+  const engine = "postgresql";
+  if (mark === "==") onPostgres(`${title} (two hubs)`, run({ engine, size: 2 }));
+  if (mark === "=" || IS_LONG) onPostgres(`${title} (PostgreSQL)`, run({ engine }));
+}
+
+/** A title, and the lines to the next one. */
+const TITLED = /^[ ]*(?:==?|--) .*\n(?:(?![ ]*(?:==?|--) ).*(?:\n|$))*/gm;
+const BLOCK = /^[ ]*(==?|--) (.*?)(?: (\{.*\}))?\n([^]*)$/;
+
+/**
+ * A text with `<a|b>` stands for a text with `a` and one with `b`. Several of as many alternatives change together; the
+ * others of a title's test are those of their lines.
+ */
+function variationsOf(text: string, title = text): readonly string[] {
+  const count = ALTERNATIVES.exec(title)?.[1]?.split("|").length;
+  if (count === undefined) return [text];
+  const variations = Array.from({ length: count }, (_, i) =>
+    text.replaceAll(new RegExp(ALTERNATIVES, "g"), (all, words: string) => {
+      const alternatives = words.split("|");
+      return alternatives.length === count ? (alternatives[i] ?? "") : all;
+    }),
+  );
+  return title === text ? variations.flatMap((variation) => variationsOf(variation)) : variations;
+}
+
+const ALTERNATIVES = /<([^<>\n]*\|[^<>\n]*)>/;
+
+/** Lines, where one continues while a bracket is open. */
+function linesOf(text: string): readonly string[] {
+  const lines: string[] = [];
+  let open = "";
+  for (const part of text.split("\n").map((line) => line.trim())) {
+    if (part === "" || part.startsWith("# ")) continue;
+    open = open === "" ? part : `${open} ${part}`;
+    if (depthOf(open) > 0 || /(->|;)$/.test(open)) continue;
+    lines.push(open);
+    open = "";
+  }
+  expect(open).toBe("");
+  return lines;
+}
+
+function depthOf(text: string): number {
+  const bare = text.replaceAll(/"(?:[^"\\]|\\.)*"/g, "");
+  return (bare.match(/[[{]/g)?.length ?? 0) - (bare.match(/[\]}]/g)?.length ?? 0);
+}
+
+class Player {
+  readonly names: Map<string, unknown>;
+  readonly #restart: (settings: HubOptions) => Promise<TestHub>;
+  #hub: TestHub;
+  #last: Answer | null = null;
+
+  constructor(
+    hub: TestHub,
+    names: Map<string, unknown>,
+    restart: (settings: HubOptions) => Promise<TestHub>,
+  ) {
+    this.#hub = hub;
+    this.names = names;
+    this.#restart = restart;
+  }
+
+  get hub(): TestHub {
+    return this.#hub;
+  }
+
+  async playAll(text: string): Promise<void> {
+    for (const lines of linesOf(text).flatMap((line) => variationsOf(line)))
+      for (const line of lines.split(/; +/)) await this.play(line);
+  }
+
+  async play(line: string): Promise<void> {
+    try {
+      await this.#play(line);
+    } catch (error) {
+      throw new Error(`${line}\n  ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+
+  async #play(line: string): Promise<void> {
+    const [, assigned, said = "", wanted] = /^(?:([\w, ]+) = )?(.*?)(?: ?-> (.*))?$/.exec(line) ?? [];
+    const [, before = "", nodes] = /^((?:B |as \$\w+ )*)nodes (.*)$/.exec(said) ?? [];
+    if (nodes !== undefined) return this.#register(before, nodes);
+    const words = said.split(" ");
+    const names = assigned?.split(",").map((name) => name.trim()) ?? [];
+    if (said === "") return this.#expect(this.#last, wanted ?? "");
+    const act = names.length === 0 && wanted === undefined ? this.#acts[words[0] ?? ""] : undefined;
+    if (act) return act(words.slice(1));
+    if (words[0] === "until") return this.#until(said.slice("until ".length), wanted ?? "");
+    const pending = /^\$\w+$/.test(words[0] ?? "")
+      ? this.names.get(said.split(" ")[0]?.slice(1) ?? "")
+      : null;
+    if (pending instanceof Pending) {
+      if (words[1] === "waits") return expect(pending.isAnswered).toBe(false);
+      this.names.set(words[0]?.slice(1) ?? "", (await pending.answer).body);
+      return this.#expect(await pending.answer, wanted ?? "");
+    }
+    if (words[0] === "&") return this.#begin(names[0] ?? "", said.slice(2));
+    for (const name of names.length === 0 ? [""] : names) {
+      this.#last = await this.#call(said);
+      this.#expect(this.#last, wanted ?? "");
+      if (name !== "") this.names.set(name, this.#last.body);
+    }
+  }
+
+  readonly #acts: Readonly<Record<string, (words: readonly string[]) => Promise<void>>> = {
+    pass: async ([time = "", ...nodeIds]) => {
+      for (let left = durationOf(time); left > 0; left -= BEAT_MS) {
+        this.#hub.clock.pass(Math.min(left, BEAT_MS));
+        for (const nodeId of nodeIds) await this.#play(`node/heartbeat ${nodeId}`);
+        await this.#hub.sweep();
+      }
+    },
+    jump: async ([time = ""]) => this.#hub.clock.jump(durationOf(time)),
+    tick: async ([time = ""]) => this.#hub.clock.pass(durationOf(time)),
+    sweep: () => this.#hub.sweep(),
+    restart: async (words) => {
+      await this.#hub.close();
+      const settings = new Reader(words.join(" ") || "{}", this.names, 0, false).value();
+      this.#hub = await this.#restart(settings as HubOptions);
+    },
+  };
+
+  /** Nodes that the balancer may give tasks to. */
+  async #register(before: string, said: string): Promise<void> {
+    const [, nodeIds = "", fields = "}"] = /^([^{]*)(?:\{(.*))?$/.exec(said) ?? [];
+    for (const nodeId of nodeIds.trim().split(" "))
+      await this.#play(`${before}node/register ${nodeId} {name: ${nodeId}, auto_assign: true, ${fields}`);
+  }
+
+  /** Asks until the answer is as expected. */
+  async #until(said: string, wanted: string): Promise<void> {
+    const deadline = performance.now() + HANG_MS;
+    for (;;) {
+      try {
+        this.#last = await this.#call(said);
+        return this.#expect(this.#last, wanted);
+      } catch (error) {
+        if (performance.now() > deadline) throw error;
+      }
+      await this.#hub.sweep();
+      await Bun.sleep(10);
+    }
+  }
+
+  /**
+   * Begins a call, and resolves when it waits: the hub counts it, and a worker's call has written its heartbeat, which it
+   * does in its last transaction before it sleeps.
+   */
+  async #begin(name: string, said: string): Promise<void> {
+    const [, nodeId = null] = /task\/next (\w+)/.exec(said) ?? [];
+    const beat = async (): Promise<unknown> =>
+      nodeId === null
+        ? null
+        : fieldOf((await this.#hub.get(`/node/${nodeId}`)).body, ["node", "last_heartbeat"]);
+    this.#hub.clock.pass(HEARTBEAT_FRESH_MS);
+    const before = [await this.#waiting(), await beat()] as const;
+    const pending = new Pending(this.#call(said));
+    this.names.set(name, pending);
+    const deadline = performance.now() + HANG_MS;
+    const hasBegun = async (): Promise<boolean> =>
+      (await this.#waiting()) > before[0] && (nodeId === null || (await beat()) !== before[1]);
+    while (!pending.isAnswered && !(await hasBegun())) {
+      if (performance.now() > deadline) throw new Error("the call does not wait");
+      await Bun.sleep(5);
+    }
+  }
+
+  /** How many calls wait, by the metrics of the hubs. */
+  async #waiting(): Promise<number> {
+    let count = 0;
+    for (let i = 0; i < this.#hub.size; i++) {
+      const text = await (
+        await fetch(`${this.#hub.base()}/metrics`, { headers: { "X-Matrix-Secret": SECRET } })
+      ).text();
+      count += Number(/^luxhub_waiting_calls\{secret="valid"\} (\d+)$/m.exec(text)?.[1] ?? 0);
+    }
+    return count;
+  }
+
+  #call(said: string): Promise<Answer> {
+    const reader = new Reader(said, this.names, this.#hub.clock.now(), false);
+    const headers: Record<string, string> = {};
+    let options: CallOptions = { headers };
+    const get = (path: string): Promise<Answer> => this.#hub.get(`/${this.#text(path)}`, options);
+    for (;;) {
+      const word = reader.word();
+      if (word === "admin") headers["X-Admin-Key"] = ADMIN_KEY;
+      else if (word === "B") options = { ...options, variant: "B" };
+      else if (word === "as") headers["X-Matrix-Secret"] = this.#text(`${reader.word()}.secret`);
+      else if (word === "key") headers["Idempotency-Key"] = reader.word();
+      else if (word === "GET") return get(reader.word());
+      else if (word === "task" || word === "node")
+        return get(`${word}/${reader.word()}`).then((answer) => within(answer, word));
+      else if (word === "events") return get(`events?since=0&limit=1000&task_id=${reader.word()}`);
+      else return this.#hub.post(`/${word}`, bodyOf(word, reader.body()), options);
+    }
+  }
+
+  /** A word in which `$name` stands for values. */
+  #text(word: string): string {
+    return word.replaceAll(/\$[\w.]+/g, (name) => String(valueOf(name, this.names)));
+  }
+
+  #expect(answer: Answer | null, wanted: string): void {
+    if (answer === null) throw new Error("there is no answer yet");
+    const { status, body } = answer;
+    const [, code, rest = ""] = /^(4\d\d|5\d\d) (.*)$/.exec(wanted) ?? [];
+    if (code === "400") {
+      const fields = rest.split(" ").filter((word) => !word.startsWith("~"));
+      const [said = ""] = rest.split(" ").filter((word) => word.startsWith("~"));
+      const errors = body["errors"];
+      const paths = Array.isArray(errors) ? errors.map((error) => String(error.path)).toSorted() : body;
+      expect(JSON.stringify(errors)).toContain(said.slice(1));
+      return expect({ status, error: body["error"], paths }).toEqual({
+        status: 400,
+        error: "invalid_request",
+        paths: fields.toSorted(),
+      });
+    }
+    if (code !== undefined) {
+      expect(body["errors"]).toBeUndefined();
+      return expect({ status, error: body["error"] }).toEqual({ status: Number(code), error: rest });
+    }
+    if (status !== 200 || body["success"] !== true)
+      throw new Error(`answered ${status} ${JSON.stringify(body)}`);
+    if (wanted === "") return;
+    const reader = new Reader(wanted, this.names, this.#hub.clock.now(), true);
+    const path = /^\{/.test(wanted) ? "" : wanted.startsWith("[") ? "events.kind" : reader.word();
+    const value = path === "" ? body : fieldOf(body, path.split("."));
+    const fault = faultOf(value, reader.value(), path);
+    if (fault !== null) throw new Error(`${fault}\n  in ${JSON.stringify(value)?.slice(0, SHOWN_CHARS)}`);
+  }
+}
+
+function bodyOf(path: string, fields: Body): Body {
+  const result = path === "task/complete" && { result: { ...RESULT, ...(fields["result"] as Body) } };
+  return { ...USUAL[path], ...fields, ...result };
+}
+
+/** The answer as if its body were one of its fields. */
+function within(answer: Answer, field: string): Answer {
+  return answer.status === 200
+    ? { ...answer, body: { success: true, ...(answer.body[field] as Body) } }
+    : answer;
+}
+
+function durationOf(text: string): number {
+  const [, count, unit] = /^(-?\d+)(s|m|h|d)$/.exec(text) ?? [];
+  if (count === undefined) throw new Error(`${text} is no time such as 60s`);
+  return Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
+}
+
+/** A time so long after or before now. */
+function timeOf(word: string, now: number): number {
+  return now + durationOf(word.slice(1)) * (word.startsWith("-") ? -1 : 1);
+}
+
+/** What stands at a path; through a list, what stands there in each item. */
+function fieldOf(value: unknown, [name, ...rest]: readonly string[]): unknown {
+  if (name === undefined || value === undefined || value === null) return value;
+  if (Array.isArray(value) && !/^\d+$/.test(name)) return value.map((item) => fieldOf(item, [name, ...rest]));
+  return fieldOf(new Map(Object.entries(value)).get(name), rest);
+}
+
+/** What `$name` or `$name.path+1` stands for: of a whole answer the id in it. */
+function valueOf(word: string, names: ReadonlyMap<string, unknown>): unknown {
+  const [, name = "", path = "", more] = /^\$(\w+)((?:\.\w+)*)(?:\+(\d+))?$/.exec(word) ?? [];
+  if (!names.has(name)) throw new Error(`nothing is named ${word}`);
+  const answer = names.get(name);
+  const value = fieldOf(answer, path.split(".").slice(1));
+  if (more !== undefined) return Number(value) + Number(more);
+  if (path !== "" || typeof value !== "object" || value === null) return value;
+  for (const place of ["task_id", "task.task_id", "question.question_id", "message_id", "file_id"]) {
+    const id = fieldOf(answer, place.split("."));
+    if (id !== undefined) return id;
+  }
+  throw new Error(`${word} is ${JSON.stringify(answer)}, which has no id`);
+}
+
+/** Reads words, bodies and patterns. */
+class Reader {
+  readonly #text: string;
+  readonly #names: ReadonlyMap<string, unknown>;
+  readonly #now: number;
+  readonly #isPattern: boolean;
+  #at = 0;
+
+  constructor(text: string, names: ReadonlyMap<string, unknown>, now: number, isPattern: boolean) {
+    this.#text = text;
+    this.#names = names;
+    this.#now = now;
+    this.#isPattern = isPattern;
+  }
+
+  word(): string {
+    return this.#take(/\s*(\S*)/y);
+  }
+
+  /** The task and the node that are named, and the fields. */
+  body(): Body {
+    const body: Record<string, unknown> = {};
+    for (let word = this.#take(/\s*([^\s{]*)/y); word !== ""; word = this.#take(/\s*([^\s{]*)/y))
+      if (word.startsWith("$")) body["task_id"] = valueOf(word, this.#names);
+      else body["node_id"] = word;
+    return this.#at < this.#text.length ? { ...body, ...(this.value() as Body) } : body;
+  }
+
+  value(): unknown {
+    if (this.#has("{")) return this.#object();
+    if (this.#has("[")) return this.#list();
+    const quoted = this.#take(/\s*("(?:[^"\\]|\\.)*")/y);
+    if (quoted !== "") return JSON.parse(quoted);
+    return this.#bare(this.#take(/\s*([^\s,[\]{}]+)/y));
+  }
+
+  #object(): Body {
+    const fields: Record<string, unknown> = {};
+    while (!this.#has("}")) {
+      const name = this.#take(/\s*"?([\w.\-/]+)"?:/y);
+      if (name === "") throw new Error(`a field is wanted at ${this.#text.slice(this.#at)}`);
+      fields[name] = this.value();
+      this.#has(",");
+    }
+    return fields;
+  }
+
+  #list(): readonly unknown[] {
+    const items: unknown[] = [];
+    while (!this.#has("]")) {
+      items.push(this.value());
+      this.#has(",");
+    }
+    return items;
+  }
+
+  #bare(word: string): unknown {
+    if (word === "") throw new Error(`a value is wanted at ${this.#text.slice(this.#at)}`);
+    if (word === "true" || word === "false") return word === "true";
+    if (word === "null") return null;
+    if (/^-?\d[\d_]*(\.\d+)?$/.test(word)) return Number(word.replaceAll("_", ""));
+    if (word.startsWith("$")) return valueOf(word, this.#names);
+    const check = this.#isPattern ? checkOf(word, (other) => this.#bare(other), this.#now) : null;
+    if (!this.#isPattern && /^[+-]\d+[smhd]$/.test(word)) return isoTime(timeOf(word, this.#now));
+    return check ?? word.replaceAll(/\$\w[\w.]*/g, (name) => String(valueOf(name, this.#names)));
+  }
+
+  #has(mark: string): boolean {
+    const at = this.#text.slice(this.#at).search(/\S/) + this.#at;
+    if (this.#text[at] !== mark) return false;
+    this.#at = at + 1;
+    return true;
+  }
+
+  #take(pattern: RegExp): string {
+    pattern.lastIndex = this.#at;
+    const found = pattern.exec(this.#text);
+    if (!found) return "";
+    this.#at = pattern.lastIndex;
+    return found[1] ?? "";
+  }
+}
+
+function checkOf(word: string, read: (word: string) => unknown, now: number): Check | null {
+  const that = (what: string, holds: (value: unknown) => boolean): Check =>
+    new Check((value, path) => (holds(value) ? null : `${path} is ${JSON.stringify(value)}, not ${what}`));
+  const [, from, to] = /^(\d+)\.\.(\d+)$/.exec(word) ?? [];
+  if (word === "*") return that("there", (value) => value !== undefined && value !== null);
+  if (word === "absent") return that("absent", (value) => value === undefined);
+  if (word.startsWith("#"))
+    return that(word, (value) => Array.isArray(value) && value.length === Number(word.slice(1)));
+  if (word.startsWith("~")) return that(word, (value) => JSON.stringify(value ?? "").includes(word.slice(1)));
+  if (word.startsWith("!") && word.length > 1) {
+    const other = read(word.slice(1));
+    return that(word, (value) => faultOf(value, other, "") !== null);
+  }
+  if (from !== undefined)
+    return that(word, (value) => Number(value) >= Number(from) && Number(value) <= Number(to));
+  if (/^[+-]\d+[smhd]$/.test(word)) {
+    const at = timeOf(word, now);
+    return that(word, (value) => {
+      const early = at - Date.parse(String(value));
+      return early > -1_000 && early < TIME_TOLERANCE_MS;
+    });
+  }
+  return null;
+}
+
+/** What is wrong with a value; null if it matches the pattern. */
+function faultOf(value: unknown, pattern: unknown, path: string): string | null {
+  if (pattern instanceof Check) return pattern.fault(value, path);
+  if (Array.isArray(pattern)) {
+    if (!Array.isArray(value) || value.length !== pattern.length)
+      return `${path} is ${JSON.stringify(value)}, not a list of ${pattern.length}`;
+    for (const [i, item] of pattern.entries()) {
+      const fault = faultOf(value[i], item, `${path}.${i}`);
+      if (fault !== null) return fault;
+    }
+    return null;
+  }
+  if (typeof pattern === "object" && pattern !== null) {
+    if (typeof value !== "object" || value === null) return `${path} is ${JSON.stringify(value)}, no object`;
+    const fields = new Map(Object.entries(value));
+    for (const [name, item] of Object.entries(pattern)) {
+      const fault = faultOf(fields.get(name), item, `${path}.${name}`);
+      if (fault !== null) return fault;
+    }
+    return null;
+  }
+  return isDeepStrictEqual(value, pattern)
+    ? null
+    : `${path} is ${JSON.stringify(value)}, not ${JSON.stringify(pattern)}`;
+}
