@@ -63,7 +63,11 @@ const NODES: ListOf<Row> = {
     ],
     ["Done", (node) => countOf(node.tasks_completed), "number"],
     ["LUX", (node) => countOf(node.lux_balance), "number", { order: "lux" }],
-    ["Capabilities", (node) => capabilitiesOf(node).join(", ") || <span class="quiet">any</span>, "names"],
+    [
+      "Capabilities",
+      (node) => capabilitiesOf(node).join(", ") || <span class="quiet">{"any"}</span>,
+      "names",
+    ],
   ],
 };
 
