@@ -25,9 +25,9 @@ const A2A_TYPE = "application/a2a+json";
 
 /** Ignores the patch version. A client that names no version speaks 0.3 (3.6.2). @throws {Fault} */
 function checkVersion(request: Request): void {
-  const asked = request.headers.get("a2a-version") || queryOf(request)["A2A-Version"] || "0.3";
-  if (/^\d+\.\d+/.exec(asked.trim())?.[0] === PROTOCOL_VERSION) return;
-  const what = `A2A ${asked.slice(0, 20)} is not spoken here: send the header A2A-Version: ${PROTOCOL_VERSION}.`;
+  const version = request.headers.get("a2a-version") || queryOf(request)["A2A-Version"] || "0.3";
+  if (/^\d+\.\d+/.exec(version.trim())?.[0] === PROTOCOL_VERSION) return;
+  const what = `A2A ${version.slice(0, 20)} is not spoken here: send the header A2A-Version: ${PROTOCOL_VERSION}.`;
   throw new Fault("VersionNotSupportedError", what);
 }
 

@@ -59,9 +59,9 @@ function modifiedSince({ call, shared: { sentCards } }: Session, etag: string): 
   const name = call.variant.publicEndpoints ? "A" : "B";
   const sent = sentCards.get(name);
   if (sent?.etag === etag) return sent.at;
-  const at = call.clock().now;
-  sentCards.set(name, { etag, at });
-  return at;
+  const sentAt = call.clock().now;
+  sentCards.set(name, { etag, at: sentAt });
+  return sentAt;
 }
 
 /** Whether anybody may list the nodes of this listener. */

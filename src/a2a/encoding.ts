@@ -165,7 +165,7 @@ function fileArtifact(file: FileRecord, publicUrl: PublicUrl): Artifact {
 function resultArtifact({ problem, improvement, lesson, extra }: TaskResult): Artifact {
   const further = parseExact(extra ?? "{}") as Record<string, unknown>; // the hub stores JSON objects only
   const { output, ...others } = further;
-  const said = `Problem: ${problem}\n\nImprovement: ${improvement}\n\nLesson: ${lesson}`;
+  const texts = `Problem: ${problem}\n\nImprovement: ${improvement}\n\nLesson: ${lesson}`;
   const isText = typeof output === "string" && output !== "";
   const isData = !isText && output !== "" && output != null;
   const result = { problem, improvement, lesson };
@@ -175,7 +175,7 @@ function resultArtifact({ problem, improvement, lesson, extra }: TaskResult): Ar
     description: "",
     parts: [
       ...(isData ? [dataPart(output)] : []),
-      textPart(isText ? output : said),
+      textPart(isText ? output : texts),
       dataPart(isData ? { ...result, ...others } : { ...result, ...further }),
     ],
     metadata: undefined,
@@ -241,8 +241,10 @@ export async function updateOf(
     case "task.progress":
       return goesOn(now(TaskState.TASK_STATE_WORKING, data["note"]));
     case "file.uploaded": {
-      const found = await file(String(data["file_id"]));
-      return found && isArtifact(found) ? goesOn(artifactUpdate(ids, fileArtifact(found, publicUrl))) : null;
+      const uploaded = await file(String(data["file_id"]));
+      return uploaded && isArtifact(uploaded)
+        ? goesOn(artifactUpdate(ids, fileArtifact(uploaded, publicUrl)))
+        : null;
     }
     case "task.review_requested":
       return goesOn(now(TaskState.TASK_STATE_WORKING, IN_REVIEW));

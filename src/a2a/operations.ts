@@ -78,17 +78,17 @@ function callerOf({ call: { key }, nodeId }: Session): string {
 const pathOf = (nodeId: string | null): string => (nodeId === null ? HUB_PATH : nodePath(nodeId));
 
 async function sendMessage(session: Session, params: JsonObject): Promise<unknown> {
-  const asked = parseSendMessage(params);
-  const { historyLength, returnImmediately } = asked.configuration ?? {};
+  const request = parseSendMessage(params);
+  const { historyLength, returnImmediately } = request.configuration ?? {};
   const { call } = session;
   const acceptAndWait = async (signal: AbortSignal): Promise<string> => {
-    const taskId = await accept(session, asked, params);
+    const taskId = await accept(session, request, params);
     await endOrQuestion(session, taskId, signal);
     return taskId;
   };
   // A caller that may not wait is refused before its task is created.
   const taskId = await (returnImmediately === true
-    ? accept(session, asked, params)
+    ? accept(session, request, params)
     : call.hold(acceptAndWait));
   return { task: await show(session, taskId, historyLength ?? null) };
 }
@@ -104,9 +104,9 @@ async function endOrQuestion({ call }: Session, taskId: string, signal: AbortSig
 }
 
 async function sendStreamingMessage(session: Session, params: JsonObject, wrap: Wrap): Promise<Response> {
-  const asked = parseSendMessage(params);
-  const taskId = await accept(session, asked, params);
-  return openWithSnapshot(session, taskId, asked.configuration?.historyLength ?? null, wrap);
+  const request = parseSendMessage(params);
+  const taskId = await accept(session, request, params);
+  return openWithSnapshot(session, taskId, request.configuration?.historyLength ?? null, wrap);
 }
 
 /** @returns the id of the task that the message created, or whose question it answers, now or when it was sent before */
@@ -263,8 +263,8 @@ async function asParts<T>(make: () => Promise<T>): Promise<T> {
         path: path === "description" ? "message.parts" : `metadata.luxhub.${path}`,
         message,
       }));
-    const said = named.map(({ path, message }) => `${path}: ${message}`).join("; ");
-    throw new Fault("RequestMalformedError", said, named);
+    const reasons = named.map(({ path, message }) => `${path}: ${message}`).join("; ");
+    throw new Fault("RequestMalformedError", reasons, named);
   }
 }
 

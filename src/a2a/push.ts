@@ -23,9 +23,9 @@ const nameOf = (taskId: string, configId: string): string => `a2a:${taskId}:${co
 // ---- The operations. `caller` is who asks: it must have created the task.
 
 export async function createPush(session: Session, caller: string, params: JsonObject): Promise<unknown> {
-  const asked = parsePushConfig(params);
-  checkPush(session, asked, "url");
-  return savePush(session, caller, asked.taskId, asked);
+  const config = parsePushConfig(params);
+  checkPush(session, config, "url");
+  return savePush(session, caller, config.taskId, config);
 }
 
 /** @throws {Fault} when the hub must not call the URL. `path`: where the URL is in the request */
@@ -77,17 +77,17 @@ export function pushDraft(
 export async function getPush({ call }: Session, caller: string, params: JsonObject): Promise<unknown> {
   const { taskId, id } = parsePushId(params);
   await call.services.a2a.get(taskId, caller);
-  const found = await call.services.webhooks.find(nameOf(taskId, id));
-  if (found?.push?.caller !== caller)
+  const webhook = await call.services.webhooks.find(nameOf(taskId, id));
+  if (webhook?.push?.caller !== caller)
     throw new Fault("TaskNotFoundError", `Task ${taskId} has no push notification config ${id}.`);
-  return encodeConfig(found);
+  return encodeConfig(webhook);
 }
 
 export async function listPushes({ call }: Session, caller: string, params: JsonObject): Promise<unknown> {
   const { taskId } = parseTaskOfPushes(params);
   await call.services.a2a.get(taskId, caller);
-  const found = await call.services.webhooks.pushesOf(taskId);
-  const configs = found.filter(({ push }) => push?.caller === caller).map(encodeConfig);
+  const webhooks = await call.services.webhooks.pushesOf(taskId);
+  const configs = webhooks.filter(({ push }) => push?.caller === caller).map(encodeConfig);
   return { configs, nextPageToken: "" };
 }
 
@@ -95,10 +95,10 @@ export async function listPushes({ call }: Session, caller: string, params: Json
 export async function deletePush({ call }: Session, caller: string, params: JsonObject): Promise<unknown> {
   const { taskId, id } = parsePushId(params);
   await call.services.a2a.get(taskId, caller);
-  const found = await call.services.webhooks.find(nameOf(taskId, id));
-  if (found?.push?.caller !== caller) return {};
+  const webhook = await call.services.webhooks.find(nameOf(taskId, id));
+  if (webhook?.push?.caller !== caller) return {};
   try {
-    await call.services.webhooks.delete(call.transact, found.name);
+    await call.services.webhooks.delete(call.transact, webhook.name);
   } catch (error) {
     if (!(error instanceof Rejection)) throw error; // the task has ended meanwhile
   }

@@ -204,7 +204,7 @@ export class AgentOutput {
   }
 
   #say(field: Field, { at, take }: Place, line: unknown): boolean {
-    const text = at.map((path) => textOf(field, valueAt(line, path))).find((one) => one !== "");
+    const text = at.map((path) => textOf(field, valueAt(line, path))).find((candidate) => candidate !== "");
     if (text === undefined) return false;
     const known = this.#texts.get(field);
     if (field === "session") {
@@ -233,8 +233,8 @@ export function isCount(value: unknown): value is number {
 
 /** Null: there is no number at any of the paths. */
 function sumAt(paths: Place["at"], line: unknown): number | null {
-  const found = paths.map((path) => valueAt(line, path)).filter(isCount);
-  return found.length === 0 ? null : found.reduce((a, b) => a + b, 0);
+  const counts = paths.map((path) => valueAt(line, path)).filter(isCount);
+  return counts.length === 0 ? null : counts.reduce((a, b) => a + b, 0);
 }
 
 /** A text; of models with their counts the one that has most, and of permissions their JSON. Empty: there is none. */

@@ -127,13 +127,13 @@ const inUse = new Set<string>();
 /** Removes directories of tasks whose end this worker has not seen: the oldest, beyond how many are kept. */
 export function cleanAgentDirs(workDir: string, log: Log): void {
   const now = systemClock().now();
-  const found = readdirSync(workDir)
+  const unused = readdirSync(workDir)
     .filter((name) => name.startsWith(DIR))
     .map((name) => join(workDir, name))
     .filter((path) => !inUse.has(path))
     .map((path) => ({ path, at: statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? now }))
     .toSorted((a, b) => b.at - a.at);
-  found.forEach(({ path, at }, i) => {
+  unused.forEach(({ path, at }, i) => {
     if (i >= KEPT_MAX || now - at > KEPT_MS) removeDir(path, log);
   });
 }

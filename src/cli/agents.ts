@@ -137,8 +137,8 @@ export function argumentsOf(
   prompt: string,
   session: string | null,
 ): readonly string[] {
-  const more = session === null || resume === null ? start : resume;
-  return [...args, ...more].map((arg) => {
+  const sessionArgs = session === null || resume === null ? start : resume;
+  return [...args, ...sessionArgs].map((arg) => {
     if (arg === "{prompt}") return prompt;
     return session === null ? arg : arg.replace("{session}", session);
   });
@@ -197,26 +197,26 @@ function readWorkerFile(): Fields | null {
 }
 
 function changed(agent: Agent, fields: Fields): Agent {
-  const own = `agent.${agent.name}`;
+  const section = `agent.${agent.name}`;
   refuseOthers(
     fields,
     ["program", "args", "start", "resume", "env", "model", "instructions", "reads"],
-    `${own}.`,
+    `${section}.`,
   );
   const { program, args, start, resume, env, model, instructions, reads } = fields;
   const made: Agent = {
     name: agent.name,
-    program: program === undefined ? agent.program : textIn(program, `${own}.program`),
-    args: args === undefined ? agent.args : textsIn(args, `${own}.args`),
-    start: start === undefined ? agent.start : textsIn(start, `${own}.start`),
-    resume: resume === undefined ? agent.resume : resumeIn(resume, `${own}.resume`),
-    env: env === undefined ? agent.env : { ...agent.env, ...envIn(env, `${own}.env`) },
-    model: model === undefined ? agent.model : textIn(model, `${own}.model`),
+    program: program === undefined ? agent.program : textIn(program, `${section}.program`),
+    args: args === undefined ? agent.args : textsIn(args, `${section}.args`),
+    start: start === undefined ? agent.start : textsIn(start, `${section}.start`),
+    resume: resume === undefined ? agent.resume : resumeIn(resume, `${section}.resume`),
+    env: env === undefined ? agent.env : { ...agent.env, ...envIn(env, `${section}.env`) },
+    model: model === undefined ? agent.model : textIn(model, `${section}.model`),
     instructions:
-      instructions === undefined ? agent.instructions : textIn(instructions, `${own}.instructions`),
-    reads: reads === undefined ? agent.reads : { ...agent.reads, ...readsIn(reads, `${own}.reads`) },
+      instructions === undefined ? agent.instructions : textIn(instructions, `${section}.instructions`),
+    reads: reads === undefined ? agent.reads : { ...agent.reads, ...readsIn(reads, `${section}.reads`) },
   };
-  if (made.program === "") throw new ConfigError(`${PATH}: ${own} needs program, the program to run`);
+  if (made.program === "") throw new ConfigError(`${PATH}: ${section} needs program, the program to run`);
   return made;
 }
 
@@ -230,7 +230,7 @@ function resumeIn(value: unknown, name: string): readonly string[] | null {
 
 function envIn(value: unknown, name: string): Readonly<Record<string, string>> {
   const entries = Object.entries(tableIn(value, name));
-  return Object.fromEntries(entries.map(([key, one]) => [key, textIn(one, `${name}.${key}`)]));
+  return Object.fromEntries(entries.map(([key, text]) => [key, textIn(text, `${name}.${key}`)]));
 }
 
 function readsIn(value: unknown, name: string): Reads {
@@ -246,15 +246,15 @@ function placeIn(value: unknown, name: string): Place {
   const table = tableIn(value, name);
   refuseOthers(table, ["where", "at", "take", "over"], `${name}.`);
   const { where = {}, at: paths, take = "last", over = "run" } = table;
-  const known = TAKES.find((one) => one === take);
-  if (known === undefined) throw new ConfigError(`${PATH}: ${name}.take must be ${TAKES.join(", ")}`);
+  const knownTake = TAKES.find((word) => word === take);
+  if (knownTake === undefined) throw new ConfigError(`${PATH}: ${name}.take must be ${TAKES.join(", ")}`);
   if (over !== "run" && over !== "session")
     throw new ConfigError(`${PATH}: ${name}.over must be run or session`);
   const conditions = Object.entries(tableIn(where, `${name}.where`));
   return {
-    where: Object.fromEntries(conditions.map(([path, one]) => [path, String(one)])),
+    where: Object.fromEntries(conditions.map(([path, value]) => [path, String(value)])),
     at: typeof paths === "string" ? [paths] : textsIn(paths, `${name}.at`),
-    take: known,
+    take: knownTake,
     over,
   };
 }
@@ -276,6 +276,6 @@ function textIn(value: unknown, name: string): string {
 }
 
 function textsIn(value: unknown, name: string): readonly string[] {
-  if (Array.isArray(value)) return value.map((one: unknown, i) => textIn(one, `${name}[${i}]`));
+  if (Array.isArray(value)) return value.map((item: unknown, i) => textIn(item, `${name}[${i}]`));
   throw new ConfigError(`${PATH}: ${name} must be a list of strings`);
 }

@@ -42,9 +42,9 @@ export async function backupCommand(argv: readonly string[], env: Environment): 
   const { manifest, sizeBytes, hasSecrets } = await withProgress((tools) => backUp(hub, to, SOFTWARE, tools));
   const lost = [...manifest.missing, ...manifest.damaged];
   if (lost.length > 0) {
-    const more = lost.length > SHOWN ? ", …" : "";
+    const ellipsis = lost.length > SHOWN ? ", …" : "";
     console.error(
-      `luxhub: the bytes of ${lost.length} files are gone or damaged: ${lost.slice(0, SHOWN).join(", ")}${more}`,
+      `luxhub: the bytes of ${lost.length} files are gone or damaged: ${lost.slice(0, SHOWN).join(", ")}${ellipsis}`,
     );
   }
   const report = [

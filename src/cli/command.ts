@@ -4,7 +4,7 @@
  */
 import type { AnswerOf, Operation, RequestOf } from "../client/call.ts";
 import { must } from "../lib/assert.ts";
-import { REQUESTS } from "./requests.ts";
+import { ADMIN_CALLS, REQUESTS } from "./requests.ts";
 import type { Cell } from "./table.ts";
 
 export type Flag = {
@@ -63,6 +63,10 @@ export type Resource<Part = PropertyKey, Shown = object, Row = object> = {
   text?(row: Row): string;
   /** What is between two texts. */
   readonly between?: string;
+  /** Whether all rows are printed, each as a line of JSON. */
+  readonly isExport?: boolean;
+  /** Which rows come first, to say that there are more than those. */
+  readonly order?: "newest";
   /** What a person reads if the list is empty. */
   readonly none?: string;
   /** Whether the answer is a failure (exit code 1). */
@@ -93,15 +97,16 @@ export function flagsOf(texts: Texts): Command["flags"] {
   );
 }
 
-/** Splits "lease acquire NAME" into the name of the command and its positional arguments. */
-function headOf(head: string): { readonly name: string; readonly words: string } {
-  const [name = ""] = /^[a-z-]+(?: [a-z-]*[a-z](?= |$))*/.exec(head) ?? [];
-  return { name, words: head.slice(name.length + 1) };
+/** Splits "lease acquire NAME: take an advisory lease": the name of the command, its arguments, and the summary. */
+function headOf(head: string): Pick<Command, "name" | "words" | "summary"> {
+  const [form = "", summary = ""] = head.split(/: (.*)/);
+  const [name = ""] = /^[a-z-]+(?: [a-z-]*[a-z](?= |$))*/.exec(form) ?? [];
+  return { name, words: form.slice(name.length + 1), summary };
 }
 
 /** A command that calls no hub. */
-export function local(head: string, summary: string, flags: Texts = {}, about = ""): Command {
-  return { ...headOf(head), summary, flags: flagsOf(flags), ...(about !== "" && { about }) };
+export function local(head: string, flags: Texts = {}, about = ""): Command {
+  return { ...headOf(head), flags: flagsOf(flags), ...(about !== "" && { about }) };
 }
 
 const JSON_FLAG = { json: "print JSON" };
@@ -118,10 +123,12 @@ export const REMOTE_FLAGS = flagsOf({ ...JSON_FLAG, ...PLACE });
 const NO_JSON: readonly string[] = ["file get", "lux export", "worker", "mcp", "mcp-config"];
 
 /** A client of a hub. */
-export function remote(head: string, summary: string, flags: Texts = {}, about = ""): Command {
+export function remote(head: string, flags: Texts = {}, about = ""): Command {
   const json = NO_JSON.includes(headOf(head).name) ? {} : JSON_FLAG;
-  return { ...local(head, summary, { ...flags, ...json, ...PLACE }, about), isRemote: true };
+  return { ...local(head, { ...flags, ...json, ...PLACE }, about), isRemote: true };
 }
+
+export const ADMIN_ABOUT = "Needs the administrator key (from LUXHUB_ADMIN_KEY or the data directory).";
 
 type FieldsOf<O extends Operation> = keyof RequestOf<O> & string;
 type ShownOf<O extends Operation, Part> = object &
@@ -134,7 +141,6 @@ type ShownOf<O extends Operation, Part> = object &
 export function resource<const O extends Operation, const Part extends keyof AnswerOf<O> | "" = "">(
   call: O,
   head: string,
-  summary: string,
   spec: Omit<Resource<Part, ShownOf<O, Part>, RowOf<AnswerOf<O>>>, "call"> & {
     readonly switches?: Readonly<Record<string, Partial<RequestOf<O>>>>;
     readonly fixed?: Partial<RequestOf<O>>;
@@ -143,7 +149,8 @@ export function resource<const O extends Operation, const Part extends keyof Ans
   texts: Texts = {},
   about = "",
 ): Command {
-  const command = remote(head, summary, texts, about);
+  const notes = [about, ADMIN_CALLS.includes(call) ? ADMIN_ABOUT : ""].filter((note) => note !== "");
+  const command = remote(head, texts, notes.join("\n"));
   const flags = Object.entries(command.flags).map(([name, flag]) => {
     const words = flag.value === undefined ? undefined : fieldOf(call, name)?.words;
     return [name, { ...flag, ...(words && { choices: words }) }] as const;
@@ -186,6 +193,6 @@ const ENDINGS = ["", "_s", "_id", "_node", "_at", "s"];
 /** Returns the field that a flag sets; undefined: there is none. */
 export function fieldOf(call: Operation, flag: string): Field | undefined {
   const base = flag.replace(/-env$/, "").replaceAll("-", "_");
-  const names = ENDINGS.map((ending) => base + ending);
+  const names = [...ENDINGS.map((ending) => base + ending), `task_${base}`];
   return fieldsOf(call).find(({ name }) => names.includes(name));
 }

@@ -8,9 +8,10 @@ import { EVENT_KINDS } from "../domain/event.ts";
 import { KEY_ROLES, SEND_TYPES } from "../domain/model.ts";
 import { TASK_FIELDS, type TaskField } from "../domain/task/fields.ts";
 import type { Form } from "./arguments.ts";
-import { type Command, DATA, local, remote, resource } from "./command.ts";
+import { ADMIN_ABOUT, type Command, DATA, local, remote, resource } from "./command.ts";
 import {
   NODE_HEAD,
+  TASK_HEAD,
   budgetName,
   budgetRow,
   lessonText,
@@ -20,6 +21,7 @@ import {
   pauseName,
   scheduleRow,
   taskLine,
+  taskRow,
   webhookRow,
 } from "./rows.ts";
 import { timeText } from "./table.ts";
@@ -55,8 +57,6 @@ are missing at its end.
 Exit code 1: the export is not intact.
 
 luxhub lux export | luxhub lux verify --head 5f2c…`;
-
-const ADMIN_ABOUT = "Needs the administrator key (from LUXHUB_ADMIN_KEY or the data directory).";
 
 const INVITE_ABOUT = `The line has the URL of the hub, a token for one use and, with serve --tls auto, the hash of the key of the hub.
 The joining machine checks this hash before it sends anything.
@@ -156,7 +156,7 @@ function taskFlags(isScheduled: boolean) {
 
 /** Flags that select tasks. */
 const SELECTED_TASKS = {
-  "status S": ["only tasks of this status", ["open", "assigned", "pending", "completed", "failed"]],
+  "status S": "only tasks of this status",
   "node NODE": "only tasks that this node holds or completed",
   "creator NODE": "only tasks that this node created",
   "type TYPE": "only tasks of this type",
@@ -170,7 +170,7 @@ const leaseLine = ({ fencing, until }: { readonly fencing: number; readonly unti
 
 export const COMMANDS: readonly Command[] = [
   {
-    ...local("serve", "start the hub", {}, SERVE_ABOUT),
+    ...local("serve: start the hub", {}, SERVE_ABOUT),
     flags: Object.fromEntries(
       SETTING_ROWS.map(({ flag, value, help, fallback, multiple, isSwitch }) => [
         flag.slice(2),
@@ -185,18 +185,16 @@ export const COMMANDS: readonly Command[] = [
     ),
   },
   local(
-    "demo",
-    "start a hub with six simulated nodes, to try luxhub; the data is removed at the end",
+    "demo: start a hub with six simulated nodes, to try luxhub; the data is removed at the end",
     {
       "port PORT": "the port on 127.0.0.1; default: the first free port from 19114 on",
     },
     `Open the URL that the command prints, and sign in with the secret below the URL. The hub runs until Ctrl-C.
 The command reads no settings: neither LUXHUB_ variables nor luxhub.toml.`,
   ),
-  remote("status", "show the health of the hub, and counts", {}, "Exit code 1: the hub cannot write."),
+  remote("status: show the health of the hub, and counts", {}, "Exit code 1: the hub cannot write."),
   remote(
-    "top",
-    "show the running tasks and the online nodes, live",
+    "top: show the running tasks and the online nodes, live",
     {
       "interval TIME": "the refresh interval (2s)",
       once: "print the state once and exit",
@@ -205,36 +203,33 @@ The command reads no settings: neither LUXHUB_ variables nor luxhub.toml.`,
   ),
   resource(
     "lessons",
-    "lessons [WORDS]",
-    "search what the workers of completed tasks have learned, newest first",
+    "lessons [WORDS]: search what the workers of completed tasks have learned, newest first",
     { text: lessonText },
     { "type TYPE": "only lessons from tasks of this type", ...LIMIT },
     "Each of the WORDS must begin a word of the lesson or of the title of its task: luxhub lessons 'login cookie'",
   ),
   resource(
     "questions",
-    "questions",
-    "list the open questions of all tasks, the most urgent first",
+    "questions: list the open questions of all tasks, the most urgent first",
     {
       head: ["TASK", "QUESTION", "UNTIL", "ASKED BY", "TEXT"],
-      cells: ({ choices, ...asked }) => [
-        ...[asked.task_id, asked.question_id, timeText(asked.until), asked.asked_by],
-        choices.length === 0 ? asked.question : `${asked.question} (${choices.join(", ")})`,
+      cells: ({ choices, ...open }) => [
+        ...[open.task_id, open.question_id, timeText(open.until), open.asked_by],
+        choices.length === 0 ? open.question : `${open.question} (${choices.join(", ")})`,
       ],
     },
     LIMIT,
   ),
   resource(
     "reviews",
-    "reviews",
-    "list the results that wait for a review, the most urgent first",
+    "reviews: list the results that wait for a review, the most urgent first",
     {
       columns:
         "TASK task_id, UNTIL review.until, REVIEWER review.by, DONE BY assigned_node, LUX lux_held, TITLE title",
     },
     LIMIT,
   ),
-  remote("usage", "sum up what work has cost in tokens and dollars", {
+  remote("usage: sum up what work has cost in tokens and dollars", {
     "by WHAT": [
       "one row for each day (the default), node, creator, type, model or group",
       ["day", "node", "creator", "type", "model", "group"],
@@ -245,8 +240,7 @@ The command reads no settings: neither LUXHUB_ variables nor luxhub.toml.`,
   }),
   resource(
     "budget/set",
-    "budget set SCOPE [VALUE]",
-    "limit what work may cost",
+    "budget set SCOPE [VALUE]: limit what work may cost",
     { part: "budget", say: (budget) => `${budgetName(budget)}  ${budget.state}` },
     {
       ...PER,
@@ -255,13 +249,11 @@ The command reads no settings: neither LUXHUB_ variables nor luxhub.toml.`,
       "on-limit WHAT": "pause (the default): stop the dispatch of the tasks; warn: only record an event",
     },
     `SCOPE is hub, or node, creator, type or group with a VALUE; creator or type without a VALUE means the
-tasks without a creator or without a type.
-${ADMIN_ABOUT}`,
+tasks without a creator or without a type.`,
   ),
   resource(
     "webhook/put",
-    "webhook put NAME URL",
-    "create or replace a webhook, which sends events to a URL, and print its secret once",
+    "webhook put NAME URL: create or replace a webhook, which sends events to a URL, and print its secret once",
     { say: ({ secret }, name) => secret ?? `${name}  saved` },
     {
       "kind KIND…": "only events of this kind; repeatable",
@@ -274,66 +266,49 @@ ${ADMIN_ABOUT}`,
       "secret-env NAME":
         "the environment variable with the secret to use: whsec_…, or the access token of ntfy",
     },
-    `The hub calls its own machine or a private network only if serve --webhook-allow names this address or network.
-${ADMIN_ABOUT}`,
+    `The hub calls its own machine or a private network only if serve --webhook-allow names this address or network.`,
   ),
   resource(
     "webhook/list",
-    "webhook list",
-    "list all webhooks, and the state of their deliveries",
+    "webhook list: list all webhooks, and the state of their deliveries",
     { head: ["WEBHOOK", "STATE", "CURSOR", "DELIVERED", "FAULT", "URL"], cells: webhookRow },
     LIMIT,
-    ADMIN_ABOUT,
   ),
-  resource(
-    "webhook/test",
-    "webhook test NAME",
-    "send a test message now, and print the outcome",
-    {
-      say: ({ delivered, error, status, ms }, name) =>
-        `${name}  ${delivered ? "delivered" : "failed"}  ${error ?? `HTTP ${status}`}  ${ms} ms`,
-      isFailure: ({ delivered }) => !delivered,
-    },
-    {},
-    ADMIN_ABOUT,
-  ),
+  resource("webhook/test", "webhook test NAME: send a test message now, and print the outcome", {
+    say: ({ delivered, error, status, ms }, name) =>
+      `${name}  ${delivered ? "delivered" : "failed"}  ${error ?? `HTTP ${status}`}  ${ms} ms`,
+    isFailure: ({ delivered }) => !delivered,
+  }),
   resource(
     "webhook/resume",
-    "webhook resume NAME",
-    "resume the deliveries, from the first event that was not delivered",
+    "webhook resume NAME: resume the deliveries, from the first event that was not delivered",
     {
       say: ({ webhook }, name) => `${name}  resumed after the event ${webhook.cursor}`,
     },
     {
       "after N": "resume after the event with this id instead: skips events, or sends events again",
     },
-    ADMIN_ABOUT,
   ),
-  resource("webhook/delete", "webhook delete NAME", "delete a webhook", { say: deleted }, {}, ADMIN_ABOUT),
+  resource("webhook/delete", "webhook delete NAME: delete a webhook", { say: deleted }),
   resource(
     "budget/list",
-    "budget list",
-    "list all budgets, and how much of each is used",
+    "budget list: list all budgets, and how much of each is used",
     {
       none: "There are no budgets.",
       head: ["BUDGET", "STATE", "USD", "OF", "WITHOUT COST", "TOKENS", "OF", "AT THE LIMIT"],
       cells: budgetRow,
     },
     LIMIT,
-    ADMIN_ABOUT,
   ),
   resource(
     "budget/delete",
-    "budget delete SCOPE [VALUE]",
-    "delete a budget",
+    "budget delete SCOPE [VALUE]: delete a budget",
     { part: "budget", say: (budget) => `${budgetName(budget)}  deleted` },
     PER,
-    ADMIN_ABOUT,
   ),
   resource(
     "usage/void",
-    "budget void NODE",
-    "take what a node has reported on a day off all sums and budgets",
+    "budget void NODE: take what a node has reported on a day off all sums and budgets",
     {
       say: ({ node_id, day, voided: { reports, cost_usd } }) =>
         `${node_id} on ${day}  ${reports} ${reports === 1 ? "report" : "reports"}, ${cost_usd ?? 0} USD voided`,
@@ -342,44 +317,34 @@ ${ADMIN_ABOUT}`,
       "day DAY": "the day in UTC, such as 2030-01-31; default: today",
       "reason TEXT": "the reason",
     },
-    ADMIN_ABOUT,
   ),
   resource(
     "limit/set",
-    "limit set KEY",
-    "limit how many tasks of a key run at once, or start in a minute",
+    "limit set KEY: limit how many tasks of a key run at once, or start in a minute",
     { part: "limit", say: ({ key }) => `${key || "(none)"}  set` },
     {
       "running N": "how many tasks may be assigned at once",
       "per-minute N": "how many tasks may be handed out in any 60 s",
     },
-    `The KEY of a task is its limit_key, or its type if the task has no limit_key.
-${ADMIN_ABOUT}`,
+    `The KEY of a task is its limit_key, or its type if the task has no limit_key.`,
   ),
   resource(
     "limit/list",
-    "limit list",
-    "list all limits and holds, and how much of each is used",
+    "limit list: list all limits and holds, and how much of each is used",
     {
       none: "There are no limits.",
       head: ["KEY", "RUNNING", "OF", "LAST MINUTE", "OF", "HELD UNTIL", "HELD BY"],
       cells: limitRow,
     },
     LIMIT,
-    ADMIN_ABOUT,
   ),
-  resource(
-    "limit/delete",
-    "limit delete KEY",
-    "delete a limit, and end its hold",
-    { part: "limit", say: ({ key }) => `${key || "(none)"}  deleted` },
-    {},
-    ADMIN_ABOUT,
-  ),
+  resource("limit/delete", "limit delete KEY: delete a limit, and end its hold", {
+    part: "limit",
+    say: ({ key }) => `${key || "(none)"}  deleted`,
+  }),
   resource(
     "limit/hold",
-    "limit hold KEY",
-    "hand out no task of a key for a time",
+    "limit hold KEY: hand out no task of a key for a time",
     { part: "limit", say: ({ key, held_until }) => `${key || "(none)"}  held until ${held_until}` },
     {
       "for TIME": "how long the hold lasts, at most 1h",
@@ -388,56 +353,46 @@ ${ADMIN_ABOUT}`,
   ),
   resource(
     "hub/pause",
-    "pause",
-    "stop the dispatch of a type, of a limit key, of a creator, or of all tasks",
+    "pause: stop the dispatch of a type, of a limit key, of a creator, or of all tasks",
     { part: "pause", say: (pause) => `${pauseName(pause)}  paused` },
     { ...PAUSED, "reason TEXT": "the reason" },
-    ADMIN_ABOUT,
   ),
   resource(
     "hub/resume",
-    "resume",
-    "end a pause",
+    "resume: end a pause",
     { part: "pause", say: (pause) => `${pauseName(pause)}  resumed` },
     PAUSED,
-    ADMIN_ABOUT,
   ),
   resource(
     "hub/pauses",
-    "pauses",
-    "list the pauses",
+    "pauses: list the pauses",
     {
       none: "Nothing is paused.",
       head: ["PAUSED", "SINCE", "REASON"],
       cells: (pause) => [pauseName(pause), pause.at, pause.reason],
     },
     LIMIT,
-    ADMIN_ABOUT,
   ),
-  remote("lux NODE", "show the balance and the ledger of a node", LIMIT, LUX_ABOUT),
+  remote("lux NODE: show the balance and the ledger of a node", LIMIT, LUX_ABOUT),
   remote(
-    "lux export",
-    "print the ledger of all nodes as JSON Lines, oldest entry first",
+    "lux export: print the ledger of all nodes as JSON Lines, oldest entry first",
     {},
     "luxhub lux export > ledger.jsonl",
   ),
   resource(
     "lux/head",
-    "lux head",
-    "print the number and the hash of the newest entry of the ledger, for lux verify",
+    "lux head: print the number and the hash of the newest entry of the ledger, for lux verify",
     { part: "head", say: ({ seq, hash }) => `${seq}  ${hash ?? "no hash"}` },
   ),
   local(
-    "lux verify [FILE]",
-    "verify that nothing in an exported ledger was changed, removed or added; needs no hub",
+    "lux verify [FILE]: verify that nothing in an exported ledger was changed, removed or added; needs no hub",
     {
       "head HASH": "a hash from lux head or a receipt: the ledger must have the entry with this hash",
     },
     VERIFY_ABOUT,
   ),
   remote(
-    "events",
-    "print the event log",
+    "events: print the event log",
     {
       "-f follow": "keep printing new events; with --json as JSON Lines",
       "kind KIND…": ["only events of this kind; repeatable", EVENT_KINDS],
@@ -451,8 +406,7 @@ ${ADMIN_ABOUT}`,
     "--follow survives a restart of the hub: no event is missed or printed twice.",
   ),
   remote(
-    "schedule put NAME TITLE",
-    "create or replace a schedule, which creates tasks at certain times, and print the next time",
+    "schedule put NAME TITLE: create or replace a schedule, which creates tasks at certain times, and print the next time",
     {
       "cron CRON": "minute, hour, day of month, month, day of week; or a word such as @daily",
       "tz ZONE": "the time zone of --cron, for example Europe/Berlin (UTC)",
@@ -474,8 +428,7 @@ ${ADMIN_ABOUT}`,
   ),
   resource(
     "group/list",
-    "group list [PREFIX]",
-    "list the groups by name; with PREFIX those whose name begins with PREFIX",
+    "group list [PREFIX]: list the groups by name; with PREFIX those whose name begins with PREFIX",
     {
       columns:
         "GROUP group, TASKS total, UNFINISHED unfinished, FAILED by_status.failed, CHANGED last_updated_at",
@@ -483,64 +436,64 @@ ${ADMIN_ABOUT}`,
     LIMIT,
   ),
   remote(
-    "group watch NAME",
-    "show the progress of a group until all its tasks have ended",
+    "group watch NAME: show the progress of a group until all its tasks have ended",
     { "timeout TIME": "how long to wait, such as 10m; default: no limit" },
     "Shows a progress bar on a terminal, and elsewhere prints a line for each change. Exit code 1: a task has failed.",
   ),
-  remote("group show NAME", "show counts, times, the cost and the last failures of a group"),
-  remote("group cancel NAME", "cancel the unfinished tasks of a group, whose status is then failed", {
+  remote("group show NAME: show counts, times, the cost and the last failures of a group"),
+  remote("group cancel NAME: cancel the unfinished tasks of a group, whose status is then failed", {
     "node NODE": "the node that cancels the tasks",
     "reason TEXT": "the reason",
   }),
-  remote("group retry NAME", "open the failed tasks of a group again"),
+  remote("group retry NAME: open the failed tasks of a group again"),
   resource(
     "schedule/list",
-    "schedule list",
-    "list all schedules, by name",
+    "schedule list: list all schedules, by name",
     { head: ["SCHEDULE", "TIMES", "NEXT", "LAST", "TITLE"], cells: scheduleRow },
     LIMIT,
   ),
-  resource("schedule/run", "schedule run NAME", "create a task of a schedule now, and print its id", {
+  resource("schedule/run", "schedule run NAME: create a task of a schedule now, and print its id", {
     say: ({ task_id }) => task_id,
   }),
-  resource("schedule/delete", "schedule delete NAME", "delete a schedule, but not its tasks", {
+  resource("schedule/delete", "schedule delete NAME: delete a schedule, but not its tasks", {
     say: deleted,
   }),
   remote(
-    "task add TITLE",
-    "create a task, and print its id",
+    "task add TITLE: create a task, and print its id",
     taskFlags(false),
     "TASK=$(luxhub task add 'Say hello' -d 'To everyone') && luxhub task wait $TASK",
   ),
-  remote("task list", "list tasks, newest first", { ...SELECTED_TASKS, ...LIMIT }),
-  remote(
-    "task export",
-    "print tasks with their results as JSON Lines, newest first",
+  resource(
+    "task/list",
+    "task list: list tasks, newest first",
+    { head: TASK_HEAD, cells: taskRow, order: "newest" },
+    { ...SELECTED_TASKS, ...LIMIT },
+  ),
+  resource(
+    "task/list",
+    "task export: print tasks with their results as JSON Lines, newest first",
+    { isExport: true },
     SELECTED_TASKS,
     "luxhub task export --group nightly > results.jsonl",
   ),
-  resource("task/{task_id}", "task show ID", "show one task with its result", { part: "task" }),
-  remote("task why ID", "list all reasons why a task does not run"),
+  resource("task/{task_id}", "task show ID: show one task with its result", { part: "task" }),
+  remote("task why ID: list all reasons why a task does not run"),
   remote(
-    "task wait ID…",
-    "wait until tasks are completed or have failed",
+    "task wait ID…: wait until tasks are completed or have failed",
     {
       any: "wait only until one of the tasks has ended",
       "timeout TIME": "how long to wait, such as 10s; default: no limit",
     },
     "Exit code 0: the tasks that ended are completed. 1: a task has failed. 124: the time of --timeout was over first.",
   ),
-  remote("task diff ID", "print the changes that a task has left in a repository, as a patch"),
+  remote("task diff ID: print the changes that a task has left in a repository, as a patch"),
   remote(
-    "task apply ID",
-    "apply the changes of a task to the checkout of the repository here",
+    "task apply ID: apply the changes of a task to the checkout of the repository here",
     { force: "also to a checkout with changes that are not committed" },
     "The patch is applied with git apply --3way, and nothing is committed.",
   ),
   remote(
-    "task logs ID",
-    "print the output of a task, also while the task runs",
+    "task logs ID: print the output of a task, also while the task runs",
     {
       "-f follow": "keep printing until the task has ended",
       "attempt N": "the attempt, by its epoch; default: the newest attempt that has output",
@@ -550,15 +503,13 @@ ${ADMIN_ABOUT}`,
   ),
   resource(
     "task/claim",
-    "task claim ID…",
-    "claim open tasks for a node",
+    "task claim ID…: claim open tasks for a node",
     { part: "task", say: taskLine },
     NODE,
   ),
   resource(
     "task/release",
-    "task release ID…",
-    "give back tasks that a node holds",
+    "task release ID…: give back tasks that a node holds",
     { part: "task", say: taskLine },
     {
       ...NODE,
@@ -566,15 +517,14 @@ ${ADMIN_ABOUT}`,
       ...EPOCH,
     },
   ),
-  remote("task complete ID", "complete a task with its result", {
+  remote("task complete ID: complete a task with its result", {
     ...NODE,
     "result FILE": "a JSON object with problem, improvement and lesson; - reads standard input",
     ...EPOCH,
   }),
   resource(
     "task/fail",
-    "task fail ID",
-    "report that the attempt of a node failed",
+    "task fail ID: report that the attempt of a node failed",
     { part: "task", say: taskLine, switches: { "no-retry": { retry: false } } },
     {
       ...NODE,
@@ -584,14 +534,12 @@ ${ADMIN_ABOUT}`,
     },
   ),
   remote(
-    "task checkpoint ID",
-    "save the JSON on standard input as the checkpoint of a task that a node holds",
+    "task checkpoint ID: save the JSON on standard input as the checkpoint of a task that a node holds",
     { ...NODE, ...EPOCH },
     `In a command of luxhub worker, the defaults of --node and --epoch come from the environment.`,
   ),
   remote(
-    "task ask ID QUESTION",
-    "ask a question about a task that a node holds",
+    "task ask ID QUESTION: ask a question about a task that a node holds",
     {
       ...NODE,
       ...EPOCH,
@@ -607,8 +555,7 @@ In a command of luxhub worker, the defaults of --node and --epoch come from the 
   ),
   resource(
     "task/review",
-    "task review ID VERDICT",
-    "pass or reject the result of a task that was created with --review",
+    "task review ID VERDICT: pass or reject the result of a task that was created with --review",
     { say: ({ task }, id) => `${id}  ${task.review?.state}` },
     {
       "node NODE": "the node that reviews",
@@ -617,15 +564,14 @@ In a command of luxhub worker, the defaults of --node and --epoch come from the 
     },
     "VERDICT is pass, which pays the reward, or reject, which opens the task again.",
   ),
-  remote("task answer ID ANSWER", "answer an open question of a task", {
+  remote("task answer ID ANSWER: answer an open question of a task", {
     "question ID": "the question; needed if the task has several open questions",
     parse: "ANSWER is JSON; without --parse ANSWER is a string",
     force: "also give an answer that is none of the choices of the question",
     "node NODE": "the node that answers",
   }),
   remote(
-    "task usage [ID]",
-    "report the tokens and the cost of one step of an attempt",
+    "task usage [ID]: report the tokens and the cost of one step of an attempt",
     {
       "model NAME": "the model",
       "input-tokens N": "the number of input tokens",
@@ -639,21 +585,20 @@ In a command of luxhub worker, the defaults of --node and --epoch come from the 
     `In a command of luxhub worker leave out ID, --seq, --node and --epoch: the worker numbers and sends the report,
 and the command needs no secret.`,
   ),
-  remote("task retry ID…", "open failed tasks again", {
+  remote("task retry ID…: open failed tasks again", {
     "with-dependents": "also open the tasks that failed only because of these tasks",
     "max-cost USD": "a new --max-cost, for tasks that have cost too much",
   }),
   resource(
     "task/cancel",
-    "task cancel ID…",
-    "cancel unfinished tasks, whose status is then failed",
+    "task cancel ID…: cancel unfinished tasks, whose status is then failed",
     { part: "task", say: taskLine },
     {
       "node NODE": "the node that cancels the tasks",
       "reason TEXT": "the reason",
     },
   ),
-  remote("task update ID…", "change tasks that nobody holds", {
+  remote("task update ID…: change tasks that nobody holds", {
     "title TEXT": "a new title",
     "-d description TEXT": "what to do; - reads standard input",
     ...TASK_FIELDS.priority.flags,
@@ -663,13 +608,12 @@ and the command needs no secret.`,
     "limit-key KEY": "the key of the limit; none: the type",
     "tag WORD…": "a tag that replaces all current tags; repeatable; none: no tags",
   }),
-  resource("task/delete", "task delete ID…", "delete tasks permanently", { say: deleted }, {}, ADMIN_ABOUT),
-  resource("node/list", "node list", "list all nodes", { head: NODE_HEAD, cells: nodeRow }),
-  resource("node/{node_id}", "node show ID", "show one node", { part: "node" }),
+  resource("task/delete", "task delete ID…: delete tasks permanently", { say: deleted }),
+  resource("node/list", "node list: list all nodes", { head: NODE_HEAD, cells: nodeRow }),
+  resource("node/{node_id}", "node show ID: show one node", { part: "node" }),
   resource(
     "node/drain",
-    "node drain ID",
-    "give a node no new tasks, and let it finish its tasks",
+    "node drain ID: give a node no new tasks, and let it finish its tasks",
     {
       fixed: { drain: true },
       switches: { off: { drain: false } },
@@ -682,17 +626,11 @@ and the command needs no secret.`,
       off: "end the drain",
     },
   ),
-  resource(
-    "node/delete",
-    "node delete ID",
-    "delete the registration of a node",
-    { say: (_, id) => `${id} is deleted` },
-    {},
-    ADMIN_ABOUT,
-  ),
+  resource("node/delete", "node delete ID: delete the registration of a node", {
+    say: (_, id) => `${id} is deleted`,
+  }),
   remote(
-    "message send CONTENT",
-    "send a message to a node, and print its id",
+    "message send CONTENT: send a message to a node, and print its id",
     {
       "from NODE": "the sender",
       "to NODE": "the recipient",
@@ -706,8 +644,7 @@ and the command needs no secret.`,
     "If CONTENT is -, the command reads standard input. --type and --ack are only for a message to one node.",
   ),
   remote(
-    "message receive NODE",
-    "take messages out of a mailbox, oldest first",
+    "message receive NODE: take messages out of a mailbox, oldest first",
     {
       "wait TIME": "how long to wait for the first message, such as 30s",
       "count N": "the maximum number of messages (10)",
@@ -717,8 +654,7 @@ and the command needs no secret.`,
   ),
   resource(
     "message/history",
-    "message history NODE",
-    "list the messages that a node sent or got, newest first",
+    "message history NODE: list the messages that a node sent or got, newest first",
     { text: messageText, between: "\n\n" },
     {
       "thread NAME": "only messages of this conversation",
@@ -727,8 +663,7 @@ and the command needs no secret.`,
   ),
   resource(
     "message/parked",
-    "message parked NODE",
-    "list the dead letters: messages that a node never acknowledged",
+    "message parked NODE: list the dead letters: messages that a node never acknowledged",
     { text: messageText, between: "\n\n" },
     {
       ...LIMIT,
@@ -736,24 +671,21 @@ and the command needs no secret.`,
   ),
   resource(
     "note/put",
-    "note put KEY TEXT",
-    "write a note into the shared memory of the nodes",
+    "note put KEY TEXT: write a note into the shared memory of the nodes",
     { part: "note", say: ({ version }) => `version ${version}`, input: "text" },
     { "node NODE": "the node that writes", ...IF_VERSION },
     "If TEXT is -, the command reads standard input. Exit code 5: the note has another version.",
   ),
-  resource("note/get", "note get KEY", "print the text of a note", { part: "note", say: ({ text }) => text }),
+  resource("note/get", "note get KEY: print the text of a note", { part: "note", say: ({ text }) => text }),
   resource(
     "note/list",
-    "note list",
-    "list the notes by key",
+    "note list: list the notes by key",
     { columns: "KEY key, VERSION version, BYTES bytes, NODE node_id, CHANGED updated_at" },
     { ...PREFIX, ...LIMIT },
   ),
   resource(
     "note/search",
-    "note search WORD…",
-    "list the notes that have words beginning with these",
+    "note search WORD…: list the notes that have words beginning with these",
     { columns: "KEY key, NODE node_id, TEXT excerpt" },
     {
       ...PREFIX,
@@ -762,8 +694,7 @@ and the command needs no secret.`,
   ),
   resource(
     "note/delete",
-    "note delete KEY…",
-    "delete notes",
+    "note delete KEY…: delete notes",
     { say: deleted },
     {
       "node NODE": "the node that deletes the notes",
@@ -772,8 +703,7 @@ and the command needs no secret.`,
   ),
   resource(
     "lease/acquire",
-    "lease acquire NAME",
-    "take an advisory lease on a name or on the paths of a glob",
+    "lease acquire NAME: take an advisory lease on a name or on the paths of a glob",
     { part: "lease", say: leaseLine },
     {
       ...NODE,
@@ -786,8 +716,7 @@ and the command needs no secret.`,
   ),
   resource(
     "lease/renew",
-    "lease renew NAME",
-    "renew a lease",
+    "lease renew NAME: renew a lease",
     { part: "lease", say: leaseLine },
     {
       ...NODE,
@@ -798,8 +727,7 @@ and the command needs no secret.`,
   ),
   resource(
     "lease/release",
-    "lease release NAME…",
-    "release leases",
+    "lease release NAME…: release leases",
     {
       say: ({ released }, name) => `${name}  ${released > 0 ? "released" : "was not held"}`,
     },
@@ -807,8 +735,7 @@ and the command needs no secret.`,
   ),
   resource(
     "lease/list",
-    "lease list",
-    "list the current leases",
+    "lease list: list the current leases",
     { columns: "NAME name, NODE node_id, TASK task_id, SHARED shared, FENCING fencing, UNTIL until" },
     {
       "node NODE": "only leases of this node",
@@ -816,22 +743,20 @@ and the command needs no secret.`,
       ...LIMIT,
     },
   ),
-  remote("file put FILE", "upload a file, and print its id", {
+  remote("file put FILE: upload a file, and print its id", {
     "task ID": "attach the file to this task",
     "node NODE": "attach the file to this node",
     "name NAME": "the name of the file; default: the name of FILE",
     "type TYPE": "the content type; default: from the name",
   }),
   remote(
-    "file get ID",
-    "download a file",
+    "file get ID: download a file",
     { "-o output FILE": "the file to write; - is standard output" },
     "Without -o the file keeps the name of its upload, and the command overwrites no existing file.",
   ),
-  remote("file url ID", "print a URL that downloads a file without a secret, for 10 minutes"),
+  remote("file url ID: print a URL that downloads a file without a secret, for 10 minutes"),
   remote(
-    "file upload-url",
-    "print a URL that uploads one file without a secret, for 10 minutes",
+    "file upload-url: print a URL that uploads one file without a secret, for 10 minutes",
     {
       "task ID": "attach the file to this task",
       "node NODE": "attach the file to this node",
@@ -840,18 +765,16 @@ and the command needs no secret.`,
   ),
   resource(
     "file/list",
-    "file list",
-    "list files, newest first",
+    "file list: list files, newest first",
     { columns: "FILE file_id, SIZE size, UPLOADED uploaded_at, NODE node_id, TASK task_id, NAME name" },
     {
       "task ID": "only files of this task",
       ...LIMIT,
     },
   ),
-  resource("file/delete", "file rm ID…", "delete files permanently", { say: deleted }),
+  resource("file/delete", "file rm ID…: delete files permanently", { say: deleted }),
   remote(
-    "worker -- [COMMAND…]",
-    "run a command or an AI agent for each task, and report the result",
+    "worker -- [COMMAND…]: run a command or an AI agent for each task, and report the result",
     {
       "agent NAME":
         "run an AI agent in place of a command: claude, codex, gemini, opencode, or an agent of worker.toml",
@@ -884,14 +807,12 @@ and the command needs no secret.`,
     WORKER_ABOUT,
   ),
   remote(
-    "mcp",
-    "connect an MCP client that only speaks stdio to the hub",
+    "mcp: connect an MCP client that only speaks stdio to the hub",
     { "node NODE": "the node to act for, if the key is bound to no node" },
     MCP_ABOUT,
   ),
   remote(
-    `mcp-config ${MCP_CLIENTS.join("|")}`,
-    "print or write the configuration of an MCP client, with a key for its node",
+    `mcp-config ${MCP_CLIENTS.join("|")}: print or write the configuration of an MCP client, with a key for its node`,
     {
       "node NODE": "the node of the client, to which the key is bound; default: the node that has joined",
       write: "add the configuration to the file of the client, and keep a backup of the file",
@@ -902,8 +823,7 @@ and the command needs no secret.`,
     MCP_CONFIG_ABOUT,
   ),
   remote(
-    "invite NODE",
-    "print the line with which the machine of a node joins the hub",
+    "invite NODE: print the line with which the machine of a node joins the hub",
     {
       "expires TIME": "how long the line is valid, such as 10m, 12h or 7d (1h)",
       "join-url URL": "the URL of the hub in the line; default: --url, or an address of the hub",
@@ -912,33 +832,27 @@ and the command needs no secret.`,
   ),
   resource(
     "invitation/list",
-    "invitation list",
-    "list the invitations of the last days",
+    "invitation list: list the invitations of the last days",
     {
       columns: "ID invitation_id, NODE node_id, STATE state, EXPIRES expires_at, USED used_at, KEY key",
     },
     LIMIT,
-    ADMIN_ABOUT,
   ),
   resource(
     "invitation/delete",
-    "invitation delete ID…",
-    "delete invitations, so that nobody can join with them",
+    "invitation delete ID…: delete invitations, so that nobody can join with them",
     { say: (_, id) => `${id} deleted` },
     {},
-    `A key that was created with an invitation stays valid: see luxhub keys revoke.
-${ADMIN_ABOUT}`,
+    `A key that was created with an invitation stays valid: see luxhub keys revoke.`,
   ),
   local(
-    "join LINE",
-    "join a hub with the line of luxhub invite",
+    "join LINE: join a hub with the line of luxhub invite",
     { replace: "leave the hub that this machine has joined before" },
     JOIN_ABOUT,
   ),
-  local("keys list", "list the keys, without their secrets", { ...PLACE, json: "print JSON" }),
+  local("keys list: list the keys, without their secrets", { ...PLACE, json: "print JSON" }),
   local(
-    "keys add NAME",
-    "create a key, and print its secret",
+    "keys add NAME: create a key, and print its secret",
     {
       ...PLACE,
       "variant A|B": "pin the key to this variant, on any listener",
@@ -951,12 +865,11 @@ ${ADMIN_ABOUT}`,
     `Standard output has only the secret, which is shown only once. A viewer key only reads (GET, HEAD), but no message
 contents. An administrator key is for the header X-Admin-Key.`,
   ),
-  local("keys pin NAME A|B|none", "pin a key to a variant, or unpin it", PLACE),
-  local("keys expire NAME TIME|never", "set when a key expires", PLACE),
-  local("keys revoke NAME", "revoke a key at once, permanently", PLACE),
+  local("keys pin NAME A|B|none: pin a key to a variant, or unpin it", PLACE),
+  local("keys expire NAME TIME|never: set when a key expires", PLACE),
+  local("keys revoke NAME: revoke a key at once, permanently", PLACE),
   local(
-    "backup FILE",
-    "back up the whole hub into one file, even while it runs",
+    "backup FILE: back up the whole hub into one file, even while it runs",
     {
       "keep N": "keep the newest N backups in the directory FILE, and delete the others",
       ...PLACE,
@@ -964,20 +877,17 @@ contents. An administrator key is for the header X-Admin-Key.`,
     BACKUP_ABOUT,
   ),
   local(
-    "restore FILE",
-    "restore a backup into an empty directory or an empty PostgreSQL database",
+    "restore FILE: restore a backup into an empty directory or an empty PostgreSQL database",
     PLACE,
     RESTORE_ABOUT,
   ),
   local(
-    "openapi",
-    "print the API as an OpenAPI document",
+    "openapi: print the API as an OpenAPI document",
     { "variant A|B": "the variant of the API (A)" },
     `No hub needs to run. A hub serves the same document at GET /api/v1/openapi.json, and as a page at /docs/api-reference.`,
   ),
   local(
-    "doctor",
-    "check the whole hub, even while it runs",
+    "doctor: check the whole hub, even while it runs",
     PLACE,
     `Checks the whole database, the ledger with its hashes and all totals against their rows, the bytes of
 every file against its checksum, the clock, the free space, the version of SQLite, the secrets, and
@@ -986,8 +896,7 @@ needs free space for a copy of the rows.
 Exit code 0: no error found. 1: an error was found.`,
   ),
   local(
-    "move",
-    "move a stopped hub from SQLite into PostgreSQL, or back",
+    "move: move a stopped hub from SQLite into PostgreSQL, or back",
     {
       "to postgres|URL": "from the data directory into the database",
       "from postgres|URL": "from the database into the data directory",
@@ -996,27 +905,24 @@ Exit code 0: no error found. 1: an error was found.`,
     MOVE_ABOUT,
   ),
   local(
-    "service install",
-    "install the program, its user and the systemd unit, and start the service; needs root",
+    "service install: install the program, its user and the systemd unit, and start the service; needs root",
   ),
-  local("service print", "print the systemd unit"),
-  local("service remove", "stop the service, and remove the unit but not the data; needs root"),
+  local("service print: print the systemd unit"),
+  local("service remove: stop the service, and remove the unit but not the data; needs root"),
   local(
-    "completions bash|zsh|fish",
-    "print the completions for a shell",
+    "completions bash|zsh|fish: print the completions for a shell",
     {},
     `  bash   source <(luxhub completions bash)                       in ~/.bashrc
   zsh    source <(luxhub completions zsh)                        in ~/.zshrc, after compinit
   fish   luxhub completions fish > ~/.config/fish/completions/luxhub.fish`,
   ),
   local(
-    "man",
-    "print the manual page",
+    "man: print the manual page",
     {},
     "luxhub man | man -l -   reads it; luxhub man > /usr/local/share/man/man1/luxhub.1 installs it.",
   ),
-  local("version", "print the version"),
-  local("help [COMMAND…]", "print the help"),
+  local("version: print the version"),
+  local("help [COMMAND…]: print the help"),
 ];
 
 /** The distinct first words of all commands: "serve", "task", … */

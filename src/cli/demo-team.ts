@@ -199,8 +199,8 @@ class Team {
 
   /** Receives and acknowledges messages, and replies to some. A reply gets no reply. */
   async readMail(nodeId: string): Promise<void> {
-    const asked = { node_id: nodeId, blocking: true, timeout: RECEIVE_WAIT_S };
-    const { messages } = await this.#hub.messages.receive(asked, this.#options);
+    const request = { node_id: nodeId, blocking: true, timeout: RECEIVE_WAIT_S };
+    const { messages } = await this.#hub.messages.receive(request, this.#options);
     for (const { id, from_node, content, require_ack } of messages) {
       await this.#pause(500 + Math.random() * 1_500);
       if (require_ack) await this.#hub.messages.ack({ node_id: nodeId, message_id: id }, this.#options);
@@ -227,9 +227,9 @@ function chance(share: number): boolean {
 }
 
 function oneOf<T>(list: readonly [T, ...T[]] | readonly T[]): T {
-  const found = list[Math.floor(Math.random() * list.length)];
-  if (found === undefined) throw new Error("the list is empty");
-  return found;
+  const item = list[Math.floor(Math.random() * list.length)];
+  if (item === undefined) throw new Error("the list is empty");
+  return item;
 }
 
 // ---- Texts
@@ -269,8 +269,8 @@ function chartPng(): Uint8Array<ArrayBuffer> {
   for (let y = 0; y < height; y++)
     for (let x = 0; x < width; x++) {
       const isBar = x % barWidth >= gap && y >= (tops[Math.floor(x / barWidth)] ?? height);
-      const at = y * (1 + rowBytes) + 1 + (x >> 3);
-      if (isBar) rows[at] = (rows[at] ?? 0) | (0x80 >> (x & 7));
+      const index = y * (1 + rowBytes) + 1 + (x >> 3);
+      if (isBar) rows[index] = (rows[index] ?? 0) | (0x80 >> (x & 7));
     }
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);

@@ -29,8 +29,8 @@ export async function doctorCommand(argv: readonly string[], env: Environment): 
     for (const finding of examineSecrets(hub.dir, env)) report(finding);
   });
   const { bad: problems, warn: warnings } = counts;
-  const found = problems === 0 ? "all is well" : problems === 1 ? "1 problem" : `${problems} problems`;
+  const summary = problems === 0 ? "all is well" : problems === 1 ? "1 problem" : `${problems} problems`;
   const risks = warnings === 0 ? "" : warnings === 1 ? ", 1 warning" : `, ${warnings} warnings`;
-  writeLineUnlessClosed(`${SOFTWARE}, ${hub.dir.path}: ${found}${risks}`);
+  writeLineUnlessClosed(`${SOFTWARE}, ${hub.dir.path}: ${summary}${risks}`);
   return problems === 0 ? 0 : 1;
 }

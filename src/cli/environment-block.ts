@@ -21,11 +21,11 @@ export function eraseFromEnvironmentBlock(isErased: (name: string) => boolean): 
     memory = openSync("/proc/self/mem", "r+");
     const block = Buffer.alloc(end - start);
     readSync(memory, block, 0, block.length, start);
-    for (let at = 0; at < block.length;) {
-      const next = block.indexOf(0, at) + 1 || block.length + 1;
-      const [name = ""] = block.toString("latin1", at, next - 1).split("=", 1);
-      if (isErased(name)) block.fill(0, at + name.length + 1, next - 1);
-      at = next;
+    for (let start = 0; start < block.length;) {
+      const next = block.indexOf(0, start) + 1 || block.length + 1;
+      const [name = ""] = block.toString("latin1", start, next - 1).split("=", 1);
+      if (isErased(name)) block.fill(0, start + name.length + 1, next - 1);
+      start = next;
     }
     return writeSync(memory, block, 0, block.length, start) === block.length;
   } catch {

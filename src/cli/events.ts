@@ -54,8 +54,8 @@ function rowOf({ id, at, kind, node_id, task_id, data }: Event) {
 async function* logOf(remote: Remote): AsyncGenerator<Event, void, undefined> {
   const { hub, values } = remote;
   const given = values.whole("since");
-  const asked = values.whole("limit", 1);
-  const limit = asked ?? (given === undefined ? limitOf(remote) : Number.POSITIVE_INFINITY);
+  const most = values.whole("limit", 1);
+  const limit = most ?? (given === undefined ? limitOf(remote) : Number.POSITIVE_INFINITY);
   const kinds = values.choices("kind", EVENT_KINDS);
   const where = {
     kind: kinds.length === 1 ? kinds[0] : undefined,

@@ -91,9 +91,14 @@ export function commandHelp(command: Command): string {
       }),
     );
   const names = Object.keys(command.flags);
-  const own = lines(names.filter((name) => !isCommon(name)));
-  const common = lines(names.filter(isCommon));
-  return [`luxhub ${command.name}${tail(command)}: ${command.summary}`, own, common, command.about ?? ""]
+  const commandLines = lines(names.filter((name) => !isCommon(name)));
+  const commonLines = lines(names.filter(isCommon));
+  return [
+    `luxhub ${command.name}${tail(command)}: ${command.summary}`,
+    commandLines,
+    commonLines,
+    command.about ?? "",
+  ]
     .filter((part) => part !== "")
     .join("\n\n");
 }

@@ -122,14 +122,15 @@ async function certificatesOf(url: string): Promise<readonly Buffer[]> {
       );
     const options = { host, port: Number(port || 443), servername: SERVER_NAME, rejectUnauthorized: false };
     const socket = connect(options, () => {
-      const found: Buffer[] = [];
-      let one: ReturnType<typeof socket.getPeerCertificate> | undefined = socket.getPeerCertificate(true);
-      while (one?.raw && !found.some((raw) => raw.equals(one?.raw ?? raw))) {
-        found.push(one.raw);
-        one = "issuerCertificate" in one ? one.issuerCertificate : undefined;
+      const chain: Buffer[] = [];
+      let certificate: ReturnType<typeof socket.getPeerCertificate> | undefined =
+        socket.getPeerCertificate(true);
+      while (certificate?.raw && !chain.some((raw) => raw.equals(certificate?.raw ?? raw))) {
+        chain.push(certificate.raw);
+        certificate = "issuerCertificate" in certificate ? certificate.issuerCertificate : undefined;
       }
       socket.destroy();
-      resolve(found);
+      resolve(chain);
     });
     socket.setTimeout(HANDSHAKE_MS, () => socket.destroy(new Error("it does not answer")));
     socket.on("error", fail);

@@ -172,8 +172,8 @@ function mintOf(text: string): number {
 async function pin(keys: Keys, { words }: Arguments): Promise<Printed> {
   const [keyId = "", word = ""] = words;
   const variant = word === "none" ? null : variantOf(word);
-  await write(keys, (all) => {
-    const key = findUnrevoked(all, keyId);
+  await write(keys, (knownKeys) => {
+    const key = findUnrevoked(knownKeys, keyId);
     if (key.role === "admin") throw new UsageError("an administrator key has no variant", GROUP);
     return { ...key, variant };
   });
@@ -183,7 +183,7 @@ async function pin(keys: Keys, { words }: Arguments): Promise<Printed> {
 async function expire(keys: Keys, { words }: Arguments): Promise<Printed> {
   const [keyId = "", word = ""] = words;
   const expiresAt = word === "never" ? null : timeOf(word, keys.now);
-  await write(keys, (all) => ({ ...findUnrevoked(all, keyId), expiresAt }));
+  await write(keys, (knownKeys) => ({ ...findUnrevoked(knownKeys, keyId), expiresAt }));
   return {
     result: expiresAt === null ? `${keyId} does not expire` : `${keyId} expires at ${isoTime(expiresAt)}`,
   };
@@ -191,8 +191,8 @@ async function expire(keys: Keys, { words }: Arguments): Promise<Printed> {
 
 async function revoke(keys: Keys, { words }: Arguments): Promise<Printed> {
   const [keyId = ""] = words;
-  await write(keys, (all) => {
-    const key = find(all, keyId);
+  await write(keys, (knownKeys) => {
+    const key = find(knownKeys, keyId);
     return { ...key, revokedAt: key.revokedAt ?? keys.now };
   });
   const result = `${keyId} is revoked`;
@@ -235,10 +235,10 @@ function roleOf({ role: roles, admin }: Arguments["flags"]): KeyRole {
   if (admin && word !== undefined && word !== "admin")
     throw new UsageError(`--admin is --role admin, not ${word}`, GROUP);
   const role = word ?? (admin ? "admin" : "full");
-  const known = KEY_ROLES.find((one) => one === role);
-  if (known === undefined)
+  const knownRole = KEY_ROLES.find((word) => word === role);
+  if (knownRole === undefined)
     throw new UsageError(`${JSON.stringify(role)} is no role: ${KEY_ROLES.join(", ")}`, GROUP);
-  return known;
+  return knownRole;
 }
 
 function variantOf(word: string): VariantName {
@@ -248,7 +248,7 @@ function variantOf(word: string): VariantName {
 
 /** A moment as epoch milliseconds: an ISO 8601 date or time, or a span from now. */
 function timeOf(word: string, now: number): number {
-  const at = momentMs(word, now);
-  if (at !== null) return at;
+  const ms = momentMs(word, now);
+  if (ms !== null) return ms;
   throw new UsageError(`${JSON.stringify(word)} is no time: 2027-01-31, or 90s, 12h, 30d`, GROUP);
 }

@@ -47,14 +47,14 @@ export class LedgerCheck {
     this.#lines++;
     if (line.trim() === "") return;
     const entry = entryOf(line);
-    if (typeof entry === "string") return this.#found(`line ${this.#lines}: ${entry}`);
+    if (typeof entry === "string") return this.#report(`line ${this.#lines}: ${entry}`);
     this.#entries++;
     if (entry.hash === null) this.#unhashed++;
     const prevHash = entry.hash === null ? null : (this.#head.hash ?? GENESIS_HASH);
     const fault =
       chainFault(entry, this.#head) ??
       (entry.prevHash === prevHash ? null : `the prev_hash of entry ${entry.seq} is not the hash before it`);
-    if (fault !== null) this.#found(`line ${this.#lines}: ${fault}`);
+    if (fault !== null) this.#report(`line ${this.#lines}: ${fault}`);
     if (entry.hash !== null && entry.hash === this.#noted) this.#notedAt = entry.seq;
     this.#move(entry);
     this.#head = entry; // one fault is not a fault of every entry behind it
@@ -62,9 +62,9 @@ export class LedgerCheck {
 
   end(): LedgerReport {
     for (const [account, micro] of this.#held)
-      if (micro < 0n) this.#found(`${account} gives ${toLux(-micro)} LUX that it never had`);
+      if (micro < 0n) this.#report(`${account} gives ${toLux(-micro)} LUX that it never had`);
     if (this.#noted !== null && this.#notedAt === null)
-      this.#found(`no entry has the hash ${this.#noted}: entries are missing, or the ledger was rewritten`);
+      this.#report(`no entry has the hash ${this.#noted}: entries are missing, or the ledger was rewritten`);
     return { faults: this.#faults, more: this.#more, summary: this.#summary() };
   }
 
@@ -91,7 +91,7 @@ export class LedgerCheck {
     else this.#held.set(account, sum);
   }
 
-  #found(fault: string): void {
+  #report(fault: string): void {
     if (this.#faults.length < SHOWN) this.#faults.push(fault);
     else this.#more++;
   }

@@ -116,7 +116,7 @@ function nodeOf({ nodeId, values }: Remote): string {
 }
 
 function clientOf(word: string): Client {
-  const client = MCP_CLIENTS.find((one) => one === word);
+  const client = MCP_CLIENTS.find((name) => name === word);
   if (client !== undefined && client !== "agents-md") return client;
   throw new UsageError(
     `${JSON.stringify(word)} is no client: ${MCP_CLIENTS.join(", ")}${didYouMean(word, MCP_CLIENTS)}`,

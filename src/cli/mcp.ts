@@ -251,13 +251,13 @@ class Lines {
   }
 
   add(bytes: Uint8Array): void {
-    let rest = bytes;
-    for (let end = rest.indexOf(LINE_FEED); end !== -1; end = rest.indexOf(LINE_FEED)) {
-      this.#keep(rest.subarray(0, end));
+    let unread = bytes;
+    for (let end = unread.indexOf(LINE_FEED); end !== -1; end = unread.indexOf(LINE_FEED)) {
+      this.#keep(unread.subarray(0, end));
       this.end();
-      rest = rest.subarray(end + 1);
+      unread = unread.subarray(end + 1);
     }
-    this.#keep(rest);
+    this.#keep(unread);
   }
 
   /** Ends the last line. */

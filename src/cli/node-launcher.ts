@@ -15,9 +15,9 @@ function findBun(): string | null {
   const require = createRequire(import.meta.url);
   const name = `@oven/bun-${process.platform}-${ARCHITECTURES[process.arch] ?? process.arch}`;
   const names = usesMusl() ? [`${name}-musl`, name] : [name, `${name}-musl`];
-  for (const one of names) {
+  for (const build of names) {
     try {
-      return require.resolve(`${one}/bin/bun`);
+      return require.resolve(`${build}/bin/bun`);
     } catch {
       // npm has installed the other build, or none.
     }

@@ -39,11 +39,11 @@ export async function* outputFilesIn(
   try {
     const base = pathOfOpen(opened.fd, dir);
     for (const name of readdirSync(base, { encoding: "buffer" }).toSorted(Buffer.compare)) {
-      const at = Buffer.concat([Buffer.from(base), SLASH, name]);
+      const entryPath = Buffer.concat([Buffer.from(base), SLASH, name]);
       const path = `${below === "" ? "" : `${below}/`}${name.toString()}`;
-      const entry = lstatSync(at, { throwIfNoEntry: false });
-      if (entry?.isDirectory()) yield* outputFilesIn(at, onSkip, path);
-      else if (entry?.isFile()) yield* outputFile(at, path, onSkip);
+      const entry = lstatSync(entryPath, { throwIfNoEntry: false });
+      if (entry?.isDirectory()) yield* outputFilesIn(entryPath, onSkip, path);
+      else if (entry?.isFile()) yield* outputFile(entryPath, path, onSkip);
       else onSkip(path);
     }
   } finally {
@@ -58,8 +58,8 @@ const SLASH = Buffer.from("/");
  * their beginning. Elsewhere it is the path with which the directory was opened.
  */
 export function pathOfOpen<P extends string | Buffer>(fd: number, path: P): string | P {
-  const own = `/proc/self/fd/${fd}`;
-  return process.platform === "linux" && existsSync(own) ? own : path;
+  const openPath = `/proc/self/fd/${fd}`;
+  return process.platform === "linux" && existsSync(openPath) ? openPath : path;
 }
 
 async function* outputFile(

@@ -139,3 +139,33 @@ export const REQUESTS: Readonly<Record<string, string>> = {
   "invitation/delete": "invitation_id text",
   join: "token text, key_hash text",
 };
+
+/** The calls that need the administrator key. */
+export const ADMIN_CALLS: readonly string[] = [
+  "node/delete",
+  "task/revoke",
+  "task/delete",
+  "task/answer-by-token",
+  "webhook/put",
+  "webhook/list",
+  "webhook/test",
+  "webhook/resume",
+  "webhook/delete",
+  "usage/void",
+  "budget/set",
+  "budget/list",
+  "budget/delete",
+  "hub/pause",
+  "hub/resume",
+  "hub/pauses",
+  "limit/set",
+  "limit/list",
+  "limit/delete",
+  "key/list",
+  "key/add",
+  "key/revoke",
+  "invitation/create",
+  "invitation/list",
+  "invitation/delete",
+  "join",
+];

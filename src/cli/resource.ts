@@ -8,7 +8,7 @@ import type { Environment } from "../config.ts";
 import { must } from "../lib/assert.ts";
 import { sizeText } from "../upkeep/upkeep.ts";
 import { readArguments, readSubcommand } from "./arguments.ts";
-import { type Command, REMOTE_FLAGS, type RowOf, fieldOf, fieldsOf } from "./command.ts";
+import { type Command, REMOTE_FLAGS, type Resource, type RowOf, fieldOf, fieldsOf } from "./command.ts";
 import { COMMANDS, commandNamed, commandsOf, formOf } from "./commands.ts";
 import { EXIT } from "./exit-codes.ts";
 import { helpIn, helpOf } from "./help.ts";
@@ -66,7 +66,7 @@ type Fields = Record<string, unknown>;
 
 function runOf(command: Command): Run {
   const resource = must(command.resource, `${command.name} is one call, or has a function`);
-  if (resource.cells || resource.columns !== undefined || resource.text)
+  if (resource.cells || resource.columns !== undefined || resource.text || resource.isExport)
     return (remote) => printList(remote, command);
   const { call, part, say, isFailure } = resource;
   const isChange = !(call in METHODS);
@@ -174,40 +174,43 @@ function rowsIn(answer: object): readonly object[] {
 
 async function printList(remote: Remote, command: Command): Promise<number> {
   const { hub, json, words } = remote;
-  const {
-    call,
-    head,
-    cells,
-    text,
-    between = "\n",
-    none,
-    ...resource
-  } = must(command.resource, "it is one call");
+  const resource = must(command.resource, "the command is one call");
+  const { call, text, between = "\n", none, isExport, order } = resource;
   const request = await requestOf(remote, command, words.length === 0 ? [] : [words.join(" ")]);
-  const isPaged = command.flags["limit"] !== undefined;
-  if (json && isPaged) {
-    await printJsonList(rowsOf(hub, call, request, limitOf(remote)));
+  if (isExport) {
+    for await (const row of rowsOf(hub, call, request, Number.POSITIVE_INFINITY)) printJsonLine(row);
     return EXIT.OK;
   }
+  const isPaged = command.flags["limit"] !== undefined;
+  const limit = limitOf(remote);
+  if (json && isPaged) {
+    await printJsonList(rowsOf(hub, call, request, limit));
+    return EXIT.OK;
+  }
+  let total = 0;
+  const count = (answer: object): void => void (total = Math.max(total, Number(Object(answer).total)));
   const rows: readonly object[] = isPaged
-    ? await Array.fromAsync(rowsOf(hub, call, request, limitOf(remote)))
+    ? await Array.fromAsync(rowsOf(hub, call, request, limit, count))
     : rowsIn(await ask(hub, call, request));
-  const columns = (resource.columns ?? "").split(", ").map((column) => column.split(/ (?=\S+$)/));
   if (json) printJson(rows);
-  else if (text) {
-    if (rows.length > 0) print(rows.map((row) => text(row)).join(between));
-  } else if (rows.length === 0 && none !== undefined) print(none);
-  else if (cells && head)
-    printTable(
-      head,
-      rows.map((row) => cells(row)),
-    );
-  else
-    printTable(
-      columns.map(([title = ""]) => title),
-      rows.map((row) => columns.map(([, path = ""]) => cellAt(row, path))),
-    );
+  else if (rows.length === 0 && none !== undefined) print(none);
+  else if (!text) printTable(...tableOf(resource, rows));
+  else if (rows.length > 0) print(rows.map((row) => text(row)).join(between));
+  if (order !== undefined && total > limit) console.error(`The ${order} ${limit}; --limit shows more.`);
   return EXIT.OK;
+}
+
+/** The head and the cells of a table. */
+function tableOf(
+  { head = [], cells, columns = "" }: Resource,
+  rows: readonly object[],
+): Parameters<typeof printTable> {
+  if (cells) return [head, rows.map((row) => cells(row))];
+  const fields = columns.split(", ").map((column) => column.split(/ (?=\S+$)/));
+  return [
+    fields.map(([title = ""]) => title),
+    rows.map((row) => fields.map(([, path = ""]) => cellAt(row, path))),
+  ];
 }
 
 /** The field of a row, or a field in a field of it: "task_id", "review.until". */

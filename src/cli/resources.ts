@@ -10,14 +10,14 @@ export function parseRequirements(
 ): { readonly words: readonly string[]; readonly amounts: Amounts } | null {
   const words: string[] = [];
   const amounts: Record<string, number> = {};
-  for (const item of list.split(",").map((one) => one.trim())) {
+  for (const item of list.split(",").map((part) => part.trim())) {
     if (item === "") continue;
-    const at = item.indexOf("=");
-    if (at === -1) words.push(item);
+    const equals = item.indexOf("=");
+    if (equals === -1) words.push(item);
     else {
-      const amount = item.slice(at + 1).trim();
+      const amount = item.slice(equals + 1).trim();
       if (!/^\d{1,10}(?:\.\d{1,9})?$/.test(amount)) return null;
-      amounts[item.slice(0, at).trim()] = Number(amount);
+      amounts[item.slice(0, equals).trim()] = Number(amount);
     }
   }
   return { words, amounts };

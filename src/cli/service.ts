@@ -235,8 +235,8 @@ function addUser(): void {
 
 function run(program: string, ...words: readonly string[]): void {
   const path = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin`;
-  const found = Bun.which(program, { PATH: path });
-  if (found === null) throw new Error(`${program} is not on this system`);
-  const ended = Bun.spawnSync([found, ...words], { stdout: "inherit", stderr: "inherit" });
+  const programPath = Bun.which(program, { PATH: path });
+  if (programPath === null) throw new Error(`${program} is not on this system`);
+  const ended = Bun.spawnSync([programPath, ...words], { stdout: "inherit", stderr: "inherit" });
   if (ended.exitCode !== 0) throw new Error(`${[program, ...words].join(" ")} failed`);
 }

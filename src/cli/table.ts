@@ -100,8 +100,8 @@ export function bold(text: string): string {
 
 /** A time that the hub wrote. */
 function timeOf(time: string): number {
-  const at = instantMs(time);
-  if (at !== null) return at;
+  const ms = instantMs(time);
+  if (ms !== null) return ms;
   throw new Error(`the response has ${JSON.stringify(time)} as a time: is this a hub?`);
 }
 
@@ -125,8 +125,8 @@ export function durationText(ms: number): string {
 
 /** Formats a time as local time, to the second. */
 export function timeText(time: string): string {
-  const at = timeOf(time);
-  const local = isoTime(at - new Date(at).getTimezoneOffset() * 60_000);
+  const ms = timeOf(time);
+  const local = isoTime(ms - new Date(ms).getTimezoneOffset() * 60_000);
   return `${local.slice(0, 10)} ${local.slice(11, 19)}`;
 }
 

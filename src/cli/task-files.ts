@@ -47,18 +47,18 @@ export async function writeContext(
   dir: string,
   hub: LuxHub,
 ): Promise<void> {
-  const own = join(dir, CONTEXT);
-  mkdirSync(own);
+  const contextDir = join(dir, CONTEXT);
+  mkdirSync(contextDir);
   const write = (name: string, value: unknown): void =>
-    writeFileSync(join(own, name), `${JSON.stringify(value)}\n`, { flag: "wx" });
+    writeFileSync(join(contextDir, name), `${JSON.stringify(value)}\n`, { flag: "wx" });
   if (checkpoint !== undefined) write("checkpoint.json", checkpoint);
   if (lessons.length > 0) write("lessons.json", lessons);
   if (answers.length > 0) write("answers.json", answers);
-  if (inputs.length > 0) mkdirSync(join(own, "inputs"));
+  if (inputs.length > 0) mkdirSync(join(contextDir, "inputs"));
   for (const [i, input] of inputs.entries()) {
     write(join("inputs", `${i + 1}.json`), input);
     const made = input.files.filter(({ attached }) => attached === "output");
-    const files = join(own, "files", String(i + 1));
+    const files = join(contextDir, "files", String(i + 1));
     if (made.length > 0) mkdirSync(files, { recursive: true });
     for (const { file_id } of made) await fetchFile(file_id, files, ownName, signal, hub);
   }
@@ -120,7 +120,7 @@ const NAME_MAX_BYTES = 255;
 
 /** Creates a file with the first of the names that is possible and not taken. */
 function createFile(dir: string, names: readonly string[]): { readonly name: string; readonly fd: number } {
-  const [name = "", ...others] = names.filter((one) => Buffer.byteLength(one) <= NAME_MAX_BYTES);
+  const [name = "", ...others] = names.filter((candidate) => Buffer.byteLength(candidate) <= NAME_MAX_BYTES);
   try {
     return { name, fd: openSync(join(dir, name), "wx", 0o600) };
   } catch (error) {

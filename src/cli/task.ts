@@ -7,27 +7,11 @@ import { readTextFile } from "../text-file.ts";
 import { UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
 import { sizeOf, uploadFrom } from "./file.ts";
+import { type Remote, type ClientRuns, forEach, printError, readStandardInput, recordOf } from "./remote.ts";
 import { PATCH_RUNS } from "./task-patch.ts";
-import {
-  type Remote,
-  type ClientRuns,
-  forEach,
-  limitOf,
-  printError,
-  readStandardInput,
-  recordOf,
-} from "./remote.ts";
 import { rowsOf } from "./resource.ts";
-import { TASK_HEAD, taskLine, taskRow } from "./rows.ts";
-import {
-  plain,
-  printJson,
-  printJsonLine,
-  printJsonList,
-  printRecord,
-  printTable,
-  printText,
-} from "./table.ts";
+import { taskLine } from "./rows.ts";
+import { plain, printJson, printJsonLine, printRecord, printTable, printText } from "./table.ts";
 import { writeLine } from "./standard-output.ts";
 import { reportUsage } from "./usage.ts";
 import { newTaskOf, priorityOf, textOf } from "./new-task.ts";
@@ -45,8 +29,6 @@ async function why({ hub, json, words: [taskId = ""] }: Remote): Promise<number>
 
 export const RUNS: ClientRuns = {
   "task add": add,
-  "task list": list,
-  "task export": exportTasks,
   "task why": why,
   "task wait": wait,
   "task logs": logs,
@@ -86,9 +68,9 @@ function timeOrNone(values: Remote["values"], flag: string): string | null | und
 /** Who holds the task: as the flags say, or within luxhub worker as the environment of its command says. */
 function holderOf({ values, words: [task_id = ""] }: Remote) {
   const isOwn = process.env["LUXHUB_TASK_ID"] === task_id;
-  const own = (name: string): string | undefined => (isOwn ? process.env[name] : undefined);
-  const epoch = values.text("epoch") === undefined ? own("LUXHUB_TASK_EPOCH") : values.whole("epoch");
-  const node_id = values.text("node") ?? own("LUXHUB_NODE_ID") ?? values.needed("node");
+  const variable = (name: string): string | undefined => (isOwn ? process.env[name] : undefined);
+  const epoch = values.text("epoch") === undefined ? variable("LUXHUB_TASK_EPOCH") : values.whole("epoch");
+  const node_id = values.text("node") ?? variable("LUXHUB_NODE_ID") ?? values.needed("node");
   return { task_id, node_id, epoch: epoch === undefined ? undefined : Number(epoch) };
 }
 
@@ -206,42 +188,6 @@ async function addWith(
     if (isRefused) for (const file_id of files) await hub.files.delete({ file_id }).catch(() => {}); // the error is the first
     throw error;
   }
-}
-
-const STATUSES = ["open", "assigned", "pending", "completed", "failed"] as const;
-
-/** The flags that select tasks, as fields of the list. */
-function selectedBy({ values }: Remote) {
-  return {
-    status: values.choice("status", STATUSES),
-    node_id: values.text("node"),
-    creator_node: values.text("creator"),
-    task_type: values.text("type"),
-    group: values.text("group"),
-    tag: values.text("tag"),
-  };
-}
-
-/** Prints each task with its result, as a line of JSON. */
-async function exportTasks(remote: Remote): Promise<number> {
-  for await (const task of rowsOf(remote.hub, "task/list", selectedBy(remote), Number.POSITIVE_INFINITY))
-    printJsonLine(task);
-  return EXIT.OK;
-}
-
-async function list(remote: Remote): Promise<number> {
-  const limit = limitOf(remote);
-  let hasMore = false;
-  const tasks = rowsOf(remote.hub, "task/list", selectedBy(remote), limit, ({ total }) => {
-    hasMore ||= total !== null && total > limit;
-  });
-  if (remote.json) {
-    await printJsonList(tasks);
-    return EXIT.OK;
-  }
-  printTable(TASK_HEAD, await Array.fromAsync(tasks, taskRow));
-  if (hasMore) console.error(`The newest ${limit}; --limit shows more.`);
-  return EXIT.OK;
 }
 
 function show(task: Task, json: boolean): number {

@@ -56,7 +56,7 @@ async function picture(
       : ((count.completed - before.completed) * 60_000) / Math.max(1, count.at - before.at);
   const words = Object.entries(stats.by_status).map(([word, number]) => `${word} ${number}`);
   const { online, offline } = fleet.by_status;
-  const more = online > nodes.length ? [`… the busiest ${nodes.length} of ${online} online nodes`] : [];
+  const hint = online > nodes.length ? [`… the busiest ${nodes.length} of ${online} online nodes`] : [];
   const running = tasks.filter(({ assigned_node }) => assigned_node !== null).slice(0, mostTasks);
   return {
     count,
@@ -68,7 +68,7 @@ async function picture(
       ...tableOf(TASK_HEAD, running.map(taskRow)),
       "",
       ...tableOf(NODE_HEAD, nodes.map(nodeRow)),
-      ...more,
+      ...hint,
     ],
   };
 }

@@ -13,8 +13,8 @@ const SUMMED_BY = ["day", "node", "creator", "type", "model", "group"] as const;
 export const RUNS: ClientRuns = {
   usage: async (remote) => {
     const { hub, json, values } = remote;
-    const by = values.choice("by", SUMMED_BY) ?? "day";
-    const request = { by, since: values.text("since"), until: values.text("until") };
+    const sumBy = values.choice("by", SUMMED_BY) ?? "day";
+    const request = { by: sumBy, since: values.text("since"), until: values.text("until") };
     let total: Sum | undefined;
     const sums = rowsOf(hub, "usage", request, limitOf(remote), ({ all }) => (total = all));
     if (json) {
@@ -23,7 +23,7 @@ export const RUNS: ClientRuns = {
     }
     const rows = await Array.fromAsync(sums, (sum) => [sum.name, ...rowOf(sum)]);
     if (rows.length === 0 || total === undefined) print("No usage was reported on these days.");
-    else printTable([by.toUpperCase(), ...HEAD], [...rows, ["all", ...rowOf(total)]]);
+    else printTable([sumBy.toUpperCase(), ...HEAD], [...rows, ["all", ...rowOf(total)]]);
     return EXIT.OK;
   },
 };

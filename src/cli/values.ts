@@ -75,8 +75,8 @@ export class Values {
   moment(flag: string): string | undefined {
     const text = this.text(flag);
     if (text === undefined) return undefined;
-    const at = momentMs(withUnit(text), systemClock().now());
-    if (at !== null) return isoTime(at);
+    const ms = momentMs(withUnit(text), systemClock().now());
+    if (ms !== null) return isoTime(ms);
     throw this.#refusal(flag, text, "a time from now, such as 2h, or 2030-01-31T12:00:00Z");
   }
 

@@ -73,9 +73,9 @@ const SEARCHES_MAX = 10;
 function endProcesses(entry: string): number {
   const ended = new Set<string>();
   for (let search = 0; search < SEARCHES_MAX; search++) {
-    const found = allPids().filter((pid) => readIfThere(`/proc/${pid}/environ`).split("\0").includes(entry));
-    if (found.length === 0) break;
-    for (const pid of found) {
+    const marked = allPids().filter((pid) => readIfThere(`/proc/${pid}/environ`).split("\0").includes(entry));
+    if (marked.length === 0) break;
+    for (const pid of marked) {
       ended.add(pid);
       try {
         process.kill(Number(pid), "SIGKILL");

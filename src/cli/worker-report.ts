@@ -56,7 +56,7 @@ export class ReportFile {
   readonly #dirFd: number | null;
   readonly #onWrong: (reason: string) => void;
   #answers: readonly Answered[] = [];
-  readonly #asked: Asked[] = [];
+  readonly #questions: Asked[] = [];
   /** What the file was at the last look: its identity, and what was read of it. */
   #state = "";
   #at = 0;
@@ -91,11 +91,11 @@ export class ReportFile {
     for (let isRunning = true; isRunning;) {
       isRunning = await sleepUnlessAborted(POLL_MS, over.signal);
       await this.#sendAll(context, !isRunning);
-      for (const asked of this.#asked.splice(0)) {
+      for (const question of this.#questions.splice(0)) {
         // A command that has ended waits for no answer; but it may have parked its task by its last words.
-        if (!isRunning && asked.park !== true) continue;
-        const asking = this.#ask(asked, context);
-        if (asked.park === true) parking.push(asking);
+        if (!isRunning && question.park !== true) continue;
+        const asking = this.#ask(question, context);
+        if (question.park === true) parking.push(asking);
       }
     }
     if (parking.length > 0)
@@ -121,10 +121,10 @@ export class ReportFile {
     if (this.#isClosed) return;
     this.#answers = answers;
     const dir = this.#dirFd === null ? this.#dir : pathOfOpen(this.#dirFd, this.#dir);
-    const own = join(dir, "answers.json");
-    rmSync(`${own}.new`, { force: true });
-    writeFileSync(`${own}.new`, `${JSON.stringify(answers)}\n`, { flag: "wx", mode: 0o600 });
-    renameSync(`${own}.new`, own);
+    const target = join(dir, "answers.json");
+    rmSync(`${target}.new`, { force: true });
+    writeFileSync(`${target}.new`, `${JSON.stringify(answers)}\n`, { flag: "wx", mode: 0o600 });
+    renameSync(`${target}.new`, target);
   }
 
   async #sendAll(context: TaskContext, isLast: boolean): Promise<void> {
@@ -160,8 +160,8 @@ export class ReportFile {
     if (!isContinued) this.#lines = new Map();
     const from = isContinued ? this.#at : 0;
     const end = Math.max(from, bytes.lastIndexOf(NEWLINE) + 1);
-    const rest = bytes.subarray(end);
-    const isLine = isLast || (rest.length <= LINE_MAX_BYTES && lineIn(textOf(rest)) !== null);
+    const lastLine = bytes.subarray(end);
+    const isLine = isLast || (lastLine.length <= LINE_MAX_BYTES && lineIn(textOf(lastLine)) !== null);
     const isWhole = isLine && bytes.length < FILE_MAX_BYTES;
     this.#at = isWhole ? bytes.length : end;
     this.#hash = Bun.hash(bytes.subarray(0, this.#at));
@@ -172,7 +172,7 @@ export class ReportFile {
       last = { ...last, ...others };
       usage.push(...(steps ?? []));
       if (ask === undefined) continue;
-      if (this.#asked.length < OPEN_QUESTIONS_OF_TASK_MAX) this.#asked.push(ask);
+      if (this.#questions.length < OPEN_QUESTIONS_OF_TASK_MAX) this.#questions.push(ask);
       else
         this.#onWrong(
           `not asked, because ${OPEN_QUESTIONS_OF_TASK_MAX} questions came before it: ${ask.question}`,

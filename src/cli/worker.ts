@@ -98,8 +98,10 @@ async function work(remote: Remote): Promise<number> {
     log.warn("a command can read this worker's secret in /proc, because /proc/self/mem cannot be written");
   const lock = takeWorkerLock(url, nodeId, env);
   if (typeof lock === "string") {
-    const by = lock === "" ? "" : ` (process ${lock})`;
-    printError(`a worker for node ${nodeId} runs on this machine already${by}: give each an id of its own`);
+    const owner = lock === "" ? "" : ` (process ${lock})`;
+    printError(
+      `a worker for node ${nodeId} runs on this machine already${owner}: give each an id of its own`,
+    );
     return EXIT.CONFLICT;
   }
   log.info(`${nodeId} ${takesTypes(capabilities, untyped)}`);
@@ -143,10 +145,10 @@ async function work(remote: Remote): Promise<number> {
       nodeId,
       async (task, context) => {
         try {
-          const own = { ...options, timeoutMs: timeoutOf(task, options) };
+          const limited = { ...options, timeoutMs: timeoutOf(task, options) };
           return agent === null
-            ? await doTask(task, context, own)
-            : await doAgentTask(task, context, agent, own);
+            ? await doTask(task, context, limited)
+            : await doAgentTask(task, context, agent, limited);
         } catch (error) {
           // Every further task would fail the same way.
           if (error instanceof CommandMissing) {
@@ -330,12 +332,12 @@ function timeoutOf({ max_run_s }: Task, { timeoutMs }: TaskOptions): number | nu
 
 /** What the node has; undefined: nothing was said. Words are no resources. */
 function resourcesOf(values: Values): Readonly<Record<string, number>> | undefined {
-  const said = values.requirements("resources");
-  if (said !== null && said.words.length > 0)
+  const listed = values.requirements("resources");
+  if (listed !== null && listed.words.length > 0)
     throw new UsageError("--resources needs a list such as gpu=2,vram_gib=24", "worker");
-  const found = values.has("detect") ? detectResources() : {};
-  const all = { ...found, ...said?.amounts };
-  return Object.keys(all).length === 0 ? undefined : all;
+  const detected = values.has("detect") ? detectResources() : {};
+  const resources = { ...detected, ...listed?.amounts };
+  return Object.keys(resources).length === 0 ? undefined : resources;
 }
 
 /** Says which tasks the worker takes: without capabilities it takes every type. */

@@ -304,8 +304,8 @@ export function isTemporary(error: unknown, isHubKnown = true): error is HubUnre
  */
 function pauseAfter(error: unknown, attempt: number, { firstPauseMs, maxPauseMs }: RetryPolicy): number {
   const backoff = Math.min(maxPauseMs, firstPauseMs * 2 ** (attempt - 1));
-  const asked = error instanceof LuxHubError ? (error.retryAfterMs ?? 0) : 0;
-  return asked + backoff * (0.5 + Math.random() / 2);
+  const retryAfterMs = error instanceof LuxHubError ? (error.retryAfterMs ?? 0) : 0;
+  return retryAfterMs + backoff * (0.5 + Math.random() / 2);
 }
 
 /** Returns a controller that aborts with the signal. Abort it at the end, to remove the listener. */

@@ -45,17 +45,22 @@ export class HubCalls<V extends Variant = "A"> {
     requests: { readonly [I in keyof O]: { readonly path: O[I]; readonly body: RequestOf<O[I], V> } },
     options?: CallOptions,
   ): Promise<{ readonly [I in keyof O]: BatchAnswer<O[I], V> }> {
-    const all: AnswerOf<"batch", V>["answers"] = [];
-    let rest = Array.from(requests, (request, at) => ({ request, at }));
-    for (let left = Infinity; rest.length > 0 && rest.length < left;) {
-      const isLater = left < Infinity && options?.idempotencyKey !== undefined;
-      const keyed = isLater ? { ...options, idempotencyKey: `${options.idempotencyKey}-${left}` } : options;
-      left = rest.length;
-      const { answers } = await this.ask("batch", { requests: rest.map(({ request }) => request) }, 0, keyed);
-      for (const [i, answer] of answers.entries()) all[rest[i]?.at ?? i] = answer;
-      rest = rest.filter(({ at }) => all[at]?.body["error"] === "batch_full");
+    const answersInOrder: AnswerOf<"batch", V>["answers"] = [];
+    let unanswered = Array.from(requests, (request, at) => ({ request, at }));
+    for (let count = Infinity; unanswered.length > 0 && unanswered.length < count;) {
+      const isLater = count < Infinity && options?.idempotencyKey !== undefined;
+      const keyed = isLater ? { ...options, idempotencyKey: `${options.idempotencyKey}-${count}` } : options;
+      count = unanswered.length;
+      const { answers } = await this.ask(
+        "batch",
+        { requests: unanswered.map(({ request }) => request) },
+        0,
+        keyed,
+      );
+      for (const [i, answer] of answers.entries()) answersInOrder[unanswered[i]?.at ?? i] = answer;
+      unanswered = unanswered.filter(({ at }) => answersInOrder[at]?.body["error"] === "batch_full");
     }
-    return all as { readonly [I in keyof O]: BatchAnswer<O[I], V> }; // one for each request, in its order
+    return answersInOrder as { readonly [I in keyof O]: BatchAnswer<O[I], V> }; // one for each request, in its order
   }
 
   /** Yields the events of the hub's log, from now or from `since` on, as they arrive, until its signal aborts. */

@@ -97,8 +97,8 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
     for (;;) {
       const askedAt = now();
       const seconds = Math.max(0, Math.min(this.#longestAskS, (until - askedAt) / 1_000));
-      const asked = { ...fields, [wait.field]: Math.round(seconds * 1_000) / 1_000 };
-      const answer = await this.ask(operation, asked, seconds, options);
+      const request = { ...fields, [wait.field]: Math.round(seconds * 1_000) / 1_000 };
+      const answer = await this.ask(operation, request, seconds, options);
       const isEarly = now() - askedAt < seconds * 1_000 - EARLY_MS;
       if (isEarly || now() >= until || !isEmpty(operation, answer)) return answer;
     }
@@ -123,12 +123,12 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
     options?: CallOptions,
   ): Promise<AnswerOf<"task/ask", V>> {
     const until = now() + Number(asked ?? 0) * 1_000;
-    const left = (): number => Math.max(0, Math.min(this.#longestAskS, (until - now()) / 1_000));
-    const seconds = left();
+    const nextWait = (): number => Math.max(0, Math.min(this.#longestAskS, (until - now()) / 1_000));
+    const seconds = nextWait();
     let answer = await this.ask("task/ask", { ...fields, wait: seconds }, seconds, options);
-    while (answer.question.state === "open" && left() > 0) {
+    while (answer.question.state === "open" && nextWait() > 0) {
       const { task_id, question_id } = answer.question;
-      const [askedAt, waited] = [now(), left()];
+      const [askedAt, waited] = [now(), nextWait()];
       const signal = options?.signal && { signal: options.signal };
       const read = { task_id, question_id, wait: waited };
       const { questions } = await this.ask("task/{task_id}/questions", read, waited, signal);

@@ -33,9 +33,9 @@ export async function* readOutput<V extends Variant>(
   let attempt = first;
   let from = begin;
   for (let isFirst = true; ; isFirst = false) {
-    const asked = { task_id: taskId, attempt, from, wait: follow && !isFirst ? WAIT_S : undefined };
+    const request = { task_id: taskId, attempt, from, wait: follow && !isFirst ? WAIT_S : undefined };
     const options = { signal, ...(follow && !isFirst && { retry: FOREVER }) };
-    const part = await (call as Call<Variant>)("task/{task_id}/output", asked, options);
+    const part = await (call as Call<Variant>)("task/{task_id}/output", request, options);
     if (isPart<V>(part)) {
       if (part.data !== "") yield part;
       ({ attempt, next_offset: from } = part);

@@ -136,8 +136,8 @@ export class OutputSender {
         const isAway = error instanceof HubUnreachable || (error instanceof LuxHubError && isAwayBy(error));
         const mayPass = isAway || isTemporary(error) || (error instanceof LuxHubError && error.status >= 500);
         if (this.#isOver || !mayPass || (this.#isEnding && !isAway)) return null;
-        const asked = error instanceof LuxHubError ? (error.retryAfterMs ?? 0) : 0;
-        if (!(await this.#pause(Math.max(asked, pauseMs)))) return null;
+        const retryAfterMs = error instanceof LuxHubError ? (error.retryAfterMs ?? 0) : 0;
+        if (!(await this.#pause(Math.max(retryAfterMs, pauseMs)))) return null;
       }
     }
   }

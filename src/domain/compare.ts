@@ -1,6 +1,6 @@
 /** Compares results by values in them, which JSON pointers (RFC 6901) name: as JSON values, whatever their text. */
 import type { TaskResult } from "./model.ts";
-import { canonicalJson, parseExact } from "../lib/exact-json.ts";
+import { canonicalJson, isSameJson, parseExact } from "../lib/exact-json.ts";
 
 /** By convention the data of a worker. */
 export const OUTPUT_POINTER = "/output";
@@ -15,6 +15,12 @@ export function missingIn(result: TaskResult, pointers: readonly string[]): stri
 export function comparedText(result: TaskResult, pointers: readonly string[]): string {
   const value = valueOf(result);
   return canonicalJson(JSON.stringify(pointers.map((pointer) => at(value, pointer))));
+}
+
+/** Whether a completion repeats an earlier one. */
+export function isSameResult(a: TaskResult | null, b: TaskResult): boolean {
+  if (a === null || a.problem !== b.problem || a.improvement !== b.improvement) return false;
+  return a.lesson === b.lesson && isSameJson(a.extra ?? "{}", b.extra ?? "{}");
 }
 
 function valueOf({ problem, improvement, lesson, extra }: TaskResult): unknown {

@@ -15,8 +15,8 @@ import type { Change } from "./change.ts";
 import { type Decision, type Rejected, accept, nodeNotFound, reject } from "./decision.ts";
 import { LEASE_HOLDERS_SHOWN_MAX } from "./limits.ts";
 import type { Lease, Moment, Node, Task } from "./model.ts";
-import { HUB_LIMITS, type HubCounts, refusesMore } from "./shares.ts";
-import { heldBy } from "./task/core.ts";
+import { type HubCounts, HUB_LIMITS, refusesMore } from "./shares.ts";
+import { heldBy } from "./task/holder.ts";
 import { overlap } from "../lib/globs.ts";
 
 /** The leases that count, of all nodes and of one; and whether some have passed their deadline. */

@@ -35,6 +35,7 @@ import {
   KEPT_TASK_BYTES,
   QUOTA_TIMES_BEYOND,
 } from "./limits.ts";
+import { hasEnded } from "./task/state.ts";
 import type { FileRecord, Kept, KeyRecord, Task, Usage } from "./model.ts";
 
 /** What the keys of one node may use. */
@@ -59,7 +60,7 @@ function taskBytes(task: Task): number {
 /** What the copies of a quorum that may still come will count at first. */
 function heldBytes(task: Task): number {
   const { quorum, title, description, dependsOn, tags } = task;
-  if (quorum === null || !isUnfinished(task)) return 0;
+  if (quorum === null || hasEnded(task)) return 0;
   let copy = KEPT_TASK_BYTES + Buffer.byteLength(title) + Buffer.byteLength(description);
   copy += (1 + dependsOn.length) * KEPT_DEPENDENCY_ID_BYTES;
   for (const tag of tags) copy += Buffer.byteLength(tag);
@@ -119,14 +120,16 @@ export function refund(row: { readonly kept?: Kept } | null): readonly Change[] 
 
 /** A task with what it counts now. When it has ended, all that others have added counts against its creator. */
 export function recharged(task: Task): Task {
-  const hasReturned = task.lentBytes > 0 && !isUnfinished(task);
+  const hasReturned = task.lentBytes > 0 && hasEnded(task);
   const after = hasReturned ? { ...task, lentBytes: 0 } : task;
   return isCounted(after) ? { ...after, keptBytes: taskBytes(after) } : after;
 }
 
 /** What a step of a task from `before` to `after` (null: no task) adds to the usage of its creator and of others. */
 export function usageTally(before: Task | null, after: Task | null): readonly Change[] {
-  return [...returnedCharges(before, after), ...creatorTally(before, after)];
+  const returned = returnedCharges(before, after);
+  const tally = creatorTally(before, after);
+  return returned.length === 0 ? tally : [...returned, ...tally];
 }
 
 function returnedCharges(before: Task | null, after: Task | null): readonly Change[] {
@@ -154,7 +157,7 @@ export function grown<A>(before: Task | null, decision: Decision<A>): Decision<A
     (change) => change.kind === "task.moved" && change.task.taskId === before.taskId,
   );
   const moved = changes[last];
-  if (moved?.kind !== "task.moved" || !isUnfinished(moved.task)) return decision;
+  if (moved?.kind !== "task.moved" || hasEnded(moved.task)) return decision;
   const grew = addedBytes(moved.task) - Math.max(addedBytes(before), before.lentBytes);
   return grew <= 0 ? decision : { ...decision, changes: changes.with(last, { ...moved, grew }) };
 }
@@ -173,13 +176,8 @@ const isCounted = (task: Task | null): boolean => task !== null && task.keptByte
 
 /** How many unfinished tasks a task counts for: itself, and the copies that can run at once. Its children count with it. */
 function placesOf(task: Task | null): number {
-  if (task === null || !isCounted(task) || task.child !== null || !isUnfinished(task)) return 0;
+  if (task === null || !isCounted(task) || task.child !== null || hasEnded(task)) return 0;
   return 1 + (task.quorum?.results ?? 0);
-}
-
-/** Whether it has not ended: a verdict can still open a task in review. */
-function isUnfinished({ status, review }: Task): boolean {
-  return status === "open" || status === "assigned" || review?.check?.state === "pending";
 }
 
 // ---- The decision of a request with a bound key

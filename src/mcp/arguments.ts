@@ -92,16 +92,16 @@ function mustBe(property: Property): string {
 }
 
 /** The number of an argument, within bounds; `fallback` if it was left out. */
-export function countOf(asked: unknown, fallback: number, most: number): number {
-  return typeof asked === "number" ? Math.min(Math.max(Math.trunc(asked), 1), most) : fallback;
+export function countOf(count: unknown, fallback: number, most: number): number {
+  return typeof count === "number" ? Math.min(Math.max(Math.trunc(count), 1), most) : fallback;
 }
 
 /** The text of an argument; null if it was left out. */
-export function textOf(asked: unknown): string | null {
-  return typeof asked === "string" ? asked : null;
+export function textOf(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
 }
 
 /** The texts of an argument that is a list. */
-export function textsOf(asked: unknown): readonly string[] {
-  return Array.isArray(asked) ? asked.map(String) : [];
+export function textsOf(list: unknown): readonly string[] {
+  return Array.isArray(list) ? list.map(String) : [];
 }

@@ -59,8 +59,8 @@ const ownServer: LoadServer = () => import("./server.ts");
 async function answer(call: Call, shared: Shared, loadServer: LoadServer): Promise<Response | Body> {
   const { request } = call.exchange;
   const hungUp = new AbortController();
-  const own = { ...call, variant: inMcp(call.variant), repeatable: true };
-  const session = new Session(own, shared, hungUp.signal);
+  const callInMcp = { ...call, variant: inMcp(call.variant), repeatable: true };
+  const session = new Session(callInMcp, shared, hungUp.signal);
   const sent = await readMessage(request, session);
   if (sent instanceof Response) return sent;
   if (call.key && !call.services.keys.isInForce(call.key)) throw keyLost(); // a body may arrive slowly

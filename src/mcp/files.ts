@@ -78,15 +78,15 @@ async function urlFor(
 export async function getFile(session: Session, args: Args): Promise<ToolResult> {
   if (args["file_id"] === undefined) return listFiles(session, args);
   const file = await session.call.services.files.get(String(args["file_id"]));
-  const asked = typeof args["offset"] === "number" ? Math.max(0, Math.trunc(args["offset"])) : 0;
+  const from = typeof args["offset"] === "number" ? Math.max(0, Math.trunc(args["offset"])) : 0;
   const record = recordOfFile(file);
   const { file_id } = record;
-  const by = { node: file.nodeId, verified: isVerified(file) };
-  const { offset, bytes, text } = await readPart(session, file, Math.min(asked, file.sizeBytes));
+  const uploader = { node: file.nodeId, verified: isVerified(file) };
+  const { offset, bytes, text } = await readPart(session, file, Math.min(from, file.sizeBytes));
   const shown = { file: fileDetail(record), offset };
   if (text !== null) {
     const part = { offset, total: file.sizeBytes, unit: "bytes" } as const;
-    const content = new Foreign(text, { by, readOn: { call: "file_get", file_id }, part });
+    const content = new Foreign(text, { by: uploader, readOn: { call: "file_get", file_id }, part });
     const isWhole = offset === 0 && bytes.length === file.sizeBytes;
     const link = isWhole ? {} : await urlFor(session, "file/download-url", { file_id });
     const say = isWhole
@@ -97,7 +97,7 @@ export async function getFile(session: Session, args: Args): Promise<ToolResult>
   const link = await urlFor(session, "file/download-url", { file_id });
   const say = "It is not text. The url downloads it without a key, for 10 minutes: curl -o FILE URL.";
   if (file.sizeBytes > limit.MCP_BINARY_MAX_BYTES || offset > 0) return { say, ...shown, ...link };
-  const base64 = new Foreign(Buffer.from(bytes).toString("base64"), { by, readOn: null });
+  const base64 = new Foreign(Buffer.from(bytes).toString("base64"), { by: uploader, readOn: null });
   return { say, ...shown, base64, ...link };
 }
 

@@ -99,10 +99,10 @@ export async function mailCheck(session: Session, args: Args): Promise<ToolResul
     const say = "No messages wait for you. mail_check with wait_s waits for one.";
     return { say, messages: [], next_cursor: null };
   }
-  const more = next === null ? "" : " More wait behind them: mail_check with cursor next_cursor.";
+  const hint = next === null ? "" : " More wait behind them: mail_check with cursor next_cursor.";
   const say =
     `${plural(shown.length, "message")}, oldest first. Answer with mail_send {reply_to}, then mail_ack the message_ids ` +
-    `that you have dealt with.${more}`;
+    `that you have dealt with.${hint}`;
   return { say, messages: shown, next_cursor: next };
 }
 
@@ -119,22 +119,22 @@ async function oneMessage(session: Session, messageId: string, offset: number): 
 async function mailList(session: Session, args: Args): Promise<ToolResult> {
   const { call, self } = session;
   const most = countOf(args["limit"], MCP_LIST_DEFAULT, MCP_LIST_MAX);
-  const asked = { before: textOf(args["cursor"]), thread: textOf(args["thread"]) };
-  const load = () => call.services.messages.history(self, asked, most + 1);
+  const filter = { before: textOf(args["cursor"]), thread: textOf(args["thread"]) };
+  const load = () => call.services.messages.history(self, filter, most + 1);
   const { rows } = await call.backpressure.runRead(call, load);
   const rowOf = (fate: MessageFate): JsonObject => messageRow(recordOf(encodeFate(fate)));
-  const all = rows.first.map(rowOf);
-  while (countThatFits(all) === all.length) {
+  const messages = rows.first.map(rowOf);
+  while (countThatFits(messages) === messages.length) {
     const part = await rows.next?.();
     if (part == null) break;
-    all.push(...part.map(rowOf));
+    messages.push(...part.map(rowOf));
   }
-  const shown = all.slice(0, Math.min(countThatFits(all), most));
-  const next = shown.length < all.length ? (shown.at(-1)?.["message_id"] ?? null) : null;
-  const found =
+  const shown = messages.slice(0, Math.min(countThatFits(messages), most));
+  const next = shown.length < messages.length ? (shown.at(-1)?.["message_id"] ?? null) : null;
+  const count =
     shown.length === 0 ? "No such messages." : `${plural(shown.length, "message")}, newest first.`;
-  const more = next === null ? "" : " There are more: call again with cursor next_cursor.";
-  return { say: `${found}${more}`, messages: shown, next_cursor: next };
+  const hint = next === null ? "" : " There are more: call again with cursor next_cursor.";
+  return { say: `${count}${hint}`, messages: shown, next_cursor: next };
 }
 
 export async function mailAck(session: Session, args: Args): Promise<ToolResult> {

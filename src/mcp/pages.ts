@@ -30,8 +30,8 @@ export async function listed(session: Session, list: List): Promise<ToolResult> 
     const page = await session.ask("GET", path, { ...query, [size]: String(most) });
     return { rows: recordsOf(page[name]).map(row), next: page["next_cursor"] };
   });
-  const found = rows.length === 0 ? none : `${plural(rows.length, thing)}${about}`;
-  return { say: `${found}${next === null ? "" : more}`, [name]: rows, next_cursor: next };
+  const count = rows.length === 0 ? none : `${plural(rows.length, thing)}${about}`;
+  return { say: `${count}${next === null ? "" : more}`, [name]: rows, next_cursor: next };
 }
 
 /** `next`: the cursor of the next page; null: this is the last one. */
@@ -49,7 +49,7 @@ export async function pageThatFits(most: number, ask: (most: number) => Promise<
 
 /** How many of the rows fit into one result, at least one. */
 export function countThatFits(rows: readonly JsonObject[]): number {
-  let left = MCP_RESULT_MAX_CHARS - REST_CHARS;
-  const over = rows.findIndex((row) => (left -= lengthOf(row)) < 0);
+  let roomLeft = MCP_RESULT_MAX_CHARS - REST_CHARS;
+  const over = rows.findIndex((row) => (roomLeft -= lengthOf(row)) < 0);
   return over === -1 ? rows.length : Math.max(over, 1);
 }

@@ -12,8 +12,8 @@ const REPEATED = "You asked this before: it is the same question. To ask again, 
 /** Waits in a second call: a repeat of the first one is answered from the store, as the question was then. */
 export async function taskAsk(session: Session, args: Args): Promise<ToolResult> {
   const { wait_s = MCP_WAIT_MAX_SECONDS, ...fields } = args;
-  const asked = { ...fields, node_id: session.self };
-  const answer = await session.ask("POST", "task/ask", asked, once(session, fields));
+  const request = { ...fields, node_id: session.self };
+  const answer = await session.ask("POST", "task/ask", request, once(session, fields));
   const { task_id, question_id } = recordOf(answer["question"]);
   const wait = args["park"] === true ? 0 : session.waitFor(wait_s);
   const query = { task_id, question_id, wait: String(wait) };
@@ -33,8 +33,8 @@ function sayOf({ state }: JsonObject, isParked: boolean): string {
 
 export async function taskAnswer(session: Session, args: Args): Promise<ToolResult> {
   const { task_id, question_id } = args;
-  const by = session.nodeId === null ? {} : { node_id: session.nodeId };
-  const asked = { task_id, question_id, answer: session.exactArgument("answer"), ...by };
-  const { question } = await session.ask("POST", "task/answer", asked);
+  const caller = session.nodeId === null ? {} : { node_id: session.nodeId };
+  const request = { task_id, question_id, answer: session.exactArgument("answer"), ...caller };
+  const { question } = await session.ask("POST", "task/answer", request);
   return { say: "Answered: its worker goes on.", question: questionDetail(recordOf(question)) };
 }

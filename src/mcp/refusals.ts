@@ -71,7 +71,7 @@ export function refusalOf({ call }: Session, tool: string, error: unknown): Form
   // Its detail is about a header, which the caller did not send: the tool did (giveBack() of task-tools.ts).
   const told = code === "idempotency_key_reused" ? [] : withoutPaths(String(detail));
   const sentences = [...told, advice].filter((sentence) => sentence !== "");
-  const said = brief(sentences.join(" "), SAID_MAX_CHARS);
+  const sentence = brief(sentences.join(" "), SAID_MAX_CHARS);
   const named = recordsOf(errors).slice(0, MCP_NAMED_MAX);
   const fields =
     errors === undefined
@@ -82,7 +82,7 @@ export function refusalOf({ call }: Session, tool: string, error: unknown): Form
             message: brief(String(message), 2 * MCP_LINE_MAX_CHARS),
           })),
         };
-  return { text: `${String(code)}: ${said}`, structured: { say: said, error: code, ...fields } };
+  return { text: `${String(code)}: ${sentence}`, structured: { say: sentence, error: code, ...fields } };
 }
 
 /** The sentences that name no endpoint of HTTP. */
@@ -99,9 +99,9 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
 
 function inArguments(body: JsonObject): JsonObject {
   if (body["error"] !== "invalid_request") return body;
-  const named = recordsOf(body["errors"]).map((one): FieldError => {
-    const path = String(one["path"]).replace(/^result\./, "");
-    return { path: ARGUMENTS[path] ?? path, message: String(one["message"]) };
+  const named = recordsOf(body["errors"]).map((error): FieldError => {
+    const path = String(error["path"]).replace(/^result\./, "");
+    return { path: ARGUMENTS[path] ?? path, message: String(error["message"]) };
   });
   return named.length === 0 ? body : invalidRequest(named).toJSON();
 }

@@ -87,12 +87,12 @@ export function formsOf(result: ToolResult): Forms {
 
 /** The longest that a content may be, so that all of these lengths have room together. */
 function levelFor(lengths: readonly number[], room: number): number {
-  let left = room;
+  let roomLeft = room;
   const sorted = lengths.toSorted((a, b) => a - b);
   for (const [i, length] of sorted.entries()) {
-    const share = Math.floor(left / (sorted.length - i));
+    const share = Math.floor(roomLeft / (sorted.length - i));
     if (length > share) return share;
-    left -= length;
+    roomLeft -= length;
   }
   return room;
 }
@@ -240,12 +240,12 @@ function linesOf(fields: JsonObject, indent: string, fence: string): readonly st
 
 /** A record of a list: its short fields on one line. */
 function rowOf(row: JsonObject, indent: string, fence: string): readonly string[] {
-  const all = Object.entries(row);
-  const short = all.flatMap(([name, value]) => {
+  const fields = Object.entries(row);
+  const short = fields.flatMap(([name, value]) => {
     const inline = inlineOf(value);
     return inline === null ? [] : [`${name}${authorOf(value)}: ${inline}`];
   });
-  const long = Object.fromEntries(all.filter(([, value]) => inlineOf(value) === null));
+  const long = Object.fromEntries(fields.filter(([, value]) => inlineOf(value) === null));
   return [`${indent}- ${short.join("; ")}`, ...linesOf(long, `${indent}  `, fence)];
 }
 

@@ -29,8 +29,8 @@ export class Refused extends Error {
 }
 
 function badNodeId({ message }: Refused): Refused {
-  const said = message.slice(message.indexOf("node_id: ") + "node_id: ".length);
-  return new Refused(invalidRequest([{ path: "X-Node-Id", message: said }]).toJSON());
+  const reason = message.slice(message.indexOf("node_id: ") + "node_id: ".length);
+  return new Refused(invalidRequest([{ path: "X-Node-Id", message: reason }]).toJSON());
 }
 
 /** The data that all sessions of a hub share. */
@@ -81,14 +81,14 @@ export class Session {
   }
 
   /** The node that an argument names: "me" is the caller's. @throws {Refused} when the caller has named none */
-  nodeOf(asked: unknown): unknown {
-    return asked === "me" ? this.self : asked;
+  nodeOf(node: unknown): unknown {
+    return node === "me" ? this.self : node;
   }
 
   /** How long a call may wait that asks for so many seconds: longer if the client hears of its progress. */
-  waitFor(asked: unknown): number {
+  waitFor(seconds: unknown): number {
     const most = this.progress === null ? MCP_WAIT_MAX_SECONDS : WAIT_MAX_SECONDS;
-    this.#waitSeconds = typeof asked === "number" ? Math.min(Math.max(asked, 0), most) : 0;
+    this.#waitSeconds = typeof seconds === "number" ? Math.min(Math.max(seconds, 0), most) : 0;
     return this.#waitSeconds;
   }
 

@@ -133,13 +133,13 @@ export function taskDetail(task: JsonObject, context: unknown = undefined): Json
     rest;
   const isWaiting = Number(recordOf(unmet)["count"]) > 0;
   const holder = authorOf(plain["assigned_node"], result_verified);
-  const by = creatorOf(task);
+  const creator = creatorOf(task);
   return without({
     task_id: taskId,
-    title: new Foreign(title, { by, readOn: partOf(taskId, "title") }),
+    title: new Foreign(title, { by: creator, readOn: partOf(taskId, "title") }),
     ...plain,
     ...(plain["status"] === "open" ? { ready } : {}),
-    description: new Foreign(description, { by, readOn: partOf(taskId, "description") }),
+    description: new Foreign(description, { by: creator, readOn: partOf(taskId, "description") }),
     ...(Number(lux_reward) > 0 ? { lux_reward } : {}),
     ...(Number(attempts) > 0 ? { attempts } : {}),
     ...(Number(restarts) > 0 ? { restarts } : {}),
@@ -284,8 +284,13 @@ function inputDetail(input: JsonObject): JsonObject {
 }
 
 function checkpointDetail({ data, epoch, node_id, at }: JsonObject, taskId: unknown): JsonObject {
-  const by = authorOf(node_id, null);
-  return { data: new Foreign(data, { by, readOn: partOf(taskId, "checkpoint") }), epoch, node_id, at };
+  const author = authorOf(node_id, null);
+  return {
+    data: new Foreign(data, { by: author, readOn: partOf(taskId, "checkpoint") }),
+    epoch,
+    node_id,
+    at,
+  };
 }
 
 function failureRow(failure: JsonObject): JsonObject {
@@ -347,8 +352,8 @@ export function messageRow(message: JsonObject): JsonObject {
 
 /** A note in a list. Its key is whole: the next call names it. */
 export function noteRow(note: JsonObject): JsonObject {
-  const by = authorOf(note["node_id"], note["verified"]);
-  return pick(note, "key* version node_id verified bytes updated_at excerpt*", by);
+  const author = authorOf(note["node_id"], note["verified"]);
+  return pick(note, "key* version node_id verified bytes updated_at excerpt*", author);
 }
 
 /** A note with its text from an offset on. */

@@ -27,8 +27,8 @@ export function note(session: Session, args: Args): Promise<ToolResult> {
 
 async function notePut(session: Session, { key, text, if_version }: Args): Promise<ToolResult> {
   try {
-    const asked = { key, text, if_version, node_id: session.self };
-    const { note: written } = await session.ask("POST", "note/put", asked);
+    const request = { key, text, if_version, node_id: session.self };
+    const { note: written } = await session.ask("POST", "note/put", request);
     const { version, bytes } = recordOf(written);
     return { say: "Written: every node can read it.", written: true, key, version, bytes };
   } catch (error) {
@@ -98,8 +98,8 @@ export function lease(session: Session, args: Args): Promise<ToolResult> {
 async function leaseAcquire(session: Session, args: Args): Promise<ToolResult> {
   const { name, task_id, ttl_s, shared } = args;
   try {
-    const asked = { name, task_id, ttl_s, shared, node_id: session.self };
-    const { lease: taken } = await session.ask("POST", "lease/acquire", asked);
+    const request = { name, task_id, ttl_s, shared, node_id: session.self };
+    const { lease: taken } = await session.ask("POST", "lease/acquire", request);
     const { fencing, until } = recordOf(taken);
     const ends = task_id === undefined ? "" : " and with the task";
     const say = `Yours until then${ends}. Acquire it again to stay longer; release it when you are done.`;
@@ -114,8 +114,8 @@ async function leaseAcquire(session: Session, args: Args): Promise<ToolResult> {
 }
 
 async function leaseRelease(session: Session, { name, task_id }: Args): Promise<ToolResult> {
-  const asked = { name, task_id, node_id: session.self };
-  const { released } = await session.ask("POST", "lease/release", asked);
+  const request = { name, task_id, node_id: session.self };
+  const { released } = await session.ask("POST", "lease/release", request);
   return { say: released === 0 ? "You hold no such lease." : "Released.", released };
 }
 

@@ -49,8 +49,8 @@ export async function taskNext(session: Session, args: Args, beat: JsonObject | 
   const { call, self } = session;
   const held = await call.services.next.unacknowledged(self);
   if (held !== null) return handedOut(session, recordOf(encodeTask(held, call.variant, call.at)), drain);
-  const asked = { node_id: self, wait: session.waitFor(args["wait_s"]), task_types: args["task_types"] };
-  const answer = await session.ask("POST", "task/next", asked);
+  const request = { node_id: self, wait: session.waitFor(args["wait_s"]), task_types: args["task_types"] };
+  const answer = await session.ask("POST", "task/next", request);
   if (isRecord(answer["task"])) {
     const task = taskDetail(answer["task"], answer["context"]);
     return { say: IT_IS_YOURS, task, drain: answer["drain"] };
@@ -102,16 +102,16 @@ async function taskClaim(session: Session, args: Args, drain: boolean): Promise<
 export async function taskProgress(session: Session, args: Args): Promise<ToolResult> {
   const { task_id, note } = args;
   const saved = args["checkpoint"] === undefined ? {} : { checkpoint: session.exactArgument("checkpoint") };
-  const asked = { task_id, note, ...saved, ...usageOf(args), node_id: session.self };
-  const answer = await session.ask("POST", "task/extend", asked);
+  const request = { task_id, note, ...saved, ...usageOf(args), node_id: session.self };
+  const answer = await session.ask("POST", "task/extend", request);
   const task = rowOf(answer);
   const { budget_left_usd } = answer;
   if (task["status"] === "failed")
     return { say: "The task has cost more than it may, and has failed: drop it.", task, budget_left_usd };
   const { expires_at } = recordOf(answer["lease"]);
   const until = expires_at === null ? "" : " Its time limit (expires_at) started again.";
-  const left = budget_left_usd === null ? "" : ` It may cost ${Number(budget_left_usd)} USD more.`;
-  return { say: `Noted; the task stays yours.${until}${left}`, task, expires_at, budget_left_usd };
+  const budget = budget_left_usd === null ? "" : ` It may cost ${Number(budget_left_usd)} USD more.`;
+  return { say: `Noted; the task stays yours.${until}${budget}`, task, expires_at, budget_left_usd };
 }
 
 /** HTTP takes a list of reports. */
@@ -124,8 +124,8 @@ export async function taskComplete(session: Session, args: Args): Promise<ToolRe
   const { task_id, problem, improvement, lesson } = args;
   const output = args["output"] === undefined ? {} : { output: session.exactArgument("output") };
   const result = { problem, improvement, lesson, ...output };
-  const asked = { task_id, node_id: session.self, result, ...usageOf(args) };
-  const answer = await session.ask("POST", "task/complete", asked);
+  const request = { task_id, node_id: session.self, result, ...usageOf(args) };
+  const answer = await session.ask("POST", "task/complete", request);
   const { status, lux_paid, lux_held } = answer;
   const waits = lux_held === undefined ? "" : " The result waits for its review.";
   return { say: `Completed.${waits} Call task_next for the next task.`, task_id, status, lux_paid };
@@ -147,8 +147,8 @@ async function giveBack(
   const isHeld = status === "assigned" && assignedNode === self;
   const epoch = isHeld || status === "failed" ? current : current - 1;
   const repeats = { key: `${self}:${taskId}:${epoch}`, implicit: false };
-  const asked = { ...args, ...usageOf(args), node_id: self, epoch };
-  const answer = await session.ask("POST", path, asked, repeats);
+  const request = { ...args, ...usageOf(args), node_id: self, epoch };
+  const answer = await session.ask("POST", path, request, repeats);
   const task = rowOf(answer);
   const isFree = path === "task/release" && task["status"] !== "failed";
   const what = isFree ? "The task is free again." : "Your attempt is recorded as failed.";
@@ -231,9 +231,9 @@ async function lessonList(session: Session, args: Args): Promise<ToolResult> {
     looked = Number(page["looked"]);
     return { rows: recordsOf(page["lessons"]).map(lessonRow), next: page["next_cursor"] };
   });
-  const found = rows.length === 0 ? "No such lessons" : `${plural(rows.length, "lesson")}, newest first`;
-  const more = next === null ? "" : " To look further back, call task_list again with cursor next_cursor.";
-  const say = `${found}, from ${plural(looked, "completed task")} that the hub looked at.${more}`;
+  const count = rows.length === 0 ? "No such lessons" : `${plural(rows.length, "lesson")}, newest first`;
+  const hint = next === null ? "" : " To look further back, call task_list again with cursor next_cursor.";
+  const say = `${count}, from ${plural(looked, "completed task")} that the hub looked at.${hint}`;
   return { say, lessons: rows, next_cursor: next };
 }
 
@@ -274,10 +274,10 @@ async function reasonsOf(
   taskId: unknown,
 ): Promise<{ readonly why: readonly string[]; readonly missing: readonly string[] }> {
   const { reasons } = await session.ask("GET", "task/:task_id/explain", { task_id: taskId });
-  const found = recordsOf(reasons).filter(({ code }) => code !== "in_line");
+  const hindrances = recordsOf(reasons).filter(({ code }) => code !== "in_line");
   return {
-    why: found.map(({ code }) => String(code)),
-    missing: found.flatMap(({ missing }) => (Array.isArray(missing) ? missing.map(String) : [])),
+    why: hindrances.map(({ code }) => String(code)),
+    missing: hindrances.flatMap(({ missing }) => (Array.isArray(missing) ? missing.map(String) : [])),
   };
 }
 
@@ -363,19 +363,19 @@ async function withResult(session: Session, row: JsonObject): Promise<JsonObject
 export async function taskRetry(session: Session, args: Args): Promise<ToolResult> {
   const answer = await session.ask("POST", "task/retry", args);
   const { dependents } = answer;
-  const left =
+  const hint =
     Number(recordOf(dependents)["left"]) > 0 ? " Call again for the dependents that are left." : "";
-  const say = `The task is open again.${left} task_get with wait_s waits for its end.`;
+  const say = `The task is open again.${hint} task_get with wait_s waits for its end.`;
   return { say, task: rowOf(answer), ...(dependents === undefined ? {} : { dependents }) };
 }
 
 /** Without a node in the request: an unbound key may cancel any task, and a bound one its own. */
 export async function taskCancel(session: Session, args: Args): Promise<ToolResult> {
-  const asked = { ...args, ...(session.nodeId === null ? {} : { node_id: session.nodeId }) };
+  const request = { ...args, ...(session.nodeId === null ? {} : { node_id: session.nodeId }) };
   try {
     return {
       say: "Cancelled: it counts as failed, and its worker drops it.",
-      task: rowOf(await session.ask("POST", "task/cancel", asked)),
+      task: rowOf(await session.ask("POST", "task/cancel", request)),
     };
   } catch (error) {
     if (!(error instanceof Refused) || error.body["error"] !== "task_failed") throw error;

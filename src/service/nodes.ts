@@ -6,23 +6,23 @@ import {
   SWEEP_BATCH,
   WAITING_PART_MAX,
 } from "../domain/limits.ts";
-import { UNDECIDED, accept } from "../domain/decision.ts";
+import { accept, UNDECIDED } from "../domain/decision.ts";
 import type { Gate, Node, Pulse } from "../domain/model.ts";
 import {
   type HeartbeatTime,
   type NodeProfile,
-  heartbeatChange,
-  goOnline,
   drain,
   expire,
+  goOnline,
   heartbeat,
+  heartbeatChange,
   leave,
   register,
   remove,
   retire,
   tooManyNodes,
 } from "../domain/node.ts";
-import { releaseAll } from "../domain/task/core.ts";
+import { releaseAll } from "../domain/task/chores.ts";
 import { must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { TickQueue } from "../lib/semaphore.ts";
@@ -46,7 +46,7 @@ import { INTERVALS } from "../variant/by-name.ts";
 import { getNode } from "./known-node.ts";
 import { type NextPart, Rows } from "./list-pages.ts";
 import { NodeLists } from "./node-lists.ts";
-import { NODE_DELETED, type TaskService } from "./tasks.ts";
+import { type TaskService, NODE_DELETED } from "./tasks.ts";
 import { partOf } from "./scan.ts";
 
 /** The shortest lease of any node. */

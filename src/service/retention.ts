@@ -17,9 +17,8 @@ import {
 } from "../domain/limits.ts";
 import type { Task } from "../domain/model.ts";
 import { dayOf } from "../domain/task/facet/spending.ts";
-import { discard } from "../domain/task/core.ts";
+import { discard, isPastRetention } from "../domain/task/retention.ts";
 import { hasEnded } from "../domain/task/state.ts";
-import { isPastRetention } from "../domain/task/facet/retention.ts";
 import {
   type Aged,
   type RetentionPlace,

@@ -48,17 +48,14 @@ import {
   assignTo,
   complete,
   create,
-  expireOrStart,
   extend,
   fail,
   release,
-  releaseAll,
   remove,
-  requeue,
   revoke,
   take,
-  timeOut,
 } from "../domain/task/core.ts";
+import { expireOrStart, releaseAll, requeue, timeOut } from "../domain/task/chores.ts";
 import { holderOfKey } from "../domain/task/facet/unique.ts";
 import { isExcluded } from "../domain/task/facet/exclusion.ts";
 import { isInReview } from "../domain/task/state.ts";

@@ -7,7 +7,8 @@ import { LEASES_MAX } from "../../src/domain/limits.ts";
 import type { Lease, Task } from "../../src/domain/model.ts";
 import { expire, leave, remove as removeNode } from "../../src/domain/node.ts";
 import { cancel } from "../../src/domain/task/creator.ts";
-import { complete, fail, release, remove, requeue, revoke, timeOut } from "../../src/domain/task/core.ts";
+import { complete, fail, release, remove, revoke } from "../../src/domain/task/core.ts";
+import { requeue, timeOut } from "../../src/domain/task/chores.ts";
 import { dice } from "../support/dice.ts";
 import { node, task } from "./samples.ts";
 

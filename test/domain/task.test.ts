@@ -15,17 +15,14 @@ import {
   assignTo,
   complete,
   create,
-  expireOrStart,
   extend,
   fail,
   release,
-  releaseAll,
   remove,
-  requeue,
   revoke,
   take,
-  timeOut,
 } from "../../src/domain/task/core.ts";
+import { expireOrStart, releaseAll, requeue, timeOut } from "../../src/domain/task/chores.ts";
 import { cancel, retry } from "../../src/domain/task/creator.ts";
 import { returnGift } from "../../src/domain/task/next.ts";
 import { settle } from "../../src/domain/task/dependents.ts";

@@ -16,17 +16,14 @@ import {
   assignTo,
   complete,
   create,
-  expireOrStart,
   extend,
   fail,
   release,
-  releaseAll,
   remove,
-  requeue,
   revoke,
   take,
-  timeOut,
 } from "../../src/domain/task/core.ts";
+import { expireOrStart, releaseAll, requeue, timeOut } from "../../src/domain/task/chores.ts";
 import { cancel, cancelGroup, retry, retryGroup } from "../../src/domain/task/creator.ts";
 import { dueAt } from "../../src/domain/task/facet/start-time.ts";
 import { isReady } from "../../src/domain/task/facets.ts";

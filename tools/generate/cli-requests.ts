@@ -16,6 +16,8 @@ const HEAD = `/**
  */
 export const REQUESTS: Readonly<Record<string, string>> = {
 `;
+const ADMIN_HEAD =
+  "/** The calls that need the administrator key. */\nexport const ADMIN_CALLS: readonly string[] = ";
 
 function kindOf(name: string, schema: Schema): string {
   const alternatives = schema.anyOf?.filter(({ type }) => type !== "null");
@@ -41,7 +43,8 @@ export function cliRequests(): string {
     });
     return `  ${JSON.stringify(name)}: ${JSON.stringify(fields.join(", "))},\n`;
   });
-  return formatted(`${HEAD}${lines.join("")}};\n`);
+  const admin = operations().flatMap(({ name, needsAdmin }) => (needsAdmin ? [name] : []));
+  return formatted(`${HEAD}${lines.join("")}};\n\n${ADMIN_HEAD}${JSON.stringify(admin)};\n`);
 }
 
 if (import.meta.main) await Bun.write(FILE, cliRequests());

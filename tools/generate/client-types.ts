@@ -106,6 +106,7 @@ export type Described = {
   readonly summary: string;
   readonly request: readonly [Schema, Schema];
   readonly answer: readonly [Schema, Schema];
+  readonly needsAdmin: boolean;
 };
 
 /** Those that take and answer JSON. */
@@ -121,6 +122,7 @@ export function operations(): readonly Described[] {
         summary: ofA.summary,
         request: [requestOf(ofA), requestOf(ofB)],
         answer: [answers[0], answers[1]],
+        needsAdmin: ofA.security.every((scheme) => "admin_key" in scheme),
       });
     }),
   );

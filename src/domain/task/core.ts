@@ -32,10 +32,12 @@
  * Every transition is a step(): the row, what the facets of the task add at their places (facet/facet.ts), and the running
  * totals (totals.ts), together. What spans two tasks is a mark that a chore looks at later.
  *
- * Must not: name a feature of a task. What a feature adds is in its facet; what its requests do is in a file beside this.
+ * Must not: know a feature that the diagram does not show. What a feature adds to a step is in its facet; what its
+ * requests do is in a file beside this, which calls step().
  */
 import { type Candidate, pick } from "../balancer.ts";
 import type { Change } from "../change.ts";
+import { isSameResult } from "../compare.ts";
 import {
   type Accepted,
   type Decision,
@@ -47,18 +49,18 @@ import {
 import { afterUsage, gateWithout, isClosed, refusedByGate } from "../gate.ts";
 import { couldTake, hasFree } from "../lane.ts";
 import type { Claimant, NewEntry } from "../lux.ts";
-import type { Failure, LedgerEntry, Moment, Node, Task, TaskResult } from "../model.ts";
+import type { Failure, LedgerEntry, Moment, Node, Task } from "../model.ts";
 import { grown, recharged } from "../quota.ts";
 import { assert } from "../../lib/assert.ts";
-import { isSameJson } from "../../lib/exact-json.ts";
 import { HOOKS, isReady, refusesNode, refusesResult } from "./facets.ts";
 import { type Dependency, waitOf } from "./facet/dependencies.ts";
 import type { Ending } from "./facet/facet.ts";
-import { extended, whyTimedOut } from "./facet/lease.ts";
+import { extended } from "./facet/lease.ts";
 import { isUsedUp, nextStart, withAttempt } from "./facet/retry.ts";
 import { type Completion, completionOf } from "./facet/reward.ts";
 import type { Known } from "./facet/spending.ts";
 import { ATTEMPT_EVENTS, type EndOfAttempt, attemptData, failedBy, shownText } from "./failure.ts";
+import { type Report, endOfOverspent, holdKey, isStale, reportedBy, takeReport } from "./holder.ts";
 import { failedEvent, taskEvent } from "./log.ts";
 import { type TaskDraft, newTask } from "./new-task.ts";
 import {
@@ -71,13 +73,75 @@ import {
   requirementsNotMet,
   staleLease,
 } from "./refusals.ts";
-import { type Report, endOfOverspent, holdKey, takeReport } from "./report.ts";
-import type { CheckpointRequest, CompleteRequest, HolderRequest, ReturnRequest } from "./request.ts";
-import { assertSound, hasEnded, isFinished } from "./state.ts";
-import { byState, sums, tallies } from "./totals.ts";
 
-/** A task after a step, and what the step writes. */
+import type { CheckpointRequest, CompleteRequest, ReturnRequest } from "./request.ts";
+import { assertSound, hasEnded, isFinished } from "./state.ts";
+import { tallies } from "./totals.ts";
+
+// ---- The step
+
+/** A task after a step, and what the step writes. `follows`: what comes after the event of the step. */
 export type Step = { readonly after: Task; readonly changes: readonly Change[] };
+type FullStep = Step & { readonly follows: readonly Change[] };
+
+const NO_ENDING: Ending = {};
+
+/**
+ * One step of a task: its row, what its facets add, and the running totals. `stored`: the row, if the step begins where
+ * another one ended that was not written.
+ */
+export function step(
+  before: Task,
+  patch: Partial<Task>,
+  at: Moment,
+  ending: Ending = NO_ENDING,
+  stored = before,
+): FullStep {
+  const transition = transit(before, patch, at, ending);
+  const after = recharged(transition.after);
+  assertSound(after);
+  const changes: Change[] = [movedFrom(stored, after, at.now)];
+  for (const change of tallies(stored, after, at.now)) changes.push(change);
+  for (const change of transition.changes) changes.push(change);
+  return { after, changes, follows: transition.follows };
+}
+
+/** The task after a step, and what its facets add. */
+function transit(before: Task, patch: Partial<Task>, at: Moment, ending: Ending = NO_ENDING): FullStep {
+  const after: Task = { ...before, updatedAt: at.now, ...patch };
+  const changes: Change[] = [];
+  const follows: Change[] = [];
+  for (const hook of hooksOf(before, after)) {
+    const effect = hook(before, after, at, ending);
+    if (effect === null) continue;
+    Object.assign(after, effect.patch);
+    for (const change of effect.changes ?? []) changes.push(change);
+    for (const change of effect.follows ?? []) follows.push(change);
+  }
+  const scheduled = after.status === "open" && !isReady(after, at.now);
+  if (scheduled !== after.scheduled) Object.assign(after, { scheduled });
+  return { after, changes, follows };
+}
+
+function hooksOf(before: Task, after: Task): readonly (typeof HOOKS.opened)[number][] {
+  if (after.status === "open") return HOOKS.opened;
+  if (after.status === "assigned") return after.epoch === before.epoch ? NO_HOOKS : HOOKS.dispatched;
+  return hasEnded(before) ? NO_HOOKS : HOOKS.ended;
+}
+
+const NO_HOOKS: typeof HOOKS.opened = [];
+
+/** A step with its event. */
+function logged({ after, changes }: Step, event: Change): Step {
+  return { after, changes: [...changes, event] };
+}
+
+function movedFrom(before: Task, task: Task, now: number): Change {
+  if (before.status !== "open" || task.assignedNode === null) return { kind: "task.moved", task };
+  // An open task is last updated when it is opened, when a dependency is met, or when its time has come.
+  const readyAt = Math.max(before.updatedAt, before.notBefore ?? 0);
+  return { kind: "task.moved", task, waitedMs: Math.max(0, now - readyAt) };
+}
 
 // ---- Create
 
@@ -146,8 +210,8 @@ export function take(
 export function assignTo(task: Task, nodeId: string, by: AssignedBy, at: Moment): Step {
   assert(task.status === "open", "only an open task is assigned");
   const startedAt = by === "claim" || by === "next" ? at.now : null;
-  const { after, changes } = step(task, { ...dispatchTo(task, nodeId), startedAt }, at);
-  return { after, changes: [...changes, assignedEvent(after, by, at)] };
+  const dispatch = step(task, { ...dispatchTo(task, nodeId), startedAt }, at);
+  return logged(dispatch, assignedEvent(dispatch.after, by, at));
 }
 
 /** What the node holds already, handed out to it by next: a gift, or what it has started. */
@@ -208,11 +272,13 @@ export function release(
   at: Moment,
   known: Known | null = null,
 ): Decision<Task> {
-  return giveBack(task, node, candidates, request, at, known, null, (held) => {
-    const { after, changes } = step(held, { ...returned(held), revokedFrom: held.assignedNode }, at);
+  const report = reportedBy(task, node, request, known, at);
+  if ("code" in report) return report;
+  return giveBack(report, candidates, request, at, null, (held) => {
+    const holder = held.assignedNode;
     const reason = shownText(held, request.reason);
-    const event = taskEvent("task.released", after, held.assignedNode, at.now, { reason });
-    return { after, changes: [...changes, event] };
+    const event = taskEvent("task.released", held, holder, at.now, { reason });
+    return logged(step(held, { ...returned(held), revokedFrom: holder }, at), event);
   });
 }
 
@@ -225,34 +291,31 @@ export function fail(
   at: Moment,
   known: Known | null = null,
 ): Decision<Task> {
+  const report = reportedBy(task, node, request, known, at);
+  if ("code" in report) return report;
   const { error, retry } = request;
-  return giveBack(task, node, candidates, request, at, known, error, (held) =>
+  return giveBack(report, candidates, request, at, error, (held) =>
     endAttempt(held, { kind: "failed", message: error, retry }, at),
   );
 }
 
-/** A task that its holder gives back, with what the request brings. `error`: why it fails, if it does. */
+/** A task that its holder gives back. `error`: why it fails, if it does. */
 function giveBack(
-  task: Task | null,
-  node: Node | null,
+  report: Report,
   candidates: readonly Candidate[],
   request: ReturnRequest,
   at: Moment,
-  known: Known | null,
   error: string | null,
   giveUp: (held: Task) => Step,
 ): Decision<Task> {
-  const holding = heldBy(task, node, request);
-  if ("code" in holding) return holding;
-  const report = takeReport(holding, request, known, at);
-  if ("code" in report) return report;
+  const { held, saved } = report;
   const overspent = endOfOverspent(report, error);
   if (overspent) return endReported(report, overspent, at);
-  const hold = holdKey(report.held, request, at);
+  const hold = holdKey(held, request, at);
   if ("code" in hold) return hold;
-  const { after, changes } = giveUp(report.held);
-  const before = [...report.saved, ...hold.changes, ...changes];
-  return grown(task, assignIfBalanced(after, candidates, before, afterUsage(hold.at, report.saved)));
+  const { after, changes } = giveUp(held);
+  const before = [...saved, ...hold.changes, ...changes];
+  return grown(report.task, assignIfBalanced(after, candidates, before, afterUsage(hold.at, saved)));
 }
 
 /**
@@ -275,35 +338,11 @@ export function revoke(
   const asFreed = at.gate ? { ...at, gate: gateWithout(at.gate, task, at.now) } : at;
   const refused = target && (refusesTasks(target) ?? keptBack(task, target, asFreed));
   if (refused) return refused;
-  const freed = step(task, { ...returned(task), revokedFrom: holder }, at);
-  const event = taskEvent("task.revoked", freed.after, holder, at.now, { reason: request.reason });
-  const changes = [...freed.changes, event];
-  if (!target) return assignIfBalanced(freed.after, candidates, changes, asFreed);
+  const event = taskEvent("task.revoked", task, holder, at.now, { reason: request.reason });
+  const freed = logged(step(task, { ...returned(task), revokedFrom: holder }, at), event);
+  if (!target) return assignIfBalanced(freed.after, candidates, freed.changes, asFreed);
   const given = assignTo(freed.after, target.nodeId, "revoke", asFreed);
-  return accept(given.after, [...changes, ...given.changes]);
-}
-
-/** Reopens the unfinished tasks of offline nodes, or ends those whose attempts are used up. */
-export function requeue(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
-  return each(tasks, (task) =>
-    endAttempt(task, { kind: "offline", message: "The node went offline.", retry: true }, at),
-  );
-}
-
-/** Takes back the tasks whose lease has run out. */
-export function timeOut(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
-  return each(tasks, (task) =>
-    endAttempt(task, { kind: "timed_out", message: whyTimedOut(task), retry: true }, at),
-  );
-}
-
-/** Reopens unfinished tasks of a node that leaves or is deleted; their attempts stay. */
-export function releaseAll(tasks: readonly Task[], reason: string, at: Moment): Accepted<readonly Task[]> {
-  return each(tasks, (task) => {
-    const { after, changes } = step(task, returned(task), at);
-    const event = taskEvent("task.released", after, task.assignedNode, at.now, { reason });
-    return { after, changes: [...changes, event] };
-  });
+  return accept(given.after, [...freed.changes, ...given.changes]);
 }
 
 /** The fields that a return to open sets. */
@@ -323,8 +362,7 @@ export function endAttempt(task: Task, ended: EndOfAttempt, at: Moment, patch: P
   if (!retry || isUsedUp(counted)) return end(task, failure, at, { ...patch, ...counts }, [event]);
   const notBefore = nextStart(counted, kind, at);
   const opened = { ...patch, ...counts, ...returned(task), ...failedBy(task, failure), notBefore };
-  const { after, changes } = step(task, opened, at);
-  return { after, changes: [...changes, event] };
+  return logged(step(task, opened, at), event);
 }
 
 // ---- The holder goes on, or completes
@@ -340,9 +378,7 @@ export function extend(
   at: Moment,
   known: Known | null = null,
 ): Decision<Task> {
-  const holding = heldBy(task, node, request);
-  if ("code" in holding) return holding;
-  const report = takeReport(holding, request, known, at);
+  const report = reportedBy(task, node, request, known, at);
   if ("code" in report) return report;
   const { held, saved } = report;
   const overspent = endOfOverspent(report, null);
@@ -402,33 +438,13 @@ function takeToComplete(task: Task, node: Node, request: CompleteRequest, at: Mo
   if (!isReady(task, at.now)) return notReady(task);
   const refused = refusesNode(task, node);
   if (refused) return refused;
-  const { after, changes } = transit(task, dispatchTo(task, node.nodeId), { ...at, gate: null });
-  return { after, changes: [...changes, assignedEvent(after, "complete", at)] };
-}
-
-function isSameResult(a: TaskResult | null, b: TaskResult): boolean {
-  if (a === null || a.problem !== b.problem || a.improvement !== b.improvement) return false;
-  return a.lesson === b.lesson && isSameJson(a.extra ?? "{}", b.extra ?? "{}");
+  const dispatch = transit(task, dispatchTo(task, node.nodeId), { ...at, gate: null });
+  return logged(dispatch, assignedEvent(dispatch.after, "complete", at));
 }
 
 function entryIn(changes: readonly Change[]): LedgerEntry | null {
   for (const change of changes) if (change.kind === "lux.entered") return change.entry;
   return null;
-}
-
-/** The task, if this node holds it and names its current epoch or none. */
-export function heldBy(task: Task | null, node: Node | null, request: HolderRequest): Task | Rejected {
-  if (!task) return taskNotFound(request.taskId);
-  if (!node) return nodeNotFound(request.nodeId);
-  if (task.status === "failed") return finishedAlready(task);
-  if (isStale(task, request)) return staleLease(task);
-  if (task.status === "open") return notAssigned(task, "Stop working on it, or claim it first.");
-  if (task.assignedNode !== node.nodeId) return notYours(task, node);
-  return task.status === "completed" ? finishedAlready(task) : task;
-}
-
-export function isStale(task: Task, { epoch }: Pick<HolderRequest, "epoch">): boolean {
-  return epoch !== null && epoch !== task.epoch;
 }
 
 // ---- End
@@ -456,18 +472,6 @@ function endReported(report: Report, ended: EndOfAttempt, at: Moment): Accepted<
   return accept(after, [...report.saved, ...changes]);
 }
 
-/** Ends the tasks whose `expiresAt` has passed, and puts the others, whose time has come, into the backlog. */
-export function expireOrStart(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
-  return each(tasks, (task) => {
-    if (task.expiresAt !== null && task.expiresAt <= at.now) {
-      const message = "It was not completed in time.";
-      return end(task, { kind: "expired", message, nodeId: task.assignedNode, at: at.now }, at);
-    }
-    // The time of a task that is not handed out itself must not come again.
-    return step(task, isReady(task, at.now) ? {} : { notBefore: null }, at);
-  });
-}
-
 /**
  * Deletes a task in any state. LUX that was paid for it stays paid. `entry`: for what is held of its reward; it may be
  * null for a task that is not in review.
@@ -483,86 +487,11 @@ export function remove(
   return accept(task, [...deletion(task, now, { entry }), ...tallies(task, null, now), event]);
 }
 
-/**
- * Deletes a task that has ended and whose retention is over. Unlike one that an administrator deletes, it stays among the
- * completed tasks of its node.
- */
-export function discard(task: Task, now: number): readonly Change[] {
-  const event = taskEvent("task.deleted", task, null, now, { title: task.title, reason: "retention" });
-  return [...deletion(task, now), byState(task, null), ...sums(task, null), event];
-}
-
 /** The row of a task, and the rows of its facets. */
-function deletion(task: Task, now: number, ending: Ending = NO_ENDING): readonly Change[] {
+export function deletion(task: Task, now: number, ending: Ending = NO_ENDING): readonly Change[] {
   const { taskId, status, countsFor } = task;
   const frees = status === "assigned" && countsFor !== null ? { frees: countsFor } : null;
   const changes: Change[] = [{ kind: "task.deleted", taskId, ...frees }];
   for (const ended of HOOKS.ended) changes.push(...(ended(task, null, { now }, ending)?.changes ?? []));
   return changes;
-}
-
-// ---- The step
-
-const NO_ENDING: Ending = {};
-
-type FullStep = Step & { readonly follows: readonly Change[] };
-
-/**
- * One step of a task: its row, what its facets add, and the running totals. `stored`: the row, if the step begins where
- * another one ended that was not written. `follows`: what comes after the event of the step.
- */
-export function step(
-  before: Task,
-  patch: Partial<Task>,
-  at: Moment,
-  ending: Ending = NO_ENDING,
-  stored = before,
-): FullStep {
-  const transition = transit(before, patch, at, ending);
-  const after = recharged(transition.after);
-  assertSound(after);
-  const changes: Change[] = [movedFrom(stored, after, at.now)];
-  for (const change of tallies(stored, after, at.now)) changes.push(change);
-  for (const change of transition.changes) changes.push(change);
-  return { after, changes, follows: transition.follows };
-}
-
-/** The task after a step, and what its facets add. */
-function transit(before: Task, patch: Partial<Task>, at: Moment, ending: Ending = NO_ENDING): FullStep {
-  const after: Task = { ...before, updatedAt: at.now, ...patch };
-  const changes: Change[] = [];
-  const follows: Change[] = [];
-  for (const hook of hooksOf(before, after)) {
-    const effect = hook(before, after, at, ending);
-    if (effect === null) continue;
-    Object.assign(after, effect.patch);
-    for (const change of effect.changes ?? []) changes.push(change);
-    for (const change of effect.follows ?? []) follows.push(change);
-  }
-  const scheduled = after.status === "open" && !isReady(after, at.now);
-  if (scheduled !== after.scheduled) Object.assign(after, { scheduled });
-  return { after, changes, follows };
-}
-
-function hooksOf(before: Task, after: Task): readonly (typeof HOOKS.opened)[number][] {
-  if (after.status === "open") return HOOKS.opened;
-  if (after.status === "assigned") return after.epoch === before.epoch ? NO_HOOKS : HOOKS.dispatched;
-  return hasEnded(before) ? NO_HOOKS : HOOKS.ended;
-}
-
-const NO_HOOKS: typeof HOOKS.opened = [];
-
-function movedFrom(before: Task, task: Task, now: number): Change {
-  if (before.status !== "open" || task.assignedNode === null) return { kind: "task.moved", task };
-  // An open task is last updated when it is opened, when a dependency is met, or when its time has come.
-  const readyAt = Math.max(before.updatedAt, before.notBefore ?? 0);
-  return { kind: "task.moved", task, waitedMs: Math.max(0, now - readyAt) };
-}
-
-export function each(tasks: readonly Task[], rule: (task: Task) => Step): Accepted<readonly Task[]> {
-  const steps = tasks.map(rule);
-  return accept(
-    steps.map(({ after }) => after),
-    steps.flatMap(({ changes }) => changes),
-  );
 }

@@ -5,7 +5,8 @@ import { type Accepted, type Decision, accept, nodeNotFound, taskNotFound } from
 import type { EventData } from "../event.ts";
 import { isForOther, laneOf } from "../lane.ts";
 import type { Failure, Moment, Node, Task } from "../model.ts";
-import { type Step, assignIfBalanced, each, end, returned, step } from "./core.ts";
+import { each } from "./chores.ts";
+import { type Step, assignIfBalanced, end, returned, step } from "./core.ts";
 import { withoutCheckpoint } from "./facet/checkpoint.ts";
 import {
   type Dependencies,

@@ -3,7 +3,8 @@ import type { Candidate } from "../balancer.ts";
 import type { Change, Outcome } from "../change.ts";
 import { type Accepted, type Decision, accept, taskNotFound } from "../decision.ts";
 import type { Moment, Task } from "../model.ts";
-import { each, end, step } from "./core.ts";
+import { each } from "./chores.ts";
+import { end, step } from "./core.ts";
 import { type RetryRequest, mayDecide, reopen, retry } from "./creator.ts";
 import {
   type Dependency,

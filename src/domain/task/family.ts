@@ -54,11 +54,11 @@ function checkReview({ parent, children, ids }: Family, accounts: Accounts, at: 
   if (pending === null) return changes;
   if (!current) return [...changes, ...createReview(pending, must(taskId, "a family has ids"), at)];
   const { result } = current;
-  const said = result && verdictOf(result);
-  if (result === null || said === null) return changes; // it is not done, or nobody did it: the deadline decides
+  const sent = result && verdictOf(result);
+  if (result === null || sent === null) return changes; // it is not done, or nobody did it: the deadline decides
   const given: ReviewVerdict = {
-    verdict: said.verdict,
-    note: (said.note ?? result.improvement).slice(0, REVIEW_NOTE_MAX_CHARS),
+    verdict: sent.verdict,
+    note: (sent.note ?? result.improvement).slice(0, REVIEW_NOTE_MAX_CHARS),
     by: current.assignedNode,
     timedOut: false,
   };

@@ -5,7 +5,8 @@ import { type Accepted, accept } from "../decision.ts";
 import { isClosed } from "../gate.ts";
 import { hasFree } from "../lane.ts";
 import type { Moment, Node, Task } from "../model.ts";
-import { type Step, assignTo, assignedEvent, endAttempt, isStale, startAgain } from "./core.ts";
+import { type Step, assignedEvent, assignTo, endAttempt, startAgain } from "./core.ts";
+import { isStale } from "./holder.ts";
 import { isExcluded } from "./facet/exclusion.ts";
 import type { HolderRequest } from "./request.ts";
 
@@ -41,8 +42,7 @@ export function next(node: Node, candidates: NextTasks, at: Moment): Accepted<Ne
   const restarted = candidates.started && restart(candidates.started, nodeId, at);
   if (restarted?.after.status === "assigned")
     return accept<Next>({ task: restarted.after, from: "started", draining, ended: null }, restarted.changes);
-  const ended = restarted?.after ?? null;
-  const before = restarted?.changes ?? [];
+  const { after: ended, changes: before } = restarted ?? { after: null, changes: [] };
   if (candidates.gifts) {
     const { after, changes } = startAgain(candidates.gifts, nodeId, at);
     return accept<Next>({ task: after, from: "gifts", draining, ended }, [...before, ...changes]);

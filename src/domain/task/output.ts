@@ -12,7 +12,7 @@ import type { Change } from "../change.ts";
 import { type Decision, type Rejected, accept, reject } from "../decision.ts";
 import { KEPT_OUTPUT_BYTES, OUTPUT_ATTEMPTS_KEPT, OUTPUT_BLOCK_BYTES } from "../limits.ts";
 import type { Moment, Node, OutputAttempt, OutputBlock, Task } from "../model.ts";
-import { heldBy } from "./core.ts";
+import { heldBy } from "./holder.ts";
 import type { HolderRequest } from "./request.ts";
 
 /** How much of an attempt is kept, of its beginning and of its end. */
@@ -34,32 +34,33 @@ export function appendOutput(
   task: Task | null,
   node: Node | null,
   attempts: readonly OutputAttempt[],
-  asked: HolderRequest & { readonly offset: number; readonly data: string },
+  request: HolderRequest & { readonly offset: number; readonly data: string },
   window: OutputWindow,
   at: Moment,
 ): Decision<Appended> {
-  const held = heldBy(task, node, asked);
+  const held = heldBy(task, node, request);
   if ("code" in held) return held;
   const { taskId, epoch } = held;
   const before = attempts.find((attempt) => attempt.epoch === epoch) ?? null;
   const size = before?.bytes ?? 0;
-  const data = Buffer.from(asked.data);
-  const known = size - asked.offset;
+  const data = Buffer.from(request.data);
+  const known = size - request.offset;
   if (known < 0) return wrongOffset(taskId, size);
   if (known >= data.length) return accept({ taskId, attempt: epoch, nextOffset: size });
   if (isWithinCharacter(data, known)) return wrongOffset(taskId, size);
-  const bytes = asked.offset + data.length;
+  const bytes = request.offset + data.length;
   const countedBytes = bytesKept(bytes, window);
   const changes: Change[] = [];
   if (before === null) {
     if (!held.hasOutput) changes.push({ kind: "task.moved", task: { ...held, hasOutput: true } });
-    const attempt = { epoch, nodeId: asked.nodeId, bytes, keptBytes: 0, begunAt: at.now, at: at.now };
+    const attempt = { epoch, nodeId: request.nodeId, bytes, keptBytes: 0, begunAt: at.now, at: at.now };
     changes.push({ kind: "output.begun", taskId, attempt, countedBytes }, ...withoutOldest(taskId, attempts));
   } else {
     const keptBytes = before.keptBytes === 0 ? 0 : countedBytes;
     changes.push({ kind: "output.grown", taskId, epoch, bytes, keptBytes, at: at.now });
-    const more = keptBytes - before.keptBytes;
-    if (more !== 0) changes.push({ kind: "usage.tallied", nodeId: before.nodeId, tasks: 0, bytes: more });
+    const addedBytes = keptBytes - before.keptBytes;
+    if (addedBytes !== 0)
+      changes.push({ kind: "usage.tallied", nodeId: before.nodeId, tasks: 0, bytes: addedBytes });
   }
   const head = headEnd(window);
   const tail = tailBegin(bytes, window);
@@ -140,8 +141,8 @@ export type OutputText = {
  * The text from an offset on, up to the next gap. `blocks`: those that are stored, from the one of the offset on. An
  * offset within a character begins with the next one; one beyond the end is the end.
  */
-export function textFrom(blocks: readonly OutputBlock[], asked: number, size: number): OutputText {
-  let from = Math.min(asked, size);
+export function textFrom(blocks: readonly OutputBlock[], offset: number, size: number): OutputText {
+  let from = Math.min(offset, size);
   let end = from;
   let text = "";
   for (const { start, data } of blocks) {
@@ -158,7 +159,7 @@ export function textFrom(blocks: readonly OutputBlock[], asked: number, size: nu
     end = start + bytes.length;
   }
   assert(end <= size, "no block ends after the output");
-  return { from, data: text, nextOffset: end, dropped: Math.max(0, from - asked) };
+  return { from, data: text, nextOffset: end, dropped: Math.max(0, from - offset) };
 }
 
 function wrongOffset(taskId: string, expected: number): Rejected {

@@ -29,13 +29,15 @@ import {
 import { OPEN_QUESTIONS_OF_TASK_MAX, QUESTIONS_OF_TASK_MAX } from "../limits.ts";
 import type { Moment, Node, Question, Task } from "../model.ts";
 import { grown } from "../quota.ts";
-import { type Step, assignIfBalanced, heldBy, returned, step } from "./core.ts";
+import { type Step, assignIfBalanced, returned, step } from "./core.ts";
+import { heldBy } from "./holder.ts";
 import { mayDecide } from "./creator.ts";
-import { NO_LEASE, newLease } from "./facet/lease.ts";
+import { newLease, NO_LEASE } from "./facet/lease.ts";
 import { isSealed } from "./failure.ts";
 import { taskEvent } from "./log.ts";
 import { notTheirCreation } from "./refusals.ts";
 import type { CreatorRequest, HolderRequest } from "./request.ts";
+import { must } from "../../lib/assert.ts";
 import { isSameJson } from "../../lib/exact-json.ts";
 
 export type AskRequest = HolderRequest &
@@ -55,44 +57,44 @@ export function ask(
   task: Task | null,
   node: Node | null,
   open: readonly Question[],
-  asked: AskRequest,
+  request: AskRequest,
   questionId: string,
   at: Moment,
 ): Decision<Question> {
-  const same = open.find((one) => isSame(one, asked));
-  const isRepeat = same?.askedBy === asked.nodeId && same.epoch === (asked.epoch ?? same.epoch);
+  const same = open.find((question) => isSame(question, request));
+  const isRepeat = same?.askedBy === request.nodeId && same.epoch === (request.epoch ?? same.epoch);
   // Also after it has parked the task, which its worker then no longer holds.
   if (task && same && isRepeat && task.questions?.state === "parked") return accept(same);
-  const held = heldBy(task, node, asked);
+  const held = heldBy(task, node, request);
   if ("code" in held) return held;
   if (isSealed(held)) return taskSealed(held);
-  if (same && !asked.park) return accept(same);
+  if (same && !request.park) return accept(same);
   const count = held.questions?.asked ?? 0;
   if (!same && open.length >= OPEN_QUESTIONS_OF_TASK_MAX)
     return tooMany(held, OPEN_QUESTIONS_OF_TASK_MAX, "open");
   if (!same && count >= QUESTIONS_OF_TASK_MAX) return tooMany(held, QUESTIONS_OF_TASK_MAX, "asked");
-  const question = same ?? newQuestion(held, asked, questionId, at);
+  const question = same ?? newQuestion(held, request, questionId, at);
   const questions = {
-    state: asked.park ? ("parked" as const) : ("open" as const),
+    state: request.park ? ("parked" as const) : ("open" as const),
     asked: count + Number(!same),
     bytes: (held.questions?.bytes ?? 0) + (same ? 0 : bytesOf(question)),
   };
   const data = {
     question_id: question.questionId,
     until: new Date(question.until).toISOString(),
-    parked: asked.park,
+    parked: request.park,
   };
   // Its start time has passed, and must not make it ready again.
-  const { after, changes } = asked.park
+  const { after, changes } = request.park
     ? step(held, { ...returned(held), notBefore: null, questions }, at)
     : step(held, { ...NO_LEASE, questions }, at);
   const isNew = !same;
   const decision = accept(question, [
     ...(isNew ? [{ kind: "question.asked", question } as const] : []),
     ...changes,
-    ...(isNew ? [taskEvent("task.asked", after, asked.nodeId, at.now, data)] : []),
-    ...(asked.park
-      ? [taskEvent("task.released", after, asked.nodeId, at.now, { reason: PARKED, parked: true })]
+    ...(isNew ? [taskEvent("task.asked", after, request.nodeId, at.now, data)] : []),
+    ...(request.park
+      ? [taskEvent("task.released", after, request.nodeId, at.now, { reason: PARKED, parked: true })]
       : []),
   ]);
   return grown(task, decision);
@@ -106,8 +108,8 @@ function isSame(a: Pick<Question, "question" | "choices" | "schema">, b: typeof 
   return a.schema === b.schema || (a.schema !== null && b.schema !== null && isSameJson(a.schema, b.schema));
 }
 
-function newQuestion(task: Task, asked: AskRequest, questionId: string, at: Moment): Question {
-  const { question, choices, schema, nodeId, withinMs } = asked;
+function newQuestion(task: Task, request: AskRequest, questionId: string, at: Moment): Question {
+  const { question, choices, schema, nodeId, withinMs } = request;
   return {
     questionId,
     taskId: task.taskId,
@@ -153,33 +155,34 @@ export function answer(
     readonly node: Node | null;
     readonly candidates: readonly Candidate[];
   },
-  asked: AnswerRequest,
+  request: AnswerRequest,
   at: Moment,
 ): Decision<Settled> {
   const { task, question } = rows;
-  if (!task) return taskNotFound(asked.taskId);
-  if (asked.nodeId !== null && !rows.node) return nodeNotFound(asked.nodeId);
-  if (!mayDecide(task, asked)) return notTheirCreation(task, asked);
-  if (!question) return questionNotFound(asked);
+  if (!task) return taskNotFound(request.taskId);
+  if (request.nodeId !== null && !rows.node) return nodeNotFound(request.nodeId);
+  if (!mayDecide(task, request)) return notTheirCreation(task, request);
+  if (!question) return questionNotFound(request);
   if (question.state === "answered") {
-    const isRepeat = isSameJson(question.answer ?? "", asked.answer);
+    const given = must(question.answer, "an answered question has an answer");
+    const isRepeat = isSameJson(given, request.answer);
     return isRepeat ? accept({ question, task }) : answeredAlready(question);
   }
   if (question.state === "timed_out" || question.until <= at.now) return timedOutAlready(question);
-  const answeredBy = asked.nodeId ?? asked.boundTo;
+  const answeredBy = request.nodeId ?? request.boundTo;
   const settled: Question = {
     ...question,
     state: "answered",
-    answer: asked.answer,
+    answer: request.answer,
     answeredBy,
     answeredAt: at.now,
   };
   const isLast = rows.open.every(({ questionId }) => questionId === question.questionId);
-  const { after, changes } = settle(task, isLast, Buffer.byteLength(asked.answer), at);
+  const { after, changes } = settle(task, isLast, Buffer.byteLength(request.answer), at);
   const data = { question_id: question.questionId, answered_by: answeredBy };
   const event = taskEvent("task.answered", after, after.assignedNode ?? question.askedBy, at.now, data);
-  const all: Change[] = [{ kind: "question.settled", question: settled }, ...changes, event];
-  const assigned = assignIfBalanced(after, rows.candidates, all, at);
+  const written: Change[] = [{ kind: "question.settled", question: settled }, ...changes, event];
+  const assigned = assignIfBalanced(after, rows.candidates, written, at);
   return grown(task, accept({ question: settled, task: assigned.answer }, assigned.changes));
 }
 
@@ -192,24 +195,24 @@ export function timeOutQuestions(
   tasks: readonly Task[],
   at: Moment,
 ): Accepted<readonly Task[]> {
-  const byId = new Map(tasks.map((task) => [task.taskId, task]));
-  const left = new Map(due.map(({ question, openOfTask }) => [question.taskId, openOfTask]));
+  const taskOf = new Map(tasks.map((task) => [task.taskId, task]));
+  const openOf = new Map(due.map(({ question, openOfTask }) => [question.taskId, openOfTask]));
   const moved = new Map<string, Task>();
   const changes: Change[] = [];
   for (const { question } of due) {
     const { taskId } = question;
-    const task = byId.get(taskId);
+    const task = taskOf.get(taskId);
     if (!task) continue;
-    const open = (left.get(taskId) ?? 0) - 1;
-    left.set(taskId, open);
-    const step = settle(task, open === 0, 0, at);
-    byId.set(taskId, step.after);
-    moved.set(taskId, step.after);
-    const settled: Question = { ...question, state: "timed_out", answeredAt: at.now };
-    const nodeId = step.after.assignedNode ?? question.askedBy;
+    const open = must(openOf.get(taskId), "each due question counts") - 1;
+    openOf.set(taskId, open);
+    const settled = settle(task, open === 0, 0, at);
+    taskOf.set(taskId, settled.after);
+    moved.set(taskId, settled.after);
+    const timedOut: Question = { ...question, state: "timed_out", answeredAt: at.now };
+    const nodeId = settled.after.assignedNode ?? question.askedBy;
     const data = { question_id: question.questionId };
-    changes.push({ kind: "question.settled", question: settled }, ...step.changes);
-    changes.push(taskEvent("task.question_timed_out", step.after, nodeId, at.now, data));
+    changes.push({ kind: "question.settled", question: timedOut }, ...settled.changes);
+    changes.push(taskEvent("task.question_timed_out", settled.after, nodeId, at.now, data));
   }
   return accept([...moved.values()], changes);
 }
@@ -234,10 +237,10 @@ export function questionNotFound({ taskId, questionId }: Pick<Question, "taskId"
 }
 
 function answeredAlready({ questionId, answeredBy }: Question): Rejected {
-  const by = answeredBy === null ? "" : ` by ${answeredBy}`;
+  const answerer = answeredBy === null ? "" : ` by ${answeredBy}`;
   return reject(
     "question_answered",
-    `Question ${questionId} was answered${by} before, and keeps that answer.`,
+    `Question ${questionId} was answered${answerer} before, and keeps that answer.`,
   );
 }
 

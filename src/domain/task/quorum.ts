@@ -36,8 +36,8 @@ export function checkQuorum(
   const running = round.filter((copy) => !isFinished(copy));
   const best = largestGroup(round, quorum);
   if (best.length >= quorum.results) return agree(parent, quorum, best, copies, ids, accounts, at);
-  const left = quorum.of - round.length;
-  if (best.length + running.length + left < quorum.results)
+  const notCreated = quorum.of - round.length;
+  if (best.length + running.length + notCreated < quorum.results)
     return [...disagree(parent, quorum, round, best.length, at), ...close(copies, at)];
   const missing = quorum.results - best.length - running.length;
   return missing > 0 ? addCopies(parent, quorum, round, ids.slice(0, missing), at) : [];
@@ -117,10 +117,10 @@ function agree(
   const { assignedNode, result, resultVerified } = must(best[0], "a group has a first");
   const agreed = best.flatMap((copy) => copy.assignedNode ?? []);
   const share = Math.floor(parent.luxRewardMicro / best.length);
-  const rest = parent.luxRewardMicro - share * best.length;
+  const remainder = parent.luxRewardMicro - share * best.length;
   const paid = best.flatMap((copy, i) => {
     const entryId = must(ids[i], "each payment has an id");
-    const changes = payShare(copy, i === 0 ? share + rest : share, entryId, accounts, at);
+    const changes = payShare(copy, i === 0 ? share + remainder : share, entryId, accounts, at);
     accounts.follow(changes);
     return changes;
   });

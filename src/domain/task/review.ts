@@ -102,7 +102,7 @@ function isOwnWork(
  * task without a creator no key of a node reviews: its holder was not asked to.
  */
 function notReviewer(task: Task, reviewer: string | null, boundTo: string | null): Rejected | null {
-  const by = must(task.review, "the task has a review").by;
+  const { by } = must(task.review, "the task has a review");
   if (reviewer === null) return null;
   const isCreator =
     by === "creator" && (task.creatorNode === null ? boundTo === null : task.creatorNode === reviewer);
@@ -235,8 +235,8 @@ function notInReview(task: Task): Rejected {
 }
 
 function decided({ taskId }: Task, { state, decidedBy, timedOut }: ReviewCheck): Rejected {
-  const by = timedOut ? " by its deadline" : decidedBy === null ? "" : ` by ${decidedBy}`;
-  return reject("review_decided", `The result of task ${taskId} was ${state}${by} before.`);
+  const decider = timedOut ? " by its deadline" : decidedBy === null ? "" : ` by ${decidedBy}`;
+  return reject("review_decided", `The result of task ${taskId} was ${state}${decider} before.`);
 }
 
 function otherResult({ taskId }: Task, { epoch }: ReviewCheck): Rejected {

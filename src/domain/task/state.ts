@@ -32,8 +32,10 @@ export function assertSound(task: Task): void {
   assert((task.assignedNode !== null) === hasHolder, "a task has a node while it is assigned or completed");
   assert((task.result !== null) === (status === "completed"), "a task has a result while it is completed");
   assert(isAssigned || (leaseUntil === null && runUntil === null), "only an assigned task has a lease");
-  assert(runUntil === null || leaseUntil !== null, "what may run for so long has a lease");
-  assert(runUntil === null || (leaseUntil ?? 0) <= runUntil, "a lease ends with its attempt");
+  assert(
+    runUntil === null || (leaseUntil !== null && leaseUntil <= runUntil),
+    "a lease ends with its attempt",
+  );
   assert(!isAssigned || epoch > 0, "each dispatch has a fencing token");
   assert(unmet >= 0 && (unmet === 0 || status === "open"), "only an open task waits for others");
   assert(status === "open" || !task.scheduled, "only an open task is scheduled");

@@ -5,7 +5,7 @@
 import { CLOCK_JUMP_MS } from "../../domain/limits.ts";
 import type { Change } from "../../domain/change.ts";
 import { dueAt } from "../../domain/task/facet/start-time.ts";
-import { retainUntil } from "../../domain/task/facet/retention.ts";
+import { retainUntil } from "../../domain/task/retention.ts";
 import type { Kept, Spending, SumKey, UsageReport, WebhookProgress } from "../../domain/model.ts";
 import { TREASURY } from "../../domain/lux.ts";
 import { plus } from "../../domain/task/facet/spending.ts";

@@ -30,7 +30,7 @@ import type { NewEvent } from "../../domain/event.ts";
 import { isSpecial } from "../../domain/lane.ts";
 import { TREASURY } from "../../domain/lux.ts";
 import { dueAt } from "../../domain/task/facet/start-time.ts";
-import { retainUntil } from "../../domain/task/facet/retention.ts";
+import { retainUntil } from "../../domain/task/retention.ts";
 import { assert } from "../../lib/assert.ts";
 import { isGlob } from "../../lib/globs.ts";
 import {

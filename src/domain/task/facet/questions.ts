@@ -8,20 +8,25 @@ import type { Task } from "../../model.ts";
 export const questions: Facet = {
   name: "questions",
   ended(before, after, at): Effect | null {
-    const { taskId, questions: asked } = before;
-    if (asked === null) return null;
-    const closed = isAsking(before) ? [{ kind: "questions.closed", taskId, at: at.now } as const] : [];
+    if (before.questions === null) return null;
+    const { taskId } = before;
     if (after === null) return { changes: [{ kind: "questions.removed", taskId }] };
-    return { patch: { questions: { ...asked, state: "settled" } }, changes: closed };
+    const patch = { questions: { ...before.questions, state: "settled" } } as const;
+    if (!isAsking(before)) return { patch };
+    return { patch, changes: [{ kind: "questions.closed", taskId, at: at.now }] };
   },
-  waits: ({ questions: asked }) => asked?.state === "parked",
-  explains: ({ status, questions: asked }) =>
-    status === "open" && asked?.state === "parked"
+  waits: isParked,
+  explains: (task) =>
+    task.status === "open" && isParked(task)
       ? [{ code: "question", detail: "It waits for the answer to a question.", until: null }]
       : [],
 };
 
 /** Whether it waits for the answer to a question. */
-export function isAsking({ questions: asked }: Pick<Task, "questions">): boolean {
-  return asked !== null && asked.state !== "settled";
+export function isAsking({ questions }: Pick<Task, "questions">): boolean {
+  return questions !== null && questions.state !== "settled";
+}
+
+function isParked({ questions }: Pick<Task, "questions">): boolean {
+  return questions?.state === "parked";
 }

@@ -13,6 +13,7 @@
  * Costs are whole millionths of a dollar. A cost that the worker does not know is unknown, not zero: every sum counts
  * the reports without one.
  */
+import { must } from "../../../lib/assert.ts";
 import { DAY_MS } from "../../../lib/clock.ts";
 import type { Change } from "../../change.ts";
 import { type Decision, type Rejected, accept, reject } from "../../decision.ts";
@@ -116,13 +117,13 @@ export function spend(
   );
   const reports = usage.filter(({ seq }) => !seen.has(seq) && seen.add(seq));
   if (reports.length === 0) return { held: task, saved: [] };
-  const all = (task.spent?.reports ?? 0) + reports.length;
-  if (all > USAGE_OF_TASK_MAX) {
-    const detail = `Task ${taskId} has ${task.spent?.reports ?? 0} usage reports, and ${USAGE_OF_TASK_MAX} are the most. Send this again without usage; add more steps up in one report the next time.`;
+  const before = task.spent ?? NOTHING_SPENT;
+  if (before.reports + reports.length > USAGE_OF_TASK_MAX) {
+    const detail = `Task ${taskId} has ${before.reports} usage reports, and ${USAGE_OF_TASK_MAX} are the most. Send this again without usage; add more steps up in one report the next time.`;
     return reject("usage_limit", detail);
   }
   const reported = spendingOf(reports);
-  const held: Task = { ...task, spent: plus(task.spent ?? NOTHING_SPENT, reported) };
+  const held: Task = { ...task, spent: plus(before, reported) };
   const counted = known?.bound ? countedOf(task, reports, known.bound.maxMicro) : reports;
   const beyondMicro = reported.costMicro - spendingOf(counted).costMicro;
   return {
@@ -142,11 +143,11 @@ export function spend(
 function countedOf(task: Task, reports: readonly UsageReport[], maxMicro: number): readonly UsageReport[] {
   const { maxCostMicro, creatorVerified, spent } = task;
   const most = creatorVerified ? Math.min(maxCostMicro ?? maxMicro, maxMicro) : (maxCostMicro ?? maxMicro);
-  let left = Math.max(0, most - (spent?.costMicro ?? 0));
+  let leftMicro = Math.max(0, most - (spent ?? NOTHING_SPENT).costMicro);
   return reports.map((report) => {
     if (report.costMicro === null) return report;
-    const costMicro = Math.min(report.costMicro, left);
-    left -= costMicro;
+    const costMicro = Math.min(report.costMicro, leftMicro);
+    leftMicro -= costMicro;
     return { ...report, costMicro };
   });
 }
@@ -172,9 +173,9 @@ function sumsOf(
   const day = dayOf(at.now);
   const names = known && new SumNames(known);
   const changes: Change[] = [];
-  const sum = (asked: SumName, spending: Spending): void => {
-    const { scope } = asked;
-    const value = names?.mayHave(asked, at) !== false ? asked.value : OTHER;
+  const sum = (name: SumName, spending: Spending): void => {
+    const { scope } = name;
+    const value = names?.mayHave(name, at) !== false ? name.value : OTHER;
     const key = { scope, value, day, ...spending };
     changes.push({ kind: "spending.summed", ...key });
     if (scope === "hub") return;
@@ -182,15 +183,15 @@ function sumsOf(
     const textBytes = Buffer.byteLength(nodeId) + 2 * Buffer.byteLength(value);
     changes.push({ kind: "node.summed", nodeId, keptBytes: isNew ? KEPT_SUM_BYTES + textBytes : 0, ...key });
   };
-  const all = spendingOf(reports);
+  const total = spendingOf(reports);
   const group = payingGroup(task);
-  sum({ scope: "hub", value: "" }, all);
-  sum({ scope: "node", value: nodeId }, all);
-  sum({ scope: "creator", value: task.creatorNode ?? "" }, all);
-  sum({ scope: "type", value: task.taskType }, all);
-  if (group !== null) sum({ scope: "group", value: group }, all);
-  for (const [model, own] of Map.groupBy(reports, ({ model }) => model))
-    sum({ scope: "model", value: model }, spendingOf(own));
+  sum({ scope: "hub", value: "" }, total);
+  sum({ scope: "node", value: nodeId }, total);
+  sum({ scope: "creator", value: task.creatorNode ?? "" }, total);
+  sum({ scope: "type", value: task.taskType }, total);
+  if (group !== null) sum({ scope: "group", value: group }, total);
+  for (const [model, reportsOfModel] of Map.groupBy(reports, ({ model }) => model))
+    sum({ scope: "model", value: model }, spendingOf(reportsOfModel));
   return changes;
 }
 
@@ -236,15 +237,15 @@ export function voidUsage(
   { nodeId, day, reason }: VoidRequest,
   at: number,
 ): Decision<Voided> {
-  const own = sums.find(({ scope }) => scope === "node");
-  if (!own) {
+  const nodeSum = sums.find(({ scope }) => scope === "node");
+  if (!nodeSum) {
     const detail = `Node ${nodeId} has reported no usage on ${isoDay(day)}, or that was voided before. GET /api/v1/usage?by=node shows who has reported what.`;
     return reject("usage_not_found", detail);
   }
-  const { spending } = own;
-  const less = ({ scope, value }: SumName, by: Spending): Change => ({
+  const { spending } = nodeSum;
+  const less = ({ scope, value }: SumName, voided: Spending): Change => ({
     kind: "spending.summed",
-    ...{ scope, value, day, ...plus(NOTHING_SPENT, by, -1) },
+    ...{ scope, value, day, ...plus(NOTHING_SPENT, voided, -1) },
   });
   const bytes = sums.reduce((sum, { keptBytes }) => sum - keptBytes, 0);
   const changes: Change[] = [
@@ -272,7 +273,7 @@ function isoDay(day: number): string {
 
 /** What a task may still spend; null: it has no `maxCostMicro`. */
 export function budgetLeft({ maxCostMicro, spent }: Pick<Task, "maxCostMicro" | "spent">): number | null {
-  return maxCostMicro === null ? null : Math.max(0, maxCostMicro - (spent?.costMicro ?? 0));
+  return maxCostMicro === null ? null : Math.max(0, maxCostMicro - (spent ?? NOTHING_SPENT).costMicro);
 }
 
 /** Whether a task has cost more than it may. */
@@ -281,5 +282,6 @@ export function isOverspent({ maxCostMicro, spent }: Pick<Task, "maxCostMicro" |
 }
 
 export function overspentMessage({ maxCostMicro, spent }: Pick<Task, "maxCostMicro" | "spent">): string {
-  return `It has cost ${toUsd(spent?.costMicro ?? 0)} USD, and its max_cost_usd is ${toUsd(maxCostMicro ?? 0)}.`;
+  const { costMicro } = must(spent, "what has cost too much has reports");
+  return `It has cost ${toUsd(costMicro)} USD, and its max_cost_usd is ${toUsd(must(maxCostMicro, "a budget is set"))}.`;
 }

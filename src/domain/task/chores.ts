@@ -1,0 +1,50 @@
+/** What the periodic work does with tasks, many at once: each is a step of the core. */
+import { type Accepted, accept } from "../decision.ts";
+import type { Moment, Task } from "../model.ts";
+import { type Step, end, endAttempt, returned, step } from "./core.ts";
+import { isReady } from "./facets.ts";
+import { whyTimedOut } from "./facet/lease.ts";
+import { taskEvent } from "./log.ts";
+
+/** Reopens the unfinished tasks of offline nodes, or ends those whose attempts are used up. */
+export function requeue(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
+  return each(tasks, (task) =>
+    endAttempt(task, { kind: "offline", message: "The node went offline.", retry: true }, at),
+  );
+}
+
+/** Takes back the tasks whose lease has run out. */
+export function timeOut(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
+  return each(tasks, (task) =>
+    endAttempt(task, { kind: "timed_out", message: whyTimedOut(task), retry: true }, at),
+  );
+}
+
+/** Reopens unfinished tasks of a node that leaves or is deleted; their attempts stay. */
+export function releaseAll(tasks: readonly Task[], reason: string, at: Moment): Accepted<readonly Task[]> {
+  return each(tasks, (task) => {
+    const { after, changes } = step(task, returned(task), at);
+    const event = taskEvent("task.released", after, task.assignedNode, at.now, { reason });
+    return { after, changes: [...changes, event] };
+  });
+}
+
+/** Ends the tasks whose `expiresAt` has passed, and puts the others, whose time has come, into the backlog. */
+export function expireOrStart(tasks: readonly Task[], at: Moment): Accepted<readonly Task[]> {
+  return each(tasks, (task) => {
+    if (task.expiresAt !== null && task.expiresAt <= at.now) {
+      const message = "It was not completed in time.";
+      return end(task, { kind: "expired", message, nodeId: task.assignedNode, at: at.now }, at);
+    }
+    // The time of a task that is not handed out itself must not come again.
+    return step(task, isReady(task, at.now) ? {} : { notBefore: null }, at);
+  });
+}
+
+export function each(tasks: readonly Task[], rule: (task: Task) => Step): Accepted<readonly Task[]> {
+  const steps = tasks.map(rule);
+  return accept(
+    steps.map(({ after }) => after),
+    steps.flatMap(({ changes }) => changes),
+  );
+}
