@@ -8,6 +8,7 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import type { VariantName } from "../domain/model.ts";
+import { must } from "../lib/assert.ts";
 import { DAY_FORM, INSTANT_FORM } from "../lib/duration.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { Declared, Endpoint } from "./endpoint.ts";
@@ -183,9 +184,9 @@ function withExample(operation: Operation, { parameters = {}, body, answer }: Ex
     ...operation,
     ...(operation.parameters
       ? {
-          parameters: operation.parameters.map((one) => {
-            const example = "name" in one ? parameters[one.name] : undefined;
-            return example === undefined ? one : { ...one, example };
+          parameters: operation.parameters.map((declared) => {
+            const example = "name" in declared ? parameters[declared.name] : undefined;
+            return example === undefined ? declared : { ...declared, example };
           }),
         }
       : {}),
@@ -410,8 +411,8 @@ class Records {
 
   #add(name: string, made: z.ZodMiniType | Schema): void {
     const schema = "_zod" in made ? toSchema(made, "output") : made;
-    const own = mapParts(schema, (part) => this.refer(part));
-    this.schemas[name] = described(own);
+    const referring = mapParts(schema, (part) => this.refer(part));
+    this.schemas[name] = described(referring);
     this.#names.set(JSON.stringify(schema), name);
   }
 
@@ -813,9 +814,9 @@ function errorAnswers(endpoint: Endpoint | Declared): Operation["responses"] {
   return Object.fromEntries(
     [...byStatus]
       .toSorted(([a], [b]) => a - b)
-      .map(([status, some]) => {
-        const shared = SHARED_ANSWERS.find((one) => one.codes.toSorted().join() === some.join());
-        return [status, shared ? { $ref: `#/components/responses/${shared.name}` } : problemAnswer(some)];
+      .map(([status, ofStatus]) => {
+        const shared = SHARED_ANSWERS.find((answer) => answer.codes.toSorted().join() === ofStatus.join());
+        return [status, shared ? { $ref: `#/components/responses/${shared.name}` } : problemAnswer(ofStatus)];
       }),
   );
 }
@@ -825,14 +826,14 @@ export function errorCodesOf(
   { components }: OpenApiDocument,
   { responses }: Operation,
 ): ReadonlyMap<number, readonly ErrorCode[]> {
-  const found = new Map<number, readonly ErrorCode[]>();
+  const codesByStatus = new Map<number, readonly ErrorCode[]>();
   for (const [status, answer] of Object.entries(responses)) {
-    const one = "$ref" in answer ? components.responses[nameIn(answer)] : answer;
-    const parts = one?.content?.[PROBLEM_TYPE]?.schema.allOf ?? [];
+    const whole = "$ref" in answer ? components.responses[nameIn(answer)] : answer;
+    const parts = whole?.content?.[PROBLEM_TYPE]?.schema.allOf ?? [];
     const codes = parts.flatMap(({ properties }) => properties?.["error"]?.enum ?? []).filter(isErrorCode);
-    if (codes.length > 0) found.set(Number(status), codes);
+    if (codes.length > 0) codesByStatus.set(Number(status), codes);
   }
-  return found;
+  return codesByStatus;
 }
 
 /** Returns the parameters of an operation, including the shared ones. */
@@ -840,7 +841,11 @@ export function parametersOf(
   { components }: OpenApiDocument,
   { parameters = [] }: Operation,
 ): readonly Parameter[] {
-  return parameters.flatMap((one) => ("name" in one ? [one] : (components.parameters[nameIn(one)] ?? [])));
+  return parameters.flatMap((declared) =>
+    "name" in declared
+      ? [declared]
+      : [must(components.parameters[nameIn(declared)], "a shared parameter is declared")],
+  );
 }
 
 function nameIn({ $ref }: Ref): string {
