@@ -279,6 +279,11 @@ function inputOf(endpoint: Endpoint | Declared, variant: Variant): Schema {
   return toSchema(endpoint.inputOf?.(variant) ?? endpoint.input(), "input");
 }
 
+/** The fields of a query. */
+function propertiesOf(query: z.ZodMiniType): readonly (readonly [string, Schema])[] {
+  return Object.entries(must(toSchema(query, "input").properties, "a query has fields"));
+}
+
 /** The JSON schema of the data that a client sends ("input") or gets ("output"). */
 function toSchema(schema: z.ZodMiniType, io: "input" | "output"): Schema {
   const written = z.toJSONSchema(schema, {
@@ -457,7 +462,7 @@ function described(schema: Schema): Schema {
   if (!properties) return parts;
   return {
     ...parts,
-    properties: mapped(parts.properties ?? {}, (part, name) => {
+    properties: mapped(must(parts.properties, "they are mapped"), (part, name) => {
       const { description = FIELDS[name], ...bare } = part;
       return description === undefined ? bare : { ...bare, description };
     }),
@@ -638,9 +643,7 @@ const RAW: Readonly<
   events_stream: {
     errors: ["invalid_request", "too_many_calls"],
     parameters: [
-      ...Object.entries(toSchema(LOG_STREAM_QUERY(), "input").properties ?? {}).map(([name, schema]) =>
-        parameter(name, "query", schema, false),
-      ),
+      ...propertiesOf(LOG_STREAM_QUERY()).map(([name, schema]) => parameter(name, "query", schema, false)),
       lastEventId("The id of the last event read; overrides `since`."),
     ],
     answer: () => ({
@@ -654,9 +657,9 @@ const RAW: Readonly<
   task_output_stream: {
     errors: ["invalid_request", "too_many_calls"],
     parameters: [
-      ...Object.entries(
-        toSchema(z.omit(OUTPUT_STREAM_QUERY(), { task_id: true }), "input").properties ?? {},
-      ).map(([name, schema]) => parameter(name, "query", schema, false)),
+      ...propertiesOf(z.omit(OUTPUT_STREAM_QUERY(), { task_id: true })).map(([name, schema]) =>
+        parameter(name, "query", schema, false),
+      ),
       header(
         "Last-Event-ID",
         TEXT,
@@ -861,7 +864,7 @@ function problemAnswer(codes: readonly ErrorCode[]): Answer {
   const status = ERRORS[codes[0] ?? "internal_error"].status;
   const headers = { "Retry-After": { $ref: "#/components/headers/RetryAfter" } };
   return {
-    description: lines.length === 1 ? (lines[0] ?? "") : lines.map((line) => `- ${line}`).join("\n"),
+    description: lines.length === 1 ? lines.join() : lines.map((line) => `- ${line}`).join("\n"),
     ...(status === 429 || status === 503 ? { headers } : {}),
     content: {
       [PROBLEM_TYPE]: {

@@ -86,13 +86,13 @@ const answer = writeEndpoint({
   exactNumbers: true,
   actsFor: (input) => [input.node_id],
   answer: questionAnswer,
-  handle: ({ services, transact, key }, { task_id, question_id, answer: text, node_id }) =>
+  handle: ({ services, transact, nodeOfKey }, { task_id, question_id, answer: text, node_id }) =>
     services.questions.answer(transact, {
       taskId: task_id,
       questionId: question_id,
       answer: text,
       nodeId: node_id ?? null,
-      boundTo: key?.nodeId ?? null,
+      boundTo: nodeOfKey,
     }),
   encode: ({ question }: Settled) => ({ question: encodeQuestion(question) }),
 });

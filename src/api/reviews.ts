@@ -43,14 +43,14 @@ const review = writeEndpoint({
     }),
   actsFor: (input) => [input.node_id],
   answer: taskAnswer,
-  handle: ({ services, transact, key }, { task_id, node_id, verdict, note, epoch }) =>
+  handle: ({ services, transact, key, nodeOfKey }, { task_id, node_id, verdict, note, epoch }) =>
     services.tasks.reviews.review(transact, {
       taskId: task_id,
       nodeId: node_id ?? null,
       verdict,
       note: note ?? null,
       epoch: epoch ?? null,
-      boundTo: key?.nodeId ?? null,
+      boundTo: nodeOfKey,
       keyId: nameOfKey(key),
     }),
   encode: encodeTaskAnswer,

@@ -168,11 +168,11 @@ const create = writeEndpoint({
  * @throws {Problem} 403; 400 for what would make other lanes
  */
 export async function checkMaySendTo(
-  call: Pick<Call, "key" | "checkActsFor">,
+  call: Pick<Call, "nodeOfKey" | "checkActsFor">,
   nodeId: string | null,
   draft: Pick<NewTask, "requires" | "limit_key">,
 ) {
-  const boundTo = call.key?.nodeId ?? null;
+  const boundTo = call.nodeOfKey;
   if (boundTo === null) return call.checkActsFor([nodeId], "administrator");
   if (nodeId === null || nodeId === boundTo) return;
   const paths = (["requires", "limit_key"] as const).filter((path) => draft[path] !== undefined);
@@ -188,7 +188,7 @@ export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
 
 /** Converts the fields of a new task to a draft, and creates the task with `create`. @throws {Problem} 400 */
 export async function withDraft<T>(
-  { services, variant, key, at }: Pick<Call, "services" | "variant" | "key" | "at">,
+  { services, variant, key, nodeOfKey, at }: Pick<Call, "services" | "variant" | "key" | "nodeOfKey" | "at">,
   input: NewTask,
   create: (draft: TaskDraft, creation: Creation) => Promise<T>,
 ): Promise<T> {
@@ -201,7 +201,7 @@ export async function withDraft<T>(
     throw invalidRequest([...errors, ...unusableErrors(named, unusable)]);
   }
   const draft: TaskDraft = {
-    ...draftOf({ services, variant, key }, input),
+    ...draftOf({ services, variant, key, nodeOfKey }, input),
     notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
     expiresAt: input.expires_at ?? null,
     dependsOn: [...new Set(named.dependsOn)],
@@ -209,7 +209,7 @@ export async function withDraft<T>(
     schedule: null,
   };
   try {
-    return await create(draft, { fileIds: [...new Set(named.fileIds)], boundTo: key?.nodeId ?? null });
+    return await create(draft, { fileIds: [...new Set(named.fileIds)], boundTo: nodeOfKey });
   } catch (error) {
     if (!(error instanceof UnusableReferences)) throw error;
     throw invalidRequest(unusableErrors(named, error.references));
@@ -218,11 +218,11 @@ export async function withDraft<T>(
 
 /** The fields of a new task that depend on no other row and no time. */
 export function draftOf(
-  { services, variant, key }: Pick<Call, "services" | "variant" | "key">,
+  { services, variant, key, nodeOfKey }: Pick<Call, "services" | "variant" | "key" | "nodeOfKey">,
   input: Omit<NewTask, "not_before" | "expires_at" | "depends_on" | "files">,
 ): Omit<TaskDraft, "notBefore" | "expiresAt" | "dependsOn" | "schedule"> {
-  const creatorNode = input.creator_node ?? key?.nodeId ?? null;
-  const boundTo = key?.nodeId ?? null;
+  const creatorNode = input.creator_node ?? nodeOfKey;
+  const boundTo = nodeOfKey;
   if (boundTo !== null && isForOther({ requires: input.requires ?? null }, boundTo)) {
     const message = "must not name another node with a key that is bound to a node: send for_node instead";
     throw invalidRequest([{ path: "requires.capabilities", message }]);
@@ -526,11 +526,11 @@ const retry = writeEndpoint({
       ),
     }),
   handle: (
-    { services, transact, key },
+    { services, transact, nodeOfKey },
     { task_id, with_dependents = false, keep_checkpoint: keepCheckpoint = true, max_cost_usd },
   ) => {
     const maxCostMicro = max_cost_usd ?? null;
-    const retried = { taskId: task_id, boundTo: key?.nodeId ?? null, keepCheckpoint, maxCostMicro };
+    const retried = { taskId: task_id, boundTo: nodeOfKey, keepCheckpoint, maxCostMicro };
     return with_dependents
       ? services.tasks.retryWithDependents(transact, retried)
       : services.tasks.retry(transact, retried);
@@ -562,12 +562,12 @@ const cancel = writeEndpoint({
     }),
   actsFor: (input) => [input.node_id],
   answer: taskAnswer,
-  handle: ({ services, transact, key }, { task_id, node_id, reason }) =>
+  handle: ({ services, transact, nodeOfKey }, { task_id, node_id, reason }) =>
     services.tasks.cancel(transact, {
       taskId: task_id,
       nodeId: node_id ?? null,
       reason: reason ?? null,
-      boundTo: key?.nodeId ?? null,
+      boundTo: nodeOfKey,
     }),
   encode: encodeTaskAnswer,
 });
@@ -596,7 +596,7 @@ const update = writeEndpoint({
       }),
     ),
   answer: taskAnswer,
-  handle: async ({ services, transact, key, at, hasAdminKey }, { task_id, ...input }) => {
+  handle: async ({ services, transact, nodeOfKey, at, hasAdminKey }, { task_id, ...input }) => {
     const patch = patchIn(input);
     const { not_before, expires_at } = input;
     const errors = schedulingErrors(
@@ -607,7 +607,7 @@ const update = writeEndpoint({
     const mayLower = patch.luxRewardMicro !== undefined && (await hasAdminKey());
     return services.tasks.update(transact, {
       taskId: task_id,
-      boundTo: key?.nodeId ?? null,
+      boundTo: nodeOfKey,
       patch,
       mayLower,
     });

@@ -1,6 +1,7 @@
 /** `luxhub lux`: the balance and the ledger of a node; exports the whole ledger, and verifies an export offline. */
 import type { Environment } from "../config.ts";
 import { ENTRIES_MAX } from "../domain/limits.ts";
+import { must } from "../lib/assert.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { UsageError, readArguments } from "./arguments.ts";
 import { formOf } from "./commands.ts";
@@ -80,7 +81,7 @@ async function* linesOf(bytes: ReadableStream<Uint8Array>): AsyncGenerator<strin
   let line = "";
   for await (const chunk of bytes) {
     const lines = (line + decoder.decode(chunk, { stream: true })).split("\n");
-    line = lines.pop() ?? "";
+    line = must(lines.pop(), "a split text has a last part");
     yield* lines;
   }
   line += decoder.decode();
