@@ -6,6 +6,7 @@
 import { basename, dirname, extname, resolve } from "node:path";
 import { faultsOfNewTask } from "../api/tasks.ts";
 import { didYouMean } from "../lib/closest.ts";
+import { parseExact } from "../lib/exact-json.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { fieldsOf } from "./command.ts";
 
@@ -88,7 +89,7 @@ function failed(faults: readonly string[], path: string): PipelineError {
 function parsed(text: string, path: string): Fields {
   let value: unknown;
   try {
-    value = extname(path) === ".json" ? JSON.parse(text) : Bun.YAML.parse(text);
+    value = extname(path) === ".json" ? parseExact(text) : Bun.YAML.parse(text);
   } catch (error) {
     throw failed([`is not ${extname(path) === ".json" ? "JSON" : "YAML"}: ${reasonOf(error)}`], path);
   }
