@@ -59,6 +59,7 @@ import { reasonOf } from "../lib/reason.ts";
 import { type Committed, type Load, type Part, type Transact, withAround } from "../store/store.ts";
 import { type Call, type Endpoint, type ReadCall, writeEndpoint } from "./endpoint.ts";
 import { batchIsFull, problemOf, refusedBefore } from "./error-table.ts";
+import { about, optional, string, whole } from "./about.ts";
 
 type Asked = { readonly path: string; readonly body: JsonObject; readonly ref?: unknown };
 /** A request whose references are ids. */
@@ -93,13 +94,32 @@ export const BATCH_ENDPOINT: Endpoint = writeEndpoint({
   inputOf: () =>
     z.object({
       requests: z
-        .array(z.object({ path: z.string(), body: z.looseObject({}), ref: z.optional(z.string()) }))
+        .array(
+          z.object({
+            path: string("The path of a POST of JSON without `/api/v1/`, such as `task/claim`."),
+            body: about(z.looseObject({}), "The body of the request."),
+            ref: optional(
+              z.string(),
+              'Of a task/create: a name for the new task. Later requests of the batch write `{"$ref": …}` in place of its id.',
+            ),
+          }),
+        )
         .check(z.minLength(1), z.maxLength(BATCH_REQUESTS_MAX)),
     }),
   exactNumbers: true,
   notInBatch: "must not be a batch itself",
   answer: () =>
-    z.strictObject({ answers: z.array(z.strictObject({ status: z.int(), body: z.looseObject({}) })) }),
+    z.strictObject({
+      answers: about(
+        z.array(
+          z.strictObject({
+            status: whole("The status of the response, as if the request had been sent alone."),
+            body: about(z.looseObject({}), "The body of the response."),
+          }),
+        ),
+        "The responses, in the order of the requests.",
+      ),
+    }),
   handle: async (call, { requests }) => {
     const linked = new Linker(() => call.services.tasks.newTaskId()).link(requests);
     if (requests.length > LIGHT_MAX) await call.services.batches.next();

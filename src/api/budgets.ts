@@ -15,19 +15,26 @@ import type { DatedBudget } from "../service/budgets.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { dayText, encodePage, encodeSpending, pageSchema, spendingSchema } from "./response-schemas.ts";
+import { about, flag, maybeNumber, maybeString, optional } from "./about.ts";
 
 export const budgetSchema = () =>
   z.strictObject({
     scope: z.enum(BUDGET_SCOPES),
     value: z.nullable(z.string()),
     per: z.enum(BUDGET_PERIODS),
-    cost_usd: z.nullable(z.number()),
+    cost_usd: maybeNumber("Dollars; null: any."),
     tokens: z.nullable(z.int()),
     on_limit: z.enum(ON_LIMIT),
-    state: z.enum(["open", "warning", "exceeded"]),
-    paused: z.boolean(),
-    since: z.nullable(z.string()),
-    spent: spendingSchema(),
+    state: about(
+      z.enum(["open", "warning", "exceeded"]),
+      "`warning` from 80 % on, `exceeded` when the budget is used up.",
+    ),
+    paused: flag("Whether the budget keeps tasks back now."),
+    since: maybeString("The first day of the current period; null if the period is all time."),
+    spent: about(
+      spendingSchema(),
+      "What was spent in the current period. A report without a cost adds no dollars: `without_cost` counts such reports.",
+    ),
   });
 
 function encodeBudget(state: BudgetState, day: number) {
@@ -79,7 +86,7 @@ const set = writeEndpoint({
   input: () =>
     z.object({
       ...keyFields(),
-      cost_usd: z.optional(field.costLimit()),
+      cost_usd: optional(field.costLimit(), "Dollars; left out: any."),
       tokens: z.optional(field.tokenLimit()),
       on_limit: z.optional(field.onLimit()),
     }),
@@ -103,7 +110,11 @@ const list = readEndpoint({
   summary: "All budgets, each with what has been spent",
   rejections: [],
   input: () => z.object(field.paging()),
-  answer: () => z.strictObject({ budgets: z.array(budgetSchema()), ...pageSchema() }),
+  answer: () =>
+    z.strictObject({
+      budgets: about(z.array(budgetSchema()), "All budgets, by scope and value."),
+      ...pageSchema(),
+    }),
   handle: ({ services, variant }, paging) =>
     services.budgets.list(field.pageRequest(paging, variant.unpaged)),
   encode: (page) => encodePage("budgets", page, ({ budget, day }) => encodeBudget(budget, day)),

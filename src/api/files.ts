@@ -26,6 +26,7 @@ import type { Body } from "./response-backpressure.ts";
 import { keyBoundElsewhere, keyLost, problemOf } from "./error-table.ts";
 import { encodeSuccess } from "./answer.ts";
 import { cursorPageSchema, encodeCursorPage, encodeFile, fileSchema, time } from "./response-schemas.ts";
+import { about, optional, string } from "./about.ts";
 
 const UPLOAD_PATH = "/api/v1/file/upload";
 const UPLOAD_STRICT = "bound";
@@ -66,7 +67,7 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
   const idempotencyKey = idempotencyKeyOf(request.headers);
   // The first upload loads the multipart parser: a hub without uploads saves its 8 MiB.
   const { readUpload } = await import("../http/upload.ts");
-  const boundTo = call.key?.nodeId ?? null;
+  const boundTo = call.nodeOfKey;
   using room = boundTo === null ? null : await call.services.quotas.beginUpload(boundTo);
   using watchdog = new UploadWatchdog(call);
   const received = await readUpload(request, {
@@ -252,10 +253,16 @@ const list = readEndpoint({
   rejections: [],
   input: () =>
     z.object({
-      task_id: z.optional(field.id()),
-      q: z.optional(field.search()),
+      task_id: optional(field.id(), "Only files of this task."),
+      q: optional(
+        field.search(),
+        "Words, each of which must begin a word of the file's name. One call examines 10,000 files; continue with next_cursor.",
+      ),
       ...field.paging(),
-      cursor: z.optional(field.cursor()),
+      cursor: optional(
+        field.cursor(),
+        "The `next_cursor` of the previous page, with the same filter and without `page`.",
+      ),
     }),
   answer: () => z.strictObject({ files: z.array(fileSchema()), ...cursorPageSchema() }),
   handle: ({ services, variant }, { task_id: taskId = null, q, cursor, ...paging }) => {
@@ -271,8 +278,12 @@ const list = readEndpoint({
   encode: (page) => encodeCursorPage("files", page, encodeFile),
 });
 
-const presignedUrl = () =>
-  z.strictObject({ url: z.string(), method: z.enum(["GET", "POST"]), expires_at: time() });
+const presignedUrl = (url: string) => () =>
+  z.strictObject({
+    url: string(url),
+    method: z.enum(["GET", "POST"]),
+    expires_at: about(time(), "When the URL stops working."),
+  });
 
 /** `url` is a path, as in encodeFile(). */
 type PresignedUrl = { readonly path: string; readonly method: "GET" | "POST"; readonly ticket: Ticket };
@@ -298,7 +309,7 @@ const downloadUrl = writeEndpoint({
   answersSecret: true,
   rejections: ["file_not_found"],
   input: () => z.object({ file_id: field.id() }),
-  answer: presignedUrl,
+  answer: presignedUrl("A path that downloads the file without a secret until `expires_at`."),
   handle: async (call, { file_id }) => {
     const { fileId } = await call.services.files.get(file_id);
     const ticket = await call.services.tickets.issue({ kind: "download", fileId }, keyOf(call));
@@ -316,11 +327,20 @@ const uploadUrl = writeEndpoint({
   summary: "Makes a URL that uploads one file without a secret, for 10 minutes",
   answersSecret: true,
   rejections: ["node_not_found", "task_not_found"],
-  input: () => z.object({ node_id: z.optional(field.nodeId()), task_id: z.optional(field.id()) }),
+  input: () =>
+    z.object({
+      node_id: optional(
+        field.nodeId(),
+        "The node of the file; with a key that is bound to a node, that node.",
+      ),
+      task_id: optional(field.id(), "The task that the file is attached to."),
+    }),
   actsFor: (input) => [input.node_id],
-  answer: presignedUrl,
+  answer: presignedUrl(
+    "A path that takes one file without a secret until `expires_at`, as multipart form data.",
+  ),
   handle: async (call, { node_id, task_id: taskId = null }) => {
-    const nodeId = node_id ?? call.key?.nodeId ?? null;
+    const nodeId = node_id ?? call.nodeOfKey;
     if (nodeId !== null) await call.services.nodes.get(nodeId);
     if (taskId !== null) await call.services.feed.task(taskId);
     const ticket = await call.services.tickets.issue({ kind: "upload", nodeId, taskId }, keyOf(call));
@@ -337,7 +357,7 @@ const removal = {
   encode: ({ fileId }: FileRecord) => ({ file_id: fileId }),
   handle: async (call: Call<FileRecord>, { file_id }: { file_id: string }) => {
     // A key that is bound to a node may delete only that node's files.
-    const bound = call.key?.nodeId ?? null;
+    const bound = call.nodeOfKey;
     if (bound !== null && (await call.services.files.get(file_id)).nodeId !== bound)
       throw keyBoundElsewhere(bound);
     return call.services.files.remove(call.transact, file_id);

@@ -24,10 +24,11 @@ import {
   taskStateSchema,
   time,
 } from "./response-schemas.ts";
+import { about, flag, maybeString, nullable, number, optional } from "./about.ts";
 
 const countsSchema = (variant: Variant) => ({
   group: z.string(),
-  done: z.boolean(),
+  done: flag("Whether no task of the group is unfinished."),
   total: count(),
   unfinished: count(),
   in_review: z.optional(count()),
@@ -36,14 +37,19 @@ const countsSchema = (variant: Variant) => ({
   first_created_at: time(),
   last_created_at: time(),
   last_updated_at: time(),
-  lux_reward: z.number(),
-  lux_paid: z.number(),
+  lux_reward: number("The rewards of all tasks of the group."),
+  lux_paid: number(
+    "What the completed tasks of the group have paid; a task that waits for its review has paid nothing.",
+  ),
 });
 
 export const groupSchema = (variant: Variant) =>
   z.strictObject({
     ...countsSchema(variant),
-    usage: z.nullable(spendingSchema()),
+    usage: nullable(
+      spendingSchema(),
+      "What the tasks of the group have used, including deleted tasks; null: no worker has reported any usage.",
+    ),
     failures: z.array(taskStateSchema(variant)),
   });
 
@@ -55,14 +61,14 @@ const list = readEndpoint({
   rejections: [],
   input: () =>
     z.object({
-      q: z.optional(field.groupPrefix()),
-      limit: z.optional(field.queryCount(GROUPS_LISTED_MAX)),
-      cursor: z.optional(field.groupPrefix()),
+      q: optional(field.groupPrefix(), "The beginning of the name."),
+      limit: optional(field.queryCount(GROUPS_LISTED_MAX), "How many groups to return at most."),
+      cursor: optional(field.groupPrefix(), "The `next_cursor` of the previous page."),
     }),
   answer: (variant) =>
     z.strictObject({
-      groups: z.array(z.strictObject(countsSchema(variant))),
-      next_cursor: z.nullable(z.string()),
+      groups: about(z.array(z.strictObject(countsSchema(variant))), "The groups, by name."),
+      next_cursor: maybeString("Send this value as `cursor` to get the next groups; null at the end."),
     }),
   handle: ({ services }, { q = "", limit = GROUPS_LISTED_MAX, cursor = "" }) =>
     services.groups.list(q, cursor, limit),
@@ -78,7 +84,14 @@ const get = readEndpoint({
   summary: "A group of tasks: counts, times, failures; may wait for its end",
   once: true,
   rejections: ["group_not_found"],
-  input: () => z.object({ group: field.group(), wait: z.optional(field.queryWaitSeconds()) }),
+  input: () =>
+    z.object({
+      group: field.group(),
+      wait: optional(
+        field.queryWaitSeconds(),
+        "Seconds to wait until no task of the group is unfinished; 0, the default, returns at once.",
+      ),
+    }),
   answer: groupSchema,
   handle: async ({ services, hold, boundTo }, { group, wait = 0 }) => {
     const name = await services.groups.named(group, boundTo);
@@ -130,17 +143,17 @@ const cancel = writeEndpoint({
   input: () =>
     z.object({
       group: field.group(),
-      node_id: z.optional(field.nodeId()),
+      node_id: optional(field.nodeId(), "The node that cancels the tasks."),
       reason: z.optional(field.reason()),
     }),
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ group: z.string(), cancelled: count(), left: count() }),
-  handle: ({ services, transact, key }, { group, node_id, reason }) =>
+  handle: ({ services, transact, nodeOfKey }, { group, node_id, reason }) =>
     services.groups.cancel(transact, {
-      group: ownedGroup(group, key?.nodeId ?? null),
+      group: ownedGroup(group, nodeOfKey),
       nodeId: node_id ?? null,
       reason: reason ?? null,
-      boundTo: key?.nodeId ?? null,
+      boundTo: nodeOfKey,
     }),
   encode: ({ group, changed, left }: GroupStep) => ({ group, cancelled: changed, left }),
 });
@@ -151,19 +164,25 @@ const retry = writeEndpoint({
   auth: "secret",
   summary: "Opens the failed tasks of a group again",
   rejections: ["group_not_found"],
-  input: () => z.object({ group: field.group(), cursor: z.optional(field.groupCursor()) }),
+  input: () =>
+    z.object({
+      group: field.group(),
+      cursor: optional(field.groupCursor(), "The `next_cursor` of the call before."),
+    }),
   answer: () =>
     z.strictObject({
       group: z.string(),
-      retried: count(),
-      left: count(),
-      next_cursor: z.nullable(z.string()),
+      retried: about(count(), "How many tasks were opened again."),
+      left: about(count(), "How many failed tasks the call did not examine, at most 100,000."),
+      next_cursor: maybeString(
+        "Send this value as `cursor` to examine the remaining tasks; null at the end.",
+      ),
     }),
-  handle: ({ services, transact, key }, { group, cursor = 0 }) =>
+  handle: ({ services, transact, nodeOfKey }, { group, cursor = 0 }) =>
     services.groups.retry(transact, {
-      group: ownedGroup(group, key?.nodeId ?? null),
+      group: ownedGroup(group, nodeOfKey),
       after: cursor,
-      boundTo: key?.nodeId ?? null,
+      boundTo: nodeOfKey,
     }),
   encode: ({ group, changed, left, next }: GroupStep) => ({
     group,

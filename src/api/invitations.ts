@@ -14,6 +14,7 @@ import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import { keyBoundElsewhere } from "./error-table.ts";
 import * as field from "./request-fields.ts";
 import { maybeTime, time } from "./response-schemas.ts";
+import { about, maybeString, nullable, optional, string } from "./about.ts";
 
 /** The URL of the hub for a joining machine, other URLs, and the hash of the authority to pin; null: none is pinned. */
 export type JoinPlace = {
@@ -33,12 +34,12 @@ export function joinLine({ url, pin }: Pick<JoinPlace, "url" | "pin">, token: st
 export const invitationSchema = () =>
   z.strictObject({
     invitation_id: z.string(),
-    node_id: z.string(),
-    state: z.enum(INVITATION_STATES),
-    created_at: time(),
-    expires_at: time(),
-    used_at: z.nullable(time()),
-    key: z.nullable(z.string()),
+    node_id: string("The node for which the machine that joins gets a key."),
+    state: about(z.enum(INVITATION_STATES), "Whether the invitation is `open`, `used` or `expired`."),
+    created_at: about(time(), "When the invitation was made."),
+    expires_at: about(time(), "When the invitation expires, by the hub's clock."),
+    used_at: nullable(time(), "When a machine joined with the invitation."),
+    key: maybeString("The name of the key that was made from the invitation; null until then."),
   });
 
 function encodeInvitation(invitation: Invitation, { now }: Pick<Moment, "now">): JsonAnswer {
@@ -53,6 +54,9 @@ function encodeInvitation(invitation: Invitation, { now }: Pick<Moment, "now">):
   };
 }
 
+const URL_TEXT =
+  "The hub's URL in the line. If a request has no `url`, the hub chooses one of its addresses.";
+
 const create = (placeFor: PlaceFor) =>
   writeEndpoint({
     method: "POST",
@@ -63,18 +67,25 @@ const create = (placeFor: PlaceFor) =>
     answersSecret: true,
     input: () =>
       z.object({
-        node_id: field.newNodeId(),
-        expires_in_s: z._default(field.invitationLife(), INVITATION_DEFAULT_SECONDS * SECOND_MS),
-        url: z.optional(field.hubUrl()),
+        node_id: about(field.newNodeId(), "The node that is invited, which need not be registered."),
+        expires_in_s: about(
+          z._default(field.invitationLife(), INVITATION_DEFAULT_SECONDS * SECOND_MS),
+          "Seconds until the invitation expires, 60 to 604,800; 3,600 if left out.",
+        ),
+        url: optional(field.hubUrl(), URL_TEXT),
       }),
     actsFor: ({ node_id }) => [node_id],
     answer: () =>
       z.strictObject({
-        invitation: invitationSchema(),
-        line: z.string(),
-        url: z.string(),
-        other_urls: z.array(z.string()),
-        pin: z.nullable(z.string()),
+        invitation: about(invitationSchema(), "The invitation."),
+        line: string(
+          "The argument of `luxhub join`: the URL, the token and the hash. The hub cannot show the line again.",
+        ),
+        url: string(URL_TEXT),
+        other_urls: about(z.array(z.string()), "Other URLs at which the hub may be reached."),
+        pin: maybeString(
+          "The SHA-256 of the public key of the hub's own authority, in base64url; null: nothing is pinned.",
+        ),
       }),
     handle: ({ services, transact }, { node_id, expires_in_s, url }) =>
       services.invitations.create(transact, {
@@ -96,13 +107,20 @@ const list = readEndpoint({
   auth: "admin",
   summary: "The invitations, oldest first",
   rejections: [],
-  input: () => z.object({ cursor: z.optional(field.id()), per_page: field.paging().per_page }),
+  input: () =>
+    z.object({
+      cursor: optional(field.id(), "The `next_cursor` of the previous page."),
+      per_page: field.paging().per_page,
+    }),
   answer: () =>
-    z.strictObject({ invitations: z.array(invitationSchema()), next_cursor: z.nullable(z.string()) }),
+    z.strictObject({
+      invitations: about(z.array(invitationSchema()), "The invitations, oldest first."),
+      next_cursor: z.nullable(z.string()),
+    }),
   handle: ({ services }, { cursor, per_page }) =>
     services.invitations.list(cursor ?? "", per_page ?? PER_PAGE_DEFAULT),
   encode: ({ invitations, next }, _, at) => ({
-    invitations: invitations.map((one) => encodeInvitation(one, at)),
+    invitations: invitations.map((invitation) => encodeInvitation(invitation, at)),
     next_cursor: next,
   }),
 });
@@ -130,8 +148,22 @@ const join = writeEndpoint({
   rejections: ["invitation_not_found", "invitation_used", "invitation_expired", "key_exists", "keys_limit"],
   answersSecret: true, // nothing is stored for a caller without a key; a repeat is safe without it
   notInBatch: "must be sent alone",
-  input: () => z.object({ token: field.invitationToken(), key_hash: field.sha256() }),
-  answer: () => z.strictObject({ node_id: z.string(), key: z.string() }),
+  input: () =>
+    z.object({
+      token: about(
+        field.invitationToken(),
+        "The token of the invitation: the part of the line after `#join.`",
+      ),
+      key_hash: about(
+        field.sha256(),
+        "The SHA-256, in lower-case hex, of the secret that the caller has made for the new key.",
+      ),
+    }),
+  answer: () =>
+    z.strictObject({
+      node_id: string("The node that the key is bound to."),
+      key: string("The name of the key."),
+    }),
   handle: ({ services, transact, countWrongSecret }, { token, key_hash }) =>
     services.invitations.join(transact, { token, keyHash: key_hash }, countWrongSecret),
   encode: ({ nodeId, keyId }: Joined) => ({ node_id: nodeId, key: keyId }),

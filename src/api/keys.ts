@@ -11,6 +11,7 @@ import { keyBoundElsewhere } from "./error-table.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodeKey, encodePage, keySchema, pageSchema } from "./response-schemas.ts";
+import { about, optional, string } from "./about.ts";
 
 const list = readEndpoint({
   path: "/api/v1/key/list",
@@ -18,7 +19,14 @@ const list = readEndpoint({
   summary: "All keys, without their secrets",
   rejections: [],
   input: () => z.object(field.paging()),
-  answer: () => z.strictObject({ keys: z.array(keySchema()), ...pageSchema() }),
+  answer: () =>
+    z.strictObject({
+      keys: about(
+        z.array(keySchema()),
+        "The keys, including the two of the first start; without `page` and `per_page` all of them.",
+      ),
+      ...pageSchema(),
+    }),
   handle: async ({ services }, paging) => ({
     // Without paging fields all of them: nobody may miss a key.
     page: await services.keys.list(field.pageRequest(paging, limit.KEYS_MAX)),
@@ -27,6 +35,9 @@ const list = readEndpoint({
   encode: ({ page, usage }, _, at) =>
     encodePage("keys", page, (key) => encodeKey(key, at, usageBy(key, usage))),
 });
+
+const NAME = "The name of the key.";
+const NEW_NAME = "A name that no key has or had.";
 
 const add = writeEndpoint({
   method: "POST",
@@ -37,15 +48,28 @@ const add = writeEndpoint({
   answersSecret: true,
   input: () =>
     z.object({
-      name: field.keyName(),
-      role: z._default(field.keyRole(), "full"),
-      variant: z.optional(field.variant()),
-      node_id: z.optional(field.nodeId()),
+      name: about(field.keyName(), NEW_NAME),
+      role: about(
+        z._default(field.keyRole(), "full"),
+        "What the key may do; `full` if left out. A viewer can read all but message contents; `admin` is for `X-Admin-Key`.",
+      ),
+      variant: optional(
+        field.variant(),
+        "The variant of the responses to requests with the key, on any listener.",
+      ),
+      node_id: optional(field.nodeId(), "The node that the key is bound to: it acts only for this node."),
       mint_per_day: z.optional(field.luxReward()),
-      expires_at: z.optional(field.date()),
-      expires_in_s: z.optional(field.keyLifetime()),
+      expires_at: optional(field.date(), "When the key expires; at most ten years ahead."),
+      expires_in_s: optional(field.keyLifetime(), "Seconds until the key expires, instead of `expires_at`."),
     }),
-  answer: () => z.strictObject({ name: z.string(), secret: z.string(), key: keySchema() }),
+  answer: () =>
+    z.strictObject({
+      name: string(NEW_NAME),
+      secret: string(
+        "The secret of the new key. The hub does not store the secret and cannot show it again.",
+      ),
+      key: keySchema(),
+    }),
   handle: ({ services, transact, key, at }, input) => {
     if (key !== null && key.nodeId !== null && key.nodeId !== input.node_id)
       throw keyBoundElsewhere(key.nodeId);
@@ -98,8 +122,8 @@ const revoke = writeEndpoint({
   auth: "admin",
   summary: "Revokes a key permanently; its calls and streams end within a second",
   rejections: ["key_bound_to_other_node", "key_not_found"],
-  input: () => z.object({ name: field.keyName() }),
-  answer: () => z.strictObject({ name: z.string(), key: keySchema() }),
+  input: () => z.object({ name: about(field.keyName(), NAME) }),
+  answer: () => z.strictObject({ name: string(NAME), key: keySchema() }),
   handle: ({ services, transact, key }, { name }) => {
     if (key !== null && key.nodeId !== null) throw keyBoundElsewhere(key.nodeId);
     return services.keys.revoke(transact, name);

@@ -8,6 +8,7 @@ import type { Variant } from "../variant/variant.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { advisoryLeaseSchema, encodeAdvisoryLease } from "./response-schemas.ts";
+import { about, optional, whole } from "./about.ts";
 
 const acquire = writeEndpoint({
   method: "POST",
@@ -29,15 +30,27 @@ const acquire = writeEndpoint({
   ],
   input: () =>
     z.object({
-      name: field.leaseName(),
-      node_id: field.nodeId(),
-      ttl_s: z._default(field.leaseTtl(), LEASE_TTL_DEFAULT_SECONDS * SECOND_MS),
-      shared: z._default(z.boolean(), false),
-      task_id: z.optional(field.id()),
-      epoch: z.optional(field.epoch()),
+      name: about(
+        field.leaseName(),
+        "A name, or a path or glob of paths: `*` stands for characters within a segment, a segment `**` for any segments.",
+      ),
+      node_id: about(field.nodeId(), "The node that takes the lease; it must be online."),
+      ttl_s: about(
+        z._default(field.leaseTtl(), LEASE_TTL_DEFAULT_SECONDS * SECOND_MS),
+        "Seconds until the deadline, at most 86,400; 300 if left out.",
+      ),
+      shared: about(
+        z._default(z.boolean(), false),
+        "Whether other nodes may have a shared lease on the same name; false if left out.",
+      ),
+      task_id: optional(field.id(), "A task that the node holds: the lease ends with it."),
+      epoch: optional(
+        field.epoch(),
+        "The `epoch` of the task's lease: an old epoch returns 409 `stale_lease`.",
+      ),
     }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ lease: advisoryLeaseSchema() }),
+  answer: () => z.strictObject({ lease: about(advisoryLeaseSchema(), "The lease.") }),
   handle: ({ services, transact }, input) =>
     services.leases.acquire(transact, {
       name: input.name,
@@ -51,9 +64,9 @@ const acquire = writeEndpoint({
 });
 
 const held = () => ({
-  name: field.leaseName(),
-  node_id: field.nodeId(),
-  task_id: z.optional(field.id()),
+  name: about(field.leaseName(), "The name or glob of lease/acquire."),
+  node_id: about(field.nodeId(), "The node that has the lease."),
+  task_id: optional(field.id(), "Only the lease for this task."),
   fencing: z.optional(field.fencing()),
 });
 
@@ -78,9 +91,16 @@ const renew = writeEndpoint({
   strict: "bound",
   summary: "Moves the deadline of an advisory lease",
   rejections: ["lease_lost"],
-  input: () => z.object({ ...held(), ttl_s: z.optional(field.leaseTtl()) }),
+  input: () =>
+    z.object({
+      ...held(),
+      ttl_s: optional(
+        field.leaseTtl(),
+        "Seconds until the deadline; if left out, the last `ttl_s` of the lease.",
+      ),
+    }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ lease: advisoryLeaseSchema() }),
+  answer: () => z.strictObject({ lease: about(advisoryLeaseSchema(), "The lease.") }),
   handle: ({ services, transact }, input) =>
     services.leases.renew(transact, { ...holderOf(input), ttlMs: input.ttl_s ?? null }),
   encode: (lease: Lease, _: Variant, at: Moment) => ({ lease: encodeAdvisoryLease(lease, at) }),
@@ -95,7 +115,7 @@ const release = writeEndpoint({
   rejections: [],
   input: () => z.object(held()),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ released: z.int() }),
+  answer: () => z.strictObject({ released: whole("How many leases ended: 0 for a repeat.") }),
   handle: ({ services, transact }, input) => services.leases.release(transact, holderOf(input)),
   encode: ({ released }: Released) => ({ released }),
 });
@@ -108,13 +128,19 @@ const list = readEndpoint({
   rejections: [],
   input: () =>
     z.object({
-      node_id: z.optional(field.nodeId()),
-      task_id: z.optional(field.id()),
-      cursor: z.optional(field.fencingCursor()),
+      node_id: optional(field.nodeId(), "Only leases of this node."),
+      task_id: optional(field.id(), "Only leases for this task."),
+      cursor: optional(
+        field.fencingCursor(),
+        "The `next_cursor` of the previous page, with the same filter.",
+      ),
       per_page: field.paging().per_page,
     }),
   answer: () =>
-    z.strictObject({ leases: z.array(advisoryLeaseSchema()), next_cursor: z.nullable(z.string()) }),
+    z.strictObject({
+      leases: about(z.array(advisoryLeaseSchema()), "The leases, oldest first."),
+      next_cursor: z.nullable(z.string()),
+    }),
   handle: ({ services }, { node_id, task_id, cursor, per_page }) => {
     const filter = { nodeId: node_id ?? null, taskId: task_id ?? null };
     return services.leases.list(filter, cursor ?? 0, per_page ?? PER_PAGE_DEFAULT);

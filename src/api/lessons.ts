@@ -4,6 +4,7 @@ import { LESSONS_PER_PAGE_DEFAULT, LESSONS_PER_PAGE_MAX } from "../domain/limits
 import { type Endpoint, readEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodeLesson, lessonSchema } from "./task-context.ts";
+import { about, maybeString, optional, whole } from "./about.ts";
 
 const search = readEndpoint({
   path: "/api/v1/lessons",
@@ -13,16 +14,24 @@ const search = readEndpoint({
   rejections: [],
   input: () =>
     z.object({
-      q: z.optional(field.search()),
-      type: z.optional(field.taskType()),
-      cursor: z.optional(field.cursor()),
+      q: optional(
+        field.search(),
+        "Words, each of which must begin a word of the lesson or of the title of its task.",
+      ),
+      type: optional(field.taskType(), "Only lessons of tasks of this `task_type`."),
+      cursor: optional(field.cursor(), "The `next_cursor` of the page before."),
       limit: z.optional(field.queryCount(LESSONS_PER_PAGE_MAX)),
     }),
   answer: () =>
     z.strictObject({
-      lessons: z.array(lessonSchema()),
-      looked: z.int(),
-      next_cursor: z.nullable(z.string()),
+      lessons: about(
+        z.array(lessonSchema()),
+        "The newest task first. Lessons that say nothing (none, n/a, -) are left out.",
+      ),
+      looked: whole("How many completed tasks this call has examined: at most 10,000."),
+      next_cursor: maybeString(
+        "Send this value as `cursor` to examine older tasks; null when all tasks have been examined.",
+      ),
     }),
   handle: ({ services }, { q, type, cursor, limit }) => {
     const query = { taskType: type || null, words: q ?? [] };

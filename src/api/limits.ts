@@ -12,19 +12,24 @@ import {
   type PauseKey,
 } from "../domain/model.ts";
 import { invalidRequest } from "../http/problem.ts";
+import { must } from "../lib/assert.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodePage, maybeTime, pageSchema, time } from "./response-schemas.ts";
+import { about, flag, maybeString, maybeWhole, nullable, optional, string, whole } from "./about.ts";
 
 // ---- Pauses
 
 export const pauseSchema = () =>
   z.strictObject({
-    scope: z.enum(PAUSE_SCOPES),
-    value: z.nullable(z.string()),
-    reason: z.nullable(z.string()),
-    at: time(),
+    scope: about(
+      z.enum(PAUSE_SCOPES),
+      "What is paused: the whole hub, or a type, a limit key or a creator of tasks.",
+    ),
+    value: maybeString("The type, the limit key or the creator; null: the hub, or tasks without a type."),
+    reason: maybeString("Why."),
+    at: about(time(), "Since when."),
   });
 
 export function encodePause({ scope, value, reason, at }: Pause) {
@@ -32,9 +37,12 @@ export function encodePause({ scope, value, reason, at }: Pause) {
 }
 
 const pauseFields = () => ({
-  type: z.optional(field.taskType()),
-  limit_key: z.optional(field.limitKey()),
-  creator_node: z.optional(field.nodeId()),
+  type: optional(
+    field.taskType(),
+    "The type of the tasks; without `type`, `limit_key` and `creator_node`: all tasks.",
+  ),
+  limit_key: optional(field.limitKey(), "The limit key of the tasks."),
+  creator_node: optional(field.nodeId(), "The creator of the tasks."),
 });
 
 type PauseFields = {
@@ -54,7 +62,9 @@ function pauseKeyOf({ type, limit_key, creator_node }: PauseFields): PauseKey {
   const [first, second] = sent;
   if (second)
     throw invalidRequest([{ path: second.path, message: `must not be sent together with ${first?.path}` }]);
-  return first ? { scope: first.scope, value: first.value ?? "" } : { scope: "hub", value: "" };
+  return first
+    ? { scope: first.scope, value: must(first.value, "it was sent") }
+    : { scope: "hub", value: "" };
 }
 
 const PAUSE_ANSWER = {
@@ -69,7 +79,11 @@ const pause = writeEndpoint({
   auth: "admin",
   summary: "Pauses the tasks of a type, a limit key or a creator, or all tasks",
   rejections: ["pauses_limit"],
-  input: () => z.object({ ...pauseFields(), reason: z.optional(field.reason()) }),
+  input: () =>
+    z.object({
+      ...pauseFields(),
+      reason: optional(field.reason(), "Why; everybody who asks why a task does not run can read it."),
+    }),
   handle: ({ services, transact }, { reason, ...key }) =>
     services.limits.pause(transact, { ...pauseKeyOf(key), reason: reason ?? null }),
 });
@@ -91,7 +105,11 @@ const pauses = readEndpoint({
   summary: "What is paused",
   rejections: [],
   input: () => z.object(field.paging()),
-  answer: () => z.strictObject({ pauses: z.array(pauseSchema()), ...pageSchema() }),
+  answer: () =>
+    z.strictObject({
+      pauses: about(z.array(pauseSchema()), "What is paused, by scope and value."),
+      ...pageSchema(),
+    }),
   handle: ({ services, variant }, paging) =>
     services.limits.pauses(field.pageRequest(paging, variant.unpaged)),
   encode: (page) => encodePage("pauses", page, encodePause),
@@ -101,13 +119,15 @@ const pauses = readEndpoint({
 
 export const limitSchema = () =>
   z.strictObject({
-    key: z.string(),
-    running: z.nullable(z.int()),
-    per_minute: z.nullable(z.int()),
-    held_until: z.nullable(z.string()),
-    held_by: z.nullable(z.string()),
-    running_now: z.int(),
-    last_minute: z.int(),
+    key: string("The limit key; empty for tasks without a type."),
+    running: maybeWhole("How many tasks of the key may be assigned at once; null: any number."),
+    per_minute: maybeWhole("How many tasks of the key may be handed out in any 60 s; null: any number."),
+    held_until: maybeString("Until then no task of the key is handed out; null: the key is not held."),
+    held_by: maybeString("The node that holds the key; null: the key is not held, or no node was named."),
+    running_now: whole("How many tasks of the key are assigned; 0 without `running`."),
+    last_minute: whole(
+      "How many tasks of the key were handed out in the last minute; 0 without `per_minute`.",
+    ),
   });
 
 function encodeLimit(limit: LimitState, { now }: Pick<Moment, "now">) {
@@ -124,13 +144,13 @@ function encodeLimit(limit: LimitState, { now }: Pick<Moment, "now">) {
   };
 }
 
-const LIMIT_ANSWER = {
-  answer: () => z.strictObject({ limit: limitSchema() }),
+const limitAnswer = (text: string) => ({
+  answer: () => z.strictObject({ limit: about(limitSchema(), text) }),
   encode: (limit: LimitState, _: unknown, at: Moment) => ({ limit: encodeLimit(limit, at) }),
-} as const;
+});
 
 const set = writeEndpoint({
-  ...LIMIT_ANSWER,
+  ...limitAnswer("The limit, and how much of it is used."),
   method: "POST",
   path: "/api/v1/limit/set",
   auth: "admin",
@@ -139,9 +159,18 @@ const set = writeEndpoint({
   input: () =>
     z
       .object({
-        key: field.limitKey(),
-        running: z.optional(field.limitRunning()),
-        per_minute: z.optional(field.limitPerMinute()),
+        key: about(
+          field.limitKey(),
+          "The limit key; the key of a task is its `limit_key` or, if it has none, its `task_type`.",
+        ),
+        running: optional(
+          field.limitRunning(),
+          "How many tasks of the key may be assigned at once; left out: any number.",
+        ),
+        per_minute: optional(
+          field.limitPerMinute(),
+          "How many tasks of the key may be handed out in any 60 s; left out: any number.",
+        ),
       })
       .check(
         z.refine(({ running, per_minute }) => running !== undefined || per_minute !== undefined, {
@@ -159,24 +188,28 @@ const list = readEndpoint({
   summary: "All limits and holds, each with its current use",
   rejections: [],
   input: () => z.object(field.paging()),
-  answer: () => z.strictObject({ limits: z.array(limitSchema()), ...pageSchema() }),
+  answer: () =>
+    z.strictObject({
+      limits: about(z.array(limitSchema()), "All limits and holds, by key."),
+      ...pageSchema(),
+    }),
   handle: ({ services, variant }, paging) => services.limits.list(field.pageRequest(paging, variant.unpaged)),
   encode: (page, _, at) => encodePage("limits", page, (limit) => encodeLimit(limit, at)),
 });
 
 const remove = writeEndpoint({
-  ...LIMIT_ANSWER,
+  ...limitAnswer("The limit before the deletion."),
   method: "POST",
   path: "/api/v1/limit/delete",
   auth: "admin",
   summary: "Deletes the limit of a limit key, and ends a hold on the key",
   rejections: ["limit_not_found"],
-  input: () => z.object({ key: field.limitKey() }),
+  input: () => z.object({ key: about(field.limitKey(), "The limit key.") }),
   handle: ({ services, transact }, { key }) => services.limits.delete(transact, key),
 });
 
 const hold = writeEndpoint({
-  ...LIMIT_ANSWER,
+  ...limitAnswer("The limit of the key, or only its hold."),
   method: "POST",
   path: "/api/v1/limit/hold",
   auth: "secret",
@@ -184,7 +217,17 @@ const hold = writeEndpoint({
   summary: "Holds a limit key: none of its tasks is handed out for a time",
   rejections: ["limits_limit", "not_assigned_to_node"],
   input: () =>
-    z.object({ key: field.limitKey(), for_s: field.holdSeconds(), node_id: z.optional(field.nodeId()) }),
+    z.object({
+      key: about(field.limitKey(), "The limit key."),
+      for_s: about(
+        field.holdSeconds(),
+        "For how many seconds no task of the key is handed out; a longer hold stays. At most 600 with a key that is bound to a node.",
+      ),
+      node_id: optional(
+        field.nodeId(),
+        "The node that asks for the hold, which then shows the node as `held_by`. A bound key fills in its node.",
+      ),
+    }),
   actsFor: (input) => [input.node_id],
   handle: ({ services, transact, key: caller }, { key, for_s, node_id }) => {
     checkHold(caller, "for_s", for_s);
@@ -204,11 +247,14 @@ export function checkHold(caller: KeyRecord | null, path: string, forMs: number 
 
 export const reasonSchema = () =>
   z.strictObject({
-    code: z.enum(REASON_CODES),
-    detail: z.string(),
-    until: z.nullable(time()),
-    task_ids: z.optional(z.array(z.string())),
-    missing: z.optional(z.array(z.string())),
+    code: about(z.enum(REASON_CODES), "What keeps the task back."),
+    detail: string("The reason in a sentence."),
+    until: nullable(time(), "When the reason ends by itself; null: this is not known."),
+    task_ids: optional(
+      z.array(z.string()),
+      "Only of `depends_on`, and of `review` for a dependency: the first 20 tasks for which the task waits.",
+    ),
+    missing: optional(z.array(z.string()), "Only of `no_node`: what the closest node lacks."),
   });
 
 function encodeReason({ code, detail, until, waitsFor, missing }: Reason) {
@@ -224,7 +270,16 @@ const explain = readEndpoint({
   rejections: ["task_not_found"],
   input: () => z.object({ task_id: z.string() }),
   answer: () =>
-    z.strictObject({ ready: z.boolean(), reasons: z.array(reasonSchema()), position: z.nullable(z.int()) }),
+    z.strictObject({
+      ready: flag("Whether the task may be handed out to a node that fits."),
+      reasons: about(
+        z.array(reasonSchema()),
+        "All reasons; the last one of a task that is ready is `in_line`.",
+      ),
+      position: maybeWhole(
+        "The position of the task in its lane, up to 1,001; null if the task is not ready.",
+      ),
+    }),
   handle: ({ services }, { task_id }) => services.explanations.of(task_id),
   encode: ({ ready, reasons, position }) => ({ ready, reasons: reasons.map(encodeReason), position }),
 });

@@ -15,6 +15,7 @@ import {
   pageSchema,
   time,
 } from "./response-schemas.ts";
+import { about, flag, number, whole } from "./about.ts";
 
 const signin = writeEndpoint({
   method: "POST",
@@ -27,10 +28,10 @@ const signin = writeEndpoint({
   actsFor: (input) => [input.node_id],
   answer: () =>
     z.strictObject({
-      lux_earned: z.number(),
-      already_signed_in: z.boolean(),
+      lux_earned: number("LUX that this call paid."),
+      already_signed_in: flag("Whether the node had already signed in on this day (UTC)."),
       lux_balance: z.number(),
-      next_signin_at: time(),
+      next_signin_at: about(time(), "The next midnight in UTC."),
     }),
   handle: ({ services, transact, key }, { node_id }) => {
     if (services.lux.signinBound && key?.nodeId !== node_id) throw keyNotOwn(node_id);
@@ -64,11 +65,20 @@ const top = readEndpoint({
   auth: "secret",
   summary: "The nodes that earned the most LUX since a time",
   rejections: [],
-  input: () => z.object({ since: field.date() }),
+  input: () => z.object({ since: about(field.date(), "Only LUX that was earned from this time on.") }),
   answer: () =>
     z.strictObject({
-      nodes: z.array(z.strictObject({ node_id: z.string(), lux_earned: z.number(), entries: z.int() })),
-      exact: z.boolean(),
+      nodes: about(
+        z.array(
+          z.strictObject({
+            node_id: z.string(),
+            lux_earned: number("The LUX that the node has earned since then, including daily bonuses."),
+            entries: whole("How many ledger entries the node has since then."),
+          }),
+        ),
+        "The 50 nodes that earned the most, the most first.",
+      ),
+      exact: flag("False: there are more entries, because one call examines the newest 200,000."),
     }),
   handle: ({ services }, { since }) => services.lux.top(since),
   encode: ({ nodes, isExact }) => ({

@@ -10,6 +10,7 @@ import type { Sent, Taken } from "../mail/mail.ts";
 import { type Endpoint, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import {
+  count,
   deliverySchema,
   encodeDelivery,
   encodeFate,
@@ -17,6 +18,7 @@ import {
   fateSchema,
   pageSchema,
 } from "./response-schemas.ts";
+import { about, optional, whole } from "./about.ts";
 
 const transport = () => z.string();
 
@@ -85,7 +87,10 @@ function broadcastEndpoint(path: string): Endpoint {
         from_node: field.nodeId(),
         content: field.content(),
         type: z._default(field.broadcastType(), "broadcast"),
-        capability: z.optional(field.taker()),
+        capability: optional(
+          field.taker(),
+          "Only to nodes that take tasks of this type: nodes with this capability, or without any.",
+        ),
         ...conversation(),
       }),
     actsFor: (input) => [input.from_node],
@@ -131,7 +136,7 @@ const receive = writeEndpoint({
     z.object({
       node_id: field.nodeId(),
       count: z._default(field.itemCount(limit.MESSAGES_MAX), limit.RECEIVE_DEFAULT),
-      blocking: z._default(z.boolean(), false),
+      blocking: about(z._default(z.boolean(), false), "Whether to wait for the first message."),
       timeout: z._default(field.waitSeconds(), limit.RECEIVE_TIMEOUT_DEFAULT_SECONDS * SECOND_MS),
     }),
   actsFor: (input) => [input.node_id],
@@ -167,7 +172,7 @@ const history = readEndpoint({
     z.object({
       node_id: field.nodeId(),
       before: z.optional(field.id()),
-      thread: z.optional(field.thread()),
+      thread: optional(field.thread(), "Only messages of this conversation, among its newest 2,000."),
       count: z.optional(field.queryCount(limit.MESSAGES_MAX)),
     }),
   actsFor: (input) => [input.node_id],
@@ -192,17 +197,33 @@ const parked = readEndpoint({
   showsMessages: true,
   summary: "Dead letters: the messages that nodes never acknowledged, oldest first",
   rejections: ["node_not_found"],
-  input: () => z.object({ node_id: z.optional(field.nodeId()), ...field.paging() }),
+  input: () =>
+    z.object({
+      node_id: optional(
+        field.nodeId(),
+        "The node; if left out, all nodes, or the node that the key is bound to.",
+      ),
+      ...field.paging(),
+    }),
   actsFor: (input) => [input.node_id],
   answer: () =>
     z.strictObject({
       messages: z.array(fateSchema()),
       ...pageSchema(),
-      by_node: z.optional(z.array(z.strictObject({ node_id: z.string(), count: z.int() }))),
+      total: about(count(), "How many parked messages there are; of all nodes counted up to 100,000."),
+      by_node: optional(
+        z.array(
+          z.strictObject({
+            node_id: z.string(),
+            count: whole("How many messages of the node are parked."),
+          }),
+        ),
+        "Only without `node_id`: the 50 nodes with the most parked messages.",
+      ),
     }),
-  handle: async ({ services, variant, key }, { node_id, ...paging }) => {
+  handle: async ({ services, variant, nodeOfKey }, { node_id, ...paging }) => {
     const page = field.pageRequest(paging, variant.unpaged);
-    const nodeId = node_id ?? key?.nodeId ?? null; // a key that is bound to a node reads its mailbox alone
+    const nodeId = node_id ?? nodeOfKey; // a key that is bound to a node reads its mailbox alone
     if (nodeId === null) return services.messages.allParked(page);
     return { ...(await services.messages.parked(nodeId, page)), byNode: null };
   },

@@ -12,6 +12,7 @@ import type { Variant } from "../variant/variant.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodeNode, encodeTaskSummary, nodeSchema, taskSummarySchema, time } from "./response-schemas.ts";
+import { about, flag, number, optional, whole } from "./about.ts";
 
 const register = writeEndpoint({
   method: "POST",
@@ -22,12 +23,21 @@ const register = writeEndpoint({
   rejections: ["nodes_limit"],
   input: () =>
     z.object({
-      node_id: field.newNodeId(),
+      node_id: about(
+        field.newNodeId(),
+        "The id that the node chooses: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`.",
+      ),
       name: field.nodeName(),
       host: z.optional(field.host()),
       port: z.optional(field.port()),
-      capabilities: z.optional(field.capabilities()),
-      resources: z.optional(field.resources()),
+      capabilities: optional(
+        field.capabilities(),
+        "The task types that the node takes; a node without any takes all. Comma-separated, or an array.",
+      ),
+      resources: optional(
+        field.resources(),
+        "What the node has, as amounts by name, rounded to three decimals; tasks may require a part of each.",
+      ),
       max_tasks: z.optional(field.maxTasks()),
       auto_assign: z.optional(z.boolean()),
     }),
@@ -35,10 +45,10 @@ const register = writeEndpoint({
   answer: (variant) =>
     z.strictObject({
       node_id: z.string(),
-      status: z.literal("online"),
-      created: z.boolean(),
+      status: about(z.literal("online"), "The node is online from now on."),
+      created: flag("False if the node was registered before."),
       heartbeat_interval: z.number(),
-      offline_after: z.number(),
+      offline_after: number("Seconds without a heartbeat after which the node is offline."),
       node: nodeSchema(variant),
     }),
   handle: ({ services, variant, transact }, input) =>
@@ -79,11 +89,11 @@ const heartbeat = writeEndpoint({
   answer: () =>
     z.strictObject({
       node_id: z.string(),
-      status: z.literal("online"),
+      status: about(z.literal("online"), "The node is online."),
       last_heartbeat: time(),
       heartbeat_interval: z.number(),
       tasks_assigned: z.int(),
-      messages_waiting: z.int(),
+      messages_waiting: whole("How many messages are in the node's mailbox."),
       drain: z.boolean(),
     }),
   // The variant of the registration determines the interval, even if this request uses another one.
@@ -110,7 +120,11 @@ const leave = writeEndpoint({
   input: () => z.object({ node_id: field.nodeId() }),
   actsFor: (input) => [input.node_id],
   answer: () =>
-    z.strictObject({ node_id: z.string(), status: z.literal("offline"), tasks_released: z.int() }),
+    z.strictObject({
+      node_id: z.string(),
+      status: about(z.literal("offline"), "The node is offline."),
+      tasks_released: whole("How many tasks the node gave back."),
+    }),
   handle: async ({ services, transact, inBatch }, { node_id }) => {
     const left = await services.nodes.leave(transact, node_id, inBatch);
     if (left) return left;
@@ -151,26 +165,41 @@ const list = readEndpoint({
   rejections: [],
   input: () =>
     z.object({
-      status: z.optional(field.nodeState()),
-      q: z.optional(field.nodePrefix()),
-      capability: z.optional(field.taker()),
-      order: z.optional(field.nodeOrder()),
-      tasks: z.optional(field.queryFlag()),
+      status: optional(field.nodeState(), "Only nodes in this state; `online` includes draining nodes."),
+      q: optional(field.nodePrefix(), "Only nodes whose node_id or name begins with this, ignoring case."),
+      capability: optional(
+        field.taker(),
+        "Only nodes that take tasks of this type: nodes with this capability, or without any.",
+      ),
+      order: optional(
+        field.nodeOrder(),
+        "`id` (the default); `busy`: most unfinished tasks first, offline nodes last; `lux`: highest balance first.",
+      ),
+      tasks: optional(
+        field.queryFlag(),
+        "In the query `1`: the response also has the first 3 tasks that each node of the page holds, the oldest first.",
+      ),
       ...field.paging(),
-      cursor: z.optional(field.nodeCursor()),
+      cursor: optional(
+        field.nodeCursor(),
+        "The `next_cursor` of the previous page, with the same filters and order and without `page`.",
+      ),
     }),
   answer: (variant) =>
     z.strictObject({
-      nodes: z.array(nodeSchema(variant)),
+      nodes: about(z.array(nodeSchema(variant)), "All nodes."),
       tasks: z.optional(z.array(taskSummarySchema(variant))),
       page: z.optional(z.nullable(z.int())),
       per_page: z.optional(z.int()),
-      total: z.optional(z.nullable(z.int())),
-      pages: z.optional(z.nullable(z.int())),
+      total: optional(z.nullable(z.int()), "How many nodes match; null if the hub did not count the nodes."),
+      pages: optional(
+        z.nullable(z.int()),
+        "How many pages there are; null if the hub did not count the nodes.",
+      ),
       next_cursor: z.optional(z.nullable(z.string())),
     }),
   handle: async ({ services }, { status, q, capability, order, tasks, cursor, ...paging }) => {
-    const isWhole = [status, q, capability, order, tasks, cursor].every((one) => one === undefined);
+    const isWhole = [status, q, capability, order, tasks, cursor].every((value) => value === undefined);
     if (isWhole && !field.asksForPage(paging))
       return { order: null, page: null, rows: await services.nodes.list(), held: null };
     const query = {

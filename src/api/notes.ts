@@ -9,20 +9,27 @@ import type { JsonAnswer } from "./answer.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { time } from "./response-schemas.ts";
+import { about, flag, maybeString, optional, string, whole } from "./about.ts";
 
 const head = () => ({
-  key: z.string(),
-  version: z.int(),
-  node_id: z.nullable(z.string()),
-  verified: z.boolean(),
+  key: string("The name of the note."),
+  version: whole("1 for a new note; each change adds 1."),
+  node_id: maybeString("Who wrote this version; null: the request named no node."),
+  verified: flag("Whether the note was written with a key that is bound to `node_id`."),
   bytes: z.int(),
-  created_at: time(),
-  updated_at: time(),
+  created_at: about(time(), "When version 1 was written."),
+  updated_at: about(time(), "When this version was written."),
 });
 
 export const noteHeadSchema = () => z.strictObject(head());
 export const noteSchema = () => z.strictObject({ ...head(), text: z.string() });
-export const foundNoteSchema = () => z.strictObject({ ...head(), excerpt: z.string() });
+export const foundNoteSchema = () =>
+  z.strictObject({
+    ...head(),
+    excerpt: string(
+      "The first line of the text in which a word was found, or the beginning of the text; at most 200 characters.",
+    ),
+  });
 
 function encodeHead({ key, version, nodeId, verified, bytes, createdAt, updatedAt }: NoteHead): JsonAnswer {
   return {
@@ -62,13 +69,13 @@ const put = writeEndpoint({
   rejections: ["note_version_conflict", "notes_limit"],
   input: () =>
     z.object({
-      key: field.noteKey(),
+      key: about(field.noteKey(), "The name of the note, any text: for example `api/decisions`."),
       text: field.noteText(),
-      node_id: z.optional(field.nodeId()),
+      node_id: optional(field.nodeId(), "Who writes; if left out, the node of the key."),
       if_version: z.optional(field.noteVersion()),
     }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ note: noteHeadSchema() }),
+  answer: () => z.strictObject({ note: about(noteHeadSchema(), "The note as it is now.") }),
   handle: ({ services, transact, key: caller }, input) =>
     services.notes.put(transact, { ...requestOf(input, caller), text: input.text }),
   encode: (note: NoteHead) => ({ note: encodeHead(note) }),
@@ -83,12 +90,12 @@ const remove = writeEndpoint({
   rejections: ["note_not_found", "note_version_conflict"],
   input: () =>
     z.object({
-      key: field.noteKey(),
-      node_id: z.optional(field.nodeId()),
+      key: about(field.noteKey(), "The name of the note."),
+      node_id: optional(field.nodeId(), "Who deletes the note; if left out, the node of the key."),
       if_version: z.optional(field.noteVersion()),
     }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ note: noteHeadSchema() }),
+  answer: () => z.strictObject({ note: about(noteHeadSchema(), "The note that was deleted.") }),
   handle: ({ services, transact, key: caller }, input) =>
     services.notes.remove(transact, requestOf(input, caller)),
   encode: (note: NoteHead) => ({ note: encodeHead(note) }),
@@ -99,17 +106,17 @@ const get = readEndpoint({
   auth: "secret",
   summary: "A note with its text",
   rejections: ["note_not_found"],
-  input: () => z.object({ key: field.noteKey() }),
-  answer: () => z.strictObject({ note: noteSchema() }),
+  input: () => z.object({ key: about(field.noteKey(), "The name of the note.") }),
+  answer: () => z.strictObject({ note: about(noteSchema(), "The note.") }),
   handle: ({ services }, { key }) => services.notes.get(key),
   encode: (note: Note) => ({
     note: { ...encodeHead(headOf(note)), text: note.text },
   }),
 });
 
-const paged = () => ({
+const paged = (same: "prefix" | "search") => ({
   prefix: z.optional(field.notePrefix()),
-  cursor: z.optional(field.noteCursor()),
+  cursor: optional(field.noteCursor(), `The \`next_cursor\` of the previous page, with the same ${same}.`),
   per_page: field.paging().per_page,
 });
 
@@ -134,7 +141,7 @@ const list = readEndpoint({
   auth: "secret",
   summary: "The notes by key, without their content",
   rejections: [],
-  input: () => z.object(paged()),
+  input: () => z.object(paged("prefix")),
   answer: () => z.strictObject({ notes: z.array(noteHeadSchema()), next_cursor: z.nullable(z.string()) }),
   handle: ({ services }, input) => services.notes.list(partOf(input)),
   encode: ({ notes, next }) => ({ notes: notes.map(encodeHead), next_cursor: cursorAfter(next) }),
@@ -146,7 +153,14 @@ const search = readEndpoint({
   auth: "secret",
   summary: "The notes whose key or text has the words of a search, by key",
   rejections: [],
-  input: () => z.object({ q: field.search(), ...paged() }),
+  input: () =>
+    z.object({
+      q: about(
+        field.search(),
+        "Words, each of which must begin a word of the key or the text, ignoring case.",
+      ),
+      ...paged("search"),
+    }),
   answer: () => z.strictObject({ notes: z.array(foundNoteSchema()), next_cursor: z.nullable(z.string()) }),
   handle: ({ services }, { q, ...input }) => services.notes.search(q, partOf(input)),
   encode: ({ notes, next }) => ({ notes: notes.map(encodeFound), next_cursor: cursorAfter(next) }),

@@ -1,13 +1,14 @@
 /**
  * Makes the OpenAPI 3.1 document of a variant from the declarations that validate requests and the schemas that tests
- * check every answer against. openapi-texts.ts adds the meaning of fields and errors, RAW below the operations that are
- * not JSON.
+ * check every answer against. openapi-texts.ts has what errors mean, and fields that many records share; RAW below has
+ * the operations that are not JSON.
  *
  * Loaded on demand, to save an idle hub its memory.
  */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import type { VariantName } from "../domain/model.ts";
+import { must } from "../lib/assert.ts";
 import { DAY_FORM, INSTANT_FORM } from "../lib/duration.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { Declared, Endpoint } from "./endpoint.ts";
@@ -183,9 +184,9 @@ function withExample(operation: Operation, { parameters = {}, body, answer }: Ex
     ...operation,
     ...(operation.parameters
       ? {
-          parameters: operation.parameters.map((one) => {
-            const example = "name" in one ? parameters[one.name] : undefined;
-            return example === undefined ? one : { ...one, example };
+          parameters: operation.parameters.map((declared) => {
+            const example = "name" in declared ? parameters[declared.name] : undefined;
+            return example === undefined ? declared : { ...declared, example };
           }),
         }
       : {}),
@@ -228,19 +229,15 @@ export function operationId({ method, path }: Pick<Declared, "method" | "path">)
 function operation(endpoint: Endpoint | Declared, variant: Variant, records: Records): Operation {
   const id = operationId(endpoint);
   const raw = RAW[id];
-  const input = raw ? null : describeFields(id, inputOf(endpoint, variant), records);
+  const input = raw ? null : describeFields(inputOf(endpoint, variant), records);
   const isPost = endpoint.method === "POST";
   const inPath = [...endpoint.path.matchAll(/:(\w+)/g)].map(([, name = ""]) => name);
   const parameters: (Parameter | Ref)[] = [
-    ...inPath.map((name) =>
-      parameter(id, name, "path", input?.properties?.[name] ?? { type: "string" }, true),
-    ),
+    ...inPath.map((name) => parameter(name, "path", input?.properties?.[name] ?? { type: "string" }, true)),
     ...(raw?.parameters ?? []),
     ...(isPost ? [] : Object.entries(input?.properties ?? {}))
       .filter(([name]) => !inPath.includes(name))
-      .map(([name, schema]) =>
-        parameter(id, name, "query", schema, input?.required?.includes(name) ?? false),
-      ),
+      .map(([name, schema]) => parameter(name, "query", schema, input?.required?.includes(name) ?? false)),
     ...(isPost && !endpoint.answersSecret ? [{ $ref: "#/components/parameters/IdempotencyKey" }] : []),
   ];
   const body = isPost ? (raw?.body ?? bodyOf(endpoint, input)) : null;
@@ -282,6 +279,11 @@ function inputOf(endpoint: Endpoint | Declared, variant: Variant): Schema {
   return toSchema(endpoint.inputOf?.(variant) ?? endpoint.input(), "input");
 }
 
+/** The fields of a query. */
+function propertiesOf(query: z.ZodMiniType): readonly (readonly [string, Schema])[] {
+  return Object.entries(must(toSchema(query, "input").properties, "a query has fields"));
+}
+
 /** The JSON schema of the data that a client sends ("input") or gets ("output"). */
 function toSchema(schema: z.ZodMiniType, io: "input" | "output"): Schema {
   const written = z.toJSONSchema(schema, {
@@ -290,8 +292,9 @@ function toSchema(schema: z.ZodMiniType, io: "input" | "output"): Schema {
     override: ({ zodSchema, jsonSchema }) => {
       const number = numberInText(zodSchema);
       if (!number) return;
+      const { description } = jsonSchema;
       for (const key of Object.keys(jsonSchema)) delete jsonSchema[key];
-      Object.assign(jsonSchema, number);
+      Object.assign(jsonSchema, number, description === undefined ? {} : { description });
     },
   });
   return simplified(written);
@@ -413,14 +416,17 @@ class Records {
 
   #add(name: string, made: z.ZodMiniType | Schema): void {
     const schema = "_zod" in made ? toSchema(made, "output") : made;
-    const own = mapParts(schema, (part) => this.refer(part));
-    this.schemas[name] = described(name, own);
+    const referring = mapParts(schema, (part) => this.refer(part));
+    this.schemas[name] = described(referring);
     this.#names.set(JSON.stringify(schema), name);
   }
 
+  /** What a field means stays beside the reference. */
   refer(schema: Schema): Schema {
-    const name = this.#names.get(JSON.stringify(schema));
-    return name === undefined ? mapParts(schema, (part) => this.refer(part)) : referTo(name);
+    const { description, ...bare } = schema;
+    const name = this.#names.get(JSON.stringify(bare));
+    if (name === undefined) return mapParts(schema, (part) => this.refer(part));
+    return description === undefined ? referTo(name) : { ...referTo(name), description };
   }
 }
 
@@ -449,45 +455,34 @@ function jsonSuccessOf(schema: Schema): Schema {
   return { ...rest, properties: { ...properties, ignored } };
 }
 
-/** Adds a description to each field. `owner` is the name of the record or the operation that has the fields. */
-function described(owner: string, schema: Schema): Schema {
+/** Describes the fields that have no text of their own. */
+function described(schema: Schema): Schema {
   const { properties } = schema;
-  const parts = mapParts(schema, (part) => described(owner, part));
+  const parts = mapParts(schema, (part) => described(part));
   if (!properties) return parts;
   return {
     ...parts,
-    properties: mapped(parts.properties ?? {}, (part, name) => {
-      const description = textOf(owner, name);
-      return description === undefined ? part : { ...part, description };
+    properties: mapped(must(parts.properties, "they are mapped"), (part, name) => {
+      const { description = FIELDS[name], ...bare } = part;
+      return description === undefined ? bare : { ...bare, description };
     }),
   };
 }
 
-function textOf(owner: string, field: string): string | undefined {
-  return FIELDS[`${owner}.${field}`] ?? FIELDS[`${EXTENDED[owner]}.${field}`] ?? FIELDS[field];
-}
-
-/** Records that have all fields of another one. */
-const EXTENDED: Readonly<Record<string, string>> = {
-  TaskDetails: "Task",
-  TaskSummary: "Task",
-  task_count: "task_list",
-  OpenQuestion: "Question",
-  Minute: "MinutesTotal",
-};
-
-function describeFields(id: string, schema: Schema, records: Records): Schema {
-  return schema.properties ? described(id, records.refer(writtenByHand(schema))) : schema;
+function describeFields(schema: Schema, records: Records): Schema {
+  return schema.properties ? described(records.refer(writtenByHand(schema))) : schema;
 }
 
 /** `within`: the name of the field that has the schema, and a dot; empty for the whole input. */
 function writtenByHand(schema: Schema, within = ""): Schema {
   const parts = mapParts(schema, (part) => writtenByHand(part, within));
   if (!schema.properties) return parts;
-  const written = mapped(
-    schema.properties,
-    (part, name) => PARSED_BY_HAND[within + name] ?? writtenByHand(part, `${name}.`),
-  );
+  const written = mapped(schema.properties, (part, name) => {
+    const { description } = part;
+    const byHand = PARSED_BY_HAND[within + name];
+    if (byHand === undefined) return writtenByHand(part, `${name}.`);
+    return description === undefined ? byHand : { ...byHand, description };
+  });
   return { ...parts, properties: written };
 }
 
@@ -515,14 +510,8 @@ function wordsUpTo(maxItems: number): Schema {
 
 // ---- Parameters, bodies, answers
 
-function parameter(
-  id: string,
-  name: string,
-  place: Parameter["in"],
-  schema: Schema,
-  required: boolean,
-): Parameter {
-  const { description = textOf(id, name) ?? "", ...rest } = schema;
+function parameter(name: string, place: Parameter["in"], schema: Schema, required: boolean): Parameter {
+  const { description = FIELDS[name] ?? "", ...rest } = schema;
   return { name, in: place, ...(required ? { required } : {}), description, schema: rest };
 }
 
@@ -540,7 +529,7 @@ function jsonAnswer(
 ): Operation["responses"] {
   if (!("answer" in endpoint)) throw new Error(`${id} answers no JSON and is not described in RAW`);
   const schema = records.refer(jsonSuccessOf(toSchema(endpoint.answer(variant), "output")));
-  return { 200: success(described(id, schema)) };
+  return { 200: success(described(schema)) };
 }
 
 function success(schema: Schema): Answer {
@@ -571,8 +560,12 @@ const IDEMPOTENCY_KEY: Parameter = {
 
 const TEXT: Schema = { type: "string" };
 
-function lastEventId(id: string): Parameter {
-  return parameter(id, "Last-Event-ID", "header", { type: "integer", minimum: 0 }, false);
+function header(name: string, schema: Schema, description: string): Parameter {
+  return { name, in: "header", description, schema };
+}
+
+function lastEventId(description: string): Parameter {
+  return header("Last-Event-ID", { type: "integer", minimum: 0 }, description);
 }
 
 /** The requests and answers of operations that are not JSON, by operation id. */
@@ -599,7 +592,8 @@ const RAW: Readonly<
               metadata: {
                 type: "object",
                 additionalProperties: {},
-                description: FIELDS["file_upload.metadata"] ?? "",
+                description:
+                  "Any JSON object. `task_id` and `node` in the object attach the file to a task and a node.",
               },
             },
             required: ["file"],
@@ -609,16 +603,20 @@ const RAW: Readonly<
       },
     },
     answer: () => ({
-      200: success(described("FileRecord", successOf(toSchema(schemas.fileSchema(), "output")))),
+      200: success(described(successOf(toSchema(schemas.fileSchema(), "output")))),
     }),
   },
   file_download: {
     errors: ["range_not_satisfiable", "content_missing"],
     parameters: [
-      parameter("file_download", "Range", "header", TEXT, false),
-      parameter("file_download", "If-Range", "header", TEXT, false),
-      parameter("file_download", "If-None-Match", "header", TEXT, false),
-      parameter("file_download", "If-Modified-Since", "header", TEXT, false),
+      header("Range", TEXT, "A range of bytes."),
+      header(
+        "If-Range",
+        TEXT,
+        "The ETag of the file for which the range is meant; if the ETag differs, the response has the whole file.",
+      ),
+      header("If-None-Match", TEXT, "The ETag of the file that the caller has."),
+      header("If-Modified-Since", TEXT, "When the caller got its copy of the file."),
     ],
     answer: () => ({
       200: {
@@ -645,10 +643,8 @@ const RAW: Readonly<
   events_stream: {
     errors: ["invalid_request", "too_many_calls"],
     parameters: [
-      ...Object.entries(toSchema(LOG_STREAM_QUERY(), "input").properties ?? {}).map(([name, schema]) =>
-        parameter("events_stream", name, "query", schema, false),
-      ),
-      lastEventId("events_stream"),
+      ...propertiesOf(LOG_STREAM_QUERY()).map(([name, schema]) => parameter(name, "query", schema, false)),
+      lastEventId("The id of the last event read; overrides `since`."),
     ],
     answer: () => ({
       200: {
@@ -661,10 +657,14 @@ const RAW: Readonly<
   task_output_stream: {
     errors: ["invalid_request", "too_many_calls"],
     parameters: [
-      ...Object.entries(
-        toSchema(z.omit(OUTPUT_STREAM_QUERY(), { task_id: true }), "input").properties ?? {},
-      ).map(([name, schema]) => parameter("task_output_stream", name, "query", schema, false)),
-      parameter("task_output_stream", "Last-Event-ID", "header", TEXT, false),
+      ...propertiesOf(z.omit(OUTPUT_STREAM_QUERY(), { task_id: true })).map(([name, schema]) =>
+        parameter(name, "query", schema, false),
+      ),
+      header(
+        "Last-Event-ID",
+        TEXT,
+        "The `id` of the last event: the offset after the event, a dot, and the attempt.",
+      ),
     ],
     answer: () => ({
       200: {
@@ -677,8 +677,8 @@ const RAW: Readonly<
   agent_sse: {
     errors: ["invalid_request", "too_many_calls"],
     parameters: [
-      parameter("agent_sse", "node_id", "query", toSchema(field.nodeId(), "input"), true),
-      lastEventId("agent_sse"),
+      parameter("node_id", "query", toSchema(field.nodeId(), "input"), true),
+      lastEventId("The id of the last event read; if left out, only new events."),
     ],
     answer: () => ({
       200: {
@@ -817,9 +817,9 @@ function errorAnswers(endpoint: Endpoint | Declared): Operation["responses"] {
   return Object.fromEntries(
     [...byStatus]
       .toSorted(([a], [b]) => a - b)
-      .map(([status, some]) => {
-        const shared = SHARED_ANSWERS.find((one) => one.codes.toSorted().join() === some.join());
-        return [status, shared ? { $ref: `#/components/responses/${shared.name}` } : problemAnswer(some)];
+      .map(([status, ofStatus]) => {
+        const shared = SHARED_ANSWERS.find((answer) => answer.codes.toSorted().join() === ofStatus.join());
+        return [status, shared ? { $ref: `#/components/responses/${shared.name}` } : problemAnswer(ofStatus)];
       }),
   );
 }
@@ -829,14 +829,14 @@ export function errorCodesOf(
   { components }: OpenApiDocument,
   { responses }: Operation,
 ): ReadonlyMap<number, readonly ErrorCode[]> {
-  const found = new Map<number, readonly ErrorCode[]>();
+  const codesByStatus = new Map<number, readonly ErrorCode[]>();
   for (const [status, answer] of Object.entries(responses)) {
-    const one = "$ref" in answer ? components.responses[nameIn(answer)] : answer;
-    const parts = one?.content?.[PROBLEM_TYPE]?.schema.allOf ?? [];
+    const whole = "$ref" in answer ? components.responses[nameIn(answer)] : answer;
+    const parts = whole?.content?.[PROBLEM_TYPE]?.schema.allOf ?? [];
     const codes = parts.flatMap(({ properties }) => properties?.["error"]?.enum ?? []).filter(isErrorCode);
-    if (codes.length > 0) found.set(Number(status), codes);
+    if (codes.length > 0) codesByStatus.set(Number(status), codes);
   }
-  return found;
+  return codesByStatus;
 }
 
 /** Returns the parameters of an operation, including the shared ones. */
@@ -844,7 +844,11 @@ export function parametersOf(
   { components }: OpenApiDocument,
   { parameters = [] }: Operation,
 ): readonly Parameter[] {
-  return parameters.flatMap((one) => ("name" in one ? [one] : (components.parameters[nameIn(one)] ?? [])));
+  return parameters.flatMap((declared) =>
+    "name" in declared
+      ? [declared]
+      : [must(components.parameters[nameIn(declared)], "a shared parameter is declared")],
+  );
 }
 
 function nameIn({ $ref }: Ref): string {
@@ -860,7 +864,7 @@ function problemAnswer(codes: readonly ErrorCode[]): Answer {
   const status = ERRORS[codes[0] ?? "internal_error"].status;
   const headers = { "Retry-After": { $ref: "#/components/headers/RetryAfter" } };
   return {
-    description: lines.length === 1 ? (lines[0] ?? "") : lines.map((line) => `- ${line}`).join("\n"),
+    description: lines.length === 1 ? lines.join() : lines.map((line) => `- ${line}`).join("\n"),
     ...(status === 429 || status === 503 ? { headers } : {}),
     content: {
       [PROBLEM_TYPE]: {

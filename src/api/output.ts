@@ -16,6 +16,7 @@ import * as field from "./request-fields.ts";
 import { statusWord, time } from "./response-schemas.ts";
 import { type EventStreams, ignoredText } from "./stream.ts";
 import { HOLDER_REJECTIONS, holderOf, ofHolder } from "./tasks.ts";
+import { about, flag, maybeWhole, optional, string, whole } from "./about.ts";
 
 const append = writeEndpoint({
   method: "POST",
@@ -24,9 +25,21 @@ const append = writeEndpoint({
   strict: "bound",
   summary: "Appends output of a running task",
   rejections: [...HOLDER_REJECTIONS, "wrong_offset"],
-  input: () => z.extend(ofHolder(), { offset: field.outputOffset(), data: field.outputData() }),
+  input: () =>
+    z.extend(ofHolder(), {
+      offset: about(
+        field.outputOffset(),
+        "The offset of the first byte of `data` in the output of this attempt, in bytes of UTF-8. A repeat of what was sent changes nothing.",
+      ),
+      data: about(field.outputData(), "1 to 65,536 bytes of text, without NUL."),
+    }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ task_id: z.string(), attempt: z.int(), next_offset: z.int() }),
+  answer: () =>
+    z.strictObject({
+      task_id: z.string(),
+      attempt: whole("The attempt: the epoch of the lease."),
+      next_offset: whole("Where the next piece begins."),
+    }),
   handle: ({ services, transact }, { offset, data, ...holder }) =>
     services.outputs.append(transact, { ...holderOf(holder), offset, data }),
   encode: ({ taskId, attempt, nextOffset }: Appended) => ({
@@ -38,11 +51,11 @@ const append = writeEndpoint({
 
 export const outputAttemptSchema = () =>
   z.strictObject({
-    attempt: z.int(),
-    node_id: z.string(),
-    size: z.int(),
-    begun_at: time(),
-    updated_at: time(),
+    attempt: whole("The epoch of the lease."),
+    node_id: string("The node that sent the output."),
+    size: whole("The bytes that were sent, kept or not."),
+    begun_at: about(time(), "When the first output came."),
+    updated_at: about(time(), "When the last output came."),
   });
 
 function encodeAttempt({ epoch, nodeId, bytes, begunAt, at }: OutputAttempt): JsonAnswer {
@@ -55,6 +68,9 @@ function encodeAttempt({ epoch, nodeId, bytes, begunAt, at }: OutputAttempt): Js
   };
 }
 
+const ATTEMPT =
+  "The attempt: the epoch of its lease. In a query: if left out, the newest attempt with output; if this attempt has none, the next attempt with output. In a response null: no attempt has output.";
+
 const read = readEndpoint({
   path: "/api/v1/task/:task_id/output",
   auth: "secret",
@@ -65,22 +81,25 @@ const read = readEndpoint({
   input: () =>
     z.object({
       task_id: field.id(),
-      attempt: z.optional(field.queryOffset()),
-      from: z.optional(field.queryOffset()),
-      wait: z.optional(field.queryWaitSeconds()),
+      attempt: optional(field.queryOffset(), ATTEMPT),
+      from: optional(field.queryOffset(), "The offset to read from: 0 if left out."),
+      wait: optional(
+        field.queryWaitSeconds(),
+        "Seconds to wait until there is more, or the attempt or the task has ended.",
+      ),
     }),
   answer: (variant) =>
     z.strictObject({
       task_id: z.string(),
       status: statusWord(variant),
-      attempt: z.nullable(z.int()),
-      offset: z.int(),
-      data: z.string(),
-      next_offset: z.int(),
-      dropped: z.int(),
+      attempt: maybeWhole(ATTEMPT),
+      offset: whole("The offset of the first byte of `data`."),
+      data: string("The text from `offset` on: at most 256 KiB, up to a part that is no longer kept."),
+      next_offset: whole("The offset to read from next."),
+      dropped: whole("How many bytes between `from` and `offset` are no longer kept."),
       size: z.int(),
-      ended: z.boolean(),
-      attempts: z.array(outputAttemptSchema()),
+      ended: flag("Whether this attempt sends no more; without an attempt: whether the task is finished."),
+      attempts: about(z.array(outputAttemptSchema()), "The attempts whose output is kept, oldest first."),
     }),
   handle: ({ services, hold }, { task_id, attempt = null, from = 0, wait = 0 }) => {
     const { outputs } = services;
@@ -107,8 +126,11 @@ export const OUTPUT_ENDPOINTS: readonly Endpoint[] = [append, read];
 export const OUTPUT_STREAM_QUERY = () =>
   z.object({
     task_id: field.id(),
-    attempt: z.optional(field.queryOffset()),
-    from: z.optional(field.queryOffset()),
+    attempt: optional(
+      field.queryOffset(),
+      "The attempt to begin with: the newest that has output if left out.",
+    ),
+    from: optional(field.queryOffset(), "The offset to begin at: 0 if left out."),
   });
 
 const parseQuery = inputParser(OUTPUT_STREAM_QUERY);

@@ -10,10 +10,14 @@ import { unauthorized } from "./error-table.ts";
 import * as field from "./request-fields.ts";
 import { encodeQuestion, questionSchema } from "./response-schemas.ts";
 import { HOLDER_REJECTIONS, holderOf, ofHolder } from "./tasks.ts";
+import { about, optional, string, whole } from "./about.ts";
 
 /** An open question with what its task is about. */
 export const openQuestionSchema = () =>
-  z.extend(questionSchema(), { task_title: z.string(), creator_node: z.nullable(z.string()) });
+  z.extend(questionSchema(), {
+    task_title: string("The title of the task."),
+    creator_node: z.nullable(z.string()),
+  });
 
 const questionAnswer = () => z.strictObject({ question: questionSchema() });
 
@@ -26,12 +30,18 @@ const ask = writeEndpoint({
   rejections: [...HOLDER_REJECTIONS, "questions_limit", "question_not_found", "task_sealed"],
   input: () =>
     z.extend(ofHolder(), {
-      question: field.question(),
+      question: about(field.question(), "What the worker wants to know."),
       choices: z.optional(field.choices()),
       schema: z.optional(field.answerSchema()),
-      within_s: z.optional(field.within()),
-      park: z.optional(z.boolean()),
-      wait: z.optional(field.waitSeconds()),
+      within_s: optional(field.within(), "Seconds until the question times out; a day if left out."),
+      park: optional(
+        z.boolean(),
+        "Gives the task back in the same commit; this is not an attempt. The task is not ready while a question about it is open.",
+      ),
+      wait: optional(
+        field.waitSeconds(),
+        "Seconds to wait for the answer; 0, the default, returns at once. The wait is no heartbeat.",
+      ),
     }),
   exactNumbers: true,
   actsFor: (input) => [input.node_id],
@@ -39,7 +49,7 @@ const ask = writeEndpoint({
   answer: questionAnswer,
   handle: async ({ services, transact, hold }, input) => {
     const { question, choices = [], schema = null, within_s, park = false, wait = 0, ...holder } = input;
-    const asked = await services.questions.ask(transact, {
+    const openQuestion = await services.questions.ask(transact, {
       ...holderOf(holder),
       question,
       choices,
@@ -47,7 +57,7 @@ const ask = writeEndpoint({
       withinMs: within_s ?? limit.QUESTION_DEFAULT_SECONDS * SECOND_MS,
       park,
     });
-    return wait > 0 ? hold((signal) => services.questions.settled(asked, wait, signal)) : asked;
+    return wait > 0 ? hold((signal) => services.questions.settled(openQuestion, wait, signal)) : openQuestion;
   },
   encode: (question: Question) => ({ question: encodeQuestion(question) }),
 });
@@ -70,19 +80,19 @@ const answer = writeEndpoint({
     z.object({
       task_id: field.id(),
       question_id: field.id(),
-      answer: field.answer(),
-      node_id: z.optional(field.nodeId()),
+      answer: about(field.answer(), "The answer: any JSON but null, at most 16 KiB."),
+      node_id: optional(field.nodeId(), "The node that answers."),
     }),
   exactNumbers: true,
   actsFor: (input) => [input.node_id],
   answer: questionAnswer,
-  handle: ({ services, transact, key }, { task_id, question_id, answer: text, node_id }) =>
+  handle: ({ services, transact, nodeOfKey }, { task_id, question_id, answer: text, node_id }) =>
     services.questions.answer(transact, {
       taskId: task_id,
       questionId: question_id,
       answer: text,
       nodeId: node_id ?? null,
-      boundTo: key?.nodeId ?? null,
+      boundTo: nodeOfKey,
     }),
   encode: ({ question }: Settled) => ({ question: encodeQuestion(question) }),
 });
@@ -94,7 +104,7 @@ const answerByToken = writeEndpoint({
   summary: "Answers a question with a choice, by a token from a notification",
   rejections: ["task_not_found", "question_not_found", "question_answered", "question_timed_out"],
   notInBatch: "needs no secret: send it alone",
-  input: () => z.object({ token: field.answerToken() }),
+  input: () => z.object({ token: about(field.answerToken(), "The token of a button in a notification.") }),
   answer: questionAnswer,
   handle: async ({ services, transact }, { token }) => {
     const granted = await services.answerTokens.redeem(token);
@@ -118,28 +128,37 @@ const ofTask = readEndpoint({
   input: () =>
     z.object({
       task_id: field.id(),
-      question_id: z.optional(field.id()),
-      wait: z.optional(field.queryWaitSeconds()),
-      since: z.optional(field.questionsVersion()),
-      cursor: z.optional(field.inputsCursor()),
+      question_id: optional(
+        field.id(),
+        "Only this question: then `wait` ends when the question is answered or timed out.",
+      ),
+      wait: optional(
+        field.queryWaitSeconds(),
+        "Seconds to wait until a question is asked, answered or timed out; 0, the default, returns at once.",
+      ),
+      since: optional(
+        field.questionsVersion(),
+        "The `version` that the caller knows: a wait ends at once if there is a newer version.",
+      ),
+      cursor: optional(field.inputsCursor(), "The `next_cursor` of the page before."),
       limit: z.optional(field.queryCount(limit.QUESTIONS_PER_PAGE_MAX)),
     }),
   answer: () =>
     z.strictObject({
-      questions: z.array(questionSchema()),
-      total: z.int(),
-      version: z.int(),
+      questions: about(z.array(questionSchema()), "The questions of the task, oldest first."),
+      total: whole("How many questions the task has."),
+      version: whole("Grows with each question that is asked, answered or timed out."),
       next_cursor: z.nullable(z.string()),
     }),
   handle: ({ services, hold, exchange }, { task_id, question_id, wait = 0, since, cursor, limit: most }) => {
-    const asked = {
+    const query = {
       taskId: task_id,
       questionId: question_id ?? null,
       from: cursor ?? 0,
       limit: most ?? limit.QUESTIONS_PER_PAGE_DEFAULT,
       since: since ?? null,
     };
-    const read = (signal: AbortSignal) => services.questions.ofTask(asked, wait, signal);
+    const read = (signal: AbortSignal) => services.questions.ofTask(query, wait, signal);
     return wait === 0 ? read(exchange.request.signal) : hold(read);
   },
   encode: ({ questions, total, version, next }) => ({
@@ -158,14 +177,17 @@ const open = readEndpoint({
   rejections: [],
   input: () =>
     z.object({
-      state: z.optional(field.openWord()),
-      cursor: z.optional(field.openCursor()),
+      state: optional(field.openWord(), "Only `open`, which is also the default."),
+      cursor: optional(field.openCursor(), "The `next_cursor` of the page before."),
       limit: z.optional(field.queryCount(limit.QUESTIONS_PER_PAGE_MAX)),
     }),
   answer: () =>
     z.strictObject({
-      questions: z.array(openQuestionSchema()),
-      total: z.int(),
+      questions: about(
+        z.array(openQuestionSchema()),
+        "The open questions, the most urgent first, with the title and the creator of their tasks.",
+      ),
+      total: whole("How many are open, counted up to 10,000."),
       next_cursor: z.nullable(z.string()),
     }),
   handle: ({ services }, { cursor, limit: most }) =>

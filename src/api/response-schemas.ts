@@ -52,6 +52,7 @@ import type { CursorPage, Page } from "../service/list-pages.ts";
 import type { ChainedEntry } from "../store/sql/lux.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
+import { about, flag, maybeNumber, maybeString, nullable, number, optional, string, whole } from "./about.ts";
 import { encodeCursor } from "./request-fields.ts";
 import {
   type ShownAlways,
@@ -72,20 +73,29 @@ export const nodeSchema = (variant: Variant) =>
   z.strictObject({
     node_id: z.string(),
     name: z.string(),
-    status: z.enum(["online", "offline"]),
+    status: about(
+      z.enum(["online", "offline"]),
+      "`offline` when the heartbeats of the node stopped, or the node left.",
+    ),
     host: z.nullable(z.string()),
     port: z.nullable(z.int()),
-    capabilities: typeof variant.capabilityWords([]) === "string" ? z.string() : z.array(z.string()),
-    resources: z.optional(resourcesSchema()),
-    resources_used: z.optional(resourcesSchema()),
+    capabilities: about(
+      typeof variant.capabilityWords([]) === "string" ? z.string() : z.array(z.string()),
+      "The task types that the node takes; empty means all.",
+    ),
+    resources: optional(
+      resourcesSchema(),
+      "What the node has; left out if the node registered no resources.",
+    ),
+    resources_used: optional(resourcesSchema(), "How much of each resource the node's unfinished tasks use."),
     max_tasks: z.nullable(z.int()),
     auto_assign: z.boolean(),
-    draining: z.boolean(),
-    registered_at: time(),
+    draining: flag("Whether the node drains: a draining node gets no new tasks."),
+    registered_at: about(time(), "When the node first registered."),
     last_heartbeat: time(),
     lux_balance: z.number(),
     tasks_assigned: count(),
-    tasks_completed: count(),
+    tasks_completed: about(count(), "How many tasks the node has completed."),
   });
 
 export function encodeNode(node: Node, variant: Variant): JsonAnswer {
@@ -119,9 +129,14 @@ export const resultSchema = () =>
 
 export const failureSchema = () =>
   z.strictObject({
-    kind: z.enum(FAILURE_KINDS),
-    message: z.nullable(z.string()),
-    node_id: z.nullable(z.string()),
+    kind: about(
+      z.enum(FAILURE_KINDS),
+      "`failed`, `timed_out`, `offline`, `rejected`: why an attempt ended; `cancelled`, `expired`, `dependency`, `budget`, `no_quorum`: why the task ended.",
+    ),
+    message: maybeString("The `error` of the node, or the `reason` of the cancellation."),
+    node_id: maybeString(
+      "The node that held the task or, if the task was cancelled, the node that cancelled it.",
+    ),
     at: time(),
   });
 
@@ -131,7 +146,7 @@ export const spendingSchema = () =>
     input_tokens: count(),
     output_tokens: count(),
     cached_tokens: count(),
-    cost_usd: z.nullable(z.number()),
+    cost_usd: maybeNumber("The sum of the known costs; null if no cost is known."),
     reports: count(),
     without_cost: count(),
   });
@@ -151,16 +166,16 @@ export function encodeSpending(spending: Spending) {
 /** The check of a task's results. What says something of the last one is null until there is one. */
 export const reviewSchema = () =>
   z.strictObject({
-    by: z.string(),
-    within_s: z.number(),
-    on_timeout: z.enum(ON_REVIEW_TIMEOUT),
-    state: z.nullable(z.enum(REVIEW_STATES)),
-    epoch: z.nullable(count()),
-    until: z.nullable(time()),
-    note: z.nullable(z.string()),
+    by: string("Who checks: `creator`, `node:<node_id>` or `capability:<word>`."),
+    within_s: number("Seconds that a result waits for its review."),
+    on_timeout: about(z.enum(ON_REVIEW_TIMEOUT), "What happens when nobody has reviewed the result in time."),
+    state: nullable(z.enum(REVIEW_STATES), "The state of the last result; null until there is one."),
+    epoch: nullable(count(), "The epoch of the dispatch that led to the result: send it with task/review."),
+    until: nullable(time(), "The deadline of the review."),
+    note: maybeString("What the reviewer wrote."),
     reviewed_by: z.nullable(z.string()),
     reviewed_at: z.nullable(time()),
-    timed_out: z.boolean(),
+    timed_out: flag("Whether the deadline decided."),
   });
 
 export function encodeReview({ by, withinMs, onTimeout, check }: Review) {
@@ -180,12 +195,12 @@ export function encodeReview({ by, withinMs, onTimeout, check }: Review) {
 
 export const quorumSchema = () =>
   z.strictObject({
-    results: count(),
+    results: about(count(), "How many results must agree."),
     of: count(),
     compare: z.string(),
-    state: z.enum(QUORUM_STATES),
-    copies: z.array(z.string()),
-    agreed: z.array(z.string()),
+    state: about(z.enum(QUORUM_STATES), "`failed`: the results cannot agree any more."),
+    copies: about(z.array(z.string()), "The ids of the copies of the task: tasks with `parent_task`."),
+    agreed: about(z.array(z.string()), "The nodes whose results agree, the first to complete first."),
   });
 
 export function encodeQuorum({ results, of, compare, state, copies, agreed }: Quorum) {
@@ -198,6 +213,12 @@ export function comparedWord(pointers: readonly string[]): string {
   return isOutput ? "output" : `json:${pointers.join(",")}`;
 }
 
+const scheduleOf = () =>
+  optional(
+    z.strictObject({ name: z.string(), at: z.nullable(time()) }),
+    "The schedule that created the task; only on such tasks.",
+  );
+
 export const taskSchema = (variant: Variant) =>
   z.strictObject({
     task_id: z.string(),
@@ -205,7 +226,7 @@ export const taskSchema = (variant: Variant) =>
     creator_verified: z.boolean(),
     status: statusWord(variant),
     assigned_node: z.nullable(z.string()),
-    result: z.nullable(resultSchema()),
+    result: nullable(resultSchema(), "The result as the node sent it; null until the task is completed."),
     result_verified: z.boolean(),
     paid_seq: z.optional(z.int()),
     ready: z.boolean(),
@@ -218,16 +239,19 @@ export const taskSchema = (variant: Variant) =>
     started_at: z.nullable(time()),
     progress: z.nullable(z.string()),
     waiting_for: z.nullable(z.enum(["answer", "review"])),
-    review: z.optional(reviewSchema()),
-    quorum: z.optional(quorumSchema()),
+    review: optional(reviewSchema(), "How the results of the task are checked; only on tasks with a review."),
+    quorum: optional(
+      quorumSchema(),
+      "How many nodes do the task, and whether their results agree; only on tasks with a quorum.",
+    ),
     parent_task: z.optional(z.string()),
     made_for: z.optional(z.enum(["review", "copy"])),
     sealed: z.optional(z.literal(true)),
     failure: z.nullable(failureSchema()),
-    files: z.array(z.string()),
+    files: about(z.array(z.string()), "The ids of the files that are attached to the task, oldest first."),
     inputs: z.array(z.string()),
     outputs: z.array(z.string()),
-    schedule: z.optional(z.strictObject({ name: z.string(), at: z.nullable(time()) })),
+    schedule: scheduleOf(),
     unique_key: z.optional(z.string()),
     unique_until: z.optional(time()),
     on_dependency: z.optional(z.literal("run")),
@@ -295,14 +319,14 @@ export const taskSummarySchema = (variant: Variant) =>
     attempts: count(),
     not_before: z.nullable(time()),
     expires_at: z.nullable(time()),
-    unmet_count: count(),
+    unmet_count: about(count(), "How many tasks in `depends_on` are not completed yet."),
     started_at: z.nullable(time()),
-    progress: z.nullable(z.string()),
+    progress: maybeString("The first line of the last note, at most 200 characters."),
     waiting_for: z.nullable(z.enum(["answer", "review"])),
     parent_task: z.optional(z.string()),
     made_for: z.optional(z.enum(["review", "copy"])),
     failure: z.nullable(failureSchema()),
-    schedule: z.optional(z.strictObject({ name: z.string(), at: z.nullable(time()) })),
+    schedule: scheduleOf(),
     created_at: time(),
     updated_at: time(),
   });
@@ -352,7 +376,13 @@ function inputsOf({ files, outputs }: Task): readonly string[] {
 /** A task with those that it waits for: only the answer with a single task shows them. */
 export const waitingTaskSchema = (variant: Variant) =>
   z.extend(taskSchema(variant), {
-    unmet: z.strictObject({ count: count(), task_ids: z.array(z.string()) }),
+    unmet: about(
+      z.strictObject({
+        count: about(count(), "How many of the tasks in `depends_on` are not completed yet."),
+        task_ids: about(z.array(z.string()), "The ids of the first 20 of these tasks, oldest first."),
+      }),
+      "The tasks in `depends_on` that are not completed yet.",
+    ),
   });
 
 /** What task/wait shows of each task. */
@@ -381,14 +411,16 @@ export function encodeTaskState(task: TaskState, variant: Variant): JsonAnswer {
 
 export const advisoryLeaseSchema = () =>
   z.strictObject({
-    name: z.string(),
-    node_id: z.string(),
-    task_id: z.nullable(z.string()),
-    shared: z.boolean(),
-    fencing: z.int(),
-    ttl_s: z.number(),
-    acquired_at: time(),
-    until: time(),
+    name: string("The name or glob."),
+    node_id: string("The node that has the lease."),
+    task_id: maybeString("The task that the lease ends with; null: none."),
+    shared: flag("Whether other nodes may have a shared lease on the same name."),
+    fencing: whole(
+      "The fencing number: larger than the number of every earlier lease. Send the number to the system that the lease protects, which refuses smaller numbers.",
+    ),
+    ttl_s: number("Seconds from an acquire or renew to the deadline."),
+    acquired_at: about(time(), "When the lease was acquired."),
+    until: about(time(), "The deadline, at which the lease ends."),
   });
 
 /** The lease runs on the steady clock; the response shows wall-clock time. */
@@ -405,7 +437,17 @@ export function encodeAdvisoryLease(lease: Lease, { now, steady }: Moment): Json
   };
 }
 
-export const leaseSchema = () => z.strictObject({ epoch: count(), expires_at: z.nullable(time()) });
+export const leaseSchema = () =>
+  z.strictObject({
+    epoch: about(
+      count(),
+      "The fencing token: counts the dispatches of the task and its returns to open. Send the epoch with complete, fail, release and extend.",
+    ),
+    expires_at: nullable(
+      time(),
+      "When the hub takes the task back, unless task/extend or task/complete comes first; null without a `timeout_s` and a `max_run_s`. No extend moves this time past the end of `max_run_s`.",
+    ),
+  });
 
 /** The lease runs on the steady clock; the answer shows wall-clock time. */
 export function encodeLease({ epoch, leaseUntil }: Task, { now, steady }: Moment): JsonAnswer {
@@ -433,17 +475,20 @@ export const questionSchema = () =>
   z.strictObject({
     question_id: z.string(),
     task_id: z.string(),
-    question: z.string(),
+    question: string("What the worker wants to know."),
     choices: z.array(z.string()),
     schema: z.nullable(z.record(z.string(), z.unknown())),
     asked_by: z.string(),
     asked_at: time(),
     until: time(),
-    state: z.enum(QUESTION_STATES),
-    answer: z.unknown(),
+    state: about(
+      z.enum(QUESTION_STATES),
+      "`timed_out`: the deadline of the question has passed, or the task ended first.",
+    ),
+    answer: about(z.unknown(), "The answer; null if there is none."),
     answered_by: z.nullable(z.string()),
     answered_at: z.nullable(time()),
-    verified: z.boolean(),
+    verified: flag("Whether the answer came with a key that is bound to `answered_by`."),
   });
 
 /** `answer` is null until there is one; `verified` is about who answered. */
@@ -471,11 +516,13 @@ export const messageSchema = () =>
   z.strictObject({
     id: z.string(),
     from_node: z.string(),
-    to_node: z.nullable(z.string()),
+    to_node: maybeString("The recipient; null for a broadcast."),
     content: z.string(),
     type: messageType(),
     require_ack: z.boolean(),
-    reply_to: z.nullable(z.string()),
+    reply_to: maybeString(
+      "The id of the message to which this message replies; null if this message is no reply.",
+    ),
     thread: z.string(),
     verified: z.boolean(),
     sent_at: time(),
@@ -498,7 +545,10 @@ export function encodeMessage(message: Message): JsonAnswer {
 }
 
 export const deliverySchema = () =>
-  z.extend(messageSchema(), { redelivered: z.boolean(), deliveries: z.int().check(z.minimum(1)) });
+  z.extend(messageSchema(), {
+    redelivered: flag("Whether the message was delivered before."),
+    deliveries: z.int().check(z.minimum(1)),
+  });
 
 export function encodeDelivery({ message, deliveries }: Delivery): JsonAnswer {
   return { ...encodeMessage(message), redelivered: deliveries > 1, deliveries };
@@ -508,10 +558,16 @@ export const stateWord = () => z.enum(["waiting", "delivered", "acked", "parked"
 
 export const fateSchema = () =>
   z.extend(messageSchema(), {
-    state: z.nullable(stateWord()),
+    state: nullable(stateWord(), "The delivery status: `waiting`, `delivered`, `acked` or `parked`."),
     deliveries: z.nullable(count()),
-    recipients: z.nullable(
-      z.strictObject({ waiting: count(), delivered: count(), acked: count(), parked: count() }),
+    recipients: nullable(
+      z.strictObject({
+        waiting: about(count(), "How many recipients have not received the message yet."),
+        delivered: about(count(), "How many recipients have received the message."),
+        acked: about(count(), "How many recipients have acknowledged the message."),
+        parked: about(count(), "How many recipients never acknowledged the message."),
+      }),
+      "The recipients of a broadcast that the node sent, counted by state; null for every other message.",
     ),
   });
 
@@ -536,17 +592,26 @@ const STATE_WORDS: Readonly<Record<DeliveryState, string>> = {
 
 export const entrySchema = () =>
   z.strictObject({
-    seq: z.int(),
-    id: z.string(),
-    node_id: z.nullable(z.string()),
-    from: z.string(),
-    to: z.string(),
-    amount: z.number(),
-    kind: z.enum(["reward", "signin", "hold", "return"]),
-    task_id: z.nullable(z.string()),
+    seq: whole("The number of the entry in the ledger of all nodes: 1, 2, 3, …"),
+    id: string("The id of the entry."),
+    node_id: maybeString("The node that was paid; null: the entry goes to another account."),
+    from: string("The account that pays: `treasury`, or `held:` and the task_id."),
+    to: string(
+      "The account that gets the LUX: `node:` and the node_id, `held:` and the task_id, or `treasury`.",
+    ),
+    amount: number("LUX, exact to 6 decimals."),
+    kind: about(
+      z.enum(["reward", "signin", "hold", "return"]),
+      "`reward` of a task, `signin`, `hold` (a reward is held back) or `return` (a reward that was held back goes back to the treasury).",
+    ),
+    task_id: maybeString("The task of a `reward`, `hold` or `return`; null for a daily bonus."),
     at: time(),
-    prev_hash: z.nullable(z.string()),
-    hash: z.nullable(z.string()),
+    prev_hash: maybeString(
+      "The hash of the previous entry, 64 zeros for the first; null: the entry is older than the hash chain.",
+    ),
+    hash: maybeString(
+      "SHA-256 of the entry and of `prev_hash`, as hex (docs/concepts.md has the bytes); null: the entry is older than the hash chain.",
+    ),
   });
 
 export function encodeEntry(entry: ChainedEntry): JsonAnswer {
@@ -565,10 +630,22 @@ export function encodeEntry(entry: ChainedEntry): JsonAnswer {
   };
 }
 
-export const ledgerHeadSchema = () => z.strictObject({ seq: z.int(), hash: z.nullable(z.string()) });
+export const ledgerHeadSchema = () =>
+  z.strictObject({
+    seq: whole("The number of the newest entry; 0: the ledger has no entry."),
+    hash: maybeString(
+      "The hash of the newest entry; null: the entry is older than the hash chain, or there is no entry.",
+    ),
+  });
 
 export const receiptSchema = () =>
-  z.strictObject({ entry_id: z.string(), amount: z.number(), hash: z.nullable(z.string()) });
+  z.strictObject({
+    entry_id: string("The id of the ledger entry."),
+    amount: number("LUX that were paid."),
+    hash: maybeString(
+      "The hash of the ledger entry. Nobody can change this entry or an earlier entry without changing the hash. null: the entry is older than the hash chain.",
+    ),
+  });
 
 export function encodeReceipt({ entryId, amountMicro, hash }: Receipt): JsonAnswer {
   return { entry_id: entryId, amount: toLux(amountMicro), hash };
@@ -577,14 +654,14 @@ export function encodeReceipt({ entryId, amountMicro, hash }: Receipt): JsonAnsw
 export const fileSchema = () =>
   z.strictObject({
     file_id: z.string(),
-    name: z.string(),
+    name: string("The last part of the uploaded name."),
     size: count(),
     sha256: z.string(),
     content_type: z.string(),
     metadata: z.record(z.string(), z.unknown()),
-    node_id: z.nullable(z.string()),
-    verified: z.boolean(),
-    task_id: z.nullable(z.string()),
+    node_id: maybeString("The node that the file is attached to."),
+    verified: flag("Whether the file was uploaded with a key that is bound to its node."),
+    task_id: maybeString("The task that the file is attached to."),
     attached: z.nullable(z.enum(ATTACHMENTS)),
     uploaded_at: time(),
     url: z.string(),
@@ -613,19 +690,32 @@ export function encodeFile(file: FileRecord): JsonFields {
 
 export const keySchema = () =>
   z.strictObject({
-    name: z.string(),
-    role: z.enum(KEY_ROLES),
-    state: z.enum(KEY_STATES),
-    variant: z.nullable(z.enum(["A", "B"])),
-    node_id: z.nullable(z.string()),
+    name: string("The name of the key."),
+    role: about(
+      z.enum(KEY_ROLES),
+      "What the key may do. A viewer can read all but message contents; `admin` is for `X-Admin-Key`.",
+    ),
+    state: about(z.enum(KEY_STATES), "Whether the key is `valid`, `expired` or `revoked`."),
+    variant: nullable(
+      z.enum(["A", "B"]),
+      "The variant of the responses to requests with the key; null: the variant of the listener.",
+    ),
+    node_id: maybeString("The node that the key is bound to: it acts only for this node."),
     mint_per_day: z.nullable(z.number()),
-    created_at: z.nullable(time()),
-    expires_at: z.nullable(time()),
-    revoked_at: z.nullable(time()),
-    used: z.optional(usageSchema()),
+    created_at: nullable(time(), "When the key was made; null for the keys of the first start."),
+    expires_at: nullable(time(), "When the key expires; null: never."),
+    revoked_at: nullable(time(), "When the key was revoked."),
+    used: optional(
+      usageSchema(),
+      "What counts against the quotas of the node. Only in key/list, for a key of the role `full` that is bound to a node.",
+    ),
   });
 
-const usageSchema = () => z.strictObject({ tasks: z.int(), bytes: z.int() });
+const usageSchema = () =>
+  z.strictObject({
+    tasks: whole("Unfinished tasks that the node's keys created."),
+    bytes: whole("Bytes that the node's keys have stored."),
+  });
 
 /** Omits the hash, from which a short secret could be guessed. `used`: of the node that the key is bound to. */
 export function encodeKey(key: KeyRecord, { now }: Pick<Moment, "now">, used?: Usage): JsonAnswer {
@@ -645,13 +735,18 @@ export function encodeKey(key: KeyRecord, { now }: Pick<Moment, "now">, used?: U
 
 export const eventSchema = () =>
   z.strictObject({
-    id: z.int().check(z.minimum(1)),
-    kind: z.enum(EVENT_KINDS),
+    id: about(z.int().check(z.minimum(1)), "Increases with each commit."),
+    kind: about(z.enum(EVENT_KINDS), "The kind of event."),
     at: time(),
-    node_id: z.nullable(z.string()),
-    task_id: z.nullable(z.string()),
-    verified: z.boolean(),
-    data: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
+    node_id: maybeString("The node that the event is about."),
+    task_id: maybeString("The task that the event is about."),
+    verified: flag(
+      "Whether the request came with a key that is bound to the acting node: `node_id`, or of `message.sent` the sender.",
+    ),
+    data: about(
+      z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
+      "The fields that depend on the kind.",
+    ),
   });
 
 export function encodeEvent(event: LoggedEvent): JsonAnswer {

@@ -6,6 +6,7 @@ import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodeReview, reviewSchema } from "./response-schemas.ts";
 import { encodeTaskAnswer, nameOfKey, taskAnswer } from "./tasks.ts";
+import { about, number, optional } from "./about.ts";
 
 const review = writeEndpoint({
   method: "POST",
@@ -26,21 +27,30 @@ const review = writeEndpoint({
   input: () =>
     z.object({
       task_id: field.id(),
-      node_id: z.optional(field.nodeId()),
-      verdict: field.verdict(),
-      note: z.optional(field.reviewNote()),
-      epoch: z.optional(field.epoch()),
+      node_id: optional(field.nodeId(), "The node that reviews."),
+      verdict: about(
+        field.verdict(),
+        "`pass` pays the reward. `reject` opens the task again, or fails the task after its last attempt.",
+      ),
+      note: optional(
+        field.reviewNote(),
+        "For the next worker of the task, who gets the note in `context.review`.",
+      ),
+      epoch: optional(
+        field.epoch(),
+        "`review.epoch` of the result that was checked: if the task has a newer result, 409 `stale_lease`.",
+      ),
     }),
   actsFor: (input) => [input.node_id],
   answer: taskAnswer,
-  handle: ({ services, transact, key }, { task_id, node_id, verdict, note, epoch }) =>
+  handle: ({ services, transact, key, nodeOfKey }, { task_id, node_id, verdict, note, epoch }) =>
     services.tasks.reviews.review(transact, {
       taskId: task_id,
       nodeId: node_id ?? null,
       verdict,
       note: note ?? null,
       epoch: epoch ?? null,
-      boundTo: key?.nodeId ?? null,
+      boundTo: nodeOfKey,
       keyId: nameOfKey(key),
     }),
   encode: encodeTaskAnswer,
@@ -53,7 +63,7 @@ export const pendingReviewSchema = () =>
     title: z.string(),
     creator_node: z.nullable(z.string()),
     assigned_node: z.nullable(z.string()),
-    lux_held: z.number(),
+    lux_held: number("The reward that is held until the review."),
     review: reviewSchema(),
   });
 
@@ -70,20 +80,20 @@ const pending = readEndpoint({
     }),
   answer: () =>
     z.strictObject({
-      reviews: z.array(pendingReviewSchema()),
+      reviews: about(z.array(pendingReviewSchema()), "The results that wait, the most urgent first."),
       total: z.int(),
       next_cursor: z.nullable(z.string()),
     }),
   handle: ({ services }, { cursor, limit: most }) =>
     services.tasks.reviews.pending(cursor ?? null, most ?? limit.REVIEWS_PER_PAGE_DEFAULT),
   encode: ({ reviews, total, next }) => ({
-    reviews: reviews.map((one) => ({
-      task_id: one.taskId,
-      title: one.title,
-      creator_node: one.creatorNode,
-      assigned_node: one.assignedNode,
-      lux_held: toLux(one.luxRewardMicro),
-      review: encodeReview(one.review),
+    reviews: reviews.map((pending) => ({
+      task_id: pending.taskId,
+      title: pending.title,
+      creator_node: pending.creatorNode,
+      assigned_node: pending.assignedNode,
+      lux_held: toLux(pending.luxRewardMicro),
+      review: encodeReview(pending.review),
     })),
     total,
     next_cursor: next && field.encodeOpenCursor(next),

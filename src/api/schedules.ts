@@ -20,8 +20,12 @@ import {
 } from "./response-schemas.ts";
 import { encodeTerms, scheduledFields, shownFields } from "./task-fields.ts";
 import { draftOf, nameOfKey } from "./tasks.ts";
+import { about, maybeString, nullable, optional, string } from "./about.ts";
 
 const UTC = "UTC";
+const NAME = "The name of the schedule.";
+const REPLACES = "The name of the schedule; replaces a schedule of this name.";
+const UNTIL = "The schedule creates no task after this time.";
 
 /**
  * The task of a schedule: as for task/create, without what names a moment, another task, a file, a node or a unique
@@ -52,15 +56,15 @@ const withoutNulls = (task: unknown): unknown =>
 
 const putSchema = <Task>(task: z.ZodMiniType<Task>) =>
   z.object({
-    name: field.scheduleName(),
+    name: about(field.scheduleName(), REPLACES),
     cron: z.optional(field.cron()),
     every_s: z.optional(field.scheduleInterval()),
     tz: z.optional(field.timeZone()),
-    task,
+    task: about(task, "The task to create, as for task/create."),
     overlap: z._default(field.overlap(), "skip"),
     catch_up: z._default(field.catchUp(), "one"),
     jitter_s: z._default(field.jitter(), 0),
-    until: z.optional(field.date()),
+    until: optional(field.date(), UNTIL),
     paused: z._default(z.boolean(), false),
   });
 
@@ -74,7 +78,11 @@ const put = writeEndpoint({
   input: () => putSchema(z.pipe(z.transform(withoutNulls), scheduledTask())),
   inputOf: () => putSchema(scheduledTask()),
   actsFor: ({ task }) => [task.creator_node],
-  answer: (variant) => z.strictObject({ name: z.string(), schedule: scheduleSchema(variant) }),
+  answer: (variant) =>
+    z.strictObject({
+      name: string(REPLACES),
+      schedule: scheduleSchema(variant),
+    }),
   handle: (call, { task, ...input }) => {
     return call.services.schedules.put(
       call.transact,
@@ -88,7 +96,7 @@ const put = writeEndpoint({
         until: input.until ?? null,
         paused: input.paused,
       },
-      call.key?.nodeId ?? null,
+      call.nodeOfKey,
     );
   },
   encode: (schedule: Schedule, variant: Variant) => ({
@@ -123,7 +131,11 @@ const list = readEndpoint({
   summary: "All schedules, by name",
   rejections: [],
   input: () => z.object(field.paging()),
-  answer: (variant) => z.strictObject({ schedules: z.array(scheduleSchema(variant)), ...pageSchema() }),
+  answer: (variant) =>
+    z.strictObject({
+      schedules: about(z.array(scheduleSchema(variant)), "The schedules, by name."),
+      ...pageSchema(),
+    }),
   handle: ({ services, variant }, paging) =>
     services.schedules.list(field.pageRequest(paging, variant.unpaged)),
   encode: (page, variant) => encodePage("schedules", page, (schedule) => encodeSchedule(schedule, variant)),
@@ -135,10 +147,10 @@ const run = writeEndpoint({
   auth: "secret",
   summary: "Creates a task of a schedule now; the next time does not change",
   rejections: ["mint_limit", "key_bound_to_other_node", "schedule_not_found"],
-  input: () => z.object({ name: field.scheduleName() }),
+  input: () => z.object({ name: about(field.scheduleName(), NAME) }),
   answer: (variant) => z.strictObject({ task_id: z.string(), task: taskSchema(variant) }),
-  handle: ({ services, transact, key }, { name }) =>
-    services.schedules.run(transact, { name, boundTo: key?.nodeId ?? null }),
+  handle: ({ services, transact, nodeOfKey }, { name }) =>
+    services.schedules.run(transact, { name, boundTo: nodeOfKey }),
   encode: (task: Task, variant: Variant, at: Moment) => ({
     task_id: task.taskId,
     task: encodeTask(task, variant, at),
@@ -151,10 +163,10 @@ const remove = writeEndpoint({
   auth: "secret",
   summary: "Deletes a schedule; its tasks stay",
   rejections: ["key_bound_to_other_node", "schedule_not_found"],
-  input: () => z.object({ name: field.scheduleName() }),
-  answer: (variant) => z.strictObject({ name: z.string(), schedule: scheduleSchema(variant) }),
-  handle: ({ services, transact, key }, { name }) =>
-    services.schedules.delete(transact, { name, boundTo: key?.nodeId ?? null }),
+  input: () => z.object({ name: about(field.scheduleName(), NAME) }),
+  answer: (variant) => z.strictObject({ name: string(NAME), schedule: scheduleSchema(variant) }),
+  handle: ({ services, transact, nodeOfKey }, { name }) =>
+    services.schedules.delete(transact, { name, boundTo: nodeOfKey }),
   encode: (schedule: Schedule, variant: Variant) => ({
     name: schedule.name,
     schedule: encodeSchedule(schedule, variant),
@@ -163,19 +175,19 @@ const remove = writeEndpoint({
 
 export const scheduleSchema = (variant: Variant) =>
   z.strictObject({
-    name: z.string(),
+    name: string(NAME),
     cron: z.nullable(z.string()),
     tz: z.nullable(z.string()),
     every_s: z.nullable(z.number()),
-    task: z.strictObject(shownFields("schedule", variant)),
+    task: about(z.strictObject(shownFields("schedule", variant)), "The task that the schedule creates."),
     overlap: z.enum(OVERLAPS),
     catch_up: z.enum(CATCH_UPS),
     jitter_s: z.number(),
-    until: z.nullable(time()),
+    until: nullable(time(), UNTIL),
     paused: z.boolean(),
-    next_at: z.nullable(time()),
-    last_task_id: z.nullable(z.string()),
-    last_at: z.nullable(time()),
+    next_at: nullable(time(), "The next time; null while the schedule is paused, and after the last time."),
+    last_task_id: maybeString("The last task that the schedule created."),
+    last_at: nullable(time(), "When the schedule created its last task."),
     created_at: time(),
     updated_at: time(),
   });

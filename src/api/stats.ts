@@ -7,30 +7,48 @@ import { type Endpoint, readEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { count, maybeTime, time } from "./response-schemas.ts";
 import { durationsSchema, encodeDurations } from "./system.ts";
+import { about, flag, maybeString, nullable, optional, string } from "./about.ts";
 
 export const typeStatsSchema = () =>
   z.strictObject({
-    task_type: z.nullable(z.string()),
-    open: count(),
-    oldest_open_at: z.nullable(time()),
-    waiting: count(),
-    assigned: count(),
-    completed: count(),
-    failed: count(),
-    time_to_start: durationsSchema(),
-    takers: count(),
-    nodes_online: count(),
-    nodes_registered: count(),
+    task_type: maybeString("The type; null for tasks without a type."),
+    open: about(
+      count(),
+      "Tasks that may be handed out now, counted up to 50,000. Left out are the types beyond 1,000, and tasks beyond 1,000 lanes with requirements or a limit key of their own.",
+    ),
+    oldest_open_at: nullable(
+      time(),
+      "Since when the oldest open task may be handed out; null if there is none.",
+    ),
+    waiting: about(
+      count(),
+      "Open tasks that wait for their time, other tasks or an answer; of all types together counted up to 50,000.",
+    ),
+    assigned: about(count(), "Tasks that a node holds; of all types together counted up to 50,000."),
+    completed: about(count(), "Tasks completed in the last hour."),
+    failed: about(count(), "Tasks that failed in the last hour."),
+    time_to_start: about(
+      durationsSchema(),
+      "How long tasks waited in the last hour until they were handed out, counted for each dispatch.",
+    ),
+    takers: about(
+      count(),
+      "Nodes that could take a task of this type now: online, not draining and with room.",
+    ),
+    nodes_online: about(count(), "Online nodes that take tasks of this type."),
+    nodes_registered: about(count(), "Nodes, online or not, that take tasks of this type."),
   });
 
 export const stuckStatsSchema = () =>
   z.strictObject({
     task_type: z.nullable(z.string()),
-    open: count(),
-    oldest_open_at: z.nullable(time()),
-    nodes_registered: count(),
-    missing: z.nullable(z.string()),
-    task_id: z.nullable(z.string()),
+    open: about(count(), "How many tasks of the lane may be handed out now; counted up to 50,000."),
+    oldest_open_at: nullable(time(), "Since when the oldest of these tasks may be handed out."),
+    nodes_registered: about(count(), "Offline nodes that have what the tasks require."),
+    missing: maybeString(
+      "What the closest registered node lacks; null: an offline node has everything, or no node is registered.",
+    ),
+    task_id: maybeString("The task of the lane that would be handed out first."),
   });
 
 const types = readEndpoint({
@@ -42,10 +60,16 @@ const types = readEndpoint({
   input: () => z.object({}),
   answer: () =>
     z.strictObject({
-      at: time(),
-      types: z.array(typeStatsSchema()),
-      others: count(),
-      stuck: z.array(stuckStatsSchema()),
+      at: about(time(), "When the tasks were counted: at most 2 s ago."),
+      types: about(
+        z.array(typeStatsSchema()),
+        "The 100 types with the most tasks, the type with the most first.",
+      ),
+      others: about(count(), "How many other types there are."),
+      stuck: about(
+        z.array(stuckStatsSchema()),
+        "The 10 largest lanes of open tasks for which no online node has the required capabilities and resources.",
+      ),
     }),
   handle: ({ services }) => services.typeStats.read(),
   encode: ({ at, types: all, others, stuck }) => ({
@@ -77,15 +101,22 @@ const types = readEndpoint({
 
 export const failureGroupSchema = () =>
   z.strictObject({
-    group: z.string(),
-    task_type: z.nullable(z.string()),
-    kind: z.enum(FAILURE_KINDS),
-    message: z.string(),
-    count: count(),
-    nodes: count(),
-    node_ids: z.array(z.string()),
-    last_at: time(),
-    task_id: z.string(),
+    group: string(
+      "The id of the group: `failure_group` of task/list and task/count selects the tasks of the group.",
+    ),
+    task_type: maybeString("The type of the tasks; null for tasks without a type."),
+    kind: about(z.enum(FAILURE_KINDS), "The kind of the failures."),
+    message: string(
+      "The first line of the newest message. The messages of a group differ only in numbers and ids.",
+    ),
+    count: about(count(), "How many tasks of the group have failed."),
+    nodes: about(count(), "At how many nodes the tasks failed."),
+    node_ids: about(
+      z.array(z.string()),
+      "The first 5 of the nodes at which the tasks failed, the node with the most failures first.",
+    ),
+    last_at: about(time(), "When the last task failed."),
+    task_id: string("The task that failed last."),
   });
 
 const failures = readEndpoint({
@@ -94,13 +125,30 @@ const failures = readEndpoint({
   auth: "public",
   summary: "Recent failures, grouped by message, and the nodes with the most",
   rejections: [],
-  input: () => z.object({ last: z.optional(field.queryCount(limit.FAILURES_LAST_MAX_SECONDS)) }),
+  input: () =>
+    z.object({
+      last: optional(
+        field.queryCount(limit.FAILURES_LAST_MAX_SECONDS),
+        "Of how many seconds; 3,600 if left out.",
+      ),
+    }),
   answer: () =>
     z.strictObject({
-      failures: z.array(failureGroupSchema()),
-      by_node: z.array(z.strictObject({ node_id: z.string(), count: count() })),
-      total: count(),
-      exact: z.boolean(),
+      failures: about(
+        z.array(failureGroupSchema()),
+        "The 50 largest groups of failed tasks, the largest first.",
+      ),
+      by_node: about(
+        z.array(
+          z.strictObject({
+            node_id: z.string(),
+            count: about(count(), "How many tasks failed at this node."),
+          }),
+        ),
+        "The 50 nodes at which the most tasks failed.",
+      ),
+      total: about(count(), "How many failed tasks were examined."),
+      exact: flag("False: more tasks have failed, because one call examines the newest 10,000."),
     }),
   handle: ({ services }, { last = limit.FAILURES_LAST_SECONDS }) =>
     services.failureStats.read(last * SECOND_MS),

@@ -24,6 +24,7 @@ import { SharedSemaphore } from "./caller-shares.ts";
 import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { ignoredFieldsFinder, inputParser, withoutAbsent } from "./input.ts";
 import { encodeEvent, encodeMessage } from "./response-schemas.ts";
+import { optional } from "./about.ts";
 
 const parseLastEventId = inputParser(() => z.catch(z.nullable(field.eventCursor()), null));
 
@@ -37,14 +38,22 @@ export function lastEventIdOf({ headers }: Request): number | null {
 
 const NODE_STREAM_QUERY = () => z.object({ node_id: field.nodeId() });
 
+/** Which events of the log a caller wants. */
+export const eventFilter = () => ({
+  kind: optional(field.eventKinds(), "Only events of this kind, or of several, comma-separated."),
+  task_id: optional(field.id(), "Only events about this task."),
+  node_id: optional(field.nodeId(), "Only events about this node."),
+  group: optional(field.group(), "Only events of the tasks of this group, and the end of the group."),
+  tag: optional(field.tag(), "Only events of tasks with this tag."),
+});
+
 export const LOG_STREAM_QUERY = () =>
   z.object({
-    since: z.optional(field.eventCursor()),
-    kind: z.optional(field.eventKinds()),
-    task_id: z.optional(field.id()),
-    node_id: z.optional(field.nodeId()),
-    group: z.optional(field.group()),
-    tag: z.optional(field.tag()),
+    since: optional(
+      field.eventCursor(),
+      "The id of the last event read, if no `Last-Event-ID` is sent; 0: from the beginning; if left out, only new events.",
+    ),
+    ...eventFilter(),
   });
 
 const parseNode = inputParser(NODE_STREAM_QUERY);

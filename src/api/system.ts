@@ -12,6 +12,18 @@ import type { DurationSummary, Summary } from "../service/minutes.ts";
 import { type Endpoint, readEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { count, encodeEvent, eventSchema, time } from "./response-schemas.ts";
+import {
+  about,
+  flag,
+  maybeNumber,
+  maybeString,
+  maybeWhole,
+  number,
+  optional,
+  string,
+  whole,
+} from "./about.ts";
+import { eventFilter } from "./stream.ts";
 
 const HALF_OF_THE_DISK =
   "The database and the files take half of the disk. Delete finished tasks and files, or start the hub with --retain-tasks and --retain-files.";
@@ -24,26 +36,44 @@ const status = readEndpoint({
   input: () => z.object({}),
   answer: ({ name, version }) =>
     z.strictObject({
-      status: z.enum(["ok", "degraded"]),
-      version: z.literal(version),
-      uptime: z.number(),
-      nodes_count: z.int(),
-      tasks_count: z.int(),
-      software: z.string(),
-      name: z.nullable(z.string()),
-      variant: z.literal(name),
+      status: about(z.enum(["ok", "degraded"]), "`degraded` while the hub cannot write."),
+      version: about(z.literal(version), "The version of the specification that the variant follows."),
+      uptime: number("Seconds since the hub started."),
+      nodes_count: whole("How many nodes are registered."),
+      tasks_count: whole("How many tasks there are."),
+      software: string("The program and its version."),
+      name: maybeString("What people call this hub (`--name`); null for a hub without a name."),
+      variant: about(z.literal(name), "The variant of the response."),
       transport: z.string(),
-      paused: z.optional(
-        z.array(z.strictObject({ scope: z.enum(PAUSE_SCOPES), value: z.nullable(z.string()) })),
+      paused: optional(
+        z.array(
+          z.strictObject({
+            scope: about(
+              z.enum(PAUSE_SCOPES),
+              "What is paused: the whole hub, or a type, a limit key or a creator of tasks.",
+            ),
+            value: maybeString(
+              "The type, the limit key or the creator; null: the hub, or tasks without a type.",
+            ),
+          }),
+        ),
+        "What is paused; left out if nothing is.",
       ),
-      storage: z.strictObject({
-        database_bytes: z.int(),
-        files_bytes: z.int(),
-        finished_tasks: z.int(),
-        free_bytes: z.nullable(z.int()),
-        warning: z.nullable(z.string()),
-      }),
-      webhooks_suspended: z.optional(z.int()),
+      storage: about(
+        z.strictObject({
+          database_bytes: whole("The size of the database, at most 10 s old."),
+          files_bytes: whole("The bytes of all files."),
+          finished_tasks: whole("Tasks that are completed or have failed."),
+          free_bytes: maybeWhole(
+            "Free space on the disk of the data directory; null if the database is on another machine.",
+          ),
+          warning: maybeString(
+            "What to do, when the database and the files take half of the disk; else null.",
+          ),
+        }),
+        "How much space the hub's data takes.",
+      ),
+      webhooks_suspended: optional(z.int(), "How many webhooks are suspended; only if there are any."),
     }),
   handle: async ({ services }) => ({
     ...(await services.system.status()),
@@ -73,7 +103,8 @@ const status = readEndpoint({
   }),
 });
 
-export const eventBatchSchema = () => z.strictObject({ events: z.array(eventSchema()), cursor: z.int() });
+export const eventBatchSchema = () =>
+  z.strictObject({ events: about(z.array(eventSchema()), "The events, oldest first."), cursor: z.int() });
 
 const events = readEndpoint({
   path: "/api/v1/events",
@@ -83,13 +114,12 @@ const events = readEndpoint({
   rejections: [],
   input: () =>
     z.object({
-      since: z.optional(field.eventCursor()),
+      since: optional(
+        field.eventCursor(),
+        "The id of the last event read; 0: from the beginning; if left out, the newest events.",
+      ),
       limit: z.optional(field.queryCount(limit.EVENTS_MAX)),
-      kind: z.optional(field.eventKinds()),
-      task_id: z.optional(field.id()),
-      node_id: z.optional(field.nodeId()),
-      group: z.optional(field.group()),
-      tag: z.optional(field.tag()),
+      ...eventFilter(),
     }),
   answer: eventBatchSchema,
   handle: ({ services, boundTo }, { since, limit: most, ...filter }) =>
@@ -109,8 +139,8 @@ const events = readEndpoint({
 
 export const durationsSchema = () =>
   z.strictObject({
-    count: z.int(),
-    sum_s: z.number(),
+    count: whole("How many durations there are."),
+    sum_s: number("The sum of the durations, in seconds."),
     p50_s: z.nullable(z.number()),
     p95_s: z.nullable(z.number()),
   });
@@ -118,17 +148,18 @@ export const durationsSchema = () =>
 const numbersSchema = () => ({
   tasks_created: z.int(),
   tasks_started: z.int(),
-  tasks_completed: z.int(),
+  tasks_completed: whole("How many tasks were completed."),
   attempts_failed: z.int(),
   tasks_failed: z.int(),
   tasks_cancelled: z.int(),
-  lux_paid: z.number(),
+  lux_paid: number("LUX paid, including daily bonuses."),
   messages_sent: z.int(),
   time_to_start: durationsSchema(),
   time_to_finish: durationsSchema(),
 });
 
-export const minuteSchema = () => z.strictObject({ at: time(), ...numbersSchema() });
+export const minuteSchema = () =>
+  z.strictObject({ at: about(time(), "When the minute begins."), ...numbersSchema() });
 export const minutesTotalSchema = () => z.strictObject(numbersSchema());
 
 const minutes = readEndpoint({
@@ -138,11 +169,21 @@ const minutes = readEndpoint({
   rejections: [],
   input: () =>
     z.object({
-      last: z.optional(field.queryCount(limit.MINUTES_KEPT)),
-      range: z.optional(field.statsRange()),
+      last: optional(
+        field.queryCount(limit.MINUTES_KEPT),
+        "How many minutes, including the current one; 60 if left out.",
+      ),
+      range: optional(
+        field.statsRange(),
+        "`hour` (if left out): by minute; `day`: 24 hours by ten minutes; `month`: 30 days by hour.",
+      ),
     }),
   answer: () =>
-    z.strictObject({ step_s: count(), minutes: z.array(minuteSchema()), total: minutesTotalSchema() }),
+    z.strictObject({
+      step_s: about(count(), "How many seconds each entry takes: 60, 600 or 3,600."),
+      minutes: about(z.array(minuteSchema()), "The minutes, oldest first."),
+      total: about(minutesTotalSchema(), "The sum of the entries."),
+    }),
   handle: async ({ services }, { last, range = "hour" }) => {
     if (range === "hour")
       return { ...(await services.minutes.last(last ?? limit.MINUTES_KEPT)), stepMs: MINUTE_MS };
@@ -150,10 +191,10 @@ const minutes = readEndpoint({
       throw invalidRequest([{ path: "last", message: "must not be sent together with range" }]);
     return { ...(await services.history.read(RANGES[range])), stepMs: RANGES[range].stepMs };
   },
-  encode: (found) => ({
-    step_s: found.stepMs / SECOND_MS,
-    minutes: found.minutes.map((minute) => ({ at: isoTime(minute.at), ...encodeNumbers(minute) })),
-    total: encodeNumbers(found.total),
+  encode: (statistics) => ({
+    step_s: statistics.stepMs / SECOND_MS,
+    minutes: statistics.minutes.map((minute) => ({ at: isoTime(minute.at), ...encodeNumbers(minute) })),
+    total: encodeNumbers(statistics.total),
   }),
 });
 
@@ -190,10 +231,16 @@ const nodeStats = readEndpoint({
   input: () => z.object({}),
   answer: () =>
     z.strictObject({
-      total: z.int(),
-      by_status: z.strictObject({ online: z.int(), offline: z.int() }),
-      draining: z.int(),
-      lux_balance: z.number(),
+      total: whole("How many nodes are registered."),
+      by_status: about(
+        z.strictObject({
+          online: whole("Online nodes, including draining ones."),
+          offline: whole("Nodes that left or whose heartbeats stopped."),
+        }),
+        "How many nodes there are in each state.",
+      ),
+      draining: whole("Online nodes that take no new tasks."),
+      lux_balance: number("The sum of the balances of all nodes."),
     }),
   handle: ({ services }) => services.nodes.lists.counts(),
   encode: ({ online, draining, offline, luxMicro }) => ({
@@ -211,7 +258,10 @@ const poll = readEndpoint({
   once: true,
   rejections: [],
   input: () =>
-    z.object({ since: z.optional(field.eventCursor()), timeout: z.optional(field.queryWaitSeconds()) }),
+    z.object({
+      since: optional(field.eventCursor(), "The id of the last event read; if left out, only new events."),
+      timeout: z.optional(field.queryWaitSeconds()),
+    }),
   answer: eventBatchSchema,
   handle: async (call, { since, timeout }) => {
     const { feed } = call.services;
@@ -234,14 +284,17 @@ const diagnostic = readEndpoint({
   input: () => z.object({}),
   answer: () =>
     z.strictObject({
-      engine: z.enum(["sqlite", "postgresql"]),
-      connected: z.boolean(),
-      latency_ms: z.nullable(z.number()),
-      engine_version: z.nullable(z.string()),
-      size_bytes: z.nullable(z.int()),
-      migration: z.nullable(z.int()),
-      queued: z.nullable(z.int()),
-      details: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+      engine: about(z.enum(["sqlite", "postgresql"]), "The engine of the store: `sqlite` or `postgresql`."),
+      connected: flag("Whether the store responds."),
+      latency_ms: maybeNumber("The duration of a read, in milliseconds."),
+      engine_version: maybeString("The version of the store's engine."),
+      size_bytes: maybeWhole("How large the database is."),
+      migration: maybeWhole("The version of the schema."),
+      queued: maybeWhole("How many writes wait for their commit; each request of a batch counts."),
+      details: about(
+        z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+        "What else the engine reports.",
+      ),
     }),
   handle: ({ services }) => services.system.diagnose(),
   encode: ({ engine, found, fault }) => ({

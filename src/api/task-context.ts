@@ -18,6 +18,7 @@ import {
   statusWord,
   time,
 } from "./response-schemas.ts";
+import { about, flag, maybeString, nullable, optional, string, whole } from "./about.ts";
 
 export const inputFileSchema = () =>
   z.strictObject({
@@ -29,46 +30,64 @@ export const inputFileSchema = () =>
 
 export const inputSchema = (variant: Variant) =>
   z.strictObject({
-    task_id: z.string(),
-    title: z.nullable(z.string()),
-    status: z.nullable(statusWord(variant)),
+    task_id: string("The task that must be completed first."),
+    title: maybeString("Null if the task was deleted."),
+    status: nullable(statusWord(variant), "Null if the task was deleted."),
     assigned_node: z.nullable(z.string()),
-    result: z.nullable(resultSchema()),
+    result: nullable(resultSchema(), "Null if the task has none, or `omitted` is true."),
     result_verified: z.boolean(),
     files: z.array(inputFileSchema()),
-    omitted: z.optional(z.literal(true)),
+    omitted: optional(
+      z.literal(true),
+      "True if the result or some of the files were left out, because there was no room.",
+    ),
   });
 
 export const checkpointSchema = () =>
-  z.strictObject({ data: z.unknown(), epoch: z.int(), node_id: z.string(), at: time() });
+  z.strictObject({
+    data: about(z.unknown(), "The checkpoint as the worker sent it."),
+    epoch: whole("The epoch of the lease of the worker."),
+    node_id: string("The node that sent the checkpoint."),
+    at: time(),
+  });
 
 export const lessonSchema = () =>
   z.strictObject({
     task_id: z.string(),
     title: z.string(),
     task_type: z.nullable(z.string()),
-    node_id: z.string(),
-    verified: z.boolean(),
-    at: time(),
-    lesson: z.string(),
-    truncated: z.optional(z.literal(true)),
+    node_id: string("The node that completed the task."),
+    verified: flag("Whether the result came with a key that is bound to that node."),
+    at: about(time(), "When the task was completed."),
+    lesson: string("The first 2,000 characters of `lesson` in the result of the task."),
+    truncated: optional(z.literal(true), "True if the `lesson` is longer than what is shown."),
   });
 
 /** Without the keys that have nothing. */
 export const contextSchema = (variant: Variant) =>
   z.strictObject({
-    inputs: z.optional(z.array(inputSchema(variant))),
+    inputs: optional(
+      z.array(inputSchema(variant)),
+      "The tasks in `depends_on`, in that order. The results have at most 256 KiB together; task/<task_id>/inputs has all results.",
+    ),
     checkpoint: z.optional(checkpointSchema()),
-    answers: z.optional(z.array(questionSchema())),
-    review: z.optional(
+    answers: optional(
+      z.array(questionSchema()),
+      "The newest questions about the task with their answers, oldest first: at most 20.",
+    ),
+    review: optional(
       z.strictObject({
         note: z.nullable(z.string()),
         reviewed_by: z.nullable(z.string()),
         reviewed_at: z.nullable(time()),
       }),
+      "Why the last result was rejected.",
     ),
-    failures: z.optional(z.array(failureSchema())),
-    lessons: z.optional(z.array(lessonSchema())),
+    failures: optional(z.array(failureSchema()), "The last 5 attempts that failed, oldest first."),
+    lessons: optional(
+      z.array(lessonSchema()),
+      "What the last 5 completed tasks of the same type have taught, newest first: at most 2 KiB together, and of the same text the newest. Not for a task without a type.",
+    ),
   });
 
 export function encodeInput(

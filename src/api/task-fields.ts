@@ -28,6 +28,7 @@ import { TEMPLATE_FIELDS } from "../domain/task/template.ts";
 import { isoTime, SECOND_MS } from "../lib/clock.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { JsonAnswer } from "./answer.ts";
+import { about } from "./about.ts";
 import * as field from "./request-fields.ts";
 
 type KindOfValue<I extends keyof Kinds> = {
@@ -112,11 +113,11 @@ type Request<N extends FieldName> = { readonly [F in Required<N>]: Sent<F> } & {
 };
 
 /** The schemas of the fields for which `is` is true: those of the type N. */
-function request<N extends FieldName>(is: (declared: TaskField) => boolean): Request<N> {
+function request<N extends FieldName>(is: (declared: TaskField) => boolean, of?: "create"): Request<N> {
   const declared = Object.entries<TaskField>(TASK_FIELDS).filter(([, one]) => is(one));
-  const schemas = declared.map(([name, { kind, required }]) => {
+  const schemas = declared.map(([name, { kind, required, text, texts = {} }]) => {
     const schema: z.ZodMiniType = kindOf(kind).sent(kind);
-    return [name, required ? schema : z.optional(schema)];
+    return [name, about(required ? schema : z.optional(schema), (of && texts[of]) ?? text)];
   });
   return Object.fromEntries(schemas) as Request<N>;
 }
@@ -126,7 +127,7 @@ type Scheduled = FieldsWith<{ readonly shown: { readonly schedule: string } }>;
 
 /** The fields of a new task; of task/create those that only it takes too. */
 export const newTaskFields = () => request<Exclude<FieldName, CreateOnly>>(({ createOnly }) => !createOnly);
-export const createFields = () => request<FieldName>(() => true);
+export const createFields = () => request<FieldName>(() => true, "create");
 export const scheduledFields = () => request<Scheduled>(({ shown }) => shown?.schedule !== undefined);
 
 type Patched = FieldsWith<{ readonly patch: string }>;
@@ -137,8 +138,10 @@ type PatchRequest = {
 
 export function patchFields(): PatchRequest {
   const schemas = PATCH_FIELDS.map(({ name, kind, canClear }) => {
+    const { text, texts = {} }: TaskField = TASK_FIELDS[name];
     const schema: z.ZodMiniType = kindOf(kind).sent(kind);
-    return [name, z.optional(canClear ? z.nullable(schema) : schema)];
+    const patched = z.optional(canClear ? z.nullable(schema) : schema);
+    return [name, about(patched, texts.update ?? text)];
   });
   return Object.fromEntries(schemas) as PatchRequest; // PATCH_FIELDS are the fields of the type Patched
 }
@@ -172,12 +175,14 @@ export function shownFields(
   record: "task" | "summary" | "schedule",
   variant: Variant,
 ): z.core.$ZodLooseShape {
-  const schemas = Object.entries<TaskField>(TASK_FIELDS).flatMap(([name, { kind, shown = {}, fallback }]) => {
+  const schemas = Object.entries<TaskField>(TASK_FIELDS).flatMap(([name, declared]) => {
+    const { kind, shown = {}, fallback, text, texts = {} } = declared;
     const how = record === "summary" ? shown.summary && shown.task : shown[record];
     if (how === undefined) return [];
-    const schema = kindOf(kind).schema(variant, kind);
-    if (how === "if set") return [[name, z.optional(schema)]];
-    return [[name, fallback === null ? z.nullable(schema) : schema]];
+    const shape = kindOf(kind).schema(variant, kind);
+    const isNull = how === "always" && fallback === null;
+    const schema = how === "if set" ? z.optional(shape) : isNull ? z.nullable(shape) : shape;
+    return [[name, about(schema, record === "schedule" ? text : (texts.task ?? text))]];
   });
   return Object.fromEntries(schemas);
 }
@@ -223,7 +228,10 @@ export function encodeTerms(terms: TaskTerms, variant: Variant): JsonAnswer {
 
 export const resourcesSchema = () => z.record(z.string(), z.number());
 export const requiresSchema = () =>
-  z.strictObject({ capabilities: z.array(z.string()), resources: resourcesSchema() });
+  z.strictObject({
+    capabilities: about(z.array(z.string()), "Words that must all be among the capabilities of the node."),
+    resources: about(resourcesSchema(), "Amounts by name, with three decimals."),
+  });
 
 export function encodeRequires({ capabilities, resources }: Requirements) {
   return { capabilities, resources: encodeResources(resources) };

@@ -77,6 +77,17 @@ import {
   taskSummarySchema,
   waitingTaskSchema,
 } from "./response-schemas.ts";
+import {
+  about,
+  flag,
+  maybeNumber,
+  maybeString,
+  maybeWhole,
+  nullable,
+  number,
+  optional,
+  whole,
+} from "./about.ts";
 
 export const taskAnswer = (variant: Variant) =>
   z.strictObject({
@@ -126,17 +137,23 @@ const create = writeEndpoint({
     ),
   unread: ["assigned_node"],
   actsFor: (input) => [input.creator_node],
-  answer: (variant) => z.extend(taskAnswer(variant), { deduplicated: z.optional(z.literal(true)) }),
+  answer: (variant) =>
+    z.extend(taskAnswer(variant), {
+      deduplicated: optional(
+        z.literal(true),
+        "Only if true: no task was created, because this task has the `unique_key`.",
+      ),
+    }),
   handle: async (call, { for_node: nodeId, unique_key: key, unique_for_s: forMs = null, ...input }) => {
     const unique = key === undefined ? null : { key, forMs };
     const { tasks } = call.services;
     if (nodeId !== undefined) await checkMaySendTo(call, nodeId, input);
-    return withDraft(call, input, (draft, asked) => {
-      const own = { ...draft, unique };
-      const creation = { ...asked, taskId: call.newTaskId };
+    return withDraft(call, input, (draft, references) => {
+      const uniqueDraft = { ...draft, unique };
+      const creation = { ...references, taskId: call.newTaskId };
       return nodeId === undefined
-        ? tasks.create(call.transact, own, creation)
-        : tasks.createSent(call.transact, own, creation, { origin: null, nodeId, files: [] });
+        ? tasks.create(call.transact, uniqueDraft, creation)
+        : tasks.createSent(call.transact, uniqueDraft, creation, { origin: null, nodeId, files: [] });
     });
   },
   encode: (created: Created, variant: Variant, at: Moment) => {
@@ -151,11 +168,11 @@ const create = writeEndpoint({
  * @throws {Problem} 403; 400 for what would make other lanes
  */
 export async function checkMaySendTo(
-  call: Pick<Call, "key" | "checkActsFor">,
+  call: Pick<Call, "nodeOfKey" | "checkActsFor">,
   nodeId: string | null,
   draft: Pick<NewTask, "requires" | "limit_key">,
 ) {
-  const boundTo = call.key?.nodeId ?? null;
+  const boundTo = call.nodeOfKey;
   if (boundTo === null) return call.checkActsFor([nodeId], "administrator");
   if (nodeId === null || nodeId === boundTo) return;
   const paths = (["requires", "limit_key"] as const).filter((path) => draft[path] !== undefined);
@@ -171,9 +188,9 @@ export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
 
 /** Converts the fields of a new task to a draft, and creates the task with `create`. @throws {Problem} 400 */
 export async function withDraft<T>(
-  { services, variant, key, at }: Pick<Call, "services" | "variant" | "key" | "at">,
+  { services, variant, key, nodeOfKey, at }: Pick<Call, "services" | "variant" | "key" | "nodeOfKey" | "at">,
   input: NewTask,
-  create: (draft: TaskDraft, asked: Creation) => Promise<T>,
+  create: (draft: TaskDraft, creation: Creation) => Promise<T>,
 ): Promise<T> {
   const named = { dependsOn: input.depends_on ?? [], fileIds: input.files ?? [] };
   const errors = schedulingErrors(input, at);
@@ -184,7 +201,7 @@ export async function withDraft<T>(
     throw invalidRequest([...errors, ...unusableErrors(named, unusable)]);
   }
   const draft: TaskDraft = {
-    ...draftOf({ services, variant, key }, input),
+    ...draftOf({ services, variant, key, nodeOfKey }, input),
     notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
     expiresAt: input.expires_at ?? null,
     dependsOn: [...new Set(named.dependsOn)],
@@ -192,7 +209,7 @@ export async function withDraft<T>(
     schedule: null,
   };
   try {
-    return await create(draft, { fileIds: [...new Set(named.fileIds)], boundTo: key?.nodeId ?? null });
+    return await create(draft, { fileIds: [...new Set(named.fileIds)], boundTo: nodeOfKey });
   } catch (error) {
     if (!(error instanceof UnusableReferences)) throw error;
     throw invalidRequest(unusableErrors(named, error.references));
@@ -201,11 +218,11 @@ export async function withDraft<T>(
 
 /** The fields of a new task that depend on no other row and no time. */
 export function draftOf(
-  { services, variant, key }: Pick<Call, "services" | "variant" | "key">,
+  { services, variant, key, nodeOfKey }: Pick<Call, "services" | "variant" | "key" | "nodeOfKey">,
   input: Omit<NewTask, "not_before" | "expires_at" | "depends_on" | "files">,
 ): Omit<TaskDraft, "notBefore" | "expiresAt" | "dependsOn" | "schedule"> {
-  const creatorNode = input.creator_node ?? key?.nodeId ?? null;
-  const boundTo = key?.nodeId ?? null;
+  const creatorNode = input.creator_node ?? nodeOfKey;
+  const boundTo = nodeOfKey;
   if (boundTo !== null && isForOther({ requires: input.requires ?? null }, boundTo)) {
     const message = "must not name another node with a key that is bound to a node: send for_node instead";
     throw invalidRequest([{ path: "requires.capabilities", message }]);
@@ -246,17 +263,17 @@ type Scheduling = {
 };
 
 /** The errors of a new task that only the clock or several fields together show. */
-function schedulingErrors(asked: Scheduling, { now }: Moment): readonly FieldError[] {
+function schedulingErrors(input: Scheduling, { now }: Moment): readonly FieldError[] {
   const errors: FieldError[] = [];
-  if (asked.review !== undefined && asked.quorum !== undefined)
+  if (input.review !== undefined && input.quorum !== undefined)
     errors.push({ path: "review", message: "must not be sent together with quorum" });
-  if (asked.delay_s !== undefined && asked.not_before !== undefined)
+  if (input.delay_s !== undefined && input.not_before !== undefined)
     errors.push({ path: "delay_s", message: "must not be sent together with not_before" });
   const latest = now + limit.TASK_AHEAD_MAX_SECONDS * SECOND_MS;
   for (const path of ["not_before", "expires_at"] as const)
-    if ((asked[path] ?? 0) > latest)
+    if ((input[path] ?? 0) > latest)
       errors.push({ path, message: `must be at most ${limit.TASK_AHEAD_MAX_SECONDS} s ahead` });
-  if (asked.expires_at !== undefined && asked.expires_at <= now)
+  if (input.expires_at !== undefined && input.expires_at <= now)
     errors.push({ path: "expires_at", message: "must be in the future" });
   return errors;
 }
@@ -285,17 +302,23 @@ const next = writeEndpoint({
   input: () =>
     z.object({
       node_id: field.nodeId(),
-      wait: z.optional(field.waitSeconds()),
-      task_types: z.optional(field.taskTypes()),
-      resume: z.optional(z.boolean()),
+      wait: optional(field.waitSeconds(), "Seconds to wait for a task; 0, the default, returns at once."),
+      task_types: optional(
+        field.taskTypes(),
+        "Only open tasks of these types; tasks that are already assigned to the node are handed out in any case.",
+      ),
+      resume: optional(
+        z.boolean(),
+        "Whether to hand out first, again and with a new epoch, the tasks that the node had started and not finished. Each time counts in `restarts` and, if the task has `max_attempts`, as an attempt.",
+      ),
     }),
   actsFor: (input) => [input.node_id],
   notInBatch: ({ wait = 0 }) => (wait > 0 ? MUST_NOT_WAIT : null),
   answer: (variant) =>
     z.strictObject({
-      task: z.nullable(taskSchema(variant)),
-      lease: z.nullable(leaseSchema()),
-      drain: z.boolean(),
+      task: nullable(taskSchema(variant), "The handed-out task; null if there was none within `wait`."),
+      lease: nullable(leaseSchema(), "The node's hold on the task; null without a task."),
+      drain: flag("Whether the node drains: a draining node gets no new tasks."),
       context: z.optional(contextSchema(variant)),
     }),
   handsOut: ({ task }) => task,
@@ -303,9 +326,9 @@ const next = writeEndpoint({
     { services, transact, exchange, repeatable, inBatch, hold },
     { node_id, wait = 0, task_types, resume = false },
   ) => {
-    const asked = { nodeId: node_id, taskTypes: task_types ?? null, resume, inBatch };
+    const search = { nodeId: node_id, taskTypes: task_types ?? null, resume, inBatch };
     const take = (signal: AbortSignal) =>
-      services.next.next(transact, asked, { waitMs: wait, signal, repeatable });
+      services.next.next(transact, search, { waitMs: wait, signal, repeatable });
     return wait > 0 ? hold(take) : take(exchange.request.signal);
   },
   encode: ({ task, draining }: NextAnswer, variant: Variant, at: Moment) => ({
@@ -352,6 +375,12 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
   });
 }
 
+const attemptUsage = () =>
+  optional(
+    field.usage(),
+    "What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.",
+  );
+
 /** The fields that the holder of a task sends. */
 export const ofHolder = () => z.extend(taskAndNode(), { epoch: z.optional(field.epoch()) });
 
@@ -396,7 +425,7 @@ const release = writeEndpoint({
     z.extend(ofHolder(), {
       reason: z.optional(field.reason()),
       checkpoint: z.optional(field.checkpoint()),
-      usage: z.optional(field.usage()),
+      usage: attemptUsage(),
       hold_s: z.optional(field.holdSeconds()),
     }),
   exactNumbers: true,
@@ -419,10 +448,10 @@ const fail = writeEndpoint({
   summary: "A node reports that its attempt at a task failed",
   input: () =>
     z.extend(ofHolder(), {
-      error: field.error(),
-      retry: z.optional(z.boolean()),
+      error: about(field.error(), "What went wrong."),
+      retry: optional(z.boolean(), "Whether the task may be tried again."),
       checkpoint: z.optional(field.checkpoint()),
-      usage: z.optional(field.usage()),
+      usage: attemptUsage(),
       hold_s: z.optional(field.holdSeconds()),
     }),
   exactNumbers: true,
@@ -443,12 +472,15 @@ const extend = writeEndpoint({
   ...OF_HOLDER,
   path: "/api/v1/task/extend",
   summary: "Extends the lease of a task; can report progress, a checkpoint, usage",
-  answer: (variant) => z.extend(taskAnswer(variant), { budget_left_usd: z.nullable(z.number()) }),
+  answer: (variant) =>
+    z.extend(taskAnswer(variant), {
+      budget_left_usd: maybeNumber("What the task may still cost; null without `max_cost_usd`."),
+    }),
   input: () =>
     z.extend(ofHolder(), {
       note: z.optional(field.note()),
       checkpoint: z.optional(field.checkpoint()),
-      usage: z.optional(field.usage()),
+      usage: attemptUsage(),
     }),
   exactNumbers: true,
   handle: ({ services, transact, key }, { note, checkpoint, usage, ...holder }) =>
@@ -473,23 +505,35 @@ const retry = writeEndpoint({
   input: () =>
     z.object({
       task_id: field.id(),
-      with_dependents: z.optional(z.boolean()),
-      keep_checkpoint: z.optional(z.boolean()),
-      max_cost_usd: z.optional(field.costLimit()),
+      with_dependents: optional(
+        z.boolean(),
+        "Also opens, in the same commit, the tasks that failed only because of this task: up to 250 tasks, the oldest first. If the task itself has not failed, it does not change.",
+      ),
+      keep_checkpoint: optional(
+        z.boolean(),
+        "False: the checkpoint of earlier attempts is removed. True if left out.",
+      ),
+      max_cost_usd: optional(
+        field.costLimit(),
+        "Replaces the `max_cost_usd` of the task: needed if the task has already cost more.",
+      ),
     }),
   answer: (variant) =>
     z.extend(taskAnswer(variant), {
-      dependents: z.optional(z.strictObject({ opened: z.int(), left: z.int() })),
+      dependents: optional(
+        z.strictObject({ opened: whole("How many dependents were opened again."), left: z.int() }),
+        "Only with `with_dependents`.",
+      ),
     }),
   handle: (
-    { services, transact, key },
+    { services, transact, nodeOfKey },
     { task_id, with_dependents = false, keep_checkpoint: keepCheckpoint = true, max_cost_usd },
   ) => {
     const maxCostMicro = max_cost_usd ?? null;
-    const asked = { taskId: task_id, boundTo: key?.nodeId ?? null, keepCheckpoint, maxCostMicro };
+    const retried = { taskId: task_id, boundTo: nodeOfKey, keepCheckpoint, maxCostMicro };
     return with_dependents
-      ? services.tasks.retryWithDependents(transact, asked)
-      : services.tasks.retry(transact, asked);
+      ? services.tasks.retryWithDependents(transact, retried)
+      : services.tasks.retry(transact, retried);
   },
   encode: ({ task, dependents }: RetryOutcome, variant: Variant, at: Moment) => ({
     ...encodeTaskAnswer(task, variant, at),
@@ -513,17 +557,17 @@ const cancel = writeEndpoint({
   input: () =>
     z.object({
       task_id: field.id(),
-      node_id: z.optional(field.nodeId()),
+      node_id: optional(field.nodeId(), "The node that cancels the task."),
       reason: z.optional(field.reason()),
     }),
   actsFor: (input) => [input.node_id],
   answer: taskAnswer,
-  handle: ({ services, transact, key }, { task_id, node_id, reason }) =>
+  handle: ({ services, transact, nodeOfKey }, { task_id, node_id, reason }) =>
     services.tasks.cancel(transact, {
       taskId: task_id,
       nodeId: node_id ?? null,
       reason: reason ?? null,
-      boundTo: key?.nodeId ?? null,
+      boundTo: nodeOfKey,
     }),
   encode: encodeTaskAnswer,
 });
@@ -552,7 +596,7 @@ const update = writeEndpoint({
       }),
     ),
   answer: taskAnswer,
-  handle: async ({ services, transact, key, at, hasAdminKey }, { task_id, ...input }) => {
+  handle: async ({ services, transact, nodeOfKey, at, hasAdminKey }, { task_id, ...input }) => {
     const patch = patchIn(input);
     const { not_before, expires_at } = input;
     const errors = schedulingErrors(
@@ -563,7 +607,7 @@ const update = writeEndpoint({
     const mayLower = patch.luxRewardMicro !== undefined && (await hasAdminKey());
     return services.tasks.update(transact, {
       taskId: task_id,
-      boundTo: key?.nodeId ?? null,
+      boundTo: nodeOfKey,
       patch,
       mayLower,
     });
@@ -593,15 +637,28 @@ const complete = writeEndpoint({
     "compared_value_missing",
     "node_excluded",
   ],
-  input: () => z.extend(ofHolder(), { result: field.result(), usage: z.optional(field.usage()) }),
+  input: () =>
+    z.extend(ofHolder(), {
+      result: about(
+        field.result(),
+        "The result of the work: three strings of at most 64 KiB each, and any additional properties, together at most 64 KiB of JSON.",
+      ),
+      usage: attemptUsage(),
+    }),
   exactNumbers: true,
   actsFor: (input) => [input.node_id],
   answer: () =>
     z.strictObject({
-      status: z.literal("completed"),
-      lux_paid: z.number(),
-      lux_held: z.optional(z.number()),
-      receipt: z.nullable(receiptSchema()),
+      status: about(z.literal("completed"), "The task is completed."),
+      lux_paid: number("LUX that the task paid."),
+      lux_held: optional(
+        z.number(),
+        "The reward while the result waits for its review; only on tasks with a review.",
+      ),
+      receipt: nullable(
+        receiptSchema(),
+        "The entry of the ledger that paid the task; null if nothing was paid. A repeat gets the same receipt.",
+      ),
       task_id: z.string(),
     }),
   handle: ({ services, variant, key, transact }, { result, usage, ...holder }) =>
@@ -651,7 +708,7 @@ const revoke = writeEndpoint({
   input: () =>
     z.object({
       task_id: field.id(),
-      node_id: z.optional(field.nodeId()),
+      node_id: optional(field.nodeId(), "The node that gets the task; if left out, the task is open again."),
       reason: z.optional(field.reason()),
     }),
   actsFor: (input) => [input.node_id],
@@ -701,14 +758,14 @@ const batchAssign = writeEndpoint<{ assignments?: unknown }, readonly BatchItem[
             z.strictObject({
               task_id: z.string(),
               node_id: z.string(),
-              success: z.boolean(),
-              error: z.nullable(z.string()),
+              success: flag("Whether this request, or this assignment, succeeded."),
+              error: maybeString("The code of the error; null if it succeeded."),
             }),
           ),
         })
       : z.strictObject({
-          assigned: z.int(),
-          pending: z.int(),
+          assigned: whole("How many tasks were assigned."),
+          pending: whole("How many open tasks are left."),
           assignments: z.array(z.strictObject({ task_id: z.string(), node_id: z.string() })),
         }),
   handle: (call, input) => (call.variant.listedBatch ? assignListed(call, input) : runBalancer(call)),
@@ -757,50 +814,65 @@ function encodeReport({ assignments, pending }: BalanceReport): JsonAnswer {
 
 /** The filters of task/list and task/count. */
 const filterFields = () => ({
-  status: z.optional(field.statusFilter()),
-  node_id: z.optional(field.nodeId()),
-  creator_node: z.optional(field.nodeId()),
-  task_type: z.optional(field.taskType()),
-  group: z.optional(field.group()),
+  status: optional(field.statusFilter(), "Only tasks of this status, in the words of either variant."),
+  node_id: optional(
+    field.nodeId(),
+    "Only tasks that this node holds or has completed, or whose last attempt failed at this node.",
+  ),
+  creator_node: optional(field.nodeId(), "Only tasks that were created with this `creator_node`."),
+  task_type: optional(field.taskType(), "Only tasks of this type."),
+  group: optional(field.group(), "Only tasks of this group."),
   tag: z.optional(field.tag()),
-  failed_by: z.optional(field.nodeId()),
-  failure_kind: z.optional(field.failureKind()),
-  failure_group: z.optional(field.failureGroup()),
-  since: z.optional(field.date()),
-  until: z.optional(field.date()),
-  ready: z.optional(field.queryFlag()),
-  waiting: z.optional(field.waitingWord()),
-  q: z.optional(field.search()),
+  failed_by: optional(field.nodeId(), "Only failed tasks whose last attempt failed at this node."),
+  failure_kind: optional(field.failureKind(), "Only tasks whose last failure is of this kind."),
+  failure_group: optional(
+    field.failureGroup(),
+    "Only failed tasks of this group of stats/failures, the latest failure first, as with `order=updated`.",
+  ),
+  since: optional(field.date(), "Only tasks whose `updated_at` is not before this time."),
+  until: optional(field.date(), "Only tasks whose `updated_at` is before this time."),
+  ready: optional(
+    field.queryFlag(),
+    "`1`: only open tasks that may be handed out now; `0`: only open tasks that wait for something.",
+  ),
+  waiting: optional(
+    field.waitingWord(),
+    "Only open tasks that wait: for `any` reason, for their `time`, for other `tasks` or for an `answer`.",
+  ),
+  q: optional(
+    field.search(),
+    "Words, each of which must begin a word of the title. One call examines 10,000 tasks; continue with next_cursor.",
+  ),
 });
 
 type FilterFields = z.output<ReturnType<typeof filterObject>>;
 const filterObject = () => z.object(filterFields());
 
 /** @throws {Problem} 400 when two filters exclude each other */
-function queryOfFilter(asked: FilterFields, boundTo: string | null): TaskQuery {
+function queryOfFilter(filter: FilterFields, boundTo: string | null): TaskQuery {
   const errors: FieldError[] = [];
-  const { failed_by, ready, waiting, status = TASK_STATUSES } = asked;
-  if (failed_by !== undefined && asked.node_id !== undefined)
+  const { failed_by, ready, waiting, status = TASK_STATUSES } = filter;
+  if (failed_by !== undefined && filter.node_id !== undefined)
     errors.push({ path: "failed_by", message: "must not be sent together with node_id" });
   if (ready !== undefined && waiting !== undefined)
     errors.push({ path: "ready", message: "must not be sent together with waiting" });
   if (errors.length > 0) throw invalidRequest(errors);
   const waits = waiting ?? (ready === undefined ? null : ready ? "nothing" : "anything");
-  const isFailed = failed_by !== undefined || asked.failure_group !== undefined;
+  const isFailed = failed_by !== undefined || filter.failure_group !== undefined;
   const only: TaskStatus | null = isFailed ? "failed" : waits !== null ? "open" : null;
   return {
-    statuses: only === null ? status : status.filter((one) => one === only),
-    nodeId: failed_by ?? asked.node_id ?? null,
-    creatorNode: asked.creator_node ?? null,
-    taskType: asked.task_type || null,
-    groups: groupsNamed(asked.group, boundTo),
-    tag: asked.tag ?? null,
-    failureKind: asked.failure_kind ?? null,
-    failureGroup: asked.failure_group ?? null,
-    since: asked.since ?? null,
-    until: asked.until ?? null,
+    statuses: only === null ? status : status.filter((word) => word === only),
+    nodeId: failed_by ?? filter.node_id ?? null,
+    creatorNode: filter.creator_node ?? null,
+    taskType: filter.task_type || null,
+    groups: groupsNamed(filter.group, boundTo),
+    tag: filter.tag ?? null,
+    failureKind: filter.failure_kind ?? null,
+    failureGroup: filter.failure_group ?? null,
+    since: filter.since ?? null,
+    until: filter.until ?? null,
     waits,
-    words: asked.q ?? [],
+    words: filter.q ?? [],
   };
 }
 
@@ -814,10 +886,19 @@ type Listed =
 const listInput = () =>
   z.object({
     ...filterFields(),
-    order: z.optional(field.taskOrder()),
-    fields: z.optional(field.taskFields()),
+    order: optional(
+      field.taskOrder(),
+      "`created` (if left out); `updated`: the last change first, which needs `status=failed` or `failed_by`.",
+    ),
+    fields: optional(
+      field.taskFields(),
+      "`all` (if left out), or `summary`: the tasks without description, result and other long strings (TaskSummary).",
+    ),
     ...field.paging(),
-    cursor: z.optional(field.taskCursor()),
+    cursor: optional(
+      field.taskCursor(),
+      "The `next_cursor` of the previous page, with the same filters and without `page`.",
+    ),
   });
 
 const list = readEndpoint({
@@ -831,12 +912,14 @@ const list = readEndpoint({
     z.strictObject({
       tasks: z.union([z.array(taskSchema(variant)), z.array(taskSummarySchema(variant))]),
       ...cursorPageSchema(),
+      total: maybeWhole("How many tasks match; null if the hub did not count the tasks."),
+      pages: maybeWhole("How many pages there are; null if the hub did not count the tasks."),
     }),
-  handle: async (call, asked): Promise<Listed> => {
+  handle: async (call, input): Promise<Listed> => {
     const { lists, summaries } = call.services.tasks;
-    if (asked.fields === "summary")
-      return { fields: "summary", page: await listedPage(summaries, asked, call) };
-    return { fields: "all", page: await listedPage(lists, asked, call) };
+    if (input.fields === "summary")
+      return { fields: "summary", page: await listedPage(summaries, input, call) };
+    return { fields: "all", page: await listedPage(lists, input, call) };
   },
   encode: (listed, variant, at) =>
     listed.fields === "summary"
@@ -846,12 +929,12 @@ const list = readEndpoint({
 
 async function listedPage<T>(
   lists: TaskLists<T>,
-  asked: z.output<ReturnType<typeof listInput>>,
+  input: z.output<ReturnType<typeof listInput>>,
   { variant, boundTo }: Pick<ReadCall, "variant" | "boundTo">,
 ): Promise<ListedPage<T>> {
-  const query = queryOfFilter(asked, boundTo);
-  const { cursor, order } = asked;
-  const page = field.pageRequest(asked, variant.unpaged);
+  const query = queryOfFilter(input, boundTo);
+  const { cursor, order } = input;
+  const page = field.pageRequest(input, variant.unpaged);
   // The tasks of a group of failures are found by reading the failures, the newest first.
   if (order === "updated" || query.failureGroup !== null) {
     if (order === "created")
@@ -860,17 +943,17 @@ async function listedPage<T>(
       throw invalidRequest([
         { path: "order", message: "needs status=failed: only failed tasks are in this order" },
       ]);
-    field.refusePageWith(order === "updated" ? "order=updated" : "failure_group", asked);
+    field.refusePageWith(order === "updated" ? "order=updated" : "failure_group", input);
     if (cursor !== undefined && !("updatedAt" in cursor)) throw wrongCursor();
     return lists.failed(query, cursor ?? null, page.perPage);
   }
   if (cursor !== undefined) {
     if ("updatedAt" in cursor) throw wrongCursor();
-    field.refusePageWithCursor(asked);
+    field.refusePageWithCursor(input);
     return lists.after(query, cursor, page.perPage);
   }
   if (isSearch(query)) checkReach(page);
-  return lists.page(query, page, variant.unfinishedFirst && !field.asksForPage(asked));
+  return lists.page(query, page, variant.unfinishedFirst && !field.asksForPage(input));
 }
 
 function wrongCursor(): Problem {
@@ -901,8 +984,12 @@ const countMatching = readEndpoint({
   summary: "How many tasks match the filters of task/list",
   rejections: [],
   input: filterObject,
-  answer: () => z.strictObject({ count: count(), exact: z.boolean() }),
-  handle: ({ services, boundTo }, asked) => services.tasks.lists.count(queryOfFilter(asked, boundTo)),
+  answer: () =>
+    z.strictObject({
+      count: about(count(), "How many tasks match."),
+      exact: flag("False: more tasks may match, because one call examines 50,000 tasks."),
+    }),
+  handle: ({ services, boundTo }, filter) => services.tasks.lists.count(queryOfFilter(filter, boundTo)),
   encode: ({ count: matching, isExact }) => ({ count: matching, exact: isExact }),
 });
 
@@ -915,8 +1002,8 @@ const get = readEndpoint({
   input: () =>
     z.object({
       task_id: field.id(),
-      wait: z.optional(field.queryWaitSeconds()),
-      context: z.optional(field.queryFlag()),
+      wait: optional(field.queryWaitSeconds(), "Seconds to wait until the task is completed or has failed."),
+      context: optional(field.queryFlag(), "`1`: the response also has the `context` of the task."),
     }),
   answer: (variant) =>
     z.strictObject({
@@ -948,12 +1035,12 @@ const inputs = readEndpoint({
   input: () =>
     z.object({
       task_id: field.id(),
-      cursor: z.optional(field.inputsCursor()),
+      cursor: optional(field.inputsCursor(), "The `next_cursor` of the page before."),
       limit: z.optional(field.queryCount(limit.INPUTS_PER_PAGE_MAX)),
     }),
   answer: (variant) =>
     z.strictObject({
-      inputs: z.array(inputSchema(variant)),
+      inputs: about(z.array(inputSchema(variant)), "The tasks in `depends_on`, in that order."),
       total: z.int(),
       next_cursor: z.nullable(z.string()),
     }),
@@ -974,11 +1061,15 @@ const wait = readEndpoint({
   rejections: ["task_not_found"],
   input: () =>
     z.object({
-      task_ids: field.taskIds(),
-      until: z.optional(field.untilWord()),
-      wait: z.optional(field.queryWaitSeconds()),
+      task_ids: about(field.taskIds(), "The ids of 1 to 100 tasks, comma-separated."),
+      until: optional(field.untilWord(), "`all` (the default) or `any`: which of the tasks must have ended."),
+      wait: optional(field.queryWaitSeconds(), "Seconds to wait; 0, the default, returns at once."),
     }),
-  answer: (variant) => z.strictObject({ done: z.boolean(), tasks: z.array(taskStateSchema(variant)) }),
+  answer: (variant) =>
+    z.strictObject({
+      done: flag("Whether all, or any, of the tasks have ended, as `until` asks."),
+      tasks: about(z.array(taskStateSchema(variant)), "The state of each task, in the order of `task_ids`."),
+    }),
   handle: (call, { task_ids, until = "all", wait = 0 }) => {
     const ends = (signal: AbortSignal) => call.services.feed.taskEnds(task_ids, until, wait, signal);
     if (wait > 0) return call.hold(ends);
@@ -1014,7 +1105,16 @@ const stats = readEndpoint({
     z.strictObject({
       total: z.int(),
       by_status: z.record(statusWord(variant), z.int()),
-      top_nodes: z.array(z.strictObject({ node_id: z.string(), completed: z.int(), lux_earned: z.number() })),
+      top_nodes: about(
+        z.array(
+          z.strictObject({
+            node_id: z.string(),
+            completed: whole("How many tasks the node has completed."),
+            lux_earned: number("LUX that the node earned with completed tasks."),
+          }),
+        ),
+        "The nodes that completed most, at most 10.",
+      ),
     }),
   handle: ({ services }) => services.tasks.stats(),
   encode: ({ totals, top }, variant) => {

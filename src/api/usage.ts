@@ -8,6 +8,12 @@ import type { Days } from "../store/sql/spending.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { dayText, encodePage, encodeSpending, pageSchema, spendingSchema } from "./response-schemas.ts";
+import { about, maybeString, optional, string } from "./about.ts";
+
+const BY = "What is summed up: `day` if left out.";
+const SINCE = "The first day, in UTC; 29 days before `until` if left out. At most 366 days.";
+const UNTIL = "The last day, in UTC; today if left out.";
+const DAY = "The day in UTC; today if left out.";
 
 const usage = readEndpoint({
   path: "/api/v1/usage",
@@ -17,24 +23,33 @@ const usage = readEndpoint({
   rejections: [],
   input: () =>
     z.object({
-      by: z.optional(field.summedBy()),
-      since: z.optional(field.utcDay()),
-      until: z.optional(field.utcDay()),
+      by: optional(field.summedBy(), BY),
+      since: optional(field.utcDay(), SINCE),
+      until: optional(field.utcDay(), UNTIL),
       ...field.paging(),
     }),
   answer: () =>
     z.strictObject({
-      by: z.string(),
-      since: z.string(),
-      until: z.string(),
-      usage: z.array(z.extend(spendingSchema(), { name: z.nullable(z.string()) })),
-      all: spendingSchema(),
+      by: string(BY),
+      since: string(SINCE),
+      until: string(UNTIL),
+      usage: about(
+        z.array(
+          z.extend(spendingSchema(), {
+            name: maybeString(
+              "The node, creator, type, model, group or day; null for tasks without a creator or a type.",
+            ),
+          }),
+        ),
+        "A sum for each name, the most expensive first; of days the newest first.",
+      ),
+      all: about(spendingSchema(), "The sum of all names."),
       ...pageSchema(),
     }),
   handle: async ({ services, variant, at }, { by = "day", since, until, ...paging }) => {
     const days = daysOf(since, until, dayOf(at.now));
-    const found = await services.spending.summedBy(by, days, field.pageRequest(paging, variant.unpaged));
-    return { ...found, by, days };
+    const sums = await services.spending.summedBy(by, days, field.pageRequest(paging, variant.unpaged));
+    return { ...sums, by, days };
   },
   encode: ({ page, all, by, days }: SpendingPage & { by: SummedBy; days: Days }) => ({
     by,
@@ -68,10 +83,15 @@ const voidUsage = writeEndpoint({
   input: () =>
     z.object({
       node_id: field.nodeId(),
-      day: z.optional(field.utcDay()),
+      day: optional(field.utcDay(), DAY),
       reason: z.optional(field.reason()),
     }),
-  answer: () => z.strictObject({ node_id: z.string(), day: z.string(), voided: spendingSchema() }),
+  answer: () =>
+    z.strictObject({
+      node_id: z.string(),
+      day: string(DAY),
+      voided: about(spendingSchema(), "What was taken off the sums."),
+    }),
   handle: ({ services, transact }, { node_id, day, reason }) =>
     services.spending.void(transact, { nodeId: node_id, day: day ?? null, reason: reason ?? null }),
   encode: ({ nodeId, day, spending }: Voided) => ({

@@ -13,6 +13,12 @@ import type { JsonAnswer } from "./answer.ts";
 import { type Endpoint, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { count, encodePage, maybeTime, pageSchema, time } from "./response-schemas.ts";
+import { about, flag, maybeString, maybeWhole, nullable, number, optional, string } from "./about.ts";
+
+const NAME = "The name of the webhook.";
+const REPLACES = "The name of the webhook; replaces a webhook of this name.";
+const SECRET =
+  "Signs the messages: `whsec_` and base64; with the format `ntfy`, an access token. If left out, the hub makes a secret for a new webhook; the response has the secret only if the hub made it.";
 
 const put = writeEndpoint({
   method: "POST",
@@ -23,18 +29,25 @@ const put = writeEndpoint({
   answersSecret: true,
   input: () =>
     z.object({
-      name: field.webhookName(),
-      url: field.webhookUrl(),
+      name: about(field.webhookName(), REPLACES),
+      url: about(
+        field.webhookUrl(),
+        "The URL to which the webhook sends: http or https, without a user name, a password and a fragment.",
+      ),
       kinds: z.optional(field.webhookKinds()),
-      task_id: z.optional(field.id()),
-      node_id: z.optional(field.nodeId()),
-      creator_node: z.optional(field.nodeId()),
-      group: z.optional(field.group()),
+      task_id: optional(field.id(), "Only events of this task."),
+      node_id: optional(field.nodeId(), "Only events of this node."),
+      creator_node: optional(field.nodeId(), "Only events of the tasks that this node created."),
+      group: optional(field.group(), "Only events of the tasks of this group."),
       format: z._default(field.webhookFormat(), "luxhub"),
-      secret: z.optional(field.webhookSecret()),
+      secret: optional(field.webhookSecret(), SECRET),
     }),
   answer: () =>
-    z.strictObject({ name: z.string(), webhook: webhookSchema(), secret: z.optional(z.string()) }),
+    z.strictObject({
+      name: string(REPLACES),
+      webhook: webhookSchema(),
+      secret: optional(z.string(), SECRET),
+    }),
   handle: ({ services, transact }, input) => {
     const { format, secret = null } = input;
     const refusal = services.webhooks.refusalOf(input.url, "webhook");
@@ -83,7 +96,8 @@ const list = readEndpoint({
   summary: "All webhooks, by name, without their secrets",
   rejections: [],
   input: () => z.object(field.paging()),
-  answer: () => z.strictObject({ webhooks: z.array(webhookSchema()), ...pageSchema() }),
+  answer: () =>
+    z.strictObject({ webhooks: about(z.array(webhookSchema()), "The webhooks, by name."), ...pageSchema() }),
   handle: ({ services, variant }, paging) =>
     services.webhooks.list(field.pageRequest(paging, variant.unpaged)),
   encode: (page) => encodePage("webhooks", page, encodeWebhook),
@@ -96,14 +110,14 @@ const test = writeEndpoint({
   summary: "Sends a test message to a webhook now, and returns the outcome",
   rejections: ["webhook_not_found"],
   notInBatch: MUST_NOT_WAIT,
-  input: () => z.object({ name: field.anyWebhookName() }),
+  input: () => z.object({ name: about(field.anyWebhookName(), NAME) }),
   answer: () =>
     z.strictObject({
-      name: z.string(),
-      delivered: z.boolean(),
-      status: z.nullable(z.int()),
-      error: z.nullable(z.string()),
-      ms: z.number(),
+      name: string(NAME),
+      delivered: flag("Whether the receiver returned a status of 200 to 299."),
+      status: maybeWhole("The status of the receiver's response; null: there was none."),
+      error: maybeString("Why the message was not delivered."),
+      ms: number("How long the request took, in milliseconds."),
     }),
   handle: async ({ services, hold }, { name }) => {
     const webhook = await services.webhooks.get(name);
@@ -125,8 +139,12 @@ const resume = writeEndpoint({
   auth: "admin",
   summary: "Makes a webhook deliver again, from its cursor or from another event",
   rejections: ["webhook_not_found"],
-  input: () => z.object({ name: field.anyWebhookName(), after: z.optional(field.eventId()) }),
-  answer: () => z.strictObject({ name: z.string(), webhook: webhookSchema() }),
+  input: () =>
+    z.object({
+      name: about(field.anyWebhookName(), NAME),
+      after: optional(field.eventId(), "Continues after the event with this id, not after the cursor."),
+    }),
+  answer: () => z.strictObject({ name: string(NAME), webhook: webhookSchema() }),
   handle: ({ services, transact }, { name, after }) =>
     services.webhooks.resume(transact, name, after ?? null),
   encode: (webhook: Webhook) => ({ name: webhook.name, webhook: encodeWebhook(webhook) }),
@@ -138,29 +156,38 @@ const remove = writeEndpoint({
   auth: "admin",
   summary: "Deletes a webhook; undelivered events stay in the event log",
   rejections: ["webhook_not_found"],
-  input: () => z.object({ name: field.anyWebhookName() }),
-  answer: () => z.strictObject({ name: z.string(), webhook: webhookSchema() }),
+  input: () => z.object({ name: about(field.anyWebhookName(), NAME) }),
+  answer: () => z.strictObject({ name: string(NAME), webhook: webhookSchema() }),
   handle: ({ services, transact }, { name }) => services.webhooks.delete(transact, name),
   encode: (webhook: Webhook) => ({ name: webhook.name, webhook: encodeWebhook(webhook) }),
 });
 
 export const webhookSchema = () =>
   z.strictObject({
-    name: z.string(),
-    url: z.string(),
+    name: string("The name of the webhook; the name of a push config of A2A begins with `a2a:`."),
+    url: string("The URL to which the webhook sends."),
     format: z.enum(WEBHOOK_FORMATS),
     kinds: z.array(z.enum(EVENT_KINDS)),
-    task_id: z.nullable(z.string()),
-    node_id: z.nullable(z.string()),
-    creator_node: z.nullable(z.string()),
-    group: z.nullable(z.string()),
-    state: z.enum(["active", "suspended"]),
-    cursor: count(),
-    attempts: count(),
-    failing_since: z.nullable(time()),
-    next_attempt_at: z.nullable(time()),
-    last_error: z.nullable(z.string()),
-    last_delivered_at: z.nullable(time()),
+    task_id: maybeString("Only events of this task."),
+    node_id: maybeString("Only events of this node."),
+    creator_node: maybeString("Only events of the tasks that this node created."),
+    group: maybeString("Only events of the tasks of this group."),
+    state: about(
+      z.enum(["active", "suspended"]),
+      "`suspended`: the webhook sends nothing until webhook/resume.",
+    ),
+    cursor: about(count(), "The id of the last event that needs no delivery any more."),
+    attempts: about(
+      count(),
+      "How often the delivery has failed since the last success, webhook/resume or change.",
+    ),
+    failing_since: nullable(
+      time(),
+      "When the first of the failed attempts was; null: the last attempt succeeded.",
+    ),
+    next_attempt_at: nullable(time(), "When the hub tries again."),
+    last_error: maybeString("Why the last attempt failed."),
+    last_delivered_at: nullable(time(), "When the hub last delivered a message of the webhook."),
     created_at: time(),
     updated_at: time(),
   });

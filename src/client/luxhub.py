@@ -3208,7 +3208,7 @@ class ReceivedMessage(TypedDict):
     id: str
     #: The sender, which need not be registered.
     from_node: str
-    #: The recipient.
+    #: The recipient; null for a broadcast.
     to_node: str | None
     #: The message itself; at most 256 KiB of UTF-8.
     content: str
@@ -3217,8 +3217,7 @@ class ReceivedMessage(TypedDict):
     #: Whether the recipient must acknowledge the message; until then the hub delivers the message again, up
     #: to 5 times.
     require_ack: bool
-    #: The id of the message to which this message replies; the sender must have sent or received that
-    #: message.
+    #: The id of the message to which this message replies; null if this message is no reply.
     reply_to: str | None
     #: The conversation: the id of its first message, or a name that the sender gives. A reply continues the
     #: conversation of the message to which it replies.
@@ -3249,7 +3248,7 @@ class HistoryMessage(TypedDict):
     id: str
     #: The sender, which need not be registered.
     from_node: str
-    #: The recipient.
+    #: The recipient; null for a broadcast.
     to_node: str | None
     #: The message itself; at most 256 KiB of UTF-8.
     content: str
@@ -3258,8 +3257,7 @@ class HistoryMessage(TypedDict):
     #: Whether the recipient must acknowledge the message; until then the hub delivers the message again, up
     #: to 5 times.
     require_ack: bool
-    #: The id of the message to which this message replies; the sender must have sent or received that
-    #: message.
+    #: The id of the message to which this message replies; null if this message is no reply.
     reply_to: str | None
     #: The conversation: the id of its first message, or a name that the sender gives. A reply continues the
     #: conversation of the message to which it replies.
@@ -3822,7 +3820,7 @@ class Problem(TypedDict):
 
 class NodeRegisterAnswer(TypedDict):
     success: Literal[True]
-    #: The id that the node chooses: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`.
+    #: The id of the node.
     node_id: str
     #: The node is online from now on.
     status: Literal["online"]
@@ -3899,8 +3897,7 @@ class NodeListAnswer(TypedDict):
     success: Literal[True]
     #: All nodes.
     nodes: list[Node]
-    #: In the query `1`: the response also has the first 3 tasks that each node of the page holds, the oldest
-    #: first.
+    #: The tasks.
     tasks: NotRequired[list[TaskSummary]]
     #: The number of the page, from 1.
     page: NotRequired[int | None]
@@ -4289,22 +4286,22 @@ class TaskPullAnswer(TypedDict):
 class TaskStatsAnswerByStatus(TypedDict):
     """How many tasks there are of each status."""
 
-    #: How many tasks are open or assigned.
+    #: How many of the tasks are open or assigned.
     pending: NotRequired[int]
-    #: How many tasks are completed; in `top_nodes`, by this node.
+    #: How many of the tasks are completed.
     completed: int
-    #: How many tasks have failed.
+    #: How many of the tasks have failed.
     failed: int
-    #: How many tasks are open.
+    #: How many of the tasks are open.
     open: NotRequired[int]
-    #: How many tasks are assigned.
+    #: How many of the tasks are assigned.
     assigned: NotRequired[int]
 
 
 class TaskStatsAnswerTopNode(TypedDict):
     #: The id of the node.
     node_id: str
-    #: How many tasks are completed; in `top_nodes`, by this node.
+    #: How many tasks the node has completed.
     completed: int
     #: LUX that the node earned with completed tasks.
     lux_earned: float
@@ -4327,7 +4324,7 @@ class TaskGetAnswer(TypedDict):
     success: Literal[True]
     #: The task as it is now.
     task: TaskDetails
-    #: `1`: the response also has the `context` of the task.
+    #: What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing.
     context: NotRequired[Context]
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
@@ -4433,7 +4430,7 @@ class TaskGetOutputAnswer(TypedDict):
 
 class TaskAskAnswer(TypedDict):
     success: Literal[True]
-    #: What the worker wants to know.
+    #: The question.
     question: Question
     #: The first fields of the request that nothing has read, with dots; only if there are any. An ignored
     #: field may be misspelt.
@@ -4599,7 +4596,7 @@ class MessageHistoryAnswer(TypedDict):
 
 
 class MessageParkedAnswerByNode(TypedDict):
-    #: The node; if left out, all nodes, or the node that the key is bound to.
+    #: The id of the node.
     node_id: str
     #: How many messages of the node are parked.
     count: int
@@ -4804,15 +4801,15 @@ class LuxHeadAnswer(TypedDict):
 class GroupListAnswerGroupByStatus(TypedDict):
     """How many tasks there are of each status."""
 
-    #: How many tasks of the group are open or assigned.
+    #: How many of the tasks are open or assigned.
     pending: NotRequired[int]
-    #: How many tasks of the group are completed.
+    #: How many of the tasks are completed.
     completed: int
-    #: How many tasks of the group have failed.
+    #: How many of the tasks have failed.
     failed: int
-    #: How many tasks of the group are open.
+    #: How many of the tasks are open.
     open: NotRequired[int]
-    #: How many tasks of the group are assigned.
+    #: How many of the tasks are assigned.
     assigned: NotRequired[int]
 
 
@@ -4840,7 +4837,7 @@ class GroupListAnswerGroup(TypedDict):
     last_updated_at: str
     #: The rewards of all tasks of the group.
     lux_reward: float
-    #: What the completed tasks of the group have paid.
+    #: What the completed tasks of the group have paid; a task that waits for its review has paid nothing.
     lux_paid: float
 
 
@@ -4858,15 +4855,15 @@ class GroupListAnswer(TypedDict):
 class GroupGetAnswerByStatus(TypedDict):
     """How many tasks there are of each status."""
 
-    #: How many tasks of the group are open or assigned.
+    #: How many of the tasks are open or assigned.
     pending: NotRequired[int]
-    #: How many tasks of the group are completed.
+    #: How many of the tasks are completed.
     completed: int
-    #: How many tasks of the group have failed.
+    #: How many of the tasks have failed.
     failed: int
-    #: How many tasks of the group are open.
+    #: How many of the tasks are open.
     open: NotRequired[int]
-    #: How many tasks of the group are assigned.
+    #: How many of the tasks are assigned.
     assigned: NotRequired[int]
 
 
@@ -5153,8 +5150,7 @@ class UsageAnswerUsage(TypedDict):
     output_tokens: int
     #: How many of the input tokens came from a cache.
     cached_tokens: int
-    #: Dollars, rounded to a millionth. Left out or null: the worker does not know the cost, which is not
-    #: zero.
+    #: The sum of the known costs; null if no cost is known.
     cost_usd: float | None
     #: How many reports the sum has.
     reports: int
@@ -5540,7 +5536,7 @@ class PgDiagnosticAnswer(TypedDict):
 class BatchedAnswer(TypedDict):
     #: The status of the response, as if the request had been sent alone.
     status: int
-    #: The body of the request.
+    #: The body of the response.
     body: dict[str, Any]
 
 
@@ -7390,9 +7386,9 @@ class Limits(_Resource):
     ) -> HubResumeAnswer:
         """Ends a pause.
 
-        type: As in hub/pause.
-        limit_key: As in hub/pause.
-        creator_node: As in hub/pause.
+        type: The type of the tasks; without `type`, `limit_key` and `creator_node`: all tasks.
+        limit_key: The limit key of the tasks.
+        creator_node: The creator of the tasks.
         """
         fields = {"type": type, "limit_key": limit_key, "creator_node": creator_node}
         return cast("HubResumeAnswer", self._call("hub/resume", fields, options))

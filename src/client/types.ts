@@ -865,7 +865,7 @@ export interface ReceivedMessage {
   id: string;
   /** The sender, which need not be registered. */
   from_node: string;
-  /** The recipient. */
+  /** The recipient; null for a broadcast. */
   to_node: string | null;
   /** The message itself; at most 256 KiB of UTF-8. */
   content: string;
@@ -876,10 +876,7 @@ export interface ReceivedMessage {
    * up to 5 times.
    */
   require_ack: boolean;
-  /**
-   * The id of the message to which this message replies; the sender must have sent or received that
-   * message.
-   */
+  /** The id of the message to which this message replies; null if this message is no reply. */
   reply_to: string | null;
   /**
    * The conversation: the id of its first message, or a name that the sender gives. A reply continues
@@ -901,7 +898,7 @@ export interface HistoryMessage {
   id: string;
   /** The sender, which need not be registered. */
   from_node: string;
-  /** The recipient. */
+  /** The recipient; null for a broadcast. */
   to_node: string | null;
   /** The message itself; at most 256 KiB of UTF-8. */
   content: string;
@@ -912,10 +909,7 @@ export interface HistoryMessage {
    * up to 5 times.
    */
   require_ack: boolean;
-  /**
-   * The id of the message to which this message replies; the sender must have sent or received that
-   * message.
-   */
+  /** The id of the message to which this message replies; null if this message is no reply. */
   reply_to: string | null;
   /**
    * The conversation: the id of its first message, or a name that the sender gives. A reply continues
@@ -1653,7 +1647,7 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** The id that the node chooses: 1 to 128 characters of `A-Z a-z 0-9 . _ : -`. */
+      /** The id of the node. */
       node_id: string;
       /** The node is online from now on. */
       status: "online";
@@ -1797,10 +1791,7 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** All nodes. */
       nodes: Node<V>[];
-      /**
-       * In the query `1`: the response also has the first 3 tasks that each node of the page holds, the
-       * oldest first.
-       */
+      /** The tasks. */
       tasks?: TaskSummary<V>[] | undefined;
       /** The number of the page, from 1. */
       page?: number | null | undefined;
@@ -2737,21 +2728,21 @@ export interface Operations<V extends Variant = "A"> {
       by_status: By<
         V,
         {
-          /** How many tasks are open. */
+          /** How many of the tasks are open. */
           open: number;
-          /** How many tasks are assigned. */
+          /** How many of the tasks are assigned. */
           assigned: number;
-          /** How many tasks are completed; in `top_nodes`, by this node. */
+          /** How many of the tasks are completed. */
           completed: number;
-          /** How many tasks have failed. */
+          /** How many of the tasks have failed. */
           failed: number;
         },
         {
-          /** How many tasks are open or assigned. */
+          /** How many of the tasks are open or assigned. */
           pending: number;
-          /** How many tasks are completed; in `top_nodes`, by this node. */
+          /** How many of the tasks are completed. */
           completed: number;
-          /** How many tasks have failed. */
+          /** How many of the tasks have failed. */
           failed: number;
         }
       >;
@@ -2759,7 +2750,7 @@ export interface Operations<V extends Variant = "A"> {
       top_nodes: {
         /** The id of the node. */
         node_id: string;
-        /** How many tasks are completed; in `top_nodes`, by this node. */
+        /** How many tasks the node has completed. */
         completed: number;
         /** LUX that the node earned with completed tasks. */
         lux_earned: number;
@@ -2786,7 +2777,7 @@ export interface Operations<V extends Variant = "A"> {
       success: true;
       /** The task as it is now. */
       task: TaskDetails<V>;
-      /** `1`: the response also has the `context` of the task. */
+      /** What other tasks and earlier attempts leave for the worker of the task; absent if there is nothing. */
       context?: Context<V> | undefined;
       /**
        * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
@@ -3002,7 +2993,7 @@ export interface Operations<V extends Variant = "A"> {
     };
     answer: {
       success: true;
-      /** What the worker wants to know. */
+      /** The question. */
       question: Question;
       /**
        * The first fields of the request that nothing has read, with dots; only if there are any. An ignored
@@ -3333,7 +3324,7 @@ export interface Operations<V extends Variant = "A"> {
       /** Only without `node_id`: the 50 nodes with the most parked messages. */
       by_node?:
         | {
-            /** The node; if left out, all nodes, or the node that the key is bound to. */
+            /** The id of the node. */
             node_id: string;
             /** How many messages of the node are parked. */
             count: number;
@@ -3875,21 +3866,21 @@ export interface Operations<V extends Variant = "A"> {
         by_status: By<
           V,
           {
-            /** How many tasks of the group are open. */
+            /** How many of the tasks are open. */
             open: number;
-            /** How many tasks of the group are assigned. */
+            /** How many of the tasks are assigned. */
             assigned: number;
-            /** How many tasks of the group are completed. */
+            /** How many of the tasks are completed. */
             completed: number;
-            /** How many tasks of the group have failed. */
+            /** How many of the tasks have failed. */
             failed: number;
           },
           {
-            /** How many tasks of the group are open or assigned. */
+            /** How many of the tasks are open or assigned. */
             pending: number;
-            /** How many tasks of the group are completed. */
+            /** How many of the tasks are completed. */
             completed: number;
-            /** How many tasks of the group have failed. */
+            /** How many of the tasks have failed. */
             failed: number;
           }
         >;
@@ -3901,7 +3892,7 @@ export interface Operations<V extends Variant = "A"> {
         last_updated_at: string;
         /** The rewards of all tasks of the group. */
         lux_reward: number;
-        /** What the completed tasks of the group have paid. */
+        /** What the completed tasks of the group have paid; a task that waits for its review has paid nothing. */
         lux_paid: number;
       }[];
       /** Send this value as `cursor` to get the next groups; null at the end. */
@@ -3946,21 +3937,21 @@ export interface Operations<V extends Variant = "A"> {
       by_status: By<
         V,
         {
-          /** How many tasks of the group are open. */
+          /** How many of the tasks are open. */
           open: number;
-          /** How many tasks of the group are assigned. */
+          /** How many of the tasks are assigned. */
           assigned: number;
-          /** How many tasks of the group are completed. */
+          /** How many of the tasks are completed. */
           completed: number;
-          /** How many tasks of the group have failed. */
+          /** How many of the tasks have failed. */
           failed: number;
         },
         {
-          /** How many tasks of the group are open or assigned. */
+          /** How many of the tasks are open or assigned. */
           pending: number;
-          /** How many tasks of the group are completed. */
+          /** How many of the tasks are completed. */
           completed: number;
-          /** How many tasks of the group have failed. */
+          /** How many of the tasks have failed. */
           failed: number;
         }
       >;
@@ -4425,10 +4416,7 @@ export interface Operations<V extends Variant = "A"> {
         output_tokens: number;
         /** How many of the input tokens came from a cache. */
         cached_tokens: number;
-        /**
-         * Dollars, rounded to a millionth. Left out or null: the worker does not know the cost, which is not
-         * zero.
-         */
+        /** The sum of the known costs; null if no cost is known. */
         cost_usd: number | null;
         /** How many reports the sum has. */
         reports: number;
@@ -4595,11 +4583,11 @@ export interface Operations<V extends Variant = "A"> {
   /** Ends a pause */
   "hub/resume": {
     request: {
-      /** As in hub/pause. */
+      /** The type of the tasks; without `type`, `limit_key` and `creator_node`: all tasks. */
       type?: string | undefined;
-      /** As in hub/pause. */
+      /** The limit key of the tasks. */
       limit_key?: string | undefined;
-      /** As in hub/pause. */
+      /** The creator of the tasks. */
       creator_node?: string | undefined;
     };
     answer: {
@@ -5092,7 +5080,7 @@ export interface Operations<V extends Variant = "A"> {
       answers: {
         /** The status of the response, as if the request had been sent alone. */
         status: number;
-        /** The body of the request. */
+        /** The body of the response. */
         body: Record<string, unknown>;
       }[];
       /**

@@ -1,288 +1,172 @@
 /** Budgets: what they keep from being handed out, and what they say when they are used up. */
-import { describe, expect, test } from "bun:test";
 import { BUDGETS_MAX } from "../../src/domain/limits.ts";
-import { DAY_MS } from "../../src/lib/clock.ts";
-import { ADMIN_KEY, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
-import { RESULT, addNode, addTask, badFields, list, ok, record, refused, until, waits } from "./scene.ts";
+import { transcripts } from "../support/transcript.ts";
 
-const once = onlyOnce(import.meta.url);
-type Fields = Readonly<Record<string, unknown>>;
+const budget = (fields: string) => `admin budget/set {per: day, ${fields}}`;
+const usage = (cost: string) =>
+  `usage: [{seq: 1, model: m, input_tokens: 100, output_tokens: 10, cost_usd: ${cost}}]`;
 
-function setBudget(hub: TestHub, fields: Fields): Promise<Fields> {
-  return ok(hub.admin("/budget/set", { per: "day", cost_usd: 1, ...fields }));
-}
+/** n1 spends so much on a task, and completes it. */
+const spend = (cost: string, fields = "") => `
+  s = task/create {${fields}}
+  task/claim $s n1
+  task/complete $s n1 {${usage(cost)}}`;
 
-/** Hands a task to the node, which spends on it and completes it. */
-async function spend(
-  hub: TestHub,
-  cost_usd: number | null,
-  fields: Fields = {},
-  node_id = "n1",
-): Promise<void> {
-  const task_id = await addTask(hub, fields);
-  await ok(hub.post("/task/claim", { task_id, node_id }));
-  const usage = [{ seq: 1, model: "m", input_tokens: 100, output_tokens: 10, cost_usd }];
-  await ok(hub.post("/task/complete", { task_id, node_id, result: RESULT, usage }));
-}
+const ABOUT = "task_type: dear, creator_node: boss, group: import";
+const many = Array.from(
+  { length: BUDGETS_MAX },
+  (_, i) => `{path: budget/set, body: {scope: type, value: t${i}, per: day, tokens: 1}}`,
+);
 
-async function next(hub: TestHub, fields: Fields = {}): Promise<unknown> {
-  const { task } = await ok(hub.post("/task/next", { node_id: "n1", ...fields }));
-  return task === null ? null : record(task)["task_id"];
-}
+transcripts(`
+== a used up budget of a <hub|node|type|creator|group> keeps its tasks back from every way to hand one out
+  nodes n1 boss {auto_assign: false}
+  ${budget("scope: <hub|node|type|creator|group>, value: <null|n1|dear|boss|import>, cost_usd: 0.5")}
+  ${spend("0.5", ABOUT)}
+  t = task/create {${ABOUT}}
+  task/next n1 -> task null
+  task/<claim|assign> $t n1 -> 409 budget_exceeded
+  task/batch-assign {assignments: [{task_id: $t, node_id: n1}]} -> results [{success: false, error: budget_exceeded}]
+  task/create {for_node: n1, ${ABOUT}} -> 409 budget_exceeded
+  # The balancer: at create, at registration, at a heartbeat, when asked.
+  nodes n1
+  B task/create {${ABOUT}} -> assigned_node null
+  B task/batch-assign
+  node/leave n1
+  node/heartbeat n1
+  sweep
+  GET task/stats -> by_status {open: 2, assigned: 0}
+  # A larger one opens all of them.
+  ${budget("scope: <hub|node|type|creator|group>, value: <null|n1|dear|boss|import>, cost_usd: 5")}
+  task/next n1 -> task *
 
-async function eventsOf(hub: TestHub): Promise<unknown[]> {
-  const kinds = "budget.warning,budget.exceeded,budget.set,budget.deleted";
-  const found = list(await ok(hub.get(`/events?since=0&kind=${kinds}`)), "events");
-  return found.map(({ kind, data }) => [kind, record(data)["scope"], record(data)["value"]]);
-}
+-- a used up budget keeps nothing else back
+  nodes n1 n2 boss
+  ${budget("scope: <node|type|creator|group>, value: <n2|dear|boss|import>, cost_usd: 0")}
+  ${budget("scope: hub, cost_usd: 0, on_limit: warn")}
+  ${"task/create {priority: 0, <task_type: dear|creator_node: boss|group: import>}\n".repeat(40)}
+  cheap = task/create {task_type: cheap}
+  plain = task/create
+  task/next n1 -> task.task_id $<cheap|plain>
+  task/next n1 -> task null
+  more = task/create {task_type: cheap}
+  task/next n1 {task_types: [dear, cheap]} -> task.task_id $more
+  task/create {task_type: cheap}
+  task/next n2 -> task null
 
-async function budgets(hub: TestHub): Promise<Fields[]> {
-  const headers = { "X-Admin-Key": ADMIN_KEY };
-  return list(await ok(hub.get("/budget/list", { headers })), "budgets");
-}
+== a budget of a group counts the copies and reviews of its tasks, and keeps these back too
+  nodes n1 n2
+  q = task/create {group: import, priority: 0, quorum: {results: 2, of: 2}}
+  until task $q -> quorum.copies #2
+  q = task $q
+  task/claim n1 {task_id: $q.quorum.copies.0}
+  task/extend n1 {task_id: $q.quorum.copies.0, ${usage("0.25")}}
+  r = task/create {group: import, priority: 0, review: capability:check}
+  task/claim $r n1
+  task/complete $r n1
+  until GET task/list?task_type=check -> tasks #1
+  check = GET task/list?task_type=check
+  task/claim n2 {task_id: $check.tasks.0.task_id}
+  task/release n2 {task_id: $check.tasks.0.task_id, ${usage("0.25")}}
+  GET group/import -> usage {input_tokens: 200, cost_usd: 0.5}
+  GET usage?by=group -> usage [{name: import, cost_usd: 0.5}]
+  # Enough copies in both kinds of lanes to hide what is behind them.
+  k = task/create {group: import, priority: 0, quorum: {results: 3}, limit_key: k}; until task $k -> quorum.copies #3<|||||>
+  l = task/create {group: import, priority: 0, quorum: {results: 3}}; until task $l -> quorum.copies #3<|||||>
+  k = task $k; l = task $l
+  ${budget("scope: group, value: import, cost_usd: 0.5")}
+  free = task/create
+  limited = task/create {limit_key: k}
+  task/next n1 -> task.task_id $<free|limited>
+  task/next n1 -> task null
+  task/claim n2 {task_id: $<check.tasks.0.task_id|k.quorum.copies.0|l.quorum.copies.0>} -> 409 budget_exceeded
+  GET task/$<check.tasks.0.task_id|k.quorum.copies.0|l.quorum.copies.0>/explain -> reasons.code ~budget
+  ${budget("scope: group, value: import, cost_usd: 5")}
+  task/next n1 -> task *
 
-describe("a used up budget", () => {
-  test.each([
-    ["hub", undefined],
-    ["node", "n1"],
-    ["type", "dear"],
-    ["creator", "boss"],
-    ["group", "import"],
-  ])("of the %s keeps its tasks back from every way to hand one out", async (scope, value) => {
-    await using hub = await startHub();
-    for (const node_id of ["n1", "boss"])
-      await ok(hub.post("/node/register", { node_id, name: node_id, auto_assign: false }));
-    const about = { task_type: "dear", creator_node: "boss", group: "import" };
-    await setBudget(hub, { scope, value, cost_usd: 0.5 });
-    await spend(hub, 0.5, about);
-    const taskId = await addTask(hub, about);
-    expect(await next(hub)).toBeNull();
-    const both = { task_id: taskId, node_id: "n1" };
-    await refused(hub.post("/task/claim", both), 409, "budget_exceeded");
-    await refused(hub.post("/task/assign", both), 409, "budget_exceeded");
-    const assigned = await ok(hub.post("/task/batch-assign", { assignments: [both] }));
-    expect(list(assigned, "results")).toMatchObject([{ success: false, error: "budget_exceeded" }]);
-    const sent = { title: "t", description: "d", for_node: "n1", ...about };
-    await refused(hub.post("/task/create", sent), 409, "budget_exceeded");
-    // The balancer: at create, at registration, at a heartbeat, when asked.
-    await ok(hub.post("/node/register", { node_id: "n1", name: "n1", auto_assign: true }));
-    const made = { title: "t", description: "d", ...about };
-    const balanced = await ok(hub.post("/task/create", made, { variant: "B" }));
-    expect(balanced["assigned_node"]).toBeNull();
-    await ok(hub.post("/task/batch-assign", {}, { variant: "B" }));
-    await ok(hub.post("/node/leave", { node_id: "n1" }));
-    await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
-    await hub.sweep();
-    const { by_status } = await ok(hub.get("/task/stats"));
-    expect(record(by_status)).toMatchObject({ open: 2, assigned: 0 });
-    // A larger one opens all of them.
-    await setBudget(hub, { scope, value, cost_usd: 5 });
-    expect(await next(hub)).not.toBeNull();
-  });
+-- a used up budget lets running tasks finish, and a node go on with what it holds
+  nodes n1
+  running, given = task/create
+  task/claim $running n1
+  task/assign $given n1
+  ${budget("scope: hub, cost_usd: 0")}
+  task/extend $running n1
+  task/complete $running n1
+  task/next n1 -> task.task_id $given
 
-  once.test("keeps nothing else back", async () => {
-    await using hub = await startHub();
-    for (const node of ["n1", "n2", "boss"]) await addNode(hub, node);
-    for (const key of [
-      { scope: "node", value: "n2" },
-      { scope: "type", value: "dear" },
-      { scope: "creator", value: "boss" },
-      { scope: "group", value: "import" },
-    ])
-      await setBudget(hub, { ...key, cost_usd: 0 });
-    await setBudget(hub, { scope: "hub", cost_usd: 0, on_limit: "warn" });
-    for (let i = 0; i < 40; i++) {
-      await addTask(hub, { task_type: "dear", priority: 0 });
-      await addTask(hub, { creator_node: "boss", priority: 0 });
-      await addTask(hub, { group: "import", priority: 0 });
-    }
-    const free = [await addTask(hub, { task_type: "cheap" }), await addTask(hub)];
-    expect([await next(hub), await next(hub), await next(hub)]).toEqual([...free, null]);
-    const more = await addTask(hub, { task_type: "cheap" });
-    expect(await next(hub, { task_types: ["dear", "cheap"] })).toBe(more);
-    await addTask(hub, { task_type: "cheap" });
-    expect(await next(hub, { node_id: "n2" })).toBeNull();
-  });
+-- a used up budget gives a task that its own report has closed to nobody
+  nodes n1
+  t = B task/create {backoff_s: 0}
+  ${budget("scope: hub, cost_usd: 0.5")}
+  task/claim $t n1
+  nodes n2
+  task/release $t n1 {${usage("1")}} -> {assigned_node: null, status: open}
 
-  test("of a group counts the copies and reviews of its tasks, and keeps these back too", async () => {
-    await using hub = await startHub();
-    for (const node of ["n1", "n2"]) await addNode(hub, node);
-    const copiesOf = async (taskId: string): Promise<readonly string[]> => {
-      let ids: readonly string[] = [];
-      await until("there are copies", async () => {
-        const { quorum } = record((await ok(hub.get(`/task/${taskId}`)))["task"]);
-        const { copies } = record(quorum);
-        ids = Array.isArray(copies) ? copies.map(String) : [];
-        return ids.length > 0;
-      });
-      return ids;
-    };
-    const usage = [{ seq: 1, model: "m", input_tokens: 1, output_tokens: 1, cost_usd: 0.25 }];
-    const ofGroup = { group: "import", priority: 0 };
-    const [copy] = await copiesOf(await addTask(hub, { ...ofGroup, quorum: { results: 2, of: 2 } }));
-    await ok(hub.post("/task/claim", { task_id: copy, node_id: "n1" }));
-    await ok(hub.post("/task/extend", { task_id: copy, node_id: "n1", usage }));
-    const reviewed = await addTask(hub, { ...ofGroup, review: "capability:check" });
-    await ok(hub.post("/task/claim", { task_id: reviewed, node_id: "n1" }));
-    await ok(hub.post("/task/complete", { task_id: reviewed, node_id: "n1", result: RESULT }));
-    let check: unknown = null;
-    await until("there is a review", async () => {
-      const { tasks } = await ok(hub.get("/task/list?task_type=check"));
-      check = list({ tasks }, "tasks")[0]?.["task_id"];
-      return check !== undefined;
-    });
-    await ok(hub.post("/task/claim", { task_id: check, node_id: "n2" }));
-    await ok(hub.post("/task/release", { task_id: check, node_id: "n2", usage }));
-    expect((await ok(hub.get("/group/import")))["usage"]).toMatchObject({ input_tokens: 2, cost_usd: 0.5 });
-    const { usage: sums } = await ok(hub.get("/usage?by=group"));
-    expect(list({ sums }, "sums")).toMatchObject([{ name: "import", cost_usd: 0.5 }]);
-    const ids: (readonly string[])[] = [];
-    for (let i = 0; i < 12; i++) {
-      const more = { ...(i % 2 === 1 && { limit_key: "k" }), quorum: { results: 3 } };
-      ids.push(await copiesOf(await addTask(hub, { ...ofGroup, ...more })));
-    }
-    await setBudget(hub, { scope: "group", value: "import", cost_usd: 0.5 });
-    const free = [await addTask(hub), await addTask(hub, { limit_key: "k" })];
-    expect([await next(hub), await next(hub), await next(hub)]).toEqual([...free, null]);
-    for (const task_id of [check, ids[0]?.[0], ids[1]?.[0]]) {
-      await refused(hub.post("/task/claim", { task_id, node_id: "n2" }), 409, "budget_exceeded");
-      const { reasons } = await ok(hub.get(`/task/${String(task_id)}/explain`));
-      expect(list({ reasons }, "reasons").map(({ code }) => code)).toContain("budget");
-    }
-    await setBudget(hub, { scope: "group", value: "import", cost_usd: 5 });
-    expect(await next(hub)).not.toBeNull();
-  });
+== a budget wakes a waiting worker when it is set again, deleted, or its period begins again
+  nodes n1
+  ${budget("scope: hub, cost_usd: 0.1")}
+  ${spend("0.2")}
+  a, b, c = task/create
+  w = & task/next n1 {wait: 60}
+  ${budget("scope: hub, cost_usd: 1")}
+  $w -> task.task_id $a
+  ${budget("scope: hub, cost_usd: 0.1")}
+  w = & task/next n1 {wait: 60}
+  admin budget/delete {scope: hub, per: day}
+  $w -> task.task_id $b
+  ${budget("scope: hub, cost_usd: 0.1")}
+  w = & task/next n1 {wait: 60}
+  jump 1d
+  sweep
+  $w -> task.task_id $c
 
-  once.test("lets running tasks finish, and a node go on with what it holds", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1");
-    const [running, given] = [await addTask(hub), await addTask(hub)];
-    await ok(hub.post("/task/claim", { task_id: running, node_id: "n1" }));
-    await ok(hub.post("/task/assign", { task_id: given, node_id: "n1" }));
-    await setBudget(hub, { scope: "hub", cost_usd: 0 });
-    await ok(hub.post("/task/extend", { task_id: running, node_id: "n1" }));
-    await ok(hub.post("/task/complete", { task_id: running, node_id: "n1", result: RESULT }));
-    expect(await next(hub)).toBe(given);
-  });
+== what a budget says is a warning at 80 % and once more at the limit, once in a period
+  nodes n1
+  ${budget("scope: hub, cost_usd: 1, on_limit: warn")}
+  admin budget/set {scope: type, value: t, per: month, tokens: 200}
+  ${spend("0.79")}
+  GET events?since=0&kind=budget.warning,budget.exceeded -> events []
+  ${spend("0.01", "task_type: t")}
+  GET events?since=0&kind=budget.warning,budget.exceeded -> events.data.scope [hub]
+  ${spend("0.1")}
+  ${spend("null", "task_type: t")}
+  ${spend("0.2")}
+  ${spend("0.2")}
+  GET events?since=0&kind=budget.warning,budget.exceeded -> [budget.warning, budget.exceeded, budget.exceeded]
+  -> events.data [{scope: hub, value: null}, {scope: type, value: t}, {scope: hub, value: null}]
+  -> events.2 {node_id: null, data: {per: day, on_limit: warn, limit_usd: 1, cost_usd: 1.1, without_cost: 1}}
+  jump 1d
+  ${spend("2")}
+  GET events?since=0&kind=budget.exceeded -> events.data.scope [type, hub, hub]
 
-  once.test("gives a task that its own report has closed to nobody", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1");
-    const made = { title: "t", description: "d", backoff_s: 0 };
-    const task_id = String((await ok(hub.post("/task/create", made, { variant: "B" })))["task_id"]);
-    await setBudget(hub, { scope: "hub", cost_usd: 0.5 });
-    await ok(hub.post("/task/claim", { task_id, node_id: "n1" }));
-    await ok(hub.post("/node/register", { node_id: "n2", name: "n2", auto_assign: true }));
-    const usage = [{ seq: 1, model: "m", input_tokens: 1, output_tokens: 1, cost_usd: 1 }];
-    const released = await ok(hub.post("/task/release", { task_id, node_id: "n1", usage }));
-    expect(released).toMatchObject({ assigned_node: null, status: "open" });
-  });
+-- what a budget says is shown in the list, with what is spent and how many costs are not known
+  nodes n1
+  ${spend("0.85")}
+  ${spend("null")}
+  ${budget("scope: node, value: n1, cost_usd: 1")}
+  admin budget/set {scope: hub, per: total, cost_usd: 0.5, tokens: 1000}
+  admin budget/set {scope: type, per: month, cost_usd: 1, tokens: 10000}
+  admin GET budget/list -> budgets.spent ${"[X, X, *]".replaceAll("X", "{cost_usd: 0.85, without_cost: 1, reports: 2, input_tokens: 200}")}
+  -> budgets [{scope: hub, value: null, per: total, state: exceeded, paused: true, since: null},
+    {scope: node, value: n1, per: day, state: warning, paused: false, since: *},
+    {scope: type, value: null, per: month, state: warning, since: ~-01}]
+  GET events?since=0&kind=budget.warning,budget.exceeded,budget.set ->
+    [budget.set, budget.warning, budget.set, budget.exceeded, budget.set, budget.warning]
+  -> events.data.scope [node, node, hub, hub, type, type]
+  admin budget/delete {scope: node, value: n1, per: day}
+  admin budget/delete {scope: node, value: n1, per: day} -> 404 budget_not_found
+  admin GET budget/list -> budgets #2
 
-  test("wakes a waiting worker when it is set again, deleted, or its period begins again", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1");
-    await setBudget(hub, { scope: "hub", cost_usd: 0.1 });
-    await spend(hub, 0.2);
-    const tasks = [await addTask(hub), await addTask(hub), await addTask(hub)];
-    const taken = async (change: () => Promise<unknown>): Promise<unknown> => {
-      const waiting = next(hub, { wait: 60 });
-      await until("the call waits", () => waits(hub, 1));
-      await change();
-      return waiting;
-    };
-    expect(await taken(() => setBudget(hub, { scope: "hub", cost_usd: 1 }))).toBe(tasks[0]);
-    await setBudget(hub, { scope: "hub", cost_usd: 0.1 });
-    const key = { scope: "hub", per: "day" };
-    expect(await taken(() => ok(hub.admin("/budget/delete", key)))).toBe(tasks[1]);
-    await setBudget(hub, { scope: "hub", cost_usd: 0.1 });
-    const turn = async (): Promise<void> => {
-      hub.clock.jump(DAY_MS);
-      await hub.sweep();
-    };
-    expect(await taken(turn)).toBe(tasks[2]);
-  });
-});
+-- a budget needs an administrator, a limit, and a value that fits its scope
+  budget/set {scope: hub, per: day, cost_usd: 1} -> 403 admin_key_required
+  GET budget/list -> 403 admin_key_required
+  admin budget/set {scope: hub, per: day} -> 400 cost_usd
+  ${budget("scope: hub, cost_usd: 1, value: n1")} -> 400 value
+  ${budget("scope: node, cost_usd: 1")} -> 400 value
+  admin budget/set {scope: x, per: week, on_limit: stop, cost_usd: -1, tokens: 0.5} -> 400 scope per on_limit cost_usd tokens
 
-describe("what a budget says", () => {
-  test("is a warning at 80 % and once more at the limit, once in a period", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1");
-    await setBudget(hub, { scope: "hub", on_limit: "warn" });
-    await setBudget(hub, { scope: "type", value: "t", per: "month", cost_usd: undefined, tokens: 200 });
-    const said = async () => (await eventsOf(hub)).slice(2);
-    await spend(hub, 0.79);
-    expect(await said()).toEqual([]);
-    await spend(hub, 0.01, { task_type: "t" });
-    expect(await said()).toEqual([["budget.warning", "hub", null]]);
-    await spend(hub, 0.1);
-    await spend(hub, null, { task_type: "t" });
-    expect((await said()).slice(1)).toEqual([["budget.exceeded", "type", "t"]]);
-    await spend(hub, 0.2);
-    await spend(hub, 0.2);
-    expect((await said()).slice(2)).toEqual([["budget.exceeded", "hub", null]]);
-    hub.clock.jump(DAY_MS);
-    await spend(hub, 2);
-    expect((await said()).slice(3)).toEqual([["budget.exceeded", "hub", null]]);
-    const [event] = list(await ok(hub.get("/events?since=0&kind=budget.exceeded")), "events").slice(1);
-    expect(event).toMatchObject({
-      node_id: null,
-      data: { per: "day", on_limit: "warn", limit_usd: 1, cost_usd: 1.1, without_cost: 1 },
-    });
-  });
-
-  once.test("is shown in the list, with what is spent and how many costs are not known", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1");
-    await spend(hub, 0.85);
-    await spend(hub, null);
-    await setBudget(hub, { scope: "node", value: "n1" });
-    await setBudget(hub, { scope: "hub", per: "total", cost_usd: 0.5, tokens: 1_000 });
-    await setBudget(hub, { scope: "type", per: "month", tokens: 10_000 });
-    const spent = { cost_usd: 0.85, without_cost: 1, reports: 2, input_tokens: 200 };
-    const today = new Date(hub.clock.now()).toISOString().slice(0, 10);
-    expect(await budgets(hub)).toMatchObject([
-      { scope: "hub", value: null, per: "total", state: "exceeded", paused: true, since: null, spent },
-      { scope: "node", value: "n1", per: "day", state: "warning", paused: false, since: today, spent },
-      { scope: "type", value: null, per: "month", state: "warning", since: `${today.slice(0, 8)}01` },
-    ]);
-    expect(await eventsOf(hub)).toEqual([
-      ["budget.set", "node", "n1"],
-      ["budget.warning", "node", "n1"],
-      ["budget.set", "hub", null],
-      ["budget.exceeded", "hub", null],
-      ["budget.set", "type", null],
-      ["budget.warning", "type", null],
-    ]);
-    const key = { scope: "node", value: "n1", per: "day" };
-    await ok(hub.admin("/budget/delete", key));
-    await refused(hub.admin("/budget/delete", key), 404, "budget_not_found");
-    expect(await budgets(hub)).toHaveLength(2);
-  });
-});
-
-once.test("a budget needs an administrator, a limit, and a value that fits its scope", async () => {
-  await using hub = await startHub();
-  const fields = { scope: "hub", per: "day", cost_usd: 1 };
-  await refused(hub.post("/budget/set", fields), 403, "admin_key_required");
-  await refused(hub.get("/budget/list"), 403, "admin_key_required");
-  await badFields(hub.admin("/budget/set", { scope: "hub", per: "day" }), ["cost_usd"]);
-  await badFields(hub.admin("/budget/set", { ...fields, value: "n1" }), ["value"]);
-  await badFields(hub.admin("/budget/set", { ...fields, scope: "node" }), ["value"]);
-  await badFields(
-    hub.admin("/budget/set", { scope: "x", per: "week", on_limit: "stop", cost_usd: -1, tokens: 0.5 }),
-    ["scope", "per", "on_limit", "cost_usd", "tokens"],
-  );
-});
-
-once.test("there are so many budgets at most", async () => {
-  await using hub = await startHub();
-  const requests = Array.from({ length: BUDGETS_MAX }, (_, i) => ({
-    path: "budget/set",
-    body: { scope: "type", value: `t${i}`, per: "day", tokens: 1 },
-  }));
-  for (let at = 0; at < BUDGETS_MAX; at += 500)
-    await ok(hub.admin("/batch", { requests: requests.slice(at, at + 500) }));
-  const last = { scope: "hub", per: "day", tokens: 1 };
-  await refused(hub.admin("/budget/set", last), 409, "budgets_limit");
-  await ok(hub.admin("/budget/set", { ...last, scope: "type", value: "t7" }));
-});
+-- there are so many budgets at most
+  admin batch {requests: [${many}]}
+  ${budget("scope: hub, tokens: 1")} -> 409 budgets_limit
+  ${budget("scope: type, value: t7, tokens: 1")}
+`);

@@ -2,268 +2,158 @@
  * Graphs of tasks: up to 1,000 dependencies of one task, what a task still waits for, and task/retry with what failed
  * only because of the task.
  */
-import { describe, expect, test } from "bun:test";
-import { type Answer, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
-import { addKey } from "./key-commands.ts";
-import {
-  NO_ID,
-  addNode,
-  addNodes,
-  addTask,
-  addTasks,
-  badFields,
-  complete,
-  eventKinds,
-  inBatches,
-  list,
-  ok,
-  pick,
-  record,
-  refused,
-  until,
-} from "./scene.ts";
+import { transcripts } from "../support/transcript.ts";
+import { NO_ID } from "./scene.ts";
 
-const once = onlyOnce(import.meta.url);
-type Fields = Readonly<Record<string, unknown>>;
+/** leaf <- part <- all, and another task that all depends on. */
+const TREE = `
+  leaf = task/create
+  part = task/create {depends_on: [$leaf]}
+  other = task/create
+  all = task/create {depends_on: [$part, $other]}`;
+const done = (name: string) => `task/claim $${name} n1; task/complete $${name} n1`;
+const dependents = (count: number) =>
+  `batch {requests: [${"{path: task/create, body: {title: t, description: d, depends_on: [$first]}}, ".repeat(count)}]}`;
+const tasks = (count: number) =>
+  `batch {requests: [${"{path: task/create, body: {title: t, description: d}}, ".repeat(count)}]}`;
+const ids = (names: readonly string[], from: number, to: number) =>
+  names
+    .flatMap((name) =>
+      Array.from({ length: to - from }, (_, i) => `$${name}.answers.${i + from}.body.task_id`),
+    )
+    .join();
 
-async function get(hub: TestHub, taskId: string): Promise<Record<string, unknown>> {
-  return record((await ok(hub.get(`/task/${taskId}`)))["task"]);
-}
+transcripts(`
+-- depends_on takes 1,000 tasks, and the task shows which of them it waits for
+  nodes n1
+  a = ${tasks(500)}
+  b = ${tasks(500)}
+  t = task/create {depends_on: [${ids(["a", "b"], 0, 500)}]}
+  task $t -> {ready: false, depends_on: [${ids(["a", "b"], 0, 500)}], unmet: {count: 1000, task_ids: [${ids(["a"], 0, 20)}]}}
+  first = task $a.answers.0.body.task_id
+  second = task $a.answers.1.body.task_id
+  ${done("first")}
+  task $t -> unmet {count: 999, task_ids: [${ids(["a"], 1, 21)}]}
+  task/cancel $second
+  task $t -> {status: failed, unmet: {count: 0, task_ids: []}}
+  task/retry $second {with_dependents: true} -> dependents {opened: 1, left: 0}
+  task $t -> unmet {count: 999, task_ids: [${ids(["a"], 1, 21)}]}
 
-async function done(hub: TestHub, taskId: string): Promise<void> {
-  await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
-  await ok(complete(hub, taskId, "n1"));
-}
+-- depends_on takes no more, and names each that is unknown
+  known = task/create
+  task/create {depends_on: [${"$known, ".repeat(1_001)}]} -> 400 depends_on
+  task/create {depends_on: [$known, ${NO_ID}, $known, x]} -> 400 depends_on.1 depends_on.3
+  task/create {depends_on: [${Array.from({ length: 1_000 }, (_, i) => `x${i}`).join()}]} ->
+    400 ${Array.from({ length: 100 }, (_, i) => `depends_on.${i}`).join(" ")}
 
-function cancel(hub: TestHub, taskId: string): Promise<Answer["body"]> {
-  return ok(hub.post("/task/cancel", { task_id: taskId }));
-}
+-- only GET of one task shows what it waits for
+  first = task/create
+  made = task/create {depends_on: [$first]} -> task.unmet absent
+  GET task/list -> tasks [{unmet: absent}, {unmet: absent}]
+  task $first -> unmet {count: 0, task_ids: []}
+  GET task/$made?wait=0.01 -> task.unmet {count: 1, task_ids: [$first]}
 
-function retry(hub: TestHub, taskId: string, fields: Fields = {}): Promise<Answer> {
-  return hub.post("/task/retry", { task_id: taskId, with_dependents: true, ...fields });
-}
+== a retry with dependents opens the whole tree again in one commit, and it can be done then
+  nodes n1
+  ${TREE}
+  task/cancel $leaf
+  task $<leaf|part|other|all> -> status <failed|failed|open|failed>
+  task/retry $leaf {with_dependents: true} -> {task_id: $leaf, status: open, dependents: {opened: 2, left: 0}}
+  task $<leaf|part|other|all> -> status open
+  task $all -> unmet {count: 2, task_ids: [$part, $other]}
+  events $all -> [task.created, task.failed, task.retried]
+  ${done("<leaf|part|other|all>")}
+  task/retry $leaf {with_dependents: true} -> 409 task_not_failed
 
-/** The dependents that a retry opened, and those that are left. */
-async function dependentsOf(answer: Promise<Answer>): Promise<unknown> {
-  return (await ok(answer))["dependents"];
-}
+== after a retry without dependents, and after the task was completed, opens what is left
+  nodes n1
+  ${TREE}
+  task/cancel $leaf
+  task/retry $leaf -> dependents absent
+  ${done("<leaf|other>")}
+  task $<leaf|part|all> -> status <completed|failed|failed>
+  task/retry $part {with_dependents: true} -> dependents {opened: 1, left: 0}
+  task $part -> {status: open, ready: true}
+  task $all -> unmet {count: 1, task_ids: [$part]}
+  ${done("<part|all>")}
 
-async function statuses(hub: TestHub, taskIds: readonly string[]): Promise<readonly unknown[]> {
-  return Promise.all(taskIds.map(async (taskId) => (await get(hub, taskId))["status"]));
-}
+-- a retry with dependents of a task that fails again at once opens none
+  ${TREE}
+  task/cancel $leaf
+  task/retry $part {with_dependents: true} -> {status: failed, dependents: {opened: 0, left: 1}}
+  task $<part|all> -> status failed
+  task/retry $leaf {with_dependents: true} -> dependents {opened: 2, left: 0}
 
-describe("depends_on", () => {
-  once.test("takes 1,000 tasks, and the task shows which of them it waits for", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1");
-    const many = await addTasks(hub, 1_000);
-    const taskId = await addTask(hub, { depends_on: many });
-    const task = await get(hub, taskId);
-    expect(task["depends_on"]).toEqual([...many]);
-    expect(task).toMatchObject({ ready: false, unmet: { count: 1_000, task_ids: many.slice(0, 20) } });
-    await done(hub, many[0] ?? "");
-    expect((await get(hub, taskId))["unmet"]).toEqual({ count: 999, task_ids: many.slice(1, 21) });
-    await cancel(hub, many[1] ?? "");
-    expect(await get(hub, taskId)).toMatchObject({ status: "failed", unmet: { count: 0, task_ids: [] } });
-    expect(await dependentsOf(retry(hub, many[1] ?? ""))).toEqual({ opened: 1, left: 0 });
-    expect((await get(hub, taskId))["unmet"]).toEqual({ count: 999, task_ids: many.slice(1, 21) });
-  });
+-- a retry leaves what also depends on another failure, and opens it with that one
+  ${TREE}
+  last = task/create {depends_on: [$all]}
+  task/cancel $<leaf|other>
+  task/retry $leaf {with_dependents: true} -> dependents {opened: 1, left: 0}
+  task $<leaf|part|all|last> -> status <open|open|failed|failed>
+  task/retry $other {with_dependents: true} -> dependents {opened: 2, left: 0}
+  task $<part|other|all|last> -> status open
 
-  once.test("takes no more, and names each that is unknown", async () => {
-    await using hub = await startHub({ variants: ["A"] });
-    const draft = { title: "t", description: "d" };
-    const known = await addTask(hub);
-    const ids = Array.from({ length: 1_001 }, () => known);
-    await badFields(hub.post("/task/create", { ...draft, depends_on: ids }), ["depends_on"]);
-    const mixed = [known, NO_ID, known, "x"];
-    await badFields(hub.post("/task/create", { ...draft, depends_on: mixed }), [
-      "depends_on.1",
-      "depends_on.3",
-    ]);
-    const unknown = Array.from({ length: 1_000 }, (_, i) => `x${i}`);
-    const answer = await refused(
-      hub.post("/task/create", { ...draft, depends_on: unknown }),
-      400,
-      "invalid_request",
-    );
-    expect(list(answer.body, "errors").length).toBe(100);
-  });
+-- a retry leaves what depends on a deleted task, and what failed in another way
+  a, b = task/create
+  both = task/create {depends_on: [$a, $b]}
+  cancelled = task/create {depends_on: [$a]}
+  task/cancel $<cancelled|a>
+  admin task/delete $b
+  task/retry $a {with_dependents: true} -> dependents {opened: 0, left: 0}
+  task $<both|cancelled> -> status failed
 
-  once.test("only GET of one task shows what it waits for", async () => {
-    await using hub = await startHub();
-    const first = await addTask(hub);
-    const made = await ok(hub.post("/task/create", { title: "t", description: "d", depends_on: [first] }));
-    expect(made["task"]).not.toContainKey("unmet");
-    for (const task of list(await ok(hub.get("/task/list")), "tasks")) expect(task).not.toContainKey("unmet");
-    expect(await get(hub, first)).toMatchObject({ unmet: { count: 0, task_ids: [] } });
-    const waited = await ok(hub.get(`/task/${String(made["task_id"])}?wait=0.01`));
-    expect(waited["task"]).toMatchObject({ unmet: { count: 1, task_ids: [first] } });
-  });
-});
+-- a retry opens at most 250 at a time, the oldest first, and says how many are left
+  first = task/create
+  c = ${dependents(300)}
+  grandchild = task/create {depends_on: [$c.answers.0.body.task_id, $c.answers.299.body.task_id]}
+  task/cancel $first
+  until GET task/stats -> by_status.failed 302
+  task/retry $first {with_dependents: true} -> dependents {opened: 250, left: 51}
+  task $c.answers.<249|250>.body.task_id -> status <open|failed>
+  task $grandchild -> status failed
+  task/retry $first {with_dependents: true} -> dependents {opened: 51, left: 0}
+  GET task/stats -> by_status {failed: 0, open: 302}
+  task/retry $first {with_dependents: true} -> 409 task_not_failed
 
-describe("task/retry with_dependents", () => {
-  /** leaf <- part <- all, and another task that all depends on. */
-  async function tree(hub: TestHub): Promise<Readonly<Record<"leaf" | "part" | "other" | "all", string>>> {
-    const leaf = await addTask(hub);
-    const part = await addTask(hub, { depends_on: [leaf] });
-    const other = await addTask(hub);
-    const all = await addTask(hub, { depends_on: [part, other] });
-    return { leaf, part, other, all };
-  }
+== in a batch, with the failure that comes before it in the same commit
+  ${TREE}
+  task/cancel $leaf
+  batch {requests: [
+    {path: task/retry, body: {task_id: $leaf, with_dependents: true}},
+    {path: task/retry, body: {task_id: $part, with_dependents: true}},
+    {path: task/retry, body: {task_id: $all}}]} -> answers.status [200, 409, 409]
+  -> answers.0.body.dependents {opened: 2, left: 0}
+  # Those that have not heard of the failure yet wait on.
+  batch {requests: [
+    {path: task/cancel, body: {task_id: $leaf}},
+    {path: task/retry, body: {task_id: $leaf, with_dependents: true}}]} -> answers.1.body.dependents {opened: 0, left: 0}
+  sweep
+  task $<leaf|part|all> -> status open
 
-  test("opens the whole tree again in one commit, and it can be done then", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1");
-    const { leaf, part, other, all } = await tree(hub);
-    await cancel(hub, leaf);
-    expect(await statuses(hub, [leaf, part, other, all])).toEqual(["failed", "failed", "open", "failed"]);
-    const answer = await ok(retry(hub, leaf));
-    expect(answer).toMatchObject({ task_id: leaf, status: "open", dependents: { opened: 2, left: 0 } });
-    expect(await statuses(hub, [leaf, part, other, all])).toEqual(["open", "open", "open", "open"]);
-    expect(await get(hub, all)).toMatchObject({ unmet: { count: 2, task_ids: [part, other] } });
-    expect((await eventKinds(hub, all)).at(-1)).toBe("task.retried");
-    for (const taskId of [leaf, part, other, all]) await done(hub, taskId);
-    await refused(retry(hub, leaf), 409, "task_not_failed");
-  });
+-- the balancer of B gets what is ready at once
+  nodes n1
+  first = B task/create
+  second = B task/create {depends_on: [$first]}
+  task/cancel $first
+  task/retry $first
+  task/complete $first n1
+  task/retry $first {with_dependents: true} -> dependents {opened: 1, left: 0}
+  task $second -> assigned_node n1
 
-  test("after a retry without them, and after the task was completed, opens what is left", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1");
-    const { leaf, part, other, all } = await tree(hub);
-    await cancel(hub, leaf);
-    expect(await ok(hub.post("/task/retry", { task_id: leaf }))).not.toContainKey("dependents");
-    await done(hub, leaf);
-    await done(hub, other);
-    expect(await statuses(hub, [leaf, part, all])).toEqual(["completed", "failed", "failed"]);
-    expect(await dependentsOf(retry(hub, part))).toEqual({ opened: 1, left: 0 });
-    expect(await get(hub, part)).toMatchObject({ status: "open", ready: true });
-    expect((await get(hub, all))["unmet"]).toEqual({ count: 1, task_ids: [part] });
-    for (const taskId of [part, all]) await done(hub, taskId);
-  });
+-- with a key that is bound to a node opens only what that node has created
+  nodes n1 n2
+  robot = admin key/add n1 {name: robot}
+  leaf = task/create {creator_node: n1}
+  <own|theirs> = task/create {creator_node: <n1|n2>, depends_on: [$leaf]}
+  task/cancel $leaf
+  as $robot task/retry $leaf {with_dependents: true} -> dependents {opened: 1, left: 0}
+  task $<leaf|own|theirs> -> status <open|open|failed>
+  task/retry $leaf {with_dependents: true} -> dependents {opened: 1, left: 0}
 
-  once.test("of a task that fails again at once opens none", async () => {
-    await using hub = await startHub();
-    const { leaf, part, all } = await tree(hub);
-    await cancel(hub, leaf);
-    expect(await ok(retry(hub, part))).toMatchObject({
-      status: "failed",
-      dependents: { opened: 0, left: 1 },
-    });
-    expect(await statuses(hub, [part, all])).toEqual(["failed", "failed"]);
-    expect(await dependentsOf(retry(hub, leaf))).toEqual({ opened: 2, left: 0 });
-  });
-
-  once.test("leaves what also depends on another failure, and opens it with that one", async () => {
-    await using hub = await startHub();
-    const { leaf, part, other, all } = await tree(hub);
-    const last = await addTask(hub, { depends_on: [all] });
-    await cancel(hub, leaf);
-    await cancel(hub, other);
-    expect(await dependentsOf(retry(hub, leaf))).toEqual({ opened: 1, left: 0 });
-    expect(await statuses(hub, [leaf, part, all, last])).toEqual(["open", "open", "failed", "failed"]);
-    expect(await dependentsOf(retry(hub, other))).toEqual({ opened: 2, left: 0 });
-    expect(await statuses(hub, [part, other, all, last])).toEqual(["open", "open", "open", "open"]);
-  });
-
-  once.test("leaves what depends on a deleted task, and what failed in another way", async () => {
-    await using hub = await startHub();
-    const [a, b] = [await addTask(hub), await addTask(hub)];
-    const both = await addTask(hub, { depends_on: [a, b] });
-    const cancelled = await addTask(hub, { depends_on: [a] });
-    await cancel(hub, cancelled);
-    await cancel(hub, a);
-    await ok(hub.admin("/task/delete", { task_id: b }));
-    expect(await dependentsOf(retry(hub, a))).toEqual({ opened: 0, left: 0 });
-    expect(await statuses(hub, [both, cancelled])).toEqual(["failed", "failed"]);
-  });
-
-  once.test("opens at most 250 at a time, the oldest first, and says how many are left", async () => {
-    await using hub = await startHub();
-    const first = await addTask(hub);
-    const draft = { title: "t", description: "d" };
-    const children = await inBatches(
-      hub,
-      "task/create",
-      new Array(300).fill({ ...draft, depends_on: [first] }),
-    );
-    const ids = children.map(({ task_id }) => String(task_id));
-    const grandchild = await addTask(hub, { depends_on: [ids[0], ids[299]] });
-    await cancel(hub, first);
-    // A hub that is not the leader for a moment, on a busy machine, leaves the rest to its next sweep.
-    await until("all have failed", async () => {
-      await hub.sweep();
-      return record((await ok(hub.get("/task/stats")))["by_status"])["failed"] === 302;
-    });
-    expect(await dependentsOf(retry(hub, first))).toEqual({ opened: 250, left: 51 });
-    expect(await statuses(hub, [ids[249] ?? "", ids[250] ?? "", grandchild])).toEqual([
-      "open",
-      "failed",
-      "failed",
-    ]);
-    expect(await dependentsOf(retry(hub, first))).toEqual({ opened: 51, left: 0 });
-    expect((await ok(hub.get("/task/stats")))["by_status"]).toMatchObject({ failed: 0, open: 302 });
-    await refused(retry(hub, first), 409, "task_not_failed");
-  });
-
-  test("in a batch, with the failure that comes before it in the same commit", async () => {
-    await using hub = await startHub();
-    const { leaf, part, all } = await tree(hub);
-    await cancel(hub, leaf);
-    const requests = [
-      { path: "task/retry", body: { task_id: leaf, with_dependents: true } },
-      { path: "task/retry", body: { task_id: part, with_dependents: true } },
-      { path: "task/retry", body: { task_id: all } },
-    ];
-    const answers = list(await ok(hub.post("/batch", { requests })), "answers");
-    expect(answers.map(({ status }) => status)).toEqual([200, 409, 409]);
-    expect(record(answers[0]?.["body"])["dependents"]).toEqual({ opened: 2, left: 0 });
-    // Those that have not heard of the failure yet wait on.
-    const again = [{ path: "task/cancel", body: { task_id: leaf } }, requests[0]];
-    const both = list(await ok(hub.post("/batch", { requests: again })), "answers");
-    expect(record(both[1]?.["body"])["dependents"]).toEqual({ opened: 0, left: 0 });
-    await hub.sweep();
-    expect(await statuses(hub, [leaf, part, all])).toEqual(["open", "open", "open"]);
-  });
-
-  once.test("the balancer of B gets what is ready at once", async () => {
-    await using hub = await startHub();
-    await addNodes(hub, ["n1"]);
-    const first = await addTask(hub, {}, "B");
-    const second = await addTask(hub, { depends_on: [first] }, "B");
-    await cancel(hub, first);
-    await ok(hub.post("/task/retry", { task_id: first }));
-    await ok(complete(hub, first, "n1"));
-    expect(await dependentsOf(retry(hub, first))).toEqual({ opened: 1, left: 0 });
-    expect(await get(hub, second)).toMatchObject({ assigned_node: "n1" });
-  });
-
-  once.test("with a key that is bound to a node opens only what that node has created", async () => {
-    await using hub = await startHub({ variants: ["A"] });
-    await addNodes(hub, ["n1", "n2"]);
-    const secret = await addKey(hub, "robot", "--node", "n1");
-    const mine = { headers: { "X-Matrix-Secret": secret } };
-    const leaf = await addTask(hub, { creator_node: "n1" });
-    const own = await addTask(hub, { creator_node: "n1", depends_on: [leaf] });
-    const theirs = await addTask(hub, { creator_node: "n2", depends_on: [leaf] });
-    await cancel(hub, leaf);
-    const asked = { task_id: leaf, with_dependents: true };
-    expect(await dependentsOf(hub.post("/task/retry", asked, mine))).toEqual({ opened: 1, left: 0 });
-    expect(await statuses(hub, [leaf, own, theirs])).toEqual(["open", "open", "failed"]);
-    expect(await dependentsOf(retry(hub, leaf))).toEqual({ opened: 1, left: 0 });
-  });
-
-  once.test("with an Idempotency-Key is done once", async () => {
-    await using hub = await startHub({ variants: ["A"] });
-    const { leaf } = await tree(hub);
-    await cancel(hub, leaf);
-    const options = { headers: { "Idempotency-Key": "k" } };
-    const asked = { task_id: leaf, with_dependents: true };
-    const answers = [
-      await ok(hub.post("/task/retry", asked, options)),
-      await ok(hub.post("/task/retry", asked, options)),
-    ];
-    expect(answers[1]).toEqual(answers[0] ?? {});
-    const retried = list(await ok(hub.get("/events?since=0&kind=task.retried")), "events");
-    expect(pick({ retried }, "retried", "task_id").length).toBe(3);
-  });
-});
+-- with an Idempotency-Key is done once
+  ${TREE}
+  task/cancel $leaf
+  a = key k task/retry $leaf {with_dependents: true}
+  key k task/retry $leaf {with_dependents: true} -> dependents $a.dependents
+  GET events?since=0&kind=task.retried -> events #3
+`);

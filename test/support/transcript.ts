@@ -5,7 +5,7 @@
  *   t = task/create {lux_reward: 3}              a POST; `t` is the answer, and `$t` the id in it
  *   c = task/claim $t w1                         words after the path: the task ($…), then the node
  *   task/complete $t w1 {epoch: $c.lease.epoch} -> lux_paid 3
- *   B task/create {title: 5} -> 400 title        a 400 names the fields, any other error its code
+ *   B task/create {title: 5} -> 400 title ~text  a 400 names the fields, and may have a text; any other error its code
  *   GET task/$t -> task {status: completed, started_at: *}
  *   -> task.failure null                         more about the same answer
  *   w = & task/next w1 {wait: 60}                a call that blocks; the next line runs when it waits
@@ -15,7 +15,8 @@
  *
  * Words before a path: `admin` (with the administrator key), `B` (the variant), `as $key` (with the secret of a key),
  * `key K` (an Idempotency-Key), `until` (asks again until the answer is as expected, with periodic work between). Other
- * lines: `pass 60s n1` (time passes, n1 sends heartbeats), `jump 1h` (only the wall clock does), `sweep`, `# comment`;
+ * lines: `pass 60s n1` (time passes with periodic work, and n1 sends heartbeats), `tick 60s` (time passes, and nothing
+ * is done), `jump 1h` (only the wall clock does), `sweep` (periodic work), `restart` (the hub, on its data), `# comment`;
  * `task $t`, `node n1` and `events $t` are the GETs of a task, a node and the kinds of a task's events.
  *
  * An expectation is a path into the answer, which goes through lists (`tasks.task_id [$a, $b]`), and a pattern: an object
@@ -25,6 +26,7 @@
  * `+60s` and `-60s` are times.
  */
 import { afterAll, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { HEARTBEAT_FRESH_MS } from "../../src/domain/limits.ts";
 import { isoTime } from "../../src/lib/clock.ts";
@@ -35,7 +37,9 @@ import {
   type CallOptions,
   type HubOptions,
   SECRET,
+  TestClock,
   type TestHub,
+  newDataDir,
   startHub,
 } from "./hub.ts";
 import { HANG_MS } from "./hang.ts";
@@ -84,9 +88,8 @@ export async function play(
   text: string,
   names: Body = {},
 ): Promise<ReadonlyMap<string, unknown>> {
-  const player = new Player(hub, new Map(Object.entries(names)));
-  for (const lines of linesOf(text).flatMap(variationsOf))
-    for (const line of lines.split(/; +/)) await player.play(line);
+  const player = new Player(hub, new Map(Object.entries(names)), () => Promise.reject(new Error("not here")));
+  await player.playAll(text);
   return player.names;
 }
 
@@ -98,15 +101,27 @@ export async function play(
  */
 export function transcripts(text: string): void {
   afterAll(dropSchemas);
-  for (const [block] of text.matchAll(TITLED)) for (const variation of variationsOf(block)) define(variation);
+  const blocks = text.match(TITLED) ?? [];
+  if (blocks.join("").trim() !== text.trim()) throw new Error("A transcript begins with a title");
+  for (const block of blocks)
+    for (const variation of variationsOf(block, block.split("\n")[0])) define(variation);
 }
 
 function define(block: string): void {
   const [, mark, title = "", settings = "{}", lines = ""] = BLOCK.exec(block) ?? [];
   const options: HubOptions = new Reader(settings, new Map(), 0, false).value() as HubOptions;
   const run = (more: HubOptions) => async (): Promise<void> => {
-    await using hub = await startHub({ ...options, ...more });
-    await play(hub, lines);
+    const kept = /(?:^ *|; *)restart\b/m.test(lines) ? { dataDir: newDataDir(), clock: new TestClock() } : {};
+    const opened = { ...options, ...more, ...kept };
+    const player = new Player(await startHub(opened), new Map(), (settings) =>
+      startHub({ ...opened, ...settings }),
+    );
+    try {
+      await player.playAll(lines);
+    } finally {
+      await player.hub.close();
+      if (kept.dataDir !== undefined) rmSync(kept.dataDir, { recursive: true });
+    }
   };
   test(title, run({}));
   if (mark === "--") return;
@@ -120,15 +135,23 @@ function define(block: string): void {
 const TITLED = /^[ ]*(?:==?|--) .*\n(?:(?![ ]*(?:==?|--) ).*(?:\n|$))*/gm;
 const BLOCK = /^[ ]*(==?|--) (.*?)(?: (\{.*\}))?\n([^]*)$/;
 
-/** A text with `<a|b>` stands for a text with `a` and one with `b`; several of these change together. */
-function variationsOf(text: string): readonly string[] {
-  const [title = ""] = text.split("\n");
-  const count = /<([^<>\n]*\|[^<>\n]*)>/.exec(title)?.[1]?.split("|").length ?? 1;
-  if (count === 1) return [text];
-  return Array.from({ length: count }, (_, i) =>
-    text.replaceAll(/<([^<>\n]*\|[^<>\n]*)>/g, (_all, words: string) => words.split("|")[i] ?? ""),
+/**
+ * A text with `<a|b>` stands for a text with `a` and one with `b`. Several of as many alternatives change together; the
+ * others of a title's test are those of their lines.
+ */
+function variationsOf(text: string, title = text): readonly string[] {
+  const count = ALTERNATIVES.exec(title)?.[1]?.split("|").length;
+  if (count === undefined) return [text];
+  const variations = Array.from({ length: count }, (_, i) =>
+    text.replaceAll(new RegExp(ALTERNATIVES, "g"), (all, words: string) => {
+      const alternatives = words.split("|");
+      return alternatives.length === count ? (alternatives[i] ?? "") : all;
+    }),
   );
+  return title === text ? variations.flatMap((variation) => variationsOf(variation)) : variations;
 }
+
+const ALTERNATIVES = /<([^<>\n]*\|[^<>\n]*)>/;
 
 /** Lines, where one continues while a bracket is open. */
 function linesOf(text: string): readonly string[] {
@@ -152,12 +175,27 @@ function depthOf(text: string): number {
 
 class Player {
   readonly names: Map<string, unknown>;
-  readonly #hub: TestHub;
+  readonly #restart: (settings: HubOptions) => Promise<TestHub>;
+  #hub: TestHub;
   #last: Answer | null = null;
 
-  constructor(hub: TestHub, names: Map<string, unknown>) {
+  constructor(
+    hub: TestHub,
+    names: Map<string, unknown>,
+    restart: (settings: HubOptions) => Promise<TestHub>,
+  ) {
     this.#hub = hub;
     this.names = names;
+    this.#restart = restart;
+  }
+
+  get hub(): TestHub {
+    return this.#hub;
+  }
+
+  async playAll(text: string): Promise<void> {
+    for (const lines of linesOf(text).flatMap((line) => variationsOf(line)))
+      for (const line of lines.split(/; +/)) await this.play(line);
   }
 
   async play(line: string): Promise<void> {
@@ -205,6 +243,11 @@ class Player {
     jump: async ([time = ""]) => this.#hub.clock.jump(durationOf(time)),
     tick: async ([time = ""]) => this.#hub.clock.pass(durationOf(time)),
     sweep: () => this.#hub.sweep(),
+    restart: async (words) => {
+      await this.#hub.close();
+      const settings = new Reader(words.join(" ") || "{}", this.names, 0, false).value();
+      this.#hub = await this.#restart(settings as HubOptions);
+    },
   };
 
   /** Nodes that the balancer may give tasks to. */
@@ -293,13 +336,15 @@ class Player {
     const { status, body } = answer;
     const [, code, rest = ""] = /^(4\d\d|5\d\d) (.*)$/.exec(wanted) ?? [];
     if (code === "400") {
-      const fields = rest.split(" ").toSorted();
+      const fields = rest.split(" ").filter((word) => !word.startsWith("~"));
+      const [said = ""] = rest.split(" ").filter((word) => word.startsWith("~"));
       const errors = body["errors"];
       const paths = Array.isArray(errors) ? errors.map((error) => String(error.path)).toSorted() : body;
+      expect(JSON.stringify(errors)).toContain(said.slice(1));
       return expect({ status, error: body["error"], paths }).toEqual({
         status: 400,
         error: "invalid_request",
-        paths: fields,
+        paths: fields.toSorted(),
       });
     }
     if (code !== undefined) {
@@ -330,7 +375,7 @@ function within(answer: Answer, field: string): Answer {
 }
 
 function durationOf(text: string): number {
-  const [, count, unit] = /^(\d+)(s|m|h|d)$/.exec(text) ?? [];
+  const [, count, unit] = /^(-?\d+)(s|m|h|d)$/.exec(text) ?? [];
   if (count === undefined) throw new Error(`${text} is no time such as 60s`);
   return Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS];
 }

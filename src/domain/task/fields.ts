@@ -58,8 +58,8 @@ export type TaskField = {
   readonly createOnly?: true;
   /** What it means, for the API. */
   readonly text: string;
-  /** What it means in a certain record or request. */
-  readonly texts?: Readonly<Record<string, string>>;
+  /** What it means where that is something else: in task/create, in task/update, in the record of a task. */
+  readonly texts?: { readonly create?: string; readonly update?: string; readonly task?: string };
   /** The flags of its value, as the help shows them (cli/command.ts): each with its help, and with its words if they are few. */
   readonly flags?: Readonly<Record<string, string | readonly [help: string, words: readonly string[]]>>;
   /** The help of the flag in `schedule put`, where that says something else. */
@@ -102,7 +102,7 @@ export const TASK_FIELDS = {
     patch: "value",
     shown: { schedule: "always", task: "always", summary: true },
     text: "The urgency. In requests 0, `p0` or `high` is the first to be handed out; 1, `p1` or `medium` (the default); 2, `p2` or `low`; `p5` is background work.",
-    texts: { Task: "The urgency." },
+    texts: { task: "The urgency." },
     flags: { "priority P": ["p0 (first), p1, p2 or p5; also high, medium, low", ["p0", "p1", "p2", "p5"]] },
   },
   lux_reward: {
@@ -112,7 +112,7 @@ export const TASK_FIELDS = {
     patch: "value",
     shown: { schedule: "always", task: "always", summary: true },
     text: "LUX for the node that completes the task, with at most 6 decimals.",
-    texts: { task_update: "The new reward. To lower a reward, send the administrator key too." },
+    texts: { update: "The new reward. To lower a reward, send the administrator key too." },
     flags: { "reward N": "LUX for the node that completes the task" },
   },
   /** Left out: the node of the key. */
@@ -132,12 +132,7 @@ export const TASK_FIELDS = {
   },
   files: {
     kind: { is: "ids", max: limit.FILES_OF_TASK_MAX },
-    text: "The files.",
-    texts: {
-      task_create:
-        "The ids of uploaded files that belong to no task: the files become inputs of the task in the same commit.",
-      Task: "The ids of the files that are attached to the task, oldest first.",
-    },
+    text: "The ids of uploaded files that belong to no task: the files become inputs of the task in the same commit.",
     flags: { "file FILE…": "upload this file as an input of the task; repeatable" },
   },
   depends_on: {
@@ -180,7 +175,7 @@ export const TASK_FIELDS = {
     patch: "clearable",
     text: "The task is not handed out before this time.",
     texts: {
-      task_update: "The task is not handed out before this time. A time in the past, or null: at once.",
+      update: "The task is not handed out before this time. A time in the past, or null: at once.",
     },
   },
   expires_at: {
@@ -189,8 +184,7 @@ export const TASK_FIELDS = {
     patch: "clearable",
     text: "If the task is not completed by this time, the task fails.",
     texts: {
-      task_update:
-        "If the task is not completed by this time, the task fails; null: the task does not expire.",
+      update: "If the task is not completed by this time, the task fails; null: the task does not expire.",
     },
     flags: { "expires TIME": "when the task fails unless it is completed: a time from now, or ISO 8601" },
   },
@@ -225,7 +219,6 @@ export const TASK_FIELDS = {
     kind: { is: "reviewer" },
     shown: { schedule: "if set" },
     text: "Who checks the result before the reward is paid: `creator` (without a creator, any node except the worker), `node:<node_id>`, or `capability:<word>`: the hub creates a task of that type for another node.",
-    texts: { Task: "How the results of the task are checked; only on tasks with a review." },
     flags: { "review WHO": "who reviews the result: creator, node:ID or capability:WORD" },
   },
   review_within_s: {
@@ -250,9 +243,6 @@ export const TASK_FIELDS = {
     kind: { is: "quorum" },
     shown: { schedule: "if set" },
     text: "Several nodes do the task. The task completes when `results` (2 to 9) copies agree. `of` is the maximum number of copies (`results` to 15); if left out, as many as make `results` a majority.",
-    texts: {
-      Task: "How many nodes do the task, and whether their results agree; only on tasks with a quorum.",
-    },
     flags: {
       "quorum N[/M]":
         "several nodes do the task: N results must agree, of at most M (default: N is a majority of M)",
@@ -296,9 +286,9 @@ export const TASK_FIELDS = {
     shown: { schedule: "if set", task: "if set", summary: true },
     text: "The name of the group of tasks; NAME/NODE of a group of a node's keys.",
     texts: {
-      task_create:
+      create:
         "The group that the task joins. A group exists from its first task on. With a key that is bound to a node, the group is NAME/NODE.",
-      Task: "The group of the task; only on a task of a group.",
+      task: "The group of the task; only on a task of a group.",
     },
     flags: { "group NAME": "the group of the task" },
     scheduled: "the group of the tasks",
@@ -312,8 +302,8 @@ export const TASK_FIELDS = {
     shown: { schedule: "if set", task: "if set", summary: true },
     text: "The words by which to find the task; left out if there are none.",
     texts: {
-      task_create: "Up to 16 words by which to find the task, without commas.",
-      task_update: "The new tags of the task, in place of all old tags; `[]`: none.",
+      create: "Up to 16 words by which to find the task, without commas.",
+      update: "The new tags of the task, in place of all old tags; `[]`: none.",
     },
     flags: { "tag WORD…": "a word by which to find the task; repeatable" },
     scheduled: "a tag of the tasks; repeatable",
@@ -338,7 +328,7 @@ export const TASK_FIELDS = {
     patch: "clearable",
     shown: { schedule: "if set", task: "if set" },
     text: "The key whose limit (limit/set) applies to the task; if left out, the `task_type`.",
-    texts: { task_update: "The key whose limit applies to the task; null: its `task_type`." },
+    texts: { update: "The key whose limit applies to the task; null: its `task_type`." },
     flags: { "limit-key KEY": "the key of the limit; default: the type" },
   },
 } as const satisfies Readonly<Record<string, TaskField>>;

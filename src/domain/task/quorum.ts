@@ -116,7 +116,7 @@ function agree(
   at: Moment,
 ): readonly Change[] {
   const { assignedNode, result, resultVerified } = must(best[0], "a group has a first");
-  const agreed = best.flatMap((copy) => copy.assignedNode ?? []);
+  const agreed = best.map((copy) => must(copy.assignedNode, "a completed copy has a node"));
   const share = Math.floor(parent.luxRewardMicro / best.length);
   const remainder = parent.luxRewardMicro - share * best.length;
   const paid = best.flatMap((copy, i) => {
