@@ -14,6 +14,7 @@ import {
   type TaskResult,
 } from "../client/index.ts";
 import texts from "./demo-texts.json" with { type: "json" };
+import { must } from "../lib/assert.ts";
 
 type Kind = "research" | "coding" | "review" | "writing" | "operations";
 
@@ -268,9 +269,10 @@ function chartPng(): Uint8Array<ArrayBuffer> {
   const rows = new Uint8Array((1 + rowBytes) * height); // each row begins with its filter: none
   for (let y = 0; y < height; y++)
     for (let x = 0; x < width; x++) {
-      const isBar = x % barWidth >= gap && y >= (tops[Math.floor(x / barWidth)] ?? height);
+      const isBar =
+        x % barWidth >= gap && y >= must(tops[Math.floor(x / barWidth)], "it is within the picture");
       const index = y * (1 + rowBytes) + 1 + (x >> 3);
-      if (isBar) rows[index] = (rows[index] ?? 0) | (0x80 >> (x & 7));
+      if (isBar) rows[index] = must(rows[index], "it is within the picture") | (0x80 >> (x & 7));
     }
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);

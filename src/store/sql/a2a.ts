@@ -1,4 +1,4 @@
-/** The reads of tasks that were created through A2A, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of tasks that were created through A2A, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Failure, FileRecord, Task, TaskOrigin, TaskStatus } from "../../domain/model.ts";
 import { isAsking } from "../../domain/task/facet/questions.ts";
 import type { Query, Row } from "../store.ts";
@@ -6,6 +6,9 @@ import { keyOf } from "./conflict-keys.ts";
 import { many, one, rowsBySeq } from "./query.ts";
 import { decodeOriginIds, toFile, toSentTask } from "./rows.ts";
 import { TASK_BYTES, TASK_COLUMNS } from "./tasks.ts";
+import { TASK_FEATURES } from "./tables.ts";
+import { setFeature } from "./task-writes.ts";
+import type { Writes } from "./write.ts";
 
 export type SentTask = { readonly task: Task; readonly origin: TaskOrigin };
 
@@ -77,3 +80,10 @@ function toEntry(row: Row): SentEntry {
 export function filesOfTask(taskId: string): Query<readonly FileRecord[]> {
   return many(`SELECT * FROM files WHERE task_id = $1 ORDER BY seq`, [taskId], toFile, ["files"]);
 }
+
+export const A2A_WRITES = {
+  "task.sent": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: setFeature(TASK_FEATURES.set(({ origin }) => origin, "a2a_caller", "a2a_ids")),
+  },
+} satisfies Partial<Writes>;

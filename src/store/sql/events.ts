@@ -1,8 +1,11 @@
-/** The reads of the event log, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of the event log, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { type EventKind, FATE_KINDS, type LoggedEvent, TASK_EVENT_KINDS } from "../../domain/event.ts";
 import type { Param, Query } from "../store.ts";
 import { bind, count, many, one, padded, placeholders, union } from "./query.ts";
 import { toEvent } from "./rows.ts";
+import { EVENTS } from "./tables.ts";
+import type { Of, Writes } from "./write.ts";
+import { flag, insert } from "./write-statement.ts";
 
 export function firstEventId(): Query<number> {
   return count(`SELECT coalesce(min(id), 1) AS n FROM events`, [], ["events"]);
@@ -141,3 +144,20 @@ export function eventsById(ids: readonly number[]): Query<readonly LoggedEvent[]
   const sql = `SELECT * FROM events WHERE id IN (${placeholders(filled)}) ORDER BY id`;
   return many(sql, filled, toEvent, ["events"]);
 }
+
+type OfEvent = Pick<Of<"event.logged">, "event">;
+/** The columns of an event, except its id. */
+export const EVENT = {
+  ...EVENTS.set(
+    ({ event }: OfEvent) => event,
+    ...(["at", "kind", "node_id", "task_id", "data", "kept_bytes", "kept_by"] as const),
+  ),
+  verified: flag(({ event }: OfEvent) => event.verified === true),
+};
+
+export const EVENT_WRITES = {
+  "event.logged": {
+    keys: ({ event }) => (event.kind === "node.registered" ? ["registrations"] : []),
+    statement: insert("events", EVENT),
+  },
+} satisfies Partial<Writes>;

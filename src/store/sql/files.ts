@@ -1,4 +1,4 @@
-/** The reads of file records, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of file records, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { FileRecord } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
@@ -17,6 +17,10 @@ import {
   sizes,
 } from "./query.ts";
 import { toFile } from "./rows.ts";
+import { EVERYTHING } from "./conflict-keys.ts";
+import { FILES } from "./tables.ts";
+import type { Writes } from "./write.ts";
+import { add, added, drop, update, whole } from "./write-statement.ts";
 
 export function fileById(fileId: string): Query<FileRecord | null> {
   return one(`SELECT * FROM files WHERE file_id = $1`, [fileId], toFile, ["files"]);
@@ -98,3 +102,38 @@ export function fileTotals(): Query<FileTotals> {
 export function filesCountOf(taskId: string): Query<number> {
   return count(`SELECT count(*) AS n FROM files WHERE task_id = $1`, [taskId], ["files"]);
 }
+
+export const FILE_WRITES = {
+  "file.saved": {
+    row: ({ file }) => keyOf.file(file.fileId),
+    keys: ({ file }) => (file.taskId === null ? [] : [keyOf.filesOfTask(file.taskId)]),
+    statement: add(FILES, ({ file }) => file),
+  },
+  "file.attached": {
+    row: ({ fileId }) => keyOf.file(fileId),
+    keys: ({ taskId }) => [keyOf.filesOfTask(taskId)],
+    statement: update(
+      "files",
+      FILES.set((change) => change, "file_id"),
+      { ...FILES.set((change) => change, "task_id"), output: "0" },
+    ),
+  },
+  "file.deleted": {
+    frees: true,
+    row: ({ fileId }) => keyOf.file(fileId),
+    keys: () => [EVERYTHING], // the change does not name the task of the file
+    statement: drop(FILES, ["file_id"]),
+  },
+  "files.tallied": {
+    statement: update(
+      "file_totals",
+      { one: "1" },
+      { files: whole(({ files }) => files, added), bytes: whole(({ bytes }) => bytes, added) },
+    ),
+    sum: (earlier, later) => ({
+      ...later,
+      files: earlier.files + later.files,
+      bytes: earlier.bytes + later.bytes,
+    }),
+  },
+} satisfies Partial<Writes>;

@@ -1,4 +1,4 @@
-/** The reads of the gate (domain/gate.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of the gate (domain/gate.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { periodOf } from "../../domain/budget.ts";
 import { gateAfter, gateAt } from "../../domain/gate.ts";
 import type { BudgetState, Gate, Hold, LimitState, Pause } from "../../domain/model.ts";
@@ -7,6 +7,10 @@ import type { Change } from "../../domain/change.ts";
 import type { Query, Row } from "../store.ts";
 import { one } from "./query.ts";
 import { SUMS, toSpending } from "./spending.ts";
+import { keyOf } from "./conflict-keys.ts";
+import { BUDGETS, LIMITS, PAUSES } from "./tables.ts";
+import type { Writes } from "./write.ts";
+import { customStatement, drop, insert, remove, save, text, whole } from "./write-statement.ts";
 
 /** The three kinds of rows have the same columns, most of them NULL. The budgets come first: they say the types. */
 const GATE = `
@@ -128,3 +132,59 @@ export function hasTaskOfKey(nodeId: string, key: string): Query<true | null> {
     WHERE assigned_node = $1 AND status = 'assigned' AND coalesce(limit_key, task_type) = $2 LIMIT 1`;
   return one(sql, [nodeId, key], () => true, ["tasks"]);
 }
+
+export const GATE_WRITES = {
+  "pause.saved": { row: ({ pause }) => keyOf.pause(pause), statement: save(PAUSES, ({ pause }) => pause) },
+  "pause.deleted": {
+    frees: true,
+    row: ({ key }) => keyOf.pause(key),
+    statement: remove(
+      "pauses",
+      PAUSES.set(({ key }) => key, "scope", "value"),
+    ),
+  },
+  "limit.saved": {
+    row: ({ limit }) => keyOf.limit(limit.key),
+    statement: save(LIMITS, ({ limit }) => limit),
+  },
+  "limit.deleted": {
+    frees: true,
+    row: ({ key }) => keyOf.limit(key),
+    statement: drop(LIMITS, ["limit_key"]),
+  },
+  "limit.used": {
+    row: ({ key, second }) => keyOf.limitUses(key, second),
+    statement: insert(
+      "limit_uses",
+      { limit_key: text(({ key }) => key), second: whole(({ second }) => second), uses: "1" },
+      ` ON CONFLICT (limit_key, second) DO UPDATE SET uses = limit_uses.uses + 1`,
+    ),
+  },
+  "limit.uses.removed": {
+    frees: true,
+    isSweep: true,
+    statement: customStatement("limit_uses", `DELETE FROM limit_uses WHERE limit_key = $1 AND second < $2`, [
+      text(({ key }) => key),
+      whole(({ before }) => before),
+    ]),
+  },
+  "tasks.counted": {
+    isSweep: true,
+    statement: customStatement(
+      "tasks",
+      `UPDATE tasks SET counts_for = $1 WHERE status = 'assigned' AND coalesce(limit_key, task_type) = $1`,
+      [text(({ key }) => key)],
+    ),
+  },
+  "budget.saved": {
+    row: ({ budget }) => keyOf.budget(budget),
+    statement: save(BUDGETS, ({ budget }) => budget),
+  },
+  "budget.deleted": {
+    row: ({ key }) => keyOf.budget(key),
+    statement: remove(
+      "budgets",
+      BUDGETS.set(({ key }) => key, "scope", "value", "per"),
+    ),
+  },
+} satisfies Partial<Writes>;

@@ -1,4 +1,4 @@
-/** The reads of groups of tasks (domain/task/facet/group.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of groups of tasks (domain/task/facet/group.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { GroupCounts, TouchedGroup } from "../../domain/task/facet/group.ts";
 import {
   FAILURE_KINDS,
@@ -13,6 +13,11 @@ import { keyOf } from "./conflict-keys.ts";
 import { bind, count, many, one, union } from "./query.ts";
 import { isFailedAs, toTask, toTaskState } from "./rows.ts";
 import { TASKS_READ, TASK_COLUMNS, UNFINISHED } from "./tasks.ts";
+import { addTotals } from "../../domain/task/facet/group.ts";
+import type { Columns } from "./table.ts";
+import { GROUP_ENDINGS, GROUP_TOTALS } from "./tables.ts";
+import type { Of, Writes } from "./write.ts";
+import { type Statement, adding, drop, insert, mark, remove, update, whole } from "./write-statement.ts";
 
 /** The condition that a failed task was cancelled, or expired. */
 export const IS_CANCELLED = `(${FAILURE_KINDS.filter(isCancelled).map(isFailedAs).join(" OR ")})`;
@@ -120,3 +125,62 @@ function ofGroup({ group, status, creatorNode }: GroupTasks, after: number, para
     : `FROM task_features f CROSS JOIN tasks t
         WHERE ${where} AND t.seq = f.task_seq AND t.creator_node = ${bind(params, creatorNode)}`;
 }
+
+type OfGroup = Of<"group.tallied">;
+const totalsOf = (change: OfGroup): OfGroup => change;
+const GROUP = GROUP_TOTALS.set(totalsOf, "task_group");
+const COUNTS = GROUP_TOTALS.set(
+  totalsOf,
+  ...(["open", "assigned", "completed", "failed", "cancelled", "in_review"] as const),
+  ...(["lux", "lux_micro", "paid", "paid_micro"] as const),
+);
+const later = (value: string, column: string): string =>
+  `CASE WHEN ${value} > ${column} THEN ${value} ELSE ${column} END`;
+/** Of a step that adds a task, which may be the first. */
+const ADD_TO_GROUP: Statement<OfGroup> = insert(
+  "group_totals",
+  {
+    ...GROUP,
+    ...COUNTS,
+    ...GROUP_TOTALS.set(totalsOf, "first_created_at", "last_created_at", "last_updated_at"),
+  },
+  ` ON CONFLICT (task_group) DO UPDATE SET
+    ${Object.keys(COUNTS)
+      .map((column) => `${column} = group_totals.${column} + excluded.${column}`)
+      .join(", ")},
+    last_created_at = excluded.last_created_at,
+    last_updated_at = ${later("excluded.last_updated_at", "group_totals.last_updated_at")}`,
+);
+const EMPTY_GROUP: Columns<OfGroup> = {
+  ...GROUP,
+  ...{ open: "0", assigned: "0", completed: "0", failed: "0", cancelled: "0" },
+};
+
+export const GROUP_WRITES = {
+  // Once for all tasks of a group that a group commit ends.
+  "group.touched": {
+    row: ({ group }) => keyOf.groupEnding(group),
+    statement: mark(GROUP_ENDINGS, (change) => change),
+    sum: (_, last) => last,
+  },
+  "group.checked": {
+    isSweep: true, // so that it stays before or behind what is summed
+    frees: true,
+    statement: drop(GROUP_ENDINGS, ["task_group"]),
+  },
+  "group.tallied": {
+    row: ({ group }) => keyOf.group(group),
+    statement: update("group_totals", GROUP, {
+      ...adding(COUNTS),
+      last_updated_at: whole(({ lastUpdatedAt }) => lastUpdatedAt, later),
+    }),
+    instead: ({ adds }) => (adds ? ADD_TO_GROUP : null),
+    beside: [{ when: ({ removes }) => removes, statement: remove("group_totals", EMPTY_GROUP) }],
+    sum: (earlier, last) => ({
+      ...last,
+      ...addTotals(earlier, last),
+      adds: earlier.adds || last.adds,
+      removes: earlier.removes || last.removes,
+    }),
+  },
+} satisfies Partial<Writes>;

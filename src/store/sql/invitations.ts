@@ -1,9 +1,13 @@
-/** The reads of invitations, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of invitations, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Invitation } from "../../domain/model.ts";
 import type { Query } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { many, one } from "./query.ts";
 import { toInvitation } from "./rows.ts";
+import type { ConflictKey } from "./conflict-keys.ts";
+import { INVITATIONS } from "./tables.ts";
+import type { Of, Writes } from "./write.ts";
+import { customStatement, remove, save, text, whole } from "./write-statement.ts";
 
 /** @param tokenHash in lower-case hex */
 export function invitationByToken(tokenHash: string): Query<Invitation | null> {
@@ -25,3 +29,44 @@ export function invitationsAfter(after: string, limit: number): Query<readonly I
     ["invitations"],
   );
 }
+
+const ofInvitation = ({ invitation }: Pick<Of<"invitation.saved">, "invitation">): ConflictKey =>
+  keyOf.invitation(invitation.tokenHash);
+
+export const INVITATION_WRITES = {
+  "invitation.saved": {
+    row: ofInvitation,
+    statement: save(INVITATIONS, ({ invitation }) => invitation, [
+      "invitation_id",
+      "node_id",
+      "created_at",
+      "expires_at",
+    ]),
+  },
+  "invitation.deleted": {
+    frees: true,
+    row: ofInvitation,
+    statement: remove(
+      "invitations",
+      INVITATIONS.set(({ invitation }) => invitation, "token_hash"),
+    ),
+  },
+  "invitations.dropped": {
+    isSweep: true,
+    frees: true,
+    statement: customStatement(
+      "invitations",
+      `DELETE FROM invitations WHERE node_id = $1 AND used_at IS NULL`,
+      [text(({ nodeId }) => nodeId)],
+    ),
+  },
+  "invitations.pruned": {
+    isSweep: true,
+    frees: true,
+    statement: customStatement(
+      "invitations",
+      `DELETE FROM invitations WHERE coalesce(used_at, expires_at) <= $1`,
+      [whole(({ before }) => before)],
+    ),
+  },
+} satisfies Partial<Writes>;

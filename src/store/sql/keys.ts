@@ -1,9 +1,12 @@
-/** The reads of keys and of stored answers (idempotency), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of keys and of stored answers (idempotency), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { KeyRecord } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { byKey, padded, many, one, placeholders } from "./query.ts";
 import { toKey } from "./rows.ts";
+import { KEYS } from "./tables.ts";
+import type { Writes } from "./write.ts";
+import { save } from "./write-statement.ts";
 
 export function allKeys(): Query<readonly KeyRecord[]> {
   return many(`SELECT * FROM keys ORDER BY created_at, key_id`, [], toKey, ["keys"]);
@@ -31,3 +34,10 @@ export function storedAnswer(scope: string, notBefore: number): Query<PastAnswer
   });
   return one(STORED_ANSWER, [scope, notBefore], toAnswer, [keyOf.answer(scope)]);
 }
+
+export const KEY_WRITES = {
+  "key.saved": {
+    row: ({ key }) => keyOf.key(key.keyId),
+    statement: save(KEYS, ({ key }) => key, ["role", "created_at"]),
+  },
+} satisfies Partial<Writes>;

@@ -1,10 +1,14 @@
-/** The reads of advisory leases, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of advisory leases, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { LeaseTotals } from "../../domain/lease.ts";
 import type { Lease } from "../../domain/model.ts";
 import { isGlob } from "../../lib/globs.ts";
 import type { Query, Row } from "../store.ts";
 import { always, count, many } from "./query.ts";
 import { toLease } from "./rows.ts";
+import { type ConflictKey, keyOf } from "./conflict-keys.ts";
+import { LEASES } from "./tables.ts";
+import type { Of, Writes } from "./write.ts";
+import { customStatement, drop, remove, save, update, whole } from "./write-statement.ts";
 
 const LEASE = `name, node_id, task_id, shared, fencing, ttl_ms, lease_until, acquired_at`;
 
@@ -61,3 +65,38 @@ export function firstDeadline(): Query<number | null> {
   const first = ({ first }: Row): number | null => (first == null ? null : Number(first));
   return always(sql, [], first, ["leases"]);
 }
+
+/** Changes of leases of one node on one name are written in order. */
+const ofLease = ({ lease }: Pick<Of<"lease.saved">, "lease">): ConflictKey =>
+  keyOf.leases(lease.nodeId, lease.name);
+
+export const LEASE_WRITES = {
+  "lease.saved": { row: ofLease, statement: save(LEASES, ({ lease }) => lease) },
+  "lease.removed": {
+    frees: true,
+    row: ofLease,
+    statement: remove(
+      "leases",
+      LEASES.set(({ lease }) => lease, "node_id", "name", "task_id"),
+    ),
+  },
+  "leases.released": { isSweep: true, frees: true, statement: drop(LEASES, ["task_id"]) },
+  "leases.dropped": { isSweep: true, frees: true, statement: drop(LEASES, ["node_id"]) },
+  "leases.pruned": {
+    isSweep: true,
+    frees: true,
+    statement: customStatement("leases", `DELETE FROM leases WHERE lease_until <= $1`, [
+      whole(({ steady }) => steady),
+    ]),
+  },
+  "leases.renewed": {
+    isSweep: true,
+    statement: customStatement("leases", `UPDATE leases SET lease_until = $1 + ttl_ms`, [
+      whole(({ steady }) => steady),
+    ]),
+  },
+  "fencing.drawn": {
+    statement: update("fencing", { one: "1" }, { last: whole(({ fencing }) => fencing) }),
+    sum: (_, later) => later,
+  },
+} satisfies Partial<Writes>;

@@ -1,10 +1,13 @@
-/** The reads of the LUX ledger, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of the LUX ledger, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { EMPTY_LEDGER, GENESIS_HASH } from "../../domain/lux.ts";
 import type { LedgerEntry, LedgerHead } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { byKey, many, one, query } from "./query.ts";
 import { toLedgerEntry } from "./rows.ts";
+import { LEDGER } from "./tables.ts";
+import type { Writes } from "./write.ts";
+import { add } from "./write-statement.ts";
 
 /** An entry with the hash before it; null: it has no hash itself. */
 export type ChainedEntry = LedgerEntry & { readonly prevHash: string | null };
@@ -114,3 +117,11 @@ const LAST_SIGNIN = byKey(
 export function lastSigninAt(nodeId: string, before: number): Query<number | null> {
   return one(LAST_SIGNIN, [nodeId, before], (row) => Number(row["at"]), [keyOf.ledger(nodeId)]);
 }
+
+export const LEDGER_WRITES = {
+  "lux.entered": {
+    keys: ({ entry: { nodeId } }) =>
+      nodeId === null ? [keyOf.ledgerHead] : [keyOf.ledgerHead, keyOf.ledger(nodeId)],
+    statement: add(LEDGER, ({ entry }) => entry),
+  },
+} satisfies Partial<Writes>;

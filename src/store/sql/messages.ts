@@ -1,4 +1,4 @@
-/** The reads of the mailboxes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of the mailboxes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import {
   ANSWER_UNCOUNTED_MAX_BYTES,
   MESSAGES_ANSWER_MAX_BYTES,
@@ -24,6 +24,21 @@ import {
   sizes,
 } from "./query.ts";
 import { toDelivery, toDeliveryStub, toMessage, toMessageFate } from "./rows.ts";
+import type { Columns } from "./table.ts";
+import { BROADCASTS, DELIVERIES, MESSAGES } from "./tables.ts";
+import type { Of, Write, Writes } from "./write.ts";
+import {
+  type Statement,
+  add,
+  added,
+  customStatement,
+  drop,
+  insert,
+  text,
+  update,
+  upsert,
+  whole,
+} from "./write-statement.ts";
 
 const MAIL_READ: readonly ConflictKey[] = ["deliveries", "messages"];
 const HISTORY_READ: readonly ConflictKey[] = [...MAIL_READ, "publications"];
@@ -371,3 +386,129 @@ export function databaseId(): Query<string> {
 function toPlaced(row: Parameters<typeof toMessage>[0]): PlacedMessage {
   return { message: toMessage(row), seq: Number(row["seq"]) };
 }
+
+const seqOf = (id: string): string => `(SELECT seq FROM messages WHERE message_id = ${id})`;
+const MESSAGE_SEQ: Columns<{ readonly messageId: string }> = {
+  seq: text(({ messageId }) => messageId, seqOf),
+};
+
+/** A delivery is in its recipient's mailbox, and comes after its message. */
+const OF_DELIVERY: Pick<
+  Write<{ readonly toNode: string; readonly messageId: string }>,
+  "row" | "keys" | "after"
+> = {
+  row: ({ toNode, messageId }) => keyOf.delivery(toNode, messageId),
+  keys: ({ toNode }) => [keyOf.mailbox(toNode)],
+  after: ({ messageId }) => keyOf.message(messageId),
+};
+
+const queueBroadcast = (messageId: string, toNodes: string, from: string): string => `
+  INSERT INTO deliveries (seq, to_node, state, deliveries, broadcast)
+  SELECT ${seqOf(messageId)}, ${toNodes}, 'waiting', 0, 1 FROM ${from}`;
+/** One statement for all recipients, who are a JSON array. Differs because each engine reads JSON in its own way. */
+const QUEUE_BROADCAST: Statement<Of<"deliveries.queued">> = {
+  ...customStatement("deliveries", queueBroadcast("$1", "value", "json_each($2)"), [
+    text(({ messageId }) => messageId),
+    text(({ toNodes }) => JSON.stringify(toNodes)),
+  ]),
+  bulk: (rows) => queueBroadcast("p.a1", "json_array_elements_text(p.a2::json)", rows),
+};
+
+export const MESSAGE_WRITES = {
+  "message.stored": {
+    row: ({ message }) => keyOf.message(message.messageId),
+    statement: add(MESSAGES, ({ message, keptBytes }) => ({ ...message, keptBytes })),
+  },
+  "message.charged": {
+    row: ({ messageId }) => keyOf.message(messageId),
+    statement: update(
+      "messages",
+      MESSAGES.set((change) => change, "message_id"),
+      MESSAGES.set((change) => change, "kept_bytes"),
+    ),
+  },
+  "delivery.queued": {
+    ...OF_DELIVERY,
+    statement: insert("deliveries", {
+      ...MESSAGE_SEQ,
+      to_node: text(({ toNode }) => toNode),
+      state: "'waiting'",
+      deliveries: "0",
+      broadcast: "0",
+    }),
+  },
+  "deliveries.queued": { isSweep: true, statement: QUEUE_BROADCAST },
+  "delivery.moved": {
+    ...OF_DELIVERY,
+    statement: update(
+      "deliveries",
+      DELIVERIES.set((change) => change, "seq", "to_node"),
+      DELIVERIES.set((change) => change, "state", "deliveries", "lease_until"),
+    ),
+  },
+  "message.removed": {
+    row: ({ messageId }) => keyOf.message(messageId),
+    statement: drop(MESSAGES, ["message_id"]),
+  },
+  "broadcast.saved": {
+    row: ({ messageId }) => keyOf.broadcastOf(messageId),
+    keys: () => ["publications"],
+    after: ({ messageId }) => keyOf.message(messageId),
+    statement: upsert(
+      "broadcasts",
+      MESSAGE_SEQ,
+      BROADCASTS.set((change) => change, "write_until", "waiting"),
+      { delivered: "0", acked: "0" },
+    ),
+  },
+  // A broadcast is invisible, so its counts cannot change, before the batch that publishes it is sent.
+  "broadcast.tallied": {
+    row: ({ seq }) => keyOf.broadcast(seq),
+    statement: update(
+      "broadcasts",
+      BROADCASTS.set((change) => change, "seq"),
+      {
+        waiting: whole(({ waiting }) => waiting, added),
+        delivered: whole(({ delivered }) => delivered, added),
+        acked: whole(({ acked }) => acked, added),
+      },
+    ),
+    sum: (earlier, later) => ({
+      ...later,
+      waiting: earlier.waiting + later.waiting,
+      delivered: earlier.delivered + later.delivered,
+      acked: earlier.acked + later.acked,
+    }),
+  },
+  "broadcast.trimmed": {
+    isSweep: true,
+    frees: true,
+    statement: customStatement(
+      "deliveries",
+      `DELETE FROM deliveries WHERE (seq, to_node) IN (
+        SELECT seq, to_node FROM deliveries WHERE seq = $1 ORDER BY to_node LIMIT $2)`,
+      [whole(({ seq }) => seq), whole(({ limit }) => limit)],
+    ),
+  },
+  "broadcast.removed": {
+    row: ({ seq }) => keyOf.broadcast(seq),
+    keys: () => ["publications"],
+    statement: drop(BROADCASTS, ["seq"]),
+  },
+  "delivery.leases.renewed": {
+    isSweep: true,
+    statement: customStatement(
+      "deliveries",
+      `UPDATE deliveries SET lease_until = $1 WHERE state = 'leased'`,
+      [whole(({ leaseUntil }) => leaseUntil)],
+    ),
+  },
+  "broadcasts.abandoned": {
+    isSweep: true,
+    statement: customStatement(
+      "broadcasts",
+      `UPDATE broadcasts SET write_until = 0 WHERE write_until IS NOT NULL`,
+      [],
+    ),
+  },
+} satisfies Partial<Writes>;

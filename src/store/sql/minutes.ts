@@ -1,10 +1,14 @@
 /**
- * The reads of the numbers by minute (service/minutes.ts) and of their sums by longer periods (service/history.ts), and
+ * The reads and writes of the numbers by minute (service/minutes.ts) and of their sums by longer periods (service/history.ts), and
  * the removal of old ones.
  */
 import type { Query, Row } from "../store.ts";
 import { always, count, many } from "./query.ts";
 import { customStatement, whole } from "./write-statement.ts";
+import { keyOf } from "./conflict-keys.ts";
+import { MINUTES, PERIODS } from "./tables.ts";
+import type { Writes } from "./write.ts";
+import { save } from "./write-statement.ts";
 
 /** The numbers of one run of a hub in a minute, as JSON; `at` is when the minute begins. */
 export type MinuteRow = { readonly at: number; readonly hub: string; readonly numbers: string };
@@ -74,3 +78,16 @@ export const PRUNE_MINUTES = customStatement<OldMinutes>("minutes", `DELETE ${OL
   whole(({ first }: OldMinutes) => first),
   whole(({ last }: OldMinutes) => last),
 ]);
+
+export const MINUTE_WRITES = {
+  "minute.saved": {
+    row: ({ at, hub }) => keyOf.minute(at, hub),
+    statement: save(MINUTES, (change) => change),
+  },
+  "period.saved": {
+    row: ({ stepMs, at }) => keyOf.period(stepMs, at),
+    statement: save(PERIODS, (change) => change),
+  },
+  "periods.pruned": { isSweep: true, frees: true, statement: PRUNE_PERIODS },
+  "minutes.pruned": { isSweep: true, frees: true, statement: PRUNE_MINUTES },
+} satisfies Partial<Writes>;

@@ -1,4 +1,4 @@
-/** The reads of nodes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of nodes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { assert } from "../../lib/assert.ts";
 import { fits } from "../../domain/balancer.ts";
 import type { Change } from "../../domain/change.ts";
@@ -7,6 +7,10 @@ import type { Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import { always, byKey, count, many, one, padded, placeholders, query } from "./query.ts";
 import { capabilitiesOf, toNode, toPulse } from "./rows.ts";
+import { NODES as NODE_TABLE } from "./tables.ts";
+import type { Columns } from "./table.ts";
+import type { Writes } from "./write.ts";
+import { added, customStatement, flag, text, update, upsert, whole } from "./write-statement.ts";
 
 /** The resources of a node, and what its unfinished tasks use: how many there are of each requirement (resourcesOf). */
 export const RESOURCES = `resources, CASE WHEN resources IS NULL THEN NULL ELSE (
@@ -276,3 +280,93 @@ export function topNodes(limit: number): Query<readonly Node[]> {
     ORDER BY tasks_completed DESC, lux_earned_micro DESC, node_id LIMIT $1`;
   return many(sql, [limit], toNode, NODES_READ);
 }
+
+type OfNode = { readonly nodeId: string };
+const ofNode = ({ nodeId }: OfNode): ConflictKey => keyOf.node(nodeId);
+const NODE_ID = NODE_TABLE.set((change: OfNode) => change, "node_id");
+/** 0, which the table refuses, when there is no such node; for a NULL, SQLite would generate a number. */
+const NODE_SEQ: Columns<OfNode> = {
+  seq: text(
+    ({ nodeId }) => nodeId,
+    (nodeId) => `coalesce((SELECT seq FROM nodes WHERE node_id = ${nodeId}), 0)`,
+  ),
+};
+
+export const NODE_WRITES = {
+  "node.saved": {
+    row: ({ node }) => ofNode(node),
+    keys: ({ node }) => [keyOf.registration(node.nodeId)],
+    statement: upsert(
+      "nodes",
+      NODE_TABLE.set(({ node }) => node, "node_id"),
+      {
+        ...NODE_TABLE.set(
+          ({ node }) => node,
+          ...(["name", "host", "port", "capabilities", "resources", "variant", "max_tasks"] as const),
+          ...(["auto_assign", "registered_at"] as const),
+        ),
+        online: "1",
+        deleted: "0",
+      },
+      {
+        ...NODE_TABLE.set(({ node }) => node, "idle_since"),
+        tasks_assigned: "0",
+        tasks_completed: "0",
+        lux_earned_micro: "0",
+      },
+    ),
+  },
+  "node.beaten": {
+    row: ofNode,
+    statement: upsert("beats", NODE_SEQ, {
+      last_heartbeat_at: whole(({ lastHeartbeatAt }) => lastHeartbeatAt),
+      lease_until: whole(({ leaseUntil }) => leaseUntil),
+    }),
+    sum: (_, later) => later,
+  },
+  "node.returned": { row: ofNode, statement: update("nodes", NODE_ID, { online: "1" }) },
+  "node.offline": { row: ofNode, statement: update("nodes", NODE_ID, { online: "0" }) },
+  "node.drained": {
+    row: ofNode,
+    statement: update("nodes", NODE_ID, { draining: flag(({ draining }) => draining) }),
+  },
+  "node.leased": {
+    row: ofNode,
+    statement: update("nodes", NODE_ID, { has_leases: flag(({ hasLeases }) => hasLeases) }),
+  },
+  "node.deleted": {
+    row: ofNode,
+    keys: ({ nodeId }) => [keyOf.registration(nodeId), keyOf.registrations],
+    statement: update("nodes", NODE_ID, { online: "0", draining: "0", deleted: "1" }),
+  },
+  "node.tallied": {
+    row: ofNode,
+    statement: update("nodes", NODE_ID, {
+      tasks_assigned: whole(({ assigned }) => assigned, added),
+      tasks_completed: whole(({ completed }) => completed, added),
+      lux_earned_micro: whole(({ luxEarnedMicro }) => luxEarnedMicro, added),
+      entries: whole(({ entries }) => entries, added),
+      balance_micro: whole(({ balanceMicro }) => balanceMicro, added),
+      idle_since: whole(({ idleSince }) => idleSince),
+    }),
+    sum: (earlier, later) => {
+      const sum = {
+        ...later,
+        assigned: earlier.assigned + later.assigned,
+        completed: earlier.completed + later.completed,
+        luxEarnedMicro: earlier.luxEarnedMicro + later.luxEarnedMicro,
+        entries: earlier.entries + later.entries,
+        balanceMicro: earlier.balanceMicro + later.balanceMicro,
+      };
+      return Number.isSafeInteger(sum.balanceMicro) ? sum : null;
+    },
+  },
+  "node.leases.renewed": {
+    isSweep: true,
+    statement: customStatement(
+      "beats",
+      `UPDATE beats SET lease_until = $1 WHERE seq IN (SELECT seq FROM nodes WHERE online = 1 AND variant = $2)`,
+      [whole(({ leaseUntil }) => leaseUntil), text(({ variant }) => variant)],
+    ),
+  },
+} satisfies Partial<Writes>;

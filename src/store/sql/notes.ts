@@ -1,10 +1,14 @@
-/** The reads of notes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of notes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Note, NoteHead } from "../../domain/model.ts";
 import type { NoteTotals } from "../../domain/note.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { always, byKey, many, one } from "./query.ts";
 import { toNote, toNoteHead } from "./rows.ts";
+import { headOf } from "../../domain/note.ts";
+import { NOTES } from "./tables.ts";
+import type { Writes } from "./write.ts";
+import { drop, save } from "./write-statement.ts";
 
 const HEAD = `key, version, node_id, verified, bytes, created_at, updated_at`;
 const NOTE_BY_KEY = byKey(["text"], `SELECT ${HEAD}, content, kept_by, kept_bytes FROM notes WHERE key = $1`);
@@ -37,3 +41,11 @@ export function notesAfter(after: string, from: string, limit: number): Query<re
   const sql = `SELECT ${HEAD}, content, kept_by, kept_bytes FROM notes WHERE key > $1 AND key >= $2 ORDER BY key LIMIT $3`;
   return many(sql, [after, from, limit], toNote, ["notes"]);
 }
+
+export const NOTE_WRITES = {
+  "note.saved": {
+    row: ({ note }) => keyOf.note(note.key),
+    statement: save(NOTES, ({ note }) => ({ ...note, bytes: headOf(note).bytes })),
+  },
+  "note.removed": { frees: true, row: ({ key }) => keyOf.note(key), statement: drop(NOTES, ["key"]) },
+} satisfies Partial<Writes>;

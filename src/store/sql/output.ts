@@ -1,5 +1,5 @@
 /**
- * The reads of the output of tasks, and the statements that remove it, in the SQL that SQLite 3.35+ and PostgreSQL 15+
+ * The reads and writes of the output of tasks, and the statements that remove it, in the SQL that SQLite 3.35+ and PostgreSQL 15+
  * share.
  */
 import type { Change } from "../../domain/change.ts";
@@ -8,6 +8,10 @@ import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { byKey, many } from "./query.ts";
 import { customStatement, text, whole } from "./write-statement.ts";
+import type { ConflictKey } from "./conflict-keys.ts";
+import { OUTPUTS, OUTPUT_BLOCKS } from "./tables.ts";
+import type { Writes } from "./write.ts";
+import { add, update } from "./write-statement.ts";
 
 const ATTEMPTS = byKey(
   ["text"],
@@ -84,3 +88,32 @@ export const ERASE_OUTPUT = customStatement<UpTo>(
   `DELETE FROM output_blocks WHERE task_id = $1 AND epoch <= $2`,
   UP_TO,
 );
+
+const ofOutput = ({ taskId }: { readonly taskId: string }): ConflictKey => keyOf.outputs(taskId);
+
+export const OUTPUT_WRITES = {
+  "output.begun": {
+    row: ofOutput,
+    statement: add(OUTPUTS, ({ taskId, attempt }) => ({ taskId, ...attempt })),
+  },
+  "output.grown": {
+    row: ofOutput,
+    statement: update(
+      "outputs",
+      OUTPUTS.set((change) => change, "task_id", "epoch"),
+      OUTPUTS.set((change) => change, "bytes", "kept_bytes", "at"),
+    ),
+  },
+  "output.appended": {
+    row: ofOutput,
+    statement: add(
+      OUTPUT_BLOCKS,
+      (change) => change,
+      ` ON CONFLICT (task_id, epoch, n) DO UPDATE SET data = output_blocks.data || excluded.data`,
+    ),
+  },
+  "output.cut": { row: ofOutput, frees: true, statement: CUT_OUTPUT },
+  "output.refunded": { isSweep: true, statement: REFUND_OUTPUT },
+  "output.removed": { row: ofOutput, frees: true, statement: REMOVE_OUTPUT },
+  "output.erased": { row: ofOutput, frees: true, statement: ERASE_OUTPUT },
+} satisfies Partial<Writes>;

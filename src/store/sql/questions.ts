@@ -1,4 +1,4 @@
-/** The reads of questions, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of questions, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Question, Task } from "../../domain/model.ts";
 import type { DueQuestion } from "../../domain/task/question.ts";
 import type { Query, Row } from "../store.ts";
@@ -6,6 +6,10 @@ import { keyOf } from "./conflict-keys.ts";
 import { count, many, one, query } from "./query.ts";
 import { toQuestion, toTask } from "./rows.ts";
 import { TASKS_READ, TASK_COLUMNS } from "./tasks.ts";
+import { CLOCK_JUMP_MS } from "../../domain/limits.ts";
+import { QUESTIONS } from "./tables.ts";
+import type { Writes } from "./write.ts";
+import { add, customStatement, drop, text, update, whole } from "./write-statement.ts";
 
 const COLUMNS = `
   q.seq, question_id, q.task_id, question, choices, schema, asked_by, q.epoch, asked_at, until, state, answer, answered_by,
@@ -98,3 +102,40 @@ export function tasksOfDueQuestions(now: number, limit: number): Query<readonly 
   const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE task_id IN (SELECT due.task_id FROM (SELECT q.task_id ${DUE}) AS due)`;
   return many(sql, [now, limit], toTask, ["questions", ...TASKS_READ]);
 }
+
+export const QUESTION_WRITES = {
+  "question.asked": {
+    row: ({ question }) => keyOf.questions(question.taskId),
+    statement: add(QUESTIONS, ({ question }) => question),
+  },
+  "question.settled": {
+    row: ({ question }) => keyOf.questions(question.taskId),
+    statement: update(
+      "questions",
+      QUESTIONS.set(({ question }) => question, "question_id"),
+      QUESTIONS.set(({ question }) => question, "state", "answer", "answered_by", "answered_at", "verified"),
+    ),
+  },
+  "questions.closed": {
+    row: ({ taskId }) => keyOf.questions(taskId),
+    statement: update(
+      "questions",
+      { task_id: text(({ taskId }) => taskId), state: "'open'" },
+      { state: "'timed_out'", answered_at: whole(({ at }) => at) },
+    ),
+  },
+  "questions.removed": {
+    frees: true,
+    row: ({ taskId }) => keyOf.questions(taskId),
+    statement: drop(QUESTIONS, ["task_id"]),
+  },
+  "questions.restarted": {
+    isSweep: true,
+    statement: customStatement(
+      "questions",
+      `UPDATE questions SET until = until - asked_at + $1, asked_at = $1
+        WHERE state = 'open' AND asked_at > $1 + ${CLOCK_JUMP_MS}`,
+      [whole(({ now }) => now)],
+    ),
+  },
+} satisfies Partial<Writes>;

@@ -12,6 +12,10 @@ import { NO_ROWS, always, count, many, padded, placeholders } from "./query.ts";
 import { toDeliveryStub, toFile } from "./rows.ts";
 import { IN_REVIEW } from "./tasks.ts";
 import { type Statement, customStatement, text, whole } from "./write-statement.ts";
+import { keyOf } from "./conflict-keys.ts";
+import { ANSWERS } from "./tables.ts";
+import type { Writes } from "./write.ts";
+import { save } from "./write-statement.ts";
 
 /** Rows older than `before` (epoch ms), among the oldest `limit` of those not dated after `now`. */
 export type OldRows = OldAnswers & { readonly now: number };
@@ -248,3 +252,40 @@ export function filesFrom(from: number, limit: number): Query<readonly Aged[]> {
     FROM files f LEFT JOIN tasks t ON t.task_id = f.task_id WHERE f.seq > $1 ORDER BY f.seq LIMIT $2`;
   return many(sql, [from, limit], toAged, ["files", "tasks"]);
 }
+
+export const RETENTION_WRITES = {
+  "answer.stored": {
+    row: ({ answer }) => keyOf.answer(answer.scope),
+    // Not an insert: an expired answer may not be deleted yet.
+    statement: save(ANSWERS, ({ answer }) => answer),
+  },
+  "answers.shifted": {
+    isSweep: true,
+    statement: customStatement(
+      "answers",
+      `UPDATE answers SET stored_at = stored_at + $3 WHERE stored_at > $1 AND stored_at <= $2`,
+      [whole(({ after }) => after), whole(({ upTo }) => upTo), whole(({ movedMs }) => movedMs)],
+    ),
+  },
+  "broadcasts.pruned": { isSweep: true, frees: true, statement: PRUNE_BROADCAST_COUNTS },
+  "deliveries.pruned": {
+    isSweep: true,
+    frees: true,
+    statement: PRUNE_DELIVERIES,
+    instead: ({ broadcast }) => (broadcast ? PRUNE_BROADCASTS : null),
+  },
+  "messages.refunded": { isSweep: true, statement: REFUND_MESSAGES },
+  "messages.pruned": { isSweep: true, frees: true, statement: PRUNE_MESSAGES },
+  "events.refunded": { isSweep: true, statement: REFUND_EVENTS },
+  "events.pruned": { isSweep: true, frees: true, statement: PRUNE_EVENTS },
+  "answers.pruned": { isSweep: true, frees: true, statement: PRUNE_ANSWERS },
+  // Once for all answers of a key that a group stores. It leaves the newest, which the group may read.
+  "answers.trimmed": {
+    frees: "alone", // beside a new answer it makes room only for that
+    row: ({ keyId }) => keyOf.answersOf(keyId),
+    after: ({ scope }) => keyOf.answer(scope),
+    statement: TRIM_ANSWERS,
+    instead: ({ keyId }) => (keyId === null ? null : TRIM_ANSWERS_OF_KEY),
+    sum: (earlier, later) => ({ ...later, storedBytes: earlier.storedBytes + later.storedBytes }),
+  },
+} satisfies Partial<Writes>;

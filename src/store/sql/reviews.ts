@@ -1,5 +1,5 @@
 /**
- * The reads of reviews (domain/task/review.ts) and of families of tasks (domain/task/family.ts), in the SQL that SQLite 3.35+ and
+ * The reads and writes of reviews (domain/task/review.ts) and of families of tasks (domain/task/family.ts), in the SQL that SQLite 3.35+ and
  * PostgreSQL 15+ share.
  */
 import type { Node, PendingReview, Task } from "../../domain/model.ts";
@@ -8,6 +8,11 @@ import { NODES, NODES_READ, NODE_COLUMNS } from "./nodes.ts";
 import { count, many } from "./query.ts";
 import { toNode, toPendingReview, toTask } from "./rows.ts";
 import { IN_REVIEW, TASKS_READ, TASK_COLUMNS } from "./tasks.ts";
+import { keyOf } from "./conflict-keys.ts";
+import { FAMILY_CHECKS, TASK_FEATURES } from "./tables.ts";
+import { TASK_ID_SEQ } from "./task-writes.ts";
+import type { Writes } from "./write.ts";
+import { customStatement, drop, mark, remove, text, update } from "./write-statement.ts";
 
 /** Tasks whose review has reached its deadline. */
 export function dueReviews(now: number, limit: number): Query<readonly Task[]> {
@@ -74,3 +79,56 @@ export function familyWorkers(limit: number): Query<readonly Node[]> {
   const sql = `SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE node_id IN (${members})`;
   return many(sql, [limit], toNode, ["family_checks", "tasks", ...NODES_READ]);
 }
+
+export const REVIEW_WRITES = {
+  "task.reviewed": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    keys: () => [keyOf.dependents],
+    statement: update(
+      "task_features",
+      TASK_ID_SEQ,
+      TASK_FEATURES.set((change) => change, "review", "review_until"),
+    ),
+  },
+  "result.removed": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: remove("task_results", TASK_ID_SEQ),
+  },
+  "task.related": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: update(
+      "task_features",
+      TASK_ID_SEQ,
+      TASK_FEATURES.set((change) => change, "parent_task", "child", "not_nodes"),
+    ),
+  },
+  "task.quorate": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: update(
+      "task_features",
+      TASK_ID_SEQ,
+      TASK_FEATURES.set((change) => change, "quorum"),
+    ),
+  },
+  // Adds a node to those that may not have the other copies, once.
+  "copies.excluded": {
+    isSweep: true,
+    statement: customStatement(
+      "task_features",
+      `UPDATE task_features SET not_nodes = coalesce(not_nodes, ',') || $3 || ','
+        WHERE parent_task = $1 AND task_seq <> (SELECT seq FROM tasks WHERE task_id = $2)
+          AND replace(coalesce(not_nodes, ''), ',' || $3 || ',', '') = coalesce(not_nodes, '')`,
+      [text(({ of }) => of), text(({ taskId }) => taskId), text(({ nodeId }) => nodeId)],
+    ),
+  },
+  "family.touched": {
+    row: ({ taskId }) => keyOf.family(taskId),
+    statement: mark(FAMILY_CHECKS, (change) => change),
+    sum: (_, later) => later,
+  },
+  "family.checked": {
+    isSweep: true, // so that it stays before or behind what is summed
+    frees: true,
+    statement: drop(FAMILY_CHECKS, ["task_id"]),
+  },
+} satisfies Partial<Writes>;

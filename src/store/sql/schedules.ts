@@ -1,4 +1,4 @@
-/** The reads of schedules, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of schedules, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Schedule } from "../../domain/model.ts";
 import type { HubCounts } from "../../domain/shares.ts";
 import type { Query } from "../store.ts";
@@ -6,6 +6,9 @@ import { keyOf } from "./conflict-keys.ts";
 import { count, many, one, query } from "./query.ts";
 import { toSchedule } from "./rows.ts";
 import { IN_REVIEW } from "./tasks.ts";
+import { SCHEDULES } from "./tables.ts";
+import type { Writes } from "./write.ts";
+import { drop, save } from "./write-statement.ts";
 
 export function scheduleByName(name: string): Query<Schedule | null> {
   return one(`SELECT * FROM schedules WHERE name = $1`, [name], toSchedule, [keyOf.schedule(name)]);
@@ -57,3 +60,11 @@ export function hasUnfinishedTask(name: string): Query<boolean> {
     WHERE schedule = $1 AND (status IN ('open', 'assigned') OR ${IN_REVIEW}) LIMIT 1`;
   return query(sql, [name], (rows) => rows.length > 0, ["tasks"]);
 }
+
+export const SCHEDULE_WRITES = {
+  "schedule.saved": {
+    row: ({ schedule }) => keyOf.schedule(schedule.name),
+    statement: save(SCHEDULES, ({ schedule }) => schedule, ["created_at"]),
+  },
+  "schedule.deleted": { row: ({ name }) => keyOf.schedule(name), statement: drop(SCHEDULES, ["name"]) },
+} satisfies Partial<Writes>;

@@ -1,5 +1,5 @@
-/** The reads of what work has cost (domain/task/facet/spending.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
-import type { Spending, SumScope } from "../../domain/model.ts";
+/** The reads and writes of what work has cost (domain/task/facet/spending.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+import type { Spending, SumScope, UsageReport } from "../../domain/model.ts";
 import {
   type KnownReport,
   type NodeSum,
@@ -11,6 +11,10 @@ import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { count, many, NO_ROW, padded, placeholders, query } from "./query.ts";
 import { customStatement, whole } from "./write-statement.ts";
+import { plus } from "../../domain/task/facet/spending.ts";
+import { NODE_SUMS, USAGE_REPORTS, USAGE_SUMS } from "./tables.ts";
+import type { Of, Writes } from "./write.ts";
+import { type Statement, drop, tally, text } from "./write-statement.ts";
 
 /** Which of a request's usage reports are stored already; null for a request without reports. */
 export function knownReports({ taskId, usage = [] }: UsageRequest): Query<readonly KnownReport[] | null> {
@@ -159,3 +163,68 @@ export const PRUNE_SUMS = customStatement<OldSums>(
   `DELETE FROM usage_sums WHERE (scope, value, day) IN (${OLD_OF_ALL})`,
   LIMITS,
 );
+
+const REPORT_FIELDS = {
+  seq: "seq",
+  model: "model",
+  input_tokens: "inputTokens",
+  output_tokens: "outputTokens",
+  cached_tokens: "cachedTokens",
+  cost_micro: "costMicro",
+} as const satisfies Readonly<Record<string, keyof UsageReport>>;
+/** `place` makes the four values of all reports, `field` one of each report. */
+const addReports = (place: string, field: (name: keyof UsageReport) => string, from: string): string => `
+  INSERT INTO usage_reports (task_id, epoch, node_id, at, ${Object.keys(REPORT_FIELDS).join(", ")})
+  SELECT ${[1, 2, 3, 4].map((n) => `${place}${n}`).join(", ")}, ${Object.values(REPORT_FIELDS).map(field).join(", ")}
+  FROM ${from}`;
+/** One statement for all reports of a request, a JSON array. Differs because each engine reads JSON in its own way. */
+const ADD_REPORTS: Statement<Of<"usage.reported">> = {
+  ...customStatement(
+    "usage_reports",
+    addReports("$", (name) => `value ->> '${name}'`, "json_each($5)"),
+    [
+      text(({ taskId }) => taskId),
+      whole(({ epoch }) => epoch),
+      text(({ nodeId }) => nodeId),
+      whole(({ at }) => at),
+      text(({ reports }) => JSON.stringify(reports)),
+    ],
+  ),
+  bulk: (rows) => {
+    const field = (name: keyof UsageReport): string =>
+      name === "model" ? `r.value ->> '${name}'` : `CAST(r.value ->> '${name}' AS BIGINT)`;
+    return addReports("p.a", field, `${rows}, json_array_elements(p.a5::json) AS r (value)`);
+  },
+};
+
+export const SPENDING_WRITES = {
+  "usage.reported": { row: ({ taskId }) => keyOf.reports(taskId), statement: ADD_REPORTS },
+  "usage.removed": {
+    row: ({ taskId }) => keyOf.reports(taskId),
+    statement: drop(USAGE_REPORTS, ["task_id"]),
+  },
+  "spending.summed": {
+    row: ({ scope, value, day }) => keyOf.spending(scope, value, day),
+    statement: tally(USAGE_SUMS, (change) => change),
+    sum: (earlier, later) => ({ ...later, ...plus(earlier, later) }),
+  },
+  "node.summed": {
+    row: ({ nodeId, scope, value, day }) => keyOf.nodeSum(nodeId, scope, value, day),
+    keys: ({ nodeId, day }) => [keyOf.nodeSums(nodeId, day)],
+    statement: tally(NODE_SUMS, (change) => change),
+    sum: (earlier, later) => ({
+      ...later,
+      ...plus(earlier, later),
+      keptBytes: earlier.keptBytes + later.keptBytes,
+    }),
+  },
+  "node.sums.removed": {
+    frees: true,
+    isSweep: true,
+    keys: ({ nodeId, day }) => [keyOf.nodeSums(nodeId, day)],
+    statement: drop(NODE_SUMS, ["node_id", "day"]),
+  },
+  "sums.refunded": { isSweep: true, statement: REFUND_SUMS },
+  "node.sums.pruned": { isSweep: true, frees: true, statement: PRUNE_NODE_SUMS },
+  "sums.pruned": { isSweep: true, frees: true, statement: PRUNE_SUMS },
+} satisfies Partial<Writes>;

@@ -59,6 +59,12 @@ export const int = <V extends number = number>(): Column<NoInfer<V>> => ({
   ...whole<V>(),
   postgres: "INTEGER",
 });
+/** A sum that may be larger; a query that decodes it reads it as text. */
+export const big = (): Column<bigint> => ({
+  ...{ type: "bigint", postgres: "BIGINT", ...notNull },
+  encode: (value) => value,
+  decode: (stored) => BigInt(must(stored, "a sum is not NULL")),
+});
 export const flag = (): Column<boolean> => ({
   ...{ type: "bigint", postgres: "INTEGER", ...notNull },
   encode: (value) => (value ? 1 : 0),
@@ -83,8 +89,8 @@ export const ids = (): Column<readonly string[]> => ({
 });
 
 /** A number that the engine generates for each new row. */
-export const rowNumber = (): Column<number> => ({
-  ...whole(),
+export const rowNumber = (): Column<number> & { readonly isGenerated: true } => ({
+  ...{ ...whole(), isGenerated: true },
   constraint: { sqlite: " PRIMARY KEY", postgresql: " GENERATED ALWAYS AS IDENTITY PRIMARY KEY" },
 });
 /** A number that is the key of the table; `check`: a condition. */
@@ -99,6 +105,12 @@ export const maybe = <V>(of: Column<V>): Column<V | null> => ({
   ...{ ...of, isNull: true, constraint: both("") },
   encode: (value) => (value === null ? null : of.encode(value)),
   decode: (stored) => (stored === null ? null : of.decode(stored)),
+});
+/** The empty text is none. */
+export const orBlank = (of: Column<string>): Column<string | null> => ({
+  ...of,
+  encode: (value) => of.encode(value ?? ""),
+  decode: (stored) => (stored === "" ? null : of.decode(stored)),
 });
 /** NULL is the empty list. */
 export const orNone = <V>(of: Column<readonly V[]>): Column<readonly V[]> => ({
@@ -141,14 +153,19 @@ type Intersection<U> = (U extends unknown ? (each: U) => void : never) extends (
   ? I
   : never;
 
-type Declared = { readonly [name: string]: AnyColumn };
-type NameIn<D> = keyof D & string;
+export type Declared = { readonly [name: string]: AnyColumn };
+export type NameIn<D> = keyof D & string;
 /** What the columns decode to. */
 export type Decoded<D, N extends NameIn<D> = NameIn<D>> = {
   readonly [Name in N as FieldOf<Name, D[Name]>]: ValueOf<D[Name]>;
 };
 /** What the columns are encoded from. */
-type Encodable<D, N extends NameIn<D>> = Intersection<{ [Name in N]: InputOf<Name, D[Name]> }[N]>;
+export type Encodable<D, N extends NameIn<D>> = Intersection<{ [Name in N]: InputOf<Name, D[Name]> }[N]>;
+
+/** The columns that a statement sets: all that the engine does not generate. */
+export type Settable<D> = {
+  [N in NameIn<D>]: D[N] extends { readonly isGenerated: true } ? never : N;
+}[NameIn<D>];
 
 type Options = {
   /** Absent: the first column says PRIMARY KEY itself. */
@@ -192,15 +209,20 @@ export function table<const Name extends string, const D extends Declared>(
   );
   return {
     ...{ name, columns, options, key: options.key ?? names.slice(0, 1) },
-    set: (of, ...chosen) =>
-      Object.fromEntries(
-        chosen.map((each) => [each, valueOf(each, must<AnyColumn>(columns[each], IS_DECLARED), of)]),
-      ),
+    set: (of, ...chosen) => valuesOf(columns, chosen, of),
     reader: (...chosen) => reader(columns, chosen),
   };
 }
 
-/** The value of a column, from a record that a change has: set() demands that it has the field. */
+/** The values of columns, from a record that a change has, and that has their fields. */
+export function valuesOf<C>(
+  columns: Declared,
+  names: readonly string[],
+  of: (change: C) => unknown,
+): Columns<C> {
+  return Object.fromEntries(names.map((name) => [name, valueOf(name, must(columns[name], IS_DECLARED), of)]));
+}
+
 function valueOf<C>(name: string, column: AnyColumn, of: (change: C) => unknown): Value<C> {
   const { type } = column;
   const as = (place: string): string => place;

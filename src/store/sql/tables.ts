@@ -7,6 +7,7 @@ import type {
   DeliveryState,
   Failure,
   FileRecord,
+  Kept,
   KeyRecord,
   LedgerEntry,
   Limit,
@@ -22,6 +23,7 @@ import type {
   Schedule,
   StoredAnswer,
   Task,
+  TaskOrigin,
   TaskStatus,
   Webhook,
 } from "../../domain/model.ts";
@@ -35,6 +37,7 @@ import { assert } from "../../lib/assert.ts";
 import { isGlob } from "../../lib/globs.ts";
 import {
   as,
+  big,
   flag,
   from,
   id,
@@ -44,6 +47,7 @@ import {
   keyNumber,
   maybe,
   or,
+  orBlank,
   orNone,
   rowNumber,
   table,
@@ -76,10 +80,10 @@ export const NODES = table(
     // running totals, kept by domain/task/
     tasks_assigned: whole(),
     tasks_completed: whole(),
-    lux_earned_micro: whole(),
+    lux_earned_micro: big(),
     idle_since: whole(),
     entries: or(0, whole()), // of the ledger
-    balance_micro: or(0, whole()),
+    balance_micro: or(0, big()),
     auto_assign: or(1, flag()),
     deleted: or(0, flag()),
     draining: or(0, flag()),
@@ -272,7 +276,9 @@ export const TASK_FEATURES = table(
     lent_bytes: or(0, whole()),
     broken_by: maybe(id()),
     a2a_caller: as("caller", maybe(id())),
-    a2a_ids: maybe(text()),
+    a2a_ids: from(maybe(text()), ({ contextId, messageId }: Omit<TaskOrigin, "caller">) =>
+      JSON.stringify({ context: contextId, message: messageId }),
+    ),
   },
   {
     indexes: {
@@ -432,7 +438,14 @@ export const GROUP_ENDINGS = table(
 export const FAMILY_CHECKS = table("family_checks", { task_id: id() }, { key: ["task_id"] });
 
 /** Who pays for what a row keeps (domain/quota.ts). */
-const KEPT = { kept_by: maybe(id()), kept_bytes: or(0, whole()) };
+type MaybeKept = { readonly kept?: Kept };
+const KEPT = {
+  kept_by: from(maybe(id()), ({ kept }: MaybeKept) => kept?.by ?? null),
+  kept_bytes: or(
+    0,
+    from(whole(), ({ kept }: MaybeKept) => kept?.bytes ?? 0),
+  ),
+};
 
 export const SCHEDULES = table(
   "schedules",
@@ -562,14 +575,16 @@ export const LEDGER = table(
   {
     seq: keyNumber(), // 1, 2, 3, …: no gap
     entry_id: as("id", text()),
-    from_account: from(maybe(text()), ({ from: account }: LedgerEntry) =>
+    from_account: from(maybe(text()), ({ from: account }: Pick<LedgerEntry, "from">) =>
       account === TREASURY ? null : account,
     ),
-    to_account: from(maybe(text()), ({ to, nodeId }: LedgerEntry) => (nodeId === null ? to : null)),
+    to_account: from(maybe(text()), ({ to, nodeId }: Pick<LedgerEntry, "to" | "nodeId">) =>
+      nodeId === null ? to : null,
+    ),
     node_id: maybe(id()), // NULL: it goes to no node
     n: maybe(whole()), // 1, 2, 3, … of the node: no gap, none twice
     amount_micro: whole(),
-    balance_micro: maybe(whole()), // the sum of the node's entries up to this one
+    balance_micro: maybe(big()), // the sum of the node's entries up to this one
     kind: text<LedgerEntry["kind"]>(),
     task_id: maybe(text()),
     at: whole(),
@@ -610,7 +625,10 @@ export const MESSAGES = table(
     require_ack: flag(),
     sent_at: whole(),
     verified: or(0, flag()),
-    kept_bytes: or(0, whole()),
+    kept_bytes: or(
+      0,
+      from(whole(), ({ keptBytes }: { readonly keptBytes?: number | undefined }) => keptBytes ?? 0),
+    ),
     reply_to: maybe(id()),
     thread: maybe(id()),
   },
@@ -712,7 +730,7 @@ export const LEASES = table(
   {
     node_id: id(),
     name: id(),
-    task_id: id(), // "": of the node
+    task_id: orBlank(id()), // "": it belongs to no task
     shared: flag(),
     is_glob: from(flag(), ({ name }: { readonly name: string }) => isGlob(name)),
     fencing: whole(),
@@ -744,7 +762,11 @@ export const EVENTS = table(
     task_id: maybe(text()),
     data: json<NewEvent["data"]>(),
     verified: or(0, flag()),
-    ...{ kept_bytes: or(0, whole()), kept_by: maybe(id()) },
+    kept_bytes: or(
+      0,
+      from(whole(), ({ keptBytes }: NewEvent) => keptBytes ?? 0),
+    ),
+    kept_by: from(maybe(id()), ({ keptBy }: NewEvent) => keptBy ?? null),
   },
   {
     // None by node_id: a stream is told the ids of its events when they are committed, and reads the log in order when it

@@ -1,10 +1,13 @@
-/** The reads of what a worker learns about its task, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of what a worker learns about its task, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Attachment, Checkpoint, TaskResult, TaskStatus } from "../../domain/model.ts";
 import { must } from "../../lib/assert.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { many, one, padded, placeholders, query } from "./query.ts";
 import { toCheckpoint, toChild, toResult } from "./rows.ts";
+import { CHECKPOINTS } from "./tables.ts";
+import type { Writes } from "./write.ts";
+import { drop, save } from "./write-statement.ts";
 
 export function checkpointOf(taskId: string): Query<Checkpoint | null> {
   const sql = `SELECT data, epoch, node_id, at FROM checkpoints WHERE task_id = $1`;
@@ -81,3 +84,14 @@ export function filesOfTasks(taskIds: readonly string[], limit: number): Query<r
   });
   return many(sql, [limit, ...ids], toInputFile, ["files"]);
 }
+
+export const CHECKPOINT_WRITES = {
+  "checkpoint.saved": {
+    row: ({ taskId }) => keyOf.checkpoint(taskId),
+    statement: save(CHECKPOINTS, ({ taskId, checkpoint }) => ({ taskId, ...checkpoint })),
+  },
+  "checkpoint.removed": {
+    row: ({ taskId }) => keyOf.checkpoint(taskId),
+    statement: drop(CHECKPOINTS, ["task_id"]),
+  },
+} satisfies Partial<Writes>;

@@ -1,8 +1,13 @@
-/** The reads of a task's neighbours: what it depends on, and what waits for it; in the SQL that both engines share. */
+/** The reads and writes of a task's neighbours: what it depends on, and what waits for it; in the SQL that both engines share. */
 import { GRAPH_DEPENDENTS_COUNTED_MAX } from "../../domain/limits.ts";
 import type { TaskStatus } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { count, many, padded, placeholders } from "./query.ts";
+import { type ConflictKey, keyOf } from "./conflict-keys.ts";
+import { DEPENDENCIES, SETTLEMENTS, TASK_FEATURES } from "./tables.ts";
+import { setFeature } from "./task-writes.ts";
+import type { Of, Writes } from "./write.ts";
+import { type Statement, customStatement, drop, save, text, update } from "./write-statement.ts";
 
 /** A task as a graph shows it. */
 export type GraphTask = {
@@ -63,3 +68,38 @@ function toGraphTask(row: Row): GraphTask {
     brokenBy: String(row["broken_by"] ?? row["task_id"]),
   };
 }
+
+const ofDependent = ({ taskId }: { readonly taskId: string }): ConflictKey => keyOf.dependencies(taskId);
+const addDependencies = (taskId: string, dependsOn: string, from: string): string =>
+  `INSERT INTO dependencies (task_id, depends_on) SELECT ${taskId}, ${dependsOn} FROM ${from}`;
+/** One statement for all that a task waits for, a JSON array. Differs because each engine reads JSON in its own way. */
+const ADD_DEPENDENCIES: Statement<Of<"dependencies.added">> = {
+  ...customStatement("dependencies", addDependencies("$1", "value", "json_each($2)"), [
+    text(({ taskId }) => taskId),
+    text(({ dependsOn }) => JSON.stringify(dependsOn)),
+  ]),
+  bulk: (rows) => addDependencies("p.a1", "json_array_elements_text(p.a2::json)", rows),
+};
+
+export const GRAPH_WRITES = {
+  "task.depended": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    keys: () => [keyOf.dependents],
+    statement: update("tasks", { task_id: text(({ taskId }) => taskId) }, { has_dependents: "1" }),
+  },
+  "task.broken": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: setFeature(TASK_FEATURES.set((change) => change, "broken_by")),
+  },
+  "dependencies.added": { row: ofDependent, statement: ADD_DEPENDENCIES },
+  "dependency.met": { row: ofDependent, statement: drop(DEPENDENCIES, ["task_id", "depends_on"]) },
+  "dependencies.dropped": { row: ofDependent, statement: drop(DEPENDENCIES, ["task_id"]) },
+  "dependency.settled": {
+    row: ({ taskId }) => keyOf.settlement(taskId),
+    statement: save(SETTLEMENTS, (change) => change),
+  },
+  "settlement.removed": {
+    row: ({ taskId }) => keyOf.settlement(taskId),
+    statement: drop(SETTLEMENTS, ["task_id"]),
+  },
+} satisfies Partial<Writes>;

@@ -1,4 +1,4 @@
-/** The reads and some writes of what counts against the quotas of nodes (domain/quota.ts). */
+/** The reads and writes of what counts against the quotas of nodes (domain/quota.ts). */
 import type { Change } from "../../domain/change.ts";
 import type { Usage } from "../../domain/model.ts";
 import { NO_USAGE } from "../../domain/quota.ts";
@@ -7,6 +7,9 @@ import { keyOf } from "./conflict-keys.ts";
 import { byKey, query } from "./query.ts";
 import { toUsage } from "./rows.ts";
 import { customStatement, text } from "./write-statement.ts";
+import { QUOTA_USAGE, TASK_CHARGES } from "./tables.ts";
+import type { Writes } from "./write.ts";
+import { tally } from "./write-statement.ts";
 
 const USAGE = byKey(["text"], `SELECT tasks, bytes FROM quota_usage WHERE node_id = $1`);
 
@@ -50,3 +53,22 @@ export const REMOVE_CHARGES = customStatement<OfTask>(
   `DELETE FROM task_charges WHERE task_id = $1`,
   TASK,
 );
+
+export const QUOTA_WRITES = {
+  "usage.tallied": {
+    row: ({ nodeId }) => keyOf.usage(nodeId),
+    statement: tally(QUOTA_USAGE, (change) => change),
+    sum: (earlier, later) => ({
+      ...later,
+      tasks: earlier.tasks + later.tasks,
+      bytes: earlier.bytes + later.bytes,
+    }),
+  },
+  "task.charged": {
+    row: ({ taskId, nodeId }) => keyOf.charge(taskId, nodeId),
+    statement: tally(TASK_CHARGES, (change) => change),
+    sum: (earlier, later) => ({ ...later, bytes: earlier.bytes + later.bytes }),
+  },
+  "charges.refunded": { isSweep: true, statement: REFUND_CHARGES },
+  "charges.removed": { isSweep: true, frees: true, statement: REMOVE_CHARGES },
+} satisfies Partial<Writes>;

@@ -1,10 +1,13 @@
-/** The reads of webhooks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads and writes of webhooks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Webhook } from "../../domain/model.ts";
 import type { PushCounts } from "../../domain/webhook.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { always, count, many, one } from "./query.ts";
 import { toWebhook } from "./rows.ts";
+import { WEBHOOKS } from "./tables.ts";
+import type { Writes } from "./write.ts";
+import { drop, save, update } from "./write-statement.ts";
 
 export function webhookByName(name: string): Query<Webhook | null> {
   return one(`SELECT * FROM webhooks WHERE name = $1`, [name], toWebhook, [keyOf.webhook(name)]);
@@ -54,3 +57,24 @@ export function pushConfigsOf(taskId: string): Query<readonly Webhook[]> {
 export function suspendedCount(): Query<number> {
   return count(`SELECT count(*) AS n FROM webhooks WHERE state = 'suspended'`, [], ["webhooks"]);
 }
+
+/** The columns that deliveries change. */
+const PROGRESS = [
+  ...(["cursor_id", "state", "attempts", "failing_since", "next_at", "last_error", "delivered_at"] as const),
+] as const;
+
+export const WEBHOOK_WRITES = {
+  "webhook.saved": {
+    row: ({ webhook }) => keyOf.webhook(webhook.name),
+    statement: save(WEBHOOKS, ({ webhook }) => webhook, ["created_at"]),
+  },
+  "webhook.moved": {
+    row: ({ name }) => keyOf.webhook(name),
+    statement: update(
+      "webhooks",
+      WEBHOOKS.set((change) => change, "name"),
+      WEBHOOKS.set(({ progress }) => progress, ...PROGRESS),
+    ),
+  },
+  "webhook.deleted": { row: ({ name }) => keyOf.webhook(name), statement: drop(WEBHOOKS, ["name"]) },
+} satisfies Partial<Writes>;

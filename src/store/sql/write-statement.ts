@@ -6,8 +6,18 @@
  */
 import { must } from "../../lib/assert.ts";
 import type { Param, ParamType } from "../store.ts";
-import { type Table, PARTS_OF_TASKS } from "./conflict-keys.ts";
-import type { Columns, Expression, Value } from "./table.ts";
+import { PARTS_OF_TASKS, type Table as ConflictTable } from "./conflict-keys.ts";
+import {
+  type Columns,
+  type Declared,
+  type Encodable,
+  type Expression,
+  type NameIn,
+  type Settable,
+  type Table,
+  type Value,
+  valuesOf,
+} from "./table.ts";
 import type { TableName } from "./tables.ts";
 
 /** A statement that writes, without its parameters. */
@@ -25,7 +35,7 @@ export type WriteStatement = {
 };
 
 export type Statement<C> = WriteStatement & {
-  readonly table: Table;
+  readonly table: ConflictTable;
   params(change: C): readonly Param[];
   /** Appends the parameters of one more row to `columns`, which has an array for each parameter. */
   addRow(columns: readonly Param[][], change: C): void;
@@ -47,9 +57,18 @@ const itself: Expression = (place) => place;
 /** Adds the value to the column. */
 export const added: Expression = (place, column) => `${column} + ${place}`;
 
+/** Adds the values to the columns. */
+export const adding = <C>(columns: Columns<C>): Columns<C> =>
+  Object.fromEntries(
+    Object.entries(columns).map(([name, value]) => [
+      name,
+      typeof value === "string" ? value : { ...value, as: added },
+    ]),
+  );
+
 const isPartOfTasks = (table: TableName): table is (typeof PARTS_OF_TASKS)[number] =>
   PARTS_OF_TASKS.some((part) => part === table);
-const whoseRows = (table: TableName): Table => (isPartOfTasks(table) ? "tasks" : table);
+const whoseRows = (table: TableName): ConflictTable => (isPartOfTasks(table) ? "tasks" : table);
 
 export function insert<C>(table: TableName, columns: Columns<C>, onConflict = ""): Statement<C> {
   const into = `INSERT INTO ${table} (${Object.keys(columns).join(", ")})`;
@@ -85,6 +104,61 @@ export function remove<C>(table: TableName, key: Columns<C>): Statement<C> {
     const using = rows === null ? "" : ` USING ${rows}`;
     return `DELETE FROM ${table}${using} WHERE ${keys.map(equals).join(" AND ")}`;
   });
+}
+
+const settable = ({ columns }: { readonly columns: Declared }, without: readonly string[] = []): string[] =>
+  Object.keys(columns).filter(
+    (name) => !without.includes(name) && !("isGenerated" in must(columns[name], "it is")),
+  );
+
+/** Inserts a row of a table. */
+export function add<C, N extends TableName, D extends Declared>(
+  table: Table<N, D>,
+  of: (change: C) => Encodable<D, Settable<D>>,
+  onConflict = "",
+): Statement<C> {
+  return insert(table.name, valuesOf(table.columns, settable(table), of), onConflict);
+}
+
+/** Inserts a row of a table, or replaces the existing one, except what is set only `once`. */
+export function save<C, N extends TableName, D extends Declared>(
+  table: Table<N, D>,
+  of: (change: C) => Encodable<D, Settable<D>>,
+  once: readonly NameIn<D>[] = [],
+): Statement<C> {
+  const values = (names: readonly string[]): Columns<C> => valuesOf(table.columns, names, of);
+  const rest = settable(table, [...table.key, ...once]);
+  return upsert(table.name, values(table.key), values(rest), values(once));
+}
+
+/** Adds what a row counts to the row that has its key. */
+export function tally<C, N extends TableName, D extends Declared>(
+  table: Table<N, D>,
+  of: (change: C) => Encodable<D, Settable<D>>,
+): Statement<C> {
+  const sums = settable(table, table.key).map(
+    (column) => `${column} = ${table.name}.${column} + excluded.${column}`,
+  );
+  return add(table, of, ` ON CONFLICT (${table.key.join(", ")}) DO UPDATE SET ${sums.join(", ")}`);
+}
+
+/** Inserts a row of a table that has only its key, unless it is there. */
+export function mark<C, N extends TableName, D extends Declared>(
+  table: Table<N, D>,
+  of: (change: C) => Encodable<D, Settable<D>>,
+): Statement<C> {
+  return add(table, of, ` ON CONFLICT (${table.key.join(", ")}) DO NOTHING`);
+}
+
+/** Removes the rows of a table with the values that the change has in these fields. */
+export function drop<N extends TableName, D extends Declared, const K extends NameIn<D>>(
+  table: Table<N, D>,
+  names: readonly K[],
+): Statement<Encodable<D, K>> {
+  return remove(
+    table.name,
+    table.set((change: Encodable<D, K>) => change, ...names),
+  );
 }
 
 /** A statement of any text, whose parameters are $1, $2, … in the order of `values`. */

@@ -4,7 +4,7 @@
  * each statement many times in a row, which is faster than in turns with others. What is gathered is written before a
  * query reads one of its rows, before another write of a task, before a sweep, and before the commit.
  *
- * Invariant: what is gathered commutes with what is written meanwhile (`sum` in store/sql/statements.ts; #isBefore() here).
+ * Invariant: what is gathered commutes with what is written meanwhile (`sum` in store/sql/write.ts; #isBefore() here).
  */
 import { assert } from "../../lib/assert.ts";
 import type { Change } from "../../domain/change.ts";

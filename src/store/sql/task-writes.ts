@@ -1,0 +1,230 @@
+/** How the rows of a task are written: its state, its specification, its result and its features. */
+import { CLOCK_JUMP_MS } from "../../domain/limits.ts";
+import { must } from "../../lib/assert.ts";
+import { type ConflictKey, keyOf } from "./conflict-keys.ts";
+import type { Columns } from "./table.ts";
+import { TASKS, TASK_FEATURES, TASK_RESULTS, TASK_SPECS } from "./tables.ts";
+import type { Beside, Of, Writes } from "./write.ts";
+import {
+  type Statement,
+  added,
+  customStatement,
+  insert,
+  remove,
+  text,
+  update,
+  upsert,
+  whole,
+} from "./write-statement.ts";
+
+type OfTask = Pick<Of<"task.created">, "task">;
+const taskOf = ({ task }: OfTask): OfTask["task"] => task;
+const ofTask = ({ task }: OfTask): ConflictKey => keyOf.task(task.taskId);
+const TASK_ID = TASKS.set(taskOf, "task_id");
+
+/** The columns of a task that change. */
+const TASK_STATE = TASKS.set(
+  taskOf,
+  ...(["status", "assigned_node", "revoked_from", "attempts", "failures", "restarts", "counts_for"] as const),
+  ...(["run_until", "lease_until", "epoch", "not_before", "expires_at", "unmet", "ready", "due_at"] as const),
+  ...(["started_at", "progress", "failure", "failed_node", "updated_at"] as const),
+);
+
+const seqOfTask = (taskId: string): string => `(SELECT seq FROM tasks WHERE task_id = ${taskId})`;
+const TASK_SEQ: Columns<OfTask> = { task_seq: text(({ task }) => task.taskId, seqOfTask) };
+/** Of a task that was inserted just before. The statement for one row is SQLite's, which then knows the number. */
+const NEW_TASK_SEQ: Columns<OfTask> = {
+  task_seq: text(
+    ({ task }) => task.taskId,
+    (place) => (place.startsWith("$") ? "last_insert_rowid()" : seqOfTask(place)),
+  ),
+};
+/** The key of the rows that belong to a task. */
+export const TASK_ID_SEQ: Columns<{ readonly taskId: string }> = {
+  task_seq: text(({ taskId }) => taskId, seqOfTask),
+};
+
+/** What the indexes of features need of a task's state. */
+const COPIED = ["status", "updated_at", "assigned_node"] as const;
+
+/** The features of a task that its changes of state change. The others have changes of their own. */
+const FEATURE_STATE = TASK_FEATURES.set(
+  taskOf,
+  ...COPIED,
+  ...(["earlier_failures", "checkpoint_bytes", "retain_until", "has_output", "questions", "spent"] as const),
+  ...(["max_cost_micro", "kept_bytes", "lent_bytes"] as const),
+);
+
+/** Writes the features of a task that has some. */
+function writeFeatures(columns: Columns<OfTask>): readonly Beside<OfTask & { readonly isFirst?: true }>[] {
+  return [
+    {
+      when: ({ task, isFirst }) => task.hasFeatures && isFirst === true,
+      statement: upsert("task_features", TASK_SEQ, columns),
+    },
+    // Three quarters of the steps of an upsert.
+    {
+      when: ({ task, isFirst }) => task.hasFeatures && isFirst === undefined,
+      statement: update("task_features", TASK_SEQ, columns),
+    },
+  ];
+}
+
+/** Sets features of a task, which may be its first. */
+export function setFeature<C extends { readonly taskId: string }>(columns: Columns<C>): Statement<C> {
+  const names = Object.keys(columns);
+  const values = Object.values(columns).filter((value) => typeof value !== "string");
+  const insertFrom = (from: string, place: string): string => `
+    INSERT INTO task_features (task_seq, ${[...COPIED, ...names].join(", ")})
+    SELECT seq, ${[...COPIED, ...names.map((_, i) => `${place}${i + 2}`)].join(", ")} FROM ${from}
+    ON CONFLICT (task_seq) DO UPDATE SET ${names.map((name) => `${name} = excluded.${name}`).join(", ")}`;
+  return {
+    ...customStatement("task_features", insertFrom("tasks WHERE task_id = $1", "$"), [
+      text<C>(({ taskId }) => taskId),
+      ...values,
+    ]),
+    bulk: (rows) => insertFrom(`${rows} JOIN tasks ON tasks.task_id = p.a1 WHERE TRUE`, "p.a"),
+  };
+}
+
+export const TASK_WRITES = {
+  "task.created": {
+    row: ofTask,
+    statement: insert("tasks", {
+      ...TASK_ID,
+      ...TASKS.set(
+        taskOf,
+        ...([
+          "title",
+          "task_type",
+          "priority",
+          "creator_node",
+          "creator_verified",
+          "lux_reward_micro",
+        ] as const),
+        ...(["balanced", "created_at", "timeout_ms", "max_run_ms", "limit_key", "lane"] as const),
+      ),
+      ...TASK_STATE,
+    }),
+    beside: [
+      {
+        statement: insert("task_specs", {
+          ...NEW_TASK_SEQ,
+          ...TASK_SPECS.set(taskOf, "max_attempts", "backoff_ms", "description", "depends_on"),
+        }),
+      },
+      {
+        when: ({ task }) => task.hasFeatures,
+        statement: insert("task_features", {
+          ...NEW_TASK_SEQ,
+          ...TASK_FEATURES.set(
+            taskOf,
+            ...(["creator_key", "task_group", "tags", "requires", "schedule", "schedule_at"] as const),
+            ...(["retain_ms", "unique_key", "unique_until", "on_dependency"] as const),
+          ),
+          ...FEATURE_STATE,
+        }),
+      },
+    ],
+  },
+  "task.moved": {
+    row: ofTask,
+    keys: ({ task }) => (task.assignedNode === null ? [] : [keyOf.held(task.assignedNode)]),
+    statement: update("tasks", TASK_ID, {
+      ...TASK_STATE,
+      ...TASKS.set(taskOf, "result_verified", "paid_seq"),
+    }),
+    beside: [
+      {
+        when: ({ task }) => task.result !== null,
+        statement: insert(
+          "task_results",
+          {
+            ...TASK_SEQ,
+            ...TASK_RESULTS.set(
+              ({ task }: OfTask) => must(task.result, "a result is written of a task that has one"),
+              ...(["problem", "improvement", "lesson", "result_extra"] as const),
+            ),
+          },
+          " ON CONFLICT (task_seq) DO NOTHING",
+        ),
+      },
+      ...writeFeatures(FEATURE_STATE),
+    ],
+  },
+  "task.edited": {
+    row: ofTask,
+    statement: update(
+      "tasks",
+      TASK_ID,
+      TASKS.set(taskOf, "title", "priority", "lux_reward_micro", "limit_key", "lane"),
+    ),
+    beside: [
+      { statement: update("task_specs", TASK_SEQ, TASK_SPECS.set(taskOf, "description")) },
+      ...writeFeatures({ ...FEATURE_STATE, ...TASK_FEATURES.set(taskOf, "tags") }),
+    ],
+  },
+  "task.deleted": {
+    frees: true,
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: remove("tasks", { task_id: text(({ taskId }) => taskId) }),
+    beside: (["task_specs", "task_results", "task_features"] as const).map((table) => ({
+      isFirst: true,
+      statement: remove(table, TASK_ID_SEQ),
+    })),
+  },
+  "task.leased": {
+    row: ({ taskId }) => keyOf.task(taskId),
+    statement: setFeature(TASK_FEATURES.set((change) => change, "has_leases")),
+  },
+  "tasks.tallied": {
+    statement: update(
+      "task_totals",
+      { one: "1" },
+      {
+        open: whole(({ open }) => open, added),
+        assigned: whole(({ assigned }) => assigned, added),
+        completed: whole(({ completed }) => completed, added),
+        failed: whole(({ failed }) => failed, added),
+      },
+    ),
+    sum: (earlier, later) => ({
+      ...later,
+      open: earlier.open + later.open,
+      assigned: earlier.assigned + later.assigned,
+      completed: earlier.completed + later.completed,
+      failed: earlier.failed + later.failed,
+    }),
+  },
+  "task.leases.renewed": {
+    isSweep: true,
+    statement: customStatement(
+      "tasks",
+      `UPDATE tasks SET run_until = $1 + max_run_ms, lease_until = $1 +
+        CASE WHEN timeout_ms IS NULL OR max_run_ms < timeout_ms THEN max_run_ms ELSE timeout_ms END
+        WHERE lease_until IS NOT NULL`,
+      [whole(({ steady }) => steady)],
+    ),
+  },
+  "backoffs.restarted": {
+    isSweep: true,
+    statement: customStatement(
+      "tasks",
+      `UPDATE tasks SET not_before = not_before - updated_at + $1, updated_at = $1,
+          due_at = CASE WHEN expires_at < not_before - updated_at + $1 THEN expires_at ELSE not_before - updated_at + $1 END
+        WHERE ready = 0 AND unmet = 0 AND attempts > 0 AND not_before > updated_at
+          AND updated_at > $1 + ${CLOCK_JUMP_MS}`,
+      [whole(({ now }) => now)],
+    ),
+    beside: [
+      {
+        statement: customStatement(
+          "task_features",
+          `UPDATE task_features SET updated_at = (SELECT t.updated_at FROM tasks t WHERE t.seq = task_seq)
+            WHERE status = 'open' AND updated_at > $1`,
+          [whole(({ now }) => now)],
+        ),
+      },
+    ],
+  },
+} satisfies Partial<Writes>;
