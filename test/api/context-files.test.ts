@@ -10,8 +10,6 @@ import { RESULT, addNode, addTask, list, ok, record } from "./scene.ts";
 const once = onlyOnce(import.meta.url);
 type Fields = Readonly<Record<string, unknown>>;
 
-const INSTANT = { backoff_s: 0 };
-
 function next(hub: TestHub, fields: Fields = {}): Promise<Fields> {
   return ok(hub.post("/task/next", { node_id: "n1", ...fields }));
 }
@@ -23,11 +21,6 @@ async function taken(hub: TestHub, taskId: string): Promise<unknown> {
 
 async function contextOf(hub: TestHub, taskId: string): Promise<unknown> {
   return (await ok(hub.get(`/task/${taskId}?context=1`)))["context"];
-}
-
-async function checkpointOf(hub: TestHub, taskId: string): Promise<unknown> {
-  const context = await contextOf(hub, taskId);
-  return context === undefined ? undefined : record(context)["checkpoint"];
 }
 
 function of(taskId: string, fields: Fields = {}): Fields {
