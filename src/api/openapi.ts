@@ -184,9 +184,9 @@ function withExample(operation: Operation, { parameters = {}, body, answer }: Ex
     ...operation,
     ...(operation.parameters
       ? {
-          parameters: operation.parameters.map((one) => {
-            const example = "name" in one ? parameters[one.name] : undefined;
-            return example === undefined ? one : { ...one, example };
+          parameters: operation.parameters.map((declared) => {
+            const example = "name" in declared ? parameters[declared.name] : undefined;
+            return example === undefined ? declared : { ...declared, example };
           }),
         }
       : {}),
@@ -416,8 +416,8 @@ class Records {
 
   #add(name: string, made: z.ZodMiniType | Schema): void {
     const schema = "_zod" in made ? toSchema(made, "output") : made;
-    const own = mapParts(schema, (part) => this.refer(part));
-    this.schemas[name] = described(own);
+    const referring = mapParts(schema, (part) => this.refer(part));
+    this.schemas[name] = described(referring);
     this.#names.set(JSON.stringify(schema), name);
   }
 
@@ -817,9 +817,9 @@ function errorAnswers(endpoint: Endpoint | Declared): Operation["responses"] {
   return Object.fromEntries(
     [...byStatus]
       .toSorted(([a], [b]) => a - b)
-      .map(([status, some]) => {
-        const shared = SHARED_ANSWERS.find((one) => one.codes.toSorted().join() === some.join());
-        return [status, shared ? { $ref: `#/components/responses/${shared.name}` } : problemAnswer(some)];
+      .map(([status, ofStatus]) => {
+        const shared = SHARED_ANSWERS.find((answer) => answer.codes.toSorted().join() === ofStatus.join());
+        return [status, shared ? { $ref: `#/components/responses/${shared.name}` } : problemAnswer(ofStatus)];
       }),
   );
 }
@@ -829,14 +829,14 @@ export function errorCodesOf(
   { components }: OpenApiDocument,
   { responses }: Operation,
 ): ReadonlyMap<number, readonly ErrorCode[]> {
-  const found = new Map<number, readonly ErrorCode[]>();
+  const codesByStatus = new Map<number, readonly ErrorCode[]>();
   for (const [status, answer] of Object.entries(responses)) {
-    const one = "$ref" in answer ? components.responses[nameIn(answer)] : answer;
-    const parts = one?.content?.[PROBLEM_TYPE]?.schema.allOf ?? [];
+    const whole = "$ref" in answer ? components.responses[nameIn(answer)] : answer;
+    const parts = whole?.content?.[PROBLEM_TYPE]?.schema.allOf ?? [];
     const codes = parts.flatMap(({ properties }) => properties?.["error"]?.enum ?? []).filter(isErrorCode);
-    if (codes.length > 0) found.set(Number(status), codes);
+    if (codes.length > 0) codesByStatus.set(Number(status), codes);
   }
-  return found;
+  return codesByStatus;
 }
 
 /** Returns the parameters of an operation, including the shared ones. */
@@ -844,8 +844,10 @@ export function parametersOf(
   { components }: OpenApiDocument,
   { parameters = [] }: Operation,
 ): readonly Parameter[] {
-  return parameters.flatMap((one) =>
-    "name" in one ? [one] : [must(components.parameters[nameIn(one)], "a reference names a component")],
+  return parameters.flatMap((declared) =>
+    "name" in declared
+      ? [declared]
+      : [must(components.parameters[nameIn(declared)], "a shared parameter is declared")],
   );
 }
 

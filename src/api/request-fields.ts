@@ -808,7 +808,7 @@ export function encodeNodeCursor(order: NodeOrder, { rank, nodeId }: NodePositio
 
 function decodeNodeCursor(text: string): NodeCursor | null {
   const [, word, rank = "", nodeId = ""] = NODE_CURSOR.exec(Buffer.from(text, "base64url").toString()) ?? [];
-  const order = NODE_ORDERS.find((one) => one === word);
+  const order = NODE_ORDERS.find((known) => known === word);
   if (order === undefined) return null;
   const position = { rank: BigInt(rank), nodeId };
   const isPosition = BigInt.asIntN(64, position.rank) === position.rank;

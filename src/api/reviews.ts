@@ -87,13 +87,13 @@ const pending = readEndpoint({
   handle: ({ services }, { cursor, limit: most }) =>
     services.tasks.reviews.pending(cursor ?? null, most ?? limit.REVIEWS_PER_PAGE_DEFAULT),
   encode: ({ reviews, total, next }) => ({
-    reviews: reviews.map((one) => ({
-      task_id: one.taskId,
-      title: one.title,
-      creator_node: one.creatorNode,
-      assigned_node: one.assignedNode,
-      lux_held: toLux(one.luxRewardMicro),
-      review: encodeReview(one.review),
+    reviews: reviews.map((pending) => ({
+      task_id: pending.taskId,
+      title: pending.title,
+      creator_node: pending.creatorNode,
+      assigned_node: pending.assignedNode,
+      lux_held: toLux(pending.luxRewardMicro),
+      review: encodeReview(pending.review),
     })),
     total,
     next_cursor: next && field.encodeOpenCursor(next),

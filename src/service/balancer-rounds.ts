@@ -37,7 +37,7 @@ import { gateOn } from "../store/sql/gate.ts";
 import { type Lanes, readyLanes } from "../store/sql/lanes.ts";
 import { lastEventId } from "../store/sql/events.ts";
 import { CapabilityLists } from "../store/sql/rows.ts";
-import { bestOfLanes } from "../store/sql/tasks.ts";
+import { bestOfLanes } from "../store/sql/ready-tasks.ts";
 import type { Query, Store } from "../store/store.ts";
 import { KnownLanes } from "./known-lanes.ts";
 import type { ChoreEnd } from "./scheduler.ts";
