@@ -949,7 +949,7 @@ Exit code 0: no error found. 1: an error was found.`,
 
 /** The distinct first words of all commands: "serve", "task", … */
 export const FIRST_WORDS: readonly string[] = [
-  ...new Set(COMMANDS.map(({ name }) => name.split(" ")[0] ?? "")),
+  ...new Set(COMMANDS.map(({ name }) => name.replace(/ .*/, ""))),
 ];
 
 /** Returns the commands of a group: "task add", "task list", … */

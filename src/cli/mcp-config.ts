@@ -24,7 +24,7 @@ import { newId } from "../lib/ids.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { HAS_MODES } from "../permissions.ts";
 import { readTextFileIfThere } from "../text-file.ts";
-import { UsageError } from "./arguments.ts";
+import { UsageError, wordAt } from "./arguments.ts";
 import { MCP_CLIENTS } from "./commands.ts";
 import { EXIT } from "./exit-codes.ts";
 import {
@@ -67,8 +67,8 @@ export const LOCAL_RUNS: LocalRuns = {
 };
 
 async function configure(remote: Remote): Promise<number> {
-  const { values, words, env } = remote;
-  const client = clientOf(words[0] ?? "");
+  const { values, env } = remote;
+  const client = clientOf(wordAt(remote, 0));
   const node = nodeOf(remote);
   const name = values.text("name") ?? SERVER_NAME;
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(name))

@@ -107,7 +107,7 @@ export async function* rowsOf<O extends Operation>(
     const rows = rowsIn(answer);
     const ids = rows.map((row) => JSON.stringify(row, NAMES));
     for (const [i, row] of rows.entries()) {
-      if (isNumbered && previous.has(ids[i] ?? "")) continue;
+      if (isNumbered && previous.has(must(ids[i], "each row has an id"))) continue;
       yield row as RowOf<AnswerOf<O>>; // the hub returns what it declares
       if (++count >= limit) return;
     }
