@@ -24,6 +24,7 @@
  */
 import { Database, type Statement } from "bun:sqlite";
 import type { Change } from "../../domain/change.ts";
+import { soundDecision } from "../../domain/sound.ts";
 import { type Decision, UNDECIDED, type Undecided, changesOf } from "../../domain/decision.ts";
 import { GROUP_MAX_MS } from "../../domain/limits.ts";
 import { assert, broken, must } from "../../lib/assert.ts";
@@ -573,7 +574,7 @@ export class SqliteStore implements Store {
 
   #decide(transaction: Transaction, { load, decide }: Part): Decision<unknown> | Undecided {
     try {
-      return decide(this.#load(load()));
+      return soundDecision(decide(this.#load(load())));
     } catch (error) {
       throw faultOf(transaction, error);
     }
