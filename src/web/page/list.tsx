@@ -1,4 +1,4 @@
-/** The rows of a list, drawn from its declaration: columns and actions. Must not: load anything, or know a resource. */
+/** The rows of a list, drawn from its declaration. Must not: load anything. */
 import { type ComponentChildren, Fragment, type TargetedKeyboardEvent, type VNode, h } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { type ActionItem, Actions } from "./action.tsx";
@@ -18,7 +18,6 @@ export type Column<T> = readonly [
 type Sort = { readonly order: string; readonly isAscending?: boolean };
 
 type TableOf<T> = {
-  /** For screen readers. */
   readonly label: string;
   readonly keyOf: (row: T) => string | number;
   readonly columns: readonly Column<T>[];
@@ -30,7 +29,6 @@ type TableOf<T> = {
   readonly look?: string;
 };
 
-/** Rows that are no table, each with the look of its own. */
 type ItemsOf<T> = {
   readonly look: string;
   readonly keyOf: (row: T) => string | number;
