@@ -37,7 +37,7 @@ type ActionOf<Args extends readonly unknown[]> = {
 export type Action = ActionOf<[]>;
 
 /** Does something with the fields of a form. Without `done` it only leads to another view: its fields stay. */
-export type FormAction = ActionOf<[fields: Fields, form: HTMLFormElement]>;
+type FormAction = ActionOf<[fields: Fields, form: HTMLFormElement]>;
 
 export type Fields = Readonly<Record<string, string>>;
 

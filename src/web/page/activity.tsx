@@ -77,7 +77,7 @@ function withDayBefore(day: Sums, hours: Sums): readonly Minute[] {
   });
 }
 
-export type Activity = Span & {
+type Activity = Span & {
   readonly minutes: readonly Minute[];
   readonly history: History;
   readonly words: string;

@@ -1,7 +1,7 @@
 /** The attempts of a task, made from its events. Pure. */
 import type { Event } from "../../client/luxhub.ts";
 
-export type Tone = "good" | "bad" | "wait" | "busy" | "quiet";
+type Tone = "good" | "bad" | "wait" | "busy" | "quiet";
 
 export type Attempt = {
   readonly node: string;

@@ -8,7 +8,7 @@ import { countOf } from "./format.ts";
 import { DAY_MS } from "../../lib/clock.ts";
 import { timeOf } from "./times.ts";
 
-export type Series = {
+type Series = {
   readonly name: string;
   readonly values: readonly (number | null)[];
   readonly whole: number | null;
@@ -146,7 +146,7 @@ function shown(value: number | null): string {
   return value === null ? "–" : countOf(Number(value.toFixed(DIGITS)));
 }
 
-export function shortTimeOf(iso: string | undefined, withDay: boolean): string {
+function shortTimeOf(iso: string | undefined, withDay: boolean): string {
   if (iso === undefined) return "";
   return timeOf(iso, {
     ...(withDay && { day: "numeric", month: "short" }),

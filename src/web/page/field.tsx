@@ -124,7 +124,7 @@ export function useTyped(
 
 // ---- Suggestions, which are loaded when the field has the focus
 
-export type Suggest = (
+type Suggest = (
   ask: Ask,
   typed: string,
 ) => Promise<readonly (readonly [value: string, label: string])[]>;

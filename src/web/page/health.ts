@@ -16,7 +16,7 @@ export type Finding = {
   readonly link: Link | null;
 };
 
-export type TypeFacts = {
+type TypeFacts = {
   readonly type: string | null;
   readonly open: number;
   readonly oldestS: number | null;
@@ -24,7 +24,7 @@ export type TypeFacts = {
   readonly nodesRegistered: number;
 };
 
-export type StuckFacts = {
+type StuckFacts = {
   readonly type: string | null;
   readonly open: number;
   readonly oldestS: number | null;

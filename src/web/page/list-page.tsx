@@ -14,7 +14,7 @@ import type { Ask } from "./session.ts";
 
 // ---- Pages and filters, which stand in the address
 
-export type Turn = readonly [words: string, address: string] | "" | false | null | undefined;
+type Turn = readonly [words: string, address: string] | "" | false | null | undefined;
 
 export function Pager({ back, next }: { back?: Turn; next?: Turn }): VNode {
   return (
@@ -59,7 +59,7 @@ export type FilterOf = FieldOf & { readonly place?: "more" | "address" };
 const TURNED: ReadonlySet<string> = new Set(["cursor", "page", "before", "order"]);
 
 /** The filters, and what clears them. A change begins with the first page of the list. */
-export function Filters({ filters }: { filters: readonly FilterOf[] }): VNode | null {
+function Filters({ filters }: { filters: readonly FilterOf[] }): VNode | null {
   const { query, view } = route.value;
   const set = useTyped((changed) =>
     setQuery({ cursor: undefined, page: undefined, before: undefined, ...changed }),
@@ -235,8 +235,9 @@ export function ListPage<T extends object, A extends Paged>(props: ListPageOf<T,
         <BulkActions bulk={bulk} page={page} selection={selection} onDone={onDone} />
       )}
       <List
-        list={{ ...list, isGone }}
+        list={list}
         rows={shown}
+        isGone={isGone}
         selection={selection}
         empty={page && <Empty text={text} line={line} />}
       />

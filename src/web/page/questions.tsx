@@ -109,7 +109,7 @@ function InReview({ waiting }: { waiting: PendingReview }): VNode {
 // ---- A question
 
 /** The events that open or end a question. */
-export const QUESTION_KINDS: ReadonlySet<Event["kind"]> = new Set([
+const QUESTION_KINDS: ReadonlySet<Event["kind"]> = new Set([
   "task.asked",
   "task.answered",
   "task.question_timed_out",
@@ -235,7 +235,7 @@ export function ReviewOf({ task, review }: { task: AnyTask; review: Review }): V
 }
 
 /** Passes or rejects the result that is shown: not one that came since. */
-export function Verdict(props: { taskId: string; review: Pick<Review, "epoch"> }): VNode | null {
+function Verdict(props: { taskId: string; review: Pick<Review, "epoch"> }): VNode | null {
   const [note, setNote] = useState("");
   if (!mayAct()) return null;
   const decide = (verdict: "pass" | "reject") => (): Promise<unknown> =>

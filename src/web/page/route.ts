@@ -2,7 +2,7 @@
 import { useEffect } from "preact/hooks";
 import { drawn } from "./shared.ts";
 
-export type Route = {
+type Route = {
   readonly view: string;
   readonly id: string;
   readonly query: Readonly<Record<string, string>>;

@@ -17,7 +17,7 @@ export type Role = "full" | "viewer" | "none";
 
 type Credentials = { readonly secret: string | undefined; readonly adminKey: string | undefined };
 
-export type Session = Credentials & {
+type Session = Credentials & {
   readonly role: Role;
   readonly bounds: string;
 };
@@ -36,7 +36,7 @@ export const session = drawn<Session | null>(stored());
 
 const RETRY_MS = 4_000;
 
-export function hubOf({ secret, adminKey }: Credentials, send = observed): Hub {
+function hubOf({ secret, adminKey }: Credentials, send = observed): Hub {
   const options = { retry: { forMs: RETRY_MS }, fetch: send, parseJson: parseExact };
   return new HubCalls<Variant>({ url: BASE, secret, adminKey, ...options });
 }
