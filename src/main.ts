@@ -36,6 +36,7 @@ const FUNCTIONS: Readonly<Record<string, () => Promise<Functions>>> = {
   lux: () => import("./cli/lux.ts"),
   message: () => import("./cli/message.ts"),
   file: () => import("./cli/file.ts"),
+  run: () => import("./cli/pipeline.ts"),
   worker: () => import("./cli/worker.ts"),
   mcp: () => import("./cli/mcp.ts"),
   "mcp-config": () => import("./cli/mcp-config.ts"),

@@ -23,7 +23,7 @@ import { PATCH_FIELDS } from "../domain/task/creator.ts";
 import type { TaskDraft } from "../domain/task/new-task.ts";
 import { isSealed } from "../domain/task/failure.ts";
 import type { RejectionCode } from "../domain/decision.ts";
-import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
+import { type FieldError, Problem, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import {
   type BalanceReport,
@@ -185,6 +185,17 @@ export type NewTask = z.infer<ReturnType<typeof newTask>>;
 
 /** Validates a new task as task/create does. @throws {Problem} 400 */
 export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
+
+/** Returns what task/create would refuse in a request, whatever the state of the hub. */
+export function faultsOfNewTask(raw: unknown): readonly FieldError[] {
+  try {
+    parseNewTask(raw);
+    return [];
+  } catch (error) {
+    if (error instanceof Problem) return error.extras.errors ?? [];
+    throw error;
+  }
+}
 
 /** Converts the fields of a new task to a draft, and creates the task with `create`. @throws {Problem} 400 */
 export async function withDraft<T>(

@@ -5,8 +5,7 @@ import { type FileRecord, HubUnreachable, type LuxHub, type UploadFields } from 
 import { printable, printableJson } from "../lib/printable.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { type Tools, sizeText } from "../upkeep/upkeep.ts";
-import { fileOf } from "./arguments.ts";
-import { formOf } from "./commands.ts";
+import { fileOf, wordAt } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
 import { type Remote, type ClientRuns, recordOf } from "./remote.ts";
 import { withProgress } from "./progress.ts";
@@ -17,7 +16,7 @@ export const RUNS: ClientRuns = {
   "file put": put,
   "file get": get,
   "file url": async (remote) =>
-    printUrl(remote, recordOf(await remote.hub.files.downloadUrl({ file_id: remote.words[0] ?? "" }))),
+    printUrl(remote, recordOf(await remote.hub.files.downloadUrl({ file_id: wordAt(remote, 0) }))),
   "file upload-url": async (remote) => {
     const fields = { task_id: remote.values.text("task"), node_id: remote.values.text("node") };
     return printUrl(remote, recordOf(await remote.hub.files.uploadUrl(fields)));
@@ -25,7 +24,7 @@ export const RUNS: ClientRuns = {
 };
 
 async function put({ hub, values, json, words }: Remote): Promise<number> {
-  const path = fileOf({ words, flags: {}, help: false }, formOf("file put"));
+  const path = fileOf({ words }, "file put");
   sizeOf(path); // else an unknown task would be the error
   const [task, node] = [values.text("task"), values.text("node")];
   if (task !== undefined) await hub.tasks.get({ task_id: task }); // else the file would be attached to nothing
@@ -39,7 +38,6 @@ async function put({ hub, values, json, words }: Remote): Promise<number> {
   return writeLine(json ? printableJson(recordOf(file), 2) : file.file_id);
 }
 
-/** Uploads a file, by default under its own name, and shows the progress. */
 export function uploadFrom(
   hub: LuxHub,
   path: string,
@@ -108,7 +106,6 @@ async function get({ hub, values, words: [fileId = ""] }: Remote): Promise<numbe
   return EXIT.OK;
 }
 
-/** Writes a stream as it arrives. Returns the number of bytes. */
 export async function pipeToSink(
   body: ReadableStream<Uint8Array>,
   sink: ReturnType<typeof Bun.stdout.writer>,
@@ -156,7 +153,6 @@ export function fileNameFrom(
 
 const BAR = 24;
 
-/** Counts the bytes that pass through, and shows them as a progress bar. */
 function counted({ clock, onProgress }: Tools, size: number): TransformStream<Uint8Array, Uint8Array> {
   const startedAt = clock.steady();
   let bytes = 0;

@@ -15,7 +15,7 @@ import { makeSecret, newId } from "../lib/ids.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
 import { hashSecret } from "../service/keys.ts";
-import { type Arguments, UsageError } from "./arguments.ts";
+import { type Arguments, UsageError, wordAt } from "./arguments.ts";
 import { EXIT, Failure } from "./exit-codes.ts";
 import { RETRY_FOR_MS, reportFault } from "./remote.ts";
 import type { LocalRuns } from "./run.ts";
@@ -30,10 +30,10 @@ type Line = { readonly url: string; readonly token: string; readonly pin: string
 
 export const LOCAL_RUNS: LocalRuns = { join };
 
-async function join({ words, flags }: Arguments, env: Environment): Promise<number> {
-  const line = parseLine(words[0] ?? "");
+async function join(args: Arguments, env: Environment): Promise<number> {
+  const line = parseLine(wordAt(args, 0));
   const file = joinedFile(env);
-  const known = existsSync(file) && flags["replace"] === undefined ? readJoined(file) : null;
+  const known = existsSync(file) && args.flags["replace"] === undefined ? readJoined(file) : null;
   if (known !== null) {
     throw new Failure(
       EXIT.CONFLICT,

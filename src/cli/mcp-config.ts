@@ -24,7 +24,7 @@ import { newId } from "../lib/ids.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { HAS_MODES } from "../permissions.ts";
 import { readTextFileIfThere } from "../text-file.ts";
-import { UsageError } from "./arguments.ts";
+import { UsageError, wordAt } from "./arguments.ts";
 import { MCP_CLIENTS } from "./commands.ts";
 import { EXIT } from "./exit-codes.ts";
 import {
@@ -44,7 +44,6 @@ import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 const NAME = "mcp-config";
 const SERVER_NAME = "luxhub";
 const KEY_NAME_MAX_CHARS = 60;
-/** By its group, or by others. */
 const READABLE = 0o044;
 /** Keys of one node and client: the second is NODE-CLIENT-2. */
 const KEYS_MAX = 20;
@@ -67,8 +66,8 @@ export const LOCAL_RUNS: LocalRuns = {
 };
 
 async function configure(remote: Remote): Promise<number> {
-  const { values, words, env } = remote;
-  const client = clientOf(words[0] ?? "");
+  const { values, env } = remote;
+  const client = clientOf(wordAt(remote, 0));
   const node = nodeOf(remote);
   const name = values.text("name") ?? SERVER_NAME;
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(name))
@@ -125,7 +124,6 @@ function clientOf(word: string): Client {
 
 // ---- The key
 
-/** Makes the server's entry, with a new key or the secret that is given. */
 async function serverOf(remote: Remote, client: Client, node: string, env: Environment): Promise<Server> {
   const { url, values } = remote;
   const given = values.text("secret-file");
@@ -176,7 +174,6 @@ async function keyFor(remote: Remote, client: Client, node: string, env: Environ
   }
 }
 
-/** Whether the hub takes a secret. */
 async function isValid({ url, fetch }: Remote, secret: string): Promise<boolean> {
   const hub = new LuxHub({ url, secret, fetch, retry: { forMs: RETRY_FOR_MS } });
   try {
