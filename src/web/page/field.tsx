@@ -124,10 +124,7 @@ export function useTyped(
 
 // ---- Suggestions, which are loaded when the field has the focus
 
-type Suggest = (
-  ask: Ask,
-  typed: string,
-) => Promise<readonly (readonly [value: string, label: string])[]>;
+type Suggest = (ask: Ask, typed: string) => Promise<readonly (readonly [value: string, label: string])[]>;
 
 const SUGGESTED = 20;
 
