@@ -475,7 +475,7 @@ const fail = writeEndpoint({
     return services.tasks.fail(transact, {
       ...holderOf(holder),
       error,
-      kind,
+      kind: kind ?? "failed",
       retry: retry ?? true,
       checkpoint: checkpoint ?? null,
       ...usageOf(usage, key),
