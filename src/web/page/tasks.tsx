@@ -30,7 +30,16 @@ const STATES: readonly (readonly [inUrl: string, words: string, filter: Filter])
   ["failed", "failed", { status: "failed", order: "updated" }],
 ];
 
-const KINDS = ["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"] as const;
+const KINDS = [
+  "failed",
+  "stalled",
+  "timed_out",
+  "offline",
+  "cancelled",
+  "expired",
+  "dependency",
+  "budget",
+] as const;
 
 const HOUR_S = 3_600;
 const LASTS: readonly (readonly [string, string])[] = [
