@@ -36,6 +36,7 @@ import type { Dependency } from "../../domain/task/facet/dependencies.ts";
 import { shownFailure } from "../../domain/task/failure.ts";
 import { DEFAULT_TERMS } from "../../domain/task/template.ts";
 import { assert, must } from "../../lib/assert.ts";
+import { fewTermsOf, fewTermsOfSummary } from "./few-terms.ts";
 import type { Param, Row } from "../store.ts";
 
 const NAMED = "a row has every column that it is decoded from";
@@ -206,7 +207,6 @@ export function toTask(row: Row): Task {
   const earlierFailures = maybeText(row["earlier_failures"]);
   const questions = maybeText(row["questions"]);
   const spent = maybeText(row["spent"]);
-  const tags = maybeText(row["tags"]);
   const review = maybeText(row["review"]);
   const quorum = maybeText(row["quorum"]);
   const notNodes = maybeText(row["not_nodes"]);
@@ -250,7 +250,6 @@ export function toTask(row: Row): Task {
     earlierFailures: earlierFailures === null ? [] : (JSON.parse(earlierFailures) as Task["earlierFailures"]),
     checkpointBytes: whole(row["checkpoint_bytes"]),
     hasOutput: flag(row["has_output"]),
-    retainMs: maybeWhole(row["retain_ms"]),
     questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
     review: review === null ? null : (JSON.parse(review) as Task["review"]),
     quorum: quorum === null ? null : (JSON.parse(quorum) as Task["quorum"]),
@@ -258,9 +257,6 @@ export function toTask(row: Row): Task {
     notNodes: notNodes === null ? [] : decodeCapabilities(notNodes),
     schedule:
       row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
-    group: maybeText(row["task_group"]),
-    tags: tags === null ? [] : decodeCapabilities(tags),
-    requires: decodeRequires(maybeText(row["requires"])),
     limitKey: maybeText(row["limit_key"]),
     lane: maybeText(row["lane"]) ?? String(row["task_type"]),
     countsFor: maybeText(row["counts_for"]),
@@ -268,7 +264,6 @@ export function toTask(row: Row): Task {
     uniqueUntil: maybeWhole(row["unique_until"]),
     onDependency: row["on_dependency"] === "run" ? "run" : "fail",
     spent: spent === null ? null : (JSON.parse(spent) as Task["spent"]),
-    maxCostMicro: maybeWhole(row["max_cost_micro"]),
     hasLeases: flag(row["has_leases"]),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
@@ -276,6 +271,7 @@ export function toTask(row: Row): Task {
     outputs,
     hasFeatures: maybe(row["features_of"]) !== null,
     lentBytes: whole(row["lent_bytes"]),
+    ...fewTermsOf(row),
     keptBytes: whole(row["kept_bytes"]),
   };
 }
@@ -328,7 +324,6 @@ export function toWebhook(row: Row): Webhook {
 export function toTaskSummary(row: Row): TaskSummary {
   const failure = maybeText(row["failure"]);
   const questions = maybeText(row["questions"]);
-  const tags = maybeText(row["tags"]);
   const review = maybeText(row["review"]);
   const quorum = maybeText(row["quorum"]);
   return {
@@ -355,8 +350,7 @@ export function toTaskSummary(row: Row): TaskSummary {
     child: toChild(row["child"]),
     schedule:
       row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
-    group: maybeText(row["task_group"]),
-    tags: tags === null ? [] : decodeCapabilities(tags),
+    ...fewTermsOfSummary(row),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
   };
