@@ -5,7 +5,7 @@ import { type FileRecord, HubUnreachable, type LuxHub, type UploadFields } from 
 import { printable, printableJson } from "../lib/printable.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { type Tools, sizeText } from "../upkeep/upkeep.ts";
-import { fileOf, wordAt } from "./arguments.ts";
+import { fileOf } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
 import { type Remote, type ClientRuns, recordOf } from "./remote.ts";
 import { withProgress } from "./progress.ts";
@@ -15,12 +15,6 @@ import { writeLine } from "./standard-output.ts";
 export const RUNS: ClientRuns = {
   "file put": put,
   "file get": get,
-  "file url": async (remote) =>
-    printUrl(remote, recordOf(await remote.hub.files.downloadUrl({ file_id: wordAt(remote, 0) }))),
-  "file upload-url": async (remote) => {
-    const fields = { task_id: remote.values.text("task"), node_id: remote.values.text("node") };
-    return printUrl(remote, recordOf(await remote.hub.files.uploadUrl(fields)));
-  },
 };
 
 async function put({ hub, values, json, words }: Remote): Promise<number> {
@@ -38,7 +32,6 @@ async function put({ hub, values, json, words }: Remote): Promise<number> {
   return writeLine(json ? printableJson(recordOf(file), 2) : file.file_id);
 }
 
-/** Uploads a file, by default under its own name, and shows the progress. */
 export function uploadFrom(
   hub: LuxHub,
   path: string,
@@ -64,12 +57,6 @@ export function sizeOf(path: string): number {
     throw new Error(`cannot read ${path}: ${reasonOf(error)}`, { cause: error });
   }
   throw new Error(`${path} is not a file`);
-}
-
-/** The hub answers a path: it does not know under which name its callers reach it. */
-function printUrl({ url, json }: Remote, made: Readonly<{ url: string }>): number {
-  const whole = { ...made, url: url.replace(/\/+$/, "") + made.url };
-  return writeLine(json ? printableJson(whole, 2) : whole.url);
 }
 
 const STANDARD_OUTPUT = "-";
@@ -107,7 +94,6 @@ async function get({ hub, values, words: [fileId = ""] }: Remote): Promise<numbe
   return EXIT.OK;
 }
 
-/** Writes a stream as it arrives. Returns the number of bytes. */
 export async function pipeToSink(
   body: ReadableStream<Uint8Array>,
   sink: ReturnType<typeof Bun.stdout.writer>,
@@ -155,7 +141,6 @@ export function fileNameFrom(
 
 const BAR = 24;
 
-/** Counts the bytes that pass through, and shows them as a progress bar. */
 function counted({ clock, onProgress }: Tools, size: number): TransformStream<Uint8Array, Uint8Array> {
   const startedAt = clock.steady();
   let bytes = 0;

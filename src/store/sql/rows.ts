@@ -4,6 +4,7 @@ import type { LoggedEvent } from "../../domain/event.ts";
 import { TREASURY } from "../../domain/lux.ts";
 import type {
   Checkpoint,
+  Child,
   Delivery,
   DeliveryStub,
   Failure,
@@ -21,8 +22,10 @@ import type {
   PendingReview,
   Pulse,
   Question,
+  Quorum,
   Requirements,
   Resources,
+  Review,
   Schedule,
   Task,
   TaskOrigin,
@@ -32,10 +35,30 @@ import type {
   Webhook,
 } from "../../domain/model.ts";
 import { addResources } from "../../domain/lane.ts";
+import {
+  soundCheckpoint,
+  soundChild,
+  soundDelivery,
+  soundEntry,
+  soundFile,
+  soundInvitation,
+  soundKey,
+  soundLease,
+  soundMessage,
+  soundNode,
+  soundNote,
+  soundProgress,
+  soundQuestion,
+  soundQuorum,
+  soundReview,
+  soundSchedule,
+  soundUsage,
+} from "../../domain/sound.ts";
 import type { Dependency } from "../../domain/task/facet/dependencies.ts";
 import { shownFailure } from "../../domain/task/failure.ts";
 import { DEFAULT_TERMS } from "../../domain/task/template.ts";
 import { assert, must } from "../../lib/assert.ts";
+import { fewTermsOf, fewTermsOfSummary } from "./few-terms.ts";
 import type { Param, Row } from "../store.ts";
 
 const NAMED = "a row has every column that it is decoded from";
@@ -132,7 +155,7 @@ export class CapabilityLists {
 }
 
 export function toNode(row: Row): Node {
-  return {
+  return soundNode({
     nodeId: text(row["node_id"]),
     name: text(row["name"]),
     host: maybeText(row["host"]),
@@ -154,7 +177,7 @@ export function toNode(row: Row): Node {
     idleSince: whole(row["idle_since"]),
     entries: whole(row["entries"]),
     balanceMicro: big(row["balance"]),
-  };
+  });
 }
 
 export function toPulse(row: Row): Pulse {
@@ -186,7 +209,15 @@ function decodeFiles(stored: string): Pick<Task, "files" | "outputs"> {
 
 export function toChild(stored: Param | undefined): Task["child"] {
   const child = maybeText(stored);
-  return child === null ? null : (JSON.parse(child) as Task["child"]);
+  return child === null ? null : soundChild(JSON.parse(child) as Child);
+}
+
+function toReview(stored: string | null): Task["review"] {
+  return stored === null ? null : soundReview(JSON.parse(stored) as Review);
+}
+
+function toQuorum(stored: string | null): Task["quorum"] {
+  return stored === null ? null : soundQuorum(JSON.parse(stored) as Quorum);
 }
 
 /** The condition that the failure of a task, stored as JSON.stringify of a Failure, is of this kind. */
@@ -206,7 +237,6 @@ export function toTask(row: Row): Task {
   const earlierFailures = maybeText(row["earlier_failures"]);
   const questions = maybeText(row["questions"]);
   const spent = maybeText(row["spent"]);
-  const tags = maybeText(row["tags"]);
   const review = maybeText(row["review"]);
   const quorum = maybeText(row["quorum"]);
   const notNodes = maybeText(row["not_nodes"]);
@@ -250,17 +280,13 @@ export function toTask(row: Row): Task {
     earlierFailures: earlierFailures === null ? [] : (JSON.parse(earlierFailures) as Task["earlierFailures"]),
     checkpointBytes: whole(row["checkpoint_bytes"]),
     hasOutput: flag(row["has_output"]),
-    retainMs: maybeWhole(row["retain_ms"]),
     questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
-    review: review === null ? null : (JSON.parse(review) as Task["review"]),
-    quorum: quorum === null ? null : (JSON.parse(quorum) as Task["quorum"]),
+    review: toReview(review),
+    quorum: toQuorum(quorum),
     child: toChild(row["child"]),
     notNodes: notNodes === null ? [] : decodeCapabilities(notNodes),
     schedule:
       row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
-    group: maybeText(row["task_group"]),
-    tags: tags === null ? [] : decodeCapabilities(tags),
-    requires: decodeRequires(maybeText(row["requires"])),
     limitKey: maybeText(row["limit_key"]),
     lane: maybeText(row["lane"]) ?? String(row["task_type"]),
     countsFor: maybeText(row["counts_for"]),
@@ -268,7 +294,6 @@ export function toTask(row: Row): Task {
     uniqueUntil: maybeWhole(row["unique_until"]),
     onDependency: row["on_dependency"] === "run" ? "run" : "fail",
     spent: spent === null ? null : (JSON.parse(spent) as Task["spent"]),
-    maxCostMicro: maybeWhole(row["max_cost_micro"]),
     hasLeases: flag(row["has_leases"]),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
@@ -276,12 +301,13 @@ export function toTask(row: Row): Task {
     outputs,
     hasFeatures: maybe(row["features_of"]) !== null,
     lentBytes: whole(row["lent_bytes"]),
+    ...fewTermsOf(row),
     keptBytes: whole(row["kept_bytes"]),
   };
 }
 
 export function toSchedule(row: Row): Schedule {
-  return {
+  return soundSchedule({
     name: text(row["name"]),
     timing: JSON.parse(text(row["timing"])) as Schedule["timing"],
     // One that was stored before there was a field has none.
@@ -298,12 +324,12 @@ export function toSchedule(row: Row): Schedule {
     ...keptOf(row),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
-  };
+  });
 }
 
 export function toWebhook(row: Row): Webhook {
   const push = maybeText(row["push"]);
-  return {
+  return soundProgress({
     name: text(row["name"]),
     webhookId: text(row["webhook_id"]),
     revision: whole(row["revision"]),
@@ -322,13 +348,12 @@ export function toWebhook(row: Row): Webhook {
     ...keptOf(row),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
-  };
+  });
 }
 
 export function toTaskSummary(row: Row): TaskSummary {
   const failure = maybeText(row["failure"]);
   const questions = maybeText(row["questions"]);
-  const tags = maybeText(row["tags"]);
   const review = maybeText(row["review"]);
   const quorum = maybeText(row["quorum"]);
   return {
@@ -350,13 +375,12 @@ export function toTaskSummary(row: Row): TaskSummary {
     progress: maybeText(row["progress"]),
     failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
     questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
-    review: review === null ? null : (JSON.parse(review) as Task["review"]),
-    quorum: quorum === null ? null : (JSON.parse(quorum) as Task["quorum"]),
+    review: toReview(review),
+    quorum: toQuorum(quorum),
     child: toChild(row["child"]),
     schedule:
       row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
-    group: maybeText(row["task_group"]),
-    tags: tags === null ? [] : decodeCapabilities(tags),
+    ...fewTermsOfSummary(row),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
   };
@@ -404,7 +428,7 @@ export function toResult(row: Row): Task["result"] {
 }
 
 export function toNoteHead(row: Row): NoteHead {
-  return {
+  return soundNote({
     key: text(row["key"]),
     version: whole(row["version"]),
     nodeId: maybeText(row["node_id"]),
@@ -412,7 +436,7 @@ export function toNoteHead(row: Row): NoteHead {
     bytes: whole(row["bytes"]),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
-  };
+  });
 }
 
 export function toNote(row: Row): Note {
@@ -426,7 +450,7 @@ function keptOf(row: Row): { readonly kept?: Kept } {
 }
 
 export function toLease(row: Row): Lease {
-  return {
+  return soundLease({
     name: text(row["name"]),
     nodeId: text(row["node_id"]),
     taskId: text(row["task_id"]) || null,
@@ -435,21 +459,21 @@ export function toLease(row: Row): Lease {
     ttlMs: whole(row["ttl_ms"]),
     leaseUntil: whole(row["lease_until"]),
     acquiredAt: whole(row["acquired_at"]),
-  };
+  });
 }
 
 export function toCheckpoint(row: Row): Checkpoint {
-  return {
+  return soundCheckpoint({
     data: text(row["data"]),
     epoch: whole(row["epoch"]),
     nodeId: text(row["node_id"]),
     at: whole(row["at"]),
-  };
+  });
 }
 
 export function toQuestion(row: Row): Question {
   const choices = maybeText(row["choices"]);
-  return {
+  return soundQuestion({
     questionId: text(row["question_id"]),
     taskId: text(row["task_id"]),
     question: text(row["question"]),
@@ -464,7 +488,7 @@ export function toQuestion(row: Row): Question {
     answeredBy: maybeText(row["answered_by"]),
     answeredAt: maybeWhole(row["answered_at"]),
     verified: flag(row["verified"]),
-  };
+  });
 }
 
 /** The long texts of a task together: roughly what it takes in memory. */
@@ -526,7 +550,7 @@ export function toSettlement(row: Row): {
 }
 
 export function toLedgerEntry(row: Row): LedgerEntry {
-  return {
+  return soundEntry({
     seq: whole(row["seq"]),
     id: text(row["entry_id"]),
     from: (maybeText(row["from_account"]) ?? TREASURY) as LedgerEntry["from"],
@@ -539,11 +563,11 @@ export function toLedgerEntry(row: Row): LedgerEntry {
     taskId: maybeText(row["task_id"]),
     at: whole(row["at"]),
     hash: maybeText(row["hash"]),
-  };
+  });
 }
 
 export function toMessage(row: Row): Message {
-  return {
+  return soundMessage({
     messageId: text(row["message_id"]),
     fromNode: text(row["from_node"]),
     toNode: maybeText(row["to_node"]),
@@ -554,11 +578,11 @@ export function toMessage(row: Row): Message {
     thread: maybeText(row["thread"]),
     verified: flag(row["verified"]),
     sentAt: whole(row["sent_at"]),
-  };
+  });
 }
 
 export function toDeliveryStub(row: Row): DeliveryStub {
-  return {
+  return soundDelivery({
     messageId: text(row["message_id"]),
     fromNode: text(row["from_node"]),
     broadcast: flag(row["broadcast"]),
@@ -567,7 +591,7 @@ export function toDeliveryStub(row: Row): DeliveryStub {
     state: text(row["state"]) as DeliveryStub["state"],
     deliveries: whole(row["deliveries"]),
     leaseUntil: maybeWhole(row["lease_until"]),
-  };
+  });
 }
 
 export function toDelivery(row: Row): Delivery {
@@ -594,7 +618,7 @@ export function toMessageFate(row: Row): MessageFate {
 }
 
 export function toFile(row: Row): FileRecord {
-  return {
+  return soundFile({
     fileId: text(row["file_id"]),
     name: text(row["name"]),
     sizeBytes: whole(row["size_bytes"]),
@@ -606,7 +630,7 @@ export function toFile(row: Row): FileRecord {
     attached: row["task_id"] == null ? null : flag(row["output"]) ? "output" : "input",
     uploadedAt: whole(row["uploaded_at"]),
     keptBytes: whole(row["kept_bytes"]),
-  };
+  });
 }
 
 export function toEvent(row: Row): LoggedEvent {
@@ -622,11 +646,11 @@ export function toEvent(row: Row): LoggedEvent {
 }
 
 export function toUsage(row: Row): Usage {
-  return { tasks: whole(row["tasks"]), bytes: whole(row["bytes"]) };
+  return soundUsage({ tasks: whole(row["tasks"]), bytes: whole(row["bytes"]) });
 }
 
 export function toKey(row: Row): KeyRecord {
-  return {
+  return soundKey({
     keyId: text(row["key_id"]),
     role: text(row["role"]) === "secret" ? "full" : (text(row["role"]) as KeyRecord["role"]),
     hash: text(row["hash"]),
@@ -636,11 +660,11 @@ export function toKey(row: Row): KeyRecord {
     createdAt: whole(row["created_at"]),
     expiresAt: maybeWhole(row["expires_at"]),
     revokedAt: maybeWhole(row["revoked_at"]),
-  };
+  });
 }
 
 export function toInvitation(row: Row): Invitation {
-  return {
+  return soundInvitation({
     invitationId: text(row["invitation_id"]),
     tokenHash: text(row["token_hash"]),
     nodeId: text(row["node_id"]),
@@ -648,5 +672,5 @@ export function toInvitation(row: Row): Invitation {
     expiresAt: whole(row["expires_at"]),
     usedAt: maybeWhole(row["used_at"]),
     keyId: maybeText(row["key_id"]),
-  };
+  });
 }

@@ -35,6 +35,7 @@ import {
   sizes,
   union,
 } from "./query.ts";
+import { FEW_NAMES, fewTermsOfSummary } from "./few-terms.ts";
 import {
   isFailedAs,
   OUTPUT_MARK,
@@ -52,8 +53,9 @@ export const TASK_COLUMNS = `
   t.seq, task_id, title, description, task_type, priority, creator_node, creator_verified, creator_key, status,
   lux_reward_micro, assigned_node, balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
   lease_until, epoch, not_before, expires_at,
-  t.depends_on, unmet, has_dependents, ready, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, review, quorum, child, not_nodes, schedule, schedule_at, retain_ms, task_group, tags, t.requires, t.limit_key, t.lane, t.counts_for,
-  unique_key, unique_until, on_dependency, spent, max_cost_micro, created_at, updated_at,
+  t.depends_on, unmet, has_dependents, ready, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, review, quorum, child, not_nodes, schedule, schedule_at, t.limit_key, t.lane, t.counts_for,
+  ${FEW_NAMES.map((name) => `t.${name}`).join(", ")},
+  unique_key, unique_until, on_dependency, spent, created_at, updated_at,
   problem, improvement, lesson, result_extra, result_verified, paid_seq, kept_bytes, lent_bytes, features_of,
   (SELECT string_agg(file_id || mark, ',') FROM (
     SELECT file_id, CASE WHEN output = 1 THEN '${OUTPUT_MARK}' ELSE '' END AS mark
@@ -63,7 +65,7 @@ export const TASK_COLUMNS = `
 const SUMMARY_COLUMNS = `
   seq, task_id, title, task_type, priority, creator_node, status, lux_reward_micro, assigned_node, attempts,
   max_attempts, not_before, expires_at, unmet, started_at, progress, failure, questions, review, quorum, child,
-  schedule, schedule_at, task_group, tags, created_at, updated_at`;
+  schedule, schedule_at, ${fewTermsOfSummary.list}, created_at, updated_at`;
 /** Roughly the size of a TaskSummary in JSON. */
 export const SUMMARY_BYTES = 1_024;
 
