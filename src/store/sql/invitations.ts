@@ -3,11 +3,12 @@ import type { Invitation } from "../../domain/model.ts";
 import type { Query } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { many, one } from "./query.ts";
-import { toInvitation } from "./rows.ts";
 import type { ConflictKey } from "./conflict-keys.ts";
 import { INVITATIONS } from "./tables.ts";
 import type { Of, Writes } from "./write.ts";
 import { customStatement, remove, save, text, whole } from "./write-statement.ts";
+
+const toInvitation = INVITATIONS.reader();
 
 /** @param tokenHash in lower-case hex */
 export function invitationByToken(tokenHash: string): Query<Invitation | null> {

@@ -69,16 +69,7 @@ export const SUMS = (table: string): string =>
 
 const OWN_SUMS = SUMS("usage_sums");
 
-export function toSpending(row: Row): Spending {
-  return {
-    reports: Number(row["reports"]),
-    unpriced: Number(row["unpriced"]),
-    inputTokens: Number(row["input_tokens"]),
-    outputTokens: Number(row["output_tokens"]),
-    cachedTokens: Number(row["cached_tokens"]),
-    costMicro: Number(row["cost_micro"]),
-  };
-}
+export const toSpending: (row: Row) => Spending = USAGE_SUMS.reader(...SUM_COLUMNS);
 
 const toSummed = (row: Row): SummedRow => ({ name: String(row["name"]), spending: toSpending(row) });
 

@@ -186,7 +186,8 @@ export type Table<Name extends string = string, D extends Declared = Declared> =
   readonly options: Options;
   /** The columns of a statement: each gets its value from the record that `of` finds in a change. */
   set<C, const N extends NameIn<D>>(of: (change: C) => Encodable<D, N>, ...names: readonly N[]): Columns<C>;
-  reader<const N extends NameIn<D>>(...names: readonly N[]): Reader<Decoded<D, N>>;
+  /** Decodes these columns; without names all but those that the engine generates. */
+  reader<const N extends NameIn<D> = Settable<D>>(...names: readonly N[]): Reader<Decoded<D, N>>;
 };
 
 const NAME = /^[a-z][a-z0-9_]*$/;
@@ -210,9 +211,15 @@ export function table<const Name extends string, const D extends Declared>(
   return {
     ...{ name, columns, options, key: options.key ?? names.slice(0, 1) },
     set: (of, ...chosen) => valuesOf(columns, chosen, of),
-    reader: (...chosen) => reader(columns, chosen),
+    reader: (...chosen) => reader(columns, chosen.length > 0 ? chosen : readableIn(columns)),
   };
 }
+
+const readableIn = (columns: Declared): never[] =>
+  Object.keys(columns).filter((name) => {
+    const column = must(columns[name], IS_DECLARED);
+    return "decode" in column && !("isGenerated" in column);
+  }) as never[]; // the default of reader()
 
 /** The values of columns, from a record that a change has, and that has their fields. */
 export function valuesOf<C>(
@@ -261,7 +268,7 @@ export function reader<
   columns: D,
   names: readonly N[],
   computed: { readonly [F in keyof X]: (row: Row) => X[F] } | null = null,
-): Reader<Decoded<D, N> & X> {
+): Reader<Decoded<D, N> & NoInfer<X>> {
   const made = Object.entries<(row: Row) => unknown>(computed ?? {});
   type Decode = (row: Row) => Decoded<D, N> & X;
   const declared: Declared = columns;

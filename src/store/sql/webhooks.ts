@@ -4,10 +4,13 @@ import type { PushCounts } from "../../domain/webhook.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { always, count, many, one } from "./query.ts";
-import { toWebhook } from "./rows.ts";
+import { keptOf } from "./rows.ts";
 import { WEBHOOKS } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { drop, save, update } from "./write-statement.ts";
+
+const readWebhook = WEBHOOKS.reader();
+const toWebhook = (row: Row): Webhook => ({ ...readWebhook(row), ...keptOf(row) });
 
 export function webhookByName(name: string): Query<Webhook | null> {
   return one(`SELECT * FROM webhooks WHERE name = $1`, [name], toWebhook, [keyOf.webhook(name)]);
