@@ -6,7 +6,7 @@ import "./cli/cold-start.ts";
 import { UsageError, readArguments } from "./cli/arguments.ts";
 import { EXIT, Failure } from "./cli/exit-codes.ts";
 import { warnOfRuntimeFiles } from "./cli/runtime-files.ts";
-import type { ClientRuns } from "./cli/remote.ts";
+import type { Functions } from "./cli/run.ts";
 import { serveCommand } from "./cli/serve.ts";
 import { writeLineUnlessClosed } from "./cli/standard-output.ts";
 import { ConfigError } from "./config.ts";
@@ -16,28 +16,16 @@ import { SOFTWARE } from "./version.ts";
 
 type Run = (argv: readonly string[], env: NodeJS.ProcessEnv) => Promise<number> | number;
 
-/** All but serve are loaded on demand, so that a running hub does not hold their code in memory. */
+/** All else is loaded on demand, so that a running hub does not hold it in memory. */
 const COMMANDS: Readonly<Record<string, Run>> = {
   serve: serveCommand,
-  demo: async (argv) => (await import("./cli/demo.ts")).demoCommand(argv),
-  join: async (argv, env) => (await import("./cli/join.ts")).joinCommand(argv, env),
-  keys: async (argv, env) => (await import("./cli/keys.ts")).keysCommand(argv, env),
-  backup: async (argv, env) => (await import("./cli/backup.ts")).backupCommand(argv, env),
-  restore: async (argv, env) => (await import("./cli/restore.ts")).restoreCommand(argv, env),
-  doctor: async (argv, env) => (await import("./cli/doctor.ts")).doctorCommand(argv, env),
-  move: async (argv, env) => (await import("./cli/move.ts")).moveCommand(argv, env),
-  openapi: async (argv) => (await import("./cli/openapi.ts")).openApiCommand(argv),
-  service: async (argv, env) => (await import("./cli/service.ts")).serviceCommand(argv, env),
-  lux: async (argv, env) => (await import("./cli/lux.ts")).luxCommand(argv, env),
-  "mcp-config": async (argv, env) => (await import("./cli/mcp-config.ts")).mcpConfigCommand(argv, env),
-  completions: async (argv) => (await import("./cli/completions.ts")).completionsCommand(argv),
-  man: async (argv) => (await import("./cli/man.ts")).manCommand(argv),
   version: versionCommand,
   help: helpCommand,
 };
 
-/** The commands of these words that are more than one call to a hub; cli/resource.ts runs the others. */
-const CLIENTS: Readonly<Record<string, () => Promise<{ readonly RUNS: ClientRuns }>>> = {
+/** The functions of the commands; what has none is one call to a hub. */
+const FUNCTIONS: Readonly<Record<string, () => Promise<Functions>>> = {
+  demo: () => import("./cli/demo.ts"),
   status: () => import("./cli/status.ts"),
   top: () => import("./cli/top.ts"),
   events: () => import("./cli/events.ts"),
@@ -45,11 +33,24 @@ const CLIENTS: Readonly<Record<string, () => Promise<{ readonly RUNS: ClientRuns
   group: () => import("./cli/group.ts"),
   schedule: () => import("./cli/schedule.ts"),
   usage: () => import("./cli/usage.ts"),
+  lux: () => import("./cli/lux.ts"),
   message: () => import("./cli/message.ts"),
   file: () => import("./cli/file.ts"),
-  invite: () => import("./cli/invite.ts"),
+  run: () => import("./cli/pipeline.ts"),
   worker: () => import("./cli/worker.ts"),
   mcp: () => import("./cli/mcp.ts"),
+  "mcp-config": () => import("./cli/mcp-config.ts"),
+  invite: () => import("./cli/invite.ts"),
+  join: () => import("./cli/join.ts"),
+  keys: () => import("./cli/keys.ts"),
+  backup: () => import("./cli/backup.ts"),
+  restore: () => import("./cli/restore.ts"),
+  doctor: () => import("./cli/doctor.ts"),
+  move: () => import("./cli/move.ts"),
+  openapi: () => import("./cli/openapi.ts"),
+  service: () => import("./cli/service.ts"),
+  completions: () => import("./cli/completions.ts"),
+  man: () => import("./cli/man.ts"),
 };
 const ALIASES: Readonly<Record<string, string>> = { "--version": "version", "--help": "help", "-h": "help" };
 
@@ -60,8 +61,8 @@ async function main([word = "help", ...argv]: readonly string[]): Promise<number
   const { FIRST_WORDS } = await import("./cli/commands.ts");
   if (!FIRST_WORDS.includes(name))
     throw new UsageError(`unknown command ${JSON.stringify(word)}${didYouMean(word, FIRST_WORDS)}`, "");
-  const [{ runClient }, client] = await Promise.all([import("./cli/resource.ts"), CLIENTS[name]?.()]);
-  return runClient(name, argv, process.env, client?.RUNS);
+  const { runCommand } = await import("./cli/run.ts");
+  return runCommand(name, argv, process.env, (await FUNCTIONS[name]?.()) ?? {});
 }
 
 async function versionCommand(argv: readonly string[]): Promise<number> {

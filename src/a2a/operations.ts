@@ -136,7 +136,7 @@ async function create(session: Session, asked: SendMessage, params: JsonObject):
   const draft = await asParts(async () => parseNewTask(fields));
   await call.checkActsFor([draft.creator_node], "bound");
   await asParts(() => checkMaySendTo(call, nodeId, draft));
-  const contents = contentsOf(message, shared.maxFileBytes, call.key?.nodeId ?? null);
+  const contents = contentsOf(message, shared.maxFileBytes, call.nodeOfKey);
   const { messageId } = message;
   const origin = { caller: callerOf(session), contextId: message.contextId || newId(), messageId };
   const attempt = attemptOf(
@@ -147,7 +147,7 @@ async function create(session: Session, asked: SendMessage, params: JsonObject):
   const encode = ({ taskId }: HubTask): string => JSON.stringify({ task_id: taskId });
   const answer = await call.idempotency.run(attempt, async (transactFor) => {
     const push = pushOf(session, asked, origin.contextId);
-    const of = { taskId: null, boundTo: call.key?.nodeId ?? null };
+    const of = { taskId: null, boundTo: call.nodeOfKey };
     const putting = call.services.webhooks.puttingPush((task: HubTask) => task, push, of);
     const transact = transactFor(encode, putting);
     using _uploads = await beginUploads(session, contents);
@@ -211,7 +211,7 @@ async function answerQuestion(
   const done = await call.idempotency.run(attempt, async (transactFor) => {
     const question = await call.services.a2a.question(taskId);
     if (!question) throw takesNoMessage(task, origin.contextId);
-    const boundTo = call.key?.nodeId ?? null;
+    const boundTo = call.nodeOfKey;
     const push = pushOf(session, asked, origin.contextId);
     const of = { taskId, boundTo };
     const putting = call.services.webhooks.puttingPush((answered: Settled) => answered.task, push, of);
@@ -314,10 +314,10 @@ async function listTasks(session: Session, params: JsonObject): Promise<unknown>
 
 async function cancelTask(session: Session, params: JsonObject): Promise<unknown> {
   const { id: taskId } = parseTaskId(params);
-  const { services, transact, key } = session.call;
+  const { services, transact, nodeOfKey } = session.call;
   const { task } = await services.a2a.get(taskId, callerOf(session));
   if (isFinished(task)) throw new Fault("TaskNotCancelableError", `Task ${taskId} has ended already.`);
-  await services.tasks.cancel(transact, { taskId, nodeId: null, reason: null, boundTo: key?.nodeId ?? null });
+  await services.tasks.cancel(transact, { taskId, nodeId: null, reason: null, boundTo: nodeOfKey });
   return show(session, taskId, null);
 }
 

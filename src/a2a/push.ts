@@ -43,7 +43,7 @@ export async function savePush(
 ): Promise<unknown> {
   const { origin } = await call.services.a2a.get(taskId, caller);
   const draft = pushDraft(asked, { taskId, caller, contextId: origin.contextId });
-  const boundTo = call.key?.nodeId ?? null;
+  const boundTo = call.nodeOfKey;
   const { webhook } = await call.services.webhooks.putPush(call.transact, draft, boundTo);
   return encodeConfig(webhook);
 }

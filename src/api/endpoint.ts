@@ -110,6 +110,8 @@ export type ReadCall = {
   readonly work: () => number;
   /** The caller's key; null on a public endpoint that needs none. */
   readonly key: KeyRecord | null;
+  /** The node to which `key` is bound; null: none. */
+  readonly nodeOfKey: string | null;
   /** The node to which the key that the caller showed is bound, even if none was needed; null: none. */
   readonly boundTo: string | null;
   /** What the caller showed instead of a secret. */

@@ -67,7 +67,7 @@ async function receiveUpload(call: Call, maxFileBytes: number): Promise<Response
   const idempotencyKey = idempotencyKeyOf(request.headers);
   // The first upload loads the multipart parser: a hub without uploads saves its 8 MiB.
   const { readUpload } = await import("../http/upload.ts");
-  const boundTo = call.key?.nodeId ?? null;
+  const boundTo = call.nodeOfKey;
   using room = boundTo === null ? null : await call.services.quotas.beginUpload(boundTo);
   using watchdog = new UploadWatchdog(call);
   const received = await readUpload(request, {
@@ -340,7 +340,7 @@ const uploadUrl = writeEndpoint({
     "A path that takes one file without a secret until `expires_at`, as multipart form data.",
   ),
   handle: async (call, { node_id, task_id: taskId = null }) => {
-    const nodeId = node_id ?? call.key?.nodeId ?? null;
+    const nodeId = node_id ?? call.nodeOfKey;
     if (nodeId !== null) await call.services.nodes.get(nodeId);
     if (taskId !== null) await call.services.feed.task(taskId);
     const ticket = await call.services.tickets.issue({ kind: "upload", nodeId, taskId }, keyOf(call));
@@ -357,7 +357,7 @@ const removal = {
   encode: ({ fileId }: FileRecord) => ({ file_id: fileId }),
   handle: async (call: Call<FileRecord>, { file_id }: { file_id: string }) => {
     // A key that is bound to a node may delete only that node's files.
-    const bound = call.key?.nodeId ?? null;
+    const bound = call.nodeOfKey;
     if (bound !== null && (await call.services.files.get(file_id)).nodeId !== bound)
       throw keyBoundElsewhere(bound);
     return call.services.files.remove(call.transact, file_id);

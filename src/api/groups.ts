@@ -148,12 +148,12 @@ const cancel = writeEndpoint({
     }),
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ group: z.string(), cancelled: count(), left: count() }),
-  handle: ({ services, transact, key }, { group, node_id, reason }) =>
+  handle: ({ services, transact, nodeOfKey }, { group, node_id, reason }) =>
     services.groups.cancel(transact, {
-      group: ownedGroup(group, key?.nodeId ?? null),
+      group: ownedGroup(group, nodeOfKey),
       nodeId: node_id ?? null,
       reason: reason ?? null,
-      boundTo: key?.nodeId ?? null,
+      boundTo: nodeOfKey,
     }),
   encode: ({ group, changed, left }: GroupStep) => ({ group, cancelled: changed, left }),
 });
@@ -178,11 +178,11 @@ const retry = writeEndpoint({
         "Send this value as `cursor` to examine the remaining tasks; null at the end.",
       ),
     }),
-  handle: ({ services, transact, key }, { group, cursor = 0 }) =>
+  handle: ({ services, transact, nodeOfKey }, { group, cursor = 0 }) =>
     services.groups.retry(transact, {
-      group: ownedGroup(group, key?.nodeId ?? null),
+      group: ownedGroup(group, nodeOfKey),
       after: cursor,
-      boundTo: key?.nodeId ?? null,
+      boundTo: nodeOfKey,
     }),
   encode: ({ group, changed, left, next }: GroupStep) => ({
     group,

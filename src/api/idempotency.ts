@@ -19,6 +19,7 @@ import { isNestedDeeper } from "../http/json-body.ts";
 import { type Exchange, UNCACHED } from "../http/exchange.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
 import type { Clock } from "../lib/clock.ts";
+import { canonicalText } from "../lib/exact-json.ts";
 import type { KeyRing } from "../service/keys.ts";
 import { WaitAborted, Waiters } from "../service/waiters.ts";
 import { type PastAnswer, storedAnswer } from "../store/sql/keys.ts";
@@ -101,14 +102,7 @@ export function hashJson(value: unknown): string {
   if (isNestedDeeper(value, JSON_DEPTH_MAX)) {
     throw invalidRequest([{ path: "", message: `must not be nested deeper than ${JSON_DEPTH_MAX}` }]);
   }
-  return Bun.SHA256.hash(JSON.stringify(canonical(value)), "hex");
-}
-
-function canonical(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(canonical);
-  if (typeof value !== "object" || value === null) return value;
-  const fields = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
-  return { fields: fields.map(([name, inner]) => [name, canonical(inner)]) }; // an object still differs from a list
+  return Bun.SHA256.hash(canonicalText(value), "hex");
 }
 
 /** luxhub 0.1.0 stored the hash alone: its stored answers must still match after an update. */

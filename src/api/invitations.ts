@@ -120,7 +120,7 @@ const list = readEndpoint({
   handle: ({ services }, { cursor, per_page }) =>
     services.invitations.list(cursor ?? "", per_page ?? PER_PAGE_DEFAULT),
   encode: ({ invitations, next }, _, at) => ({
-    invitations: invitations.map((one) => encodeInvitation(one, at)),
+    invitations: invitations.map((invitation) => encodeInvitation(invitation, at)),
     next_cursor: next,
   }),
 });

@@ -12,6 +12,7 @@ import {
   type PauseKey,
 } from "../domain/model.ts";
 import { invalidRequest } from "../http/problem.ts";
+import { must } from "../lib/assert.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
@@ -61,7 +62,9 @@ function pauseKeyOf({ type, limit_key, creator_node }: PauseFields): PauseKey {
   const [first, second] = sent;
   if (second)
     throw invalidRequest([{ path: second.path, message: `must not be sent together with ${first?.path}` }]);
-  return first ? { scope: first.scope, value: first.value ?? "" } : { scope: "hub", value: "" };
+  return first
+    ? { scope: first.scope, value: must(first.value, "it was sent") }
+    : { scope: "hub", value: "" };
 }
 
 const PAUSE_ANSWER = {

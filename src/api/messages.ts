@@ -221,9 +221,9 @@ const parked = readEndpoint({
         "Only without `node_id`: the 50 nodes with the most parked messages.",
       ),
     }),
-  handle: async ({ services, variant, key }, { node_id, ...paging }) => {
+  handle: async ({ services, variant, nodeOfKey }, { node_id, ...paging }) => {
     const page = field.pageRequest(paging, variant.unpaged);
-    const nodeId = node_id ?? key?.nodeId ?? null; // a key that is bound to a node reads its mailbox alone
+    const nodeId = node_id ?? nodeOfKey; // a key that is bound to a node reads its mailbox alone
     if (nodeId === null) return services.messages.allParked(page);
     return { ...(await services.messages.parked(nodeId, page)), byNode: null };
   },

@@ -199,7 +199,7 @@ const list = readEndpoint({
       next_cursor: z.optional(z.nullable(z.string())),
     }),
   handle: async ({ services }, { status, q, capability, order, tasks, cursor, ...paging }) => {
-    const isWhole = [status, q, capability, order, tasks, cursor].every((one) => one === undefined);
+    const isWhole = [status, q, capability, order, tasks, cursor].every((value) => value === undefined);
     if (isWhole && !field.asksForPage(paging))
       return { order: null, page: null, rows: await services.nodes.list(), held: null };
     const query = {

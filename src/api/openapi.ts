@@ -8,6 +8,7 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import type { VariantName } from "../domain/model.ts";
+import { must } from "../lib/assert.ts";
 import { DAY_FORM, INSTANT_FORM } from "../lib/duration.ts";
 import type { Variant } from "../variant/variant.ts";
 import type { Declared, Endpoint } from "./endpoint.ts";
@@ -183,9 +184,9 @@ function withExample(operation: Operation, { parameters = {}, body, answer }: Ex
     ...operation,
     ...(operation.parameters
       ? {
-          parameters: operation.parameters.map((one) => {
-            const example = "name" in one ? parameters[one.name] : undefined;
-            return example === undefined ? one : { ...one, example };
+          parameters: operation.parameters.map((declared) => {
+            const example = "name" in declared ? parameters[declared.name] : undefined;
+            return example === undefined ? declared : { ...declared, example };
           }),
         }
       : {}),
@@ -276,6 +277,11 @@ function securityOf({ auth, ticket }: Declared, variant: Variant): Operation["se
 function inputOf(endpoint: Endpoint | Declared, variant: Variant): Schema {
   if (!("kind" in endpoint) || endpoint.kind === "raw") return {};
   return toSchema(endpoint.inputOf?.(variant) ?? endpoint.input(), "input");
+}
+
+/** The fields of a query. */
+function propertiesOf(query: z.ZodMiniType): readonly (readonly [string, Schema])[] {
+  return Object.entries(must(toSchema(query, "input").properties, "a query has fields"));
 }
 
 /** The JSON schema of the data that a client sends ("input") or gets ("output"). */
@@ -410,8 +416,8 @@ class Records {
 
   #add(name: string, made: z.ZodMiniType | Schema): void {
     const schema = "_zod" in made ? toSchema(made, "output") : made;
-    const own = mapParts(schema, (part) => this.refer(part));
-    this.schemas[name] = described(own);
+    const referring = mapParts(schema, (part) => this.refer(part));
+    this.schemas[name] = described(referring);
     this.#names.set(JSON.stringify(schema), name);
   }
 
@@ -456,7 +462,7 @@ function described(schema: Schema): Schema {
   if (!properties) return parts;
   return {
     ...parts,
-    properties: mapped(parts.properties ?? {}, (part, name) => {
+    properties: mapped(must(parts.properties, "they are mapped"), (part, name) => {
       const { description = FIELDS[name], ...bare } = part;
       return description === undefined ? bare : { ...bare, description };
     }),
@@ -637,9 +643,7 @@ const RAW: Readonly<
   events_stream: {
     errors: ["invalid_request", "too_many_calls"],
     parameters: [
-      ...Object.entries(toSchema(LOG_STREAM_QUERY(), "input").properties ?? {}).map(([name, schema]) =>
-        parameter(name, "query", schema, false),
-      ),
+      ...propertiesOf(LOG_STREAM_QUERY()).map(([name, schema]) => parameter(name, "query", schema, false)),
       lastEventId("The id of the last event read; overrides `since`."),
     ],
     answer: () => ({
@@ -653,9 +657,9 @@ const RAW: Readonly<
   task_output_stream: {
     errors: ["invalid_request", "too_many_calls"],
     parameters: [
-      ...Object.entries(
-        toSchema(z.omit(OUTPUT_STREAM_QUERY(), { task_id: true }), "input").properties ?? {},
-      ).map(([name, schema]) => parameter(name, "query", schema, false)),
+      ...propertiesOf(z.omit(OUTPUT_STREAM_QUERY(), { task_id: true })).map(([name, schema]) =>
+        parameter(name, "query", schema, false),
+      ),
       header(
         "Last-Event-ID",
         TEXT,
@@ -813,9 +817,9 @@ function errorAnswers(endpoint: Endpoint | Declared): Operation["responses"] {
   return Object.fromEntries(
     [...byStatus]
       .toSorted(([a], [b]) => a - b)
-      .map(([status, some]) => {
-        const shared = SHARED_ANSWERS.find((one) => one.codes.toSorted().join() === some.join());
-        return [status, shared ? { $ref: `#/components/responses/${shared.name}` } : problemAnswer(some)];
+      .map(([status, ofStatus]) => {
+        const shared = SHARED_ANSWERS.find((answer) => answer.codes.toSorted().join() === ofStatus.join());
+        return [status, shared ? { $ref: `#/components/responses/${shared.name}` } : problemAnswer(ofStatus)];
       }),
   );
 }
@@ -825,14 +829,14 @@ export function errorCodesOf(
   { components }: OpenApiDocument,
   { responses }: Operation,
 ): ReadonlyMap<number, readonly ErrorCode[]> {
-  const found = new Map<number, readonly ErrorCode[]>();
+  const codesByStatus = new Map<number, readonly ErrorCode[]>();
   for (const [status, answer] of Object.entries(responses)) {
-    const one = "$ref" in answer ? components.responses[nameIn(answer)] : answer;
-    const parts = one?.content?.[PROBLEM_TYPE]?.schema.allOf ?? [];
+    const whole = "$ref" in answer ? components.responses[nameIn(answer)] : answer;
+    const parts = whole?.content?.[PROBLEM_TYPE]?.schema.allOf ?? [];
     const codes = parts.flatMap(({ properties }) => properties?.["error"]?.enum ?? []).filter(isErrorCode);
-    if (codes.length > 0) found.set(Number(status), codes);
+    if (codes.length > 0) codesByStatus.set(Number(status), codes);
   }
-  return found;
+  return codesByStatus;
 }
 
 /** Returns the parameters of an operation, including the shared ones. */
@@ -840,7 +844,11 @@ export function parametersOf(
   { components }: OpenApiDocument,
   { parameters = [] }: Operation,
 ): readonly Parameter[] {
-  return parameters.flatMap((one) => ("name" in one ? [one] : (components.parameters[nameIn(one)] ?? [])));
+  return parameters.flatMap((declared) =>
+    "name" in declared
+      ? [declared]
+      : [must(components.parameters[nameIn(declared)], "a shared parameter is declared")],
+  );
 }
 
 function nameIn({ $ref }: Ref): string {
@@ -856,7 +864,7 @@ function problemAnswer(codes: readonly ErrorCode[]): Answer {
   const status = ERRORS[codes[0] ?? "internal_error"].status;
   const headers = { "Retry-After": { $ref: "#/components/headers/RetryAfter" } };
   return {
-    description: lines.length === 1 ? (lines[0] ?? "") : lines.map((line) => `- ${line}`).join("\n"),
+    description: lines.length === 1 ? lines.join() : lines.map((line) => `- ${line}`).join("\n"),
     ...(status === 429 || status === 503 ? { headers } : {}),
     content: {
       [PROBLEM_TYPE]: {

@@ -131,11 +131,8 @@ export class Pipeline {
   #call(exchange: Exchange, caller: Caller, served: Served): Call {
     const { variant, key, shownKey, ticket } = caller;
     const { mints, quotas } = this.#services;
-    const arounds = [
-      verifying(caller),
-      mints.limiting(key?.keyId ?? null),
-      quotas.charging(key?.nodeId ?? null),
-    ];
+    const nodeOfKey = key?.nodeId ?? null;
+    const arounds = [verifying(caller), mints.limiting(key?.keyId ?? null), quotas.charging(nodeOfKey)];
     const call: Call = {
       services: this.#services,
       idempotency: this.#idempotency,
@@ -146,6 +143,7 @@ export class Pipeline {
       clock: this.#at,
       work: () => this.#clock.work(),
       key,
+      nodeOfKey,
       boundTo: shownKey?.nodeId ?? null,
       ticket: ticket ?? null,
       transact: withAround(this.#store.transact, arounds),

@@ -49,7 +49,7 @@ const ask = writeEndpoint({
   answer: questionAnswer,
   handle: async ({ services, transact, hold }, input) => {
     const { question, choices = [], schema = null, within_s, park = false, wait = 0, ...holder } = input;
-    const asked = await services.questions.ask(transact, {
+    const openQuestion = await services.questions.ask(transact, {
       ...holderOf(holder),
       question,
       choices,
@@ -57,7 +57,7 @@ const ask = writeEndpoint({
       withinMs: within_s ?? limit.QUESTION_DEFAULT_SECONDS * SECOND_MS,
       park,
     });
-    return wait > 0 ? hold((signal) => services.questions.settled(asked, wait, signal)) : asked;
+    return wait > 0 ? hold((signal) => services.questions.settled(openQuestion, wait, signal)) : openQuestion;
   },
   encode: (question: Question) => ({ question: encodeQuestion(question) }),
 });
@@ -86,13 +86,13 @@ const answer = writeEndpoint({
   exactNumbers: true,
   actsFor: (input) => [input.node_id],
   answer: questionAnswer,
-  handle: ({ services, transact, key }, { task_id, question_id, answer: text, node_id }) =>
+  handle: ({ services, transact, nodeOfKey }, { task_id, question_id, answer: text, node_id }) =>
     services.questions.answer(transact, {
       taskId: task_id,
       questionId: question_id,
       answer: text,
       nodeId: node_id ?? null,
-      boundTo: key?.nodeId ?? null,
+      boundTo: nodeOfKey,
     }),
   encode: ({ question }: Settled) => ({ question: encodeQuestion(question) }),
 });
@@ -151,14 +151,14 @@ const ofTask = readEndpoint({
       next_cursor: z.nullable(z.string()),
     }),
   handle: ({ services, hold, exchange }, { task_id, question_id, wait = 0, since, cursor, limit: most }) => {
-    const asked = {
+    const query = {
       taskId: task_id,
       questionId: question_id ?? null,
       from: cursor ?? 0,
       limit: most ?? limit.QUESTIONS_PER_PAGE_DEFAULT,
       since: since ?? null,
     };
-    const read = (signal: AbortSignal) => services.questions.ofTask(asked, wait, signal);
+    const read = (signal: AbortSignal) => services.questions.ofTask(query, wait, signal);
     return wait === 0 ? read(exchange.request.signal) : hold(read);
   },
   encode: ({ questions, total, version, next }) => ({

@@ -26,6 +26,7 @@ import {
   WEBHOOK_FORMATS,
 } from "../domain/model.ts";
 import { dayOf, toMicroUsd } from "../domain/task/facet/spending.ts";
+import { must } from "../lib/assert.ts";
 import { cronFault, isTimeZone } from "../lib/cron.ts";
 import { DAY_FORM, INSTANT_FORM, isRealDay } from "../lib/duration.ts";
 import { isRawNumber } from "../lib/exact-json.ts";
@@ -196,7 +197,9 @@ export const answerToken = () => chars(limit.ANSWER_TOKEN_MAX_CHARS);
 /** A cron expression of five fields, or a nickname such as @daily. */
 export const cron = () =>
   chars(limit.CRON_MAX_CHARS).check(
-    z.refine((text) => cronFault(text) === null, { error: ({ input }) => cronFault(String(input)) ?? "" }),
+    z.refine((text) => cronFault(text) === null, {
+      error: ({ input }) => must(cronFault(String(input)), "it was refused"),
+    }),
   );
 export const timeZone = () =>
   chars(limit.TIME_ZONE_MAX_CHARS).check(
@@ -376,7 +379,7 @@ export const luxReward = () =>
       z.maximum(limit.LUX_REWARD_MAX),
       z.refine((lux) => toMicro(lux) !== null, "must have at most 6 decimals"),
     ),
-    z.transform((lux: number) => toMicro(lux) ?? 0),
+    z.transform((lux: number) => must(toMicro(lux), "checked to have at most 6 decimals")),
   );
 
 /** A number of JSON, also one with more digits than a double has, which parseExact() keeps as text. */
@@ -805,7 +808,7 @@ export function encodeNodeCursor(order: NodeOrder, { rank, nodeId }: NodePositio
 
 function decodeNodeCursor(text: string): NodeCursor | null {
   const [, word, rank = "", nodeId = ""] = NODE_CURSOR.exec(Buffer.from(text, "base64url").toString()) ?? [];
-  const order = NODE_ORDERS.find((one) => one === word);
+  const order = NODE_ORDERS.find((known) => known === word);
   if (order === undefined) return null;
   const position = { rank: BigInt(rank), nodeId };
   const isPosition = BigInt.asIntN(64, position.rank) === position.rank;

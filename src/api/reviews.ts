@@ -43,14 +43,14 @@ const review = writeEndpoint({
     }),
   actsFor: (input) => [input.node_id],
   answer: taskAnswer,
-  handle: ({ services, transact, key }, { task_id, node_id, verdict, note, epoch }) =>
+  handle: ({ services, transact, key, nodeOfKey }, { task_id, node_id, verdict, note, epoch }) =>
     services.tasks.reviews.review(transact, {
       taskId: task_id,
       nodeId: node_id ?? null,
       verdict,
       note: note ?? null,
       epoch: epoch ?? null,
-      boundTo: key?.nodeId ?? null,
+      boundTo: nodeOfKey,
       keyId: nameOfKey(key),
     }),
   encode: encodeTaskAnswer,
@@ -87,13 +87,13 @@ const pending = readEndpoint({
   handle: ({ services }, { cursor, limit: most }) =>
     services.tasks.reviews.pending(cursor ?? null, most ?? limit.REVIEWS_PER_PAGE_DEFAULT),
   encode: ({ reviews, total, next }) => ({
-    reviews: reviews.map((one) => ({
-      task_id: one.taskId,
-      title: one.title,
-      creator_node: one.creatorNode,
-      assigned_node: one.assignedNode,
-      lux_held: toLux(one.luxRewardMicro),
-      review: encodeReview(one.review),
+    reviews: reviews.map((pending) => ({
+      task_id: pending.taskId,
+      title: pending.title,
+      creator_node: pending.creatorNode,
+      assigned_node: pending.assignedNode,
+      lux_held: toLux(pending.luxRewardMicro),
+      review: encodeReview(pending.review),
     })),
     total,
     next_cursor: next && field.encodeOpenCursor(next),

@@ -96,7 +96,7 @@ const put = writeEndpoint({
         until: input.until ?? null,
         paused: input.paused,
       },
-      call.key?.nodeId ?? null,
+      call.nodeOfKey,
     );
   },
   encode: (schedule: Schedule, variant: Variant) => ({
@@ -149,8 +149,8 @@ const run = writeEndpoint({
   rejections: ["mint_limit", "key_bound_to_other_node", "schedule_not_found"],
   input: () => z.object({ name: about(field.scheduleName(), NAME) }),
   answer: (variant) => z.strictObject({ task_id: z.string(), task: taskSchema(variant) }),
-  handle: ({ services, transact, key }, { name }) =>
-    services.schedules.run(transact, { name, boundTo: key?.nodeId ?? null }),
+  handle: ({ services, transact, nodeOfKey }, { name }) =>
+    services.schedules.run(transact, { name, boundTo: nodeOfKey }),
   encode: (task: Task, variant: Variant, at: Moment) => ({
     task_id: task.taskId,
     task: encodeTask(task, variant, at),
@@ -165,8 +165,8 @@ const remove = writeEndpoint({
   rejections: ["key_bound_to_other_node", "schedule_not_found"],
   input: () => z.object({ name: about(field.scheduleName(), NAME) }),
   answer: (variant) => z.strictObject({ name: string(NAME), schedule: scheduleSchema(variant) }),
-  handle: ({ services, transact, key }, { name }) =>
-    services.schedules.delete(transact, { name, boundTo: key?.nodeId ?? null }),
+  handle: ({ services, transact, nodeOfKey }, { name }) =>
+    services.schedules.delete(transact, { name, boundTo: nodeOfKey }),
   encode: (schedule: Schedule, variant: Variant) => ({
     name: schedule.name,
     schedule: encodeSchedule(schedule, variant),

@@ -191,10 +191,10 @@ const minutes = readEndpoint({
       throw invalidRequest([{ path: "last", message: "must not be sent together with range" }]);
     return { ...(await services.history.read(RANGES[range])), stepMs: RANGES[range].stepMs };
   },
-  encode: (found) => ({
-    step_s: found.stepMs / SECOND_MS,
-    minutes: found.minutes.map((minute) => ({ at: isoTime(minute.at), ...encodeNumbers(minute) })),
-    total: encodeNumbers(found.total),
+  encode: (statistics) => ({
+    step_s: statistics.stepMs / SECOND_MS,
+    minutes: statistics.minutes.map((minute) => ({ at: isoTime(minute.at), ...encodeNumbers(minute) })),
+    total: encodeNumbers(statistics.total),
   }),
 });
 

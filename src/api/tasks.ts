@@ -23,7 +23,7 @@ import { PATCH_FIELDS } from "../domain/task/creator.ts";
 import type { TaskDraft } from "../domain/task/new-task.ts";
 import { isSealed } from "../domain/task/failure.ts";
 import type { RejectionCode } from "../domain/decision.ts";
-import { type FieldError, type Problem, invalidRequest } from "../http/problem.ts";
+import { type FieldError, Problem, invalidRequest } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import {
   type BalanceReport,
@@ -148,12 +148,12 @@ const create = writeEndpoint({
     const unique = key === undefined ? null : { key, forMs };
     const { tasks } = call.services;
     if (nodeId !== undefined) await checkMaySendTo(call, nodeId, input);
-    return withDraft(call, input, (draft, asked) => {
-      const own = { ...draft, unique };
-      const creation = { ...asked, taskId: call.newTaskId };
+    return withDraft(call, input, (draft, references) => {
+      const uniqueDraft = { ...draft, unique };
+      const creation = { ...references, taskId: call.newTaskId };
       return nodeId === undefined
-        ? tasks.create(call.transact, own, creation)
-        : tasks.createSent(call.transact, own, creation, { origin: null, nodeId, files: [] });
+        ? tasks.create(call.transact, uniqueDraft, creation)
+        : tasks.createSent(call.transact, uniqueDraft, creation, { origin: null, nodeId, files: [] });
     });
   },
   encode: (created: Created, variant: Variant, at: Moment) => {
@@ -168,11 +168,11 @@ const create = writeEndpoint({
  * @throws {Problem} 403; 400 for what would make other lanes
  */
 export async function checkMaySendTo(
-  call: Pick<Call, "key" | "checkActsFor">,
+  call: Pick<Call, "nodeOfKey" | "checkActsFor">,
   nodeId: string | null,
   draft: Pick<NewTask, "requires" | "limit_key">,
 ) {
-  const boundTo = call.key?.nodeId ?? null;
+  const boundTo = call.nodeOfKey;
   if (boundTo === null) return call.checkActsFor([nodeId], "administrator");
   if (nodeId === null || nodeId === boundTo) return;
   const paths = (["requires", "limit_key"] as const).filter((path) => draft[path] !== undefined);
@@ -186,11 +186,22 @@ export type NewTask = z.infer<ReturnType<typeof newTask>>;
 /** Validates a new task as task/create does. @throws {Problem} 400 */
 export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
 
+/** Returns what task/create would refuse in a request, whatever the state of the hub. */
+export function faultsOfNewTask(raw: unknown): readonly FieldError[] {
+  try {
+    parseNewTask(raw);
+    return [];
+  } catch (error) {
+    if (error instanceof Problem) return error.extras.errors ?? [];
+    throw error;
+  }
+}
+
 /** Converts the fields of a new task to a draft, and creates the task with `create`. @throws {Problem} 400 */
 export async function withDraft<T>(
-  { services, variant, key, at }: Pick<Call, "services" | "variant" | "key" | "at">,
+  { services, variant, key, nodeOfKey, at }: Pick<Call, "services" | "variant" | "key" | "nodeOfKey" | "at">,
   input: NewTask,
-  create: (draft: TaskDraft, asked: Creation) => Promise<T>,
+  create: (draft: TaskDraft, creation: Creation) => Promise<T>,
 ): Promise<T> {
   const named = { dependsOn: input.depends_on ?? [], fileIds: input.files ?? [] };
   const errors = schedulingErrors(input, at);
@@ -201,7 +212,7 @@ export async function withDraft<T>(
     throw invalidRequest([...errors, ...unusableErrors(named, unusable)]);
   }
   const draft: TaskDraft = {
-    ...draftOf({ services, variant, key }, input),
+    ...draftOf({ services, variant, key, nodeOfKey }, input),
     notBefore: input.not_before ?? (input.delay_s === undefined ? null : at.now + input.delay_s),
     expiresAt: input.expires_at ?? null,
     dependsOn: [...new Set(named.dependsOn)],
@@ -209,7 +220,7 @@ export async function withDraft<T>(
     schedule: null,
   };
   try {
-    return await create(draft, { fileIds: [...new Set(named.fileIds)], boundTo: key?.nodeId ?? null });
+    return await create(draft, { fileIds: [...new Set(named.fileIds)], boundTo: nodeOfKey });
   } catch (error) {
     if (!(error instanceof UnusableReferences)) throw error;
     throw invalidRequest(unusableErrors(named, error.references));
@@ -218,11 +229,11 @@ export async function withDraft<T>(
 
 /** The fields of a new task that depend on no other row and no time. */
 export function draftOf(
-  { services, variant, key }: Pick<Call, "services" | "variant" | "key">,
+  { services, variant, key, nodeOfKey }: Pick<Call, "services" | "variant" | "key" | "nodeOfKey">,
   input: Omit<NewTask, "not_before" | "expires_at" | "depends_on" | "files">,
 ): Omit<TaskDraft, "notBefore" | "expiresAt" | "dependsOn" | "schedule"> {
-  const creatorNode = input.creator_node ?? key?.nodeId ?? null;
-  const boundTo = key?.nodeId ?? null;
+  const creatorNode = input.creator_node ?? nodeOfKey;
+  const boundTo = nodeOfKey;
   if (boundTo !== null && isForOther({ requires: input.requires ?? null }, boundTo)) {
     const message = "must not name another node with a key that is bound to a node: send for_node instead";
     throw invalidRequest([{ path: "requires.capabilities", message }]);
@@ -263,17 +274,17 @@ type Scheduling = {
 };
 
 /** The errors of a new task that only the clock or several fields together show. */
-function schedulingErrors(asked: Scheduling, { now }: Moment): readonly FieldError[] {
+function schedulingErrors(input: Scheduling, { now }: Moment): readonly FieldError[] {
   const errors: FieldError[] = [];
-  if (asked.review !== undefined && asked.quorum !== undefined)
+  if (input.review !== undefined && input.quorum !== undefined)
     errors.push({ path: "review", message: "must not be sent together with quorum" });
-  if (asked.delay_s !== undefined && asked.not_before !== undefined)
+  if (input.delay_s !== undefined && input.not_before !== undefined)
     errors.push({ path: "delay_s", message: "must not be sent together with not_before" });
   const latest = now + limit.TASK_AHEAD_MAX_SECONDS * SECOND_MS;
   for (const path of ["not_before", "expires_at"] as const)
-    if ((asked[path] ?? 0) > latest)
+    if ((input[path] ?? 0) > latest)
       errors.push({ path, message: `must be at most ${limit.TASK_AHEAD_MAX_SECONDS} s ahead` });
-  if (asked.expires_at !== undefined && asked.expires_at <= now)
+  if (input.expires_at !== undefined && input.expires_at <= now)
     errors.push({ path: "expires_at", message: "must be in the future" });
   return errors;
 }
@@ -326,9 +337,9 @@ const next = writeEndpoint({
     { services, transact, exchange, repeatable, inBatch, hold },
     { node_id, wait = 0, task_types, resume = false },
   ) => {
-    const asked = { nodeId: node_id, taskTypes: task_types ?? null, resume, inBatch };
+    const search = { nodeId: node_id, taskTypes: task_types ?? null, resume, inBatch };
     const take = (signal: AbortSignal) =>
-      services.next.next(transact, asked, { waitMs: wait, signal, repeatable });
+      services.next.next(transact, search, { waitMs: wait, signal, repeatable });
     return wait > 0 ? hold(take) : take(exchange.request.signal);
   },
   encode: ({ task, draining }: NextAnswer, variant: Variant, at: Moment) => ({
@@ -526,14 +537,14 @@ const retry = writeEndpoint({
       ),
     }),
   handle: (
-    { services, transact, key },
+    { services, transact, nodeOfKey },
     { task_id, with_dependents = false, keep_checkpoint: keepCheckpoint = true, max_cost_usd },
   ) => {
     const maxCostMicro = max_cost_usd ?? null;
-    const asked = { taskId: task_id, boundTo: key?.nodeId ?? null, keepCheckpoint, maxCostMicro };
+    const retried = { taskId: task_id, boundTo: nodeOfKey, keepCheckpoint, maxCostMicro };
     return with_dependents
-      ? services.tasks.retryWithDependents(transact, asked)
-      : services.tasks.retry(transact, asked);
+      ? services.tasks.retryWithDependents(transact, retried)
+      : services.tasks.retry(transact, retried);
   },
   encode: ({ task, dependents }: RetryOutcome, variant: Variant, at: Moment) => ({
     ...encodeTaskAnswer(task, variant, at),
@@ -562,12 +573,12 @@ const cancel = writeEndpoint({
     }),
   actsFor: (input) => [input.node_id],
   answer: taskAnswer,
-  handle: ({ services, transact, key }, { task_id, node_id, reason }) =>
+  handle: ({ services, transact, nodeOfKey }, { task_id, node_id, reason }) =>
     services.tasks.cancel(transact, {
       taskId: task_id,
       nodeId: node_id ?? null,
       reason: reason ?? null,
-      boundTo: key?.nodeId ?? null,
+      boundTo: nodeOfKey,
     }),
   encode: encodeTaskAnswer,
 });
@@ -596,7 +607,7 @@ const update = writeEndpoint({
       }),
     ),
   answer: taskAnswer,
-  handle: async ({ services, transact, key, at, hasAdminKey }, { task_id, ...input }) => {
+  handle: async ({ services, transact, nodeOfKey, at, hasAdminKey }, { task_id, ...input }) => {
     const patch = patchIn(input);
     const { not_before, expires_at } = input;
     const errors = schedulingErrors(
@@ -607,7 +618,7 @@ const update = writeEndpoint({
     const mayLower = patch.luxRewardMicro !== undefined && (await hasAdminKey());
     return services.tasks.update(transact, {
       taskId: task_id,
-      boundTo: key?.nodeId ?? null,
+      boundTo: nodeOfKey,
       patch,
       mayLower,
     });
@@ -849,30 +860,30 @@ type FilterFields = z.output<ReturnType<typeof filterObject>>;
 const filterObject = () => z.object(filterFields());
 
 /** @throws {Problem} 400 when two filters exclude each other */
-function queryOfFilter(asked: FilterFields, boundTo: string | null): TaskQuery {
+function queryOfFilter(filter: FilterFields, boundTo: string | null): TaskQuery {
   const errors: FieldError[] = [];
-  const { failed_by, ready, waiting, status = TASK_STATUSES } = asked;
-  if (failed_by !== undefined && asked.node_id !== undefined)
+  const { failed_by, ready, waiting, status = TASK_STATUSES } = filter;
+  if (failed_by !== undefined && filter.node_id !== undefined)
     errors.push({ path: "failed_by", message: "must not be sent together with node_id" });
   if (ready !== undefined && waiting !== undefined)
     errors.push({ path: "ready", message: "must not be sent together with waiting" });
   if (errors.length > 0) throw invalidRequest(errors);
   const waits = waiting ?? (ready === undefined ? null : ready ? "nothing" : "anything");
-  const isFailed = failed_by !== undefined || asked.failure_group !== undefined;
+  const isFailed = failed_by !== undefined || filter.failure_group !== undefined;
   const only: TaskStatus | null = isFailed ? "failed" : waits !== null ? "open" : null;
   return {
-    statuses: only === null ? status : status.filter((one) => one === only),
-    nodeId: failed_by ?? asked.node_id ?? null,
-    creatorNode: asked.creator_node ?? null,
-    taskType: asked.task_type || null,
-    groups: groupsNamed(asked.group, boundTo),
-    tag: asked.tag ?? null,
-    failureKind: asked.failure_kind ?? null,
-    failureGroup: asked.failure_group ?? null,
-    since: asked.since ?? null,
-    until: asked.until ?? null,
+    statuses: only === null ? status : status.filter((word) => word === only),
+    nodeId: failed_by ?? filter.node_id ?? null,
+    creatorNode: filter.creator_node ?? null,
+    taskType: filter.task_type || null,
+    groups: groupsNamed(filter.group, boundTo),
+    tag: filter.tag ?? null,
+    failureKind: filter.failure_kind ?? null,
+    failureGroup: filter.failure_group ?? null,
+    since: filter.since ?? null,
+    until: filter.until ?? null,
     waits,
-    words: asked.q ?? [],
+    words: filter.q ?? [],
   };
 }
 
@@ -915,11 +926,11 @@ const list = readEndpoint({
       total: maybeWhole("How many tasks match; null if the hub did not count the tasks."),
       pages: maybeWhole("How many pages there are; null if the hub did not count the tasks."),
     }),
-  handle: async (call, asked): Promise<Listed> => {
+  handle: async (call, input): Promise<Listed> => {
     const { lists, summaries } = call.services.tasks;
-    if (asked.fields === "summary")
-      return { fields: "summary", page: await listedPage(summaries, asked, call) };
-    return { fields: "all", page: await listedPage(lists, asked, call) };
+    if (input.fields === "summary")
+      return { fields: "summary", page: await listedPage(summaries, input, call) };
+    return { fields: "all", page: await listedPage(lists, input, call) };
   },
   encode: (listed, variant, at) =>
     listed.fields === "summary"
@@ -929,12 +940,12 @@ const list = readEndpoint({
 
 async function listedPage<T>(
   lists: TaskLists<T>,
-  asked: z.output<ReturnType<typeof listInput>>,
+  input: z.output<ReturnType<typeof listInput>>,
   { variant, boundTo }: Pick<ReadCall, "variant" | "boundTo">,
 ): Promise<ListedPage<T>> {
-  const query = queryOfFilter(asked, boundTo);
-  const { cursor, order } = asked;
-  const page = field.pageRequest(asked, variant.unpaged);
+  const query = queryOfFilter(input, boundTo);
+  const { cursor, order } = input;
+  const page = field.pageRequest(input, variant.unpaged);
   // The tasks of a group of failures are found by reading the failures, the newest first.
   if (order === "updated" || query.failureGroup !== null) {
     if (order === "created")
@@ -943,17 +954,17 @@ async function listedPage<T>(
       throw invalidRequest([
         { path: "order", message: "needs status=failed: only failed tasks are in this order" },
       ]);
-    field.refusePageWith(order === "updated" ? "order=updated" : "failure_group", asked);
+    field.refusePageWith(order === "updated" ? "order=updated" : "failure_group", input);
     if (cursor !== undefined && !("updatedAt" in cursor)) throw wrongCursor();
     return lists.failed(query, cursor ?? null, page.perPage);
   }
   if (cursor !== undefined) {
     if ("updatedAt" in cursor) throw wrongCursor();
-    field.refusePageWithCursor(asked);
+    field.refusePageWithCursor(input);
     return lists.after(query, cursor, page.perPage);
   }
   if (isSearch(query)) checkReach(page);
-  return lists.page(query, page, variant.unfinishedFirst && !field.asksForPage(asked));
+  return lists.page(query, page, variant.unfinishedFirst && !field.asksForPage(input));
 }
 
 function wrongCursor(): Problem {
@@ -989,7 +1000,7 @@ const countMatching = readEndpoint({
       count: about(count(), "How many tasks match."),
       exact: flag("False: more tasks may match, because one call examines 50,000 tasks."),
     }),
-  handle: ({ services, boundTo }, asked) => services.tasks.lists.count(queryOfFilter(asked, boundTo)),
+  handle: ({ services, boundTo }, filter) => services.tasks.lists.count(queryOfFilter(filter, boundTo)),
   encode: ({ count: matching, isExact }) => ({ count: matching, exact: isExact }),
 });
 

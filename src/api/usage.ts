@@ -48,8 +48,8 @@ const usage = readEndpoint({
     }),
   handle: async ({ services, variant, at }, { by = "day", since, until, ...paging }) => {
     const days = daysOf(since, until, dayOf(at.now));
-    const found = await services.spending.summedBy(by, days, field.pageRequest(paging, variant.unpaged));
-    return { ...found, by, days };
+    const sums = await services.spending.summedBy(by, days, field.pageRequest(paging, variant.unpaged));
+    return { ...sums, by, days };
   },
   encode: ({ page, all, by, days }: SpendingPage & { by: SummedBy; days: Days }) => ({
     by,

@@ -8,6 +8,7 @@
 import type { EventKind, LoggedEvent } from "../domain/event.ts";
 import { NTFY_ACTIONS_MAX, NTFY_MESSAGE_MAX_CHARS } from "../domain/limits.ts";
 import type { Question, Task, Webhook, WebhookFormat } from "../domain/model.ts";
+import { must } from "../lib/assert.ts";
 import { isoTime } from "../lib/clock.ts";
 import type { AnswerTokens } from "../service/answer-tokens.ts";
 import type { Content, Encode, Happened } from "../service/webhook-courier.ts";
@@ -85,7 +86,7 @@ export function ntfyEncoder(lookup: NtfyLookup, tokens: AnswerTokens, publicUrl:
 /** ntfy takes the topic as a field, so that titles need no escaping in a header. */
 function ntfyContent({ url, secret }: Webhook, notification: object): Content {
   const { origin, pathname, search } = new URL(url);
-  const [, base = "/", topic = ""] = /^(.*\/)([^/]*)$/.exec(pathname) ?? [];
+  const [, base = "", topic = ""] = must(/^(.*\/)([^/]*)$/.exec(pathname), "a path has a slash");
   return {
     url: `${origin}${base}${search}`,
     headers: { ...JSON_HEADERS, ...(secret === null ? {} : { Authorization: `Bearer ${secret}` }) },

@@ -5,6 +5,7 @@
  */
 
 import { MODEL_MAX_CHARS } from "../domain/limits.ts";
+import { must } from "../lib/assert.ts";
 
 /**
  * What is read. `say` is what people see while it runs; without it what the answer is made of. `acted` is a sign that the
@@ -96,7 +97,7 @@ export class AgentOutput {
   /** Takes the next bytes of standard output. */
   add(bytes: Uint8Array): void {
     const lines = this.#decoder.decode(bytes, { stream: true }).split("\n");
-    const last = lines.pop() ?? "";
+    const last = must(lines.pop(), "a split text has a last part");
     for (const line of lines) {
       this.#keep(line);
       this.#endLine();

@@ -6,6 +6,7 @@
  */
 import { type ParseArgsOptionDescriptor, parseArgs } from "node:util";
 import { readPath } from "../config.ts";
+import { must } from "../lib/assert.ts";
 import { didYouMean } from "../lib/closest.ts";
 
 /** The grammar of one command. */
@@ -127,11 +128,17 @@ function refuseWords(words: readonly string[], { name, words: form }: Form): voi
   if (words.length < needed.length) throw new UsageError(`${name} needs ${form}`, name);
 }
 
+/** Returns a positional argument that the form of the command demands. */
+export function wordAt({ words }: Pick<Arguments, "words">, index: number): string {
+  return must(words[index], "the command line has the words of its form");
+}
+
 /**
  * Returns the FILE argument of a command. Refuses a stream, because the command must be able to seek.
  * @throws {UsageError}
  */
-export function fileOf({ words: [word = ""] }: Arguments, { name }: Form): string {
+export function fileOf(args: Pick<Arguments, "words">, name: string): string {
+  const word = wordAt(args, 0);
   if (word === "-") throw new UsageError(`${name} needs a FILE, not - (a file of that name is ./-)`, name);
   const read = readPath(word);
   if ("value" in read) return read.value;

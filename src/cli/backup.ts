@@ -18,22 +18,21 @@ import {
 } from "../upkeep/backup-target.ts";
 import { sizeText } from "../upkeep/upkeep.ts";
 import { SOFTWARE } from "../version.ts";
-import { type Arguments, UsageError, readArguments } from "./arguments.ts";
-import { formOf } from "./commands.ts";
+import { type Arguments, UsageError } from "./arguments.ts";
 import { findStore } from "./config-file.ts";
 import { EXIT } from "./exit-codes.ts";
-import { helpOf } from "./help.ts";
 import { withProgress } from "./progress.ts";
-import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
+import type { LocalRuns } from "./run.ts";
+import { writeLine } from "./standard-output.ts";
 
-const FORM = formOf("backup");
+const NAME = "backup";
 const STANDARD_OUTPUT = 1;
 /** How many lost files the report names. */
 const SHOWN = 5;
 
-export async function backupCommand(argv: readonly string[], env: Environment): Promise<number> {
-  const args = readArguments(argv, FORM);
-  if (args.help) return writeLineUnlessClosed(helpOf(FORM.name));
+export const LOCAL_RUNS: LocalRuns = { backup };
+
+async function backup(args: Arguments, env: Environment): Promise<number> {
   const { place, keep, to } = destinationOf(args);
   const hub = findStore(args, env);
   process.umask(0o077); // the archive contains the secrets
@@ -72,7 +71,7 @@ type Destination = {
 function destinationOf(args: Arguments): Destination {
   const [word = ""] = args.words;
   const refuse = (message: string): never => {
-    throw new UsageError(message, FORM.name);
+    throw new UsageError(message, NAME);
   };
   const read = readPath(word);
   if (!("value" in read)) return refuse(`the FILE is ${JSON.stringify(word)}; it must be ${read.must}`);

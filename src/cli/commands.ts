@@ -70,6 +70,20 @@ URL nor a secret on this machine:
 
 luxhub worker -- ./work.sh`;
 
+const RUN_ABOUT = `FILE is YAML or JSON (- is standard input), and is checked as a whole before anything is created:
+
+tasks:
+  fetch: {title: Fetch the pages, description: ..., task_type: fetch}
+  read:
+    needs: fetch
+    matrix: {n: 1..150}
+    title: Read page {{n}}
+    task_type: read
+  report: {needs: read, title: Write the report, task_type: write}
+
+A task has the fields of task/create, and needs, matrix and files (paths from the directory of FILE).
+Exit code 1: a task has failed.`;
+
 const WORKER_ABOUT = `The command gets the task as JSON on standard input, and as LUXHUB_TASK_ID, LUXHUB_TASK_TITLE,
 LUXHUB_TASK_TYPE, LUXHUB_TASK_DESCRIPTION and LUXHUB_TASK_EPOCH; also LUXHUB_NODE_ID and LUXHUB_URL.
 
@@ -774,6 +788,14 @@ and the command needs no secret.`,
   ),
   resource("file/delete", "file rm ID…: delete files permanently", { say: deleted }),
   remote(
+    "run FILE: create the tasks of a pipeline, and follow them to their end",
+    {
+      "group NAME": "the group of the tasks; default: the group of the file, or its name, with the time",
+      detach: "only create the tasks",
+    },
+    RUN_ABOUT,
+  ),
+  remote(
     "worker -- [COMMAND…]: run a command or an AI agent for each task, and report the result",
     {
       "agent NAME":
@@ -927,7 +949,7 @@ Exit code 0: no error found. 1: an error was found.`,
 
 /** The distinct first words of all commands: "serve", "task", … */
 export const FIRST_WORDS: readonly string[] = [
-  ...new Set(COMMANDS.map(({ name }) => name.split(" ")[0] ?? "")),
+  ...new Set(COMMANDS.map(({ name }) => name.replace(/ .*/, ""))),
 ];
 
 /** Returns the commands of a group: "task add", "task list", … */

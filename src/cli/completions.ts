@@ -1,26 +1,23 @@
 /** `luxhub completions`: prints the completions of three shells, made from the declarations of commands. */
-import { type Arguments, UsageError, readArguments } from "./arguments.ts";
+import { UsageError } from "./arguments.ts";
 import type { Command } from "./command.ts";
-import { COMMANDS, FIRST_WORDS, commandsOf, formOf } from "./commands.ts";
-import { helpOf } from "./help.ts";
+import { COMMANDS, FIRST_WORDS, commandsOf } from "./commands.ts";
+import type { LocalRuns } from "./run.ts";
 import { writeLineUnlessClosed } from "./standard-output.ts";
-
-const NAME = "completions";
 
 const SHELLS: Readonly<Record<string, () => string>> = { bash, zsh, fish };
 
-export function completionsCommand(argv: readonly string[]): number {
-  const args: Arguments = readArguments(argv, formOf(NAME));
-  if (args.help) return writeLineUnlessClosed(helpOf(NAME));
-  const [shell = ""] = args.words;
-  const make = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
-  if (!make)
+export const LOCAL_RUNS: LocalRuns = {
+  completions: ({ words: [shell = ""] }) => {
+    const make = Object.hasOwn(SHELLS, shell) ? SHELLS[shell] : undefined;
+    if (make) return writeLineUnlessClosed(make());
+    const names = Object.keys(SHELLS).join(", ");
     throw new UsageError(
-      `${JSON.stringify(shell)} is not a shell that luxhub knows: ${Object.keys(SHELLS).join(", ")}`,
-      NAME,
+      `${JSON.stringify(shell)} is not a shell that luxhub knows: ${names}`,
+      "completions",
     );
-  return writeLineUnlessClosed(make());
-}
+  },
+};
 
 function flagsOf({ flags }: Command): readonly string[] {
   const short = Object.values(flags).flatMap((flag) => (flag.short === undefined ? [] : [`-${flag.short}`]));

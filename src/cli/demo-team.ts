@@ -4,7 +4,6 @@
  * nothing new is created.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { crc32, deflateSync } from "node:zlib";
 import {
   FatalError,
   LuxHub,
@@ -13,6 +12,7 @@ import {
   type TaskContext,
   type TaskResult,
 } from "../client/index.ts";
+import { must } from "../lib/assert.ts";
 import texts from "./demo-texts.json" with { type: "json" };
 
 type Kind = "research" | "coding" | "review" | "writing" | "operations";
@@ -95,14 +95,8 @@ class Team {
       const content = oneOf(texts.news);
       await this.#hub.messages.broadcast({ from_node: "operator", content, type: "update" }, this.#options);
     }
-    await this.#deleteOldest(this.#tasks, TASKS_KEPT, (task_id) => ({
-      path: "task/delete",
-      body: { task_id },
-    }));
-    await this.#deleteOldest(this.#files, FILES_KEPT, (file_id) => ({
-      path: "file/delete",
-      body: { file_id },
-    }));
+    await this.#deleteOldest(this.#tasks, TASKS_KEPT, "task/delete");
+    await this.#deleteOldest(this.#files, FILES_KEPT, "file/delete");
   }
 
   async #untilRegistered(nodeId: string): Promise<void> {
@@ -140,17 +134,14 @@ class Team {
   }
 
   /** Ignores a refusal: a person has deleted the task or file already. */
-  async #deleteOldest(
-    ids: string[],
-    kept: number,
-    deletion: (
-      id: string,
-    ) =>
-      | { readonly path: "task/delete"; readonly body: { readonly task_id: string } }
-      | { readonly path: "file/delete"; readonly body: { readonly file_id: string } },
-  ): Promise<void> {
+  async #deleteOldest(ids: string[], kept: number, path: "task/delete" | "file/delete"): Promise<void> {
     if (ids.length < kept + DELETED_AT_ONCE) return;
-    await this.#hub.batch(ids.slice(0, DELETED_AT_ONCE).map(deletion), this.#options);
+    const requests = ids
+      .slice(0, DELETED_AT_ONCE)
+      .map((id) =>
+        path === "task/delete" ? { path, body: { task_id: id } } : { path, body: { file_id: id } },
+      );
+    await this.#hub.batch(requests, this.#options);
     ids.splice(0, DELETED_AT_ONCE);
   }
 
@@ -177,7 +168,7 @@ class Team {
     const metadata = { task_id, node: nodeId };
     const kind = kindOf(nodeId);
     if (kind === "research" && chance(0.3)) {
-      const chart = new Blob([chartPng()], { type: "image/png" });
+      const chart = new Blob([Uint8Array.fromBase64(texts.chart)], { type: "image/png" });
       await this.#upload(chart, { name: "response-times.png", metadata });
     }
     if ((kind === "coding" || kind === "writing") && chance(0.15)) {
@@ -219,17 +210,18 @@ class Team {
 }
 
 function kindOf(nodeId: string): Kind {
-  return NODES.find(({ id }) => id === nodeId)?.takes ?? "operations";
+  return must(
+    NODES.find(({ id }) => id === nodeId),
+    "the node is of the demo",
+  ).takes;
 }
 
 function chance(share: number): boolean {
   return Math.random() < share;
 }
 
-function oneOf<T>(list: readonly [T, ...T[]] | readonly T[]): T {
-  const item = list[Math.floor(Math.random() * list.length)];
-  if (item === undefined) throw new Error("the list is empty");
-  return item;
+function oneOf<T>(list: readonly T[]): T {
+  return must(list[Math.floor(Math.random() * list.length)], "the list of texts has one");
 }
 
 // ---- Texts
@@ -250,50 +242,8 @@ type Craft = {
 const CRAFTS: Readonly<Record<Kind, Craft>> = texts.crafts;
 
 function kindNamed(word: string): Kind {
-  const node = NODES.find(({ takes }) => takes === word);
-  if (node === undefined) throw new Error(`no node of the demo takes ${word}`);
-  return node.takes;
-}
-
-// ---- A picture
-
-const CHART = { width: 240, height: 120, bars: 12, gap: 4 } as const;
-
-/** Draws a bar chart as PNG: one bit per pixel with a palette of two colours. */
-function chartPng(): Uint8Array<ArrayBuffer> {
-  const { width, height, bars, gap } = CHART;
-  const tops = Array.from({ length: bars }, () => height * (0.1 + Math.random() * 0.7));
-  const barWidth = width / bars;
-  const rowBytes = width / 8;
-  const rows = new Uint8Array((1 + rowBytes) * height); // each row begins with its filter: none
-  for (let y = 0; y < height; y++)
-    for (let x = 0; x < width; x++) {
-      const isBar = x % barWidth >= gap && y >= (tops[Math.floor(x / barWidth)] ?? height);
-      const index = y * (1 + rowBytes) + 1 + (x >> 3);
-      if (isBar) rows[index] = (rows[index] ?? 0) | (0x80 >> (x & 7));
-    }
-  const header = Buffer.alloc(13);
-  header.writeUInt32BE(width, 0);
-  header.writeUInt32BE(height, 4);
-  header.set([1, 3], 8); // bits per pixel; colours by palette
-  const palette = Uint8Array.of(0xf6, 0xf7, 0xf9, 0x2f, 0x6f, 0xb5);
-  const signature = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a);
-  return new Uint8Array(
-    Buffer.concat([
-      signature,
-      pngChunk("IHDR", header),
-      pngChunk("PLTE", palette),
-      pngChunk("IDAT", deflateSync(rows)),
-      pngChunk("IEND", new Uint8Array()),
-    ]),
-  );
-}
-
-function pngChunk(type: string, data: Uint8Array): Buffer {
-  const body = Buffer.concat([Buffer.from(type, "latin1"), data]);
-  const chunk = Buffer.alloc(body.length + 8);
-  chunk.writeUInt32BE(data.length, 0);
-  chunk.set(body, 4);
-  chunk.writeUInt32BE(crc32(body), body.length + 4);
-  return chunk;
+  return must(
+    NODES.find(({ takes }) => takes === word),
+    `a node of the demo takes ${word}`,
+  ).takes;
 }

@@ -16,14 +16,13 @@ import { openLog } from "../lib/log.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
 import { takeExclusiveLock } from "../store/sqlite/file-lock.ts";
-import { readArguments } from "./arguments.ts";
-import { formOf } from "./commands.ts";
+import type { Arguments } from "./arguments.ts";
 import { runTeam } from "./demo-team.ts";
 import { EXIT } from "./exit-codes.ts";
-import { helpOf } from "./help.ts";
 import { openLogOutput } from "./log-output.ts";
+import type { LocalRuns } from "./run.ts";
 import { untilShutdown } from "./serve.ts";
-import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
+import { writeLine } from "./standard-output.ts";
 
 const HOST = "127.0.0.1";
 /** Not the hub's default port, which a real hub may need while the demo runs. */
@@ -31,9 +30,9 @@ const FIRST_PORT = 19_114;
 const PORTS = 10;
 const DIR_PREFIX = "luxhub-demo-";
 
-export async function demoCommand(argv: readonly string[]): Promise<number> {
-  const { flags, help } = readArguments(argv, formOf("demo"));
-  if (help) return writeLineUnlessClosed(helpOf("demo"));
+export const LOCAL_RUNS: LocalRuns = { demo };
+
+async function demo({ flags }: Arguments): Promise<number> {
   const port = flags["port"] ?? [String(freePort())];
   // A demo may run for a day: what it keeps is bounded, here and by the team, which deletes old tasks and files.
   const kept = { retain: ["1h"], "max-answers": ["1MiB"] };

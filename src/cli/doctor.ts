@@ -2,19 +2,17 @@
 import type { Environment } from "../config.ts";
 import { type Finding, examine, examineSecrets } from "../upkeep/doctor.ts";
 import { SOFTWARE } from "../version.ts";
-import { readArguments } from "./arguments.ts";
-import { formOf } from "./commands.ts";
-import { helpOf } from "./help.ts";
+import type { Arguments } from "./arguments.ts";
 import { findStore } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
+import type { LocalRuns } from "./run.ts";
 import { writeLineUnlessClosed } from "./standard-output.ts";
 
-const FORM = formOf("doctor");
 const ABOUT_CHARS = "dependencies".length;
 
-export async function doctorCommand(argv: readonly string[], env: Environment): Promise<number> {
-  const args = readArguments(argv, FORM);
-  if (args.help) return writeLineUnlessClosed(helpOf(FORM.name));
+export const LOCAL_RUNS: LocalRuns = { doctor };
+
+async function doctor(args: Arguments, env: Environment): Promise<number> {
   const hub = findStore(args, env);
   process.umask(0o077); // of a hub on PostgreSQL it copies the rows
   const counts = { ok: 0, note: 0, warn: 0, bad: 0 };

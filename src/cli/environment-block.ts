@@ -21,11 +21,11 @@ export function eraseFromEnvironmentBlock(isErased: (name: string) => boolean): 
     memory = openSync("/proc/self/mem", "r+");
     const block = Buffer.alloc(end - start);
     readSync(memory, block, 0, block.length, start);
-    for (let start = 0; start < block.length;) {
-      const next = block.indexOf(0, start) + 1 || block.length + 1;
-      const [name = ""] = block.toString("latin1", start, next - 1).split("=", 1);
-      if (isErased(name)) block.fill(0, start + name.length + 1, next - 1);
-      start = next;
+    for (let offset = 0; offset < block.length;) {
+      const next = block.indexOf(0, offset) + 1 || block.length + 1;
+      const [name = ""] = block.toString("latin1", offset, next - 1).split("=", 1);
+      if (isErased(name)) block.fill(0, offset + name.length + 1, next - 1);
+      offset = next;
     }
     return writeSync(memory, block, 0, block.length, start) === block.length;
   } catch {

@@ -5,8 +5,7 @@ import { type FileRecord, HubUnreachable, type LuxHub, type UploadFields } from 
 import { printable, printableJson } from "../lib/printable.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { type Tools, sizeText } from "../upkeep/upkeep.ts";
-import { fileOf } from "./arguments.ts";
-import { formOf } from "./commands.ts";
+import { fileOf, wordAt } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
 import { type Remote, type ClientRuns, recordOf } from "./remote.ts";
 import { withProgress } from "./progress.ts";
@@ -17,7 +16,7 @@ export const RUNS: ClientRuns = {
   "file put": put,
   "file get": get,
   "file url": async (remote) =>
-    printUrl(remote, recordOf(await remote.hub.files.downloadUrl({ file_id: remote.words[0] ?? "" }))),
+    printUrl(remote, recordOf(await remote.hub.files.downloadUrl({ file_id: wordAt(remote, 0) }))),
   "file upload-url": async (remote) => {
     const fields = { task_id: remote.values.text("task"), node_id: remote.values.text("node") };
     return printUrl(remote, recordOf(await remote.hub.files.uploadUrl(fields)));
@@ -25,7 +24,7 @@ export const RUNS: ClientRuns = {
 };
 
 async function put({ hub, values, json, words }: Remote): Promise<number> {
-  const path = fileOf({ words, flags: {}, help: false }, formOf("file put"));
+  const path = fileOf({ words }, "file put");
   sizeOf(path); // else an unknown task would be the error
   const [task, node] = [values.text("task"), values.text("node")];
   if (task !== undefined) await hub.tasks.get({ task_id: task }); // else the file would be attached to nothing

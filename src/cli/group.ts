@@ -71,17 +71,28 @@ const CLEAR_LINE = "\r\x1b[K";
 const FOR_EVER_S = 10 * 365 * 86_400;
 
 async function watch({ hub, values, json, words: [group = ""] }: Remote): Promise<number> {
+  const state = await followGroup(hub, group, !json, values.seconds("timeout"));
+  if (json) printJson(recordOf(state));
+  return exitCodeOfGroup(state, values.text("timeout"));
+}
+
+/** Follows a group to its end, or for a time, and shows its progress. Resolves with its last state. */
+export async function followGroup(
+  hub: Remote["hub"],
+  group: string,
+  isShown: boolean,
+  timeoutS = FOR_EVER_S,
+): Promise<Group> {
   const clock = systemClock();
-  const timeoutS = values.seconds("timeout") ?? FOR_EVER_S;
   const until = clock.steady() + timeoutS * SECOND_MS;
-  const isTerminal = process.stdout.isTTY === true && !json;
+  const isTerminal = process.stdout.isTTY === true && isShown;
   // This first call fails if the hub or the group does not exist; the next ones wait for a hub that is away.
   let state = await hub.groups.get({ group });
   let shown = "";
   for (;;) {
     const line = progressOf(state);
     if (isTerminal) printText(`${CLEAR_LINE}${truncateToTerminal(line)}`);
-    else if (!json && line !== shown) print(line);
+    else if (isShown && line !== shown) print(line);
     shown = line;
     const leftS = (until - clock.steady()) / SECOND_MS;
     if (state.done || leftS <= 0) break;
@@ -89,11 +100,15 @@ async function watch({ hub, values, json, words: [group = ""] }: Remote): Promis
     state = await hub.groups.get({ group, wait }, { retry: { forMs: leftS * SECOND_MS } });
   }
   if (isTerminal) print("");
-  if (json) printJson(recordOf(state));
+  return state;
+}
+
+/** Says what is not as it should be in the last state of a group. `timeout`: how long it was followed. */
+export function exitCodeOfGroup(state: Group, timeout?: string): number {
   const { cancelled = 0, total } = state;
   const { failed = 0 } = state.by_status;
   if (!state.done) {
-    printError(`after ${values.text("timeout")} ${state.unfinished} of ${state.total} tasks are unfinished`);
+    printError(`after ${timeout} ${state.unfinished} of ${total} tasks are unfinished`);
     return EXIT.TIMED_OUT;
   }
   if (failed + cancelled === 0) return EXIT.OK;

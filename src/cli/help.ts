@@ -1,5 +1,5 @@
 /** Makes the help texts from the declarations of commands. */
-import { type Command, REMOTE_FLAGS } from "./command.ts";
+import { type Command, type Flag, REMOTE_FLAGS } from "./command.ts";
 import { COMMANDS, FIRST_WORDS, commandNamed, commandsOf } from "./commands.ts";
 import { EXIT_LINES } from "./exit-codes.ts";
 
@@ -82,17 +82,16 @@ export function helpOf(name: string): string {
 
 export function commandHelp(command: Command): string {
   const isCommon = (name: string): boolean => command.isRemote === true && Object.hasOwn(REMOTE_FLAGS, name);
-  const lines = (names: readonly string[]): string =>
+  const lines = (flags: readonly (readonly [name: string, flag: Flag])[]): string =>
     columns(
-      names.map((name) => {
-        const { value, short, help = "" } = command.flags[name] ?? {};
+      flags.map(([name, { value, short, help }]) => {
         const head = `${short === undefined ? "" : `-${short}, `}--${name}${value === undefined ? "" : ` ${value}`}`;
         return [head, help] as const;
       }),
     );
-  const names = Object.keys(command.flags);
-  const commandLines = lines(names.filter((name) => !isCommon(name)));
-  const commonLines = lines(names.filter(isCommon));
+  const flags = Object.entries(command.flags);
+  const commandLines = lines(flags.filter(([name]) => !isCommon(name)));
+  const commonLines = lines(flags.filter(([name]) => isCommon(name)));
   return [
     `luxhub ${command.name}${tail(command)}: ${command.summary}`,
     commandLines,

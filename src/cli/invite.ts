@@ -1,6 +1,7 @@
 /** `luxhub invite`: prints the line with which another machine joins. */
 import { isLoopback } from "../hub/addresses.ts";
 import { printableJson } from "../lib/printable.ts";
+import { wordAt } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
 import type { ClientRuns, Remote } from "./remote.ts";
 import { writeLine } from "./standard-output.ts";
@@ -8,9 +9,10 @@ import { timeText } from "./table.ts";
 
 export const RUNS: ClientRuns = { invite };
 
-async function invite({ hub, url, isNamed, values, words, json }: Remote): Promise<number> {
+async function invite(remote: Remote): Promise<number> {
+  const { hub, url, isNamed, values, json } = remote;
   const made = await hub.invitations.create({
-    node_id: words[0] ?? "",
+    node_id: wordAt(remote, 0),
     expires_in_s: values.seconds("expires"),
     url: values.text("join-url") ?? (isNamed && isReachable(url) ? url : undefined),
   });

@@ -15,12 +15,11 @@ import { makeSecret, newId } from "../lib/ids.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { shellWord } from "../lib/shell.ts";
 import { hashSecret } from "../service/keys.ts";
-import { UsageError, readArguments } from "./arguments.ts";
-import { formOf } from "./commands.ts";
+import { type Arguments, UsageError, wordAt } from "./arguments.ts";
 import { EXIT, Failure } from "./exit-codes.ts";
-import { helpOf } from "./help.ts";
 import { RETRY_FOR_MS, reportFault } from "./remote.ts";
-import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
+import type { LocalRuns } from "./run.ts";
+import { writeLine } from "./standard-output.ts";
 
 const NAME = "join";
 const LINE = /^(https?:\/\/[^#\s]+?)\/?#join\.([\w-]{32})(?:\.([\w-]{43}))?$/;
@@ -29,12 +28,12 @@ const HANDSHAKE_MS = 10_000;
 
 type Line = { readonly url: string; readonly token: string; readonly pin: string | null };
 
-export async function joinCommand(argv: readonly string[], env: Environment): Promise<number> {
-  const { words, flags, help } = readArguments(argv, formOf(NAME));
-  if (help) return writeLineUnlessClosed(helpOf(NAME));
-  const line = parseLine(words[0] ?? "");
+export const LOCAL_RUNS: LocalRuns = { join };
+
+async function join(args: Arguments, env: Environment): Promise<number> {
+  const line = parseLine(wordAt(args, 0));
   const file = joinedFile(env);
-  const known = existsSync(file) && flags["replace"] === undefined ? readJoined(file) : null;
+  const known = existsSync(file) && args.flags["replace"] === undefined ? readJoined(file) : null;
   if (known !== null) {
     throw new Failure(
       EXIT.CONFLICT,

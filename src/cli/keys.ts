@@ -22,12 +22,11 @@ import { joinPostgres } from "../store/postgres/engine.ts";
 import { joinSqlite } from "../store/sqlite/engine.ts";
 import type { Store } from "../store/store.ts";
 import { sizeText } from "../upkeep/upkeep.ts";
-import { type Arguments, type Form, UsageError, readSubcommand } from "./arguments.ts";
-import { formOf } from "./commands.ts";
+import { type Arguments, UsageError } from "./arguments.ts";
 import { findStore } from "./config-file.ts";
 import { EXIT, Failure } from "./exit-codes.ts";
-import { helpIn } from "./help.ts";
-import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
+import type { LocalRuns } from "./run.ts";
+import { writeLine } from "./standard-output.ts";
 import { tableOf } from "./table.ts";
 
 /** The environment variables of the primary secrets, when these are not in the data directory. */
@@ -50,20 +49,24 @@ type Keys = {
 /** What a subcommand prints: its result on standard output, and a note for a person on standard error. */
 type Printed = { readonly result: string; readonly note?: string };
 
-type Subcommand = Form & { readonly run: (keys: Keys, args: Arguments) => Promise<Printed> };
+type Subcommand = (keys: Keys, args: Arguments) => Promise<Printed>;
 
-const SUBCOMMANDS: readonly Subcommand[] = [
-  { ...formOf("keys list"), run: list },
-  { ...formOf("keys add"), run: add },
-  { ...formOf("keys pin"), run: pin },
-  { ...formOf("keys expire"), run: expire },
-  { ...formOf("keys revoke"), run: revoke },
-];
+const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
+  "keys list": list,
+  "keys add": add,
+  "keys pin": pin,
+  "keys expire": expire,
+  "keys revoke": revoke,
+};
 
-export async function keysCommand(argv: readonly string[], env: Environment): Promise<number> {
-  const called = readSubcommand(argv, GROUP, SUBCOMMANDS);
-  if (called === null) return writeLineUnlessClosed(helpIn(GROUP, argv));
-  const { form, args } = called;
+export const LOCAL_RUNS: LocalRuns = Object.fromEntries(
+  Object.entries(SUBCOMMANDS).map(([name, run]) => [
+    name,
+    (args: Arguments, env: Environment) => withKeys(args, env, run),
+  ]),
+);
+
+async function withKeys(args: Arguments, env: Environment, run: Subcommand): Promise<number> {
   const { dir, url } = findStore(args, env);
   if (url === null && !isThere(dir.database))
     throw new Error(`there is no hub in ${dir.path}; start one there first`);
@@ -80,10 +83,10 @@ export async function keysCommand(argv: readonly string[], env: Environment): Pr
       },
       now: systemClock().now(),
     };
-    const { result, note } = await form.run(keys, args);
+    const { result, note } = await run(keys, args);
     writeLine(result);
     if (note !== undefined) console.error(note);
-    return 0;
+    return EXIT.OK;
   } catch (error) {
     if (!(error instanceof Rejection)) throw error;
     throw new Failure(EXIT.CONFLICT, error.message);

@@ -1,22 +1,21 @@
 /** `luxhub lux`: the balance and the ledger of a node; exports the whole ledger, and verifies an export offline. */
-import type { Environment } from "../config.ts";
 import { ENTRIES_MAX } from "../domain/limits.ts";
+import { must } from "../lib/assert.ts";
 import { reasonOf } from "../lib/reason.ts";
-import { UsageError, readArguments } from "./arguments.ts";
-import { formOf } from "./commands.ts";
+import { type Arguments, UsageError } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
-import { helpOf } from "./help.ts";
 import { LedgerCheck } from "./ledger-check.ts";
 import { type ClientRuns, limitOf, printError } from "./remote.ts";
-import { rowsOf, runClient } from "./resource.ts";
-import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
+import { rowsOf } from "./resource.ts";
+import type { LocalRuns } from "./run.ts";
+import { writeLine } from "./standard-output.ts";
 import { plain, print, printJsonLine, printJsonList, printTable, timeText } from "./table.ts";
 import { Values } from "./values.ts";
 
 const VERIFY = "lux verify";
 const HASH = /^[0-9a-f]{64}$/;
 
-const RUNS: ClientRuns = {
+export const RUNS: ClientRuns = {
   "lux export": async ({ hub }) => {
     for (let since = 0; ;) {
       const { entries } = await hub.lux.entries({ since, limit: ENTRIES_MAX });
@@ -47,14 +46,10 @@ const RUNS: ClientRuns = {
   },
 };
 
-export function luxCommand(argv: readonly string[], env: Environment): Promise<number> {
-  return argv[0] === "verify" ? verify(argv.slice(1)) : runClient("lux", argv, env, RUNS);
-}
+export const LOCAL_RUNS: LocalRuns = { [VERIFY]: verify };
 
 /** Verifies an export without a hub and without a secret. */
-async function verify(argv: readonly string[]): Promise<number> {
-  const args = readArguments(argv, formOf(VERIFY));
-  if (args.help) return writeLineUnlessClosed(helpOf(VERIFY));
+async function verify(args: Arguments): Promise<number> {
   const values = new Values(args, VERIFY);
   const head = values.text("head")?.toLowerCase() ?? null;
   if (head !== null && !HASH.test(head))
@@ -80,7 +75,7 @@ async function* linesOf(bytes: ReadableStream<Uint8Array>): AsyncGenerator<strin
   let line = "";
   for await (const chunk of bytes) {
     const lines = (line + decoder.decode(chunk, { stream: true })).split("\n");
-    line = lines.pop() ?? "";
+    line = must(lines.pop(), "a split text has a last part");
     yield* lines;
   }
   line += decoder.decode();

@@ -1,18 +1,13 @@
 /** `luxhub man`: prints the manual page in roff (man(7)), made from the declarations of commands. */
 import { SOFTWARE } from "../version.ts";
-import { readArguments } from "./arguments.ts";
 import type { Command } from "./command.ts";
-import { COMMANDS, formOf } from "./commands.ts";
+import { COMMANDS } from "./commands.ts";
 import { EXIT_LINES } from "./exit-codes.ts";
-import { helpOf, tail } from "./help.ts";
+import { tail } from "./help.ts";
+import type { LocalRuns } from "./run.ts";
 import { writeLineUnlessClosed } from "./standard-output.ts";
 
-const NAME = "man";
-
-export function manCommand(argv: readonly string[]): number {
-  const { help } = readArguments(argv, formOf(NAME));
-  return writeLineUnlessClosed(help ? helpOf(NAME) : page());
-}
+export const LOCAL_RUNS: LocalRuns = { man: () => writeLineUnlessClosed(page()) };
 
 const ENVIRONMENT: readonly (readonly [name: string, meaning: string])[] = [
   ["LUXHUB_URL", "the hub that commands call"],

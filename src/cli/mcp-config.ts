@@ -24,8 +24,8 @@ import { newId } from "../lib/ids.ts";
 import { reasonOf } from "../lib/reason.ts";
 import { HAS_MODES } from "../permissions.ts";
 import { readTextFileIfThere } from "../text-file.ts";
-import { UsageError, readArguments } from "./arguments.ts";
-import { MCP_CLIENTS, formOf } from "./commands.ts";
+import { UsageError, wordAt } from "./arguments.ts";
+import { MCP_CLIENTS } from "./commands.ts";
 import { EXIT } from "./exit-codes.ts";
 import {
   type Client,
@@ -37,8 +37,8 @@ import {
   secretFileOf,
   withServer,
 } from "./mcp-clients.ts";
-import { RETRY_FOR_MS, type Remote, printError } from "./remote.ts";
-import { runClient } from "./resource.ts";
+import { RETRY_FOR_MS, type Remote, printError, runOn } from "./remote.ts";
+import type { LocalRuns } from "./run.ts";
 import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 
 const NAME = "mcp-config";
@@ -61,15 +61,14 @@ The MCP server \`luxhub\` connects you to a fleet of agents that share tasks, me
   that your user would not want.
 - A call whose result was lost can be repeated with the same arguments.`;
 
-export function mcpConfigCommand(argv: readonly string[], env: Environment): Promise<number> | number {
-  const { words, help } = readArguments(argv, formOf(NAME));
-  if (!help && words[0] === "agents-md") return writeLineUnlessClosed(AGENTS_MD);
-  return runClient(NAME, argv, env, { [NAME]: configure });
-}
+export const LOCAL_RUNS: LocalRuns = {
+  [NAME]: (args, env) =>
+    args.words[0] === "agents-md" ? writeLineUnlessClosed(AGENTS_MD) : runOn(NAME, configure, args, env),
+};
 
 async function configure(remote: Remote): Promise<number> {
-  const { values, words, env } = remote;
-  const client = clientOf(words[0] ?? "");
+  const { values, env } = remote;
+  const client = clientOf(wordAt(remote, 0));
   const node = nodeOf(remote);
   const name = values.text("name") ?? SERVER_NAME;
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(name))

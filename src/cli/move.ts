@@ -5,25 +5,23 @@ import type { DataDir } from "../data-dir.ts";
 import { shellWord } from "../lib/shell.ts";
 import { type Moved, movedDatabase, moveFromPostgres, moveToPostgres } from "../upkeep/move.ts";
 import { sizeText } from "../upkeep/upkeep.ts";
-import { type Arguments, UsageError, readArguments } from "./arguments.ts";
-import { formOf } from "./commands.ts";
-import { helpOf } from "./help.ts";
+import { type Arguments, UsageError } from "./arguments.ts";
 import { findHub } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
+import type { LocalRuns } from "./run.ts";
+import { writeLine } from "./standard-output.ts";
 
-const FORM = formOf("move");
+const NAME = "move";
 /** Stands for the URL in the settings: everyone on the machine can read a URL on the command line. */
 const FROM_SETTINGS = "postgres";
 const MICRO = 6;
 
-export async function moveCommand(argv: readonly string[], env: Environment): Promise<number> {
-  const args = readArguments(argv, FORM);
-  if (args.help) return writeLineUnlessClosed(helpOf(FORM.name));
+export const LOCAL_RUNS: LocalRuns = { move };
+
+async function move(args: Arguments, env: Environment): Promise<number> {
   const { to, from } = args.flags;
   const [word, ...more] = [...(to ?? []), ...(from ?? [])];
-  if (word === undefined || more.length > 0)
-    throw new UsageError("move needs one of --to and --from", FORM.name);
+  if (word === undefined || more.length > 0) throw new UsageError("move needs one of --to and --from", NAME);
   const { dir, url } = placeOf(args, word, env);
   process.umask(0o077); // only the hub's owner may read the database and the files
   const moved = await withProgress((tools) =>
@@ -36,17 +34,14 @@ function placeOf(args: Arguments, word: string, env: Environment) {
   const given = word === FROM_SETTINGS ? {} : { database: [addressOf(word)] };
   const { dir, url } = findHub({ ...args, flags: { ...args.flags, ...given } }, env);
   if (url === null)
-    throw new UsageError("LUXHUB_DATABASE is not set: it must name the PostgreSQL database", FORM.name);
+    throw new UsageError("LUXHUB_DATABASE is not set: it must name the PostgreSQL database", NAME);
   return { dir, url };
 }
 
 /** Checks a URL. No message repeats it, because it holds a password. */
 function addressOf(word: string): string {
   if (/^postgres(?:ql)?:\/\//.test(word) && URL.canParse(word)) return word;
-  throw new UsageError(
-    "--to and --from need the word postgres, or postgres://USER:PASSWORD@HOST/NAME",
-    FORM.name,
-  );
+  throw new UsageError("--to and --from need the word postgres, or postgres://USER:PASSWORD@HOST/NAME", NAME);
 }
 
 function report({ tables, files, bytes, paidMicro }: Moved): string {

@@ -233,7 +233,9 @@ function isDataNamed({ flags }: Arguments, env: Environment): boolean {
 /** Whether an address is one of this machine: the file may have come with a checkout of somebody else's. */
 function isHere({ url }: Address): boolean {
   const host = new URL(url).hostname.replaceAll(/[[\]]/g, "");
-  const addresses = Object.values(networkInterfaces()).flatMap((addressesOfOne) => addressesOfOne ?? []);
+  const addresses = Object.values(networkInterfaces()).flatMap(
+    (interfaceAddresses = []) => interfaceAddresses,
+  );
   return (
     isLoopback(host) ||
     host === hostname().toLowerCase() ||

@@ -4,25 +4,12 @@
  */
 import type { AnswerOf, LuxHub, Operation, RequestOf } from "../client/luxhub.ts";
 import { METHODS } from "../client/types.ts";
-import type { Environment } from "../config.ts";
 import { must } from "../lib/assert.ts";
 import { sizeText } from "../upkeep/upkeep.ts";
-import { readArguments, readSubcommand } from "./arguments.ts";
 import { type Command, REMOTE_FLAGS, type Resource, type RowOf, fieldOf, fieldsOf } from "./command.ts";
-import { COMMANDS, commandNamed, commandsOf, formOf } from "./commands.ts";
 import { EXIT } from "./exit-codes.ts";
-import { helpIn, helpOf } from "./help.ts";
-import {
-  type Remote,
-  type ClientRuns,
-  type Run,
-  forEach,
-  limitOf,
-  readStandardInput,
-  recordOf,
-  runOn,
-} from "./remote.ts";
-import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
+import { type Remote, type Run, forEach, limitOf, readStandardInput, recordOf } from "./remote.ts";
+import { writeLine } from "./standard-output.ts";
 import {
   type Cell,
   plain,
@@ -35,36 +22,10 @@ import {
   timeText,
 } from "./table.ts";
 
-/**
- * Runs a command that is a client of a hub, or the one of a group that the command line names. `special`: the commands that
- * are more than one call.
- */
-export async function runClient(
-  word: string,
-  argv: readonly string[],
-  env: Environment,
-  special: ClientRuns = {},
-): Promise<number> {
-  const group = commandsOf(word);
-  const isAlone = COMMANDS.some(({ name }) => name === word);
-  if (isAlone && !group.some(({ name }) => name === `${word} ${argv[0]}`)) {
-    const args = readArguments(argv, formOf(word));
-    if (args.help) return writeLineUnlessClosed(helpOf(word));
-    return runOn(word, special[word] ?? runOf(commandNamed(word)), args, env);
-  }
-  const called = readSubcommand(
-    argv,
-    word,
-    group.map(({ name }) => formOf(name)),
-  );
-  if (called === null) return writeLineUnlessClosed(helpIn(word, argv));
-  const { form, args } = called;
-  return runOn(form.name, special[form.name] ?? runOf(commandNamed(form.name)), args, env);
-}
-
 type Fields = Record<string, unknown>;
 
-function runOf(command: Command): Run {
+/** Makes the function of a command that is one call. */
+export function runOf(command: Command): Run {
   const resource = must(command.resource, `${command.name} is one call, or has a function`);
   if (resource.cells || resource.columns !== undefined || resource.text || resource.isExport)
     return (remote) => printList(remote, command);
@@ -146,7 +107,7 @@ export async function* rowsOf<O extends Operation>(
     const rows = rowsIn(answer);
     const ids = rows.map((row) => JSON.stringify(row, NAMES));
     for (const [i, row] of rows.entries()) {
-      if (isNumbered && previous.has(ids[i] ?? "")) continue;
+      if (isNumbered && previous.has(must(ids[i], "each row has an id"))) continue;
       yield row as RowOf<AnswerOf<O>>; // the hub returns what it declares
       if (++count >= limit) return;
     }

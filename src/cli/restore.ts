@@ -6,22 +6,21 @@ import { isatty } from "node:tty";
 import type { Environment } from "../config.ts";
 import { shellWord } from "../lib/shell.ts";
 import { restore } from "../upkeep/restore.ts";
-import { UsageError, fileOf, readArguments } from "./arguments.ts";
-import { formOf } from "./commands.ts";
-import { helpOf } from "./help.ts";
+import { type Arguments, UsageError, fileOf } from "./arguments.ts";
 import { findHub } from "./config-file.ts";
 import { withProgress } from "./progress.ts";
-import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
+import type { LocalRuns } from "./run.ts";
+import { writeLine } from "./standard-output.ts";
 
-const FORM = formOf("restore");
+const NAME = "restore";
 const STANDARD_INPUT = 0;
 
-export async function restoreCommand(argv: readonly string[], env: Environment): Promise<number> {
-  const args = readArguments(argv, FORM);
-  if (args.help) return writeLineUnlessClosed(helpOf(FORM.name));
-  const from = args.words[0] === "-" ? "-" : fileOf(args, FORM);
+export const LOCAL_RUNS: LocalRuns = { restore: restoreBackup };
+
+async function restoreBackup(args: Arguments, env: Environment): Promise<number> {
+  const from = args.words[0] === "-" ? "-" : fileOf(args, NAME);
   if (from === "-" && isatty(STANDARD_INPUT))
-    throw new UsageError("standard input is a terminal: redirect it, or give a FILE", FORM.name);
+    throw new UsageError("standard input is a terminal: redirect it, or give a FILE", NAME);
   const hub = findHub(args, env);
   process.umask(0o077);
   const { manifest, keptSecrets } = await withProgress((tools) => restore(from, hub, tools));

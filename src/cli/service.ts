@@ -21,12 +21,8 @@ import {
 import { dirname, join } from "node:path";
 import type { Environment } from "../config.ts";
 import { reasonOf } from "../lib/reason.ts";
-import { type Form, readSubcommand } from "./arguments.ts";
-import { formOf } from "./commands.ts";
-import { helpIn } from "./help.ts";
+import type { LocalRuns } from "./run.ts";
 import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
-
-const FORMS: readonly Form[] = ["service install", "service print", "service remove"].map(formOf);
 
 const PROGRAM = "/usr/local/bin/luxhub";
 const UNIT = "/etc/systemd/system/luxhub.service";
@@ -108,17 +104,19 @@ const ENVIRONMENT_TEXT = `# Settings and secrets of the service luxhub, one NAME
 #LUXHUB_ADMIN_KEY=
 `;
 
-export function serviceCommand(argv: readonly string[], env: Environment): number {
-  const called = readSubcommand(argv, "service", FORMS);
-  if (called === null) return writeLineUnlessClosed(helpIn("service", argv));
-  if (called.form.name === "service print") return writeLineUnlessClosed(UNIT_TEXT.trimEnd());
+export const LOCAL_RUNS: LocalRuns = {
+  "service install": (_, env) => serviceFor("service install", env).install(),
+  "service print": () => writeLineUnlessClosed(UNIT_TEXT.trimEnd()),
+  "service remove": (_, env) => serviceFor("service remove", env).remove(),
+};
+
+function serviceFor(name: string, env: Environment): Service {
   const root = env["DESTDIR"] || null;
   if (process.platform === "win32" || (root === null && process.platform !== "linux"))
     throw new Error("only Linux has systemd services");
   if (root === null && process.getuid?.() !== 0)
-    throw new Error(`${called.form.name} changes the system and needs root: run it with sudo`);
-  const service = new Service(root);
-  return called.form.name === "service install" ? service.install() : service.remove();
+    throw new Error(`${name} changes the system and needs root: run it with sudo`);
+  return new Service(root);
 }
 
 class Service {

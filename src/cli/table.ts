@@ -2,6 +2,7 @@
  * Prints on standard output: tables and records for people, JSON for programs. Control characters in texts from others
  * are replaced, in JSON escaped, because a terminal would obey them.
  */
+import { must } from "../lib/assert.ts";
 import { isoTime, systemClock } from "../lib/clock.ts";
 import { instantMs } from "../lib/duration.ts";
 import { isRawNumber } from "../lib/exact-json.ts";
@@ -48,6 +49,8 @@ export async function printJsonList(rows: AsyncIterable<unknown>): Promise<void>
   print(isFirst ? "[]" : "]");
 }
 
+const A_CELL = "a row has a cell for each column";
+
 export type Cell = string | number | null | undefined;
 
 /** Prints a table with a head. On a terminal its lines are cut to the width. */
@@ -57,16 +60,19 @@ export function printTable(head: readonly string[], rows: readonly (readonly Cel
 
 export function tableOf(head: readonly string[], rows: readonly (readonly Cell[])[]): readonly string[] {
   const cells = [head, ...rows.map((row) => row.map(cellOf))];
-  const widths = head.map((_, column) => Math.max(...cells.map((row) => Bun.stringWidth(row[column] ?? ""))));
+  const widths = head.map((_, column) =>
+    Math.max(...cells.map((row) => Bun.stringWidth(must(row[column], A_CELL)))),
+  );
   const lines = cells.map((row) =>
     truncateToTerminal(
       row
-        .map((cell, i) => cell + " ".repeat((widths[i] ?? 0) - Bun.stringWidth(cell)))
+        .map((cell, i) => cell + " ".repeat(must(widths[i], A_CELL) - Bun.stringWidth(cell)))
         .join("  ")
         .trimEnd(),
     ),
   );
-  return [bold(lines[0] ?? ""), ...lines.slice(1)];
+  const [first, ...others] = lines;
+  return [bold(must(first, "a table has a head")), ...others];
 }
 
 /**

@@ -4,7 +4,7 @@ import { PlainOutput } from "../lib/plain-output.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { printableJson } from "../lib/printable.ts";
 import { readTextFile } from "../text-file.ts";
-import { UsageError } from "./arguments.ts";
+import { UsageError, wordAt } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
 import { sizeOf, uploadFrom } from "./file.ts";
 import { type Remote, type ClientRuns, forEach, printError, readStandardInput, recordOf } from "./remote.ts";
@@ -81,12 +81,12 @@ async function checkpoint(remote: Remote): Promise<number> {
 }
 
 async function askQuestion(remote: Remote): Promise<number> {
-  const { hub, values, json, words } = remote;
+  const { hub, values, json } = remote;
   const schema = values.text("schema");
   const wait = values.seconds("wait");
   const { question } = await hub.tasks.ask({
     ...holderOf(remote),
-    question: words[1] ?? "",
+    question: wordAt(remote, 1),
     choices: values.has("choice") ? [...values.texts("choice")] : undefined,
     schema: schema === undefined ? undefined : objectIn(readTextFile(schema), schema, "task ask"),
     within_s: values.seconds("within"),

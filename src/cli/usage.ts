@@ -38,14 +38,10 @@ function rowOf({ cost_usd, without_cost, input_tokens, cached_tokens, output_tok
 
 /** Without an ID: in a command of `luxhub worker`, through its report file, so that it needs no secret. */
 export async function reportUsage({ hub, json, values, env, words: [taskId] }: Remote): Promise<number> {
-  const needed = (flag: "input-tokens" | "output-tokens"): number => {
-    values.needed(flag);
-    return values.whole(flag) ?? 0;
-  };
   const used: Used = {
     model: values.needed("model"),
-    input_tokens: needed("input-tokens"),
-    output_tokens: needed("output-tokens"),
+    input_tokens: values.neededWhole("input-tokens"),
+    output_tokens: values.neededWhole("output-tokens"),
     cached_tokens: values.whole("cached-tokens"),
     cost_usd: values.number("cost-usd"),
   };
@@ -56,8 +52,7 @@ export async function reportUsage({ hub, json, values, env, words: [taskId] }: R
     appendFileSync(report, `${JSON.stringify({ usage: used })}\n`);
     return EXIT.OK;
   }
-  values.needed("seq");
-  const usage = [{ ...used, seq: values.whole("seq") ?? 0 }];
+  const usage = [{ ...used, seq: values.neededWhole("seq") }];
   const holder = { task_id: taskId, node_id: values.needed("node"), epoch: values.whole("epoch") };
   const answer = recordOf(await hub.tasks.extend({ ...holder, usage }));
   if (json) {

@@ -2,6 +2,7 @@
  * Parses the values of flags: numbers, times, words from a list. An invalid one is refused in one line that says what
  * is valid.
  */
+import { must } from "../lib/assert.ts";
 import { SECOND_MS, isoTime, systemClock } from "../lib/clock.ts";
 import { didYouMean } from "../lib/closest.ts";
 import { durationMs, momentMs } from "../lib/duration.ts";
@@ -38,6 +39,12 @@ export class Values {
     if (text !== undefined) return text;
     const placeholder = commandNamed(this.#command).flags[flag]?.value ?? "VALUE";
     throw new UsageError(`${this.#command} needs --${flag} ${placeholder}`, this.#command);
+  }
+
+  /** The same as a number. @throws {UsageError} */
+  neededWhole(flag: string): number {
+    this.needed(flag);
+    return must(this.whole(flag), "the flag has a value");
   }
 
   whole(flag: string, min = 0): number | undefined {
@@ -114,9 +121,9 @@ export class Values {
   oneOf<W extends string>(what: string, text: string, words: readonly W[]): W {
     const word = words.find((allowed) => allowed === text.toLowerCase());
     if (word !== undefined) return word;
-    const must = words.length > 10 ? "" : `; it must be ${words.join(", ")}`;
+    const hint = words.length > 10 ? "" : `; it must be ${words.join(", ")}`;
     throw new UsageError(
-      `${what} is ${JSON.stringify(text)}${must}${didYouMean(text, words)}`,
+      `${what} is ${JSON.stringify(text)}${hint}${didYouMean(text, words)}`,
       this.#command,
     );
   }

@@ -6,6 +6,7 @@
  * processes that it leaves running go on.
  */
 import type { Environment } from "../config.ts";
+import { must } from "../lib/assert.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { MaskedStream, SecretMask } from "./secret-mask.ts";
 import { allPids, readIfThere } from "./worker-lock.ts";
@@ -258,7 +259,7 @@ class LastLines {
 
   add(bytes: Uint8Array): void {
     const lines = (this.#rest + this.#decoder.decode(bytes, { stream: true })).split(/\r\n|[\r\n]/);
-    this.#rest = lines.pop() ?? "";
+    this.#rest = must(lines.pop(), "a split text has a last part");
     for (const line of lines) this.#take(line);
     if (this.#rest.length > LINE_MAX_CHARS) {
       this.#take(this.#rest);

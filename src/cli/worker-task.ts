@@ -52,6 +52,7 @@ export class CommandMissing extends Error {
 export const EX_DATAERR = 65;
 const TASK_DIR = "task-";
 const WORKTREE = "work";
+const REPORT = ".luxhub-report";
 
 /**
  * Does a task.
@@ -96,6 +97,8 @@ async function attempt(
     const run = await runForTask(task, context, options, {
       cwd,
       ownPrefix: workDir === null ? join(tmpdir(), "luxhub-") : join(workDir, TASK_DIR),
+      // A sandbox may let the command write nowhere else.
+      reportPath: dir !== null && options.around.wrap.length > 0 ? join(dir, REPORT) : undefined,
       prepare: () => ({
         command,
         input: `${JSON.stringify({ ...task, context: { inputs, checkpoint, failures, answers, lessons } })}\n`,

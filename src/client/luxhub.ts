@@ -97,8 +97,8 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
     for (;;) {
       const askedAt = now();
       const seconds = Math.max(0, Math.min(this.#longestAskS, (until - askedAt) / 1_000));
-      const request = { ...fields, [wait.field]: Math.round(seconds * 1_000) / 1_000 };
-      const answer = await this.ask(operation, request, seconds, options);
+      const step = { ...fields, [wait.field]: Math.round(seconds * 1_000) / 1_000 };
+      const answer = await this.ask(operation, step, seconds, options);
       const isEarly = now() - askedAt < seconds * 1_000 - EARLY_MS;
       if (isEarly || now() >= until || !isEmpty(operation, answer)) return answer;
     }

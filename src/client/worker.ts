@@ -124,6 +124,7 @@ const MAY_BE_LOST: ReadonlySet<string> = new Set<EventKind>([
  * way.
  */
 const SUCCESSOR_MS = 2_000;
+
 class Worker<V extends Variant> {
   readonly #call: Call<V>;
   readonly #stream: WorkersHub<V>["stream"];

@@ -117,9 +117,9 @@ export function untaken<L extends Lane>(lanes: Iterable<L>, nodes: readonly Cand
   return [...byType.values()].flat();
 }
 
-/** The types that a node takes, those among the keys of a map if it takes every type. */
-function typesOf({ capabilities }: Candidate, byType: ReadonlyMap<string, unknown>): readonly string[] {
-  return capabilities.length === 0 ? [...byType.keys()] : ["", ...capabilities];
+/** The types that a node takes, those among the keys of a map if it takes every type. The map may lose keys meanwhile. */
+function typesOf({ capabilities }: Candidate, byType: ReadonlyMap<string, unknown>): Iterable<string> {
+  return capabilities.length === 0 ? byType.keys() : ["", ...capabilities];
 }
 
 /** Keeps some of the lanes of a type. */
@@ -142,15 +142,23 @@ function shortlistsOf(
   nodes: readonly Candidate[],
 ): ReadonlyMap<string, LaneNodes> {
   const length = tasks.length + 1 + Math.max(0, ...tasks.map(({ notNodes }) => notNodes.length));
-  const isOpen = (lane: LaneNodes): boolean => lane.requires !== null || lane.nodes.length < length;
+  const isFull = (lane: LaneNodes): boolean => lane.requires === null && lane.nodes.length >= length;
   const shortlists = new Map<string, LaneNodes>();
   for (const { lane, taskType, requires } of tasks) shortlists.set(lane, { taskType, requires, nodes: [] });
   const open = Map.groupBy(shortlists.values(), ({ taskType }) => taskType);
-  for (const node of nodes.map((candidate): Loaded => ({ ...candidate })).toSorted(compareLoad))
+  for (const node of nodes.map((candidate): Loaded => ({ ...candidate })).toSorted(compareLoad)) {
+    if (open.size === 0) break;
     for (const type of typesOf(node, open)) {
-      for (const lane of open.get(type) ?? []) if (meets(node, lane.requires)) lane.nodes.push(node);
-      narrow(open, type, isOpen);
+      const lanes = open.get(type);
+      if (lanes === undefined) continue;
+      let isOneFull = false;
+      for (const lane of lanes) {
+        if (meets(node, lane.requires)) lane.nodes.push(node);
+        if (isFull(lane)) isOneFull = true;
+      }
+      if (isOneFull) narrow(open, type, (lane) => !isFull(lane));
     }
+  }
   return shortlists;
 }
 

@@ -11,6 +11,7 @@ import { isExcluded } from "./task/facet/exclusion.ts";
 import type { Facts, Reason } from "./task/facet/facet.ts";
 import { isReady, reasonsOf } from "./task/facets.ts";
 import { isFinished } from "./task/state.ts";
+import { must } from "../lib/assert.ts";
 
 /** `ready`: it may be handed out to a node that fits. `position`: in its lane, 1 is the next; null: it is not ready. */
 export type Explanation = {
@@ -68,7 +69,8 @@ export function lackedPermanently(
 ): readonly string[] {
   const { words, resources } = missingIn(node, requires);
   const type = takesType(node, taskType) ? [] : [`the type ${taskType}`];
-  const amounts = resources.map((name) => `${name} ${(requires?.resources[name] ?? 0) / 1_000}`);
+  const needed = requires?.resources ?? {};
+  const amounts = resources.map((name) => `${name} ${must(needed[name], "what lacks is needed") / 1_000}`);
   return [...type, ...words.map((word) => `the word ${word}`), ...amounts];
 }
 

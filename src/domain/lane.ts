@@ -117,6 +117,7 @@ export function missingIn(
 
 /** Whether a node has what a task requires, however busy it is. */
 export function meets(node: Able, requires: Requirements | null): boolean {
+  if (requires === null) return true;
   const { words, resources } = missingIn(node, requires);
   return words.length === 0 && resources.length === 0;
 }

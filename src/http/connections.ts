@@ -8,6 +8,7 @@
  */
 import type { Server } from "bun";
 import { readFileSync } from "node:fs";
+import { must } from "../lib/assert.ts";
 import { canonicalIp } from "../lib/ip.ts";
 
 const IPPROTO_TCP = 6;
@@ -175,7 +176,10 @@ function openSockets(): Sockets {
       length[0] = INFO_BYTES;
       if (symbols.getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, infoBytes, length) !== 0) return null;
       const state = info.getUint8(FIELDS.state);
-      if ((length[0] ?? 0) < INFO_BYTES || (state !== TCP_ESTABLISHED && state !== TCP_CLOSE_WAIT))
+      if (
+        must(length[0], "it has one element") < INFO_BYTES ||
+        (state !== TCP_ESTABLISHED && state !== TCP_CLOSE_WAIT)
+      )
         return null;
       return {
         hasSent: info.getUint32(FIELDS.dataSegmentsOut, isLittleEndian) > 0,

@@ -31,7 +31,8 @@ export function closest(word: string, known: readonly string[]): string | null {
   }
   if (best) return best.word;
   const beginnings = known.filter((other) => other.startsWith(word.toLowerCase()));
-  return (beginnings.length === 1 ? beginnings[0] : null) ?? null;
+  const [only = null, ...others] = beginnings;
+  return others.length === 0 ? only : null;
 }
 
 /** ` (did you mean WORD?)`, or nothing, for the end of a message. */

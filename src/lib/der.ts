@@ -2,6 +2,7 @@
  * Writes DER (ITU-T X.690), as far as an X.509 certificate needs it, and PEM (RFC 7468). Each function returns one value
  * with its tag and its length. Must not: parse.
  */
+import { must } from "./assert.ts";
 
 /** Bytes in memory of their own, as WebCrypto takes them. */
 export type Bytes = Uint8Array<ArrayBuffer>;
@@ -40,7 +41,7 @@ export function set(...items: readonly Uint8Array[]): Bytes {
 export function integer(bytes: Uint8Array): Bytes {
   const first = bytes.findIndex((byte) => byte !== 0);
   const significant = first < 0 ? Uint8Array.of(0) : bytes.subarray(first);
-  const isSigned = (significant[0] ?? 0) >= 0x80; // the highest bit would make it negative
+  const isSigned = must(significant[0], "a number has a byte") >= 0x80; // the highest bit would make it negative
   return tagged(TAG.integer, ...(isSigned ? [Uint8Array.of(0)] : []), significant);
 }
 
@@ -78,7 +79,7 @@ export function time(at: number): Bytes {
 
 /** A value in PEM, with its label, such as CERTIFICATE. */
 export function pem(label: string, der: Uint8Array): string {
-  const lines = der.toBase64().match(/.{1,64}/g) ?? [];
+  const lines = must(der.toBase64().match(/.{1,64}/g), "a value of DER has a tag");
   return `-----BEGIN ${label}-----\n${lines.join("\n")}\n-----END ${label}-----\n`;
 }
 

@@ -50,6 +50,11 @@ export function lastInTick(work: () => void): void {
   else setImmediate(work);
 }
 
+/** Lets the event loop serve requests before the caller goes on. */
+export function nextTick(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
 /**
  * Gives each caller a turn of its own: a macrotask, at whose end the engine runs only what this caller continues with. At
  * most `perTick` turns are given in one tick, in FIFO order.

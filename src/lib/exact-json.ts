@@ -2,6 +2,7 @@
  * JSON without loss of digits. JSON.parse rounds a number that a double cannot represent; here such a number stays in
  * its source text (JSON.rawJSON), which JSON.stringify writes unchanged.
  */
+import { must } from "./assert.ts";
 
 /**
  * Part of ECMAScript, but not of TypeScript's type library: "JSON.parse source text access". Browsers have it since 2025;
@@ -78,23 +79,37 @@ export function isSameJson(a: string, b: string): boolean {
 
 /** Returns a text that is equal for all JSON texts of one value. */
 export function canonicalJson(text: string): string {
-  return JSON.stringify(canonicalValue(parseExact(text)));
+  return canonicalText(parseExact(text));
+}
+
+/** As canonicalJson(), of a value from a parser of this file. It must not be nested deeper than the call stack allows. */
+export function canonicalText(value: unknown): string {
+  return JSON.stringify(canonicalValue(value));
 }
 
 function canonicalValue(value: unknown): unknown {
-  if (typeof value === "number") return { number: decimal(String(value)) };
-  if (isRawJSON(value)) return { number: decimal(value.rawJSON) };
+  if (isRawJSON(value)) return canonicalNumber(value.rawJSON);
   if (Array.isArray(value)) return value.map(canonicalValue);
   if (typeof value !== "object" || value === null) return value;
   const fields = Object.entries(value).toSorted(([x], [y]) => (x < y ? -1 : 1));
-  return { fields: fields.map(([name, inner]) => [name, canonicalValue(inner)]) };
+  return { fields: fields.map(([name, inner]) => [name, canonicalValue(inner)]) }; // an object differs from a list
+}
+
+/** A double if it has the value, as a very long text of one may have. */
+function canonicalNumber(text: string): unknown {
+  const double = Number(text);
+  const exact = decimal(text);
+  return Number.isFinite(double) && decimal(String(double)) === exact ? double + 0 : { number: exact };
 }
 
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 
 /** Normalises a JSON number to sign, digits and power of ten: 100, 1e2 and 100.0 all become "1e2". */
 function decimal(text: string): string {
-  const [, sign = "", whole = "", fraction = "", exponent = "0"] = NUMBER.exec(text) ?? [];
+  const [, sign = "", whole = "", fraction = "", exponent = "0"] = must(
+    NUMBER.exec(text),
+    "a number of JSON",
+  );
   const digits = whole + fraction;
   let start = 0;
   while (digits[start] === "0") start++;
@@ -109,7 +124,7 @@ const EXPONENT_MAX_CHARS = 15;
 
 /** Returns an exponent plus `by`, as text. */
 function shifted(exponent: string, by: number): string {
-  const [, minus = "", magnitude = ""] = /^([+-]?)0*(\d*)$/.exec(exponent) ?? [];
+  const [, minus = "", magnitude = ""] = must(/^([+-]?)0*(\d*)$/.exec(exponent), "an exponent is digits");
   if (magnitude.length > EXPONENT_MAX_CHARS) return `${minus === "-" ? "-" : ""}${magnitude}+${by}`;
   return String(Number(`${minus}${magnitude || "0"}`) + by);
 }

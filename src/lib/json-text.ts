@@ -2,6 +2,7 @@
  * JSON as text, for values that must be passed on unchanged: JSON.parse changes numbers beyond 2^53, and moves keys
  * that look like numbers to the front. compactJson() needs valid JSON, nested no deeper than the call stack allows.
  */
+import { must } from "./assert.ts";
 
 /** The encoded fields of an object, without its braces: an encoder puts the text into an answer unchanged. */
 export class JsonFields {
@@ -74,7 +75,7 @@ class Compactor {
 
   #scalar(): string {
     SCALAR.lastIndex = this.#at;
-    const [token = ""] = SCALAR.exec(this.#json) ?? [];
+    const [token] = must(SCALAR.exec(this.#json), "the text is valid JSON");
     this.#at += token.length;
     return token;
   }
@@ -82,7 +83,7 @@ class Compactor {
   /** Skips white space. */
   #peek(): string | undefined {
     SPACE.lastIndex = this.#at;
-    this.#at += SPACE.exec(this.#json)?.[0].length ?? 0;
+    this.#at += must(SPACE.exec(this.#json), "it matches no space, too")[0].length;
     if (this.#at >= this.#json.length) throw new SyntaxError("not JSON");
     return this.#json[this.#at];
   }

@@ -53,7 +53,9 @@ function dataOf(bytes: Uint8Array, version: number, capacity: number): readonly 
   digits.push(bytes.length.toString(2).padStart(8 * lengthBytes(version), "0"));
   for (const byte of bytes) digits.push(byte.toString(2).padStart(8, "0"));
   digits.push("0000");
-  const codewords = (digits.join("").match(/.{8}/g) ?? []).map((octet) => parseInt(octet, 2));
+  const codewords = must(digits.join("").match(/.{8}/g), "the header is longer than a byte").map((octet) =>
+    parseInt(octet, 2),
+  );
   for (let i = 0; codewords.length < capacity; i++) codewords.push(must(PADS[i % 2], WITHIN));
   return codewords;
 }

@@ -66,6 +66,7 @@ import postgresqlFailuresPage from "../../docs/postgresql-failures.md" with { ty
 import releasePage from "../../docs/release.md" with { type: "file" };
 import windowsPage from "../../docs/windows.md" with { type: "file" };
 import codingAgents from "../../docs/coding-agents.md" with { type: "file" };
+import pipelines from "../../docs/pipelines.md" with { type: "file" };
 import workerCommand from "../../docs/worker-command.md" with { type: "file" };
 import worker from "../../docs/worker.md" with { type: "file" };
 import exampleGrafanaJson from "../../docs/examples/grafana.json" with { type: "file" };
@@ -142,6 +143,7 @@ export const FILES: ReadonlyMap<string, string> = new Map([
   ["docs/release.md", releasePage],
   ["docs/windows.md", windowsPage],
   ["docs/coding-agents.md", codingAgents],
+  ["docs/pipelines.md", pipelines],
   ["docs/worker-command.md", workerCommand],
   ["docs/worker.md", worker],
   ["docs/examples/grafana.json", String(exampleGrafanaJson)], // the compiler takes it for the JSON itself

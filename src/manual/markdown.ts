@@ -2,6 +2,7 @@
  * Renders a page of the manual: GitHub's Markdown to HTML, with the anchors that GitHub gives to headings. Raw HTML
  * is left out or becomes text. Also returns the sections, for the search.
  */
+import { must } from "../lib/assert.ts";
 import { Html, html } from "../lib/html.ts";
 
 /** A heading and the text below it, up to the next heading. */
@@ -80,7 +81,7 @@ export function renderMarkdown(markdown: string, { ofLink, ofPicture }: Addresse
   const [, ...parts] = body.split(/^<h[1-6] id=.*<\/h[1-6]>$/m);
   const sections = headings.map((heading, i) => ({
     ...heading,
-    text: textOf(parts[i] ?? "").replaceAll(/\s+/g, " "),
+    text: textOf(must(parts[i], "a heading begins a part")).replaceAll(/\s+/g, " "),
   }));
   return { title: headings[0]?.heading ?? "", body: new Html(body), sections, links };
 }

@@ -10,6 +10,7 @@ import * as limit from "../domain/limits.ts";
 import type { FileRecord } from "../domain/model.ts";
 import type { JsonObject } from "../http/json-body.ts";
 import { Problem, invalidRequest } from "../http/problem.ts";
+import { must } from "../lib/assert.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import type { Args } from "./arguments.ts";
 import { listed } from "./pages.ts";
@@ -51,7 +52,7 @@ function isContinuation(byte: number): boolean {
 /** Without the first bytes of a character of UTF-8 whose last ones are missing. */
 function withoutHalfCharacter(bytes: Uint8Array): Uint8Array {
   for (let back = 1; back <= 3 && back <= bytes.length; back++) {
-    const byte = bytes[bytes.length - back] ?? 0;
+    const byte = must(bytes[bytes.length - back], "it is within");
     if (byte < 0x80) return bytes; // ASCII
     if (isContinuation(byte)) continue;
     const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
@@ -137,12 +138,7 @@ export async function putFile(session: Session, args: Args): Promise<ToolResult>
     const writer = await call.services.files.begin();
     try {
       await writer.write(bytes);
-      const file = await call.services.files.save(
-        transactFor(encode),
-        writer,
-        draft,
-        call.key?.nodeId ?? null,
-      );
+      const file = await call.services.files.save(transactFor(encode), writer, draft, call.nodeOfKey);
       return encode(file);
     } finally {
       await writer.discard(); // does nothing after finish()

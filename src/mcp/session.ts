@@ -60,7 +60,7 @@ export class Session {
    */
   constructor(call: Call, shared: Shared, hungUp: AbortSignal) {
     const named = call.exchange.request.headers.get("x-node-id") || null;
-    const bound = call.key?.nodeId ?? null;
+    const bound = call.nodeOfKey;
     if (bound !== null && named !== null && named !== bound) {
       const detail = `This key acts for ${bound} only. Send X-Node-Id: ${bound}, or leave the header out.`;
       throw new Problem(403, "key_bound_to_other_node", "Key bound to another node", detail);

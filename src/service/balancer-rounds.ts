@@ -23,6 +23,7 @@ import type { Closed, Gate } from "../domain/model.ts";
 import { assignTo } from "../domain/task/core.ts";
 import { comesFirst } from "../domain/task/order.ts";
 import type { Clock } from "../lib/clock.ts";
+import { nextTick } from "../lib/event-loop.ts";
 import {
   type BacklogPlace,
   availableAfter,
@@ -37,7 +38,7 @@ import { gateOn } from "../store/sql/gate.ts";
 import { type Lanes, readyLanes } from "../store/sql/lanes.ts";
 import { lastEventId } from "../store/sql/events.ts";
 import { CapabilityLists } from "../store/sql/rows.ts";
-import { bestOfLanes } from "../store/sql/tasks.ts";
+import { bestOfLanes } from "../store/sql/ready-tasks.ts";
 import type { Query, Store } from "../store/store.ts";
 import { KnownLanes } from "./known-lanes.ts";
 import type { ChoreEnd } from "./scheduler.ts";
@@ -128,7 +129,7 @@ export class BalancerRounds {
         );
         for (const type of types) lanes.set(type, plainLane(type));
         after = types.length < BACKLOG_TYPES_PART ? undefined : types.at(-1);
-        await yieldToEventLoop();
+        await nextTick();
         if (lanes.size < BALANCE_TYPES_MAX) continue;
         yield lanes;
         lanes = new Map();
@@ -143,7 +144,7 @@ export class BalancerRounds {
       const nodes: readonly Candidate[] = await this.#store.read(availableAfter(after, NODES_PART, lists));
       others = untaken(others, nodes);
       after = nodes.length < NODES_PART ? undefined : nodes.at(-1)?.nodeId;
-      await yieldToEventLoop();
+      await nextTick();
     }
     const names = new Set(others.map(({ name }) => name));
     return lanes.filter(({ name }) => !names.has(name));
@@ -161,7 +162,7 @@ export class BalancerRounds {
       const together = lanes.slice(start, start + BACKLOG_TYPES_TOGETHER);
       const places = await this.#store.read(backlogAfter(after, together, onlyBalanced, limit));
       best = [...best, ...places].toSorted((a, b) => (comesFirst(a, b) ? -1 : 1)).slice(0, limit);
-      await yieldToEventLoop();
+      await nextTick();
     }
     return best;
   }
@@ -240,9 +241,4 @@ export class PeriodicBalancer {
     }
     if (isCutShort) return "cut short";
   }
-}
-
-/** Lets the event loop serve requests before the next step. */
-function yieldToEventLoop(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

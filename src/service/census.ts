@@ -1,6 +1,7 @@
 /** The numbers of nodes, which are cheap to ask for again and again: counted in bounded steps, and kept while they hold. */
 import type { EventKind } from "../domain/event.ts";
 import { METRICS_PART } from "../domain/limits.ts";
+import { nextTick } from "../lib/event-loop.ts";
 import { type NodeCounts, type NodeCountsPart, nodeCounts } from "../store/sql/metrics.ts";
 import type { Store } from "../store/store.ts";
 
@@ -46,7 +47,7 @@ export class NodeCensus {
         luxMicro: counted.luxMicro + part.luxMicro,
       };
       after = part.next;
-      if (after !== null) await new Promise((resolve) => setImmediate(resolve));
+      if (after !== null) await nextTick();
     }
     return counted;
   }

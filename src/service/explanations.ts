@@ -7,7 +7,8 @@ import type { Clock } from "../lib/clock.ts";
 import { TickQueue } from "../lib/semaphore.ts";
 import { gateOn } from "../store/sql/gate.ts";
 import { nodesAfter } from "../store/sql/nodes.ts";
-import { aheadInLane, dependenciesById, taskById, unmetOf } from "../store/sql/tasks.ts";
+import { dependenciesById, taskById, unmetOf } from "../store/sql/tasks.ts";
+import { aheadInLane } from "../store/sql/ready-tasks.ts";
 import type { Store } from "../store/store.ts";
 
 export class Explanations {

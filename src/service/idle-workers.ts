@@ -130,17 +130,14 @@ export class IdleWorkers {
     if (NODE_CHANGES.has(kind)) this.#waiters.wakeAll(QUEUE_OF.gifts(nodeId));
   }
 
-  /**
-   * Whether all workers must read again, which serves all of these offers: for a task that not every node may have, or a
-   * special lane in whose queue not every worker stands.
-   */
+  /** Whether all workers must read again, which serves all of these offers. */
   #areForAll(offers: readonly Offer[]): boolean {
-    let areForAll = false;
-    for (const offer of offers)
-      // announces each lane
-      if (offer.kind === "some" || (offer.kind === "open" && this.#known.announce(offer.lane)))
-        areForAll = true;
-    return areForAll;
+    return offers.filter((offer) => this.#isForAll(offer)).length > 0; // not some(): each lane is announced
+  }
+
+  /** Whether not every node may have the task, or not every worker stands in the queue of the lane. */
+  #isForAll(offer: Offer): boolean {
+    return offer.kind === "some" || (offer.kind === "open" && this.#known.announce(offer.lane));
   }
 
   #wakeFor(offer: Offer, isLater: boolean): void {

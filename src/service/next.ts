@@ -21,15 +21,8 @@ import { gateOn } from "../store/sql/gate.ts";
 import { headsOf, readyLanes } from "../store/sql/lanes.ts";
 import { nodeById } from "../store/sql/nodes.ts";
 import { NO_ROW, NO_ROWS } from "../store/sql/query.ts";
-import {
-  bestGift,
-  bestOfLanes,
-  bestReady,
-  firstStarted,
-  firstUnacknowledged,
-  taskById,
-  waitingFor,
-} from "../store/sql/tasks.ts";
+import { bestGift, firstStarted, firstUnacknowledged, taskById } from "../store/sql/tasks.ts";
+import { bestOfLanes, bestReady, waitingFor } from "../store/sql/ready-tasks.ts";
 import {
   type Answer,
   type Committed,

@@ -40,7 +40,8 @@ import {
   pulseOf,
   pulsesOf,
 } from "../store/sql/nodes.ts";
-import { tasksHeld, waitingFor } from "../store/sql/tasks.ts";
+import { tasksHeld } from "../store/sql/tasks.ts";
+import { waitingFor } from "../store/sql/ready-tasks.ts";
 import type { Committed, Query, Store, Transact } from "../store/store.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import { getNode } from "./known-node.ts";

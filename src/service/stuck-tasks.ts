@@ -12,6 +12,7 @@ import { METRICS_PART, NODES_PART, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Node } from "../domain/model.ts";
 import { taskEvent } from "../domain/task/log.ts";
 import type { Clock } from "../lib/clock.ts";
+import { nextTick } from "../lib/event-loop.ts";
 import { type BacklogPlace, BACKLOG_START, backlogAfter } from "../store/sql/balancer.ts";
 import { readyLanes } from "../store/sql/lanes.ts";
 import { readyOfLane } from "../store/sql/metrics.ts";
@@ -130,8 +131,4 @@ export class StuckTasks {
 function takes(untaken: Untaken<object>, lacks: readonly string[]): boolean {
   if (untaken.missing === null || lacks.length < untaken.missing.length) untaken.missing = lacks;
   return lacks.length === 0;
-}
-
-function nextTick(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -18,7 +18,7 @@ import type { Next } from "../domain/task/next.ts";
 import { isExcluded as mayNotHave } from "../domain/task/facet/exclusion.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Lanes } from "../store/sql/lanes.ts";
-import type { ReadyTasks } from "../store/sql/tasks.ts";
+import type { ReadyTasks } from "../store/sql/ready-tasks.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import { type IdleWorker, NOTHING_AWAITED } from "./idle-workers.ts";
 import type { Choice, KnownLanes } from "./known-lanes.ts";

@@ -89,10 +89,8 @@ import { dueQuestions, tasksOfDueQuestions } from "../store/sql/questions.ts";
 import { knownReports, sumNamesOf } from "../store/sql/spending.ts";
 import {
   type TaskTotals,
-  bestOfLanes,
   brokenCount,
   brokenTasks,
-  claimableSizes,
   dependenciesById,
   dueTasks,
   firstDependents,
@@ -107,8 +105,8 @@ import {
   taskWork,
   timedOutTasks,
   unmetOf,
-  waitingFor,
 } from "../store/sql/tasks.ts";
+import { bestOfLanes, claimableSizes, waitingFor } from "../store/sql/ready-tasks.ts";
 import {
   type Committed,
   type Loaded,

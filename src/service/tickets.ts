@@ -2,16 +2,14 @@
  * Tickets of presigned URLs: a URL with a ticket downloads one file, or uploads one, without a secret, for
  * TICKET_LIFE_MS. An AI agent needs them: it does not know its key, which only its client has.
  *
- * A ticket is its claims and a MAC over them, so the hub stores nothing, and every hub on one database takes the tickets of
- * the others. It is valid only while the key is valid that it was made with. That an upload URL stores one file only is
- * the work of its endpoint (api/files.ts).
- *
- * Must not: log or store a ticket.
+ * A ticket is a signed token. It is valid only while the key is valid that it was made with. That an upload URL stores one
+ * file only is the work of its endpoint (api/files.ts).
  */
-import { TICKET_LIFE_MS, TICKET_MAC_BYTES, TICKET_MAC_ROUNDS, TICKET_MAX_CHARS } from "../domain/limits.ts";
+import { TICKET_LIFE_MS, TICKET_MAX_CHARS } from "../domain/limits.ts";
 import type { KeyRecord } from "../domain/model.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import type { KeyRing } from "./keys.ts";
+import { SignedTokens } from "./signed-tokens.ts";
 
 /** What a ticket allows: the download of a file, or an upload for a node that is attached to a task. */
 export type Grant =
@@ -41,9 +39,10 @@ type Keys = Pick<KeyRing, "derive" | "named" | "refresh">;
 export class Tickets {
   readonly #keys: Keys;
   readonly #clock: Pick<Clock, "now">;
-  #macKey: Promise<string> | null = null;
+  readonly #tokens: SignedTokens<Claims>;
 
   constructor(keys: Keys, clock: Pick<Clock, "now">) {
+    this.#tokens = new SignedTokens(keys, "luxhub tickets", TICKET_MAX_CHARS);
     this.#keys = keys;
     this.#clock = clock;
   }
@@ -55,24 +54,20 @@ export class Tickets {
       grant.kind === "download"
         ? [grant.kind, expires, keyId]
         : [grant.kind, expires, keyId, crypto.randomUUID(), grant.nodeId, grant.taskId];
-    const said = Buffer.from(JSON.stringify(claims)).toString("base64url");
-    const text = `${said}.${await this.#mac(said, fileId)}`;
+    const text = await this.#tokens.sign(claims, fileId);
     return { text, expiresAt: expires * SECOND_MS };
   }
 
   /** Null for a wrong ticket, and for one whose key is no longer valid. */
   async redeem(text: string, { kind, fileId }: Asked): Promise<Redeemed | "expired" | null> {
-    const [said, mac, ...rest] = text.length <= TICKET_MAX_CHARS ? text.split(".") : [];
-    if (said === undefined || mac === undefined || rest.length > 0) return null;
-    const expected = Buffer.from(await this.#mac(said, fileId));
-    const shown = Buffer.from(mac);
-    if (shown.length !== expected.length || !crypto.timingSafeEqual(shown, expected)) return null;
-    const [own, expires, keyId, , nodeId = null, taskId = null] = claimsOf(said);
-    if (own !== kind) return null;
+    const signed = await this.#tokens.verify(text, fileId);
+    if (signed === null) return null;
+    const [grantedKind, expires, keyId, , nodeId = null, taskId = null] = signed.claims;
+    if (grantedKind !== kind) return null;
     if (expires * SECOND_MS <= this.#clock.now()) return "expired";
     const key = await this.#validKey(keyId);
     const grant: Grant = kind === "download" ? { kind, fileId } : { kind, nodeId, taskId };
-    return key && { grant, key, id: Bun.SHA256.hash(mac, "hex") };
+    return key && { grant, key, id: Bun.SHA256.hash(signed.mac, "hex") };
   }
 
   /** Another hub may know a new key earlier than this one. */
@@ -82,15 +77,4 @@ export class Tickets {
     await this.#keys.refresh();
     return this.#keys.named(keyId);
   }
-
-  async #mac(said: string, fileId: string): Promise<string> {
-    this.#macKey ??= this.#keys.derive("luxhub tickets", TICKET_MAC_ROUNDS, 32);
-    const mac = new Bun.CryptoHasher("sha256", await this.#macKey).update(`${said} ${fileId}`).digest();
-    return mac.subarray(0, TICKET_MAC_BYTES).toString("base64url");
-  }
-}
-
-/** The MAC shows that the hub has written them. */
-function claimsOf(said: string): Claims {
-  return JSON.parse(Buffer.from(said, "base64url").toString()) as Claims;
 }

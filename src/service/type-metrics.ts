@@ -14,6 +14,7 @@ import {
 } from "../domain/limits.ts";
 import { assert } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
+import { nextTick } from "../lib/event-loop.ts";
 import { Histogram, type MetricsText } from "../lib/metrics.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
 import { readyLanes } from "../store/sql/lanes.ts";
@@ -164,8 +165,4 @@ export async function plainLanes(store: Pick<Store, "read">): Promise<readonly L
   for (const balanced of [false, true])
     for (const type of await store.read(backlogTypes(balanced, "", METRICS_TYPES_READ_MAX))) types.add(type);
   return [...types].map(plainLane);
-}
-
-function nextTick(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -17,6 +17,7 @@ import {
   STATS_TYPES_MAX,
 } from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
+import { nextTick } from "../lib/event-loop.ts";
 import { readyLanes } from "../store/sql/lanes.ts";
 import { firstOfLane, readyOfLane, runningByType } from "../store/sql/metrics.ts";
 import { type NodesAlike, type NodesAlikePart, nodesByAbilities, waitingByType } from "../store/sql/stats.ts";
@@ -201,8 +202,4 @@ function closest(
     if (missing === null || lacks.length < missing.length) missing = lacks;
   }
   return { registered, missing: registered > 0 ? null : missing };
-}
-
-function nextTick(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -169,10 +169,14 @@ export class WebhookCourier {
     return this.#send(webhook, messageIdOf(webhook, { kind: "test", id, at }, 0), content, signal);
   }
 
+  #known(): Iterable<Line> {
+    return this.#lines?.values() ?? [];
+  }
+
   /** For the metrics: the attempts of this hub since its start, and the webhooks that it delivers: none unless it leads. */
   counts(): CourierCounts {
     const states = { active: 0, suspended: 0 };
-    for (const { webhook } of this.#lines?.values() ?? []) states[webhook.state]++;
+    for (const { webhook } of this.#known()) states[webhook.state]++;
     return { ...this.#counts, ...states };
   }
 
@@ -267,7 +271,7 @@ export class WebhookCourier {
   }
 
   #forget(): void {
-    for (const line of this.#lines?.values() ?? []) this.#remove(line);
+    for (const line of this.#known()) this.#remove(line);
     this.#lines = null;
     this.#changed.clear();
   }
@@ -304,7 +308,7 @@ export class WebhookCourier {
     const { clock } = this.#parts;
     if (clock.steady() - this.#cursorsSavedAt < limit.WEBHOOK_CURSORS_SAVE_MS) return;
     this.#cursorsSavedAt = clock.steady();
-    const behind = [...(this.#lines?.values() ?? [])].filter(
+    const behind = [...this.#known()].filter(
       ({ webhook, searched, isRunning }) => searched > webhook.cursor && !isRunning,
     );
     for (let i = 0; i < behind.length; i += limit.WEBHOOK_STEP)
@@ -376,7 +380,7 @@ export class WebhookCourier {
   async #removeOfLostKeys(): Promise<void> {
     const now = this.#parts.clock.now();
     const lost = new Map<string, boolean>();
-    for (const line of this.#lines?.values() ?? []) {
+    for (const line of this.#known()) {
       const owner = ownerOf(line.webhook);
       if (!lost.has(owner)) lost.set(owner, this.#isOfLostKey(line.webhook));
       if (lost.get(owner) && !line.isRunning)

@@ -247,8 +247,9 @@ async function* examineFiles(
       if (state === "intact" || !hasRecord(db, row.file_id)) continue;
       (state === "missing" ? missing : damaged).push(row.file_id);
     }
-    after = rows.at(-1)?.seq ?? 0;
-    if (rows.length === 0) break;
+    const last = rows.at(-1);
+    if (last === undefined) break;
+    after = last.seq;
   }
   if (missing.length > 0) yield bad("files", `the bytes of ${several(missing)} are gone`);
   if (damaged.length > 0) yield bad("files", `the bytes of ${several(damaged)} are not what was uploaded`);

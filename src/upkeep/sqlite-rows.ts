@@ -8,7 +8,7 @@ import { ageOf } from "../store/sql/schema.ts";
 import { inspectDatabase } from "../store/sqlite/integrity-check.ts";
 import { migrate } from "../store/sqlite/migrate.ts";
 import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
-import { must } from "../lib/assert.ts";
+import { assert, must } from "../lib/assert.ts";
 import {
   BATCH_CHARS,
   BATCH_ROWS,
@@ -94,7 +94,14 @@ export class SqliteRows implements RowTarget {
     const statement = this.#db.query(
       `INSERT INTO ${table.name} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`,
     );
-    for (const row of rows) statement.run(...columns.map((column) => row[column] ?? null));
+    for (const row of rows)
+      statement.run(
+        ...columns.map((column) => {
+          const value = row[column];
+          assert(value !== undefined, "a row has each column of its table");
+          return value;
+        }),
+      );
   }
 
   commit(): void {

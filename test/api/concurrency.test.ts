@@ -90,6 +90,26 @@ describe("quotas", () => {
   });
 });
 
+test("of 20 nodes that acquire overlapping leases at once exactly one wins", async () => {
+  await using hub = await startHub();
+  const nodes = Array.from({ length: 20 }, (_, i) => `n${i}`);
+  for (const nodeId of nodes) await addNode(hub, nodeId);
+  const acquire = (node_id: string, i: number) =>
+    hub.post("/lease/acquire", { name: i % 2 ? "a/*" : "a/b", node_id });
+  const answers = await Promise.all(nodes.map(acquire));
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+});
+
+test("20 simultaneous heartbeats bring a node online once", async () => {
+  await using hub = await startHub();
+  await addNode(hub, "n1");
+  await ok(hub.post("/node/leave", { node_id: "n1" }));
+  const taskId = await addTask(hub, {}, "B");
+  await Promise.all(Array.from({ length: 20 }, () => hub.post("/node/heartbeat", { node_id: "n1" })));
+  expect((await eventKinds(hub)).filter((kind) => kind === "node.online")).toHaveLength(2);
+  expect(await eventKinds(hub, taskId)).toEqual(["task.created", "task.assigned"]);
+});
+
 describe("tasks", () => {
   test("of 50 simultaneous claims exactly one wins", async () => {
     await using hub = await startHub();

@@ -24,6 +24,7 @@ import {
   complete,
   eventKinds,
   list,
+  nodeOf,
   ok,
   pick,
   receive,
@@ -104,6 +105,16 @@ describe("stats/minutes", () => {
     hub.clock.pass(70 * 60_000);
     expect((await minutesOf(hub))["total"]).toMatchObject({ tasks_created: 0 });
   });
+});
+
+once.test("does its periodic work by itself, each second", async () => {
+  await using hub = await startHub({ variants: ["A"] });
+  await addNode(hub, "silent");
+  hub.clock.pass(200_000);
+  await until(
+    "a sweep has looked at the nodes",
+    async () => (await nodeOf(hub, "silent"))["status"] === "offline",
+  );
 });
 
 once.test("a hub with a name has it in its status, its metrics and its page", async () => {

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { LIST_SCANNED_MAX, SEARCH_MAX_CHARS } from "../../src/domain/limits.ts";
-import { type Answer, SECRET, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
+import { SECRET, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 import {
   ISO,
   NO_ID,
@@ -137,138 +137,6 @@ describe("create", () => {
     for (const lux_reward of [0, 0.000001, 0.1, 0.3, 1.1, 123456.789012, 999_999_999.999999, 1_000_000_000]) {
       expect(await taskOf(hub, await addTask(hub, { lux_reward }))).toMatchObject({ lux_reward });
     }
-  });
-});
-
-once.describe("each command in each state", () => {
-  /** Puts a task into a state; its id. Nodes n1, n2 are registered. */
-  const STATES = {
-    unknown: async () => NO_ID,
-    open: (hub: TestHub) => addTask(hub),
-    "assigned to n1": (hub: TestHub) => addTaskOf(hub, "n1"),
-    "assigned to n2": (hub: TestHub) => addTaskOf(hub, "n2"),
-    "completed by n1": (hub: TestHub) => completed(hub, "n1"),
-    "completed by n2": (hub: TestHub) => completed(hub, "n2"),
-    deleted: async (hub: TestHub) => {
-      const taskId = await addTask(hub);
-      await ok(hub.admin("/task/delete", { task_id: taskId }));
-      return taskId;
-    },
-  } satisfies Record<string, (hub: TestHub) => Promise<string>>;
-
-  async function completed(hub: TestHub, nodeId: string): Promise<string> {
-    const taskId = await addTaskOf(hub, nodeId);
-    await ok(complete(hub, taskId, nodeId));
-    return taskId;
-  }
-
-  const COMMANDS = {
-    "assign n1": (hub: TestHub, task_id: string) => hub.post("/task/assign", { task_id, node_id: "n1" }),
-    "claim n1": (hub: TestHub, task_id: string) => hub.post("/task/claim", { task_id, node_id: "n1" }),
-    "complete n1": (hub: TestHub, task_id: string) => complete(hub, task_id, "n1"),
-    "complete n1, other result": (hub: TestHub, task_id: string) =>
-      hub.post("/task/complete", { task_id, node_id: "n1", result: { ...RESULT, lesson: "none" } }),
-    revoke: (hub: TestHub, task_id: string) => hub.admin("/task/revoke", { task_id }),
-    "revoke to n1": (hub: TestHub, task_id: string) => hub.admin("/task/revoke", { task_id, node_id: "n1" }),
-    delete: (hub: TestHub, task_id: string) => hub.admin("/task/delete", { task_id }),
-  } satisfies Record<string, (hub: TestHub, taskId: string) => Promise<Answer>>;
-
-  type State = keyof typeof STATES;
-  type Command = keyof typeof COMMANDS;
-
-  const N1 = "200 assigned n1";
-  const UNKNOWN = "404 task_not_found";
-  const COMPLETED = "409 task_completed";
-  /** The answer (code, or status and node) of each command in each state. */
-  const TABLE: Readonly<Record<State, Readonly<Record<Command, string>>>> = {
-    unknown: allOf(UNKNOWN),
-    deleted: allOf(UNKNOWN),
-    open: {
-      "assign n1": N1,
-      "claim n1": N1,
-      "complete n1": "409 task_not_assigned",
-      "complete n1, other result": "409 task_not_assigned",
-      revoke: "409 task_not_assigned",
-      "revoke to n1": "409 task_not_assigned",
-      delete: "200",
-    },
-    "assigned to n1": {
-      "assign n1": N1,
-      "claim n1": N1,
-      "complete n1": "200 completed",
-      "complete n1, other result": "200 completed",
-      revoke: "200 open null",
-      "revoke to n1": N1,
-      delete: "200",
-    },
-    "assigned to n2": {
-      "assign n1": "409 task_not_open",
-      "claim n1": "409 task_not_open",
-      "complete n1": "403 not_assigned_to_node",
-      "complete n1, other result": "403 not_assigned_to_node",
-      revoke: "200 open null",
-      "revoke to n1": N1,
-      delete: "200",
-    },
-    "completed by n1": {
-      "assign n1": COMPLETED,
-      "claim n1": COMPLETED,
-      "complete n1": "200 completed",
-      "complete n1, other result": COMPLETED,
-      revoke: COMPLETED,
-      "revoke to n1": COMPLETED,
-      delete: "200",
-    },
-    "completed by n2": {
-      "assign n1": COMPLETED,
-      "claim n1": COMPLETED,
-      "complete n1": "403 not_assigned_to_node",
-      "complete n1, other result": "403 not_assigned_to_node",
-      revoke: COMPLETED,
-      "revoke to n1": COMPLETED,
-      delete: "200",
-    },
-  };
-
-  function allOf(outcome: string): Record<Command, string> {
-    const commands = Object.keys(COMMANDS) as Command[];
-    return Object.fromEntries(commands.map((command) => [command, outcome])) as Record<Command, string>;
-  }
-
-  function outcomeOf({ status, body }: Answer): string {
-    if (status !== 200) return `${status} ${body["error"]}`;
-    return [status, body["status"], body["assigned_node"]]
-      .filter((part) => part !== undefined)
-      .map(String)
-      .join(" ");
-  }
-
-  test.each(Object.keys(STATES) as State[])("%s", async (state) => {
-    await using hub = await startHub({ variants: ["A"] });
-    await addNodes(hub, ["n1", "n2"]);
-    for (const command of Object.keys(COMMANDS) as Command[]) {
-      const taskId = await STATES[state](hub);
-      const before = (await ok(hub.get("/events?since=0&limit=1000")))["cursor"];
-      const answer = await COMMANDS[command](hub, taskId);
-      expect(`${command}: ${outcomeOf(answer)}`).toBe(`${command}: ${TABLE[state][command]}`);
-      if (answer.status === 200) continue;
-      const after = await ok(hub.get(`/events?since=${before}`));
-      expect([command, after["events"]]).toEqual([command, []]);
-    }
-  });
-
-  test("a node that is not registered is 404 for an open task", async () => {
-    await using hub = await startHub();
-    const taskId = await addTask(hub);
-    const body = { task_id: taskId, node_id: "ghost" };
-    await refused(hub.post("/task/assign", body), 404, "node_not_found");
-    await refused(hub.post("/task/claim", body), 404, "node_not_found");
-    await refused(complete(hub, taskId, "ghost"), 404, "node_not_found");
-    await addNode(hub, "n1");
-    await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
-    await refused(complete(hub, taskId, "ghost"), 404, "node_not_found");
-    await refused(hub.admin("/task/revoke", body), 404, "node_not_found");
-    expect(await taskOf(hub, taskId)).toMatchObject({ status: "assigned", assigned_node: "n1" });
   });
 });
 

@@ -8,7 +8,7 @@ import { must } from "../../src/lib/assert.ts";
 import { gateOn } from "../../src/store/sql/gate.ts";
 import { otherLanes, readyLanes } from "../../src/store/sql/lanes.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
-import { bestOfLanes } from "../../src/store/sql/tasks.ts";
+import { bestOfLanes } from "../../src/store/sql/ready-tasks.ts";
 import { NOW, node, task } from "../domain/samples.ts";
 import { ENGINES, openFresh, prepareStores, suiteOf, write } from "./store-engines.ts";
 

@@ -13,6 +13,7 @@ import * as mail from "../../src/store/sql/messages.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as sqlQuery from "../../src/store/sql/query.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
+import * as readyReads from "../../src/store/sql/ready-tasks.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { writeSetOf } from "../../src/store/sql/statements.ts";
 import type { Query } from "../../src/store/store.ts";
@@ -73,7 +74,7 @@ function patchedQueries(): void {
         node: nodeReads.nodeById(nodeId),
         started: roll(3) === 0 ? taskReads.firstStarted(nodeId) : sqlQuery.NO_ROW,
         gifts: taskReads.bestGift(nodeId),
-        open: taskReads.bestReady(null),
+        open: readyReads.bestReady(null),
         head: ledgerHead(),
         paid: entryOfTask(taskId),
       };

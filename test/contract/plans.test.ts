@@ -40,6 +40,7 @@ import * as webhookReads from "../../src/store/sql/webhooks.ts";
 import * as noteReads from "../../src/store/sql/notes.ts";
 import * as reviewReads from "../../src/store/sql/reviews.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
+import * as readyReads from "../../src/store/sql/ready-tasks.ts";
 import { CapabilityLists } from "../../src/store/sql/rows.ts";
 import { statementsOf } from "../../src/store/sql/statements.ts";
 import { must } from "../../src/lib/assert.ts";
@@ -183,8 +184,8 @@ describe("store: sqlite: plans", () => {
     tasksBySeq: taskReads.tasksBySeq([1, 2, 3]),
     tasksHeld: taskReads.tasksHeld("n1", 500),
     bestGift: taskReads.bestGift("n1"),
-    bestReady: taskReads.bestReady(["x", "y"]),
-    "bestReady of any type": taskReads.bestReady(null),
+    bestReady: readyReads.bestReady(["x", "y"]),
+    "bestReady of any type": readyReads.bestReady(null),
     unfinishedFirstSizes: taskReads.unfinishedFirstSizes(["open", "assigned", "completed"], null, 500),
     "unfinishedFirstSizes of a node": taskReads.unfinishedFirstSizes(["assigned", "completed"], "n1", 500),
     "tasksBySeq unfinished first": taskReads.tasksBySeq([1, 2, 3], "unfinishedFirst"),
@@ -201,9 +202,9 @@ describe("store: sqlite: plans", () => {
     "readyOfLane special": readyOfLane(" x", 500),
     firstOfLane: firstOfLane(" x"),
     runningByType: runningByType(0, 500),
-    "claimableSizes anything": taskReads.claimableSizes([], 20),
-    claimableSizes: taskReads.claimableSizes(["x", "y"], 20),
-    "claimableSizes of special lanes": taskReads.claimableSizes(["x"], 20, "n1", [1, 2, 3]),
+    "claimableSizes anything": readyReads.claimableSizes([], 20),
+    claimableSizes: readyReads.claimableSizes(["x", "y"], 20),
+    "claimableSizes of special lanes": readyReads.claimableSizes(["x"], 20, "n1", [1, 2, 3]),
     nodesAfter: nodeReads.nodesAfter("n1", 500),
     idleNodesAfter: nodeReads.idleNodesAfter(5, 500, 1),
     filesBySeq: fileReads.filesBySeq([1, 2, 3]),
@@ -215,8 +216,8 @@ describe("store: sqlite: plans", () => {
     nodesBySeq: nodeReads.nodesBySeq([1, 2, 3]),
     nodesByIdAfter: nodeReads.nodesByIdAfter("n1", 500),
     nodeRangeAfter: nodeReads.nodeRangeAfter(5, 500),
-    "waitingFor anything": taskReads.waitingFor({ nodeId: "n1", capabilities: [], autoAssign: true }, 500),
-    waitingFor: taskReads.waitingFor({ nodeId: "n1", capabilities: ["x", "y"], autoAssign: true }, 500),
+    "waitingFor anything": readyReads.waitingFor({ nodeId: "n1", capabilities: [], autoAssign: true }, 500),
+    waitingFor: readyReads.waitingFor({ nodeId: "n1", capabilities: ["x", "y"], autoAssign: true }, 500),
     isBacklogEmpty: balancer.isBacklogEmpty(false),
     "isBacklogEmpty of the balancer's": balancer.isBacklogEmpty(true),
     backlogTypes: balancer.backlogTypes(true, "x", 500),
@@ -534,9 +535,9 @@ describe("store: sqlite: plans", () => {
   const declared: Readonly<Record<string, Query<unknown>>> = {
     ...hot,
     ...Object.fromEntries(Object.entries(ordered).map(([name, [query]]) => [name, query])),
-    bestOfLanes: taskReads.bestOfLanes([LANE], null),
-    aheadInLane: taskReads.aheadInLane(task("t1"), 5),
-    "aheadInLane of a special one": taskReads.aheadInLane(task("t1", { lane: LANE.name }), 5),
+    bestOfLanes: readyReads.bestOfLanes([LANE], null),
+    aheadInLane: readyReads.aheadInLane(task("t1"), 5),
+    "aheadInLane of a special one": readyReads.aheadInLane(task("t1", { lane: LANE.name }), 5),
     gateOn: gateReads.gateOn(1),
     readyInLanes: laneReads.readyInLanes([LANE.name, " other"], "n1", 20),
     hasTaskOfKey: gateReads.hasTaskOfKey("n1", "k"),
@@ -563,7 +564,7 @@ describe("store: sqlite: plans", () => {
     invitationByToken: invitationReads.invitationByToken("h"),
     invitationsAfter: invitationReads.invitationsAfter("", 10),
     availableAfter: balancer.availableAfter("n1", 5, new CapabilityLists()),
-    claimableSizes: taskReads.claimableSizes(["x"], 20),
+    claimableSizes: readyReads.claimableSizes(["x"], 20),
     firstStarted: taskReads.firstStarted("n1"),
     firstUnacknowledged: taskReads.firstUnacknowledged("n1"),
     databaseId: mail.databaseId(),
@@ -669,6 +670,7 @@ describe("store: sqlite: plans", () => {
       retention,
       reviewReads,
       statsReads,
+      readyReads,
       taskReads,
     ];
     const isQuery = (name: string): boolean => !/^(patch|is[A-Z])/.test(name); // not what patches one, or a condition

@@ -27,6 +27,7 @@ import * as luxReads from "../../src/store/sql/lux.ts";
 import { nodeCounts } from "../../src/store/sql/metrics.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
+import * as readyReads from "../../src/store/sql/ready-tasks.ts";
 import { CapabilityLists } from "../../src/store/sql/rows.ts";
 import type { Query, Store } from "../../src/store/store.ts";
 import { message, node, tally, task } from "../domain/samples.ts";
@@ -425,7 +426,7 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
       test(`claimableSizes and openTasks: ${JSON.stringify(capabilities)}, best ${limit}`, async () => {
         const expected = backlog((one) => fits({ capabilities }, one)).slice(0, limit);
         expect(expected.length).toBeGreaterThan(0);
-        const sizes = await read(taskReads.claimableSizes(capabilities, limit));
+        const sizes = await read(readyReads.claimableSizes(capabilities, limit));
         const lengths = expected.map(({ description, dependsOn }) =>
           Buffer.byteLength(`${description}${dependsOn.join(",")}`),
         );
@@ -439,10 +440,10 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
           (one) => one.balanced && one.revokedFrom !== nodeId && fits({ capabilities }, one),
         ).slice(0, limit);
         expect(expected.length).toBeGreaterThan(0);
-        expect(await read(taskReads.waitingFor({ nodeId, capabilities, autoAssign: true }, limit))).toEqual(
+        expect(await read(readyReads.waitingFor({ nodeId, capabilities, autoAssign: true }, limit))).toEqual(
           expected,
         );
-        expect(await read(taskReads.waitingFor({ nodeId, capabilities, autoAssign: false }, limit))).toEqual(
+        expect(await read(readyReads.waitingFor({ nodeId, capabilities, autoAssign: false }, limit))).toEqual(
           [],
         );
       });
@@ -451,7 +452,7 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
   test("bestReady, bestGift, firstStarted, firstUnacknowledged: what task/next hands out", async () => {
     for (const types of [null, ["x"], ["y", ""], ["x", "y", "z"], []]) {
       const best = backlog((one) => types === null || types.includes(one.taskType));
-      const found = await read(taskReads.bestReady(types));
+      const found = await read(readyReads.bestReady(types));
       expect(found.tasks).toEqual(best.slice(0, found.tasks.length));
       expect(found.tasks.length > 0).toBe(best.length > 0);
       if (found.isAll) expect(found.tasks.length).toBe(best.length);
@@ -487,7 +488,7 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
         [12, 12],
       ] as const) {
         const matching = all.slice(0, there);
-        const query = taskReads.bestReady(types);
+        const query = readyReads.bestReady(types);
         const known = { tasks: matching.slice(0, length), isAll: length === matching.length };
         const priorities = [0, 1, 2, 5] as const;
         const changes: Change[] = [
@@ -503,11 +504,12 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
               scheduled: false,
               priority,
               taskType: "x",
+              lane: "x",
             },
           })),
           ...priorities.map((priority): Change => ({
             kind: "task.moved",
-            task: { ...other, status: "open", scheduled: false, taskType: "x", priority },
+            task: { ...other, status: "open", scheduled: false, taskType: "x", lane: "x", priority },
           })),
         ];
         expect(query.patch?.(known, { kind: "task.depended", taskId: other.taskId })).toBeUndefined();

@@ -20,6 +20,7 @@ import * as laneReads from "../../src/store/sql/lanes.ts";
 import { ledgerHead } from "../../src/store/sql/lux.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
+import * as readyReads from "../../src/store/sql/ready-tasks.ts";
 import { usageOf } from "../../src/store/sql/usage.ts";
 import { type SqliteStore, openSqlite } from "../../src/store/sqlite/engine.ts";
 import { RowCache } from "../../src/store/sqlite/row-cache.ts";
@@ -236,7 +237,7 @@ describe("store: sqlite: the row cache", () => {
       lanes: laneReads.readyLanes(),
       takers: candidatesFor("x", null),
       ledger: ledgerHead(),
-      backlog: taskReads.bestReady(null),
+      backlog: readyReads.bestReady(null),
     };
     const readAll = (): Promise<readonly unknown[]> =>
       Promise.all(Object.values(queries).map((query) => store.read(query)));

@@ -8,6 +8,8 @@ import { InvariantBroken, assert } from "../../src/lib/assert.ts";
 import * as eventReads from "../../src/store/sql/events.ts";
 import * as luxReads from "../../src/store/sql/lux.ts";
 import * as nodeReads from "../../src/store/sql/nodes.ts";
+import { candidatesIfBalanced } from "../../src/store/sql/balancer.ts";
+import { NO_ROW, NO_ROWS } from "../../src/store/sql/query.ts";
 import * as taskReads from "../../src/store/sql/tasks.ts";
 import { type Part, type Query, StoreBusy } from "../../src/store/store.ts";
 import { node, tally, task } from "../domain/samples.ts";
@@ -132,6 +134,20 @@ for (const engine of ENGINES) {
         none: null,
         all: { online: ["n1"], next: null },
       });
+    });
+
+    test("queries that find nothing keep their shapes beside each other", async () => {
+      const { store } = await openFresh(engine);
+      const load = { node: NO_ROW, tasks: NO_ROWS, takers: candidatesIfBalanced(null, null) };
+      const expected = { node: null, tasks: [], takers: { best: [], isWhole: true } };
+      expect(await store.transact(load, (rows) => accept({ ...rows }))).toEqual<object>(expected);
+    });
+
+    test("a rejection writes what stores it for a repeat", async () => {
+      const { store, place } = await openFresh(engine);
+      const rejected = store.transact({}, () => ({ ...nodeNotFound("n1"), changes: [event("a")] }));
+      expect(await outcome(rejected)).toBe("node_not_found");
+      expect(await place.look(COUNT_EVENTS)).toBe(1);
     });
 
     test("an error in decide rejects only its transaction; the others of the group commit once", async () => {

@@ -1,29 +1,91 @@
-/**
- * A small pipeline of AI workers: they fail, hang and crash, one asks a person, hubs and workers are killed, and every
- * answer, checkpoint, report and result is there once. `bun run torture --only pipeline` is the long form.
- */
-import { expect, test } from "bun:test";
-import { runPipeline } from "../../tools/torture/pipeline.ts";
-import { POSTGRES_PROGRAMS } from "../support/postgres.ts";
+/** `luxhub run` with the real program, a real hub and a worker: one command for a pipeline, and what it does when it fails. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { OWN_HOST } from "../support/keeper.ts";
+import { type Ended, Hub, Program, SECRET, TempDir, listOf, objectOf, run } from "./program.ts";
 
-/** The fewest of which one holds its task while it asks, and one gives it back. */
-const DOCUMENTS = 20;
+const dir = new TempDir();
+let hub: Hub;
+let worker: Program;
 
-async function runSmall(onPostgres: boolean): Promise<void> {
-  const seed = Number(process.env["E2E_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
-  console.log(`seed ${seed}`);
-  const report = await runPipeline(DOCUMENTS, seed, onPostgres, console.log);
-  expect(report.findings.words).toEqual([]);
-  expect(report.ended).toEqual([]);
-  expect(report.findings.counts["combined"]).toBe(DOCUMENTS);
-  expect(report.accepted.size).toBe(2);
-  expect(report.hubsKilled).toBeGreaterThan(0);
+beforeAll(async () => {
+  hub = await Hub.start({ data: dir.join("data"), host: OWN_HOST });
+  const script = `[ "$LUXHUB_TASK_TITLE" != broken ] || { echo 'cannot' >&2; exit 65; }
+    cat in.txt 2>/dev/null; ls context/inputs 2>/dev/null | wc -l; echo "did $LUXHUB_TASK_TITLE"`;
+  const words = ["--node", "w", "--capabilities", "w", "--concurrency", "8", "--workdir", dir.join("work")];
+  worker = new Program(["worker", ...words, "--", "sh", "-c", script], { cwd: dir.path, env: environment() });
+});
+afterAll(async () => {
+  await worker[Symbol.asyncDispose]();
+  await hub[Symbol.asyncDispose]();
+  dir[Symbol.dispose]();
+});
+
+const environment = () => ({ LUXHUB_URL: `http://${OWN_HOST}:${hub.port}`, LUXHUB_SECRET: SECRET });
+
+function runFile(name: string, text: string, ...flags: readonly string[]): Promise<Ended> {
+  writeFileSync(dir.join(name), text);
+  return run(["run", name, ...flags], { cwd: dir.path, env: environment() });
 }
 
-test("a pipeline loses nothing and does nothing twice on sqlite", () => runSmall(false));
+async function tasksOf(group: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
+  return listOf((await hub.get(`/task/list?group=${group}&per_page=50`)).body["tasks"]);
+}
 
-const reason = POSTGRES_PROGRAMS === null ? " (skipped: no PostgreSQL of our own can be started here)" : "";
-test.skipIf(POSTGRES_PROGRAMS === null)(
-  `a pipeline loses nothing and does nothing twice with two hubs on postgresql${reason}`,
-  () => runSmall(true),
-);
+test("150 documents: tasks, files, a matrix, a report of all of them", async () => {
+  writeFileSync(dir.join("in.txt"), "input\n");
+  const text = `tasks:
+  fetch: {task_type: w, files: in.txt}
+  read: {task_type: w, needs: fetch, matrix: {n: 1..150}, title: "Read {{n}}"}
+  report: {task_type: w, needs: read}`;
+  const { code, stdout } = await runFile("docs.yaml", text, "--json");
+  const { tasks, group } = objectOf(stdout);
+  expect(code).toBe(0);
+  expect(String(group)).toMatch(/^docs-\d{8}T/);
+  const outputs = listOf(tasks).map(({ result }) => objectOf(JSON.stringify(result))["output"]);
+  expect(outputs).toHaveLength(152);
+  expect(outputs[0]).toContain("input");
+  expect(outputs.at(-1)).toContain("150");
+});
+
+test("a failure is the exit code, with its reason; what it needs runs however that ends, if it says so", async () => {
+  const text = `tasks:
+  broken: {task_type: w}
+  after: {task_type: w, needs: broken, on_dependency: run}
+  never: {task_type: w, needs: broken}`;
+  const { code, stdout, stderr } = await runFile("fails.yaml", text);
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/broken +failed +cannot/);
+  expect(stdout).toMatch(/never +dependency/);
+  expect(stdout).toContain("did after");
+  expect(stderr).toContain("2 of 3 tasks failed");
+});
+
+test("more tasks than one batch takes are resumed, not repeated", async () => {
+  const text =
+    "tasks: {many: {task_type: nobody, matrix: {n: 1..700}}, last: {task_type: nobody, needs: many}}";
+  for (let i = 0; i < 2; i++)
+    expect(await runFile("large.yaml", text, "--group", "large", "--detach")).toMatchObject({
+      code: 0,
+      stdout: "large\n",
+    });
+  expect((await hub.get("/group/large")).body).toMatchObject({ total: 701, unfinished: 701 });
+});
+
+test("a pipeline that fits into one batch makes a new group each time", async () => {
+  const text = "tasks: {a: {task_type: nobody}}";
+  expect(await runFile("small.yaml", text, "--group", "small", "--detach")).toMatchObject({ code: 0 });
+  expect(await runFile("small.yaml", text, "--group", "small", "--detach")).toMatchObject({ code: 5 });
+  expect(await tasksOf("small")).toHaveLength(1);
+});
+
+test("nothing runs of a pipeline that the hub refuses in part", async () => {
+  await hub.post("/hub/pause", { type: "stopped" });
+  const text =
+    "tasks: {a: {task_type: nobody}, b: {task_type: nobody, needs: a, requires: {resources: {gpu: -1}}}}";
+  const invalid = await runFile("invalid.yaml", text, "--group", "invalid");
+  expect([invalid.code, invalid.stderr]).toEqual([2, expect.stringContaining("tasks.b.requires")]);
+  expect(await tasksOf("invalid")).toEqual([]);
+  const missing = await runFile("missing.yaml", "tasks: {a: {files: nowhere.txt}}", "--group", "missing");
+  expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining("nowhere.txt")]);
+});

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { PROJECT } from "../support/executable.ts";
 import { OWN_HOST } from "../support/keeper.ts";
 import { Hub, Program, SECRET, TempDir, listOf, objectOf, run, until } from "./program.ts";
 
@@ -155,6 +156,48 @@ test("before, after and wrap stand around each attempt; after also when before h
   );
   expect((await filesOf(good)).get("changes.patch")).toContain(`work ${repo}/.git`);
 });
+
+/** The recipe of the page after a mark. */
+function recipe(name: string): string {
+  const page = readFileSync(`${PROJECT}/docs/coding-agents.md`, "utf8");
+  const [, text] = new RegExp(`<!-- ${name} -->\\n+\`\`\`toml\\n([^]*?)\`\`\``).exec(page) ?? [];
+  if (text === undefined) throw new Error(`the page has no recipe ${name}`);
+  return text;
+}
+
+const succeeds = (...command: readonly string[]): boolean =>
+  Bun.which(command[0] ?? "") !== null && Bun.spawnSync([...command]).exitCode === 0;
+const HAS = {
+  bubblewrap: succeeds("bwrap", "--unshare-pid", "--unshare-net", "--ro-bind", "/", "/", "true"),
+  systemd: succeeds("systemd-run", "--user", "--scope", "--quiet", "true"),
+};
+
+for (const name of ["bubblewrap", "systemd"] as const)
+  test.skipIf(!HAS[name])(
+    `the recipe for ${name}${HAS[name] ? "" : " (skipped: it does not work here)"}`,
+    async () => {
+      const [home, node] = [dir.join(`${name}-home`), `in-${name}`];
+      mkdirSync(home);
+      writeFileSync(`${home}/secret`, "of the user");
+      const cwd = dir.join(`${name}-cwd`);
+      mkdirSync(cwd);
+      writeFileSync(`${cwd}/worker.toml`, recipe(name), { mode: 0o600 });
+      const script = `
+      cat '${home}/secret' && echo READ-HOME; touch '${repo}/.git/config' && echo WROTE-GIT
+      (exec 3<>/dev/tcp/${OWN_HOST}/${hub.port}) 2>/dev/null && echo REACHED-HUB
+      env | grep -q LUXHUB_SECRET && echo HAS-SECRET
+      echo '{"note": "inside"}' >> .luxhub/.luxhub-report; sleep 1; echo made > made.txt; echo done`;
+      const id = await create(node);
+      await using program = worker(node, ["--once", "--", "bash", "-c", script], { HOME: home }, cwd);
+      await program.ended;
+      const task = await ended(id);
+      expect(task).toMatchObject({ status: "completed", progress: "inside" });
+      const { answer, files } = objectOf(JSON.stringify(resultOf(task)["output"]));
+      expect(files).toBe(1);
+      if (name === "bubblewrap") expect(answer).toBe("done");
+      else expect(answer).toEndWith("done");
+    },
+  );
 
 test("an attempt of which nothing is heard stalls; what prints or reports does not", async () => {
   const script = `case $LUXHUB_TASK_TITLE in

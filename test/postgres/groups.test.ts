@@ -19,7 +19,6 @@ import { deliveryOf, waitingDeliveries } from "../../src/store/sql/messages.ts";
 import { NO_ROW } from "../../src/store/sql/query.ts";
 import {
   bestGift,
-  bestReady,
   brokenCount,
   brokenTasks,
   dependenciesById,
@@ -28,6 +27,7 @@ import {
   taskTotals,
   unmetOf,
 } from "../../src/store/sql/tasks.ts";
+import { bestReady } from "../../src/store/sql/ready-tasks.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { CommitNotifications } from "../../src/store/postgres/commit-notifications.ts";
 import { runGroup } from "../../src/store/postgres/group-commit.ts";

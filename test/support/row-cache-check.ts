@@ -4,7 +4,8 @@
  */
 import type { Notified } from "../../src/domain/change.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
-import { type ReadyTasks, bestGift, bestReady, taskById } from "../../src/store/sql/tasks.ts";
+import { bestGift, taskById } from "../../src/store/sql/tasks.ts";
+import { type ReadyTasks, bestReady } from "../../src/store/sql/ready-tasks.ts";
 import { usageOf } from "../../src/store/sql/usage.ts";
 import { SqliteStore } from "../../src/store/sqlite/engine.ts";
 import type { CommitListener, Query } from "../../src/store/store.ts";

@@ -202,7 +202,9 @@ class Player {
     try {
       await this.#play(line);
     } catch (error) {
-      throw new Error(`${line}\n  ${error instanceof Error ? error.message : String(error)}`);
+      throw new Error(
+        `${line.slice(0, SHOWN_CHARS)}\n  ${error instanceof Error ? error.message : String(error)}`,
+      );
     }
   }
 
@@ -344,18 +346,23 @@ class Player {
       return expect({ status, error: body["error"], paths }).toEqual({
         status: 400,
         error: "invalid_request",
-        paths: fields.toSorted(),
+        paths: fields.map((field) => (field === '""' ? "" : field)).toSorted(),
       });
     }
     if (code !== undefined) {
+      const [error, ...more] = rest.split(" ");
       expect(body["errors"]).toBeUndefined();
-      return expect({ status, error: body["error"] }).toEqual({ status: Number(code), error: rest });
+      expect({ status, error: body["error"] }).toEqual({ status: Number(code), error: error ?? "" });
+      return more.length === 0 ? undefined : this.#match(body, more.join(" "));
     }
     if (status !== 200 || body["success"] !== true)
       throw new Error(`answered ${status} ${JSON.stringify(body)}`);
-    if (wanted === "") return;
+    if (wanted !== "") this.#match(body, wanted);
+  }
+
+  #match(body: Body, wanted: string): void {
     const reader = new Reader(wanted, this.names, this.#hub.clock.now(), true);
-    const path = /^\{/.test(wanted) ? "" : wanted.startsWith("[") ? "events.kind" : reader.word();
+    const path = /^[{$]/.test(wanted) ? "" : wanted.startsWith("[") ? "events.kind" : reader.word();
     const value = path === "" ? body : fieldOf(body, path.split("."));
     const fault = faultOf(value, reader.value(), path);
     if (fault !== null) throw new Error(`${fault}\n  in ${JSON.stringify(value)?.slice(0, SHOWN_CHARS)}`);
@@ -392,7 +399,7 @@ function fieldOf(value: unknown, [name, ...rest]: readonly string[]): unknown {
   return fieldOf(new Map(Object.entries(value)).get(name), rest);
 }
 
-/** What `$name` or `$name.path+1` stands for: of a whole answer the id in it. */
+/** What `$name` or `$name.path+1` stands for: of a whole answer the id in it, if it has one. */
 function valueOf(word: string, names: ReadonlyMap<string, unknown>): unknown {
   const [, name = "", path = "", more] = /^\$(\w+)((?:\.\w+)*)(?:\+(\d+))?$/.exec(word) ?? [];
   if (!names.has(name)) throw new Error(`nothing is named ${word}`);
@@ -404,7 +411,7 @@ function valueOf(word: string, names: ReadonlyMap<string, unknown>): unknown {
     const id = fieldOf(answer, place.split("."));
     if (id !== undefined) return id;
   }
-  throw new Error(`${word} is ${JSON.stringify(answer)}, which has no id`);
+  return answer;
 }
 
 /** Reads words, bodies and patterns. */
@@ -446,7 +453,7 @@ class Reader {
   #object(): Body {
     const fields: Record<string, unknown> = {};
     while (!this.#has("}")) {
-      const name = this.#take(/\s*"?([\w.\-/]+)"?:/y);
+      const name = this.#take(/\s*"?([$\w.\-/]+)"?:/y);
       if (name === "") throw new Error(`a field is wanted at ${this.#text.slice(this.#at)}`);
       fields[name] = this.value();
       this.#has(",");

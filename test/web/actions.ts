@@ -766,7 +766,7 @@ async function schedules(stage: Stage): Promise<void> {
   await page.fill("description", "In ten lines");
   await page.fill("group", "sums");
   await page.press("save-schedule");
-  await page.shows(/cron/);
+  await page.until(`document.querySelector(".notice.bad")?.textContent.includes("cron")`);
   await page.fill("when", "0 3 * * *");
   await page.press("save-schedule");
   await page.shows(

@@ -63,16 +63,7 @@ import { ATTEMPT_EVENTS, type EndOfAttempt, attemptData, failedBy, shownText } f
 import { type Report, endOfOverspent, holdKey, isStale, reportedBy, takeReport } from "./holder.ts";
 import { failedEvent, taskEvent } from "./log.ts";
 import { type TaskDraft, newTask } from "./new-task.ts";
-import {
-  finishedAlready,
-  notAssigned,
-  notOpen,
-  notReady,
-  notYours,
-  refusesTasks,
-  requirementsNotMet,
-  staleLease,
-} from "./refusals.ts";
+import * as refuse from "./refusals.ts";
 
 import type { CheckpointRequest, CompleteRequest, ReturnRequest } from "./request.ts";
 import { assertSound, hasEnded, isFinished } from "./state.ts";
@@ -192,15 +183,15 @@ export function take(
 ): Decision<Task> {
   if (!task) return taskNotFound(request.taskId);
   if (!node) return nodeNotFound(request.nodeId);
-  if (isFinished(task)) return finishedAlready(task);
+  if (isFinished(task)) return refuse.finishedAlready(task);
   if (task.assignedNode === node.nodeId) {
     if (request.by === "assign" || task.startedAt !== null) return accept(task); // a repeat changes nothing
     const started = step(task, { startedAt: at.now, updatedAt: task.updatedAt }, at);
     return accept(started.after, started.changes);
   }
-  if (task.status === "assigned") return notOpen(task);
-  if (!isReady(task, at.now)) return notReady(task);
-  const refused = refusesTasks(node) ?? refusesNode(task, node) ?? keptBack(task, node, at);
+  if (task.status === "assigned") return refuse.notOpen(task);
+  if (!isReady(task, at.now)) return refuse.notReady(task);
+  const refused = refuse.unavailable(node) ?? refusesNode(task, node) ?? keptBack(task, node, at);
   if (refused) return refused;
   const { after, changes } = assignTo(task, node.nodeId, request.by, at);
   return accept(after, changes);
@@ -258,7 +249,7 @@ function keptBack(task: Task, node: Node, { gate, now }: Moment): Rejected | nul
   if (gate && isClosed(gate.closed, task, node.nodeId)) return refusedByGate(gate, task, node.nodeId, now);
   const { requires } = task;
   const isFit = requires === null || (couldTake(node, { taskType: "", requires }) && hasFree(node, requires));
-  return isFit ? null : requirementsNotMet(task, node);
+  return isFit ? null : refuse.requirementsNotMet(task, node);
 }
 
 // ---- Return
@@ -331,12 +322,13 @@ export function revoke(
 ): Decision<Task> {
   if (!task) return taskNotFound(request.taskId);
   if (request.nodeId !== null && !target) return nodeNotFound(request.nodeId);
-  if (isFinished(task)) return finishedAlready(task);
-  if (task.status === "open") return notAssigned(task, "Give it to one with POST /api/v1/task/assign.");
+  if (isFinished(task)) return refuse.finishedAlready(task);
+  if (task.status === "open")
+    return refuse.notAssigned(task, "Give it to one with POST /api/v1/task/assign.");
   const holder = task.assignedNode;
   if (target && target.nodeId === holder) return accept(task);
   const asFreed = at.gate ? { ...at, gate: gateWithout(at.gate, task, at.now) } : at;
-  const refused = target && (refusesTasks(target) ?? keptBack(task, target, asFreed));
+  const refused = target && (refuse.unavailable(target) ?? keptBack(task, target, asFreed));
   if (refused) return refused;
   const event = taskEvent("task.revoked", task, holder, at.now, { reason: request.reason });
   const freed = logged(step(task, { ...returned(task), revokedFrom: holder }, at), event);
@@ -408,11 +400,11 @@ export function complete(
 ): Decision<Completion> {
   if (!task) return taskNotFound(request.taskId);
   if (!node) return nodeNotFound(request.nodeId);
-  if (task.status === "failed") return finishedAlready(task);
-  if (isStale(task, request)) return staleLease(task);
-  if (task.status !== "open" && task.assignedNode !== node.nodeId) return notYours(task, node);
+  if (task.status === "failed") return refuse.finishedAlready(task);
+  if (isStale(task, request)) return refuse.staleLease(task);
+  if (task.status !== "open" && task.assignedNode !== node.nodeId) return refuse.notYours(task, node);
   if (task.status === "completed") {
-    if (!isSameResult(task.result, request.result)) return finishedAlready(task);
+    if (!isSameResult(task.result, request.result)) return refuse.finishedAlready(task);
     assert(task.paidSeq === (request.paid?.seq ?? null), "a repeat knows the entry that paid the task");
     return accept(completionOf(task, request.paid, false));
   }
@@ -434,8 +426,8 @@ export function complete(
 
 /** An open task whose result comes: it never ran, so it counts for no limit. */
 function takeToComplete(task: Task, node: Node, request: CompleteRequest, at: Moment): Step | Rejected {
-  if (!request.claimOnComplete) return notAssigned(task, "Claim or assign it first.");
-  if (!isReady(task, at.now)) return notReady(task);
+  if (!request.claimOnComplete) return refuse.notAssigned(task, "Claim or assign it first.");
+  if (!isReady(task, at.now)) return refuse.notReady(task);
   const refused = refusesNode(task, node);
   if (refused) return refused;
   const dispatch = transit(task, dispatchTo(task, node.nodeId), { ...at, gate: null });

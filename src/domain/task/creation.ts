@@ -10,7 +10,7 @@ import { create, take } from "./core.ts";
 import { isReady } from "./facets.ts";
 import type { Dependency } from "./facet/dependencies.ts";
 import type { TaskDraft } from "./new-task.ts";
-import { giftsLimit, notReadyForNode, refusesTasks, typeNotTaken } from "./refusals.ts";
+import * as refuse from "./refusals.ts";
 
 /** A new task, or the one that had its unique key already. */
 export type Created = Task & { readonly deduplicated?: true };
@@ -60,8 +60,10 @@ export function reservedFor(draft: TaskDraft, nodeId: string, node: Node | null)
 
 /** Why a key of another node may not send a node a task. */
 function refusesGift(node: Node, { taskType }: TaskDraft, gifts: number): Rejected | null {
-  if (!takesType(node, taskType)) return typeNotTaken(node, taskType);
-  return gifts < GIFTS_OF_GIVER_MAX ? refusesTasks(node) : giftsLimit(node.nodeId, GIFTS_OF_GIVER_MAX);
+  if (!takesType(node, taskType)) return refuse.typeNotTaken(node, taskType);
+  return gifts < GIFTS_OF_GIVER_MAX
+    ? refuse.unavailable(node)
+    : refuse.giftsLimit(node.nodeId, GIFTS_OF_GIVER_MAX);
 }
 
 /** Creates a task with its files, and assigns it to the node that it was sent to. */
@@ -88,7 +90,7 @@ export function createSent(
     task = { ...task, files: [...task.files, file.fileId] };
   }
   if (nodeId === null) return accept(task, changes);
-  if (rows.node && !isReady(task, at.now)) return notReadyForNode();
+  if (rows.node && !isReady(task, at.now)) return refuse.notReadyForNode();
   if (gifts !== null) {
     const refused = rows.node ? refusesGift(rows.node, draft, gifts) : nodeNotFound(nodeId);
     return refused ?? accept(task, changes);

@@ -22,15 +22,7 @@ import { isOverspent } from "./facet/spending.ts";
 import { failedBy } from "./failure.ts";
 import { type FieldsWith, TASK_FIELDS, type TaskField, type TaskFields } from "./fields.ts";
 import { failedEvent, taskEvent } from "./log.ts";
-import {
-  finishedAlready,
-  heldAlready,
-  lowerReward,
-  noKeyForOther,
-  notFailed,
-  notTheirCreation,
-  overspent,
-} from "./refusals.ts";
+import * as refuse from "./refusals.ts";
 import type { CreatorRequest } from "./request.ts";
 import { isFinished } from "./state.ts";
 
@@ -50,8 +42,8 @@ export function cancel(
 ): Decision<Task> {
   if (!task) return taskNotFound(request.taskId);
   if (request.nodeId !== null && !node) return nodeNotFound(request.nodeId);
-  if (!mayDecide(task, request)) return notTheirCreation(task, request);
-  if (isFinished(task)) return finishedAlready(task);
+  if (!mayDecide(task, request)) return refuse.notTheirCreation(task, request);
+  if (isFinished(task)) return refuse.finishedAlready(task);
   const { after, changes } = end(task, cancelledBy(request, at), at);
   return accept(after, changes);
 }
@@ -81,12 +73,12 @@ export function update(
   at: Moment,
 ): Decision<Task> {
   if (!task) return taskNotFound(request.taskId);
-  if (!mayDecide(task, request)) return notTheirCreation(task, request);
-  if (isFinished(task)) return finishedAlready(task);
-  if (task.status === "assigned") return heldAlready(task);
+  if (!mayDecide(task, request)) return refuse.notTheirCreation(task, request);
+  if (isFinished(task)) return refuse.finishedAlready(task);
+  if (task.status === "assigned") return refuse.heldAlready(task);
   const { patch, mayLower, boundTo } = request;
-  if (!mayLower && (patch.luxRewardMicro ?? Infinity) < task.luxRewardMicro) return lowerReward(task);
-  if (patch.limitKey && boundTo !== null && isForOther(task, boundTo)) return noKeyForOther(task);
+  if (!mayLower && (patch.luxRewardMicro ?? Infinity) < task.luxRewardMicro) return refuse.lowerReward(task);
+  if (patch.limitKey && boundTo !== null && isForOther(task, boundTo)) return refuse.noKeyForOther(task);
   const changed = PATCH_FIELDS.filter(
     ({ key }) => patch[key] !== undefined && !Bun.deepEquals(patch[key], task[key]),
   ).map(({ name }) => name);
@@ -136,10 +128,10 @@ export function retry(
   at: Moment,
 ): Decision<Task> {
   if (!task) return taskNotFound(request.taskId);
-  if (!mayDecide(task, request)) return notTheirCreation(task, request);
-  if (task.status !== "failed") return notFailed(task);
+  if (!mayDecide(task, request)) return refuse.notTheirCreation(task, request);
+  if (task.status !== "failed") return refuse.notFailed(task);
   const maxCostMicro = request.maxCostMicro ?? task.maxCostMicro;
-  if (isOverspent({ ...task, maxCostMicro })) return overspent(task);
+  if (isOverspent({ ...task, maxCostMicro })) return refuse.overspent(task);
   const removed = request.keepCheckpoint === false ? withoutCheckpoint(task) : null;
   const renewed: Task = { ...task, maxCostMicro, ...removed?.patch };
   const { after, changes } = reopen(renewed, byId(dependencies), at);

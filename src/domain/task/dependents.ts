@@ -15,7 +15,7 @@ import {
   firstFailure,
   isBroken,
 } from "./facet/dependencies.ts";
-import { notFailed, notTheirCreation } from "./refusals.ts";
+import * as refuse from "./refusals.ts";
 
 /**
  * Updates tasks when one that they depend on has ended: one dependency less, or failed (Task.onDependency). `root`: the
@@ -56,9 +56,9 @@ export function retryWithDependents(
   at: Moment,
 ): Decision<Retried> {
   if (!task) return taskNotFound(request.taskId);
-  if (!mayDecide(task, request)) return notTheirCreation(task, request);
+  if (!mayDecide(task, request)) return refuse.notTheirCreation(task, request);
   const isFailed = task.status === "failed";
-  if (!isFailed && dependents.length === 0) return notFailed(task);
+  if (!isFailed && dependents.length === 0) return refuse.notFailed(task);
   const root = isFailed ? retry(task, dependencies, candidates, request, at) : accept(task);
   if (root.kind === "rejected") return root;
   const changes: Change[] = [...root.changes];

@@ -12,18 +12,18 @@ import type { Moment, Node, Task } from "../model.ts";
 import { saveCheckpoint } from "./facet/checkpoint.ts";
 import { type Known, type Spent, isOverspent, overspentMessage } from "./facet/spending.ts";
 import type { EndOfAttempt } from "./failure.ts";
-import { finishedAlready, notAssigned, notYours, staleLease } from "./refusals.ts";
+import * as refuse from "./refusals.ts";
 import type { CheckpointRequest, HolderRequest, ReturnRequest } from "./request.ts";
 
 /** The task, if this node holds it and names its current epoch or none. */
 export function heldBy(task: Task | null, node: Node | null, request: HolderRequest): Task | Rejected {
   if (!task) return taskNotFound(request.taskId);
   if (!node) return nodeNotFound(request.nodeId);
-  if (task.status === "failed") return finishedAlready(task);
-  if (isStale(task, request)) return staleLease(task);
-  if (task.status === "open") return notAssigned(task, "Stop working on it, or claim it first.");
-  if (task.assignedNode !== node.nodeId) return notYours(task, node);
-  return task.status === "completed" ? finishedAlready(task) : task;
+  if (task.status === "failed") return refuse.finishedAlready(task);
+  if (isStale(task, request)) return refuse.staleLease(task);
+  if (task.status === "open") return refuse.notAssigned(task, "Stop working on it, or claim it first.");
+  if (task.assignedNode !== node.nodeId) return refuse.notYours(task, node);
+  return task.status === "completed" ? refuse.finishedAlready(task) : task;
 }
 
 export function isStale(task: Task, { epoch }: Pick<HolderRequest, "epoch">): boolean {

@@ -15,6 +15,7 @@ import type { Child, Moment, Quorum, Task } from "../model.ts";
 import { countedLike, recharged, usageTally } from "../quota.ts";
 import type { Accounts } from "./review.ts";
 import { create, end, endFor, step } from "./core.ts";
+import { related } from "./facet/child.ts";
 import { quorate } from "./facet/quorum.ts";
 import { taskEvent } from "./log.ts";
 import type { TaskDraft } from "./new-task.ts";
@@ -115,7 +116,7 @@ function agree(
   at: Moment,
 ): readonly Change[] {
   const { assignedNode, result, resultVerified } = must(best[0], "a group has a first");
-  const agreed = best.flatMap((copy) => copy.assignedNode ?? []);
+  const agreed = best.map((copy) => must(copy.assignedNode, "a completed copy has a node"));
   const share = Math.floor(parent.luxRewardMicro / best.length);
   const remainder = parent.luxRewardMicro - share * best.length;
   const paid = best.flatMap((copy, i) => {
@@ -189,7 +190,7 @@ function close(copies: readonly Task[], at: Moment): readonly Change[] {
   ]);
 }
 
-function unseal({ taskId, child, notNodes }: Task): readonly Change[] {
-  if (child === null || !child.sealed) return [];
-  return [{ kind: "task.related", taskId, child: { ...child, sealed: false }, notNodes }];
+function unseal(copy: Task): readonly Change[] {
+  const { child } = copy;
+  return child?.sealed ? [related(copy, { ...child, sealed: false })] : [];
 }

@@ -92,7 +92,7 @@ export function requirementsNotMet({ taskId }: Task, { nodeId }: Node): Rejected
 }
 
 /** Why a node cannot be given a task. */
-export function refusesTasks({ nodeId, online, draining }: Node): Rejected | null {
+export function unavailable({ nodeId, online, draining }: Node): Rejected | null {
   if (!online) {
     return reject(
       "node_offline",

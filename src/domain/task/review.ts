@@ -208,7 +208,7 @@ export class Accounts {
 
   /** The node that completed a task. */
   of({ assignedNode }: Task): Node {
-    return must(this.#nodes.get(assignedNode ?? ""), "a completed task has a node");
+    return must(this.#nodes.get(must(assignedNode, "a completed task has a node")), "its node is loaded");
   }
 
   follow(changes: readonly Change[]): void {

@@ -101,7 +101,7 @@ export function writeAlone(connection: Connection, batch: Batch): readonly Promi
 function fittingArrays({ statement, columns }: Batch): readonly string[] | null {
   const arrays = arraysOf(statement.types, columns);
   const chars = arrays.reduce((sum, array) => sum + array.length, 0);
-  return chars > BULK_MAX_CHARS && (columns[0]?.length ?? 0) > 1 ? null : arrays;
+  return chars > BULK_MAX_CHARS && must(columns[0], "a long batch has a column").length > 1 ? null : arrays;
 }
 
 const READ_TEXTS = new Map<ReadByKey, string>();

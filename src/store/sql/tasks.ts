@@ -1,17 +1,9 @@
 /** The reads of tasks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { FILE_ID_BYTES } from "../../domain/file.ts";
-import {
-  CACHED_BACKLOG_QUERIES,
-  CACHED_BACKLOG_TASKS,
-  CACHED_TASK_MAX_CHARS,
-  PER_PAGE_MAX,
-} from "../../domain/limits.ts";
-import { closedTypes } from "../../domain/gate.ts";
-import { type Lane, isSpecial, typesFor } from "../../domain/lane.ts";
+import { PER_PAGE_MAX } from "../../domain/limits.ts";
 import type { Change, Outcome } from "../../domain/change.ts";
 import type { EventKind } from "../../domain/event.ts";
 import {
-  type Closed,
   type Failure,
   type Task,
   type TaskState,
@@ -22,10 +14,8 @@ import {
 import { ownerOf } from "../../domain/task/facet/group.ts";
 import type { Dependency } from "../../domain/task/facet/dependencies.ts";
 import { isInReview } from "../../domain/task/state.ts";
-import { type TurnOf, comesFirst, lanesByPlace, NO_TURNS } from "../../domain/task/order.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
-import { isReadyIn, READY_PLAIN, READY_SPECIAL } from "./lanes.ts";
 import {
   type Sized,
   type Slice,
@@ -49,7 +39,6 @@ import {
   SUMMARY_COLUMNS,
   TASK,
   TASK_COLUMNS,
-  charsOf,
   isFailedAs,
   toShownFailure,
   toTask,
@@ -102,235 +91,6 @@ export function taskTotals(): Query<TaskTotals> {
 }
 
 /**
- * The sizes of the ready tasks that a node with these capabilities could take, best first; openTasks() loads them.
- * `nodeId`: without those that this node may not have. `special`: the numbers of the best tasks of the special lanes that
- * it could take.
- */
-export function claimableSizes(
-  capabilities: readonly string[],
-  limit: number,
-  nodeId: string | null = null,
-  special: readonly number[] = [],
-): Query<readonly Sized[]> {
-  const plain = bestOpen([0, 1], typesFor({ capabilities }, null), null, limit, null, nodeId);
-  const params = [...plain.params];
-  const ranges = [plain.best];
-  if (special.length > 0) {
-    const numbers = padded(special).map((seq) => bind(params, seq));
-    const mayHave = `${READY_SPECIAL}${notExcluded(params, nodeId)}`;
-    ranges.push(`SELECT seq FROM ${sourceFor(nodeId)} WHERE seq IN (${numbers.join(", ")}) AND ${mayHave}`);
-  }
-  const best = ranges.length === 1 ? plain.best : union(ranges);
-  const sql = `
-    SELECT seq, octet_length(description) + coalesce(octet_length(depends_on), 0) AS bytes
-    FROM task_rows WHERE seq IN (${best}) ORDER BY priority, seq LIMIT $1`;
-  return sizes(sql, params, ["tasks"]);
-}
-
-/** The ready tasks that the balancer may assign to this node, best first; empty if it may assign none. */
-export function waitingFor(
-  node: { nodeId: string; capabilities: readonly string[]; autoAssign: boolean },
-  limit: number,
-): Query<readonly Task[]> {
-  const types = typesFor(node, null);
-  const { best, params } = bestOpen([1], types, node.nodeId, node.autoAssign ? limit : 0);
-  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE seq IN (${best}) ORDER BY priority, seq`;
-  return many(sql, params, toTask, TASKS_READ);
-}
-
-/** The best ready tasks of some types, best first. `isAll`: certainly there are no others. */
-export type ReadyTasks = { readonly tasks: readonly Task[]; readonly isAll: boolean };
-
-/** How many tasks bestReady() loads: many transactions share them, and each takes the next one (patchReady). */
-const READY_TOGETHER = 8;
-/** How many it loads for a batch, whose requests may all be of one node, and where the result stays in memory. */
-const READY_LOADED = 32;
-/** The queries of bestReady() that were built. */
-const READY_QUERIES = new Map<string, Query<ReadyTasks>>();
-
-/**
- * The best ready tasks of these types, at least one if there is any; null is every type. `closed`: without what budgets
- * keep back. `butFor`: without what this node may not have (Task.notNodes).
- */
-export function bestReady(
-  types: readonly string[] | null,
-  inBatch = false,
-  closed: Closed | null = null,
-  butFor: string | null = null,
-): Query<ReadyTasks> {
-  if (butFor !== null) return bestReadyBut(types, closed, butFor);
-  if (
-    closed !== null &&
-    (closed.creators.size > 0 || closed.groups.size > 0 || (types === null && closedTypes(closed).size > 0))
-  )
-    return bestReadyBut(types, closed);
-  const id = types === null ? "" : JSON.stringify(types);
-  const name = `${inBatch} ${id}`;
-  let built = READY_QUERIES.get(name);
-  if (built) return built;
-  const hasTypes = types?.length !== 0;
-  const together = inBatch ? READY_LOADED : READY_TOGETHER;
-  const { best, params } = bestOpen([0, 1], hasTypes ? types : null, null, hasTypes ? together : 0);
-  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE seq IN (${best}) ORDER BY priority, seq`;
-  const shape: Query<ReadyTasks>["shape"] = (rows) => ({
-    tasks: rows.map(toTask),
-    isAll: rows.length < together,
-  });
-  built = {
-    ...query(sql, params, shape, TASKS_READ),
-    patch: (ready, change) => patchReady(ready, change, types),
-    cached: { as: "ready", id },
-    onSqlite: { sql, params: hasTypes ? [READY_LOADED, ...params.slice(1)] : params },
-  };
-  if (READY_QUERIES.size >= CACHED_BACKLOG_QUERIES) READY_QUERIES.clear();
-  READY_QUERIES.set(name, built);
-  return built;
-}
-
-/**
- * As bestReady(), but without the tasks of some creators, groups and types, and without those that a node may not have:
- * such tasks are read and left out.
- */
-function bestReadyBut(
-  types: readonly string[] | null,
-  closed: Closed | null,
-  butFor: string | null = null,
-): Query<ReadyTasks> {
-  if (types?.length === 0) return bestReady(types);
-  const { best, params } = bestOpen([0, 1], types, null, READY_TOGETHER, closed, butFor);
-  const sql = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE seq IN (${best}) ORDER BY priority, seq`;
-  const shape: Query<ReadyTasks>["shape"] = (rows) => ({
-    tasks: rows.map(toTask),
-    isAll: rows.length < READY_TOGETHER,
-  });
-  return query(sql, params, shape, TASKS_READ);
-}
-
-/** The best ready tasks after a change; undefined when they must be loaded again. */
-function patchReady(
-  ready: ReadyTasks,
-  change: Change,
-  types: readonly string[] | null,
-): ReadyTasks | undefined {
-  if (change.kind === "task.deleted") return withoutTask(ready, change.taskId);
-  // A new task has its files, and one that failed is not ready.
-  if (change.kind === "file.attached" || change.kind === "task.broken") return ready;
-  // What they write is in the task that the same commit creates or moves.
-  if (
-    change.kind === "task.reviewed" ||
-    change.kind === "task.related" ||
-    change.kind === "task.quorate" ||
-    change.kind === "result.removed"
-  )
-    return ready;
-  if (change.kind !== "task.created" && change.kind !== "task.moved") return undefined;
-  const { task } = change;
-  const others = change.kind === "task.created" ? ready : withoutTask(ready, task.taskId);
-  const { status, scheduled, taskType, lane } = task;
-  const isPlain = status === "open" && !scheduled && !isSpecial(lane);
-  const isReady = isPlain && (types === null || types.includes(taskType));
-  return others && isReady ? withTask(others, task) : others;
-}
-
-/** Undefined: all that are known are gone, and there may be others. */
-function withoutTask(ready: ReadyTasks, taskId: string): ReadyTasks | undefined {
-  const at = ready.tasks.findIndex((task) => task.taskId === taskId);
-  if (at === -1) return ready;
-  const tasks = ready.tasks.toSpliced(at, 1);
-  return tasks.length > 0 || ready.isAll ? { tasks, isAll: ready.isAll } : undefined;
-}
-
-/** Undefined: its place among them is not known, because a new task has no number (`seq`) yet on PostgreSQL. */
-function withTask({ tasks, isAll }: ReadyTasks, task: Task): ReadyTasks | undefined {
-  const seq = task.seq === 0 ? Infinity : task.seq; // a new one comes after all of its priority
-  const place = { priority: task.priority, seq };
-  // From the end, because most are new.
-  const at = 1 + tasks.findLastIndex((one) => !comesFirst(place, one));
-  const isLast = at === tasks.length;
-  const isKept = tasks.length < CACHED_BACKLOG_TASKS && charsOf(task) <= CACHED_TASK_MAX_CHARS;
-  if (isLast && tasks.length > 0 && !(isAll && isKept && task.seq > 0)) return { tasks, isAll: false };
-  if (task.seq === 0) return undefined;
-  const known = tasks.toSpliced(at, 0, task);
-  if (known.length > CACHED_BACKLOG_TASKS) known.pop();
-  return { tasks: known, isAll: isAll && tasks.length < CACHED_BACKLOG_TASKS };
-}
-
-/** How many of the best tasks of special lanes are loaded: a transaction may find that it may not have the first. */
-const HEADS_LOADED = 8;
-
-/**
- * The best ready tasks of some special lanes, in the order of offers (domain/task/order.ts). Of each lane only the best
- * one, or with `balanced` (0: which the balancer may not assign) the best one of those: one lookup each. `closed`: without
- * the creators and groups that the gate keeps back. null: of no lanes.
- */
-export function bestOfLanes(
-  lanes: readonly Lane[],
-  closed: Closed | null,
-  options: {
-    readonly turnOf?: TurnOf;
-    readonly onlyBalanced?: boolean;
-    readonly limit?: number;
-    readonly notRevokedFrom?: string;
-    /** Without what this node may not have (Task.notNodes). */
-    readonly butFor?: string;
-  } = {},
-): Query<readonly Task[]> {
-  if (lanes.length === 0) return NO_ROWS;
-  const { turnOf = NO_TURNS, onlyBalanced = false, limit = HEADS_LOADED } = options;
-  const { notRevokedFrom, butFor = null } = options;
-  // Not a place with each name: to read that from the JSON took SQLite five times as long as the lookups.
-  const namesByPlace = lanesByPlace(lanes, turnOf).map((alike) => alike.map(({ name }) => name));
-  const params: Param[] = [JSON.stringify(namesByPlace), limit];
-  const more =
-    notRevokedFrom === undefined
-      ? ""
-      : ` AND (revoked_from IS NULL OR revoked_from <> ${bind(params, notRevokedFrom)})`;
-  const open =
-    more +
-    notExcluded(params, butFor) +
-    butClosed(params, "creator_node", closed?.creators) +
-    butClosedGroups(params, closed?.groups);
-  const sql = (places: string): string => `
-    SELECT ${TASK_COLUMNS} FROM (
-      SELECT t.seq, l.place FROM (${union(
-        (onlyBalanced ? [1] : [0, 1]).map(
-          (balanced) => `SELECT n.value AS lane, g.place, ${balanced} AS flag FROM ${places}`,
-        ),
-      )}) AS l
-      CROSS JOIN tasks t
-      WHERE t.seq = (
-        SELECT seq FROM ${sourceFor(butFor, closed)} WHERE ${READY_SPECIAL} AND balanced = l.flag AND lane = l.lane${open}
-        ORDER BY priority, seq LIMIT 1)
-      ORDER BY t.priority, l.place, t.seq LIMIT $2) AS best
-    CROSS JOIN task_rows t WHERE t.seq = best.seq ORDER BY t.priority, best.place, t.seq`;
-  return {
-    ...many(
-      sql(`json_array_elements(CAST($1 AS TEXT)::json) WITH ORDINALITY AS g (value, place)
-        CROSS JOIN json_array_elements_text(g.value) AS n (value)`),
-      params,
-      toTask,
-      TASKS_READ,
-    ),
-    patch: (tasks, change) => patchHeads(tasks, change, lanes),
-    // Differs because each engine reads JSON in its own way.
-    onSqlite: {
-      sql: sql(`(SELECT value, key AS place FROM json_each($1)) AS g CROSS JOIN json_each(g.value) AS n`),
-      params,
-    },
-  };
-}
-
-/** How many ready tasks of its lane come before a task, counted up to `most`. */
-export function aheadInLane(task: Task, most: number): Query<number> {
-  const params: Param[] = [most, task.lane, task.priority, task.seq];
-  const ahead = [0, 1].map(
-    (balanced) =>
-      `SELECT 1 AS one FROM tasks WHERE ${isReadyIn(task.lane, "$2")} AND balanced = ${balanced} AND (priority, seq) < ($3, $4)`,
-  );
-  return count(`SELECT count(*) AS n FROM (${union(ahead)} LIMIT $1) AS counted`, params, ["tasks"]);
-}
-
-/**
  * Those of the tasks with these numbers that are ready, and have been since `before` or earlier, and have no event of
  * the kind.
  */
@@ -364,22 +124,6 @@ export function choosyAfter(seq: number, limit: number, before: number): Query<r
       AND t.updated_at <= $3
     ORDER BY task_seq LIMIT $2`;
   return many(sql, [seq, limit, before], toChoosyTask, ["tasks"]);
-}
-
-/** Undefined: another task of a lane may be its best one now. */
-function patchHeads(
-  tasks: readonly Task[],
-  change: Change,
-  lanes: readonly Lane[],
-): readonly Task[] | undefined {
-  if (change.kind === "task.created" || change.kind === "task.moved" || change.kind === "task.edited")
-    // It may also have left its lane, by another limit key.
-    return lanes.some(({ name }) => name === change.task.lane) ||
-      tasks.some(({ taskId }) => taskId === change.task.taskId)
-      ? undefined
-      : tasks;
-  if (!("taskId" in change)) return undefined;
-  return tasks.some(({ taskId }) => taskId === change.taskId) ? undefined : tasks;
 }
 
 const HELD = `SELECT ${TASK_COLUMNS} FROM task_rows t WHERE t.assigned_node = $1 AND t.status = 'assigned'`;
@@ -430,66 +174,6 @@ function patchHeld(
   if (change.kind !== "task.moved") return undefined;
   const { task } = change;
   return (task.status === "assigned" && isOfKind(task)) || task.taskId === first?.taskId ? undefined : first;
-}
-
-/** Where tasks are read from: with their features only if a condition names one (notExcluded, butClosedGroups). */
-function sourceFor(nodeId: string | null, closed: Closed | null = null): string {
-  return nodeId === null && (closed === null || closed.groups.size === 0) ? "tasks" : "task_rows tasks";
-}
-
-/** The condition that a node may have a task (Task.notNodes); null: any node. */
-function notExcluded(params: Param[], nodeId: string | null): string {
-  if (nodeId === null) return "";
-  return ` AND (not_nodes IS NULL OR replace(not_nodes, ${bind(params, `,${nodeId},`)}, '') = not_nodes)`;
-}
-
-/**
- * SQL for the numbers of the best open tasks of some types; null is every type. Each range has a LIMIT, because SQLite
- * sorts the ranges below an IN.
- */
-function bestOpen(
-  balanced: readonly number[],
-  types: readonly string[] | null,
-  notRevokedFrom: string | null,
-  limit: number,
-  closed: Closed | null = null,
-  butFor: string | null = null,
-): { readonly best: string; readonly params: readonly Param[] } {
-  const params: Param[] = [limit];
-  const notRevoked =
-    notRevokedFrom === null
-      ? ""
-      : ` AND (revoked_from IS NULL OR revoked_from <> ${bind(params, notRevokedFrom)})`;
-  const notClosed =
-    notExcluded(params, butFor) +
-    butClosed(params, "creator_node", closed?.creators) +
-    butClosedGroups(params, closed?.groups) +
-    (types ? "" : butClosed(params, "task_type", closed && closedTypes(closed)));
-  const ranges = balanced.flatMap((flag) =>
-    (types ? [...new Set(types)] : [null]).map((type) => {
-      const ofType = type === null ? "" : ` AND task_type = ${bind(params, type)}`;
-      return `
-        SELECT seq, priority FROM ${sourceFor(butFor, closed)}
-        WHERE ${READY_PLAIN} AND balanced = ${flag}${ofType}${notRevoked}${notClosed}
-        ORDER BY priority, seq LIMIT $1`;
-    }),
-  );
-  const best = `SELECT seq FROM (${union(ranges)}) AS hits ORDER BY priority, seq LIMIT $1`;
-  return { best, params };
-}
-
-/** The condition that a column has none of the closed values. */
-function butClosed(params: Param[], column: string, values: ReadonlySet<string> | null = null): string {
-  if (values === null || values.size === 0) return "";
-  return ` AND coalesce(${column}, '') NOT IN (${[...values].map((value) => bind(params, value)).join(", ")})`;
-}
-
-/** The condition that neither a task nor the one for which the hub created it is in a closed group (payingGroup). */
-function butClosedGroups(params: Param[], groups: ReadonlySet<string> | null = null): string {
-  if (groups === null || groups.size === 0) return "";
-  const names = [...groups].map((group) => bind(params, group)).join(", ");
-  const ofChild = `SELECT 1 FROM task_rows p WHERE p.task_id = tasks.parent_task AND p.task_group IN (${names})`;
-  return ` AND coalesce(task_group, '') NOT IN (${names}) AND (parent_task IS NULL OR NOT EXISTS (${ofChild}))`;
 }
 
 /** Unfinished tasks whose node is offline. */

@@ -9,7 +9,6 @@
  * COMMIT failed, they get OutcomeUnknown: the log may have the commit until the next one overwrites it.
  *
  * Invariant: between groups no transaction is open, nothing is gathered, and the row cache holds committed rows only.
- * While a ROLLBACK has failed, no group is run and no query is answered before a repeated one succeeds (#rollBack).
  *
  * What a decision of the group wakes (onDecision), such as a blocked receive, joins the group: a message and its taking
  * share one flush. When the group runs again, whatever has joined stays in it, and its decisions are announced again: a
@@ -153,6 +152,9 @@ type GroupRun = {
  */
 type Role = "owner" | "guest";
 
+/** SQLite's transaction: that of a group, which ends with the group or, when its ROLLBACK fails, is left open. */
+type TransactionMode = "none" | "of a group" | "left open";
+
 export class SqliteStore implements Store {
   readonly engine = "sqlite";
   /** The migration that ran at opening; null when there was none, or the database is new. */
@@ -187,8 +189,7 @@ export class SqliteStore implements Store {
   #state: WriteState = "open";
   /** When the log was truncated last, or that was tried. */
   #truncatedAtMs = -Infinity;
-  /** Whether the transaction of the last group is still open, because its ROLLBACK failed. */
-  #isLeftOpen = false;
+  #transaction: TransactionMode = "none";
   #closed = false;
   /** The first sign of damage. It is final: no transaction is written any more. */
   #damage: StoreDamaged | null = null;
@@ -242,9 +243,7 @@ export class SqliteStore implements Store {
 
   /** Reads between groups. What another process has written is seen from the next group on, if the row is cached. */
   async read<R>(query: Query<R>): Promise<R> {
-    if (this.#isLeftOpen) this.#rollBack(); // the read would see what was never committed
-    assert(!this.#db.inTransaction, "a listener of decisions does not read");
-    assert(this.#gathered.isEmpty, "nothing is gathered between groups");
+    this.#endLeftOpen(); // the read would see what was never committed
     try {
       return this.#cache.load(query);
     } catch (error) {
@@ -286,7 +285,7 @@ export class SqliteStore implements Store {
   }
 
   async diagnose(): Promise<Diagnosis> {
-    if (this.#isLeftOpen) this.#rollBack(); // the size would be that of what was never committed
+    this.#endLeftOpen(); // the size would be that of what was never committed
     const pragma = (name: string): Param =>
       must(Object.values(must(this.#connection.rows(`PRAGMA ${name}`, [])[0], A_ROW))[0], A_ROW);
     const pages = Number(pragma("page_count"));
@@ -314,7 +313,7 @@ export class SqliteStore implements Store {
     try {
       // SQLite does this by itself when the last connection closes. Here also while a command has the database open; not for
       // a damaged one, which the hub leaves as it is where it can.
-      if (this.#role === "owner" && !this.#damage && !this.#isLeftOpen)
+      if (this.#role === "owner" && !this.#damage && this.#transaction === "none")
         this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch (error) {
       // On a full or failing disk the log stays as it is: the next start reads it.
@@ -429,7 +428,7 @@ export class SqliteStore implements Store {
   #commitGroup(group: Group): GroupRun {
     this.#polled = null;
     if (this.#damage) throw this.#damage;
-    if (this.#isLeftOpen) this.#rollBack();
+    this.#endLeftOpen();
     const hasRoom = this.#hasRoom() || (this.#mayTruncate && this.#truncateLog() && this.#hasRoom());
     try {
       return this.#runGroup(group, hasRoom);
@@ -445,9 +444,10 @@ export class SqliteStore implements Store {
 
   /**
    * Writes the log back into the database and truncates it. False when that fails: a reader uses the log, or the disk has
-   * no room for it. Only the owner does this, and never within a transaction.
+   * no room for it. Only the owner does this.
    */
   #truncateLog(): boolean {
+    assert(this.#transaction === "none", "no checkpoint within a transaction");
     this.#truncatedAtMs = this.#clock.timers();
     try {
       this.#db.run("PRAGMA busy_timeout = 0"); // does not wait for readers
@@ -495,8 +495,9 @@ export class SqliteStore implements Store {
     const run: GroupRun = { hasRoom, gathers, outcomes: [], written: [], withoutRoom: [], late: [] };
     const untilMs = this.#clock.timers() + GROUP_MAX_MS;
     let isCommitting = false;
-    assert(this.#gathered.isEmpty, "nothing is gathered between groups");
+    this.#assertBetweenGroups();
     this.#begin.run();
+    this.#transaction = "of a group";
     try {
       this.#noticeOtherWriters();
       for (const transaction of group) {
@@ -509,9 +510,10 @@ export class SqliteStore implements Store {
         if (mayJoin && !light.isEmpty) group.join(light.take(Infinity));
       }
       this.#gathered.flush();
-      for (const one of run.written) checkEventIds(one);
+      for (const part of run.written) checkEventIds(part);
       isCommitting = true;
       this.#commit();
+      this.#transaction = "none";
     } catch (error) {
       this.#gathered.clear();
       this.#cache.clear();
@@ -530,13 +532,26 @@ export class SqliteStore implements Store {
    *   replaces the group's own, and refuses all of the group, because none of it could run again.
    */
   #rollBack(): void {
+    assert(this.#transaction !== "none", "a group that failed had begun");
     try {
       if (this.#db.inTransaction) this.#db.run("ROLLBACK");
-      this.#isLeftOpen = false;
+      this.#transaction = "none";
     } catch (cause) {
-      this.#isLeftOpen = true;
+      this.#transaction = "left open";
       throw new Error(NOT_ROLLED_BACK, { cause });
     }
+  }
+
+  /** Precedes what must see committed rows only. */
+  #endLeftOpen(): void {
+    if (this.#transaction === "left open") this.#rollBack();
+    this.#assertBetweenGroups();
+  }
+
+  #assertBetweenGroups(): void {
+    assert(this.#transaction === "none", "a listener of decisions does not read");
+    assert(!this.#db.inTransaction, "SQLite's transaction ends with its group");
+    assert(this.#gathered.isEmpty, "nothing is gathered between groups");
   }
 
   /**

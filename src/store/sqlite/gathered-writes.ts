@@ -31,9 +31,9 @@ export class GatheredWrites {
   readonly #moves: Change[] = [];
   /** By row; of a table with one row, by the kind of the change. */
   readonly #sums = new Map<string, Change>();
-  /** Gathered changes (no events) whose write sets are not in #written yet: few groups ask for those. */
+  /** Gathered changes (no events) whose write sets are not in #writtenKeys yet: few groups ask for those. */
   readonly #added: Change[] = [];
-  readonly #written = new Set<string>();
+  readonly #writtenKeys = new Set<string>();
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -94,9 +94,9 @@ export class GatheredWrites {
   #isReadBy({ reads }: Query<unknown>): boolean {
     if (reads.length === 0) return false;
     if (this.#events.length > 0 && reads.includes("events")) return true;
-    for (const change of this.#added) for (const key of writeSetOf(change)) this.#written.add(key);
+    for (const change of this.#added) for (const key of writeSetOf(change)) this.#writtenKeys.add(key);
     this.#added.length = 0;
-    return this.#written.size > 0 && reads.some((key) => this.#written.has(key));
+    return this.#writtenKeys.size > 0 && reads.some((key) => this.#writtenKeys.has(key));
   }
 
   /** @throws {GatherFault} */
@@ -118,6 +118,6 @@ export class GatheredWrites {
     this.#entries.length = 0;
     this.#events.length = 0;
     this.#added.length = 0;
-    this.#written.clear();
+    this.#writtenKeys.clear();
   }
 }

@@ -5,7 +5,8 @@
 import { type VNode, h } from "preact";
 import type { BatchOperation } from "../../client/luxhub.ts";
 import { countOf } from "./format.ts";
-import { Button, Modal, reloadViews } from "./parts.tsx";
+import { reloadViews } from "./load.ts";
+import { Button, Modal } from "./parts.tsx";
 import { type Ask, askUntil, describe, hub } from "./session.ts";
 import { drawn } from "./shared.ts";
 

@@ -1,235 +1,202 @@
 /** What work has cost: the sums by day, model, node, creator or type; and the budgets with their state. */
 import { type ComponentChildren, Fragment, type VNode, h } from "preact";
 import type { AnswerOf } from "../../client/luxhub.ts";
-import { commandOf, costOf, countOf, oneOf } from "./format.ts";
-import { clock } from "./clock.ts";
-import {
-  Button,
-  Empty,
-  Fault,
-  Head,
-  NodeLink,
-  Pager,
-  Section,
-  Select,
-  State,
-  Table,
-  runAsked,
-  useFilters,
-  useList,
-  whole,
-} from "./parts.tsx";
-import { here, route, to } from "./route.ts";
-import { type Ask, call, isAdmin } from "./session.ts";
-import { Unknown } from "./usage.tsx";
 import { DAY_MS } from "../../lib/clock.ts";
+import { type Action, act } from "./action.tsx";
+import { clock } from "./clock.ts";
+import { type AnyTask, commandOf, costOf, countOf, manyOf, oneOf } from "./format.ts";
+import { type FilterOf, ListPage } from "./list-page.tsx";
+import { List, type ListOf } from "./list.tsx";
+import { whole } from "./load.ts";
+import { Empty, NodeLink, Section, State } from "./parts.tsx";
+import { route, to } from "./route.ts";
+import { call, isAdmin } from "./session.ts";
 
 const PAGE = 50;
 
-type By = AnswerOf<"usage">["by"];
 type Sum = AnswerOf<"usage">["all"];
+/** The sum of a name, or (undefined) of all. */
+type Row = Sum & { readonly name?: string | null; readonly share?: number };
 type Budget = AnswerOf<"budget/list">["budgets"][number];
 
 const BY = ["day", "model", "node", "creator", "type"] as const;
+const DAYS = "30";
 
-const DAYS = [
-  ["1", "today (UTC)"],
-  ["7", "7 days"],
-  ["30", "30 days"],
-  ["366", "366 days"],
+const FILTERS: readonly FilterOf[] = [
+  { name: "by", label: "By", options: BY },
+  {
+    name: "days",
+    label: "Of the last",
+    value: DAYS,
+    options: [
+      ["1", "today (UTC)"],
+      ["7", "7 days"],
+      ["30", "30 days"],
+      ["366", "366 days"],
+    ],
+  },
+];
+
+const NO_USAGE = [
+  "No worker has reported usage on these days. A worker reports what its task has used like this:",
+  commandOf("task usage TASK --node worker-1 --seq 1 --input-tokens 900 --cost-usd 0.02"),
 ] as const;
 
 export function Costs(): VNode {
-  const { query } = route.value;
-  const by = oneOf(BY, query["by"]) ?? "day";
-  const days = query["days"] ?? "30";
-  const page = Number(query["page"] ?? 1);
-  const known = { by: BY, days: DAYS.map(([word]) => word), page: null };
-  const load = async (ask: Ask) => {
-    const since = new Date(clock.now() - (Number(days) - 1) * DAY_MS).toISOString().slice(0, 10);
-    const [sums, budgets] = await Promise.all([
-      ask("usage", { by, since, page, per_page: PAGE }),
-      isAdmin()
-        ? whole(async (asked) => {
-            const answer = await ask("budget/list", asked);
-            return { rows: answer.budgets, pages: answer.pages };
-          })
-        : null,
-    ]);
-    return { sums, budgets };
-  };
-  const loaded = useList(
-    known,
-    load,
-    // Usage itself is no event: it mostly comes with these.
-    /^(?:budget\..+|usage\.voided|task\.(?:completed|attempt_failed|failed|released))$/,
-    isAdmin(),
-  );
-  const filter = useFilters();
-  const { value, error } = loaded;
+  const { by: word, days = DAYS } = route.value.query;
+  const by = oneOf(BY, word) ?? "day";
   return (
-    <>
-      <Head>Cost {value && <small>{costOf(value.sums.all)}</small>}</Head>
-      <form class="filters" onSubmit={(event) => event.preventDefault()}>
-        <Select label="By" options={BY} {...filter("by")} value={by} />
-        <Select label="Of the last" options={DAYS} {...filter("days")} value={days} />
-      </form>
-      <Fault text={error} />
-      {value && value.sums.all.reports === 0 && (
-        <Empty
-          text="No worker has reported usage on these days. A worker reports what its task has used like this:"
-          line={commandOf("task usage TASK --node worker-1 --seq 1 --input-tokens 900 --cost-usd 0.02")}
-        />
-      )}
-      {value && value.sums.all.reports > 0 && (
-        <Sums
-          by={by}
-          rows={value.sums.usage}
-          all={value.sums.all}
-          isWhole={value.sums.pages <= 1}
-          voidable={isAdmin() && by === "node" && days === "1"}
-        />
-      )}
-      <Pager
-        back={page > 1 && ["First page", here({ page: undefined })]}
-        next={value && page < value.sums.pages && ["Next page", here({ page: String(page + 1) })]}
-      />
-      {value?.budgets && <Budgets budgets={value.budgets} />}
-    </>
-  );
-}
-
-type Row = AnswerOf<"usage">["usage"][number];
-
-/**
- * `isWhole`: these rows are all there are, so that their sum is worth a row. `voidable`: each is what a node has reported
- * today, which an administrator may take back.
- */
-function Sums(props: { by: By; rows: readonly Row[]; all: Sum; isWhole: boolean; voidable: boolean }): VNode {
-  const { by, rows, all, isWhole, voidable } = props;
-  const most = all.cost_usd || 1;
-  return (
-    <Table
-      label={`Cost by ${by}`}
-      rows={rows.length > 1 && isWhole ? [...rows, all] : rows}
-      keyOf={(sum) => ("name" in sum ? sum.name : "")}
-      columns={[
-        [
-          by.charAt(0).toUpperCase() + by.slice(1),
-          (sum: Row | Sum) => ("name" in sum ? linkOf(by, sum.name) : <b>All</b>),
-          "name",
-        ],
-        [
-          "Cost",
-          (sum) => (
-            <>
-              {costOf(sum)} <Unknown sum={sum} />
-            </>
-          ),
-          "number",
-        ],
-        ["Input tokens", (sum) => countOf(sum.input_tokens), "number"],
-        ["Cached", (sum) => countOf(sum.cached_tokens), "number"],
-        ["Output tokens", (sum) => countOf(sum.output_tokens), "number"],
-        [
-          "Share",
-          (sum) =>
-            "name" in sum && (
-              <meter aria-label="Share of all costs" min={0} max={most} value={sum.cost_usd ?? 0} />
-            ),
-          "wide",
-        ],
-        ...(voidable
-          ? [
-              [
-                "Actions",
-                (sum: Row | Sum) => "name" in sum && sum.name !== null && <Void node={sum.name} />,
-              ] as const,
-            ]
-          : []),
-      ]}
+    <ListPage
+      title="Cost"
+      filters={FILTERS}
+      load={async (ask, { page }) => {
+        const since = new Date(clock.now() - (Number(days) - 1) * DAY_MS).toISOString().slice(0, 10);
+        const [sums, budgets] = await Promise.all([
+          ask("usage", { by, since, page: Number(page ?? 1), per_page: PAGE }),
+          isAdmin()
+            ? whole(
+                (place) => ask("budget/list", place),
+                (answer) => answer.budgets,
+              )
+            : null,
+        ]);
+        return { ...sums, budgets };
+      }}
+      count={({ all }) => costOf(all)}
+      dependsOn={isAdmin()}
+      // Usage itself is no event: it mostly comes with these.
+      concerns={/^(?:budget\..+|usage\.voided|task\.(?:completed|attempt_failed|failed|released))$/}
+      // The sum of all is worth a row if it is the sum of the rows.
+      rows={({ usage, all, pages }): readonly Row[] => {
+        if (all.reports === 0) return [];
+        const shares = usage.map((sum) => ({ ...sum, share: (sum.cost_usd ?? 0) / (all.cost_usd || 1) }));
+        return usage.length > 1 && pages <= 1 ? [...shares, all] : shares;
+      }}
+      list={sumsOf(by, isAdmin() && by === "node" && days === "1")}
+      empty={NO_USAGE}
+      noMatch={NO_USAGE}
+      turns={["Previous page", "Next page"]}
+      below={(page) => page?.budgets && <Budgets budgets={page.budgets} />}
     />
   );
 }
 
-function Void({ node }: { node: string }): VNode {
-  const question = `Take all that ${node} has reported today (UTC) off the sums and budgets?`;
-  return (
-    <Button
-      class="danger"
-      data-do={`void ${node}`}
-      onClick={() =>
-        runAsked(question, "Void", "The reports are void.", () => call("usage/void", { node_id: node }))
-      }
-    >
-      Void
-    </Button>
-  );
+/** @param isVoidable each row is what a node has reported today, which an administrator may take back */
+function sumsOf(by: (typeof BY)[number], isVoidable: boolean): ListOf<Row> {
+  return {
+    label: `Cost by ${by}`,
+    keyOf: ({ name }) => name ?? `${name}`,
+    columns: [
+      [
+        by.charAt(0).toUpperCase() + by.slice(1),
+        ({ name }) => (name === undefined ? <b>All</b> : linkOf(by, name)),
+        "name",
+      ],
+      ["Cost", (row) => <Cost sum={row} />, "number"],
+      ["Input tokens", (row) => countOf(row.input_tokens), "number"],
+      ["Cached", (row) => countOf(row.cached_tokens), "number"],
+      ["Output tokens", (row) => countOf(row.output_tokens), "number"],
+      [
+        "Share",
+        ({ share }) =>
+          share !== undefined && <meter aria-label="Share of all costs" min={0} max={1} value={share} />,
+        "wide",
+      ],
+    ],
+    actions: isVoidable && (({ name }) => (name ? [voiding(name)] : [])),
+  };
 }
 
-function linkOf(by: By, name: string | null): ComponentChildren {
+function voiding(node: string): Action {
+  return act(`void ${node}`, "Void", () => call("usage/void", { node_id: node }), "The reports are void.", {
+    look: "danger",
+    ask: { text: `Take all that ${node} has reported today (UTC) off the sums and budgets?`, yes: "Void" },
+  });
+}
+
+function linkOf(by: string, name: string | null): ComponentChildren {
   if (name === null) return <span class="quiet">none</span>;
   if (by === "node" || by === "creator") return <NodeLink id={name} />;
   return by === "type" ? <a href={to("tasks", "", { type: name })}>{name}</a> : name;
 }
 
+const BUDGETS: ListOf<Budget> = {
+  label: "Budgets",
+  keyOf: ({ scope, value, per }) => `${scope} ${value} ${per}`,
+  columns: [
+    ["State", ({ paused, state }) => <State word={paused ? "paused" : state} />],
+    [
+      "Budget",
+      ({ scope, value }) => (
+        <>
+          {scope} {scope !== "hub" && linkOf(scope, value)}
+        </>
+      ),
+      "name",
+    ],
+    [
+      "Per",
+      ({ per, since }) => (
+        <>
+          {per} {since !== null && <small>since {since}</small>}
+        </>
+      ),
+    ],
+    ["Cost", ({ spent, cost_usd }) => <Cost sum={spent} of={cost_usd} />, "number"],
+    [
+      "Tokens",
+      ({ spent, tokens }) =>
+        `${countOf(spent.input_tokens + spent.output_tokens)}${tokens === null ? "" : ` of ${countOf(tokens)}`}`,
+      "number",
+    ],
+    ["At the limit", (budget) => budget.on_limit],
+  ],
+};
+
 function Budgets({ budgets }: { budgets: readonly Budget[] }): VNode {
+  const none = (
+    <Empty
+      text="There are no budgets. With one, the hub hands nothing out when it is used up:"
+      line={commandOf("budget set hub --per month --cost-usd 500")}
+    />
+  );
   return (
     <Section title="Budgets">
-      {budgets.length === 0 ? (
-        <Empty
-          text="There are no budgets. With one, the hub hands nothing out when it is used up:"
-          line={commandOf("budget set hub --per month --cost-usd 500")}
-        />
-      ) : (
-        <Table
-          label="Budgets"
-          rows={budgets}
-          keyOf={(budget) => `${budget.scope} ${budget.value} ${budget.per}`}
-          columns={[
-            ["State", (budget) => <State word={budget.paused ? "paused" : budget.state} />],
-            [
-              "Budget",
-              (budget) => (
-                <>
-                  {budget.scope} {budget.scope !== "hub" && linkOf(budget.scope, budget.value)}
-                </>
-              ),
-              "name",
-            ],
-            [
-              "Per",
-              (budget) => (
-                <>
-                  {budget.per} {budget.since !== null && <small>since {budget.since}</small>}
-                </>
-              ),
-            ],
-            [
-              "Cost",
-              (budget) => (
-                <>
-                  {costOf(budget.spent)}
-                  {budget.cost_usd !== null && ` of ${countOf(budget.cost_usd)} USD`}{" "}
-                  <Unknown sum={budget.spent} />
-                </>
-              ),
-              "number",
-            ],
-            [
-              "Tokens",
-              (budget) => (
-                <>
-                  {countOf(budget.spent.input_tokens + budget.spent.output_tokens)}
-                  {budget.tokens !== null && ` of ${countOf(budget.tokens)}`}
-                </>
-              ),
-              "number",
-            ],
-            ["At the limit", (budget) => budget.on_limit],
-          ]}
-        />
-      )}
+      <List list={BUDGETS} rows={budgets} empty={none} />
     </Section>
+  );
+}
+
+// ---- Costs in the words of a person
+
+type Reported = Pick<AnswerOf<"usage">["all"], "cost_usd" | "reports" | "without_cost">;
+
+/** What a task, or all tasks of a group, have used. */
+export function Usage({ usage }: { usage: NonNullable<AnyTask["usage"]> }): VNode {
+  const { input_tokens, cached_tokens, output_tokens } = usage;
+  const cached = cached_tokens === 0 ? "" : ` (${countOf(cached_tokens)} cached)`;
+  return (
+    <>
+      <Cost sum={usage} />
+      <br />
+      <small>
+        {countOf(input_tokens)} input tokens{cached}, {countOf(output_tokens)} output tokens
+      </small>
+    </>
+  );
+}
+
+/** A cost, of what there is, and how many of its reports had none: it is larger than it looks. */
+export function Cost({ sum, of = null }: { sum: Reported; of?: number | null }): VNode {
+  return (
+    <>
+      {costOf(sum)}
+      {of !== null && ` of ${countOf(of)} USD`}{" "}
+      {sum.without_cost > 0 && (
+        <small>
+          {countOf(sum.without_cost)} of {manyOf(sum.reports, "report")} without a cost
+        </small>
+      )}
+    </>
   );
 }

@@ -1,16 +1,20 @@
-/** The event log live, newest first, filtered by kind, node and task. */
+/** The event log live, newest first, filtered by kind, node and task; and events as rows of a table. */
 import { Fragment, type VNode, h } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
 import { EVENT_KINDS, type EventKind } from "../../domain/event.ts";
-import { clock } from "./clock.ts";
+import { DAY_MS } from "../../lib/clock.ts";
+import { clock, now } from "./clock.ts";
+import { nodeNames } from "./field.tsx";
 import { commandOf, countOf, oneOf } from "./format.ts";
+import { type FilterOf, ListPage } from "./list-page.tsx";
+import type { ListOf } from "./list.tsx";
 import { onEvent } from "./live.ts";
-import { EventTable } from "./event-table.tsx";
-import { NodeField } from "./suggest-field.tsx";
-import { Button, Empty, Fault, Field, Filters, Head, Pager, Select, useFilters, useList } from "./parts.tsx";
-import { here, route, wrongQuery } from "./route.ts";
+import { once } from "./load.ts";
+import { Button, NodeLink, TaskId } from "./parts.tsx";
+import { here, route } from "./route.ts";
 import type { Ask } from "./session.ts";
+import { isUtc, timeOf } from "./times.ts";
 
 const PAGE = 100;
 /** The oldest ones leave the page. */
@@ -22,7 +26,13 @@ const SOON_MS = 50;
 const STEPS = 10;
 const STEP = 1_000;
 
-const KNOWN = { kind: EVENT_KINDS, node: null, task: null, before: null };
+const NONE_BEFORE = `None among the ${countOf(STEPS * STEP)} events before.`;
+
+const FILTERS: readonly FilterOf[] = [
+  { name: "kind", label: "Kind", options: [["", "all"], ...EVENT_KINDS] },
+  { name: "node", label: "Node", suggest: nodeNames },
+  { name: "task", label: "Task (its id)" },
+];
 
 type Filter = Readonly<Record<"node_id" | "task_id", string | undefined> & { kind: EventKind | undefined }>;
 
@@ -40,109 +50,153 @@ export function Events(): VNode {
   const kind = oneOf(EVENT_KINDS, query["kind"]);
   const before = Number(query["before"]) || 0;
   const wanted: Filter = { kind, node_id: node || undefined, task_id: task || undefined };
-  const isFiltered = Boolean(query["kind"] || node || task);
-  const loaded = useList(
-    KNOWN,
-    async (ask) => {
-      if (before === 0) return { events: (await ask("events", { ...wanted, limit: PAGE })).events, to: 0 };
-      return eventsBefore(ask, before, wanted);
-    },
-    null,
-  );
-  const filter = useFilters();
+  const fresh = useFresh(before === 0, wanted);
   const [frozen, setFrozen] = useState<readonly Event[] | null>(null);
-  const [more, setMore] = useState<readonly Event[]>([]);
-  useEffect(() => {
-    setMore([]);
-    setFrozen(null);
-    if (before !== 0 || wrongQuery(KNOWN) !== null) return;
-    let fresh: readonly Event[] = [];
-    let timer: ReturnType<typeof setTimeout> | null = null;
-    let drawnAt = -DRAW_MS;
-    const stop = onEvent((event) => {
-      if (event === null || !suits(event, wanted)) return;
-      fresh = [event, ...fresh].slice(0, SHOWN);
-      timer ??= setTimeout(
-        () => {
-          const come = fresh;
-          [fresh, timer, drawnAt] = [[], null, clock.timers()];
-          setMore((old) => [...come, ...old].slice(0, SHOWN));
-        },
-        Math.max(SOON_MS, drawnAt + DRAW_MS - clock.timers()),
-      );
-    });
-    return () => {
-      stop();
-      if (timer !== null) clearTimeout(timer);
-    };
-  }, [route.value]);
-  const { value } = loaded;
-  const seen = new Set(more.map(({ id }) => id));
-  const all = [...more, ...(value?.events ?? []).toReversed().filter(({ id }) => !seen.has(id))].slice(
-    0,
-    SHOWN,
-  );
-  const shown = frozen ?? all;
-  const isWhole = value !== null && before !== 0 && value.to <= 1 && value.events.length < PAGE;
-  const oldest = isWhole ? 0 : (shown.at(-1)?.id ?? value?.to ?? 0);
+  useEffect(() => setFrozen(null), [route.value]);
+  const shownOf = (events: readonly Event[]): readonly Event[] => {
+    const seen = new Set(fresh.map(({ id }) => id));
+    return [...fresh, ...events.toReversed().filter(({ id }) => !seen.has(id))].slice(0, SHOWN);
+  };
   return (
-    <>
-      <Head
-        more={
-          before === 0 && (
-            <Button
-              aria-pressed={frozen !== null}
-              data-do="pause"
-              onClick={() => setFrozen(frozen === null ? all : null)}
-            >
-              {frozen === null ? "Pause" : "Go on"}
-            </Button>
-          )
-        }
-      >
-        Events
-      </Head>
-      <Filters isFiltered={isFiltered}>
-        <Select label="Kind" options={[["", "all"], ...EVENT_KINDS]} {...filter("kind")} />
-        <NodeField label="Node" {...filter("node")} />
-        <Field label="Task (its id)" {...filter("task")} />
-      </Filters>
-      <Fault text={loaded.error} />
-      {value && all.length === 0 && (
-        <Empty
-          text={
-            isFiltered && before === 0
-              ? "No event matches."
-              : before === 0
-                ? "No events yet. You can also follow them from a shell:"
-                : `None among the ${countOf(STEPS * STEP)} events before.`
-          }
-          {...(before === 0 && !isFiltered && { line: commandOf("events --follow") })}
-        />
-      )}
-      {all.length > 0 && <EventTable events={shown} />}
-      <Pager
-        back={before !== 0 && ["Newest", here({ before: undefined })]}
-        next={oldest > 1 && ["Older", here({ before: String(oldest) })]}
-      />
-    </>
+    <ListPage
+      title="Events"
+      filters={FILTERS}
+      known={{ before: null }}
+      load={async (ask) =>
+        before === 0
+          ? { events: (await ask("events", { ...wanted, limit: PAGE })).events, to: 0, next_cursor: null }
+          : eventsBefore(ask, before, wanted)
+      }
+      more={(page) =>
+        before === 0 && (
+          <Button
+            aria-pressed={frozen !== null}
+            data-do="pause"
+            onClick={() => setFrozen(frozen === null ? shownOf(page?.events ?? []) : null)}
+          >
+            {frozen === null ? "Pause" : "Go on"}
+          </Button>
+        )
+      }
+      concerns={null}
+      rows={({ events }) => frozen ?? shownOf(events)}
+      list={EVENTS}
+      empty={
+        before === 0
+          ? ["No events yet. You can also follow them from a shell:", commandOf("events --follow")]
+          : [NONE_BEFORE]
+      }
+      noMatch={before === 0 ? "No event matches." : NONE_BEFORE}
+      turns={(page) => {
+        const isWhole = page !== null && before !== 0 && page.to <= 1 && page.events.length < PAGE;
+        const shown = frozen ?? shownOf(page?.events ?? []);
+        const oldest = isWhole ? 0 : (shown.at(-1)?.id ?? page?.to ?? 0);
+        return {
+          back: before !== 0 && ["Newest", here({ before: undefined })],
+          next: oldest > 1 && ["Older", here({ before: String(oldest) })],
+        };
+      }}
+    />
   );
 }
 
-/** The newest events before one, oldest first. `to`: the log was searched back to this id. */
-async function eventsBefore(
-  ask: Ask,
-  before: number,
-  filter: Filter,
-): Promise<{ readonly events: readonly Event[]; readonly to: number }> {
-  let found: readonly Event[] = [];
+/** The events that have come since the view was opened, the newest first. */
+function useFresh(isOn: boolean, wanted: Filter): readonly Event[] {
+  const [fresh, setFresh] = useState<readonly Event[]>([]);
+  useEffect(() => {
+    setFresh([]);
+    if (!isOn) return;
+    let come: readonly Event[] = [];
+    let drawnAt = -DRAW_MS;
+    const timer = once(() => {
+      const drawn = come;
+      [come, drawnAt] = [[], clock.timers()];
+      setFresh((old) => [...drawn, ...old].slice(0, SHOWN));
+    });
+    const stop = onEvent((event) => {
+      if (event === null || !suits(event, wanted)) return;
+      come = [event, ...come].slice(0, SHOWN);
+      timer.start(Math.max(SOON_MS, drawnAt + DRAW_MS - clock.timers()));
+    });
+    return () => {
+      stop();
+      timer.stop();
+    };
+  }, [route.value]);
+  return fresh;
+}
+
+/** Events, oldest first. `to`: the log was searched back to this id. */
+type Page = { readonly events: readonly Event[]; readonly to: number; readonly next_cursor: null };
+
+/** The newest events before one. */
+async function eventsBefore(ask: Ask, before: number, filter: Filter): Promise<Page> {
+  let events: readonly Event[] = [];
   let end = before;
-  for (let step = 0; step < STEPS && end > 1 && found.length < PAGE; step++) {
+  for (let steps = 0; steps < STEPS && end > 1 && events.length < PAGE; steps++) {
     const start = Math.max(1, end - STEP);
-    const { events } = await ask("events", { ...filter, since: start - 1, limit: STEP });
-    const within = events.filter(({ id }) => id < end);
-    found = [...within, ...found];
+    const step = await ask("events", { ...filter, since: start - 1, limit: STEP });
+    events = [...step.events.filter(({ id }) => id < end), ...events];
     end = start;
   }
-  return { events: found.slice(-PAGE), to: end };
+  return { events: events.slice(-PAGE), to: end, next_cursor: null };
+}
+
+// ---- Events as rows
+
+/** Fields of events that the page shows elsewhere. */
+const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["title", "creator_node"]);
+
+/** Formats the data of an event, without its kind, node and task. */
+export function dataOf({ data }: Event): string {
+  return Object.entries(data)
+    .filter(([name, value]) => value !== null && value !== "" && !SHOWN_ELSEWHERE.has(name))
+    .map(([name, value]) => `${name.replaceAll("_", " ")} ${String(value)}`)
+    .join(" · ");
+}
+
+export const EVENTS: ListOf<Event> = {
+  label: "Events",
+  look: "log",
+  keyOf: ({ id }) => id,
+  columns: [
+    [
+      "At",
+      ({ at }) => (
+        <time dateTime={at} title={timeOf(at)}>
+          {shortTimeOf(at)}
+        </time>
+      ),
+    ],
+    ["Kind", ({ kind }) => <span class={toneOf(kind)}>{kind}</span>],
+    ["Node", ({ node_id }) => <NodeLink id={node_id} />, "id"],
+    ["Task", ({ task_id }) => <TaskId id={task_id} />],
+    [
+      "Data",
+      (event) => (
+        <>
+          {typeof event.data["title"] === "string" && <b>{event.data["title"]}</b>} {dataOf(event)}
+        </>
+      ),
+      "wide data",
+    ],
+    ["Id", ({ id }) => id, "number"],
+  ],
+  // An event never changes: its row is made once.
+  drawn: () => rows,
+};
+
+let rows = new WeakMap<Event, VNode>();
+isUtc.follow(() => (rows = new WeakMap()));
+
+/** The time of day; with the day if it is another. A log of ages would change each second. */
+function shortTimeOf(at: string): string {
+  const isOld = now.value - Date.parse(at) >= DAY_MS;
+  return timeOf(at, { hourCycle: "h23", timeStyle: "medium", ...(isOld && { dateStyle: "medium" }) });
+}
+
+/** What failed stands out, and what has succeeded. */
+function toneOf(kind: EventKind): string | undefined {
+  if (/failed|timed_out|stuck|rejected|parked|offline|suspended|paused$/.test(kind)) return "s-failed";
+  return /completed|passed|paid|resumed|online$/.test(kind) ? "s-completed" : undefined;
 }

@@ -4,7 +4,10 @@ import { useEffect, useState } from "preact/hooks";
 import type { FileRecord } from "../../client/luxhub.ts";
 import { parseExact } from "../../lib/exact-json.ts";
 import { sizeOf } from "./format.ts";
-import { Button, Close, Delete, Fault, Modal, askToConfirm, showNotice, useLoad } from "./parts.tsx";
+import { type ActionItem, act, deletion, isConfirmed } from "./action.tsx";
+import { useLoad } from "./load.ts";
+import { showNotice } from "./notice.tsx";
+import { Button, Close, Fault, Modal } from "./parts.tsx";
 import { call, describe, hub, mayAct } from "./session.ts";
 
 const addressOf = ({ file_id }: FileRecord): string => `api/v1/file/download/${encodeURIComponent(file_id)}`;
@@ -27,25 +30,25 @@ export function FileLink({ file }: { file: FileRecord }): VNode {
   );
 }
 
-export function FileActions({ file }: { file: FileRecord }): VNode {
+/** What can be done with a file. */
+export function fileActions(file: FileRecord): readonly ActionItem[] {
+  return [
+    previewOf(file) !== null && <PreviewButton file={file} />,
+    act("download", "Download", () => download(file)),
+    mayAct() &&
+      deletion("delete-file", `Delete ${file.name} permanently?`, () =>
+        call("file/delete", { file_id: file.file_id }),
+      ),
+  ];
+}
+
+function PreviewButton({ file }: { file: FileRecord }): VNode {
   const [isShown, setShown] = useState(false);
   return (
     <>
-      {previewOf(file) !== null && (
-        <Button data-do="preview" onClick={() => setShown(true)}>
-          Preview
-        </Button>
-      )}
-      <Button data-do="download" onClick={() => download(file)}>
-        Download
+      <Button data-do="preview" onClick={() => setShown(true)}>
+        Preview
       </Button>
-      {mayAct() && (
-        <Delete
-          data-do="delete-file"
-          ask={`Delete ${file.name} permanently?`}
-          work={() => call("file/delete", { file_id: file.file_id })}
-        />
-      )}
       {isShown && (
         <Modal title={file.name} onClose={() => setShown(false)}>
           <Preview file={file} />
@@ -83,8 +86,8 @@ async function download(file: FileRecord): Promise<void> {
       await body?.pipeTo(await handle.createWritable());
       return showNotice(`${name} is saved.`);
     }
-    const warning = `This browser must hold all ${sizeOf(size)} in memory before it saves the file. \`luxhub file get\` does not.`;
-    if (isLarge && !(await askToConfirm(warning, "Download"))) return;
+    const text = `This browser must hold all ${sizeOf(size)} in memory before it saves the file. \`luxhub file get\` does not.`;
+    if (isLarge && !(await isConfirmed({ text, yes: "Download" }))) return;
     const response = await hub.value.download({ file_id });
     saveBlob(await response.blob(), name);
   } catch (error) {
@@ -136,7 +139,7 @@ export function mediaTypeOf(contentType: string): string {
 
 /** JSON on one line with line breaks, if that changes nothing else; any other text as it is. */
 function indented(text: string): string {
-  const bare = (one: string): string => one.replaceAll(/\s/g, "");
+  const bare = (spaced: string): string => spaced.replaceAll(/\s/g, "");
   try {
     const lines = JSON.stringify(parseExact(text), null, 2);
     return bare(lines) === bare(text) ? lines : text;
@@ -153,14 +156,13 @@ function Preview({ file }: { file: FileRecord }): VNode {
   const form = previewOf(file);
   const { file_id } = file;
   const range = form === "text" && file.size > TEXT_BYTES ? `bytes=0-${TEXT_BYTES - 1}` : undefined;
-  const loaded = useLoad(file_id, async (_, signal) => {
+  const { value, error } = useLoad(file_id, async (_, signal) => {
     const response = await hub.value.download({ file_id, range }, { signal });
     if (form === "picture")
       return URL.createObjectURL(new Blob([await response.blob()], { type: mediaTypeOf(file.content_type) }));
     const text = await response.text();
     return form === "drawing" ? `data:${DRAWING},${encodeURIComponent(text)}` : indented(text);
   });
-  const { value, error } = loaded;
   useEffect(() => () => void (form === "picture" && value !== null && URL.revokeObjectURL(value)), [value]);
   if (value === null) return <Fault text={error} />;
   return form !== "text" ? (

@@ -2,11 +2,12 @@
  * The fleet as lamps: a small square for each node. Its brightness is the load; it flashes when the node completes a
  * task. At most LAMPS of the busiest nodes, so that a fleet of any size costs the page the same.
  */
-import { Fragment, type VNode, h } from "preact";
+import { type VNode, h } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { type AnyNode, countOf, manyOf } from "./format.ts";
 import { onEvent } from "./live.ts";
-import { Fault, Section, pagesOf, useEvery, useLoad } from "./parts.tsx";
+import { pagesOf, useEvery, useLoad } from "./load.ts";
+import { Fault, Section } from "./parts.tsx";
 import { go, to } from "./route.ts";
 import type { Ask } from "./session.ts";
 
@@ -69,13 +70,7 @@ export function Fleet(): VNode {
   const { online, offline } = stats.by_status;
   const words = `${countOf(online)} on · ${countOf(stats.draining)} drain · ${countOf(offline)} off`;
   return (
-    <Section
-      title={
-        <>
-          <a href={to("nodes")}>{manyOf(stats.total, "node")}</a> <span>{words}</span>
-        </>
-      }
-    >
+    <Section title={<a href={to("nodes")}>{manyOf(stats.total, "node")}</a>} note={words}>
       <div
         class={nodes.length <= FEW ? "fleet few" : "fleet"}
         role="img"

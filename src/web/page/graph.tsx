@@ -5,7 +5,8 @@
 import { Fragment, type VNode, h } from "preact";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { type AnyTask, countOf, stateOf } from "./format.ts";
-import { Fault, State, TaskLink, useLoad } from "./parts.tsx";
+import { useLoad } from "./load.ts";
+import { Fault, State, TaskLink } from "./parts.tsx";
 import { to } from "./route.ts";
 
 /** More tasks in a layer are a list. */

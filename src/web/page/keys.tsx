@@ -6,28 +6,13 @@ import { Fragment, type VNode, h } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { qrCode } from "../../lib/qr-code.ts";
+import { type Fields, Form, act, deletion } from "./action.tsx";
+import { nodeNames } from "./field.tsx";
 import { countOf, numberOf, oneOf, quoted, sizeOf } from "./format.ts";
-import { NodeField } from "./suggest-field.tsx";
-import {
-  Age,
-  Button,
-  Close,
-  Delete,
-  Field,
-  type Fields,
-  Form,
-  Head,
-  Modal,
-  Pager,
-  Paste,
-  Section,
-  Select,
-  State,
-  Table,
-  runAction,
-  runAsked,
-  useLoad,
-} from "./parts.tsx";
+import { Pager } from "./list-page.tsx";
+import { List, type ListOf } from "./list.tsx";
+import { useLoad } from "./load.ts";
+import { Age, Close, Head, Modal, Paste, Section, State } from "./parts.tsx";
 import { route, to } from "./route.ts";
 import { call } from "./session.ts";
 
@@ -39,9 +24,34 @@ const MINUTE_S = 60;
 /** Invitations of a page. */
 const PAGE = 50;
 
+const KEYS: ListOf<AnswerOf<"key/list", Variant>["keys"][number]> = {
+  label: "Keys",
+  keyOf: ({ name }) => name,
+  isGone: ({ state }) => state !== "valid",
+  columns: [
+    ["State", (key) => <State word={key.state} />],
+    ["Name", (key) => key.name, "name"],
+    ["Role", (key) => key.role],
+    ["Variant", (key) => key.variant],
+    ["Node", (key) => key.node_id, "names"],
+    ["Rewards", ({ mint_per_day: mint }) => mint !== null && `${countOf(mint)} LUX a day`],
+    ["Used", ({ used }) => used && `${used.tasks} unfinished, ${sizeOf(used.bytes)}`],
+    ["Made", (key) => <Age at={key.created_at} />],
+    ["Ends", (key) => <Age at={key.revoked_at ?? key.expires_at} />],
+  ],
+  actions: ({ name, state, created_at }) => [
+    state === "valid" &&
+      created_at !== null &&
+      act("revoke", "Revoke", () => call("key/revoke", { name }), "Revoked.", {
+        look: "danger",
+        ask: { text: `Revoke ${name}? Its open calls and streams end within a second.`, yes: "Revoke" },
+      }),
+  ],
+};
+
 export function Keys(): VNode {
   const { cursor } = route.value.query;
-  const loaded = useLoad(
+  const { value, error } = useLoad(
     `keys ${cursor}`,
     async (ask) => {
       const [{ keys }, invited] = await Promise.all([
@@ -53,123 +63,118 @@ export function Keys(): VNode {
     /^node\.joined$/,
   );
   const [made, setMade] = useState<Made | null>(null);
-  const { value, error } = loaded;
-  const revoke = (name: string): Promise<boolean> =>
-    runAsked(`Revoke ${name}? Its open calls and streams end within a second.`, "Revoke", "Revoked.", () =>
-      call("key/revoke", { name }),
-    );
-  const add = ({ name = "", role, variant, node, mint, days }: Fields): Promise<boolean> =>
-    runAction("Added.", async () => {
-      const { secret, key } = await call("key/add", {
-        name,
-        role: oneOf(["full", "viewer", "admin"] as const, role),
-        variant: oneOf(["A", "B"] as const, variant),
-        node_id: node,
-        mint_per_day: numberOf(mint),
-        expires_in_s: days ? Number(days) * DAY_S : undefined,
-      });
-      setMade({ name, secret, role: key.role, node: key.node_id });
-    });
   return (
     <>
       <Head error={error}>Keys</Head>
-      <Form class="filters" onSend={add}>
-        <Field label="Name" name="name" required />
-        <Select label="Role" name="role" options={ROLES} />
-        <Select label="Variant" name="variant" options={VARIANTS} />
-        <NodeField label="Bound to node" name="node" />
-        <Field label="Valid for (days)" name="days" type="number" />
-        <Field label="Rewards (LUX a day at most)" name="mint" type="number" />
-        <button class="primary" data-do="add">
-          Add
-        </button>
-      </Form>
-      {value && (
-        <Table
-          label="Keys"
-          rows={value.keys}
-          keyOf={(key) => key.name}
-          classOf={(key) => (key.state === "valid" ? undefined : "gone")}
-          columns={[
-            ["State", (key) => <State word={key.state} />],
-            ["Name", (key) => key.name, "name"],
-            ["Role", (key) => key.role],
-            ["Variant", (key) => key.variant],
-            ["Node", (key) => key.node_id, "names"],
-            ["Rewards", (key) => key.mint_per_day !== null && `${countOf(key.mint_per_day)} LUX a day`],
-            ["Used", (key) => key.used && `${key.used.tasks} unfinished, ${sizeOf(key.used.bytes)}`],
-            ["Made", (key) => <Age at={key.created_at} />],
-            ["Ends", (key) => <Age at={key.revoked_at ?? key.expires_at} />],
-            [
-              "Actions",
-              (key) =>
-                key.state === "valid" &&
-                key.created_at !== null && (
-                  <Button class="danger" data-do="revoke" onClick={() => revoke(key.name)}>
-                    Revoke
-                  </Button>
-                ),
-              "buttons",
-            ],
-          ]}
-        />
-      )}
+      <Form
+        isRow
+        action={act("add", "Add", async (fields) => setMade(await addKey(fields)), "Added.", {
+          look: "primary",
+        })}
+        fields={[
+          { name: "name", label: "Name", required: true },
+          { name: "role", label: "Role", options: ROLES },
+          { name: "variant", label: "Variant", options: VARIANTS },
+          { name: "node", label: "Bound to node", suggest: nodeNames },
+          { name: "days", label: "Valid for (days)", type: "number" },
+          { name: "mint", label: "Rewards (LUX a day at most)", type: "number" },
+        ]}
+      />
+      {value && <List list={KEYS} rows={value.keys} />}
       {value && <Invitations page={value.invited} />}
       {made && <NewKey made={made} onClose={() => setMade(null)} />}
     </>
   );
 }
 
+type Made = AnswerOf<"key/add", Variant>;
+
+function addKey({ name = "", role, variant, node, mint, days }: Fields): Promise<Made> {
+  return call("key/add", {
+    name,
+    role: oneOf(["full", "viewer", "admin"] as const, role),
+    variant: oneOf(["A", "B"] as const, variant),
+    node_id: node,
+    mint_per_day: numberOf(mint),
+    expires_in_s: days ? Number(days) * DAY_S : undefined,
+  });
+}
+
+/** The secret, once; and what to paste, or to scan, where it is used. */
+function NewKey({ made, onClose }: { made: Made; onClose: () => void }): VNode {
+  const { secret, key } = made;
+  const url = new URL(".", location.href).href;
+  const words =
+    key.role === "full"
+      ? ["worker", "--node", quoted(key.node_id ?? "worker-1"), "--agent", "claude"]
+      : ["top"];
+  const line = [`LUXHUB_URL=${quoted(url)}`, `LUXHUB_SECRET=${quoted(secret)}`, "luxhub", ...words].join(" ");
+  return (
+    <Modal title={`The secret of ${key.name} (${key.role})`} onClose={onClose}>
+      <p>The secret is shown only once: the hub keeps only its hash.</p>
+      <Paste text={secret} />
+      {key.role !== "admin" && (
+        <>
+          <p>
+            {key.role === "full"
+              ? "Start a worker with it: an agent, or a command after -- in place of --agent claude."
+              : "Watch the hub with it:"}
+          </p>
+          <Command line={line} host={location.hostname} />
+        </>
+      )}
+      <Close word="Done" />
+    </Modal>
+  );
+}
+
+// ---- Invitations
+
 type Invited = AnswerOf<"invitation/create", Variant>;
+type Invitations = AnswerOf<"invitation/list", Variant>;
+
+const INVITATIONS: ListOf<Invitations["invitations"][number]> = {
+  label: "Invitations",
+  keyOf: ({ invitation_id }) => invitation_id,
+  isGone: ({ state }) => state === "expired",
+  columns: [
+    ["State", ({ state }) => <State word={state} />],
+    ["Node", ({ node_id }) => node_id, "name"],
+    ["Key", ({ key }) => key, "names"],
+    ["Made", ({ created_at }) => <Age at={created_at} />],
+    ["Joined", ({ used_at }) => <Age at={used_at} />],
+    ["Ends", ({ expires_at }) => <Age at={expires_at} />],
+  ],
+  actions: ({ invitation_id, node_id }) => [
+    deletion(
+      "delete-invitation",
+      `Delete the invitation of ${node_id}? Nobody can join with it any more.`,
+      () => call("invitation/delete", { invitation_id }),
+    ),
+  ],
+};
 
 /** Who was invited, and has joined; the form for a new invitation. */
-function Invitations({ page }: { page: AnswerOf<"invitation/list", Variant> }): VNode {
-  const { invitations, next_cursor: next } = page;
+function Invitations({ page: { invitations, next_cursor: next } }: { page: Invitations }): VNode {
   const [made, setMade] = useState<Invited | null>(null);
-  const invite = ({ node_id = "", minutes, url }: Fields): Promise<boolean> =>
-    runAction("Invited.", async () => {
-      const expires_in_s = minutes ? Number(minutes) * MINUTE_S : undefined;
-      setMade(await call("invitation/create", { node_id, expires_in_s, url }));
-    });
+  const invite = async ({ node_id = "", minutes, url }: Fields): Promise<void> => {
+    const expires_in_s = minutes ? Number(minutes) * MINUTE_S : undefined;
+    setMade(await call("invitation/create", { node_id, expires_in_s, url }));
+  };
   // Over plain HTTP the hub may know a better address than this one.
   const here = location.protocol === "https:" ? new URL(".", location.href).href : "";
   return (
     <Section title="Invitations: a machine joins with one line">
-      <Form class="filters" onSend={invite}>
-        <NodeField label="Node, also a new one" name="node_id" required />
-        <Field label="Valid for (minutes)" name="minutes" type="number" value="60" />
-        <Field label="URL of the hub there (empty: it chooses)" name="url" value={here} />
-        <button class="primary" data-do="invite">
-          Invite
-        </button>
-      </Form>
-      {invitations.length > 0 && (
-        <Table
-          label="Invitations"
-          rows={invitations}
-          keyOf={(one) => one.invitation_id}
-          classOf={(one) => (one.state === "expired" ? "gone" : undefined)}
-          columns={[
-            ["State", (one) => <State word={one.state} />],
-            ["Node", (one) => one.node_id, "name"],
-            ["Key", (one) => one.key, "names"],
-            ["Made", (one) => <Age at={one.created_at} />],
-            ["Joined", (one) => <Age at={one.used_at} />],
-            ["Ends", (one) => <Age at={one.expires_at} />],
-            [
-              "Actions",
-              (one) => (
-                <Delete
-                  data-do="delete-invitation"
-                  ask={`Delete the invitation of ${one.node_id}? Nobody can join with it any more.`}
-                  work={() => call("invitation/delete", { invitation_id: one.invitation_id })}
-                />
-              ),
-              "buttons",
-            ],
-          ]}
-        />
-      )}
+      <Form
+        isRow
+        action={act("invite", "Invite", invite, "Invited.", { look: "primary" })}
+        fields={[
+          { name: "node_id", label: "Node, also a new one", suggest: nodeNames, required: true },
+          { name: "minutes", label: "Valid for (minutes)", type: "number", value: "60" },
+          { name: "url", label: "URL of the hub there (empty: it chooses)", value: here },
+        ]}
+      />
+      <List list={INVITATIONS} rows={invitations} />
       <Pager
         back={route.value.query["cursor"] && ["The oldest", to("keys")]}
         next={next !== null && ["Newer", to("keys", "", { cursor: next })]}
@@ -205,39 +210,6 @@ function Command({ line, host }: { line: string; host: string }): VNode {
       )}
       <Qr text={line} />
     </>
-  );
-}
-
-type Made = {
-  readonly name: string;
-  readonly secret: string;
-  readonly role: string;
-  readonly node: string | null;
-};
-
-/** The secret, once; and what to paste, or to scan, where it is used. */
-function NewKey({ made, onClose }: { made: Made; onClose: () => void }): VNode {
-  const { name, secret, role, node } = made;
-  const url = new URL(".", location.href).href;
-  const rest =
-    role === "full" ? ["worker", "--node", quoted(node ?? "worker-1"), "--agent", "claude"] : ["top"];
-  const line = [`LUXHUB_URL=${quoted(url)}`, `LUXHUB_SECRET=${quoted(secret)}`, "luxhub", ...rest].join(" ");
-  return (
-    <Modal title={`The secret of ${name} (${role})`} onClose={onClose}>
-      <p>The secret is shown only once: the hub keeps only its hash.</p>
-      <Paste text={secret} />
-      {role !== "admin" && (
-        <>
-          <p>
-            {role === "full"
-              ? "Start a worker with it: an agent, or a command after -- in place of --agent claude."
-              : "Watch the hub with it:"}
-          </p>
-          <Command line={line} host={location.hostname} />
-        </>
-      )}
-      <Close word="Done" />
-    </Modal>
   );
 }
 

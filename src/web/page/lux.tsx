@@ -1,23 +1,69 @@
-/** LUX: the leaderboard, and the head of the ledger. */
+/** LUX: the leaderboard, by balance or by what was earned in a week; the head of the ledger, and the entries of a node. */
 import { Fragment, type VNode, h } from "preact";
+import { useState } from "preact/hooks";
+import type { AnswerOf } from "../../client/luxhub.ts";
 import { LUX_TOP_SCANNED_MAX } from "../../domain/list-limits.ts";
+import { DAY_MS } from "../../lib/clock.ts";
 import { now } from "./clock.ts";
 import { countOf, curlOf } from "./format.ts";
-import { Empty, Fault, Head, Pager, Paste, Ranges, Section, Table, useLoad } from "./parts.tsx";
+import { ListPage } from "./list-page.tsx";
+import { List, type ListOf } from "./list.tsx";
+import { useLoad } from "./load.ts";
+import { Age, Button, Fault, Paste, Ranges, Row, Section } from "./parts.tsx";
 import { route, to } from "./route.ts";
 import { hasSecret } from "./session.ts";
-import { DAY_MS } from "../../lib/clock.ts";
 
 const PAGE = 50;
 
 const WEEK_MS = 7 * DAY_MS;
 
+type Earner = {
+  readonly id: string;
+  readonly name: string;
+  readonly lux: number;
+  readonly count: number;
+  readonly place: number;
+  /** Of the first earner. */
+  readonly share: number;
+};
+
+/** @param counted what `count` of an earner is */
+function leaders(label: string, counted: string): ListOf<Earner> {
+  return {
+    label,
+    keyOf: ({ id }) => id,
+    columns: [
+      ["Place", ({ place }) => place, "number quiet"],
+      ["Node", ({ id, name }) => <Row href={to("nodes", id)}>{name}</Row>, "name"],
+      ["LUX", ({ lux }) => countOf(lux), "number"],
+      [
+        "Share",
+        ({ share }) => <meter aria-label="Share of the first node" min={0} max={1} value={share} />,
+        "wide",
+      ],
+      [counted, ({ count }) => countOf(count), "number"],
+    ],
+  };
+}
+
+/** @param first the place of the first of them @param most the LUX of the first of all */
+function placed(
+  earners: readonly Omit<Earner, "place" | "share">[],
+  first: number,
+  most: number,
+): readonly Earner[] {
+  return earners.map((earner, i) => ({ ...earner, place: first + i, share: earner.lux / most }));
+}
+
+const KNOWN = { range: ["week"], place: null, most: null };
+const WEEK = leaders("Earned in seven days", "Payments");
+const BALANCES = leaders("Leaderboard", "Tasks done");
+
 export function Lux(): VNode {
   return route.value.query["range"] === "week" ? <Week /> : <Balances />;
 }
 
-function Periods(): VNode | null {
-  const isWeek = route.value.query["range"] === "week";
+function Periods({ isWeek }: { isWeek: boolean }): VNode | null {
   if (!hasSecret()) return null; // the ledger needs it
   return (
     <p>
@@ -31,99 +77,96 @@ function Periods(): VNode | null {
   );
 }
 
-type Earner = {
-  readonly id: string;
-  readonly name: string;
-  readonly lux: number;
-  readonly count: number;
-};
-
-/** @param counted what `count` of an earner is */
-function Leaders(props: {
-  label: string;
-  counted: string;
-  earners: readonly Earner[];
-  first: number;
-  highest: number;
-}): VNode | null {
-  if (props.earners.length === 0) return null;
+/** Who earned most in the last seven days, by the ledger. */
+function Week(): VNode {
   return (
-    <Table
-      label={props.label}
-      rows={props.earners}
-      keyOf={({ id }) => id}
-      columns={[
-        ["Place", (_, i) => props.first + i, "number quiet"],
-        [
-          "Node",
-          ({ id, name }) => (
-            <a class="row" href={to("nodes", id)}>
-              {name}
-            </a>
-          ),
-          "name",
-        ],
-        ["LUX", ({ lux }) => countOf(lux), "number"],
-        [
-          "Share",
-          ({ lux }) => <meter aria-label="Share of the first node" min={0} max={props.highest} value={lux} />,
-          "wide",
-        ],
-        [props.counted, ({ count }) => countOf(count), "number"],
-      ]}
+    <ListPage
+      title="LUX of the week"
+      intro={<Periods isWeek />}
+      known={KNOWN}
+      load={async (ask) => {
+        const { nodes, exact } = await ask("lux/top", { since: new Date(now.value - WEEK_MS).toISOString() });
+        return { nodes, exact, next_cursor: null };
+      }}
+      concerns={/^lux\./}
+      above={(page) =>
+        page?.exact === false && (
+          <p>Of the newest {countOf(LUX_TOP_SCANNED_MAX)} entries of the ledger only.</p>
+        )
+      }
+      rows={({ nodes }) =>
+        placed(
+          nodes.map(({ node_id: id, lux_earned: lux, entries: count }) => ({ id, name: id, lux, count })),
+          1,
+          nodes[0]?.lux_earned ?? 1,
+        )
+      }
+      list={WEEK}
+      empty={["No node has earned LUX in the last seven days."]}
+      below={() => <LedgerHead />}
     />
   );
 }
 
-/** Who earned most in the last seven days, by the ledger. */
-function Week(): VNode {
-  const loaded = useLoad(
-    "week",
-    (ask) => ask("lux/top", { since: new Date(now.value - WEEK_MS).toISOString() }),
-    /^lux\./,
-  );
-  const { value, error } = loaded;
-  const earners = (value?.nodes ?? []).map(({ node_id, lux_earned, entries }) => ({
-    ...{ id: node_id, name: node_id, lux: lux_earned, count: entries },
-  }));
+function Balances(): VNode {
+  const { place, most } = route.value.query;
+  const first = Number(place ?? 1);
   return (
-    <>
-      <Head>LUX of the week</Head>
-      <Periods />
-      <Fault text={error} />
-      {value && earners.length === 0 && <Empty text="No node has earned LUX in the last seven days." />}
-      {value?.exact === false && (
-        <p>Of the newest {countOf(LUX_TOP_SCANNED_MAX)} entries of the ledger only.</p>
-      )}
-      <Leaders
-        label="Earned in seven days"
-        counted="Payments"
-        earners={earners}
-        first={1}
-        highest={earners[0]?.lux ?? 1}
-      />
-      <LedgerHead />
-    </>
+    <ListPage
+      title="LUX"
+      intro={<Periods isWeek={false} />}
+      known={KNOWN}
+      load={async (ask, { cursor }) => {
+        const [{ lux_balance: sum }, { nodes, next_cursor }] = await Promise.all([
+          ask("stats/nodes", {}),
+          ask("node/list", { order: "lux", per_page: PAGE, cursor }),
+        ]);
+        const earners = nodes.filter(({ lux_balance }) => lux_balance > 0);
+        return { sum, earners, next_cursor: earners.length < PAGE ? null : next_cursor };
+      }}
+      count={({ sum }) => countOf(sum)}
+      concerns={/^lux\./}
+      rows={({ earners }) =>
+        placed(
+          earners.map(({ node_id: id, name, lux_balance: lux, tasks_completed: count }) => ({
+            id,
+            name,
+            lux,
+            count,
+          })),
+          first,
+          Number(most ?? earners[0]?.lux_balance ?? 1),
+        )
+      }
+      list={BALANCES}
+      empty={[
+        "No node has earned LUX yet. A completed task pays its reward, and the daily bonus (signin) is 10 LUX:",
+        curlOf("signin", { node_id: "worker-1" }),
+      ]}
+      turns={(page) => {
+        const highest = most ?? String(page?.earners[0]?.lux_balance ?? 1);
+        const next = { place: String(first + PAGE), most: highest, cursor: page?.next_cursor ?? undefined };
+        return {
+          back: route.value.query["cursor"] && ["First page", to("lux")],
+          next: next.cursor && ["The next", to("lux", "", next)],
+        };
+      }}
+      below={() => <LedgerHead />}
+    />
   );
 }
 
 /** The newest entry of the ledger: with its hash noted elsewhere, nobody can change the ledger unnoticed. */
 function LedgerHead(): VNode | null {
-  const loaded = useLoad(
+  const { value, error } = useLoad(
     `head ${hasSecret()}`,
     async (ask) => (hasSecret() ? (await ask("lux/head", {})).head : null),
     /^lux\./,
   );
-  const { seq = 0, hash = null } = loaded.value ?? {};
-  if (hash === null) return <Fault text={loaded.error} />;
+  const { seq = 0, hash = null } = value ?? {};
+  if (hash === null) return <Fault text={error} />;
   return (
-    <Section
-      title={
-        <>
-          Head of the ledger <span>{countOf(seq)} entries</span>
-        </>
-      }
-    >
+    <Section title="Head of the ledger" note={`${countOf(seq)} entries`}>
       <Paste text={hash} />
       <p class="quiet">
         Keep this hash elsewhere: <code>luxhub lux verify --head HASH</code> shows later whether anybody has
@@ -133,54 +176,54 @@ function LedgerHead(): VNode | null {
   );
 }
 
-function Balances(): VNode {
-  const { cursor, place = "1", most } = route.value.query;
-  const first = Number(place);
-  const loaded = useLoad(
-    `lux ${cursor}`,
-    async (ask) => {
-      const [{ lux_balance }, { nodes, next_cursor }] = await Promise.all([
-        ask("stats/nodes", {}),
-        ask("node/list", { order: "lux", per_page: PAGE, cursor }),
-      ]);
-      const leaders = nodes
-        .filter((node) => node.lux_balance > 0)
-        .map(({ node_id, name, lux_balance: lux, tasks_completed: count }) => ({
-          id: node_id,
-          name,
-          lux,
-          count,
-        }));
-      return { sum: lux_balance, leaders, next: leaders.length < PAGE ? null : next_cursor };
-    },
-    /^lux\./,
+// ---- The ledger of a node, newest first
+
+const ENTRIES_SHOWN = 10;
+
+const ENTRIES: ListOf<AnswerOf<"lux/ledger">["entries"][number]> = {
+  label: "Ledger",
+  keyOf: ({ id }) => id,
+  columns: [
+    ["When", (entry) => <Age at={entry.at} />],
+    ["LUX", (entry) => countOf(entry.amount), "number"],
+    ["For", (entry) => entry.kind],
+    [
+      "Task",
+      ({ task_id: id }) =>
+        id !== null && (
+          <a href={to("tasks", id)}>
+            <code>{id}</code>
+          </a>
+        ),
+      "wide",
+    ],
+    [
+      "Hash",
+      ({ hash }) => (
+        <span title={hash ?? ""}>
+          <code>{hash}</code>
+        </span>
+      ),
+      "id",
+    ],
+  ],
+};
+
+export function Ledger({ node }: { node: string }): VNode {
+  const [page, setPage] = useState(1);
+  const { value, error } = useLoad(
+    `${node} ${page}`,
+    (ask) => ask("lux/ledger", { node_id: node, page, per_page: ENTRIES_SHOWN }),
+    (event) => event.kind.startsWith("lux.") && event.node_id === node,
   );
-  const { value, error } = loaded;
-  const highest = Number(most ?? value?.leaders[0]?.lux ?? 1);
-  const next = { place: String(first + PAGE), most: String(highest) };
+  if (value === null) return <Fault text={error} />;
   return (
     <>
-      <Head>LUX {value && <small>{countOf(value.sum)}</small>}</Head>
-      <Periods />
-      <Fault text={error} />
-      {value?.sum === 0 && (
-        <Empty
-          text="No node has earned LUX yet. A completed task pays its reward, and the daily bonus (signin) is 10 LUX:"
-          line={curlOf("signin", { node_id: "worker-1" })}
-        />
-      )}
-      <Leaders
-        label="Leaderboard"
-        counted="Tasks done"
-        earners={value?.leaders ?? []}
-        first={first}
-        highest={highest}
-      />
-      <Pager
-        back={cursor && ["First page", to("lux")]}
-        next={value?.next && ["The next", to("lux", "", { ...next, cursor: value.next })]}
-      />
-      <LedgerHead />
+      <List list={ENTRIES} rows={value.entries} empty="This node has earned nothing yet." />
+      <p class="pager">
+        {page > 1 && <Button onClick={() => setPage(page - 1)}>Newer</Button>}
+        {page < value.pages && <Button onClick={() => setPage(page + 1)}>Older</Button>}
+      </p>
     </>
   );
 }

@@ -7,7 +7,9 @@ import { Find, isFindOpen } from "./find.tsx";
 import { followAgain, liveFault } from "./live.ts";
 import { NodePage, Nodes } from "./nodes.tsx";
 import { Overview } from "./overview.tsx";
-import { Button, Close, ConfirmDialog, Fault, Field, Form, Modal, NotLoaded, Notices } from "./parts.tsx";
+import { ConfirmDialog, type Fields, Form, act } from "./action.tsx";
+import { Notices } from "./notice.tsx";
+import { Button, Close, Fault, Facts, Modal, NotLoaded } from "./parts.tsx";
 import { keepPlaces } from "./places.ts";
 import { drawIcon, followPulse, hubName, pausedWords, pulse } from "./pulse.ts";
 import { route, subject, to } from "./route.ts";
@@ -229,20 +231,16 @@ const KEYS = [
 function Help(): VNode {
   return (
     <Modal title="Keyboard" onClose={() => (isHelpOpen.value = false)}>
-      <dl class="facts">
-        {KEYS.map(([keys, words]) => (
-          <>
-            <dt>
-              {keys.split(" ").map((key) => (
-                <>
-                  <kbd>{key}</kbd>{" "}
-                </>
-              ))}
-            </dt>
-            <dd>{words}</dd>
-          </>
-        ))}
-      </dl>
+      <Facts
+        facts={KEYS.map(([keys, words]) => [
+          keys.split(" ").map((key) => (
+            <>
+              <kbd>{key}</kbd>{" "}
+            </>
+          )),
+          words,
+        ])}
+      />
       <p>
         The hub serves its <a href="docs">manual</a> and an <a href="docs/api-reference">API reference</a>.
       </p>
@@ -281,9 +279,9 @@ function Theme(): VNode {
 
 function SignInForm(): VNode {
   const [fault, setFault] = useState("");
-  const enter = async (secret: string, adminKey: string, stays: boolean): Promise<void> => {
+  const enter = async ({ secret = "", admin = "", stay }: Fields): Promise<void> => {
     try {
-      await signIn(secret, adminKey, stays);
+      await signIn(secret, admin, stay !== undefined);
     } catch (error) {
       setFault(describe(error));
     }
@@ -291,22 +289,19 @@ function SignInForm(): VNode {
   return (
     <Form
       class="credentials"
-      onSend={({ secret = "", admin = "", stay }) => enter(secret, admin, stay !== undefined)}
+      action={act("sign-in", "Sign in", enter, undefined, { look: "primary" })}
+      fields={[
+        { name: "secret", label: "Secret", type: "password", required: true },
+        { name: "admin", label: "Administrator key (for deleting and for keys)", type: "password" },
+        <Fault text={fault} />,
+        <label class="check">
+          <input type="checkbox" name="stay" /> Stay signed in on this device
+        </label>,
+      ]}
     >
-      <Field label="Secret" name="secret" type="password" required />
-      <Field label="Administrator key (for deleting and for keys)" name="admin" type="password" />
-      <Fault text={fault} />
-      <label class="check">
-        <input type="checkbox" name="stay" /> Stay signed in on this device
-      </label>
-      <p class="buttons">
-        <button class="primary" data-do="sign-in">
-          Sign in
-        </button>
-        <Button data-do="look" onClick={() => enter("", "", false)}>
-          Look without a secret
-        </Button>
-      </p>
+      <Button data-do="look" onClick={() => enter({})}>
+        Look without a secret
+      </Button>
     </Form>
   );
 }

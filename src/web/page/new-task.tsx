@@ -3,10 +3,12 @@ import { Fragment, type VNode, h } from "preact";
 import { LuxHubError } from "../../client/http.ts";
 import type { RequestOf, Variant } from "../../client/luxhub.ts";
 import { type AnyTask, numberOf, oneOf } from "./format.ts";
-import { NodeField } from "./suggest-field.tsx";
-import { Field, type Fields, Form, Head, NotLoaded, Select, showNotice, useLoad } from "./parts.tsx";
-import { go, route, to } from "./route.ts";
-import { call, describe } from "./session.ts";
+import { type Fields, Form, act } from "./action.tsx";
+import { nodeNames } from "./field.tsx";
+import { useLoad } from "./load.ts";
+import { Head, NotLoaded } from "./parts.tsx";
+import { go, to } from "./route.ts";
+import { call } from "./session.ts";
 import { upload } from "./upload.ts";
 
 const PRIORITIES = [
@@ -26,57 +28,65 @@ const NUMBERS = [
 
 /** @param from the id of the task to run again, with edits; empty for a new one */
 export function NewTask({ from }: { from: string }): VNode | null {
-  const old = useLoad(from, async (ask) =>
+  const { value: task, error } = useLoad(from, async (ask) =>
     from === "" ? null : (await ask("task/{task_id}", { task_id: from })).task,
   );
-  if (from !== "" && old.value === null)
-    return <NotLoaded title="Run again" error={old.error} back={[to("tasks"), "All tasks"]} />;
-  const task = old.value;
-  const send = async (fields: Fields, form: HTMLFormElement): Promise<void> => {
-    const input = form.elements.namedItem("files");
-    const chosen = input instanceof HTMLInputElement ? [...(input.files ?? [])] : [];
-    const files: string[] = [];
-    try {
-      for (const file of chosen) files.push((await upload(file, {})).file_id);
-      const { task_id } = await call("task/create", { ...requestOf(fields), files });
-      showNotice("Created.");
-      go(to("tasks", task_id));
-    } catch (error) {
-      showNotice(describe(error), true);
-      // A refused task has no files: the next try uploads them again.
-      if (error instanceof LuxHubError && error.status < 500)
-        await Promise.allSettled(files.map((file_id) => call("file/delete", { file_id })));
-    }
-  };
+  if (from !== "" && task === null)
+    return <NotLoaded title="Run again" error={error} back={[to("tasks"), "All tasks"]} />;
   return (
     <>
       <Head>{task === null ? "New task" : "Run again"}</Head>
-      <Form class="form" onSend={send} key={route.value.id}>
-        <Field label="Title" name="title" required value={task?.title} />
-        <Field label="Description" name="description" required rows={8} value={task?.description} />
-        <div class="row-of-fields">
-          <Field label="Type" name="task_type" value={task?.task_type ?? ""} />
-          <Select label="Priority" name="priority" value={priorityWord(task)} options={PRIORITIES} />
-          <Field label="Group" name="group" value={task?.group ?? ""} />
-          <Field label="Tags, with commas" name="tags" value={task?.tags?.join(", ") ?? ""} />
-          <NodeField label="Creator (a node)" name="creator_node" value={task?.creator_node ?? ""} />
-          {NUMBERS.map(([label, name]) => (
-            <Field label={label} name={name} type="number" value={String(task?.[name] || "")} />
-          ))}
-          <Field label="Delay (s)" name="delay_s" type="number" />
-        </div>
-        <Field label="Input files" name="files" type="file" multiple />
-        <p class="buttons">
-          <button class="primary" data-do="create">
-            Create
-          </button>
-          <a class="button" href={task === null ? to("tasks") : to("tasks", task.task_id)}>
-            Back
-          </a>
-        </p>
+      <Form
+        key={from}
+        class="form"
+        action={act("create", "Create", create, undefined, { look: "primary" })}
+        fields={[
+          { name: "title", label: "Title", required: true, value: task?.title },
+          { name: "description", label: "Description", required: true, rows: 8, value: task?.description },
+          [
+            { name: "task_type", label: "Type", value: task?.task_type ?? "" },
+            { name: "priority", label: "Priority", value: priorityWord(task), options: PRIORITIES },
+            { name: "group", label: "Group", value: task?.group ?? "" },
+            { name: "tags", label: "Tags, with commas", value: task?.tags?.join(", ") ?? "" },
+            {
+              name: "creator_node",
+              label: "Creator (a node)",
+              suggest: nodeNames,
+              value: task?.creator_node ?? "",
+            },
+            ...NUMBERS.map(
+              ([label, name]) =>
+                ({ name, label, type: "number", value: String(task?.[name] || "") }) as const,
+            ),
+            { name: "delay_s", label: "Delay (s)", type: "number" },
+          ],
+          { name: "files", label: "Input files", type: "file", multiple: true },
+        ]}
+      >
+        <a class="button" href={task === null ? to("tasks") : to("tasks", task.task_id)}>
+          Back
+        </a>
       </Form>
     </>
   );
+}
+
+/** Uploads the input files, creates the task, and goes to it. */
+async function create(fields: Fields, form: HTMLFormElement): Promise<string> {
+  const input = form.elements.namedItem("files");
+  const chosen = input instanceof HTMLInputElement ? [...(input.files ?? [])] : [];
+  const files: string[] = [];
+  try {
+    for (const file of chosen) files.push((await upload(file, {})).file_id);
+    const { task_id } = await call("task/create", { ...requestOf(fields), files });
+    go(to("tasks", task_id));
+    return "Created.";
+  } catch (error) {
+    // A refused task has no files: the next try uploads them again.
+    if (error instanceof LuxHubError && error.status < 500)
+      await Promise.allSettled(files.map((file_id) => call("file/delete", { file_id })));
+    throw error;
+  }
 }
 
 function priorityWord(task: AnyTask | null): string {

@@ -5,7 +5,7 @@
 import type { AnswerOf, Event, Variant } from "../../client/luxhub.ts";
 import { isVisible } from "./clock.ts";
 import { onEvent } from "./live.ts";
-import { onAction } from "./parts.tsx";
+import { onAction, once } from "./load.ts";
 import { checkSession, describe, expired, hasSecret, hub, isOnline, mayAct, session } from "./session.ts";
 import { drawn, runAfter } from "./shared.ts";
 
@@ -86,27 +86,21 @@ async function load(): Promise<void> {
 export function followPulse(): void {
   runAfter([session, expired, isVisible, isOnline], () => {
     if (session.value === null || expired.value !== "" || !isVisible.value || !isOnline.value) return;
-    let timer: ReturnType<typeof setTimeout> | null = null;
-    const soon = (ms = SOON_MS): void => {
-      timer ??= setTimeout(() => {
-        timer = null;
-        void load();
-      }, ms);
-    };
-    const stopActions = onAction(() => soon(ACTED_MS));
+    const soon = once(() => void load());
+    const stopActions = onAction(() => soon.start(ACTED_MS));
     void load();
-    const stop = onEvent((event) => {
-      if (event !== null && KINDS.has(event.kind)) soon();
+    const stopEvents = onEvent((event) => {
+      if (event !== null && KINDS.has(event.kind)) soon.start(SOON_MS);
     });
     const minute = setInterval(() => {
       void checkSession();
-      soon();
+      soon.start(SOON_MS);
     }, EVERY_MS);
     return () => {
-      stop();
+      stopEvents();
       stopActions();
       clearInterval(minute);
-      clearTimeout(timer ?? undefined);
+      soon.stop();
     };
   });
 }

@@ -1,136 +1,80 @@
 /** The schedules by name: when each creates its next task, its last one, its actions; and the form for a new one. */
 import { Fragment, type VNode, h } from "preact";
 import type { RequestOf, Schedule, Variant } from "../../client/luxhub.ts";
+import { type ActionItem, type Fields, Form, act, deletion } from "./action.tsx";
+import { timeZones } from "./field.tsx";
 import { commandOf, countOf, durationOf } from "./format.ts";
-import {
-  Age,
-  Button,
-  Delete,
-  Empty,
-  Field,
-  type Fields,
-  Form,
-  Head,
-  None,
-  Pager,
-  Select,
-  State,
-  Table,
-  runAction,
-  useList,
-} from "./parts.tsx";
-import { here, route, to } from "./route.ts";
+import { ListPage } from "./list-page.tsx";
+import type { ListOf } from "./list.tsx";
+import { Age, None, State } from "./parts.tsx";
+import { to } from "./route.ts";
 import { call, mayAct } from "./session.ts";
 import { timeOf } from "./times.ts";
 
 const PAGE = 50;
 
 type Put = RequestOf<"schedule/put", Variant>;
+type Saved = Schedule<Variant>;
+
+const SCHEDULES: ListOf<Saved> = {
+  label: "Schedules",
+  keyOf: ({ name }) => name,
+  columns: [
+    [
+      "State",
+      ({ paused, next_at }) => <State word={paused ? "paused" : next_at === null ? "ended" : "on"} />,
+    ],
+    ["Schedule", nameOf, "name"],
+    ["When", whenOf],
+    ["Next", nextOf],
+    ["Last", lastOf],
+  ],
+  actions: (schedule) => (mayAct() ? actionsOf(schedule) : []),
+};
 
 export function Schedules(): VNode {
-  const page = Number(route.value.query["page"] ?? 1);
-  const loaded = useList(
-    { page: null },
-    (ask) => ask("schedule/list", { page, per_page: PAGE }),
-    // The task of a schedule is created in the commit that moves its next time.
-    ({ kind }) => kind.startsWith("schedule.") || kind === "task.created",
+  return (
+    <ListPage
+      title="Schedules"
+      load={(ask, { page }) => ask("schedule/list", { page: Number(page ?? 1), per_page: PAGE })}
+      count={({ total }) => countOf(total)}
+      // The task of a schedule is created in the commit that moves its next time.
+      concerns={({ kind }) => kind.startsWith("schedule.") || kind === "task.created"}
+      rows={({ schedules }) => schedules}
+      list={SCHEDULES}
+      empty={[
+        "No schedules yet. A schedule creates a task again and again; here, each night at three in Berlin:",
+        commandOf(
+          "schedule put nightly --cron '0 3 * * *' --tz Europe/Berlin --title 'Sum up the day' --description 'In ten lines'",
+        ),
+      ]}
+      turns={["Previous page", "Next page"]}
+      below={() => mayAct() && <NewSchedule />}
+    />
   );
-  const { value, error } = loaded;
+}
+
+function nameOf({ name, task }: Saved): VNode {
   return (
     <>
-      <Head error={error}>Schedules {value && <small>{countOf(value.total)}</small>}</Head>
-      {value?.total === 0 && (
-        <Empty
-          text="No schedules yet. A schedule creates a task again and again; here, each night at three in Berlin:"
-          line={commandOf(
-            "schedule put nightly --cron '0 3 * * *' --tz Europe/Berlin --title 'Sum up the day' --description 'In ten lines'",
-          )}
-        />
-      )}
-      {value !== null && value.schedules.length > 0 && (
-        <Table
-          label="Schedules"
-          rows={value.schedules}
-          keyOf={({ name }) => name}
-          columns={[
-            [
-              "State",
-              ({ paused, next_at }) => <State word={paused ? "paused" : next_at === null ? "ended" : "on"} />,
-            ],
-            [
-              "Schedule",
-              ({ name, task }) => (
-                <>
-                  {name}
-                  <br />
-                  <small>{task.title}</small>
-                </>
-              ),
-              "name",
-            ],
-            [
-              "When",
-              ({ cron, tz, every_s }) =>
-                cron === null ? (
-                  `every ${durationOf(every_s ?? 0)}`
-                ) : (
-                  <>
-                    <code>{cron}</code> <small>{tz}</small>
-                  </>
-                ),
-            ],
-            ["Next", ({ next_at, tz }) => <Next at={next_at} tz={tz} />],
-            [
-              "Last",
-              ({ last_task_id: last, last_at }) =>
-                last === null ? (
-                  <None />
-                ) : (
-                  <a href={to("tasks", last)}>
-                    <Age at={last_at} />
-                  </a>
-                ),
-            ],
-            ["Actions", (schedule) => mayAct() && <Actions schedule={schedule} />, "buttons"],
-          ]}
-        />
-      )}
-      <Pager
-        back={page > 1 && ["First page", to("schedules")]}
-        next={value !== null && page < value.pages && ["Next page", here({ page: String(page + 1) })]}
-      />
-      {mayAct() && <NewSchedule />}
+      {name}
+      <br />
+      <small>{task.title}</small>
     </>
   );
 }
 
-function Actions({ schedule }: { schedule: Schedule<Variant> }): VNode {
-  const { name, paused } = schedule;
-  const run = (): void => void runAction("A task was created.", () => call("schedule/run", { name }));
-  const pause = (): void =>
-    void runAction(paused ? "It goes on." : "Paused.", () =>
-      call("schedule/put", { ...requestOf(schedule), paused: !paused }),
-    );
+function whenOf({ cron, tz, every_s }: Saved): VNode {
+  if (cron === null) return <>every {durationOf(every_s ?? 0)}</>;
   return (
     <>
-      <Button data-do="run" aria-label={`Run now: ${name}`} onClick={run}>
-        Run now
-      </Button>
-      <Button data-do="pause-schedule" aria-label={`${paused ? "Resume" : "Pause"} ${name}`} onClick={pause}>
-        {paused ? "Resume" : "Pause"}
-      </Button>
-      <Delete
-        data-do="delete-schedule"
-        aria-label={`Delete ${name}`}
-        ask={`Delete the schedule ${name}? Its tasks stay.`}
-        work={() => call("schedule/delete", { name })}
-      />
+      <code>{cron}</code> <small>{tz}</small>
     </>
   );
 }
 
 /** The next time, here and in the zone of the schedule. */
-function Next({ at, tz }: { at: string | null; tz: string | null }): VNode {
+function nextOf({ next_at: at, tz }: Saved): VNode {
   if (at === null) return <None />;
   const here = timeOf(at);
   const there = tz === null ? here : new Date(at).toLocaleString(undefined, { timeZone: tz });
@@ -149,8 +93,37 @@ function Next({ at, tz }: { at: string | null; tz: string | null }): VNode {
   );
 }
 
+function lastOf({ last_task_id: id, last_at }: Saved): VNode {
+  if (id === null) return <None />;
+  return (
+    <a href={to("tasks", id)}>
+      <Age at={last_at} />
+    </a>
+  );
+}
+
+function actionsOf(schedule: Saved): readonly ActionItem[] {
+  const { name, paused } = schedule;
+  return [
+    act("run", "Run now", () => call("schedule/run", { name }), "A task was created.", { of: name }),
+    act(
+      "pause-schedule",
+      paused ? "Resume" : "Pause",
+      () => call("schedule/put", { ...requestOf(schedule), paused: !paused }),
+      paused ? "It goes on." : "Paused.",
+      { of: name },
+    ),
+    deletion(
+      "delete-schedule",
+      `Delete the schedule ${name}? Its tasks stay.`,
+      () => call("schedule/delete", { name }),
+      { of: name },
+    ),
+  ];
+}
+
 /** The request that saves a schedule as it is. */
-function requestOf(schedule: Schedule<Variant>): Put {
+function requestOf(schedule: Saved): Put {
   const { name, cron, tz, every_s, task, overlap, catch_up, jitter_s, until } = schedule;
   return {
     ...{ name, overlap, catch_up, jitter_s },
@@ -180,47 +153,40 @@ const CATCH_UPS = [
 ] as const;
 
 function NewSchedule(): VNode {
-  const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const send = (fields: Fields): Promise<boolean> => {
-    const { name = "", when = "", tz, title = "", description = "", task_type, group } = fields;
-    const every = /^\d+$/.test(when) ? Number(when) : undefined;
-    const request: Put = {
-      name,
-      ...(every === undefined ? { cron: when, tz } : { every_s: every }),
-      task: { title, description, task_type, group },
-      overlap: fields["overlap"] === "queue" ? "queue" : "skip",
-      catch_up: fields["catch_up"] === "none" ? "none" : "one",
-    };
-    return runAction("Saved.", () => call("schedule/put", request));
-  };
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return (
     <details class="more">
       <summary>New schedule</summary>
-      <Form class="form" onSend={send}>
-        <div class="row-of-fields">
-          <Field label="Name" name="name" required />
-          <Field label="Cron expression, or seconds" name="when" required value="0 3 * * *" />
-          <Field label="Time zone of the expression" name="tz" value={here} list="zones" />
-          <datalist id="zones">
-            {Intl.supportedValuesOf("timeZone").map((zone) => (
-              <option key={zone} value={zone} />
-            ))}
-          </datalist>
-        </div>
-        <Field label="Title of the task" name="title" required />
-        <Field label="Description" name="description" required rows={4} />
-        <div class="row-of-fields">
-          <Field label="Type" name="task_type" />
-          <Field label="Group" name="group" />
-          <Select label="While a task is unfinished" name="overlap" options={OVERLAPS} />
-          <Select label="After times that were missed" name="catch_up" options={CATCH_UPS} />
-        </div>
-        <p class="buttons">
-          <button class="primary" data-do="save-schedule">
-            Save
-          </button>
-        </p>
-      </Form>
+      <Form
+        class="form"
+        action={act("save-schedule", "Save", save, "Saved.", { look: "primary" })}
+        fields={[
+          [
+            { name: "name", label: "Name", required: true },
+            { name: "when", label: "Cron expression, or seconds", required: true, value: "0 3 * * *" },
+            { name: "tz", label: "Time zone of the expression", value: zone, suggest: timeZones },
+          ],
+          { name: "title", label: "Title of the task", required: true },
+          { name: "description", label: "Description", required: true, rows: 4 },
+          [
+            { name: "task_type", label: "Type" },
+            { name: "group", label: "Group" },
+            { name: "overlap", label: "While a task is unfinished", options: OVERLAPS },
+            { name: "catch_up", label: "After times that were missed", options: CATCH_UPS },
+          ],
+        ]}
+      />
     </details>
   );
+}
+
+function save({ name = "", when = "", tz, overlap, catch_up, ...task }: Fields): Promise<unknown> {
+  const { title = "", description = "", task_type, group } = task;
+  return call("schedule/put", {
+    name,
+    ...(/^\d+$/.test(when) ? { every_s: Number(when) } : { cron: when, tz }),
+    task: { title, description, task_type, group },
+    overlap: overlap === "queue" ? "queue" : "skip",
+    catch_up: catch_up === "none" ? "none" : "one",
+  });
 }

@@ -1,6 +1,6 @@
 /** The story of a task: its attempts as bars on one time line, each with its notes and its error; and its other events. */
 import { type VNode, h } from "preact";
-import { Moment, NodeLink, Section } from "./parts.tsx";
+import { Moment, NodeLink, Section, Text } from "./parts.tsx";
 import type { Event } from "../../client/luxhub.ts";
 import { type Attempt, attemptsOf } from "./attempts.ts";
 import { useNow } from "./clock.ts";
@@ -56,9 +56,7 @@ export function Attempts({ events }: { events: readonly Event[] }): VNode | null
           <p>
             <NodeLink id={attempt.node} /> <Moment at={attempt.from} />
           </p>
-          {attempt.text !== "" && (
-            <pre class={`text ${attempt.tone === "bad" ? "fault" : ""}`}>{attempt.text}</pre>
-          )}
+          {attempt.text !== "" && <Text value={attempt.text} class={attempt.tone === "bad" ? "fault" : ""} />}
           {attempt.notes.length > 0 && (
             <ol class="notes">
               {attempt.notes.map(({ at, text }, n) => (

@@ -2,7 +2,7 @@
  * The view of one task, as its story: what came of it, why it does not run, its attempts, its output, what it waits for,
  * its fields and its actions.
  */
-import { type ComponentChildren, Fragment, type VNode, h } from "preact";
+import { Fragment, type VNode, h } from "preact";
 import { useState } from "preact/hooks";
 import type { Event, FileRecord, TaskDetails, Variant } from "../../client/luxhub.ts";
 import { EVENT_KINDS } from "../../domain/event.ts";
@@ -18,34 +18,32 @@ import {
   stateOf,
 } from "./format.ts";
 import { Graph } from "./graph.tsx";
-import { ReviewOf } from "./review.tsx";
+import { ReviewOf, TaskQuestions } from "./questions.tsx";
 import { Attempts } from "./story.tsx";
 import { Labels } from "./tasks.tsx";
-import { Usage } from "./usage.tsx";
-import { dataOf } from "./event-table.tsx";
-import { FileActions, FileLink } from "./file-actions.tsx";
+import { Usage } from "./costs.tsx";
+import { dataOf } from "./events.tsx";
+import { FileLink, fileActions } from "./file-actions.tsx";
+import { type ActionItem, Actions, act, deletion } from "./action.tsx";
+import { DetailPage } from "./detail.tsx";
+import { List, type ListOf } from "./list.tsx";
+import { useLoad } from "./load.ts";
 import {
   Age,
-  Button,
   Copy,
-  Delete,
+  type FactOf,
+  Facts,
   Fault,
-  Head,
   NodeLink,
-  NotLoaded,
   Section,
   State,
   TaskLink,
+  Text,
   Verified,
-  runAction,
-  runAsked,
-  showNotice,
-  useLoad,
 } from "./parts.tsx";
 import { Output } from "./output.tsx";
-import { TaskQuestions } from "./question.tsx";
-import { go, to, useSubject } from "./route.ts";
-import { call, hasSecret, isAdmin, mayAct } from "./session.ts";
+import { go, to } from "./route.ts";
+import { type Ask, call, hasSecret, isAdmin, mayAct } from "./session.ts";
 import { timeOf } from "./times.ts";
 
 /** The most events that the time line shows, and of those the most notes: the newest. */
@@ -58,42 +56,55 @@ const FILES = 50;
 /** The most questions that are shown. */
 const QUESTIONS = 50;
 
+async function load(ask: Ask, id: string) {
+  const [{ task }, steps, progress] = await Promise.all([
+    ask("task/{task_id}", { task_id: id }),
+    ask("events", { kind: STEP_KINDS, task_id: id, limit: STEPS }),
+    ask("events", { kind: "task.progress", task_id: id, limit: NOTES }),
+  ]);
+  const events = steps.events;
+  const notes = progress.events;
+  const hasQuestions = events.some(({ kind }) => kind === "task.asked") || task.waiting_for !== null;
+  const [files, answered] = await Promise.all([
+    task.files.length === 0 ? null : ask("file/list", { task_id: id, per_page: FILES }),
+    hasQuestions ? ask("task/{task_id}/questions", { task_id: id, limit: QUESTIONS }) : null,
+  ]);
+  return { task, events, notes, files, questions: answered?.questions ?? [] };
+}
+
+type Loaded = Awaited<ReturnType<typeof load>>;
+
 export function TaskPage({ id }: { id: string }): VNode {
-  const loaded = useLoad(
-    id,
-    async (ask) => {
-      const [{ task }, steps, notes] = await Promise.all([
-        ask("task/{task_id}", { task_id: id }),
-        ask("events", { kind: STEP_KINDS, task_id: id, limit: STEPS }),
-        ask("events", { kind: "task.progress", task_id: id, limit: NOTES }),
-      ]);
-      const events = steps.events;
-      const isCut = { steps: events.length === STEPS, notes: notes.events.length === NOTES };
-      const all = [...events, ...notes.events].toSorted((one, other) => one.id - other.id);
-      const files = task.files.length === 0 ? null : await ask("file/list", { task_id: id, per_page: FILES });
-      const asked = events.some(({ kind }) => kind === "task.asked") || task.waiting_for !== null;
-      const page = asked ? await ask("task/{task_id}/questions", { task_id: id, limit: QUESTIONS }) : null;
-      return { task, events, all, isCut, files, questions: page?.questions ?? [] };
-    },
-    (event) => event.task_id === id,
+  return (
+    <DetailPage
+      what="Task"
+      id={id}
+      back={[to("tasks"), "All tasks"]}
+      load={(ask) => load(ask, id)}
+      concerns={(event) => event.task_id === id}
+      draw={(loaded) => ({
+        subject: loaded.task.title,
+        state: stateOf(loaded.task),
+        title: loaded.task.title,
+        more: <Labels task={loaded.task} />,
+        actions: actionsOf(loaded.task),
+        body: <Body {...loaded} />,
+      })}
+    />
   );
-  const { value, error } = loaded;
-  useSubject(value?.task.title ?? "");
-  if (value === null) return <NotLoaded title="Task" error={error} back={[to("tasks"), "All tasks"]} />;
-  const { task, events, all, isCut, files, questions } = value;
+}
+
+function Body({ task, events, notes, files, questions }: Loaded): VNode {
+  const { task_id: id } = task;
   const state = stateOf(task);
   const isEnded = state === "completed" || state === "failed";
   const description = (
     <Section title="Description">
-      <pre class="text">{task.description}</pre>
+      <Text value={task.description} />
     </Section>
   );
   return (
     <>
-      <Head error={error} more={<Labels task={task} />}>
-        <State word={state} /> {task.title}
-      </Head>
-      <Actions task={task} />
       {!isEnded && state !== "assigned" && <WhyNot task={task} />}
       <Graph task={task} />
       <div class="columns">
@@ -102,20 +113,17 @@ export function TaskPage({ id }: { id: string }): VNode {
           {task.failure !== null && state === "failed" && <Failed failure={task.failure} />}
           {task.result !== null && <Result result={task.result} verified={task.result_verified} />}
           {task.review && <ReviewOf task={task} review={task.review} />}
-          <Attempts events={all} />
-          {isCut.notes && <p class="quiet">Only its last {NOTES} notes.</p>}
+          <Attempts events={[...events, ...notes].toSorted((a, b) => a.id - b.id)} />
+          {notes.length === NOTES && <p class="quiet">Only its last {NOTES} notes.</p>}
           {hasSecret() && <Output key={id} taskId={id} />}
           <TaskQuestions questions={questions} />
           {isEnded && description}
           {files !== null && (
             <>
-              <FileSection
-                title="Input files"
-                files={files.files.filter((one) => one.attached === "input")}
-              />
-              <FileSection
+              <Files title="Input files" files={files.files.filter(({ attached }) => attached === "input")} />
+              <Files
                 title="Output files"
-                files={files.files.filter((one) => one.attached === "output")}
+                files={files.files.filter(({ attached }) => attached === "output")}
               />
               {files.total !== null && files.total > FILES && (
                 <a href={to("files", "", { task: id })}>All {countOf(files.total)}</a>
@@ -125,12 +133,12 @@ export function TaskPage({ id }: { id: string }): VNode {
         </div>
         <div>
           <Section title="Fields">
-            <Facts task={task} />
+            <Facts facts={factsOf(task)} />
           </Section>
           <Context taskId={id} />
           <Section title="Time line">
             <Story events={events} />
-            {isCut.steps && (
+            {events.length === STEPS && (
               <p class="quiet">
                 Only its last {STEPS} events.{" "}
                 <Copy
@@ -154,7 +162,7 @@ function Failed({ failure }: { failure: NonNullable<AnyTask["failure"]> }): VNod
         <b class="fault">{kind.replace("_", " ")}</b> {node_id !== null && <NodeLink id={node_id} />}{" "}
         <Age at={at} />
       </p>
-      {message !== null && <pre class="text fault">{message}</pre>}
+      {message !== null && <Text value={message} class="fault" />}
     </Section>
   );
 }
@@ -207,7 +215,7 @@ function Context({ taskId }: { taskId: string }): VNode {
           <article key={input.task_id} class="question">
             <a href={to("tasks", input.task_id)}>{input.title ?? input.task_id}</a>{" "}
             {input.status !== null && <State word={input.status} />}
-            {input.result !== null && <pre class="text">{JSON.stringify(input.result, null, 2)}</pre>}
+            {input.result !== null && <Text value={input.result} />}
             {input.files.map((file) => (
               <p key={file.file_id}>
                 {file.name} <small>{sizeOf(file.size)}</small>
@@ -220,7 +228,7 @@ function Context({ taskId }: { taskId: string }): VNode {
             <h3>
               Checkpoint of {value.checkpoint.node_id} <Age at={value.checkpoint.at} />
             </h3>
-            <pre class="text">{JSON.stringify(value.checkpoint.data, null, 2)}</pre>
+            <Text value={value.checkpoint.data} />
           </>
         )}
         {value?.answers && value.answers.length > 0 && (
@@ -234,7 +242,7 @@ function Context({ taskId }: { taskId: string }): VNode {
             <h3>
               Lesson of <TaskLink task={lesson} />
             </h3>
-            <pre class="text">{lesson.lesson}</pre>
+            <Text value={lesson.lesson} />
           </article>
         ))}
       </details>
@@ -242,20 +250,25 @@ function Context({ taskId }: { taskId: string }): VNode {
   );
 }
 
-function FileSection({ title, files }: { title: string; files: readonly FileRecord[] }): VNode | null {
+const FILE_LIST: ListOf<FileRecord> = {
+  look: "plain lines",
+  keyOf: ({ file_id }) => file_id,
+  classOf: () => "file",
+  item: (file) => (
+    <>
+      <FileLink file={file} />
+      <span>
+        {sizeOf(file.size)} <Actions actions={fileActions(file)} />
+      </span>
+    </>
+  ),
+};
+
+function Files({ title, files }: { title: string; files: readonly FileRecord[] }): VNode | null {
   if (files.length === 0) return null;
   return (
-    <Section title={<>{title}</>}>
-      <ul class="plain lines">
-        {files.map((file) => (
-          <li key={file.file_id} class="file">
-            <FileLink file={file} />
-            <span>
-              {sizeOf(file.size)} <FileActions file={file} />
-            </span>
-          </li>
-        ))}
-      </ul>
+    <Section title={title}>
+      <List list={FILE_LIST} rows={files} />
     </Section>
   );
 }
@@ -275,7 +288,7 @@ function Result(props: { result: NonNullable<AnyTask["result"]>; verified: boole
           <>
             <dt>{name}</dt>
             <dd>
-              <pre class="text">{typeof value === "string" ? value : JSON.stringify(value, null, 2)}</pre>
+              <Text value={value} />
             </dd>
           </>
         ))}
@@ -316,9 +329,9 @@ function requirementsOf({ capabilities, resources }: NonNullable<AnyTask["requir
   );
 }
 
-function Facts({ task }: { task: TaskDetails<Variant> }): VNode {
+function factsOf(task: TaskDetails<Variant>): readonly FactOf[] {
   const isUnfinished = task.status !== "completed" && task.status !== "failed";
-  const facts: readonly (readonly [string, ComponentChildren])[] = [
+  return [
     ["Id", <code>{task.task_id}</code>],
     ["Node", task.assigned_node && <NodeLink id={task.assigned_node} />],
     ["Creator", task.creator_node && <NodeLink id={task.creator_node} />],
@@ -360,19 +373,6 @@ function Facts({ task }: { task: TaskDetails<Variant> }): VNode {
     ["Kept for", task.retain_s === undefined ? null : durationOf(task.retain_s)],
     ["Starts", task.on_dependency === "run" ? "when all have ended, however" : null],
   ];
-  return (
-    <dl class="facts">
-      {facts.map(
-        ([name, value]) =>
-          value && (
-            <>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </>
-          ),
-      )}
-    </dl>
-  );
 }
 
 function Story({ events }: { events: readonly Event[] }): VNode {
@@ -398,58 +398,46 @@ function Story({ events }: { events: readonly Event[] }): VNode {
   );
 }
 
-function Actions({ task }: { task: AnyTask }): VNode {
+function actionsOf(task: AnyTask): readonly ActionItem[] {
   const { task_id } = task;
   const state = stateOf(task);
-  const cancel = (): Promise<boolean> =>
-    runAsked("Cancel this task? Its state will be failed.", "Cancel the task", "Cancelled.", () =>
-      call("task/cancel", { task_id, reason: "cancelled in the dashboard" }),
-    );
-  const retry = (): Promise<boolean> => runAction("Open again.", () => call("task/retry", { task_id }));
-  const retryAll = async (): Promise<void> => {
-    let opened = 0;
-    const isDone = await runAction("Open again.", async () => {
-      for (;;) {
-        const { dependents } = await call("task/retry", { task_id, with_dependents: true });
-        opened += dependents?.opened ?? 0;
-        // None was opened: what is left fails for another reason, too.
-        if (!dependents || dependents.left === 0 || dependents.opened === 0) return;
-      }
-    });
-    if (isDone) showNotice(`The task is open again, with ${countOf(opened)} of the tasks that depend on it.`);
-  };
-  return (
-    <p class="buttons">
-      {mayAct() && state === "failed" && (
-        <Button class="primary" data-do="retry" onClick={retry}>
-          Retry
-        </Button>
-      )}
-      {mayAct() && state === "failed" && (
-        <Button data-do="retry-all" onClick={() => retryAll()}>
-          Retry with dependents
-        </Button>
-      )}
-      {mayAct() && state !== "failed" && state !== "completed" && (
-        <Button data-do="cancel" onClick={() => cancel()}>
-          Cancel
-        </Button>
-      )}
-      {mayAct() && (
-        <a class="button" data-do="again" href={to("new", task_id)}>
-          Run again
-        </a>
-      )}
-      <Copy text={curlOf(`task/${encodeURIComponent(task_id)}`)} label="Copy as curl" />
-      <Copy text={commandOf(`task show ${quoted(task_id)}`)} label="Copy as luxhub" />
-      {isAdmin() && (
-        <Delete
-          data-do="delete"
-          ask="Delete this task permanently?"
-          work={() => call("task/delete", { task_id })}
-          onDone={() => go(to("tasks"))}
-        />
-      )}
-    </p>
-  );
+  const isFailed = state === "failed";
+  return [
+    mayAct() &&
+      isFailed &&
+      act("retry", "Retry", () => call("task/retry", { task_id }), "Open again.", { look: "primary" }),
+    mayAct() && isFailed && act("retry-all", "Retry with dependents", () => retryWithDependents(task_id)),
+    mayAct() &&
+      !isFailed &&
+      state !== "completed" &&
+      act(
+        "cancel",
+        "Cancel",
+        () => call("task/cancel", { task_id, reason: "cancelled in the dashboard" }),
+        "Cancelled.",
+        { ask: { text: "Cancel this task? Its state will be failed.", yes: "Cancel the task" } },
+      ),
+    mayAct() && (
+      <a class="button" data-do="again" href={to("new", task_id)}>
+        Run again
+      </a>
+    ),
+    <Copy text={curlOf(`task/${encodeURIComponent(task_id)}`)} label="Copy as curl" />,
+    <Copy text={commandOf(`task show ${quoted(task_id)}`)} label="Copy as luxhub" />,
+    isAdmin() &&
+      deletion("delete", "Delete this task permanently?", () => call("task/delete", { task_id }), {
+        then: () => go(to("tasks")),
+      }),
+  ];
+}
+
+async function retryWithDependents(task_id: string): Promise<string> {
+  let opened = 0;
+  for (;;) {
+    const { dependents } = await call("task/retry", { task_id, with_dependents: true });
+    opened += dependents?.opened ?? 0;
+    // If none was opened, those that are still failed have another reason, too.
+    if (!dependents || dependents.left === 0 || dependents.opened === 0)
+      return `The task is open again, with ${countOf(opened)} of the tasks that depend on it.`;
+  }
 }

@@ -2,13 +2,14 @@
  * Facet: a task that the hub creates for another one, its parent (../family.ts): it checks the result of the parent, or is
  * one of its copies. The parent waits for the end of its children. A node gets only one copy of a task.
  */
+import { must } from "../../../lib/assert.ts";
 import type { Change } from "../../change.ts";
 import { missingIn } from "../../compare.ts";
 import type { Rejected } from "../../decision.ts";
 import { isUnpaid } from "../../lux.ts";
 import { type Child, type Task, type TaskResult, VERDICTS, type Verdict } from "../../model.ts";
 import { touchedFamily } from "../log.ts";
-import { comparedValueMissing, ownWork, verdictMissing } from "../refusals.ts";
+import * as refuse from "../refusals.ts";
 import { isFinished } from "../state.ts";
 import type { Completing, Facet } from "./facet.ts";
 
@@ -41,11 +42,11 @@ export function related({ taskId, notNodes }: Task, relation: Child): Change {
 function unfitResult(task: Task, relation: Child, { request }: Completing): Rejected | null {
   const { result, keyId = null } = request;
   if (relation.as === "copy") {
-    const missing = missingIn(result, relation.compare ?? []);
-    return missing === null ? null : comparedValueMissing(task, missing);
+    const missing = missingIn(result, must(relation.compare, "a copy has what is compared"));
+    return missing === null ? null : refuse.comparedValueMissing(task, missing);
   }
-  if (relation.notKey !== null && relation.notKey === keyId) return ownWork(relation.of);
-  return verdictOf(result) === null ? verdictMissing(task, relation.of) : null;
+  if (relation.notKey !== null && relation.notKey === keyId) return refuse.ownWork(relation.of);
+  return verdictOf(result) === null ? refuse.verdictMissing(task, relation.of) : null;
 }
 
 /** The verdict in the result of a task that checks another, and its note; null: it has none. */

@@ -1,17 +1,14 @@
 /**
- * Facet: groups of tasks: all tasks that were created with the same `group` are followed, cancelled and retried as one. A group
- * exists while it has a task: its row has what its tasks add up to. The groups of a node's keys are its own.
+ * Facet: the tasks that were created with the same `group` are followed, cancelled and retried as one. A group exists
+ * while it has a task: its row has what its tasks add up to. The groups of a node's keys are its own.
  *
- * A group ends when the last of its unfinished tasks ends; one whose result waits for a review has not ended. The
- * commit that ends a task marks its group. Then one transaction looks whether the totals of
- * the group have an unfinished task, logs group.ended if they have none, and removes the mark. So a crash between the two
- * loses no event, and a task without a group costs nothing.
+ * A group ends when the last of its unfinished tasks ends; one whose result waits for a review has not ended. The commit
+ * that ends a task marks its group. Then one transaction looks whether the totals of the group have an unfinished task,
+ * logs group.ended if they have none, and removes the mark. So a crash between the two loses no event.
  *
  * Invariant: the totals are the sums over the rows of the tasks (consistency.ts).
  */
 import type { Change } from "../../change.ts";
-import { hasEnded, isInReview } from "../state.ts";
-import type { Facet } from "./facet.ts";
 import { type Rejected, reject } from "../../decision.ts";
 import { MICRO_PER_LUX } from "../../limits.ts";
 import {
@@ -22,6 +19,8 @@ import {
   type TaskStatus,
   isCancelled,
 } from "../../model.ts";
+import { hasEnded, isInReview } from "../state.ts";
+import type { Facet } from "./facet.ts";
 
 export const group: Facet = {
   name: "group",

@@ -1,5 +1,5 @@
 /**
- * Facet: what work costs: the usage that workers report (tokens, dollars), and its sums.
+ * Facet: the usage that workers report (tokens, dollars), and its sums: what work costs.
  *
  * A worker reports its usage with extend, complete, fail and release. A report is a row that is only added, unique by
  * task, epoch and `seq`: a repeat counts once, and the first one counts. In the same commit it is added to what its
@@ -18,10 +18,9 @@ import { DAY_MS } from "../../../lib/clock.ts";
 import type { Change } from "../../change.ts";
 import { type Decision, type Rejected, accept, reject } from "../../decision.ts";
 import { KEPT_SUM_BYTES, MICRO_PER_USD, SUMS_OF_NODE_MAX, USAGE_OF_TASK_MAX } from "../../limits.ts";
-import type { Facet } from "./facet.ts";
 import type { Moment, Spending, SumKey, Task, UsageReport } from "../../model.ts";
+import type { Facet } from "./facet.ts";
 
-/** The reports of a task go with it; what they add up to stays. */
 export const spending: Facet = {
   name: "spending",
   ended({ taskId, spent }, after) {

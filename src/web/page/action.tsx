@@ -1,0 +1,224 @@
+/**
+ * What the user can do, declared: its label, the question before it, what it does, and what it says when it is done. A
+ * button does an action, and a form does one with its fields. Must not: know a resource of the hub.
+ */
+import {
+  type ComponentChildren,
+  Fragment,
+  type TargetedSubmitEvent,
+  type VNode,
+  h,
+  isValidElement,
+} from "preact";
+import { useLayoutEffect, useState } from "preact/hooks";
+import { Field, type FieldOf } from "./field.tsx";
+import { reloadViews } from "./load.ts";
+import { showNotice } from "./notice.tsx";
+import { Button, Modal } from "./parts.tsx";
+import { describe } from "./session.ts";
+import { drawn } from "./shared.ts";
+
+/** `Args`: what `ask` and `work` get. */
+type ActionOf<Args extends readonly unknown[]> = {
+  /** What tests call it (`data-do`). */
+  readonly name: string;
+  readonly label: string;
+  readonly work: (...args: Args) => unknown;
+  /** What the notice says when it is done; undefined: the text that `work` returns, or nothing. */
+  readonly done?: string | undefined;
+  readonly look?: "primary" | "danger" | undefined;
+  /** Names what it acts on, for screen readers. */
+  readonly of?: string;
+  /** Null: nothing needs to be asked. May throw what is wrong with the arguments. */
+  readonly ask?: Question | ((...args: Args) => Question | null | Promise<Question>);
+  /** After it is done. */
+  readonly then?: () => void;
+};
+
+export type Action = ActionOf<[]>;
+
+/** Does something with the fields of a form. Without `done` it only leads to another view: its fields stay. */
+export type FormAction = ActionOf<[fields: Fields, form: HTMLFormElement]>;
+
+/** The fields of a form by name, without white space around them, without the empty ones. */
+export type Fields = Readonly<Record<string, string>>;
+
+/** What a user confirms, before what cannot be undone or concerns many. */
+export type Question = {
+  readonly text: string;
+  readonly yes: string;
+  /** What the user must type before "yes" can be pressed; null: nothing. */
+  readonly typed?: string | null;
+  /** What is done can be undone. */
+  readonly isHarmless?: boolean;
+};
+
+type More<Args extends readonly unknown[]> = Pick<ActionOf<Args>, "look" | "of" | "ask" | "then">;
+
+export function act<Args extends readonly unknown[] = []>(
+  name: string,
+  label: string,
+  work: (...args: Args) => unknown,
+  done?: string,
+  more: More<Args> = {},
+): ActionOf<Args> {
+  return { name, label, work, done, ...more };
+}
+
+/** Deletes, once the user has confirmed it. */
+export function deletion(name: string, text: string, work: () => unknown, more: More<[]> = {}): Action {
+  return act(name, "Delete", work, "Deleted.", { look: "danger", ask: { text, yes: "Delete" }, ...more });
+}
+
+/** Does it, shows what came of it, and reloads the views. False if the user did not confirm it, or it failed. */
+async function run<Args extends readonly unknown[]>(action: ActionOf<Args>, ...args: Args): Promise<boolean> {
+  const { ask, work, done, then } = action;
+  try {
+    const question = (typeof ask === "function" ? await ask(...args) : ask) ?? null;
+    if (question !== null && !(await isConfirmed(question))) return false;
+    const outcome = await work(...args);
+    const text = done ?? (typeof outcome === "string" ? outcome : "");
+    if (text !== "") showNotice(text);
+    reloadViews();
+    then?.();
+    return true;
+  } catch (error) {
+    showNotice(describe(error), true);
+    return false;
+  }
+}
+
+// ---- Buttons
+
+/** An action, or what stands between actions. */
+export type ActionItem = Action | VNode | false | null;
+
+/** The buttons of actions, and what stands between them. */
+export function Actions({ actions }: { actions: readonly ActionItem[] }): VNode {
+  return (
+    <>{actions.map((item) => (isAction(item) ? <ActionButton key={item.name} action={item} /> : item))}</>
+  );
+}
+
+function isAction(item: ActionItem): item is Action {
+  return item !== null && item !== false && !isValidElement(item);
+}
+
+function ActionButton({ action }: { action: Action }): VNode {
+  const { name, label, look, of } = action;
+  const words = of === undefined ? undefined : `${label} ${of}`;
+  return (
+    <Button class={look} data-do={name} aria-label={words} onClick={() => run(action)}>
+      {label}
+    </Button>
+  );
+}
+
+// ---- Forms
+
+/** A field, those that stand in one row, or anything else. */
+type FormItem = FieldOf | readonly FieldOf[] | VNode;
+
+/**
+ * @param isRow the button stands beside the fields; otherwise below them, beside what is to be checked
+ * @param children what stands beside the button
+ */
+export function Form(props: {
+  action: FormAction;
+  fields: readonly FormItem[];
+  isRow?: boolean;
+  class?: string;
+  children?: ComponentChildren;
+}): VNode {
+  const { action, fields, isRow = false, children } = props;
+  const [isBusy, setBusy] = useState(false);
+  const onSubmit = async (event: TargetedSubmitEvent<HTMLFormElement>): Promise<void> => {
+    event.preventDefault();
+    const form = event.currentTarget;
+    setBusy(true);
+    const isDone = await run(action, fieldsOf(form), form);
+    if (isDone && action.done !== undefined) form.reset();
+    setBusy(false);
+  };
+  const isBeside = (item: FormItem): boolean => !isRow && "type" in item && item.type === "check";
+  const button = (
+    <button class={action.look} data-do={action.name}>
+      {action.label}
+    </button>
+  );
+  return (
+    <form class={isRow ? "filters" : props.class} onSubmit={(event) => void onSubmit(event)}>
+      <fieldset disabled={isBusy}>
+        {fields.filter((item) => !isBeside(item)).map(drawItem)}
+        {isRow ? (
+          <>
+            {button}
+            {children}
+          </>
+        ) : (
+          <p class="buttons">
+            {button}
+            {fields.filter(isBeside).map(drawItem)}
+            {children}
+          </p>
+        )}
+      </fieldset>
+    </form>
+  );
+}
+
+function drawItem(item: FormItem): VNode {
+  if (isValidElement(item)) return item;
+  if ("name" in item) return <Field key={item.name} {...item} />;
+  return <div class="row-of-fields">{item.map(drawItem)}</div>;
+}
+
+function fieldsOf(form: HTMLFormElement): Fields {
+  const fields = [...new FormData(form)].map(([name, value]) => [name, String(value).trim()] as const);
+  return Object.fromEntries(fields.filter(([, value]) => value !== ""));
+}
+
+// ---- The question
+
+type Asked = { readonly question: Question; readonly answer: (isYes: boolean) => void };
+
+const asked = drawn<Asked | null>(null);
+
+/** Resolves when the user has answered. */
+export function isConfirmed(question: Question): Promise<boolean> {
+  return new Promise((resolve) => {
+    const answer = (isYes: boolean): void => {
+      asked.value = null;
+      resolve(isYes);
+    };
+    asked.value = { question, answer };
+  });
+}
+
+/** The focus is on "Not now", so that a key that is held down confirms nothing. */
+export function ConfirmDialog(): VNode | null {
+  const shown = asked.value;
+  const [input, setInput] = useState("");
+  useLayoutEffect(() => setInput(""), [shown]);
+  if (shown === null) return null;
+  const { question, answer } = shown;
+  const { text, yes, typed = null, isHarmless = false } = question;
+  return (
+    <Modal title={text} onClose={() => answer(false)}>
+      {typed !== null && <Field label={`Type ${typed} to confirm`} name="typed" onInput={setInput} />}
+      <p class="buttons">
+        <Button data-do="no" autofocus onClick={() => answer(false)}>
+          Not now
+        </Button>
+        <Button
+          class={isHarmless ? "primary" : "danger"}
+          data-do="yes"
+          disabled={typed !== null && input !== typed}
+          onClick={() => answer(true)}
+        >
+          {yes}
+        </Button>
+      </p>
+    </Modal>
+  );
+}

@@ -1,0 +1,49 @@
+/** The page of a thing from its declaration: its state, its actions, its facts, and what else there is to show. */
+import { type ComponentChildren, Fragment, type VNode, h } from "preact";
+import { type ActionItem, Actions } from "./action.tsx";
+import { type Concerns, type Load, useLoad } from "./load.ts";
+import { type FactOf, Facts, Head, NotLoaded, State } from "./parts.tsx";
+import { useSubject } from "./route.ts";
+
+type Detail = {
+  /** For the title of the tab. */
+  readonly subject: string;
+  readonly state: string;
+  readonly title: ComponentChildren;
+  /** Beside the heading. */
+  readonly more?: ComponentChildren;
+  readonly actions: readonly ActionItem[];
+  /** Between the actions and the facts. */
+  readonly above?: ComponentChildren;
+  readonly facts?: readonly FactOf[];
+  readonly body: ComponentChildren;
+};
+
+export function DetailPage<T>(props: {
+  /** What the thing is, for a page that could not be loaded. */
+  what: string;
+  id: string;
+  /** The address of the list of such things, and its words. */
+  back: readonly [address: string, words: string];
+  load: Load<T>;
+  concerns: Concerns<T>;
+  draw: (thing: T) => Detail;
+}): VNode | null {
+  const { value, error } = useLoad(props.id, props.load, props.concerns);
+  const detail = value === null ? null : props.draw(value);
+  useSubject(detail?.subject ?? "");
+  if (detail === null) return <NotLoaded title={props.what} error={error} back={props.back} />;
+  return (
+    <>
+      <Head error={error} more={detail.more}>
+        <State word={detail.state} /> {detail.title}
+      </Head>
+      <p class="buttons">
+        <Actions actions={detail.actions} />
+      </p>
+      {detail.above}
+      {detail.facts && <Facts facts={detail.facts} isInline />}
+      {detail.body}
+    </>
+  );
+}

@@ -1,0 +1,254 @@
+/**
+ * The page of a list from its declaration: filters and pages, which stand in the address, what is done with its rows, and
+ * what it says when it is empty. Must not: know a resource of the hub.
+ */
+import { type ComponentChildren, Fragment, type VNode, h } from "preact";
+import { useState } from "preact/hooks";
+import { type Action, Actions } from "./action.tsx";
+import { Field, type FieldOf, useTyped } from "./field.tsx";
+import { List, type ListOf, type Selection, useSelection } from "./list.tsx";
+import { type Concerns, useLoad } from "./load.ts";
+import { Button, Empty, Fault, Head } from "./parts.tsx";
+import { type KnownQuery, here, route, setQuery, to, wrongQuery } from "./route.ts";
+import type { Ask } from "./session.ts";
+
+// ---- Pages and filters, which stand in the address
+
+/** A link of a pager; none, if there is no such page. */
+export type Turn = readonly [words: string, address: string] | "" | false | null | undefined;
+
+export function Pager({ back, next }: { back?: Turn; next?: Turn }): VNode {
+  return (
+    <nav class="pager" aria-label="Pages">
+      {back && <a href={back[1]}>{back[0]}</a>}
+      {next && (
+        <a rel="next" href={next[1]}>
+          {next[0]}
+        </a>
+      )}
+    </nav>
+  );
+}
+
+type Turns = { readonly back?: Turn; readonly next?: Turn };
+
+/** A page of a list that goes on by a cursor, or whose pages are counted. */
+type Paged = { readonly next_cursor?: string | null | undefined; readonly pages?: number | null | undefined };
+
+/** By a cursor one goes on, or back to the first page; counted pages are turned both ways. */
+function turnsOf(page: Paged | null, [back, next]: readonly [back: string, next: string]): Turns {
+  const { cursor, page: number } = route.value.query;
+  if (cursor || page?.next_cursor) {
+    const nextCursor = page?.next_cursor ?? undefined;
+    return {
+      back: cursor && [back, here({ cursor: undefined })],
+      next: nextCursor && [next, here({ cursor: nextCursor })],
+    };
+  }
+  const at = Number(number ?? 1);
+  const turn = (to: number): string => here({ page: to > 1 ? String(to) : undefined });
+  return { back: at > 1 && [back, turn(at - 1)], next: at < (page?.pages ?? 0) && [next, turn(at + 1)] };
+}
+
+const PLACES: KnownQuery = { cursor: null, page: null };
+
+/** `more`: it is seldom used, and stands apart. `address`: it stands only in the address. */
+export type FilterOf = FieldOf & { readonly place?: "more" | "address" };
+
+/** What of the address selects no rows, but their order and place. */
+const TURNED: ReadonlySet<string> = new Set(["cursor", "page", "before", "order"]);
+
+/** The filters, and what clears them. A change begins with the first page of the list. */
+export function Filters({ filters }: { filters: readonly FilterOf[] }): VNode | null {
+  const { query, view } = route.value;
+  const set = useTyped((changed) =>
+    setQuery({ cursor: undefined, page: undefined, before: undefined, ...changed }),
+  );
+  if (filters.length === 0) return null;
+  const at = (wanted: FilterOf["place"]) => filters.filter(({ place }) => place === wanted);
+  const draw = ({ place: _, ...field }: FilterOf): VNode => (
+    <Field key={field.name} {...field} value={query[field.name] ?? field.value} onInput={set(field.name)} />
+  );
+  const seldom = at("more");
+  const isChanged = Object.keys(query).some((name) => query[name] !== "" && !TURNED.has(name));
+  return (
+    <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
+      {at(undefined).map(draw)}
+      {seldom.length > 0 && (
+        <details class="more" open={seldom.some(({ name }) => Boolean(query[name]))}>
+          <summary>More filters</summary>
+          <div class="row-of-fields">{seldom.map(draw)}</div>
+        </details>
+      )}
+      {isChanged && (
+        <a class="button" href={to(view)}>
+          Clear
+        </a>
+      )}
+    </form>
+  );
+}
+
+/** Whether the address has one of the filters. */
+export function isFiltered(filters: readonly FilterOf[]): boolean {
+  return filters.some(({ name }) => Boolean(route.value.query[name]));
+}
+
+/** What the address may have: the values of the filters, and what else the list reads from it. */
+function knownBy(filters: readonly FilterOf[], more: KnownQuery): KnownQuery {
+  const fields = filters.map(({ name, options }) => [
+    name,
+    options === undefined ? null : options.map((option) => (typeof option === "string" ? option : option[0])),
+  ]);
+  return { ...Object.fromEntries(fields), ...more, ...PLACES };
+}
+
+type Query = Readonly<Record<string, string>>;
+
+/** What is done with the selected rows of a list, or with all that its filters select. */
+export type BulkOf<T, A> = {
+  readonly nameOf: (row: T) => string;
+  readonly selected: (rows: readonly T[]) => readonly Action[];
+  /** While nothing is selected. */
+  readonly matching?: (page: A) => readonly Action[];
+};
+
+/** Stands above the rows, also when they are scrolled. */
+function BulkActions<T, A>(props: {
+  bulk: BulkOf<T, A>;
+  page: A | null;
+  selection: Selection<T>;
+  onDone: () => void;
+}): VNode | null {
+  const { bulk, page, selection, onDone } = props;
+  const isChosen = selection.rows.length > 0;
+  const matching = (): readonly Action[] => (page && bulk.matching?.(page)) ?? [];
+  const actions = isChosen ? bulk.selected(selection.rows) : matching();
+  if (actions.length === 0 && !isChosen) return null;
+  return (
+    <p class={isChosen ? "buttons act chosen" : "buttons act"}>
+      <span>{isChosen ? `${selection.rows.length} selected:` : "All that match:"}</span>
+      <Actions actions={actions.map((action) => ({ ...action, then: onDone }))} />
+      {isChosen && (
+        <Button data-do="deselect" onClick={selection.clear}>
+          Select none
+        </Button>
+      )}
+    </p>
+  );
+}
+
+// ---- The page
+
+/** What of the loaded rows is shown, and in which order: see rows.ts. */
+export type Arranged<T> = {
+  readonly shown: readonly T[];
+  /** Shown rows that the filters no longer select. */
+  readonly isGone: (row: T) => boolean;
+  /** New rows that wait until the user asks for them. */
+  readonly unseen: number;
+  readonly showAll: () => void;
+};
+
+function useLoaded<T>(rows: readonly T[] | null): Arranged<T> {
+  return { shown: rows ?? [], isGone: () => false, unseen: 0, showAll: () => {} };
+}
+
+/** What to say when there is no row: a sentence, and a line to paste. */
+type EmptyText = readonly [text: string, line?: string];
+
+/** The page of a list. What is shown of its loaded page `A` is a function of it. */
+type ListPageOf<T, A> = {
+  readonly title: ComponentChildren;
+  /** Beside the title: mostly how many there are. */
+  readonly count?: (page: A) => ComponentChildren;
+  /** Beside the heading. */
+  readonly more?: ComponentChildren | ((page: A | null) => ComponentChildren);
+  /** Between the heading and the filters. */
+  readonly intro?: ComponentChildren;
+  readonly filters?: readonly FilterOf[];
+  /** What the address may have besides the filters and the places. */
+  readonly known?: KnownQuery;
+  readonly load: (ask: Ask, query: Query) => Promise<A>;
+  /** What the list depends on besides the address. */
+  readonly dependsOn?: unknown;
+  readonly concerns: Concerns<A> | null;
+  readonly rows: (page: A) => readonly T[];
+  readonly list: ListOf<T>;
+  /** A hook, which keeps shown rows in their places. */
+  readonly useRows?: (rows: readonly T[] | null, key: string, page: A | null) => Arranged<T>;
+  readonly bulk?: BulkOf<T, A> | false;
+  /** When there is no row at all, and when none matches. */
+  readonly empty: EmptyText;
+  readonly noMatch?: string | EmptyText;
+  /** The words of the links to its pages; or these links. */
+  readonly turns?: readonly [back: string, next: string] | ((page: A | null) => Turns);
+  /** Between the filters and the rows. */
+  readonly above?: (page: A | null) => ComponentChildren;
+  /** Between the rows and the links to other pages. */
+  readonly note?: (page: A) => ComponentChildren;
+  readonly below?: (page: A | null) => ComponentChildren;
+};
+
+const TURNS = ["First page", "Next page"] as const;
+
+export function ListPage<T extends object, A extends Paged>(props: ListPageOf<T, A>): VNode {
+  const { filters = [], known = {}, load, concerns, list, bulk = false } = props;
+  const { useRows = useLoaded, noMatch = "There is nothing here.", turns = TURNS } = props;
+  const [changes, setChanges] = useState(0);
+  const { id, query } = route.value;
+  const wrong = wrongQuery(knownBy(filters, known));
+  const key = JSON.stringify([id, query, wrong, changes, props.dependsOn]);
+  const { value: page, error } = useLoad(
+    key,
+    (ask) => (wrong === null ? load(ask, query) : Promise.reject(new Error(wrong))),
+    concerns,
+  );
+  const loaded = page && props.rows(page);
+  const { shown, isGone, unseen, showAll } = useRows(loaded, key, page);
+  const chosen = useSelection(key, shown, list.keyOf);
+  const selection = bulk === false ? null : { ...chosen, nameOf: bulk.nameOf };
+  const onDone = (): void => {
+    chosen.clear();
+    setChanges(changes + 1);
+  };
+  const isNarrowed = isFiltered(filters) || Boolean(query["cursor"] || query["page"]);
+  const noRow = isNarrowed ? (page?.next_cursor ? "No match so far." : noMatch) : props.empty;
+  const [text, line] = typeof noRow === "string" ? [noRow] : noRow;
+  return (
+    <>
+      <Head
+        more={
+          <>
+            {unseen > 0 && (
+              // In the heading, because it appears while the user reads and must not move the rows.
+              <Button class="news" onClick={showAll}>
+                {unseen}
+                {unseen === loaded?.length && "+"} new: show
+              </Button>
+            )}
+            {typeof props.more === "function" ? props.more(page) : props.more}
+          </>
+        }
+      >
+        {props.title} {page && props.count && <small>{props.count(page)}</small>}
+      </Head>
+      {props.intro}
+      <Filters filters={filters} />
+      <Fault text={error} />
+      {props.above?.(page)}
+      {bulk && selection && shown.length > 0 && (
+        <BulkActions bulk={bulk} page={page} selection={selection} onDone={onDone} />
+      )}
+      <List
+        list={{ ...list, isGone }}
+        rows={shown}
+        selection={selection}
+        empty={page && <Empty text={text} line={line} />}
+      />
+      {page && props.note?.(page)}
+      <Pager {...(typeof turns === "function" ? turns(page) : turnsOf(page, turns))} />
+      {props.below?.(page)}
+    </>
+  );
+}

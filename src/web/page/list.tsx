@@ -1,0 +1,192 @@
+/** The rows of a list, drawn from its declaration: columns and actions. Must not: load anything, or know a resource. */
+import { type ComponentChildren, Fragment, type TargetedKeyboardEvent, type VNode, h } from "preact";
+import { useRef, useState } from "preact/hooks";
+import { type ActionItem, Actions } from "./action.tsx";
+import { here, route } from "./route.ts";
+
+// ---- Tables
+
+/** A column: its head, what is in a cell, and how it looks (`number`, `name`, `names`, `wide`, `id`, `buttons`). */
+export type Column<T> = readonly [
+  head: string,
+  cell: (row: T, index: number) => ComponentChildren,
+  look?: string,
+  sort?: Sort,
+];
+
+/** The word of the address (`order`) by which the list is sorted by a column; empty: the list is sorted so by itself. */
+type Sort = { readonly order: string; readonly isAscending?: boolean };
+
+type TableOf<T> = {
+  /** For screen readers. */
+  readonly label: string;
+  readonly keyOf: (row: T) => string | number;
+  readonly columns: readonly Column<T>[];
+  readonly actions?: ((row: T) => readonly ActionItem[]) | false;
+  readonly isGone?: (row: T) => boolean;
+  /** Where the drawn rows are kept, if they never change. */
+  readonly drawn?: () => WeakMap<T & object, VNode>;
+  /** Of the table as a whole (`log`). */
+  readonly look?: string;
+};
+
+/** Rows that are no table, each with the look of its own. */
+type ItemsOf<T> = {
+  readonly look: string;
+  readonly keyOf: (row: T) => string | number;
+  readonly item: (row: T) => ComponentChildren;
+  readonly classOf?: (row: T) => string;
+};
+
+export type ListOf<T> = TableOf<T> | ItemsOf<T>;
+
+/** The rows of a list; or what there is to say when there are none: a sentence, or more than that. */
+export function List<T extends object>(props: {
+  list: ListOf<T>;
+  rows: readonly T[];
+  empty?: ComponentChildren;
+  selection?: Selection<T> | null;
+}): VNode {
+  const { list, rows, empty, selection = null } = props;
+  if (rows.length === 0) return typeof empty === "string" ? <p class="quiet">{empty}</p> : <>{empty}</>;
+  if ("columns" in list) return <Table list={list} rows={rows} selection={selection} />;
+  return (
+    <ul class={list.look}>
+      {rows.map((row) => (
+        <li key={list.keyOf(row)} class={list.classOf?.(row)}>
+          {list.item(row)}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/**
+ * A wide table scrolls within its own region, also by keyboard. In a narrow window each row is a block whose cells show
+ * their column heads.
+ */
+function Table<T extends object>(props: {
+  list: TableOf<T>;
+  rows: readonly T[];
+  selection: Selection<T> | null;
+}): VNode {
+  const { list, rows, selection } = props;
+  const { label, keyOf, isGone, actions } = list;
+  const drawn = list.drawn?.();
+  const columns: readonly Column<T>[] = actions
+    ? [...list.columns, ["Actions", (row) => <Actions actions={actions(row)} />, "buttons"]]
+    : list.columns;
+  const draw = (row: T, index: number): VNode => (
+    <tr key={keyOf(row)} class={isGone?.(row) ? "gone" : undefined}>
+      {columns.map(([head, cell, look], column) => (
+        <td class={look} data-head={head}>
+          {column === 0 && selection !== null && (
+            <>
+              <SelectRow row={row} selection={selection} />{" "}
+            </>
+          )}
+          {cell(row, index)}
+        </td>
+      ))}
+    </tr>
+  );
+  const onKey = (event: TargetedKeyboardEvent<HTMLDivElement>): void => {
+    if (event.key.toLowerCase() !== "x" || event.ctrlKey || event.metaKey || event.altKey) return;
+    const lines = [...event.currentTarget.querySelectorAll("tbody tr")];
+    const { target } = event;
+    const row = rows[lines.findIndex((line) => target instanceof Node && line.contains(target))];
+    if (row) selection?.toggle(row, event.shiftKey);
+  };
+  return (
+    <div
+      class={list.look ? `table ${list.look}` : "table"}
+      role="region"
+      aria-label={label}
+      tabIndex={0}
+      onKeyDown={onKey}
+    >
+      <table>
+        <thead>
+          <tr>
+            {columns.map(([head, , look, sort]) => (
+              <HeadCell head={head} look={look ?? ""} sort={sort} />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, index) => {
+            const line = drawn?.get(row) ?? draw(row, index);
+            drawn?.set(row, line);
+            return line;
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function HeadCell({ head, look, sort }: { head: string; look: string; sort: Sort | undefined }): VNode {
+  const isSorted = sort !== undefined && (route.value.query["order"] ?? "") === sort.order;
+  const order = isSorted ? (sort.isAscending ? "ascending" : "descending") : undefined;
+  return (
+    <th scope="col" class={look.startsWith("number") ? "number" : ""} aria-sort={order}>
+      {sort ? <a href={here({ order: sort.order, cursor: undefined })}>{head}</a> : head}
+    </th>
+  );
+}
+
+// ---- Rows that are selected
+
+/** Rows that the user selects: by a click, or with `x` on the row that has the focus. */
+export type Selection<T> = {
+  readonly rows: readonly T[];
+  readonly nameOf: (row: T) => string;
+  readonly has: (row: T) => boolean;
+  /** Selects or deselects a row; as a range, also all between it and the one before. */
+  readonly toggle: (row: T, isRange: boolean) => void;
+  readonly clear: () => void;
+};
+
+const NONE: ReadonlySet<string | number> = new Set();
+
+export function useSelection<T>(
+  key: string,
+  rows: readonly T[],
+  keyOf: (row: T) => string | number,
+): Omit<Selection<T>, "nameOf"> {
+  const [chosen, setChosen] = useState({ key, ids: NONE });
+  const last = useRef<string | number>("");
+  const idsOf = (state: typeof chosen) => (state.key === key ? state.ids : NONE);
+  const ids = idsOf(chosen);
+  const placeOf = (id: string | number): number => rows.findIndex((row) => keyOf(row) === id);
+  return {
+    rows: rows.filter((row) => ids.has(keyOf(row))),
+    has: (row) => ids.has(keyOf(row)),
+    toggle(row, isRange) {
+      const id = keyOf(row);
+      const end = placeOf(id);
+      const begin = isRange ? placeOf(last.current) : -1;
+      const range = begin < 0 ? [id] : rows.slice(Math.min(begin, end), Math.max(begin, end) + 1).map(keyOf);
+      last.current = id;
+      setChosen((old) => {
+        const ids = new Set(idsOf(old));
+        const isOn = begin >= 0 || !ids.has(id);
+        for (const each of range) isOn ? ids.add(each) : ids.delete(each);
+        return { key, ids };
+      });
+    },
+    clear: () => setChosen({ key, ids: NONE }),
+  };
+}
+
+function SelectRow<T>({ row, selection }: { row: T; selection: Selection<T> }): VNode {
+  return (
+    <input
+      type="checkbox"
+      data-do="select"
+      aria-label={`Select ${selection.nameOf(row)}`}
+      checked={selection.has(row)}
+      onClick={({ shiftKey }) => selection.toggle(row, shiftKey)}
+    />
+  );
+}

@@ -1,0 +1,34 @@
+/** What the page tells the user for a few seconds: what an action did, or why it failed. */
+import { type VNode, h } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import { once } from "./load.ts";
+import { drawn } from "./shared.ts";
+
+type Notice = { readonly text: string; readonly isFault: boolean };
+
+const SHOWN_MS = 4_000;
+const FAULT_SHOWN_MS = 10_000;
+
+const notice = drawn<Notice | null>(null);
+const end = once(() => (notice.value = null));
+
+export function showNotice(text: string, isFault = false): void {
+  notice.value = { text, isFault };
+  end.restart(isFault ? FAULT_SHOWN_MS : SHOWN_MS);
+}
+
+/** In the top layer, above an open dialog; always shown, because screen readers hear only what is. */
+export function Notices(): VNode {
+  const shown = notice.value;
+  const place = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    // What came last into the top layer is above the others in it.
+    place.current?.hidePopover();
+    place.current?.showPopover();
+  }, [shown]);
+  return (
+    <div class="notices" role="status" popover="manual" ref={place}>
+      {shown && <p class={shown.isFault ? "notice bad" : "notice"}>{shown.text}</p>}
+    </div>
+  );
+}
