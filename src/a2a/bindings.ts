@@ -15,7 +15,6 @@ import { OPERATIONS } from "./operations.ts";
 
 export { answerCard };
 
-/** Of JSON-RPC 2.0. */
 const PARSE_ERROR = -32_700;
 const INVALID_REQUEST = -32_600;
 const METHOD_NOT_FOUND = -32_601;
@@ -114,13 +113,11 @@ function target({ call }: Session, named: OperationName): { operation: Operation
   throw new Problem(404, "not_found", "Not found", detail);
 }
 
-/** The push notification config that the path names. */
 function configOf({ exchange }: Session["call"]): JsonObject {
   const id = pathParameter(exchange, "config_id");
   return id === "" ? {} : { id };
 }
 
-/** Parses the parameters of a query into JSON values: numbers and booleans. */
 function numbersOf(query: Readonly<Record<string, string>>): JsonObject {
   const typed = (name: string, value: string): unknown => {
     if (name === "includeArtifacts") return value === "true" ? true : value === "false" ? false : value;
@@ -136,7 +133,6 @@ function numbersOf(query: Readonly<Record<string, string>>): JsonObject {
 
 // ---- Both
 
-/** The body is not a JSON object. */
 class NotJson extends Error {
   override readonly name = "NotJson";
 }

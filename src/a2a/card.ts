@@ -64,12 +64,10 @@ function modifiedSince({ call, shared: { sentCards } }: Session, etag: string): 
   return sentAt;
 }
 
-/** Whether anybody may list the nodes of this listener. */
 function isOpen({ call, shared }: Session): boolean {
   return call.variant.publicEndpoints && !shared.isPrivate;
 }
 
-/** @throws {Fault} */
 export async function extendedCard(session: Session): Promise<unknown> {
   if (session.nodeId === null && !isOpen(session)) return hubCard(session, true);
   const detail = "There is no extended agent card: the agent card says all.";

@@ -20,7 +20,6 @@ import { parseExact } from "../lib/exact-json.ts";
 import type { SentEntry, SentTask } from "../service/a2a-tasks.ts";
 import { isInputFile } from "./message.ts";
 
-/** Returns the beginning of links. */
 type PublicUrl = () => string;
 
 type Ids = { readonly taskId: string; readonly contextId: string };
@@ -195,7 +194,6 @@ export type Lookup = {
   readonly question: () => Promise<Question | null>;
 };
 
-/** Encodes an event; null if it changes nothing that a client sees. */
 export async function updateOf(
   event: LoggedEvent,
   ids: Ids,

@@ -88,7 +88,6 @@ export function rpcErrorOf(fault: Fault): { readonly code: number; readonly mess
   return { code, message, ...{ data: [...data, ...violations(fault)] } };
 }
 
-/** The answer of the HTTP+JSON binding. */
 export function httpErrorOf(fault: Fault): { readonly status: number; readonly body: unknown } {
   const status = restStatusFor(fault.error);
   const { error } = toRestErrorBody(fault.error, status);

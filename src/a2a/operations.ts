@@ -93,7 +93,6 @@ async function sendMessage(session: Session, params: JsonObject): Promise<unknow
   return { task: await show(session, taskId, historyLength ?? null) };
 }
 
-/** Waits until a task has ended, or asks for input. */
 async function endOrQuestion({ call }: Session, taskId: string, signal: AbortSignal): Promise<void> {
   const { feed } = call.services;
   const find = async (): Promise<HubTask | null> => {
@@ -345,7 +344,6 @@ async function subscribeToTask(session: Session, params: JsonObject, wrap: Wrap)
 const selectionOf = ({ call }: Session, taskId: string) =>
   call.services.feed.ofLog({ kinds: [], taskId, nodeId: null, groups: null, tag: null });
 
-/** A stream that begins with the task, and continues with the later events. */
 async function openWithSnapshot(
   session: Session,
   taskId: string,

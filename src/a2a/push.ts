@@ -91,7 +91,6 @@ export async function listPushes({ call }: Session, caller: string, params: Json
   return { configs, nextPageToken: "" };
 }
 
-/** One that is not there is deleted already. */
 export async function deletePush({ call }: Session, caller: string, params: JsonObject): Promise<unknown> {
   const { taskId, id } = parsePushId(params);
   await call.services.a2a.get(taskId, caller);

@@ -18,7 +18,6 @@ export type Shared = {
   readonly sentCards: Map<VariantName, { readonly etag: string; readonly at: number }>;
 };
 
-/** One call, and to whom it goes. */
 export type Session = {
   readonly call: Call;
   readonly shared: Shared;

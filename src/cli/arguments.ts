@@ -9,9 +9,7 @@ import { readPath } from "../config.ts";
 import { must } from "../lib/assert.ts";
 import { didYouMean } from "../lib/closest.ts";
 
-/** The grammar of one command. */
 export type Form = {
-  /** The full name: "backup", "keys add". */
   readonly name: string;
   /**
    * The positional arguments, as the help shows them: "FILE", "NAME A|B|none", "" for none; "[VALUE]" may be left out,
@@ -37,7 +35,6 @@ export type Arguments = {
 export class UsageError extends Error {
   override readonly name = "UsageError";
 
-  /** @param command names the help to read: "keys add"; "" for the whole program's help */
   constructor(message: string, command: string) {
     super(`${message}; see luxhub ${command === "" ? "help" : `${command} --help`}`);
   }

@@ -27,7 +27,6 @@ import { writeLine } from "./standard-output.ts";
 
 const NAME = "backup";
 const STANDARD_OUTPUT = 1;
-/** How many lost files the report names. */
 const SHOWN = 5;
 
 export const LOCAL_RUNS: LocalRuns = { backup };
@@ -67,7 +66,6 @@ type Destination = {
   readonly keep: number | null;
 };
 
-/** @throws {UsageError} */
 function destinationOf(args: Arguments): Destination {
   const [word = ""] = args.words;
   const refuse = (message: string): never => {

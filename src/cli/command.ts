@@ -8,26 +8,20 @@ import { ADMIN_CALLS, REQUESTS } from "./requests.ts";
 import type { Cell } from "./table.ts";
 
 export type Flag = {
-  /** The placeholder of its value; a flag without one is a switch. */
   readonly value?: string;
   readonly help: string;
-  /** One letter, for -o. */
   readonly short?: string;
   readonly multiple?: boolean;
-  /** The allowed values, if they are few. */
   readonly choices?: readonly string[];
   readonly isPath?: boolean;
 };
 
 export type Command = {
-  /** The full name: "backup", "task add". */
   readonly name: string;
-  /** The positional arguments: see Form. */
   readonly words: string;
   /** What it does, in one line without a full stop. */
   readonly summary: string;
   readonly flags: Readonly<Record<string, Flag>>;
-  /** Further paragraphs of its help. */
   readonly about?: string;
   /** Whether it is a client of a hub, on this machine or another. */
   readonly isRemote?: boolean;
@@ -35,7 +29,6 @@ export type Command = {
   readonly resource?: Resource;
 };
 
-/** The rows of an answer that is a list. */
 export type RowOf<Answer> = {
   [Name in keyof Answer]-?: Answer[Name] extends readonly (infer Row extends object)[] ? Row : never;
 }[keyof Answer];
@@ -61,7 +54,6 @@ export type Resource<Part = PropertyKey, Shown = object, Row = object> = {
   readonly head?: readonly string[];
   cells?(row: Row): readonly Cell[];
   text?(row: Row): string;
-  /** What is between two texts. */
   readonly between?: string;
   /** Whether all rows are printed, each as a line of JSON. */
   readonly isExport?: boolean;
@@ -116,13 +108,11 @@ const PLACE = {
   "secret-file FILE": "a file with the secret (or LUXHUB_SECRET)",
   ...DATA,
 };
-/** The flags of clients of a hub. */
 export const REMOTE_FLAGS = flagsOf({ ...JSON_FLAG, ...PLACE });
 
 /** Clients without --json, because they print no record, or only JSON. */
 const NO_JSON: readonly string[] = ["file get", "lux export", "worker", "mcp", "mcp-config"];
 
-/** A client of a hub. */
 export function remote(head: string, flags: Texts = {}, about = ""): Command {
   const json = NO_JSON.includes(headOf(head).name) ? {} : JSON_FLAG;
   return { ...local(head, { ...flags, ...json, ...PLACE }, about), isRemote: true };
@@ -158,19 +148,15 @@ export function resource<const O extends Operation, const Part extends keyof Ans
   return { ...command, flags: Object.fromEntries(flags), resource: { call, ...spec } };
 }
 
-/** A field of a request, as requests.ts describes it. */
 export type Field = {
   readonly name: string;
   readonly kind: string;
-  /** The allowed words. */
   readonly words?: readonly string[];
-  /** The smallest number. */
   readonly min: number;
   readonly isList: boolean;
   readonly isRequired: boolean;
 };
 
-/** Returns the fields of an operation's request. */
 export function fieldsOf(call: Operation): readonly Field[] {
   const texts = must(REQUESTS[call], "requests.ts has every operation");
   return (texts === "" ? [] : texts.split(", ")).map((text) => {

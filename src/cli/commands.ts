@@ -29,7 +29,6 @@ import { timeText } from "./table.ts";
 /** The clients of `luxhub mcp-config`; the last one is no client. */
 export const MCP_CLIENTS = ["claude", "codex", "cursor", "gemini", "vscode", "zed", "agents-md"] as const;
 
-/** Where the store of a hub is. */
 const PLACE = { ...DATA, "database URL": "the database of a hub that uses PostgreSQL (LUXHUB_DATABASE)" };
 
 const LIMIT = { "limit N": "the maximum number of rows (50; all with --json)" };
@@ -156,7 +155,6 @@ the target. The target must be empty. The command does not change the source. An
 move leaves no usable hub on the target: run the same command again. The secrets stay in the data
 directory, which a hub on PostgreSQL has too.`;
 
-/** The flags of a new task, or of the task of a schedule. */
 function taskFlags(isScheduled: boolean) {
   const fields = Object.values<TaskField>(TASK_FIELDS);
   return Object.fromEntries(
@@ -168,7 +166,6 @@ function taskFlags(isScheduled: boolean) {
   );
 }
 
-/** Flags that select tasks. */
 const SELECTED_TASKS = {
   "status S": "only tasks of this status",
   "node NODE": "only tasks that this node holds or completed",
@@ -952,7 +949,6 @@ export const FIRST_WORDS: readonly string[] = [
   ...new Set(COMMANDS.map(({ name }) => name.replace(/ .*/, ""))),
 ];
 
-/** Returns the commands of a group: "task add", "task list", … */
 export function commandsOf(group: string): readonly Command[] {
   return COMMANDS.filter(({ name }) => name.startsWith(`${group} `));
 }

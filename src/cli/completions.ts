@@ -24,7 +24,6 @@ function flagsOf({ flags }: Command): readonly string[] {
   return [...Object.keys(flags).map((name) => `--${name}`), ...short, "--help"];
 }
 
-/** The allowed words of a positional argument, if its placeholder lists them. */
 function choicesOf({ words }: Command): readonly string[] {
   return words
     .split(" ")
@@ -35,7 +34,6 @@ function takesFile({ words }: Command): boolean {
   return words === "FILE";
 }
 
-/** Returns each flag that takes a value: its spellings, its choices, and whether it is a path. */
 function valuesOf({ flags }: Command) {
   return Object.entries(flags).flatMap(([name, { value, short, choices = [], isPath = false }]) =>
     value === undefined

@@ -58,7 +58,6 @@ export async function runTeam(hub: LuxHub, signal: AbortSignal): Promise<void> {
 class Team {
   readonly #hub: LuxHub;
   readonly #signal: AbortSignal;
-  /** The ids of the tasks and files that the team created, oldest first. */
   readonly #tasks: string[] = [];
   readonly #files: string[] = [];
   #hasBegun = false;
@@ -107,7 +106,6 @@ class Team {
     }
   }
 
-  /** Creates the tasks of one story, each dependent on the one before it. */
   async #createStory(): Promise<void> {
     const subject = oneOf(texts.subjects);
     const creator = oneOf(NODES).id;
@@ -145,7 +143,6 @@ class Team {
     ids.splice(0, DELETED_AT_ONCE);
   }
 
-  /** Does a task: takes a few seconds, and fails now and then. */
   async work(nodeId: string, task: Task, { signal, extend }: TaskContext): Promise<TaskResult> {
     const { steps, results, faults } = CRAFTS[kindOf(nodeId)];
     for (const step of steps) {
@@ -163,7 +160,6 @@ class Team {
     return oneOf(results);
   }
 
-  /** Sometimes uploads a file of the task, and sends a message to the node that created it. */
   async #share(nodeId: string, { task_id, title, creator_node }: Task): Promise<void> {
     const metadata = { task_id, node: nodeId };
     const kind = kindOf(nodeId);

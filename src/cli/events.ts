@@ -50,7 +50,6 @@ function rowOf({ id, at, kind, node_id, task_id, data }: Event) {
   return [id, timeText(at), kind, node_id, task_id, words.join(" ")] as const;
 }
 
-/** Yields the newest events, or all after --since. */
 async function* logOf(remote: Remote): AsyncGenerator<Event, void, undefined> {
   const { hub, values } = remote;
   const given = values.whole("since");

@@ -38,7 +38,6 @@ async function put({ hub, values, json, words }: Remote): Promise<number> {
   return writeLine(json ? printableJson(recordOf(file), 2) : file.file_id);
 }
 
-/** Uploads a file, by default under its own name, and shows the progress. */
 export function uploadFrom(
   hub: LuxHub,
   path: string,
@@ -107,7 +106,6 @@ async function get({ hub, values, words: [fileId = ""] }: Remote): Promise<numbe
   return EXIT.OK;
 }
 
-/** Writes a stream as it arrives. Returns the number of bytes. */
 export async function pipeToSink(
   body: ReadableStream<Uint8Array>,
   sink: ReturnType<typeof Bun.stdout.writer>,
@@ -155,7 +153,6 @@ export function fileNameFrom(
 
 const BAR = 24;
 
-/** Counts the bytes that pass through, and shows them as a progress bar. */
 function counted({ clock, onProgress }: Tools, size: number): TransformStream<Uint8Array, Uint8Array> {
   const startedAt = clock.steady();
   let bytes = 0;

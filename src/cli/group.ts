@@ -63,11 +63,9 @@ function show({ failures, by_status, usage, ...group }: ReturnType<typeof record
   );
 }
 
-/** How long one call waits: on a terminal the bar moves every second. */
 const TERMINAL_WAIT_S = 1;
 const LINE_WAIT_S = 5;
 const CLEAR_LINE = "\r\x1b[K";
-/** Longer than any wait. */
 const FOR_EVER_S = 10 * 365 * 86_400;
 
 async function watch({ hub, values, json, words: [group = ""] }: Remote): Promise<number> {

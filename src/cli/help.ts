@@ -25,7 +25,6 @@ Exit codes:
 ${columns(EXIT_LINES.map(([code, meaning]) => [String(code), meaning]))}`;
 }
 
-/** What the commands of each group are about. */
 const GROUPS: Readonly<Record<string, string>> = {
   task: "tasks",
   schedule: "schedules, which create tasks at certain times",
@@ -44,7 +43,6 @@ const GROUPS: Readonly<Record<string, string>> = {
   service: "the systemd service of the hub",
 };
 
-/** Further paragraphs of the help of a group. */
 const GROUP_ABOUT: Readonly<Record<string, string>> = {
   keys: `A new key is valid at once. Other changes take effect within a second.
 
@@ -102,7 +100,6 @@ export function commandHelp(command: Command): string {
     .join("\n\n");
 }
 
-/** Returns the rest of a command's synopsis, after its name. */
 export function tail({ words, flags }: Command): string {
   const parts = [words, Object.keys(flags).length === 0 ? "" : "[flags]"];
   if (words.startsWith("-- ")) parts.reverse();

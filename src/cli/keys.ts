@@ -37,7 +37,6 @@ const PRIMARY_VARIABLES: Readonly<Record<string, string>> = {
 
 const GROUP = "keys";
 
-/** The input of a subcommand. `primary`: the keys of the first start whose secrets this process knows. */
 type Keys = {
   readonly store: Store;
   readonly primary: readonly KeyRecord[];
@@ -46,7 +45,6 @@ type Keys = {
   readonly now: number;
 };
 
-/** What a subcommand prints: its result on standard output, and a note for a person on standard error. */
 type Printed = { readonly result: string; readonly note?: string };
 
 type Subcommand = (keys: Keys, args: Arguments) => Promise<Printed>;
@@ -161,7 +159,6 @@ async function add(keys: Keys, { words, flags }: Arguments): Promise<Printed> {
   };
 }
 
-/** LUX per UTC day, as 100/d or 0. */
 function mintOf(text: string): number {
   const [, lux] = /^(\d{1,10}(?:\.\d{1,6})?)(?:\/d)?$/.exec(text) ?? [];
   const micro = lux === undefined || Number(lux) > LUX_REWARD_MAX ? null : toMicro(Number(lux));
@@ -232,7 +229,6 @@ function find(all: readonly KeyRecord[], keyId: string): KeyRecord {
   throw new Error(`the secret of ${keyId} is not in the data directory: set ${variable} as the hub has it`);
 }
 
-/** --admin is --role admin. */
 function roleOf({ role: roles, admin }: Arguments["flags"]): KeyRole {
   const word = roles?.at(-1);
   if (admin && word !== undefined && word !== "admin")
@@ -249,7 +245,6 @@ function variantOf(word: string): VariantName {
   throw new UsageError(`${JSON.stringify(word)} is no variant: A or B`, GROUP);
 }
 
-/** A moment as epoch milliseconds: an ISO 8601 date or time, or a span from now. */
 function timeOf(word: string, now: number): number {
   const ms = momentMs(word, now);
   if (ms !== null) return ms;

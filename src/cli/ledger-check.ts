@@ -9,17 +9,13 @@ import { isoTime } from "../lib/clock.ts";
 import { instantMs } from "../lib/duration.ts";
 import { parseExact } from "../lib/exact-json.ts";
 
-/** How many faults are named. */
 const SHOWN = 5;
 
-/** An entry as a line says it. */
 type ExportedEntry = HashedEntry & { readonly prevHash: string | null; readonly hash: string | null };
 
 export type LedgerReport = {
   readonly faults: readonly string[];
-  /** How many more there are. */
   readonly more: number;
-  /** One line. */
   readonly summary: string;
 };
 
@@ -33,16 +29,13 @@ export class LedgerCheck {
   #entries = 0;
   #unhashed = 0;
   #head: LedgerHead = EMPTY_LEDGER;
-  /** What the nodes have, in millionths. */
   #paidMicro = 0n;
-  /** What is held back, by account. */
   readonly #held = new Map<string, bigint>();
 
   constructor(noted: string | null) {
     this.#noted = noted;
   }
 
-  /** Takes the next line. */
   take(line: string): void {
     this.#lines++;
     if (line.trim() === "") return;
@@ -100,7 +93,6 @@ export class LedgerCheck {
 const FIELDS = ["seq", "id", "node_id", "from", "to", "amount", "kind", "task_id", "at", "prev_hash", "hash"];
 const ACCOUNT = /^(?:treasury|held:.+|node:.+)$/;
 
-/** The entry of a line, or what is wrong with the line. */
 function entryOf(line: string): ExportedEntry | string {
   let value: unknown;
   try {

@@ -48,7 +48,6 @@ export const RUNS: ClientRuns = {
 
 export const LOCAL_RUNS: LocalRuns = { [VERIFY]: verify };
 
-/** Verifies an export without a hub and without a secret. */
 async function verify(args: Arguments): Promise<number> {
   const values = new Values(args, VERIFY);
   const head = values.text("head")?.toLowerCase() ?? null;

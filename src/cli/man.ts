@@ -65,7 +65,6 @@ function section(command: Command): readonly string[] {
   ];
 }
 
-/** Escapes the characters that roff would interpret. */
 function roff(text: string): string {
   return text
     .replaceAll("\\", "\\e")

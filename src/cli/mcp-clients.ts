@@ -23,7 +23,6 @@ export type Server =
 type Fields = Readonly<Record<string, unknown>>;
 
 type Form = {
-  /** The field that has the servers, by name. */
   readonly root: string;
   readonly isToml?: boolean;
   /** The file is in the project, which others may see. */
@@ -103,7 +102,6 @@ export function fileOfClient(client: Client, env: Environment): string {
   return FORMS[client].file(env);
 }
 
-/** Whether the client's file is part of a project, which may be in version control. */
 export function isShared(client: Client): boolean {
   return FORMS[client].isShared;
 }
@@ -148,7 +146,6 @@ function jsonWith(text: string, { root, server: form }: Form, name: string, serv
   return `${JSON.stringify(merged, null, indent)}\n`;
 }
 
-/** Adds a table at the end: the rest of the text stays as it is. */
 function tomlWith(text: string, client: Client, name: string, server: Server): string {
   const { root } = FORMS[client];
   const before = parseToml(text);

@@ -44,7 +44,6 @@ import { writeLine, writeLineUnlessClosed } from "./standard-output.ts";
 const NAME = "mcp-config";
 const SERVER_NAME = "luxhub";
 const KEY_NAME_MAX_CHARS = 60;
-/** By its group, or by others. */
 const READABLE = 0o044;
 /** Keys of one node and client: the second is NODE-CLIENT-2. */
 const KEYS_MAX = 20;
@@ -125,7 +124,6 @@ function clientOf(word: string): Client {
 
 // ---- The key
 
-/** Makes the server's entry, with a new key or the secret that is given. */
 async function serverOf(remote: Remote, client: Client, node: string, env: Environment): Promise<Server> {
   const { url, values } = remote;
   const given = values.text("secret-file");
@@ -176,7 +174,6 @@ async function keyFor(remote: Remote, client: Client, node: string, env: Environ
   }
 }
 
-/** Whether the hub takes a secret. */
 async function isValid({ url, fetch }: Remote, secret: string): Promise<boolean> {
   const hub = new LuxHub({ url, secret, fetch, retry: { forMs: RETRY_FOR_MS } });
   try {

@@ -25,7 +25,6 @@ const ATTEMPT_MS = 360_000;
 /** At the end of standard input: how long the requests that run may take. */
 const END_MS = 10_000;
 
-/** As JSON-RPC 2.0 has them. */
 const PARSE_ERROR = -32_700;
 const SERVER_ERROR = -32_000;
 
@@ -91,7 +90,6 @@ class Bridge {
     this.#work.add(work);
   }
 
-  /** Never rejects. */
   async #take(line: string): Promise<void> {
     const message = objectIn(line);
     if (message === null) return this.#refuse(null, PARSE_ERROR, "a line is not a JSON object");
@@ -156,7 +154,6 @@ class Bridge {
     }
   }
 
-  /** The headers that a message needs, as the revision of the protocol says. */
   #headersOf({ method, params }: Json): Headers {
     const headers = new Headers(this.#headers);
     const given = fieldsOf(fieldsOf(params)["_meta"])[PROTOCOL_VERSION];
@@ -260,7 +257,6 @@ class Lines {
     this.#keep(unread);
   }
 
-  /** Ends the last line. */
   end(): void {
     const line = this.#bytes > LINE_MAX_BYTES ? null : textIn(Buffer.concat(this.#parts));
     this.#parts = [];
@@ -283,7 +279,6 @@ function textIn(bytes: Uint8Array): string | null {
   }
 }
 
-/** Reads the data of server-sent events. */
 class EventData {
   readonly #lines: Lines;
   #data: string[] = [];

@@ -52,7 +52,6 @@ function report({ tables, files, bytes, paidMicro }: Moved): string {
   return `${lines.join("\n")}\n\n${sums}; every row was compared.`;
 }
 
-/** Formats micro-LUX as LUX, without rounding. */
 function luxText(micro: string): string {
   const [, sign, digits = ""] = /^(-?)(\d+)$/.exec(micro) ?? [];
   const padded = digits.padStart(MICRO + 1, "0");

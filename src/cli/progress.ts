@@ -12,7 +12,6 @@ const LINE_EVERY_MS = 5 * SECOND_MS;
 const STANDARD_ERROR = 2;
 const CLEAR_LINE = "\r\x1b[K";
 
-/** Runs `work`, and aborts it in order on a signal. */
 export async function withProgress<T>(work: (tools: Tools) => Promise<T>): Promise<T> {
   const clock = systemClock();
   const terminal = process.stderr.isTTY; // not node:tty: as bundled, `luxhub serve` would load it too

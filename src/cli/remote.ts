@@ -37,20 +37,16 @@ export type Remote = {
   readonly adminKey: string | undefined;
   /** The node of this machine, if it has joined the hub. */
   readonly nodeId: string | undefined;
-  /** Whether the user has named the URL. */
   readonly isNamed: boolean;
   /** Trusts only the hub's own authority, if the hub has one. */
   readonly fetch: typeof directFetch;
   readonly values: Values;
   readonly env: Environment;
   readonly words: readonly string[];
-  /** Print JSON, not a table. */
   readonly json: boolean;
 };
 
-/** Runs the command. Resolves with its exit code. */
 export type Run = (remote: Remote) => Promise<number>;
-/** By the name of the command: "task add". */
 export type ClientRuns = Readonly<Record<string, Run>>;
 
 /** How long to retry a hub that cannot be reached: short, because a person waits. */
@@ -152,12 +148,10 @@ const UNTRUSTED_CERTIFICATE = /SELF_SIGNED_CERT|ISSUER_CERT|LEAF_SIGNATURE/;
 const WRONG_TIME = /CERT_NOT_YET_VALID|CERT_HAS_EXPIRED/;
 const TRUST_IT = "name a file with the certificate to trust in NODE_EXTRA_CA_CERTS";
 
-/** Warns that the hub has not read some fields of a request. */
 function warnOfIgnored(fields: readonly string[]): void {
   printError(`the hub ignored ${fields.join(", ")}: it may be older than this luxhub`);
 }
 
-/** Prints one line on standard error. Replaces control characters. */
 export function printError(text: string): void {
   console.error(`luxhub: ${printableLine(text)}`);
 }
@@ -223,7 +217,6 @@ function placeOf(values: Values, args: Arguments, env: Environment, name: string
   return { url: local, secret: given ?? secret, adminKey, nodeId: undefined, isNamed: false, fetch };
 }
 
-/** Whether the user has said where the data of a hub is. */
 function isDataNamed({ flags }: Arguments, env: Environment): boolean {
   return (
     flags["data"] !== undefined || Boolean(env["LUXHUB_DATA"]) || readConfigFile()?.["data"] !== undefined

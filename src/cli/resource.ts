@@ -24,7 +24,6 @@ import {
 
 type Fields = Record<string, unknown>;
 
-/** Makes the function of a command that is one call. */
 export function runOf(command: Command): Run {
   const resource = must(command.resource, `${command.name} is one call, or has a function`);
   if (resource.cells || resource.columns !== undefined || resource.text || resource.isExport)
@@ -51,7 +50,6 @@ function ask<O extends Operation>(hub: LuxHub, call: O, request: Fields): Promis
   return hub.call<Operation>(call, request as RequestOf<Operation>) as Promise<AnswerOf<O>>; // the hub checks its fields
 }
 
-/** The request that the arguments and the flags make. @throws {UsageError} */
 async function requestOf({ values }: Remote, command: Command, words: readonly string[]): Promise<Fields> {
   const { call, fixed, switches = {}, input } = must(command.resource, "the command is one call");
   const request: Fields = { ...fixed };
@@ -76,7 +74,6 @@ async function requestOf({ values }: Remote, command: Command, words: readonly s
   return request;
 }
 
-/** Rows per call. */
 const PAGE = 50;
 /** The fields that name a record of a list with page numbers. */
 const NAMES = ["id", "name", "key", "scope", "value", "per"];
@@ -125,7 +122,6 @@ export async function* rowsOf<O extends Operation>(
   }
 }
 
-/** The list in an answer. */
 function rowsIn(answer: object): readonly object[] {
   return must(
     Object.values(answer).find((part) => Array.isArray(part)),
@@ -161,7 +157,6 @@ async function printList(remote: Remote, command: Command): Promise<number> {
   return EXIT.OK;
 }
 
-/** The head and the cells of a table. */
 function tableOf(
   { head = [], cells, columns = "" }: Resource,
   rows: readonly object[],

@@ -23,7 +23,6 @@ export function taskRow({ task_id, status, priority, task_type, assigned_node, c
   return [task_id, status, priority, task_type, assigned_node, ageOf(created_at), title] as const;
 }
 
-/** A task after a change. */
 export function taskLine({ task_id, status, assigned_node }: Task): string {
   return `${task_id}  ${status}${assigned_node === null ? "" : `  ${assigned_node}`}`;
 }

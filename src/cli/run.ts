@@ -9,12 +9,10 @@ import { helpIn, helpOf } from "./help.ts";
 import type { ClientRuns } from "./remote.ts";
 import { writeLineUnlessClosed } from "./standard-output.ts";
 
-/** The functions of commands that call no hub, by name. */
 export type LocalRuns = Readonly<
   Record<string, (args: Arguments, env: Environment) => Promise<number> | number>
 >;
 
-/** What a file of commands exports. */
 export type Functions = { readonly RUNS?: ClientRuns; readonly LOCAL_RUNS?: LocalRuns };
 
 /** @param word the first word of the command line, of a command or of a group */

@@ -15,16 +15,13 @@ export type BackupPlan = {
   /** A directory or `s3://BUCKET/PREFIX`. */
   readonly to: string;
   readonly everyMs: number;
-  /** How many backups stay. */
   readonly keep: number;
 };
 
 /** A changed wall clock, or a backup that somebody else made or deleted, is noticed after this time. */
 const LOOK_EVERY_MS = 60 * MINUTE_MS;
-/** After a failure the next try is at most this far away. */
 const RETRY_MS = 10 * MINUTE_MS;
 
-/** What the backups need, and what they report in the metrics. */
 export type BackupContext = {
   readonly now: () => number;
   readonly log: Log;
@@ -81,7 +78,6 @@ async function newestOf(place: BackupPlace): Promise<string | undefined> {
   return (await place.list()).at(-1);
 }
 
-/** Resolves to whether the backup was made. */
 async function makeBackup(
   to: string,
   keep: number,
@@ -112,12 +108,10 @@ async function makeBackup(
   }
 }
 
-/** The command that started this program: the executable, or Bun with the source. */
 function ownCommand(): readonly string[] {
   return Bun.isStandaloneExecutable ? [process.execPath] : [process.execPath, Bun.main];
 }
 
-/** Resolves after `ms` milliseconds, or at once when `signal` is aborted. */
 async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   const { promise, resolve } = Promise.withResolvers<void>();

@@ -43,7 +43,6 @@ const FORM: Form = {
   ),
 };
 
-/** What Bun reports of errors that nobody has caught. */
 const FAULTS = ["uncaughtException", "unhandledRejection"] as const;
 
 /** Ctrl-C may arrive twice at once: from the terminal, and from a parent that forwards it. */
@@ -155,7 +154,6 @@ async function backUpBySchedule(
 
 const STANDARD_OUTPUT = 1;
 
-/** Whether the user wants colour on a terminal (no-color.org). */
 function hasColour(env: Environment): boolean {
   return !env["NO_COLOR"] && env["TERM"] !== "dumb";
 }
@@ -198,7 +196,6 @@ export function untilShutdown(): Promise<End> {
   });
 }
 
-/** What announce() tells. */
 type Announcement = {
   readonly config: Config;
   readonly hub: Hub;

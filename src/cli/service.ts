@@ -30,7 +30,6 @@ const ENVIRONMENT = "/etc/luxhub/environment";
 const DATA = "/var/lib/luxhub";
 const USER = "luxhub";
 const NAME = "luxhub.service";
-/** Exists while systemd runs (sd_booted(3)). */
 const SYSTEMD_RUNS = "/run/systemd/system";
 
 /**

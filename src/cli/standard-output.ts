@@ -14,7 +14,6 @@ export function writeLine(text: string): number {
   return writeText(`${text}\n`);
 }
 
-/** The same without a line break. */
 export function writeText(text: string): number {
   return writeBytes(new TextEncoder().encode(text));
 }

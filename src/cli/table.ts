@@ -19,7 +19,6 @@ export function print(text: string): void {
   printText(`${text}\n`);
 }
 
-/** The same without a line break. @throws {BrokenPipe} */
 export function printText(text: string): void {
   try {
     writeText(text);
@@ -39,7 +38,6 @@ export function printJsonLine(value: unknown): void {
   print(printableJson(value));
 }
 
-/** Prints a JSON list, each row as it arrives. */
 export async function printJsonList(rows: AsyncIterable<unknown>): Promise<void> {
   let isFirst = true;
   for await (const row of rows) {
@@ -104,7 +102,6 @@ export function bold(text: string): string {
   return hasColour() && text !== "" ? `\x1b[1m${text}\x1b[22m` : text;
 }
 
-/** A time that the hub wrote. */
 function timeOf(time: string): number {
   const ms = instantMs(time);
   if (ms !== null) return ms;
@@ -136,7 +133,6 @@ export function timeText(time: string): string {
   return `${local.slice(0, 10)} ${local.slice(11, 19)}`;
 }
 
-/** True on a terminal, unless NO_COLOR is set (no-color.org). */
 function hasColour(): boolean {
   return process.stdout.isTTY === true && !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb";
 }
@@ -164,7 +160,6 @@ function wordOf(value: unknown): string {
   );
 }
 
-/** Cuts a line to the width of the terminal, if standard output is one. */
 export function truncateToTerminal(line: string): string {
   const width = process.stdout.isTTY === true ? process.stdout.columns : 0;
   return !width || Bun.stringWidth(line) <= width ? line : Bun.sliceAnsi(line, 0, width, { ellipsis: "…" });

@@ -146,7 +146,6 @@ async function questionOf(hub: LuxHub, task_id: string, id: string | undefined):
 
 const OBJECT = "a JSON object";
 
-/** @throws {UsageError} */
 function jsonIn(text: string, where: string, command: string, kind = "JSON"): unknown {
   try {
     return parseExact(text);
@@ -155,7 +154,6 @@ function jsonIn(text: string, where: string, command: string, kind = "JSON"): un
   }
 }
 
-/** @throws {UsageError} */
 function objectIn(text: string, file: string, command: string): Record<string, unknown> {
   const value = jsonIn(text, file, command, OBJECT);
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ...value };
@@ -196,7 +194,6 @@ function show(task: Task, json: boolean): number {
   return EXIT.OK;
 }
 
-/** Prints the output of the newest attempt, or of the one that is named; with --follow of all that come. */
 async function logs({ hub, values, json, words: [taskId = ""] }: Remote): Promise<number> {
   const follow = values.has("follow");
   const isRaw = values.has("raw");
@@ -321,7 +318,6 @@ function retryAll(remote: Remote): Promise<number> {
   });
 }
 
-/** Changes each task, and prints a line with its new status, or with --json its record. */
 function change(
   { words, json }: Remote,
   act: (taskId: string) => Promise<{ readonly task: Task }>,

@@ -23,7 +23,6 @@ export const RUNS: ClientRuns = {
 const SHORTEST_MS = 200;
 const SHOWN_TASKS = 20;
 const SHOWN_NODES = 50;
-/** Lines above the first task. */
 const HEAD_ROWS = 5;
 
 async function look({ hub }: Remote) {
@@ -80,7 +79,6 @@ const TO_LINE_END = "\x1b[K";
 const TO_SCREEN_END = "\x1b[J";
 const CTRL_C = "\x03";
 
-/** Refreshes the screen until q, Ctrl-C or a signal, and then restores the terminal. */
 async function live(remote: Remote, everyMs: number): Promise<void> {
   const rows = (): number => (process.stdout.rows || 24) - 1;
   const mostTasks = (): number => Math.min(SHOWN_TASKS, Math.max(1, Math.floor(rows() / 2) - HEAD_ROWS));

@@ -33,7 +33,6 @@ export class Values {
     return this.#args.flags[flag] ?? [];
   }
 
-  /** Returns the value of a required flag. @throws {UsageError} when it is missing */
   needed(flag: string): string {
     const text = this.text(flag);
     if (text !== undefined) return text;
@@ -41,7 +40,6 @@ export class Values {
     throw new UsageError(`${this.#command} needs --${flag} ${placeholder}`, this.#command);
   }
 
-  /** The same as a number. @throws {UsageError} */
   neededWhole(flag: string): number {
     this.needed(flag);
     return must(this.whole(flag), "the flag has a value");
@@ -140,7 +138,6 @@ export class Values {
   }
 }
 
-/** Parses a duration, or a plain number of seconds, into milliseconds; null for anything else. */
 function spanOf(text: string): number | null {
   return durationMs(withUnit(text));
 }

@@ -19,7 +19,6 @@ export type WorkerLock = {
   release(): void;
 };
 
-/** The environment variable by which the processes of a worker are recognised. */
 export const MARK = "LUXHUB_WORKER_RUN";
 
 /** Takes the lock of a node of a hub. If it is held, returns the id of the process that holds it, "" if unknown. */
@@ -87,7 +86,6 @@ function endProcesses(entry: string): number {
   return ended.size;
 }
 
-/** Returns the ids of all processes; none on a system without /proc. */
 export function allPids(): readonly string[] {
   try {
     return readdirSync("/proc").filter((name) => /^\d+$/.test(name));

@@ -23,14 +23,12 @@ export const NUMBER = { type: "number" } as const;
 export const BOOLEAN = { type: "boolean" } as const;
 export const STRINGS = { type: "array", items: STRING } as const;
 
-/** The same for several arguments. */
 export function named(property: Property, names: string): Properties {
   return Object.fromEntries(names.split(" ").map((name) => [name, property]));
 }
 
 /** OpenAI, Google and VS Code refuse a list of tools with an array that does not say what its items are. */
 const JSON_ITEMS = { anyOf: ["object", "string", "number", "boolean"].map((type) => ({ type })) };
-/** Any JSON. */
 export const ANY_JSON: Property = {
   anyOf: [...JSON_ITEMS.anyOf, { type: "array", items: JSON_ITEMS }],
 };
@@ -91,17 +89,14 @@ function mustBe(property: Property): string {
   return property.type === "array" ? "must be a list of strings" : `must be of the type ${property.type}`;
 }
 
-/** The number of an argument, within bounds; `fallback` if it was left out. */
 export function countOf(count: unknown, fallback: number, most: number): number {
   return typeof count === "number" ? Math.min(Math.max(Math.trunc(count), 1), most) : fallback;
 }
 
-/** The text of an argument; null if it was left out. */
 export function textOf(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** The texts of an argument that is a list. */
 export function textsOf(list: unknown): readonly string[] {
   return Array.isArray(list) ? list.map(String) : [];
 }

@@ -25,7 +25,6 @@ export type McpParts = Pick<Shared, "publicUrl"> & {
   readonly loadServer?: LoadServer | undefined;
 };
 
-/** As JSON-RPC 2.0 has them. */
 const PARSE_ERROR = -32_700;
 const INVALID_REQUEST = -32_600;
 const METHOD_NOT_FOUND = -32_601;

@@ -21,7 +21,6 @@ import { REPEATED } from "./task-tools.ts";
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The bytes of a file from an offset on, and as text if they are UTF-8. */
 type Part = { readonly offset: number; readonly bytes: Uint8Array; readonly text: string | null };
 
 /** Reads at most MCP_RESULT_MAX_CHARS bytes, without a half character at either end. */
@@ -44,12 +43,10 @@ async function readPart({ call }: Session, file: FileRecord, offset: number): Pr
   }
 }
 
-/** Whether a byte of UTF-8 is not the first of its character. */
 function isContinuation(byte: number): boolean {
   return byte >= 0x80 && byte < 0xc0;
 }
 
-/** Without the first bytes of a character of UTF-8 whose last ones are missing. */
 function withoutHalfCharacter(bytes: Uint8Array): Uint8Array {
   for (let back = 1; back <= 3 && back <= bytes.length; back++) {
     const byte = must(bytes[bytes.length - back], "it is within");
@@ -181,7 +178,6 @@ async function howToUpload(session: Session, name: string, taskId: string | null
   };
 }
 
-/** The content of a file as a resource: text, or small binary content; null for what is larger. */
 export async function readWhole(
   session: Session,
   fileId: string,
@@ -192,7 +188,6 @@ export async function readWhole(
   return { file, text, blob: text === null ? Buffer.from(bytes).toString("base64") : null };
 }
 
-/** The record of a file with its URL, for one whose content is not shown. */
 export async function recordWithUrl(session: Session, file: FileRecord): Promise<JsonObject> {
   const record = recordOfFile(file);
   return { ...record, ...(await urlFor(session, "file/download-url", { file_id: record["file_id"] })) };

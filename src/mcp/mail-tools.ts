@@ -19,7 +19,6 @@ import { Refused, type Session } from "./session.ts";
 import { messageDetail, messageRow, plural, recordOf } from "./shapes.ts";
 import { REPEATED, once } from "./task-tools.ts";
 
-/** Of an id that may be none. */
 const ID_CHARS = 60;
 
 /** In to_node: every node that is online. No node has this id. */
@@ -57,7 +56,6 @@ export async function mailSend(session: Session, args: Args): Promise<ToolResult
   };
 }
 
-/** @throws {Problem} 400 */
 function checkRecipient({ to_node, capability, reply_to, require_ack }: Args, isToMany: boolean): void {
   const refuse = (path: string, message: string): never => {
     throw invalidRequest([{ path, message }]);
@@ -106,7 +104,6 @@ export async function mailCheck(session: Session, args: Args): Promise<ToolResul
   return { say, messages: shown, next_cursor: next };
 }
 
-/** One message from an offset on, whoever sent it, and what became of it. */
 async function oneMessage(session: Session, messageId: string, offset: number): Promise<ToolResult> {
   const message = await oneOf(session, messageId);
   const state = textOf(message["state"]);
@@ -115,7 +112,6 @@ async function oneMessage(session: Session, messageId: string, offset: number): 
   return { say, message: messageDetail(message, Math.trunc(offset)) };
 }
 
-/** What the caller sent and got, waiting or not. */
 async function mailList(session: Session, args: Args): Promise<ToolResult> {
   const { call, self } = session;
   const most = countOf(args["limit"], MCP_LIST_DEFAULT, MCP_LIST_MAX);

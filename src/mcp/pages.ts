@@ -13,7 +13,6 @@ type List = {
   readonly limit?: unknown;
   /** The field of the request that has the size of a page. */
   readonly size?: string;
-  /** The field of the answer, and of the result. */
   readonly name: string;
   readonly row: (record: JsonObject) => JsonObject;
   /** What the result says: of no rows, after "3 tasks", and of more rows. */
@@ -23,7 +22,6 @@ type List = {
   readonly more: string;
 };
 
-/** Answers a tool with a page of a list. */
 export async function listed(session: Session, list: List): Promise<ToolResult> {
   const { path, query, limit, size = "per_page", name, row, none, thing, about, more } = list;
   const { rows, next } = await pageThatFits(countOf(limit, MCP_LIST_DEFAULT, MCP_LIST_MAX), async (most) => {

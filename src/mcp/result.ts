@@ -37,7 +37,6 @@ type ForeignOptions = {
 export class Foreign {
   readonly value: unknown;
   readonly options: ForeignOptions;
-  /** The value as text. */
   readonly text: string;
 
   constructor(value: unknown, options: ForeignOptions) {
@@ -52,7 +51,6 @@ export type ToolResult = { readonly say: string } & JsonObject;
 
 export type Forms = { readonly text: string; readonly structured: JsonObject };
 
-/** A Foreign as it is shown. */
 class Shown {
   readonly value: unknown;
   readonly text: string;
@@ -70,7 +68,6 @@ const CUT = "Some of it is cut: each entry of cut names the call that reads on."
 /** What the quotes or the fence around a content take. */
 const FENCE_CHARS = 40;
 
-/** Both forms of a result, cut to fit. */
 export function formsOf(result: ToolResult): Forms {
   const whole = formsAt(result, MCP_RESULT_MAX_CHARS);
   if (fits(whole)) return whole;
@@ -103,7 +100,6 @@ function foreignsIn(value: unknown): readonly Foreign[] {
   return isFields(value) ? Object.values(value).flatMap(foreignsIn) : [];
 }
 
-/** At most MCP_RESULT_MAX_CHARS. */
 function lengthInJson({ text, options }: Foreign): number {
   const most = Math.min(options.mostChars ?? MCP_RESULT_MAX_CHARS, MCP_RESULT_MAX_CHARS);
   let length = 0;
@@ -169,14 +165,12 @@ function beginningWithin(text: string, most: number): number {
   return end;
 }
 
-/** How many characters JSON takes for one. */
 function escapedLength(char: string): number {
   if (char === '"' || char === "\\") return 2;
   if (char >= " ") return char.isWellFormed() ? char.length : 6;
   return "\b\t\n\f\r".includes(char) ? 2 : 6;
 }
 
-/** The structured content. */
 function plain(value: unknown): unknown {
   return value instanceof Shown ? value.value : mapped(value, plain);
 }
@@ -226,7 +220,6 @@ function isIn(fence: string, value: unknown): boolean {
   return isFields(value) && Object.values(value).some((inner) => isIn(fence, inner));
 }
 
-/** One line for each field, and more for what is long. */
 function linesOf(fields: JsonObject, indent: string, fence: string): readonly string[] {
   return Object.entries(fields).flatMap(([name, value]): readonly string[] => {
     const inline = inlineOf(value);
@@ -238,7 +231,6 @@ function linesOf(fields: JsonObject, indent: string, fence: string): readonly st
   });
 }
 
-/** A record of a list: its short fields on one line. */
 function rowOf(row: JsonObject, indent: string, fence: string): readonly string[] {
   const fields = Object.entries(row);
   const short = fields.flatMap(([name, value]) => {
@@ -249,7 +241,6 @@ function rowOf(row: JsonObject, indent: string, fence: string): readonly string[
   return [`${indent}- ${short.join("; ")}`, ...linesOf(long, `${indent}  `, fence)];
 }
 
-/** A value on one line; null when it needs more. */
 function inlineOf(value: unknown): string | null {
   if (value === null) return "none";
   if (value instanceof Shown) {

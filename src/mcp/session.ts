@@ -17,7 +17,6 @@ import { SECOND_MS } from "../lib/clock.ts";
 import { parseExact } from "../lib/exact-json.ts";
 import { recordOf } from "./shapes.ts";
 
-/** A call was refused; `body` is the problem (RFC 9457). */
 export class Refused extends Error {
   override readonly name = "Refused";
   readonly body: JsonObject;
@@ -33,9 +32,7 @@ function badNodeId({ message }: Refused): Refused {
   return new Refused(invalidRequest([{ path: "X-Node-Id", message: reason }]).toJSON());
 }
 
-/** The data that all sessions of a hub share. */
 export type Shared = {
-  /** Returns the beginning of links. */
   readonly publicUrl: () => string;
 };
 
@@ -47,11 +44,9 @@ export class Session {
   readonly shared: Shared;
   /** The caller's node; null if the key is not bound to a node and the header X-Node-Id names none. */
   readonly nodeId: string | null;
-  /** The body of the call. */
   text = "";
   /** Null: the client did not ask for it (`progressToken`). */
   progress: Progress | null = null;
-  /** How long the call may wait. */
   #waitSeconds = 0;
 
   /**

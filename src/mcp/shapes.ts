@@ -32,7 +32,6 @@ export function plural(amount: unknown, thing: string): string {
   return amount === 1 ? `1 ${thing}` : `${amount} ${thing}s`;
 }
 
-/** Without what is null: the field says nothing. */
 function without<T extends JsonObject>(record: T): JsonObject {
   return Object.fromEntries(
     Object.entries(record).filter(([, value]) => value !== null && value !== undefined),
@@ -68,7 +67,6 @@ function firstOf(name: string, ids: unknown): JsonObject {
   return { [name]: list.slice(0, MCP_NAMED_MAX), [`${name}_count`]: list.length };
 }
 
-/** The first of many texts of one line. */
 export function firstLines(name: string, texts: readonly string[]): JsonObject {
   return firstOf(name, linesOf(texts));
 }
@@ -84,7 +82,6 @@ function linesOf(texts: unknown): readonly unknown[] {
 
 // ---- Tasks
 
-/** A task in a list, or after a change of it. */
 export function taskRow(task: JsonObject): JsonObject {
   const isHeld = task["status"] === "open" && task["ready"] === false;
   return {
@@ -96,7 +93,6 @@ export function taskRow(task: JsonObject): JsonObject {
   };
 }
 
-/** Why a task, or its last attempt, failed: on one line. */
 function failureFields(failure: unknown): JsonObject {
   const { kind, message, node_id } = recordOf(failure);
   return without({ failure: kind, failure_message: line(message), failed_at_node: node_id });
@@ -111,7 +107,6 @@ function authorOf(node: unknown, verified: unknown): Author {
   };
 }
 
-/** A call of task_get that reads on in a part of a task. */
 function partOf(taskId: unknown, part: string): ReadOn {
   return { call: "task_get", task_id: taskId, part };
 }
@@ -240,7 +235,6 @@ function newestAnswers(answers: readonly JsonObject[]): JsonObject {
     : { answers: shown };
 }
 
-/** A question, and its answer if there is one. */
 export function questionDetail(question: JsonObject): JsonObject {
   const { choices, asked_by, state, answer, answered_by, verified } = question;
   const asker = authorOf(asked_by, null);
@@ -253,7 +247,6 @@ export function questionDetail(question: JsonObject): JsonObject {
   };
 }
 
-/** What the worker of another task has learned. */
 export function lessonRow(record: JsonObject): JsonObject {
   const { task_id, node_id, verified, lesson } = record;
   return {
@@ -297,7 +290,6 @@ function failureRow(failure: JsonObject): JsonObject {
   return pick(failure, "kind node_id at message*", authorOf(failure["node_id"], null));
 }
 
-/** A task in a wait for many. */
 export function waitedRow(task: JsonObject): JsonObject {
   const { kind, message } = recordOf(task["failure"]);
   return without({
@@ -378,7 +370,6 @@ export function fileRow(file: JsonObject): JsonObject {
   return pick(file, "file_id name size content_type node_id verified task_id attached uploaded_at");
 }
 
-/** With the metadata, which its uploader wrote. */
 export function fileDetail(file: JsonObject): JsonObject {
   const { metadata, node_id, verified } = file;
   const isEmpty = Object.keys(recordOf(metadata)).length === 0;

@@ -49,7 +49,6 @@ async function noteDelete(session: Session, { key, if_version }: Args): Promise<
   }
 }
 
-/** The current version that a conflict names. */
 function versionIn(error: unknown): number {
   if (!(error instanceof Refused) || error.body["error"] !== "note_version_conflict") throw error;
   return Number(error.body["version"]);

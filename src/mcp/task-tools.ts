@@ -58,7 +58,6 @@ export async function taskNext(session: Session, args: Args, beat: JsonObject | 
   return noTask(session, textsOf(args["task_types"]));
 }
 
-/** Why there is no task, as far as the caller can change it. */
 async function noTask({ call, self }: Session, asked: readonly string[]): Promise<ToolResult> {
   const node = await call.services.nodes.get(self);
   const { capabilities: takes, draining: drain, maxTasks, tasksAssigned } = node;
@@ -86,14 +85,12 @@ async function noTask({ call, self }: Session, asked: readonly string[]): Promis
   return { say: ["No task for you now.", ...hints, again].join(" "), ...fields };
 }
 
-/** A task that is held, with its context. */
 async function handedOut(session: Session, task: JsonObject, drain: boolean): Promise<ToolResult> {
   const query = { task_id: task["task_id"], context: "1" };
   const { context } = await session.ask("GET", "task/:task_id", query);
   return { say: AGAIN, task: taskDetail(task, context), drain };
 }
 
-/** The task that the caller chose. */
 async function taskClaim(session: Session, args: Args, drain: boolean): Promise<ToolResult> {
   const answer = await session.ask("POST", "task/claim", { task_id: args["task_id"], node_id: session.self });
   return { say: IT_IS_YOURS, task: taskDetail(recordOf(answer["task"]), answer["context"]), drain };
@@ -217,7 +214,6 @@ export async function taskList(session: Session, args: Args): Promise<ToolResult
   return { ...result, say: `${result.say} No node is registered as ${unknown.join(" or ")}: see node_list.` };
 }
 
-/** What workers have learned, instead of tasks. */
 async function lessonList(session: Session, args: Args): Promise<ToolResult> {
   const { limit, task_type: type, q, cursor, lessons: _, ...others } = args;
   const unread = Object.keys(others).map((path) => ({
@@ -281,7 +277,6 @@ async function reasonsOf(
   };
 }
 
-/** How a task stands, for its creator. */
 function standOf(
   { status, ready, assigned_node, waiting_for }: JsonObject,
   self: string | null,

@@ -1,8 +1,11 @@
 /**
  * Checks the row cache of every SQLite store in the test process: after each commit, the rows that its changes name are
- * read through the cache and from the database. A difference is an unhandled error, which fails the test.
+ * read through the cache and from the database. A difference, and a task that cannot be, is an unhandled error, which fails
+ * the test.
  */
 import type { Notified } from "../../src/domain/change.ts";
+import type { Task } from "../../src/domain/model.ts";
+import { assertSound } from "../../src/domain/task/state.ts";
 import { nodeById } from "../../src/store/sql/nodes.ts";
 import { bestGift, taskById } from "../../src/store/sql/tasks.ts";
 import { type ReadyTasks, bestReady } from "../../src/store/sql/ready-tasks.ts";
@@ -16,13 +19,17 @@ const checked = new WeakSet<SqliteStore>();
 
 /** With its first listener a store gets another one, which checks. */
 SqliteStore.prototype.onCommit = function (this: SqliteStore, listener: CommitListener): void {
-  if (!checked.has(this)) onCommit.call(this, (changes) => void checkRows(this, changes));
+  if (!checked.has(this)) onCommit.call(this, (changes) => void checkRows(this, changes, true));
   checked.add(this);
   onCommit.call(this, listener);
 };
 
-/** @throws {Error} when the cache and the database differ */
-export async function checkRows(store: SqliteStore, changes: readonly Notified[]): Promise<void> {
+/** @throws {Error} when the cache and the database differ, or a task cannot be (`isSound`: the rules have written it) */
+export async function checkRows(
+  store: SqliteStore,
+  changes: readonly Notified[],
+  isSound = false,
+): Promise<void> {
   const ids = changes.flatMap(idsIn);
   const [tasks, nodes] = [true, false].map((isTask) => [
     ...new Set(ids.filter(([name]) => (name === "taskId") === isTask).map(([, id]) => id)),
@@ -41,11 +48,16 @@ export async function checkRows(store: SqliteStore, changes: readonly Notified[]
   for (const result of await Promise.allSettled(reads)) {
     if (result.status === "rejected") continue; // the database is damaged
     const [cached, kept, stored] = result.value;
+    if (isSound && isTask(stored)) assertSound(stored);
     if (isReady(kept) && isReady(stored) && beginsAs(kept, stored)) continue;
     if (Bun.deepEquals(kept, stored, true)) continue;
     const what = `${cached?.as} ${cached?.id}`;
     throw new Error(`${what}: the cache holds ${Bun.inspect(kept)}, the database ${Bun.inspect(stored)}.`);
   }
+}
+
+function isTask(answer: unknown): answer is Task {
+  return typeof answer === "object" && answer !== null && "revokedFrom" in answer;
 }
 
 function isReady(answer: unknown): answer is ReadyTasks {

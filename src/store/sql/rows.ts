@@ -19,6 +19,7 @@ import type {
 import { shownFailure } from "../../domain/task/failure.ts";
 import { must } from "../../lib/assert.ts";
 import type { Param, Row } from "../store.ts";
+import { FEW_NAMES, SUMMARY_NAMES } from "./few-terms.ts";
 import { reader } from "./table.ts";
 import {
   BEATS,
@@ -142,10 +143,11 @@ const readTask = reader(
     ...(["restarts", "max_attempts", "backoff_ms", "timeout_ms", "max_run_ms", "run_until"] as const),
     ...(["lease_until", "epoch", "not_before", "expires_at", "depends_on", "unmet"] as const),
     ...(["has_dependents", "started_at", "progress", "failure", "earlier_failures"] as const),
-    ...(["checkpoint_bytes", "has_output", "retain_ms", "questions", "review", "quorum", "child"] as const),
-    ...(["not_nodes", "task_group", "tags", "requires", "limit_key", "counts_for", "unique_key"] as const),
-    ...(["unique_until", "spent", "max_cost_micro", "has_leases", "created_at", "updated_at"] as const),
+    ...(["checkpoint_bytes", "has_output", "questions", "review", "quorum", "child"] as const),
+    ...(["not_nodes", "limit_key", "counts_for", "unique_key"] as const),
+    ...(["unique_until", "spent", "has_leases", "created_at", "updated_at"] as const),
     ...(["lent_bytes", "kept_bytes"] as const),
+    ...FEW_NAMES,
   ],
   {
     result: toResult,
@@ -179,7 +181,8 @@ export const toTaskSummary = reader(
     ...(["seq", "task_id", "title", "task_type", "priority", "creator_node", "status"] as const),
     ...(["lux_reward_micro", "assigned_node", "attempts", "max_attempts", "not_before"] as const),
     ...(["expires_at", "unmet", "started_at", "progress", "failure", "questions", "review"] as const),
-    ...(["quorum", "child", "task_group", "tags", "created_at", "updated_at"] as const),
+    ...(["quorum", "child", "created_at", "updated_at"] as const),
+    ...SUMMARY_NAMES,
   ],
   { schedule: scheduleOf },
 );

@@ -129,6 +129,8 @@ export const unchecked = <C extends Ddl>(of: C): C => ({
   ...of,
   constraint: { sqlite: "", postgresql: " NOT NULL" },
 });
+/** The field is a term that few tasks have (TASK_FIELDS of domain/task/fields.ts). */
+export const term = <C extends Ddl>(of: C): C & { readonly isTerm: true } => ({ ...of, isTerm: true });
 /** The field has another name than the column. */
 export const as = <F extends string, V>(field: F, of: Column<V>): Column<V> & { readonly field: F } => ({
   ...of,
@@ -140,7 +142,7 @@ export const from = <V, In>(of: Column<V>, value: (record: In) => V): Derived<In
 };
 
 type Camel<S extends string> = S extends `${infer A}_${infer B}` ? `${A}${Capitalize<Camel<B>>}` : S;
-type FieldOf<N extends string, C> = C extends { readonly field: infer F extends string }
+export type FieldOf<N extends string, C> = C extends { readonly field: infer F extends string }
   ? F
   : C extends { readonly decode: unknown }
     ? Camel<N>
@@ -193,7 +195,8 @@ export type Table<Name extends string = string, D extends Declared = Declared> =
 const NAME = /^[a-z][a-z0-9_]*$/;
 const IS_DECLARED = "the column is declared";
 
-const fieldOf = (name: string, column: object): string =>
+/** The field of the record that a column holds. */
+export const fieldOf = (name: string, column: object): string =>
   "field" in column
     ? String(column.field)
     : name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
