@@ -13,6 +13,7 @@ import { keyOf } from "./conflict-keys.ts";
 import { bind, count, many, one, union } from "./query.ts";
 import { TASK_COLUMNS, isFailedAs, toTask, toTaskState } from "./rows.ts";
 import { TASKS_READ, UNFINISHED } from "./tasks.ts";
+import { soundTotals } from "../../domain/sound.ts";
 import { addTotals } from "../../domain/task/facet/group.ts";
 import type { Columns } from "./table.ts";
 import { GROUP_ENDINGS, GROUP_TOTALS } from "./tables.ts";
@@ -25,7 +26,7 @@ export const IS_CANCELLED = `(${FAILURE_KINDS.filter(isCancelled).map(isFailedAs
 const toTotals: (row: Row) => GroupTotals = GROUP_TOTALS.reader(
   ...(["open", "assigned", "completed", "failed", "cancelled", "in_review", "lux", "lux_micro"] as const),
   ...(["paid", "paid_micro", "first_created_at", "last_created_at", "last_updated_at"] as const),
-);
+).to(soundTotals);
 
 /** null: the group has no task. */
 export function groupTotals(group: string): Query<GroupTotals | null> {

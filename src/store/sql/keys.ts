@@ -1,5 +1,6 @@
 /** The reads and writes of keys and of stored answers (idempotency), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { KeyRecord } from "../../domain/model.ts";
+import { soundKey } from "../../domain/sound.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { byKey, padded, many, one, placeholders } from "./query.ts";
@@ -12,7 +13,8 @@ const readKey = KEYS.reader();
 /** A full key is stored as "secret". */
 function toKey(row: Row): KeyRecord {
   const role = String(row["role"]);
-  return { ...readKey(row), role: role === "secret" ? "full" : (role as KeyRecord["role"]) }; // only the rules write it
+  // Only the rules write it.
+  return soundKey({ ...readKey(row), role: role === "secret" ? "full" : (role as KeyRecord["role"]) });
 }
 
 export function allKeys(): Query<readonly KeyRecord[]> {

@@ -5,6 +5,7 @@ import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { always, byKey, many, one } from "./query.ts";
 import { keptOf } from "./rows.ts";
+import { soundNote } from "../../domain/sound.ts";
 import { headOf } from "../../domain/note.ts";
 import type { Reader } from "./table.ts";
 import { NOTES } from "./tables.ts";
@@ -12,8 +13,8 @@ import type { Writes } from "./write.ts";
 import { drop, save } from "./write-statement.ts";
 
 const HEAD = ["key", "version", "node_id", "verified", "created_at", "updated_at"] as const;
-const toNoteHead: Reader<NoteHead> = NOTES.reader(...HEAD, "bytes");
-const readNote = NOTES.reader(...HEAD, "content");
+const toNoteHead: Reader<NoteHead> = NOTES.reader(...HEAD, "bytes").to(soundNote);
+const readNote = NOTES.reader(...HEAD, "content").to(soundNote);
 const toNote = (row: Row): Note => ({ ...readNote(row), ...keptOf(row) });
 const NOTE_BY_KEY = byKey(["text"], `SELECT ${readNote.list}, kept_by, kept_bytes FROM notes WHERE key = $1`);
 

@@ -4,6 +4,7 @@
  */
 import type { Change } from "../../domain/change.ts";
 import type { OutputAttempt, OutputBlock } from "../../domain/model.ts";
+import { soundAttempt, soundBlock } from "../../domain/sound.ts";
 import type { Query } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { byKey, many } from "./query.ts";
@@ -13,8 +14,10 @@ import { OUTPUTS, OUTPUT_BLOCKS } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { add, update } from "./write-statement.ts";
 
-const toAttempt = OUTPUTS.reader("epoch", "node_id", "bytes", "kept_bytes", "begun_at", "at");
-const toBlock = OUTPUT_BLOCKS.reader("n", "start", "data");
+const toAttempt = OUTPUTS.reader("epoch", "node_id", "bytes", "kept_bytes", "begun_at", "at").to(
+  soundAttempt,
+);
+const toBlock = OUTPUT_BLOCKS.reader("n", "start", "data").to(soundBlock);
 
 const ATTEMPTS = byKey(
   ["text"],

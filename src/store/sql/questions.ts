@@ -6,12 +6,13 @@ import { keyOf } from "./conflict-keys.ts";
 import { count, many, one, query } from "./query.ts";
 import { TASK_COLUMNS, textOrNull, toTask } from "./rows.ts";
 import { TASKS_READ } from "./tasks.ts";
+import { soundQuestion } from "../../domain/sound.ts";
 import { CLOCK_JUMP_MS } from "../../domain/limits.ts";
 import { QUESTIONS } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { add, customStatement, drop, text, update, whole } from "./write-statement.ts";
 
-const toQuestion = QUESTIONS.reader();
+const toQuestion = QUESTIONS.reader().to(soundQuestion);
 const COLUMNS = `q.seq, ${toQuestion.list.replace("task_id", "q.task_id").replace("epoch", "q.epoch")}`;
 
 /** A question of a task, by both ids. */

@@ -16,6 +16,7 @@ import type {
   TaskResult,
   TaskState,
 } from "../../domain/model.ts";
+import { soundDelivery, soundEntry, soundFile, soundMessage, soundNode } from "../../domain/sound.ts";
 import { shownFailure } from "../../domain/task/failure.ts";
 import { must } from "../../lib/assert.ts";
 import type { Param, Row } from "../store.ts";
@@ -80,7 +81,7 @@ export const resourcesOf = (row: Row): Pick<Node, "resources" | "used"> => ({
   used: usedResources(row),
 });
 
-export const toNode: (row: Row) => Node = reader(
+const readNode = reader(
   { ...NODES.columns, ...BEATS.columns },
   [
     ...(["node_id", "name", "host", "port", "capabilities", "variant", "max_tasks", "auto_assign"] as const),
@@ -90,6 +91,7 @@ export const toNode: (row: Row) => Node = reader(
   ],
   { resources: registeredResources, used: usedResources },
 );
+export const toNode: (row: Row) => Node = readNode.to(soundNode);
 
 // ---- Tasks
 
@@ -213,13 +215,14 @@ export function charsOf({ description, progress, failure, earlierFailures, depen
 
 // ---- Messages and files
 
-export const toMessage: (row: Row) => Message = MESSAGES.reader();
+export const toMessage: (row: Row) => Message = MESSAGES.reader().to(soundMessage);
 
-export const toDeliveryStub: (row: Row) => DeliveryStub = reader(
+const readDelivery = reader(
   { ...DELIVERIES.columns, ...MESSAGES.columns, seq: DELIVERIES.columns.seq },
   ["message_id", "from_node", "broadcast", "seq", "state", "deliveries", "lease_until"],
-  { toNode: (row) => String(row["delivered_to"]) },
+  { toNode: (row): string => String(row["delivered_to"]) },
 );
+export const toDeliveryStub: (row: Row) => DeliveryStub = readDelivery.to(soundDelivery);
 
 export function toDelivery(row: Row): Delivery {
   return { ...toDeliveryStub(row), message: toMessage(row) };
@@ -229,7 +232,10 @@ const readFile = FILES.reader();
 
 export function toFile(row: Row): FileRecord {
   const file = readFile(row);
-  return { ...file, attached: file.taskId === null ? null : row["output"] === 1 ? "output" : "input" };
+  return soundFile({
+    ...file,
+    attached: file.taskId === null ? null : row["output"] === 1 ? "output" : "input",
+  });
 }
 
 // ---- What rows share
@@ -244,11 +250,14 @@ export const LEDGER_COLUMNS = `
   l.seq, l.entry_id, l.from_account, l.to_account, l.node_id, l.n, l.amount_micro,
   CAST(l.balance_micro AS TEXT) AS balance_micro, l.kind, l.task_id, l.at, l.hash`;
 
-export const toLedgerEntry: (row: Row) => LedgerEntry = reader(
+const readEntry = reader(
   LEDGER.columns,
   ["seq", "entry_id", "node_id", "n", "balance_micro", "amount_micro", "kind", "task_id", "at", "hash"],
   {
-    from: (row) => (textOrNull(row["from_account"]) ?? TREASURY) as LedgerEntry["from"],
-    to: (row) => (textOrNull(row["to_account"]) ?? `node:${String(row["node_id"])}`) as LedgerEntry["to"],
+    from: (row): LedgerEntry["from"] => (textOrNull(row["from_account"]) ?? TREASURY) as LedgerEntry["from"],
+    to: (row): LedgerEntry["to"] =>
+      (textOrNull(row["to_account"]) ?? `node:${String(row["node_id"])}`) as LedgerEntry["to"],
   },
 );
+
+export const toLedgerEntry: (row: Row) => LedgerEntry = readEntry.to(soundEntry);

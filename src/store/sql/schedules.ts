@@ -1,5 +1,6 @@
 /** The reads and writes of schedules, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Schedule } from "../../domain/model.ts";
+import { soundSchedule } from "../../domain/sound.ts";
 import type { HubCounts } from "../../domain/shares.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
@@ -22,7 +23,7 @@ const NO_GROUP: Partial<Schedule["task"]> = {
 
 function toSchedule(row: Row): Schedule {
   const schedule = readSchedule(row);
-  return { ...schedule, task: { ...NO_GROUP, ...schedule.task }, ...keptOf(row) };
+  return soundSchedule({ ...schedule, task: { ...NO_GROUP, ...schedule.task }, ...keptOf(row) });
 }
 
 export function scheduleByName(name: string): Query<Schedule | null> {

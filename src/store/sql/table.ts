@@ -70,10 +70,11 @@ export const flag = (): Column<boolean> => ({
   encode: (value) => (value ? 1 : 0),
   decode: (stored) => stored === 1,
 });
-export const json = <V>(): Column<NoInfer<V>> => ({
+/** `sound`: asserts what holds of each value. */
+export const json = <V>(sound: (value: V) => V = (value) => value): Column<NoInfer<V>> => ({
   ...text(),
   encode: (value) => JSON.stringify(value),
-  decode: (stored) => JSON.parse(stored as string) as V,
+  decode: (stored) => sound(JSON.parse(stored as string) as V),
 });
 /** ",a,b,", so that a search for ",a," finds a word, which has no comma; "" for none. */
 export const words = (): Column<readonly string[]> => ({
@@ -244,7 +245,16 @@ function valueOf<C>(name: string, column: AnyColumn, of: (change: C) => unknown)
 export type Reader<R> = ((row: Row) => R) & {
   /** The columns that it reads, for a SELECT. */
   readonly list: string;
+  /** Passes each record on. */
+  to<T>(of: (record: R) => T): Reader<T>;
 };
+
+function readerOf<R>(list: string, decode: (row: Row) => R): Reader<R> {
+  return Object.assign((row: Row) => decode(row), {
+    list,
+    to: <T>(of: (record: R) => T) => readerOf(list, (row) => of(decode(row))),
+  });
+}
 
 const NAMED = "a row has every column that it is decoded from";
 
@@ -290,7 +300,7 @@ export function reader<
     return decode as Decode; // made above from the columns that its type is made from
   };
   let decode: Decode | null = null;
-  return Object.assign((row: Row) => (decode ??= compile())(row), { list: names.join(", ") });
+  return readerOf(names.join(", "), (row) => (decode ??= compile())(row));
 }
 
 /** The statements that create a table and its indexes. */

@@ -1,5 +1,6 @@
 /** The reads and writes of what a worker learns about its task, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Attachment, Checkpoint, TaskResult, TaskStatus } from "../../domain/model.ts";
+import { soundCheckpoint } from "../../domain/sound.ts";
 import { must } from "../../lib/assert.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
@@ -9,7 +10,7 @@ import { CHECKPOINTS, TASK_FEATURES } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { drop, save } from "./write-statement.ts";
 
-const toCheckpoint = CHECKPOINTS.reader("data", "epoch", "node_id", "at");
+const toCheckpoint = CHECKPOINTS.reader("data", "epoch", "node_id", "at").to(soundCheckpoint);
 
 export function checkpointOf(taskId: string): Query<Checkpoint | null> {
   const sql = `SELECT ${toCheckpoint.list} FROM checkpoints WHERE task_id = $1`;

@@ -1,5 +1,6 @@
 /** The reads and writes of webhooks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Webhook } from "../../domain/model.ts";
+import { soundProgress } from "../../domain/sound.ts";
 import type { PushCounts } from "../../domain/webhook.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
@@ -9,7 +10,7 @@ import { WEBHOOKS } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { drop, save, update } from "./write-statement.ts";
 
-const readWebhook = WEBHOOKS.reader();
+const readWebhook = WEBHOOKS.reader().to(soundProgress);
 const toWebhook = (row: Row): Webhook => ({ ...readWebhook(row), ...keptOf(row) });
 
 export function webhookByName(name: string): Query<Webhook | null> {
