@@ -34,7 +34,10 @@ export function runOf(command: Command): Run {
     const { hub, json, words } = remote;
     const isEach = command.words.endsWith("…");
     const act = async (given: readonly string[]): Promise<number> => {
-      const answer: Fields = recordOf(await ask(hub, call, await requestOf(remote, command, given)));
+      const answer = withUrl(
+        recordOf(await ask(hub, call, await requestOf(remote, command, given))),
+        remote.url,
+      );
       const shown = part === undefined ? answer : Object(answer[String(part)]);
       if (json) (isEach ? printJsonLine : printJson)(shown);
       else if (!say) printRecord(shown);
@@ -44,6 +47,13 @@ export function runOf(command: Command): Run {
     };
     return isEach ? forEach(words, async (word) => void (await act([word]))) : act(words);
   };
+}
+
+/** The hub answers the path of a URL: it does not know under which name its callers reach it. */
+function withUrl(answer: Fields, hubUrl: string): Fields {
+  const { url } = answer;
+  const isPath = typeof url === "string" && url.startsWith("/");
+  return isPath ? { ...answer, url: hubUrl.replace(/\/+$/, "") + url } : answer;
 }
 
 function ask<O extends Operation>(hub: LuxHub, call: O, request: Fields): Promise<AnswerOf<O>> {

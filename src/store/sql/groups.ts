@@ -18,12 +18,13 @@ import type { Columns } from "./table.ts";
 import { GROUP_ENDINGS, GROUP_TOTALS } from "./tables.ts";
 import type { Of, Writes } from "./write.ts";
 import { type Statement, adding, drop, insert, mark, remove, update, whole } from "./write-statement.ts";
+import { soundTotals } from "../../domain/sound.ts";
 
 /** The condition that a failed task was cancelled, or expired. */
 export const IS_CANCELLED = `(${FAILURE_KINDS.filter(isCancelled).map(isFailedAs).join(" OR ")})`;
 
 function toTotals(row: Row): GroupTotals {
-  return {
+  return soundTotals({
     open: Number(row["open"]),
     assigned: Number(row["assigned"]),
     completed: Number(row["completed"]),
@@ -37,7 +38,7 @@ function toTotals(row: Row): GroupTotals {
     firstCreatedAt: Number(row["first_created_at"]),
     lastCreatedAt: Number(row["last_created_at"]),
     lastUpdatedAt: Number(row["last_updated_at"]),
-  };
+  });
 }
 
 /** null: the group has no task. */

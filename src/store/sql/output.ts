@@ -12,6 +12,7 @@ import type { ConflictKey } from "./conflict-keys.ts";
 import { OUTPUTS, OUTPUT_BLOCKS } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { add, update } from "./write-statement.ts";
+import { soundAttempt, soundBlock } from "../../domain/sound.ts";
 
 const ATTEMPTS = byKey(
   ["text"],
@@ -38,18 +39,18 @@ export function outputBlocks(
 }
 
 function toAttempt(row: Row): OutputAttempt {
-  return {
+  return soundAttempt({
     epoch: Number(row["epoch"]),
     nodeId: String(row["node_id"]),
     bytes: Number(row["bytes"]),
     keptBytes: Number(row["kept_bytes"]),
     begunAt: Number(row["begun_at"]),
     at: Number(row["at"]),
-  };
+  });
 }
 
 function toBlock(row: Row): OutputBlock {
-  return { n: Number(row["n"]), start: Number(row["start"]), data: String(row["data"]) };
+  return soundBlock({ n: Number(row["n"]), start: Number(row["start"]), data: String(row["data"]) });
 }
 
 type Of<K extends Change["kind"]> = Change & { readonly kind: K };

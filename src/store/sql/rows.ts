@@ -4,6 +4,7 @@ import type { LoggedEvent } from "../../domain/event.ts";
 import { TREASURY } from "../../domain/lux.ts";
 import type {
   Checkpoint,
+  Child,
   Delivery,
   DeliveryStub,
   Failure,
@@ -21,8 +22,10 @@ import type {
   PendingReview,
   Pulse,
   Question,
+  Quorum,
   Requirements,
   Resources,
+  Review,
   Schedule,
   Task,
   TaskOrigin,
@@ -32,6 +35,25 @@ import type {
   Webhook,
 } from "../../domain/model.ts";
 import { addResources } from "../../domain/lane.ts";
+import {
+  soundCheckpoint,
+  soundChild,
+  soundDelivery,
+  soundEntry,
+  soundFile,
+  soundInvitation,
+  soundKey,
+  soundLease,
+  soundMessage,
+  soundNode,
+  soundNote,
+  soundProgress,
+  soundQuestion,
+  soundQuorum,
+  soundReview,
+  soundSchedule,
+  soundUsage,
+} from "../../domain/sound.ts";
 import type { Dependency } from "../../domain/task/facet/dependencies.ts";
 import { shownFailure } from "../../domain/task/failure.ts";
 import { DEFAULT_TERMS } from "../../domain/task/template.ts";
@@ -133,7 +155,7 @@ export class CapabilityLists {
 }
 
 export function toNode(row: Row): Node {
-  return {
+  return soundNode({
     nodeId: text(row["node_id"]),
     name: text(row["name"]),
     host: maybeText(row["host"]),
@@ -155,7 +177,7 @@ export function toNode(row: Row): Node {
     idleSince: whole(row["idle_since"]),
     entries: whole(row["entries"]),
     balanceMicro: big(row["balance"]),
-  };
+  });
 }
 
 export function toPulse(row: Row): Pulse {
@@ -187,7 +209,15 @@ function decodeFiles(stored: string): Pick<Task, "files" | "outputs"> {
 
 export function toChild(stored: Param | undefined): Task["child"] {
   const child = maybeText(stored);
-  return child === null ? null : (JSON.parse(child) as Task["child"]);
+  return child === null ? null : soundChild(JSON.parse(child) as Child);
+}
+
+function toReview(stored: string | null): Task["review"] {
+  return stored === null ? null : soundReview(JSON.parse(stored) as Review);
+}
+
+function toQuorum(stored: string | null): Task["quorum"] {
+  return stored === null ? null : soundQuorum(JSON.parse(stored) as Quorum);
 }
 
 /** The condition that the failure of a task, stored as JSON.stringify of a Failure, is of this kind. */
@@ -251,8 +281,8 @@ export function toTask(row: Row): Task {
     checkpointBytes: whole(row["checkpoint_bytes"]),
     hasOutput: flag(row["has_output"]),
     questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
-    review: review === null ? null : (JSON.parse(review) as Task["review"]),
-    quorum: quorum === null ? null : (JSON.parse(quorum) as Task["quorum"]),
+    review: toReview(review),
+    quorum: toQuorum(quorum),
     child: toChild(row["child"]),
     notNodes: notNodes === null ? [] : decodeCapabilities(notNodes),
     schedule:
@@ -277,7 +307,7 @@ export function toTask(row: Row): Task {
 }
 
 export function toSchedule(row: Row): Schedule {
-  return {
+  return soundSchedule({
     name: text(row["name"]),
     timing: JSON.parse(text(row["timing"])) as Schedule["timing"],
     // One that was stored before there was a field has none.
@@ -294,12 +324,12 @@ export function toSchedule(row: Row): Schedule {
     ...keptOf(row),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
-  };
+  });
 }
 
 export function toWebhook(row: Row): Webhook {
   const push = maybeText(row["push"]);
-  return {
+  return soundProgress({
     name: text(row["name"]),
     webhookId: text(row["webhook_id"]),
     revision: whole(row["revision"]),
@@ -318,7 +348,7 @@ export function toWebhook(row: Row): Webhook {
     ...keptOf(row),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
-  };
+  });
 }
 
 export function toTaskSummary(row: Row): TaskSummary {
@@ -345,8 +375,8 @@ export function toTaskSummary(row: Row): TaskSummary {
     progress: maybeText(row["progress"]),
     failure: failure === null ? null : (JSON.parse(failure) as Task["failure"]),
     questions: questions === null ? null : (JSON.parse(questions) as Task["questions"]),
-    review: review === null ? null : (JSON.parse(review) as Task["review"]),
-    quorum: quorum === null ? null : (JSON.parse(quorum) as Task["quorum"]),
+    review: toReview(review),
+    quorum: toQuorum(quorum),
     child: toChild(row["child"]),
     schedule:
       row["schedule"] == null ? null : { name: text(row["schedule"]), at: maybeWhole(row["schedule_at"]) },
@@ -398,7 +428,7 @@ export function toResult(row: Row): Task["result"] {
 }
 
 export function toNoteHead(row: Row): NoteHead {
-  return {
+  return soundNote({
     key: text(row["key"]),
     version: whole(row["version"]),
     nodeId: maybeText(row["node_id"]),
@@ -406,7 +436,7 @@ export function toNoteHead(row: Row): NoteHead {
     bytes: whole(row["bytes"]),
     createdAt: whole(row["created_at"]),
     updatedAt: whole(row["updated_at"]),
-  };
+  });
 }
 
 export function toNote(row: Row): Note {
@@ -420,7 +450,7 @@ function keptOf(row: Row): { readonly kept?: Kept } {
 }
 
 export function toLease(row: Row): Lease {
-  return {
+  return soundLease({
     name: text(row["name"]),
     nodeId: text(row["node_id"]),
     taskId: text(row["task_id"]) || null,
@@ -429,21 +459,21 @@ export function toLease(row: Row): Lease {
     ttlMs: whole(row["ttl_ms"]),
     leaseUntil: whole(row["lease_until"]),
     acquiredAt: whole(row["acquired_at"]),
-  };
+  });
 }
 
 export function toCheckpoint(row: Row): Checkpoint {
-  return {
+  return soundCheckpoint({
     data: text(row["data"]),
     epoch: whole(row["epoch"]),
     nodeId: text(row["node_id"]),
     at: whole(row["at"]),
-  };
+  });
 }
 
 export function toQuestion(row: Row): Question {
   const choices = maybeText(row["choices"]);
-  return {
+  return soundQuestion({
     questionId: text(row["question_id"]),
     taskId: text(row["task_id"]),
     question: text(row["question"]),
@@ -458,7 +488,7 @@ export function toQuestion(row: Row): Question {
     answeredBy: maybeText(row["answered_by"]),
     answeredAt: maybeWhole(row["answered_at"]),
     verified: flag(row["verified"]),
-  };
+  });
 }
 
 /** The long texts of a task together: roughly what it takes in memory. */
@@ -520,7 +550,7 @@ export function toSettlement(row: Row): {
 }
 
 export function toLedgerEntry(row: Row): LedgerEntry {
-  return {
+  return soundEntry({
     seq: whole(row["seq"]),
     id: text(row["entry_id"]),
     from: (maybeText(row["from_account"]) ?? TREASURY) as LedgerEntry["from"],
@@ -533,11 +563,11 @@ export function toLedgerEntry(row: Row): LedgerEntry {
     taskId: maybeText(row["task_id"]),
     at: whole(row["at"]),
     hash: maybeText(row["hash"]),
-  };
+  });
 }
 
 export function toMessage(row: Row): Message {
-  return {
+  return soundMessage({
     messageId: text(row["message_id"]),
     fromNode: text(row["from_node"]),
     toNode: maybeText(row["to_node"]),
@@ -548,11 +578,11 @@ export function toMessage(row: Row): Message {
     thread: maybeText(row["thread"]),
     verified: flag(row["verified"]),
     sentAt: whole(row["sent_at"]),
-  };
+  });
 }
 
 export function toDeliveryStub(row: Row): DeliveryStub {
-  return {
+  return soundDelivery({
     messageId: text(row["message_id"]),
     fromNode: text(row["from_node"]),
     broadcast: flag(row["broadcast"]),
@@ -561,7 +591,7 @@ export function toDeliveryStub(row: Row): DeliveryStub {
     state: text(row["state"]) as DeliveryStub["state"],
     deliveries: whole(row["deliveries"]),
     leaseUntil: maybeWhole(row["lease_until"]),
-  };
+  });
 }
 
 export function toDelivery(row: Row): Delivery {
@@ -588,7 +618,7 @@ export function toMessageFate(row: Row): MessageFate {
 }
 
 export function toFile(row: Row): FileRecord {
-  return {
+  return soundFile({
     fileId: text(row["file_id"]),
     name: text(row["name"]),
     sizeBytes: whole(row["size_bytes"]),
@@ -600,7 +630,7 @@ export function toFile(row: Row): FileRecord {
     attached: row["task_id"] == null ? null : flag(row["output"]) ? "output" : "input",
     uploadedAt: whole(row["uploaded_at"]),
     keptBytes: whole(row["kept_bytes"]),
-  };
+  });
 }
 
 export function toEvent(row: Row): LoggedEvent {
@@ -616,11 +646,11 @@ export function toEvent(row: Row): LoggedEvent {
 }
 
 export function toUsage(row: Row): Usage {
-  return { tasks: whole(row["tasks"]), bytes: whole(row["bytes"]) };
+  return soundUsage({ tasks: whole(row["tasks"]), bytes: whole(row["bytes"]) });
 }
 
 export function toKey(row: Row): KeyRecord {
-  return {
+  return soundKey({
     keyId: text(row["key_id"]),
     role: text(row["role"]) === "secret" ? "full" : (text(row["role"]) as KeyRecord["role"]),
     hash: text(row["hash"]),
@@ -630,11 +660,11 @@ export function toKey(row: Row): KeyRecord {
     createdAt: whole(row["created_at"]),
     expiresAt: maybeWhole(row["expires_at"]),
     revokedAt: maybeWhole(row["revoked_at"]),
-  };
+  });
 }
 
 export function toInvitation(row: Row): Invitation {
-  return {
+  return soundInvitation({
     invitationId: text(row["invitation_id"]),
     tokenHash: text(row["token_hash"]),
     nodeId: text(row["node_id"]),
@@ -642,5 +672,5 @@ export function toInvitation(row: Row): Invitation {
     expiresAt: whole(row["expires_at"]),
     usedAt: maybeWhole(row["used_at"]),
     keyId: maybeText(row["key_id"]),
-  };
+  });
 }

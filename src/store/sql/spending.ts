@@ -15,6 +15,7 @@ import { plus } from "../../domain/task/facet/spending.ts";
 import { NODE_SUMS, USAGE_REPORTS, USAGE_SUMS } from "./tables.ts";
 import type { Of, Writes } from "./write.ts";
 import { type Statement, drop, tally, text } from "./write-statement.ts";
+import { soundSpending } from "../../domain/sound.ts";
 
 /** Which of a request's usage reports are stored already; null for a request without reports. */
 export function knownReports({ taskId, usage = [] }: UsageRequest): Query<readonly KnownReport[] | null> {
@@ -70,14 +71,14 @@ export const SUMS = (table: string): string =>
 const OWN_SUMS = SUMS("usage_sums");
 
 export function toSpending(row: Row): Spending {
-  return {
+  return soundSpending({
     reports: Number(row["reports"]),
     unpriced: Number(row["unpriced"]),
     inputTokens: Number(row["input_tokens"]),
     outputTokens: Number(row["output_tokens"]),
     cachedTokens: Number(row["cached_tokens"]),
     costMicro: Number(row["cost_micro"]),
-  };
+  });
 }
 
 const toSummed = (row: Row): SummedRow => ({ name: String(row["name"]), spending: toSpending(row) });
