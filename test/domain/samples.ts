@@ -16,6 +16,7 @@ import {
 } from "../../src/domain/model.ts";
 import type { NodeProfile } from "../../src/domain/node.ts";
 import type { TaskDraft } from "../../src/domain/task/new-task.ts";
+import { DEFAULT_TERMS } from "../../src/domain/task/template.ts";
 import type { TaskQuery } from "../../src/service/task-lists.ts";
 import { usesFeatures } from "../../src/store/sql/features.ts";
 
@@ -78,20 +79,11 @@ type Tally = Extract<Change, { kind: "node.tallied" }>;
 
 /** A task that may be done at any time, as often as the defaults allow. */
 export const UNSCHEDULED = {
-  maxAttempts: null,
-  backoffMs: 5_000,
-  timeoutMs: null,
-  maxRunMs: null,
-  maxCostMicro: null,
-  retainMs: null,
+  ...DEFAULT_TERMS,
   notBefore: null,
   expiresAt: null,
   dependsOn: [],
-  group: null,
-  tags: [],
-  requires: null,
-  limitKey: null,
-} as const;
+};
 
 /** What task/list asks for without a filter. */
 export const ANY_TASK: TaskQuery = {
@@ -111,17 +103,13 @@ export const ANY_TASK: TaskQuery = {
 
 export function draft(patch: Partial<TaskDraft> = {}): TaskDraft {
   return {
+    ...UNSCHEDULED,
     title: "Title",
     description: "Description",
-    taskType: "",
-    priority: 1,
-    creatorNode: null,
     creatorVerified: false,
     creatorKey: null,
     schedule: null,
-    luxRewardMicro: 0,
     balanced: false,
-    ...UNSCHEDULED,
     ...patch,
   };
 }
@@ -164,7 +152,6 @@ export function task(taskId: string, patch: Partial<Task> = {}): Task {
     child: null,
     notNodes: [],
     spent: null,
-    maxCostMicro: null,
     createdAt: EARLIER,
     updatedAt: EARLIER,
     files: [],

@@ -30,7 +30,7 @@ import { isReady } from "../../src/domain/task/facets.ts";
 import { retryWithDependents, settle } from "../../src/domain/task/dependents.ts";
 import { charge, NO_USAGE } from "../../src/domain/quota.ts";
 import { cases } from "../support/long.ts";
-import { draft, profile, UNSCHEDULED } from "./samples.ts";
+import { draft, profile } from "./samples.ts";
 import { World } from "./world.ts";
 
 const NODE_IDS = ["n0", "n1", "n2", "n3"] as const;
@@ -476,7 +476,12 @@ test("a task that is completed repeatedly pays once", () => {
     type: "",
     creatorNode: null,
     rewardMicro: 1,
-    ...UNSCHEDULED,
+    maxAttempts: null,
+    timeoutMs: null,
+    maxRunMs: null,
+    notBefore: null,
+    expiresAt: null,
+    group: null,
     dependsOn: [],
   });
   for (let i = 0; i < 3; i++)

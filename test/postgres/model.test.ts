@@ -81,15 +81,13 @@ class World {
       case 1:
       case 2: {
         const draft = {
+          ...UNSCHEDULED,
           title: "t",
           description: "d'\\\"{}",
           taskType,
-          priority: 1,
-          creatorNode: null,
           creatorVerified: false,
           creatorKey: null,
           schedule: null,
-          ...UNSCHEDULED,
         } as const;
         return this.#tasks.create(transact, { ...draft, luxRewardMicro: roll(3), balanced: roll(2) === 0 });
       }

@@ -186,15 +186,12 @@ describe("thousands of nodes, each with its own capabilities,", () => {
       const { store, tasks } = await openScene(fleetOf(nodes));
       const transact = store.transact.bind(store);
       const draft = {
+        ...UNSCHEDULED,
         title: "t",
         description: "d",
-        priority: 1,
-        creatorNode: null,
         creatorVerified: false,
         creatorKey: null,
         schedule: null,
-        luxRewardMicro: 0,
-        ...UNSCHEDULED,
       } as const;
       const create = (taskType: string) => tasks.create(transact, { ...draft, taskType, balanced: true });
       const type = `capability ${nodes - 1} 63`;

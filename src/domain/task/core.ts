@@ -276,15 +276,15 @@ export function fail(
   task: Task | null,
   node: Node | null,
   candidates: readonly Candidate[],
-  request: ReturnRequest & { error: string; retry: boolean },
+  request: ReturnRequest & { error: string; retry: boolean; kind?: "failed" | "stalled" },
   at: Moment,
   known: Known | null = null,
 ): Decision<Task> {
   const report = reportedBy(task, node, request, known, at);
   if ("code" in report) return report;
-  const { error, retry } = request;
+  const { error, retry, kind = "failed" } = request;
   return giveBack(report, candidates, request, at, error, (held) =>
-    endAttempt(held, { kind: "failed", message: error, retry }, at),
+    endAttempt(held, { kind, message: error, retry }, at),
   );
 }
 

@@ -6,6 +6,7 @@ import type { Failure, Task } from "../model.ts";
 /** How an attempt ends without a result, and the event that says so. */
 export const ATTEMPT_EVENTS = {
   failed: "task.attempt_failed",
+  stalled: "task.attempt_failed",
   timed_out: "task.timed_out",
   offline: "task.requeued",
   budget: "task.attempt_failed",
@@ -43,7 +44,7 @@ export function isSealed({ child }: Pick<Task, "child">): boolean {
 const SEALED_TEXT = "Shown when the quorum is decided.";
 
 /** Whether the message of a failure is what its worker wrote. */
-const isWorkersText = (kind: Failure["kind"]): boolean => kind === "failed" || kind === "budget";
+const isWorkersText = (kind: Failure["kind"]): boolean => ["failed", "stalled", "budget"].includes(kind);
 
 export function shownFailure({ child, failure }: Pick<Task, "child" | "failure">): Failure | null {
   const isHidden = failure !== null && isSealed({ child }) && isWorkersText(failure.kind);

@@ -12,6 +12,8 @@ export const TEMPLATE_FIELDS = Object.entries<TaskField>(TASK_FIELDS)
     key: must(key, "a field of a template has a key") as keyof TaskTerms,
   }));
 
+export type TemplateField = (typeof TEMPLATE_FIELDS)[number];
+
 const KEYS: readonly (keyof TaskTerms)[] = TEMPLATE_FIELDS.map(({ key }) => key);
 
 /** Adds the terms of another task to a new object, which costs half of spreading them. */

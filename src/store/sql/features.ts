@@ -6,25 +6,22 @@
  */
 import type { Change } from "../../domain/change.ts";
 import type { Task } from "../../domain/model.ts";
+import { hasFewTerms } from "./few-terms.ts";
 
 /** Whether a task has what only that row can hold. */
 export function usesFeatures(task: Omit<Task, "hasFeatures">): boolean {
   return (
+    hasFewTerms(task) ||
     task.creatorKey !== null ||
     task.schedule !== null ||
-    task.retainMs !== null ||
     task.onDependency !== "fail" ||
-    task.group !== null ||
-    task.tags.length > 0 ||
     task.uniqueKey !== null ||
-    task.requires !== null ||
     task.questions !== null ||
     task.review !== null ||
     task.quorum !== null ||
     task.child !== null ||
     task.notNodes.length > 0 ||
     task.spent !== null ||
-    task.maxCostMicro !== null ||
     task.hasLeases ||
     task.hasOutput ||
     task.checkpointBytes > 0 ||

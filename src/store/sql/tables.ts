@@ -16,7 +16,6 @@ import type {
   Pause,
   Priority,
   Question,
-  Quorum,
   Requirements,
   Resources,
   Review,
@@ -30,6 +29,7 @@ import type {
 import type { Outcome } from "../../domain/change.ts";
 import type { NewEvent } from "../../domain/event.ts";
 import { isSpecial } from "../../domain/lane.ts";
+import { soundChild, soundQuorum, soundReview } from "../../domain/sound.ts";
 import { TREASURY } from "../../domain/lux.ts";
 import { dueAt } from "../../domain/task/facet/start-time.ts";
 import { retainUntil } from "../../domain/task/retention.ts";
@@ -57,6 +57,8 @@ import {
   unique,
   whole,
   words,
+  term,
+  type Table,
 } from "./table.ts";
 
 /** Tells this database from others that share a Redis with it. */
@@ -247,27 +249,27 @@ export const TASK_FEATURES = table(
     creator_key: maybe(text()),
     schedule: from(maybe(id()), ({ schedule }: Pick<Task, "schedule">) => schedule?.name ?? null),
     schedule_at: from(maybe(whole()), ({ schedule }: Pick<Task, "schedule">) => schedule?.at ?? null),
-    retain_ms: maybe(whole()),
+    retain_ms: term(maybe(whole())),
     retain_until: from(maybe(whole()), retainUntil),
     on_dependency: from(maybe(text()), ({ onDependency }: Pick<Task, "onDependency">) =>
       onDependency === "fail" ? null : onDependency,
     ),
-    task_group: as("group", maybe(id())),
-    tags: orNone(words()),
+    task_group: term(as("group", maybe(id()))),
+    tags: term(orNone(words())),
     unique_key: maybe(text()),
     unique_until: maybe(whole()),
-    requires: maybe(json<Requirements>()),
+    requires: term(maybe(json<Requirements>())),
     questions: maybe(json<NonNullable<Task["questions"]>>()),
-    review: maybe(json<Review>()),
+    review: maybe(json(soundReview)),
     review_until: from(maybe(whole()), ({ review }: { readonly review: Review }) =>
       review.check?.state === "pending" ? review.check.until : null,
     ),
-    quorum: maybe(json<Quorum>()),
-    child: maybe(json<Child>()),
+    quorum: maybe(json(soundQuorum)),
+    child: maybe(json(soundChild)),
     parent_task: from(maybe(id()), ({ child }: { readonly child: Child }) => child.of),
     not_nodes: orNone(words()),
     spent: maybe(json<NonNullable<Task["spent"]>>()),
-    max_cost_micro: maybe(whole()),
+    max_cost_micro: term(maybe(whole())),
     has_leases: or(0, flag()),
     has_output: or(0, flag()),
     checkpoint_bytes: or(0, whole()),
@@ -312,22 +314,21 @@ export const TASK_FEATURES = table(
   },
 );
 
-/** All of a task. Without a row of features a count of them is 0. */
+/** The columns of a table in the view of all of a task. Without a row of features a count of them is 0. */
+function shown(table: Table, name: string, ...hidden: readonly string[]): string {
+  const columns = Object.entries(table.columns).filter(([column]) => !hidden.includes(column));
+  const counts = (constraint: string): boolean => name === "f" && constraint.includes("DEFAULT 0");
+  return columns
+    .map(([column, { constraint }]) =>
+      counts(constraint.sqlite) ? `coalesce(f.${column}, 0) AS ${column}` : `${name}.${column}`,
+    )
+    .join(", ");
+}
+
 export const TASK_ROWS = `
-  CREATE VIEW task_rows AS SELECT
-    t.seq, t.task_id, t.title, t.task_type, t.priority, t.creator_node, t.creator_verified, t.status, t.lux_reward_micro,
-    t.assigned_node, t.balanced, t.revoked_from, t.attempts, t.failures, t.restarts, t.timeout_ms,
-    t.max_run_ms, t.run_until, t.lease_until, t.epoch, t.not_before, t.expires_at, t.unmet, t.has_dependents,
-    t.ready, t.due_at, t.started_at, t.progress, t.failure, t.failed_node, t.limit_key, t.lane, t.counts_for,
-    t.result_verified, t.paid_seq, t.created_at, t.updated_at,
-    s.max_attempts, s.backoff_ms, s.description, s.depends_on,
-    r.problem, r.improvement, r.lesson, r.result_extra,
-    f.creator_key, f.schedule, f.schedule_at, f.retain_ms, f.retain_until, f.on_dependency, f.task_group,
-    f.tags, f.unique_key, f.unique_until, f.requires, f.questions, f.review, f.review_until, f.quorum, f.child,
-    f.parent_task, f.not_nodes, f.spent, f.max_cost_micro, coalesce(f.has_leases, 0) AS has_leases,
-    coalesce(f.has_output, 0) AS has_output, coalesce(f.checkpoint_bytes, 0) AS checkpoint_bytes,
-    f.earlier_failures, coalesce(f.kept_bytes, 0) AS kept_bytes, coalesce(f.lent_bytes, 0) AS lent_bytes,
-    f.broken_by, f.a2a_caller, f.a2a_ids, f.task_seq AS features_of
+  CREATE VIEW task_rows AS SELECT ${shown(TASKS, "t")}, ${shown(TASK_SPECS, "s", "task_seq")},
+    ${shown(TASK_RESULTS, "r", "task_seq")},
+    ${shown(TASK_FEATURES, "f", "task_seq", "status", "updated_at", "assigned_node")}, f.task_seq AS features_of
     FROM tasks t LEFT JOIN task_specs s ON s.task_seq = t.seq LEFT JOIN task_results r ON r.task_seq = t.seq
       LEFT JOIN task_features f ON f.task_seq = t.seq`;
 

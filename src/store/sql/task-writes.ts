@@ -3,6 +3,7 @@ import { CLOCK_JUMP_MS } from "../../domain/limits.ts";
 import { must } from "../../lib/assert.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import type { Columns } from "./table.ts";
+import { FEW_NAMES, PATCHED_NAMES } from "./few-terms.ts";
 import { TASKS, TASK_FEATURES, TASK_RESULTS, TASK_SPECS } from "./tables.ts";
 import type { Beside, Of, Writes } from "./write.ts";
 import {
@@ -119,8 +120,9 @@ export const TASK_WRITES = {
           ...NEW_TASK_SEQ,
           ...TASK_FEATURES.set(
             taskOf,
-            ...(["creator_key", "task_group", "tags", "requires", "schedule", "schedule_at"] as const),
-            ...(["retain_ms", "unique_key", "unique_until", "on_dependency"] as const),
+            ...FEW_NAMES,
+            ...(["creator_key", "schedule", "schedule_at"] as const),
+            ...(["unique_key", "unique_until", "on_dependency"] as const),
           ),
           ...FEATURE_STATE,
         }),
@@ -161,7 +163,7 @@ export const TASK_WRITES = {
     ),
     beside: [
       { statement: update("task_specs", TASK_SEQ, TASK_SPECS.set(taskOf, "description")) },
-      ...writeFeatures({ ...FEATURE_STATE, ...TASK_FEATURES.set(taskOf, "tags") }),
+      ...writeFeatures({ ...FEATURE_STATE, ...TASK_FEATURES.set(taskOf, ...PATCHED_NAMES) }),
     ],
   },
   "task.deleted": {
