@@ -92,14 +92,7 @@ function toBudget(row: Row): BudgetState {
   });
 }
 
-function toPause(row: Row): Pause {
-  return {
-    scope: String(row["scope"]) as Pause["scope"],
-    value: String(row["value"]),
-    reason: row["reason"] == null ? null : String(row["reason"]),
-    at: Number(row["at"]),
-  };
-}
+const toPause: (row: Row) => Pause = PAUSES.reader();
 
 /** A hold of an older hub has no beginning. */
 function toHold({ held_at, held_until, held_by }: Row): Hold | null {
