@@ -6,7 +6,7 @@ import { changeMatching } from "./bulk.ts";
 import { countOf, manyOf } from "./format.ts";
 import { List, type ListOf } from "./list.tsx";
 import { useLoad } from "./load.ts";
-import { Age, Fault, Section } from "./parts.tsx";
+import { Age, Fault, Link, Section } from "./parts.tsx";
 import { to } from "./route.ts";
 import { call, mayAct } from "./session.ts";
 
@@ -23,9 +23,7 @@ const FAILURES: ListOf<Group> = {
     return (
       <>
         <b>{countOf(count)}×</b>
-        <a href={to("tasks", task_id)} title={`The newest: ${message || kind}`}>
-          {message || kind}
-        </a>
+        <Link href={to("tasks", task_id)} title={`The newest: ${message || kind}`} text={message || kind} />
         <small title={node_ids.join(", ")}>
           {[task_type, where].filter(Boolean).join(" · ")} <Age at={last_at} />
         </small>
