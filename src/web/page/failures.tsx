@@ -15,7 +15,7 @@ type Group = AnswerOf<"stats/failures", Variant>["failures"][number];
 const SHOWN = 8;
 
 const FAILURES: ListOf<Group> = {
-  look: "plain failures",
+  look: "failures",
   keyOf: ({ group }) => group,
   item: (group) => {
     const { message, kind, task_type, count, nodes, node_ids, last_at, task_id } = group;

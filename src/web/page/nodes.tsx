@@ -185,7 +185,7 @@ function Load({ node }: { node: AnyNode }): VNode {
   const { tasks_assigned: held, max_tasks: most } = node;
   if (most === null) return <>{countOf(held)}</>;
   return (
-    <span class="load">
+    <>
       <meter
         aria-label="Load"
         class={held > most ? "over" : undefined}
@@ -194,7 +194,7 @@ function Load({ node }: { node: AnyNode }): VNode {
         value={held}
       />{" "}
       {held} of {most}
-    </span>
+    </>
   );
 }
 

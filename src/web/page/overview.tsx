@@ -191,7 +191,7 @@ function Flow({ tiles }: { tiles: readonly Tile[] }): VNode {
 }
 
 const RUNNING: ListOf<TaskSummary<Variant>> = {
-  look: "plain lines",
+  look: "lines",
   keyOf: ({ task_id }) => task_id,
   item: (task) => (
     <>

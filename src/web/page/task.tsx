@@ -242,7 +242,7 @@ function Context({ taskId }: { taskId: string }): VNode {
 }
 
 const FILE_LIST: ListOf<FileRecord> = {
-  look: "plain lines",
+  look: "lines",
   keyOf: ({ file_id }) => file_id,
   classOf: () => "file",
   item: (file) => (
@@ -294,7 +294,7 @@ function Receipt({ seq }: { seq: number }): VNode {
       {entry && `: ${countOf(entry.amount)} LUX`}{" "}
       {entry?.hash != null && <Copy text={entry.hash} label="Copy the hash" />}
       <Fault text={loaded.error} />
-      <small class="hash">{entry?.hash}</small>
+      <small>{entry?.hash}</small>
     </>
   );
 }
