@@ -131,7 +131,7 @@ export const failureSchema = () =>
   z.strictObject({
     kind: about(
       z.enum(FAILURE_KINDS),
-      "`failed`, `timed_out`, `offline`, `rejected`: why an attempt ended; `cancelled`, `expired`, `dependency`, `budget`, `no_quorum`: why the task ended.",
+      "`failed`, `stalled`, `timed_out`, `offline`, `rejected`: why an attempt ended; `cancelled`, `expired`, `dependency`, `budget`, `no_quorum`: why the task ended.",
     ),
     message: maybeString("The `error` of the node, or the `reason` of the cancellation."),
     node_id: maybeString(

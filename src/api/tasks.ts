@@ -460,17 +460,22 @@ const fail = writeEndpoint({
   input: () =>
     z.extend(ofHolder(), {
       error: about(field.error(), "What went wrong."),
+      kind: optional(
+        z.enum(["failed", "stalled"]),
+        "`stalled`: the attempt was ended because nothing was heard of it; `failed` if left out.",
+      ),
       retry: optional(z.boolean(), "Whether the task may be tried again."),
       checkpoint: z.optional(field.checkpoint()),
       usage: attemptUsage(),
       hold_s: z.optional(field.holdSeconds()),
     }),
   exactNumbers: true,
-  handle: ({ services, transact, key }, { error, retry, checkpoint, usage, hold_s, ...holder }) => {
+  handle: ({ services, transact, key }, { error, kind, retry, checkpoint, usage, hold_s, ...holder }) => {
     checkHold(key, "hold_s", hold_s);
     return services.tasks.fail(transact, {
       ...holderOf(holder),
       error,
+      kind: kind ?? "failed",
       retry: retry ?? true,
       checkpoint: checkpoint ?? null,
       ...usageOf(usage, key),

@@ -762,9 +762,15 @@ and the command needs no secret.`,
     { "-o output FILE": "the file to write; - is standard output" },
     "Without -o the file keeps the name of its upload, and the command overwrites no existing file.",
   ),
-  remote("file url ID: print a URL that downloads a file without a secret, for 10 minutes"),
-  remote(
+  resource(
+    "file/download-url",
+    "file url ID: print a URL that downloads a file without a secret, for 10 minutes",
+    { say: ({ url }) => url },
+  ),
+  resource(
+    "file/upload-url",
     "file upload-url: print a URL that uploads one file without a secret, for 10 minutes",
+    { say: ({ url }) => url },
     {
       "task ID": "attach the file to this task",
       "node NODE": "attach the file to this node",

@@ -23,7 +23,7 @@ export const REQUESTS: Readonly<Record<string, string>> = {
   "task/release":
     "task_id text, node_id text, epoch whole 0?, reason text?, checkpoint json?, usage json?, hold_s time?",
   "task/fail":
-    "task_id text, node_id text, epoch whole 0?, error text, retry switch?, checkpoint json?, usage json?, hold_s time?",
+    "task_id text, node_id text, epoch whole 0?, error text, kind word failed|stalled?, retry switch?, checkpoint json?, usage json?, hold_s time?",
   "task/extend": "task_id text, node_id text, epoch whole 0?, note text?, checkpoint json?, usage json?",
   "task/retry": "task_id text, with_dependents switch?, keep_checkpoint switch?, max_cost_usd number?",
   "task/cancel": "task_id text, node_id text?, reason text?",
@@ -33,11 +33,11 @@ export const REQUESTS: Readonly<Record<string, string>> = {
   "task/batch-assign": "assignments json",
   "task/delete": "task_id text",
   "task/list":
-    "status word open|assigned|pending|completed|failed?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind word failed|timed_out|offline|cancelled|expired|dependency|budget|rejected|no_quorum?, failure_group text?, since moment?, until moment?, ready word 0|1|true|false?, waiting word any|time|tasks|answer?, q text?, order word created|updated?, page whole 1?, per_page whole 1?, cursor text?",
+    "status word open|assigned|pending|completed|failed?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind word failed|stalled|timed_out|offline|cancelled|expired|dependency|budget|rejected|no_quorum?, failure_group text?, since moment?, until moment?, ready word 0|1|true|false?, waiting word any|time|tasks|answer?, q text?, order word created|updated?, page whole 1?, per_page whole 1?, cursor text?",
   "task/list?fields=summary":
-    "status word open|assigned|pending|completed|failed?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind word failed|timed_out|offline|cancelled|expired|dependency|budget|rejected|no_quorum?, failure_group text?, since moment?, until moment?, ready word 0|1|true|false?, waiting word any|time|tasks|answer?, q text?, order word created|updated?, page whole 1?, per_page whole 1?, cursor text?",
+    "status word open|assigned|pending|completed|failed?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind word failed|stalled|timed_out|offline|cancelled|expired|dependency|budget|rejected|no_quorum?, failure_group text?, since moment?, until moment?, ready word 0|1|true|false?, waiting word any|time|tasks|answer?, q text?, order word created|updated?, page whole 1?, per_page whole 1?, cursor text?",
   "task/count":
-    "status word open|assigned|pending|completed|failed?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind word failed|timed_out|offline|cancelled|expired|dependency|budget|rejected|no_quorum?, failure_group text?, since moment?, until moment?, ready word 0|1|true|false?, waiting word any|time|tasks|answer?, q text?",
+    "status word open|assigned|pending|completed|failed?, node_id text?, creator_node text?, task_type text?, group text?, tag text?, failed_by text?, failure_kind word failed|stalled|timed_out|offline|cancelled|expired|dependency|budget|rejected|no_quorum?, failure_group text?, since moment?, until moment?, ready word 0|1|true|false?, waiting word any|time|tasks|answer?, q text?",
   "task/wait": "task_ids text, until word all|any?, wait time?",
   "task/pull": "node_id text, limit whole 1?",
   "task/stats": "",

@@ -8,7 +8,14 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Environment } from "../config.ts";
-import { FatalError, type LuxHub, type Task, type TaskContext, type TaskResult } from "../client/index.ts";
+import {
+  AttemptStalled,
+  FatalError,
+  type LuxHub,
+  type Task,
+  type TaskContext,
+  type TaskResult,
+} from "../client/index.ts";
 import { fitted, resultOf } from "../client/result.ts";
 import { TimeLimit } from "../client/time-limit.ts";
 import { parseExact } from "../lib/exact-json.ts";
@@ -52,6 +59,7 @@ export class CommandMissing extends Error {
 export const EX_DATAERR = 65;
 const TASK_DIR = "task-";
 const WORKTREE = "work";
+const STALLED = "stalled";
 const REPORT = ".luxhub-report";
 
 /**
@@ -217,7 +225,7 @@ async function runWithReport(
     overtime.abort(`timed out after ${secondsText(timeoutMs ?? 0)}`),
   );
   const idle = new TimeLimit(idleMs, () =>
-    overtime.abort(`stalled: no output, note, usage or question for ${secondsText(idleMs ?? 0)}`),
+    overtime.abort(`${STALLED}: no output, note, usage or question for ${secondsText(idleMs ?? 0)}`),
   );
   const heard =
     <A extends readonly unknown[], R>(call: (...given: A) => R) =>
@@ -292,6 +300,7 @@ export function refuseFailure({ exitCode, endedBy, overtime, lastLines, output }
   // Many programs say on standard output why they fail.
   const lines = lastLines === "" ? lastLinesOf(output) : lastLines;
   const text = [reason, lines].filter((part) => part !== "").join("\n") || `exit status ${exitCode}`;
+  if (overtime?.startsWith(STALLED)) throw new AttemptStalled(text);
   throw exitCode === EX_DATAERR && overtime === null ? new FatalError(text) : new Error(text);
 }
 

@@ -72,6 +72,11 @@ export class FatalError extends Error {
   override readonly name = "FatalError";
 }
 
+/** Thrown by a handler if it has ended its attempt because nothing was heard of it: the failure is of the kind `stalled`. */
+export class AttemptStalled extends Error {
+  override readonly name = "AttemptStalled";
+}
+
 /**
  * Thrown by a handler if the fault is the worker's and not the task's, such as a login that has expired: the task goes
  * back to the hub, the attempt does not count, and the worker pauses, each time for longer. After OUTAGES_MAX in a row

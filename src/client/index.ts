@@ -10,6 +10,7 @@ import { type WorkerOptions, runWorker } from "./worker.ts";
 export * from "./luxhub.ts";
 export {
   type AskOptions,
+  AttemptStalled,
   FatalError,
   type Handler,
   type TaskContext,

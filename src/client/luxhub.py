@@ -2514,9 +2514,9 @@ class Lease(TypedDict):
 
 
 class Failure(TypedDict):
-    #: `failed`, `timed_out`, `offline`, `rejected`: why an attempt ended; `cancelled`, `expired`,
+    #: `failed`, `stalled`, `timed_out`, `offline`, `rejected`: why an attempt ended; `cancelled`, `expired`,
     #: `dependency`, `budget`, `no_quorum`: why the task ended.
-    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"]
+    kind: Literal["failed", "stalled", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"]
     #: The `error` of the node, or the `reason` of the cancellation.
     message: str | None
     #: The node that held the task or, if the task was cancelled, the node that cancelled it.
@@ -3692,7 +3692,7 @@ class FailureGroup(TypedDict):
     #: The type of the tasks; null for tasks without a type.
     task_type: str | None
     #: The kind of the failures.
-    kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"]
+    kind: Literal["failed", "stalled", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"]
     #: The first line of the newest message. The messages of a group differ only in numbers and ids.
     message: str
     #: How many tasks of the group have failed.
@@ -5906,6 +5906,7 @@ class Tasks(_Resource):
         error: str,
         *,
         epoch: int | None = None,
+        kind: Literal["failed", "stalled"] | None = None,
         retry: bool | None = None,
         checkpoint: Any | None = None,
         usage: Sequence[TaskFailUsage] | None = None,
@@ -5918,6 +5919,7 @@ class Tasks(_Resource):
         node_id: The id of the node.
         error: What went wrong.
         epoch: The epoch of the lease: any other than the current epoch returns 409 `stale_lease`.
+        kind: `stalled`: the attempt was ended because nothing was heard of it; `failed` if left out.
         retry: Whether the task may be tried again.
         checkpoint: What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last checkpoint
             counts.
@@ -5930,6 +5932,7 @@ class Tasks(_Resource):
             "node_id": node_id,
             "error": error,
             "epoch": epoch,
+            "kind": kind,
             "retry": retry,
             "checkpoint": checkpoint,
             "usage": usage,
@@ -6098,7 +6101,7 @@ class Tasks(_Resource):
         group: str | None = None,
         tag: str | None = None,
         failed_by: str | None = None,
-        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"] | None = None,
+        failure_kind: Literal["failed", "stalled", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"] | None = None,
         failure_group: str | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -6168,7 +6171,7 @@ class Tasks(_Resource):
         group: str | None = None,
         tag: str | None = None,
         failed_by: str | None = None,
-        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"] | None = None,
+        failure_kind: Literal["failed", "stalled", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"] | None = None,
         failure_group: str | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -6240,7 +6243,7 @@ class Tasks(_Resource):
         group: str | None = None,
         tag: str | None = None,
         failed_by: str | None = None,
-        failure_kind: Literal["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"] | None = None,
+        failure_kind: Literal["failed", "stalled", "timed_out", "offline", "cancelled", "expired", "dependency", "budget", "rejected", "no_quorum"] | None = None,
         failure_group: str | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -7761,7 +7764,7 @@ FIELDS: Dict[str, Any] = {
     "task/claim": {"task_id":0,"node_id":0},
     "task/complete": {"task_id":0,"node_id":0,"epoch":0,"result":0,"usage":{"seq":0,"model":0,"input_tokens":0,"output_tokens":0,"cached_tokens":0,"cost_usd":0}},
     "task/release": {"task_id":0,"node_id":0,"epoch":0,"reason":0,"checkpoint":0,"usage":{"seq":0,"model":0,"input_tokens":0,"output_tokens":0,"cached_tokens":0,"cost_usd":0},"hold_s":0},
-    "task/fail": {"task_id":0,"node_id":0,"epoch":0,"error":0,"retry":0,"checkpoint":0,"usage":{"seq":0,"model":0,"input_tokens":0,"output_tokens":0,"cached_tokens":0,"cost_usd":0},"hold_s":0},
+    "task/fail": {"task_id":0,"node_id":0,"epoch":0,"error":0,"kind":0,"retry":0,"checkpoint":0,"usage":{"seq":0,"model":0,"input_tokens":0,"output_tokens":0,"cached_tokens":0,"cost_usd":0},"hold_s":0},
     "task/extend": {"task_id":0,"node_id":0,"epoch":0,"note":0,"checkpoint":0,"usage":{"seq":0,"model":0,"input_tokens":0,"output_tokens":0,"cached_tokens":0,"cost_usd":0}},
     "task/retry": {"task_id":0,"with_dependents":0,"keep_checkpoint":0,"max_cost_usd":0},
     "task/cancel": {"task_id":0,"node_id":0,"reason":0},

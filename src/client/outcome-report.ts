@@ -3,7 +3,7 @@
  * its disk full. Rejects when the hub refuses the outcome, or nothing more may be reported.
  */
 import type { Call, RequestOf } from "./call.ts";
-import { FatalError, type UsageReport } from "./handler.ts";
+import { AttemptStalled, FatalError, type UsageReport } from "./handler.ts";
 import { FOREVER, type HeldTask, PAUSE_MS, USAGE_TOGETHER, isLoss, isWrongUsage } from "./held-task.ts";
 import { type CallOptions, LuxHubError, sleep } from "./http.ts";
 import { fitted, resultOf } from "./result.ts";
@@ -49,9 +49,10 @@ export class OutcomeReport<V extends Variant> {
   async fail(cause: unknown): Promise<void> {
     const { holder } = this.#held;
     const retry = !(cause instanceof FatalError);
+    const kind = cause instanceof AttemptStalled ? ("stalled" as const) : undefined;
     const error = textOf(cause).slice(0, ERROR_MAX_CHARS).toWellFormed();
     await this.#conclude((usage, options) =>
-      this.#call("task/fail", { ...holder, error, retry, usage }, options),
+      this.#call("task/fail", { ...holder, error, kind, retry, usage }, options),
     );
   }
 

@@ -85,11 +85,12 @@ export interface Lease {
 
 export interface Failure {
   /**
-   * `failed`, `timed_out`, `offline`, `rejected`: why an attempt ended; `cancelled`, `expired`,
-   * `dependency`, `budget`, `no_quorum`: why the task ended.
+   * `failed`, `stalled`, `timed_out`, `offline`, `rejected`: why an attempt ended; `cancelled`,
+   * `expired`, `dependency`, `budget`, `no_quorum`: why the task ended.
    */
   kind:
     | "failed"
+    | "stalled"
     | "timed_out"
     | "offline"
     | "cancelled"
@@ -1394,6 +1395,7 @@ export interface FailureGroup {
   /** The kind of the failures. */
   kind:
     | "failed"
+    | "stalled"
     | "timed_out"
     | "offline"
     | "cancelled"
@@ -2163,6 +2165,8 @@ export interface Operations<V extends Variant = "A"> {
       epoch?: number | undefined;
       /** What went wrong. */
       error: string;
+      /** `stalled`: the attempt was ended because nothing was heard of it; `failed` if left out. */
+      kind?: "failed" | "stalled" | undefined;
       /** Whether the task may be tried again. */
       retry?: boolean | undefined;
       /** What a worker leaves for the next attempt: any JSON, at most 64 KiB. The last checkpoint counts. */
@@ -2445,6 +2449,7 @@ export interface Operations<V extends Variant = "A"> {
       /** Only tasks whose last failure is of this kind. */
       failure_kind?:
         | "failed"
+        | "stalled"
         | "timed_out"
         | "offline"
         | "cancelled"
@@ -2529,6 +2534,7 @@ export interface Operations<V extends Variant = "A"> {
       /** Only tasks whose last failure is of this kind. */
       failure_kind?:
         | "failed"
+        | "stalled"
         | "timed_out"
         | "offline"
         | "cancelled"
@@ -2613,6 +2619,7 @@ export interface Operations<V extends Variant = "A"> {
       /** Only tasks whose last failure is of this kind. */
       failure_kind?:
         | "failed"
+        | "stalled"
         | "timed_out"
         | "offline"
         | "cancelled"
@@ -5709,6 +5716,7 @@ export const FIELDS: { readonly [operation: string]: Shape } = {
     node_id: 0,
     epoch: 0,
     error: 0,
+    kind: 0,
     retry: 0,
     checkpoint: 0,
     usage: { seq: 0, model: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0, cost_usd: 0 },

@@ -77,6 +77,7 @@ export type TaskStatus = (typeof TASK_STATUSES)[number];
 
 export const FAILURE_KINDS = [
   "failed",
+  "stalled",
   "timed_out",
   "offline",
   "cancelled",

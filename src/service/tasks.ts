@@ -372,7 +372,7 @@ export class TaskService {
 
   fail(
     transact: Transact<Task>,
-    asked: ReturnRequest & { error: string; retry: boolean },
+    asked: ReturnRequest & { error: string; kind?: "failed" | "stalled"; retry: boolean },
   ): Promise<Committed<Task>> {
     return this.#endHold(transact, asked, null, ({ task, node, candidates, gate, ...rows }) =>
       fail(task, node, candidates, asked, this.#at(gate), this.#known(rows)),

@@ -241,7 +241,7 @@ export type CommitListener = (
 /**
  * Hears of the changes of each part of a transaction of this hub when they are decided. On SQLite that is before their
  * commit, and a light transaction that the listener queues at once usually shares that commit (`#runOnce` in
- * sqlite/engine.ts); the listener must not read. The commit may fail, or the group be decided again, and then the
+ * sqlite/group-runner.ts); the listener must not read. The commit may fail, or the group be decided again, and then the
  * listener is called again. On PostgreSQL it is called after the commit.
  */
 export type DecisionListener = (changes: readonly Notified[]) => void;

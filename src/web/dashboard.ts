@@ -29,14 +29,14 @@ const made = new Map<string | null, Promise<Dashboard>>();
  * @throws when the page cannot be built from source; the next call tries again
  */
 export function dashboard(name: string | null): Promise<Dashboard> {
-  const found =
+  const named =
     made.get(name) ??
     make(name).catch((error: unknown) => {
       made.delete(name);
       throw error;
     });
-  made.set(name, found);
-  return found;
+  made.set(name, named);
+  return named;
 }
 
 async function make(name: string | null): Promise<Dashboard> {

@@ -4,7 +4,7 @@
  */
 import { Database, type SQLQueryBindings } from "bun:sqlite";
 import type { DiskIo } from "../../src/blobs/disk.ts";
-import type { Commit } from "../../src/store/sqlite/engine.ts";
+import type { Commit } from "../../src/store/sqlite/group-runner.ts";
 
 /** SQLite's codes for a failed COMMIT. */
 export type CommitFault =

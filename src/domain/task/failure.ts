@@ -6,6 +6,7 @@ import type { Failure, Task } from "../model.ts";
 /** How an attempt ends without a result, and the event that says so. */
 export const ATTEMPT_EVENTS = {
   failed: "task.attempt_failed",
+  stalled: "task.attempt_failed",
   timed_out: "task.timed_out",
   offline: "task.requeued",
   budget: "task.attempt_failed",
@@ -17,7 +18,6 @@ export type EndOfAttempt = {
   readonly message: string;
   /** Whether another attempt is allowed. */
   readonly retry: boolean;
-  /** What its event has besides. */
   readonly data?: EventData;
 };
 
@@ -31,7 +31,6 @@ export function failedAttempts({
   return failure !== null && isAttempt(failure) ? [...earlierFailures, failure] : earlierFailures;
 }
 
-/** The fields that a new failure sets. */
 export function failedBy(task: Task, failure: Failure): Pick<Task, "failure" | "earlierFailures"> {
   const keptBefore = isAttempt(failure) ? FAILED_ATTEMPTS_KEPT - 1 : FAILED_ATTEMPTS_KEPT;
   return { failure, earlierFailures: failedAttempts(task).slice(-keptBefore) };
@@ -45,9 +44,8 @@ export function isSealed({ child }: Pick<Task, "child">): boolean {
 const SEALED_TEXT = "Shown when the quorum is decided.";
 
 /** Whether the message of a failure is what its worker wrote. */
-const isWorkersText = (kind: Failure["kind"]): boolean => kind === "failed" || kind === "budget";
+const isWorkersText = (kind: Failure["kind"]): boolean => ["failed", "stalled", "budget"].includes(kind);
 
-/** The last failure as everybody may read it. */
 export function shownFailure({ child, failure }: Pick<Task, "child" | "failure">): Failure | null {
   const isHidden = failure !== null && isSealed({ child }) && isWorkersText(failure.kind);
   return isHidden ? { ...failure, message: SEALED_TEXT } : failure;
@@ -58,7 +56,6 @@ export function shownText(task: Pick<Task, "child">, text: string | null): strin
   return isSealed(task) ? null : text;
 }
 
-/** The data of the event of an attempt that has ended. */
 export function attemptData(task: Task, failure: Failure, { kind, data }: EndOfAttempt): EventData {
   const error = isWorkersText(kind) ? { error: shownFailure({ ...task, failure })?.message ?? null } : {};
   return { attempts: task.attempts, ...error, ...data };

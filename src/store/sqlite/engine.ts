@@ -1,31 +1,18 @@
 /**
  * The store on SQLite: one file, one connection, one writer.
  *
- * Group commit: the transactions of one event-loop tick are decided in order, written in one commit (write-ahead log,
- * synchronous=FULL) and answered after it, so that they share one flush to disk. There are no savepoints: a rejection
- * writes nothing, and if a transaction throws, the group is rolled back, that transaction is refused, and the others
- * run again as a group. When BEGIN, COMMIT or ROLLBACK fails, or any statement with an I/O error, no transaction is at
- * fault. If the disk was full and the log can be truncated, the group runs again; otherwise all are refused. If the
- * COMMIT failed, they get OutcomeUnknown: the log may have the commit until the next one overwrites it.
- *
- * Invariant: between groups no transaction is open, nothing is gathered, and the row cache holds committed rows only.
- *
- * What a decision of the group wakes (onDecision), such as a blocked receive, joins the group: a message and its taking
- * share one flush. When the group runs again, whatever has joined stays in it, and its decisions are announced again: a
- * blocked call that was woken for nothing reads once more, and waits on.
- *
- * Recently used tasks and nodes are read from memory (row-cache.ts). Some writes of a group wait until a part reads
- * them, or for the commit (gathered-writes.ts). If a gathered write fails, the group runs again with each change in its
- * place, which shows the faulty transaction. Whether writes succeed is a state of its own (write-state.ts).
+ * Group commit: the transactions of one event-loop tick run as a group (group-runner.ts): one commit (write-ahead log,
+ * synchronous=FULL), after which they are answered, so that they share one flush to disk. There are no savepoints: if a
+ * transaction throws, it is refused, and the others run again as a group. When the disk or the file fails, no
+ * transaction is at fault: if the disk was full and the log can be truncated, the group runs again; otherwise all are
+ * refused. If the COMMIT failed, they get OutcomeUnknown: the log may have the commit until the next one overwrites it.
+ * Whether writes succeed is a state of its own (write-state.ts).
  *
  * Must not: hold a transaction open across an await, or decide anything. Its guards: test/contract/sqlite.test.ts, and
  * store-faults.test.ts for groups that fail, joining, and full disks.
  */
-import { Database, type Statement } from "bun:sqlite";
-import type { Change } from "../../domain/change.ts";
-import { type Decision, UNDECIDED, type Undecided, changesOf } from "../../domain/decision.ts";
-import { GROUP_MAX_MS } from "../../domain/limits.ts";
-import { assert, broken, must } from "../../lib/assert.ts";
+import { Database } from "bun:sqlite";
+import { assert, must } from "../../lib/assert.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { lastInTick } from "../../lib/event-loop.ts";
 import { codeOf } from "../../lib/reason.ts";
@@ -36,8 +23,6 @@ import {
   type Transaction,
   TransactionFault,
   TransactionQueue,
-  type DecidedTransaction,
-  type Written,
   answer,
   callEach,
 } from "../pending-transaction.ts";
@@ -45,12 +30,10 @@ import { type Migration, migrate, schemaVersion } from "./migrate.ts";
 import { SQLITE_SCHEMA } from "./schema.ts";
 import { createCapabilityIndex } from "./capability-index.ts";
 import { Connection } from "./connection.ts";
-import { GatherFault, GatheredWrites } from "./gathered-writes.ts";
-import { RowCache } from "./row-cache.ts";
+import { isDiskFault, noRoom, toStoreError } from "./faults.ts";
+import { type Commit, type GroupRun, GroupRunner } from "./group-runner.ts";
 import { STATE_AFTER, type WriteEnd, type WriteState } from "./write-state.ts";
 import { refuseOldSqlite, sqliteVersion } from "./version.ts";
-import { markFeatures } from "../sql/features.ts";
-import { writeOf } from "../sql/statements.ts";
 import {
   type CommitListener,
   type Committed,
@@ -64,7 +47,6 @@ import {
   type Param,
   type Query,
   type Read,
-  type Row,
   type Store,
   StoreBusy,
   StoreDamaged,
@@ -80,21 +62,16 @@ const BUSY_TIMEOUT_MS = 5_000;
 const TRUNCATE_EVERY_MS = 1_000;
 const BUSY_RETRY_MS = 20;
 
-const NOT_ROLLED_BACK =
-  "A group of transactions could not be rolled back: until it is, the database is not used.";
 const A_ROW = "a pragma returns a row with a value";
 
-/** Whether the disk has more free space than must remain: see data-dir.ts. */
+/** Whether the disk has more free space than must remain (data-dir.ts). */
 type HasRoom = () => boolean;
-
-/** Runs the COMMIT it is given. Tests inject one that fails, because there most errors of a disk show. */
-export type Commit = (commit: () => void) => void;
 
 const machineCommit: Commit = (commit) => commit();
 
 /**
  * Opens the database in one file; creates or migrates it if necessary.
- * @param onFault gets an error that a listener of whatever kind throws: the group goes on, and is answered
+ * @param onFault gets what a listener throws: the group goes on, and is answered
  * @throws {StoreFull} when there is no room to open it; {StoreDamaged}, {StoreBusy}; {Error} one line
  */
 export function openSqlite(
@@ -111,8 +88,8 @@ export function openSqlite(
 }
 
 /**
- * Opens a database for a command while a hub may be running on it. It is neither created nor migrated. A command has no
- * listeners, and may use the space that must remain, because it writes little.
+ * Opens a database for a command while a hub may be running on it; neither creates nor migrates it. A command may use the
+ * space that must remain, because it writes little.
  * @throws {Error} one line when its schema is not this program's
  */
 export function joinSqlite(path: string): SqliteStore {
@@ -129,31 +106,11 @@ export function joinSqlite(path: string): SqliteStore {
   }
 }
 
-/** What one part of a transaction has written. */
-type WrittenPart = Written & { readonly transaction: Transaction };
-
-/** One run of a group, which may fail and be repeated. It is returned only when its commit is on disk. */
-type GroupRun = {
-  /** Whether the disk has more free space than must remain (--min-free). */
-  readonly hasRoom: boolean;
-  /** Whether some writes may wait (gathered-writes.ts). */
-  readonly gathers: boolean;
-  readonly outcomes: DecidedTransaction[];
-  readonly written: WrittenPart[];
-  /** Transactions that would have taken room where there is none. They have written nothing. */
-  readonly withoutRoom: Transaction[];
-  /** Transactions of the group for which it had no time: they are not decided. */
-  late: readonly Transaction[];
-};
-
 /**
  * Only the owner creates and migrates the database, checkpoints its log and has the capability index: a guest cannot ask
  * for the takers of a type. While no hub runs, SQLite itself checkpoints the log when the last guest closes.
  */
 type Role = "owner" | "guest";
-
-/** SQLite's transaction: that of a group, which ends with the group or, when its ROLLBACK fails, is left open. */
-type TransactionMode = "none" | "of a group" | "left open";
 
 export class SqliteStore implements Store {
   readonly engine = "sqlite";
@@ -162,24 +119,15 @@ export class SqliteStore implements Store {
   readonly #db: Database;
   readonly #role: Role;
   readonly #connection: Connection;
-  readonly #begin: Statement;
-  readonly #commit: () => void;
+  readonly #runner: GroupRunner;
   readonly #listeners: CommitListener[] = [];
-  readonly #decisionListeners: DecisionListener[] = [];
   readonly #groupListeners: GroupListener[] = [];
   readonly #clock = systemClock();
   readonly #onFault: (error: unknown) => void;
   readonly #hasRoom: HasRoom;
   readonly #queue = new TransactionQueue();
-  readonly #gathered: GatheredWrites;
-  /** During a group it also has what is not committed yet. */
-  readonly #cache: RowCache;
-  /** `PRAGMA data_version`: it changes when another process commits. */
-  readonly #dataVersion: Statement<Row, Param[]>;
-  #seenVersion: Param | undefined;
-  /** Whether a group of light transactions will be committed at the end of this tick of the event loop. */
+  /** Whether a light group is due at the end of this tick, a heavy one after the sockets were polled. */
   #isLightDue = false;
-  /** Whether a group of heavy transactions will be committed after the sockets have been polled. */
   #isHeavyDue = false;
   /**
    * Resolves when the sockets have been polled since the last group: dropped at the start of each group, and made by the
@@ -187,11 +135,9 @@ export class SqliteStore implements Store {
    */
   #polled: Promise<void> | null = null;
   #state: WriteState = "open";
-  /** When the log was truncated last, or that was tried. */
   #truncatedAtMs = -Infinity;
-  #transaction: TransactionMode = "none";
   #closed = false;
-  /** The first sign of damage. It is final: no transaction is written any more. */
+  /** The first sign of damage: no transaction is written any more. */
   #damage: StoreDamaged | null = null;
   #isLeader = false;
 
@@ -200,11 +146,6 @@ export class SqliteStore implements Store {
     this.#hasRoom = hasRoom;
     this.#role = role;
     this.#db = new Database(path, { readwrite: true, create: role === "owner", strict: true });
-    const connection = new Connection(this.#db);
-    const gathered = new GatheredWrites(connection);
-    this.#connection = connection;
-    this.#gathered = gathered;
-    this.#cache = new RowCache((query) => gathered.read(query));
     try {
       this.#prepareConnection();
       this.migration = role === "owner" ? this.#prepareDatabase(path) : null;
@@ -213,10 +154,9 @@ export class SqliteStore implements Store {
       this.#db.close(true);
       throw error;
     }
-    this.#begin = this.#db.prepare("BEGIN IMMEDIATE");
-    this.#dataVersion = this.#db.prepare<Row, Param[]>("PRAGMA data_version");
-    const statement = this.#db.prepare("COMMIT");
-    this.#commit = () => commit(() => statement.run());
+    this.#connection = new Connection(this.#db);
+    const { light } = this.#queue;
+    this.#runner = new GroupRunner(this.#db, this.#connection, { light, commit, onFault });
   }
 
   get writable(): boolean {
@@ -241,11 +181,11 @@ export class SqliteStore implements Store {
     });
   };
 
-  /** Reads between groups. What another process has written is seen from the next group on, if the row is cached. */
+  /** If the row is cached, what another process has written is seen from the next group on. */
   async read<R>(query: Query<R>): Promise<R> {
-    this.#endLeftOpen(); // the read would see what was never committed
+    this.#runner.endLeftOpen();
     try {
-      return this.#cache.load(query);
+      return this.#runner.read(query);
     } catch (error) {
       throw this.#noteError(error);
     }
@@ -261,7 +201,7 @@ export class SqliteStore implements Store {
   }
 
   onDecision(listener: DecisionListener): void {
-    this.#decisionListeners.push(listener);
+    this.#runner.onDecision(listener);
   }
 
   onGroup(listener: GroupListener): void {
@@ -277,7 +217,6 @@ export class SqliteStore implements Store {
     return (this.#polled ??= new Promise((resolve) => setImmediate(resolve)));
   }
 
-  /** The only hub on the file is its leader. */
   async lead(): Promise<ElectionResult> {
     if (this.#isLeader) return "leader";
     this.#isLeader = true;
@@ -285,7 +224,7 @@ export class SqliteStore implements Store {
   }
 
   async diagnose(): Promise<Diagnosis> {
-    this.#endLeftOpen(); // the size would be that of what was never committed
+    this.#runner.endLeftOpen();
     const pragma = (name: string): Param =>
       must(Object.values(must(this.#connection.rows(`PRAGMA ${name}`, [])[0], A_ROW))[0], A_ROW);
     const pages = Number(pragma("page_count"));
@@ -313,11 +252,11 @@ export class SqliteStore implements Store {
     try {
       // SQLite does this by itself when the last connection closes. Here also while a command has the database open; not for
       // a damaged one, which the hub leaves as it is where it can.
-      if (this.#role === "owner" && !this.#damage && this.#transaction === "none")
+      if (this.#role === "owner" && !this.#damage && !this.#runner.isLeftOpen)
         this.#db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch (error) {
       // On a full or failing disk the log stays as it is: the next start reads it.
-      if (!(toStoreError(error) instanceof StoreFull || DISK_FAULT.test(codeOf(error)))) throw error;
+      if (!(toStoreError(error) instanceof StoreFull || isDiskFault(error))) throw error;
     } finally {
       this.#db.close(true);
     }
@@ -342,10 +281,7 @@ export class SqliteStore implements Store {
     return migration;
   }
 
-  /**
-   * Plans the commit of what waits: light transactions at the end of the tick, heavy ones after the sockets were polled. A
-   * heavy group takes some 50 ms: light transactions that arrived during the last one are committed before the next.
-   */
+  /** A heavy group takes some 50 ms: light transactions that arrived during the last one are committed before the next. */
   #schedule(): void {
     const { light, heavy } = this.#queue;
     const flush = (line: Line): void => {
@@ -369,7 +305,7 @@ export class SqliteStore implements Store {
     }
   }
 
-  /** Commits these as one group. When that fails, refuses whoever is at fault and tries again with the others. */
+  /** Commits these as one group. Whoever is at fault for a failure is refused, and the others run again. */
   #flush(transactions: readonly Transaction[]): void {
     let group = new Group(transactions);
     while (group.size > 0) {
@@ -389,17 +325,13 @@ export class SqliteStore implements Store {
     }
   }
 
-  /**
-   * Refuses the transaction that is at fault for a failed commit and returns the group of the others, which are not
-   * written yet. If no transaction is at fault, but the disk or the file, refuses all and returns an empty group.
-   */
+  /** Refuses the transaction that is at fault and returns the others; refuses all if the disk or the file is. */
   #refuse(group: Group, error: unknown): Group {
     const cause = error instanceof TransactionFault ? error.cause : error;
-    const isOfDisk = DISK_FAULT.test(codeOf(cause)); // in whichever transaction it shows
+    const isOfDisk = isDiskFault(cause); // in whichever transaction it shows
     const atFault = error instanceof TransactionFault && !isOfDisk ? error.transaction : null;
     const reason = this.#noteError(cause);
-    // A bug in one transaction does not change the state. One that found no room does, until the group of the others is
-    // written.
+    // A bug in one transaction does not change the state. One that found no room does, until the others are written.
     if (atFault === null || reason instanceof StoreFull) this.#enter("could not write");
     for (const transaction of atFault ? [atFault] : group) transaction.reject(reason);
     return atFault ? group.without(atFault) : new Group([]);
@@ -421,33 +353,29 @@ export class SqliteStore implements Store {
   /**
    * Commits a group. A disk can lack room in two ways: it has less free space than --min-free, which is known before the
    * group runs, or it is really full, which a failed write shows. Either time, truncating the log may free enough.
-   * @throws {TransactionFault} when one of its transactions throws. It is at fault, unless the cause is an I/O error.
-   *   Every other error is of the disk or of the file, and no transaction is at fault. Nothing of the group is written.
-   * @throws {OutcomeUnknown} when the commit failed, and the group may be there after a restart
+   * @throws as GroupRunner.run()
    */
   #commitGroup(group: Group): GroupRun {
     this.#polled = null;
     if (this.#damage) throw this.#damage;
-    this.#endLeftOpen();
+    this.#runner.endLeftOpen();
     const hasRoom = this.#hasRoom() || (this.#mayTruncate && this.#truncateLog() && this.#hasRoom());
     try {
-      return this.#runGroup(group, hasRoom);
+      return this.#runner.run(group, hasRoom);
     } catch (error) {
+      if (error instanceof OutcomeUnknown) this.#noteError(error.cause);
       const isWrapped = error instanceof TransactionFault || error instanceof OutcomeUnknown;
       const cause = isWrapped ? error.cause : error;
       const isFull = toStoreError(cause) instanceof StoreFull;
       if (hasRoom && isFull && this.#mayTruncate && this.#truncateLog())
-        return this.#runGroup(group, hasRoom);
+        return this.#runner.run(group, hasRoom);
       throw error;
     }
   }
 
-  /**
-   * Writes the log back into the database and truncates it. False when that fails: a reader uses the log, or the disk has
-   * no room for it. Only the owner does this.
-   */
+  /** False when it fails: a reader uses the log, or the disk has no room to write it back. Only the owner does this. */
   #truncateLog(): boolean {
-    assert(this.#transaction === "none", "no checkpoint within a transaction");
+    assert(!this.#db.inTransaction, "no checkpoint within a transaction");
     this.#truncatedAtMs = this.#clock.timers();
     try {
       this.#db.run("PRAGMA busy_timeout = 0"); // does not wait for readers
@@ -460,138 +388,10 @@ export class SqliteStore implements Store {
     }
   }
 
-  /**
-   * As #runOnce(): with gathered writes and, if one of those fails, again without, to find the faulty transaction. For
-   * damage no transaction is at fault.
-   */
-  #runGroup(group: Group, hasRoom: boolean): GroupRun {
-    try {
-      return this.#runOnce(group, hasRoom, true);
-    } catch (error) {
-      if (!(error instanceof GatherFault)) throw error;
-      if (DAMAGE.test(codeOf(error.cause))) throw error.cause;
-      return this.#runOnce(group, hasRoom, false);
-    }
-  }
-
-  /**
-   * Decides and writes a group in one commit; on any error nothing is written, and the caller may run the group again,
-   * which decides again.
-   *
-   * The decision listeners run inside the open transaction. What they queue before they return is light, and joins the
-   * group if the light line was empty when the run began, because a join takes the whole line, however long. After a join it
-   * is empty again, so that a second run may join too. A listener must not read, and what it does after an `await` or
-   * in a slice (lib/slices.ts) comes after the commit. The group cannot grow without end: a blocked call joins it once
-   * at most, because the call hears of its result only after the commit.
-   *
-   * Others are served only between groups: after GROUP_MAX_MS the next transaction and those after it are left for the
-   * next group.
-   * @param gathers some writes may wait (gathered-writes.ts)
-   * @throws {GatherFault} when one of those fails; otherwise as #commitGroup()
-   */
-  #runOnce(group: Group, hasRoom: boolean, gathers: boolean): GroupRun {
-    const { light } = this.#queue;
-    const mayJoin = light.isEmpty;
-    const run: GroupRun = { hasRoom, gathers, outcomes: [], written: [], withoutRoom: [], late: [] };
-    const untilMs = this.#clock.timers() + GROUP_MAX_MS;
-    let isCommitting = false;
-    this.#assertBetweenGroups();
-    this.#begin.run();
-    this.#transaction = "of a group";
-    try {
-      this.#noticeOtherWriters();
-      for (const transaction of group) {
-        if (run.outcomes.length > 0 && this.#clock.timers() > untilMs) {
-          run.late = group.from(transaction);
-          break;
-        }
-        for (const { changes } of this.#runTransaction(transaction, run))
-          callEach(this.#decisionListeners, this.#onFault, changes);
-        if (mayJoin && !light.isEmpty) group.join(light.take(Infinity));
-      }
-      this.#gathered.flush();
-      for (const part of run.written) checkEventIds(part);
-      isCommitting = true;
-      this.#commit();
-      this.#transaction = "none";
-    } catch (error) {
-      this.#gathered.clear();
-      this.#cache.clear();
-      // Comes after these, because it may throw. After a COMMIT that failed on I/O it finds no transaction, and does nothing.
-      this.#rollBack();
-      if (!isCommitting || !LOGGED_FAULT.test(codeOf(error))) throw error;
-      this.#noteError(error);
-      throw new OutcomeUnknown("The commit failed, and may be in the log of the database.", { cause: error });
-    }
-    return run;
-  }
-
-  /**
-   * Ends the transaction of a failed group. After some errors SQLite has done that by itself.
-   * @throws {Error} when ROLLBACK fails, as it does without memory; the next group or read begins with another. This error
-   *   replaces the group's own, and refuses all of the group, because none of it could run again.
-   */
-  #rollBack(): void {
-    assert(this.#transaction !== "none", "a group that failed had begun");
-    try {
-      if (this.#db.inTransaction) this.#db.run("ROLLBACK");
-      this.#transaction = "none";
-    } catch (cause) {
-      this.#transaction = "left open";
-      throw new Error(NOT_ROLLED_BACK, { cause });
-    }
-  }
-
-  /** Precedes what must see committed rows only. */
-  #endLeftOpen(): void {
-    if (this.#transaction === "left open") this.#rollBack();
-    this.#assertBetweenGroups();
-  }
-
-  #assertBetweenGroups(): void {
-    assert(this.#transaction === "none", "a listener of decisions does not read");
-    assert(!this.#db.inTransaction, "SQLite's transaction ends with its group");
-    assert(this.#gathered.isEmpty, "nothing is gathered between groups");
-  }
-
-  /**
-   * Decides and writes the parts of a transaction in order, and returns what they have written. A transaction that would
-   * take room where there is none is set aside, and the group goes on without it.
-   * @throws {TransactionFault} when it throws, or is without room although an earlier part of it has written: the whole
-   *   transaction must go
-   */
-  #runTransaction(transaction: Transaction, run: GroupRun): readonly WrittenPart[] {
-    const written: WrittenPart[] = [];
-    let decision: DecidedTransaction["decision"] = UNDECIDED;
-    for (const part of transaction.parts) {
-      decision = this.#decide(transaction, part);
-      if (changesOf(decision).length === 0) continue;
-      const changes = markFeatures(changesOf(decision));
-      if (!run.hasRoom && !mayUseReserve(changes)) {
-        if (written.length > 0) throw new TransactionFault(transaction, noRoom());
-        run.withoutRoom.push(transaction);
-        return [];
-      }
-      written.push({ transaction, changes, eventIds: this.#write(transaction, changes, run.gathers) });
-    }
-    run.outcomes.push({ transaction, decision });
-    run.written.push(...written);
-    return written;
-  }
-
-  /** Converts an error of SQLite into one of the store. After the first sign of damage no transaction is written any more. */
   #noteError(error: unknown): unknown {
     const known = toStoreError(error);
     if (known instanceof StoreDamaged) this.#damage ??= known;
     return known;
-  }
-
-  #decide(transaction: Transaction, { load, decide }: Part): Decision<unknown> | Undecided {
-    try {
-      return decide(this.#load(load()));
-    } catch (error) {
-      throw faultOf(transaction, error);
-    }
   }
 
   /** After the commit: notes whether writes succeed, refuses who was without room, notifies the listeners, then answers. */
@@ -602,38 +402,6 @@ export class SqliteStore implements Store {
     for (const { changes, eventIds } of written)
       callEach(this.#listeners, this.#onFault, changes, eventIds, "own");
     for (const outcome of outcomes) answer(outcome);
-  }
-
-  #load(load: Load): never {
-    const rows: Record<string, unknown> = {};
-    for (const name in load)
-      rows[name] = this.#cache.load(must(load[name], "a load has a query under each of its names"));
-    return rows as never; // the Loaded<L> of the caller's load, whose L a Part does not know
-  }
-
-  /** Writes the changes of one decision. Returns the ids of its events, which it may get only before the commit. */
-  #write(transaction: Transaction, changes: readonly Change[], gathers: boolean): readonly number[] {
-    const eventIds: number[] = [];
-    try {
-      for (const change of changes) {
-        const isGathered = gathers && this.#gathered.add(change, eventIds);
-        this.#cache.apply(change, isGathered ? 0 : this.#gathered.writeInOrder(change, eventIds));
-      }
-    } catch (error) {
-      throw faultOf(transaction, error);
-    }
-    return eventIds;
-  }
-
-  /**
-   * Notices commits of other processes. A process that joins the database (joinSqlite) writes no task and no node. An
-   * operator with a shell may write tasks, but no nodes: the capability index would not notice. Called after BEGIN
-   * IMMEDIATE: until COMMIT no other process can write.
-   */
-  #noticeOtherWriters(): void {
-    const version = this.#dataVersion.get()?.["data_version"];
-    if (version !== this.#seenVersion) this.#cache.clear();
-    this.#seenVersion = version;
   }
 }
 
@@ -655,55 +423,10 @@ function patiently(step: () => unknown): void {
   }
 }
 
-/** Before the commit: the listeners tell the events of a transaction by the order of their ids. */
-function checkEventIds({ transaction, changes, eventIds }: WrittenPart): void {
-  let logged = 0;
-  for (const { kind } of changes) if (kind === "event.logged") logged++;
-  if (eventIds.length !== logged)
-    throw new TransactionFault(transaction, broken("each logged event has one id"));
-}
-
-/** Whether a part with these changes frees space: on a full disk it may use the space that must remain. */
-function mayUseReserve(changes: readonly Change[]): boolean {
-  return changes.some((change) => {
-    const { frees } = writeOf(change);
-    return frees === "alone" ? changes.length === 1 : frees === true;
-  });
-}
-
-/** The fault of a transaction, unless what failed was gathered from several. */
-function faultOf(transaction: Transaction, error: unknown): Error {
-  return error instanceof GatherFault ? error : new TransactionFault(transaction, error);
-}
-
-function noRoom(): StoreFull {
-  return new StoreFull("The disk has less free space than --min-free.");
-}
-
 function refuseOtherSchema(version: number): void {
   const known = SQLITE_SCHEMA.version;
   if (version === known) return;
   throw new Error(
     `the database is of schema ${version}, and this luxhub knows ${known}: use the one that the hub runs`,
   );
-}
-
-const DAMAGE = /^SQLITE_(?:CORRUPT|NOTADB|IOERR_CORRUPTFS)/;
-/** The operating system could not read or write. */
-const DISK_FAULT = /^SQLITE_IOERR/;
-/**
- * A COMMIT that failed so may be whole in the log: SQLite first writes it there, then flushes the log, then extends the
- * -shm file. If it was SQLITE_FULL, its last page is missing in the log.
- */
-const LOGGED_FAULT = /^SQLITE_(?:IOERR|NOMEM)/;
-/** SHMSIZE: SQLite could not extend its -shm file. */
-const FULL_CODES: ReadonlySet<string> = new Set(["SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"]);
-
-function toStoreError(error: unknown): unknown {
-  const code = codeOf(error);
-  if (DAMAGE.test(code)) return new StoreDamaged(error);
-  if (FULL_CODES.has(code)) return new StoreFull("The disk is full.", { cause: error });
-  if (code === "SQLITE_BUSY")
-    return new StoreBusy("The database is locked by another process.", { cause: error });
-  return error;
 }

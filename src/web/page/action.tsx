@@ -1,6 +1,6 @@
 /**
- * What the user can do, declared: its label, the question before it, what it does, and what it says when it is done. A
- * button does an action, and a form does one with its fields. Must not: know a resource of the hub.
+ * What the user can do, declared: the question before it, the work, what it says when done; as buttons and as forms.
+ * Must not: know a resource of the hub.
  */
 import {
   type ComponentChildren,
@@ -31,19 +31,16 @@ type ActionOf<Args extends readonly unknown[]> = {
   readonly of?: string;
   /** Null: nothing needs to be asked. May throw what is wrong with the arguments. */
   readonly ask?: Question | ((...args: Args) => Question | null | Promise<Question>);
-  /** After it is done. */
   readonly then?: () => void;
 };
 
 export type Action = ActionOf<[]>;
 
 /** Does something with the fields of a form. Without `done` it only leads to another view: its fields stay. */
-export type FormAction = ActionOf<[fields: Fields, form: HTMLFormElement]>;
+type FormAction = ActionOf<[fields: Fields, form: HTMLFormElement]>;
 
-/** The fields of a form by name, without white space around them, without the empty ones. */
 export type Fields = Readonly<Record<string, string>>;
 
-/** What a user confirms, before what cannot be undone or concerns many. */
 export type Question = {
   readonly text: string;
   readonly yes: string;
@@ -90,14 +87,10 @@ async function run<Args extends readonly unknown[]>(action: ActionOf<Args>, ...a
 
 // ---- Buttons
 
-/** An action, or what stands between actions. */
 export type ActionItem = Action | VNode | false | null;
 
-/** The buttons of actions, and what stands between them. */
 export function Actions({ actions }: { actions: readonly ActionItem[] }): VNode {
-  return (
-    <>{actions.map((item) => (isAction(item) ? <ActionButton key={item.name} action={item} /> : item))}</>
-  );
+  return <>{actions.map((item) => (isAction(item) ? <ActionButton action={item} /> : item))}</>;
 }
 
 function isAction(item: ActionItem): item is Action {
@@ -116,7 +109,6 @@ function ActionButton({ action }: { action: Action }): VNode {
 
 // ---- Forms
 
-/** A field, those that stand in one row, or anything else. */
 type FormItem = FieldOf | readonly FieldOf[] | VNode;
 
 /**
@@ -180,24 +172,23 @@ function fieldsOf(form: HTMLFormElement): Fields {
 
 // ---- The question
 
-type Asked = { readonly question: Question; readonly answer: (isYes: boolean) => void };
+type Confirmation = { readonly question: Question; readonly answer: (isYes: boolean) => void };
 
-const asked = drawn<Asked | null>(null);
+const confirmation = drawn<Confirmation | null>(null);
 
-/** Resolves when the user has answered. */
 export function isConfirmed(question: Question): Promise<boolean> {
   return new Promise((resolve) => {
     const answer = (isYes: boolean): void => {
-      asked.value = null;
+      confirmation.value = null;
       resolve(isYes);
     };
-    asked.value = { question, answer };
+    confirmation.value = { question, answer };
   });
 }
 
 /** The focus is on "Not now", so that a key that is held down confirms nothing. */
 export function ConfirmDialog(): VNode | null {
-  const shown = asked.value;
+  const shown = confirmation.value;
   const [input, setInput] = useState("");
   useLayoutEffect(() => setInput(""), [shown]);
   if (shown === null) return null;

@@ -1,7 +1,4 @@
-/**
- * The activity of the hub over time: an hour, a day, a month, or a part of these that the address names, so that it can be
- * shared.
- */
+/** The activity of the hub over time; the address names the time, so that it can be shared. */
 import { type VNode, h } from "preact";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { DAY_MS } from "../../lib/clock.ts";
@@ -26,7 +23,6 @@ type Range = keyof typeof RANGES;
 
 const WORDS = ["hour", "day", "month"] as const;
 
-/** The names of the steps, by their seconds. */
 const STEPS: Readonly<Record<number, string>> = { 60: "a minute", 600: "in 10 minutes", 3_600: "an hour" };
 
 type Sums = AnswerOf<"stats/minutes", Variant>;
@@ -43,13 +39,11 @@ function spanOf(): Span {
   return { range: rangeOf(begin) ?? oneOf(WORDS, range) ?? "hour", from: begin, until: end, isCut };
 }
 
-/** The shortest range that goes back to a time; undefined without a time. */
 function rangeOf(from: number): Range | undefined {
   if (Number.isNaN(from)) return undefined;
   return WORDS.find((word) => RANGES[word].ms >= now.value - from) ?? "month";
 }
 
-/** What is wrong with the address of the overview; null when nothing is. */
 export function wrongSpan(): string | null {
   const { from, to: until } = route.value.query;
   const wrong = [from, until].find((time) => time && Number.isNaN(Date.parse(time)));
@@ -83,16 +77,13 @@ function withDayBefore(day: Sums, hours: Sums): readonly Minute[] {
   });
 }
 
-export type Activity = Span & {
+type Activity = Span & {
   readonly minutes: readonly Minute[];
   readonly history: History;
-  /** The time that is shown, in words. */
   readonly words: string;
-  /** Of the charts. */
   readonly axis: { times: readonly string[]; stepMs: number; end: string; startedAt: number };
 };
 
-/** @param startedAt when the hub started, epoch milliseconds */
 export function activityOf(hour: Sums, longer: History | null, startedAt: number): Activity {
   const span = spanOf();
   const { from, until, isCut } = span;
@@ -109,7 +100,6 @@ export function activityOf(hour: Sums, longer: History | null, startedAt: number
   return { ...span, minutes, history, words, axis };
 }
 
-/** How many tasks were created, completed and failed. */
 export function Counts({ activity }: { activity: Activity }): VNode {
   const { minutes, history, words, axis, isCut } = activity;
   const counted = (name: string, of: "tasks_created" | "tasks_completed" | "tasks_failed") => {
@@ -140,7 +130,6 @@ export function Counts({ activity }: { activity: Activity }): VNode {
   );
 }
 
-/** How long tasks waited, and took. */
 export function Medians({ activity }: { activity: Activity }): VNode {
   const { minutes, history, words, axis, isCut } = activity;
   const median = (name: string, of: "time_to_start" | "time_to_finish") => ({
@@ -163,7 +152,6 @@ function sumOf(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0);
 }
 
-/** The choice of a part of the time. */
 function Between(): VNode {
   const { from, to: until } = route.value.query;
   return (

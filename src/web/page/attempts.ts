@@ -1,21 +1,18 @@
-/** The attempts of a task, made from its events: who had it, from when to when, how that ended, and what was said. Pure. */
+/** The attempts of a task, made from its events. Pure. */
 import type { Event } from "../../client/luxhub.ts";
 
-export type Tone = "good" | "bad" | "wait" | "busy" | "quiet";
+type Tone = "good" | "bad" | "wait" | "busy" | "quiet";
 
 export type Attempt = {
   readonly node: string;
   readonly from: number;
-  /** When it ended; null: it runs. */
   readonly to: number | null;
   readonly word: string;
   readonly tone: Tone;
-  /** The error of the worker, or the reason that was given; empty: none. */
   readonly text: string;
   readonly notes: readonly { readonly at: number; readonly text: string }[];
 };
 
-/** How an attempt ends, by the event that ends it. */
 const ENDS: Readonly<Partial<Record<Event["kind"], readonly [word: string, tone: Tone]>>> = {
   "task.completed": ["completed", "good"],
   "task.attempt_failed": ["failed", "bad"],
@@ -26,10 +23,8 @@ const ENDS: Readonly<Partial<Record<Event["kind"], readonly [word: string, tone:
   "task.failed": ["ended", "bad"],
 };
 
-/** The events are in their order, notes too. */
 export function attemptsOf(events: readonly Event[]): readonly Attempt[] {
   const attempts: Attempt[] = [];
-  /** Changes the attempt that runs, if there is one. */
   const change = (more: (running: Attempt) => Partial<Attempt>): void => {
     const last = attempts.at(-1);
     if (last?.to === null) attempts[attempts.length - 1] = { ...last, ...more(last) };

@@ -1,6 +1,5 @@
 /**
- * Changes many things, a page at a time, each page in one batch, so that the user can stop it and the hub serves other
- * requests in between. A dialog shows how far it is. Must not: ask; who starts it has asked.
+ * Changes many things, a page at a time, each in one batch: the user can stop it, and the hub serves others in between.
  */
 import { type VNode, h } from "preact";
 import type { BatchOperation } from "../../client/luxhub.ts";
@@ -14,11 +13,9 @@ export type Change = { readonly path: BatchOperation; readonly body: Record<stri
 
 type Run = {
   readonly title: string;
-  /** "retried": what is done to each. */
   readonly word: string;
   readonly done: number;
   readonly refused: number;
-  /** How many there are to change; null if nobody has counted them. */
   readonly total: number | null;
   readonly end: string;
   readonly abort: AbortController;
@@ -26,7 +23,6 @@ type Run = {
 
 const run = drawn<Run | null>(null);
 
-/** Resolves when all is done, the user has stopped it, or it has failed; the dialog says which. */
 export async function changeAll(
   title: string,
   word: string,

@@ -1,6 +1,5 @@
 /**
- * Actions on many tasks: on those that the user has selected, or on all that match a filter. batches.tsx does them.
- * Must not: act without a question that names how many.
+ * Actions on the selected tasks, or on all that match a filter. Must not: act without a question that names how many.
  */
 import type { BatchOperation, RequestOf } from "../../client/luxhub.ts";
 import { type Action, act } from "./action.tsx";
@@ -17,7 +16,6 @@ const DELETED_UNTYPED = 100;
 
 export type Filter = RequestOf<"task/list?fields=summary">;
 
-/** How many match; `isExact`: false if there may be more. */
 type Total = { readonly count: number; readonly isExact: boolean };
 
 type Kind = {
@@ -96,7 +94,6 @@ function onMatching({ path, verb, done }: Kind, filter: Filter, { count, isExact
   );
 }
 
-/** Does the same to all tasks that match. `total`: how many there are, if that is known. */
 export function changeMatching(
   title: string,
   { path, done }: Pick<Kind, "path" | "done">,
@@ -114,7 +111,6 @@ function changesOf(path: BatchOperation, tasks: readonly Summary[]): readonly Ch
   return tasks.map(({ task_id }) => ({ path, body: { task_id } }));
 }
 
-/** The state that all tasks have that match; undefined: they may have any. */
 function statusOf(filter: Filter): string | undefined {
   const { status, ready, waiting, failed_by } = filter;
   if (failed_by !== undefined || filter.failure_group !== undefined) return "failed";

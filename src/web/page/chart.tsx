@@ -1,6 +1,5 @@
 /**
- * A chart of counts or durations over time, in SVG: series upwards, and one downwards (failures); a time axis, and a
- * cross-hair that reads the values, by pointer or by arrow keys. A gap where a series has no value.
+ * A chart over time in SVG: series upwards, and one downwards (failures), with a cross-hair that reads the values.
  */
 import { type VNode, h } from "preact";
 import { useState } from "preact/hooks";
@@ -9,10 +8,9 @@ import { countOf } from "./format.ts";
 import { DAY_MS } from "../../lib/clock.ts";
 import { timeOf } from "./times.ts";
 
-export type Series = {
+type Series = {
   readonly name: string;
   readonly values: readonly (number | null)[];
-  /** Of the whole time; stands in the legend. */
   readonly whole: number | null;
   /** Drawn from the middle line down. */
   readonly isDown?: boolean;
@@ -22,10 +20,8 @@ export type Series = {
 
 const WIDTH = 600;
 const HEIGHT = 130;
-/** The part of the height for what is drawn downwards. */
 const DOWN = 0.25;
 const DIGITS = 2;
-/** Of the series, in their order. */
 const TONES = ["busy", "good", "bad", "quiet"];
 const DASH = 8;
 const LABELS = 4;
@@ -43,24 +39,23 @@ export function Chart(props: {
   series: readonly Series[];
   /** When the hub started: nothing was counted before, unless it ran before that. Epoch milliseconds. */
   startedAt: number;
-  /** The end of the axis; empty for now: the last interval is not over. */
   end: string;
 }): VNode {
   const { label, times, stepMs, end } = props;
   const started = times.findIndex((time) => Date.parse(time) + stepMs > props.startedAt);
   const isFirst = props.series.every(({ values }) => values.slice(0, started).every((value) => !value));
   const start = isFirst ? Math.max(0, started) : 0;
-  const series = props.series.map((one) => ({
-    ...one,
-    values: one.values.map((value, i) => (i < start ? null : value)),
+  const series = props.series.map((line) => ({
+    ...line,
+    values: line.values.map((value, i) => (i < start ? null : value)),
   }));
   const ended = (values: Values): Values => (end === "" ? values.slice(0, -1) : values);
-  const [at, setAt] = useState<number | null>(null);
+  const [cursor, setCursor] = useState<number | null>(null);
   const last = Math.max(1, times.length - 1);
   const hasDown = series.some(({ isDown }) => isDown);
   const zero = hasDown ? HEIGHT * (1 - DOWN) : HEIGHT;
   const scales = [false, true].map((isDown) =>
-    scaleOf(series.flatMap((one) => (Boolean(one.isDown) === isDown ? one.values : []))),
+    scaleOf(series.flatMap((line) => (Boolean(line.isDown) === isDown ? line.values : []))),
   );
   const [up, down] = scales;
   const x = (i: number): string => ((i / last) * WIDTH).toFixed(1);
@@ -76,15 +71,15 @@ export function Chart(props: {
       .join(" · ")}`;
   const point = (event: PointerEvent): void => {
     const { left, width } = (event.currentTarget as HTMLElement).getBoundingClientRect();
-    setAt(Math.round(((event.clientX - left) / Math.max(1, width)) * last));
+    setCursor(Math.round(((event.clientX - left) / Math.max(1, width)) * last));
   };
   const step = (event: KeyboardEvent): void => {
-    const by = { ArrowLeft: -1, ArrowRight: 1, Home: -last, End: last }[event.key];
-    if (by === undefined) return;
+    const change = { ArrowLeft: -1, ArrowRight: 1, Home: -last, End: last }[event.key];
+    if (change === undefined) return;
     event.preventDefault();
-    setAt(Math.min(last, Math.max(0, (at ?? last) + by)));
+    setCursor(Math.min(last, Math.max(0, (cursor ?? last) + change)));
   };
-  const shownAt = at === null ? null : Math.min(last, Math.max(0, at));
+  const shownAt = cursor === null ? null : Math.min(last, Math.max(0, cursor));
   return (
     <figure class="chart">
       <div
@@ -97,20 +92,22 @@ export function Chart(props: {
         aria-valuenow={shownAt ?? last}
         aria-valuetext={read(shownAt ?? last)}
         onPointerMove={point}
-        onPointerLeave={() => setAt(null)}
+        onPointerLeave={() => setCursor(null)}
         onKeyDown={step}
-        onBlur={() => setAt(null)}
+        onBlur={() => setCursor(null)}
       >
         <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
           <path class="grid" d={`M0 0H${WIDTH}M0 ${zero}H${WIDTH}`} />
           {series.map(({ name, values, isDown = false, isThin }, i) => {
-            const at = (value: number): string => y(value, isDown);
+            const height = (value: number): string => y(value, isDown);
             const shown = seen(values, isDown);
             return (
               <g key={name} class={isDown && !values.some(Boolean) ? "none" : `t-${TONES[i]}`}>
-                {hasDown && i > 0 && !isThin && <path class="area" d={area(ended(values), zero, x, at)} />}
-                <path class="line" d={line(ended(shown), x, at)} />
-                {end === "" && <path class="line running" d={line(running(shown), x, at)} />}
+                {hasDown && i > 0 && !isThin && (
+                  <path class="area" d={area(ended(values), zero, x, height)} />
+                )}
+                <path class="line" d={line(ended(shown), x, height)} />
+                {end === "" && <path class="line running" d={line(running(shown), x, height)} />}
               </g>
             );
           })}
@@ -149,7 +146,7 @@ function shown(value: number | null): string {
   return value === null ? "–" : countOf(Number(value.toFixed(DIGITS)));
 }
 
-export function shortTimeOf(iso: string | undefined, withDay: boolean): string {
+function shortTimeOf(iso: string | undefined, withDay: boolean): string {
   if (iso === undefined) return "";
   return timeOf(iso, {
     ...(withDay && { day: "numeric", month: "short" }),
@@ -210,7 +207,6 @@ function scaleOf(values: readonly (number | null)[]): Scale {
   };
 }
 
-/** The next of 1, 2, 3, 4, 5, 6, 8, 10, 20 and so on. */
 function niceTop(value: number): number {
   const size = 10 ** Math.floor(Math.log10(Math.max(value, 1)));
   return [1, 2, 3, 4, 5, 6, 8, 10].map((step) => step * size).find((step) => step >= value) ?? size * 10;

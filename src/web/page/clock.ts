@@ -1,16 +1,14 @@
-/** The wall clock of the hub, as far as the page knows it: ages are right even if the browser's clock is not. */
+/** The wall clock of the hub: ages are right even if the browser's clock is not. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { machineClock } from "../../lib/clock.ts";
 import { Shared, drawn, runAfter } from "./shared.ts";
 
 export const clock = machineClock;
 
-/** How much the hub's clock is ahead of the browser's, in milliseconds. */
 let skewMs = 0;
 /** The header Date has whole seconds, and a response takes its time. */
 const SKEW_MIN_MS = 2_000;
 
-/** @param date the header Date of a response of the hub */
 export function noticeDate(date: string | null): void {
   const ahead = Date.parse(date ?? "") - clock.now();
   if (Number.isNaN(ahead) || Math.abs(ahead - skewMs) < SKEW_MIN_MS) return;

@@ -1,7 +1,7 @@
-/** What is handed out, and what is told to others: pauses, limits of keys, and webhooks. Needs the administrator key. */
+/** Pauses, limits of keys, and webhooks. Needs the administrator key. */
 import { Fragment, type VNode, h } from "preact";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
-import { Actions, Form, act, deletion } from "./action.tsx";
+import { type Action, Actions, Form, act, deletion } from "./action.tsx";
 import { commandOf, countOf, numberOf } from "./format.ts";
 import { List, type ListOf } from "./list.tsx";
 import { useLoad, whole } from "./load.ts";
@@ -55,11 +55,14 @@ const SCOPES = [
   ["creator", "a creator"],
 ] as const;
 
-/** The fields that name what a pause is about. */
 function scopeOf(scope: string, value: string): { type?: string; limit_key?: string; creator_node?: string } {
   if (scope === "type") return { type: value };
   if (scope === "limit_key") return { limit_key: value };
   return scope === "creator" ? { creator_node: value } : {};
+}
+
+function resumeOf({ scope, value }: Pause): Action {
+  return act("resume-hub", "Resume", () => call("hub/resume", scopeOf(scope, value ?? "")), "It goes on.");
 }
 
 const PAUSES: ListOf<Pause> = {
@@ -71,16 +74,7 @@ const PAUSES: ListOf<Pause> = {
         <State word="paused" /> {pausedWords(pause)} {pause.reason}
       </span>
       <Age at={pause.at} />
-      <Actions
-        actions={[
-          act(
-            "resume-hub",
-            "Resume",
-            () => call("hub/resume", scopeOf(pause.scope, pause.value ?? "")),
-            "It goes on.",
-          ),
-        ]}
-      />
+      <Actions actions={[resumeOf(pause)]} />
     </>
   ),
 };
@@ -172,16 +166,7 @@ const WEBHOOKS: ListOf<Hooks["webhooks"][number]> = {
   columns: [
     ["State", (hook) => <State word={hook.state} />],
     ["Name", (hook) => hook.name, "names"],
-    [
-      "To",
-      (hook) => (
-        <>
-          {hook.url}
-          <Why text={hook.last_error} />
-        </>
-      ),
-      "wide",
-    ],
+    ["To", (hook) => [hook.url, <Why text={hook.last_error} />], "wide"],
     ["Delivered", (hook) => <Age at={hook.last_delivered_at} />],
     ["Next try", (hook) => <Age at={hook.next_attempt_at} />],
   ],

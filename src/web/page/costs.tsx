@@ -1,4 +1,4 @@
-/** What work has cost: the sums by day, model, node, creator or type; and the budgets with their state. */
+/** What work has cost: the sums by day, model, node, creator or type; and the budgets. */
 import { type ComponentChildren, Fragment, type VNode, h } from "preact";
 import type { AnswerOf } from "../../client/luxhub.ts";
 import { DAY_MS } from "../../lib/clock.ts";
@@ -44,7 +44,7 @@ const NO_USAGE = [
 
 export function Costs(): VNode {
   const { by: word, days = DAYS } = route.value.query;
-  const by = oneOf(BY, word) ?? "day";
+  const kind = oneOf(BY, word) ?? "day";
   return (
     <ListPage
       title="Cost"
@@ -52,7 +52,7 @@ export function Costs(): VNode {
       load={async (ask, { page }) => {
         const since = new Date(clock.now() - (Number(days) - 1) * DAY_MS).toISOString().slice(0, 10);
         const [sums, budgets] = await Promise.all([
-          ask("usage", { by, since, page: Number(page ?? 1), per_page: PAGE }),
+          ask("usage", { by: kind, since, page: Number(page ?? 1), per_page: PAGE }),
           isAdmin()
             ? whole(
                 (place) => ask("budget/list", place),
@@ -72,7 +72,7 @@ export function Costs(): VNode {
         const shares = usage.map((sum) => ({ ...sum, share: (sum.cost_usd ?? 0) / (all.cost_usd || 1) }));
         return usage.length > 1 && pages <= 1 ? [...shares, all] : shares;
       }}
-      list={sumsOf(by, isAdmin() && by === "node" && days === "1")}
+      list={sumsOf(kind, isAdmin() && kind === "node" && days === "1")}
       empty={NO_USAGE}
       noMatch={NO_USAGE}
       turns={["Previous page", "Next page"]}
@@ -125,23 +125,8 @@ const BUDGETS: ListOf<Budget> = {
   keyOf: ({ scope, value, per }) => `${scope} ${value} ${per}`,
   columns: [
     ["State", ({ paused, state }) => <State word={paused ? "paused" : state} />],
-    [
-      "Budget",
-      ({ scope, value }) => (
-        <>
-          {scope} {scope !== "hub" && linkOf(scope, value)}
-        </>
-      ),
-      "name",
-    ],
-    [
-      "Per",
-      ({ per, since }) => (
-        <>
-          {per} {since !== null && <small>since {since}</small>}
-        </>
-      ),
-    ],
+    ["Budget", ({ scope, value }) => [scope, " ", scope !== "hub" && linkOf(scope, value)], "name"],
+    ["Per", ({ per, since }) => [per, " ", since !== null && <small>since {since}</small>]],
     ["Cost", ({ spent, cost_usd }) => <Cost sum={spent} of={cost_usd} />, "number"],
     [
       "Tokens",
@@ -171,32 +156,25 @@ function Budgets({ budgets }: { budgets: readonly Budget[] }): VNode {
 
 type Reported = Pick<AnswerOf<"usage">["all"], "cost_usd" | "reports" | "without_cost">;
 
-/** What a task, or all tasks of a group, have used. */
 export function Usage({ usage }: { usage: NonNullable<AnyTask["usage"]> }): VNode {
   const { input_tokens, cached_tokens, output_tokens } = usage;
   const cached = cached_tokens === 0 ? "" : ` (${countOf(cached_tokens)} cached)`;
+  const tokens = `${countOf(input_tokens)} input tokens${cached}, ${countOf(output_tokens)} output tokens`;
   return (
     <>
       <Cost sum={usage} />
       <br />
-      <small>
-        {countOf(input_tokens)} input tokens{cached}, {countOf(output_tokens)} output tokens
-      </small>
+      <small>{tokens}</small>
     </>
   );
 }
 
-/** A cost, of what there is, and how many of its reports had none: it is larger than it looks. */
 export function Cost({ sum, of = null }: { sum: Reported; of?: number | null }): VNode {
+  const unknown = `${countOf(sum.without_cost)} of ${manyOf(sum.reports, "report")} without a cost`;
   return (
     <>
       {costOf(sum)}
-      {of !== null && ` of ${countOf(of)} USD`}{" "}
-      {sum.without_cost > 0 && (
-        <small>
-          {countOf(sum.without_cost)} of {manyOf(sum.reports, "report")} without a cost
-        </small>
-      )}
+      {of !== null && ` of ${countOf(of)} USD`} {sum.without_cost > 0 && <small>{unknown}</small>}
     </>
   );
 }

@@ -1,4 +1,4 @@
-/** The page of a thing from its declaration: its state, its actions, its facts, and what else there is to show. */
+/** The page of a thing, drawn from its declaration. */
 import { type ComponentChildren, Fragment, type VNode, h } from "preact";
 import { type ActionItem, Actions } from "./action.tsx";
 import { type Concerns, type Load, useLoad } from "./load.ts";
@@ -6,11 +6,9 @@ import { type FactOf, Facts, Head, NotLoaded, State } from "./parts.tsx";
 import { useSubject } from "./route.ts";
 
 type Detail = {
-  /** For the title of the tab. */
   readonly subject: string;
   readonly state: string;
   readonly title: ComponentChildren;
-  /** Beside the heading. */
   readonly more?: ComponentChildren;
   readonly actions: readonly ActionItem[];
   /** Between the actions and the facts. */

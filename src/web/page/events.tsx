@@ -1,5 +1,5 @@
-/** The event log live, newest first, filtered by kind, node and task; and events as rows of a table. */
-import { Fragment, type VNode, h } from "preact";
+/** The event log live, newest first; and events as rows of a table. */
+import { type VNode, h } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
 import { EVENT_KINDS, type EventKind } from "../../domain/event.ts";
@@ -17,12 +17,10 @@ import type { Ask } from "./session.ts";
 import { isUtc, timeOf } from "./times.ts";
 
 const PAGE = 100;
-/** The oldest ones leave the page. */
 const SHOWN = 200;
 /** However many events come, the list is drawn at most this often; what comes after a pause is drawn soon. */
 const DRAW_MS = 2_000;
 const SOON_MS = 50;
-/** The steps back through the log for older events of one kind, and the events of each. */
 const STEPS = 10;
 const STEP = 1_000;
 
@@ -100,7 +98,6 @@ export function Events(): VNode {
   );
 }
 
-/** The events that have come since the view was opened, the newest first. */
 function useFresh(isOn: boolean, wanted: Filter): readonly Event[] {
   const [fresh, setFresh] = useState<readonly Event[]>([]);
   useEffect(() => {
@@ -126,10 +123,8 @@ function useFresh(isOn: boolean, wanted: Filter): readonly Event[] {
   return fresh;
 }
 
-/** Events, oldest first. `to`: the log was searched back to this id. */
 type Page = { readonly events: readonly Event[]; readonly to: number; readonly next_cursor: null };
 
-/** The newest events before one. */
 async function eventsBefore(ask: Ask, before: number, filter: Filter): Promise<Page> {
   let events: readonly Event[] = [];
   let end = before;
@@ -144,10 +139,8 @@ async function eventsBefore(ask: Ask, before: number, filter: Filter): Promise<P
 
 // ---- Events as rows
 
-/** Fields of events that the page shows elsewhere. */
 const SHOWN_ELSEWHERE: ReadonlySet<string> = new Set(["title", "creator_node"]);
 
-/** Formats the data of an event, without its kind, node and task. */
 export function dataOf({ data }: Event): string {
   return Object.entries(data)
     .filter(([name, value]) => value !== null && value !== "" && !SHOWN_ELSEWHERE.has(name))
@@ -171,20 +164,16 @@ export const EVENTS: ListOf<Event> = {
     ["Kind", ({ kind }) => <span class={toneOf(kind)}>{kind}</span>],
     ["Node", ({ node_id }) => <NodeLink id={node_id} />, "id"],
     ["Task", ({ task_id }) => <TaskId id={task_id} />],
-    [
-      "Data",
-      (event) => (
-        <>
-          {typeof event.data["title"] === "string" && <b>{event.data["title"]}</b>} {dataOf(event)}
-        </>
-      ),
-      "wide data",
-    ],
+    ["Data", (event) => [titleOf(event), " ", dataOf(event)], "wide data"],
     ["Id", ({ id }) => id, "number"],
   ],
   // An event never changes: its row is made once.
   drawn: () => rows,
 };
+
+function titleOf({ data }: Event): VNode | false {
+  return typeof data["title"] === "string" && <b>{data["title"]}</b>;
+}
 
 let rows = new WeakMap<Event, VNode>();
 isUtc.follow(() => (rows = new WeakMap()));
@@ -195,7 +184,6 @@ function shortTimeOf(at: string): string {
   return timeOf(at, { hourCycle: "h23", timeStyle: "medium", ...(isOld && { dateStyle: "medium" }) });
 }
 
-/** What failed stands out, and what has succeeded. */
 function toneOf(kind: EventKind): string | undefined {
   if (/failed|timed_out|stuck|rejected|parked|offline|suspended|paused$/.test(kind)) return "s-failed";
   return /completed|passed|paid|resumed|online$/.test(kind) ? "s-completed" : undefined;

@@ -1,4 +1,4 @@
-/** Why tasks failed in the last hour, by message; each group is retried with one button. */
+/** Why tasks failed in the last hour, by message. */
 import { Fragment, type VNode, h } from "preact";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { type Action, Actions, act } from "./action.tsx";
@@ -55,7 +55,6 @@ export function Failures(): VNode {
   );
 }
 
-/** Retries all tasks of the group that are still failed, also those of earlier hours. */
 function retryOf({ group, count, message, kind }: Group): Action {
   const counted = async () => {
     const { count: all, exact } = await call("task/count", { failure_group: group });

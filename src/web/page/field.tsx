@@ -20,9 +20,7 @@ export type FieldOf = {
   readonly suggest?: Suggest;
   readonly value?: string | undefined;
   readonly required?: boolean;
-  /** Of a file: several may be chosen. */
   readonly multiple?: boolean;
-  /** The text may have several lines. */
   readonly rows?: number;
 };
 
@@ -126,22 +124,16 @@ export function useTyped(
 
 // ---- Suggestions, which are loaded when the field has the focus
 
-/** Values of the field, each with what tells more about it. */
-export type Suggest = (
-  ask: Ask,
-  typed: string,
-) => Promise<readonly (readonly [value: string, label: string])[]>;
+type Suggest = (ask: Ask, typed: string) => Promise<readonly (readonly [value: string, label: string])[]>;
 
 const SUGGESTED = 20;
 
-/** The nodes whose id or name begins with the input; the busiest while it is empty. */
 export const nodeNames: Suggest = async (ask, q) => {
   const order = q === "" ? "busy" : "id";
   const { nodes } = await ask("node/list", { q, order, per_page: SUGGESTED });
   return nodes.map(({ node_id, name }) => [node_id, name]);
 };
 
-/** The types that tasks have now. */
 export const taskTypes: Suggest = async (ask) => {
   const { types } = await ask("stats/types");
   return types.flatMap(({ task_type, open }) => (task_type === null ? [] : [[task_type, `${open} open`]]));

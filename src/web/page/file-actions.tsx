@@ -1,4 +1,4 @@
-/** What one can do with a file: download, delete, and a preview of texts and pictures that executes nothing. */
+/** Download, deletion, and a preview of texts and pictures that executes nothing. */
 import { Fragment, type VNode, h } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { FileRecord } from "../../client/luxhub.ts";
@@ -30,7 +30,6 @@ export function FileLink({ file }: { file: FileRecord }): VNode {
   );
 }
 
-/** What can be done with a file. */
 export function fileActions(file: FileRecord): readonly ActionItem[] {
   return [
     previewOf(file) !== null && <PreviewButton file={file} />,
@@ -61,7 +60,6 @@ function PreviewButton({ file }: { file: FileRecord }): VNode {
 
 // ---- Download and preview
 
-/** A larger file goes to the disk as it comes, where the browser can do that. */
 const HELD_BYTES = 100 * 2 ** 20;
 
 type SaveFile = (options: { suggestedName: string }) => Promise<FileSystemFileHandle>;
@@ -96,12 +94,10 @@ async function download(file: FileRecord): Promise<void> {
   }
 }
 
-/** Whether the file is answered without a secret. */
 async function isOpen(file: FileRecord): Promise<boolean> {
   return (await fetch(addressOf(file), { method: "HEAD" })).ok;
 }
 
-/** Saves what the page holds as a file. */
 export function saveBlob(content: Blob, name: string): void {
   const url = URL.createObjectURL(content);
   saveFrom(url, name);
@@ -120,7 +116,6 @@ const PICTURE_BYTES = 10 * 2 ** 20;
 const DRAWING_BYTES = 2 ** 20;
 const DRAWING = "image/svg+xml";
 
-/** What programs upload without a type, by their names. */
 const TEXT_NAME =
   /\.(?:md|txt|log|csv|tsv|jsonl?|ya?ml|toml|ini|xml|html?|css|[jt]sx?|py|sh|sql|diff|patch)$/i;
 
@@ -132,7 +127,6 @@ function previewOf({ name, content_type, size }: FileRecord): "text" | "picture"
   return /^image\/(?:png|jpeg|gif|webp|avif)$/.test(type) && size <= PICTURE_BYTES ? "picture" : null;
 }
 
-/** Without its parameters. */
 export function mediaTypeOf(contentType: string): string {
   return contentType.replace(/;.*/s, "").trim().toLowerCase();
 }

@@ -1,6 +1,5 @@
 /**
- * Finds anything by what the user types: a page, a task by id, title, type, group or tag, a node, a file. It says how far
- * it has looked. Must not: show that there is nothing where it has not looked at everything.
+ * Finds anything by what the user types. Must not: show that there is nothing where it has not looked at everything.
  */
 import { type VNode, h } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -29,90 +28,74 @@ type Hit = {
 
 type Found = { readonly hits: readonly Hit[]; readonly faults: readonly string[] };
 
-/** The ids of the hub. */
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** What groups and nodes may be called. */
 const NAME = /^[\w.:-]+$/;
 const HAS_WORD = /[\p{L}\p{N}]/u;
 
-const nothing: readonly Hit[] = [];
+function hit(what: string, href: string, title: string, more = "", state?: string): Hit {
+  return { what, href, title, more, ...(state !== undefined && { state }) };
+}
 
 function hitOf(task: AnyTask | TaskSummary<Variant>): Hit {
   const why = task.failure?.message ?? task.task_type ?? "";
-  return {
-    href: to("tasks", task.task_id),
-    what: "task",
-    title: task.title,
-    more: why,
-    state: stateOf(task),
-  };
+  return hit("task", to("tasks", task.task_id), task.title, why, stateOf(task));
 }
 
-/** What has no list by beginnings is found by its whole name. */
+async function tasksTitled(ask: Ask, q: string): Promise<readonly Hit[]> {
+  const { tasks, next_cursor } = await ask("task/list?fields=summary", { q, per_page: FEW });
+  const scanned = `Among the newest ${countOf(LIST_SCANNED_MAX)} tasks only; look further`;
+  const title = tasks.length === FEW ? "More tasks with this title" : scanned;
+  const more = next_cursor === null ? [] : [hit("tasks", to("tasks", "", { q }), title)];
+  return [...tasks.map(hitOf), ...more];
+}
+
 async function tasksWith(ask: Ask, what: "type" | "tag", name: string): Promise<readonly Hit[]> {
   const filter = what === "type" ? { task_type: name } : { tag: name };
   const { tasks, total } = await ask("task/list?fields=summary", { ...filter, per_page: 1 });
-  if (tasks.length === 0) return nothing;
-  const more = total === null ? "many tasks" : manyOf(total, "task");
-  return [{ href: to("tasks", "", { [what]: name }), what, title: name, more }];
+  const count = total === null ? "many tasks" : manyOf(total, "task");
+  return tasks.length === 0 ? [] : [hit(what, to("tasks", "", { [what]: name }), name, count)];
+}
+
+async function nodesCalled(ask: Ask, q: string): Promise<readonly Hit[]> {
+  const { nodes } = await ask("node/list", { q, order: "id", per_page: FEW });
+  return nodes.map(({ node_id, name, status }) =>
+    hit("node", to("nodes", node_id), name, name === node_id ? "" : node_id, status),
+  );
+}
+
+async function groupsCalled(ask: Ask, q: string): Promise<readonly Hit[]> {
+  const { groups } = await ask("group/list", { q, limit: FEW });
+  return groups.map(({ group, total }) =>
+    hit("group", to("groups", group), group, `${countOf(total)} tasks`),
+  );
+}
+
+async function filesCalled(ask: Ask, q: string): Promise<readonly Hit[]> {
+  const { files } = await ask("file/list", { q, per_page: FEW });
+  return files.map(({ name, size }) => hit("file", to("files", "", { q: name }), name, sizeOf(size)));
 }
 
 async function find(ask: Ask, text: string): Promise<Found> {
-  const isName = NAME.test(text);
   const hasWord = HAS_WORD.test(text);
   const sources: readonly (Promise<readonly Hit[]> | false)[] = [
     ID.test(text) && ask("task/{task_id}", { task_id: text.toLowerCase() }).then(({ task }) => [hitOf(task)]),
-    hasWord &&
-      ask("task/list?fields=summary", { q: text, per_page: FEW }).then(({ tasks, next_cursor }) => {
-        const hits = tasks.map(hitOf);
-        if (next_cursor === null) return hits;
-        const title =
-          tasks.length === FEW
-            ? "More tasks with this title"
-            : `Among the newest ${countOf(LIST_SCANNED_MAX)} tasks only; look further`;
-        return [...hits, { href: to("tasks", "", { q: text }), what: "tasks", title, more: "" }];
-      }),
-    ask("node/list", { q: text, order: "id", per_page: FEW }).then(({ nodes }) =>
-      nodes.map(({ node_id, name, status }) => ({
-        href: to("nodes", node_id),
-        what: "node",
-        title: name,
-        more: name === node_id ? "" : node_id,
-        state: status,
-      })),
-    ),
-    isName &&
-      ask("group/list", { q: text, limit: FEW }).then(({ groups }) =>
-        groups.map(({ group, total }) => ({
-          href: to("groups", group),
-          what: "group",
-          title: group,
-          more: `${countOf(total)} tasks`,
-        })),
-      ),
+    hasWord && tasksTitled(ask, text),
+    nodesCalled(ask, text),
+    NAME.test(text) && groupsCalled(ask, text),
     tasksWith(ask, "type", text),
     !text.includes(",") && tasksWith(ask, "tag", text),
-    hasWord &&
-      ask("file/list", { q: text, per_page: FEW }).then(({ files }) =>
-        files.map(({ name, size }) => ({
-          href: to("files", "", { q: name }),
-          what: "file",
-          title: name,
-          more: sizeOf(size),
-        })),
-      ),
+    hasWord && filesCalled(ask, text),
   ];
   const settled = await Promise.allSettled(sources.filter((source) => source !== false));
-  const hits = settled.flatMap((one) => (one.status === "fulfilled" ? one.value : []));
-  const faults = settled.flatMap((one) => {
-    if (one.status === "fulfilled") return [];
-    const isMissing = one.reason instanceof LuxHubError && one.reason.status === 404;
-    return isMissing ? [] : [describe(one.reason)];
+  const hits = settled.flatMap((result) => (result.status === "fulfilled" ? result.value : []));
+  const faults = settled.flatMap((result) => {
+    if (result.status === "fulfilled") return [];
+    const isMissing = result.reason instanceof LuxHubError && result.reason.status === 404;
+    return isMissing ? [] : [describe(result.reason)];
   });
   return { hits, faults: [...new Set(faults)] };
 }
 
-/** @param pages the pages that the user may open, by name and title */
 export function Find({
   pages,
 }: {
@@ -126,13 +109,13 @@ export function Find({
   });
   const list = useRef<HTMLDivElement>(null);
   const loaded = useLoad(`find ${text}`, async (ask): Promise<Found> => {
-    return text === "" ? { hits: nothing, faults: [] } : find(ask, text);
+    return text === "" ? { hits: [], faults: [] } : find(ask, text);
   });
   const opened = pages.filter(
     ([, title]) => text !== "" && title.toLowerCase().startsWith(text.toLowerCase()),
   );
   const hits: readonly Hit[] = [
-    ...opened.map(([name, title]) => ({ href: to(name), what: "page", title, more: "" })),
+    ...opened.map(([name, title]) => hit("page", to(name), title)),
     ...(loaded.value?.hits ?? []),
   ];
   const chosen = Math.min(at, hits.length - 1);

@@ -1,6 +1,5 @@
 /**
- * The fleet as lamps: a small square for each node. Its brightness is the load; it flashes when the node completes a
- * task. At most LAMPS of the busiest nodes, so that a fleet of any size costs the page the same.
+ * The fleet as lamps, whose brightness is the load. At most LAMPS, so that a fleet of any size costs the page the same.
  */
 import { type VNode, h } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
@@ -13,7 +12,6 @@ import type { Ask } from "./session.ts";
 
 const LAMPS = 500;
 const PAGE = 50;
-/** So few lamps may be larger. */
 const FEW = 60;
 /** Between two loads the events say what changes. */
 const RELOAD_MS = 30_000;
@@ -22,7 +20,6 @@ const FULL = 4;
 /** Fewer failures in the last hour are no pattern. */
 const FAILS_MIN = 3;
 
-/** After these a node has a task less. */
 const ENDS = /^task\.(?:completed|failed|attempt_failed|timed_out|released|requeued|revoked)$/;
 
 async function load(ask: Ask) {
@@ -64,9 +61,9 @@ export function Fleet(): VNode {
   if (value === null) return <Fault text={error} />;
   const { stats, nodes, fails } = value;
   const most = Math.max(0, ...fails.values());
-  const all = [...fails.values()].reduce((sum, count) => sum + count, 0);
+  const failures = [...fails.values()].reduce((sum, count) => sum + count, 0);
   // Red stands out: the one that fails most, and those that fail twice as often as their like.
-  const worst = Math.max(FAILS_MIN, Math.min(most, (2 * all) / stats.total));
+  const worst = Math.max(FAILS_MIN, Math.min(most, (2 * failures) / stats.total));
   const { online, offline } = stats.by_status;
   const words = `${countOf(online)} on · ${countOf(stats.draining)} drain · ${countOf(offline)} off`;
   return (
@@ -91,25 +88,23 @@ export function Fleet(): VNode {
         </p>
       )}
       <p class="legend quiet" aria-hidden="true">
-        <span>
-          <i class="lamp" style="--load:100%" /> works (brighter: fuller)
-        </span>
-        <span>
-          <i class="lamp idle" /> idle
-        </span>
-        <span>
-          <i class="lamp drains idle" /> drains
-        </span>
-        <span>
-          <i class="lamp fails" /> fails most
-        </span>
-        <span>
-          <i class="lamp off" /> off
-        </span>
+        {LEGEND.map(([look, words]) => (
+          <span>
+            <i class={`lamp ${look}`} style="--load:100%" /> {words}
+          </span>
+        ))}
       </p>
     </Section>
   );
 }
+
+const LEGEND = [
+  ["", "works (brighter: fuller)"],
+  ["idle", "idle"],
+  ["drains idle", "drains"],
+  ["fails", "fails most"],
+  ["off", "off"],
+] as const;
 
 function Lamp({ node, fails, worst }: { node: AnyNode; fails: number; worst: number }): VNode {
   const { node_id, name, status, draining, tasks_assigned: has, max_tasks: most } = node;

@@ -1,4 +1,4 @@
-/** Formats values for people: ages, sizes, states, commands to paste. Times are in the zone that the user has chosen. */
+/** Formats values for people: ages, sizes, states, commands to paste. */
 import type { Node, Task, TaskSummary, Variant } from "../../client/luxhub.ts";
 import { countOf, durationOf, manyOf, numberOf } from "./numbers.ts";
 import { timeOf } from "./times.ts";
@@ -6,11 +6,9 @@ import { timeOf } from "./times.ts";
 export { countOf, durationOf, manyOf, numberOf };
 
 export type AnyTask = Task<Variant>;
-/** A task as a list has it, without long texts. */
 export type Summary = TaskSummary<Variant>;
 export type AnyNode = Node<Variant>;
 
-/** The word that the text is; undefined if it is none of them. */
 export function oneOf<T extends string>(words: readonly T[], text: string | undefined): T | undefined {
   return words.find((word) => word === text);
 }
@@ -50,7 +48,6 @@ export function stateOf({
 
 const PRIORITIES = { 0: "high", 1: "medium", 2: "low" } as const;
 
-/** Variant A answers with numbers. */
 export function priorityOf({ priority }: Pick<Summary, "priority">): string {
   return typeof priority === "number" ? PRIORITIES[priority] : priority;
 }
@@ -70,7 +67,6 @@ export function capabilitiesOf({ capabilities }: AnyNode): readonly string[] {
   return typeof capabilities === "string" ? capabilities.split(",").filter(Boolean) : capabilities;
 }
 
-/** A word of a POSIX shell. */
 export function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
@@ -82,7 +78,6 @@ export function curlOf(path: string, body?: object): string {
   return `curl -H "X-Matrix-Secret: $LUXHUB_SECRET" ${url}${data}`;
 }
 
-/** A command of the command line, which has its words quoted, with the address of this hub. */
 export function commandOf(words: string): string {
   return `luxhub ${words} --url ${quoted(new URL(".", location.href).href)}`;
 }

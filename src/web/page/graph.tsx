@@ -1,6 +1,5 @@
 /**
- * What a task depends on, and what waits for it: layers from left to right in a small SVG, and lists where there are too
- * many for that.
+ * What a task depends on, and what waits for it: layers in a small SVG, or lists where there are too many for that.
  */
 import { Fragment, type VNode, h } from "preact";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
@@ -9,7 +8,6 @@ import { useLoad } from "./load.ts";
 import { Fault, State, TaskLink } from "./parts.tsx";
 import { to } from "./route.ts";
 
-/** More tasks in a layer are a list. */
 const DRAWN = 5;
 
 const WIDTH = 180;
@@ -21,14 +19,13 @@ type Drawn = AnswerOf<"task/{task_id}/graph", Variant>["tasks"][number];
 
 export function Graph({ task }: { task: AnyTask }): VNode | null {
   const { task_id, depends_on } = task;
-  const loaded = useLoad(
+  const { value, error } = useLoad(
     task_id,
     (ask) => ask("task/{task_id}/graph", { task_id }),
     // A task that begins to wait for this one is unknown, and its event does not name this one.
     ({ task_id: id, kind }, shown) =>
-      kind === "task.created" || shown?.tasks.some((one) => one.task_id === id) === true,
+      kind === "task.created" || shown?.tasks.some(({ task_id }) => task_id === id) === true,
   );
-  const { value, error } = loaded;
   if (value === null) return <Fault text={error} />;
   const { tasks, dependents } = value;
   if (tasks.length === 1 && depends_on.length === 0) return null;
@@ -76,9 +73,8 @@ function List(props: { title: string; tasks: readonly Drawn[]; total: number }):
   );
 }
 
-/** Boxes with links, and curves from what comes first to what waits for it. */
 function Drawing({ tasks, id }: { tasks: readonly Drawn[]; id: string }): VNode {
-  const layers = [...Map.groupBy(tasks, ({ layer }) => layer)].toSorted(([one], [other]) => one - other);
+  const layers = [...Map.groupBy(tasks, ({ layer }) => layer)].toSorted(([a], [b]) => a - b);
   const tallest = Math.max(...layers.map(([, layer]) => layer.length));
   const height = tallest * (HEIGHT + GAP_Y) - GAP_Y;
   const width = layers.length * (WIDTH + GAP_X) - GAP_X;

@@ -1,5 +1,5 @@
-/** The groups of tasks by name, each with its progress; and one group: its counts, its last failures, and its actions. */
-import { Fragment, type VNode, h } from "preact";
+/** The groups of tasks; and one group: its counts, its last failures, and its actions. */
+import { type VNode, h } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
 import { type Action, act } from "./action.tsx";
@@ -10,13 +10,12 @@ import { ListPage } from "./list-page.tsx";
 import { List, type ListOf } from "./list.tsx";
 import { pagesOf } from "./load.ts";
 import { showNotice } from "./notice.tsx";
-import { Age, Button, Copy, type FactOf, NodeLink, Row, Section, State, TaskLink, Why } from "./parts.tsx";
+import { Age, Button, Copy, type FactOf, NodeLink, Row, Section, State, TaskLink } from "./parts.tsx";
 import { to } from "./route.ts";
 import { askUntil, call, describe, mayAct } from "./session.ts";
 import { Usage } from "./costs.tsx";
 
 const PAGE = 20;
-/** Tasks of one request of an export. */
 const EXPORTED = 50;
 
 type Counts = AnswerOf<"group/list", Variant>["groups"][number];
@@ -60,7 +59,6 @@ function stateOf({ done, by_status, cancelled = 0 }: Counts): string {
   return cancelled > 0 ? "cancelled" : "completed";
 }
 
-/** One bar: what is completed, what has failed, and what is not ended. */
 function Progress({ group }: { group: Counts }): VNode {
   const { total, unfinished, by_status } = group;
   const ended = `${countOf(total - unfinished)} of ${countOf(total)}`;
@@ -85,12 +83,7 @@ const FAILURES: ListOf<Group["failures"][number]> = {
   columns: [
     [
       "Task",
-      ({ failure, ...task }) => (
-        <>
-          <TaskLink task={task} isRow />
-          <Why text={failure?.message ?? failure?.kind} />
-        </>
-      ),
+      ({ failure, ...task }) => <TaskLink task={task} isRow why={failure?.message ?? failure?.kind} />,
       "wide",
     ],
     ["Node", ({ failure }) => <NodeLink id={failure?.node_id} />, "id"],
@@ -161,61 +154,35 @@ function factsOf({ group, by_status, cancelled = 0, ...counts }: Group): readonl
 function retryOf({ group, by_status, cancelled = 0 }: Group): Action | false {
   const total = by_status.failed + cancelled;
   const count = countOf(total);
-  return (
-    mayAct() &&
-    total > 0 &&
-    act(
-      "retry",
-      `Retry the ${count} failed${cancelled > 0 ? " and cancelled" : ""}`,
-      async () => {
-        let opened = 0;
-        for await (const { retried } of pagesOf((cursor) => call("group/retry", { group, cursor })))
-          opened += retried;
-        return `${countOf(opened)} of ${count} failed tasks are open again.`;
-      },
-      undefined,
-      {
-        look: "primary",
-        ask: {
-          text: `Retry the ${count} failed tasks of the group ${group}?`,
-          yes: `Retry ${count}`,
-          isHarmless: true,
-        },
-      },
-    )
-  );
+  const work = async (): Promise<string> => {
+    let opened = 0;
+    for await (const { retried } of pagesOf((cursor) => call("group/retry", { group, cursor })))
+      opened += retried;
+    return `${countOf(opened)} of ${count} failed tasks are open again.`;
+  };
+  const label = `Retry the ${count} failed${cancelled > 0 ? " and cancelled" : ""}`;
+  const text = `Retry the ${count} failed tasks of the group ${group}?`;
+  const ask = { text, yes: `Retry ${count}`, isHarmless: true };
+  return mayAct() && total > 0 && act("retry", label, work, undefined, { look: "primary", ask });
 }
 
 function cancelOf({ group, unfinished, in_review = 0 }: Group): Action | false {
   const total = unfinished - in_review;
   const count = countOf(total);
-  return (
-    mayAct() &&
-    total > 0 &&
-    act(
-      "cancel",
-      `Cancel the ${count} unfinished`,
-      async () => {
-        let cancelled = 0;
-        for (;;) {
-          const step = await call("group/cancel", { group, reason: "cancelled in the dashboard" });
-          cancelled += step.cancelled;
-          if (step.left === 0 || step.cancelled === 0)
-            return `${countOf(cancelled)} of ${count} unfinished tasks are cancelled.`;
-        }
-      },
-      undefined,
-      {
-        ask: {
-          text: `Cancel the ${count} unfinished tasks of the group ${group}? Their state will be failed.`,
-          yes: `Cancel ${count}`,
-        },
-      },
-    )
-  );
+  const work = async (): Promise<string> => {
+    let cancelled = 0;
+    for (;;) {
+      const step = await call("group/cancel", { group, reason: "cancelled in the dashboard" });
+      cancelled += step.cancelled;
+      if (step.left === 0 || step.cancelled === 0)
+        return `${countOf(cancelled)} of ${count} unfinished tasks are cancelled.`;
+    }
+  };
+  const text = `Cancel the ${count} unfinished tasks of the group ${group}? Their state will be failed.`;
+  const ask = { text, yes: `Cancel ${count}` };
+  return mayAct() && total > 0 && act("cancel", `Cancel the ${count} unfinished`, work, undefined, { ask });
 }
 
-/** Saves all tasks of the group with their results, one as JSON in a line. A second click stops it. */
 function Export({ group, total }: { group: string; total: number }): VNode {
   const [saved, setSaved] = useState(0);
   const [abort, setAbort] = useState<AbortController | null>(null);

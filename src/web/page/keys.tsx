@@ -1,7 +1,4 @@
-/**
- * The keys of the hub and the invitations of nodes: list, add, revoke. Needs the administrator key. What is secret is
- * shown once.
- */
+/** The keys of the hub and the invitations of nodes. What is secret is shown once. Needs the administrator key. */
 import { Fragment, type VNode, h } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf, Variant } from "../../client/luxhub.ts";
@@ -21,7 +18,6 @@ const VARIANTS = [["", "the listener's"], "A", "B"] as const;
 
 const DAY_S = 86_400;
 const MINUTE_S = 60;
-/** Invitations of a page. */
 const PAGE = 50;
 
 const KEYS: ListOf<AnswerOf<"key/list", Variant>["keys"][number]> = {
@@ -100,7 +96,6 @@ function addKey({ name = "", role, variant, node, mint, days }: Fields): Promise
   });
 }
 
-/** The secret, once; and what to paste, or to scan, where it is used. */
 function NewKey({ made, onClose }: { made: Made; onClose: () => void }): VNode {
   const { secret, key } = made;
   const url = new URL(".", location.href).href;
@@ -154,7 +149,6 @@ const INVITATIONS: ListOf<Invitations["invitations"][number]> = {
   ],
 };
 
-/** Who was invited, and has joined; the form for a new invitation. */
 function Invitations({ page: { invitations, next_cursor: next } }: { page: Invitations }): VNode {
   const [made, setMade] = useState<Invited | null>(null);
   const invite = async ({ node_id = "", minutes, url }: Fields): Promise<void> => {
@@ -200,7 +194,6 @@ function NewInvitation({ made, onClose }: { made: Invited; onClose: () => void }
   );
 }
 
-/** A command to paste or to scan where it is run. `host`: of the hub, as the command names it. */
 function Command({ line, host }: { line: string; host: string }): VNode {
   return (
     <>

@@ -1,6 +1,6 @@
 /**
- * The page of a list from its declaration: filters and pages, which stand in the address, what is done with its rows, and
- * what it says when it is empty. Must not: know a resource of the hub.
+ * The page of a list, drawn from its declaration: filters and pages stand in the address. Must not: know a resource of
+ * the hub.
  */
 import { type ComponentChildren, Fragment, type VNode, h } from "preact";
 import { useState } from "preact/hooks";
@@ -14,8 +14,7 @@ import type { Ask } from "./session.ts";
 
 // ---- Pages and filters, which stand in the address
 
-/** A link of a pager; none, if there is no such page. */
-export type Turn = readonly [words: string, address: string] | "" | false | null | undefined;
+type Turn = readonly [words: string, address: string] | "" | false | null | undefined;
 
 export function Pager({ back, next }: { back?: Turn; next?: Turn }): VNode {
   return (
@@ -32,7 +31,6 @@ export function Pager({ back, next }: { back?: Turn; next?: Turn }): VNode {
 
 type Turns = { readonly back?: Turn; readonly next?: Turn };
 
-/** A page of a list that goes on by a cursor, or whose pages are counted. */
 type Paged = { readonly next_cursor?: string | null | undefined; readonly pages?: number | null | undefined };
 
 /** By a cursor one goes on, or back to the first page; counted pages are turned both ways. */
@@ -45,9 +43,12 @@ function turnsOf(page: Paged | null, [back, next]: readonly [back: string, next:
       next: nextCursor && [next, here({ cursor: nextCursor })],
     };
   }
-  const at = Number(number ?? 1);
+  const current = Number(number ?? 1);
   const turn = (to: number): string => here({ page: to > 1 ? String(to) : undefined });
-  return { back: at > 1 && [back, turn(at - 1)], next: at < (page?.pages ?? 0) && [next, turn(at + 1)] };
+  return {
+    back: current > 1 && [back, turn(current - 1)],
+    next: current < (page?.pages ?? 0) && [next, turn(current + 1)],
+  };
 }
 
 const PLACES: KnownQuery = { cursor: null, page: null };
@@ -55,25 +56,24 @@ const PLACES: KnownQuery = { cursor: null, page: null };
 /** `more`: it is seldom used, and stands apart. `address`: it stands only in the address. */
 export type FilterOf = FieldOf & { readonly place?: "more" | "address" };
 
-/** What of the address selects no rows, but their order and place. */
 const TURNED: ReadonlySet<string> = new Set(["cursor", "page", "before", "order"]);
 
 /** The filters, and what clears them. A change begins with the first page of the list. */
-export function Filters({ filters }: { filters: readonly FilterOf[] }): VNode | null {
+function Filters({ filters }: { filters: readonly FilterOf[] }): VNode | null {
   const { query, view } = route.value;
   const set = useTyped((changed) =>
     setQuery({ cursor: undefined, page: undefined, before: undefined, ...changed }),
   );
   if (filters.length === 0) return null;
-  const at = (wanted: FilterOf["place"]) => filters.filter(({ place }) => place === wanted);
-  const draw = ({ place: _, ...field }: FilterOf): VNode => (
+  const standing = (wanted: FilterOf["place"]) => filters.filter(({ place }) => place === wanted);
+  const draw = (field: FilterOf): VNode => (
     <Field key={field.name} {...field} value={query[field.name] ?? field.value} onInput={set(field.name)} />
   );
-  const seldom = at("more");
+  const seldom = standing("more");
   const isChanged = Object.keys(query).some((name) => query[name] !== "" && !TURNED.has(name));
   return (
     <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
-      {at(undefined).map(draw)}
+      {standing(undefined).map(draw)}
       {seldom.length > 0 && (
         <details class="more" open={seldom.some(({ name }) => Boolean(query[name]))}>
           <summary>More filters</summary>
@@ -105,15 +105,12 @@ function knownBy(filters: readonly FilterOf[], more: KnownQuery): KnownQuery {
 
 type Query = Readonly<Record<string, string>>;
 
-/** What is done with the selected rows of a list, or with all that its filters select. */
 export type BulkOf<T, A> = {
   readonly nameOf: (row: T) => string;
   readonly selected: (rows: readonly T[]) => readonly Action[];
-  /** While nothing is selected. */
   readonly matching?: (page: A) => readonly Action[];
 };
 
-/** Stands above the rows, also when they are scrolled. */
 function BulkActions<T, A>(props: {
   bulk: BulkOf<T, A>;
   page: A | null;
@@ -154,7 +151,6 @@ function useLoaded<T>(rows: readonly T[] | null): Arranged<T> {
   return { shown: rows ?? [], isGone: () => false, unseen: 0, showAll: () => {} };
 }
 
-/** What to say when there is no row: a sentence, and a line to paste. */
 type EmptyText = readonly [text: string, line?: string];
 
 /** The page of a list. What is shown of its loaded page `A` is a function of it. */
@@ -162,7 +158,6 @@ type ListPageOf<T, A> = {
   readonly title: ComponentChildren;
   /** Beside the title: mostly how many there are. */
   readonly count?: (page: A) => ComponentChildren;
-  /** Beside the heading. */
   readonly more?: ComponentChildren | ((page: A | null) => ComponentChildren);
   /** Between the heading and the filters. */
   readonly intro?: ComponentChildren;
@@ -181,7 +176,6 @@ type ListPageOf<T, A> = {
   /** When there is no row at all, and when none matches. */
   readonly empty: EmptyText;
   readonly noMatch?: string | EmptyText;
-  /** The words of the links to its pages; or these links. */
   readonly turns?: readonly [back: string, next: string] | ((page: A | null) => Turns);
   /** Between the filters and the rows. */
   readonly above?: (page: A | null) => ComponentChildren;
@@ -241,8 +235,9 @@ export function ListPage<T extends object, A extends Paged>(props: ListPageOf<T,
         <BulkActions bulk={bulk} page={page} selection={selection} onDone={onDone} />
       )}
       <List
-        list={{ ...list, isGone }}
+        list={list}
         rows={shown}
+        isGone={isGone}
         selection={selection}
         empty={page && <Empty text={text} line={line} />}
       />

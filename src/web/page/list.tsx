@@ -1,4 +1,4 @@
-/** The rows of a list, drawn from its declaration: columns and actions. Must not: load anything, or know a resource. */
+/** The rows of a list, drawn from its declaration. Must not: load anything. */
 import { type ComponentChildren, Fragment, type TargetedKeyboardEvent, type VNode, h } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { type ActionItem, Actions } from "./action.tsx";
@@ -7,7 +7,7 @@ import { here, route } from "./route.ts";
 // ---- Tables
 
 /** A column: its head, what is in a cell, and how it looks (`number`, `name`, `names`, `wide`, `id`, `buttons`). */
-export type Column<T> = readonly [
+type Column<T> = readonly [
   head: string,
   cell: (row: T, index: number) => ComponentChildren,
   look?: string,
@@ -18,7 +18,6 @@ export type Column<T> = readonly [
 type Sort = { readonly order: string; readonly isAscending?: boolean };
 
 type TableOf<T> = {
-  /** For screen readers. */
   readonly label: string;
   readonly keyOf: (row: T) => string | number;
   readonly columns: readonly Column<T>[];
@@ -30,7 +29,6 @@ type TableOf<T> = {
   readonly look?: string;
 };
 
-/** Rows that are no table, each with the look of its own. */
 type ItemsOf<T> = {
   readonly look: string;
   readonly keyOf: (row: T) => string | number;
@@ -46,10 +44,11 @@ export function List<T extends object>(props: {
   rows: readonly T[];
   empty?: ComponentChildren;
   selection?: Selection<T> | null;
+  isGone?: (row: T) => boolean;
 }): VNode {
-  const { list, rows, empty, selection = null } = props;
+  const { list, rows, empty, selection = null, isGone } = props;
   if (rows.length === 0) return typeof empty === "string" ? <p class="quiet">{empty}</p> : <>{empty}</>;
-  if ("columns" in list) return <Table list={list} rows={rows} selection={selection} />;
+  if ("columns" in list) return <Table list={list} rows={rows} selection={selection} isGone={isGone} />;
   return (
     <ul class={list.look}>
       {rows.map((row) => (
@@ -69,15 +68,17 @@ function Table<T extends object>(props: {
   list: TableOf<T>;
   rows: readonly T[];
   selection: Selection<T> | null;
+  isGone: ((row: T) => boolean) | undefined;
 }): VNode {
   const { list, rows, selection } = props;
-  const { label, keyOf, isGone, actions } = list;
+  const { label, keyOf, actions } = list;
+  const isGone = (row: T): boolean => props.isGone?.(row) || list.isGone?.(row) || false;
   const drawn = list.drawn?.();
   const columns: readonly Column<T>[] = actions
     ? [...list.columns, ["Actions", (row) => <Actions actions={actions(row)} />, "buttons"]]
     : list.columns;
   const draw = (row: T, index: number): VNode => (
-    <tr key={keyOf(row)} class={isGone?.(row) ? "gone" : undefined}>
+    <tr key={keyOf(row)} class={isGone(row) ? "gone" : undefined}>
       {columns.map(([head, cell, look], column) => (
         <td class={look} data-head={head}>
           {column === 0 && selection !== null && (

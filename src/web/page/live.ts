@@ -19,11 +19,9 @@ function notify(event: Event | null): void {
   for (const listener of listeners) listener(event);
 }
 
-/** Why the event stream ended permanently; empty while it is open. */
 export const liveFault = drawn("");
 const follows = new Shared(0);
 
-/** Follows the hub again after a fault. */
 export function followAgain(): void {
   follows.value++;
 }

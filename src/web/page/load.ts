@@ -1,7 +1,4 @@
-/**
- * What a view loads, and when it loads it again: after events, after actions of the user, and when the hub is back. Must
- * not: know a resource of the hub.
- */
+/** What a view loads, and when it loads it again. Must not: know a resource of the hub. */
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Event } from "../../client/luxhub.ts";
 import { clock, isVisible } from "./clock.ts";
@@ -17,10 +14,8 @@ export type Loaded<T> = {
 
 export type Load<T> = (ask: Ask, signal: AbortSignal) => Promise<T>;
 
-/** Which events change what is shown: by their kind, or by more of them. */
 export type Concerns<T> = RegExp | ((event: Event, shown: T | null) => boolean);
 
-/** After an event; those that come together are one reload. */
 const SOON_MS = 250;
 /** From one load to the next, however much happens. */
 const RELOAD_MS = 3_000;
@@ -106,7 +101,6 @@ type Timer = {
   readonly stop: () => void;
 };
 
-/** A timer that runs something once for each start. */
 export function once(run: () => void): Timer {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const stop = (): void => {
@@ -126,7 +120,6 @@ export function once(run: () => void): Timer {
   return { start, restart, stop };
 }
 
-/** Runs again and again while the component is shown. */
 export function useEvery(ms: number, run: () => void): void {
   useLayoutEffect(() => {
     const timer = setInterval(run, ms);
@@ -166,7 +159,6 @@ export async function whole<A extends { readonly pages: number }, T>(
   return rows;
 }
 
-/** All pages of a list that goes on by a cursor. */
 export async function* pagesOf<A extends { readonly next_cursor?: string | null | undefined }>(
   load: (cursor: string | undefined) => Promise<A>,
 ): AsyncGenerator<A> {

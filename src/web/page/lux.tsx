@@ -1,4 +1,4 @@
-/** LUX: the leaderboard, by balance or by what was earned in a week; the head of the ledger, and the entries of a node. */
+/** LUX: the leaderboards, the head of the ledger, and the entries of a node. */
 import { Fragment, type VNode, h } from "preact";
 import { useState } from "preact/hooks";
 import type { AnswerOf } from "../../client/luxhub.ts";
@@ -27,7 +27,6 @@ type Earner = {
   readonly share: number;
 };
 
-/** @param counted what `count` of an earner is */
 function leaders(label: string, counted: string): ListOf<Earner> {
   return {
     label,
@@ -77,7 +76,6 @@ function Periods({ isWeek }: { isWeek: boolean }): VNode | null {
   );
 }
 
-/** Who earned most in the last seven days, by the ledger. */
 function Week(): VNode {
   return (
     <ListPage

@@ -67,9 +67,9 @@ const openViews = (): readonly View[] => VIEWS.filter(([, , isOpen]) => isOpen()
 function Content(): VNode {
   const { view, id } = route.value;
   if (view === "new" && mayAct()) return <NewTask from={id} key={id} />;
-  const found = VIEWS.find(([name, , isOpen]) => name === view && isOpen());
+  const shown = VIEWS.find(([name, , isOpen]) => name === view && isOpen());
   return (
-    found?.[3](id) ?? (
+    shown?.[3](id) ?? (
       <NotLoaded
         title="No such page"
         error="This page does not exist, or your key cannot open it."
@@ -176,7 +176,6 @@ function Frame(): VNode {
   );
 }
 
-/** What is wrong with the page as a whole, and what to do about it. */
 function Alarm({ text, children }: { text: string; children?: ComponentChildren }): VNode {
   return (
     <p class="offline" role="alert">
@@ -185,7 +184,6 @@ function Alarm({ text, children }: { text: string; children?: ComponentChildren 
   );
 }
 
-/** What waits for somebody on a page of the navigation. */
 function Count({ name }: { name: string }): VNode | null {
   const { deadLetters, questions, reviews } = pulse.value;
   const [count, what] =
@@ -351,8 +349,8 @@ addEventListener("keydown", (event) => {
   if (key === "?" && session.value !== null) isHelpOpen.value = true;
   if (key === "j" || key === "k") {
     const rows = [...document.querySelectorAll<HTMLElement>("a.row")];
-    const at = rows.findIndex((row) => row === document.activeElement);
-    focusOn(event, rows[at + (key === "j" ? 1 : at === -1 ? 1 : -1)] ?? null);
+    const current = rows.findIndex((row) => row === document.activeElement);
+    focusOn(event, rows[current + (key === "j" || current === -1 ? 1 : -1)] ?? null);
   }
   if (key === "n") document.querySelector<HTMLElement>('main a[rel="next"]')?.click();
   const view = /^[1-9]$/.test(key) ? openViews()[Number(key) - 1] : undefined;

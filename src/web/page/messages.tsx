@@ -1,4 +1,4 @@
-/** A node's messages with their delivery status, its dead letters, and the forms that send a message. */
+/** A node's messages, the dead letters, and the forms that send a message. */
 import { Fragment, type VNode, h } from "preact";
 import type { HistoryMessage } from "../../client/luxhub.ts";
 import { type Action, Actions, Form, act } from "./action.tsx";
@@ -18,7 +18,6 @@ export function Messages(): VNode {
   return query["parked"] === "yes" || id === "" ? <Parked node={id} /> : <Mailbox node={id} />;
 }
 
-/** What the pages of messages have in common. */
 function pageOf(node: string, isParked: boolean) {
   return {
     title: <>Messages {node && <small>{node}</small>}</>,
@@ -29,7 +28,6 @@ function pageOf(node: string, isParked: boolean) {
   };
 }
 
-/** What it sent and got, newest first. */
 function Mailbox({ node }: { node: string }): VNode {
   const { before } = route.value.query;
   return (
@@ -52,7 +50,6 @@ function Mailbox({ node }: { node: string }): VNode {
   );
 }
 
-/** What a node, or any node (empty), got and never acknowledged, oldest first. */
 function Parked({ node }: { node: string }): VNode {
   const node_id = node || undefined;
   return (
@@ -76,15 +73,13 @@ function Parked({ node }: { node: string }): VNode {
               <span>{manyOf(page.total, "dead letter")}, the oldest first.</span>
               <Actions actions={[redriveAll(node_id, page.total)]} />
             </div>
-            {page.by_node && page.by_node.length > 0 && (
-              <p class="chips">
-                {page.by_node.map(({ node_id: recipient, count }) => (
-                  <a key={recipient} class="chip" href={to("messages", recipient, { parked: "yes" })}>
-                    {recipient} <b>{countOf(count)}</b>
-                  </a>
-                ))}
-              </p>
-            )}
+            <p class="chips">
+              {page.by_node?.map(({ node_id: recipient, count }) => (
+                <a key={recipient} class="chip" href={to("messages", recipient, { parked: "yes" })}>
+                  {recipient} <b>{countOf(count)}</b>
+                </a>
+              ))}
+            </p>
           </>
         )
       }
@@ -115,18 +110,9 @@ function redriveAll(node_id: string | undefined, total: number): Action {
       remaining -= messages.length;
     }
   };
-  return act(
-    "redrive-all",
-    "Redrive all",
-    () => changeAll("Redrive all dead letters", "redriven", total, pages),
-    undefined,
-    {
-      ask: {
-        text: `Put the ${number} dead letters ${whose} back into their mailboxes?`,
-        yes: `Redrive ${number}`,
-      },
-    },
-  );
+  const work = (): Promise<void> => changeAll("Redrive all dead letters", "redriven", total, pages);
+  const text = `Put the ${number} dead letters ${whose} back into their mailboxes?`;
+  return act("redrive-all", "Redrive all", work, undefined, { ask: { text, yes: `Redrive ${number}` } });
 }
 
 /** @param node whose messages they are; empty: of all nodes */
@@ -172,7 +158,6 @@ function redrive(node_id: string, message_id: string): Action {
 
 // ---- Forms
 
-/** The choice of a node, and the forms that send a message. */
 function Above({ node, isParked }: { node: string; isParked: boolean }): VNode {
   const show = (parked: boolean): void => go(to("messages", node, { parked: parked ? "yes" : undefined }));
   return (

@@ -71,7 +71,6 @@ export function NewTask({ from }: { from: string }): VNode | null {
   );
 }
 
-/** Uploads the input files, creates the task, and goes to it. */
 async function create(fields: Fields, form: HTMLFormElement): Promise<string> {
   const input = form.elements.namedItem("files");
   const chosen = input instanceof HTMLInputElement ? [...(input.files ?? [])] : [];

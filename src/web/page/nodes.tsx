@@ -1,8 +1,5 @@
-/**
- * The nodes with their load, what they do now and how often they fail, to be drained one by one or together; and one
- * node: what runs there now, what failed, and whether it is safe to stop.
- */
-import { Fragment, type VNode, h } from "preact";
+/** The nodes with what they do now; and one node: what runs, what failed, and whether it is safe to stop. */
+import { type ComponentChildren, Fragment, type VNode, h } from "preact";
 import { type Action, type ActionItem, act, deletion } from "./action.tsx";
 import { now, useNow } from "./clock.ts";
 import { DetailPage } from "./detail.tsx";
@@ -34,15 +31,11 @@ const STATES = ["online", "draining", "offline"] as const;
 /** How the list can be sorted; empty: by load. */
 const ORDERS = ["", "id", "lux", "fails"] as const;
 
-/** Sorted by their failures, only so many nodes are shown. */
 const FAILING = 20;
 const HOUR_S = 3_600;
 
-/** A node of the list. */
 type Row = AnyNode & {
-  /** The first tasks that it holds. */
   readonly tasks: readonly Summary[];
-  /** Tasks that failed there in the last hour. */
   readonly failed: number;
 };
 
@@ -145,7 +138,6 @@ async function failing(failures: Failures, ask: Ask) {
   };
 }
 
-/** Drains selected nodes, or lets them take tasks again. */
 function drains(nodes: readonly AnyNode[]): readonly Action[] {
   const drain = (isOn: boolean) => async (): Promise<string> => {
     const requests = nodes.map(({ node_id }) => ({
@@ -166,27 +158,21 @@ function stateOf({ draining, status }: AnyNode): string {
   return draining && status === "online" ? "draining" : status;
 }
 
-function nameOf({ node_id, name }: AnyNode): VNode {
-  return (
-    <>
-      <Row href={to("nodes", node_id)}>{name}</Row> {name !== node_id && <small>{node_id}</small>}
-    </>
-  );
+function nameOf({ node_id, name }: AnyNode): ComponentChildren {
+  return [<Row href={to("nodes", node_id)}>{name}</Row>, " ", name !== node_id && <small>{node_id}</small>];
 }
 
-/** The first task that a node holds, and how many more it has. */
-function doingOf({ node_id, draining, tasks_assigned: held, tasks: [first] }: Row): VNode | false {
+function doingOf({ node_id, draining, tasks_assigned: held, tasks: [first] }: Row): ComponentChildren {
   if (!first) return draining && held === 0 && <small>nothing: safe to stop</small>;
-  return (
-    <>
-      <TaskLink task={first} />{" "}
-      {held > 1 && <a href={to("tasks", "", { node: node_id, status: "assigned" })}>and {held - 1} more</a>}
-      <Why text={first.progress} />
-    </>
-  );
+  const others = to("tasks", "", { node: node_id, status: "assigned" });
+  return [
+    <TaskLink task={first} />,
+    " ",
+    held > 1 && <a href={others}>and {held - 1} more</a>,
+    <Why text={first.progress} />,
+  ];
 }
 
-/** What failed at a node in the last hour. */
 function Failed({ node, count }: { node: string; count: string }): VNode {
   return <a href={to("tasks", "", { failed_by: node, last: String(HOUR_S) })}>{count}</a>;
 }
@@ -210,7 +196,6 @@ function Load({ node }: { node: AnyNode }): VNode {
 
 // ---- A node
 
-/** Tasks of each of the lists of a node. */
 const RUNNING = 50;
 const ENDED = 10;
 const LATEST = 30;
@@ -239,11 +224,7 @@ export function NodePage({ id }: { id: string }): VNode {
       draw={(loaded) => ({
         subject: loaded.node.name,
         state: stateOf(loaded.node),
-        title: (
-          <>
-            {loaded.node.name} {loaded.node.name !== id && <small>{id}</small>}
-          </>
-        ),
+        title: [loaded.node.name, " ", loaded.node.name !== id && <small>{id}</small>],
         actions: actionsOf(loaded.node),
         above: loaded.node.draining && <Draining held={loaded.node.tasks_assigned} />,
         facts: factsOf(loaded.node),
@@ -277,22 +258,15 @@ function actionsOf({ node_id, draining }: AnyNode): readonly ActionItem[] {
   ];
 }
 
-/** Whether it is safe to stop a draining node. */
 function Draining({ held }: { held: number }): VNode {
   return (
     <p class={`say t-${held === 0 ? "good" : "wait"}`} role="status">
-      {held === 0 ? (
-        <>
-          <b>Drained: nothing runs here.</b> It is safe to stop the node.
-        </>
-      ) : (
-        <>
-          <b>
-            Drains: {manyOf(held, "task")} still {held === 1 ? "runs." : "run."}
-          </b>{" "}
-          The node gets no new ones.
-        </>
-      )}
+      <b>
+        {held === 0
+          ? "Drained: nothing runs here."
+          : `Drains: ${manyOf(held, "task")} still ${held === 1 ? "runs." : "run."}`}
+      </b>{" "}
+      {held === 0 ? "It is safe to stop the node." : "The node gets no new ones."}
     </p>
   );
 }
@@ -313,21 +287,11 @@ function factsOf(node: AnyNode): readonly FactOf[] {
   ];
 }
 
-/** What a node does now, each task with its last note, how long it has run, and how long it has been silent. */
 const RUNS: ListOf<Summary> = {
   label: "Runs now",
   keyOf: ({ task_id }) => task_id,
   columns: [
-    [
-      "Task",
-      (task) => (
-        <>
-          <TaskLink task={task} isRow />
-          <Why text={noteOf(task)} />
-        </>
-      ),
-      "wide",
-    ],
+    ["Task", (task) => <TaskLink task={task} isRow why={noteOf(task)} />, "wide"],
     ["Type", typeOf, "id"],
     [
       "Runs for",

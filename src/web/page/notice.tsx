@@ -1,4 +1,4 @@
-/** What the page tells the user for a few seconds: what an action did, or why it failed. */
+/** What the page tells the user for a few seconds. */
 import { type VNode, h } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { once } from "./load.ts";

@@ -6,12 +6,10 @@ export function countOf(count: number): string {
   return NUMBER.format(count);
 }
 
-/** What was typed as a number; undefined for nothing. */
 export function numberOf(text: string | undefined): number | undefined {
   return text ? Number(text) : undefined;
 }
 
-/** `1 task`, `2 tasks`. */
 export function manyOf(count: number, word: string): string {
   return `${countOf(count)} ${word}${count === 1 ? "" : "s"}`;
 }

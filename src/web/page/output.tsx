@@ -1,4 +1,4 @@
-/** The output of a task as it comes, the newest attempt or one that is chosen. Must not: show it as anything but text. */
+/** The output of a task as it comes. Must not: show it as anything but text. */
 import { type VNode, h } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { OutputPart, Variant } from "../../client/luxhub.ts";
@@ -8,23 +8,19 @@ import { commandOf, countOf, quoted } from "./format.ts";
 import { Button, Copy, Fault, Section } from "./parts.tsx";
 import { describe, hub, isOnline } from "./session.ts";
 
-/** What the page holds; the command shows what is before it. */
 const SHOWN_MAX_CHARS = 256 * 1024;
 
 type Attempts = OutputPart<Variant>["attempts"];
 
-/** Text, and after how many dropped bytes it comes. */
 type Piece = { readonly dropped: number; readonly text: string };
 
 type Shown = {
   readonly attempt: number;
   readonly attempts: Attempts;
   readonly pieces: readonly Piece[];
-  /** The page no longer holds its beginning. */
   readonly isCut: boolean;
 };
 
-/** Where an attempt is read on, and what has read it so far. */
 type Place = { readonly attempt?: number | undefined; readonly from?: number; readonly plain?: PlainOutput };
 
 export function Output({ taskId }: { taskId: string }): VNode | null {
@@ -34,9 +30,9 @@ export function Output({ taskId }: { taskId: string }): VNode | null {
   const [error, setError] = useState("");
   const [follows, setFollows] = useState(true);
   const box = useRef<HTMLPreElement>(null);
-  const at = useRef<Place>({});
+  const place = useRef<Place>({});
   useLayoutEffect(() => {
-    at.current = { attempt: chosen ?? undefined };
+    place.current = { attempt: chosen ?? undefined };
   }, [chosen]);
   // A tab that is shown again, or whose hub is back, reads on where it stopped.
   useLayoutEffect(() => {
@@ -45,12 +41,12 @@ export function Output({ taskId }: { taskId: string }): VNode | null {
     const abort = new AbortController();
     const { signal } = abort;
     const read = async (): Promise<void> => {
-      for await (const part of hub.value.output(taskId, { ...at.current, follow: true, signal })) {
+      for await (const part of hub.value.output(taskId, { ...place.current, follow: true, signal })) {
         const { attempt, dropped, next_offset: from } = part;
         if (signal.aborted || (chosen ?? attempt) !== attempt) return; // the next one
-        const known = at.current.attempt === attempt ? at.current.plain : undefined;
+        const known = place.current.attempt === attempt ? place.current.plain : undefined;
         const plain = known ?? new PlainOutput();
-        at.current = { attempt, from, plain };
+        place.current = { attempt, from, plain };
         const piece = { dropped, text: plain.add(part.data) };
         show((old) => added(known ? old : null, part, piece));
       }

@@ -54,7 +54,7 @@ export function Overview(): VNode | null {
       </Head>
       <Says findings={findingsOf(factsOf(value, counts))} />
       <WaitingQuestions />
-      <Flow loaded={value} counts={counts} />
+      <Flow tiles={tilesOf(value, counts)} />
       {fleet.total === 0 && stats.total === 0 && <Start />}
       <div class="columns charts">
         <Counts activity={activity} />
@@ -74,7 +74,6 @@ export function Overview(): VNode | null {
 
 // ---- What is wrong
 
-/** Tasks by what they wait for. */
 type StateCounts = { readonly open: number; readonly waiting: number; readonly running: number };
 
 /** Variant B counts open, waiting and running tasks as one: types have them apart, if not of the smallest types. */
@@ -119,7 +118,6 @@ function ageS(since: string | null, at: string): number | null {
   return since === null ? null : (Date.parse(at) - Date.parse(since)) / 1_000;
 }
 
-/** What is wrong, the worst first. */
 function Says({ findings }: { findings: readonly Finding[] }): VNode {
   return (
     <div role="status">
@@ -150,65 +148,37 @@ function Start(): VNode {
 
 // ---- Tasks by state, from left to right as they go
 
-type Tile = {
-  readonly tone: string;
-  readonly count: number;
-  readonly word: string;
-  /** The tasks that it counts. */
-  readonly tasks: Query;
-  readonly note: ComponentChildren;
-};
+/** `tasks`: the address of those that it counts. */
+type Tile = readonly [tone: string, count: number, word: string, tasks: Query, note: ComponentChildren];
 
-function Flow({ loaded, counts }: { loaded: Loaded; counts: StateCounts }): VNode {
-  const { stats, fleet, hour, byType } = loaded;
+function tilesOf({ stats, fleet, hour, byType }: Loaded, counts: StateCounts): readonly Tile[] {
   const { tasks_completed: done, tasks_failed: failed, lux_paid } = hour.total;
   const states: Readonly<Record<string, number>> = stats.by_status;
   const [oldest] = byType.types.flatMap(({ oldest_open_at }) => oldest_open_at ?? []).toSorted();
+  const nodes = manyOf(fleet.by_status.online, "node");
+  const paid = `${countOf(states["completed"] ?? 0)} in all · ${countOf(Math.round(lux_paid))} LUX paid`;
   const part = failed === 0 ? "" : `${((100 * failed) / (done + failed)).toFixed(1)} % · `;
-  const tiles: readonly Tile[] = [
-    {
-      tone: "wait",
-      count: counts.open,
-      word: "open",
-      tasks: { status: "ready" },
-      note: oldest !== undefined && (
-        <>
-          oldest <Age at={oldest} />
-        </>
-      ),
-    },
-    {
-      tone: "quiet",
-      count: counts.waiting,
-      word: "waiting",
-      tasks: { status: "waiting" },
-      note: "for a time, tasks or an answer",
-    },
-    {
-      tone: "busy",
-      count: counts.running,
-      word: "running",
-      tasks: { status: "assigned" },
-      note: `at ${manyOf(fleet.by_status.online, "node")}`,
-    },
-    {
-      tone: "good",
-      count: done,
-      word: "done in the last hour",
-      tasks: { status: "completed", last: "3600" },
-      note: `${countOf(states["completed"] ?? 0)} in all · ${countOf(Math.round(lux_paid))} LUX paid`,
-    },
-    {
-      tone: "bad",
-      count: failed,
-      word: "failed in the last hour",
-      tasks: { status: "failed", last: "3600" },
-      note: `${part}${countOf(states["failed"] ?? 0)} in all, with the cancelled`,
-    },
+  const ended = `${part}${countOf(states["failed"] ?? 0)} in all, with the cancelled`;
+  const last = "3600";
+  return [
+    [
+      "wait",
+      counts.open,
+      "open",
+      { status: "ready" },
+      oldest !== undefined && ["oldest ", <Age at={oldest} />],
+    ],
+    ["quiet", counts.waiting, "waiting", { status: "waiting" }, "for a time, tasks or an answer"],
+    ["busy", counts.running, "running", { status: "assigned" }, `at ${nodes}`],
+    ["good", done, "done in the last hour", { status: "completed", last }, paid],
+    ["bad", failed, "failed in the last hour", { status: "failed", last }, ended],
   ];
+}
+
+function Flow({ tiles }: { tiles: readonly Tile[] }): VNode {
   return (
     <ul class="flow">
-      {tiles.map(({ tone, count, word, tasks, note }) => (
+      {tiles.map(([tone, count, word, tasks, note]) => (
         <li key={word} class={`t-${tone}`}>
           <a href={to("tasks", "", tasks)}>
             <b>{countOf(count)}</b> {word}
@@ -234,10 +204,8 @@ const RUNNING: ListOf<TaskSummary<Variant>> = {
 
 // ---- Types
 
-/** Longer waits are worth a look. */
 const LONG_S = 600;
 
-/** A type, with how long its oldest open task waits. */
 type TypeRow = TypeStats & { readonly oldestS: number | null };
 
 const TYPES: ListOf<TypeRow> = {
@@ -279,7 +247,6 @@ function waitOf({ oldestS }: TypeRow): VNode {
   return <span class={oldestS > LONG_S ? "s-failed" : ""}>{durationOf(Math.floor(oldestS))}</span>;
 }
 
-/** The nodes that could take tasks of the type. */
 function takersOf({ nodes_online: online, takers, open }: TypeRow): VNode {
   return (
     <span title={`${countOf(takers)} with room now, ${countOf(online)} online`}>

@@ -79,7 +79,6 @@ export function NotLoaded(props: {
   );
 }
 
-/** What to do when there is nothing: a sentence, and a line to paste. */
 export function Empty({ text, line }: { text: string; line?: string | undefined }): VNode {
   return (
     <div class="empty">
@@ -108,7 +107,6 @@ export function Facts({ facts, isInline = false }: { facts: readonly FactOf[]; i
   );
 }
 
-/** Links to the forms of a view, of which it has one now. */
 export function Ranges(props: {
   links: readonly (readonly [words: string, href: string, isHere: boolean])[];
 }): VNode {
@@ -141,7 +139,6 @@ export function Modal(props: {
   );
 }
 
-/** Closes the dialog that it stands in. */
 export function Close({ word }: { word: string }): VNode {
   return (
     <form method="dialog" class="buttons">
@@ -163,12 +160,10 @@ type ButtonProps = {
   children: ComponentChildren;
 };
 
-/** A button that sends no form. */
 export function Button({ onClick, ...attributes }: ButtonProps): VNode {
   return <button type="button" {...attributes} onClick={() => void onClick()} />;
 }
 
-/** A text to paste, and the button that copies it. */
 export function Paste({ text, label = "Copy" }: { text: string; label?: string }): VNode {
   return (
     <p class="paste">
@@ -235,7 +230,6 @@ export function Age({ at }: { at: string | null }): VNode {
   );
 }
 
-/** A moment, to the second. */
 export function Moment({ at }: { at: string | number }): VNode {
   return <time dateTime={new Date(at).toISOString()}>{timeOf(at)}</time>;
 }
@@ -249,7 +243,6 @@ export function Until({ at }: { at: string | null }): VNode | null {
   );
 }
 
-/** A text as it is, or anything else as JSON. */
 export function Text({ value, class: look = "" }: { value: unknown; class?: string }): VNode {
   return (
     <pre class={`text ${look}`.trim()}>
@@ -267,12 +260,10 @@ export function Verified({ is }: { is: boolean }): VNode | null {
   ) : null;
 }
 
-/** The link that opens a row of a list. */
 export function Row(props: { href: string; title?: string; children: ComponentChildren }): VNode {
   return <a class="row" {...props} />;
 }
 
-/** In a row: why a task failed, what it waits for, or what its node says. */
 export function Why({ text }: { text: string | null | undefined }): VNode | null {
   return text ? (
     <div class="why" title={text}>
@@ -291,16 +282,20 @@ export function NodeLink({ id }: { id: string | null | undefined }): VNode {
   );
 }
 
-/** The title of a task, all of it in its tooltip. `isRow`: it opens the row of a table. */
+/** The title of a task, all of it in its tooltip. `isRow`: it opens the row of a table. `why`: see Why. */
 export function TaskLink(props: {
   task: { readonly task_id: string; readonly title: string };
   isRow?: boolean;
+  why?: string | undefined;
 }): VNode {
-  const { task_id, title } = props.task;
+  const { task, isRow, why } = props;
   return (
-    <a class={props.isRow ? "row" : ""} href={to("tasks", task_id)} title={title}>
-      {title}
-    </a>
+    <>
+      <a class={isRow ? "row" : ""} href={to("tasks", task.task_id)} title={task.title}>
+        {task.title}
+      </a>
+      <Why text={why} />
+    </>
   );
 }
 

@@ -1,14 +1,11 @@
 /**
- * Where the user was on each page of the tab's history: Back and Forward restore the scroll position and the focus, and
- * a new page gets the focus, so that screen readers and Tab begin there.
+ * Where the user was on each page of the history: Back restores scroll position and focus; a new page gets the focus.
  */
 
-/** In the state of a history entry. */
 type Place = { readonly top: number; readonly link: string | null };
 
 /** Scrolling writes the place at most this often: browsers refuse more than some hundred in half a minute. */
 const WRITE_MS = 250;
-/** A page whose content comes later than this stays at its top. */
 const WAIT_MS = 10_000;
 
 export function keepPlaces(): void {
@@ -48,7 +45,7 @@ function enter(place: Place | null): void {
   restoring = ended;
   const { signal } = ended;
   const restore = (): void => {
-    const link = [...main.querySelectorAll("a")].find((one) => one.getAttribute("href") === place.link);
+    const link = [...main.querySelectorAll("a")].find((link) => link.getAttribute("href") === place.link);
     if (place.link !== null && link === undefined) return; // it is still loading
     scrollTo(0, place.top);
     link?.focus({ preventScroll: true });

@@ -1,7 +1,4 @@
-/**
- * What the frame knows of the hub on every page: the title of the tab, its icon and the navigation show it. Loaded each
- * minute, and soon after events that change it. Must not: load while the tab is hidden.
- */
+/** What the frame knows of the hub on every page. Must not: load while the tab is hidden. */
 import type { AnswerOf, Event, Variant } from "../../client/luxhub.ts";
 import { isVisible } from "./clock.ts";
 import { onEvent } from "./live.ts";
@@ -10,16 +7,11 @@ import { checkSession, describe, expired, hasSecret, hub, isOnline, mayAct, sess
 import { drawn, runAfter } from "./shared.ts";
 
 type Pulse = {
-  /** The name of the hub; null if it has none. */
   readonly name: string | null;
   readonly canWrite: boolean;
-  /** Tasks that failed in the last hour. */
   readonly failed: number;
-  /** Messages that were never acknowledged; null if the key may not know. */
   readonly deadLetters: number | null;
-  /** Questions of workers that wait; null if the key may not know. */
   readonly questions: number | null;
-  /** Results that wait for a review; null if the key may not know. */
   readonly reviews: number | null;
   readonly pauses: NonNullable<AnswerOf<"status", Variant>["paused"]>;
 };
@@ -40,14 +32,12 @@ const UNKNOWN: Pulse = {
 
 export const pulse = drawn<Pulse>(UNKNOWN);
 
-/** "type crawl"; "the whole hub". */
 export function pausedWords({ scope, value }: Pick<Pulse["pauses"][number], "scope" | "value">): string {
   const word = { hub: "the whole hub", type: "type", limit_key: "limit key", creator: "creator" }[scope];
   return scope === "hub" ? word : `${word} ${value ?? "none"}`;
 }
 
 const EVERY_MS = 60_000;
-/** After an event, or an action of the user. */
 const SOON_MS = 5_000;
 const ACTED_MS = 500;
 
@@ -82,7 +72,6 @@ async function load(): Promise<void> {
   }
 }
 
-/** Follows the hub while somebody is signed in and looks. */
 export function followPulse(): void {
   runAfter([session, expired, isVisible, isOnline], () => {
     if (session.value === null || expired.value !== "" || !isVisible.value || !isOnline.value) return;
@@ -114,7 +103,6 @@ function colourOf(name: string | null): string {
   return `hsl(${hash} 75% 58%)`;
 }
 
-/** Lit while the hub answers; a red spot when something is wrong, and dark when it is out of reach. */
 export function drawIcon(): void {
   runAfter([pulse, isOnline, session], () => {
     const { name, canWrite, failed } = pulse.value;

@@ -1,7 +1,4 @@
-/**
- * What waits for a person: the open questions of workers, the most urgent first, each to be answered, and the results that
- * wait for a review; both also as a task shows them.
- */
+/** What waits for a person: the questions of workers, and the results that wait for a review. */
 import { Fragment, type VNode, h } from "preact";
 import { useState } from "preact/hooks";
 import type { Event, OpenQuestion, PendingReview, Question, Review } from "../../client/luxhub.ts";
@@ -28,7 +25,6 @@ import { type Ask, call, hasSecret, mayAct } from "./session.ts";
 
 const PAGE = 50;
 
-/** The most urgent of the open questions, so many pages of them. */
 async function loadQuestions(ask: Ask, pages: number) {
   const questions: OpenQuestion[] = [];
   let total = 0;
@@ -76,7 +72,6 @@ export function Questions(): VNode {
   );
 }
 
-/** The results that wait until somebody has checked them, the most urgent first. */
 function Reviews(): VNode | null {
   const concerns = /^task\.(?:review_|deleted)/;
   const { value, error } = useLoad("reviews", (ask) => ask("reviews", { limit: PAGE }), concerns);
@@ -114,7 +109,7 @@ function InReview({ waiting }: { waiting: PendingReview }): VNode {
 // ---- A question
 
 /** The events that open or end a question. */
-export const QUESTION_KINDS: ReadonlySet<Event["kind"]> = new Set([
+const QUESTION_KINDS: ReadonlySet<Event["kind"]> = new Set([
   "task.asked",
   "task.answered",
   "task.question_timed_out",
@@ -140,7 +135,6 @@ export function WaitingQuestions(): VNode | null {
   );
 }
 
-/** The newest questions of a task, answered ones too. */
 export function TaskQuestions({ questions }: { questions: readonly Question[] }): VNode | null {
   if (questions.length === 0) return null;
   return (
@@ -209,7 +203,6 @@ function Reply({ question }: { question: Question }): VNode {
   );
 }
 
-/** The answer that was typed: a text, or JSON. */
 function answerOf({ answer = "", json }: Fields): unknown {
   if (json === undefined) return answer;
   try {
@@ -242,7 +235,7 @@ export function ReviewOf({ task, review }: { task: AnyTask; review: Review }): V
 }
 
 /** Passes or rejects the result that is shown: not one that came since. */
-export function Verdict(props: { taskId: string; review: Pick<Review, "epoch"> }): VNode | null {
+function Verdict(props: { taskId: string; review: Pick<Review, "epoch"> }): VNode | null {
   const [note, setNote] = useState("");
   if (!mayAct()) return null;
   const decide = (verdict: "pass" | "reject") => (): Promise<unknown> =>

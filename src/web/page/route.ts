@@ -2,9 +2,8 @@
 import { useEffect } from "preact/hooks";
 import { drawn } from "./shared.ts";
 
-export type Route = {
+type Route = {
   readonly view: string;
-  /** What follows the view: an id, or a word; empty for none. */
   readonly id: string;
   readonly query: Readonly<Record<string, string>>;
 };
@@ -37,7 +36,6 @@ addEventListener("hashchange", () => {
 /** What the view is about, for the title of the tab: "Review the change"; empty for the name of the view. */
 export const subject = drawn("");
 
-/** Names what a view is about in the title of the tab, while the view is shown. */
 export function useSubject(text: string): void {
   useEffect(() => {
     subject.value = text;
@@ -46,7 +44,6 @@ export function useSubject(text: string): void {
 
 export type Query = Readonly<Record<string, string | undefined>>;
 
-/** The address of a view. */
 export function to(view: string, id = "", query: Query = {}): string {
   const given = Object.entries(query).flatMap(([name, value]) => (value ? [[name, value]] : []));
   const text = new URLSearchParams(given).toString();
@@ -71,7 +68,6 @@ export function wrongQuery(known: KnownQuery): string | null {
   return null;
 }
 
-/** The address of this view with another query. */
 export function here(change: Query): string {
   const { view, id, query } = route.value;
   return to(view, id, { ...query, ...change });

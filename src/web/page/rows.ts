@@ -1,4 +1,4 @@
-/** What is read does not move: how the rows of a list keep their places when they are loaded again. */
+/** How the rows of a list keep their places when they are loaded again: what is read does not move. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Arranged } from "./list-page.tsx";
 

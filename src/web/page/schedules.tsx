@@ -1,5 +1,5 @@
-/** The schedules by name: when each creates its next task, its last one, its actions; and the form for a new one. */
-import { Fragment, type VNode, h } from "preact";
+/** The schedules: when each creates its next task; and the form for a new one. */
+import { type ComponentChildren, type VNode, h } from "preact";
 import type { RequestOf, Schedule, Variant } from "../../client/luxhub.ts";
 import { type ActionItem, type Fields, Form, act, deletion } from "./action.tsx";
 import { timeZones } from "./field.tsx";
@@ -24,7 +24,7 @@ const SCHEDULES: ListOf<Saved> = {
       "State",
       ({ paused, next_at }) => <State word={paused ? "paused" : next_at === null ? "ended" : "on"} />,
     ],
-    ["Schedule", nameOf, "name"],
+    ["Schedule", ({ name, task }) => [name, <br />, <small>{task.title}</small>], "name"],
     ["When", whenOf],
     ["Next", nextOf],
     ["Last", lastOf],
@@ -54,43 +54,17 @@ export function Schedules(): VNode {
   );
 }
 
-function nameOf({ name, task }: Saved): VNode {
-  return (
-    <>
-      {name}
-      <br />
-      <small>{task.title}</small>
-    </>
-  );
+function whenOf({ cron, tz, every_s }: Saved): ComponentChildren {
+  if (cron === null) return `every ${durationOf(every_s ?? 0)}`;
+  return [<code>{cron}</code>, " ", <small>{tz}</small>];
 }
 
-function whenOf({ cron, tz, every_s }: Saved): VNode {
-  if (cron === null) return <>every {durationOf(every_s ?? 0)}</>;
-  return (
-    <>
-      <code>{cron}</code> <small>{tz}</small>
-    </>
-  );
-}
-
-/** The next time, here and in the zone of the schedule. */
-function nextOf({ next_at: at, tz }: Saved): VNode {
+function nextOf({ next_at: at, tz }: Saved): ComponentChildren {
   if (at === null) return <None />;
   const here = timeOf(at);
   const there = tz === null ? here : new Date(at).toLocaleString(undefined, { timeZone: tz });
-  return (
-    <>
-      <Age at={at} /> <small>{here}</small>
-      {there !== here && (
-        <>
-          <br />
-          <small>
-            {there} in {tz}
-          </small>
-        </>
-      )}
-    </>
-  );
+  const other = there !== here && [<br />, <small>{`${there} in ${tz}`}</small>];
+  return [<Age at={at} />, " ", <small>{here}</small>, other];
 }
 
 function lastOf({ last_task_id: id, last_at }: Saved): VNode {

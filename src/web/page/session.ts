@@ -1,7 +1,6 @@
 /**
- * The session: the secret, its role, and the client that sends it. A new tab gets it from an open one of the same hub
- * (BroadcastChannel). The tab keeps it for its reloads (sessionStorage); a device keeps it only if the user asks for
- * that. Must not: put a secret into a URL or a log.
+ * The session: the secret, its role, and the client that sends it. Open tabs of a hub share it (BroadcastChannel); a
+ * device keeps it only if the user asks for that. Must not: put a secret into a URL or a log.
  */
 import type { Call } from "../../client/call.ts";
 import { HubCalls } from "../../client/hub-calls.ts";
@@ -11,7 +10,6 @@ import { parseExact } from "../../lib/exact-json.ts";
 import { noticeDate } from "./clock.ts";
 import { Shared, drawn } from "./shared.ts";
 
-/** The variant of the answers is that of the listener, or of the key. */
 export type Hub = HubCalls<Variant>;
 
 /** `none`: A's public reads, without a secret. */
@@ -19,20 +17,16 @@ export type Role = "full" | "viewer" | "none";
 
 type Credentials = { readonly secret: string | undefined; readonly adminKey: string | undefined };
 
-export type Session = Credentials & {
+type Session = Credentials & {
   readonly role: Role;
-  /** What the key cannot do, in a sentence; empty if it can do everything of its role. */
   readonly bounds: string;
 };
 
 /** Why the user has to sign in again; empty while the session is valid. The page stays, with the forms on it. */
 export const expired = drawn("");
-/** Whether the user has put the sign-in over the page away. */
 export const isPutAway = drawn(false);
-/** False while the hub cannot be reached. */
 export const isOnline = drawn(true);
 
-/** The page stands at the root of the hub, or of a prefix of a proxy. */
 const BASE = new URL(".", location.href).href;
 
 /** By the hub: a proxy may serve several under prefixes of one origin, and the secret is for one of them. */
@@ -42,13 +36,12 @@ export const session = drawn<Session | null>(stored());
 
 const RETRY_MS = 4_000;
 
-export function hubOf({ secret, adminKey }: Credentials, send = observed): Hub {
+function hubOf({ secret, adminKey }: Credentials, send = observed): Hub {
   const options = { retry: { forMs: RETRY_MS }, fetch: send, parseJson: parseExact };
   return new HubCalls<Variant>({ url: BASE, secret, adminKey, ...options });
 }
 
 const NOTHING: Credentials = { secret: undefined, adminKey: undefined };
-/** The session whose secret the hub no longer accepts. */
 let ended: Session | null = null;
 
 /** With a secret that is no longer valid it sends nothing: the hub refuses an address that sends many wrong ones. */
@@ -59,11 +52,9 @@ function clientOf(given: Session | null): Hub {
   });
 }
 
-/** The client of the session. */
 export const hub = new Shared(clientOf(session.value));
 session.follow(() => (hub.value = clientOf(session.value)));
 
-/** Calls an operation of the hub. */
 export type Ask = Call<Variant>;
 
 /** For what a view, or a long action, asks: it is given up at the signal. */
@@ -74,10 +65,8 @@ export function askUntil(signal: AbortSignal, from = hub.value): Ask {
 /** For what the user does: it is carried out even if the user goes to another view. */
 export const call: Ask = (operation, ...args) => hub.value.call(operation, ...args);
 
-/** Whether the user may change things, and read messages. */
 export const mayAct = (): boolean => session.value?.role === "full";
 export const isAdmin = (): boolean => mayAct() && session.value?.adminKey !== undefined;
-/** Whether endpoints answer that need a secret. */
 export const hasSecret = (): boolean => session.value !== null && session.value.role !== "none";
 
 async function observed(url: string, init: RequestInit): Promise<Response> {
@@ -101,11 +90,11 @@ async function observed(url: string, init: RequestInit): Promise<Response> {
  */
 export async function signIn(secret: string, adminKey: string, stays: boolean): Promise<void> {
   const given = { secret: secret || undefined, adminKey: adminKey || undefined };
-  const found = await probe(given);
-  if (found.role === "full" && given.adminKey !== undefined) await hubOf(given).call("key/list", {});
-  if (stays) localStorage.setItem(STORED, JSON.stringify({ ...given, ...found }));
-  enter({ ...given, ...found });
-  tellTabs({ kind: "session", session: { ...given, ...found } });
+  const probed = await probe(given);
+  if (probed.role === "full" && given.adminKey !== undefined) await hubOf(given).call("key/list", {});
+  if (stays) localStorage.setItem(STORED, JSON.stringify({ ...given, ...probed }));
+  enter({ ...given, ...probed });
+  tellTabs({ kind: "session", session: { ...given, ...probed } });
 }
 
 function enter(given: Session): void {
@@ -115,7 +104,6 @@ function enter(given: Session): void {
   isPutAway.value = false;
 }
 
-/** Ends the session in every tab. */
 export function signOut(): void {
   tellTabs({ kind: "out", secret: session.value?.secret });
   forget();
@@ -128,7 +116,6 @@ function forget(): void {
   expired.value = "";
 }
 
-/** Asks the hub again what the secret may do. */
 export async function checkSession(): Promise<void> {
   const before = session.value;
   if (before === null || expired.value !== "") return;
@@ -196,10 +183,8 @@ tabs.addEventListener("message", ({ data }: MessageEvent<TabMessage>) => {
   if (data.kind === "out" && known !== null && known.secret === data.secret) forget();
 });
 
-/** Another tab answers within this time, or there is none. */
 const ASK_MS = 150;
 
-/** False while a new tab waits for the session of another one. */
 export const isReady = drawn(session.value !== null);
 
 if (!isReady.value) {

@@ -1,7 +1,4 @@
-/**
- * Values that the parts of the page share, such as the session or the address. After a change of one that is drawn, the
- * whole page is drawn again, which changes only what is different. Must not: know what is drawn.
- */
+/** Values that the parts of the page share. After a change of one that is drawn, the whole page is drawn again. */
 export class Shared<T> {
   #value: T;
   readonly #followers = new Set<() => void>();
@@ -21,7 +18,6 @@ export class Shared<T> {
     for (const follower of [...this.#followers]) follower();
   }
 
-  /** Calls the follower after each change. Returns its end. */
   follow(follower: () => void): () => void {
     this.#followers.add(follower);
     return () => void this.#followers.delete(follower);
@@ -37,7 +33,6 @@ export function drawWith(drawing: () => void): void {
   draw();
 }
 
-/** The changes of one turn are drawn together. */
 function drawSoon(): void {
   if (isDue) return;
   isDue = true;
@@ -47,7 +42,6 @@ function drawSoon(): void {
   });
 }
 
-/** A value that the page shows. */
 export function drawn<T>(value: T): Shared<T> {
   const shared = new Shared(value);
   shared.follow(drawSoon);

@@ -1,4 +1,4 @@
-/** The story of a task: its attempts as bars on one time line, each with its notes and its error; and its other events. */
+/** The attempts of a task as bars on one time line, each with its notes and its error. */
 import { type VNode, h } from "preact";
 import { Moment, NodeLink, Section, Text } from "./parts.tsx";
 import type { Event } from "../../client/luxhub.ts";
@@ -7,21 +7,20 @@ import { useNow } from "./clock.ts";
 import { durationOf, manyOf } from "./format.ts";
 import { timeOf } from "./times.ts";
 
-/** The bars that are shown, the last ones. */
 const BARS = 20;
 
 export function Attempts({ events }: { events: readonly Event[] }): VNode | null {
-  const all = attemptsOf(events);
-  const isOpen = all.at(-1)?.to === null;
+  const attempts = attemptsOf(events);
+  const isOpen = attempts.at(-1)?.to === null;
   const now = useNow((time) => (isOpen ? time : 0));
-  if (all.length === 0) return null;
-  const shown = all.slice(-BARS);
+  if (attempts.length === 0) return null;
+  const shown = attempts.slice(-BARS);
   const start = Math.min(...shown.map(({ from }) => from));
   const end = Math.max(start + 1_000, ...shown.map((attempt) => attempt.to ?? Math.max(now, attempt.from)));
   const part = (time: number): string => `${(100 * (time - start)) / (end - start)}%`;
   return (
     <Section title="Attempts">
-      {all.length > shown.length && <p class="quiet">The last {BARS}.</p>}
+      {attempts.length > shown.length && <p class="quiet">The last {BARS}.</p>}
       <div class="bars" aria-hidden="true">
         {shown.map((attempt) => (
           <div key={attempt.from}>

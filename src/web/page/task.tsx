@@ -1,7 +1,4 @@
-/**
- * The view of one task, as its story: what came of it, why it does not run, its attempts, its output, what it waits for,
- * its fields and its actions.
- */
+/** A task as its story: what came of it, why it does not run, its attempts, its output, its fields and its actions. */
 import { Fragment, type VNode, h } from "preact";
 import { useState } from "preact/hooks";
 import type { Event, FileRecord, TaskDetails, Variant } from "../../client/luxhub.ts";
@@ -41,6 +38,7 @@ import {
   Text,
   Verified,
 } from "./parts.tsx";
+import { PATCH_NAME, Patch } from "./patch.tsx";
 import { Output } from "./output.tsx";
 import { go, to } from "./route.ts";
 import { type Ask, call, hasSecret, isAdmin, mayAct } from "./session.ts";
@@ -51,9 +49,7 @@ const STEPS = 300;
 const NOTES = 200;
 /** The kinds of steps; notes are read apart, so that many of them hide no attempt. */
 const STEP_KINDS = EVENT_KINDS.filter((kind) => kind !== "task.progress").join(",");
-/** The most files that are shown; the list of files has the rest. */
 const FILES = 50;
-/** The most questions that are shown. */
 const QUESTIONS = 50;
 
 async function load(ask: Ask, id: string) {
@@ -98,6 +94,7 @@ function Body({ task, events, notes, files, questions }: Loaded): VNode {
   const { task_id: id } = task;
   const state = stateOf(task);
   const isEnded = state === "completed" || state === "failed";
+  const patch = files?.files.find(({ name, attached }) => name === PATCH_NAME && attached === "output");
   const description = (
     <Section title="Description">
       <Text value={task.description} />
@@ -112,6 +109,7 @@ function Body({ task, events, notes, files, questions }: Loaded): VNode {
           {!isEnded && description}
           {task.failure !== null && state === "failed" && <Failed failure={task.failure} />}
           {task.result !== null && <Result result={task.result} verified={task.result_verified} />}
+          {patch && <Patch taskId={id} file={patch} />}
           {task.review && <ReviewOf task={task} review={task.review} />}
           <Attempts events={[...events, ...notes].toSorted((a, b) => a.id - b.id)} />
           {notes.length === NOTES && <p class="quiet">Only its last {NOTES} notes.</p>}
@@ -167,7 +165,6 @@ function Failed({ failure }: { failure: NonNullable<AnyTask["failure"]> }): VNod
   );
 }
 
-/** Reasons that somebody has to act on. */
 const BROKEN: ReadonlySet<string> = new Set([
   "paused",
   "budget",
@@ -176,15 +173,13 @@ const BROKEN: ReadonlySet<string> = new Set([
   "nodes_draining",
 ]);
 
-/** Why an open task does not run: all reasons, as the hub says them. */
 function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): VNode | null {
-  const loaded = useLoad(
+  const { value, error } = useLoad(
     `${task_id} ${updated_at}`,
     (ask) => ask("task/{task_id}/explain", { task_id }),
     // What nodes, limits and pauses change is no event of the task.
     /^(?:node|limit|hub|budget)\./,
   );
-  const { value, error } = loaded;
   if (value === null) return <Fault text={error} />;
   const isBroken = value.reasons.some(({ code }) => BROKEN.has(code));
   return (
@@ -201,10 +196,9 @@ function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): VNode | n
 /** What the next worker of the task gets with it, loaded when somebody wants to see it. */
 function Context({ taskId }: { taskId: string }): VNode {
   const [isOpen, setOpen] = useState(false);
-  const loaded = useLoad(`${taskId} ${isOpen}`, async (ask) =>
+  const { value, error } = useLoad(`${taskId} ${isOpen}`, async (ask) =>
     isOpen ? ((await ask("task/{task_id}", { task_id: taskId, context: "1" })).context ?? {}) : null,
   );
-  const { value, error } = loaded;
   return (
     <section>
       <details onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -276,13 +270,7 @@ function Files({ title, files }: { title: string; files: readonly FileRecord[] }
 function Result(props: { result: NonNullable<AnyTask["result"]>; verified: boolean }): VNode {
   const { result, verified } = props;
   return (
-    <Section
-      title={
-        <>
-          Result <Verified is={verified} />
-        </>
-      }
-    >
+    <Section title={["Result ", <Verified is={verified} />]}>
       <dl class="stacked">
         {Object.entries(result).map(([name, value]) => (
           <>
@@ -297,7 +285,6 @@ function Result(props: { result: NonNullable<AnyTask["result"]>; verified: boole
   );
 }
 
-/** The entry of the ledger that paid the task. */
 function Receipt({ seq }: { seq: number }): VNode {
   const loaded = useLoad(`receipt ${seq}`, async (ask) => {
     const { entries } = await ask("lux/entries", { since: seq - 1, limit: 1 });

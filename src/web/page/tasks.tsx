@@ -1,8 +1,5 @@
-/**
- * The list of tasks: filters in the URL, pages by cursor, rows that keep their places and can be selected (bulk.ts acts on
- * them).
- */
-import { Fragment, type VNode, h } from "preact";
+/** The list of tasks. */
+import { type ComponentChildren, type VNode, h } from "preact";
 import { LIST_SCANNED_MAX } from "../../domain/list-limits.ts";
 import { type Filter, bulkActions } from "./bulk.ts";
 import { now } from "./clock.ts";
@@ -33,7 +30,16 @@ const STATES: readonly (readonly [inUrl: string, words: string, filter: Filter])
   ["failed", "failed", { status: "failed", order: "updated" }],
 ];
 
-const KINDS = ["failed", "timed_out", "offline", "cancelled", "expired", "dependency", "budget"] as const;
+const KINDS = [
+  "failed",
+  "stalled",
+  "timed_out",
+  "offline",
+  "cancelled",
+  "expired",
+  "dependency",
+  "budget",
+] as const;
 
 const HOUR_S = 3_600;
 const LASTS: readonly (readonly [string, string])[] = [
@@ -157,34 +163,29 @@ export function tasksOf({ isOfNode }: { isOfNode: boolean }): ListOf<Summary> {
 
 const TASKS = tasksOf({ isOfNode: false });
 
-function titleOf(task: Summary): VNode {
-  return (
-    <>
-      <TaskLink task={task} isRow />
-      {task.attempts > 0 && <small title="failed attempts"> {task.attempts}×</small>}
-      <Labels task={task} />
-      <Why text={whyOf(task)} />
-    </>
-  );
+function titleOf(task: Summary): ComponentChildren {
+  return [
+    <TaskLink task={task} isRow />,
+    task.attempts > 0 && <small title="failed attempts"> {task.attempts}×</small>,
+    <Labels task={task} />,
+    <Why text={whyOf(task)} />,
+  ];
 }
 
 export function typeOf({ task_type: type }: Summary): VNode {
   return type === null ? <None /> : <span title={type}>{type}</span>;
 }
 
-/** The node that has the task, or at which it failed. */
 function nodeOf(task: Summary): VNode {
   const failedAt = stateOf(task) === "failed" ? task.failure?.node_id : null;
   return <NodeLink id={task.assigned_node ?? failedAt} />;
 }
 
-/** Why a task failed, what it waits for, or what its node says. */
 function whyOf(task: Summary): string {
   if (stateOf(task) !== "failed" || task.failure === null) return noteOf(task);
   return task.failure.message ?? task.failure.kind;
 }
 
-/** The group and the tags of a task, each as a link to the others that have it. */
 export function Labels({ task }: { task: Pick<Summary, "group" | "tags"> }): VNode | null {
   const { group, tags = [] } = task;
   if (group === undefined && tags.length === 0) return null;

@@ -22,7 +22,6 @@ const WHOLE: Options = {
 /** To make a format takes longer than to use it a hundred times. */
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** The whole moment, or what the options name. */
 export function timeOf(at: string | number, options = WHOLE): string {
   const name: Options = options === WHOLE ? { timeZoneName: "short" } : {};
   const given = isUtc.value ? { ...options, ...name, timeZone: "UTC" } : options;

@@ -26,7 +26,6 @@ export function upload(
   });
 }
 
-/** The sentence of a problem. */
 function detailOf(text: string): string {
   try {
     const { detail }: { detail?: unknown } = Object(JSON.parse(text));
