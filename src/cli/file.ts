@@ -5,7 +5,7 @@ import { type FileRecord, HubUnreachable, type LuxHub, type UploadFields } from 
 import { printable, printableJson } from "../lib/printable.ts";
 import { codeOf, reasonOf } from "../lib/reason.ts";
 import { type Tools, sizeText } from "../upkeep/upkeep.ts";
-import { fileOf, wordAt } from "./arguments.ts";
+import { fileOf } from "./arguments.ts";
 import { EXIT } from "./exit-codes.ts";
 import { type Remote, type ClientRuns, recordOf } from "./remote.ts";
 import { withProgress } from "./progress.ts";
@@ -15,12 +15,6 @@ import { writeLine } from "./standard-output.ts";
 export const RUNS: ClientRuns = {
   "file put": put,
   "file get": get,
-  "file url": async (remote) =>
-    printUrl(remote, recordOf(await remote.hub.files.downloadUrl({ file_id: wordAt(remote, 0) }))),
-  "file upload-url": async (remote) => {
-    const fields = { task_id: remote.values.text("task"), node_id: remote.values.text("node") };
-    return printUrl(remote, recordOf(await remote.hub.files.uploadUrl(fields)));
-  },
 };
 
 async function put({ hub, values, json, words }: Remote): Promise<number> {
@@ -63,12 +57,6 @@ export function sizeOf(path: string): number {
     throw new Error(`cannot read ${path}: ${reasonOf(error)}`, { cause: error });
   }
   throw new Error(`${path} is not a file`);
-}
-
-/** The hub answers a path: it does not know under which name its callers reach it. */
-function printUrl({ url, json }: Remote, made: Readonly<{ url: string }>): number {
-  const whole = { ...made, url: url.replace(/\/+$/, "") + made.url };
-  return writeLine(json ? printableJson(whole, 2) : whole.url);
 }
 
 const STANDARD_OUTPUT = "-";

@@ -10,7 +10,7 @@ import { Rejection, accept } from "../domain/decision.ts";
 import { PRIMARY_ADMIN_KEY_ID, PRIMARY_KEY_ID, addKey, stateOf } from "../domain/key.ts";
 import { LUX_REWARD_MAX } from "../domain/limits.ts";
 import { toLux, toMicro } from "../domain/lux.ts";
-import { KEY_ROLES, type KeyRecord, type KeyRole, type Usage, type VariantName } from "../domain/model.ts";
+import { KEY_ROLES, type KeyRecord, type KeyRole, type Usage } from "../domain/model.ts";
 import { usageBy } from "../domain/quota.ts";
 import { isoTime, systemClock } from "../lib/clock.ts";
 import { momentMs } from "../lib/duration.ts";
@@ -22,12 +22,13 @@ import { joinPostgres } from "../store/postgres/engine.ts";
 import { joinSqlite } from "../store/sqlite/engine.ts";
 import type { Store } from "../store/store.ts";
 import { sizeText } from "../upkeep/upkeep.ts";
-import { type Arguments, UsageError } from "./arguments.ts";
+import { type Arguments, UsageError, wordAt } from "./arguments.ts";
 import { findStore } from "./config-file.ts";
 import { EXIT, Failure } from "./exit-codes.ts";
 import type { LocalRuns } from "./run.ts";
 import { writeLine } from "./standard-output.ts";
 import { tableOf } from "./table.ts";
+import { Values } from "./values.ts";
 
 /** The environment variables of the primary secrets, when these are not in the data directory. */
 const PRIMARY_VARIABLES: Readonly<Record<string, string>> = {
@@ -36,6 +37,7 @@ const PRIMARY_VARIABLES: Readonly<Record<string, string>> = {
 };
 
 const GROUP = "keys";
+const VARIANTS = ["A", "B"] as const;
 
 type Keys = {
   readonly store: Store;
@@ -119,20 +121,21 @@ function usageText(usage: Usage | undefined): string | null {
   return usage === undefined ? null : `${usage.tasks} unfinished, ${sizeText(usage.bytes)}`;
 }
 
-async function add(keys: Keys, { words, flags }: Arguments): Promise<Printed> {
-  const [keyId = ""] = words;
+async function add(keys: Keys, args: Arguments): Promise<Printed> {
+  const keyId = wordAt(args, 0);
+  const values = new Values(args, "keys add");
   if (!keyName().safeParse(keyId).success)
     throw new UsageError("a NAME is 1 to 64 characters of A-Z a-z 0-9 . _ -", GROUP);
-  const node = flags["node"]?.at(-1);
+  const node = values.text("node");
   if (node !== undefined && !nodeIdField().safeParse(node).success)
     throw new UsageError("--node is no node_id", GROUP);
-  const variant = flags["variant"]?.at(-1);
-  const expires = flags["expires"]?.at(-1);
-  const role = roleOf(flags);
-  if (role === "admin" && (node !== undefined || variant !== undefined)) {
+  const variant = values.choice("variant", VARIANTS) ?? null;
+  const expires = values.text("expires");
+  const role = roleOf(values);
+  if (role === "admin" && (node !== undefined || variant !== null)) {
     throw new UsageError("an administrator key has no --node and no --variant", GROUP);
   }
-  const mint = flags["mint"]?.at(-1);
+  const mint = values.text("mint");
   if (role !== "full" && mint !== undefined)
     throw new UsageError("only a key that creates tasks has --mint", GROUP);
   const mintMicro = mint === undefined ? null : mintOf(mint);
@@ -143,7 +146,7 @@ async function add(keys: Keys, { words, flags }: Arguments): Promise<Printed> {
     keyId,
     role,
     hash: hashSecret(secret),
-    variant: variant === undefined ? null : variantOf(variant),
+    variant,
     nodeId: node ?? null,
     mintMicro,
     createdAt: keys.now,
@@ -169,9 +172,10 @@ function mintOf(text: string): number {
   );
 }
 
-async function pin(keys: Keys, { words }: Arguments): Promise<Printed> {
-  const [keyId = "", word = ""] = words;
-  const variant = word === "none" ? null : variantOf(word);
+async function pin(keys: Keys, args: Arguments): Promise<Printed> {
+  const keyId = wordAt(args, 0);
+  const word = new Values(args, "keys pin").oneOf("VARIANT", wordAt(args, 1), [...VARIANTS, "none"]);
+  const variant = word === "none" ? null : word;
   await write(keys, (knownKeys) => {
     const key = findUnrevoked(knownKeys, keyId);
     if (key.role === "admin") throw new UsageError("an administrator key has no variant", GROUP);
@@ -229,20 +233,12 @@ function find(all: readonly KeyRecord[], keyId: string): KeyRecord {
   throw new Error(`the secret of ${keyId} is not in the data directory: set ${variable} as the hub has it`);
 }
 
-function roleOf({ role: roles, admin }: Arguments["flags"]): KeyRole {
-  const word = roles?.at(-1);
-  if (admin && word !== undefined && word !== "admin")
-    throw new UsageError(`--admin is --role admin, not ${word}`, GROUP);
-  const role = word ?? (admin ? "admin" : "full");
-  const knownRole = KEY_ROLES.find((word) => word === role);
-  if (knownRole === undefined)
-    throw new UsageError(`${JSON.stringify(role)} is no role: ${KEY_ROLES.join(", ")}`, GROUP);
-  return knownRole;
-}
-
-function variantOf(word: string): VariantName {
-  if (word === "A" || word === "B") return word;
-  throw new UsageError(`${JSON.stringify(word)} is no variant: A or B`, GROUP);
+/** --admin is --role admin. */
+function roleOf(values: Values): KeyRole {
+  const isAdmin = values.has("admin");
+  const role = values.choice("role", KEY_ROLES) ?? (isAdmin ? "admin" : "full");
+  if (isAdmin && role !== "admin") throw new UsageError(`--admin is --role admin, not ${role}`, GROUP);
+  return role;
 }
 
 function timeOf(word: string, now: number): number {

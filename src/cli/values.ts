@@ -117,7 +117,7 @@ export class Values {
 
   /** The one of the words that a text is, in any case. `what` is the flag or the argument. @throws {UsageError} */
   oneOf<W extends string>(what: string, text: string, words: readonly W[]): W {
-    const word = words.find((allowed) => allowed === text.toLowerCase());
+    const word = words.find((allowed) => allowed.toLowerCase() === text.toLowerCase());
     if (word !== undefined) return word;
     const hint = words.length > 10 ? "" : `; it must be ${words.join(", ")}`;
     throw new UsageError(

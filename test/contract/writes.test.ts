@@ -408,10 +408,12 @@ function writesOf(engine: Engine): void {
     expect(await enter({})).toBeNull();
     expect(await enter({ seq: 1, n: 65 })).toBeInstanceOf(Error); // two in one place
     expect(await enter({ id: "other" })).toBeInstanceOf(Error); // two with one number
-    expect(await enter({ id: "n2's", nodeId: "n2" })).toBeNull();
+    expect(await enter({ id: "n2's", nodeId: "n2", to: "node:n2" })).toBeNull();
     expect(await enter({ id: "f", n: 65, kind: "signin", taskId: null })).toBeNull();
     expect(await enter({ id: "g", n: 66, kind: "signin", taskId: null, at: DAY - 1 })).toBeInstanceOf(Error);
     expect(await enter({ id: "g", n: 66, kind: "signin", taskId: null, at: DAY })).toBeNull();
-    expect(await enter({ id: "h", n: 65, nodeId: "n2", kind: "signin", taskId: null })).toBeNull();
+    expect(
+      await enter({ id: "h", n: 65, nodeId: "n2", to: "node:n2", kind: "signin", taskId: null }),
+    ).toBeNull();
   });
 }

@@ -972,7 +972,7 @@ describe.concurrent("keys", () => {
     const rows: readonly (readonly [args: readonly string[], code: number, says: RegExp])[] = [
       [["add"], 2, /keys add needs NAME;/],
       [["add", "a b"], 2, /a NAME is/],
-      [["add", "x", "--variant", "C"], 2, /no variant/],
+      [["add", "x", "--variant", "C"], 2, /it must be A, B/],
       [["add", "x", "--node", "a b"], 2, /no node_id/],
       [["add", "x", "--expires", "soon"], 2, /no time/],
       [["add", "x", "--expires", "2001-02-03"], 2, /--expires is in the past/],

@@ -26,6 +26,7 @@
  * may overtake another.)
  */
 import { type Decision, type Undecided, changesOf } from "../../domain/decision.ts";
+import { soundDecision } from "../../domain/sound.ts";
 import { DECIDE_AHEAD, LOAD_AHEAD, PENDING_MAX_CHANGES } from "../../domain/limits.ts";
 import {
   type DecidedGroup,
@@ -157,7 +158,7 @@ class GroupRun implements DecidedGroup {
   #decide({ transaction, part }: Omit<PendingPart, "reads">, reads: PartReads): void {
     let decision: Decision<unknown> | Undecided;
     try {
-      decision = part.decide(valuesOf(reads));
+      decision = soundDecision(part.decide(valuesOf(reads)));
     } catch (error) {
       // What its other parts have written must go, too.
       if (transaction.parts.length > 1) throw new TransactionFault(transaction, error);

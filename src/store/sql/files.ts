@@ -18,7 +18,7 @@ import {
 } from "./query.ts";
 import { toFile } from "./rows.ts";
 import { EVERYTHING } from "./conflict-keys.ts";
-import { FILES } from "./tables.ts";
+import { FILES, FILE_TOTALS } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { add, added, drop, update, whole } from "./write-statement.ts";
 
@@ -95,8 +95,9 @@ export function filesBySeq(seqs: readonly number[]): Query<readonly FileRecord[]
 export type FileTotals = { readonly files: number; readonly bytes: number };
 
 export function fileTotals(): Query<FileTotals> {
-  const totals = ({ files, bytes }: Row): FileTotals => ({ files: Number(files), bytes: Number(bytes) });
-  return always(`SELECT files, bytes FROM file_totals`, [], totals, ["file_totals"]);
+  return always(`SELECT files, bytes FROM file_totals`, [], FILE_TOTALS.reader("files", "bytes"), [
+    "file_totals",
+  ]);
 }
 
 export function filesCountOf(taskId: string): Query<number> {

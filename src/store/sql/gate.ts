@@ -11,6 +11,7 @@ import { keyOf } from "./conflict-keys.ts";
 import { BUDGETS, LIMITS, PAUSES } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { customStatement, drop, insert, remove, save, text, whole } from "./write-statement.ts";
+import { soundBudget, soundLimit } from "../../domain/sound.ts";
 
 /** The three kinds of rows have the same columns, most of them NULL. The budgets come first: they say the types. */
 const GATE = `
@@ -78,7 +79,7 @@ function patchGate(gate: Gate, change: Change, now: number): Gate | undefined {
 const maybe = (value: Row[string] | undefined): number | null => (value == null ? null : Number(value));
 
 function toBudget(row: Row): BudgetState {
-  return {
+  return soundBudget({
     scope: String(row["scope"]) as BudgetState["scope"],
     value: String(row["value"]),
     per: String(row["per"]) as BudgetState["per"],
@@ -88,17 +89,10 @@ function toBudget(row: Row): BudgetState {
     warnedIn: maybe(row["warned_in"]),
     exceededIn: maybe(row["exceeded_in"]),
     spent: toSpending(row),
-  };
+  });
 }
 
-function toPause(row: Row): Pause {
-  return {
-    scope: String(row["scope"]) as Pause["scope"],
-    value: String(row["value"]),
-    reason: row["reason"] == null ? null : String(row["reason"]),
-    at: Number(row["at"]),
-  };
-}
+const toPause: (row: Row) => Pause = PAUSES.reader();
 
 /** A hold of an older hub has no beginning. */
 function toHold({ held_at, held_until, held_by }: Row): Hold | null {
@@ -112,7 +106,7 @@ function toHold({ held_at, held_until, held_by }: Row): Hold | null {
 
 function toLimit(row: Row): LimitState {
   const uses = row["uses"] == null ? [] : String(row["uses"]).split(",");
-  return {
+  return soundLimit({
     key: String(row["value"]),
     running: maybe(row["running"]),
     perMinute: maybe(row["per_minute"]),
@@ -122,7 +116,7 @@ function toLimit(row: Row): LimitState {
       const [second, count] = use.split(":");
       return { second: Number(second), count: Number(count) };
     }),
-  };
+  });
 }
 
 /** Whether a node has a task of a limit key; null: it has none. */

@@ -23,7 +23,7 @@ import {
   query,
   sizes,
 } from "./query.ts";
-import { toDelivery, toDeliveryStub, toMessage, toMessageFate } from "./rows.ts";
+import { toDelivery, toDeliveryStub, toMessage } from "./rows.ts";
 import type { Columns } from "./table.ts";
 import { BROADCASTS, DELIVERIES, MESSAGES } from "./tables.ts";
 import type { Of, Write, Writes } from "./write.ts";
@@ -329,6 +329,15 @@ export function parkedSizes(nodeId: string, { from, limit, offset }: Slice): Que
   const seqs = `SELECT seq FROM ${PARKED} ORDER BY seq ${order} LIMIT $2 OFFSET $3`;
   return sizes(messageSizes(seqs, "ASC"), [nodeId, limit, offset], MAIL_READ);
 }
+
+const readFate = DELIVERIES.reader("state", "deliveries");
+const readRecipients = BROADCASTS.reader("waiting", "delivered", "acked");
+
+const toMessageFate = (row: Row): MessageFate => ({
+  message: toMessage(row),
+  delivery: row["state"] === null ? null : readFate(row),
+  recipients: row["waiting"] === null ? null : readRecipients(row),
+});
 
 /** Messages and the state of their delivery, as one node may see it. */
 export function messageFates(

@@ -16,12 +16,7 @@ export type MinuteRow = { readonly at: number; readonly hub: string; readonly nu
 /** The minutes from `first` to `last`, both inclusive. */
 export function minutesBetween(first: number, last: number): Query<readonly MinuteRow[]> {
   const sql = `SELECT at, hub, numbers FROM minutes WHERE at >= $1 AND at <= $2`;
-  const of: Parameters<typeof many<MinuteRow>>[2] = ({ at, hub, numbers }) => ({
-    at: Number(at),
-    hub: String(hub),
-    numbers: String(numbers),
-  });
-  return many(sql, [first, last], of, ["minutes"]);
+  return many(sql, [first, last], MINUTES.reader(), ["minutes"]);
 }
 
 const toTime = ({ at }: Row): number | null => (at == null ? null : Number(at));

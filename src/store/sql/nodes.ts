@@ -6,7 +6,7 @@ import type { Node, Pulse } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import { always, byKey, count, many, one, padded, placeholders, query } from "./query.ts";
-import { capabilitiesOf, toNode, toPulse } from "./rows.ts";
+import { capabilitiesOf, toNode } from "./rows.ts";
 import { NODES as NODE_TABLE } from "./tables.ts";
 import type { Columns } from "./table.ts";
 import type { Writes } from "./write.ts";
@@ -21,8 +21,8 @@ export const RESOURCES = `resources, CASE WHEN resources IS NULL THEN NULL ELSE 
 // LUX sums may exceed 2^53, where the drivers' numbers are not exact, so they are read as text.
 export const NODE_COLUMNS = `
   node_id, name, host, port, capabilities, ${RESOURCES}, variant, max_tasks, auto_assign, draining, online, has_leases, registered_at, last_heartbeat_at,
-  lease_until, tasks_assigned, tasks_completed, CAST(lux_earned_micro AS TEXT) AS lux_earned, idle_since,
-  entries, CAST(balance_micro AS TEXT) AS balance`;
+  lease_until, tasks_assigned, tasks_completed, CAST(lux_earned_micro AS TEXT) AS lux_earned_micro, idle_since,
+  entries, CAST(balance_micro AS TEXT) AS balance_micro`;
 /** Every node has its row in beats, from its registration on. Deleted ones are among them (deleted = 1). */
 export const NODES = `nodes JOIN beats USING (seq)`;
 export const NODES_READ: readonly ConflictKey[] = ["nodes", "beats"];
@@ -73,10 +73,8 @@ export function deletedNode(nodeId: string): Query<Node | null> {
   return one(DELETED_NODE, [nodeId], toNode, [keyOf.node(nodeId)]);
 }
 
-const PULSE = byKey(
-  ["text"],
-  `SELECT node_id, variant, online, draining, tasks_assigned FROM nodes WHERE node_id = $1 AND deleted = 0`,
-);
+const toPulse = NODE_TABLE.reader("node_id", "variant", "online", "draining", "tasks_assigned");
+const PULSE = byKey(["text"], `SELECT ${toPulse.list} FROM nodes WHERE node_id = $1 AND deleted = 0`);
 
 /** The columns of a node that a heartbeat, the most frequent request, needs. */
 export function pulseOf(nodeId: string): Query<Pulse | null> {
@@ -94,7 +92,7 @@ function patchPulse(pulse: Pulse | null, change: Change): Pulse | undefined {
 export function pulsesOf(nodeIds: readonly string[]): Query<readonly Pulse[]> {
   const ids = padded(nodeIds);
   const sql = `
-    SELECT node_id, variant, online, draining, tasks_assigned FROM nodes WHERE deleted = 0 AND node_id IN (${placeholders(ids)})`;
+    SELECT ${toPulse.list} FROM nodes WHERE deleted = 0 AND node_id IN (${placeholders(ids)})`;
   return many(sql, ids, toPulse, ["nodes"]);
 }
 
@@ -277,7 +275,7 @@ export function nextLeaseEnd(steady: number): Query<number | null> {
 export function topNodes(limit: number): Query<readonly Node[]> {
   const sql = `
     SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE tasks_completed > 0 AND deleted = 0
-    ORDER BY tasks_completed DESC, lux_earned_micro DESC, node_id LIMIT $1`;
+    ORDER BY tasks_completed DESC, nodes.lux_earned_micro DESC, node_id LIMIT $1`;
   return many(sql, [limit], toNode, NODES_READ);
 }
 

@@ -4,7 +4,8 @@
  */
 import type { Change } from "../../domain/change.ts";
 import type { OutputAttempt, OutputBlock } from "../../domain/model.ts";
-import type { Query, Row } from "../store.ts";
+import { soundAttempt, soundBlock } from "../../domain/sound.ts";
+import type { Query } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { byKey, many } from "./query.ts";
 import { customStatement, text, whole } from "./write-statement.ts";
@@ -13,9 +14,14 @@ import { OUTPUTS, OUTPUT_BLOCKS } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { add, update } from "./write-statement.ts";
 
+const toAttempt = OUTPUTS.reader("epoch", "node_id", "bytes", "kept_bytes", "begun_at", "at").to(
+  soundAttempt,
+);
+const toBlock = OUTPUT_BLOCKS.reader("n", "start", "data").to(soundBlock);
+
 const ATTEMPTS = byKey(
   ["text"],
-  `SELECT epoch, node_id, bytes, kept_bytes, begun_at, at FROM outputs WHERE task_id = $1 ORDER BY epoch`,
+  `SELECT ${toAttempt.list} FROM outputs WHERE task_id = $1 ORDER BY epoch`,
   true,
 );
 
@@ -32,24 +38,9 @@ export function outputBlocks(
   limit: number,
 ): Query<readonly OutputBlock[]> {
   const sql = `
-    SELECT n, start, data FROM output_blocks
+    SELECT ${toBlock.list} FROM output_blocks
     WHERE task_id = $1 AND epoch = $2 AND n >= $3 ORDER BY n LIMIT $4`;
   return many(sql, [taskId, epoch, first, limit], toBlock, [keyOf.outputs(taskId)]);
-}
-
-function toAttempt(row: Row): OutputAttempt {
-  return {
-    epoch: Number(row["epoch"]),
-    nodeId: String(row["node_id"]),
-    bytes: Number(row["bytes"]),
-    keptBytes: Number(row["kept_bytes"]),
-    begunAt: Number(row["begun_at"]),
-    at: Number(row["at"]),
-  };
-}
-
-function toBlock(row: Row): OutputBlock {
-  return { n: Number(row["n"]), start: Number(row["start"]), data: String(row["data"]) };
 }
 
 type Of<K extends Change["kind"]> = Change & { readonly kind: K };

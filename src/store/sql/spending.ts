@@ -11,6 +11,7 @@ import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { count, many, NO_ROW, padded, placeholders, query } from "./query.ts";
 import { customStatement, whole } from "./write-statement.ts";
+import { soundSpending } from "../../domain/sound.ts";
 import { plus } from "../../domain/task/facet/spending.ts";
 import { NODE_SUMS, USAGE_REPORTS, USAGE_SUMS } from "./tables.ts";
 import type { Of, Writes } from "./write.ts";
@@ -69,16 +70,7 @@ export const SUMS = (table: string): string =>
 
 const OWN_SUMS = SUMS("usage_sums");
 
-export function toSpending(row: Row): Spending {
-  return {
-    reports: Number(row["reports"]),
-    unpriced: Number(row["unpriced"]),
-    inputTokens: Number(row["input_tokens"]),
-    outputTokens: Number(row["output_tokens"]),
-    cachedTokens: Number(row["cached_tokens"]),
-    costMicro: Number(row["cost_micro"]),
-  };
-}
+export const toSpending: (row: Row) => Spending = USAGE_SUMS.reader(...SUM_COLUMNS).to(soundSpending);
 
 const toSummed = (row: Row): SummedRow => ({ name: String(row["name"]), spending: toSpending(row) });
 

@@ -1,16 +1,17 @@
 /** The reads and writes of what counts against the quotas of nodes (domain/quota.ts). */
 import type { Change } from "../../domain/change.ts";
 import type { Usage } from "../../domain/model.ts";
+import { soundUsage } from "../../domain/sound.ts";
 import { NO_USAGE } from "../../domain/quota.ts";
 import type { Query } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { byKey, query } from "./query.ts";
-import { toUsage } from "./rows.ts";
 import { customStatement, text } from "./write-statement.ts";
 import { QUOTA_USAGE, TASK_CHARGES } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { tally } from "./write-statement.ts";
 
+const toUsage = QUOTA_USAGE.reader("tasks", "bytes").to(soundUsage);
 const USAGE = byKey(["text"], `SELECT tasks, bytes FROM quota_usage WHERE node_id = $1`);
 
 /** The usage of one node; a node whose keys have stored nothing has no row. */

@@ -11,6 +11,7 @@
 import type { Database, Statement } from "bun:sqlite";
 import type { Change } from "../../domain/change.ts";
 import { type Decision, UNDECIDED, type Undecided, changesOf } from "../../domain/decision.ts";
+import { soundDecision } from "../../domain/sound.ts";
 import { GROUP_MAX_MS } from "../../domain/limits.ts";
 import { assert, broken, must } from "../../lib/assert.ts";
 import { systemClock } from "../../lib/clock.ts";
@@ -219,7 +220,7 @@ export class GroupRunner {
 
   #decide(transaction: Transaction, { load, decide }: Part): Decision<unknown> | Undecided {
     try {
-      return decide(this.#load(load()));
+      return soundDecision(decide(this.#load(load())));
     } catch (error) {
       throw faultOf(transaction, error);
     }

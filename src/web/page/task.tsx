@@ -39,6 +39,7 @@ import {
   Text,
   Verified,
 } from "./parts.tsx";
+import { PATCH_NAME, Patch } from "./patch.tsx";
 import { Output } from "./output.tsx";
 import { go, to } from "./route.ts";
 import { type Ask, call, hasSecret, isAdmin, mayAct } from "./session.ts";
@@ -94,6 +95,7 @@ function Body({ task, events, notes, files, questions }: Loaded): VNode {
   const { task_id: id } = task;
   const state = stateOf(task);
   const isEnded = state === "completed" || state === "failed";
+  const patch = files?.files.find(({ name, attached }) => name === PATCH_NAME && attached === "output");
   const description = (
     <Section title="Description">
       <Text value={task.description} />
@@ -108,6 +110,7 @@ function Body({ task, events, notes, files, questions }: Loaded): VNode {
           {!isEnded && description}
           {task.failure !== null && state === "failed" && <Failed failure={task.failure} />}
           {task.result !== null && <Result result={task.result} verified={task.result_verified} />}
+          {patch && <Patch taskId={id} file={patch} />}
           {task.review && <ReviewOf task={task} review={task.review} />}
           <Attempts events={[...events, ...notes].toSorted((a, b) => a.id - b.id)} />
           {notes.length === NOTES && <p class="quiet">Only its last {NOTES} notes.</p>}
