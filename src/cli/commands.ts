@@ -166,6 +166,12 @@ function taskFlags(isScheduled: boolean) {
   );
 }
 
+/** The flags of a change of tasks. */
+function updateFlags() {
+  const fields = Object.values<TaskField>(TASK_FIELDS).filter(({ patch }) => patch !== undefined);
+  return Object.fromEntries(fields.flatMap(({ flags = {}, updated = flags }) => Object.entries(updated)));
+}
+
 const SELECTED_TASKS = {
   "status S": "only tasks of this status",
   "node NODE": "only tasks that this node holds or completed",
@@ -580,16 +586,7 @@ and the command needs no secret.`,
     { part: "task", say: taskLine },
     { "node NODE": "the node that cancels the tasks", "reason TEXT": "the reason" },
   ),
-  remote("task update ID…: change tasks that nobody holds", {
-    "title TEXT": "a new title",
-    "-d description TEXT": "what to do; - reads standard input",
-    ...TASK_FIELDS.priority.flags,
-    "reward N": "the new reward; a lower reward needs LUXHUB_ADMIN_KEY",
-    "not-before TIME": "the earliest start: a time from now, ISO 8601, or none (at once)",
-    "expires TIME": "when the tasks fail unless they are completed; none: never",
-    "limit-key KEY": "the key of the limit; none: the type",
-    "tag WORD…": "a tag that replaces all current tags; repeatable; none: no tags",
-  }),
+  remote("task update ID…: change tasks that nobody holds", updateFlags()),
   resource("task/delete", "task delete ID…: delete tasks permanently", { say: deleted }),
   resource("node/list", "node list: list all nodes", { head: NODE_HEAD, cells: nodeRow }),
   resource("node/{node_id}", "node show ID: show one node", { part: "node" }),
