@@ -1,8 +1,8 @@
 /** The numbers of nodes, which are cheap to ask for again and again: counted in bounded steps, and kept while they hold. */
 import type { EventKind } from "../domain/event.ts";
 import { METRICS_PART } from "../domain/limits.ts";
-import { nextTick } from "../lib/event-loop.ts";
-import { type NodeCounts, type NodeCountsPart, nodeCounts } from "../store/sql/metrics.ts";
+import { partsOf } from "../lib/pages.ts";
+import { type NodeCounts, nodeCounts } from "../store/sql/metrics.ts";
 import type { Store } from "../store/store.ts";
 
 /** Events that may change the number of nodes in a state. */
@@ -38,17 +38,13 @@ export class NodeCensus {
 
   async #count(): Promise<NodeCounts> {
     let counted: NodeCounts = { online: 0, draining: 0, offline: 0, luxMicro: 0n };
-    for (let after: number | null = 0; after !== null;) {
-      const part: NodeCountsPart = await this.#store.read(nodeCounts(after, METRICS_PART));
+    for await (const part of partsOf((after) => this.#store.read(nodeCounts(after, METRICS_PART))))
       counted = {
         online: counted.online + part.online,
         draining: counted.draining + part.draining,
         offline: counted.offline + part.offline,
         luxMicro: counted.luxMicro + part.luxMicro,
       };
-      after = part.next;
-      if (after !== null) await nextTick();
-    }
     return counted;
   }
 }

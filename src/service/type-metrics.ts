@@ -15,6 +15,7 @@ import {
 import { assert } from "../lib/assert.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { nextTick } from "../lib/event-loop.ts";
+import { partsOf } from "../lib/pages.ts";
 import { Histogram, type MetricsText } from "../lib/metrics.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
 import { readyLanes } from "../store/sql/lanes.ts";
@@ -61,17 +62,8 @@ export class TypeMetrics {
       of.ready += count;
       of.oldestAt = earlier(of.oldestAt, oldestAt);
     }
-    let counted = 0;
-    for (let after: number | null = 0; after !== null && counted < METRICS_TASKS_MAX;) {
-      const part: readonly { taskType: string; count: number; last: number }[] = await store.read(
-        runningByType(after, METRICS_PART),
-      );
-      for (const { taskType, count } of part) storedOf(taskType).running += count;
-      const inPart = part.reduce((sum, { count }) => sum + count, 0);
-      counted += inPart;
-      after = inPart < METRICS_PART ? null : Math.max(...part.map(({ last }) => last));
-      if (after !== null) await nextTick();
-    }
+    for (const [taskType, count] of await countRunning(store, METRICS_TASKS_MAX))
+      storedOf(taskType).running += count;
     return stored;
   }
 
@@ -152,6 +144,25 @@ export async function readyByType(
     await nextTick();
   }
   return ready;
+}
+
+/** Counts the assigned tasks by type, in bounded steps, up to about `most` in all. */
+export async function countRunning(
+  store: Pick<Store, "read">,
+  most: number,
+): Promise<ReadonlyMap<string, number>> {
+  const running = new Map<string, number>();
+  let counted = 0;
+  const parts = partsOf(async (after) => {
+    const part = await store.read(runningByType(after, METRICS_PART));
+    const inPart = part.reduce((sum, { count }) => sum + count, 0);
+    counted += inPart;
+    const isLast = inPart < METRICS_PART || counted >= most;
+    return { part, next: isLast ? null : Math.max(...part.map(({ last }) => last)) };
+  });
+  for await (const { part } of parts)
+    for (const { taskType, count } of part) running.set(taskType, (running.get(taskType) ?? 0) + count);
+  return running;
 }
 
 /** The earlier of two times; null is none. */

@@ -18,12 +18,13 @@ import {
 } from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
 import { nextTick } from "../lib/event-loop.ts";
+import { partsOf } from "../lib/pages.ts";
 import { readyLanes } from "../store/sql/lanes.ts";
-import { firstOfLane, readyOfLane, runningByType } from "../store/sql/metrics.ts";
-import { type NodesAlike, type NodesAlikePart, nodesByAbilities, waitingByType } from "../store/sql/stats.ts";
+import { firstOfLane, readyOfLane } from "../store/sql/metrics.ts";
+import { type NodesAlike, nodesByAbilities, waitingByType } from "../store/sql/stats.ts";
 import type { Store } from "../store/store.ts";
 import type { Minutes, TypeSummary } from "./minutes.ts";
-import { readyByType } from "./type-metrics.ts";
+import { countRunning, readyByType } from "./type-metrics.ts";
 
 /** The nodes that take a type. `free`: online, not draining, and with room for a task. */
 export type Takers = Pick<NodesAlike, "registered" | "online" | "free">;
@@ -145,29 +146,17 @@ export class TypeStatistics {
     }
     for (const { taskType, count } of await this.#store.read(waitingByType(STATS_TASKS_MAX)))
       storedOf(stored, taskType).waiting = count;
-    for (let after: number | null = 0, counted = 0; after !== null && counted < STATS_TASKS_MAX;) {
-      await nextTick();
-      const part: readonly { taskType: string; count: number; last: number }[] = await this.#store.read(
-        runningByType(after, METRICS_PART),
-      );
-      for (const { taskType, count } of part) storedOf(stored, taskType).assigned += count;
-      const inPart = part.reduce((sum, { count }) => sum + count, 0);
-      counted += inPart;
-      after = inPart < METRICS_PART ? null : Math.max(...part.map(({ last }) => last));
-    }
+    for (const [taskType, count] of await countRunning(this.#store, STATS_TASKS_MAX))
+      storedOf(stored, taskType).assigned += count;
     return stored;
   }
 
   /** The nodes by what they have. */
   async #countNodes(): Promise<readonly NodesAlike[]> {
-    const all: NodesAlike[] = [];
-    for (let after: number | null = 0; after !== null;) {
-      const part: NodesAlikePart = await this.#store.read(nodesByAbilities(after, METRICS_PART));
-      all.push(...part.alike);
-      after = part.next;
-      if (after !== null) await nextTick();
-    }
-    return all;
+    const nodes: NodesAlike[] = [];
+    for await (const { alike } of partsOf((after) => this.#store.read(nodesByAbilities(after, METRICS_PART))))
+      nodes.push(...alike);
+    return nodes;
   }
 }
 
