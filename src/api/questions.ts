@@ -140,7 +140,7 @@ const ofTask = readEndpoint({
         field.questionsVersion(),
         "The `version` that the caller knows: a wait ends at once if there is a newer version.",
       ),
-      cursor: optional(field.inputsCursor(), "The `next_cursor` of the page before."),
+      cursor: optional(field.numberCursor(4), "The `next_cursor` of the page before."),
       limit: z.optional(field.queryCount(limit.QUESTIONS_PER_PAGE_MAX)),
     }),
   answer: () =>

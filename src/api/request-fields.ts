@@ -64,6 +64,19 @@ function bytes(max: number) {
     .check(z.maxLength(max, tooLong), z.refine(fits, tooLong), z.refine(isStorable, NOT_STORABLE));
 }
 
+/** A text that `parse` turns into its value; null: it is wrong. */
+function parsed<T>(max: number, parse: (text: string) => T | null, message: string) {
+  return z.pipe(
+    chars(max),
+    z.transform((text: string, { issues }): T => {
+      const value = parse(text);
+      if (value !== null) return value;
+      issues.push({ code: "custom", message, input: text });
+      return z.NEVER;
+    }),
+  );
+}
+
 const notBlank = () => z.regex(/\S/, "must not be blank");
 const NODE_ID = new RegExp(`^[A-Za-z0-9._:-]{1,${limit.NODE_ID_MAX_CHARS}}$`);
 
@@ -157,21 +170,14 @@ export const leaseTtl = () => seconds(1, limit.LEASE_TTL_MAX_SECONDS);
 export const fencing = () => z.int().check(z.minimum(1));
 /** The epoch of a lease. */
 export const epoch = () => z.int().check(z.minimum(0));
-const KEY_NAME = new RegExp(`^[A-Za-z0-9._-]{1,${limit.KEY_NAME_MAX_CHARS}}$`);
-export const keyName = () =>
-  z
-    .string()
-    .check(z.regex(KEY_NAME, `must be 1 to ${limit.KEY_NAME_MAX_CHARS} characters of A-Z a-z 0-9 . _ -`));
-export const scheduleName = () => {
-  const max = limit.SCHEDULE_NAME_MAX_CHARS;
-  const pattern = new RegExp(`^[A-Za-z0-9._:-]{1,${max}}$`);
-  return z.string().check(z.regex(pattern, `must be 1 to ${max} characters of A-Z a-z 0-9 . _ : -`));
-};
-export const webhookName = () => {
-  const max = limit.WEBHOOK_NAME_MAX_CHARS;
-  const pattern = new RegExp(`^[A-Za-z0-9._-]{1,${max}}$`);
-  return z.string().check(z.regex(pattern, `must be 1 to ${max} characters of A-Z a-z 0-9 . _ -`));
-};
+function nameOf(max: number, punctuation: string) {
+  const pattern = new RegExp(`^[A-Za-z0-9${punctuation}-]{1,${max}}$`);
+  const shown = [...punctuation, "-"].join(" ");
+  return z.string().check(z.regex(pattern, `must be 1 to ${max} characters of A-Z a-z 0-9 ${shown}`));
+}
+export const keyName = () => nameOf(limit.KEY_NAME_MAX_CHARS, "._");
+export const scheduleName = () => nameOf(limit.SCHEDULE_NAME_MAX_CHARS, "._:");
+export const webhookName = () => nameOf(limit.WEBHOOK_NAME_MAX_CHARS, "._");
 /** Also the name of a push config of A2A, which the hub makes (a2a/push.ts). */
 export const anyWebhookName = () => z.string().check(z.maxLength(limit.PUSH_NAME_MAX_CHARS), z.minLength(1));
 /** In the form in which it is called: without control characters and blanks. */
@@ -243,11 +249,7 @@ function pointersIn(text: string): readonly string[] | null {
 }
 
 /** What must be equal in results that agree, parsed to JSON pointers. */
-const compared = () =>
-  z.pipe(
-    z.pipe(chars(limit.ID_MAX_CHARS), z.transform(pointersIn)),
-    z.custom<readonly string[]>((pointers) => pointers !== null, COMPARED),
-  );
+const compared = () => parsed(limit.ID_MAX_CHARS, pointersIn, COMPARED);
 
 export const quorum = () =>
   z
@@ -673,19 +675,20 @@ function decodeChangeCursor(text: string): ChangePosition | null {
 
 /** `next_cursor` of task/list in either order. */
 export const taskCursor = () =>
-  z.pipe(
-    z.pipe(
-      chars(limit.ID_MAX_CHARS),
-      z.transform((text: string) => decodeCursor(text) ?? decodeChangeCursor(text)),
-    ),
-    z.custom<Position | ChangePosition>((position) => position !== null, NOT_A_CURSOR),
+  parsed(
+    limit.ID_MAX_CHARS,
+    (text): Position | ChangePosition | null => decodeCursor(text) ?? decodeChangeCursor(text),
+    NOT_A_CURSOR,
   );
 
 /** `next_cursor` of a list, parsed to the position. */
-export const cursor = () =>
+export const cursor = () => parsed(limit.ID_MAX_CHARS, decodeCursor, NOT_A_CURSOR);
+
+/** `next_cursor` of a list by a number, with at most so many digits. */
+export const numberCursor = (digitsMax: number) =>
   z.pipe(
-    z.pipe(chars(limit.ID_MAX_CHARS), z.transform(decodeCursor)),
-    z.custom<Position>((position) => position !== null, NOT_A_CURSOR),
+    z.string().check(z.regex(new RegExp(`^\\d{1,${digitsMax}}$`), NOT_A_CURSOR)),
+    z.transform((value) => Number(value)),
   );
 
 const NO_DAY = "must be a day in UTC, as 2030-01-31";
@@ -724,22 +727,8 @@ export const nodePrefix = () =>
 const NODE_CURSOR = new RegExp(
   `^(${NODE_ORDERS.join("|")}) (-?\\d{1,19}) ([A-Za-z0-9._:-]{0,${limit.NODE_ID_MAX_CHARS}})$`,
 );
-/** `next_cursor` of task/<task_id>/inputs or questions, parsed to the number of the first one. */
-export const inputsCursor = () =>
-  z.pipe(
-    z.string().check(z.regex(/^\d{1,4}$/, NOT_A_CURSOR)),
-    z.transform((value) => Number(value)),
-  );
-
 /** The beginning of a group's name, or one after which a list continues. */
 export const groupPrefix = () => chars(2 * limit.NODE_ID_MAX_CHARS + 1);
-
-/** `next_cursor` of group/retry: the number of a task. */
-export const groupCursor = () =>
-  z.pipe(
-    z.string().check(z.regex(/^\d{1,15}$/, NOT_A_CURSOR)),
-    z.transform((value) => Number(value)),
-  );
 
 /** The beginning of the keys of notes. */
 export const notePrefix = () => chars(limit.NOTE_KEY_MAX_CHARS);
@@ -749,24 +738,12 @@ export function encodeNoteCursor(key: string): string {
   return Buffer.from(key).toString("base64url");
 }
 
-export const noteCursor = () =>
-  z.pipe(
-    z.pipe(
-      chars(limit.NOTE_CURSOR_MAX_CHARS),
-      z.transform((text: string) => {
-        const key = Buffer.from(text, "base64url").toString();
-        return encodeNoteCursor(key) === text && isStorable(key) ? key : null;
-      }),
-    ),
-    z.custom<string>((key) => key !== null, NOT_A_CURSOR),
-  );
+function decodeNoteCursor(text: string): string | null {
+  const key = Buffer.from(text, "base64url").toString();
+  return encodeNoteCursor(key) === text && isStorable(key) ? key : null;
+}
 
-/** `next_cursor` of the list of leases: a fencing number. */
-export const fencingCursor = () =>
-  z.pipe(
-    z.string().check(z.regex(/^\d{1,15}$/, NOT_A_CURSOR)),
-    z.transform((value) => Number(value)),
-  );
+export const noteCursor = () => parsed(limit.NOTE_CURSOR_MAX_CHARS, decodeNoteCursor, NOT_A_CURSOR);
 
 /** `version` of task/<task_id>/questions. */
 export const questionsVersion = () => digits(0, 2 * limit.QUESTIONS_OF_TASK_MAX);
@@ -786,11 +763,7 @@ function decodeOpenCursor(text: string): OpenPosition | null {
 }
 
 /** `next_cursor` of the list of open questions, parsed to the position. */
-export const openCursor = () =>
-  z.pipe(
-    z.pipe(chars(limit.ID_MAX_CHARS), z.transform(decodeOpenCursor)),
-    z.custom<OpenPosition>((position) => position !== null, NOT_A_CURSOR),
-  );
+export const openCursor = () => parsed(limit.ID_MAX_CHARS, decodeOpenCursor, NOT_A_CURSOR);
 
 /** A flag in a query: 1 or 0, true or false. */
 export const queryFlag = () =>
@@ -816,11 +789,7 @@ function decodeNodeCursor(text: string): NodeCursor | null {
 }
 
 /** `next_cursor` of the list of nodes, parsed to its order and the position. */
-export const nodeCursor = () =>
-  z.pipe(
-    z.pipe(chars(limit.NODE_CURSOR_MAX_CHARS), z.transform(decodeNodeCursor)),
-    z.custom<NodeCursor>((position) => position !== null, NOT_A_CURSOR),
-  );
+export const nodeCursor = () => parsed(limit.NODE_CURSOR_MAX_CHARS, decodeNodeCursor, NOT_A_CURSOR);
 
 /**
  * The paging parameters of every list. `per_page` over its limit counts as the limit; any other value out of range is

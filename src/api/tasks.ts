@@ -1051,7 +1051,7 @@ const inputs = readEndpoint({
   input: () =>
     z.object({
       task_id: field.id(),
-      cursor: optional(field.inputsCursor(), "The `next_cursor` of the page before."),
+      cursor: optional(field.numberCursor(4), "The `next_cursor` of the page before."),
       limit: z.optional(field.queryCount(limit.INPUTS_PER_PAGE_MAX)),
     }),
   answer: (variant) =>
