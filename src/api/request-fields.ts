@@ -8,22 +8,11 @@ import * as limit from "../domain/limits.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { toMicro } from "../domain/lux.ts";
 import {
-  BROADCAST_TYPES,
-  BUDGET_PERIODS,
-  BUDGET_SCOPES,
-  CATCH_UPS,
-  FAILURE_KINDS,
-  KEY_ROLES,
-  ON_LIMIT,
-  OVERLAPS,
   type Priority,
   type Requirements,
   type Resources,
   type Reviewer,
-  SEND_TYPES,
   type UsageReport,
-  VERDICTS,
-  WEBHOOK_FORMATS,
 } from "../domain/model.ts";
 import { dayOf, toMicroUsd } from "../domain/task/facet/spending.ts";
 import { must } from "../lib/assert.ts";
@@ -194,7 +183,6 @@ function isWebhookUrl(value: string): boolean {
 function hrefOf(value: string): string {
   return URL.parse(value)?.href ?? value;
 }
-export const webhookFormat = () => word(WEBHOOK_FORMATS);
 export const webhookSecret = () => chars(limit.WEBHOOK_TOKEN_MAX_CHARS);
 export const webhookKinds = () => z.array(word(EVENT_KINDS)).check(z.maxLength(EVENT_KINDS.length));
 /** The id of an event of the log. */
@@ -213,9 +201,6 @@ export const timeZone = () =>
   );
 export const scheduleInterval = () => seconds(1, limit.SCHEDULE_EVERY_MAX_SECONDS);
 export const jitter = () => seconds(0, limit.SCHEDULE_JITTER_MAX_SECONDS);
-export const overlap = () => word(OVERLAPS);
-export const catchUp = () => word(CATCH_UPS);
-export const keyRole = () => word(KEY_ROLES);
 export const variant = () => z.pipe(z.transform(upperCase), z.enum(["A", "B"]));
 export const keyLifetime = () => seconds(1, limit.KEY_EXPIRES_MAX_SECONDS);
 export const invitationLife = () => seconds(limit.INVITATION_MIN_SECONDS, limit.INVITATION_MAX_SECONDS);
@@ -285,7 +270,6 @@ export const reviewer = () =>
       ),
     ),
   );
-export const verdict = () => word(VERDICTS);
 export const reviewNote = () => chars(limit.REVIEW_NOTE_MAX_CHARS).check(notBlank());
 const NO_DATE = "must be a time of ISO 8601 with its zone, as 2030-01-31T12:00:00Z";
 
@@ -302,7 +286,7 @@ export const thread = () => chars(limit.THREAD_MAX_CHARS).check(notBlank());
 export const taker = () => taskType().check(z.minLength(1, "must not be blank"));
 
 /** One of the words, in upper or lower case, parsed to its form in the list. */
-export function word<W extends string>(words: readonly W[]) {
+export function word<const W extends string>(words: readonly W[]) {
   return z.pipe(z.transform(lowerCase), z.enum(words));
 }
 
@@ -313,9 +297,6 @@ function lowerCase(value: unknown): unknown {
 function upperCase(value: unknown): unknown {
   return typeof value === "string" ? value.toUpperCase() : value;
 }
-
-export const sendType = () => word(SEND_TYPES);
-export const broadcastType = () => word(BROADCAST_TYPES);
 
 /** Kinds of events, comma-separated, in upper or lower case. */
 export const eventKinds = () =>
@@ -452,9 +433,6 @@ export const requires = () =>
       capabilities.length === 0 && Object.keys(resources).length === 0 ? null : { capabilities, resources },
     ),
   );
-export const budgetScope = () => word(BUDGET_SCOPES);
-export const budgetPeriod = () => word(BUDGET_PERIODS);
-export const onLimit = () => word(ON_LIMIT);
 /** A node, a creator, a type or a group. */
 export const budgetValue = () => trimmed(limit.BUDGET_VALUE_MAX_CHARS);
 
@@ -700,7 +678,6 @@ export const utcDay = () =>
     z.transform((value: string) => dayOf(Date.parse(value))),
   );
 
-export const failureKind = () => word(FAILURE_KINDS);
 /** The id of a group of failures, from stats/failures. */
 export const failureGroup = () =>
   z.string().check(z.regex(/^[0-9a-f]{16}$/, "must be the group of a response of stats/failures"));
@@ -710,12 +687,6 @@ export const waitingWord = () =>
     word(["any", "time", "tasks", "answer"]),
     z.transform((what): TaskWait => (what === "any" ? "anything" : what)),
   );
-export const statsRange = () => word(["hour", "day", "month"]);
-export const taskOrder = () => word(["created", "updated"]);
-export const taskFields = () => word(["all", "summary"]);
-export const summedBy = () => word(["node", "creator", "type", "model", "group", "day"]);
-export const untilWord = () => word(["all", "any"]);
-export const nodeState = () => word(["online", "draining", "offline"]);
 export const nodeOrder = () => word(NODE_ORDERS);
 /** The beginning of a node_id or a name. */
 export const nodePrefix = () =>
@@ -747,7 +718,6 @@ export const noteCursor = () => parsed(limit.NOTE_CURSOR_MAX_CHARS, decodeNoteCu
 
 /** `version` of task/<task_id>/questions. */
 export const questionsVersion = () => digits(0, 2 * limit.QUESTIONS_OF_TASK_MAX);
-export const openWord = () => word(["open"]);
 
 const OPEN_CURSOR = /^([0-9a-z]{1,11})\.([0-9a-z]{1,11})$/;
 
