@@ -8,7 +8,7 @@
 import { accept } from "../domain/decision.ts";
 import { lackedBy, lackedPermanently } from "../domain/explain.ts";
 import type { Lane } from "../domain/lane.ts";
-import { METRICS_PART, NODES_PART, SWEEP_BATCH } from "../domain/limits.ts";
+import { NODES_PART, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Node } from "../domain/model.ts";
 import { taskEvent } from "../domain/task/log.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -16,11 +16,11 @@ import { nextTick } from "../lib/event-loop.ts";
 import { type BacklogPlace, BACKLOG_START, backlogAfter } from "../store/sql/balancer.ts";
 import { readyLanes } from "../store/sql/lanes.ts";
 import { readyOfLane } from "../store/sql/metrics.ts";
-import { type NodesAlikePart, nodesByAbilities } from "../store/sql/stats.ts";
+import { nodesByAbilities } from "../store/sql/stats.ts";
 import { nodesAfter } from "../store/sql/nodes.ts";
 import { type ChoosyTask, choosyAfter, unsaidAmong } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
-import { plainLanes } from "./type-metrics.ts";
+import { partsOf, plainLanes } from "./census.ts";
 
 /** `missing`: what the node that comes closest lacks, of those that were looked at; null: there is none. */
 type Untaken<T> = T & { missing: readonly string[] | null };
@@ -108,11 +108,10 @@ export class StuckTasks {
       ...lane,
       missing: null,
     }));
-    for (let after: number | null = 0; after !== null && lanes.length > 0;) {
-      const part: NodesAlikePart = await this.#store.read(nodesByAbilities(after, METRICS_PART));
-      lanes = lanes.filter((lane) => !part.alike.some((node) => takes(lane, lackedPermanently(node, lane))));
-      after = part.next;
-      if (after !== null) await nextTick();
+    if (lanes.length === 0) return lanes;
+    for await (const { alike } of partsOf(this.#store, nodesByAbilities)) {
+      lanes = lanes.filter((lane) => !alike.some((node) => takes(lane, lackedPermanently(node, lane))));
+      if (lanes.length === 0) break;
     }
     return lanes;
   }

@@ -9,7 +9,6 @@ import { fits } from "../domain/balancer.ts";
 import { lackedPermanently } from "../domain/explain.ts";
 import type { Lane } from "../domain/lane.ts";
 import {
-  METRICS_PART,
   METRICS_TYPES_READ_MAX,
   STATS_KEPT_MS,
   STATS_STUCK_MAX,
@@ -19,11 +18,11 @@ import {
 import type { Clock } from "../lib/clock.ts";
 import { nextTick } from "../lib/event-loop.ts";
 import { readyLanes } from "../store/sql/lanes.ts";
-import { firstOfLane, readyOfLane, runningByType } from "../store/sql/metrics.ts";
-import { type NodesAlike, type NodesAlikePart, nodesByAbilities, waitingByType } from "../store/sql/stats.ts";
+import { firstOfLane, readyOfLane } from "../store/sql/metrics.ts";
+import { type NodesAlike, nodesByAbilities, waitingByType } from "../store/sql/stats.ts";
 import type { Store } from "../store/store.ts";
 import type { Minutes, TypeSummary } from "./minutes.ts";
-import { readyByType } from "./type-metrics.ts";
+import { countByType, countsOf, partsOf } from "./census.ts";
 
 /** The nodes that take a type. `free`: online, not draining, and with room for a task. */
 export type Takers = Pick<NodesAlike, "registered" | "online" | "free">;
@@ -63,8 +62,6 @@ export type TypesAt = {
   readonly stuck: readonly StuckStats[];
 };
 
-type Stored = { open: number; waiting: number; assigned: number; oldestOpenAt: number | null };
-
 const NOTHING_LATELY: TypeSummary = {
   completed: 0,
   failed: 0,
@@ -98,25 +95,29 @@ export class TypeStatistics {
 
   async #count(): Promise<TypesAt> {
     const at = this.#clock.now();
-    const stored = await this.#countTasks();
+    const counts = await countByType(this.#store, STATS_TASKS_MAX);
+    const waiting = new Map<string, number>();
+    for (const { taskType, count } of await this.#store.read(waitingByType(STATS_TASKS_MAX)))
+      waiting.set(taskType, count);
     const lastHour = await this.#minutes.types();
-    for (const taskType of lastHour.keys()) storedOf(stored, taskType);
     const nodes = await this.#countNodes();
-    const sizeOf = ([taskType, { open, waiting, assigned }]: readonly [string, Stored]): number =>
-      open +
-      waiting +
-      assigned +
-      (lastHour.get(taskType)?.completed ?? 0) +
-      (lastHour.get(taskType)?.failed ?? 0);
-    const sorted = [...stored]
-      .filter((one) => sizeOf(one) > 0)
-      .toSorted((a, b) => sizeOf(b) - sizeOf(a) || (a[0] < b[0] ? -1 : 1));
-    const types = sorted.slice(0, STATS_TYPES_MAX).map(([taskType, counts]): TypeStats => ({
-      taskType,
-      ...counts,
-      takers: takersOf(taskType, nodes),
-      lastHour: lastHour.get(taskType) ?? NOTHING_LATELY,
-    }));
+    const sorted = [...new Set([...counts.keys(), ...waiting.keys(), ...lastHour.keys()])]
+      .map((taskType): Omit<TypeStats, "takers"> => {
+        const { ready, running, oldestAt } = countsOf(counts, taskType);
+        return {
+          taskType,
+          open: ready,
+          waiting: waiting.get(taskType) ?? 0,
+          assigned: running,
+          oldestOpenAt: oldestAt,
+          lastHour: lastHour.get(taskType) ?? NOTHING_LATELY,
+        };
+      })
+      .filter((type) => sizeOf(type) > 0)
+      .toSorted((a, b) => sizeOf(b) - sizeOf(a) || (a.taskType < b.taskType ? -1 : 1));
+    const types = sorted
+      .slice(0, STATS_TYPES_MAX)
+      .map((type): TypeStats => ({ ...type, takers: takersOf(type.taskType, nodes) }));
     return { at, types, others: sorted.length - types.length, stuck: await this.#findStuck(nodes) };
   }
 
@@ -136,45 +137,16 @@ export class TypeStatistics {
     return stuck.toSorted((a, b) => b.open - a.open).slice(0, STATS_STUCK_MAX);
   }
 
-  async #countTasks(): Promise<Map<string, Stored>> {
-    const stored = new Map<string, Stored>();
-    for (const [taskType, { count, oldestAt }] of await readyByType(this.#store, STATS_TASKS_MAX)) {
-      const of = storedOf(stored, taskType);
-      of.open = count;
-      of.oldestOpenAt = oldestAt;
-    }
-    for (const { taskType, count } of await this.#store.read(waitingByType(STATS_TASKS_MAX)))
-      storedOf(stored, taskType).waiting = count;
-    for (let after: number | null = 0, counted = 0; after !== null && counted < STATS_TASKS_MAX;) {
-      await nextTick();
-      const part: readonly { taskType: string; count: number; last: number }[] = await this.#store.read(
-        runningByType(after, METRICS_PART),
-      );
-      for (const { taskType, count } of part) storedOf(stored, taskType).assigned += count;
-      const inPart = part.reduce((sum, { count }) => sum + count, 0);
-      counted += inPart;
-      after = inPart < METRICS_PART ? null : Math.max(...part.map(({ last }) => last));
-    }
-    return stored;
-  }
-
   /** The nodes by what they have. */
   async #countNodes(): Promise<readonly NodesAlike[]> {
     const all: NodesAlike[] = [];
-    for (let after: number | null = 0; after !== null;) {
-      const part: NodesAlikePart = await this.#store.read(nodesByAbilities(after, METRICS_PART));
-      all.push(...part.alike);
-      after = part.next;
-      if (after !== null) await nextTick();
-    }
+    for await (const { alike } of partsOf(this.#store, nodesByAbilities)) all.push(...alike);
     return all;
   }
 }
 
-function storedOf(stored: Map<string, Stored>, taskType: string): Stored {
-  const known = stored.get(taskType) ?? { open: 0, waiting: 0, assigned: 0, oldestOpenAt: null };
-  stored.set(taskType, known);
-  return known;
+function sizeOf({ open, waiting, assigned, lastHour }: Omit<TypeStats, "takers">): number {
+  return open + waiting + assigned + lastHour.completed + lastHour.failed;
 }
 
 function takersOf(taskType: string, nodes: readonly NodesAlike[]): Takers {
