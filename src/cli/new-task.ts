@@ -1,4 +1,4 @@
-/** The fields of a new task from the flags of `luxhub task add` and `luxhub schedule put`: those of TASK_FIELDS. */
+/** The fields of TASK_FIELDS, from the flags of `luxhub task add`, `schedule put` and `task update`. */
 import type { RequestOf } from "../client/luxhub.ts";
 import { type KindOf, type Kinds, TASK_FIELDS, type TaskField } from "../domain/task/fields.ts";
 import { flagsOf } from "./command.ts";
@@ -9,13 +9,13 @@ import type { Values } from "./values.ts";
 /** The words of the API, and the numbers that tables show. */
 const PRIORITIES = ["p0", "p1", "p2", "p5", "high", "medium", "low", "0", "1", "2"] as const;
 
-export function priorityOf(values: Values): RequestOf<"task/create">["priority"] {
+function priorityOf(values: Values): RequestOf<"task/create">["priority"] {
   const word = values.choice("priority", PRIORITIES);
   return word === "0" || word === "1" || word === "2" ? (`p${word}` as const) : word;
 }
 
 /** The value of a flag; `-` reads standard input. */
-export async function textOf(values: Values, flag: string): Promise<string | undefined> {
+async function textOf(values: Values, flag: string): Promise<string | undefined> {
   const given = values.text(flag);
   return given === "-" ? readStandardInput() : given;
 }
@@ -77,4 +77,18 @@ export async function newTaskOf(title: string, values: Values) {
   }
   const { description = "", ...others }: Partial<RequestOf<"task/create">> = fields;
   return { title, description, ...others };
+}
+
+/** The fields that `task update` changes; the word none takes a value away. */
+export async function patchOf(values: Values): Promise<Omit<RequestOf<"task/update">, "task_id">> {
+  const fields: Record<string, unknown> = {};
+  for (const [name, { kind, patch, flags, updated = flags }] of Object.entries<TaskField>(TASK_FIELDS)) {
+    const [flag] = Object.keys(flagsOf(updated ?? {}));
+    if (patch === undefined || flag === undefined || !values.has(flag)) continue;
+    const isNone = values.text(flag) === "none";
+    if (kind.is === "tags") fields[name] = values.texts(flag).filter((word) => word !== "none");
+    else if (isNone && patch === "clearable") fields[name] = null;
+    else fields[name] = await parserOf(kind)(values, flag, kind);
+  }
+  return fields;
 }

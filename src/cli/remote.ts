@@ -25,6 +25,7 @@ import { codeOf } from "../lib/reason.ts";
 import { isHeld } from "../store/sqlite/file-lock.ts";
 import { readTextFile, strictText } from "../text-file.ts";
 import { type Arguments, UsageError } from "./arguments.ts";
+import { COMMANDS } from "./commands.ts";
 import { findHub, readConfigFile } from "./config-file.ts";
 import { EXIT, Failure, exitCodeOf } from "./exit-codes.ts";
 import { BrokenPipe } from "./table.ts";
@@ -111,26 +112,15 @@ const ADVICE: Readonly<Record<string, string>> = {
   admin_key_required: "The administrator key is missing or wrong: give it in LUXHUB_ADMIN_KEY.",
 };
 
-/** The commands for the endpoints that the hub's advice names. */
-const COMMANDS: Readonly<Record<string, string>> = {
-  "budget/list": "budget list",
-  "file/list": "file list",
-  "hub/pauses": "pauses",
-  "limit/list": "limit list",
-  "message/parked": "message parked NODE",
-  "note/list": "note list",
-  "schedule/list": "schedule list",
-  "task/list": "task list",
-  "task/pull": "task list --status open",
-  "webhook/list": "webhook list",
-};
-
+/** The hub's advice names endpoints, for which people here have commands. */
 function inCommands(advice: string): string {
   return advice.replaceAll(
     /GET \/api\/v1\/(task\/([\w-]+)\/(explain|questions)|[\w/]+)/g,
     (call, path, id, what) => {
       if (what !== undefined) return what === "explain" ? `luxhub task why ${id}` : "luxhub questions";
-      return COMMANDS[path] === undefined ? call : `luxhub ${COMMANDS[path]}`;
+      if (path === "task/pull") return "luxhub task list --status open";
+      const command = COMMANDS.find(({ resource }) => resource?.call === path);
+      return command === undefined ? call : `luxhub ${command.name} ${command.words}`.trimEnd();
     },
   );
 }

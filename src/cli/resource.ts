@@ -104,12 +104,12 @@ export async function* rowsOf<O extends Operation>(
     ["per_page", "limit", "count"].find((name) => names.includes(name)),
     `${call} has pages`,
   );
-  const isNumbered = !names.includes("cursor") && !names.includes("before");
+  const isNumbered = names.includes("page") && !names.includes("cursor");
   let previous = new Set<string>();
-  let place: Fields = isNumbered ? { page: 1 } : {};
-  for (let count = 0; ;) {
+  let count = 0;
+  for (let place: Fields | null = isNumbered ? { page: 1 } : {}; place !== null;) {
     const most = isNumbered ? PAGE : Math.min(limit - count, PAGE);
-    const answer = await ask(hub, call, { ...request, ...place, [size]: most });
+    const answer: AnswerOf<O> = await ask(hub, call, { ...request, ...place, [size]: most });
     onPage?.(answer);
     const rows = rowsIn(answer);
     const ids = rows.map((row) => JSON.stringify(row, NAMES));
@@ -119,17 +119,15 @@ export async function* rowsOf<O extends Operation>(
       if (++count >= limit) return;
     }
     previous = new Set(ids);
-    const { pages, next_cursor: cursor }: Fields = { ...answer };
-    const { id: before }: Fields = { ...rows.at(-1) };
-    if (isNumbered ? Number(place["page"]) >= Number(pages) : names.includes("cursor") && cursor === null)
-      return;
-    if (rows.length === 0 && !names.includes("cursor")) return;
-    place = isNumbered
-      ? { page: Number(place["page"]) + 1 }
-      : names.includes("cursor")
-        ? { cursor }
-        : { before };
+    place = nextPlace(place, { ...answer }, { ...rows.at(-1) });
   }
+}
+
+/** Where the next page begins; null: this was the last one. */
+function nextPlace({ page }: Fields, { pages, next_cursor }: Fields, { id }: Fields): Fields | null {
+  if (page !== undefined) return Number(page) < Number(pages) ? { page: Number(page) + 1 } : null;
+  if (next_cursor !== undefined) return next_cursor === null ? null : { cursor: next_cursor };
+  return id === undefined ? null : { before: id };
 }
 
 function rowsIn(answer: object): readonly object[] {

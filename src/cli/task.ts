@@ -14,7 +14,7 @@ import { taskLine } from "./rows.ts";
 import { plain, printJson, printJsonLine, printRecord, printTable, printText } from "./table.ts";
 import { writeLine } from "./standard-output.ts";
 import { reportUsage } from "./usage.ts";
-import { newTaskOf, priorityOf, textOf } from "./new-task.ts";
+import { newTaskOf, patchOf } from "./new-task.ts";
 
 async function why({ hub, json, words: [taskId = ""] }: Remote): Promise<number> {
   const { ready, reasons, position } = await hub.tasks.explain({ task_id: taskId });
@@ -45,25 +45,10 @@ export const RUNS: ClientRuns = {
           remote.hub.tasks.retry({ task_id, max_cost_usd: remote.values.number("max-cost") }),
         ),
   "task update": async (remote) => {
-    const { hub, values } = remote;
-    const fields = {
-      title: values.text("title"),
-      description: await textOf(values, "description"),
-      priority: priorityOf(values),
-      lux_reward: values.number("reward"),
-      not_before: timeOrNone(values, "not-before"),
-      expires_at: timeOrNone(values, "expires"),
-      limit_key: values.text("limit-key") === "none" ? null : values.text("limit-key"),
-      tags: values.has("tag") ? values.texts("tag").filter((word) => word !== "none") : undefined,
-    };
-    return change(remote, (task_id) => hub.tasks.update({ task_id, ...fields }));
+    const patch = await patchOf(remote.values);
+    return change(remote, (task_id) => remote.hub.tasks.update({ task_id, ...patch }));
   },
 };
-
-/** The time of a flag; null for "none", which takes it away. */
-function timeOrNone(values: Remote["values"], flag: string): string | null | undefined {
-  return values.text(flag) === "none" ? null : values.moment(flag);
-}
 
 /** Who holds the task: as the flags say, or within luxhub worker as the environment of its command says. */
 function holderOf({ values, words: [task_id = ""] }: Remote) {

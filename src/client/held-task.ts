@@ -34,14 +34,12 @@ const LOST: readonly string[] = [
   "task_not_found",
 ];
 
-/** What task/next has handed out. */
 export type Given<V extends Variant> = {
   readonly task: Task<V>;
   readonly lease: Lease;
   readonly context?: Context<V> | undefined;
 };
 
-/** The names of a task and its holder in a request. */
 export type Holder = { readonly task_id: string; readonly node_id: string; readonly epoch: number };
 
 /** The worker, as the tasks know it. */
@@ -77,7 +75,7 @@ export class HeldTask<V extends Variant> {
   readonly end: AbortController;
   readonly #worker: HolderOf<V>;
   #mode: Mode = { kind: "running" };
-  /** Usage that has not reached the hub yet, oldest first. */
+  /** Usage that has not reached the hub, oldest first. */
   #unsent: readonly UsageReport[] = [];
   /** Dollars that the task may still cost, as the hub said last; null: it has no limit. */
   #budgetLeft: number | null = null;
@@ -156,7 +154,6 @@ export class HeldTask<V extends Variant> {
     return this.#mode.kind === "lost";
   }
 
-  /** The hub has refused the task. */
   lose(refusal: LuxHubError): void {
     if (this.#mode.kind !== "running") return;
     this.#enter({ kind: "lost", refusal });

@@ -91,16 +91,18 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
   ): Promise<AnswerOf<O, V>> {
     const fields: Fields = { ...request };
     if (operation === "task/ask") return (await this.#askQuestion(fields, options)) as AnswerOf<O, V>; // its answer
-    const wait = waitOf(operation, fields);
-    if (wait === null) return this.ask(operation, fields, Number(fields["wait"] ?? 0), options);
-    const until = now() + wait.seconds * 1_000;
+    const wait =
+      operation === "message/receive" && fields["blocking"] !== true ? undefined : WAITS[operation];
+    const waited = Number(fields[wait?.field ?? "wait"] ?? wait?.unasked ?? 0);
+    if (wait === undefined || !(waited > 0)) return this.ask(operation, fields, waited, options);
+    const until = now() + waited * 1_000;
     for (;;) {
       const askedAt = now();
       const seconds = Math.max(0, Math.min(this.#longestAskS, (until - askedAt) / 1_000));
       const step = { ...fields, [wait.field]: Math.round(seconds * 1_000) / 1_000 };
       const answer = await this.ask(operation, step, seconds, options);
       const isEarly = now() - askedAt < seconds * 1_000 - EARLY_MS;
-      if (isEarly || now() >= until || !isEmpty(operation, answer)) return answer;
+      if (isEarly || now() >= until || !wait.isEmpty({ ...answer })) return answer;
     }
   }
 
@@ -160,31 +162,31 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
 /** An empty response that arrives this much too early ends the wait: the node leaves or drains, or the hub stops. */
 const EARLY_MS = 500;
 
-/** Returns how long the request asks the hub to wait, and in which field; null if it asks for no wait. */
-function waitOf(
-  operation: Operation,
-  fields: Fields,
-): { readonly field: string; readonly seconds: number } | null {
-  const wait = (field: string, unasked: number): { field: string; seconds: number } | null => {
-    const seconds = Number(fields[field] ?? unasked);
-    return seconds > 0 ? { field, seconds } : null;
-  };
-  if (operation === "task/next" || operation === "task/{task_id}" || operation === "task/wait")
-    return wait("wait", 0);
-  if (operation === "task/{task_id}/output" || operation === "group/{group}") return wait("wait", 0);
-  if (operation === "poll") return wait("timeout", 25);
-  if (operation === "message/receive" && fields["blocking"] === true) return wait("timeout", 5);
-  return null;
-}
+type Wait = {
+  /** The field that says how long to wait, and how many seconds that is without it. */
+  readonly field: "wait" | "timeout";
+  readonly unasked: number;
+  /** Whether a response does not contain what the call waits for. */
+  readonly isEmpty: (answer: Fields) => boolean;
+};
 
-/** Whether a response does not contain what the call waits for. */
-function isEmpty(operation: Operation, answer: object): boolean {
-  const { task, messages, events, done, data, ended }: Fields = { ...answer };
-  if (operation === "task/wait" || operation === "group/{group}") return done !== true;
-  if (operation === "task/{task_id}/output") return data === "" && ended !== true;
-  if (operation === "task/{task_id}") return !isFinished(Object(task));
-  return [messages, events].some((list) => Array.isArray(list) && list.length === 0) || task === null;
-}
+const UNTIL_DONE: Wait = { field: "wait", unasked: 0, isEmpty: ({ done }) => done !== true };
+const isNone = (list: unknown): boolean => Array.isArray(list) && list.length === 0;
+
+const WAITS: { readonly [O in Operation]?: Wait } = {
+  "task/next": { field: "wait", unasked: 0, isEmpty: ({ task }) => task === null },
+  "task/{task_id}": { field: "wait", unasked: 0, isEmpty: ({ task }) => !isFinished(Object(task)) },
+  "task/{task_id}/output": {
+    field: "wait",
+    unasked: 0,
+    isEmpty: ({ data, ended }) => data === "" && ended !== true,
+  },
+  "task/wait": UNTIL_DONE,
+  "group/{group}": UNTIL_DONE,
+  poll: { field: "timeout", unasked: 25, isEmpty: ({ events }) => isNone(events) },
+  /** With `blocking`. */
+  "message/receive": { field: "timeout", unasked: 5, isEmpty: ({ messages }) => isNone(messages) },
+};
 
 function isFinished({ status }: { readonly status?: unknown }): boolean {
   return status === "completed" || status === "failed";

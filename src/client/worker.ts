@@ -213,7 +213,7 @@ class Worker<V extends Variant> {
 
   // ---- The node
 
-  /** Returns the interval of the heartbeats in milliseconds. */
+  /** Returns the interval of the heartbeats. */
   async #register(): Promise<number> {
     const { name = this.#nodeId, capabilities, resources } = this.#options;
     const { heartbeat_interval } = await this.#call(

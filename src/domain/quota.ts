@@ -238,22 +238,12 @@ function charged(change: Change, nodeId: string, bill: Bill): Change | readonly 
     case "output.grown":
       bill.times = 1; // its usage.tallied is refused beyond the quota
       return change;
-    case "schedule.saved": {
-      const { schedule } = change;
-      return schedule.kept
-        ? change
-        : { ...change, schedule: { ...schedule, kept: keptBy(nodeId, schedule, bill) } };
-    }
-    case "webhook.saved": {
-      const { webhook } = change;
-      return webhook.kept
-        ? change
-        : { ...change, webhook: { ...webhook, kept: keptBy(nodeId, webhook, bill) } };
-    }
-    case "note.saved": {
-      const { note } = change;
-      return note.kept ? change : { ...change, note: { ...note, kept: keptBy(nodeId, note, bill) } };
-    }
+    case "schedule.saved":
+      return { ...change, schedule: withKept(change.schedule, nodeId, bill) };
+    case "webhook.saved":
+      return { ...change, webhook: withKept(change.webhook, nodeId, bill) };
+    case "note.saved":
+      return { ...change, note: withKept(change.note, nodeId, bill) };
     case "message.stored":
     case "message.charged":
       beginsWith(bill, change.keptBytes ?? 0);
@@ -292,10 +282,12 @@ function lent(
   return [{ ...change, task }, charge, ...creatorTally(before, task)];
 }
 
-function keptBy(nodeId: string, row: object, bill: Bill): Kept {
+/** A row with what it counts, and for whom; one that is saved again counts as before. */
+function withKept<R extends { readonly kept?: Kept }>(row: R, nodeId: string, bill: Bill): R {
+  if (row.kept) return row;
   const bytes = rowBytes(row);
   beginsWith(bill, bytes);
-  return { by: nodeId, bytes };
+  return { ...row, kept: { by: nodeId, bytes } };
 }
 
 function beginsWith(bill: Bill, bytes: number): void {

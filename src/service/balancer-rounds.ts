@@ -24,6 +24,7 @@ import { assignTo } from "../domain/task/core.ts";
 import { comesFirst } from "../domain/task/order.ts";
 import type { Clock } from "../lib/clock.ts";
 import { nextTick } from "../lib/event-loop.ts";
+import { pagesOf } from "../lib/pages.ts";
 import {
   type BacklogPlace,
   availableAfter,
@@ -123,13 +124,8 @@ export class BalancerRounds {
   async *#waitingLanes(onlyBalanced: boolean, special: Lanes): AsyncGenerator<ReadonlyMap<string, Lane>> {
     let lanes = new Map<string, Lane>(special).set("", plainLane(""));
     for (const balanced of onlyBalanced ? [true] : [true, false])
-      for (let after: string | undefined = ""; after !== undefined;) {
-        const types: readonly string[] = await this.#store.read(
-          backlogTypes(balanced, after, BACKLOG_TYPES_PART),
-        );
+      for await (const types of this.#typesInPages(balanced)) {
         for (const type of types) lanes.set(type, plainLane(type));
-        after = types.length < BACKLOG_TYPES_PART ? undefined : types.at(-1);
-        await nextTick();
         if (lanes.size < BALANCE_TYPES_MAX) continue;
         yield lanes;
         lanes = new Map();
@@ -137,14 +133,21 @@ export class BalancerRounds {
     if (lanes.size > 0) yield lanes;
   }
 
+  #typesInPages(balanced: boolean): AsyncGenerator<readonly string[]> {
+    return pagesOf<string>(BACKLOG_TYPES_PART, (last) =>
+      this.#store.read(backlogTypes(balanced, last ?? "", BACKLOG_TYPES_PART)),
+    );
+  }
+
   /** The lanes from which an available node takes. Reads the nodes a page at a time, until each lane has a taker. */
   async #takenLanes(lanes: readonly Lane[], lists: CapabilityLists): Promise<readonly Lane[]> {
     let others: readonly Lane[] = lanes;
-    for (let after: string | undefined = ""; after !== undefined && others.length > 0;) {
-      const nodes: readonly Candidate[] = await this.#store.read(availableAfter(after, NODES_PART, lists));
+    const pages = pagesOf<Candidate>(NODES_PART, (last) =>
+      this.#store.read(availableAfter(last?.nodeId ?? "", NODES_PART, lists)),
+    );
+    for await (const nodes of pages) {
       others = untaken(others, nodes);
-      after = nodes.length < NODES_PART ? undefined : nodes.at(-1)?.nodeId;
-      await nextTick();
+      if (others.length === 0) break;
     }
     const names = new Set(others.map(({ name }) => name));
     return lanes.filter(({ name }) => !names.has(name));

@@ -62,7 +62,6 @@ export async function untilFound<T>(
   }
 }
 
-/** The calls that take. */
 export class Takes {
   readonly #store: Pick<Store, "socketsPolled">;
   readonly #clock: Pick<Clock, "steady">;
@@ -106,15 +105,13 @@ export class Takes {
     throw new WaitAborted();
   }
 
-  /** Retries failed put-backs. Throws at the first failure, and keeps that one and the rest for the next call. */
+  /** Throws at the first failure, and keeps that put-back and those after it for the next call. */
   async retryPutBacks(): Promise<void> {
-    for (let putBack = this.#failedPutBacks.shift(); putBack; putBack = this.#failedPutBacks.shift()) {
-      try {
-        await putBack();
-      } catch (error) {
-        this.#failedPutBacks.unshift(putBack);
-        throw error;
-      }
+    for (;;) {
+      const [putBack] = this.#failedPutBacks;
+      if (!putBack) return;
+      await putBack();
+      this.#failedPutBacks.shift();
     }
   }
 }

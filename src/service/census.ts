@@ -6,25 +6,13 @@ import type { EventKind } from "../domain/event.ts";
 import { type Lane, plainLane } from "../domain/lane.ts";
 import { METRICS_PART, METRICS_TYPES_READ_MAX } from "../domain/limits.ts";
 import { nextTick } from "../lib/event-loop.ts";
+import { partsOf } from "../lib/pages.ts";
 import { backlogTypes } from "../store/sql/balancer.ts";
 import { readyLanes } from "../store/sql/lanes.ts";
 import { type NodeCounts, nodeCounts, readyOfLane, runningByType } from "../store/sql/metrics.ts";
-import type { Query, Store } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 
 type Reader = Pick<Store, "read">;
-
-/** The parts of a table, each from where the one before it ends. */
-export async function* partsOf<C extends { readonly next: number | null }>(
-  store: Reader,
-  part: (after: number, limit: number) => Query<C>,
-): AsyncGenerator<C> {
-  for (let after: number | null = 0; after !== null;) {
-    const counted: C = await store.read(part(after, METRICS_PART));
-    yield counted;
-    after = counted.next;
-    if (after !== null) await nextTick();
-  }
-}
 
 /** The stored tasks of a type. `oldestAt`: since when the oldest of them is ready; null when none is. */
 export type TypeCounts = { ready: number; running: number; oldestAt: number | null };
@@ -45,7 +33,9 @@ export async function countByType(store: Reader, most: number): Promise<Map<stri
     await nextTick();
   }
   let running = 0;
-  for await (const { byType, counted } of partsOf(store, runningByType)) {
+  for await (const { byType, counted } of partsOf((after) =>
+    store.read(runningByType(after, METRICS_PART)),
+  )) {
     for (const { taskType, count } of byType) countsOf(counts, taskType).running += count;
     running += counted;
     if (running >= most) break;
@@ -105,7 +95,7 @@ export class NodeCensus {
 
   async #count(): Promise<NodeCounts> {
     let total: NodeCounts = { online: 0, draining: 0, offline: 0, luxMicro: 0n };
-    for await (const part of partsOf(this.#store, nodeCounts))
+    for await (const part of partsOf((after) => this.#store.read(nodeCounts(after, METRICS_PART))))
       total = {
         online: total.online + part.online,
         draining: total.draining + part.draining,

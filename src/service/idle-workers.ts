@@ -23,7 +23,6 @@ import type { Store } from "../store/store.ts";
 import type { KnownLanes } from "./known-lanes.ts";
 import { type Announcement, type Outcome, type Waiter, Waiters } from "./waiters.ts";
 
-/** What a read for a worker found. */
 export type Found =
   { readonly task: Task; readonly from: TakenFrom } | { readonly task: null; readonly isFull: boolean };
 
@@ -77,7 +76,7 @@ export class IdleWorkers {
     return worker;
   }
 
-  /** Returns the nodes registered through `variant` that have a waiting call. */
+  /** The nodes registered through `variant` that have a waiting call. */
   nodesOf(variant: JoinedThrough): readonly string[] {
     const nodeIds = new Set<string>();
     for (const worker of this.#workers) if (worker.variant === variant) nodeIds.add(worker.nodeId);
@@ -165,14 +164,14 @@ function announcementOf(offer: Offer): Announcement {
   }
 }
 
-/** What a worker waits for, in lanes that are open to its node now, and otherwise. */
+/** What a worker waits for. */
 export type Awaited = {
-  /** The types of plain lanes from which it takes; null: every type. */
+  /** Of plain lanes that are open to its node; null: every type. */
   readonly types: readonly string[] | null;
   readonly special: readonly { readonly name: string }[];
   /** Whether it could take from more lanes if its node used less. */
   readonly isShort: boolean;
-  /** The limit keys that are closed. */
+  /** The closed limit keys. */
   readonly keys: Iterable<string>;
 };
 
@@ -190,7 +189,6 @@ type Mode =
   | { readonly kind: "found nothing"; readonly isFull: boolean; readonly isStale: boolean }
   | { readonly kind: "found a task" };
 
-/** One blocked call of task/next. */
 export class IdleWorker {
   readonly nodeId: string;
   /** The variant through which its node joined; null until it has read the node. */
@@ -249,7 +247,7 @@ export class IdleWorker {
     // "started": the node held the task already, so it used no wake-up.
   }
 
-  /** Sleeps after a read that found no task: as Waiter.wait(). */
+  /** As Waiter.wait(), after a read that found no task. */
   async wait(remainingMs: number, signal: AbortSignal, onWake?: () => void): Promise<Outcome> {
     if (this.isEnded || signal.aborted) return this.#waiter.wait(remainingMs, signal);
     const mode = this.#mode;

@@ -37,12 +37,9 @@ export class KnownLanes {
   lanes: Lanes = new Map();
   /** Hand-outs go round the creators. */
   readonly isFair: boolean;
-  /**
-   * The special lanes that had a ready task, by name, also where there is none now: workers wait for the next one.
-   * `isAnnounced`: every worker reads again before it sleeps, and so stands in its queue.
-   */
+  /** The special lanes that had a ready task, by name: workers wait for the next one. */
   readonly #met = new Map<string, { readonly lane: Lane; isAnnounced: boolean }>();
-  /** By creator, "" for none: the number of its last turn. In this order, the one who waits longest comes first. */
+  /** By creator, "" for none: the number of its last turn, in the order of the turns. */
   readonly #turns = new Map<string, number>();
   #turn = 0;
   /** The wall clock at the last hasOpenedByTime(). */
@@ -58,7 +55,7 @@ export class KnownLanes {
 
   /**
    * Whether time has opened something of the gate: a new day of budgets, the end of a hold or of a rate. Once for each. A
-   * clock that was set back ends holds, so that the time at which the gate opens is then unknown.
+   * clock that was set back ends holds.
    */
   hasOpenedByTime(now: number): boolean {
     const isSetBack = now < this.#lookedAt;
@@ -105,9 +102,8 @@ export class KnownLanes {
   }
 
   /**
-   * Announces a lane that has a new task. Returns whether the caller must make all workers read again, because some may
-   * not stand in the lane's queue: until all have had a chance to join the queue of a special lane, once before and once
-   * after a transaction has met the lane. No transaction needs to meet a plain lane.
+   * Announces a lane that has a new task. Returns true until all workers have had a chance to join the queue of a special
+   * lane, and so must read again: before a transaction has met the lane, and once after it.
    */
   announce(name: string): boolean {
     if (!isSpecial(name)) return false;
@@ -118,10 +114,7 @@ export class KnownLanes {
     return true;
   }
 
-  /**
-   * Whether other lanes are open to a node now, or other keys closed, than those for which its tasks were loaded; or
-   * whether a resource is short that was not: a worker that waits must stand in another queue for it.
-   */
+  /** Whether other lanes are open to a node now, or other keys closed, or a resource is short that was not, than chosen. */
   hasOpened(node: Node, types: readonly string[] | null, chosen: Choice): boolean {
     if (!isSameClosed(this.closed, chosen.closed)) return true;
     if (this.lanes.size === 0) return false;
@@ -170,7 +163,6 @@ export class KnownLanes {
     });
   }
 
-  /** The turn of the creator of a lane or task; without fairness there are no turns. */
   readonly turnOf: TurnOf = ({ creatorNode }) =>
     this.isFair ? (this.#turns.get(creatorNode ?? "") ?? 0) : 0;
 

@@ -61,7 +61,7 @@ export class NextService {
   readonly #idle: IdleWorkers;
   readonly #takes: Takes;
   readonly #known: KnownLanes;
-  /** Reads of nodes that many requests of one batch share, by the node's id. */
+  /** By the node's id. */
   readonly #reading = new Map<string, Promise<Node | null>>();
 
   constructor(
@@ -155,7 +155,6 @@ export class NextService {
     return reading;
   }
 
-  /** The store, as the search of one call uses it. */
   #sourceOf(transact: Transact<NextAnswer>, request: NextRequest): TaskSource<Committed<Next>> {
     return {
       readNode: () => this.#readNode(request),

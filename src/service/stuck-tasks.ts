@@ -8,11 +8,11 @@
 import { accept } from "../domain/decision.ts";
 import { lackedBy, lackedPermanently } from "../domain/explain.ts";
 import type { Lane } from "../domain/lane.ts";
-import { NODES_PART, SWEEP_BATCH } from "../domain/limits.ts";
+import { METRICS_PART, NODES_PART, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Node } from "../domain/model.ts";
 import { taskEvent } from "../domain/task/log.ts";
 import type { Clock } from "../lib/clock.ts";
-import { nextTick } from "../lib/event-loop.ts";
+import { pagesOf, partsOf } from "../lib/pages.ts";
 import { type BacklogPlace, BACKLOG_START, backlogAfter } from "../store/sql/balancer.ts";
 import { readyLanes } from "../store/sql/lanes.ts";
 import { readyOfLane } from "../store/sql/metrics.ts";
@@ -20,7 +20,7 @@ import { nodesByAbilities } from "../store/sql/stats.ts";
 import { nodesAfter } from "../store/sql/nodes.ts";
 import { type ChoosyTask, choosyAfter, unsaidAmong } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
-import { partsOf, plainLanes } from "./census.ts";
+import { plainLanes } from "./census.ts";
 
 /** `missing`: what the node that comes closest lacks, of those that were looked at; null: there is none. */
 type Untaken<T> = T & { missing: readonly string[] | null };
@@ -39,16 +39,15 @@ export class StuckTasks {
 
   async report(signal: AbortSignal): Promise<void> {
     for (const lane of await this.#stuckLanes()) {
-      for (let after: BacklogPlace | undefined = BACKLOG_START; after !== undefined && !signal.aborted;) {
-        const places: readonly BacklogPlace[] = await this.#store.read(
-          backlogAfter(after, [lane.name], false, SWEEP_BATCH),
-        );
+      const backlog = pagesOf<BacklogPlace>(SWEEP_BATCH, (last) =>
+        this.#store.read(backlogAfter(last ?? BACKLOG_START, [lane.name], false, SWEEP_BATCH)),
+      );
+      for await (const places of backlog) {
+        if (signal.aborted) return;
         await this.#say(
           places.map(({ seq }) => seq),
           () => lane.missing,
         );
-        after = places.length < SWEEP_BATCH ? undefined : places.at(-1);
-        await nextTick();
       }
     }
     await this.#reportChoosy(signal);
@@ -56,31 +55,32 @@ export class StuckTasks {
 
   /** The tasks that some nodes may not have: that their lane has a taker does not say that they have one. */
   async #reportChoosy(signal: AbortSignal): Promise<void> {
-    for (let after: number | undefined = 0; after !== undefined && !signal.aborted;) {
-      const tasks: readonly ChoosyTask[] = await this.#store.read(
-        choosyAfter(after, SWEEP_BATCH, this.#clock.now() - this.#afterMs),
-      );
+    const choosy = pagesOf<ChoosyTask>(SWEEP_BATCH, (last) =>
+      this.#store.read(choosyAfter(last?.seq ?? 0, SWEEP_BATCH, this.#clock.now() - this.#afterMs)),
+    );
+    for await (const tasks of choosy) {
+      if (signal.aborted) return;
       const untaken = await this.#untaken(tasks);
       const missing = new Map(untaken.map((task) => [task.taskId, task.missing]));
       await this.#say(
         untaken.map(({ seq }) => seq),
         (taskId) => missing.get(taskId) ?? null,
       );
-      after = tasks.length < SWEEP_BATCH ? undefined : tasks.at(-1)?.seq;
-      if (after !== undefined) await nextTick();
     }
   }
 
   /** Returns the tasks that no registered node could ever take. */
   async #untaken(tasks: readonly ChoosyTask[]): Promise<readonly Untaken<ChoosyTask>[]> {
-    let left: readonly Untaken<ChoosyTask>[] = tasks.map((task) => ({ ...task, missing: null }));
-    for (let after: string | undefined = ""; after !== undefined && left.length > 0;) {
-      const nodes: readonly Node[] = await this.#store.read(nodesAfter(after, NODES_PART));
-      left = left.filter((task) => !nodes.some((node) => takes(task, lackedBy(node, task))));
-      after = nodes.length < NODES_PART ? undefined : nodes.at(-1)?.nodeId;
-      if (after !== undefined) await nextTick();
+    let untaken: readonly Untaken<ChoosyTask>[] = tasks.map((task) => ({ ...task, missing: null }));
+    if (untaken.length === 0) return untaken;
+    const pages = pagesOf<Node>(NODES_PART, (last) =>
+      this.#store.read(nodesAfter(last?.nodeId ?? "", NODES_PART)),
+    );
+    for await (const nodes of pages) {
+      untaken = untaken.filter((task) => !nodes.some((node) => takes(task, lackedBy(node, task))));
+      if (untaken.length === 0) break;
     }
-    return left;
+    return untaken;
   }
 
   /** Logs an event for each of the tasks that was ready long enough and has none yet. */
@@ -109,7 +109,9 @@ export class StuckTasks {
       missing: null,
     }));
     if (lanes.length === 0) return lanes;
-    for await (const { alike } of partsOf(this.#store, nodesByAbilities)) {
+    for await (const { alike } of partsOf((after) =>
+      this.#store.read(nodesByAbilities(after, METRICS_PART)),
+    )) {
       lanes = lanes.filter((lane) => !alike.some((node) => takes(lane, lackedPermanently(node, lane))));
       if (lanes.length === 0) break;
     }

@@ -23,13 +23,13 @@ import { INTERVALS } from "../variant/by-name.ts";
 import { type IdleWorker, NOTHING_AWAITED } from "./idle-workers.ts";
 import type { Choice, KnownLanes } from "./known-lanes.ts";
 
-/** What a call knows before its transaction, which reads all of this again because it may have changed. */
+/** What a call knows before its transaction. */
 type Known = {
-  /** null: there is no such node. */
+  /** As it was read last; null: there is no such node. */
   readonly node: Node | null;
   /** Whether the call has been a heartbeat of its node. */
   readonly isBeaten: boolean;
-  /** The node may have none of the best tasks, as copies of its own quorum: the next load leaves out what it may not have. */
+  /** The node may have none of the best tasks (areAllExcluded): the next load leaves out what it may not have. */
   readonly isExcluded: boolean;
   /** How many special lanes the next load looks up, if more are open. */
   readonly lookUps: number;
@@ -43,9 +43,8 @@ export type Wanted = {
   readonly special: readonly Lane[];
   /** Whether other special lanes are open, so that the best tasks of these are loaded for everybody, too (heads). */
   readonly isPart: boolean;
-  /** What the gate keeps back. */
   readonly closed: Closed | null;
-  /** Leave out the tasks that the node may not have (Task.notNodes). */
+  /** Whether to leave out the tasks that the node may not have (Task.notNodes). */
   readonly isExcluded: boolean;
 };
 
@@ -57,11 +56,10 @@ export type Candidates = {
   readonly gifts: Task | null;
   readonly open: ReadyTasks;
   readonly special: readonly Task[];
-  /** The best ready task of each lane that was looked up, whichever node may have it; null: they are all that are open. */
+  /** The best ready task of each lane that was looked up, whichever node may have it; null: all open lanes were. */
   readonly heads: ReadonlyMap<string, Head> | null;
   /** What the balancer gives to a node that comes back online with this call. */
   readonly waiting: readonly Task[];
-  /** The special lanes with ready tasks. */
   readonly lanes: Lanes;
   readonly gate: Gate;
 };
@@ -70,11 +68,10 @@ const NOTHING_CHOSEN = { closed: null, lookedUp: [], isPart: false } as const;
 
 /** The store of a search. `N`: what a committed decision resolves with. */
 export type TaskSource<N extends Next> = {
-  /** The node as it may be: the transaction reads it again. */
   readonly readNode: () => Promise<Node | null>;
   /** The types of ready tasks in plain lanes, without these; null: there are too many to name. */
   readonly typesBut: (closed: ReadonlySet<string>) => Promise<readonly string[] | null>;
-  /** Loads, decides, and commits, in one transaction. May decide several times. Resolves with undefined when undecided. */
+  /** One transaction, which may decide several times. Resolves with undefined when undecided. */
   readonly handOut: (
     wanted: Wanted,
     decide: (rows: Candidates) => Decision<Next> | Undecided,
@@ -107,15 +104,14 @@ export type SearchParts<N extends Next> = {
   readonly knownLanes: KnownLanes;
   readonly clock: Pick<Clock, "now" | "steady">;
   readonly source: TaskSource<N>;
-  /** How many special lanes it looks up at first, if more are open. */
+  /** How many special lanes it looks up at first. */
   readonly lookUps?: number;
 };
 
-/** The search of one call, from its arrival to its end. */
 export class TaskSearch<N extends Next> {
   readonly #parts: Required<SearchParts<N>>;
   readonly #rereads: number;
-  /** null: the call has not read its node yet. */
+  /** null: before the first look. */
   #known: Known | null = null;
 
   /** @param rereads how often it looks again because other lanes are open; tests give fewer */
@@ -137,7 +133,6 @@ export class TaskSearch<N extends Next> {
     return null;
   }
 
-  /** The caller is gone, the node has left, or the hub drains. */
   get #isOver(): boolean {
     const { signal, worker } = this.#parts;
     return signal.aborted || (worker?.isEnded ?? false);
@@ -211,7 +206,6 @@ export class TaskSearch<N extends Next> {
     return { known, isStale: hasLaneOpened || isShortOfOther, decision };
   }
 
-  /** Whether another lane is open to the node than those whose tasks were loaded. */
   #hasLaneOpened(node: Node | null, choice: Choice | null): boolean {
     const { taskTypes, knownLanes } = this.#parts;
     return node !== null && choice !== null && knownLanes.hasOpened(node, taskTypes, choice);
@@ -226,7 +220,6 @@ export class TaskSearch<N extends Next> {
   }
 }
 
-/** The node after its heartbeat. */
 function backOnline(node: Node): Node {
   return node.online ? node : { ...node, online: true };
 }
@@ -247,7 +240,7 @@ function areAllExcluded(tasks: readonly Task[], nodeId: string): boolean {
   return tasks.length > 0 && tasks.every((task) => mayNotHave(task, nodeId));
 }
 
-/** Whether a node has other resources left than when its open lanes were found, so that they must be found again. */
+/** Whether other lanes may be open to the node: it uses other resources than when they were chosen. */
 function haveResourcesChanged(node: Node, before: Node | null): boolean {
   return !Bun.deepEquals(node.used, before?.used);
 }

@@ -9,6 +9,7 @@ import { fits } from "../domain/balancer.ts";
 import { lackedPermanently } from "../domain/explain.ts";
 import type { Lane } from "../domain/lane.ts";
 import {
+  METRICS_PART,
   METRICS_TYPES_READ_MAX,
   STATS_KEPT_MS,
   STATS_STUCK_MAX,
@@ -17,12 +18,13 @@ import {
 } from "../domain/limits.ts";
 import type { Clock } from "../lib/clock.ts";
 import { nextTick } from "../lib/event-loop.ts";
+import { partsOf } from "../lib/pages.ts";
 import { readyLanes } from "../store/sql/lanes.ts";
 import { firstOfLane, readyOfLane } from "../store/sql/metrics.ts";
 import { type NodesAlike, nodesByAbilities, waitingByType } from "../store/sql/stats.ts";
 import type { Store } from "../store/store.ts";
 import type { Minutes, TypeSummary } from "./minutes.ts";
-import { countByType, countsOf, partsOf } from "./census.ts";
+import { countByType, countsOf } from "./census.ts";
 
 /** The nodes that take a type. `free`: online, not draining, and with room for a task. */
 export type Takers = Pick<NodesAlike, "registered" | "online" | "free">;
@@ -140,7 +142,8 @@ export class TypeStatistics {
   /** The nodes by what they have. */
   async #countNodes(): Promise<readonly NodesAlike[]> {
     const all: NodesAlike[] = [];
-    for await (const { alike } of partsOf(this.#store, nodesByAbilities)) all.push(...alike);
+    for await (const { alike } of partsOf((after) => this.#store.read(nodesByAbilities(after, METRICS_PART))))
+      all.push(...alike);
     return all;
   }
 }

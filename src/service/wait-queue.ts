@@ -7,7 +7,6 @@
 import { assert } from "../lib/assert.ts";
 import type { Slices } from "../lib/slices.ts";
 
-/** A waiter, as its queues know it. */
 export type Queued = {
   /** Its position in every queue: lower is earlier. */
   readonly arrival: number;
@@ -19,7 +18,6 @@ export type Queued = {
   readonly end: () => void;
 };
 
-/** The place of a waiter in a queue. */
 export type Place<W extends Queued> = {
   readonly queue: WaitQueue<W>;
   readonly waiter: W;

@@ -18,7 +18,7 @@ import { assert, broken } from "../lib/assert.ts";
 import { Slices } from "../lib/slices.ts";
 import { type Place, WaitQueue } from "./wait-queue.ts";
 
-/** How a sleep ended: a wake-up, its deadline, the caller's signal (or a leave() meanwhile), or the end of all waiting. */
+/** How a sleep ended. "aborted": by the caller's signal, or a leave() meanwhile. */
 export type Outcome = "woken" | "timeout" | "aborted" | "drained";
 
 /** The caller of a blocked call hung up before there was anything to answer. */
@@ -30,7 +30,7 @@ export class WaitAborted extends Error {
   }
 }
 
-/** The longest delay of a timer (24 days); a longer wait is cut to it. */
+/** The longest delay of a timer (24 days). */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** One new row, which one waiter takes. */
@@ -39,7 +39,7 @@ export type Announcement = {
   readonly key: string;
   /** A queue whose waiters take such rows too. */
   readonly orKey?: string | null;
-  /** Queues whose waiters may take the row: the first of their sleepers is woken if nobody sleeps in the other two. */
+  /** Queues whose waiters may take the row: used if nobody sleeps in the other two. */
   readonly elseKeys?: readonly string[];
 };
 
@@ -57,11 +57,11 @@ export class Waiters {
   #arrivals = 0;
   /** Waiters in all queues. */
   size = 0;
-  /** A logical clock, which orders reads and signals: it advances with each signal that waiters awake must notice. */
+  /** A logical clock: it advances with each signal that waiters awake must notice. */
   now = 0;
   isDrained = false;
 
-  /** Adds a waiter to the end of these queues. Must precede its read of the store, so that it misses no signal. */
+  /** Must precede the waiter's read of the store, so that it misses no signal. */
   join(...keys: readonly string[]): Waiter {
     this.size++;
     const waiter = new Waiter(this, ++this.#arrivals);
@@ -69,7 +69,6 @@ export class Waiters {
     return waiter;
   }
 
-  /** Wakes the first sleeper of `key` and `orKey`; if nobody sleeps there, the first of `elseKeys`. */
   wakeOne(row: Announcement): void {
     const { key, orKey, elseKeys = [] } = row;
     if (this.#wakeFirst(orKey == null ? [key] : [key, orKey], row)) return;
@@ -92,30 +91,26 @@ export class Waiters {
     return false;
   }
 
-  /** Wakes as wakeOne(), but in slices, so that other requests are served between the reads of the woken waiters. */
+  /** In slices, so that other requests are served between the reads of the woken waiters. */
   wakeOneLater(row: Announcement): void {
     this.#slices.run(() => this.wakeOne(row));
   }
 
-  /**
-   * Wakes the first sleeper of each queue, for a new row in each, as after a broadcast, in slices. A waiter that joins
-   * later reads the row at once.
-   */
+  /** For a new row in each queue, as after a broadcast, in slices. A waiter that joins later reads the row at once. */
   wakeOneOfEach(): void {
     for (const key of this.#queues.keys()) this.wakeOneLater({ key });
   }
 
-  /** Wakes every waiter of a queue, for a new row that all of them read, in slices. */
+  /** For a new row that every waiter of the queue reads, in slices. */
   wakeAll(key: string): void {
     this.#queues.get(key)?.wakeAll(++this.now, this.#slices);
   }
 
-  /** Wakes every waiter of every queue, in slices. */
   wakeAllOfEach(): void {
     for (const key of this.#queues.keys()) this.wakeAll(key);
   }
 
-  /** Ends the wait of each waiter that stands in a queue now with "drained", and each further wait of these waiters. */
+  /** Ends the waits of those who stand in a queue now with "drained", for ever. */
   end(key: string): void {
     this.#queues.get(key)?.end();
   }
@@ -131,7 +126,7 @@ export class Waiters {
     return this.#queues.size;
   }
 
-  /** For the waiters: a place in a queue, and its end. */
+  /** For the waiters. */
   enter(waiter: Waiter, key: string): Place<Waiter> {
     let queue = this.#queues.get(key);
     if (!queue) this.#queues.set(key, (queue = new WaitQueue(key)));
@@ -159,7 +154,6 @@ type Mode =
 
 const AWAKE: Mode = { kind: "awake", carried: null };
 
-/** A blocked call. */
 export class Waiter {
   readonly arrival: number;
   readonly #waiters: Waiters;
@@ -260,7 +254,6 @@ export class Waiter {
 
   // What follows is for the queues.
 
-  /** Wakes a sleeper, which then carries the announcement. */
   wake(carried: Carried): void {
     this.#wakeUp("woken", carried);
   }
@@ -316,7 +309,6 @@ export class Waiter {
     });
   }
 
-  /** Ends the sleep, if it sleeps. */
   #wakeUp(outcome: Outcome, carried: Carried | null): void {
     if (this.#mode.kind !== "asleep") {
       assert(carried === null, "an announcement goes to a sleeper");

@@ -2,13 +2,10 @@
 import type { Database } from "bun:sqlite";
 import { EMPTY_LEDGER, chainFault } from "../domain/lux.ts";
 import type { LedgerHead } from "../domain/model.ts";
-import { toLedgerEntry } from "../store/sql/rows.ts";
+import { LEDGER_COLUMNS, toLedgerEntry } from "../store/sql/rows.ts";
 import type { Row } from "../store/store.ts";
 
-const PART = `
-  SELECT seq, entry_id, from_account, to_account, node_id, n, amount_micro, CAST(balance_micro AS TEXT) AS balance,
-    kind, task_id, at, hash
-  FROM ledger WHERE seq > ? ORDER BY seq LIMIT 1000`;
+const PART = `SELECT ${LEDGER_COLUMNS} FROM ledger l WHERE l.seq > ? ORDER BY l.seq LIMIT 1000`;
 
 /** Returns what is wrong with the first entry that does not follow from the one before it; null: all do. */
 export function findChainFault(db: Database, onPart: (entries: number) => void = () => {}): string | null {

@@ -694,7 +694,7 @@ describe("the specification's examples", () => {
   test("a node has a share of the push configs, and a message whose config is refused creates no task", async () => {
     await using own = await startHub({ post: async () => ({ status: 204, retryAfter: null }) });
     await addNode(own, "w1");
-    const greedy = await addKey(own, "greedy", "--node", "w1");
+    const greedy = await addKey(own, "greedy", { node_id: "w1" });
     for (let n = 0; n < limit.PUSH_CONFIGS_OF_NODE_MAX; n++)
       expect((await sendPushed(own, greedy, RECEIVER_URL)).status).toBe(200);
     const count = async () => (await ok(own.get("/task/list?creator_node=w1")))["total"];
@@ -745,7 +745,7 @@ describe("the specification's examples", () => {
     const keysOf: string[] = [];
     for (const name of ["silent-1", "silent-2", "modest"]) {
       await addNode(own, name);
-      keysOf.push(await addKey(own, name, "--node", name));
+      keysOf.push(await addKey(own, name, { node_id: name }));
     }
     const [first = "", second = "", modest = ""] = keysOf;
     await own.sweep();
@@ -770,7 +770,7 @@ describe("the specification's examples", () => {
     await using receiver = new Receiver();
     await using own = await startHub({ post: receiver.post });
     await addNode(own, "w1");
-    const bound = await addKey(own, "bound", "--node", "w1");
+    const bound = await addKey(own, "bound", { node_id: "w1" });
     const full = await addKey(own, "full");
     const sent = [await sendPushed(own, bound, RECEIVER_URL), await sendPushed(own, full, RECEIVER_URL)];
     await own.sweep();
@@ -1115,7 +1115,7 @@ describe("who calls", () => {
   test("no secret is 401, a viewer 403, and a key finds what it created", async () => {
     expect((await send(hub, "/tasks", undefined, { secret: null })).status).toBe(401);
     expect((await send(hub, "/tasks", undefined, { secret: "wrong" })).status).toBe(401);
-    const viewer = await addKey(hub, "looks", "--role", "viewer");
+    const viewer = await addKey(hub, "looks", { role: "viewer" });
     for (const path of ["/tasks", "/tasks/x", `/nodes/w1${CARD}`]) {
       const answer = await send(hub, path, undefined, { secret: viewer });
       expect([path, answer.status, record(await answer.json())["error"]]).toEqual([
@@ -1142,8 +1142,8 @@ describe("who calls", () => {
   });
 
   test("a key of a node is that node: another of its keys finds the same tasks", async () => {
-    const first = await addKey(hub, "bound-1", "--node", "w1");
-    const second = await addKey(hub, "bound-2", "--node", "w1");
+    const first = await addKey(hub, "bound-1", { node_id: "w1" });
+    const second = await addKey(hub, "bound-2", { node_id: "w1" });
     const task = await create(hub, "by w1", {}, { secret: first });
     const stored = record((await ok(hub.get(`/task/${task["id"]}`)))["task"]);
     expect(stored["creator_node"]).toBe("w1");
@@ -1162,14 +1162,14 @@ describe("who calls", () => {
 
   test("a strict hub takes a task for a node from a bound key only, or with the administrator key", async () => {
     await using strict = await startHub({ isStrict: true, variants: ["A"] });
-    const secret = await addKey(strict, "bound", "--node", "w1");
+    const secret = await addKey(strict, "bound", { node_id: "w1" });
     const bound = { secret, to: "/a2a/nodes/w2" };
     for (const nodeId of ["w1", "w2"])
       await ok(
         strict.post(
           "/node/register",
           { node_id: nodeId, name: nodeId },
-          { headers: { "X-Matrix-Secret": await addKey(strict, `of-${nodeId}`, "--node", nodeId) } },
+          { headers: { "X-Matrix-Secret": await addKey(strict, `of-${nodeId}`, { node_id: nodeId }) } },
         ),
       );
     expect(stateOf(await create(strict, "to the hub"))).toBe(SUBMITTED);

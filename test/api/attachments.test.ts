@@ -112,7 +112,7 @@ describe("files of task/create", () => {
   once.test("a key that is bound to a node attaches only the files of that node", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNodes(hub, ["n1", "n2"]);
-    const bound = as(await addKey(hub, "robot", "--node", "n1"));
+    const bound = as(await addKey(hub, "robot", { node_id: "n1" }));
     const own = await upload(hub, {}, bound);
     const ofNobody = await upload(hub);
     const theirs = await upload(hub, { node: "n2" });
@@ -171,7 +171,7 @@ describe("inputs and outputs", () => {
   once.test("with a bound key the node need not be named", async () => {
     await using hub = await startHub({ variants: ["A"] });
     await addNode(hub, "n1");
-    const bound = as(await addKey(hub, "robot", "--node", "n1"));
+    const bound = as(await addKey(hub, "robot", { node_id: "n1" }));
     const taskId = await addTask(hub);
     await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
     const file = await upload(hub, { task_id: taskId }, bound);

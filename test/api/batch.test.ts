@@ -394,7 +394,7 @@ describe("a batch", () => {
   });
 
   once.test("a key that is bound to a node acts for it alone", async () => {
-    const secret = await addKey(hub, "of-n1", "--node", "n1");
+    const secret = await addKey(hub, "of-n1", { node_id: "n1" });
     const taskId = await addTask(hub);
     const answers = await batch(hub, [claim(taskId, "n2"), claim(taskId), CREATE], as(secret));
     expect(shortly(answers)).toEqual(["key_bound_to_other_node", "ok", "ok"]);

@@ -27,11 +27,15 @@ export async function keys(hub: TestHub, ...words: string[]): Promise<string> {
   return out;
 }
 
-/** Makes a key; its secret. */
-export async function addKey(hub: TestHub, keyId: string, ...flags: string[]): Promise<string> {
-  const secret = (await keys(hub, "add", keyId, ...flags)).split("\n")[0] ?? "";
-  expect(secret).toMatch(/^\S{16,}$/);
-  return secret;
+/** Makes a key over HTTP, as the command would do; its secret. */
+export async function addKey(
+  hub: TestHub,
+  name: string,
+  fields: Readonly<Record<string, string | number>> = {},
+): Promise<string> {
+  const { status, body } = await hub.admin("/key/add", { name, ...fields });
+  expect({ status, name: body["name"] }).toEqual({ status: 200, name });
+  return String(body["secret"]);
 }
 
 export function as(secret: string | null, more: CallOptions = {}): CallOptions {

@@ -226,12 +226,12 @@ describe("the rate limit on wrong secrets", () => {
 
   test("counts a wrong secret on a public path of A, which answers it nevertheless, and every right one in its dialect", async () => {
     await using hub = await startHub({ alone: "wrongSecrets" });
-    const pinned = await addKey(hub, "pinned", "--variant", "B");
+    const pinned = await addKey(hub, "pinned", { variant: "B" });
     const versionFor = async (secret: string): Promise<unknown> =>
       (await ok(hub.get("/status", as(secret))))["version"];
     expect([await versionFor("guess"), await versionFor(pinned)]).toEqual(["1.5", "1.0"]);
     for (let i = 2; i <= 19; i++) expect(await versionFor(`guess ${i}`)).toBe("1.5");
-    const justAdded = await addKey(hub, "just-added", "--variant", "B");
+    const justAdded = await addKey(hub, "just-added", { variant: "B" });
     expect(await versionFor(justAdded)).toBe("1.0");
     expect(await versionFor("x".repeat(2 * SECRET_MAX_CHARS))).toBe("1.5");
     await refused(attempt(hub, "guess 21"), 429, "too_many_wrong_secrets");
@@ -301,7 +301,7 @@ describe.concurrent("further keys", () => {
 
   test("an administrator key is rotated the same way", async () => {
     await using hub = await startHub();
-    const next = await addKey(hub, "next-admin", "--admin");
+    const next = await addKey(hub, "next-admin", { role: "admin" });
     const remove = (key: string) =>
       hub.post("/task/delete", { task_id: NO_ID }, { headers: { "X-Admin-Key": key } });
     await refused(remove(next), 404, "task_not_found");
@@ -325,7 +325,7 @@ describe.concurrent("further keys", () => {
 
   test("a key expires by the hub's clock", async () => {
     await using hub = await startHub();
-    const secret = await addKey(hub, "short", "--expires", "2h");
+    const secret = await addKey(hub, "short", { expires_in_s: 7200 });
     const attempt = () => hub.get("/status", as(secret, { variant: "B" }));
     await ok(attempt());
     hub.clock.pass(3_600_000);
@@ -338,7 +338,7 @@ describe.concurrent("further keys", () => {
 
   test("a revoked key is refused in both variants and no longer pins one", async () => {
     await using hub = await startHub();
-    const secret = await addKey(hub, "gone", "--variant", "B");
+    const secret = await addKey(hub, "gone", { variant: "B" });
     expect(await ok(hub.get("/status", as(secret)))).toMatchObject({ variant: "B" });
     await keys(hub, "revoke", "gone");
     expect(await ok(hub.get("/status", as(secret)))).toMatchObject({ variant: "A" });
@@ -349,8 +349,8 @@ describe.concurrent("further keys", () => {
   test("a pinned key is answered in its variant on the other listener", async () => {
     await using hub = await startHub();
     const [ofA, ofB] = await Promise.all([
-      addKey(hub, "fleet-a", "--variant", "A"),
-      addKey(hub, "fleet-b", "--variant", "B"),
+      addKey(hub, "fleet-a", { variant: "A" }),
+      addKey(hub, "fleet-b", { variant: "B" }),
     ]);
     for (const listener of VARIANTS) {
       const call = (secret: string): CallOptions => as(secret, { variant: listener });
@@ -380,7 +380,7 @@ describe.concurrent("further keys", () => {
 
   test("an upload with a bound key belongs to its node, and only to tasks that the node created or holds", async () => {
     await using hub = await startHub();
-    const secret = await addKey(hub, "of-n1", "--node", "n1");
+    const secret = await addKey(hub, "of-n1", { node_id: "n1" });
     const upload = (metadata: object, options: CallOptions = as(secret)) => {
       const form = new FormData();
       form.set("file", new File(["x"], "x.txt"));
@@ -416,7 +416,7 @@ describe.concurrent("further keys", () => {
 
   test("a bound key acts for its node only", async () => {
     await using hub = await startHub();
-    const secret = await addKey(hub, "of-n1", "--node", "n1");
+    const secret = await addKey(hub, "of-n1", { node_id: "n1" });
     await addNodes(hub, ["n1", "n2"]);
     const mine = await send(hub, "op", "n1", { require_ack: true });
     const theirs = await send(hub, "op", "n2", { require_ack: true });
@@ -491,7 +491,7 @@ describe.concurrent("further keys", () => {
 
   test("a bound key creates, cancels and retries as its node", async () => {
     await using hub = await startHub();
-    const secret = await addKey(hub, "of-n1", "--node", "n1");
+    const secret = await addKey(hub, "of-n1", { node_id: "n1" });
     const made = await ok(hub.post("/task/create", { title: "t", description: "d" }, as(secret)));
     expect(made["task"]).toMatchObject({ creator_node: "n1" });
     const own = { task_id: made["task_id"] };
@@ -505,7 +505,7 @@ describe.concurrent("further keys", () => {
 
   test("a bound key cannot reassign another node's task, even with the admin key", async () => {
     await using hub = await startHub();
-    const secret = await addKey(hub, "of-n1", "--node", "n1");
+    const secret = await addKey(hub, "of-n1", { node_id: "n1" });
     await addNodes(hub, ["n1", "n2"]);
     const taskId = await addTaskOf(hub, "n1");
     const both = as(secret, { headers: { "X-Admin-Key": ADMIN_KEY } });
@@ -535,7 +535,7 @@ describe.concurrent("further keys", () => {
       let secret = "";
       {
         await using hub = await startHub({ dataDir });
-        secret = await addKey(hub, "stays", "--variant", "B", "--node", "n1");
+        secret = await addKey(hub, "stays", { variant: "B", node_id: "n1" });
         await keys(hub, "revoke", "primary");
       }
       await using hub = await startHub({ dataDir });
@@ -741,7 +741,7 @@ describe("a viewer key", () => {
   test("is made by luxhub keys too, and may be bound to a node", async () => {
     await using hub = await startHub();
     await addNodes(hub, ["n1", "n2"]);
-    const secret = await addKey(hub, "board", "--role", "viewer", "--node", "n1");
+    const secret = await addKey(hub, "board", { role: "viewer", node_id: "n1" });
     await ok(hub.get("/task/pull?node_id=n1", as(secret)));
     await refused(hub.get("/task/pull?node_id=n2", as(secret)), 403, "key_bound_to_other_node");
     await refused(hub.post("/node/heartbeat", { node_id: "n1" }, as(secret)), 403, "viewer_not_allowed");

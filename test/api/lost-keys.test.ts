@@ -82,7 +82,7 @@ const LOSSES = {
 describe.each(["revoked", "expired"] as const)("a key that is %s", (how) => {
   test("loses its open calls, streams and uploads", async () => {
     await using hub = await startHub();
-    const robot = await addKey(hub, "robot", "--node", "n1", "--expires", "2m");
+    const robot = await addKey(hub, "robot", { node_id: "n1", expires_in_s: 120 });
     await addNodes(hub, ["n1", "n2"]);
     const repeatable = { headers: { "Idempotency-Key": "k1" } };
     const stream = await streamOf(hub, robot);

@@ -124,14 +124,14 @@ describe("who may call", () => {
   });
 
   test("a viewer is 403", async () => {
-    const secret = await addKey(hub, "looks", "--role", "viewer");
+    const secret = await addKey(hub, "looks", { role: "viewer" });
     const answer = await post(hub, PING, { "X-Matrix-Secret": secret });
     expect(answer.status).toBe(403);
     expect(await answer.json()).toMatchObject({ error: "viewer_not_allowed" });
   });
 
   test("a key of a node speaks as that node, and as no other", async () => {
-    const secret = await addKey(hub, "bound", "--node", "bound-1");
+    const secret = await addKey(hub, "bound", { node_id: "bound-1" });
     await using agent = await Agent.connect(hub.base(), "bound-1", "2026-07-28", {
       Authorization: `Bearer ${secret}`,
     });

@@ -107,7 +107,7 @@ describe("task/output", () => {
     await scene.complete();
     await refused(scene.post(piece), 409, "task_completed");
     expect(await scene.read()).toMatchObject({ attempt: null, data: "", size: 0, ended: true, attempts: [] });
-    const secret = await addKey(hub, "k", "--node", "n2");
+    const secret = await addKey(hub, "k", { node_id: "n2" });
     const bound = hub.post("/task/output", scene.of(piece), as(secret));
     await refused(bound, 403, "key_bound_to_other_node");
   });

@@ -179,7 +179,7 @@ describe("an upload", () => {
   test("with the URL of a bound key acts for its node, and counts against its quota", async () => {
     await using hub = await startHub({ quotaBytes: 20_000 });
     await addNode(hub, "n1");
-    const bound = as(await addKey(hub, "own", "--node", "n1"));
+    const bound = as(await addKey(hub, "own", { node_id: "n1" }));
     const made = async () => (await ok(hub.post("/file/upload-url", {}, bound)))["url"];
     expect(await put(hub, await made(), formOf("x"))).toMatchObject({ status: 200, node_id: "n1" });
     const url = await made();
@@ -195,7 +195,7 @@ describe("an upload", () => {
     await using hub = await startHub();
     const headers = { "Idempotency-Key": "k" };
     await badFields(hub.post("/file/upload-url", {}, { headers }), ["Idempotency-Key"]);
-    const viewer = as(await addKey(hub, "looks", "--role", "viewer"));
+    const viewer = as(await addKey(hub, "looks", { role: "viewer" }));
     await refused(hub.post("/file/upload-url", {}, viewer), 403, "viewer_not_allowed");
   });
 });

@@ -84,8 +84,8 @@ describe("for_node", () => {
   test("on a strict hub needs a bound key, of any node, or the administrator key", async () => {
     await using hub = await startHub({ isStrict: true });
     const [n1, n2] = [
-      as(await addKey(hub, "k1", "--node", "n1")),
-      as(await addKey(hub, "k2", "--node", "n2")),
+      as(await addKey(hub, "k1", { node_id: "n1" })),
+      as(await addKey(hub, "k2", { node_id: "n2" })),
     ];
     await ok(hub.post("/node/register", { node_id: "n1", name: "One" }, n1));
     const fields = { title: "t", description: "d", for_node: "n1" };

@@ -153,7 +153,7 @@ test("anonymous polls leave room for calls with a secret, and the other way roun
 test("waits of one bound key leave room for others, and end with their caller, also with an Idempotency-Key", async () => {
   await using hub = await startHub({ variants: ["A"] });
   for (const nodeId of ["n1", "n2"]) await addNode(hub, nodeId);
-  const robot = await addKey(hub, "robot", "--node", "n1");
+  const robot = await addKey(hub, "robot", { node_id: "n1" });
   const wait = (key: string) => {
     const body = { ...RECEIVE, node_id: "n1" };
     return hold(
@@ -181,7 +181,7 @@ test("a viewer has 500 waits for tasks and 500 streams, and others wait beside i
   await using hub = await startHub({ variants: ["A"] });
   await addNode(hub, "n1");
   const taskId = await addTask(hub);
-  const eye = await addKey(hub, "eye", "--role", "viewer");
+  const eye = await addKey(hub, "eye", { role: "viewer" });
   const asEye = { headers: { "X-Matrix-Secret": eye } };
   const head = HEAD.replace(SECRET, eye);
   const waits = await Promise.all(

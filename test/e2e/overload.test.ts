@@ -17,6 +17,7 @@ import { measureUnread } from "../../tools/torture/unread.ts";
 import { Hub, SECRET, TempDir, memoryMib, until } from "./program.ts";
 import { PROGRAM } from "../support/executable.ts";
 import { HANG_MS } from "../support/hang.ts";
+import { longTest } from "../support/long.ts";
 import { RawConnection, headOf, postOf, uploadOf } from "./raw.ts";
 
 const LINUX = process.platform === "linux";
@@ -63,7 +64,7 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
 
   // Slow uploads are cut after 25 s; upload.test.ts tests what cuts them, and the torture waits for it. The torture also
   // measures how soon slow callers are cut, and what others notice of them.
-  test("slow heads, bodies and chunks are cut off, and other callers are served meanwhile", async () => {
+  longTest("slow heads, bodies and chunks are cut off, and other callers are served meanwhile", async () => {
     const counts = { head: 100, body: 50, chunks: 50 };
     const { meanwhile, cut } = await withHub((hub) => measureSlow(hub, counts, 500));
     expect(meanwhile.count).toBeGreaterThan(0);
@@ -74,14 +75,14 @@ describe.concurrent.skipIf(!LINUX)(`overload${LINUX ? "" : " (needs /proc)"}`, (
     }
   });
 
-  test("a stalled stream costs little memory and resumes without loss", async () => {
+  longTest("a stalled stream costs little memory and resumes without loss", async () => {
     const { grewMib, unreadMib, came } = await withHub((hub) => measureStalled(hub, STALLED_MESSAGES, false));
     console.log(`${grewMib.toFixed(0)} MiB beside a stream that does not read ${unreadMib.toFixed(0)} MiB`);
     expect(grewMib).toBeLessThan(unreadMib * (2 / 3)); // 17 to 31 were measured; the torture allows 48
     expect(came).toEqual(Array.from({ length: STALLED_MESSAGES }, (_, i) => i));
   });
 
-  test("callers that ask for a large list and do not read cost little memory", async () => {
+  longTest("callers that ask for a large list and do not read cost little memory", async () => {
     const CALLERS = 60;
     const TASKS = 150;
     const description = "d".repeat(60_000);

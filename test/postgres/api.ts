@@ -55,7 +55,7 @@ export const PARTS = {
     "quorum",
     "usage",
     "invitations",
-    "lanes",
+    "many-lanes",
     "wake-ups",
     "hang-ups",
     "fates",

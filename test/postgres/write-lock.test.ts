@@ -10,6 +10,7 @@ import { LOCK } from "../../src/store/postgres/migrate.ts";
 import { WriteSession } from "../../src/store/postgres/write-session.ts";
 import { addNodes, addTask, list, ok, record, refused, until } from "../api/scene.ts";
 import { type TestHub, startHub } from "../support/hub.ts";
+import { longTest } from "../support/long.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 
 const reason = POSTGRES_MISSING === null ? "" : ` (skipped: ${POSTGRES_MISSING})`;
@@ -92,7 +93,7 @@ suite(`the write lock${reason}`, () => {
     await until("the log says so", async () => hub.logged.join("").includes(line));
   });
 
-  test.concurrent("and no other program's session", async () => {
+  longTest("and no other program's session", async () => {
     await using hub = await start();
     await using other = await Holder.open(hub, "luxhub");
     await refused(create(hub), 503, "database_unavailable");

@@ -301,12 +301,20 @@ class Player {
   async #waiting(): Promise<number> {
     let count = 0;
     for (let i = 0; i < this.#hub.size; i++) {
-      const text = await (
-        await fetch(`${this.#hub.base()}/metrics`, { headers: { "X-Matrix-Secret": SECRET } })
-      ).text();
-      count += Number(/^luxhub_waiting_calls\{secret="valid"\} (\d+)$/m.exec(text)?.[1] ?? 0);
+      const { text } = (await this.#metrics()).body;
+      count += Number(/^luxhub_waiting_calls\{secret="valid"\} (\d+)$/m.exec(String(text))?.[1] ?? 0);
     }
     return count;
+  }
+
+  /** The metrics, as the field `text` of an answer. */
+  async #metrics(): Promise<Answer> {
+    const response = await fetch(`${this.#hub.base()}/metrics`, { headers: { "X-Matrix-Secret": SECRET } });
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: { success: true, text: await response.text() },
+    };
   }
 
   #call(said: string): Promise<Answer> {
@@ -321,6 +329,7 @@ class Player {
       else if (word === "as") headers["X-Matrix-Secret"] = this.#text(`${reader.word()}.secret`);
       else if (word === "key") headers["Idempotency-Key"] = reader.word();
       else if (word === "GET") return get(reader.word());
+      else if (word === "metrics") return this.#metrics();
       else if (word === "task" || word === "node")
         return get(`${word}/${reader.word()}`).then((answer) => within(answer, word));
       else if (word === "events") return get(`events?since=0&limit=1000&task_id=${reader.word()}`);
@@ -446,6 +455,7 @@ class Reader {
     if (this.#has("{")) return this.#object();
     if (this.#has("[")) return this.#list();
     const quoted = this.#take(/\s*("(?:[^"\\]|\\.)*")/y);
+    if (quoted.startsWith('"~') && this.#isPattern) return this.#bare(JSON.parse(quoted));
     if (quoted !== "") return JSON.parse(quoted);
     return this.#bare(this.#take(/\s*([^\s,[\]{}]+)/y));
   }
@@ -505,7 +515,10 @@ function checkOf(word: string, read: (word: string) => unknown, now: number): Ch
   if (word === "absent") return that("absent", (value) => value === undefined);
   if (word.startsWith("#"))
     return that(word, (value) => Array.isArray(value) && value.length === Number(word.slice(1)));
-  if (word.startsWith("~")) return that(word, (value) => JSON.stringify(value ?? "").includes(word.slice(1)));
+  if (word.startsWith("~"))
+    return that(word, (value) =>
+      (typeof value === "string" ? value : JSON.stringify(value ?? "")).includes(word.slice(1)),
+    );
   if (word.startsWith("!") && word.length > 1) {
     const other = read(word.slice(1));
     return that(word, (value) => faultOf(value, other, "") !== null);

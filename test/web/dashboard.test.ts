@@ -418,6 +418,27 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
     expect(stolen).toBe(0);
   });
 
+  test("the changes that a task has left in a repository are shown as a diff, and as text", async () => {
+    await using own = await startHub();
+    await addNode(own, "coder");
+    const task_id = await addTask(own, { title: "Change it" });
+    await ok(own.post("/task/claim", { task_id, node_id: "coder" }));
+    const patch =
+      "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+<b id=evil>two</b>\n";
+    const form = new FormData();
+    form.set("metadata", JSON.stringify({ task_id, node: "coder" }));
+    form.set("file", new File([patch], "changes.patch", { type: "text/x-diff" }));
+    expect((await own.post("/file/upload", form)).status).toBe(200);
+    using page = new Page(WIDE);
+    await page.open(`${own.base()}/`);
+    await page.press("look");
+    await page.go(`tasks/${task_id}`);
+    await page.shows("+<b id=evil>two</b>");
+    const lines = `[...document.querySelectorAll("pre.diff > *")].map((line) => line.localName).join(" ")`;
+    expect(await page.eval(lines)).toBe("b b b i del ins");
+    expect(await page.eval(`document.getElementById("evil")`)).toBe(null);
+  });
+
   test("accessible names, contrasts and widths are right on both variants, and nothing violates the policy", async () => {
     await using furnished = await startHub();
     const views = await furnish(furnished);

@@ -11,7 +11,8 @@ import type { EventKind } from "../../src/domain/event.ts";
 import { EMPTY_LEDGER, chainFault, toLux } from "../../src/domain/lux.ts";
 import type { LedgerHead } from "../../src/domain/model.ts";
 import { FACTS } from "../../src/store/sql/consistency.ts";
-import { decodeRequires, toLedgerEntry } from "../../src/store/sql/rows.ts";
+import { toLedgerEntry } from "../../src/store/sql/rows.ts";
+import { TASK_FEATURES } from "../../src/store/sql/tables.ts";
 import { type Hub, listOf } from "../../test/e2e/program.ts";
 import { onPostgres } from "../../test/support/consistency-check.ts";
 import { OUTPUT_ATTEMPTS_KEPT } from "../../src/domain/limits.ts";
@@ -472,7 +473,7 @@ async function checkRules(rows: Rows, ledger: Ledger, findings: Findings): Promi
   );
   for (const [taskId, gpu] of ledger.gpus) {
     const task = tasks.get(taskId);
-    const requires = decodeRequires(task ? String(task["requires"]) : null);
+    const requires = TASK_FEATURES.columns.requires.decode(task ? String(task["requires"]) : null);
     if (requires?.resources["gpu"] !== gpu || task?.["limit_key"] !== LIMIT_KEY)
       findings.add("missing", `what task ${taskId} requires: ${JSON.stringify(task)}`);
   }

@@ -122,7 +122,6 @@ function hooksOf(before: Task, after: Task): readonly (typeof HOOKS.opened)[numb
 
 const NO_HOOKS: typeof HOOKS.opened = [];
 
-/** A step with its event. */
 function logged({ after, changes }: Step, event: Change): Step {
   return { after, changes: [...changes, event] };
 }
@@ -210,7 +209,6 @@ export function startAgain(held: Task, nodeId: string, at: Moment): Step {
   return step(held, { ...dispatchTo(held, nodeId), startedAt: at.now }, at);
 }
 
-/** The fields that a dispatch sets. */
 function dispatchTo(task: Task, nodeId: string) {
   const epoch = task.epoch + 1;
   return { status: "assigned", assignedNode: nodeId, revokedFrom: null, epoch } as const;
@@ -337,7 +335,6 @@ export function revoke(
   return accept(given.after, [...freed.changes, ...given.changes]);
 }
 
-/** The fields that a return to open sets. */
 export function returned(task: Task) {
   const epoch = task.epoch + 1;
   return { status: "open", assignedNode: null, startedAt: null, progress: null, epoch } as const;

@@ -15,7 +15,6 @@ import * as refuse from "./refusals.ts";
 /** A new task, or the one that had its unique key already. */
 export type Created = Task & { readonly deduplicated?: true };
 
-/** The rows that a new task names. */
 type NamedRows = {
   readonly candidates: readonly Candidate[];
   readonly dependencies: readonly Dependency[];
@@ -39,7 +38,6 @@ export function createWith(
 
 /** The data of a task that is created for one node or through A2A, besides its draft. */
 export type Sent = {
-  /** Of a task sent through A2A. */
   readonly origin: TaskOrigin | null;
   /** The node that gets it; null: any. */
   readonly nodeId: string | null;

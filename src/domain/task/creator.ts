@@ -30,10 +30,8 @@ export function mayDecide(task: Task, { boundTo }: Pick<CreatorRequest, "boundTo
   return boundTo === null || task.creatorNode === boundTo;
 }
 
-/** Who cancels, and why. `nodeId`: the node that the caller names, if it names one. */
 type Cancellation = { readonly nodeId: string | null; readonly reason: string | null };
 
-/** Ends an unfinished task. `node` is the one that the caller names, if it names one. */
 export function cancel(
   task: Task | null,
   node: Node | null,
@@ -167,7 +165,6 @@ export function reopen(task: Task, dependencies: Dependencies, at: Moment, becau
 
 // ---- Groups
 
-/** Who cancels or retries the tasks of a group. `boundTo`: as in CreatorRequest. */
 export type GroupRequest = { readonly group: string; readonly boundTo: string | null };
 
 /** Ends unfinished tasks of a group, those first that depend on others. `node` is the one that the caller names. */

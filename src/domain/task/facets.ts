@@ -41,7 +41,6 @@ export const FACETS: readonly Facet[] = [
   reward,
 ];
 
-/** The hooks of each place, in order. */
 export const HOOKS = {
   created: hooksAt("created"),
   refuses: hooksAt("refuses"),
@@ -62,7 +61,6 @@ export function isReady(task: Readiness, now: number): boolean {
   return task.status === "open" && !HOOKS.waits.some((waits) => waits(task, now));
 }
 
-/** Why a node may not have an open task. */
 export function refusesNode(task: Task, node: Node): Rejected | null {
   for (const refuses of HOOKS.refuses) {
     const refused = refuses(task, node);
@@ -71,7 +69,6 @@ export function refusesNode(task: Task, node: Node): Rejected | null {
   return null;
 }
 
-/** Why a result is not one of this task. */
 export function refusesResult(task: Task, completed: Completing): Rejected | null {
   for (const completing of HOOKS.completing) {
     const refused = completing(task, completed);

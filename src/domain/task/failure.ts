@@ -18,7 +18,6 @@ export type EndOfAttempt = {
   readonly message: string;
   /** Whether another attempt is allowed. */
   readonly retry: boolean;
-  /** What its event has besides. */
   readonly data?: EventData;
 };
 
@@ -32,7 +31,6 @@ export function failedAttempts({
   return failure !== null && isAttempt(failure) ? [...earlierFailures, failure] : earlierFailures;
 }
 
-/** The fields that a new failure sets. */
 export function failedBy(task: Task, failure: Failure): Pick<Task, "failure" | "earlierFailures"> {
   const keptBefore = isAttempt(failure) ? FAILED_ATTEMPTS_KEPT - 1 : FAILED_ATTEMPTS_KEPT;
   return { failure, earlierFailures: failedAttempts(task).slice(-keptBefore) };
@@ -48,7 +46,6 @@ const SEALED_TEXT = "Shown when the quorum is decided.";
 /** Whether the message of a failure is what its worker wrote. */
 const isWorkersText = (kind: Failure["kind"]): boolean => ["failed", "stalled", "budget"].includes(kind);
 
-/** The last failure as everybody may read it. */
 export function shownFailure({ child, failure }: Pick<Task, "child" | "failure">): Failure | null {
   const isHidden = failure !== null && isSealed({ child }) && isWorkersText(failure.kind);
   return isHidden ? { ...failure, message: SEALED_TEXT } : failure;
@@ -59,7 +56,6 @@ export function shownText(task: Pick<Task, "child">, text: string | null): strin
   return isSealed(task) ? null : text;
 }
 
-/** The data of the event of an attempt that has ended. */
 export function attemptData(task: Task, failure: Failure, { kind, data }: EndOfAttempt): EventData {
   const error = isWorkersText(kind) ? { error: shownFailure({ ...task, failure })?.message ?? null } : {};
   return { attempts: task.attempts, ...error, ...data };

@@ -64,6 +64,8 @@ export type TaskField = {
   readonly flags?: Readonly<Record<string, string | readonly [help: string, words: readonly string[]]>>;
   /** The help of the flag in `schedule put`, where that says something else. */
   readonly scheduled?: string;
+  /** The flag of `task update`, where that says something else. */
+  readonly updated?: TaskField["flags"];
 };
 
 const seconds = (min: number, max: number) => ({ is: "seconds", min, max }) as const;
@@ -77,6 +79,7 @@ export const TASK_FIELDS = {
     patch: "value",
     shown: { schedule: "always", task: "always", summary: true },
     text: "What to do, in one line.",
+    updated: { "title TEXT": "a new title" },
   },
   description: {
     key: "description",
@@ -114,6 +117,7 @@ export const TASK_FIELDS = {
     text: "LUX for the node that completes the task, with at most 6 decimals.",
     texts: { update: "The new reward. To lower a reward, send the administrator key too." },
     flags: { "reward N": "LUX for the node that completes the task" },
+    updated: { "reward N": "the new reward; a lower reward needs LUXHUB_ADMIN_KEY" },
   },
   /** Left out: the node of the key. */
   creator_node: {
@@ -177,6 +181,7 @@ export const TASK_FIELDS = {
     texts: {
       update: "The task is not handed out before this time. A time in the past, or null: at once.",
     },
+    updated: { "not-before TIME": "the earliest start: a time from now, ISO 8601, or none (at once)" },
   },
   expires_at: {
     key: "expiresAt",
@@ -187,6 +192,7 @@ export const TASK_FIELDS = {
       update: "If the task is not completed by this time, the task fails; null: the task does not expire.",
     },
     flags: { "expires TIME": "when the task fails unless it is completed: a time from now, or ISO 8601" },
+    updated: { "expires TIME": "when the tasks fail unless they are completed; none: never" },
   },
   /** How long a node may hold it without extend or complete. */
   timeout_s: {
@@ -307,6 +313,7 @@ export const TASK_FIELDS = {
     },
     flags: { "tag WORD…": "a word by which to find the task; repeatable" },
     scheduled: "a tag of the tasks; repeatable",
+    updated: { "tag WORD…": "a tag that replaces all current tags; repeatable; none: no tags" },
   },
   /** What a node must have to get it. */
   requires: {
@@ -330,6 +337,7 @@ export const TASK_FIELDS = {
     text: "The key whose limit (limit/set) applies to the task; if left out, the `task_type`.",
     texts: { update: "The key whose limit applies to the task; null: its `task_type`." },
     flags: { "limit-key KEY": "the key of the limit; default: the type" },
+    updated: { "limit-key KEY": "the key of the limit; none: the type" },
   },
 } as const satisfies Readonly<Record<string, TaskField>>;
 

@@ -48,7 +48,6 @@ export function takeReport(
   return { task, held: { ...held, ...patch }, saved: [...saved, change] };
 }
 
-/** What a request of its holder brings to a task. */
 export function reportedBy(
   task: Task | null,
   node: Node | null,

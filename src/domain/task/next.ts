@@ -54,7 +54,6 @@ export function next(node: Node, candidates: NextTasks, at: Moment): Accepted<Ne
   return accept<Next>({ task: after, from: "open", draining, ended }, [...before, ...changes]);
 }
 
-/** The best open task that the node may have now. */
 function bestFor(node: Node, { open }: NextTasks, { gate }: Moment): Task | null {
   const mayHave = (task: Task): boolean =>
     !isClosed(gate?.closed, task, node.nodeId) &&

@@ -46,7 +46,6 @@ export type AskRequest = HolderRequest &
     readonly park: boolean;
   };
 
-/** A question that is answered, and its task after that. */
 export type Settled = { readonly question: Question; readonly task: Task };
 
 /**
@@ -128,7 +127,6 @@ function newQuestion(task: Task, request: AskRequest, questionId: string, at: Mo
   };
 }
 
-/** The bytes of its texts. */
 export function bytesOf({ question, choices, schema, answer }: Question): number {
   const texts = [question, ...choices, schema ?? "", answer ?? ""];
   return texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
@@ -189,7 +187,6 @@ export function answer(
 /** A question whose deadline has passed, and how many open questions its task has with it. */
 export type DueQuestion = { readonly question: Question; readonly openOfTask: number };
 
-/** Times out questions at their deadline. `tasks`: those of the questions. */
 export function timeOutQuestions(
   due: readonly DueQuestion[],
   tasks: readonly Task[],

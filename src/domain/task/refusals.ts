@@ -85,7 +85,6 @@ export function nodeExcluded(task: Task, nodeId: string): Rejected {
   return reject("node_excluded", detail);
 }
 
-/** A node does not have what the task requires. */
 export function requirementsNotMet({ taskId }: Task, { nodeId }: Node): Rejected {
   const detail = `Node ${nodeId} does not have what task ${taskId} requires, or uses it for other tasks. GET /api/v1/task/${taskId}/explain says what is missing.`;
   return reject("requirements_not_met", detail);

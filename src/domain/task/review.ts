@@ -37,7 +37,6 @@ import { must } from "../../lib/assert.ts";
 /** `boundTo`, `keyId`: the node and the name of the caller's key; null: it has none, it is the secret that all share. */
 export type ReviewRequest = {
   readonly taskId: string;
-  /** Who reviews, if the caller says so. */
   readonly nodeId: string | null;
   readonly verdict: Verdict;
   readonly note: string | null;
@@ -49,7 +48,6 @@ export type ReviewRequest = {
 
 type ReviewRows = {
   readonly task: Task | null;
-  /** The node that the caller names. */
   readonly node: Node | null;
   /** The node that did the work, also if it is deleted. */
   readonly worker: Node | null;
@@ -154,7 +152,6 @@ export function settle(
   return accept(passed.after, [...passed.changes, ...settled, event, ...payment.changes]);
 }
 
-/** Settles reviews whose deadline has passed. `entryIds`: one for each task. */
 export function timeOutReviews(
   due: readonly Task[],
   accounts: Accounts,
@@ -206,7 +203,6 @@ export class Accounts {
     return this.#head;
   }
 
-  /** The node that completed a task. */
   of({ assignedNode }: Task): Node {
     return must(this.#nodes.get(must(assignedNode, "a completed task has a node")), "its node is loaded");
   }

@@ -21,7 +21,6 @@ export function tallies(before: Task | null, after: Task | null, now: number): C
   return changes;
 }
 
-/** What a step adds by state. */
 export function byState(before: Task | null, after: Task | null): Change {
   const step = (status: TaskStatus): number =>
     Number(after?.status === status) - Number(before?.status === status);

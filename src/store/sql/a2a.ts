@@ -4,15 +4,25 @@ import { isAsking } from "../../domain/task/facet/questions.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { many, one, rowsBySeq } from "./query.ts";
-import { decodeOriginIds, toFile, toSentTask } from "./rows.ts";
-import { TASK_BYTES, TASK_COLUMNS } from "./tasks.ts";
+import { TASK_COLUMNS, toFile, toTask } from "./rows.ts";
+import { TASK_BYTES } from "./tasks.ts";
 import { TASK_FEATURES } from "./tables.ts";
 import { setFeature } from "./task-writes.ts";
-import type { Writes } from "./write.ts";
+import { type Writes, evict } from "./write.ts";
 
 export type SentTask = { readonly task: Task; readonly origin: TaskOrigin };
 
 const SENT = `SELECT ${TASK_COLUMNS}, a2a_caller, a2a_ids FROM task_rows t`;
+
+function originIdsOf(row: Row): Omit<TaskOrigin, "caller"> {
+  const { context, message } = JSON.parse(String(row["a2a_ids"])) as { context: string; message: string };
+  return { contextId: context, messageId: message };
+}
+
+const toSentTask = (row: Row): SentTask => ({
+  task: toTask(row),
+  origin: { caller: String(row["a2a_caller"]), ...originIdsOf(row) },
+});
 
 export function sentTask(taskId: string, caller: string): Query<SentTask | null> {
   const reads = [keyOf.task(taskId), keyOf.filesOfTask(taskId)];
@@ -22,7 +32,7 @@ export function sentTask(taskId: string, caller: string): Query<SentTask | null>
 /** The context of a task; null if it was not created through A2A. */
 export function contextOf(taskId: string): Query<string | null> {
   const sql = `SELECT a2a_ids FROM task_rows WHERE task_id = $1 AND a2a_ids IS NOT NULL`;
-  return one(sql, [taskId], (row) => decodeOriginIds(String(row["a2a_ids"])).contextId, [keyOf.task(taskId)]);
+  return one(sql, [taskId], (row) => originIdsOf(row).contextId, [keyOf.task(taskId)]);
 }
 
 /** Oldest first. */
@@ -71,7 +81,7 @@ function toEntry(row: Row): SentEntry {
     isAsking:
       typeof questions === "string" && isAsking({ questions: JSON.parse(questions) as Task["questions"] }),
     isInReview: row["review_until"] != null,
-    contextId: decodeOriginIds(String(row["a2a_ids"])).contextId,
+    contextId: originIdsOf(row).contextId,
     bytes: Number(row["bytes"]),
   };
 }
@@ -83,6 +93,7 @@ export function filesOfTask(taskId: string): Query<readonly FileRecord[]> {
 
 export const A2A_WRITES = {
   "task.sent": {
+    cache: evict,
     row: ({ taskId }) => keyOf.task(taskId),
     statement: setFeature(TASK_FEATURES.set(({ origin }) => origin, "a2a_caller", "a2a_ids")),
   },

@@ -11,8 +11,7 @@ import type { Param, Query, Row } from "../store.ts";
 import { READY_PLAIN, READY_SPECIAL, isReadyIn } from "./lanes.ts";
 import { RESOURCES } from "./nodes.ts";
 import { bind, byKey, NO_ROW, many, padded, placeholders, query, union } from "./query.ts";
-import { CapabilityLists, resourcesOf, toTask } from "./rows.ts";
-import { TASK_COLUMNS } from "./tasks.ts";
+import { TASK_COLUMNS, CapabilityLists, resourcesOf, toTask } from "./rows.ts";
 
 // ---- Nodes
 

@@ -2,10 +2,11 @@
 import { type EventKind, FATE_KINDS, type LoggedEvent, TASK_EVENT_KINDS } from "../../domain/event.ts";
 import type { Param, Query } from "../store.ts";
 import { bind, count, many, one, padded, placeholders, union } from "./query.ts";
-import { toEvent } from "./rows.ts";
 import { EVENTS } from "./tables.ts";
 import type { Of, Writes } from "./write.ts";
 import { flag, insert } from "./write-statement.ts";
+
+const toEvent = EVENTS.reader();
 
 export function firstEventId(): Query<number> {
   return count(`SELECT coalesce(min(id), 1) AS n FROM events`, [], ["events"]);

@@ -25,10 +25,7 @@ const declaredOf = (name: Name): TemplateField =>
   must(fields.get(fieldOf(name, COLUMNS[name])), "the column of a term holds a field of TASK_FIELDS");
 
 export const PATCHED_NAMES = FEW_NAMES.filter((name) => declaredOf(name).patch !== undefined);
-const SUMMARY_NAMES = FEW_NAMES.filter((name) => declaredOf(name).shown?.summary) as SummaryColumn[];
-
-export const fewTermsOf = TASK_FEATURES.reader(...FEW_NAMES);
-export const fewTermsOfSummary = TASK_FEATURES.reader(...SUMMARY_NAMES);
+export const SUMMARY_NAMES = FEW_NAMES.filter((name) => declaredOf(name).shown?.summary) as SummaryColumn[];
 
 const KEYS = FEW_NAMES.map((name) => declaredOf(name).key);
 

@@ -18,8 +18,8 @@ import {
 } from "./query.ts";
 import { toFile } from "./rows.ts";
 import { EVERYTHING } from "./conflict-keys.ts";
-import { FILES } from "./tables.ts";
-import type { Writes } from "./write.ts";
+import { FILES, FILE_TOTALS } from "./tables.ts";
+import { type Writes, evict } from "./write.ts";
 import { add, added, drop, update, whole } from "./write-statement.ts";
 
 export function fileById(fileId: string): Query<FileRecord | null> {
@@ -95,8 +95,9 @@ export function filesBySeq(seqs: readonly number[]): Query<readonly FileRecord[]
 export type FileTotals = { readonly files: number; readonly bytes: number };
 
 export function fileTotals(): Query<FileTotals> {
-  const totals = ({ files, bytes }: Row): FileTotals => ({ files: Number(files), bytes: Number(bytes) });
-  return always(`SELECT files, bytes FROM file_totals`, [], totals, ["file_totals"]);
+  return always(`SELECT files, bytes FROM file_totals`, [], FILE_TOTALS.reader("files", "bytes"), [
+    "file_totals",
+  ]);
 }
 
 export function filesCountOf(taskId: string): Query<number> {
@@ -105,11 +106,13 @@ export function filesCountOf(taskId: string): Query<number> {
 
 export const FILE_WRITES = {
   "file.saved": {
+    cache: evict,
     row: ({ file }) => keyOf.file(file.fileId),
     keys: ({ file }) => (file.taskId === null ? [] : [keyOf.filesOfTask(file.taskId)]),
     statement: add(FILES, ({ file }) => file),
   },
   "file.attached": {
+    cache: evict,
     row: ({ fileId }) => keyOf.file(fileId),
     keys: ({ taskId }) => [keyOf.filesOfTask(taskId)],
     statement: update(
@@ -119,6 +122,7 @@ export const FILE_WRITES = {
     ),
   },
   "file.deleted": {
+    cache: evict,
     frees: true,
     row: ({ fileId }) => keyOf.file(fileId),
     keys: () => [EVERYTHING], // the change does not name the task of the file

@@ -92,14 +92,7 @@ function toBudget(row: Row): BudgetState {
   });
 }
 
-function toPause(row: Row): Pause {
-  return {
-    scope: String(row["scope"]) as Pause["scope"],
-    value: String(row["value"]),
-    reason: row["reason"] == null ? null : String(row["reason"]),
-    at: Number(row["at"]),
-  };
-}
+const toPause: (row: Row) => Pause = PAUSES.reader();
 
 /** A hold of an older hub has no beginning. */
 function toHold({ held_at, held_until, held_by }: Row): Hold | null {
@@ -135,8 +128,13 @@ export function hasTaskOfKey(nodeId: string, key: string): Query<true | null> {
 }
 
 export const GATE_WRITES = {
-  "pause.saved": { row: ({ pause }) => keyOf.pause(pause), statement: save(PAUSES, ({ pause }) => pause) },
+  "pause.saved": {
+    cache: (rows) => rows.clearGate(),
+    row: ({ pause }) => keyOf.pause(pause),
+    statement: save(PAUSES, ({ pause }) => pause),
+  },
   "pause.deleted": {
+    cache: (rows) => rows.clearGate(),
     frees: true,
     row: ({ key }) => keyOf.pause(key),
     statement: remove(
@@ -145,10 +143,12 @@ export const GATE_WRITES = {
     ),
   },
   "limit.saved": {
+    cache: (rows) => rows.clearGate(),
     row: ({ limit }) => keyOf.limit(limit.key),
     statement: save(LIMITS, ({ limit }) => limit),
   },
   "limit.deleted": {
+    cache: (rows) => rows.clearGate(),
     frees: true,
     row: ({ key }) => keyOf.limit(key),
     statement: drop(LIMITS, ["limit_key"]),
@@ -170,6 +170,7 @@ export const GATE_WRITES = {
     ]),
   },
   "tasks.counted": {
+    cache: (rows) => rows.clearTasks(),
     isSweep: true,
     statement: customStatement(
       "tasks",
@@ -178,10 +179,12 @@ export const GATE_WRITES = {
     ),
   },
   "budget.saved": {
+    cache: (rows) => rows.clearGate(),
     row: ({ budget }) => keyOf.budget(budget),
     statement: save(BUDGETS, ({ budget }) => budget),
   },
   "budget.deleted": {
+    cache: (rows) => rows.clearGate(),
     row: ({ key }) => keyOf.budget(key),
     statement: remove(
       "budgets",

@@ -11,35 +11,22 @@ import {
 import type { Param, Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { bind, count, many, one, union } from "./query.ts";
-import { isFailedAs, toTask, toTaskState } from "./rows.ts";
-import { TASKS_READ, TASK_COLUMNS, UNFINISHED } from "./tasks.ts";
+import { TASK_COLUMNS, isFailedAs, toTask, toTaskState } from "./rows.ts";
+import { TASKS_READ, UNFINISHED } from "./tasks.ts";
+import { soundTotals } from "../../domain/sound.ts";
 import { addTotals } from "../../domain/task/facet/group.ts";
 import type { Columns } from "./table.ts";
 import { GROUP_ENDINGS, GROUP_TOTALS } from "./tables.ts";
 import type { Of, Writes } from "./write.ts";
 import { type Statement, adding, drop, insert, mark, remove, update, whole } from "./write-statement.ts";
-import { soundTotals } from "../../domain/sound.ts";
 
 /** The condition that a failed task was cancelled, or expired. */
 export const IS_CANCELLED = `(${FAILURE_KINDS.filter(isCancelled).map(isFailedAs).join(" OR ")})`;
 
-function toTotals(row: Row): GroupTotals {
-  return soundTotals({
-    open: Number(row["open"]),
-    assigned: Number(row["assigned"]),
-    completed: Number(row["completed"]),
-    failed: Number(row["failed"]),
-    cancelled: Number(row["cancelled"]),
-    inReview: Number(row["in_review"]),
-    lux: Number(row["lux"]),
-    luxMicro: Number(row["lux_micro"]),
-    paid: Number(row["paid"]),
-    paidMicro: Number(row["paid_micro"]),
-    firstCreatedAt: Number(row["first_created_at"]),
-    lastCreatedAt: Number(row["last_created_at"]),
-    lastUpdatedAt: Number(row["last_updated_at"]),
-  });
-}
+const toTotals: (row: Row) => GroupTotals = GROUP_TOTALS.reader(
+  ...(["open", "assigned", "completed", "failed", "cancelled", "in_review", "lux", "lux_micro"] as const),
+  ...(["paid", "paid_micro", "first_created_at", "last_created_at", "last_updated_at"] as const),
+).to(soundTotals);
 
 /** null: the group has no task. */
 export function groupTotals(group: string): Query<GroupTotals | null> {

@@ -1,13 +1,15 @@
 /** The reads and writes of invitations, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Invitation } from "../../domain/model.ts";
+import { soundInvitation } from "../../domain/sound.ts";
 import type { Query } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { many, one } from "./query.ts";
-import { toInvitation } from "./rows.ts";
 import type { ConflictKey } from "./conflict-keys.ts";
 import { INVITATIONS } from "./tables.ts";
 import type { Of, Writes } from "./write.ts";
 import { customStatement, remove, save, text, whole } from "./write-statement.ts";
+
+const toInvitation = INVITATIONS.reader().to(soundInvitation);
 
 /** @param tokenHash in lower-case hex */
 export function invitationByToken(tokenHash: string): Query<Invitation | null> {

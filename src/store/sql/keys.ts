@@ -1,12 +1,21 @@
 /** The reads and writes of keys and of stored answers (idempotency), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { KeyRecord } from "../../domain/model.ts";
+import { soundKey } from "../../domain/sound.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { byKey, padded, many, one, placeholders } from "./query.ts";
-import { toKey } from "./rows.ts";
-import { KEYS } from "./tables.ts";
+import { ANSWERS, KEYS } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { save } from "./write-statement.ts";
+
+const readKey = KEYS.reader();
+
+/** A full key is stored as "secret". */
+function toKey(row: Row): KeyRecord {
+  const role = String(row["role"]);
+  // Only the rules write it.
+  return soundKey({ ...readKey(row), role: role === "secret" ? "full" : (role as KeyRecord["role"]) });
+}
 
 export function allKeys(): Query<readonly KeyRecord[]> {
   return many(`SELECT * FROM keys ORDER BY created_at, key_id`, [], toKey, ["keys"]);
@@ -21,17 +30,13 @@ export function keysByHash(hashes: readonly string[]): Query<readonly KeyRecord[
 /** A stored answer. `asked` is the hash of the request that it answers. */
 export type PastAnswer = { readonly asked: string; readonly status: number; readonly body: string };
 
+const toAnswer = ANSWERS.reader("body_hash", "status", "body");
 const STORED_ANSWER = byKey(
   ["text", "bigint"],
-  `SELECT body_hash, status, body FROM answers WHERE scope = $1 AND stored_at > $2`,
+  `SELECT ${toAnswer.list} FROM answers WHERE scope = $1 AND stored_at > $2`,
 );
 
 export function storedAnswer(scope: string, notBefore: number): Query<PastAnswer | null> {
-  const toAnswer = (row: Row): PastAnswer => ({
-    asked: String(row["body_hash"]),
-    status: Number(row["status"]),
-    body: String(row["body"]),
-  });
   return one(STORED_ANSWER, [scope, notBefore], toAnswer, [keyOf.answer(scope)]);
 }
 

@@ -8,7 +8,8 @@ import type { Change } from "../../domain/change.ts";
 import { comesFirst } from "../../domain/task/order.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { bind, count, query, union } from "./query.ts";
-import { decodeRequires } from "./rows.ts";
+import { textOrNull } from "./rows.ts";
+import { TASK_FEATURES } from "./tables.ts";
 
 /** Open, not waiting for its time or for other tasks, and in a plain or a special lane: in the words of the indexes. */
 export const READY_PLAIN = `ready = 1`;
@@ -108,14 +109,15 @@ export function headsOf(lanes: readonly string[]): Query<ReadonlyMap<string, Hea
   };
 }
 
+const readRequires = TASK_FEATURES.reader("requires");
+
 function toLane(row: Row): ReadyLane {
-  const text = (name: string): string | null => (row[name] == null ? null : String(row[name]));
   return {
     name: String(row["lane"]),
     taskType: String(row["task_type"]),
-    limitKey: text("limit_key"),
-    requires: decodeRequires(text("requires")),
-    creatorNode: text("creator_node"),
+    limitKey: textOrNull(row["limit_key"]),
+    requires: readRequires(row).requires,
+    creatorNode: textOrNull(row["creator_node"]),
     head: toHead(row),
   };
 }

@@ -1,16 +1,17 @@
 /** The reads and writes of advisory leases, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { LeaseTotals } from "../../domain/lease.ts";
 import type { Lease } from "../../domain/model.ts";
+import { soundLease } from "../../domain/sound.ts";
 import { isGlob } from "../../lib/globs.ts";
 import type { Query, Row } from "../store.ts";
 import { always, count, many } from "./query.ts";
-import { toLease } from "./rows.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import { LEASES } from "./tables.ts";
 import type { Of, Writes } from "./write.ts";
 import { customStatement, drop, remove, save, update, whole } from "./write-statement.ts";
 
-const LEASE = `name, node_id, task_id, shared, fencing, ttl_ms, lease_until, acquired_at`;
+const toLease = LEASES.reader().to(soundLease);
+const LEASE = toLease.list;
 
 /** All leases that may overlap with a name: with a glob, any. */
 export function leasesNear(name: string): Query<readonly Lease[]> {

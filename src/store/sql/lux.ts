@@ -4,7 +4,7 @@ import type { LedgerEntry, LedgerHead } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { byKey, many, one, query } from "./query.ts";
-import { toLedgerEntry } from "./rows.ts";
+import { LEDGER_COLUMNS, toLedgerEntry } from "./rows.ts";
 import { LEDGER } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { add } from "./write-statement.ts";
@@ -14,8 +14,7 @@ export type ChainedEntry = LedgerEntry & { readonly prevHash: string | null };
 
 /** `seq` - 1 has the hash before it. */
 const ENTRIES = `
-  SELECT l.seq, l.entry_id, l.from_account, l.to_account, l.node_id, l.n, l.amount_micro,
-    CAST(l.balance_micro AS TEXT) AS balance, l.kind, l.task_id, l.at, l.hash, p.hash AS prev_hash
+  SELECT ${LEDGER_COLUMNS}, p.hash AS prev_hash
   FROM ledger l LEFT JOIN ledger p ON p.seq = l.seq - 1`;
 
 const LEDGER_PAGE = `${ENTRIES} WHERE l.node_id = $1 AND l.n >= $2 AND l.n <= $3 ORDER BY l.n DESC`;
@@ -120,6 +119,7 @@ export function lastSigninAt(nodeId: string, before: number): Query<number | nul
 
 export const LEDGER_WRITES = {
   "lux.entered": {
+    cache: (rows, change) => rows.setLedgerHead(change),
     keys: ({ entry: { nodeId } }) =>
       nodeId === null ? [keyOf.ledgerHead] : [keyOf.ledgerHead, keyOf.ledger(nodeId)],
     statement: add(LEDGER, ({ entry }) => entry),

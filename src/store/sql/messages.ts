@@ -23,7 +23,7 @@ import {
   query,
   sizes,
 } from "./query.ts";
-import { toDelivery, toDeliveryStub, toMessage, toMessageFate } from "./rows.ts";
+import { toDelivery, toDeliveryStub, toMessage } from "./rows.ts";
 import type { Columns } from "./table.ts";
 import { BROADCASTS, DELIVERIES, MESSAGES } from "./tables.ts";
 import type { Of, Write, Writes } from "./write.ts";
@@ -330,6 +330,15 @@ export function parkedSizes(nodeId: string, { from, limit, offset }: Slice): Que
   return sizes(messageSizes(seqs, "ASC"), [nodeId, limit, offset], MAIL_READ);
 }
 
+const readFate = DELIVERIES.reader("state", "deliveries");
+const readRecipients = BROADCASTS.reader("waiting", "delivered", "acked");
+
+const toMessageFate = (row: Row): MessageFate => ({
+  message: toMessage(row),
+  delivery: row["state"] === null ? null : readFate(row),
+  recipients: row["waiting"] === null ? null : readRecipients(row),
+});
+
 /** Messages and the state of their delivery, as one node may see it. */
 export function messageFates(
   nodeId: string,
@@ -406,7 +415,7 @@ const queueBroadcast = (messageId: string, toNodes: string, from: string): strin
   INSERT INTO deliveries (seq, to_node, state, deliveries, broadcast)
   SELECT ${seqOf(messageId)}, ${toNodes}, 'waiting', 0, 1 FROM ${from}`;
 /** One statement for all recipients, who are a JSON array. Differs because each engine reads JSON in its own way. */
-const QUEUE_BROADCAST: Statement<Of<"deliveries.queued">> = {
+const QUEUE_BROADCAST: Statement<Of<"deliveries.queued">, "deliveries"> = {
   ...customStatement("deliveries", queueBroadcast("$1", "value", "json_each($2)"), [
     text(({ messageId }) => messageId),
     text(({ toNodes }) => JSON.stringify(toNodes)),

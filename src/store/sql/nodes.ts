@@ -6,10 +6,10 @@ import type { Node, Pulse } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import { always, byKey, count, many, one, padded, placeholders, query } from "./query.ts";
-import { capabilitiesOf, toNode, toPulse } from "./rows.ts";
+import { capabilitiesOf, toNode } from "./rows.ts";
 import { NODES as NODE_TABLE } from "./tables.ts";
 import type { Columns } from "./table.ts";
-import type { Writes } from "./write.ts";
+import { type Writes, evict } from "./write.ts";
 import { added, customStatement, flag, text, update, upsert, whole } from "./write-statement.ts";
 
 /** The resources of a node, and what its unfinished tasks use: how many there are of each requirement (resourcesOf). */
@@ -21,8 +21,8 @@ export const RESOURCES = `resources, CASE WHEN resources IS NULL THEN NULL ELSE 
 // LUX sums may exceed 2^53, where the drivers' numbers are not exact, so they are read as text.
 export const NODE_COLUMNS = `
   node_id, name, host, port, capabilities, ${RESOURCES}, variant, max_tasks, auto_assign, draining, online, has_leases, registered_at, last_heartbeat_at,
-  lease_until, tasks_assigned, tasks_completed, CAST(lux_earned_micro AS TEXT) AS lux_earned, idle_since,
-  entries, CAST(balance_micro AS TEXT) AS balance`;
+  lease_until, tasks_assigned, tasks_completed, CAST(lux_earned_micro AS TEXT) AS lux_earned_micro, idle_since,
+  entries, CAST(balance_micro AS TEXT) AS balance_micro`;
 /** Every node has its row in beats, from its registration on. Deleted ones are among them (deleted = 1). */
 export const NODES = `nodes JOIN beats USING (seq)`;
 export const NODES_READ: readonly ConflictKey[] = ["nodes", "beats"];
@@ -73,10 +73,8 @@ export function deletedNode(nodeId: string): Query<Node | null> {
   return one(DELETED_NODE, [nodeId], toNode, [keyOf.node(nodeId)]);
 }
 
-const PULSE = byKey(
-  ["text"],
-  `SELECT node_id, variant, online, draining, tasks_assigned FROM nodes WHERE node_id = $1 AND deleted = 0`,
-);
+const toPulse = NODE_TABLE.reader("node_id", "variant", "online", "draining", "tasks_assigned");
+const PULSE = byKey(["text"], `SELECT ${toPulse.list} FROM nodes WHERE node_id = $1 AND deleted = 0`);
 
 /** The columns of a node that a heartbeat, the most frequent request, needs. */
 export function pulseOf(nodeId: string): Query<Pulse | null> {
@@ -94,7 +92,7 @@ function patchPulse(pulse: Pulse | null, change: Change): Pulse | undefined {
 export function pulsesOf(nodeIds: readonly string[]): Query<readonly Pulse[]> {
   const ids = padded(nodeIds);
   const sql = `
-    SELECT node_id, variant, online, draining, tasks_assigned FROM nodes WHERE deleted = 0 AND node_id IN (${placeholders(ids)})`;
+    SELECT ${toPulse.list} FROM nodes WHERE deleted = 0 AND node_id IN (${placeholders(ids)})`;
   return many(sql, ids, toPulse, ["nodes"]);
 }
 
@@ -277,7 +275,7 @@ export function nextLeaseEnd(steady: number): Query<number | null> {
 export function topNodes(limit: number): Query<readonly Node[]> {
   const sql = `
     SELECT ${NODE_COLUMNS} FROM ${NODES} WHERE tasks_completed > 0 AND deleted = 0
-    ORDER BY tasks_completed DESC, lux_earned_micro DESC, node_id LIMIT $1`;
+    ORDER BY tasks_completed DESC, nodes.lux_earned_micro DESC, node_id LIMIT $1`;
   return many(sql, [limit], toNode, NODES_READ);
 }
 
@@ -294,6 +292,7 @@ const NODE_SEQ: Columns<OfNode> = {
 
 export const NODE_WRITES = {
   "node.saved": {
+    cache: evict,
     row: ({ node }) => ofNode(node),
     keys: ({ node }) => [keyOf.registration(node.nodeId)],
     statement: upsert(
@@ -317,6 +316,7 @@ export const NODE_WRITES = {
     ),
   },
   "node.beaten": {
+    cache: (rows, change) => rows.patchNode(change),
     row: ofNode,
     statement: upsert("beats", NODE_SEQ, {
       last_heartbeat_at: whole(({ lastHeartbeatAt }) => lastHeartbeatAt),
@@ -324,22 +324,26 @@ export const NODE_WRITES = {
     }),
     sum: (_, later) => later,
   },
-  "node.returned": { row: ofNode, statement: update("nodes", NODE_ID, { online: "1" }) },
-  "node.offline": { row: ofNode, statement: update("nodes", NODE_ID, { online: "0" }) },
+  "node.returned": { cache: evict, row: ofNode, statement: update("nodes", NODE_ID, { online: "1" }) },
+  "node.offline": { cache: evict, row: ofNode, statement: update("nodes", NODE_ID, { online: "0" }) },
   "node.drained": {
+    cache: evict,
     row: ofNode,
     statement: update("nodes", NODE_ID, { draining: flag(({ draining }) => draining) }),
   },
   "node.leased": {
+    cache: evict,
     row: ofNode,
     statement: update("nodes", NODE_ID, { has_leases: flag(({ hasLeases }) => hasLeases) }),
   },
   "node.deleted": {
+    cache: evict,
     row: ofNode,
     keys: ({ nodeId }) => [keyOf.registration(nodeId), keyOf.registrations],
     statement: update("nodes", NODE_ID, { online: "0", draining: "0", deleted: "1" }),
   },
   "node.tallied": {
+    cache: (rows, change) => rows.patchNode(change),
     row: ofNode,
     statement: update("nodes", NODE_ID, {
       tasks_assigned: whole(({ assigned }) => assigned, added),
@@ -362,6 +366,7 @@ export const NODE_WRITES = {
     },
   },
   "node.leases.renewed": {
+    cache: evict,
     isSweep: true,
     statement: customStatement(
       "beats",

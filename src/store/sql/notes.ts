@@ -4,14 +4,19 @@ import type { NoteTotals } from "../../domain/note.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { always, byKey, many, one } from "./query.ts";
-import { toNote, toNoteHead } from "./rows.ts";
+import { keptOf } from "./rows.ts";
+import { soundNote } from "../../domain/sound.ts";
 import { headOf } from "../../domain/note.ts";
+import type { Reader } from "./table.ts";
 import { NOTES } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { drop, save } from "./write-statement.ts";
 
-const HEAD = `key, version, node_id, verified, bytes, created_at, updated_at`;
-const NOTE_BY_KEY = byKey(["text"], `SELECT ${HEAD}, content, kept_by, kept_bytes FROM notes WHERE key = $1`);
+const HEAD = ["key", "version", "node_id", "verified", "created_at", "updated_at"] as const;
+const toNoteHead: Reader<NoteHead> = NOTES.reader(...HEAD, "bytes").to(soundNote);
+const readNote = NOTES.reader(...HEAD, "content").to(soundNote);
+const toNote = (row: Row): Note => ({ ...readNote(row), ...keptOf(row) });
+const NOTE_BY_KEY = byKey(["text"], `SELECT ${readNote.list}, kept_by, kept_bytes FROM notes WHERE key = $1`);
 
 export function noteByKey(key: string): Query<Note | null> {
   return one(NOTE_BY_KEY, [key], toNote, [keyOf.note(key)]);
@@ -32,13 +37,13 @@ export function noteTotals(nodeId: string | null): Query<NoteTotals> {
 
 /** `limit` notes by key: those after `after`, from the first on that is not before `from`. */
 export function noteHeadsAfter(after: string, from: string, limit: number): Query<readonly NoteHead[]> {
-  const sql = `SELECT ${HEAD} FROM notes WHERE key > $1 AND key >= $2 ORDER BY key LIMIT $3`;
+  const sql = `SELECT ${toNoteHead.list} FROM notes WHERE key > $1 AND key >= $2 ORDER BY key LIMIT $3`;
   return many(sql, [after, from, limit], toNoteHead, ["notes"]);
 }
 
 /** `limit` notes with their texts by key, as noteHeadsAfter() selects them. */
 export function notesAfter(after: string, from: string, limit: number): Query<readonly Note[]> {
-  const sql = `SELECT ${HEAD}, content, kept_by, kept_bytes FROM notes WHERE key > $1 AND key >= $2 ORDER BY key LIMIT $3`;
+  const sql = `SELECT ${readNote.list}, kept_by, kept_bytes FROM notes WHERE key > $1 AND key >= $2 ORDER BY key LIMIT $3`;
   return many(sql, [after, from, limit], toNote, ["notes"]);
 }
 

@@ -4,7 +4,8 @@
  */
 import type { Change } from "../../domain/change.ts";
 import type { OutputAttempt, OutputBlock } from "../../domain/model.ts";
-import type { Query, Row } from "../store.ts";
+import { soundAttempt, soundBlock } from "../../domain/sound.ts";
+import type { Query } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { byKey, many } from "./query.ts";
 import { customStatement, text, whole } from "./write-statement.ts";
@@ -12,11 +13,15 @@ import type { ConflictKey } from "./conflict-keys.ts";
 import { OUTPUTS, OUTPUT_BLOCKS } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { add, update } from "./write-statement.ts";
-import { soundAttempt, soundBlock } from "../../domain/sound.ts";
+
+const toAttempt = OUTPUTS.reader("epoch", "node_id", "bytes", "kept_bytes", "begun_at", "at").to(
+  soundAttempt,
+);
+const toBlock = OUTPUT_BLOCKS.reader("n", "start", "data").to(soundBlock);
 
 const ATTEMPTS = byKey(
   ["text"],
-  `SELECT epoch, node_id, bytes, kept_bytes, begun_at, at FROM outputs WHERE task_id = $1 ORDER BY epoch`,
+  `SELECT ${toAttempt.list} FROM outputs WHERE task_id = $1 ORDER BY epoch`,
   true,
 );
 
@@ -33,30 +38,15 @@ export function outputBlocks(
   limit: number,
 ): Query<readonly OutputBlock[]> {
   const sql = `
-    SELECT n, start, data FROM output_blocks
+    SELECT ${toBlock.list} FROM output_blocks
     WHERE task_id = $1 AND epoch = $2 AND n >= $3 ORDER BY n LIMIT $4`;
   return many(sql, [taskId, epoch, first, limit], toBlock, [keyOf.outputs(taskId)]);
-}
-
-function toAttempt(row: Row): OutputAttempt {
-  return soundAttempt({
-    epoch: Number(row["epoch"]),
-    nodeId: String(row["node_id"]),
-    bytes: Number(row["bytes"]),
-    keptBytes: Number(row["kept_bytes"]),
-    begunAt: Number(row["begun_at"]),
-    at: Number(row["at"]),
-  });
-}
-
-function toBlock(row: Row): OutputBlock {
-  return soundBlock({ n: Number(row["n"]), start: Number(row["start"]), data: String(row["data"]) });
 }
 
 type Of<K extends Change["kind"]> = Change & { readonly kind: K };
 type UpTo = { readonly taskId: string; readonly upTo: number };
 
-export const CUT_OUTPUT = customStatement<Of<"output.cut">>(
+export const CUT_OUTPUT = customStatement<Of<"output.cut">, "output_blocks">(
   "output_blocks",
   `DELETE FROM output_blocks WHERE task_id = $1 AND epoch = $2 AND n >= $3 AND n < $4`,
   [
@@ -69,7 +59,7 @@ export const CUT_OUTPUT = customStatement<Of<"output.cut">>(
 
 const UP_TO = [text(({ taskId }: UpTo) => taskId), whole(({ upTo }: UpTo) => upTo)];
 
-export const REFUND_OUTPUT = customStatement<UpTo>(
+export const REFUND_OUTPUT = customStatement<UpTo, "quota_usage">(
   "quota_usage",
   `UPDATE quota_usage SET bytes = quota_usage.bytes - freed.bytes FROM (
     SELECT node_id AS payer, CAST(sum(kept_bytes) AS BIGINT) AS bytes FROM outputs
@@ -78,13 +68,13 @@ export const REFUND_OUTPUT = customStatement<UpTo>(
   UP_TO,
 );
 
-export const REMOVE_OUTPUT = customStatement<UpTo>(
+export const REMOVE_OUTPUT = customStatement<UpTo, "outputs">(
   "outputs",
   `DELETE FROM outputs WHERE task_id = $1 AND epoch <= $2`,
   UP_TO,
 );
 
-export const ERASE_OUTPUT = customStatement<UpTo>(
+export const ERASE_OUTPUT = customStatement<UpTo, "output_blocks">(
   "output_blocks",
   `DELETE FROM output_blocks WHERE task_id = $1 AND epoch <= $2`,
   UP_TO,
@@ -114,7 +104,7 @@ export const OUTPUT_WRITES = {
     ),
   },
   "output.cut": { row: ofOutput, frees: true, statement: CUT_OUTPUT },
-  "output.refunded": { isSweep: true, statement: REFUND_OUTPUT },
+  "output.refunded": { cache: (rows) => rows.clearUsage(), isSweep: true, statement: REFUND_OUTPUT },
   "output.removed": { row: ofOutput, frees: true, statement: REMOVE_OUTPUT },
   "output.erased": { row: ofOutput, frees: true, statement: ERASE_OUTPUT },
 } satisfies Partial<Writes>;

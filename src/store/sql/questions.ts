@@ -4,16 +4,16 @@ import type { DueQuestion } from "../../domain/task/question.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { count, many, one, query } from "./query.ts";
-import { toQuestion, toTask } from "./rows.ts";
-import { TASKS_READ, TASK_COLUMNS } from "./tasks.ts";
+import { TASK_COLUMNS, textOrNull, toTask } from "./rows.ts";
+import { TASKS_READ } from "./tasks.ts";
+import { soundQuestion } from "../../domain/sound.ts";
 import { CLOCK_JUMP_MS } from "../../domain/limits.ts";
 import { QUESTIONS } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { add, customStatement, drop, text, update, whole } from "./write-statement.ts";
 
-const COLUMNS = `
-  q.seq, question_id, q.task_id, question, choices, schema, asked_by, q.epoch, asked_at, until, state, answer, answered_by,
-  answered_at, verified`;
+const toQuestion = QUESTIONS.reader().to(soundQuestion);
+const COLUMNS = `q.seq, ${toQuestion.list.replace("task_id", "q.task_id").replace("epoch", "q.epoch")}`;
 
 /** A question of a task, by both ids. */
 export function questionOf(taskId: string, questionId: string): Query<Question | null> {
@@ -73,7 +73,7 @@ export function openQuestions({ until, seq }: OpenPosition, limit: number): Quer
     seq: Number(row["seq"]),
     question: toQuestion(row),
     taskTitle: String(row["task_title"]),
-    creatorNode: row["creator_node"] == null ? null : String(row["creator_node"]),
+    creatorNode: textOrNull(row["creator_node"]),
   });
   return many(sql, [until, seq, limit], toOpen, ["questions", "tasks"]);
 }

@@ -12,8 +12,8 @@ import { type TurnOf, comesFirst, lanesByPlace, NO_TURNS } from "../../domain/ta
 import type { Param, Query, Row } from "../store.ts";
 import { isReadyIn, READY_PLAIN, READY_SPECIAL } from "./lanes.ts";
 import { type Sized, bind, count, many, NO_ROWS, padded, query, sizes, union } from "./query.ts";
-import { charsOf, toTask } from "./rows.ts";
-import { TASK_COLUMNS, TASKS_READ } from "./tasks.ts";
+import { TASK_COLUMNS, charsOf, toTask } from "./rows.ts";
+import { TASKS_READ } from "./tasks.ts";
 
 // ---- What is left out
 

@@ -6,12 +6,13 @@ import type { Node, PendingReview, Task } from "../../domain/model.ts";
 import type { Query } from "../store.ts";
 import { NODES, NODES_READ, NODE_COLUMNS } from "./nodes.ts";
 import { count, many } from "./query.ts";
-import { toNode, toPendingReview, toTask } from "./rows.ts";
-import { IN_REVIEW, TASKS_READ, TASK_COLUMNS } from "./tasks.ts";
+import { TASK_COLUMNS, toNode, toTask } from "./rows.ts";
+import { json, reader } from "./table.ts";
+import { IN_REVIEW, TASKS_READ } from "./tasks.ts";
 import { keyOf } from "./conflict-keys.ts";
-import { FAMILY_CHECKS, TASK_FEATURES } from "./tables.ts";
+import { FAMILY_CHECKS, TASKS, TASK_FEATURES } from "./tables.ts";
 import { TASK_ID_SEQ } from "./task-writes.ts";
-import type { Writes } from "./write.ts";
+import { type Writes, evict } from "./write.ts";
 import { customStatement, drop, mark, remove, text, update } from "./write-statement.ts";
 
 /** Tasks whose review has reached its deadline. */
@@ -33,6 +34,16 @@ export function workersOfDueReviews(now: number, limit: number): Query<readonly 
 
 /** A place in the list of the results that wait for a verdict. */
 export type ReviewPosition = { readonly until: number; readonly seq: number };
+
+const toPendingReview = reader({ ...TASKS.columns, review: json<PendingReview["review"]>() }, [
+  "seq",
+  "task_id",
+  "title",
+  "creator_node",
+  "assigned_node",
+  "lux_reward_micro",
+  "review",
+]);
 
 /** The results that wait, after a place, the most urgent first. */
 export function pendingReviews(
@@ -82,6 +93,7 @@ export function familyWorkers(limit: number): Query<readonly Node[]> {
 
 export const REVIEW_WRITES = {
   "task.reviewed": {
+    cache: evict,
     row: ({ taskId }) => keyOf.task(taskId),
     keys: () => [keyOf.dependents],
     statement: update(
@@ -91,10 +103,12 @@ export const REVIEW_WRITES = {
     ),
   },
   "result.removed": {
+    cache: evict,
     row: ({ taskId }) => keyOf.task(taskId),
     statement: remove("task_results", TASK_ID_SEQ),
   },
   "task.related": {
+    cache: evict,
     row: ({ taskId }) => keyOf.task(taskId),
     statement: update(
       "task_features",
@@ -103,6 +117,7 @@ export const REVIEW_WRITES = {
     ),
   },
   "task.quorate": {
+    cache: evict,
     row: ({ taskId }) => keyOf.task(taskId),
     statement: update(
       "task_features",
@@ -112,6 +127,7 @@ export const REVIEW_WRITES = {
   },
   // Adds a node to those that may not have the other copies, once.
   "copies.excluded": {
+    cache: evict,
     isSweep: true,
     statement: customStatement(
       "task_features",

@@ -1,14 +1,30 @@
 /** The reads and writes of schedules, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Schedule } from "../../domain/model.ts";
+import { soundSchedule } from "../../domain/sound.ts";
 import type { HubCounts } from "../../domain/shares.ts";
-import type { Query } from "../store.ts";
+import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { count, many, one, query } from "./query.ts";
-import { toSchedule } from "./rows.ts";
+import { keptOf } from "./rows.ts";
 import { IN_REVIEW } from "./tasks.ts";
 import { SCHEDULES } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { drop, save } from "./write-statement.ts";
+
+const readSchedule = SCHEDULES.reader();
+/** What the task of a schedule lacks that was stored before there were groups, tags, mint limits and lanes. */
+const NO_GROUP: Partial<Schedule["task"]> = {
+  group: null,
+  tags: [],
+  creatorKey: null,
+  requires: null,
+  limitKey: null,
+};
+
+function toSchedule(row: Row): Schedule {
+  const schedule = readSchedule(row);
+  return soundSchedule({ ...schedule, task: { ...NO_GROUP, ...schedule.task }, ...keptOf(row) });
+}
 
 export function scheduleByName(name: string): Query<Schedule | null> {
   return one(`SELECT * FROM schedules WHERE name = $1`, [name], toSchedule, [keyOf.schedule(name)]);

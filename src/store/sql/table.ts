@@ -70,10 +70,11 @@ export const flag = (): Column<boolean> => ({
   encode: (value) => (value ? 1 : 0),
   decode: (stored) => stored === 1,
 });
-export const json = <V>(): Column<NoInfer<V>> => ({
+/** `sound`: asserts what holds of each value. */
+export const json = <V>(sound: (value: V) => V = (value) => value): Column<NoInfer<V>> => ({
   ...text(),
   encode: (value) => JSON.stringify(value),
-  decode: (stored) => JSON.parse(stored as string) as V,
+  decode: (stored) => sound(JSON.parse(stored as string) as V),
 });
 /** ",a,b,", so that a search for ",a," finds a word, which has no comma; "" for none. */
 export const words = (): Column<readonly string[]> => ({
@@ -188,7 +189,8 @@ export type Table<Name extends string = string, D extends Declared = Declared> =
   readonly options: Options;
   /** The columns of a statement: each gets its value from the record that `of` finds in a change. */
   set<C, const N extends NameIn<D>>(of: (change: C) => Encodable<D, N>, ...names: readonly N[]): Columns<C>;
-  reader<const N extends NameIn<D>>(...names: readonly N[]): Reader<Decoded<D, N>>;
+  /** Decodes these columns; without names all but those that the engine generates. */
+  reader<const N extends NameIn<D> = Settable<D>>(...names: readonly N[]): Reader<Decoded<D, N>>;
 };
 
 const NAME = /^[a-z][a-z0-9_]*$/;
@@ -213,9 +215,15 @@ export function table<const Name extends string, const D extends Declared>(
   return {
     ...{ name, columns, options, key: options.key ?? names.slice(0, 1) },
     set: (of, ...chosen) => valuesOf(columns, chosen, of),
-    reader: (...chosen) => reader(columns, chosen),
+    reader: (...chosen) => reader(columns, chosen.length > 0 ? chosen : readableIn(columns)),
   };
 }
+
+const readableIn = (columns: Declared): never[] =>
+  Object.keys(columns).filter((name) => {
+    const column = must(columns[name], IS_DECLARED);
+    return "decode" in column && !("isGenerated" in column);
+  }) as never[]; // the default of reader()
 
 /** The values of columns, from a record that a change has, and that has their fields. */
 export function valuesOf<C>(
@@ -237,7 +245,16 @@ function valueOf<C>(name: string, column: AnyColumn, of: (change: C) => unknown)
 export type Reader<R> = ((row: Row) => R) & {
   /** The columns that it reads, for a SELECT. */
   readonly list: string;
+  /** Passes each record on. */
+  to<T>(of: (record: R) => T): Reader<T>;
 };
+
+function readerOf<R>(list: string, decode: (row: Row) => R): Reader<R> {
+  return Object.assign((row: Row) => decode(row), {
+    list,
+    to: <T>(of: (record: R) => T) => readerOf(list, (row) => of(decode(row))),
+  });
+}
 
 const NAMED = "a row has every column that it is decoded from";
 
@@ -264,7 +281,7 @@ export function reader<
   columns: D,
   names: readonly N[],
   computed: { readonly [F in keyof X]: (row: Row) => X[F] } | null = null,
-): Reader<Decoded<D, N> & X> {
+): Reader<Decoded<D, N> & NoInfer<X>> {
   const made = Object.entries<(row: Row) => unknown>(computed ?? {});
   type Decode = (row: Row) => Decoded<D, N> & X;
   const declared: Declared = columns;
@@ -283,7 +300,7 @@ export function reader<
     return decode as Decode; // made above from the columns that its type is made from
   };
   let decode: Decode | null = null;
-  return Object.assign((row: Row) => (decode ??= compile())(row), { list: names.join(", ") });
+  return readerOf(names.join(", "), (row) => (decode ??= compile())(row));
 }
 
 /** The statements that create a table and its indexes. */

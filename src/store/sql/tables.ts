@@ -16,7 +16,6 @@ import type {
   Pause,
   Priority,
   Question,
-  Quorum,
   Requirements,
   Resources,
   Review,
@@ -30,6 +29,7 @@ import type {
 import type { Outcome } from "../../domain/change.ts";
 import type { NewEvent } from "../../domain/event.ts";
 import { isSpecial } from "../../domain/lane.ts";
+import { soundChild, soundQuorum, soundReview } from "../../domain/sound.ts";
 import { TREASURY } from "../../domain/lux.ts";
 import { dueAt } from "../../domain/task/facet/start-time.ts";
 import { retainUntil } from "../../domain/task/retention.ts";
@@ -260,12 +260,12 @@ export const TASK_FEATURES = table(
     unique_until: maybe(whole()),
     requires: term(maybe(json<Requirements>())),
     questions: maybe(json<NonNullable<Task["questions"]>>()),
-    review: maybe(json<Review>()),
+    review: maybe(json(soundReview)),
     review_until: from(maybe(whole()), ({ review }: { readonly review: Review }) =>
       review.check?.state === "pending" ? review.check.until : null,
     ),
-    quorum: maybe(json<Quorum>()),
-    child: maybe(json<Child>()),
+    quorum: maybe(json(soundQuorum)),
+    child: maybe(json(soundChild)),
     parent_task: from(maybe(id()), ({ child }: { readonly child: Child }) => child.of),
     not_nodes: orNone(words()),
     spent: maybe(json<NonNullable<Task["spent"]>>()),

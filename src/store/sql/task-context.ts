@@ -1,16 +1,19 @@
 /** The reads and writes of what a worker learns about its task, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Attachment, Checkpoint, TaskResult, TaskStatus } from "../../domain/model.ts";
+import { soundCheckpoint } from "../../domain/sound.ts";
 import { must } from "../../lib/assert.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { many, one, padded, placeholders, query } from "./query.ts";
-import { toCheckpoint, toChild, toResult } from "./rows.ts";
-import { CHECKPOINTS } from "./tables.ts";
+import { toResult } from "./rows.ts";
+import { CHECKPOINTS, TASK_FEATURES } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { drop, save } from "./write-statement.ts";
 
+const toCheckpoint = CHECKPOINTS.reader("data", "epoch", "node_id", "at").to(soundCheckpoint);
+
 export function checkpointOf(taskId: string): Query<Checkpoint | null> {
-  const sql = `SELECT data, epoch, node_id, at FROM checkpoints WHERE task_id = $1`;
+  const sql = `SELECT ${toCheckpoint.list} FROM checkpoints WHERE task_id = $1`;
   return one(sql, [taskId], toCheckpoint, [keyOf.checkpoint(taskId)]);
 }
 
@@ -25,6 +28,8 @@ export type InputTask = {
   readonly isSealed: boolean;
   readonly bytes: number;
 };
+
+const readChild = TASK_FEATURES.reader("child");
 
 export function inputTasks(taskIds: readonly string[]): Query<readonly InputTask[]> {
   const ids = padded(taskIds);
@@ -41,7 +46,7 @@ export function inputTasks(taskIds: readonly string[]): Query<readonly InputTask
     assignedNode: row["assigned_node"] == null ? null : String(row["assigned_node"]),
     resultVerified: row["result_verified"] === 1,
     inReview: row["review_until"] != null,
-    isSealed: toChild(row["child"])?.sealed === true,
+    isSealed: readChild(row).child?.sealed === true,
     bytes: Number(row["bytes"]),
   });
   return many(sql, ids, toInput, ["tasks"]);

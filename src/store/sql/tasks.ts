@@ -35,37 +35,20 @@ import {
   sizes,
   union,
 } from "./query.ts";
-import { FEW_NAMES, fewTermsOfSummary } from "./few-terms.ts";
 import {
+  SUMMARY_COLUMNS,
+  TASK,
+  TASK_COLUMNS,
   isFailedAs,
-  OUTPUT_MARK,
-  toChoosyTask,
-  toDependency,
-  toSettlement,
   toShownFailure,
   toTask,
   toTaskState,
   toTaskSummary,
+  textOrNull,
 } from "./rows.ts";
+import { type Reader, reader } from "./table.ts";
+import { SETTLEMENTS, TASK_TOTALS } from "./tables.ts";
 
-/** The columns of tasks t. */
-export const TASK_COLUMNS = `
-  t.seq, task_id, title, description, task_type, priority, creator_node, creator_verified, creator_key, status,
-  lux_reward_micro, assigned_node, balanced, revoked_from, attempts, failures, restarts, max_attempts, backoff_ms, timeout_ms, max_run_ms, run_until,
-  lease_until, epoch, not_before, expires_at,
-  t.depends_on, unmet, has_dependents, ready, started_at, progress, failure, earlier_failures, checkpoint_bytes, t.has_leases, has_output, questions, review, quorum, child, not_nodes, schedule, schedule_at, t.limit_key, t.lane, t.counts_for,
-  ${FEW_NAMES.map((name) => `t.${name}`).join(", ")},
-  unique_key, unique_until, on_dependency, spent, created_at, updated_at,
-  problem, improvement, lesson, result_extra, result_verified, paid_seq, kept_bytes, lent_bytes, features_of,
-  (SELECT string_agg(file_id || mark, ',') FROM (
-    SELECT file_id, CASE WHEN output = 1 THEN '${OUTPUT_MARK}' ELSE '' END AS mark
-    FROM files f WHERE f.task_id = t.task_id ORDER BY f.seq) AS own) AS files`;
-
-/** The columns of a TaskSummary: nothing long, and no other table. */
-const SUMMARY_COLUMNS = `
-  seq, task_id, title, task_type, priority, creator_node, status, lux_reward_micro, assigned_node, attempts,
-  max_attempts, not_before, expires_at, unmet, started_at, progress, failure, questions, review, quorum, child,
-  schedule, schedule_at, ${fewTermsOfSummary.list}, created_at, updated_at`;
 /** Roughly the size of a TaskSummary in JSON. */
 export const SUMMARY_BYTES = 1_024;
 
@@ -95,20 +78,16 @@ export function tasksById(taskIds: readonly string[]): Query<readonly Task[]> {
 export function taskStates(taskIds: readonly string[]): Query<readonly TaskState[]> {
   const ids = padded(taskIds);
   const sql = `
-    SELECT task_id, title, status, assigned_node, progress, failure, child, updated_at FROM task_rows
+    SELECT ${toTaskState.list} FROM task_rows
     WHERE task_id IN (${placeholders(ids)})`;
   return many(sql, ids, toTaskState, ["tasks"]);
 }
 
+const readTotals: Reader<TaskTotals> = TASK_TOTALS.reader("open", "assigned", "completed", "failed");
+
 export function taskTotals(): Query<TaskTotals> {
-  const sql = `SELECT open, assigned, completed, failed FROM task_totals`;
-  const totals = ({ open, assigned, completed, failed }: Row): TaskTotals => ({
-    open: Number(open),
-    assigned: Number(assigned),
-    completed: Number(completed),
-    failed: Number(failed),
-  });
-  return always(sql, [], totals, ["task_totals"]);
+  const sql = `SELECT ${readTotals.list} FROM task_totals`;
+  return always(sql, [], readTotals, ["task_totals"]);
 }
 
 /**
@@ -135,10 +114,12 @@ export function unsaidAmong(
 /** A ready task that some nodes may not have. */
 export type ChoosyTask = Pick<Task, "seq" | "taskId" | "taskType" | "requires" | "notNodes">;
 
+const toChoosyTask = reader(TASK, ["seq", "task_id", "task_type", "requires", "not_nodes"]);
+
 /** The ready tasks that some nodes may not have, after a number, unchanged since `before` or earlier. */
 export function choosyAfter(seq: number, limit: number, before: number): Query<readonly ChoosyTask[]> {
   const sql = `
-    SELECT seq, task_id, task_type, requires, not_nodes FROM task_features f CROSS JOIN tasks t
+    SELECT ${toChoosyTask.list} FROM task_features f CROSS JOIN tasks t
     WHERE f.status = 'open' AND not_nodes IS NOT NULL AND task_seq > $1 AND t.seq = f.task_seq AND ready >= 1
       AND t.updated_at <= $3
     ORDER BY task_seq LIMIT $2`;
@@ -295,12 +276,16 @@ export function taskWork(now: number, steady: number): Query<TaskWork> {
   return always(sql, [now, steady], work, read);
 }
 
+const toDependency = reader(TASK, ["task_id", "status", "has_dependents", "broken_by"], {
+  inReview: (row) => row["review_until"] !== null,
+});
+
 /** The dependencies of a task: the fields that its rules read. */
 export function dependenciesById(taskIds: readonly string[]): Query<readonly Dependency[]> {
   if (taskIds.length === 0) return NO_ROWS;
   const ids = padded(taskIds);
   const sql = `
-    SELECT task_id, status, has_dependents, broken_by, review_until FROM task_rows WHERE task_id IN (${placeholders(ids)})`;
+    SELECT ${toDependency.list}, review_until FROM task_rows WHERE task_id IN (${placeholders(ids)})`;
   const wanted = new Set(taskIds);
   return {
     ...many(sql, ids, toDependency, ["tasks"]),
@@ -409,6 +394,13 @@ function broken({ brokenBy, after, creatorNode }: BrokenTasks, params: Param[]):
 
 /** An ended task whose dependents must still be updated, and the task at the root of a failure (Dependency). */
 export type Settlement = { readonly taskId: string; readonly outcome: Outcome; readonly root: string };
+
+const readSettlement = SETTLEMENTS.reader();
+
+function toSettlement(row: Row): Settlement {
+  const settlement = readSettlement(row);
+  return { ...settlement, root: textOrNull(row["broken_by"]) ?? settlement.taskId };
+}
 
 const FIRST_SETTLEMENT = `SELECT task_id, outcome FROM settlements ORDER BY task_id LIMIT 1`;
 const FIRST_SETTLEMENT_ROOT = `

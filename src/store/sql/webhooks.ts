@@ -1,13 +1,17 @@
 /** The reads and writes of webhooks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Webhook } from "../../domain/model.ts";
+import { soundProgress } from "../../domain/sound.ts";
 import type { PushCounts } from "../../domain/webhook.ts";
 import type { Query, Row } from "../store.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { always, count, many, one } from "./query.ts";
-import { toWebhook } from "./rows.ts";
+import { keptOf } from "./rows.ts";
 import { WEBHOOKS } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { drop, save, update } from "./write-statement.ts";
+
+const readWebhook = WEBHOOKS.reader().to(soundProgress);
+const toWebhook = (row: Row): Webhook => ({ ...readWebhook(row), ...keptOf(row) });
 
 export function webhookByName(name: string): Query<Webhook | null> {
   return one(`SELECT * FROM webhooks WHERE name = $1`, [name], toWebhook, [keyOf.webhook(name)]);

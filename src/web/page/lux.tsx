@@ -9,7 +9,7 @@ import { countOf, curlOf } from "./format.ts";
 import { ListPage } from "./list-page.tsx";
 import { List, type ListOf } from "./list.tsx";
 import { useLoad } from "./load.ts";
-import { Age, Button, Fault, Paste, Ranges, Row, Section } from "./parts.tsx";
+import { Age, Button, Fault, Link, Paste, Ranges, Section } from "./parts.tsx";
 import { route, to } from "./route.ts";
 import { hasSecret } from "./session.ts";
 
@@ -33,7 +33,7 @@ function leaders(label: string, counted: string): ListOf<Earner> {
     keyOf: ({ id }) => id,
     columns: [
       ["Place", ({ place }) => place, "number quiet"],
-      ["Node", ({ id, name }) => <Row href={to("nodes", id)}>{name}</Row>, "name"],
+      ["Node", ({ id, name }) => <Link class="row" href={to("nodes", id)} text={name} />, "name"],
       ["LUX", ({ lux }) => countOf(lux), "number"],
       [
         "Share",
@@ -187,12 +187,7 @@ const ENTRIES: ListOf<AnswerOf<"lux/ledger">["entries"][number]> = {
     ["For", (entry) => entry.kind],
     [
       "Task",
-      ({ task_id: id }) =>
-        id !== null && (
-          <a href={to("tasks", id)}>
-            <code>{id}</code>
-          </a>
-        ),
+      ({ task_id: id }) => id !== null && <Link href={to("tasks", id)} text={<code>{id}</code>} />,
       "wide",
     ],
     [
@@ -219,8 +214,8 @@ export function Ledger({ node }: { node: string }): VNode {
     <>
       <List list={ENTRIES} rows={value.entries} empty="This node has earned nothing yet." />
       <p class="pager">
-        {page > 1 && <Button onClick={() => setPage(page - 1)}>Newer</Button>}
-        {page < value.pages && <Button onClick={() => setPage(page + 1)}>Older</Button>}
+        {page > 1 && <Button label="Newer" onClick={() => setPage(page - 1)} />}
+        {page < value.pages && <Button label="Older" onClick={() => setPage(page + 1)} />}
       </p>
     </>
   );

@@ -11,7 +11,6 @@ export const checkpoint: Facet = {
   ended: (before, after) => (after?.status === "failed" ? null : withoutCheckpoint(before)),
 };
 
-/** Removes the checkpoint; null: there is none. */
 export function withoutCheckpoint({ taskId, checkpointBytes }: Task): Effect | null {
   if (checkpointBytes === 0) return null;
   return { patch: { checkpointBytes: 0 }, changes: [{ kind: "checkpoint.removed", taskId }] };

@@ -36,7 +36,6 @@ export const dependencies: Facet = {
   },
 };
 
-/** The fields of a task that those depending on it read. */
 export type Dependency = Pick<Task, "taskId" | "status" | "hasDependents"> & {
   /** Whether its result waits for a review; left out: no. */
   readonly inReview?: boolean;
@@ -96,7 +95,6 @@ export function waitFor(
   return { unmet: unfinished.length, failure: null, changes };
 }
 
-/** What a new task waits for. */
 export function waitOf(
   {
     dependsOn,
@@ -136,7 +134,6 @@ export function dependencyFailure(dependsOn: string, outcome: Outcome, at: numbe
   };
 }
 
-/** Whether a task failed through its dependencies. */
 export const isBroken = ({ failure }: Pick<Task, "failure">): boolean => failure?.kind === "dependency";
 
 export function broken({ taskId }: Pick<Task, "taskId">, brokenBy: string | null): Change {

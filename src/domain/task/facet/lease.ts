@@ -29,14 +29,12 @@ function withoutLease({ leaseUntil, runUntil }: Task, after: Task | null): Effec
 type Leased = Pick<Task, "timeoutMs" | "maxRunMs" | "questions">;
 type Lease = Pick<Task, "leaseUntil" | "runUntil">;
 
-/** The lease of an attempt that begins now. */
 export function newLease(task: Leased, at: Moment): Lease {
   if (task.questions?.state === "open") return NO_LEASE;
   const runUntil = task.maxRunMs === null ? null : at.steady + task.maxRunMs;
   return { runUntil, leaseUntil: leaseFrom(task, runUntil, at) };
 }
 
-/** The lease of an attempt that goes on. */
 export function extended(task: Leased & Pick<Task, "runUntil">, at: Moment): Lease {
   return { runUntil: task.runUntil, leaseUntil: leaseFrom(task, task.runUntil, at) };
 }
@@ -49,7 +47,6 @@ function leaseFrom({ timeoutMs, questions }: Leased, runUntil: number | null, at
   return runUntil === null ? timeoutAt : Math.min(timeoutAt, runUntil);
 }
 
-/** Why a lease has run out, in words. */
 export function whyTimedOut({ timeoutMs, maxRunMs, leaseUntil, runUntil }: Task): string {
   if (maxRunMs !== null && leaseUntil === runUntil)
     return `The attempt was not completed within its max_run_s of ${maxRunMs / SECOND_MS} s.`;

@@ -24,7 +24,6 @@ export const quorum: Facet = {
       : [],
 };
 
-/** Its copies are due. */
 function due(task: Task, now: number): Effect | null {
   if (task.quorum === null || task.status !== "open" || isWaiting(task, now)) return null;
   return { changes: [touchedFamily(task.taskId)] };

@@ -14,12 +14,10 @@ export function isUsedUp({ maxAttempts, attempts, failures }: Task): boolean {
   return maxAttempts === null ? failures >= FAILURES_DEFAULT_MAX : attempts >= maxAttempts;
 }
 
-/** The start time of the next attempt. */
 export function nextStart(task: Task, kind: Failure["kind"], at: Moment): number | null {
   return kind === "offline" ? task.notBefore : at.now + backoffOf(task);
 }
 
-/** Doubles with each attempt. */
 function backoffOf({ backoffMs, attempts }: Task): number {
   const doublings = Math.min(attempts - 1, 30); // a number that stays finite
   return Math.min(backoffMs * 2 ** doublings, BACKOFF_MAX_SECONDS * SECOND_MS);

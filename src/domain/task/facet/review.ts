@@ -32,7 +32,6 @@ export const review: Facet = {
   },
 };
 
-/** The review of a result that comes now. */
 function begin(task: Task, terms: Review, { node, request }: Completing, at: Pick<Moment, "now">): Review {
   const undecided = { note: null, decidedBy: null, decidedAt: null, timedOut: false };
   const { keyId = null } = request;

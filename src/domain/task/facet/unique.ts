@@ -8,7 +8,6 @@ import { hasEnded } from "../state.ts";
  */
 export type Unique = { readonly key: string; readonly forMs: number | null };
 
-/** The fields of a new task with a unique key. */
 export function uniqueAt(unique: Unique | null, now: number): Pick<Task, "uniqueKey" | "uniqueUntil"> {
   const forMs = unique?.forMs ?? null;
   return { uniqueKey: unique?.key ?? null, uniqueUntil: forMs === null ? null : now + forMs };
