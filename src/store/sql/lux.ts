@@ -119,6 +119,7 @@ export function lastSigninAt(nodeId: string, before: number): Query<number | nul
 
 export const LEDGER_WRITES = {
   "lux.entered": {
+    cache: (rows, change) => rows.setLedgerHead(change),
     keys: ({ entry: { nodeId } }) =>
       nodeId === null ? [keyOf.ledgerHead] : [keyOf.ledgerHead, keyOf.ledger(nodeId)],
     statement: add(LEDGER, ({ entry }) => entry),

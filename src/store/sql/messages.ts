@@ -415,7 +415,7 @@ const queueBroadcast = (messageId: string, toNodes: string, from: string): strin
   INSERT INTO deliveries (seq, to_node, state, deliveries, broadcast)
   SELECT ${seqOf(messageId)}, ${toNodes}, 'waiting', 0, 1 FROM ${from}`;
 /** One statement for all recipients, who are a JSON array. Differs because each engine reads JSON in its own way. */
-const QUEUE_BROADCAST: Statement<Of<"deliveries.queued">> = {
+const QUEUE_BROADCAST: Statement<Of<"deliveries.queued">, "deliveries"> = {
   ...customStatement("deliveries", queueBroadcast("$1", "value", "json_each($2)"), [
     text(({ messageId }) => messageId),
     text(({ toNodes }) => JSON.stringify(toNodes)),

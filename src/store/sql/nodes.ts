@@ -9,7 +9,7 @@ import { always, byKey, count, many, one, padded, placeholders, query } from "./
 import { capabilitiesOf, toNode } from "./rows.ts";
 import { NODES as NODE_TABLE } from "./tables.ts";
 import type { Columns } from "./table.ts";
-import type { Writes } from "./write.ts";
+import { type Writes, evict } from "./write.ts";
 import { added, customStatement, flag, text, update, upsert, whole } from "./write-statement.ts";
 
 /** The resources of a node, and what its unfinished tasks use: how many there are of each requirement (resourcesOf). */
@@ -292,6 +292,7 @@ const NODE_SEQ: Columns<OfNode> = {
 
 export const NODE_WRITES = {
   "node.saved": {
+    cache: evict,
     row: ({ node }) => ofNode(node),
     keys: ({ node }) => [keyOf.registration(node.nodeId)],
     statement: upsert(
@@ -315,6 +316,7 @@ export const NODE_WRITES = {
     ),
   },
   "node.beaten": {
+    cache: (rows, change) => rows.patchNode(change),
     row: ofNode,
     statement: upsert("beats", NODE_SEQ, {
       last_heartbeat_at: whole(({ lastHeartbeatAt }) => lastHeartbeatAt),
@@ -322,22 +324,26 @@ export const NODE_WRITES = {
     }),
     sum: (_, later) => later,
   },
-  "node.returned": { row: ofNode, statement: update("nodes", NODE_ID, { online: "1" }) },
-  "node.offline": { row: ofNode, statement: update("nodes", NODE_ID, { online: "0" }) },
+  "node.returned": { cache: evict, row: ofNode, statement: update("nodes", NODE_ID, { online: "1" }) },
+  "node.offline": { cache: evict, row: ofNode, statement: update("nodes", NODE_ID, { online: "0" }) },
   "node.drained": {
+    cache: evict,
     row: ofNode,
     statement: update("nodes", NODE_ID, { draining: flag(({ draining }) => draining) }),
   },
   "node.leased": {
+    cache: evict,
     row: ofNode,
     statement: update("nodes", NODE_ID, { has_leases: flag(({ hasLeases }) => hasLeases) }),
   },
   "node.deleted": {
+    cache: evict,
     row: ofNode,
     keys: ({ nodeId }) => [keyOf.registration(nodeId), keyOf.registrations],
     statement: update("nodes", NODE_ID, { online: "0", draining: "0", deleted: "1" }),
   },
   "node.tallied": {
+    cache: (rows, change) => rows.patchNode(change),
     row: ofNode,
     statement: update("nodes", NODE_ID, {
       tasks_assigned: whole(({ assigned }) => assigned, added),
@@ -360,6 +366,7 @@ export const NODE_WRITES = {
     },
   },
   "node.leases.renewed": {
+    cache: evict,
     isSweep: true,
     statement: customStatement(
       "beats",

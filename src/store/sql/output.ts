@@ -46,7 +46,7 @@ export function outputBlocks(
 type Of<K extends Change["kind"]> = Change & { readonly kind: K };
 type UpTo = { readonly taskId: string; readonly upTo: number };
 
-export const CUT_OUTPUT = customStatement<Of<"output.cut">>(
+export const CUT_OUTPUT = customStatement<Of<"output.cut">, "output_blocks">(
   "output_blocks",
   `DELETE FROM output_blocks WHERE task_id = $1 AND epoch = $2 AND n >= $3 AND n < $4`,
   [
@@ -59,7 +59,7 @@ export const CUT_OUTPUT = customStatement<Of<"output.cut">>(
 
 const UP_TO = [text(({ taskId }: UpTo) => taskId), whole(({ upTo }: UpTo) => upTo)];
 
-export const REFUND_OUTPUT = customStatement<UpTo>(
+export const REFUND_OUTPUT = customStatement<UpTo, "quota_usage">(
   "quota_usage",
   `UPDATE quota_usage SET bytes = quota_usage.bytes - freed.bytes FROM (
     SELECT node_id AS payer, CAST(sum(kept_bytes) AS BIGINT) AS bytes FROM outputs
@@ -68,13 +68,13 @@ export const REFUND_OUTPUT = customStatement<UpTo>(
   UP_TO,
 );
 
-export const REMOVE_OUTPUT = customStatement<UpTo>(
+export const REMOVE_OUTPUT = customStatement<UpTo, "outputs">(
   "outputs",
   `DELETE FROM outputs WHERE task_id = $1 AND epoch <= $2`,
   UP_TO,
 );
 
-export const ERASE_OUTPUT = customStatement<UpTo>(
+export const ERASE_OUTPUT = customStatement<UpTo, "output_blocks">(
   "output_blocks",
   `DELETE FROM output_blocks WHERE task_id = $1 AND epoch <= $2`,
   UP_TO,
@@ -104,7 +104,7 @@ export const OUTPUT_WRITES = {
     ),
   },
   "output.cut": { row: ofOutput, frees: true, statement: CUT_OUTPUT },
-  "output.refunded": { isSweep: true, statement: REFUND_OUTPUT },
+  "output.refunded": { cache: (rows) => rows.clearUsage(), isSweep: true, statement: REFUND_OUTPUT },
   "output.removed": { row: ofOutput, frees: true, statement: REMOVE_OUTPUT },
   "output.erased": { row: ofOutput, frees: true, statement: ERASE_OUTPUT },
 } satisfies Partial<Writes>;

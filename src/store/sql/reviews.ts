@@ -12,7 +12,7 @@ import { IN_REVIEW, TASKS_READ } from "./tasks.ts";
 import { keyOf } from "./conflict-keys.ts";
 import { FAMILY_CHECKS, TASKS, TASK_FEATURES } from "./tables.ts";
 import { TASK_ID_SEQ } from "./task-writes.ts";
-import type { Writes } from "./write.ts";
+import { type Writes, evict } from "./write.ts";
 import { customStatement, drop, mark, remove, text, update } from "./write-statement.ts";
 
 /** Tasks whose review has reached its deadline. */
@@ -93,6 +93,7 @@ export function familyWorkers(limit: number): Query<readonly Node[]> {
 
 export const REVIEW_WRITES = {
   "task.reviewed": {
+    cache: evict,
     row: ({ taskId }) => keyOf.task(taskId),
     keys: () => [keyOf.dependents],
     statement: update(
@@ -102,10 +103,12 @@ export const REVIEW_WRITES = {
     ),
   },
   "result.removed": {
+    cache: evict,
     row: ({ taskId }) => keyOf.task(taskId),
     statement: remove("task_results", TASK_ID_SEQ),
   },
   "task.related": {
+    cache: evict,
     row: ({ taskId }) => keyOf.task(taskId),
     statement: update(
       "task_features",
@@ -114,6 +117,7 @@ export const REVIEW_WRITES = {
     ),
   },
   "task.quorate": {
+    cache: evict,
     row: ({ taskId }) => keyOf.task(taskId),
     statement: update(
       "task_features",
@@ -123,6 +127,7 @@ export const REVIEW_WRITES = {
   },
   // Adds a node to those that may not have the other copies, once.
   "copies.excluded": {
+    cache: evict,
     isSweep: true,
     statement: customStatement(
       "task_features",

@@ -14,7 +14,7 @@ import { customStatement, whole } from "./write-statement.ts";
 import { soundSpending } from "../../domain/sound.ts";
 import { plus } from "../../domain/task/facet/spending.ts";
 import { NODE_SUMS, USAGE_REPORTS, USAGE_SUMS } from "./tables.ts";
-import type { Of, Writes } from "./write.ts";
+import { type Of, type Writes, leave } from "./write.ts";
 import { type Statement, drop, tally, text } from "./write-statement.ts";
 
 /** Which of a request's usage reports are stored already; null for a request without reports. */
@@ -137,7 +137,7 @@ export function oldSums({ before, limit }: OldSums): Query<number> {
   return count(sql, [before, limit], ["node_sums", "usage_sums", "budgets"]);
 }
 
-export const REFUND_SUMS = customStatement<OldSums>(
+export const REFUND_SUMS = customStatement<OldSums, "quota_usage">(
   "quota_usage",
   `UPDATE quota_usage SET bytes = quota_usage.bytes - freed.bytes FROM (
     SELECT node_id, CAST(sum(kept_bytes) AS BIGINT) AS bytes FROM node_sums
@@ -145,12 +145,12 @@ export const REFUND_SUMS = customStatement<OldSums>(
     WHERE quota_usage.node_id = freed.node_id`,
   LIMITS,
 );
-export const PRUNE_NODE_SUMS = customStatement<OldSums>(
+export const PRUNE_NODE_SUMS = customStatement<OldSums, "node_sums">(
   "node_sums",
   `DELETE FROM node_sums WHERE (day, node_id, scope, value) IN (${OLD_OF_NODES})`,
   LIMITS,
 );
-export const PRUNE_SUMS = customStatement<OldSums>(
+export const PRUNE_SUMS = customStatement<OldSums, "usage_sums">(
   "usage_sums",
   `DELETE FROM usage_sums WHERE (scope, value, day) IN (${OLD_OF_ALL})`,
   LIMITS,
@@ -170,7 +170,7 @@ const addReports = (place: string, field: (name: keyof UsageReport) => string, f
   SELECT ${[1, 2, 3, 4].map((n) => `${place}${n}`).join(", ")}, ${Object.values(REPORT_FIELDS).map(field).join(", ")}
   FROM ${from}`;
 /** One statement for all reports of a request, a JSON array. Differs because each engine reads JSON in its own way. */
-const ADD_REPORTS: Statement<Of<"usage.reported">> = {
+const ADD_REPORTS: Statement<Of<"usage.reported">, "usage_reports"> = {
   ...customStatement(
     "usage_reports",
     addReports("$", (name) => `value ->> '${name}'`, "json_each($5)"),
@@ -196,6 +196,7 @@ export const SPENDING_WRITES = {
     statement: drop(USAGE_REPORTS, ["task_id"]),
   },
   "spending.summed": {
+    cache: (rows, change) => rows.patchSpending(change),
     row: ({ scope, value, day }) => keyOf.spending(scope, value, day),
     statement: tally(USAGE_SUMS, (change) => change),
     sum: (earlier, later) => ({ ...later, ...plus(earlier, later) }),
@@ -216,7 +217,7 @@ export const SPENDING_WRITES = {
     keys: ({ nodeId, day }) => [keyOf.nodeSums(nodeId, day)],
     statement: drop(NODE_SUMS, ["node_id", "day"]),
   },
-  "sums.refunded": { isSweep: true, statement: REFUND_SUMS },
+  "sums.refunded": { cache: (rows) => rows.clearUsage(), isSweep: true, statement: REFUND_SUMS },
   "node.sums.pruned": { isSweep: true, frees: true, statement: PRUNE_NODE_SUMS },
-  "sums.pruned": { isSweep: true, frees: true, statement: PRUNE_SUMS },
+  "sums.pruned": { cache: leave, isSweep: true, frees: true, statement: PRUNE_SUMS },
 } satisfies Partial<Writes>;

@@ -6,7 +6,7 @@ import { count, many, padded, placeholders } from "./query.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import { DEPENDENCIES, SETTLEMENTS, TASK_FEATURES } from "./tables.ts";
 import { setFeature } from "./task-writes.ts";
-import type { Of, Writes } from "./write.ts";
+import { type Of, type Writes, evict } from "./write.ts";
 import { type Statement, customStatement, drop, save, text, update } from "./write-statement.ts";
 
 /** A task as a graph shows it. */
@@ -73,7 +73,7 @@ const ofDependent = ({ taskId }: { readonly taskId: string }): ConflictKey => ke
 const addDependencies = (taskId: string, dependsOn: string, from: string): string =>
   `INSERT INTO dependencies (task_id, depends_on) SELECT ${taskId}, ${dependsOn} FROM ${from}`;
 /** One statement for all that a task waits for, a JSON array. Differs because each engine reads JSON in its own way. */
-const ADD_DEPENDENCIES: Statement<Of<"dependencies.added">> = {
+const ADD_DEPENDENCIES: Statement<Of<"dependencies.added">, "dependencies"> = {
   ...customStatement("dependencies", addDependencies("$1", "value", "json_each($2)"), [
     text(({ taskId }) => taskId),
     text(({ dependsOn }) => JSON.stringify(dependsOn)),
@@ -83,11 +83,13 @@ const ADD_DEPENDENCIES: Statement<Of<"dependencies.added">> = {
 
 export const GRAPH_WRITES = {
   "task.depended": {
+    cache: evict,
     row: ({ taskId }) => keyOf.task(taskId),
     keys: () => [keyOf.dependents],
     statement: update("tasks", { task_id: text(({ taskId }) => taskId) }, { has_dependents: "1" }),
   },
   "task.broken": {
+    cache: evict,
     row: ({ taskId }) => keyOf.task(taskId),
     statement: setFeature(TASK_FEATURES.set((change) => change, "broken_by")),
   },

@@ -1,11 +1,11 @@
 /** How the rows of a task are written: its state, its specification, its result and its features. */
 import { CLOCK_JUMP_MS } from "../../domain/limits.ts";
-import { must } from "../../lib/assert.ts";
+import { assert, must } from "../../lib/assert.ts";
 import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import type { Columns } from "./table.ts";
 import { FEW_NAMES, PATCHED_NAMES } from "./few-terms.ts";
 import { TASKS, TASK_FEATURES, TASK_RESULTS, TASK_SPECS } from "./tables.ts";
-import type { Beside, Of, Writes } from "./write.ts";
+import { type Beside, type Of, type Writes, evict } from "./write.ts";
 import {
   type Statement,
   added,
@@ -72,7 +72,9 @@ function writeFeatures(columns: Columns<OfTask>): readonly Beside<OfTask & { rea
 }
 
 /** Sets features of a task, which may be its first. */
-export function setFeature<C extends { readonly taskId: string }>(columns: Columns<C>): Statement<C> {
+export function setFeature<C extends { readonly taskId: string }>(
+  columns: Columns<C>,
+): Statement<C, "tasks"> {
   const names = Object.keys(columns);
   const values = Object.values(columns).filter((value) => typeof value !== "string");
   const insertFrom = (from: string, place: string): string => `
@@ -90,6 +92,10 @@ export function setFeature<C extends { readonly taskId: string }>(columns: Colum
 
 export const TASK_WRITES = {
   "task.created": {
+    cache(rows, change, rowId) {
+      assert(rowId > 0, "a new task is written at once");
+      rows.writeTask({ ...change, task: { ...change.task, seq: rowId } });
+    },
     row: ofTask,
     statement: insert("tasks", {
       ...TASK_ID,
@@ -130,6 +136,7 @@ export const TASK_WRITES = {
     ],
   },
   "task.moved": {
+    cache: (rows, change) => rows.writeTask(change),
     row: ofTask,
     keys: ({ task }) => (task.assignedNode === null ? [] : [keyOf.held(task.assignedNode)]),
     statement: update("tasks", TASK_ID, {
@@ -155,6 +162,7 @@ export const TASK_WRITES = {
     ],
   },
   "task.edited": {
+    cache: evict,
     row: ofTask,
     statement: update(
       "tasks",
@@ -167,6 +175,7 @@ export const TASK_WRITES = {
     ],
   },
   "task.deleted": {
+    cache: evict,
     frees: true,
     row: ({ taskId }) => keyOf.task(taskId),
     statement: remove("tasks", { task_id: text(({ taskId }) => taskId) }),
@@ -176,6 +185,7 @@ export const TASK_WRITES = {
     })),
   },
   "task.leased": {
+    cache: evict,
     row: ({ taskId }) => keyOf.task(taskId),
     statement: setFeature(TASK_FEATURES.set((change) => change, "has_leases")),
   },
@@ -199,6 +209,7 @@ export const TASK_WRITES = {
     }),
   },
   "task.leases.renewed": {
+    cache: evict,
     isSweep: true,
     statement: customStatement(
       "tasks",
@@ -209,6 +220,7 @@ export const TASK_WRITES = {
     ),
   },
   "backoffs.restarted": {
+    cache: evict,
     isSweep: true,
     statement: customStatement(
       "tasks",

@@ -43,13 +43,13 @@ type OfTask = { readonly taskId: string };
 const TASK = [text(({ taskId }: OfTask) => taskId)];
 
 /** Takes what others have added to a task off their usage. */
-export const REFUND_CHARGES = customStatement<OfTask>(
+export const REFUND_CHARGES = customStatement<OfTask, "quota_usage">(
   "quota_usage",
   `UPDATE quota_usage SET bytes = quota_usage.bytes - c.bytes FROM task_charges c
    WHERE c.task_id = $1 AND quota_usage.node_id = c.node_id`,
   TASK,
 );
-export const REMOVE_CHARGES = customStatement<OfTask>(
+export const REMOVE_CHARGES = customStatement<OfTask, "task_charges">(
   "task_charges",
   `DELETE FROM task_charges WHERE task_id = $1`,
   TASK,
@@ -57,6 +57,7 @@ export const REMOVE_CHARGES = customStatement<OfTask>(
 
 export const QUOTA_WRITES = {
   "usage.tallied": {
+    cache: (rows, change) => rows.patchUsage(change),
     row: ({ nodeId }) => keyOf.usage(nodeId),
     statement: tally(QUOTA_USAGE, (change) => change),
     sum: (earlier, later) => ({
@@ -70,6 +71,6 @@ export const QUOTA_WRITES = {
     statement: tally(TASK_CHARGES, (change) => change),
     sum: (earlier, later) => ({ ...later, bytes: earlier.bytes + later.bytes }),
   },
-  "charges.refunded": { isSweep: true, statement: REFUND_CHARGES },
+  "charges.refunded": { cache: (rows) => rows.clearUsage(), isSweep: true, statement: REFUND_CHARGES },
   "charges.removed": { isSweep: true, frees: true, statement: REMOVE_CHARGES },
 } satisfies Partial<Writes>;
