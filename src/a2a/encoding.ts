@@ -96,37 +96,25 @@ function statusTextOf(task: HubTask): string | null {
 
 const failureText = ({ kind, message }: Pick<Failure, "kind" | "message">): string => message ?? kind;
 
+/** What the protocol wants in each record, and the hub does not use. */
+const UNUSED = { metadata: undefined, extensions: [] };
+
+function message(role: Role, ids: Ids, messageId: string, parts: Part[]): Message {
+  return { ...ids, ...UNUSED, role, messageId, parts, referenceTaskIds: [] };
+}
+
 /** The client's message from the stored task: its parts as one text, and its files by their URL. */
 function messageOf({ task, origin }: SentTask, files: readonly FileRecord[], publicUrl: PublicUrl): Message {
   const { contextId, messageId } = origin;
   const sent = files.filter((file) => isInputFile(file.metadata)).map((file) => filePart(file, publicUrl));
-  return {
-    messageId,
-    contextId,
-    taskId: task.taskId,
-    role: Role.ROLE_USER,
-    parts: [textPart(task.description), ...sent],
-    metadata: undefined,
-    extensions: [],
-    referenceTaskIds: [],
-  };
+  const ids = { taskId: task.taskId, contextId };
+  return message(Role.ROLE_USER, ids, messageId, [textPart(task.description), ...sent]);
 }
 
-function status(ids: Ids, state: TaskState, said: string | null, at: number): Task["status"] {
-  return { state, message: said === null ? undefined : agentMessage(ids, said, at), timestamp: isoOf(at) };
-}
-
-function agentMessage({ taskId, contextId }: Ids, said: string, at: number): Message {
-  return {
-    messageId: `${taskId}-${at}`,
-    contextId,
-    taskId,
-    role: Role.ROLE_AGENT,
-    parts: [textPart(said)],
-    metadata: undefined,
-    extensions: [],
-    referenceTaskIds: [],
-  };
+function status(ids: Ids, state: TaskState, text: string | null, at: number): Task["status"] {
+  const words =
+    text === null ? undefined : message(Role.ROLE_AGENT, ids, `${ids.taskId}-${at}`, [textPart(text)]);
+  return { state, message: words, timestamp: isoOf(at) };
 }
 
 const isoOf = (at: number): string => new Date(at).toISOString();
@@ -148,12 +136,12 @@ function filePart({ fileId, name, contentType }: FileRecord, publicUrl: PublicUr
 
 function fileArtifact(file: FileRecord, publicUrl: PublicUrl): Artifact {
   return {
+    ...UNUSED,
     artifactId: file.fileId,
     name: file.name,
     description: "",
     parts: [filePart(file, publicUrl)],
     metadata: { size: file.sizeBytes, sha256: file.sha256 },
-    extensions: [],
   };
 }
 
@@ -169,6 +157,7 @@ function resultArtifact({ problem, improvement, lesson, extra }: TaskResult): Ar
   const isData = !isText && output !== "" && output != null;
   const result = { problem, improvement, lesson };
   return {
+    ...UNUSED,
     artifactId: "result",
     name: "result",
     description: "",
@@ -177,8 +166,6 @@ function resultArtifact({ problem, improvement, lesson, extra }: TaskResult): Ar
       textPart(isText ? output : texts),
       dataPart(isData ? { ...result, ...others } : { ...result, ...further }),
     ],
-    metadata: undefined,
-    extensions: [],
   };
 }
 

@@ -263,7 +263,8 @@ export const reviewer = () =>
   z.pipe(
     chars(limit.ID_MAX_CHARS),
     z.pipe(
-      z.transform((text: string) => text.trim()),
+      // As in other types, no space comes first: it is of the names of lanes (domain/lane.ts).
+      z.transform((text: string) => text.trim().replace(/^capability:\s+/, "capability:")),
       z.custom<Reviewer>(
         (text) => typeof text === "string" && isReviewer(text),
         "must be creator, node:<node_id> or capability:<word>",

@@ -203,19 +203,14 @@ export const COMMANDS: readonly Command[] = [
   },
   local(
     "demo: start a hub with six simulated nodes, to try luxhub; the data is removed at the end",
-    {
-      "port PORT": "the port on 127.0.0.1; default: the first free port from 19114 on",
-    },
+    { "port PORT": "the port on 127.0.0.1; default: the first free port from 19114 on" },
     `Open the URL that the command prints, and sign in with the secret below the URL. The hub runs until Ctrl-C.
 The command reads no settings: neither LUXHUB_ variables nor luxhub.toml.`,
   ),
   remote("status: show the health of the hub, and counts", {}, "Exit code 1: the hub cannot write."),
   remote(
     "top: show the running tasks and the online nodes, live",
-    {
-      "interval TIME": "the refresh interval (2s)",
-      once: "print the state once and exit",
-    },
+    { "interval TIME": "the refresh interval (2s)", once: "print the state once and exit" },
     "q or Ctrl-C quits. If standard output is not a terminal, the command prints the state once and exits.",
   ),
   resource(
@@ -302,9 +297,7 @@ tasks without a creator or without a type.`,
     {
       say: ({ webhook }, name) => `${name}  resumed after the event ${webhook.cursor}`,
     },
-    {
-      "after N": "resume after the event with this id instead: skips events, or sends events again",
-    },
+    { "after N": "resume after the event with this id instead: skips events, or sends events again" },
   ),
   resource("webhook/delete", "webhook delete NAME: delete a webhook", { say: deleted }),
   resource(
@@ -330,10 +323,7 @@ tasks without a creator or without a type.`,
       say: ({ node_id, day, voided: { reports, cost_usd } }) =>
         `${node_id} on ${day}  ${reports} ${reports === 1 ? "report" : "reports"}, ${cost_usd ?? 0} USD voided`,
     },
-    {
-      "day DAY": "the day in UTC, such as 2030-01-31; default: today",
-      "reason TEXT": "the reason",
-    },
+    { "day DAY": "the day in UTC, such as 2030-01-31; default: today", "reason TEXT": "the reason" },
   ),
   resource(
     "limit/set",
@@ -363,10 +353,7 @@ tasks without a creator or without a type.`,
     "limit/hold",
     "limit hold KEY: hand out no task of a key for a time",
     { part: "limit", say: ({ key, held_until }) => `${key || "(none)"}  held until ${held_until}` },
-    {
-      "for TIME": "how long the hold lasts, at most 1h",
-      ...NODE,
-    },
+    { "for TIME": "how long the hold lasts, at most 1h", ...NODE },
   ),
   resource(
     "hub/pause",
@@ -403,9 +390,7 @@ tasks without a creator or without a type.`,
   ),
   local(
     "lux verify [FILE]: verify that nothing in an exported ledger was changed, removed or added; needs no hub",
-    {
-      "head HASH": "a hash from lux head or a receipt: the ledger must have the entry with this hash",
-    },
+    { "head HASH": "a hash from lux head or a receipt: the ledger must have the entry with this hash" },
     VERIFY_ABOUT,
   ),
   remote(
@@ -472,9 +457,7 @@ tasks without a creator or without a type.`,
   resource("schedule/run", "schedule run NAME: create a task of a schedule now, and print its id", {
     say: ({ task_id }) => task_id,
   }),
-  resource("schedule/delete", "schedule delete NAME: delete a schedule, but not its tasks", {
-    say: deleted,
-  }),
+  resource("schedule/delete", "schedule delete NAME: delete a schedule, but not its tasks", { say: deleted }),
   remote(
     "task add TITLE: create a task, and print its id",
     taskFlags(false),
@@ -528,11 +511,7 @@ tasks without a creator or without a type.`,
     "task/release",
     "task release ID…: give back tasks that a node holds",
     { part: "task", say: taskLine },
-    {
-      ...NODE,
-      "reason TEXT": "the reason",
-      ...EPOCH,
-    },
+    { ...NODE, "reason TEXT": "the reason", ...EPOCH },
   ),
   remote("task complete ID: complete a task with its result", {
     ...NODE,
@@ -543,12 +522,7 @@ tasks without a creator or without a type.`,
     "task/fail",
     "task fail ID: report that the attempt of a node failed",
     { part: "task", say: taskLine, switches: { "no-retry": { retry: false } } },
-    {
-      ...NODE,
-      "error TEXT": "what went wrong",
-      "no-retry": "fail the task permanently",
-      ...EPOCH,
-    },
+    { ...NODE, "error TEXT": "what went wrong", "no-retry": "fail the task permanently", ...EPOCH },
   ),
   remote(
     "task checkpoint ID: save the JSON on standard input as the checkpoint of a task that a node holds",
@@ -610,10 +584,7 @@ and the command needs no secret.`,
     "task/cancel",
     "task cancel ID…: cancel unfinished tasks, whose status is then failed",
     { part: "task", say: taskLine },
-    {
-      "node NODE": "the node that cancels the tasks",
-      "reason TEXT": "the reason",
-    },
+    { "node NODE": "the node that cancels the tasks", "reason TEXT": "the reason" },
   ),
   remote("task update ID…: change tasks that nobody holds", updateFlags()),
   resource("task/delete", "task delete ID…: delete tasks permanently", { say: deleted }),
@@ -630,9 +601,7 @@ and the command needs no secret.`,
           ? `${id} gets nothing new; it has ${tasks_assigned} unfinished ${tasks_assigned === 1 ? "task" : "tasks"}`
           : `${id} gets tasks again`,
     },
-    {
-      off: "end the drain",
-    },
+    { off: "end the drain" },
   ),
   resource("node/delete", "node delete ID: delete the registration of a node", {
     say: (_, id) => `${id} is deleted`,
@@ -664,18 +633,13 @@ and the command needs no secret.`,
     "message/history",
     "message history NODE: list the messages that a node sent or got, newest first",
     { text: messageText, between: "\n\n" },
-    {
-      "thread NAME": "only messages of this conversation",
-      ...LIMIT,
-    },
+    { "thread NAME": "only messages of this conversation", ...LIMIT },
   ),
   resource(
     "message/parked",
     "message parked NODE: list the dead letters: messages that a node never acknowledged",
     { text: messageText, between: "\n\n" },
-    {
-      ...LIMIT,
-    },
+    { ...LIMIT },
   ),
   resource(
     "note/put",
@@ -695,19 +659,13 @@ and the command needs no secret.`,
     "note/search",
     "note search WORD…: list the notes that have words beginning with these",
     { columns: "KEY key, NODE node_id, TEXT excerpt" },
-    {
-      ...PREFIX,
-      ...LIMIT,
-    },
+    { ...PREFIX, ...LIMIT },
   ),
   resource(
     "note/delete",
     "note delete KEY…: delete notes",
     { say: deleted },
-    {
-      "node NODE": "the node that deletes the notes",
-      ...IF_VERSION,
-    },
+    { "node NODE": "the node that deletes the notes", ...IF_VERSION },
   ),
   resource(
     "lease/acquire",
@@ -745,11 +703,7 @@ and the command needs no secret.`,
     "lease/list",
     "lease list: list the current leases",
     { columns: "NAME name, NODE node_id, TASK task_id, SHARED shared, FENCING fencing, UNTIL until" },
-    {
-      "node NODE": "only leases of this node",
-      ...LEASE_TASK,
-      ...LIMIT,
-    },
+    { "node NODE": "only leases of this node", ...LEASE_TASK, ...LIMIT },
   ),
   remote("file put FILE: upload a file, and print its id", {
     "task ID": "attach the file to this task",
@@ -771,20 +725,14 @@ and the command needs no secret.`,
     "file/upload-url",
     "file upload-url: print a URL that uploads one file without a secret, for 10 minutes",
     { say: ({ url }) => url },
-    {
-      "task ID": "attach the file to this task",
-      "node NODE": "attach the file to this node",
-    },
+    { "task ID": "attach the file to this task", "node NODE": "attach the file to this node" },
     'curl -F file=@report.pdf "$(luxhub file upload-url)"',
   ),
   resource(
     "file/list",
     "file list: list files, newest first",
     { columns: "FILE file_id, SIZE size, UPLOADED uploaded_at, NODE node_id, TASK task_id, NAME name" },
-    {
-      "task ID": "only files of this task",
-      ...LIMIT,
-    },
+    { "task ID": "only files of this task", ...LIMIT },
   ),
   resource("file/delete", "file rm ID…: delete files permanently", { say: deleted }),
   remote(
@@ -855,9 +803,7 @@ and the command needs no secret.`,
   resource(
     "invitation/list",
     "invitation list: list the invitations of the last days",
-    {
-      columns: "ID invitation_id, NODE node_id, STATE state, EXPIRES expires_at, USED used_at, KEY key",
-    },
+    { columns: "ID invitation_id, NODE node_id, STATE state, EXPIRES expires_at, USED used_at, KEY key" },
     LIMIT,
   ),
   resource(
@@ -892,10 +838,7 @@ contents. An administrator key is for the header X-Admin-Key.`,
   local("keys revoke NAME: revoke a key at once, permanently", PLACE),
   local(
     "backup FILE: back up the whole hub into one file, even while it runs",
-    {
-      "keep N": "keep the newest N backups in the directory FILE, and delete the others",
-      ...PLACE,
-    },
+    { "keep N": "keep the newest N backups in the directory FILE, and delete the others", ...PLACE },
     BACKUP_ABOUT,
   ),
   local(

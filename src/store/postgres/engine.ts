@@ -184,7 +184,7 @@ const FORGET_HUBS = `
   DELETE FROM hubs WHERE seen_at < clock_timestamp() - interval '${HUB_FORGOTTEN_MS} milliseconds'`;
 
 /** Marks a commit with the number of its group. */
-const MARK = upsert<{ hubId: string; group: number }>(
+const MARK = upsert<{ hubId: string; group: number }, "hubs">(
   "hubs",
   { hub_id: text(({ hubId }) => hubId) },
   { last_group: whole(({ group }) => group), seen_at: "clock_timestamp()" },

@@ -32,7 +32,10 @@ export type PlacedChange = {
 };
 
 /** Differs from SQLite's because the hub gives the ids of the log here (group-commit.ts says why). */
-const LOG_EVENT = insert<{ id: number; event: NewEvent }>("events", { id: whole(({ id }) => id), ...EVENT });
+const LOG_EVENT = insert<{ id: number; event: NewEvent }, "events">("events", {
+  id: whole(({ id }) => id),
+  ...EVENT,
+});
 
 export class GroupWrites {
   readonly #batches: OrderedBatch[] = [];

@@ -8,7 +8,7 @@ import { TASK_COLUMNS, toFile, toTask } from "./rows.ts";
 import { TASK_BYTES } from "./tasks.ts";
 import { TASK_FEATURES } from "./tables.ts";
 import { setFeature } from "./task-writes.ts";
-import type { Writes } from "./write.ts";
+import { type Writes, evict } from "./write.ts";
 
 export type SentTask = { readonly task: Task; readonly origin: TaskOrigin };
 
@@ -93,6 +93,7 @@ export function filesOfTask(taskId: string): Query<readonly FileRecord[]> {
 
 export const A2A_WRITES = {
   "task.sent": {
+    cache: evict,
     row: ({ taskId }) => keyOf.task(taskId),
     statement: setFeature(TASK_FEATURES.set(({ origin }) => origin, "a2a_caller", "a2a_ids")),
   },

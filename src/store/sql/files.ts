@@ -19,7 +19,7 @@ import {
 import { toFile } from "./rows.ts";
 import { EVERYTHING } from "./conflict-keys.ts";
 import { FILES, FILE_TOTALS } from "./tables.ts";
-import type { Writes } from "./write.ts";
+import { type Writes, evict } from "./write.ts";
 import { add, added, drop, update, whole } from "./write-statement.ts";
 
 export function fileById(fileId: string): Query<FileRecord | null> {
@@ -106,11 +106,13 @@ export function filesCountOf(taskId: string): Query<number> {
 
 export const FILE_WRITES = {
   "file.saved": {
+    cache: evict,
     row: ({ file }) => keyOf.file(file.fileId),
     keys: ({ file }) => (file.taskId === null ? [] : [keyOf.filesOfTask(file.taskId)]),
     statement: add(FILES, ({ file }) => file),
   },
   "file.attached": {
+    cache: evict,
     row: ({ fileId }) => keyOf.file(fileId),
     keys: ({ taskId }) => [keyOf.filesOfTask(taskId)],
     statement: update(
@@ -120,6 +122,7 @@ export const FILE_WRITES = {
     ),
   },
   "file.deleted": {
+    cache: evict,
     frees: true,
     row: ({ fileId }) => keyOf.file(fileId),
     keys: () => [EVERYTHING], // the change does not name the task of the file

@@ -128,8 +128,13 @@ export function hasTaskOfKey(nodeId: string, key: string): Query<true | null> {
 }
 
 export const GATE_WRITES = {
-  "pause.saved": { row: ({ pause }) => keyOf.pause(pause), statement: save(PAUSES, ({ pause }) => pause) },
+  "pause.saved": {
+    cache: (rows) => rows.clearGate(),
+    row: ({ pause }) => keyOf.pause(pause),
+    statement: save(PAUSES, ({ pause }) => pause),
+  },
   "pause.deleted": {
+    cache: (rows) => rows.clearGate(),
     frees: true,
     row: ({ key }) => keyOf.pause(key),
     statement: remove(
@@ -138,10 +143,12 @@ export const GATE_WRITES = {
     ),
   },
   "limit.saved": {
+    cache: (rows) => rows.clearGate(),
     row: ({ limit }) => keyOf.limit(limit.key),
     statement: save(LIMITS, ({ limit }) => limit),
   },
   "limit.deleted": {
+    cache: (rows) => rows.clearGate(),
     frees: true,
     row: ({ key }) => keyOf.limit(key),
     statement: drop(LIMITS, ["limit_key"]),
@@ -163,6 +170,7 @@ export const GATE_WRITES = {
     ]),
   },
   "tasks.counted": {
+    cache: (rows) => rows.clearTasks(),
     isSweep: true,
     statement: customStatement(
       "tasks",
@@ -171,10 +179,12 @@ export const GATE_WRITES = {
     ),
   },
   "budget.saved": {
+    cache: (rows) => rows.clearGate(),
     row: ({ budget }) => keyOf.budget(budget),
     statement: save(BUDGETS, ({ budget }) => budget),
   },
   "budget.deleted": {
+    cache: (rows) => rows.clearGate(),
     row: ({ key }) => keyOf.budget(key),
     statement: remove(
       "budgets",

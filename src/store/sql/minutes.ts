@@ -50,7 +50,7 @@ export function lastPeriod(stepMs: number, now: number): Query<number | null> {
 /** Periods of a length outside of a range: before `first`, and from `last` on, which a wrong clock has dated. */
 type OldPeriods = { readonly stepMs: number; readonly first: number; readonly last: number };
 
-export const PRUNE_PERIODS = customStatement<OldPeriods>(
+export const PRUNE_PERIODS = customStatement<OldPeriods, "periods">(
   "periods",
   `DELETE FROM periods WHERE step_ms = $1 AND (at < $2 OR at >= $3)`,
   [
@@ -69,7 +69,7 @@ export function oldMinutes({ first, last }: OldMinutes): Query<number> {
   return count(`SELECT count(*) AS n ${OLD}`, [first, last], ["minutes"]);
 }
 
-export const PRUNE_MINUTES = customStatement<OldMinutes>("minutes", `DELETE ${OLD}`, [
+export const PRUNE_MINUTES = customStatement<OldMinutes, "minutes">("minutes", `DELETE ${OLD}`, [
   whole(({ first }: OldMinutes) => first),
   whole(({ last }: OldMinutes) => last),
 ]);

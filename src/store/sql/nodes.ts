@@ -1,4 +1,4 @@
-/** The reads and writes of nodes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of nodes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { assert } from "../../lib/assert.ts";
 import { fits } from "../../domain/balancer.ts";
 import type { Change } from "../../domain/change.ts";
@@ -9,8 +9,9 @@ import { always, byKey, count, many, one, padded, placeholders, query } from "./
 import { capabilitiesOf, toNode } from "./rows.ts";
 import { NODES as NODE_TABLE } from "./tables.ts";
 import type { Columns } from "./table.ts";
-import type { Writes } from "./write.ts";
+import { type Writes, evict } from "./write.ts";
 import { added, customStatement, flag, text, update, upsert, whole } from "./write-statement.ts";
+import { type Fact, SHOWN } from "./fact.ts";
 
 /** The resources of a node, and what its unfinished tasks use: how many there are of each requirement (resourcesOf). */
 export const RESOURCES = `resources, CASE WHEN resources IS NULL THEN NULL ELSE (
@@ -292,6 +293,7 @@ const NODE_SEQ: Columns<OfNode> = {
 
 export const NODE_WRITES = {
   "node.saved": {
+    cache: evict,
     row: ({ node }) => ofNode(node),
     keys: ({ node }) => [keyOf.registration(node.nodeId)],
     statement: upsert(
@@ -315,6 +317,7 @@ export const NODE_WRITES = {
     ),
   },
   "node.beaten": {
+    cache: (rows, change) => rows.patchNode(change),
     row: ofNode,
     statement: upsert("beats", NODE_SEQ, {
       last_heartbeat_at: whole(({ lastHeartbeatAt }) => lastHeartbeatAt),
@@ -322,22 +325,26 @@ export const NODE_WRITES = {
     }),
     sum: (_, later) => later,
   },
-  "node.returned": { row: ofNode, statement: update("nodes", NODE_ID, { online: "1" }) },
-  "node.offline": { row: ofNode, statement: update("nodes", NODE_ID, { online: "0" }) },
+  "node.returned": { cache: evict, row: ofNode, statement: update("nodes", NODE_ID, { online: "1" }) },
+  "node.offline": { cache: evict, row: ofNode, statement: update("nodes", NODE_ID, { online: "0" }) },
   "node.drained": {
+    cache: evict,
     row: ofNode,
     statement: update("nodes", NODE_ID, { draining: flag(({ draining }) => draining) }),
   },
   "node.leased": {
+    cache: evict,
     row: ofNode,
     statement: update("nodes", NODE_ID, { has_leases: flag(({ hasLeases }) => hasLeases) }),
   },
   "node.deleted": {
+    cache: evict,
     row: ofNode,
     keys: ({ nodeId }) => [keyOf.registration(nodeId), keyOf.registrations],
     statement: update("nodes", NODE_ID, { online: "0", draining: "0", deleted: "1" }),
   },
   "node.tallied": {
+    cache: (rows, change) => rows.patchNode(change),
     row: ofNode,
     statement: update("nodes", NODE_ID, {
       tasks_assigned: whole(({ assigned }) => assigned, added),
@@ -360,6 +367,7 @@ export const NODE_WRITES = {
     },
   },
   "node.leases.renewed": {
+    cache: evict,
     isSweep: true,
     statement: customStatement(
       "beats",
@@ -368,3 +376,32 @@ export const NODE_WRITES = {
     ),
   },
 } satisfies Partial<Writes>;
+
+export const NODE_FACTS: readonly Fact[] = [
+  {
+    name: "nodes",
+    holds: "every node's totals are those of its tasks and payments, or more for completed tasks (retention)",
+    sql: `
+      SELECT 'node ' || n.node_id || ': its totals differ from its tasks and payments' FROM nodes n
+      LEFT JOIN (
+        SELECT assigned_node, sum(status = 'assigned') AS held, sum(status = 'completed') AS done
+        FROM task_rows WHERE assigned_node IS NOT NULL GROUP BY assigned_node) t ON t.assigned_node = n.node_id
+      LEFT JOIN (
+        SELECT node_id, sum(amount_micro) AS earned FROM ledger
+        WHERE kind = 'reward' GROUP BY node_id) l ON l.node_id = n.node_id
+      WHERE n.tasks_assigned <> coalesce(t.held, 0) OR n.tasks_completed < coalesce(t.done, 0)
+        OR n.lux_earned_micro <> coalesce(l.earned, 0) LIMIT ${SHOWN}`,
+  },
+  {
+    name: "beats",
+    holds: "every node has a last heartbeat, every last heartbeat has a node, no deleted node is online",
+    sql: `
+      SELECT 'node ' || node_id || ' has no last heartbeat' FROM nodes WHERE seq NOT IN (SELECT seq FROM beats)
+      UNION ALL
+      SELECT 'the last heartbeat ' || seq || ' has no node' FROM beats
+      WHERE seq NOT IN (SELECT seq FROM nodes)
+      UNION ALL
+      SELECT 'node ' || node_id || ' is deleted but online' FROM nodes WHERE deleted = 1 AND online = 1
+      LIMIT ${SHOWN}`,
+  },
+];

@@ -16,6 +16,7 @@ import { keyOf } from "./conflict-keys.ts";
 import { ANSWERS } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { save } from "./write-statement.ts";
+import { type Fact, SHOWN } from "./fact.ts";
 
 /** Rows older than `before` (epoch ms), among the oldest `limit` of those not dated after `now`. */
 export type OldRows = OldAnswers & { readonly now: number };
@@ -34,7 +35,9 @@ const OLD_ANSWERS = `SELECT scope FROM answers WHERE stored_at < $1 ORDER BY sto
 
 const LIMITS = [whole(({ before }: OldAnswers) => before), whole(({ limit }: OldAnswers) => limit)];
 
-function prune(table: Table, where: string): Statement<OldRows> {
+type UncachedTable = "deliveries" | "messages" | "broadcasts" | "events";
+
+function prune(table: UncachedTable, where: string): Statement<OldRows, UncachedTable> {
   const now = whole(({ now }: OldRows) => now);
   return customStatement(table, `DELETE FROM ${table} WHERE ${where}`, [...LIMITS, now]);
 }
@@ -60,7 +63,7 @@ export const PRUNE_BROADCAST_COUNTS = prune(
 export const PRUNE_EVENTS = prune("events", `id IN (${OLD_EVENTS})`);
 
 /** Takes what the rows to be removed count off the usage of their nodes. */
-function refund(table: Table, payer: string, where: string): Statement<OldRows> {
+function refund(table: Table, payer: string, where: string): Statement<OldRows, "quota_usage"> {
   const now = whole(({ now }: OldRows) => now);
   const freed = `
     SELECT ${payer} AS payer, CAST(sum(kept_bytes) AS BIGINT) AS bytes FROM ${table}
@@ -274,9 +277,9 @@ export const RETENTION_WRITES = {
     statement: PRUNE_DELIVERIES,
     instead: ({ broadcast }) => (broadcast ? PRUNE_BROADCASTS : null),
   },
-  "messages.refunded": { isSweep: true, statement: REFUND_MESSAGES },
+  "messages.refunded": { cache: (rows) => rows.clearUsage(), isSweep: true, statement: REFUND_MESSAGES },
   "messages.pruned": { isSweep: true, frees: true, statement: PRUNE_MESSAGES },
-  "events.refunded": { isSweep: true, statement: REFUND_EVENTS },
+  "events.refunded": { cache: (rows) => rows.clearUsage(), isSweep: true, statement: REFUND_EVENTS },
   "events.pruned": { isSweep: true, frees: true, statement: PRUNE_EVENTS },
   "answers.pruned": { isSweep: true, frees: true, statement: PRUNE_ANSWERS },
   // Once for all answers of a key that a group stores. It leaves the newest, which the group may read.
@@ -289,3 +292,18 @@ export const RETENTION_WRITES = {
     sum: (earlier, later) => ({ ...later, storedBytes: earlier.storedBytes + later.storedBytes }),
   },
 } satisfies Partial<Writes>;
+
+export const ANSWER_FACTS: readonly Fact[] = [
+  {
+    name: "answers",
+    holds: "the totals of the stored answers are their bytes",
+    sql: `
+      SELECT 'the answers of a key have ' || counted.bytes || ' bytes, and not ' || coalesce(said.bytes, 0)
+      FROM (SELECT key_id, sum(bytes) AS bytes FROM answers GROUP BY key_id) counted
+      LEFT JOIN answer_totals said USING (key_id) WHERE counted.bytes <> coalesce(said.bytes, 0)
+      UNION ALL
+      SELECT 'a key has no answers, and not ' || bytes || ' bytes' FROM answer_totals
+      WHERE bytes <> 0 AND key_id NOT IN (SELECT key_id FROM answers)
+      LIMIT ${SHOWN}`,
+  },
+];

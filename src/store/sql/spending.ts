@@ -1,4 +1,4 @@
-/** The reads and writes of what work has cost (domain/task/facet/spending.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of what work has cost (domain/task/facet/spending.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Spending, SumScope, UsageReport } from "../../domain/model.ts";
 import {
   type KnownReport,
@@ -14,8 +14,9 @@ import { customStatement, whole } from "./write-statement.ts";
 import { soundSpending } from "../../domain/sound.ts";
 import { plus } from "../../domain/task/facet/spending.ts";
 import { NODE_SUMS, USAGE_REPORTS, USAGE_SUMS } from "./tables.ts";
-import type { Of, Writes } from "./write.ts";
+import { type Of, type Writes, leave } from "./write.ts";
 import { type Statement, drop, tally, text } from "./write-statement.ts";
+import { type Fact, SHOWN } from "./fact.ts";
 
 /** Which of a request's usage reports are stored already; null for a request without reports. */
 export function knownReports({ taskId, usage = [] }: UsageRequest): Query<readonly KnownReport[] | null> {
@@ -137,7 +138,7 @@ export function oldSums({ before, limit }: OldSums): Query<number> {
   return count(sql, [before, limit], ["node_sums", "usage_sums", "budgets"]);
 }
 
-export const REFUND_SUMS = customStatement<OldSums>(
+export const REFUND_SUMS = customStatement<OldSums, "quota_usage">(
   "quota_usage",
   `UPDATE quota_usage SET bytes = quota_usage.bytes - freed.bytes FROM (
     SELECT node_id, CAST(sum(kept_bytes) AS BIGINT) AS bytes FROM node_sums
@@ -145,12 +146,12 @@ export const REFUND_SUMS = customStatement<OldSums>(
     WHERE quota_usage.node_id = freed.node_id`,
   LIMITS,
 );
-export const PRUNE_NODE_SUMS = customStatement<OldSums>(
+export const PRUNE_NODE_SUMS = customStatement<OldSums, "node_sums">(
   "node_sums",
   `DELETE FROM node_sums WHERE (day, node_id, scope, value) IN (${OLD_OF_NODES})`,
   LIMITS,
 );
-export const PRUNE_SUMS = customStatement<OldSums>(
+export const PRUNE_SUMS = customStatement<OldSums, "usage_sums">(
   "usage_sums",
   `DELETE FROM usage_sums WHERE (scope, value, day) IN (${OLD_OF_ALL})`,
   LIMITS,
@@ -170,7 +171,7 @@ const addReports = (place: string, field: (name: keyof UsageReport) => string, f
   SELECT ${[1, 2, 3, 4].map((n) => `${place}${n}`).join(", ")}, ${Object.values(REPORT_FIELDS).map(field).join(", ")}
   FROM ${from}`;
 /** One statement for all reports of a request, a JSON array. Differs because each engine reads JSON in its own way. */
-const ADD_REPORTS: Statement<Of<"usage.reported">> = {
+const ADD_REPORTS: Statement<Of<"usage.reported">, "usage_reports"> = {
   ...customStatement(
     "usage_reports",
     addReports("$", (name) => `value ->> '${name}'`, "json_each($5)"),
@@ -196,6 +197,7 @@ export const SPENDING_WRITES = {
     statement: drop(USAGE_REPORTS, ["task_id"]),
   },
   "spending.summed": {
+    cache: (rows, change) => rows.patchSpending(change),
     row: ({ scope, value, day }) => keyOf.spending(scope, value, day),
     statement: tally(USAGE_SUMS, (change) => change),
     sum: (earlier, later) => ({ ...later, ...plus(earlier, later) }),
@@ -216,7 +218,44 @@ export const SPENDING_WRITES = {
     keys: ({ nodeId, day }) => [keyOf.nodeSums(nodeId, day)],
     statement: drop(NODE_SUMS, ["node_id", "day"]),
   },
-  "sums.refunded": { isSweep: true, statement: REFUND_SUMS },
+  "sums.refunded": { cache: (rows) => rows.clearUsage(), isSweep: true, statement: REFUND_SUMS },
   "node.sums.pruned": { isSweep: true, frees: true, statement: PRUNE_NODE_SUMS },
-  "sums.pruned": { isSweep: true, frees: true, statement: PRUNE_SUMS },
+  "sums.pruned": { cache: leave, isSweep: true, frees: true, statement: PRUNE_SUMS },
 } satisfies Partial<Writes>;
+
+export const SPENDING_FACTS: readonly Fact[] = [
+  {
+    name: "spending",
+    holds:
+      "what a task has spent is the sum of its usage reports, and every sum of a day has all of that day",
+    sql: `
+      SELECT 'task ' || t.task_id || ' has not spent what its usage reports say' FROM task_rows t
+      LEFT JOIN (
+        SELECT task_id, count(*) AS n, sum(cost_micro IS NULL) AS unpriced, sum(coalesce(cost_micro, 0)) AS cost,
+          sum(input_tokens) AS input, sum(output_tokens) AS output, sum(cached_tokens) AS cached
+        FROM usage_reports GROUP BY task_id) r ON r.task_id = t.task_id
+      WHERE (t.spent IS NULL) <> (r.n IS NULL)
+        OR (t.spent ->> '$.reports') <> r.n OR (t.spent ->> '$.unpriced') <> r.unpriced
+        OR (t.spent ->> '$.costMicro') <> r.cost OR (t.spent ->> '$.inputTokens') <> r.input
+        OR (t.spent ->> '$.outputTokens') <> r.output OR (t.spent ->> '$.cachedTokens') <> r.cached
+      UNION ALL
+      SELECT 'usage was reported of task ' || task_id || ', which there is not' FROM usage_reports
+      WHERE task_id NOT IN (SELECT task_id FROM task_rows)
+      UNION ALL
+      SELECT 'on day ' || day || ' the sums of the nodes, creators, types and models are not that of the hub' FROM (
+        SELECT day, scope, sum(reports) AS n, sum(unpriced) AS unpriced, sum(cost_micro) AS cost,
+          sum(input_tokens) AS input, sum(output_tokens) AS output, sum(cached_tokens) AS cached
+        FROM usage_sums WHERE scope IN ('hub', 'node', 'creator', 'type', 'model')
+          AND day >= (SELECT min(day) FROM node_sums)
+        GROUP BY day, scope)
+      GROUP BY day HAVING count(*) <> 5 OR min(n) <> max(n) OR min(unpriced) <> max(unpriced)
+        OR min(cost) <> max(cost) OR min(input) <> max(input) OR min(output) <> max(output)
+        OR min(cached) <> max(cached)
+      UNION ALL
+      SELECT 'day ' || n.day || ', ' || n.scope || ' ' || n.value || ': the nodes have more than the sum of all' FROM (
+        SELECT day, scope, value, sum(reports) AS n, sum(cost_micro) AS cost FROM node_sums GROUP BY day, scope, value) n
+      LEFT JOIN usage_sums s ON s.scope = n.scope AND s.value = n.value AND s.day = n.day
+      WHERE s.reports IS NULL OR s.reports < n.n OR s.cost_micro < n.cost
+      LIMIT ${SHOWN}`,
+  },
+];

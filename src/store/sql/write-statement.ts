@@ -34,8 +34,8 @@ export type WriteStatement = {
   readonly isSelect?: true;
 };
 
-export type Statement<C> = WriteStatement & {
-  readonly table: ConflictTable;
+export type Statement<C, T extends ConflictTable = ConflictTable> = WriteStatement & {
+  readonly table: T;
   params(change: C): readonly Param[];
   /** Appends the parameters of one more row to `columns`, which has an array for each parameter. */
   addRow(columns: readonly Param[][], change: C): void;
@@ -66,11 +66,16 @@ export const adding = <C>(columns: Columns<C>): Columns<C> =>
     ]),
   );
 
-const isPartOfTasks = (table: TableName): table is (typeof PARTS_OF_TASKS)[number] =>
-  PARTS_OF_TASKS.some((part) => part === table);
-const whoseRows = (table: TableName): ConflictTable => (isPartOfTasks(table) ? "tasks" : table);
+/** The table to which the rows of a table belong. */
+type WhoseRows<N extends TableName> = N extends (typeof PARTS_OF_TASKS)[number] ? "tasks" : N;
+const whoseRows = <N extends TableName>(table: N): WhoseRows<N> =>
+  (PARTS_OF_TASKS.some((part) => part === table) ? "tasks" : table) as WhoseRows<N>; // as its type says
 
-export function insert<C>(table: TableName, columns: Columns<C>, onConflict = ""): Statement<C> {
+export function insert<C, N extends TableName>(
+  table: N,
+  columns: Columns<C>,
+  onConflict = "",
+): Statement<C, WhoseRows<N>> {
   const into = `INSERT INTO ${table} (${Object.keys(columns).join(", ")})`;
   return statement(table, [columns], ([cells = []], rows) => {
     const values = cells.map(({ expression }) => expression).join(", ");
@@ -81,25 +86,29 @@ export function insert<C>(table: TableName, columns: Columns<C>, onConflict = ""
 }
 
 /** Inserts a row, or sets `columns` of the existing one. Only a new row gets `initial`. */
-export function upsert<C>(
-  table: TableName,
+export function upsert<C, N extends TableName>(
+  table: N,
   key: Columns<NoInfer<C>>,
   columns: Columns<C>,
   initial: Columns<C> = {},
-): Statement<C> {
+): Statement<C, WhoseRows<N>> {
   const set = Object.keys(columns).map((column) => `${column} = excluded.${column}`);
   const onConflict = ` ON CONFLICT (${Object.keys(key).join(", ")}) DO UPDATE SET ${set.join(", ")}`;
   return insert(table, { ...key, ...columns, ...initial }, onConflict);
 }
 
-export function update<C>(table: TableName, key: Columns<NoInfer<C>>, columns: Columns<C>): Statement<C> {
+export function update<C, N extends TableName>(
+  table: N,
+  key: Columns<NoInfer<C>>,
+  columns: Columns<C>,
+): Statement<C, WhoseRows<N>> {
   return statement(table, [key, columns], ([keys = [], cells = []], rows) => {
     const set = cells.map(equals).join(", ");
     return `UPDATE ${table} SET ${set}${rows === null ? "" : ` FROM ${rows}`} WHERE ${keys.map(equals).join(" AND ")}`;
   });
 }
 
-export function remove<C>(table: TableName, key: Columns<C>): Statement<C> {
+export function remove<C, N extends TableName>(table: N, key: Columns<C>): Statement<C, WhoseRows<N>> {
   return statement(table, [key], ([keys = []], rows) => {
     const using = rows === null ? "" : ` USING ${rows}`;
     return `DELETE FROM ${table}${using} WHERE ${keys.map(equals).join(" AND ")}`;
@@ -116,7 +125,7 @@ export function add<C, N extends TableName, D extends Declared>(
   table: Table<N, D>,
   of: (change: C) => Encodable<D, Settable<D>>,
   onConflict = "",
-): Statement<C> {
+): Statement<C, WhoseRows<N>> {
   return insert(table.name, valuesOf(table.columns, settable(table), of), onConflict);
 }
 
@@ -125,7 +134,7 @@ export function save<C, N extends TableName, D extends Declared>(
   table: Table<N, D>,
   of: (change: C) => Encodable<D, Settable<D>>,
   once: readonly NameIn<D>[] = [],
-): Statement<C> {
+): Statement<C, WhoseRows<N>> {
   const values = (names: readonly string[]): Columns<C> => valuesOf(table.columns, names, of);
   const rest = settable(table, [...table.key, ...once]);
   return upsert(table.name, values(table.key), values(rest), values(once));
@@ -135,7 +144,7 @@ export function save<C, N extends TableName, D extends Declared>(
 export function tally<C, N extends TableName, D extends Declared>(
   table: Table<N, D>,
   of: (change: C) => Encodable<D, Settable<D>>,
-): Statement<C> {
+): Statement<C, WhoseRows<N>> {
   const sums = settable(table, table.key).map(
     (column) => `${column} = ${table.name}.${column} + excluded.${column}`,
   );
@@ -146,7 +155,7 @@ export function tally<C, N extends TableName, D extends Declared>(
 export function mark<C, N extends TableName, D extends Declared>(
   table: Table<N, D>,
   of: (change: C) => Encodable<D, Settable<D>>,
-): Statement<C> {
+): Statement<C, WhoseRows<N>> {
   return add(table, of, ` ON CONFLICT (${table.key.join(", ")}) DO NOTHING`);
 }
 
@@ -154,7 +163,7 @@ export function mark<C, N extends TableName, D extends Declared>(
 export function drop<N extends TableName, D extends Declared, const K extends NameIn<D>>(
   table: Table<N, D>,
   names: readonly K[],
-): Statement<Encodable<D, K>> {
+): Statement<Encodable<D, K>, WhoseRows<N>> {
   return remove(
     table.name,
     table.set((change: Encodable<D, K>) => change, ...names),
@@ -162,7 +171,11 @@ export function drop<N extends TableName, D extends Declared, const K extends Na
 }
 
 /** A statement of any text, whose parameters are $1, $2, … in the order of `values`. */
-export function customStatement<C>(table: TableName, sql: string, values: readonly Value<C>[]): Statement<C> {
+export function customStatement<C, N extends TableName>(
+  table: N,
+  sql: string,
+  values: readonly Value<C>[],
+): Statement<C, WhoseRows<N>> {
   return { ...parametersOf(values), table: whoseRows(table), sql, bulk: null };
 }
 
@@ -171,11 +184,11 @@ type Cell = { readonly column: string; readonly expression: string };
 const equals = ({ column, expression }: Cell): string => `${column} = ${expression}`;
 
 /** `textOf` makes the SQL from the cells of each group of columns; `rows` is null when the values are parameters. */
-function statement<C>(
-  table: TableName,
+function statement<C, N extends TableName>(
+  table: N,
   groups: readonly Columns<C>[],
   textOf: (groups: readonly (readonly Cell[])[], rows: string | null) => string,
-): Statement<C> {
+): Statement<C, WhoseRows<N>> {
   const cells = (place: string): readonly (readonly Cell[])[] => {
     let n = 0;
     const cell = ([column, value]: [string, Value<C> | string]): Cell => ({

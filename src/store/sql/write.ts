@@ -1,15 +1,60 @@
 /** What the store declares of each change: the statement that writes it, its write set, and what the row cache does. */
 import type { Change } from "../../domain/change.ts";
-import type { ConflictKey } from "./conflict-keys.ts";
+import type { ConflictKey, Table } from "./conflict-keys.ts";
 import type { Statement } from "./write-statement.ts";
 
 export type Of<K extends Change["kind"]> = Change & { readonly kind: K };
 
 export type Writes = { readonly [K in Change["kind"]]: Write<Of<K>> };
 
+/**
+ * The rows that SQLite may hold in memory (store/sqlite/row-cache.ts), as far as changes touch them. What is computed from
+ * other rows is here with those.
+ */
+export type CachedRows = {
+  /** The task is the whole row as it is after the change. */
+  writeTask(change: Of<"task.created" | "task.moved">): void;
+  patchNode(change: Of<"node.beaten" | "node.tallied">): void;
+  patchUsage(change: Of<"usage.tallied">): void;
+  patchSpending(change: Of<"spending.summed">): void;
+  setLedgerHead(change: Of<"lux.entered">): void;
+  clearTasks(): void;
+  clearGate(): void;
+  clearUsage(): void;
+  /** Evicts the tasks, nodes, takers and best tasks that the write set of the change names. */
+  evict(change: Change): void;
+};
+
+/** The tables of which rows are cached. */
+type CachedTable =
+  | "tasks"
+  | "files"
+  | "nodes"
+  | "beats"
+  | "quota_usage"
+  | "usage_sums"
+  | "budgets"
+  | "pauses"
+  | "limits"
+  | "ledger";
+
+/**
+ * The statement of a change, and what the row cache does after it: for a table of which rows are cached, the compiler
+ * demands that. `rowId`: of a new row.
+ */
+type Stored<C> =
+  | {
+      readonly statement: Statement<C, CachedTable>;
+      cache(rows: CachedRows, change: C, rowId: number): void;
+    }
+  | { readonly statement: Statement<C, Exclude<Table, CachedTable>>; readonly cache?: never };
+
+/** For changes whose rows the cache does not hold. */
+export const leave = (): void => {};
+export const evict = (rows: CachedRows, change: Change): void => rows.evict(change);
+
 /** The statement and the write set of a change. */
-export type Write<C> = {
-  readonly statement: Statement<C>;
+export type Write<C> = Stored<C> & {
   /** Another statement for some changes of this kind; null: use `statement`. */
   instead?(change: C): Statement<C> | null;
   /** Statements of other tables, whose rows belong to this one: written after it, or before it. */

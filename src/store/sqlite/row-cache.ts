@@ -11,10 +11,10 @@
  * tasks also ends the gathering of a group. The owners of mailboxes were cached too: that saved 0 to 2 us, and is gone.
  *
  * Invariant: a cached result equals the result of its query. Of the best tasks and takers it may hold more or fewer than
- * the query loads, but the same first ones; of the special lanes also some that are empty by now. A change with a case of
- * its own in apply() patches or evicts the cached results that it touches. Any other change of the tables of tasks and
- * nodes evicts the tasks, nodes, takers and best tasks that its write set names (#forget), and nothing else: TABLES says what
- * needs a case of its own. After a rollback, or a commit of another process, the engine clears the cache.
+ * the query loads, but the same first ones; of the special lanes also some that are empty by now. Each write says what the
+ * cache does with its change (`cache` of store/sql/write.ts). evict() does not do for what changes a budget, a pause, a
+ * limit, a sum of usage or the ledger, or the usage of one node; nor for what makes a task ready in a special lane, or gives
+ * a node a task. After a rollback, or a commit of another process, the engine clears the cache.
  */
 import type { Change } from "../../domain/change.ts";
 import {
@@ -29,22 +29,16 @@ import {
 import type { Gate, LedgerHead, Node, Task, Usage } from "../../domain/model.ts";
 import { gateAfter } from "../../domain/gate.ts";
 import { isSpecial } from "../../domain/lane.ts";
-import { assert } from "../../lib/assert.ts";
 import { type Takers, patchTakers } from "../sql/balancer.ts";
-import { EVERYTHING, type Table, keyOf } from "../sql/conflict-keys.ts";
+import { EVERYTHING, keyOf } from "../sql/conflict-keys.ts";
 import { type Lanes, patchLanes } from "../sql/lanes.ts";
 import { patchNode } from "../sql/nodes.ts";
 import { charsOf } from "../sql/rows.ts";
 import { writeOf, writeSetOf } from "../sql/statements.ts";
 import { patchUsage } from "../sql/usage.ts";
+import type { CachedRows, Of } from "../sql/write.ts";
 import type { Query } from "../store.ts";
 
-/**
- * The tables of tasks and nodes. A change of these without a case of its own in apply() evicts (#forget). A case of its
- * own needs what changes a budget, a pause, a limit, a sum of usage or the ledger, or the usage of one node; also what
- * makes a task ready in a special lane, or gives a node a task.
- */
-const TABLES: ReadonlySet<Table> = new Set(["tasks", "files", "nodes", "beats"]);
 /** The conflict keys of the rows, up to the id. */
 const OF_TASK = [keyOf.task(""), keyOf.filesOfTask("")];
 const OF_NODE = keyOf.node("");
@@ -52,7 +46,7 @@ const OF_NODE = keyOf.node("");
 /** The best ready tasks of some types, and their query. */
 type Backlog = { readonly query: Query<unknown>; readonly tasks: unknown };
 
-export class RowCache {
+export class RowCache implements CachedRows {
   /** Reads from the database. */
   readonly #read: <R>(query: Query<R>) => R;
   readonly #tasks = new Generations<Task>(CACHED_TASKS, CACHED_TASKS_CHARS, charsOf);
@@ -96,60 +90,43 @@ export class RowCache {
     return value;
   }
 
-  /**
-   * After a change was written or gathered. `rowId`: of a new row. The task in `task.created` and `task.moved` is the whole
-   * row as it is after the change. A `task.edited` comes with a `task.moved`: only that patches the lanes.
-   */
+  /** After a change was written or gathered. `rowId`: of a new row. */
   apply(change: Change, rowId: number): void {
-    switch (change.kind) {
-      case "task.created":
-        assert(rowId > 0, "a new task is written at once");
-        return this.#taskWritten({ ...change, task: { ...change.task, seq: rowId } });
-      case "task.moved":
-        return this.#taskWritten(change);
-      case "node.beaten":
-      case "node.tallied": {
-        const node = this.#nodes.get(change.nodeId);
-        const after = node && patchNode(node, change);
-        if (after) this.#nodes.set(change.nodeId, after);
-        else this.#nodes.delete(change.nodeId);
-        if (this.#candidates.size > 0) this.#patchCandidates(change, after ?? null);
-        return;
-      }
-      case "usage.tallied": {
-        const usage = this.#usage.get(change.nodeId);
-        const after = usage && patchUsage(change.nodeId, usage, change);
-        if (after) this.#usage.set(change.nodeId, after);
-        return;
-      }
-      case "spending.summed":
-        if (this.#gate) this.#gate = { ...this.#gate, value: gateAfter(this.#gate.value, change) };
-        return;
-      case "tasks.counted":
-        return this.#tasks.clear();
-      case "limit.used":
-      case "limit.uses.removed":
-        return;
-      case "lux.entered":
-        this.#ledgerHead = { seq: change.entry.seq, hash: change.entry.hash };
-        return;
-      case "budget.saved":
-      case "budget.deleted":
-      case "pause.saved":
-      case "pause.deleted":
-      case "limit.saved":
-      case "limit.deleted":
-        this.#gate = null;
-        return;
-      case "messages.refunded":
-      case "events.refunded":
-      case "output.refunded":
-      case "charges.refunded":
-      case "sums.refunded":
-        return this.#usage.clear();
-      default:
-        if (TABLES.has(writeOf(change).statement.table)) this.#forget(change);
-    }
+    writeOf(change).cache?.(this, change, rowId);
+  }
+
+  patchNode(change: Of<"node.beaten" | "node.tallied">): void {
+    const node = this.#nodes.get(change.nodeId);
+    const after = node && patchNode(node, change);
+    if (after) this.#nodes.set(change.nodeId, after);
+    else this.#nodes.delete(change.nodeId);
+    if (this.#candidates.size > 0) this.#patchCandidates(change, after ?? null);
+  }
+
+  patchUsage(change: Of<"usage.tallied">): void {
+    const usage = this.#usage.get(change.nodeId);
+    const after = usage && patchUsage(change.nodeId, usage, change);
+    if (after) this.#usage.set(change.nodeId, after);
+  }
+
+  patchSpending(change: Of<"spending.summed">): void {
+    if (this.#gate) this.#gate = { ...this.#gate, value: gateAfter(this.#gate.value, change) };
+  }
+
+  setLedgerHead({ entry: { seq, hash } }: Of<"lux.entered">): void {
+    this.#ledgerHead = { seq, hash };
+  }
+
+  clearTasks(): void {
+    this.#tasks.clear();
+  }
+
+  clearGate(): void {
+    this.#gate = null;
+  }
+
+  clearUsage(): void {
+    this.#usage.clear();
   }
 
   clear(): void {
@@ -176,7 +153,7 @@ export class RowCache {
     return this.#usage.get(id);
   }
 
-  #taskWritten(change: Change & { readonly task: Task }): void {
+  writeTask(change: Change & { readonly task: Task }): void {
     this.#keepTask(change.task);
     const { status, assignedNode, startedAt } = change.task;
     if (status === "assigned" && startedAt === null && assignedNode !== null)
@@ -238,7 +215,7 @@ export class RowCache {
     }
   }
 
-  #forget(change: Change): void {
+  evict(change: Change): void {
     const keys = writeSetOf(change);
     if (keys.includes(EVERYTHING)) return this.clear();
     for (const key of keys) {

@@ -100,11 +100,7 @@ function isAction(item: ActionItem): item is Action {
 function ActionButton({ action }: { action: Action }): VNode {
   const { name, label, look, of } = action;
   const words = of === undefined ? undefined : `${label} ${of}`;
-  return (
-    <Button class={look} data-do={name} aria-label={words} onClick={() => run(action)}>
-      {label}
-    </Button>
-  );
+  return <Button label={label} class={look} name={name} aria-label={words} onClick={() => run(action)} />;
 }
 
 // ---- Forms
@@ -198,17 +194,14 @@ export function ConfirmDialog(): VNode | null {
     <Modal title={text} onClose={() => answer(false)}>
       {typed !== null && <Field label={`Type ${typed} to confirm`} name="typed" onInput={setInput} />}
       <p class="buttons">
-        <Button data-do="no" autofocus onClick={() => answer(false)}>
-          Not now
-        </Button>
+        <Button label="Not now" name="no" autofocus onClick={() => answer(false)} />
         <Button
+          label={yes}
           class={isHarmless ? "primary" : "danger"}
-          data-do="yes"
+          name="yes"
           disabled={typed !== null && input !== typed}
           onClick={() => answer(true)}
-        >
-          {yes}
-        </Button>
+        />
       </p>
     </Modal>
   );

@@ -75,9 +75,7 @@ export function BatchDialog(): VNode | null {
         </p>
       )}
       <p class="buttons">
-        <Button data-do="close" onClick={close}>
-          {end === "" ? "Stop" : "Close"}
-        </Button>
+        <Button label={end === "" ? "Stop" : "Close"} name="close" onClick={close} />
       </p>
     </Modal>
   );

@@ -114,7 +114,7 @@ export function Chart(props: {
           {start > 0 && <path class="started" d={`M${x(start)} 0V${HEIGHT}`} />}
           {shownAt !== null && <path class="cross" d={`M${x(shownAt)} 0V${HEIGHT}`} />}
         </svg>
-        <span class="top">
+        <span>
           {countOf(up?.top ?? 0)}
           {up?.isLog && " (log)"}
         </span>

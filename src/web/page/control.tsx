@@ -66,7 +66,7 @@ function resumeOf({ scope, value }: Pause): Action {
 }
 
 const PAUSES: ListOf<Pause> = {
-  look: "plain lines",
+  look: "lines",
   keyOf: pausedWords,
   item: (pause) => (
     <>

@@ -68,12 +68,11 @@ export function Events(): VNode {
       more={(page) =>
         before === 0 && (
           <Button
+            label={frozen === null ? "Pause" : "Go on"}
             aria-pressed={frozen !== null}
-            data-do="pause"
+            name="pause"
             onClick={() => setFrozen(frozen === null ? shownOf(page?.events ?? []) : null)}
-          >
-            {frozen === null ? "Pause" : "Go on"}
-          </Button>
+          />
         )
       }
       concerns={null}

@@ -6,7 +6,7 @@ import { changeMatching } from "./bulk.ts";
 import { countOf, manyOf } from "./format.ts";
 import { List, type ListOf } from "./list.tsx";
 import { useLoad } from "./load.ts";
-import { Age, Fault, Section } from "./parts.tsx";
+import { Age, Fault, Link, Section } from "./parts.tsx";
 import { to } from "./route.ts";
 import { call, mayAct } from "./session.ts";
 
@@ -15,7 +15,7 @@ type Group = AnswerOf<"stats/failures", Variant>["failures"][number];
 const SHOWN = 8;
 
 const FAILURES: ListOf<Group> = {
-  look: "plain failures",
+  look: "failures",
   keyOf: ({ group }) => group,
   item: (group) => {
     const { message, kind, task_type, count, nodes, node_ids, last_at, task_id } = group;
@@ -23,9 +23,7 @@ const FAILURES: ListOf<Group> = {
     return (
       <>
         <b>{countOf(count)}×</b>
-        <a href={to("tasks", task_id)} title={`The newest: ${message || kind}`}>
-          {message || kind}
-        </a>
+        <Link href={to("tasks", task_id)} title={`The newest: ${message || kind}`} text={message || kind} />
         <small title={node_ids.join(", ")}>
           {[task_type, where].filter(Boolean).join(" · ")} <Age at={last_at} />
         </small>

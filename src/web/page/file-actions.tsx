@@ -7,7 +7,7 @@ import { sizeOf } from "./format.ts";
 import { type ActionItem, act, deletion, isConfirmed } from "./action.tsx";
 import { useLoad } from "./load.ts";
 import { showNotice } from "./notice.tsx";
-import { Button, Close, Fault, Modal } from "./parts.tsx";
+import { Button, Fault, Modal } from "./parts.tsx";
 import { call, describe, hub, mayAct } from "./session.ts";
 
 const addressOf = ({ file_id }: FileRecord): string => `api/v1/file/download/${encodeURIComponent(file_id)}`;
@@ -45,13 +45,10 @@ function PreviewButton({ file }: { file: FileRecord }): VNode {
   const [isShown, setShown] = useState(false);
   return (
     <>
-      <Button data-do="preview" onClick={() => setShown(true)}>
-        Preview
-      </Button>
+      <Button label="Preview" name="preview" onClick={() => setShown(true)} />
       {isShown && (
-        <Modal title={file.name} onClose={() => setShown(false)}>
+        <Modal close="Close" title={file.name} onClose={() => setShown(false)}>
           <Preview file={file} />
-          <Close word="Close" />
         </Modal>
       )}
     </>

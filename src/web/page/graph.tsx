@@ -60,7 +60,7 @@ function List(props: { title: string; tasks: readonly Drawn[]; total: number }):
       <h3>
         {title} <small>{countOf(total)}</small>
       </h3>
-      <ul class="plain lines">
+      <ul class="lines">
         {tasks.map((task) => (
           <li key={task.task_id}>
             <TaskLink task={task} />

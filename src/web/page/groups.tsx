@@ -10,7 +10,7 @@ import { ListPage } from "./list-page.tsx";
 import { List, type ListOf } from "./list.tsx";
 import { pagesOf } from "./load.ts";
 import { showNotice } from "./notice.tsx";
-import { Age, Button, Copy, type FactOf, NodeLink, Row, Section, State, TaskLink } from "./parts.tsx";
+import { Age, Button, Copy, type FactOf, Link, NodeLink, Section, State, TaskLink } from "./parts.tsx";
 import { to } from "./route.ts";
 import { askUntil, call, describe, mayAct } from "./session.ts";
 import { Usage } from "./costs.tsx";
@@ -26,7 +26,7 @@ const GROUPS: ListOf<Counts> = {
   keyOf: ({ group }) => group,
   columns: [
     ["State", (group) => <State word={stateOf(group)} />],
-    ["Group", ({ group }) => <Row href={to("groups", group)}>{group}</Row>, "name"],
+    ["Group", ({ group }) => <Link class="row" href={to("groups", group)} text={group} />, "name"],
     ["Progress", (group) => <Progress group={group} />, "wide"],
     ["Failed", ({ by_status }) => by_status.failed > 0 && countOf(by_status.failed), "number"],
     ["LUX", ({ lux_paid }) => lux_paid > 0 && countOf(lux_paid), "number"],
@@ -106,9 +106,7 @@ export function GroupPage({ id: group }: { id: string }): VNode {
         actions: [
           retryOf(counts),
           cancelOf(counts),
-          <a class="button" href={to("tasks", "", { group })}>
-            Its tasks
-          </a>,
+          <Link class="button" href={to("tasks", "", { group })} text="Its tasks" />,
           <Export group={group} total={counts.total} />,
           <Copy
             text={commandOf(`group watch ${quoted(group)}`)}
@@ -209,8 +207,10 @@ function Export({ group, total }: { group: string; total: number }): VNode {
     void save(started.signal);
   };
   return (
-    <Button data-do="export" onClick={() => (abort === null ? start() : abort.abort())}>
-      {abort === null ? "Export results" : `${countOf(saved)} of ${countOf(total)}: stop`}
-    </Button>
+    <Button
+      label={abort === null ? "Export results" : `${countOf(saved)} of ${countOf(total)}: stop`}
+      name="export"
+      onClick={() => (abort === null ? start() : abort.abort())}
+    />
   );
 }

@@ -9,7 +9,7 @@ import { countOf, numberOf, oneOf, quoted, sizeOf } from "./format.ts";
 import { Pager } from "./list-page.tsx";
 import { List, type ListOf } from "./list.tsx";
 import { useLoad } from "./load.ts";
-import { Age, Close, Head, Modal, Paste, Section, State } from "./parts.tsx";
+import { Age, Head, Modal, Paste, Section, State } from "./parts.tsx";
 import { route, to } from "./route.ts";
 import { call } from "./session.ts";
 
@@ -105,7 +105,7 @@ function NewKey({ made, onClose }: { made: Made; onClose: () => void }): VNode {
       : ["top"];
   const line = [`LUXHUB_URL=${quoted(url)}`, `LUXHUB_SECRET=${quoted(secret)}`, "luxhub", ...words].join(" ");
   return (
-    <Modal title={`The secret of ${key.name} (${key.role})`} onClose={onClose}>
+    <Modal close="Done" title={`The secret of ${key.name} (${key.role})`} onClose={onClose}>
       <p>The secret is shown only once: the hub keeps only its hash.</p>
       <Paste text={secret} />
       {key.role !== "admin" && (
@@ -118,7 +118,6 @@ function NewKey({ made, onClose }: { made: Made; onClose: () => void }): VNode {
           <Command line={line} host={location.hostname} />
         </>
       )}
-      <Close word="Done" />
     </Modal>
   );
 }
@@ -182,14 +181,13 @@ function NewInvitation({ made, onClose }: { made: Invited; onClose: () => void }
   const { invitation, url, other_urls } = made;
   const line = `luxhub join ${quoted(made.line)}`;
   return (
-    <Modal title={`The invitation of ${invitation.node_id}`} onClose={onClose}>
+    <Modal close="Done" title={`The invitation of ${invitation.node_id}`} onClose={onClose}>
       <p>
         Run this line on its machine, once. It is shown only here, and anyone who has it can join as this
         node. It ends <Age at={invitation.expires_at} />.
       </p>
       <Command line={line} host={new URL(url).hostname} />
       {other_urls.length > 0 && <p class="quiet">Other addresses of the hub: {other_urls.join(" ")}</p>}
-      <Close word="Done" />
     </Modal>
   );
 }

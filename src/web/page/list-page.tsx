@@ -8,7 +8,7 @@ import { type Action, Actions } from "./action.tsx";
 import { Field, type FieldOf, useTyped } from "./field.tsx";
 import { List, type ListOf, type Selection, useSelection } from "./list.tsx";
 import { type Concerns, useLoad } from "./load.ts";
-import { Button, Empty, Fault, Head } from "./parts.tsx";
+import { Button, Empty, Fault, Head, Link } from "./parts.tsx";
 import { type KnownQuery, here, route, setQuery, to, wrongQuery } from "./route.ts";
 import type { Ask } from "./session.ts";
 
@@ -80,11 +80,7 @@ function Filters({ filters }: { filters: readonly FilterOf[] }): VNode | null {
           <div class="row-of-fields">{seldom.map(draw)}</div>
         </details>
       )}
-      {isChanged && (
-        <a class="button" href={to(view)}>
-          Clear
-        </a>
-      )}
+      {isChanged && <Link class="button" href={to(view)} text="Clear" />}
     </form>
   );
 }
@@ -126,11 +122,7 @@ function BulkActions<T, A>(props: {
     <p class={isChosen ? "buttons act chosen" : "buttons act"}>
       <span>{isChosen ? `${selection.rows.length} selected:` : "All that match:"}</span>
       <Actions actions={actions.map((action) => ({ ...action, then: onDone }))} />
-      {isChosen && (
-        <Button data-do="deselect" onClick={selection.clear}>
-          Select none
-        </Button>
-      )}
+      {isChosen && <Button label="Select none" name="deselect" onClick={selection.clear} />}
     </p>
   );
 }
@@ -216,10 +208,11 @@ export function ListPage<T extends object, A extends Paged>(props: ListPageOf<T,
           <>
             {unseen > 0 && (
               // In the heading, because it appears while the user reads and must not move the rows.
-              <Button class="news" onClick={showAll}>
-                {unseen}
-                {unseen === loaded?.length && "+"} new: show
-              </Button>
+              <Button
+                label={`${unseen}${unseen === loaded?.length ? "+" : ""} new: show`}
+                class="news"
+                onClick={showAll}
+              />
             )}
             {typeof props.more === "function" ? props.more(page) : props.more}
           </>

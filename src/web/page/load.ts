@@ -23,6 +23,9 @@ const RELOAD_MAX_MS = 10_000;
 /** An open page keeps the hub busy for at most 1/100 of the time. */
 const SHARE = 100;
 
+/** What an event needs to know, which comes long after the drawing: of the last one, and of the last load. */
+type Latest = { isConcerned: (event: Event) => boolean; startedAt: number; tookMs: number };
+
 /**
  * Loads at first, when `key` changes, and again soon after events that concern it. A hidden tab reloads when it is shown.
  * @param load calls the hub by `ask`, which ends with the view
@@ -38,9 +41,9 @@ export function useLoad<T>(
   const [state, setState] = useState({ key, value: null as T | null, error: "" });
   const [reloads, setReloads] = useState(0);
   const reload = (): void => setReloads((count) => count + 1);
-  /** What an event needs to know, which comes long after the drawing. */
-  const latest = useRef({ concerns, value: state.value, startedAt: 0, tookMs: 0 });
-  Object.assign(latest.current, { concerns, value: state.value });
+  const latest = useRef<Latest>({ isConcerned: () => false, startedAt: 0, tookMs: 0 });
+  latest.current.isConcerned = (event) =>
+    concerns instanceof RegExp ? concerns.test(event.kind) : concerns?.(event, state.value) === true;
 
   useLayoutEffect(() => {
     // The first load is not put off: it gives a tab that was opened in the background its title.
@@ -66,32 +69,32 @@ export function useLoad<T>(
     if (isOnline.value && state.error !== "") reload();
   }, [isOnline.value]);
 
-  useLayoutEffect(() => {
-    if (concerns === null) return;
-    const soon = once(reload);
-    const whenQuiet = once(reload);
-    const waitForQuiet = (): void => {
-      if (keptMs > 0) whenQuiet.restart(keptMs + SOON_MS);
-    };
-    waitForQuiet();
-    const stopActions = onAction(reload);
-    const stopEvents = onEvent((event) => {
-      const { startedAt, tookMs, concerns, value } = latest.current;
-      const isConcerned =
-        event === null || (concerns instanceof RegExp ? concerns.test(event.kind) : concerns?.(event, value));
-      if (!isConcerned) return;
-      waitForQuiet();
-      const gapMs = Math.min(RELOAD_MAX_MS, Math.max(RELOAD_MS, tookMs * SHARE));
-      soon.start(Math.max(SOON_MS, startedAt + gapMs - clock.timers()));
-    });
-    return () => {
-      stopActions();
-      stopEvents();
-      soon.stop();
-      whenQuiet.stop();
-    };
-  }, []);
+  useLayoutEffect(() => (concerns === null ? undefined : followChanges(latest, reload, keptMs)), []);
   return state.key === key ? { ...state, reload } : { value: null, error: "", reload };
+}
+
+/** Reloads after actions, and soon after events: at once if little happens, else every few seconds. Returns its end. */
+function followChanges(latest: { readonly current: Latest }, reload: () => void, keptMs: number): () => void {
+  const soon = once(reload);
+  const whenQuiet = once(reload);
+  const waitForQuiet = (): void => {
+    if (keptMs > 0) whenQuiet.restart(keptMs + SOON_MS);
+  };
+  waitForQuiet();
+  const stopActions = onAction(reload);
+  const stopEvents = onEvent((event) => {
+    const { startedAt, tookMs, isConcerned } = latest.current;
+    if (event !== null && !isConcerned(event)) return;
+    waitForQuiet();
+    const gapMs = Math.min(RELOAD_MAX_MS, Math.max(RELOAD_MS, tookMs * SHARE));
+    soon.start(Math.max(SOON_MS, startedAt + gapMs - clock.timers()));
+  });
+  return () => {
+    stopActions();
+    stopEvents();
+    soon.stop();
+    whenQuiet.stop();
+  };
 }
 
 type Timer = {

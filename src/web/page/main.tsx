@@ -9,7 +9,7 @@ import { NodePage, Nodes } from "./nodes.tsx";
 import { Overview } from "./overview.tsx";
 import { ConfirmDialog, type Fields, Form, act } from "./action.tsx";
 import { Notices } from "./notice.tsx";
-import { Button, Close, Fault, Facts, Modal, NotLoaded } from "./parts.tsx";
+import { Button, Fault, Facts, Modal, NotLoaded } from "./parts.tsx";
 import { keepPlaces } from "./places.ts";
 import { drawIcon, followPulse, hubName, pausedWords, pulse } from "./pulse.ts";
 import { route, subject, to } from "./route.ts";
@@ -114,30 +114,28 @@ function Frame(): VNode {
         </nav>
         <div class="tools">
           <Bounds />
-          <Button data-do="find" title="Find (/)" onClick={() => (isFindOpen.value = true)}>
-            Find
-          </Button>
+          <Button label="Find" name="find" title="Find (/)" onClick={() => (isFindOpen.value = true)} />
           <a href="docs">Manual</a>
           <Button
+            label="?"
             aria-label="Keyboard and help"
             title="Keyboard (?)"
             onClick={() => (isHelpOpen.value = true)}
-          >
-            ?
-          </Button>
+          />
           <Theme />
           <Button
-            data-do="utc"
+            label="UTC"
+            name="utc"
             aria-pressed={isUtc.value}
             aria-label="Times in UTC"
             title="Times in UTC"
             onClick={() => setUtc(!isUtc.value)}
-          >
-            UTC
-          </Button>
-          <Button data-do="sign-out" onClick={() => signOut()}>
-            {session.value?.role === "none" ? "Sign in" : "Sign out"}
-          </Button>
+          />
+          <Button
+            label={session.value?.role === "none" ? "Sign in" : "Sign out"}
+            name="sign-out"
+            onClick={() => signOut()}
+          />
         </div>
       </header>
       {!isOnline.value && <Alarm text="The hub cannot be reached. Trying again." />}
@@ -149,16 +147,12 @@ function Frame(): VNode {
       )}
       {expired.value !== "" && isPutAway.value && (
         <Alarm text={expired.value}>
-          <Button data-do="sign-in-again" onClick={() => (isPutAway.value = false)}>
-            Sign in
-          </Button>
+          <Button label="Sign in" name="sign-in-again" onClick={() => (isPutAway.value = false)} />
         </Alarm>
       )}
       {expired.value === "" && liveFault.value !== "" && (
         <Alarm text={`The page is no longer live. ${liveFault.value}`}>
-          <Button data-do="follow" onClick={followAgain}>
-            Follow again
-          </Button>
+          <Button label="Follow again" name="follow" onClick={followAgain} />
         </Alarm>
       )}
       <main id="content" tabIndex={-1} data-view={id === "" ? view : `${view}/${id}`}>
@@ -186,13 +180,12 @@ function Alarm({ text, children }: { text: string; children?: ComponentChildren 
 
 function Count({ name }: { name: string }): VNode | null {
   const { deadLetters, questions, reviews } = pulse.value;
-  const [count, what] =
-    name === "messages"
-      ? [deadLetters, "dead letters"]
-      : name === "questions"
-        ? [(questions ?? 0) + (reviews ?? 0), "open questions and results in review"]
-        : [null, ""];
-  return count ? (
+  const waiting: Readonly<Record<string, readonly [number, string]>> = {
+    messages: [deadLetters ?? 0, "dead letters"],
+    questions: [(questions ?? 0) + (reviews ?? 0), "open questions and results in review"],
+  };
+  const [count, what] = waiting[name] ?? [0, ""];
+  return count > 0 ? (
     <span class="count" title={`${countOf(count)} ${what}`}>
       {countOf(count)}
     </span>
@@ -228,7 +221,7 @@ const KEYS = [
 
 function Help(): VNode {
   return (
-    <Modal title="Keyboard" onClose={() => (isHelpOpen.value = false)}>
+    <Modal close="Close" title="Keyboard" onClose={() => (isHelpOpen.value = false)}>
       <Facts
         facts={KEYS.map(([keys, words]) => [
           keys.split(" ").map((key) => (
@@ -242,7 +235,6 @@ function Help(): VNode {
       <p>
         The hub serves its <a href="docs">manual</a> and an <a href="docs/api-reference">API reference</a>.
       </p>
-      <Close word="Close" />
     </Modal>
   );
 }
@@ -258,19 +250,12 @@ function Theme(): VNode {
   useLayoutEffect(() => {
     document.documentElement.dataset["theme"] = theme.value;
   }, [theme.value]);
-  return (
-    <Button
-      data-do="theme"
-      aria-label={isDark ? "Light colours" : "Dark colours"}
-      title={isDark ? "Light colours" : "Dark colours"}
-      onClick={() => {
-        theme.value = isDark ? "light" : "dark";
-        localStorage.setItem(THEME, theme.value);
-      }}
-    >
-      {isDark ? "☀" : "☾"}
-    </Button>
-  );
+  const words = isDark ? "Light colours" : "Dark colours";
+  const change = (): void => {
+    theme.value = isDark ? "light" : "dark";
+    localStorage.setItem(THEME, theme.value);
+  };
+  return <Button label={isDark ? "☀" : "☾"} name="theme" aria-label={words} title={words} onClick={change} />;
 }
 
 // ---- Sign-in
@@ -297,9 +282,7 @@ function SignInForm(): VNode {
         </label>,
       ]}
     >
-      <Button data-do="look" onClick={() => enter({})}>
-        Look without a secret
-      </Button>
+      <Button label="Look without a secret" name="look" onClick={() => enter({})} />
     </Form>
   );
 }

@@ -7,7 +7,7 @@ import { type FieldOf, nodeNames } from "./field.tsx";
 import { commandOf, countOf, manyOf, oneOf } from "./format.ts";
 import { ListPage } from "./list-page.tsx";
 import type { ListOf } from "./list.tsx";
-import { Age, Section, State, Verified } from "./parts.tsx";
+import { Age, Link, Section, State, Verified } from "./parts.tsx";
 import { go, route, to } from "./route.ts";
 import { type Ask, call } from "./session.ts";
 
@@ -179,9 +179,7 @@ function Above({ node, isParked }: { node: string; isParked: boolean }): VNode {
               />{" "}
               dead letters (parked) only
             </label>
-            <a class="button" href={to("messages")}>
-              Dead letters of all nodes
-            </a>
+            <Link class="button" href={to("messages")} text="Dead letters of all nodes" />
           </>
         )}
       </Form>

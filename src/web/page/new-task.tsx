@@ -6,7 +6,7 @@ import { type AnyTask, numberOf, oneOf } from "./format.ts";
 import { type Fields, Form, act } from "./action.tsx";
 import { nodeNames } from "./field.tsx";
 import { useLoad } from "./load.ts";
-import { Head, NotLoaded } from "./parts.tsx";
+import { Head, Link, NotLoaded } from "./parts.tsx";
 import { go, to } from "./route.ts";
 import { call } from "./session.ts";
 import { upload } from "./upload.ts";
@@ -63,9 +63,7 @@ export function NewTask({ from }: { from: string }): VNode | null {
           { name: "files", label: "Input files", type: "file", multiple: true },
         ]}
       >
-        <a class="button" href={task === null ? to("tasks") : to("tasks", task.task_id)}>
-          Back
-        </a>
+        <Link class="button" href={task === null ? to("tasks") : to("tasks", task.task_id)} text="Back" />
       </Form>
     </>
   );

@@ -18,7 +18,7 @@ import {
 import { Ledger } from "./lux.tsx";
 import { ListPage } from "./list-page.tsx";
 import { List, type ListOf } from "./list.tsx";
-import { Age, type FactOf, Row, Section, State, TaskLink, Why } from "./parts.tsx";
+import { Age, type FactOf, Link, Section, State, TaskLink, Why } from "./parts.tsx";
 import { go, route, to } from "./route.ts";
 import { useKeptPlaces } from "./rows.ts";
 import { type Ask, call, hasSecret, hub, isAdmin, mayAct } from "./session.ts";
@@ -159,7 +159,11 @@ function stateOf({ draining, status }: AnyNode): string {
 }
 
 function nameOf({ node_id, name }: AnyNode): ComponentChildren {
-  return [<Row href={to("nodes", node_id)}>{name}</Row>, " ", name !== node_id && <small>{node_id}</small>];
+  return [
+    <Link class="row" href={to("nodes", node_id)} text={name} />,
+    " ",
+    name !== node_id && <small>{node_id}</small>,
+  ];
 }
 
 function doingOf({ node_id, draining, tasks_assigned: held, tasks: [first] }: Row): ComponentChildren {
@@ -181,7 +185,7 @@ function Load({ node }: { node: AnyNode }): VNode {
   const { tasks_assigned: held, max_tasks: most } = node;
   if (most === null) return <>{countOf(held)}</>;
   return (
-    <span class="load">
+    <>
       <meter
         aria-label="Load"
         class={held > most ? "over" : undefined}
@@ -190,7 +194,7 @@ function Load({ node }: { node: AnyNode }): VNode {
         value={held}
       />{" "}
       {held} of {most}
-    </span>
+    </>
   );
 }
 
@@ -243,11 +247,7 @@ function actionsOf({ node_id, draining }: AnyNode): readonly ActionItem[] {
         () => call("node/drain", { node_id, drain: !draining }),
         draining ? "The node takes tasks again." : "The node is draining: it gets no new tasks.",
       ),
-    mayAct() && (
-      <a class="button" href={to("messages", node_id)}>
-        Messages
-      </a>
-    ),
+    mayAct() && <Link class="button" href={to("messages", node_id)} text="Messages" />,
     isAdmin() &&
       deletion(
         "delete",

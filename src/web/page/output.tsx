@@ -76,12 +76,11 @@ export function Output({ taskId }: { taskId: string }): VNode | null {
           shown.attempts.map(({ attempt, node_id }, i) => (
             <Button
               key={attempt}
-              data-do={`output-${i}`}
+              name={`output-${i}`}
               aria-pressed={attempt === shown.attempt}
               onClick={() => choose(i === shown.attempts.length - 1 ? null : attempt)}
-            >
-              Attempt {attempt} on {node_id}
-            </Button>
+              label={`Attempt ${attempt} on ${node_id}`}
+            />
           ))}
         <Copy text={commandOf(`task logs -f ${quoted(taskId)}`)} label="Copy as luxhub" />
       </p>

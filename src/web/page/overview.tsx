@@ -9,7 +9,7 @@ import { commandOf, countOf, curlOf, durationOf, manyOf } from "./format.ts";
 import { type Facts, type Finding, findingsOf } from "./health.ts";
 import { List, type ListOf } from "./list.tsx";
 import { useLoad } from "./load.ts";
-import { Age, Empty, Head, None, NotLoaded, Row, Section, TaskLink } from "./parts.tsx";
+import { Age, Empty, Head, Link, None, NotLoaded, Section, TaskLink } from "./parts.tsx";
 import { pausedWords, pulse } from "./pulse.ts";
 import { WaitingQuestions } from "./questions.tsx";
 import { type Query, to } from "./route.ts";
@@ -191,7 +191,7 @@ function Flow({ tiles }: { tiles: readonly Tile[] }): VNode {
 }
 
 const RUNNING: ListOf<TaskSummary<Variant>> = {
-  look: "plain lines",
+  look: "lines",
   keyOf: ({ task_id }) => task_id,
   item: (task) => (
     <>
@@ -239,7 +239,7 @@ function Types({ byType }: { byType: AnswerOf<"stats/types", Variant> }): VNode 
 }
 
 function typeOf({ task_type: type }: TypeRow): VNode {
-  return type === null ? <i>no type</i> : <Row href={to("tasks", "", { type })}>{type}</Row>;
+  return type === null ? <i>no type</i> : <Link class="row" href={to("tasks", "", { type })} text={type} />;
 }
 
 function waitOf({ oldestS }: TypeRow): VNode {

@@ -71,9 +71,7 @@ export function NotLoaded(props: {
     <>
       <Head error={error}>{title}</Head>
       <p>
-        <a class="button" href={back[0]}>
-          {back[1]}
-        </a>
+        <Link class="button" href={back[0]} text={back[1]} />
       </p>
     </>
   );
@@ -127,6 +125,8 @@ export function Modal(props: {
   title: string;
   onClose: () => void;
   class?: string;
+  /** Of the button that closes it. */
+  close?: string;
   children: ComponentChildren;
 }): VNode {
   const dialog = useRef<HTMLDialogElement>(null);
@@ -135,21 +135,19 @@ export function Modal(props: {
     <dialog ref={dialog} class={props.class} aria-labelledby="modal-title" onClose={props.onClose}>
       <h2 id="modal-title">{props.title}</h2>
       {props.children}
+      {props.close && (
+        <form method="dialog" class="buttons">
+          <button>{props.close}</button>
+        </form>
+      )}
     </dialog>
   );
 }
 
-export function Close({ word }: { word: string }): VNode {
-  return (
-    <form method="dialog" class="buttons">
-      <button>{word}</button>
-    </form>
-  );
-}
-
 type ButtonProps = {
-  /** What it does, as tests name it. */
-  "data-do"?: string;
+  label: string;
+  /** What tests call it (`data-do`). */
+  name?: string;
   class?: string | undefined;
   title?: string;
   "aria-label"?: string | undefined;
@@ -157,11 +155,25 @@ type ButtonProps = {
   autofocus?: boolean;
   disabled?: boolean;
   onClick: () => unknown;
-  children: ComponentChildren;
 };
 
-export function Button({ onClick, ...attributes }: ButtonProps): VNode {
-  return <button type="button" {...attributes} onClick={() => void onClick()} />;
+export function Button({ label, name, onClick, ...attributes }: ButtonProps): VNode {
+  return (
+    <button type="button" data-do={name} {...attributes} onClick={() => void onClick()}>
+      {label}
+    </button>
+  );
+}
+
+/** An address with its words. */
+export function Link(props: {
+  href: string;
+  text: ComponentChildren;
+  class?: string;
+  title?: string;
+}): VNode {
+  const { text, ...attributes } = props;
+  return <a {...attributes}>{text}</a>;
 }
 
 export function Paste({ text, label = "Copy" }: { text: string; label?: string }): VNode {
@@ -191,9 +203,7 @@ export function Copy({ text, label }: { text: string; label: string }): VNode {
   };
   return (
     <>
-      <Button data-do="copy" onClick={copy}>
-        {label}
-      </Button>
+      <Button label={label} name="copy" onClick={copy} />
       {isByHand && (
         <input class="copied" ref={field} readOnly value={text} aria-label="Press Ctrl+C to copy this" />
       )}
@@ -260,10 +270,6 @@ export function Verified({ is }: { is: boolean }): VNode | null {
   ) : null;
 }
 
-export function Row(props: { href: string; title?: string; children: ComponentChildren }): VNode {
-  return <a class="row" {...props} />;
-}
-
 export function Why({ text }: { text: string | null | undefined }): VNode | null {
   return text ? (
     <div class="why" title={text}>
@@ -273,13 +279,7 @@ export function Why({ text }: { text: string | null | undefined }): VNode | null
 }
 
 export function NodeLink({ id }: { id: string | null | undefined }): VNode {
-  return id == null ? (
-    <None />
-  ) : (
-    <a href={to("nodes", id)} title={id}>
-      {id}
-    </a>
-  );
+  return id == null ? <None /> : <Link href={to("nodes", id)} title={id} text={id} />;
 }
 
 /** The title of a task, all of it in its tooltip. `isRow`: it opens the row of a table. `why`: see Why. */
@@ -291,9 +291,12 @@ export function TaskLink(props: {
   const { task, isRow, why } = props;
   return (
     <>
-      <a class={isRow ? "row" : ""} href={to("tasks", task.task_id)} title={task.title}>
-        {task.title}
-      </a>
+      <Link
+        class={isRow ? "row" : ""}
+        href={to("tasks", task.task_id)}
+        title={task.title}
+        text={task.title}
+      />
       <Why text={why} />
     </>
   );
@@ -304,8 +307,6 @@ export function TaskId({ id }: { id: string | null }): VNode {
   return id === null ? (
     <None />
   ) : (
-    <Row href={to("tasks", id)} title={id}>
-      <code>…{id.slice(-8)}</code>
-    </Row>
+    <Link class="row" href={to("tasks", id)} title={id} text={<code>…{id.slice(-8)}</code>} />
   );
 }

@@ -62,9 +62,7 @@ export function Questions(): VNode {
       ))}
       {value && value.questions.length < value.total && (
         <p class="buttons">
-          <Button data-do="more" onClick={() => setPages(pages + 1)}>
-            Show more
-          </Button>
+          <Button label="Show more" name="more" onClick={() => setPages(pages + 1)} />
         </p>
       )}
       <Reviews />

@@ -6,7 +6,7 @@ import { timeZones } from "./field.tsx";
 import { commandOf, countOf, durationOf } from "./format.ts";
 import { ListPage } from "./list-page.tsx";
 import type { ListOf } from "./list.tsx";
-import { Age, None, State } from "./parts.tsx";
+import { Age, Link, None, State } from "./parts.tsx";
 import { to } from "./route.ts";
 import { call, mayAct } from "./session.ts";
 import { timeOf } from "./times.ts";
@@ -69,11 +69,7 @@ function nextOf({ next_at: at, tz }: Saved): ComponentChildren {
 
 function lastOf({ last_task_id: id, last_at }: Saved): VNode {
   if (id === null) return <None />;
-  return (
-    <a href={to("tasks", id)}>
-      <Age at={last_at} />
-    </a>
-  );
+  return <Link href={to("tasks", id)} text={<Age at={last_at} />} />;
 }
 
 function actionsOf(schedule: Saved): readonly ActionItem[] {

@@ -31,6 +31,7 @@ import {
   type FactOf,
   Facts,
   Fault,
+  Link,
   NodeLink,
   Section,
   State,
@@ -165,13 +166,8 @@ function Failed({ failure }: { failure: NonNullable<AnyTask["failure"]> }): VNod
   );
 }
 
-const BROKEN: ReadonlySet<string> = new Set([
-  "paused",
-  "budget",
-  "no_node",
-  "nodes_offline",
-  "nodes_draining",
-]);
+/** Reasons that somebody has to act on. */
+const BROKEN = /^(?:paused|budget|no_node|nodes_offline|nodes_draining)$/;
 
 function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): VNode | null {
   const { value, error } = useLoad(
@@ -181,7 +177,7 @@ function WhyNot({ task: { task_id, updated_at } }: { task: AnyTask }): VNode | n
     /^(?:node|limit|hub|budget)\./,
   );
   if (value === null) return <Fault text={error} />;
-  const isBroken = value.reasons.some(({ code }) => BROKEN.has(code));
+  const isBroken = value.reasons.some(({ code }) => BROKEN.test(code));
   return (
     <div class={`say t-${isBroken ? "bad" : "wait"}`} role="status">
       {value.reasons.map(({ code, detail, until }) => (
@@ -205,14 +201,14 @@ function Context({ taskId }: { taskId: string }): VNode {
         <summary>What a worker gets with it</summary>
         <Fault text={error} />
         {value && Object.keys(value).length === 0 && <p class="quiet">Nothing but the task.</p>}
-        {value?.inputs?.map((input) => (
-          <article key={input.task_id} class="question">
-            <a href={to("tasks", input.task_id)}>{input.title ?? input.task_id}</a>{" "}
-            {input.status !== null && <State word={input.status} />}
-            {input.result !== null && <Text value={input.result} />}
-            {input.files.map((file) => (
-              <p key={file.file_id}>
-                {file.name} <small>{sizeOf(file.size)}</small>
+        {value?.inputs?.map(({ task_id, title, status, result, files }) => (
+          <article key={task_id} class="question">
+            <Link href={to("tasks", task_id)} text={title ?? task_id} />{" "}
+            {status !== null && <State word={status} />}
+            {result !== null && <Text value={result} />}
+            {files.map(({ file_id, name, size }) => (
+              <p key={file_id}>
+                {name} <small>{sizeOf(size)}</small>
               </p>
             ))}
           </article>
@@ -225,11 +221,15 @@ function Context({ taskId }: { taskId: string }): VNode {
             <Text value={value.checkpoint.data} />
           </>
         )}
-        {value?.answers && value.answers.length > 0 && (
+        {value?.answers?.length ? (
           <p>{countOf(value.answers.length)} answered questions, as shown here.</p>
+        ) : (
+          ""
         )}
-        {value?.failures && value.failures.length > 0 && (
+        {value?.failures?.length ? (
           <p>{countOf(value.failures.length)} failed attempts, as shown here.</p>
+        ) : (
+          ""
         )}
         {value?.lessons?.map((lesson) => (
           <article key={lesson.task_id} class="question">
@@ -245,7 +245,7 @@ function Context({ taskId }: { taskId: string }): VNode {
 }
 
 const FILE_LIST: ListOf<FileRecord> = {
-  look: "plain lines",
+  look: "lines",
   keyOf: ({ file_id }) => file_id,
   classOf: () => "file",
   item: (file) => (
@@ -297,23 +297,18 @@ function Receipt({ seq }: { seq: number }): VNode {
       {entry && `: ${countOf(entry.amount)} LUX`}{" "}
       {entry?.hash != null && <Copy text={entry.hash} label="Copy the hash" />}
       <Fault text={loaded.error} />
-      <small class="hash">{entry?.hash}</small>
+      <small>{entry?.hash}</small>
     </>
   );
 }
 
 function linkTo(taskId: string): VNode {
-  return (
-    <a href={to("tasks", taskId)}>
-      <code>{taskId}</code>
-    </a>
-  );
+  return <Link href={to("tasks", taskId)} text={<code>{taskId}</code>} />;
 }
 
 function requirementsOf({ capabilities, resources }: NonNullable<AnyTask["requires"]>): string {
-  return [...capabilities, ...Object.entries(resources).map(([name, amount]) => `${name} ${amount}`)].join(
-    ", ",
-  );
+  const amounts = Object.entries(resources).map(([name, amount]) => `${name} ${amount}`);
+  return [...capabilities, ...amounts].join(", ");
 }
 
 function factsOf(task: TaskDetails<Variant>): readonly FactOf[] {

@@ -7,7 +7,7 @@ import { nodeNames, taskTypes } from "./field.tsx";
 import { type Summary, commandOf, countOf, noteOf, oneOf, priorityOf, stateOf } from "./format.ts";
 import { type FilterOf, ListPage, isFiltered } from "./list-page.tsx";
 import type { ListOf } from "./list.tsx";
-import { Age, NodeLink, None, State, TaskLink, Why } from "./parts.tsx";
+import { Age, Link, NodeLink, None, State, TaskLink, Why } from "./parts.tsx";
 import { type Query, to } from "./route.ts";
 import { useHeldRows } from "./rows.ts";
 import { type Ask, mayAct } from "./session.ts";
@@ -104,13 +104,7 @@ export function Tasks(): VNode {
     <ListPage
       title="Tasks"
       count={({ total }) => `${total.isExact ? "" : "more than "}${countOf(total.count)}`}
-      more={
-        mayAct() && (
-          <a class="button primary" href={to("new")}>
-            New task
-          </a>
-        )
-      }
+      more={mayAct() && <Link class="button primary" href={to("new")} text="New task" />}
       filters={FILTERS}
       load={load}
       concerns={/^task\./}
