@@ -122,6 +122,11 @@ export function accept<A>(answer: A, changes: readonly Change[] = []): Accepted<
   return { kind: "accepted", answer, changes };
 }
 
+/** A decision with changes that come before its own. */
+export function preceded<A>(before: readonly Change[], decision: Accepted<A>): Accepted<A> {
+  return { ...decision, changes: [...before, ...decision.changes] };
+}
+
 export function isStored(decision: Decision<unknown>): boolean {
   return decision.isStored ?? (decision.kind === "rejected" || decision.changes.length > 0);
 }

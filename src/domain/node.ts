@@ -275,7 +275,7 @@ function giveWaiting(node: Node, waiting: readonly Task[], at: Moment): Given {
   const steps = given.map(({ task, nodeId }) => assignTo(task, nodeId, "balancer", at));
   return {
     node: { ...node, tasksAssigned: node.tasksAssigned + steps.length },
-    given: steps.map(({ after }) => after),
+    given: steps.map(({ answer }) => answer),
     changes: steps.flatMap(({ changes }) => changes),
   };
 }

@@ -100,6 +100,25 @@ test("of 20 nodes that acquire overlapping leases at once exactly one wins", asy
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
 });
 
+test("of 20 writes of a note with one version exactly one wins", async () => {
+  await using hub = await startHub();
+  await ok(hub.post("/note/put", { key: "counter", text: "0" }));
+  const put = (i: number) =>
+    hub.post("/note/put", { key: "counter", text: `${i}`, if_version: 1, node_id: `n${i}` });
+  const puts = Array.from({ length: 20 }, (_, i) => put(i));
+  expect(await statuses(puts)).toEqual({
+    "200": 1,
+    "409 note_version_conflict": 19,
+  });
+});
+
+test("30 simultaneous sign-ins pay once", async () => {
+  await using hub = await startHub();
+  await addNode(hub, "n1");
+  await Promise.all(Array.from({ length: 30 }, () => hub.post("/signin", { node_id: "n1" })));
+  expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 10 });
+});
+
 test("20 simultaneous heartbeats bring a node online once", async () => {
   await using hub = await startHub();
   await addNode(hub, "n1");

@@ -176,7 +176,7 @@ transcripts(`
 == a review by a capability: reaches the node that waits for work behind the one that did it
   nodes w1
   nodes judge {capabilities: review}
-  t = task/create {review: capability:review}
+  t = task/create {review: "capability: review"}
   task/claim $t w1
   first = & task/next w1 {wait: 120}
   second = & task/next judge {wait: 120}

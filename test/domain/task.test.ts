@@ -1057,7 +1057,7 @@ describe("remove", () => {
 });
 
 test("assignTo logs the assigner, sets the time and changes the totals", () => {
-  const { after, changes } = assignTo(task("t", { revokedFrom: "n1" }), "n2", "balancer", AT);
+  const { answer: after, changes } = assignTo(task("t", { revokedFrom: "n1" }), "n2", "balancer", AT);
   expect(after).toEqual(task("t", { status: "assigned", assignedNode: "n2", epoch: 1, updatedAt: NOW }));
   expect(changes.map(sketchChange)).toEqual([
     "task.moved assigned n2",

@@ -13,6 +13,7 @@ import { saved } from "../../src/domain/node.ts";
 import type { Next, TakenFrom } from "../../src/domain/task/next.ts";
 import { comesFirst } from "../../src/domain/task/order.ts";
 import { LANES_REREADS, WAKE_UPS_TOGETHER } from "../../src/domain/limits.ts";
+import { InvariantBroken } from "../../src/lib/assert.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
 import { Takes } from "../../src/service/blocked-calls.ts";
@@ -34,6 +35,7 @@ import { taskById } from "../../src/store/sql/tasks.ts";
 import { OutcomeUnknown, StoreUnavailable } from "../../src/store/store.ts";
 import { draft, node, NOW, STEADY, task } from "../domain/samples.ts";
 import { costRatio, cpuOf } from "../support/cost.ts";
+import { brokenDuring } from "../support/invariants.ts";
 import { type Dice, dice } from "../support/dice.ts";
 import { losingOutcome } from "../support/lost-outcome.ts";
 import { cases } from "../support/long.ts";
@@ -572,6 +574,21 @@ test("a call that is over looks no more", async () => {
   const parts = { nodeId: "n1", taskTypes: null, signal: hangUp.signal, worker: null, clock: CLOCK, source };
   const search = new TaskSearch({ ...parts, knownLanes: new KnownLanes(false) });
   expect([await search.take(), looks]).toEqual([null, 1]);
+});
+
+test("a worker ends the read that it began, and sleeps after a read that found no task", async () => {
+  const broken = await brokenDuring(async () => {
+    const worker = new IdleWorkers(NO_STORE, new KnownLanes(false)).join("n1");
+    const sleep = () => worker.wait(SECOND, new AbortController().signal);
+    const nothing = { task: null, isFull: false };
+    expect(() => worker.endRead(nothing)).toThrow(InvariantBroken);
+    worker.beginRead("A", NOTHING_AWAITED);
+    await expect(sleep()).rejects.toThrow(InvariantBroken);
+    worker.endRead({ task: task("t"), from: "open" });
+    await expect(sleep()).rejects.toThrow(InvariantBroken);
+    worker.leave();
+  });
+  expect(broken).toHaveLength(3);
 });
 
 test("a call whose read was stale reads again after a second, until one is not", async () => {

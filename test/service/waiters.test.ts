@@ -9,6 +9,7 @@ import { brokenDuring } from "../support/invariants.ts";
 const KEY = "mailbox";
 const WAIT_MS = 1_000;
 const ONE_WAIT = "a waiter waits once at a time";
+const ONLY_AWAKE = "a waiter enters queues only while it is awake";
 
 beforeEach(() => {
   jest.useFakeTimers();
@@ -206,6 +207,19 @@ describe("races", () => {
     queue.wakeAll("other");
     jest.advanceTimersByTime(WAIT_MS);
     expect(await outcome).toBe("timeout");
+  });
+
+  test("who sleeps or has left enters no queue", async () => {
+    const broken = await brokenDuring(() => {
+      for (const isGone of [false, true]) {
+        const waiter = new Waiters().join(KEY);
+        if (isGone) waiter.leave();
+        else void waiter.wait(WAIT_MS);
+        expect(() => waiter.standIn([KEY])).toThrow(ONLY_AWAKE);
+        waiter.leave();
+      }
+    });
+    expect(broken).toEqual([ONLY_AWAKE, ONLY_AWAKE]);
   });
 
   test("two waits at once are refused", async () => {

@@ -1,7 +1,7 @@
 /** What the periodic work does with tasks, many at once: each is a step of the core. */
 import { type Accepted, accept } from "../decision.ts";
 import type { Moment, Task } from "../model.ts";
-import { type Step, end, endAttempt, returned, step } from "./core.ts";
+import { end, endAttempt, returned, step } from "./core.ts";
 import { isReady } from "./facets.ts";
 import { whyTimedOut } from "./facet/lease.ts";
 import { taskEvent } from "./log.ts";
@@ -23,9 +23,8 @@ export function timeOut(tasks: readonly Task[], at: Moment): Accepted<readonly T
 /** Reopens unfinished tasks of a node that leaves or is deleted; their attempts stay. */
 export function releaseAll(tasks: readonly Task[], reason: string, at: Moment): Accepted<readonly Task[]> {
   return each(tasks, (task) => {
-    const { after, changes } = step(task, returned(task), at);
-    const event = taskEvent("task.released", after, task.assignedNode, at.now, { reason });
-    return { after, changes: [...changes, event] };
+    const event = taskEvent("task.released", task, task.assignedNode, at.now, { reason });
+    return step(task, returned(task), at, [event]);
   });
 }
 
@@ -41,10 +40,13 @@ export function expireOrStart(tasks: readonly Task[], at: Moment): Accepted<read
   });
 }
 
-export function each(tasks: readonly Task[], rule: (task: Task) => Step): Accepted<readonly Task[]> {
+export function each(
+  tasks: readonly Task[],
+  rule: (task: Task) => Accepted<Task>,
+): Accepted<readonly Task[]> {
   const steps = tasks.map(rule);
   return accept(
-    steps.map(({ after }) => after),
+    steps.map(({ answer }) => answer),
     steps.flatMap(({ changes }) => changes),
   );
 }

@@ -44,6 +44,7 @@ import {
   type Rejected,
   accept,
   nodeNotFound,
+  preceded,
   taskNotFound,
 } from "../decision.ts";
 import { afterUsage, gateWithout, isClosed, refusedByGate } from "../gate.ts";
@@ -71,34 +72,39 @@ import { tallies } from "./totals.ts";
 
 // ---- The step
 
-/** A task after a step, and what the step writes. `follows`: what comes after the event of the step. */
-export type Step = { readonly after: Task; readonly changes: readonly Change[] };
-type FullStep = Step & { readonly follows: readonly Change[] };
-
-const NO_ENDING: Ending = {};
-
 /**
- * One step of a task: its row, what its facets add, and the running totals. `stored`: the row, if the step begins where
- * another one ended that was not written.
+ * One step of a task: its row, the running totals, what its facets add, and what the step tells (`tells`: its event).
+ * `stored`: the row, if the step begins where another one ended that was not written.
  */
 export function step(
   before: Task,
   patch: Partial<Task>,
   at: Moment,
+  tells: readonly Change[] = [],
   ending: Ending = NO_ENDING,
   stored = before,
-): FullStep {
+): Accepted<Task> {
   const transition = transit(before, patch, at, ending);
   const after = recharged(transition.after);
   assertSound(after);
   const changes: Change[] = [movedFrom(stored, after, at.now)];
   for (const change of tallies(stored, after, at.now)) changes.push(change);
   for (const change of transition.changes) changes.push(change);
-  return { after, changes, follows: transition.follows };
+  for (const change of tells) changes.push(change);
+  for (const change of transition.follows) changes.push(change);
+  return accept(after, changes);
 }
 
-/** The task after a step, and what its facets add. */
-function transit(before: Task, patch: Partial<Task>, at: Moment, ending: Ending = NO_ENDING): FullStep {
+const NO_ENDING: Ending = {};
+
+type Transition = {
+  readonly after: Task;
+  readonly changes: readonly Change[];
+  readonly follows: readonly Change[];
+};
+
+/** The task after a step, and what its facets add before and after the event of the step. */
+function transit(before: Task, patch: Partial<Task>, at: Moment, ending: Ending = NO_ENDING): Transition {
   const after: Task = { ...before, updatedAt: at.now, ...patch };
   const changes: Change[] = [];
   const follows: Change[] = [];
@@ -121,10 +127,6 @@ function hooksOf(before: Task, after: Task): readonly (typeof HOOKS.opened)[numb
 }
 
 const NO_HOOKS: typeof HOOKS.opened = [];
-
-function logged({ after, changes }: Step, event: Change): Step {
-  return { after, changes: [...changes, event] };
-}
 
 function movedFrom(before: Task, task: Task, now: number): Change {
   if (before.status !== "open" || task.assignedNode === null) return { kind: "task.moved", task };
@@ -161,14 +163,14 @@ export function create(
   for (const created of HOOKS.created) changes.push(...(created(task, at)?.changes ?? []));
   changes.push(...tallies(null, task, at.now), ...wait.changes);
   changes.push(taskEvent("task.created", task, task.creatorNode, at.now, { title: task.title }));
-  if (dispatch) changes.push(...dispatch.changes, assignedEvent(task, "balancer", at));
+  if (node) changes.push(...(dispatch?.changes ?? []), assignedEvent(task, node.nodeId, "balancer", at));
   if (wait.failure) changes.push(failedEvent(task, null, wait.failure));
   return accept(task, changes);
 }
 
 // ---- Dispatch
 
-export type AssignedBy = "next" | "claim" | "assign" | "balancer" | "complete" | "revoke";
+export type AssignedBy = "next" | "claim" | "assign" | "balancer" | "complete" | "revoke" | "resume";
 
 /**
  * Assigns an open task: to the node that asks for it (claim), or to one that an administrator names (assign). A claim
@@ -185,28 +187,31 @@ export function take(
   if (isFinished(task)) return refuse.finishedAlready(task);
   if (task.assignedNode === node.nodeId) {
     if (request.by === "assign" || task.startedAt !== null) return accept(task); // a repeat changes nothing
-    const started = step(task, { startedAt: at.now, updatedAt: task.updatedAt }, at);
-    return accept(started.after, started.changes);
+    return step(task, { startedAt: at.now, updatedAt: task.updatedAt }, at);
   }
   if (task.status === "assigned") return refuse.notOpen(task);
   if (!isReady(task, at.now)) return refuse.notReady(task);
   const refused = refuse.unavailable(node) ?? refusesNode(task, node) ?? keptBack(task, node, at);
   if (refused) return refused;
-  const { after, changes } = assignTo(task, node.nodeId, request.by, at);
-  return accept(after, changes);
+  return assignTo(task, node.nodeId, request.by, at);
 }
 
 /** Open -> assigned. The caller has checked that the node may have the task. */
-export function assignTo(task: Task, nodeId: string, by: AssignedBy, at: Moment): Step {
+export function assignTo(task: Task, nodeId: string, by: AssignedBy, at: Moment): Accepted<Task> {
   assert(task.status === "open", "only an open task is assigned");
   const startedAt = by === "claim" || by === "next" ? at.now : null;
-  const dispatch = step(task, { ...dispatchTo(task, nodeId), startedAt }, at);
-  return logged(dispatch, assignedEvent(dispatch.after, by, at));
+  const patch = { ...dispatchTo(task, nodeId), startedAt };
+  return step(task, patch, at, [assignedEvent(task, nodeId, by, at)]);
 }
 
 /** What the node holds already, handed out to it by next: a gift, or what it has started. */
-export function startAgain(held: Task, nodeId: string, at: Moment): Step {
-  return step(held, { ...dispatchTo(held, nodeId), startedAt: at.now }, at);
+export function startAgain(
+  held: Task,
+  nodeId: string,
+  at: Moment,
+  tells: readonly Change[] = [],
+): Accepted<Task> {
+  return step(held, { ...dispatchTo(held, nodeId), startedAt: at.now }, at, tells);
 }
 
 function dispatchTo(task: Task, nodeId: string) {
@@ -214,8 +219,8 @@ function dispatchTo(task: Task, nodeId: string) {
   return { status: "assigned", assignedNode: nodeId, revokedFrom: null, epoch } as const;
 }
 
-export function assignedEvent(task: Task, by: AssignedBy | "resume", at: Moment): Change {
-  return taskEvent("task.assigned", task, task.assignedNode, at.now, { by });
+export function assignedEvent(task: Task, nodeId: string, by: AssignedBy, at: Moment): Change {
+  return taskEvent("task.assigned", task, nodeId, at.now, { by });
 }
 
 /** The node to which the balancer assigns the task now; null: none, or it may not assign it. */
@@ -229,17 +234,14 @@ function pickFor(task: Task, candidates: readonly Candidate[], at: Moment): Cand
   );
 }
 
-/** Open -> assigned to the best of `candidates`, if the balancer may assign the task. */
+/** A task that is open after a step goes to the best of `candidates`, if the balancer may assign it. */
 export function assignIfBalanced(
-  task: Task,
+  opened: Accepted<Task>,
   candidates: readonly Candidate[],
-  before: readonly Change[],
   at: Moment,
 ): Accepted<Task> {
-  const node = pickFor(task, candidates, at);
-  if (!node) return accept(task, before);
-  const { after, changes } = assignTo(task, node.nodeId, "balancer", at);
-  return accept(after, [...before, ...changes]);
+  const node = pickFor(opened.answer, candidates, at);
+  return node ? preceded(opened.changes, assignTo(opened.answer, node.nodeId, "balancer", at)) : opened;
 }
 
 /** Why the gate keeps a task from a node, or the node does not have what it requires. Its type is no reason. */
@@ -267,7 +269,7 @@ export function release(
     const holder = held.assignedNode;
     const reason = shownText(held, request.reason);
     const event = taskEvent("task.released", held, holder, at.now, { reason });
-    return logged(step(held, { ...returned(held), revokedFrom: holder }, at), event);
+    return step(held, { ...returned(held), revokedFrom: holder }, at, [event]);
   });
 }
 
@@ -295,16 +297,15 @@ function giveBack(
   request: ReturnRequest,
   at: Moment,
   error: string | null,
-  giveUp: (held: Task) => Step,
+  giveUp: (held: Task) => Accepted<Task>,
 ): Decision<Task> {
   const { held, saved } = report;
   const overspent = endOfOverspent(report, error);
   if (overspent) return endReported(report, overspent, at);
   const hold = holdKey(held, request, at);
   if ("code" in hold) return hold;
-  const { after, changes } = giveUp(held);
-  const before = [...saved, ...hold.changes, ...changes];
-  return grown(report.task, assignIfBalanced(after, candidates, before, afterUsage(hold.at, saved)));
+  const opened = preceded([...saved, ...hold.changes], giveUp(held));
+  return grown(report.task, assignIfBalanced(opened, candidates, afterUsage(hold.at, saved)));
 }
 
 /**
@@ -329,10 +330,9 @@ export function revoke(
   const refused = target && (refuse.unavailable(target) ?? keptBack(task, target, asFreed));
   if (refused) return refused;
   const event = taskEvent("task.revoked", task, holder, at.now, { reason: request.reason });
-  const freed = logged(step(task, { ...returned(task), revokedFrom: holder }, at), event);
-  if (!target) return assignIfBalanced(freed.after, candidates, freed.changes, asFreed);
-  const given = assignTo(freed.after, target.nodeId, "revoke", asFreed);
-  return accept(given.after, [...freed.changes, ...given.changes]);
+  const freed = step(task, { ...returned(task), revokedFrom: holder }, at, [event]);
+  if (!target) return assignIfBalanced(freed, candidates, asFreed);
+  return preceded(freed.changes, assignTo(freed.answer, target.nodeId, "revoke", asFreed));
 }
 
 export function returned(task: Task) {
@@ -341,7 +341,12 @@ export function returned(task: Task) {
 }
 
 /** Assigned -> open after a backoff, or failed when it was the last attempt. `patch`: what else the step changes. */
-export function endAttempt(task: Task, ended: EndOfAttempt, at: Moment, patch: Partial<Task> = {}): Step {
+export function endAttempt(
+  task: Task,
+  ended: EndOfAttempt,
+  at: Moment,
+  patch: Partial<Task> = {},
+): Accepted<Task> {
   const { kind, message, retry } = ended;
   const nodeId = task.assignedNode;
   const failure: Failure = { kind, message, nodeId, at: at.now };
@@ -351,7 +356,7 @@ export function endAttempt(task: Task, ended: EndOfAttempt, at: Moment, patch: P
   if (!retry || isUsedUp(counted)) return end(task, failure, at, { ...patch, ...counts }, [event]);
   const notBefore = nextStart(counted, kind, at);
   const opened = { ...patch, ...counts, ...returned(task), ...failedBy(task, failure), notBefore };
-  return logged(step(task, opened, at), event);
+  return step(task, opened, at, [event]);
 }
 
 // ---- The holder goes on, or completes
@@ -376,10 +381,9 @@ export function extend(
   const note = shownText(held, request.note);
   const updatedAt = request.note === null ? held.updatedAt : at.now;
   const progress = note ?? held.progress;
-  const going = step(held, { ...extended(held, at), progress, updatedAt }, at);
-  const event =
-    note === null ? [] : [taskEvent("task.progress", going.after, request.nodeId, at.now, { note })];
-  return grown(task, accept(going.after, [...saved, ...going.changes, ...event]));
+  const event = note === null ? [] : [taskEvent("task.progress", held, request.nodeId, at.now, { note })];
+  const going = step(held, { ...extended(held, at), progress, updatedAt }, at, event);
+  return grown(task, preceded(saved, going));
 }
 
 /**
@@ -405,30 +409,29 @@ export function complete(
     assert(task.paidSeq === (request.paid?.seq ?? null), "a repeat knows the entry that paid the task");
     return accept(completionOf(task, request.paid, false));
   }
-  const taken =
-    task.status === "open" ? takeToComplete(task, node, request, at) : { after: task, changes: [] };
-  if ("code" in taken) return taken;
+  const taken = task.status === "open" ? takeToComplete(task, node, request, at) : accept(task);
+  if (taken.kind === "rejected") return taken;
   const completing = { node, request };
   const refused = refusesResult(task, completing);
   if (refused) return refused;
-  const report = takeReport(taken.after, request, known, at);
+  const report = takeReport(taken.answer, request, known, at);
   if ("code" in report) return report;
   const patch = { status: "completed", result: request.result } as const;
-  const { after, changes, follows } = step(report.held, patch, at, { completing }, task);
-  const event = taskEvent("task.completed", after, node.nodeId, at.now, {});
+  const event = taskEvent("task.completed", task, node.nodeId, at.now, {});
+  const { answer: after, changes } = step(report.held, patch, at, [event], { completing }, task);
   const madeRoom = node.maxTasks !== null || task.requires !== null;
-  const completion = completionOf(after, after.paidSeq === null ? null : entryIn(follows), madeRoom);
-  return accept(completion, [...taken.changes, ...report.saved, ...changes, event, ...follows]);
+  const completion = completionOf(after, after.paidSeq === null ? null : entryIn(changes), madeRoom);
+  return accept(completion, [...taken.changes, ...report.saved, ...changes]);
 }
 
 /** An open task whose result comes: it never ran, so it counts for no limit. */
-function takeToComplete(task: Task, node: Node, request: CompleteRequest, at: Moment): Step | Rejected {
+function takeToComplete(task: Task, node: Node, request: CompleteRequest, at: Moment): Decision<Task> {
   if (!request.claimOnComplete) return refuse.notAssigned(task, "Claim or assign it first.");
   if (!isReady(task, at.now)) return refuse.notReady(task);
   const refused = refusesNode(task, node);
   if (refused) return refused;
-  const dispatch = transit(task, dispatchTo(task, node.nodeId), { ...at, gate: null });
-  return logged(dispatch, assignedEvent(dispatch.after, "complete", at));
+  const { after, changes } = transit(task, dispatchTo(task, node.nodeId), { ...at, gate: null });
+  return accept(after, [...changes, assignedEvent(task, node.nodeId, "complete", at)]);
 }
 
 function entryIn(changes: readonly Change[]): LedgerEntry | null {
@@ -445,20 +448,18 @@ export function end(
   at: Moment,
   patch: Partial<Task> = {},
   before: readonly Change[] = [],
-): Step {
+): Accepted<Task> {
   const failed = { ...patch, status: "failed", assignedNode: null, ...failedBy(task, failure) } as const;
-  const { after, changes } = step(task, failed, at);
-  return { after, changes: [...changes, ...before, failedEvent(after, task.assignedNode, failure)] };
+  return step(task, failed, at, [...before, failedEvent(task, task.assignedNode, failure)]);
 }
 
 /** Ends a task because it is not needed any more. */
-export function endFor(task: Task, message: string, at: Moment): Step {
+export function endFor(task: Task, message: string, at: Moment): Accepted<Task> {
   return end(task, { kind: "cancelled", message, nodeId: null, at: at.now }, at);
 }
 
 function endReported(report: Report, ended: EndOfAttempt, at: Moment): Accepted<Task> {
-  const { after, changes } = endAttempt(report.held, ended, at);
-  return accept(after, [...report.saved, ...changes]);
+  return preceded(report.saved, endAttempt(report.held, ended, at));
 }
 
 /**

@@ -1,12 +1,12 @@
 /** Requests of the creator of a task, and of an administrator: cancel, update, retry; of one task, or of a group. */
 import type { Candidate } from "../balancer.ts";
 import type { Change } from "../change.ts";
-import { type Accepted, type Decision, accept, nodeNotFound, taskNotFound } from "../decision.ts";
+import { type Accepted, type Decision, accept, nodeNotFound, preceded, taskNotFound } from "../decision.ts";
 import type { EventData } from "../event.ts";
 import { isForOther, laneOf } from "../lane.ts";
 import type { Failure, Moment, Node, Task } from "../model.ts";
 import { each } from "./chores.ts";
-import { type Step, assignIfBalanced, end, returned, step } from "./core.ts";
+import { assignIfBalanced, end, returned, step } from "./core.ts";
 import { withoutCheckpoint } from "./facet/checkpoint.ts";
 import {
   type Dependencies,
@@ -42,8 +42,7 @@ export function cancel(
   if (request.nodeId !== null && !node) return nodeNotFound(request.nodeId);
   if (!mayDecide(task, request)) return refuse.notTheirCreation(task, request);
   if (isFinished(task)) return refuse.finishedAlready(task);
-  const { after, changes } = end(task, cancelledBy(request, at), at);
-  return accept(after, changes);
+  return end(task, cancelledBy(request, at), at);
 }
 
 function cancelledBy(
@@ -85,11 +84,12 @@ export function update(
   const lane = laneOf({ ...task, limitKey }, at.isFair ?? false);
   // Only another key moves it to another lane: it may have been created before dispatches were fair.
   const inLane = limitKey === task.limitKey ? patch : { ...patch, lane };
-  const { after, changes } = step(task, inLane, at);
-  const event = taskEvent("task.updated", after, task.creatorNode, at.now, { changed: changed.join(",") });
-  const raisedMicro = Math.max(0, after.luxRewardMicro - task.luxRewardMicro);
-  const edited: Change = { kind: "task.edited", task: after, raisedMicro };
-  return assignIfBalanced(after, candidates, [edited, ...changes, event], at);
+  const data = { changed: changed.join(",") };
+  const event = taskEvent("task.updated", { ...task, ...patch }, task.creatorNode, at.now, data);
+  const updated = step(task, inLane, at, [event]);
+  const raisedMicro = Math.max(0, updated.answer.luxRewardMicro - task.luxRewardMicro);
+  const edited: Change = { kind: "task.edited", task: updated.answer, raisedMicro };
+  return assignIfBalanced(preceded([edited], updated), candidates, at);
 }
 
 export const PATCH_FIELDS = Object.entries<TaskField>(TASK_FIELDS)
@@ -132,35 +132,35 @@ export function retry(
   if (isOverspent({ ...task, maxCostMicro })) return refuse.overspent(task);
   const removed = request.keepCheckpoint === false ? withoutCheckpoint(task) : null;
   const renewed: Task = { ...task, maxCostMicro, ...removed?.patch };
-  const { after, changes } = reopen(renewed, byId(dependencies), at);
-  return assignIfBalanced(after, candidates, [...changes, ...(removed?.changes ?? [])], at);
+  const { answer: after, changes } = reopen(renewed, byId(dependencies), at);
+  return assignIfBalanced(accept(after, [...changes, ...(removed?.changes ?? [])]), candidates, at);
 }
 
 /** Failed -> open; or failed again at once, if one of its dependencies has failed. `because`: data of the event. */
-export function reopen(task: Task, dependencies: Dependencies, at: Moment, because: EventData = {}): Step {
-  const wait = waitFor(task, dependencies, at);
-  const { failure, unmet } = wait;
+export function reopen(
+  task: Task,
+  dependencies: Dependencies,
+  at: Moment,
+  because: EventData = {},
+): Accepted<Task> {
+  const { failure, unmet, changes } = waitFor(task, dependencies, at);
   const newRound = task.quorum && nextRound(task.quorum);
-  const { after, changes, follows } = step(
-    task,
-    {
-      ...returned(task),
-      ...{ attempts: 0, failures: 0, restarts: 0, unmet, quorum: newRound },
-      expiresAt: task.expiresAt !== null && task.expiresAt <= at.now ? null : task.expiresAt,
-      ...(failure && { status: "failed", ...failedBy(task, failure) }),
-    },
-    at,
-  );
-  return {
-    after,
-    changes: [
-      ...changes,
-      ...wait.changes,
-      ...(newRound ? [quorate(task.taskId, newRound)] : []),
-      taskEvent("task.retried", after, task.creatorNode, at.now, because),
-      ...(failure ? [...settlement(after, "failed"), failedEvent(after, null, failure)] : follows),
-    ],
+  const patch: Partial<Task> = {
+    ...returned(task),
+    attempts: 0,
+    failures: 0,
+    restarts: 0,
+    unmet,
+    quorum: newRound,
+    expiresAt: task.expiresAt !== null && task.expiresAt <= at.now ? null : task.expiresAt,
+    ...(failure && { status: "failed", ...failedBy(task, failure) }),
   };
+  return step(task, patch, at, [
+    ...changes,
+    ...(newRound ? [quorate(task.taskId, newRound)] : []),
+    taskEvent("task.retried", task, task.creatorNode, at.now, because),
+    ...(failure ? [...settlement(task, "failed"), failedEvent(task, null, failure)] : []),
+  ]);
 }
 
 // ---- Groups
@@ -195,8 +195,8 @@ export function retryGroup(
   for (const task of tasks) {
     if (isOverspent(task) || firstFailure(task, known) !== null) continue;
     const reopened = reopen(task, known, at);
-    known.set(task.taskId, asDependency(reopened.after, null));
-    opened.push(reopened.after);
+    known.set(task.taskId, asDependency(reopened.answer, null));
+    opened.push(reopened.answer);
     changes.push(...reopened.changes);
   }
   return accept(opened, changes);

@@ -30,11 +30,11 @@ export function settle(
 ): Accepted<readonly Task[]> {
   return each(tasks, (task) => {
     if (outcome !== "completed" && task.onDependency === "fail") {
-      const { after, changes } = end(task, dependencyFailure(dependsOn, outcome, at.now), at);
-      return { after, changes: [...changes, broken(task, root)] };
+      const { answer: failed, changes } = end(task, dependencyFailure(dependsOn, outcome, at.now), at);
+      return accept(failed, [...changes, broken(task, root)]);
     }
-    const { after, changes } = step(task, { unmet: task.unmet - 1 }, at);
-    return { after, changes: [...changes, { kind: "dependency.met", taskId: task.taskId, dependsOn }] };
+    const met: Change = { kind: "dependency.met", taskId: task.taskId, dependsOn };
+    return step(task, { unmet: task.unmet - 1 }, at, [met]);
   });
 }
 
@@ -76,7 +76,7 @@ export function retryWithDependents(
     }
     const reopened = reopen(dependent, known, at, { retried_with: task.taskId });
     changes.push(...reopened.changes);
-    known.set(dependent.taskId, asDependency(reopened.after, null));
+    known.set(dependent.taskId, asDependency(reopened.answer, null));
     opened++;
   }
   return accept({ task: root.answer, opened }, changes);

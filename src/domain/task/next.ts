@@ -1,11 +1,11 @@
 /** The next task of a worker: what it has started, if its worker began anew; else a gift; else the best open task. */
 import { hasRoom } from "../balancer.ts";
 import type { Notified, Offer } from "../change.ts";
-import { type Accepted, accept } from "../decision.ts";
+import { type Accepted, accept, preceded } from "../decision.ts";
 import { isClosed } from "../gate.ts";
 import { hasFree } from "../lane.ts";
 import type { Moment, Node, Task } from "../model.ts";
-import { type Step, assignedEvent, assignTo, endAttempt, startAgain } from "./core.ts";
+import { assignedEvent, assignTo, endAttempt, startAgain } from "./core.ts";
 import { isStale } from "./holder.ts";
 import { isExcluded } from "./facet/exclusion.ts";
 import type { HolderRequest } from "./request.ts";
@@ -40,18 +40,21 @@ export type NextTasks = {
 export function next(node: Node, candidates: NextTasks, at: Moment): Accepted<Next> {
   const { nodeId, draining } = node;
   const restarted = candidates.started && restart(candidates.started, nodeId, at);
-  if (restarted?.after.status === "assigned")
-    return accept<Next>({ task: restarted.after, from: "started", draining, ended: null }, restarted.changes);
-  const { after: ended, changes: before } = restarted ?? { after: null, changes: [] };
+  if (restarted?.answer.status === "assigned")
+    return accept<Next>(
+      { task: restarted.answer, from: "started", draining, ended: null },
+      restarted.changes,
+    );
+  const { answer: ended, changes: before } = restarted ?? accept(null);
   if (candidates.gifts) {
-    const { after, changes } = startAgain(candidates.gifts, nodeId, at);
-    return accept<Next>({ task: after, from: "gifts", draining, ended }, [...before, ...changes]);
+    const { answer: task, changes } = startAgain(candidates.gifts, nodeId, at);
+    return accept<Next>({ task, from: "gifts", draining, ended }, [...before, ...changes]);
   }
   const isFull = !hasRoom(ended ? { ...node, tasksAssigned: node.tasksAssigned - 1 } : node);
   const best = draining || isFull ? null : bestFor(node, candidates, at);
   if (!best) return { ...accept<Next>({ task: null, isFull, draining, ended }, before), isStored: false };
-  const { after, changes } = assignTo(best, nodeId, "next", at);
-  return accept<Next>({ task: after, from: "open", draining, ended }, [...before, ...changes]);
+  const { answer: task, changes } = assignTo(best, nodeId, "next", at);
+  return accept<Next>({ task, from: "open", draining, ended }, [...before, ...changes]);
 }
 
 function bestFor(node: Node, { open }: NextTasks, { gate }: Moment): Task | null {
@@ -66,17 +69,14 @@ function bestFor(node: Node, { open }: NextTasks, { gate }: Moment): Task | null
  * Hands a node again what it has started: its worker ended without a result. If the task has `maxAttempts` that ended an
  * attempt, and the task fails after the last one: a poison task, which kills its workers, must not come back for ever.
  */
-function restart(started: Task, nodeId: string, at: Moment): Step {
+function restart(started: Task, nodeId: string, at: Moment): Accepted<Task> {
   const task: Task = { ...started, restarts: started.restarts + 1 };
-  if (task.maxAttempts === null) {
-    const { after, changes } = startAgain(task, nodeId, at);
-    return { after, changes: [...changes, assignedEvent(after, "resume", at)] };
-  }
+  if (task.maxAttempts === null)
+    return startAgain(task, nodeId, at, [assignedEvent(task, nodeId, "resume", at)]);
   const message = `The worker ended without a result, and asked for the task again (restart ${task.restarts}).`;
   const ended = endAttempt(task, { kind: "offline", message, retry: true }, at);
-  if (ended.after.status === "failed") return ended;
-  const { after, changes } = assignTo(ended.after, nodeId, "next", at);
-  return { after, changes: [...ended.changes, ...changes] };
+  if (ended.answer.status === "failed") return ended;
+  return preceded(ended.changes, assignTo(ended.answer, nodeId, "next", at));
 }
 
 /** A gift whose dispatch could not be answered is a gift again, unless it was handed out or taken back meanwhile. */

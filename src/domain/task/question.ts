@@ -22,6 +22,7 @@ import {
   type Rejected,
   accept,
   nodeNotFound,
+  preceded,
   reject,
   taskNotFound,
   taskSealed,
@@ -29,7 +30,7 @@ import {
 import { OPEN_QUESTIONS_OF_TASK_MAX, QUESTIONS_OF_TASK_MAX } from "../limits.ts";
 import type { Moment, Node, Question, Task } from "../model.ts";
 import { grown } from "../quota.ts";
-import { type Step, assignIfBalanced, returned, step } from "./core.ts";
+import { assignIfBalanced, returned, step } from "./core.ts";
 import { heldBy } from "./holder.ts";
 import { mayDecide } from "./creator.ts";
 import { newLease, NO_LEASE } from "./facet/lease.ts";
@@ -60,43 +61,39 @@ export function ask(
   questionId: string,
   at: Moment,
 ): Decision<Question> {
-  const same = open.find((question) => isSame(question, request));
-  const isRepeat = same?.askedBy === request.nodeId && same.epoch === (request.epoch ?? same.epoch);
+  const known = open.find((question) => isSame(question, request));
+  const isRepeat = known?.askedBy === request.nodeId && known.epoch === (request.epoch ?? known.epoch);
   // Also after it has parked the task, which its worker then no longer holds.
-  if (task && same && isRepeat && task.questions?.state === "parked") return accept(same);
+  if (task && known && isRepeat && task.questions?.state === "parked") return accept(known);
   const held = heldBy(task, node, request);
   if ("code" in held) return held;
   if (isSealed(held)) return taskSealed(held);
-  if (same && !request.park) return accept(same);
+  if (known && !request.park) return accept(known);
   const count = held.questions?.asked ?? 0;
-  if (!same && open.length >= OPEN_QUESTIONS_OF_TASK_MAX)
+  if (!known && open.length >= OPEN_QUESTIONS_OF_TASK_MAX)
     return tooMany(held, OPEN_QUESTIONS_OF_TASK_MAX, "open");
-  if (!same && count >= QUESTIONS_OF_TASK_MAX) return tooMany(held, QUESTIONS_OF_TASK_MAX, "asked");
-  const question = same ?? newQuestion(held, request, questionId, at);
+  if (!known && count >= QUESTIONS_OF_TASK_MAX) return tooMany(held, QUESTIONS_OF_TASK_MAX, "asked");
+  const question = known ?? newQuestion(held, request, questionId, at);
   const questions = {
     state: request.park ? ("parked" as const) : ("open" as const),
-    asked: count + Number(!same),
-    bytes: (held.questions?.bytes ?? 0) + (same ? 0 : bytesOf(question)),
+    asked: count + Number(!known),
+    bytes: (held.questions?.bytes ?? 0) + (known ? 0 : bytesOf(question)),
   };
   const data = {
     question_id: question.questionId,
     until: new Date(question.until).toISOString(),
     parked: request.park,
   };
-  // Its start time has passed, and must not make it ready again.
-  const { after, changes } = request.park
-    ? step(held, { ...returned(held), notBefore: null, questions }, at)
-    : step(held, { ...NO_LEASE, questions }, at);
-  const isNew = !same;
-  const decision = accept(question, [
-    ...(isNew ? [{ kind: "question.asked", question } as const] : []),
-    ...changes,
-    ...(isNew ? [taskEvent("task.asked", after, request.nodeId, at.now, data)] : []),
-    ...(request.park
-      ? [taskEvent("task.released", after, request.nodeId, at.now, { reason: PARKED, parked: true })]
-      : []),
-  ]);
-  return grown(task, decision);
+  const events = known ? [] : [taskEvent("task.asked", held, request.nodeId, at.now, data)];
+  if (request.park) {
+    const released = { reason: PARKED, parked: true };
+    events.push(taskEvent("task.released", held, request.nodeId, at.now, released));
+  }
+  // The start time of a parked task has passed, and must not make it ready again.
+  const patch = request.park ? { ...returned(held), notBefore: null, questions } : { ...NO_LEASE, questions };
+  const { changes } = step(held, patch, at, events);
+  const added: readonly Change[] = known ? [] : [{ kind: "question.asked", question }];
+  return grown(task, accept(question, [...added, ...changes]));
 }
 
 const PARKED = "parked until its questions are answered";
@@ -176,11 +173,10 @@ export function answer(
     answeredAt: at.now,
   };
   const isLast = rows.open.every(({ questionId }) => questionId === question.questionId);
-  const { after, changes } = settle(task, isLast, Buffer.byteLength(request.answer), at);
   const data = { question_id: question.questionId, answered_by: answeredBy };
-  const event = taskEvent("task.answered", after, after.assignedNode ?? question.askedBy, at.now, data);
-  const written: Change[] = [{ kind: "question.settled", question: settled }, ...changes, event];
-  const assigned = assignIfBalanced(after, rows.candidates, written, at);
+  const event = taskEvent("task.answered", task, task.assignedNode ?? question.askedBy, at.now, data);
+  const goesOn = settle(task, settled, isLast, Buffer.byteLength(request.answer), event, at);
+  const assigned = assignIfBalanced(goesOn, rows.candidates, at);
   return grown(task, accept({ question: settled, task: assigned.answer }, assigned.changes));
 }
 
@@ -202,28 +198,36 @@ export function timeOutQuestions(
     if (!task) continue;
     const open = must(openOf.get(taskId), "each due question counts") - 1;
     openOf.set(taskId, open);
-    const settled = settle(task, open === 0, 0, at);
-    taskOf.set(taskId, settled.after);
-    moved.set(taskId, settled.after);
     const timedOut: Question = { ...question, state: "timed_out", answeredAt: at.now };
-    const nodeId = settled.after.assignedNode ?? question.askedBy;
+    const nodeId = task.assignedNode ?? question.askedBy;
     const data = { question_id: question.questionId };
-    changes.push({ kind: "question.settled", question: timedOut }, ...settled.changes);
-    changes.push(taskEvent("task.question_timed_out", settled.after, nodeId, at.now, data));
+    const event = taskEvent("task.question_timed_out", task, nodeId, at.now, data);
+    const settled = settle(task, timedOut, open === 0, 0, event, at);
+    taskOf.set(taskId, settled.answer);
+    moved.set(taskId, settled.answer);
+    changes.push(...settled.changes);
   }
   return accept([...moved.values()], changes);
 }
 
 /** One question of the task is no longer open. `isLast`: none is. */
-function settle(task: Task, isLast: boolean, addedBytes: number, at: Moment): Step {
+function settle(
+  task: Task,
+  question: Question,
+  isLast: boolean,
+  addedBytes: number,
+  event: Change,
+  at: Moment,
+): Accepted<Task> {
+  const settled: Change = { kind: "question.settled", question };
   const { questions } = task;
-  if (questions === null || (!isLast && addedBytes === 0)) return { after: task, changes: [] };
+  if (questions === null || (!isLast && addedBytes === 0)) return accept(task, [settled, event]);
   const bytes = questions.bytes + addedBytes;
   const state = isLast ? ("settled" as const) : questions.state;
   const patch = { questions: { ...questions, state, bytes } };
   const isRunning = isLast && task.status === "assigned";
   const lease = isRunning ? newLease({ ...task, ...patch }, at) : null;
-  return step(task, { ...patch, ...lease }, at);
+  return preceded([settled], step(task, { ...patch, ...lease }, at, [event]));
 }
 
 // ---- Refusals

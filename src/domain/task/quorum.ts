@@ -131,11 +131,9 @@ function agree(
   );
   const quorum: Quorum = { ...before, state: "agreed", agreed, paidMicro };
   const patch = { status: "completed", assignedNode, result, resultVerified, quorum } as const;
-  const { after, changes } = step(parent, patch, at);
+  const event = taskEvent("task.completed", parent, assignedNode, at.now, { agreed: best.length });
   return [
-    ...changes,
-    quorate(parent.taskId, quorum),
-    taskEvent("task.completed", after, assignedNode, at.now, { agreed: best.length }),
+    ...step(parent, patch, at, [quorate(parent.taskId, quorum), event]).changes,
     ...paid,
     ...close(
       copies.filter((copy) => !best.includes(copy)),
@@ -160,13 +158,8 @@ function payShare(
   const payment = payReward(accounts.of(copy), rewarded, { entryId, head: accounts.head }, at.now);
   if (payment.kind === "rejected" || payment.answer === null) return unseal(copy);
   const patch = { luxRewardMicro: amountMicro, paidSeq: payment.answer.seq, updatedAt: copy.updatedAt };
-  const { after, changes } = step(copy, patch, at);
-  return [
-    { kind: "task.edited", task: after, raisedMicro: 0 },
-    ...changes,
-    ...payment.changes,
-    ...unseal(copy),
-  ];
+  const { answer: after, changes } = step(copy, patch, at, payment.changes);
+  return [{ kind: "task.edited", task: after, raisedMicro: 0 }, ...changes, ...unseal(copy)];
 }
 
 function disagree(

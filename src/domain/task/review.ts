@@ -79,7 +79,7 @@ export function review(
   const verdict = { verdict: request.verdict, note: request.note, by: reviewer, timedOut: false };
   const settled = settle(task, must(worker, "a completed task has a node"), verdict, entry, at);
   if (settled.kind === "rejected") return settled;
-  return grown(task, assignIfBalanced(settled.answer, candidates, settled.changes, at));
+  return grown(task, assignIfBalanced(settled, candidates, at));
 }
 
 const STATE_OF = { pass: "passed", reject: "rejected" } as const satisfies Record<Verdict, string>;
@@ -142,14 +142,13 @@ export function settle(
     const ended = endAttempt(task, { kind: "rejected", message, retry: true, data }, at, unsettled);
     const removed: Change = { kind: "result.removed", taskId };
     const returned = returnHeld(asHeld(task), entry, at.now);
-    return accept(ended.after, [...ended.changes, removed, ...settled, ...returned]);
+    return accept(ended.answer, [...ended.changes, removed, ...settled, ...returned]);
   }
   const payment = payReward(worker, asHeld(task), entry, at.now, heldAccount(taskId));
   if (payment.kind === "rejected") return payment;
   const patch = { review: after, paidSeq: payment.answer?.seq ?? null };
-  const passed = step(task, patch, at);
-  const event = taskEvent("task.review_passed", passed.after, worker.nodeId, at.now, data);
-  return accept(passed.after, [...passed.changes, ...settled, event, ...payment.changes]);
+  const event = taskEvent("task.review_passed", task, worker.nodeId, at.now, data);
+  return step(task, patch, at, [...settled, event, ...payment.changes]);
 }
 
 export function timeOutReviews(
