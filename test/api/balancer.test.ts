@@ -1,330 +1,176 @@
 /**
  * The balancer: which node gets a task, when, and which tasks it must not assign. offline.test.ts tests how it assigns
- * the tasks of a node that went offline.
+ * the tasks of a node that went offline, test/domain/balancer.test.ts the choice.
  */
-import { describe, expect, test } from "bun:test";
-import { type TestHub, onlyOnce, startHub } from "../support/hub.ts";
-import {
-  RESULT,
-  addNode,
-  addNodes,
-  addTask,
-  addTaskOf,
-  complete,
-  eventKinds,
-  inBatches,
-  list,
-  nodeOf,
-  ok,
-  pick,
-  record,
-  swept,
-  taskOf,
-} from "./scene.ts";
+import { transcripts } from "../support/transcript.ts";
 
-const once = onlyOnce(import.meta.url);
+/** Tasks on B, which go to these nodes. */
+const give = (fields: string, ...nodeIds: readonly string[]) =>
+  nodeIds.map((nodeId) => `t = B task/create {${fields}} -> assigned_node ${nodeId}`).join("\n  ");
 
-/** Creates a task on B; the node it went to. */
-async function give(hub: TestHub, fields: Readonly<Record<string, unknown>> = {}): Promise<unknown> {
-  const body = await ok(
-    hub.post("/task/create", { title: "t", description: "d", ...fields }, { variant: "B" }),
-  );
-  return body["assigned_node"];
-}
+transcripts(`
+-- the balancer picks the node with the fewest unfinished tasks
+  nodes a b c
+  t = task/create; task/assign $t <a|b>
+  ${give("", "c")}
+  ${"B task/create\n".repeat(6)}
+  node <a|b|c> -> tasks_assigned 3
 
-async function holderOf(hub: TestHub, taskId: string): Promise<unknown> {
-  return (await taskOf(hub, taskId))["assigned_node"];
-}
+== among equals, the balancer picks the node that has been idle longest
+  nodes a; tick 1s; nodes b; tick 1s; nodes c; tick 1s
+  ${give("", "a")}
+  tick 1s
+  # a works and is done: now b has been idle longest, then c, then a.
+  task/complete $t a
+  tick 1s
+  ${give("", "b", "c", "a")}
 
-describe("the balancer picks", () => {
-  once.test("the node with the fewest unfinished tasks", async () => {
-    await using hub = await startHub();
-    await addNodes(hub, ["a", "b", "c"]);
-    await addTaskOf(hub, "a");
-    await addTaskOf(hub, "b");
-    expect(await give(hub)).toBe("c");
-    const six = [];
-    for (let i = 0; i < 6; i++) six.push(await give(hub));
-    expect(six.toSorted()).toEqual(["a", "a", "b", "b", "c", "c"]);
-  });
+-- the balancer picks a node whose capabilities include the task's type; a node without capabilities, or a task without a type, fits all
+  nodes coder {capabilities: "coding,review"}
+  nodes painter {capabilities: [painting]}
+  ${give("task_type: painting", "painter", "painter")}
+  ${give("task_type: review", "coder")}
+  ${give("", "coder")}
+  ${give("task_type: cooking", "null")}
+  ${give("task_type: paint", "null")}
+  nodes any
+  # any was given both that waited.
+  ${give("task_type: coding", "coder")}
 
-  test("among equals, the node that has been idle longest", async () => {
-    await using hub = await startHub();
-    for (const nodeId of ["a", "b", "c"]) {
-      await addNode(hub, nodeId);
-      hub.clock.pass(1_000);
-    }
-    expect(await give(hub)).toBe("a");
-    hub.clock.pass(1_000);
-    // a works and is done: now b has been idle longest, then c, then a.
-    const [task] = list(await ok(hub.get("/task/list?node_id=a")), "tasks");
-    await ok(complete(hub, String(task?.["task_id"]), "a"));
-    hub.clock.pass(1_000);
-    expect([await give(hub), await give(hub), await give(hub)]).toEqual(["b", "c", "a"]);
-  });
+-- the balancer picks a node with auto_assign, which only nodes of B have by default, at each registration
+  node/register claims {name: claims} -> node.auto_assign false
+  B node/register alone {name: alone, auto_assign: false} -> node.auto_assign false
+  w = B task/create -> assigned_node null
+  node/heartbeat claims
+  B task/batch-assign -> assigned 0
+  sweep
+  task $w -> assigned_node null
+  # It looks for its work itself, and finds that of B too.
+  GET task/pull?node_id=claims -> tasks.task_id [$w]
+  task/claim $w claims
+  v = B task/create -> assigned_node null
+  B node/register worker {name: worker} -> node.auto_assign true
+  node worker -> {auto_assign: true, tasks_assigned: 1}
+  ${give("", "worker")}
+  nodes claims
+  task/complete $w claims
+  ${give("", "claims")}
+  # What a registration leaves out is not set any more.
+  node/register claims {name: claims} -> node.auto_assign false
+  ${give("", "worker")}
 
-  once.test(
-    "a node whose capabilities include the task's type; a node without capabilities, or a task without a type, fits all",
-    async () => {
-      await using hub = await startHub();
-      await addNode(hub, "coder", { capabilities: "coding,review" });
-      await addNode(hub, "painter", { capabilities: ["painting"] });
-      expect(await give(hub, { task_type: "painting" })).toBe("painter");
-      expect(await give(hub, { task_type: "painting" })).toBe("painter");
-      expect(await give(hub, { task_type: "review" })).toBe("coder");
-      expect(await give(hub)).toBe("coder");
-      expect(await give(hub, { task_type: "cooking" })).toBeNull();
-      expect(await give(hub, { task_type: "paint" })).toBeNull();
-      await addNode(hub, "any");
-      expect(await give(hub, { task_type: "coding" })).toBe("coder"); // "any" was given both that waited
-    },
-  );
+== the balancer picks by the exact spelling of the task type, and for one with a comma the node that takes every type
+  nodes coder {capabilities: "coding_100%,x,y"}
+  ${give("task_type: Coding_100%", "null")}
+  ${give("task_type: codingX100%", "null")}
+  ${give("task_type: coding_100%", "coder")}
+  ${give('task_type: "x,y"', "null")}
+  nodes any {max_tasks: 4}
+  ${give('task_type: "x,y"', "any")}
 
-  once.test(
-    "a node with auto_assign, which only nodes of B have by default, at each registration",
-    async () => {
-      await using hub = await startHub();
-      const register = async (nodeId: string, variant: "A" | "B", fields: object = {}) => {
-        const asked = { node_id: nodeId, name: nodeId, ...fields };
-        return record((await ok(hub.post("/node/register", asked, { variant })))["node"])["auto_assign"];
-      };
-      expect(await register("claims", "A")).toBe(false);
-      expect(await register("alone", "B", { auto_assign: false })).toBe(false);
-      const waits = await addTask(hub, {}, "B");
-      expect(await holderOf(hub, waits)).toBeNull();
-      await ok(hub.post("/node/heartbeat", { node_id: "claims" }));
-      expect(await ok(hub.post("/task/batch-assign", undefined, { variant: "B" }))).toMatchObject({
-        assigned: 0,
-      });
-      await hub.sweep();
-      expect(await holderOf(hub, waits)).toBeNull();
-      // It looks for its work itself, and finds that of B too.
-      expect(pick(await ok(hub.get("/task/pull?node_id=claims")), "tasks", "task_id")).toEqual([waits]);
-      await ok(hub.post("/task/claim", { task_id: waits, node_id: "claims" }));
-      expect(await give(hub)).toBeNull();
-      expect(await register("worker", "B")).toBe(true);
-      expect(await nodeOf(hub, "worker")).toMatchObject({ auto_assign: true, tasks_assigned: 1 });
-      expect(await give(hub)).toBe("worker");
-      expect(await register("claims", "A", { auto_assign: true })).toBe(true);
-      await ok(complete(hub, waits, "claims"));
-      expect(await give(hub)).toBe("claims");
-      expect(await register("claims", "A")).toBe(false); // what a registration leaves out is not set any more
-      expect(await give(hub)).toBe("worker");
-    },
-  );
+-- the balancer picks a node below its max_tasks, which limits no claims
+  nodes small {max_tasks: 1}
+  nodes large {max_tasks: 3}
+  ${"B task/create\n".repeat(6)}
+  node <small|large> -> tasks_assigned <1|3>
+  t = task/create
+  task/claim $t small
+  node small -> {tasks_assigned: 2, max_tasks: 1}
 
-  once.test("for a task type with a comma, the node that takes every type", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "both", { capabilities: "x,y" });
-    await addNode(hub, "any");
-    expect(await give(hub, { task_type: "x,y" })).toBe("any");
-  });
+-- an open task is assigned as soon as a node registers
+  t = B task/create -> assigned_node null
+  B node/register n1 {name: n1} -> node.tasks_assigned 1
+  task $t -> assigned_node n1
+  events $t -> [task.created, task.assigned]
 
-  test("by the exact spelling of the task type", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "coder", { capabilities: "coding_100%" });
-    expect(await give(hub, { task_type: "Coding_100%" })).toBeNull();
-    expect(await give(hub, { task_type: "codingX100%" })).toBeNull();
-    expect(await give(hub, { task_type: "coding_100%" })).toBe("coder");
-  });
+== open tasks are assigned as soon as a node that fits registers, best task first, up to its max_tasks
+  <low|background|other|high> = B task/create {<priority: low|priority: p5|priority: high, task_type: other|priority: high, task_type: mine>}
+  B nodes n1 {capabilities: [mine], max_tasks: 2}
+  task $<high|low|background|other> -> assigned_node <n1|n1|null|null>
 
-  once.test("a node below its max_tasks", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "small", { max_tasks: 1 });
-    await addNode(hub, "large", { max_tasks: 3 });
-    const given = [];
-    for (let i = 0; i < 6; i++) given.push(await give(hub));
-    expect(given.filter((nodeId) => nodeId === "small")).toHaveLength(1);
-    expect(given.filter((nodeId) => nodeId === "large")).toHaveLength(3);
-    expect(given.slice(4)).toEqual([null, null]);
-  });
+-- an open task is assigned as soon as a node registers again with a higher max_tasks or more capabilities
+  B nodes n1 {max_tasks: 1, capabilities: [x]}
+  <first|second|typed> = B task/create {<||task_type: y>}
+  task $<first|second> -> assigned_node <n1|null>
+  B nodes n1 {max_tasks: 2, capabilities: [x]}
+  task $<second|typed> -> assigned_node <n1|null>
+  B nodes n1 {capabilities: [x, y]}
+  task $typed -> assigned_node n1
 
-  once.test("max_tasks limits the balancer, not the node's own claims", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1", { max_tasks: 1 });
-    expect(await give(hub)).toBe("n1");
-    const taskId = await addTask(hub);
-    await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
-    expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 2, max_tasks: 1 });
-  });
-});
+== an open task is assigned as soon as the node's load falls: a task is completed, revoked or deleted
+  B nodes n1 {max_tasks: 1}
+  first, second, third = B task/create
+  B task/complete $first n1
+  task $<second|third> -> assigned_node <n1|null>
+  admin task/delete $second
+  task $third -> assigned_node n1
+  fourth = B task/create
+  admin task/revoke $third
+  task $<third|fourth> -> assigned_node <null|n1>
 
-describe("an open task is assigned as soon as", () => {
-  once.test("a node registers", async () => {
-    await using hub = await startHub();
-    const taskId = await addTask(hub, {}, "B");
-    expect(await holderOf(hub, taskId)).toBeNull();
-    expect(await addNode(hub, "n1", {}, "B")).toMatchObject({ node: { tasks_assigned: 1 } });
-    expect(await holderOf(hub, taskId)).toBe("n1");
-    expect(await eventKinds(hub, taskId)).toEqual(["task.created", "task.assigned"]);
-  });
+-- a revoked task is not assigned to the same node at once
+  nodes n1
+  t = B task/create
+  B admin task/revoke $t -> {status: pending, assigned_node: null}
+  B task/batch-assign
+  nodes n1 {name: again}
+  task $t -> assigned_node null
 
-  test("a node that fits registers, best task first, up to its max_tasks", async () => {
-    await using hub = await startHub();
-    const low = await addTask(hub, { priority: "low" }, "B");
-    const background = await addTask(hub, { priority: "p5" }, "B");
-    const other = await addTask(hub, { priority: "high", task_type: "other" }, "B");
-    const high = await addTask(hub, { priority: "high", task_type: "mine" }, "B");
-    await addNode(hub, "n1", { capabilities: ["mine"], max_tasks: 2 }, "B");
-    const holders = [];
-    for (const taskId of [high, low, background, other]) holders.push(await holderOf(hub, taskId));
-    expect(holders).toEqual(["n1", "n1", null, null]);
-  });
+-- a revoked task goes to another node, and the previous node may claim it
+  nodes n1
+  t = B task/create
+  admin task/revoke $t
+  task/claim $t n1
+  admin task/revoke $t
+  nodes n2
+  task $t -> assigned_node n2
 
-  once.test("a node registers again with a higher max_tasks or more capabilities", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1", { max_tasks: 1, capabilities: ["x"] }, "B");
-    const first = await addTask(hub, {}, "B");
-    const second = await addTask(hub, {}, "B");
-    const typed = await addTask(hub, { task_type: "y" }, "B");
-    expect([await holderOf(hub, first), await holderOf(hub, second)]).toEqual(["n1", null]);
-    await addNode(hub, "n1", { max_tasks: 2, capabilities: ["x"] }, "B");
-    expect([await holderOf(hub, second), await holderOf(hub, typed)]).toEqual(["n1", null]);
-    await addNode(hub, "n1", { capabilities: ["x", "y"] }, "B");
-    expect(await holderOf(hub, typed)).toBe("n1");
-  });
+-- the balancer assigns tasks created through A only on request: not when a node registers, gains room or loses a task, nor in its round
+  t = task/create
+  B nodes n1 {max_tasks: 1}
+  b = B task/create -> assigned_node n1
+  task/complete $b n1
+  task $t -> assigned_node null
+  nodes n2
+  task/claim $t n1
+  B admin task/revoke $t -> {status: pending, assigned_node: null}
+  pass 180s n1 n2
+  node <n1|n2> -> {status: online, tasks_assigned: 0}
 
-  test("the node's load falls: a task is completed, revoked or deleted", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1", { max_tasks: 1 }, "B");
-    const ids = [];
-    for (let i = 0; i < 3; i++) ids.push(await addTask(hub, {}, "B"));
-    const [first = "", second = "", third = ""] = ids;
-    await ok(complete(hub, first, "n1", { variant: "B" }));
-    expect([await holderOf(hub, second), await holderOf(hub, third)]).toEqual(["n1", null]);
-    await ok(hub.admin("/task/delete", { task_id: second }));
-    expect(await holderOf(hub, third)).toBe("n1");
-    const fourth = await addTask(hub, {}, "B");
-    await ok(hub.admin("/task/revoke", { task_id: third }));
-    expect([await holderOf(hub, third), await holderOf(hub, fourth)]).toEqual([null, "n1"]);
-  });
-});
+== batch-assign of B assigns all open tasks, best first, evenly, and counts the rest
+  typed = task/create {task_type: "none has it"}
+  <low|high> = task/create {priority: <2|0>}
+  b = B task/create
+  # n1 takes the one of B at once.
+  nodes <n1|n2> {capabilities: [x], max_tasks: <2|1>}
+  task $b -> assigned_node n1
+  B task/batch-assign -> {assigned: 2, pending: 1, assignments: [{task_id: $high, node_id: n2}, {task_id: $low, node_id: n1}]}
+  task $typed -> assigned_node null
+  B task/batch-assign -> {assigned: 0, pending: 1, assignments: []}
 
-describe("a revoked task", () => {
-  once.test("is not assigned to the same node at once", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1");
-    const taskId = await addTask(hub, {}, "B");
-    const revoked = await ok(hub.admin("/task/revoke", { task_id: taskId }, { variant: "B" }));
-    expect(revoked).toMatchObject({ status: "pending", assigned_node: null });
-    await ok(hub.post("/task/batch-assign", undefined, { variant: "B" }));
-    await addNode(hub, "n1", { name: "again" });
-    expect(await holderOf(hub, taskId)).toBeNull();
-  });
+-- batch-assign of B prefers the node with the fewest tasks, then the longest idle
+  p, q, r, s = task/create
+  nodes d; tick 1s; nodes c; tick 1s; nodes b; tick 1s; nodes a; tick 1s
+  t = task/create
+  task/assign $t c
+  # All have one then; since when they have been idle in between is the hub's to say.
+  B task/batch-assign {assignments: null} ->
+    assignments [{task_id: $p, node_id: d}, {task_id: $q, node_id: b}, {task_id: $r, node_id: a}, {task_id: $s}]
 
-  once.test("goes to another node, and the previous node may claim it", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1");
-    const taskId = await addTask(hub, {}, "B");
-    await ok(hub.admin("/task/revoke", { task_id: taskId }));
-    await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
-    await ok(hub.admin("/task/revoke", { task_id: taskId }));
-    await addNode(hub, "n2");
-    expect(await holderOf(hub, taskId)).toBe("n2");
-  });
-});
+-- batch-assign of B assigns nothing without nodes
+  task/create
+  B task/batch-assign -> {assigned: 0, pending: 1, assignments: []}
 
-describe("the balancer assigns tasks created through A only on request", () => {
-  once.test("not when a node registers or gains room", async () => {
-    await using hub = await startHub();
-    const onA = await addTask(hub);
-    await addNode(hub, "n1", { max_tasks: 1 }, "B");
-    const onB = await addTask(hub, {}, "B");
-    expect([await holderOf(hub, onA), await holderOf(hub, onB)]).toEqual([null, "n1"]);
-    await ok(complete(hub, onB, "n1"));
-    expect(await holderOf(hub, onA)).toBeNull();
-  });
+== batch-assign of B assigns more tasks than fit into one step
+  ${`batch {requests: [${"{path: task/create, body: {title: t, description: d}}, ".repeat(310)}]}\n`.repeat(2)}
+  nodes n1 n2
+  B task/batch-assign -> {assigned: 620, pending: 0}
+  node <n1|n2> -> tasks_assigned 310
 
-  once.test("not when its task is revoked", async () => {
-    await using hub = await startHub();
-    await addNodes(hub, ["n1", "n2"]);
-    const taskId = await addTaskOf(hub, "n1");
-    const revoked = await ok(hub.admin("/task/revoke", { task_id: taskId }, { variant: "B" }));
-    expect(revoked).toMatchObject({ status: "pending", assigned_node: null });
-  });
-
-  once.test("not in its periodic round", async () => {
-    await using hub = await startHub();
-    await addNode(hub, "n1");
-    const onA = await addTask(hub);
-    await swept(hub, ["n1"]); // the round is every 10 s
-    expect(await nodeOf(hub, "n1")).toMatchObject({ status: "online", tasks_assigned: 0 });
-    expect(await holderOf(hub, onA)).toBeNull();
-  });
-});
-
-describe("batch-assign of B", () => {
-  test("assigns all open tasks, best first, evenly, and counts the rest", async () => {
-    await using hub = await startHub();
-    const typed = await addTask(hub, { task_type: "none has it" });
-    const low = await addTask(hub, { priority: 2 });
-    const high = await addTask(hub, { priority: 0 });
-    const onB = await addTask(hub, {}, "B");
-    await addNode(hub, "n1", { capabilities: ["x"], max_tasks: 2 }); // takes the one of B at once
-    await addNode(hub, "n2", { capabilities: ["x"], max_tasks: 1 });
-    expect(await holderOf(hub, onB)).toBe("n1");
-    const body = await ok(hub.post("/task/batch-assign", undefined, { variant: "B" }));
-    expect(body).toEqual({
-      success: true,
-      assigned: 2,
-      pending: 1,
-      assignments: [
-        { task_id: high, node_id: "n2" },
-        { task_id: low, node_id: "n1" },
-      ],
-    });
-    expect(await holderOf(hub, typed)).toBeNull();
-    const again = await ok(hub.post("/task/batch-assign", undefined, { variant: "B" }));
-    expect(again).toEqual({ success: true, assigned: 0, pending: 1, assignments: [] });
-  });
-
-  once.test("prefers the node with the fewest tasks, then the longest idle", async () => {
-    await using hub = await startHub();
-    const tasks = [];
-    for (let i = 0; i < 4; i++) tasks.push(await addTask(hub));
-    for (const nodeId of ["d", "c", "b", "a"]) {
-      await addNode(hub, nodeId);
-      hub.clock.pass(1_000);
-    }
-    await addTaskOf(hub, "c");
-    // An object with an unknown field: the bare call is tested above and in variants.test.ts.
-    const body = await ok(hub.post("/task/batch-assign", { assignments: null }, { variant: "B" }));
-    const given = list(body, "assignments").map((one) => [one["task_id"], one["node_id"]]);
-    const [first, second, third, fourth] = tasks;
-    expect(given.slice(0, 3)).toEqual([
-      [first, "d"],
-      [second, "b"],
-      [third, "a"],
-    ]);
-    // All have one now; since when they have been idle in between is the hub's to say.
-    expect(given[3]?.[0]).toBe(fourth);
-  });
-
-  once.test("without nodes it assigns nothing", async () => {
-    await using hub = await startHub();
-    await addTask(hub);
-    const body = await ok(hub.post("/task/batch-assign", undefined, { variant: "B" }));
-    expect(body).toEqual({ success: true, assigned: 0, pending: 1, assignments: [] });
-  });
-
-  test("assigns more tasks than fit into one step", async () => {
-    await using hub = await startHub();
-    await inBatches(hub, "task/create", new Array(620).fill({ title: "t", description: "d" }));
-    await addNodes(hub, ["n1", "n2"]);
-    const body = await ok(hub.post("/task/batch-assign", undefined, { variant: "B" }));
-    expect(body).toMatchObject({ assigned: 620, pending: 0 });
-    expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 310 });
-    expect(await nodeOf(hub, "n2")).toMatchObject({ tasks_assigned: 310 });
-  });
-});
-
-once.test("an open task of B that a node completes without a claim counts for that node", async () => {
-  await using hub = await startHub();
-  await addNode(hub, "n1", { capabilities: ["x"] }, "B");
-  const taskId = await addTask(hub, { task_type: "y", lux_reward: 1 }, "B");
-  const body = { task_id: taskId, node_id: "n1", result: RESULT };
-  await ok(hub.post("/task/complete", body, { variant: "B" }));
-  expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 0, tasks_completed: 1 });
-  const kinds = ["task.created", "task.assigned", "task.completed", "lux.paid"];
-  expect(await eventKinds(hub, taskId)).toEqual(kinds);
-});
+-- an open task of B that a node completes without a claim counts for that node
+  B nodes n1 {capabilities: [x]}
+  t = B task/create {task_type: y, lux_reward: 1}
+  B task/complete $t n1
+  node n1 -> {tasks_assigned: 0, tasks_completed: 1}
+  events $t -> [task.created, task.assigned, task.completed, lux.paid]
+`);

@@ -47,9 +47,9 @@ export const LEFT_OUT: Readonly<Record<string, string>> = {
 };
 
 export const PARTS = {
-  tasks: ["tasks", "task-filters", "stats", "task-wait", "balancer", "lux", "ledger", "mint", "stream"],
+  tasks: ["tasks", "task-filters", "stats", "task-wait", "ledger", "mint", "stream"],
   concurrency: ["concurrency", "broadcasts", "output"],
-  requests: ["batch", "variants", "idempotency", "files", "presigned-urls", "attachments", "nodes", "notes"],
+  requests: ["batch", "variants", "idempotency", "files", "presigned-urls", "attachments", "nodes"],
   periodic: [
     "lessons",
     "quorum",
@@ -58,7 +58,7 @@ export const PARTS = {
     "many-lanes",
     "wake-ups",
     "hang-ups",
-    "fates",
+    "fate-streams",
     "threads",
     "webhooks",
     "retention",
@@ -76,14 +76,11 @@ export const PARTS = {
  * PostgreSQL, too: what else they test is the hub's, whatever its store. They run here only in the long form.
  */
 export const REPEATS: ReadonlySet<string> = new Set([
-  "balancer",
   "broadcasts",
   "invitations",
   "ledger",
-  "lux",
   "mint",
   "monitoring",
-  "notes",
   "presigned-urls",
   "stream",
   "system",

@@ -8,7 +8,7 @@ const WRONG: readonly (readonly [line: string, says: string])[] = [
   ["task $t -> {attempts: 0, failure: *}", ".failure is null, not there"],
   ["task $t -> title absent", 'title is "t", not absent'],
   ["task $t -> title ~x", 'title is "t", not ~x'],
-  ["task $t -> task_id !$t", "not !$t"],
+  ["task $t -> task_id !$t", "not !"],
   ["task $t -> depends_on #1", "depends_on is [], not #1"],
   ["task $t -> priority 2..5", "priority is 1, not 2..5"],
   ["task $t -> created_at +60s", "not +60s"],

@@ -16,7 +16,8 @@
  * Words before a path: `admin` (with the administrator key), `B` (the variant), `as $key` (with the secret of a key),
  * `key K` (an Idempotency-Key), `until` (asks again until the answer is as expected, with periodic work between). Other
  * lines: `pass 60s n1` (time passes with periodic work, and n1 sends heartbeats), `tick 60s` (time passes, and nothing
- * is done), `jump 1h` (only the wall clock does), `sweep` (periodic work), `restart` (the hub, on its data), `# comment`;
+ * is done), `jump 1h` (only the wall clock does), `day 12:00:00` (it is then, of a day to
+ * come), `sweep` (periodic work), `restart` (the hub, on its data), `# comment`;
  * `task $t`, `node n1` and `events $t` are the GETs of a task, a node and the kinds of a task's events.
  *
  * An expectation is a path into the answer, which goes through lists (`tasks.task_id [$a, $b]`), and a pattern: an object
@@ -245,6 +246,11 @@ class Player {
     jump: async ([time = ""]) => this.#hub.clock.jump(durationOf(time)),
     tick: async ([time = ""]) => this.#hub.clock.pass(durationOf(time)),
     sweep: () => this.#hub.sweep(),
+    day: async ([time = ""]) => {
+      const { clock } = this.#hub;
+      const tomorrow = isoTime(clock.now() + UNIT_MS.d).slice(0, 10);
+      clock.jump(Date.parse(`${tomorrow}T${time}Z`) - clock.now());
+    },
     restart: async (words) => {
       await this.#hub.close();
       const settings = new Reader(words.join(" ") || "{}", this.names, 0, false).value();
@@ -486,9 +492,16 @@ class Reader {
     if (word === "null") return null;
     if (/^-?\d[\d_]*(\.\d+)?$/.test(word)) return Number(word.replaceAll("_", ""));
     if (word.startsWith("$")) return valueOf(word, this.#names);
-    const check = this.#isPattern ? checkOf(word, (other) => this.#bare(other), this.#now) : null;
+    const check = this.#isPattern
+      ? checkOf(this.#named(word), (other) => this.#bare(other), this.#now)
+      : null;
     if (!this.#isPattern && /^[+-]\d+[smhd]$/.test(word)) return isoTime(timeOf(word, this.#now));
-    return check ?? word.replaceAll(/\$\w[\w.]*/g, (name) => String(valueOf(name, this.#names)));
+    return check ?? this.#named(word);
+  }
+
+  /** A word in which `$name` stands for values. */
+  #named(word: string): string {
+    return word.replaceAll(/\$\w[\w.]*/g, (name) => String(valueOf(name, this.#names)));
   }
 
   #has(mark: string): boolean {

@@ -2,7 +2,7 @@
  * Actions on the selected tasks, or on all that match a filter. Must not: act without a question that names how many.
  */
 import type { BatchOperation, RequestOf } from "../../client/luxhub.ts";
-import { type Action, act } from "./action.tsx";
+import { type Action, type Question, act } from "./action.tsx";
 import { type Change, changeAll } from "./batches.tsx";
 import { type Summary, countOf, stateOf } from "./format.ts";
 import type { BulkOf } from "./list-page.tsx";
@@ -39,59 +39,44 @@ const KINDS: readonly Kind[] = [
 export const bulkActions: BulkOf<Summary, { readonly filter: Filter; readonly total: Total }> = {
   nameOf: ({ title }) => title,
   selected: (tasks) =>
-    KINDS.filter(({ suits }) => tasks.some((task) => suits(stateOf(task)))).map((kind) =>
-      onSelected(
-        kind,
-        tasks.filter((task) => kind.suits(stateOf(task))),
-      ),
-    ),
-  matching: ({ filter, total }) =>
-    KINDS.filter(({ suits }) => suits(statusOf(filter))).map((kind) => onMatching(kind, filter, total)),
+    KINDS.filter(({ suits }) => tasks.some((task) => suits(stateOf(task)))).map((kind) => {
+      const suited = tasks.filter((task) => kind.suits(stateOf(task)));
+      const number = countOf(suited.length);
+      const title = `${kind.verb} the selected`;
+      const text = `${kind.verb} the ${number} selected tasks?`;
+      const work = (): Promise<void> =>
+        changeAll(title, kind.done, suited.length, async function* () {
+          yield changesOf(kind.path, suited);
+        });
+      return actionOf(kind, "selected", kind.verb, work, { text, yes: `${kind.verb} ${number}` });
+    }),
+  matching: ({ filter, total: { count, isExact } }) =>
+    KINDS.filter(({ suits }) => suits(statusOf(filter))).map((kind) => {
+      const { verb, path } = kind;
+      const words = wordsOf(filter);
+      const number = isExact ? countOf(count) : `more than ${countOf(count)}`;
+      const isTyped = words === "" || (path === "task/delete" && (!isExact || count > DELETED_UNTYPED));
+      const text =
+        words === ""
+          ? `${verb} all ${number} tasks of this hub?`
+          : `${verb} the ${number} tasks that match (${words}), also on other pages?`;
+      const typed = isTyped ? (isExact ? String(count) : "all") : null;
+      const work = (): Promise<void> =>
+        changeMatching(`${verb} all that match`, kind, filter, isExact ? count : null);
+      return actionOf(kind, "all", `${verb} all`, work, { text, yes: `${verb} ${number}`, typed });
+    }),
 };
 
-function onSelected({ path, verb, done }: Kind, tasks: readonly Summary[]): Action {
-  const number = countOf(tasks.length);
-  return act(
-    `${path}-selected`,
-    verb,
-    () =>
-      changeAll(`${verb} the selected`, done, tasks.length, async function* () {
-        yield changesOf(path, tasks);
-      }),
-    undefined,
-    {
-      look: path === "task/delete" ? "danger" : undefined,
-      ask: {
-        text: `${verb} the ${number} selected tasks?`,
-        yes: `${verb} ${number}`,
-        isHarmless: path === "task/retry",
-      },
-    },
-  );
-}
-
-function onMatching({ path, verb, done }: Kind, filter: Filter, { count, isExact }: Total): Action {
-  const words = wordsOf(filter);
-  const number = isExact ? countOf(count) : `more than ${countOf(count)}`;
-  const isTyped = words === "" || (path === "task/delete" && (!isExact || count > DELETED_UNTYPED));
-  return act(
-    `${path}-all`,
-    `${verb} all`,
-    () => changeMatching(`${verb} all that match`, { path, done }, filter, isExact ? count : null),
-    undefined,
-    {
-      look: path === "task/delete" ? "danger" : undefined,
-      ask: {
-        text:
-          words === ""
-            ? `${verb} all ${number} tasks of this hub?`
-            : `${verb} the ${number} tasks that match (${words}), also on other pages?`,
-        yes: `${verb} ${number}`,
-        typed: isTyped ? (isExact ? String(count) : "all") : null,
-        isHarmless: path === "task/retry",
-      },
-    },
-  );
+function actionOf(
+  kind: Kind,
+  of: string,
+  label: string,
+  work: () => Promise<void>,
+  question: Question,
+): Action {
+  const look = kind.path === "task/delete" ? "danger" : undefined;
+  const ask = { ...question, isHarmless: kind.path === "task/retry" };
+  return act(`${kind.path}-${of}`, label, work, undefined, { look, ask });
 }
 
 export function changeMatching(

@@ -11,7 +11,7 @@ import { List, type ListOf } from "./list.tsx";
 import { useLoad } from "./load.ts";
 import { Age, Button, Fault, Link, Paste, Ranges, Section } from "./parts.tsx";
 import { route, to } from "./route.ts";
-import { hasSecret } from "./session.ts";
+import { type Ask, hasSecret } from "./session.ts";
 
 const PAGE = 50;
 
@@ -21,13 +21,17 @@ type Earner = {
   readonly id: string;
   readonly name: string;
   readonly lux: number;
+  /** Of payments, or of tasks that it has completed. */
   readonly count: number;
+};
+
+type Row = Earner & {
   readonly place: number;
-  /** Of the first earner. */
+  /** Of what the first earner has. */
   readonly share: number;
 };
 
-function leaders(label: string, counted: string): ListOf<Earner> {
+function leaders(label: string, counted: string): ListOf<Row> {
   return {
     label,
     keyOf: ({ id }) => id,
@@ -35,31 +39,90 @@ function leaders(label: string, counted: string): ListOf<Earner> {
       ["Place", ({ place }) => place, "number quiet"],
       ["Node", ({ id, name }) => <Link class="row" href={to("nodes", id)} text={name} />, "name"],
       ["LUX", ({ lux }) => countOf(lux), "number"],
-      [
-        "Share",
-        ({ share }) => <meter aria-label="Share of the first node" min={0} max={1} value={share} />,
-        "wide",
-      ],
+      ["Share", ({ share }) => <meter aria-label="Share of the first node" max={1} value={share} />, "wide"],
       [counted, ({ count }) => countOf(count), "number"],
     ],
   };
 }
 
-/** @param first the place of the first of them @param most the LUX of the first of all */
-function placed(
-  earners: readonly Omit<Earner, "place" | "share">[],
-  first: number,
-  most: number,
-): readonly Earner[] {
-  return earners.map((earner, i) => ({ ...earner, place: first + i, share: earner.lux / most }));
-}
-
-const KNOWN = { range: ["week"], place: null, most: null };
 const WEEK = leaders("Earned in seven days", "Payments");
 const BALANCES = leaders("Leaderboard", "Tasks done");
 
+type Page = {
+  readonly earners: readonly Earner[];
+  /** Null: it is not known. */
+  readonly sum: number | null;
+  readonly exact: boolean;
+  readonly next_cursor: string | null | undefined;
+};
+
+/** Who earned most in the last seven days, by the ledger. */
+async function loadWeek(ask: Ask): Promise<Page> {
+  const { nodes, exact } = await ask("lux/top", { since: new Date(now.value - WEEK_MS).toISOString() });
+  const earners = nodes.map(({ node_id: id, lux_earned: lux, entries: count }) => ({
+    id,
+    name: id,
+    lux,
+    count,
+  }));
+  return { earners, sum: null, exact, next_cursor: null };
+}
+
+async function loadBalances(ask: Ask, cursor: string | undefined): Promise<Page> {
+  const [{ lux_balance: sum }, { nodes, next_cursor }] = await Promise.all([
+    ask("stats/nodes", {}),
+    ask("node/list", { order: "lux", per_page: PAGE, cursor }),
+  ]);
+  const earners = nodes
+    .filter(({ lux_balance }) => lux_balance > 0)
+    .map(({ node_id: id, name, lux_balance: lux, tasks_completed: count }) => ({ id, name, lux, count }));
+  return { earners, sum, exact: true, next_cursor: earners.length < PAGE ? null : next_cursor };
+}
+
 export function Lux(): VNode {
-  return route.value.query["range"] === "week" ? <Week /> : <Balances />;
+  const { range, place = "1", most, cursor } = route.value.query;
+  const isWeek = range === "week";
+  const highestOf = (page: Page | null): number => Number(most ?? page?.earners[0]?.lux ?? 1);
+  return (
+    <ListPage
+      title={isWeek ? "LUX of the week" : "LUX"}
+      intro={<Periods isWeek={isWeek} />}
+      known={{ range: ["week"], place: null, most: null }}
+      load={(ask) => (isWeek ? loadWeek(ask) : loadBalances(ask, cursor))}
+      count={({ sum }) => sum !== null && countOf(sum)}
+      concerns={/^lux\./}
+      above={(page) =>
+        page?.exact === false && (
+          <p>Of the newest {countOf(LUX_TOP_SCANNED_MAX)} entries of the ledger only.</p>
+        )
+      }
+      rows={(page) =>
+        page.earners.map((earner, i) => ({
+          ...earner,
+          place: Number(place) + i,
+          share: earner.lux / highestOf(page),
+        }))
+      }
+      list={isWeek ? WEEK : BALANCES}
+      empty={
+        isWeek
+          ? ["No node has earned LUX in the last seven days."]
+          : [
+              "No node has earned LUX yet. A completed task pays its reward, and the daily bonus (signin) is 10 LUX:",
+              curlOf("signin", { node_id: "worker-1" }),
+            ]
+      }
+      turns={(page) => {
+        const next = { place: String(Number(place) + PAGE), most: String(highestOf(page)) };
+        const nextCursor = page?.next_cursor;
+        return {
+          back: cursor && ["First page", to("lux")],
+          next: nextCursor && ["The next", to("lux", "", { ...next, cursor: nextCursor })],
+        };
+      }}
+      below={() => <LedgerHead />}
+    />
+  );
 }
 
 function Periods({ isWeek }: { isWeek: boolean }): VNode | null {
@@ -73,84 +136,6 @@ function Periods({ isWeek }: { isWeek: boolean }): VNode | null {
         ]}
       />
     </p>
-  );
-}
-
-function Week(): VNode {
-  return (
-    <ListPage
-      title="LUX of the week"
-      intro={<Periods isWeek />}
-      known={KNOWN}
-      load={async (ask) => {
-        const { nodes, exact } = await ask("lux/top", { since: new Date(now.value - WEEK_MS).toISOString() });
-        return { nodes, exact, next_cursor: null };
-      }}
-      concerns={/^lux\./}
-      above={(page) =>
-        page?.exact === false && (
-          <p>Of the newest {countOf(LUX_TOP_SCANNED_MAX)} entries of the ledger only.</p>
-        )
-      }
-      rows={({ nodes }) =>
-        placed(
-          nodes.map(({ node_id: id, lux_earned: lux, entries: count }) => ({ id, name: id, lux, count })),
-          1,
-          nodes[0]?.lux_earned ?? 1,
-        )
-      }
-      list={WEEK}
-      empty={["No node has earned LUX in the last seven days."]}
-      below={() => <LedgerHead />}
-    />
-  );
-}
-
-function Balances(): VNode {
-  const { place, most } = route.value.query;
-  const first = Number(place ?? 1);
-  return (
-    <ListPage
-      title="LUX"
-      intro={<Periods isWeek={false} />}
-      known={KNOWN}
-      load={async (ask, { cursor }) => {
-        const [{ lux_balance: sum }, { nodes, next_cursor }] = await Promise.all([
-          ask("stats/nodes", {}),
-          ask("node/list", { order: "lux", per_page: PAGE, cursor }),
-        ]);
-        const earners = nodes.filter(({ lux_balance }) => lux_balance > 0);
-        return { sum, earners, next_cursor: earners.length < PAGE ? null : next_cursor };
-      }}
-      count={({ sum }) => countOf(sum)}
-      concerns={/^lux\./}
-      rows={({ earners }) =>
-        placed(
-          earners.map(({ node_id: id, name, lux_balance: lux, tasks_completed: count }) => ({
-            id,
-            name,
-            lux,
-            count,
-          })),
-          first,
-          Number(most ?? earners[0]?.lux_balance ?? 1),
-        )
-      }
-      list={BALANCES}
-      empty={[
-        "No node has earned LUX yet. A completed task pays its reward, and the daily bonus (signin) is 10 LUX:",
-        curlOf("signin", { node_id: "worker-1" }),
-      ]}
-      turns={(page) => {
-        const highest = most ?? String(page?.earners[0]?.lux_balance ?? 1);
-        const next = { place: String(first + PAGE), most: highest, cursor: page?.next_cursor ?? undefined };
-        return {
-          back: route.value.query["cursor"] && ["First page", to("lux")],
-          next: next.cursor && ["The next", to("lux", "", next)],
-        };
-      }}
-      below={() => <LedgerHead />}
-    />
   );
 }
 
