@@ -29,7 +29,7 @@ import {
   SWEEP_BATCH,
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
-import { isSpecial, laneOf } from "../domain/lane.ts";
+import { isSpecial, laneOf, type Position } from "../domain/lane.ts";
 import { timeOutQuestions } from "../domain/task/question.ts";
 import type { FileRecord, Gate, LedgerEntry, Moment, Node, Task, TaskSummary } from "../domain/model.ts";
 import type { Completion } from "../domain/task/facet/reward.ts";
@@ -71,13 +71,7 @@ import {
 import { assert, must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import {
-  type BacklogPlace,
-  BACKLOG_START,
-  backlogAfter,
-  candidatesIfBalanced,
-  openTasks,
-} from "../store/sql/balancer.ts";
+import { BACKLOG_START, backlogAfter, candidatesIfBalanced, openTasks } from "../store/sql/balancer.ts";
 import { gateOn } from "../store/sql/gate.ts";
 import { otherLanes, readyInLanes, readyLanes } from "../store/sql/lanes.ts";
 import { filesById } from "../store/sql/files.ts";
@@ -882,7 +876,7 @@ export class TaskService {
     if (lanes.size === 0) return [];
     const { closed } = await this.#store.read(this.#gate());
     const names = lanesOpenTo(node, null, closed, lanes.values()).special.map(({ name }) => name);
-    const best: BacklogPlace[] = [];
+    const best: Position[] = [];
     for (let at = 0; at < names.length; at += BACKLOG_TYPES_TOGETHER) {
       const some = names.slice(at, at + BACKLOG_TYPES_TOGETHER);
       best.push(...(await this.#store.read(backlogAfter(BACKLOG_START, some, false, limit))));
