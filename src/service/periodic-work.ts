@@ -61,6 +61,7 @@ import type { Retention } from "./retention.ts";
 import type { Chore, ChoreEnd } from "./scheduler.ts";
 import type { ScheduleService } from "./schedules.ts";
 import type { StuckTasks } from "./stuck-tasks.ts";
+import { dueSteps } from "./task-chores.ts";
 import type { TaskService } from "./tasks.ts";
 
 export type ChoreParts = {
@@ -401,11 +402,11 @@ async function expireNodes(
 }
 
 async function runTasks(
-  { tasks }: ChoreParts,
+  { store, clock, tasks }: ChoreParts,
   balancer: PeriodicBalancer,
   signal: AbortSignal,
 ): Promise<ChoreEnd> {
-  const steps = (await tasks.dueSteps()).map((step) => async () => {
+  const steps = (await dueSteps(store, clock, tasks.reviews)).map((step) => async () => {
     const { moved, isMore } = await step();
     if (moved > 0) balancer.wake();
     return isMore;
