@@ -8,22 +8,11 @@ import * as limit from "../domain/limits.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { toMicro } from "../domain/lux.ts";
 import {
-  BROADCAST_TYPES,
-  BUDGET_PERIODS,
-  BUDGET_SCOPES,
-  CATCH_UPS,
-  FAILURE_KINDS,
-  KEY_ROLES,
-  ON_LIMIT,
-  OVERLAPS,
   type Priority,
   type Requirements,
   type Resources,
   type Reviewer,
-  SEND_TYPES,
   type UsageReport,
-  VERDICTS,
-  WEBHOOK_FORMATS,
 } from "../domain/model.ts";
 import { dayOf, toMicroUsd } from "../domain/task/facet/spending.ts";
 import { must } from "../lib/assert.ts";
@@ -62,6 +51,19 @@ function bytes(max: number) {
   return z
     .string()
     .check(z.maxLength(max, tooLong), z.refine(fits, tooLong), z.refine(isStorable, NOT_STORABLE));
+}
+
+/** A text that `parse` turns into its value; null: it is wrong. */
+function parsed<T>(max: number, parse: (text: string) => T | null, message: string) {
+  return z.pipe(
+    chars(max),
+    z.transform((text: string, { issues }): T => {
+      const value = parse(text);
+      if (value !== null) return value;
+      issues.push({ code: "custom", message, input: text });
+      return z.NEVER;
+    }),
+  );
 }
 
 const notBlank = () => z.regex(/\S/, "must not be blank");
@@ -157,21 +159,14 @@ export const leaseTtl = () => seconds(1, limit.LEASE_TTL_MAX_SECONDS);
 export const fencing = () => z.int().check(z.minimum(1));
 /** The epoch of a lease. */
 export const epoch = () => z.int().check(z.minimum(0));
-const KEY_NAME = new RegExp(`^[A-Za-z0-9._-]{1,${limit.KEY_NAME_MAX_CHARS}}$`);
-export const keyName = () =>
-  z
-    .string()
-    .check(z.regex(KEY_NAME, `must be 1 to ${limit.KEY_NAME_MAX_CHARS} characters of A-Z a-z 0-9 . _ -`));
-export const scheduleName = () => {
-  const max = limit.SCHEDULE_NAME_MAX_CHARS;
-  const pattern = new RegExp(`^[A-Za-z0-9._:-]{1,${max}}$`);
-  return z.string().check(z.regex(pattern, `must be 1 to ${max} characters of A-Z a-z 0-9 . _ : -`));
-};
-export const webhookName = () => {
-  const max = limit.WEBHOOK_NAME_MAX_CHARS;
-  const pattern = new RegExp(`^[A-Za-z0-9._-]{1,${max}}$`);
-  return z.string().check(z.regex(pattern, `must be 1 to ${max} characters of A-Z a-z 0-9 . _ -`));
-};
+function nameOf(max: number, punctuation: string) {
+  const pattern = new RegExp(`^[A-Za-z0-9${punctuation}-]{1,${max}}$`);
+  const shown = [...punctuation, "-"].join(" ");
+  return z.string().check(z.regex(pattern, `must be 1 to ${max} characters of A-Z a-z 0-9 ${shown}`));
+}
+export const keyName = () => nameOf(limit.KEY_NAME_MAX_CHARS, "._");
+export const scheduleName = () => nameOf(limit.SCHEDULE_NAME_MAX_CHARS, "._:");
+export const webhookName = () => nameOf(limit.WEBHOOK_NAME_MAX_CHARS, "._");
 /** Also the name of a push config of A2A, which the hub makes (a2a/push.ts). */
 export const anyWebhookName = () => z.string().check(z.maxLength(limit.PUSH_NAME_MAX_CHARS), z.minLength(1));
 /** In the form in which it is called: without control characters and blanks. */
@@ -188,7 +183,6 @@ function isWebhookUrl(value: string): boolean {
 function hrefOf(value: string): string {
   return URL.parse(value)?.href ?? value;
 }
-export const webhookFormat = () => word(WEBHOOK_FORMATS);
 export const webhookSecret = () => chars(limit.WEBHOOK_TOKEN_MAX_CHARS);
 export const webhookKinds = () => z.array(word(EVENT_KINDS)).check(z.maxLength(EVENT_KINDS.length));
 /** The id of an event of the log. */
@@ -207,9 +201,6 @@ export const timeZone = () =>
   );
 export const scheduleInterval = () => seconds(1, limit.SCHEDULE_EVERY_MAX_SECONDS);
 export const jitter = () => seconds(0, limit.SCHEDULE_JITTER_MAX_SECONDS);
-export const overlap = () => word(OVERLAPS);
-export const catchUp = () => word(CATCH_UPS);
-export const keyRole = () => word(KEY_ROLES);
 export const variant = () => z.pipe(z.transform(upperCase), z.enum(["A", "B"]));
 export const keyLifetime = () => seconds(1, limit.KEY_EXPIRES_MAX_SECONDS);
 export const invitationLife = () => seconds(limit.INVITATION_MIN_SECONDS, limit.INVITATION_MAX_SECONDS);
@@ -243,11 +234,7 @@ function pointersIn(text: string): readonly string[] | null {
 }
 
 /** What must be equal in results that agree, parsed to JSON pointers. */
-const compared = () =>
-  z.pipe(
-    z.pipe(chars(limit.ID_MAX_CHARS), z.transform(pointersIn)),
-    z.custom<readonly string[]>((pointers) => pointers !== null, COMPARED),
-  );
+const compared = () => parsed(limit.ID_MAX_CHARS, pointersIn, COMPARED);
 
 export const quorum = () =>
   z
@@ -284,7 +271,6 @@ export const reviewer = () =>
       ),
     ),
   );
-export const verdict = () => word(VERDICTS);
 export const reviewNote = () => chars(limit.REVIEW_NOTE_MAX_CHARS).check(notBlank());
 const NO_DATE = "must be a time of ISO 8601 with its zone, as 2030-01-31T12:00:00Z";
 
@@ -301,7 +287,7 @@ export const thread = () => chars(limit.THREAD_MAX_CHARS).check(notBlank());
 export const taker = () => taskType().check(z.minLength(1, "must not be blank"));
 
 /** One of the words, in upper or lower case, parsed to its form in the list. */
-export function word<W extends string>(words: readonly W[]) {
+export function word<const W extends string>(words: readonly W[]) {
   return z.pipe(z.transform(lowerCase), z.enum(words));
 }
 
@@ -312,9 +298,6 @@ function lowerCase(value: unknown): unknown {
 function upperCase(value: unknown): unknown {
   return typeof value === "string" ? value.toUpperCase() : value;
 }
-
-export const sendType = () => word(SEND_TYPES);
-export const broadcastType = () => word(BROADCAST_TYPES);
 
 /** Kinds of events, comma-separated, in upper or lower case. */
 export const eventKinds = () =>
@@ -451,9 +434,6 @@ export const requires = () =>
       capabilities.length === 0 && Object.keys(resources).length === 0 ? null : { capabilities, resources },
     ),
   );
-export const budgetScope = () => word(BUDGET_SCOPES);
-export const budgetPeriod = () => word(BUDGET_PERIODS);
-export const onLimit = () => word(ON_LIMIT);
 /** A node, a creator, a type or a group. */
 export const budgetValue = () => trimmed(limit.BUDGET_VALUE_MAX_CHARS);
 
@@ -674,19 +654,20 @@ function decodeChangeCursor(text: string): ChangePosition | null {
 
 /** `next_cursor` of task/list in either order. */
 export const taskCursor = () =>
-  z.pipe(
-    z.pipe(
-      chars(limit.ID_MAX_CHARS),
-      z.transform((text: string) => decodeCursor(text) ?? decodeChangeCursor(text)),
-    ),
-    z.custom<Position | ChangePosition>((position) => position !== null, NOT_A_CURSOR),
+  parsed(
+    limit.ID_MAX_CHARS,
+    (text): Position | ChangePosition | null => decodeCursor(text) ?? decodeChangeCursor(text),
+    NOT_A_CURSOR,
   );
 
 /** `next_cursor` of a list, parsed to the position. */
-export const cursor = () =>
+export const cursor = () => parsed(limit.ID_MAX_CHARS, decodeCursor, NOT_A_CURSOR);
+
+/** `next_cursor` of a list by a number, with at most so many digits. */
+export const numberCursor = (digitsMax: number) =>
   z.pipe(
-    z.pipe(chars(limit.ID_MAX_CHARS), z.transform(decodeCursor)),
-    z.custom<Position>((position) => position !== null, NOT_A_CURSOR),
+    z.string().check(z.regex(new RegExp(`^\\d{1,${digitsMax}}$`), NOT_A_CURSOR)),
+    z.transform((value) => Number(value)),
   );
 
 const NO_DAY = "must be a day in UTC, as 2030-01-31";
@@ -698,7 +679,6 @@ export const utcDay = () =>
     z.transform((value: string) => dayOf(Date.parse(value))),
   );
 
-export const failureKind = () => word(FAILURE_KINDS);
 /** The id of a group of failures, from stats/failures. */
 export const failureGroup = () =>
   z.string().check(z.regex(/^[0-9a-f]{16}$/, "must be the group of a response of stats/failures"));
@@ -708,12 +688,6 @@ export const waitingWord = () =>
     word(["any", "time", "tasks", "answer"]),
     z.transform((what): TaskWait => (what === "any" ? "anything" : what)),
   );
-export const statsRange = () => word(["hour", "day", "month"]);
-export const taskOrder = () => word(["created", "updated"]);
-export const taskFields = () => word(["all", "summary"]);
-export const summedBy = () => word(["node", "creator", "type", "model", "group", "day"]);
-export const untilWord = () => word(["all", "any"]);
-export const nodeState = () => word(["online", "draining", "offline"]);
 export const nodeOrder = () => word(NODE_ORDERS);
 /** The beginning of a node_id or a name. */
 export const nodePrefix = () =>
@@ -725,22 +699,8 @@ export const nodePrefix = () =>
 const NODE_CURSOR = new RegExp(
   `^(${NODE_ORDERS.join("|")}) (-?\\d{1,19}) ([A-Za-z0-9._:-]{0,${limit.NODE_ID_MAX_CHARS}})$`,
 );
-/** `next_cursor` of task/<task_id>/inputs or questions, parsed to the number of the first one. */
-export const inputsCursor = () =>
-  z.pipe(
-    z.string().check(z.regex(/^\d{1,4}$/, NOT_A_CURSOR)),
-    z.transform((value) => Number(value)),
-  );
-
 /** The beginning of a group's name, or one after which a list continues. */
 export const groupPrefix = () => chars(2 * limit.NODE_ID_MAX_CHARS + 1);
-
-/** `next_cursor` of group/retry: the number of a task. */
-export const groupCursor = () =>
-  z.pipe(
-    z.string().check(z.regex(/^\d{1,15}$/, NOT_A_CURSOR)),
-    z.transform((value) => Number(value)),
-  );
 
 /** The beginning of the keys of notes. */
 export const notePrefix = () => chars(limit.NOTE_KEY_MAX_CHARS);
@@ -750,28 +710,15 @@ export function encodeNoteCursor(key: string): string {
   return Buffer.from(key).toString("base64url");
 }
 
-export const noteCursor = () =>
-  z.pipe(
-    z.pipe(
-      chars(limit.NOTE_CURSOR_MAX_CHARS),
-      z.transform((text: string) => {
-        const key = Buffer.from(text, "base64url").toString();
-        return encodeNoteCursor(key) === text && isStorable(key) ? key : null;
-      }),
-    ),
-    z.custom<string>((key) => key !== null, NOT_A_CURSOR),
-  );
+function decodeNoteCursor(text: string): string | null {
+  const key = Buffer.from(text, "base64url").toString();
+  return encodeNoteCursor(key) === text && isStorable(key) ? key : null;
+}
 
-/** `next_cursor` of the list of leases: a fencing number. */
-export const fencingCursor = () =>
-  z.pipe(
-    z.string().check(z.regex(/^\d{1,15}$/, NOT_A_CURSOR)),
-    z.transform((value) => Number(value)),
-  );
+export const noteCursor = () => parsed(limit.NOTE_CURSOR_MAX_CHARS, decodeNoteCursor, NOT_A_CURSOR);
 
 /** `version` of task/<task_id>/questions. */
 export const questionsVersion = () => digits(0, 2 * limit.QUESTIONS_OF_TASK_MAX);
-export const openWord = () => word(["open"]);
 
 const OPEN_CURSOR = /^([0-9a-z]{1,11})\.([0-9a-z]{1,11})$/;
 
@@ -787,11 +734,7 @@ function decodeOpenCursor(text: string): OpenPosition | null {
 }
 
 /** `next_cursor` of the list of open questions, parsed to the position. */
-export const openCursor = () =>
-  z.pipe(
-    z.pipe(chars(limit.ID_MAX_CHARS), z.transform(decodeOpenCursor)),
-    z.custom<OpenPosition>((position) => position !== null, NOT_A_CURSOR),
-  );
+export const openCursor = () => parsed(limit.ID_MAX_CHARS, decodeOpenCursor, NOT_A_CURSOR);
 
 /** A flag in a query: 1 or 0, true or false. */
 export const queryFlag = () =>
@@ -817,11 +760,7 @@ function decodeNodeCursor(text: string): NodeCursor | null {
 }
 
 /** `next_cursor` of the list of nodes, parsed to its order and the position. */
-export const nodeCursor = () =>
-  z.pipe(
-    z.pipe(chars(limit.NODE_CURSOR_MAX_CHARS), z.transform(decodeNodeCursor)),
-    z.custom<NodeCursor>((position) => position !== null, NOT_A_CURSOR),
-  );
+export const nodeCursor = () => parsed(limit.NODE_CURSOR_MAX_CHARS, decodeNodeCursor, NOT_A_CURSOR);
 
 /**
  * The paging parameters of every list. `per_page` over its limit counts as the limit; any other value out of range is

@@ -7,6 +7,7 @@ import { toLux } from "../domain/lux.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { PRIMARY_KEY_ID } from "../domain/key.ts";
 import {
+  FAILURE_KINDS,
   type KeyRecord,
   type Moment,
   type Task,
@@ -89,6 +90,18 @@ import {
   whole,
 } from "./about.ts";
 
+/** Why a node cannot have a task now. */
+const DISPATCH_REJECTIONS = [
+  "node_not_found",
+  "node_offline",
+  "node_draining",
+  "requirements_not_met",
+  "budget_exceeded",
+  "paused",
+  "limit_reached",
+] as const;
+const HAS_ENDED = ["task_completed", "task_failed"] as const;
+
 export const taskAnswer = (variant: Variant) =>
   z.strictObject({
     task_id: z.string(),
@@ -115,16 +128,10 @@ const create = writeEndpoint({
   strict: "bound",
   summary: "Creates a task; on B the hub assigns it at once if a node is available",
   rejections: [
+    ...DISPATCH_REJECTIONS,
     "mint_limit",
     "key_bound_to_other_node",
-    "node_not_found",
-    "node_offline",
-    "node_draining",
     "task_not_ready",
-    "budget_exceeded",
-    "paused",
-    "limit_reached",
-    "requirements_not_met",
     "too_many_lanes",
     "gifts_limit",
   ],
@@ -363,19 +370,12 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
     strict: by === "assign" ? "administrator" : "bound",
     summary,
     rejections: [
+      ...DISPATCH_REJECTIONS,
+      ...HAS_ENDED,
       "task_not_found",
-      "node_not_found",
       "task_not_open",
       "task_not_ready",
-      "task_completed",
-      "task_failed",
-      "node_offline",
-      "node_draining",
       "node_excluded",
-      "budget_exceeded",
-      "paused",
-      "limit_reached",
-      "requirements_not_met",
     ],
     input: taskAndNode,
     actsFor: (input) => [input.node_id],
@@ -563,13 +563,7 @@ const cancel = writeEndpoint({
   auth: "secret",
   strict: "bound",
   summary: "Cancels an unfinished task, which then fails",
-  rejections: [
-    "task_not_found",
-    "node_not_found",
-    "key_bound_to_other_node",
-    "task_completed",
-    "task_failed",
-  ],
+  rejections: [...HAS_ENDED, "task_not_found", "node_not_found", "key_bound_to_other_node"],
   input: () =>
     z.object({
       task_id: field.id(),
@@ -594,12 +588,11 @@ const update = writeEndpoint({
   auth: "secret",
   summary: "Changes a task that nobody holds",
   rejections: [
+    ...HAS_ENDED,
     "mint_limit",
     "task_not_found",
     "key_bound_to_other_node",
     "task_not_open",
-    "task_completed",
-    "task_failed",
     "lower_reward",
     "too_many_lanes",
     "gifts_limit",
@@ -638,15 +631,8 @@ const complete = writeEndpoint({
   strict: "bound",
   summary: "Completes a task with its result and pays its reward",
   rejections: [
-    "task_not_found",
-    "node_not_found",
-    "not_assigned_to_node",
-    "task_not_assigned",
+    ...HOLDER_REJECTIONS,
     "task_not_ready",
-    "task_completed",
-    "task_failed",
-    "stale_lease",
-    "usage_limit",
     "lux_balance_limit",
     "own_work",
     "verdict_missing",
@@ -708,19 +694,7 @@ const revoke = writeEndpoint({
   path: "/api/v1/task/revoke",
   auth: "admin",
   summary: "Takes a task back from its node, or gives it to another",
-  rejections: [
-    "task_not_found",
-    "node_not_found",
-    "task_not_assigned",
-    "task_completed",
-    "task_failed",
-    "node_offline",
-    "node_draining",
-    "budget_exceeded",
-    "paused",
-    "limit_reached",
-    "requirements_not_met",
-  ],
+  rejections: [...DISPATCH_REJECTIONS, ...HAS_ENDED, "task_not_found", "task_not_assigned"],
   input: () =>
     z.object({
       task_id: field.id(),
@@ -840,7 +814,7 @@ const filterFields = () => ({
   group: optional(field.group(), "Only tasks of this group."),
   tag: z.optional(field.tag()),
   failed_by: optional(field.nodeId(), "Only failed tasks whose last attempt failed at this node."),
-  failure_kind: optional(field.failureKind(), "Only tasks whose last failure is of this kind."),
+  failure_kind: optional(field.word(FAILURE_KINDS), "Only tasks whose last failure is of this kind."),
   failure_group: optional(
     field.failureGroup(),
     "Only failed tasks of this group of stats/failures, the latest failure first, as with `order=updated`.",
@@ -903,11 +877,11 @@ const listInput = () =>
   z.object({
     ...filterFields(),
     order: optional(
-      field.taskOrder(),
+      field.word(["created", "updated"]),
       "`created` (if left out); `updated`: the last change first, which needs `status=failed` or `failed_by`.",
     ),
     fields: optional(
-      field.taskFields(),
+      field.word(["all", "summary"]),
       "`all` (if left out), or `summary`: the tasks without description, result and other long strings (TaskSummary).",
     ),
     ...field.paging(),
@@ -1051,7 +1025,7 @@ const inputs = readEndpoint({
   input: () =>
     z.object({
       task_id: field.id(),
-      cursor: optional(field.inputsCursor(), "The `next_cursor` of the page before."),
+      cursor: optional(field.numberCursor(4), "The `next_cursor` of the page before."),
       limit: z.optional(field.queryCount(limit.INPUTS_PER_PAGE_MAX)),
     }),
   answer: (variant) =>
@@ -1078,7 +1052,10 @@ const wait = readEndpoint({
   input: () =>
     z.object({
       task_ids: about(field.taskIds(), "The ids of 1 to 100 tasks, comma-separated."),
-      until: optional(field.untilWord(), "`all` (the default) or `any`: which of the tasks must have ended."),
+      until: optional(
+        field.word(["all", "any"]),
+        "`all` (the default) or `any`: which of the tasks must have ended.",
+      ),
       wait: optional(field.queryWaitSeconds(), "Seconds to wait; 0, the default, returns at once."),
     }),
   answer: (variant) =>

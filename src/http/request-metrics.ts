@@ -2,7 +2,8 @@
  * Metrics of the requests of all listeners: how many by route and status, how long each took, and how many are in
  * flight. It is on the path of every request, so it adds to numbers and allocates nothing.
  */
-import { Histogram, type Labels, type MetricsText } from "../lib/metrics.ts";
+import { Histogram } from "../lib/histogram.ts";
+import type { Labels, MetricsText } from "../lib/metrics.ts";
 import type { Route } from "./exchange.ts";
 
 /** Seconds. A long poll may take 300. */

@@ -1,49 +1,10 @@
 /**
- * Metrics in the text format of Prometheus (exposition format 0.0.4): histograms, which requests update, and the text,
- * which is made for each scrape.
+ * Metrics in the text format of Prometheus (exposition format 0.0.4), made for each scrape.
  *
- * Invariant: observing allocates nothing. Label values must come from a closed set, or from one that the
- * caller of this file bounds: each value takes memory until the process ends.
+ * Label values must come from a closed set, or from one that the caller of this file bounds: each value takes memory until
+ * the process ends.
  */
-import { must } from "./assert.ts";
-
-const BUCKET = "a histogram has a bucket for each bound and one more";
-
-export class Histogram {
-  readonly #bounds: readonly number[];
-  /** Observations in each bucket, not cumulative; the last bucket has no bound. */
-  readonly #buckets: Float64Array;
-  #sum = 0;
-  #count = 0;
-
-  /** `bounds`: the upper bounds of the buckets, inclusive and ascending. */
-  constructor(bounds: readonly number[]) {
-    this.#bounds = bounds;
-    this.#buckets = new Float64Array(bounds.length + 1);
-  }
-
-  observe(value: number): void {
-    let i = 0;
-    while (i < this.#bounds.length && value > must(this.#bounds[i], BUCKET)) i++;
-    this.#buckets[i] = must(this.#buckets[i], BUCKET) + 1;
-    this.#sum += value;
-    this.#count++;
-  }
-
-  get count(): number {
-    return this.#count;
-  }
-
-  get sum(): number {
-    return this.#sum;
-  }
-
-  /** Returns the buckets as Prometheus counts them: for each bound, how many observations do not exceed it. */
-  cumulative(): readonly (readonly [bound: string, count: number])[] {
-    let total = 0;
-    return Array.from(this.#buckets, (count, i) => [String(this.#bounds[i] ?? "+Inf"), (total += count)]);
-  }
-}
+import type { Histogram } from "./histogram.ts";
 
 export type Labels = Readonly<Record<string, string>>;
 

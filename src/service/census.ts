@@ -1,9 +1,66 @@
-/** The numbers of nodes, which are cheap to ask for again and again: counted in bounded steps, and kept while they hold. */
+/**
+ * Counts of stored rows, in bounded parts with other work in between: the ready and the running tasks by type, and the nodes
+ * by their state.
+ */
 import type { EventKind } from "../domain/event.ts";
-import { METRICS_PART } from "../domain/limits.ts";
+import { type Lane, plainLane } from "../domain/lane.ts";
+import { METRICS_PART, METRICS_TYPES_READ_MAX } from "../domain/limits.ts";
+import { nextTick } from "../lib/event-loop.ts";
 import { partsOf } from "../lib/pages.ts";
-import { type NodeCounts, nodeCounts } from "../store/sql/metrics.ts";
+import { backlogTypes } from "../store/sql/balancer.ts";
+import { readyLanes } from "../store/sql/lanes.ts";
+import { type NodeCounts, nodeCounts, readyOfLane, runningByType } from "../store/sql/metrics.ts";
 import type { Store } from "../store/store.ts";
+
+type Reader = Pick<Store, "read">;
+
+/** The stored tasks of a type. `oldestAt`: since when the oldest of them is ready; null when none is. */
+export type TypeCounts = { ready: number; running: number; oldestAt: number | null };
+
+/**
+ * Counts the tasks by type: the ready ones up to `most` each, of METRICS_TYPES_READ_MAX plain lanes and of as many special
+ * ones; the running ones up to `most` together.
+ */
+export async function countByType(store: Reader, most: number): Promise<Map<string, TypeCounts>> {
+  const counts = new Map<string, TypeCounts>();
+  const plain = await plainLanes(store);
+  const special = (await store.read(readyLanes())).values().take(METRICS_TYPES_READ_MAX);
+  for (const { name, taskType } of [...plain, ...special]) {
+    const { count, oldestAt } = await store.read(readyOfLane(name, most));
+    const ofType = countsOf(counts, taskType);
+    ofType.ready = Math.min(ofType.ready + count, most);
+    ofType.oldestAt = earlier(ofType.oldestAt, oldestAt);
+    await nextTick();
+  }
+  let running = 0;
+  for await (const { byType, counted } of partsOf((after) =>
+    store.read(runningByType(after, METRICS_PART)),
+  )) {
+    for (const { taskType, count } of byType) countsOf(counts, taskType).running += count;
+    running += counted;
+    if (running >= most) break;
+  }
+  return counts;
+}
+
+export function countsOf(counts: Map<string, TypeCounts>, taskType: string): TypeCounts {
+  const known = counts.get(taskType) ?? { ready: 0, running: 0, oldestAt: null };
+  counts.set(taskType, known);
+  return known;
+}
+
+/** The earlier of two times; null is none. */
+export function earlier(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : Math.min(a, b);
+}
+
+/** The plain lanes with ready tasks, at most METRICS_TYPES_READ_MAX of each list; also the one without a type. */
+export async function plainLanes(store: Reader): Promise<readonly Lane[]> {
+  const types = new Set([""]);
+  for (const balanced of [false, true])
+    for (const type of await store.read(backlogTypes(balanced, "", METRICS_TYPES_READ_MAX))) types.add(type);
+  return [...types].map(plainLane);
+}
 
 /** Events that may change the number of nodes in a state. */
 export const NODE_KINDS: ReadonlySet<EventKind> = new Set([
@@ -15,7 +72,7 @@ export const NODE_KINDS: ReadonlySet<EventKind> = new Set([
   "node.deleted",
 ]);
 
-/** Counts the nodes part by part, with other work in between, and keeps the result until it is stale. */
+/** The counts of the nodes, kept until they are stale: they are asked for again and again. */
 export class NodeCensus {
   readonly #store: Store;
   #counted: Promise<NodeCounts> | null = null;
@@ -37,14 +94,14 @@ export class NodeCensus {
   }
 
   async #count(): Promise<NodeCounts> {
-    let counted: NodeCounts = { online: 0, draining: 0, offline: 0, luxMicro: 0n };
+    let total: NodeCounts = { online: 0, draining: 0, offline: 0, luxMicro: 0n };
     for await (const part of partsOf((after) => this.#store.read(nodeCounts(after, METRICS_PART))))
-      counted = {
-        online: counted.online + part.online,
-        draining: counted.draining + part.draining,
-        offline: counted.offline + part.offline,
-        luxMicro: counted.luxMicro + part.luxMicro,
+      total = {
+        online: total.online + part.online,
+        draining: total.draining + part.draining,
+        offline: total.offline + part.offline,
+        luxMicro: total.luxMicro + part.luxMicro,
       };
-    return counted;
+    return total;
   }
 }

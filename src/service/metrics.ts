@@ -15,17 +15,18 @@ import { DIAGNOSIS_MAX_MS, METRICS_KEPT_MS, METRICS_MESSAGES_MAX, MICRO_PER_LUX 
 import { invariantsBroken } from "../lib/assert.ts";
 import { type Clock, SECOND_MS } from "../lib/clock.ts";
 import { type Log, causeOf } from "../lib/log.ts";
-import { Histogram, type Labels, MetricsText } from "../lib/metrics.ts";
+import { Histogram } from "../lib/histogram.ts";
+import { type Labels, MetricsText } from "../lib/metrics.ts";
 import { type FileTotals, fileTotals } from "../store/sql/files.ts";
 import { type NodeCounts, messagesIn, oldestReady } from "../store/sql/metrics.ts";
 import { spentBy } from "../store/sql/spending.ts";
 import { type TaskTotals, taskTotals } from "../store/sql/tasks.ts";
 import { type Origin, type Query, type Store, StoreUnavailable } from "../store/store.ts";
-import { NODE_KINDS, NodeCensus } from "./census.ts";
+import { NODE_KINDS, NodeCensus, earlier } from "./census.ts";
 import type { ChoreRuns } from "./scheduler.ts";
 import type { CourierCounts } from "./webhook-courier.ts";
 import type { StoreReport } from "./system.ts";
-import { type StoredTypes, type TypeMetrics, earlier } from "./type-metrics.ts";
+import type { StoredTypes, TypeMetrics } from "./type-metrics.ts";
 
 /** Values that the rest of the hub supplies. */
 export type Gauges = {

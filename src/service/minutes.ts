@@ -13,6 +13,7 @@ import { paidBy } from "../domain/lux.ts";
 import { type Task, isCancelled } from "../domain/model.ts";
 import { must } from "../lib/assert.ts";
 import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../lib/clock.ts";
+import { Histogram, type StoredHistogram } from "../lib/histogram.ts";
 import { minutesBetween } from "../store/sql/minutes.ts";
 import type { Origin, Store } from "../store/store.ts";
 import type { TypeMetrics } from "./type-metrics.ts";
@@ -25,9 +26,6 @@ const BOUNDS_MS: readonly number[] = [
   ...[1, 2, 6, 12].map((h) => h * HOUR_MS),
   ...[1, 7].map((days) => days * DAY_MS),
 ];
-
-/** A histogram of durations: their sum, and how many fell into each bucket. */
-type Durations = { sumMs: number; readonly buckets: number[] };
 
 const COUNTERS = [
   "created",
@@ -43,15 +41,15 @@ const COUNTERS = [
 type Counters = Record<(typeof COUNTERS)[number], number>;
 
 /** What one type of tasks adds to a minute. `toStart`: how long its tasks waited, at each dispatch. */
-type TypeNumbers = { completed: number; failed: number; readonly toStart: Durations };
+type TypeNumbers = { completed: number; failed: number; readonly toStart: Histogram };
 
 /**
  * The numbers of one minute, stored as JSON. `types`: at most MINUTE_TYPES_MAX, the first ones of the minute; left out if
  * there is none.
  */
 export type Numbers = Counters & {
-  readonly toStart: Durations;
-  readonly toFinish: Durations;
+  readonly toStart: Histogram;
+  readonly toFinish: Histogram;
   types?: Record<string, TypeNumbers>;
 };
 
@@ -211,13 +209,13 @@ export class Minutes {
           if (kind === "task.completed") {
             numbers.completed++;
             ofType(numbers, task.taskType).completed++;
-            observe(numbers.toFinish, Math.max(0, at - dueAt(task)));
+            numbers.toFinish.observe(Math.max(0, at - dueAt(task)));
             if (task.startedAt !== null) this.#types.ran(task.taskType, Math.max(0, at - task.startedAt));
           } else {
             numbers.started++;
-            if (task.epoch === 1) observe(numbers.toStart, waitedMs);
+            if (task.epoch === 1) numbers.toStart.observe(waitedMs);
             this.#types.waited(task.taskType, waitedMs);
-            observe(ofType(numbers, task.taskType).toStart, waitedMs);
+            ofType(numbers, task.taskType).toStart.observe(waitedMs);
           }
         }
       }
@@ -263,16 +261,18 @@ function dueAt({ createdAt, notBefore, attempts }: Task): number {
   return attempts === 0 && notBefore !== null ? Math.max(createdAt, notBefore) : createdAt;
 }
 
-function durations(): Durations {
-  return { sumMs: 0, buckets: new Array<number>(BOUNDS_MS.length + 1).fill(0) };
+const times = (stored?: StoredHistogram): Histogram => new Histogram(BOUNDS_MS, stored);
+
+function noTypes(): Record<string, TypeNumbers> {
+  return Object.create(null) as Record<string, TypeNumbers>; // any name is a type
 }
 
 /** The numbers of a type in a minute; of one more than MINUTE_TYPES_MAX, numbers that nobody keeps. */
 function ofType(numbers: Numbers, taskType: string): TypeNumbers {
-  const types = (numbers.types ??= Object.create(null) as Record<string, TypeNumbers>); // any name is a type
+  const types = (numbers.types ??= noTypes());
   const known = types[taskType];
   if (known) return known;
-  const made: TypeNumbers = { completed: 0, failed: 0, toStart: durations() };
+  const made: TypeNumbers = { completed: 0, failed: 0, toStart: times() };
   if (Object.keys(types).length < MINUTE_TYPES_MAX) types[taskType] = made;
   return made;
 }
@@ -303,62 +303,48 @@ export function nothing(): Numbers {
     cancelled: 0,
     luxMicro: 0,
     messages: 0,
-    toStart: durations(),
-    toFinish: durations(),
+    toStart: times(),
+    toFinish: times(),
   };
 }
 
 /** Only save() writes them; those of an older build lack the counters that came later. */
-export function parseNumbers(numbers: string): Numbers {
-  return { ...nothing(), ...(JSON.parse(numbers) as Partial<Numbers>) };
+export function parseNumbers(json: string): Numbers {
+  const { types = {}, toStart, toFinish, ...counters } = JSON.parse(json) as Stored;
+  const numbers = { ...nothing(), ...counters, toStart: times(toStart), toFinish: times(toFinish) };
+  for (const [type, stored] of Object.entries(types))
+    (numbers.types ??= noTypes())[type] = { ...stored, toStart: times(stored.toStart) };
+  return numbers;
 }
 
-const BUCKET = "durations are counted in the buckets of BOUNDS_MS and one more";
+type Stored = Partial<Counters> & {
+  readonly toStart?: StoredHistogram;
+  readonly toFinish?: StoredHistogram;
+  readonly types?: Readonly<Record<string, { completed: number; failed: number; toStart: StoredHistogram }>>;
+};
 
 export function addTo(sum: Numbers | undefined, numbers: Numbers): void {
   if (!sum) return;
   for (const counter of COUNTERS) sum[counter] += numbers[counter];
-  addDurations(sum.toStart, numbers.toStart);
-  addDurations(sum.toFinish, numbers.toFinish);
+  sum.toStart.add(numbers.toStart);
+  sum.toFinish.add(numbers.toFinish);
   for (const [type, { completed, failed, toStart }] of Object.entries(numbers.types ?? {})) {
     const own = ofType(sum, type);
     own.completed += completed;
     own.failed += failed;
-    addDurations(own.toStart, toStart);
+    own.toStart.add(toStart);
   }
-}
-
-function addDurations(sum: Durations, { sumMs, buckets }: Durations): void {
-  sum.sumMs += sumMs;
-  buckets.forEach((count, i) => (sum.buckets[i] = must(sum.buckets[i], BUCKET) + count));
-}
-
-function observe(observed: Durations, ms: number): void {
-  const found = BOUNDS_MS.findIndex((bound) => ms <= bound);
-  const i = found === -1 ? BOUNDS_MS.length : found;
-  observed.buckets[i] = must(observed.buckets[i], BUCKET) + 1;
-  observed.sumMs += ms;
 }
 
 function summaryOf({ toStart, toFinish, types: _, ...counters }: Numbers): Summary {
   return { ...counters, toStart: summarize(toStart), toFinish: summarize(toFinish) };
 }
 
-function summarize({ sumMs, buckets }: Durations): DurationSummary {
-  const count = buckets.reduce((sum, one) => sum + one, 0);
-  return { count, sumMs, p50Ms: quantile(buckets, count * 0.5), p95Ms: quantile(buckets, count * 0.95) };
-}
-
-/** The duration of the observation at `rank`, assuming that observations are spread evenly over a bucket. */
-function quantile(buckets: readonly number[], rank: number): number | null {
-  let below = 0;
-  for (const [i, count] of buckets.entries()) {
-    if (count > 0 && below + count >= rank) {
-      const from = BOUNDS_MS[i - 1] ?? 0;
-      const to = BOUNDS_MS[i] ?? from;
-      return from + ((to - from) * (rank - below)) / count;
-    }
-    below += count;
-  }
-  return null;
+function summarize(times: Histogram): DurationSummary {
+  return {
+    count: times.count,
+    sumMs: times.sum,
+    p50Ms: times.quantile(0.5),
+    p95Ms: times.quantile(0.95),
+  };
 }

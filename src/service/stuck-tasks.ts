@@ -20,7 +20,7 @@ import { nodesByAbilities } from "../store/sql/stats.ts";
 import { nodesAfter } from "../store/sql/nodes.ts";
 import { type ChoosyTask, choosyAfter, unsaidAmong } from "../store/sql/tasks.ts";
 import type { Store } from "../store/store.ts";
-import { plainLanes } from "./type-metrics.ts";
+import { plainLanes } from "./census.ts";
 
 /** `missing`: what the node that comes closest lacks, of those that were looked at; null: there is none. */
 type Untaken<T> = T & { missing: readonly string[] | null };

@@ -24,7 +24,7 @@ import { firstOfLane, readyOfLane } from "../store/sql/metrics.ts";
 import { type NodesAlike, nodesByAbilities, waitingByType } from "../store/sql/stats.ts";
 import type { Store } from "../store/store.ts";
 import type { Minutes, TypeSummary } from "./minutes.ts";
-import { countRunning, readyByType } from "./type-metrics.ts";
+import { countByType, countsOf } from "./census.ts";
 
 /** The nodes that take a type. `free`: online, not draining, and with room for a task. */
 export type Takers = Pick<NodesAlike, "registered" | "online" | "free">;
@@ -64,8 +64,6 @@ export type TypesAt = {
   readonly stuck: readonly StuckStats[];
 };
 
-type Stored = { open: number; waiting: number; assigned: number; oldestOpenAt: number | null };
-
 const NOTHING_LATELY: TypeSummary = {
   completed: 0,
   failed: 0,
@@ -99,25 +97,29 @@ export class TypeStatistics {
 
   async #count(): Promise<TypesAt> {
     const at = this.#clock.now();
-    const stored = await this.#countTasks();
+    const counts = await countByType(this.#store, STATS_TASKS_MAX);
+    const waiting = new Map<string, number>();
+    for (const { taskType, count } of await this.#store.read(waitingByType(STATS_TASKS_MAX)))
+      waiting.set(taskType, count);
     const lastHour = await this.#minutes.types();
-    for (const taskType of lastHour.keys()) storedOf(stored, taskType);
     const nodes = await this.#countNodes();
-    const sizeOf = ([taskType, { open, waiting, assigned }]: readonly [string, Stored]): number =>
-      open +
-      waiting +
-      assigned +
-      (lastHour.get(taskType)?.completed ?? 0) +
-      (lastHour.get(taskType)?.failed ?? 0);
-    const sorted = [...stored]
-      .filter((one) => sizeOf(one) > 0)
-      .toSorted((a, b) => sizeOf(b) - sizeOf(a) || (a[0] < b[0] ? -1 : 1));
-    const types = sorted.slice(0, STATS_TYPES_MAX).map(([taskType, counts]): TypeStats => ({
-      taskType,
-      ...counts,
-      takers: takersOf(taskType, nodes),
-      lastHour: lastHour.get(taskType) ?? NOTHING_LATELY,
-    }));
+    const sorted = [...new Set([...counts.keys(), ...waiting.keys(), ...lastHour.keys()])]
+      .map((taskType): Omit<TypeStats, "takers"> => {
+        const { ready, running, oldestAt } = countsOf(counts, taskType);
+        return {
+          taskType,
+          open: ready,
+          waiting: waiting.get(taskType) ?? 0,
+          assigned: running,
+          oldestOpenAt: oldestAt,
+          lastHour: lastHour.get(taskType) ?? NOTHING_LATELY,
+        };
+      })
+      .filter((type) => sizeOf(type) > 0)
+      .toSorted((a, b) => sizeOf(b) - sizeOf(a) || (a.taskType < b.taskType ? -1 : 1));
+    const types = sorted
+      .slice(0, STATS_TYPES_MAX)
+      .map((type): TypeStats => ({ ...type, takers: takersOf(type.taskType, nodes) }));
     return { at, types, others: sorted.length - types.length, stuck: await this.#findStuck(nodes) };
   }
 
@@ -137,33 +139,17 @@ export class TypeStatistics {
     return stuck.toSorted((a, b) => b.open - a.open).slice(0, STATS_STUCK_MAX);
   }
 
-  async #countTasks(): Promise<Map<string, Stored>> {
-    const stored = new Map<string, Stored>();
-    for (const [taskType, { count, oldestAt }] of await readyByType(this.#store, STATS_TASKS_MAX)) {
-      const of = storedOf(stored, taskType);
-      of.open = count;
-      of.oldestOpenAt = oldestAt;
-    }
-    for (const { taskType, count } of await this.#store.read(waitingByType(STATS_TASKS_MAX)))
-      storedOf(stored, taskType).waiting = count;
-    for (const [taskType, count] of await countRunning(this.#store, STATS_TASKS_MAX))
-      storedOf(stored, taskType).assigned += count;
-    return stored;
-  }
-
   /** The nodes by what they have. */
   async #countNodes(): Promise<readonly NodesAlike[]> {
-    const nodes: NodesAlike[] = [];
+    const all: NodesAlike[] = [];
     for await (const { alike } of partsOf((after) => this.#store.read(nodesByAbilities(after, METRICS_PART))))
-      nodes.push(...alike);
-    return nodes;
+      all.push(...alike);
+    return all;
   }
 }
 
-function storedOf(stored: Map<string, Stored>, taskType: string): Stored {
-  const known = stored.get(taskType) ?? { open: 0, waiting: 0, assigned: 0, oldestOpenAt: null };
-  stored.set(taskType, known);
-  return known;
+function sizeOf({ open, waiting, assigned, lastHour }: Omit<TypeStats, "takers">): number {
+  return open + waiting + assigned + lastHour.completed + lastHour.failed;
 }
 
 function takersOf(taskType: string, nodes: readonly NodesAlike[]): Takers {

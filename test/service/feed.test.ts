@@ -547,7 +547,12 @@ describe("the wait queue of a mailbox", () => {
       ["a message for it", sent("m", "n1"), "woken", "timeout"],
       ["a message for another", sent("o", "n2"), "timeout", "woken"],
       ["one that comes back", [{ kind: "delivery.moved", ...moved, state: "waiting" }], "woken", "timeout"],
-      ["one that is taken", [{ kind: "delivery.moved", ...moved, state: "leased" }], "timeout", "timeout"],
+      [
+        "one that is taken",
+        [{ kind: "delivery.moved", ...moved, state: "leased", leaseUntil: 1 }],
+        "timeout",
+        "timeout",
+      ],
       ["one that is acked", [{ kind: "delivery.moved", ...moved, state: "acked" }], "timeout", "timeout"],
       ["a task event", [logged("n1")], "timeout", "timeout"],
     ];

@@ -17,7 +17,7 @@ test("a file deleted since its record was read is not found; a record without it
   try {
     const files = new FileService(store, systemClock(), blobs, () => false);
     const fileId = Bun.randomUUIDv7();
-    const words = { name: "a", sha256: "", contentType: "", metadata: "{}" };
+    const words = { name: "a", sha256: "h", contentType: "", metadata: "{}" };
     const ofNone = { nodeId: null, taskId: null, attached: null, keptBytes: 0 };
     const file: FileRecord = { ...words, ...ofNone, fileId, sizeBytes: 1, uploadedAt: 1 };
     await expect(files.open(file, 0, 1)).rejects.toMatchObject({ code: "file_not_found" });

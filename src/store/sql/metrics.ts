@@ -4,7 +4,7 @@
 import { MICRO_PER_LUX } from "../../domain/limits.ts";
 import type { Query, Row } from "../store.ts";
 import { READY_PLAIN, isReadyIn } from "./lanes.ts";
-import { always, count, many, one, query, union } from "./query.ts";
+import { always, count, one, query, union } from "./query.ts";
 
 /** `online`: without those that drain; `luxMicro`: the sum of the balances. */
 export type NodeCounts = {
@@ -102,19 +102,26 @@ function oldestReadyWhere(where: string): string {
     FROM (${union(oldest)}) AS oldest)`;
 }
 
+/** The assigned tasks of a part of all tasks by type, and where the next part begins; null: this was the last. */
+export type RunningPart = {
+  readonly byType: readonly { readonly taskType: string; readonly count: number }[];
+  readonly counted: number;
+  readonly next: number | null;
+};
+
 /** Counts the assigned tasks after a place in the order of creation (0: from its beginning), `limit` of them, by type. */
-export function runningByType(
-  after: number,
-  limit: number,
-): Query<readonly { readonly taskType: string; readonly count: number; readonly last: number }[]> {
+export function runningByType(after: number, limit: number): Query<RunningPart> {
   const sql = `
     SELECT task_type, count(*) AS n, max(seq) AS last FROM (
       SELECT task_type, seq FROM tasks WHERE status = 'assigned' AND seq > $1 ORDER BY seq LIMIT $2) AS part
     GROUP BY task_type`;
-  const shape = (row: Row) => ({
-    taskType: String(row["task_type"]),
-    count: Number(row["n"]),
-    last: Number(row["last"]),
-  });
-  return many(sql, [after, limit], shape, ["tasks"]);
+  const shape = (rows: readonly Row[]): RunningPart => {
+    const counted = rows.reduce((sum, { n }) => sum + Number(n), 0);
+    return {
+      byType: rows.map((row) => ({ taskType: String(row["task_type"]), count: Number(row["n"]) })),
+      counted,
+      next: counted < limit ? null : Math.max(...rows.map(({ last }) => Number(last))),
+    };
+  };
+  return query(sql, [after, limit], shape, ["tasks"]);
 }
