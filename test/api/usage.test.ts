@@ -4,7 +4,7 @@ import { SUMS_OF_NODE_MAX, USAGE_OF_TASK_MAX, USAGE_TOGETHER_MAX } from "../../s
 import { DAY_MS, HOUR_MS } from "../../src/lib/clock.ts";
 import { ADMIN_KEY, SECRET, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 import { as } from "./key-commands.ts";
-import { RESULT, addNode, addTask, badFields, list, ok, record, refused } from "./scene.ts";
+import { RESULT, badFields, list, ok, record, refused } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 type Fields = Readonly<Record<string, unknown>>;
@@ -26,7 +26,7 @@ async function sums(hub: TestHub, query: string): Promise<Fields[]> {
 }
 
 async function claimed(hub: TestHub, fields: Fields = {}): Promise<string> {
-  const taskId = await addTask(hub, { backoff_s: 0, ...fields });
+  const taskId = await hub.addTask({ backoff_s: 0, ...fields });
   await ok(hub.post("/task/claim", of(taskId)));
   return taskId;
 }
@@ -34,7 +34,7 @@ async function claimed(hub: TestHub, fields: Fields = {}): Promise<string> {
 describe("a usage report", () => {
   test("counts once, in every request that can carry it, and failed attempts count", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const taskId = await claimed(hub);
     expect(await usageOf(hub, taskId)).toBeNull();
     const extend = (usage: unknown) => ok(hub.post("/task/extend", of(taskId, { usage })));
@@ -65,7 +65,7 @@ describe("a usage report", () => {
 
   once.test("is refused from a late worker, and changes nothing", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const taskId = await claimed(hub);
     const { lease } = await ok(hub.post("/task/extend", of(taskId)));
     const epoch = record(lease)["epoch"];
@@ -79,7 +79,7 @@ describe("a usage report", () => {
 
   once.test("is exact to a millionth of a dollar", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const taskId = await claimed(hub);
     // Ten times 0.1 is 1, and what is finer is rounded.
     const tenths = Array.from({ length: 10 }, (_, i) => report(i, { cost_usd: 0.1 }));
@@ -95,7 +95,7 @@ describe("a usage report", () => {
 
   once.test("without a cost is counted as such, and not as zero", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const taskId = await claimed(hub);
     const unpriced = (seq: number) => report(seq, { cost_usd: null });
     await ok(hub.post("/task/extend", of(taskId, { usage: [unpriced(1)] })));
@@ -109,7 +109,7 @@ describe("a usage report", () => {
 
   once.test("has limits", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const taskId = await claimed(hub);
     const wrong = [
       { seq: -1 },
@@ -138,7 +138,7 @@ describe("a usage report", () => {
 
   once.test("is refused when its task has too many, and the request works without", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const taskId = await claimed(hub);
     const requests = Array.from({ length: USAGE_OF_TASK_MAX / USAGE_TOGETHER_MAX }, (_, n) => ({
       path: "task/extend",
@@ -162,10 +162,10 @@ describe("a usage report", () => {
 describe("GET usage", () => {
   test("sums by node, creator, type, model and day, and keeps what deleted tasks have cost", async () => {
     await using hub = await startHub();
-    for (const node of ["n1", "n2", "boss"]) await addNode(hub, node);
+    for (const node of ["n1", "n2", "boss"]) await hub.addNode(node);
     const first = await claimed(hub, { task_type: "translate", creator_node: "boss" });
     const second = await claimed(hub);
-    const third = await addTask(hub, { task_type: "translate" });
+    const third = await hub.addTask({ task_type: "translate" });
     await ok(hub.post("/task/claim", { task_id: third, node_id: "n2" }));
     await ok(hub.post("/task/extend", of(first, { usage: [report(1), report(2, { model: "small" })] })));
     await ok(hub.post("/task/extend", of(second, { usage: [report(1, { cost_usd: 1 })] })));
@@ -200,7 +200,7 @@ describe("GET usage", () => {
   test("selects UTC days, both included", async () => {
     await using hub = await startHub();
     hub.clock.jump(Date.UTC(2030, 0, 31, 23) - Date.now());
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const taskId = await claimed(hub);
     await ok(hub.post("/task/extend", of(taskId, { usage: [report(1)] })));
     hub.clock.jump(2 * HOUR_MS);
@@ -220,7 +220,7 @@ describe("GET usage", () => {
 describe("max_cost_usd", () => {
   test("ends the attempt that passes it permanently", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const taskId = await claimed(hub, { max_cost_usd: 1 });
     const extend = async (seq: number, cost_usd: number) =>
       ok(hub.post("/task/extend", of(taskId, { usage: [report(seq, { cost_usd })] })));
@@ -251,7 +251,7 @@ describe("max_cost_usd", () => {
 
   once.test("also ends an attempt that fails or is released; one that completes is completed", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const over = { usage: [report(1, { cost_usd: 2 })] };
     const failing = await claimed(hub, { max_cost_usd: 1 });
     const failed = await ok(hub.post("/task/fail", of(failing, { error: "Out of ideas.", ...over })));
@@ -269,7 +269,7 @@ describe("max_cost_usd", () => {
 
   once.test("is not touched by costs that are not known", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const taskId = await claimed(hub, { max_cost_usd: 0 });
     const usage = [report(1, { cost_usd: null })];
     expect(await ok(hub.post("/task/extend", of(taskId, { usage })))).toMatchObject({ status: "assigned" });
@@ -287,7 +287,7 @@ describe("what a node reports with a key of its own", () => {
     const { secret } = await ok(hub.post("/key/add", { name: "of-n1", node_id: "n1" }, ADMIN));
     const own = as(String(secret));
     await ok(hub.post("/node/register", { node_id: "n1", name: "n1" }, own));
-    await addNode(hub, "n2");
+    await hub.addNode("n2");
     const post = (path: string, fields: Fields) => ok(hub.post(path, fields, own));
     const spend = async (usage: readonly Fields[], fields: Fields = {}, isOwn = false): Promise<string> => {
       const asked = { title: "t", description: "d", ...fields };
@@ -370,7 +370,7 @@ describe("what a node reports with a key of its own", () => {
     const { hub, spend, used } = scene;
     const budget = { scope: "hub", per: "total", cost_usd: 10 };
     await ok(hub.admin("/budget/set", budget));
-    const honest = await addTask(hub, { task_type: "t", group: "g" });
+    const honest = await hub.addTask({ task_type: "t", group: "g" });
     await ok(hub.post("/task/claim", { task_id: honest, node_id: "n2" }));
     const result = { task_id: honest, node_id: "n2", result: RESULT, usage: [report(1)] };
     await ok(hub.post("/task/complete", result));
@@ -383,7 +383,7 @@ describe("what a node reports with a key of its own", () => {
     };
     for (let round = 0; round < 2; round++) {
       await spend([report(1, { cost_usd: 60 }), report(2, { model: "x" })], { task_type: "t", group: "g" });
-      const waiting = await addTask(hub);
+      const waiting = await hub.addTask();
       await refused(hub.post("/task/claim", { task_id: waiting, node_id: "n2" }), 409, "budget_exceeded");
       expect(await events(hub, "budget.exceeded")).toHaveLength(round + 1); // it says so again
       const voided = await ok(hub.admin("/usage/void", { node_id: "n1", reason: "cents" }));

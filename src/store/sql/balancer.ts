@@ -114,17 +114,17 @@ export function patchTakers(
   if (change.kind !== "node.tallied") return undefined;
   const { best, isWhole } = takers;
   const { nodeId, assigned, idleSince } = change;
-  const before = best.find((one) => one.nodeId === nodeId);
+  const before = best.find((candidate) => candidate.nodeId === nodeId);
   if (before && !known && Object.keys(before.resources).length > 0) return undefined; // what it uses has changed
   if (!before && !known) return assigned > 0 ? takers : undefined; // with more tasks it only moves back
   const after = known ?? (before && { ...before, tasksAssigned: before.tasksAssigned + assigned, idleSince });
-  const others = before ? best.filter((one) => one !== before) : best;
+  const others = before ? best.filter((candidate) => candidate !== before) : best;
   const last = others.at(-1);
   if (!after || (!last && !isWhole)) return undefined;
   if (!isAvailable(after) || !fits(after, task)) return { best: others, isWhole };
   if (!isWhole && last && comesBefore(last, after)) return { best: others, isWhole };
-  const at = others.findIndex((one) => comesBefore(after, one));
-  const list = others.toSpliced(at < 0 ? others.length : at, 0, after);
+  const index = others.findIndex((candidate) => comesBefore(after, candidate));
+  const list = others.toSpliced(index < 0 ? others.length : index, 0, after);
   return { best: list.slice(0, CANDIDATES_READ), isWhole: isWhole && list.length <= CANDIDATES_READ };
 }
 
