@@ -874,10 +874,12 @@ class LuxHub:
         chosen = options or CallOptions()
         if operation == "task/ask":
             return self._ask_question(given, chosen)
-        wait = _wait_of(operation, given)
-        if wait is None:
-            return self._ask(operation, given, float(given.get("wait", 0)), chosen)
-        field, whole = wait
+        is_taking = operation == "message/receive" and given.get("blocking") is not True
+        field, unasked, is_empty = _WAITS.get(operation, ("wait", 0, None))
+        asked = given.get(field, unasked)
+        whole = float(asked) if isinstance(asked, (int, float)) and not is_taking else 0.0
+        if is_empty is None or whole <= 0:
+            return self._ask(operation, given, whole, chosen)
         until = time.monotonic() + whole
         while True:
             asked_at = time.monotonic()
@@ -885,7 +887,7 @@ class LuxHub:
             answer = self._ask(operation, {**given, field: round(seconds, 3)}, seconds, chosen)
             now = time.monotonic()
             is_early = now - asked_at < seconds - _EARLY_S
-            if is_early or now >= until or not _is_empty(operation, answer):
+            if is_early or now >= until or not is_empty(answer):
                 return answer
 
     def _ask_question(self, fields: Mapping[str, Any], options: CallOptions) -> dict[str, Any]:
@@ -1104,31 +1106,17 @@ def _query_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _wait_of(operation: str, fields: Mapping[str, Any]) -> tuple[str, float] | None:
-    """Returns in which field and how long the request asks the hub to wait; None if it asks for no wait."""
-    if operation in ("task/next", "task/{task_id}", "task/{task_id}/output", "task/wait", "group/{group}"):
-        field, unasked = "wait", 0
-    elif operation == "poll":
-        field, unasked = "timeout", 25
-    elif operation == "message/receive" and fields.get("blocking") is True:
-        field, unasked = "timeout", 5
-    else:
-        return None
-    seconds = fields.get(field, unasked)
-    return (field, seconds) if isinstance(seconds, (int, float)) and seconds > 0 else None
-
-
-def _is_empty(operation: str, answer: Mapping[str, Any]) -> bool:
-    """Whether a response does not contain what the call waits for."""
-    if operation == "task/{task_id}":
-        return answer["task"]["status"] not in ("completed", "failed")
-    if operation == "task/next":
-        return answer["task"] is None
-    if operation in ("task/wait", "group/{group}"):
-        return answer["done"] is not True
-    if operation == "task/{task_id}/output":
-        return answer["data"] == "" and answer["ended"] is not True
-    return len(answer["events" if operation == "poll" else "messages"]) == 0
+#: The operations that wait: the field with how long, how long without it, and whether a response has nothing to wait for.
+_UNTIL_DONE = ("wait", 0, lambda answer: answer["done"] is not True)
+_WAITS: dict[str, tuple[str, float, Callable[[Mapping[str, Any]], bool]]] = {
+    "task/next": ("wait", 0, lambda answer: answer["task"] is None),
+    "task/{task_id}": ("wait", 0, lambda answer: answer["task"]["status"] not in ("completed", "failed")),
+    "task/{task_id}/output": ("wait", 0, lambda answer: answer["data"] == "" and answer["ended"] is not True),
+    "task/wait": _UNTIL_DONE,
+    "group/{group}": _UNTIL_DONE,
+    "poll": ("timeout", 25, lambda answer: len(answer["events"]) == 0),
+    "message/receive": ("timeout", 5, lambda answer: len(answer["messages"]) == 0),  # with `blocking`
+}
 
 
 # ---- The output of tasks

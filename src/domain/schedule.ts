@@ -126,10 +126,10 @@ export function skip(schedule: Schedule, now: number, reason: SkipReason, isLogg
     nextAt: timeAfterDue(schedule, now),
     skipLoggedAt: isDue ? nextAt : skipLoggedAt,
   };
-  const at = nextAt === null ? null : new Date(nextAt).toISOString();
+  const skippedAt = nextAt === null ? null : new Date(nextAt).toISOString();
   return accept({ skipped: reason }, [
     { kind: "schedule.saved", schedule: next },
-    ...(isDue ? [logged("schedule.skipped", schedule, now, { reason, at })] : []),
+    ...(isDue ? [logged("schedule.skipped", schedule, now, { reason, at: skippedAt })] : []),
   ]);
 }
 
