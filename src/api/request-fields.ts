@@ -114,7 +114,6 @@ export const tags = () =>
     z.transform((words: string[]) => [...new Set(words.map((word) => word.trim()))]),
   );
 
-/** An id that the hub has made. */
 export const id = () => chars(limit.ID_MAX_CHARS).check(notBlank());
 export const ids = (max: number) => z.array(id()).check(z.maxLength(max));
 export const line = (max: number) => chars(max).check(notBlank());
@@ -136,10 +135,8 @@ export const taskTypes = () =>
 export const reason = () => chars(limit.REASON_MAX_CHARS);
 export const error = () => chars(limit.ERROR_MAX_CHARS).check(notBlank());
 export const note = () => chars(limit.NOTE_MAX_CHARS).check(notBlank());
-/** The key of a note in the shared memory. */
 export const noteKey = () => chars(limit.NOTE_KEY_MAX_CHARS).check(notBlank());
 export const noteText = () => bytes(limit.NOTE_TEXT_MAX_BYTES).check(notBlank());
-/** The version that a note must have; 0: there must be none. */
 export const noteVersion = () => z.int().check(z.minimum(0));
 /** A name, or a glob of paths: segments with a slash between them. */
 export const leaseName = () =>
@@ -155,9 +152,7 @@ export const leaseName = () =>
     ),
   );
 export const leaseTtl = () => seconds(1, limit.LEASE_TTL_MAX_SECONDS);
-/** The fencing number of an advisory lease. */
 export const fencing = () => z.int().check(z.minimum(1));
-/** The epoch of a lease. */
 export const epoch = () => z.int().check(z.minimum(0));
 function nameOf(max: number, punctuation: string) {
   const pattern = new RegExp(`^[A-Za-z0-9${punctuation}-]{1,${max}}$`);
@@ -185,7 +180,6 @@ function hrefOf(value: string): string {
 }
 export const webhookSecret = () => chars(limit.WEBHOOK_TOKEN_MAX_CHARS);
 export const webhookKinds = () => z.array(word(EVENT_KINDS)).check(z.maxLength(EVENT_KINDS.length));
-/** The id of an event of the log. */
 export const eventId = () => z.int().check(z.minimum(0));
 export const answerToken = () => chars(limit.ANSWER_TOKEN_MAX_CHARS);
 /** A cron expression of five fields, or a nickname such as @daily. */
@@ -205,7 +199,6 @@ export const variant = () => z.pipe(z.transform(upperCase), z.enum(["A", "B"]));
 export const keyLifetime = () => seconds(1, limit.KEY_EXPIRES_MAX_SECONDS);
 export const invitationLife = () => seconds(limit.INVITATION_MIN_SECONDS, limit.INVITATION_MAX_SECONDS);
 export const invitationToken = () => chars(limit.SECRET_MAX_CHARS).check(notBlank());
-/** A SHA-256 in lower-case hex. */
 export const sha256 = () => z.string().check(z.regex(/^[0-9a-f]{64}$/, "must be 64 characters of 0-9 a-f"));
 /** The base URL of a hub, without a slash at its end. */
 export const hubUrl = () =>
@@ -258,7 +251,6 @@ function isReviewer(text: string): text is Reviewer {
   return REVIEWER.test(text) && !/:\s*$/.test(text);
 }
 
-/** Who checks a result. */
 export const reviewer = () =>
   z.pipe(
     chars(limit.ID_MAX_CHARS),
@@ -281,9 +273,7 @@ export const date = () =>
     z.transform((value: string) => Date.parse(value)),
   );
 export const content = () => bytes(limit.CONTENT_MAX_BYTES);
-/** The name of a conversation: the id of its first message, or a name that its members agreed on. */
 export const thread = () => chars(limit.THREAD_MAX_CHARS).check(notBlank());
-/** A type of tasks; it selects the nodes that take it. */
 export const taker = () => taskType().check(z.minLength(1, "must not be blank"));
 
 /** One of the words, in upper or lower case, parsed to its form in the list. */
@@ -299,7 +289,6 @@ function upperCase(value: unknown): unknown {
   return typeof value === "string" ? value.toUpperCase() : value;
 }
 
-/** Kinds of events, comma-separated, in upper or lower case. */
 export const eventKinds = () =>
   z.pipe(
     z.pipe(
@@ -388,7 +377,6 @@ export const limitRunning = () => z.int().check(z.minimum(1), z.maximum(limit.LI
 export const limitPerMinute = () => z.int().check(z.minimum(1), z.maximum(limit.LIMIT_PER_MINUTE_MAX));
 export const holdSeconds = () => seconds(1, limit.HOLD_MAX_SECONDS);
 const NAME_OF_RESOURCE = /^[A-Za-z0-9._:-]+$/;
-/** Amounts by name, rounded to three decimals. */
 export const resources = () =>
   z.pipe(
     z
@@ -434,7 +422,6 @@ export const requires = () =>
       capabilities.length === 0 && Object.keys(resources).length === 0 ? null : { capabilities, resources },
     ),
   );
-/** A node, a creator, a type or a group. */
 export const budgetValue = () => trimmed(limit.BUDGET_VALUE_MAX_CHARS);
 
 /** Its endpoints take numbers exactly (parseExact); here each is rounded to a double, as everywhere else. */
@@ -442,7 +429,6 @@ const reportCount = (most: number) =>
   z.pipe(z.transform(rounded), z.int().check(z.minimum(0), z.maximum(most)));
 const tokens = () => reportCount(limit.USAGE_TOKENS_MAX);
 
-/** What steps of the work have used. */
 export const usage = () =>
   z
     .array(
@@ -471,7 +457,6 @@ const resultText = () => bytes(limit.RESULT_TEXT_MAX_BYTES).check(notBlank());
 
 const RESULT_FORM = "an object with the strings problem, improvement and lesson";
 
-/** Three texts and any further keys, parsed to a TaskResult. */
 export const result = () =>
   z.pipe(
     z.pipe(
@@ -506,7 +491,6 @@ export const result = () =>
     }),
   );
 
-/** An offset in the output of an attempt, in bytes. */
 export const outputOffset = () => z.int().check(z.minimum(0));
 export const outputData = () => bytes(limit.OUTPUT_SENT_MAX_BYTES).check(z.minLength(1, "must not be empty"));
 
@@ -531,7 +515,6 @@ export const choices = () =>
   z
     .array(chars(limit.CHOICE_MAX_CHARS).check(notBlank()))
     .check(z.maxLength(limit.CHOICES_MAX, `must hold at most ${limit.CHOICES_MAX}`));
-/** The JSON Schema of an answer. */
 export const answerSchema = () => json(limit.ANSWER_SCHEMA_MAX_BYTES, isObject, "must be an object");
 export const answer = () => json(limit.ANSWER_MAX_BYTES, isSent, "is required, and must not be null");
 export const within = () => seconds(1, limit.QUESTION_MAX_SECONDS);
@@ -554,7 +537,6 @@ function encodedBytes(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value));
 }
 
-/** A number of items, in a JSON body. */
 export function itemCount(max: number) {
   return z.int().check(z.minimum(1), z.maximum(max));
 }
@@ -579,7 +561,6 @@ function digits(min: number, max: number) {
   );
 }
 
-/** A number of items, in a query. */
 export function queryCount(max: number) {
   return digits(1, max);
 }
@@ -587,7 +568,6 @@ export function queryCount(max: number) {
 /** The id of the last event that the client has read; 0 for none. */
 export const eventCursor = () => digits(0, Number.MAX_SAFE_INTEGER);
 
-/** An offset in the output of an attempt, or the epoch of one, in a query. */
 export const queryOffset = () => digits(0, Number.MAX_SAFE_INTEGER);
 
 /** Ids of tasks, comma-separated, parsed to those that differ. */
@@ -652,7 +632,6 @@ function decodeChangeCursor(text: string): ChangePosition | null {
   return position && { updatedAt: position.until, seq: position.seq };
 }
 
-/** `next_cursor` of task/list in either order. */
 export const taskCursor = () =>
   parsed(
     limit.ID_MAX_CHARS,
@@ -660,7 +639,6 @@ export const taskCursor = () =>
     NOT_A_CURSOR,
   );
 
-/** `next_cursor` of a list, parsed to the position. */
 export const cursor = () => parsed(limit.ID_MAX_CHARS, decodeCursor, NOT_A_CURSOR);
 
 /** `next_cursor` of a list by a number, with at most so many digits. */
@@ -679,17 +657,14 @@ export const utcDay = () =>
     z.transform((value: string) => dayOf(Date.parse(value))),
   );
 
-/** The id of a group of failures, from stats/failures. */
 export const failureGroup = () =>
   z.string().check(z.regex(/^[0-9a-f]{16}$/, "must be the group of a response of stats/failures"));
-/** What an open task waits for. */
 export const waitingWord = () =>
   z.pipe(
     word(["any", "time", "tasks", "answer"]),
     z.transform((what): TaskWait => (what === "any" ? "anything" : what)),
   );
 export const nodeOrder = () => word(NODE_ORDERS);
-/** The beginning of a node_id or a name. */
 export const nodePrefix = () =>
   z.pipe(
     chars(limit.NODE_NAME_MAX_CHARS),
@@ -702,7 +677,6 @@ const NODE_CURSOR = new RegExp(
 /** The beginning of a group's name, or one after which a list continues. */
 export const groupPrefix = () => chars(2 * limit.NODE_ID_MAX_CHARS + 1);
 
-/** The beginning of the keys of notes. */
 export const notePrefix = () => chars(limit.NOTE_KEY_MAX_CHARS);
 
 /** A cursor of the lists of notes: the key after which the page begins, which may be any text. */
@@ -717,7 +691,6 @@ function decodeNoteCursor(text: string): string | null {
 
 export const noteCursor = () => parsed(limit.NOTE_CURSOR_MAX_CHARS, decodeNoteCursor, NOT_A_CURSOR);
 
-/** `version` of task/<task_id>/questions. */
 export const questionsVersion = () => digits(0, 2 * limit.QUESTIONS_OF_TASK_MAX);
 
 const OPEN_CURSOR = /^([0-9a-z]{1,11})\.([0-9a-z]{1,11})$/;
@@ -733,7 +706,6 @@ function decodeOpenCursor(text: string): OpenPosition | null {
   return isPosition && encodeOpenCursor(position) === text ? position : null;
 }
 
-/** `next_cursor` of the list of open questions, parsed to the position. */
 export const openCursor = () => parsed(limit.ID_MAX_CHARS, decodeOpenCursor, NOT_A_CURSOR);
 
 /** A flag in a query: 1 or 0, true or false. */
@@ -759,7 +731,6 @@ function decodeNodeCursor(text: string): NodeCursor | null {
   return isPosition && encodeNodeCursor(order, position) === text ? { order, position } : null;
 }
 
-/** `next_cursor` of the list of nodes, parsed to its order and the position. */
 export const nodeCursor = () => parsed(limit.NODE_CURSOR_MAX_CHARS, decodeNodeCursor, NOT_A_CURSOR);
 
 /**

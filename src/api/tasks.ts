@@ -190,7 +190,7 @@ export async function checkMaySendTo(
 const newTask = () => z.object(newTaskFields());
 export type NewTask = z.infer<ReturnType<typeof newTask>>;
 
-/** Validates a new task as task/create does. @throws {Problem} 400 */
+/** @throws {Problem} 400 */
 export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
 
 /** Returns what task/create would refuse in a request, whatever the state of the hub. */
@@ -392,7 +392,6 @@ const attemptUsage = () =>
     "What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.",
   );
 
-/** The fields that the holder of a task sends. */
 export const ofHolder = () => z.extend(taskAndNode(), { epoch: z.optional(field.epoch()) });
 
 export type Holder = {
@@ -416,7 +415,9 @@ export const HOLDER_REJECTIONS: readonly RejectionCode[] = [
   "stale_lease",
 ];
 
-/** The common declaration of the endpoints for the node that holds a task. */
+/** What an attempt leaves for the next one, and what it has used. */
+const report = () => ({ checkpoint: z.optional(field.checkpoint()), usage: attemptUsage() });
+
 const OF_HOLDER = {
   method: "POST",
   auth: "secret",
@@ -435,8 +436,7 @@ const release = writeEndpoint({
   input: () =>
     z.extend(ofHolder(), {
       reason: z.optional(field.reason()),
-      checkpoint: z.optional(field.checkpoint()),
-      usage: attemptUsage(),
+      ...report(),
       hold_s: z.optional(field.holdSeconds()),
     }),
   exactNumbers: true,
@@ -445,8 +445,7 @@ const release = writeEndpoint({
     return services.tasks.release(transact, {
       ...holderOf(holder),
       reason: reason ?? null,
-      checkpoint: checkpoint ?? null,
-      ...usageOf(usage, key),
+      ...reportOf(checkpoint, usage, key),
       holdMs: hold_s ?? null,
     });
   },
@@ -465,8 +464,7 @@ const fail = writeEndpoint({
         "`stalled`: the attempt was ended because nothing was heard of it; `failed` if left out.",
       ),
       retry: optional(z.boolean(), "Whether the task may be tried again."),
-      checkpoint: z.optional(field.checkpoint()),
-      usage: attemptUsage(),
+      ...report(),
       hold_s: z.optional(field.holdSeconds()),
     }),
   exactNumbers: true,
@@ -477,8 +475,7 @@ const fail = writeEndpoint({
       error,
       kind: kind ?? "failed",
       retry: retry ?? true,
-      checkpoint: checkpoint ?? null,
-      ...usageOf(usage, key),
+      ...reportOf(checkpoint, usage, key),
       holdMs: hold_s ?? null,
     });
   },
@@ -495,16 +492,14 @@ const extend = writeEndpoint({
   input: () =>
     z.extend(ofHolder(), {
       note: z.optional(field.note()),
-      checkpoint: z.optional(field.checkpoint()),
-      usage: attemptUsage(),
+      ...report(),
     }),
   exactNumbers: true,
   handle: ({ services, transact, key }, { note, checkpoint, usage, ...holder }) =>
     services.tasks.extend(transact, {
       ...holderOf(holder),
       note: note ?? null,
-      checkpoint: checkpoint ?? null,
-      ...usageOf(usage, key),
+      ...reportOf(checkpoint, usage, key),
     }),
   encode: (task: Task, variant: Variant, at: Moment) => {
     const left = budgetLeft(task);
@@ -680,6 +675,14 @@ const complete = writeEndpoint({
   }),
 });
 
+function reportOf(
+  checkpoint: string | undefined,
+  usage: readonly UsageReport[] | undefined,
+  key: KeyRecord | null,
+) {
+  return { checkpoint: checkpoint ?? null, ...usageOf(usage, key) };
+}
+
 function usageOf(usage: readonly UsageReport[] = [], key: KeyRecord | null) {
   return { usage, isBound: key !== null && key.nodeId !== null };
 }
@@ -802,7 +805,6 @@ function encodeReport({ assignments, pending }: BalanceReport): JsonAnswer {
   };
 }
 
-/** The filters of task/list and task/count. */
 const filterFields = () => ({
   status: optional(field.statusFilter(), "Only tasks of this status, in the words of either variant."),
   node_id: optional(
@@ -868,7 +870,6 @@ function queryOfFilter(filter: FilterFields, boundTo: string | null): TaskQuery 
 
 /** A page of a list: by creation, or by change. */
 type ListedPage<T> = TaskPage<T> | ChangePage<T>;
-/** Of whole tasks, or of their summaries. */
 type Listed =
   | { readonly fields: "all"; readonly page: ListedPage<Task> }
   | { readonly fields: "summary"; readonly page: ListedPage<TaskSummary> };
