@@ -519,7 +519,7 @@ function joinServices({
     graphs: new TaskGraphs(store),
     outputs: new Outputs(store, clock, outputWindow),
     questions: new QuestionService(store, clock, newId, tasks, feed),
-    groups: new GroupService(store, clock, feed, tasks),
+    groups: new GroupService(store, clock, feed, tasks.followUps),
     schedules: new ScheduleService(store, clock, newId, quotaService, mints, keys, known.isFair),
     spending: new SpendingService(store, clock),
     budgets: new Budgets(store, clock),

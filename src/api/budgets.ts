@@ -55,9 +55,9 @@ function encodeBudget(state: BudgetState, day: number) {
 }
 
 const keyFields = () => ({
-  scope: field.budgetScope(),
+  scope: field.word(BUDGET_SCOPES),
   value: z.optional(field.budgetValue()),
-  per: field.budgetPeriod(),
+  per: field.word(BUDGET_PERIODS),
 });
 
 type KeyFields = {
@@ -88,7 +88,7 @@ const set = writeEndpoint({
       ...keyFields(),
       cost_usd: optional(field.costLimit(), "Dollars; left out: any."),
       tokens: z.optional(field.tokenLimit()),
-      on_limit: z.optional(field.onLimit()),
+      on_limit: z.optional(field.word(ON_LIMIT)),
     }),
   answer: () => z.strictObject({ budget: budgetSchema() }),
   handle: ({ services, transact }, { cost_usd, tokens, on_limit = "pause", ...key }) => {

@@ -167,7 +167,7 @@ const retry = writeEndpoint({
   input: () =>
     z.object({
       group: field.group(),
-      cursor: optional(field.groupCursor(), "The `next_cursor` of the call before."),
+      cursor: optional(field.numberCursor(15), "The `next_cursor` of the call before."),
     }),
   answer: () =>
     z.strictObject({

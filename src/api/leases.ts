@@ -131,7 +131,7 @@ const list = readEndpoint({
       node_id: optional(field.nodeId(), "Only leases of this node."),
       task_id: optional(field.id(), "Only leases for this task."),
       cursor: optional(
-        field.fencingCursor(),
+        field.numberCursor(15),
         "The `next_cursor` of the previous page, with the same filter.",
       ),
       per_page: field.paging().per_page,

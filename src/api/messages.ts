@@ -4,7 +4,7 @@
  */
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
-import type { KeyRecord, MessageType } from "../domain/model.ts";
+import { BROADCAST_TYPES, SEND_TYPES, type KeyRecord, type MessageType } from "../domain/model.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import type { Sent, Taken } from "../mail/mail.ts";
 import { type Endpoint, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
@@ -57,7 +57,7 @@ function sendEndpoint(path: string): Endpoint {
         from_node: field.nodeId(),
         to_node: field.nodeId(),
         content: field.content(),
-        type: z._default(field.sendType(), "text"),
+        type: z._default(field.word(SEND_TYPES), "text"),
         require_ack: z._default(z.boolean(), false),
         ...conversation(),
       }),
@@ -86,7 +86,7 @@ function broadcastEndpoint(path: string): Endpoint {
       z.object({
         from_node: field.nodeId(),
         content: field.content(),
-        type: z._default(field.broadcastType(), "broadcast"),
+        type: z._default(field.word(BROADCAST_TYPES), "broadcast"),
         capability: optional(
           field.taker(),
           "Only to nodes that take tasks of this type: nodes with this capability, or without any.",

@@ -165,7 +165,10 @@ const list = readEndpoint({
   rejections: [],
   input: () =>
     z.object({
-      status: optional(field.nodeState(), "Only nodes in this state; `online` includes draining nodes."),
+      status: optional(
+        field.word(["online", "draining", "offline"]),
+        "Only nodes in this state; `online` includes draining nodes.",
+      ),
       q: optional(field.nodePrefix(), "Only nodes whose node_id or name begins with this, ignoring case."),
       capability: optional(
         field.taker(),

@@ -140,7 +140,7 @@ const ofTask = readEndpoint({
         field.questionsVersion(),
         "The `version` that the caller knows: a wait ends at once if there is a newer version.",
       ),
-      cursor: optional(field.inputsCursor(), "The `next_cursor` of the page before."),
+      cursor: optional(field.numberCursor(4), "The `next_cursor` of the page before."),
       limit: z.optional(field.queryCount(limit.QUESTIONS_PER_PAGE_MAX)),
     }),
   answer: () =>
@@ -177,7 +177,7 @@ const open = readEndpoint({
   rejections: [],
   input: () =>
     z.object({
-      state: optional(field.openWord(), "Only `open`, which is also the default."),
+      state: optional(field.word(["open"]), "Only `open`, which is also the default."),
       cursor: optional(field.openCursor(), "The `next_cursor` of the page before."),
       limit: z.optional(field.queryCount(limit.QUESTIONS_PER_PAGE_MAX)),
     }),

@@ -8,22 +8,11 @@ import * as limit from "../domain/limits.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { toMicro } from "../domain/lux.ts";
 import {
-  BROADCAST_TYPES,
-  BUDGET_PERIODS,
-  BUDGET_SCOPES,
-  CATCH_UPS,
-  FAILURE_KINDS,
-  KEY_ROLES,
-  ON_LIMIT,
-  OVERLAPS,
   type Priority,
   type Requirements,
   type Resources,
   type Reviewer,
-  SEND_TYPES,
   type UsageReport,
-  VERDICTS,
-  WEBHOOK_FORMATS,
 } from "../domain/model.ts";
 import { dayOf, toMicroUsd } from "../domain/task/facet/spending.ts";
 import { must } from "../lib/assert.ts";
@@ -62,6 +51,19 @@ function bytes(max: number) {
   return z
     .string()
     .check(z.maxLength(max, tooLong), z.refine(fits, tooLong), z.refine(isStorable, NOT_STORABLE));
+}
+
+/** A text that `parse` turns into its value; null: it is wrong. */
+function parsed<T>(max: number, parse: (text: string) => T | null, message: string) {
+  return z.pipe(
+    chars(max),
+    z.transform((text: string, { issues }): T => {
+      const value = parse(text);
+      if (value !== null) return value;
+      issues.push({ code: "custom", message, input: text });
+      return z.NEVER;
+    }),
+  );
 }
 
 const notBlank = () => z.regex(/\S/, "must not be blank");
@@ -112,7 +114,6 @@ export const tags = () =>
     z.transform((words: string[]) => [...new Set(words.map((word) => word.trim()))]),
   );
 
-/** An id that the hub has made. */
 export const id = () => chars(limit.ID_MAX_CHARS).check(notBlank());
 export const ids = (max: number) => z.array(id()).check(z.maxLength(max));
 export const line = (max: number) => chars(max).check(notBlank());
@@ -134,10 +135,8 @@ export const taskTypes = () =>
 export const reason = () => chars(limit.REASON_MAX_CHARS);
 export const error = () => chars(limit.ERROR_MAX_CHARS).check(notBlank());
 export const note = () => chars(limit.NOTE_MAX_CHARS).check(notBlank());
-/** The key of a note in the shared memory. */
 export const noteKey = () => chars(limit.NOTE_KEY_MAX_CHARS).check(notBlank());
 export const noteText = () => bytes(limit.NOTE_TEXT_MAX_BYTES).check(notBlank());
-/** The version that a note must have; 0: there must be none. */
 export const noteVersion = () => z.int().check(z.minimum(0));
 /** A name, or a glob of paths: segments with a slash between them. */
 export const leaseName = () =>
@@ -153,25 +152,16 @@ export const leaseName = () =>
     ),
   );
 export const leaseTtl = () => seconds(1, limit.LEASE_TTL_MAX_SECONDS);
-/** The fencing number of an advisory lease. */
 export const fencing = () => z.int().check(z.minimum(1));
-/** The epoch of a lease. */
 export const epoch = () => z.int().check(z.minimum(0));
-const KEY_NAME = new RegExp(`^[A-Za-z0-9._-]{1,${limit.KEY_NAME_MAX_CHARS}}$`);
-export const keyName = () =>
-  z
-    .string()
-    .check(z.regex(KEY_NAME, `must be 1 to ${limit.KEY_NAME_MAX_CHARS} characters of A-Z a-z 0-9 . _ -`));
-export const scheduleName = () => {
-  const max = limit.SCHEDULE_NAME_MAX_CHARS;
-  const pattern = new RegExp(`^[A-Za-z0-9._:-]{1,${max}}$`);
-  return z.string().check(z.regex(pattern, `must be 1 to ${max} characters of A-Z a-z 0-9 . _ : -`));
-};
-export const webhookName = () => {
-  const max = limit.WEBHOOK_NAME_MAX_CHARS;
-  const pattern = new RegExp(`^[A-Za-z0-9._-]{1,${max}}$`);
-  return z.string().check(z.regex(pattern, `must be 1 to ${max} characters of A-Z a-z 0-9 . _ -`));
-};
+function nameOf(max: number, punctuation: string) {
+  const pattern = new RegExp(`^[A-Za-z0-9${punctuation}-]{1,${max}}$`);
+  const shown = [...punctuation, "-"].join(" ");
+  return z.string().check(z.regex(pattern, `must be 1 to ${max} characters of A-Z a-z 0-9 ${shown}`));
+}
+export const keyName = () => nameOf(limit.KEY_NAME_MAX_CHARS, "._");
+export const scheduleName = () => nameOf(limit.SCHEDULE_NAME_MAX_CHARS, "._:");
+export const webhookName = () => nameOf(limit.WEBHOOK_NAME_MAX_CHARS, "._");
 /** Also the name of a push config of A2A, which the hub makes (a2a/push.ts). */
 export const anyWebhookName = () => z.string().check(z.maxLength(limit.PUSH_NAME_MAX_CHARS), z.minLength(1));
 /** In the form in which it is called: without control characters and blanks. */
@@ -188,10 +178,8 @@ function isWebhookUrl(value: string): boolean {
 function hrefOf(value: string): string {
   return URL.parse(value)?.href ?? value;
 }
-export const webhookFormat = () => word(WEBHOOK_FORMATS);
 export const webhookSecret = () => chars(limit.WEBHOOK_TOKEN_MAX_CHARS);
 export const webhookKinds = () => z.array(word(EVENT_KINDS)).check(z.maxLength(EVENT_KINDS.length));
-/** The id of an event of the log. */
 export const eventId = () => z.int().check(z.minimum(0));
 export const answerToken = () => chars(limit.ANSWER_TOKEN_MAX_CHARS);
 /** A cron expression of five fields, or a nickname such as @daily. */
@@ -207,14 +195,10 @@ export const timeZone = () =>
   );
 export const scheduleInterval = () => seconds(1, limit.SCHEDULE_EVERY_MAX_SECONDS);
 export const jitter = () => seconds(0, limit.SCHEDULE_JITTER_MAX_SECONDS);
-export const overlap = () => word(OVERLAPS);
-export const catchUp = () => word(CATCH_UPS);
-export const keyRole = () => word(KEY_ROLES);
 export const variant = () => z.pipe(z.transform(upperCase), z.enum(["A", "B"]));
 export const keyLifetime = () => seconds(1, limit.KEY_EXPIRES_MAX_SECONDS);
 export const invitationLife = () => seconds(limit.INVITATION_MIN_SECONDS, limit.INVITATION_MAX_SECONDS);
 export const invitationToken = () => chars(limit.SECRET_MAX_CHARS).check(notBlank());
-/** A SHA-256 in lower-case hex. */
 export const sha256 = () => z.string().check(z.regex(/^[0-9a-f]{64}$/, "must be 64 characters of 0-9 a-f"));
 /** The base URL of a hub, without a slash at its end. */
 export const hubUrl = () =>
@@ -243,11 +227,7 @@ function pointersIn(text: string): readonly string[] | null {
 }
 
 /** What must be equal in results that agree, parsed to JSON pointers. */
-const compared = () =>
-  z.pipe(
-    z.pipe(chars(limit.ID_MAX_CHARS), z.transform(pointersIn)),
-    z.custom<readonly string[]>((pointers) => pointers !== null, COMPARED),
-  );
+const compared = () => parsed(limit.ID_MAX_CHARS, pointersIn, COMPARED);
 
 export const quorum = () =>
   z
@@ -271,7 +251,6 @@ function isReviewer(text: string): text is Reviewer {
   return REVIEWER.test(text) && !/:\s*$/.test(text);
 }
 
-/** Who checks a result. */
 export const reviewer = () =>
   z.pipe(
     chars(limit.ID_MAX_CHARS),
@@ -284,7 +263,6 @@ export const reviewer = () =>
       ),
     ),
   );
-export const verdict = () => word(VERDICTS);
 export const reviewNote = () => chars(limit.REVIEW_NOTE_MAX_CHARS).check(notBlank());
 const NO_DATE = "must be a time of ISO 8601 with its zone, as 2030-01-31T12:00:00Z";
 
@@ -295,13 +273,11 @@ export const date = () =>
     z.transform((value: string) => Date.parse(value)),
   );
 export const content = () => bytes(limit.CONTENT_MAX_BYTES);
-/** The name of a conversation: the id of its first message, or a name that its members agreed on. */
 export const thread = () => chars(limit.THREAD_MAX_CHARS).check(notBlank());
-/** A type of tasks; it selects the nodes that take it. */
 export const taker = () => taskType().check(z.minLength(1, "must not be blank"));
 
 /** One of the words, in upper or lower case, parsed to its form in the list. */
-export function word<W extends string>(words: readonly W[]) {
+export function word<const W extends string>(words: readonly W[]) {
   return z.pipe(z.transform(lowerCase), z.enum(words));
 }
 
@@ -313,10 +289,6 @@ function upperCase(value: unknown): unknown {
   return typeof value === "string" ? value.toUpperCase() : value;
 }
 
-export const sendType = () => word(SEND_TYPES);
-export const broadcastType = () => word(BROADCAST_TYPES);
-
-/** Kinds of events, comma-separated, in upper or lower case. */
 export const eventKinds = () =>
   z.pipe(
     z.pipe(
@@ -405,7 +377,6 @@ export const limitRunning = () => z.int().check(z.minimum(1), z.maximum(limit.LI
 export const limitPerMinute = () => z.int().check(z.minimum(1), z.maximum(limit.LIMIT_PER_MINUTE_MAX));
 export const holdSeconds = () => seconds(1, limit.HOLD_MAX_SECONDS);
 const NAME_OF_RESOURCE = /^[A-Za-z0-9._:-]+$/;
-/** Amounts by name, rounded to three decimals. */
 export const resources = () =>
   z.pipe(
     z
@@ -451,10 +422,6 @@ export const requires = () =>
       capabilities.length === 0 && Object.keys(resources).length === 0 ? null : { capabilities, resources },
     ),
   );
-export const budgetScope = () => word(BUDGET_SCOPES);
-export const budgetPeriod = () => word(BUDGET_PERIODS);
-export const onLimit = () => word(ON_LIMIT);
-/** A node, a creator, a type or a group. */
 export const budgetValue = () => trimmed(limit.BUDGET_VALUE_MAX_CHARS);
 
 /** Its endpoints take numbers exactly (parseExact); here each is rounded to a double, as everywhere else. */
@@ -462,7 +429,6 @@ const reportCount = (most: number) =>
   z.pipe(z.transform(rounded), z.int().check(z.minimum(0), z.maximum(most)));
 const tokens = () => reportCount(limit.USAGE_TOKENS_MAX);
 
-/** What steps of the work have used. */
 export const usage = () =>
   z
     .array(
@@ -491,7 +457,6 @@ const resultText = () => bytes(limit.RESULT_TEXT_MAX_BYTES).check(notBlank());
 
 const RESULT_FORM = "an object with the strings problem, improvement and lesson";
 
-/** Three texts and any further keys, parsed to a TaskResult. */
 export const result = () =>
   z.pipe(
     z.pipe(
@@ -526,7 +491,6 @@ export const result = () =>
     }),
   );
 
-/** An offset in the output of an attempt, in bytes. */
 export const outputOffset = () => z.int().check(z.minimum(0));
 export const outputData = () => bytes(limit.OUTPUT_SENT_MAX_BYTES).check(z.minLength(1, "must not be empty"));
 
@@ -551,7 +515,6 @@ export const choices = () =>
   z
     .array(chars(limit.CHOICE_MAX_CHARS).check(notBlank()))
     .check(z.maxLength(limit.CHOICES_MAX, `must hold at most ${limit.CHOICES_MAX}`));
-/** The JSON Schema of an answer. */
 export const answerSchema = () => json(limit.ANSWER_SCHEMA_MAX_BYTES, isObject, "must be an object");
 export const answer = () => json(limit.ANSWER_MAX_BYTES, isSent, "is required, and must not be null");
 export const within = () => seconds(1, limit.QUESTION_MAX_SECONDS);
@@ -574,7 +537,6 @@ function encodedBytes(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value));
 }
 
-/** A number of items, in a JSON body. */
 export function itemCount(max: number) {
   return z.int().check(z.minimum(1), z.maximum(max));
 }
@@ -599,7 +561,6 @@ function digits(min: number, max: number) {
   );
 }
 
-/** A number of items, in a query. */
 export function queryCount(max: number) {
   return digits(1, max);
 }
@@ -607,7 +568,6 @@ export function queryCount(max: number) {
 /** The id of the last event that the client has read; 0 for none. */
 export const eventCursor = () => digits(0, Number.MAX_SAFE_INTEGER);
 
-/** An offset in the output of an attempt, or the epoch of one, in a query. */
 export const queryOffset = () => digits(0, Number.MAX_SAFE_INTEGER);
 
 /** Ids of tasks, comma-separated, parsed to those that differ. */
@@ -672,21 +632,20 @@ function decodeChangeCursor(text: string): ChangePosition | null {
   return position && { updatedAt: position.until, seq: position.seq };
 }
 
-/** `next_cursor` of task/list in either order. */
 export const taskCursor = () =>
-  z.pipe(
-    z.pipe(
-      chars(limit.ID_MAX_CHARS),
-      z.transform((text: string) => decodeCursor(text) ?? decodeChangeCursor(text)),
-    ),
-    z.custom<Position | ChangePosition>((position) => position !== null, NOT_A_CURSOR),
+  parsed(
+    limit.ID_MAX_CHARS,
+    (text): Position | ChangePosition | null => decodeCursor(text) ?? decodeChangeCursor(text),
+    NOT_A_CURSOR,
   );
 
-/** `next_cursor` of a list, parsed to the position. */
-export const cursor = () =>
+export const cursor = () => parsed(limit.ID_MAX_CHARS, decodeCursor, NOT_A_CURSOR);
+
+/** `next_cursor` of a list by a number, with at most so many digits. */
+export const numberCursor = (digitsMax: number) =>
   z.pipe(
-    z.pipe(chars(limit.ID_MAX_CHARS), z.transform(decodeCursor)),
-    z.custom<Position>((position) => position !== null, NOT_A_CURSOR),
+    z.string().check(z.regex(new RegExp(`^\\d{1,${digitsMax}}$`), NOT_A_CURSOR)),
+    z.transform((value) => Number(value)),
   );
 
 const NO_DAY = "must be a day in UTC, as 2030-01-31";
@@ -698,24 +657,14 @@ export const utcDay = () =>
     z.transform((value: string) => dayOf(Date.parse(value))),
   );
 
-export const failureKind = () => word(FAILURE_KINDS);
-/** The id of a group of failures, from stats/failures. */
 export const failureGroup = () =>
   z.string().check(z.regex(/^[0-9a-f]{16}$/, "must be the group of a response of stats/failures"));
-/** What an open task waits for. */
 export const waitingWord = () =>
   z.pipe(
     word(["any", "time", "tasks", "answer"]),
     z.transform((what): TaskWait => (what === "any" ? "anything" : what)),
   );
-export const statsRange = () => word(["hour", "day", "month"]);
-export const taskOrder = () => word(["created", "updated"]);
-export const taskFields = () => word(["all", "summary"]);
-export const summedBy = () => word(["node", "creator", "type", "model", "group", "day"]);
-export const untilWord = () => word(["all", "any"]);
-export const nodeState = () => word(["online", "draining", "offline"]);
 export const nodeOrder = () => word(NODE_ORDERS);
-/** The beginning of a node_id or a name. */
 export const nodePrefix = () =>
   z.pipe(
     chars(limit.NODE_NAME_MAX_CHARS),
@@ -725,24 +674,9 @@ export const nodePrefix = () =>
 const NODE_CURSOR = new RegExp(
   `^(${NODE_ORDERS.join("|")}) (-?\\d{1,19}) ([A-Za-z0-9._:-]{0,${limit.NODE_ID_MAX_CHARS}})$`,
 );
-/** `next_cursor` of task/<task_id>/inputs or questions, parsed to the number of the first one. */
-export const inputsCursor = () =>
-  z.pipe(
-    z.string().check(z.regex(/^\d{1,4}$/, NOT_A_CURSOR)),
-    z.transform((value) => Number(value)),
-  );
-
 /** The beginning of a group's name, or one after which a list continues. */
 export const groupPrefix = () => chars(2 * limit.NODE_ID_MAX_CHARS + 1);
 
-/** `next_cursor` of group/retry: the number of a task. */
-export const groupCursor = () =>
-  z.pipe(
-    z.string().check(z.regex(/^\d{1,15}$/, NOT_A_CURSOR)),
-    z.transform((value) => Number(value)),
-  );
-
-/** The beginning of the keys of notes. */
 export const notePrefix = () => chars(limit.NOTE_KEY_MAX_CHARS);
 
 /** A cursor of the lists of notes: the key after which the page begins, which may be any text. */
@@ -750,28 +684,14 @@ export function encodeNoteCursor(key: string): string {
   return Buffer.from(key).toString("base64url");
 }
 
-export const noteCursor = () =>
-  z.pipe(
-    z.pipe(
-      chars(limit.NOTE_CURSOR_MAX_CHARS),
-      z.transform((text: string) => {
-        const key = Buffer.from(text, "base64url").toString();
-        return encodeNoteCursor(key) === text && isStorable(key) ? key : null;
-      }),
-    ),
-    z.custom<string>((key) => key !== null, NOT_A_CURSOR),
-  );
+function decodeNoteCursor(text: string): string | null {
+  const key = Buffer.from(text, "base64url").toString();
+  return encodeNoteCursor(key) === text && isStorable(key) ? key : null;
+}
 
-/** `next_cursor` of the list of leases: a fencing number. */
-export const fencingCursor = () =>
-  z.pipe(
-    z.string().check(z.regex(/^\d{1,15}$/, NOT_A_CURSOR)),
-    z.transform((value) => Number(value)),
-  );
+export const noteCursor = () => parsed(limit.NOTE_CURSOR_MAX_CHARS, decodeNoteCursor, NOT_A_CURSOR);
 
-/** `version` of task/<task_id>/questions. */
 export const questionsVersion = () => digits(0, 2 * limit.QUESTIONS_OF_TASK_MAX);
-export const openWord = () => word(["open"]);
 
 const OPEN_CURSOR = /^([0-9a-z]{1,11})\.([0-9a-z]{1,11})$/;
 
@@ -786,12 +706,7 @@ function decodeOpenCursor(text: string): OpenPosition | null {
   return isPosition && encodeOpenCursor(position) === text ? position : null;
 }
 
-/** `next_cursor` of the list of open questions, parsed to the position. */
-export const openCursor = () =>
-  z.pipe(
-    z.pipe(chars(limit.ID_MAX_CHARS), z.transform(decodeOpenCursor)),
-    z.custom<OpenPosition>((position) => position !== null, NOT_A_CURSOR),
-  );
+export const openCursor = () => parsed(limit.ID_MAX_CHARS, decodeOpenCursor, NOT_A_CURSOR);
 
 /** A flag in a query: 1 or 0, true or false. */
 export const queryFlag = () =>
@@ -816,12 +731,7 @@ function decodeNodeCursor(text: string): NodeCursor | null {
   return isPosition && encodeNodeCursor(order, position) === text ? { order, position } : null;
 }
 
-/** `next_cursor` of the list of nodes, parsed to its order and the position. */
-export const nodeCursor = () =>
-  z.pipe(
-    z.pipe(chars(limit.NODE_CURSOR_MAX_CHARS), z.transform(decodeNodeCursor)),
-    z.custom<NodeCursor>((position) => position !== null, NOT_A_CURSOR),
-  );
+export const nodeCursor = () => parsed(limit.NODE_CURSOR_MAX_CHARS, decodeNodeCursor, NOT_A_CURSOR);
 
 /**
  * The paging parameters of every list. `per_page` over its limit counts as the limit; any other value out of range is

@@ -140,7 +140,6 @@ export const failureSchema = () =>
     at: time(),
   });
 
-/** `cost_usd` is null when no report had a cost. */
 export const spendingSchema = () =>
   z.strictObject({
     input_tokens: count(),
@@ -385,7 +384,6 @@ export const waitingTaskSchema = (variant: Variant) =>
     ),
   });
 
-/** What task/wait shows of each task. */
 export const taskStateSchema = (variant: Variant) =>
   z.strictObject({
     task_id: z.string(),
@@ -423,7 +421,6 @@ export const advisoryLeaseSchema = () =>
     until: about(time(), "The deadline, at which the lease ends."),
   });
 
-/** The lease runs on the steady clock; the response shows wall-clock time. */
 export function encodeAdvisoryLease(lease: Lease, { now, steady }: Moment): JsonAnswer {
   return {
     name: lease.name,
@@ -454,7 +451,6 @@ export function encodeLease({ epoch, leaseUntil }: Task, { now, steady }: Moment
   return { epoch, expires_at: maybeTime(leaseUntil === null ? null : now + leaseUntil - steady) };
 }
 
-/** @param shorten of its message */
 function encodeLastFailure(
   task: Pick<Task, "child" | "failure">,
   shorten = (message: string | null): string | null => message,
@@ -491,7 +487,6 @@ export const questionSchema = () =>
     verified: flag("Whether the answer came with a key that is bound to `answered_by`."),
   });
 
-/** `answer` is null until there is one; `verified` is about who answered. */
 export function encodeQuestion(question: Question): JsonAnswer {
   return {
     question_id: question.questionId,
@@ -528,7 +523,6 @@ export const messageSchema = () =>
     sent_at: time(),
   });
 
-/** `to_node` is null for a broadcast. */
 export function encodeMessage(message: Message): JsonAnswer {
   return {
     id: message.messageId,
@@ -571,7 +565,6 @@ export const fateSchema = () =>
     ),
   });
 
-/** `state` and `deliveries` are null for a broadcast that the node sent, `recipients` for every other message. */
 export function encodeFate({ message, delivery, recipients }: MessageFate): JsonAnswer {
   return {
     ...encodeMessage(message),

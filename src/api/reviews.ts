@@ -2,6 +2,7 @@
 import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
+import { VERDICTS } from "../domain/model.ts";
 import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodeReview, reviewSchema } from "./response-schemas.ts";
@@ -29,7 +30,7 @@ const review = writeEndpoint({
       task_id: field.id(),
       node_id: optional(field.nodeId(), "The node that reviews."),
       verdict: about(
-        field.verdict(),
+        field.word(VERDICTS),
         "`pass` pays the reward. `reject` opens the task again, or fails the task after its last attempt.",
       ),
       note: optional(

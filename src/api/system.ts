@@ -174,7 +174,7 @@ const minutes = readEndpoint({
         "How many minutes, including the current one; 60 if left out.",
       ),
       range: optional(
-        field.statsRange(),
+        field.word(["hour", "day", "month"]),
         "`hour` (if left out): by minute; `day`: 24 hours by ten minutes; `month`: 30 days by hour.",
       ),
     }),

@@ -7,6 +7,7 @@ import { toLux } from "../domain/lux.ts";
 import { OUTPUT_POINTER } from "../domain/compare.ts";
 import { PRIMARY_KEY_ID } from "../domain/key.ts";
 import {
+  FAILURE_KINDS,
   type KeyRecord,
   type Moment,
   type Task,
@@ -89,6 +90,18 @@ import {
   whole,
 } from "./about.ts";
 
+/** Why a node cannot have a task now. */
+const DISPATCH_REJECTIONS = [
+  "node_not_found",
+  "node_offline",
+  "node_draining",
+  "requirements_not_met",
+  "budget_exceeded",
+  "paused",
+  "limit_reached",
+] as const;
+const HAS_ENDED = ["task_completed", "task_failed"] as const;
+
 export const taskAnswer = (variant: Variant) =>
   z.strictObject({
     task_id: z.string(),
@@ -115,16 +128,10 @@ const create = writeEndpoint({
   strict: "bound",
   summary: "Creates a task; on B the hub assigns it at once if a node is available",
   rejections: [
+    ...DISPATCH_REJECTIONS,
     "mint_limit",
     "key_bound_to_other_node",
-    "node_not_found",
-    "node_offline",
-    "node_draining",
     "task_not_ready",
-    "budget_exceeded",
-    "paused",
-    "limit_reached",
-    "requirements_not_met",
     "too_many_lanes",
     "gifts_limit",
   ],
@@ -183,7 +190,7 @@ export async function checkMaySendTo(
 const newTask = () => z.object(newTaskFields());
 export type NewTask = z.infer<ReturnType<typeof newTask>>;
 
-/** Validates a new task as task/create does. @throws {Problem} 400 */
+/** @throws {Problem} 400 */
 export const parseNewTask: (raw: unknown) => NewTask = inputParser(newTask);
 
 /** Returns what task/create would refuse in a request, whatever the state of the hub. */
@@ -363,19 +370,12 @@ function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
     strict: by === "assign" ? "administrator" : "bound",
     summary,
     rejections: [
+      ...DISPATCH_REJECTIONS,
+      ...HAS_ENDED,
       "task_not_found",
-      "node_not_found",
       "task_not_open",
       "task_not_ready",
-      "task_completed",
-      "task_failed",
-      "node_offline",
-      "node_draining",
       "node_excluded",
-      "budget_exceeded",
-      "paused",
-      "limit_reached",
-      "requirements_not_met",
     ],
     input: taskAndNode,
     actsFor: (input) => [input.node_id],
@@ -392,7 +392,6 @@ const attemptUsage = () =>
     "What the attempt has used, in at most 20 reports; counted once, and also if the attempt fails.",
   );
 
-/** The fields that the holder of a task sends. */
 export const ofHolder = () => z.extend(taskAndNode(), { epoch: z.optional(field.epoch()) });
 
 export type Holder = {
@@ -416,7 +415,9 @@ export const HOLDER_REJECTIONS: readonly RejectionCode[] = [
   "stale_lease",
 ];
 
-/** The common declaration of the endpoints for the node that holds a task. */
+/** What an attempt leaves for the next one, and what it has used. */
+const report = () => ({ checkpoint: z.optional(field.checkpoint()), usage: attemptUsage() });
+
 const OF_HOLDER = {
   method: "POST",
   auth: "secret",
@@ -435,8 +436,7 @@ const release = writeEndpoint({
   input: () =>
     z.extend(ofHolder(), {
       reason: z.optional(field.reason()),
-      checkpoint: z.optional(field.checkpoint()),
-      usage: attemptUsage(),
+      ...report(),
       hold_s: z.optional(field.holdSeconds()),
     }),
   exactNumbers: true,
@@ -445,8 +445,7 @@ const release = writeEndpoint({
     return services.tasks.release(transact, {
       ...holderOf(holder),
       reason: reason ?? null,
-      checkpoint: checkpoint ?? null,
-      ...usageOf(usage, key),
+      ...reportOf(checkpoint, usage, key),
       holdMs: hold_s ?? null,
     });
   },
@@ -465,8 +464,7 @@ const fail = writeEndpoint({
         "`stalled`: the attempt was ended because nothing was heard of it; `failed` if left out.",
       ),
       retry: optional(z.boolean(), "Whether the task may be tried again."),
-      checkpoint: z.optional(field.checkpoint()),
-      usage: attemptUsage(),
+      ...report(),
       hold_s: z.optional(field.holdSeconds()),
     }),
   exactNumbers: true,
@@ -477,8 +475,7 @@ const fail = writeEndpoint({
       error,
       kind: kind ?? "failed",
       retry: retry ?? true,
-      checkpoint: checkpoint ?? null,
-      ...usageOf(usage, key),
+      ...reportOf(checkpoint, usage, key),
       holdMs: hold_s ?? null,
     });
   },
@@ -495,16 +492,14 @@ const extend = writeEndpoint({
   input: () =>
     z.extend(ofHolder(), {
       note: z.optional(field.note()),
-      checkpoint: z.optional(field.checkpoint()),
-      usage: attemptUsage(),
+      ...report(),
     }),
   exactNumbers: true,
   handle: ({ services, transact, key }, { note, checkpoint, usage, ...holder }) =>
     services.tasks.extend(transact, {
       ...holderOf(holder),
       note: note ?? null,
-      checkpoint: checkpoint ?? null,
-      ...usageOf(usage, key),
+      ...reportOf(checkpoint, usage, key),
     }),
   encode: (task: Task, variant: Variant, at: Moment) => {
     const left = budgetLeft(task);
@@ -563,13 +558,7 @@ const cancel = writeEndpoint({
   auth: "secret",
   strict: "bound",
   summary: "Cancels an unfinished task, which then fails",
-  rejections: [
-    "task_not_found",
-    "node_not_found",
-    "key_bound_to_other_node",
-    "task_completed",
-    "task_failed",
-  ],
+  rejections: [...HAS_ENDED, "task_not_found", "node_not_found", "key_bound_to_other_node"],
   input: () =>
     z.object({
       task_id: field.id(),
@@ -594,12 +583,11 @@ const update = writeEndpoint({
   auth: "secret",
   summary: "Changes a task that nobody holds",
   rejections: [
+    ...HAS_ENDED,
     "mint_limit",
     "task_not_found",
     "key_bound_to_other_node",
     "task_not_open",
-    "task_completed",
-    "task_failed",
     "lower_reward",
     "too_many_lanes",
     "gifts_limit",
@@ -638,15 +626,8 @@ const complete = writeEndpoint({
   strict: "bound",
   summary: "Completes a task with its result and pays its reward",
   rejections: [
-    "task_not_found",
-    "node_not_found",
-    "not_assigned_to_node",
-    "task_not_assigned",
+    ...HOLDER_REJECTIONS,
     "task_not_ready",
-    "task_completed",
-    "task_failed",
-    "stale_lease",
-    "usage_limit",
     "lux_balance_limit",
     "own_work",
     "verdict_missing",
@@ -694,6 +675,14 @@ const complete = writeEndpoint({
   }),
 });
 
+function reportOf(
+  checkpoint: string | undefined,
+  usage: readonly UsageReport[] | undefined,
+  key: KeyRecord | null,
+) {
+  return { checkpoint: checkpoint ?? null, ...usageOf(usage, key) };
+}
+
 function usageOf(usage: readonly UsageReport[] = [], key: KeyRecord | null) {
   return { usage, isBound: key !== null && key.nodeId !== null };
 }
@@ -708,19 +697,7 @@ const revoke = writeEndpoint({
   path: "/api/v1/task/revoke",
   auth: "admin",
   summary: "Takes a task back from its node, or gives it to another",
-  rejections: [
-    "task_not_found",
-    "node_not_found",
-    "task_not_assigned",
-    "task_completed",
-    "task_failed",
-    "node_offline",
-    "node_draining",
-    "budget_exceeded",
-    "paused",
-    "limit_reached",
-    "requirements_not_met",
-  ],
+  rejections: [...DISPATCH_REJECTIONS, ...HAS_ENDED, "task_not_found", "task_not_assigned"],
   input: () =>
     z.object({
       task_id: field.id(),
@@ -828,7 +805,6 @@ function encodeReport({ assignments, pending }: BalanceReport): JsonAnswer {
   };
 }
 
-/** The filters of task/list and task/count. */
 const filterFields = () => ({
   status: optional(field.statusFilter(), "Only tasks of this status, in the words of either variant."),
   node_id: optional(
@@ -840,7 +816,7 @@ const filterFields = () => ({
   group: optional(field.group(), "Only tasks of this group."),
   tag: z.optional(field.tag()),
   failed_by: optional(field.nodeId(), "Only failed tasks whose last attempt failed at this node."),
-  failure_kind: optional(field.failureKind(), "Only tasks whose last failure is of this kind."),
+  failure_kind: optional(field.word(FAILURE_KINDS), "Only tasks whose last failure is of this kind."),
   failure_group: optional(
     field.failureGroup(),
     "Only failed tasks of this group of stats/failures, the latest failure first, as with `order=updated`.",
@@ -894,7 +870,6 @@ function queryOfFilter(filter: FilterFields, boundTo: string | null): TaskQuery 
 
 /** A page of a list: by creation, or by change. */
 type ListedPage<T> = TaskPage<T> | ChangePage<T>;
-/** Of whole tasks, or of their summaries. */
 type Listed =
   | { readonly fields: "all"; readonly page: ListedPage<Task> }
   | { readonly fields: "summary"; readonly page: ListedPage<TaskSummary> };
@@ -903,11 +878,11 @@ const listInput = () =>
   z.object({
     ...filterFields(),
     order: optional(
-      field.taskOrder(),
+      field.word(["created", "updated"]),
       "`created` (if left out); `updated`: the last change first, which needs `status=failed` or `failed_by`.",
     ),
     fields: optional(
-      field.taskFields(),
+      field.word(["all", "summary"]),
       "`all` (if left out), or `summary`: the tasks without description, result and other long strings (TaskSummary).",
     ),
     ...field.paging(),
@@ -1051,7 +1026,7 @@ const inputs = readEndpoint({
   input: () =>
     z.object({
       task_id: field.id(),
-      cursor: optional(field.inputsCursor(), "The `next_cursor` of the page before."),
+      cursor: optional(field.numberCursor(4), "The `next_cursor` of the page before."),
       limit: z.optional(field.queryCount(limit.INPUTS_PER_PAGE_MAX)),
     }),
   answer: (variant) =>
@@ -1078,7 +1053,10 @@ const wait = readEndpoint({
   input: () =>
     z.object({
       task_ids: about(field.taskIds(), "The ids of 1 to 100 tasks, comma-separated."),
-      until: optional(field.untilWord(), "`all` (the default) or `any`: which of the tasks must have ended."),
+      until: optional(
+        field.word(["all", "any"]),
+        "`all` (the default) or `any`: which of the tasks must have ended.",
+      ),
       wait: optional(field.queryWaitSeconds(), "Seconds to wait; 0, the default, returns at once."),
     }),
   answer: (variant) =>

@@ -23,7 +23,7 @@ const usage = readEndpoint({
   rejections: [],
   input: () =>
     z.object({
-      by: optional(field.summedBy(), BY),
+      by: optional(field.word(["node", "creator", "type", "model", "group", "day"]), BY),
       since: optional(field.utcDay(), SINCE),
       until: optional(field.utcDay(), UNTIL),
       ...field.paging(),

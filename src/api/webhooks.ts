@@ -39,7 +39,7 @@ const put = writeEndpoint({
       node_id: optional(field.nodeId(), "Only events of this node."),
       creator_node: optional(field.nodeId(), "Only events of the tasks that this node created."),
       group: optional(field.group(), "Only events of the tasks of this group."),
-      format: z._default(field.webhookFormat(), "luxhub"),
+      format: z._default(field.word(WEBHOOK_FORMATS), "luxhub"),
       secret: optional(field.webhookSecret(), SECRET),
     }),
   answer: () =>

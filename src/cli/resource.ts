@@ -131,10 +131,9 @@ function nextPlace({ page }: Fields, { pages, next_cursor }: Fields, { id }: Fie
 }
 
 function rowsIn(answer: object): readonly object[] {
-  return must(
-    Object.values(answer).find((part) => Array.isArray(part)),
-    "the answer has a list",
-  );
+  const rows = Object.values(answer).find((part) => Array.isArray(part));
+  if (rows === undefined) throw new Error("the response has no list: is this a hub?");
+  return rows;
 }
 
 async function printList(remote: Remote, command: Command): Promise<number> {

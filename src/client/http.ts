@@ -7,6 +7,9 @@ import type { ErrorCode } from "./types.ts";
 /** An invalid field of a request: its dotted path, and what to send instead. */
 export type FieldError = { readonly path: string; readonly message: string };
 
+type Refusal = Pick<LuxHubError, "status" | "code" | "detail"> &
+  Partial<Pick<LuxHubError, "errors" | "problem" | "requestId" | "retryAfterMs">>;
+
 /** The hub, or a proxy before it, refused the request. */
 export class LuxHubError extends Error {
   override readonly name = "LuxHubError";
@@ -24,31 +27,10 @@ export class LuxHubError extends Error {
   /** The hub's Retry-After in milliseconds; null without one. */
   declare readonly retryAfterMs: number | null;
 
-  constructor({
-    status,
-    code,
-    detail,
-    errors = [],
-    problem = {},
-    requestId = null,
-    retryAfterMs = null,
-  }: {
-    readonly status: number;
-    readonly code: string;
-    readonly detail: string;
-    readonly errors?: readonly FieldError[];
-    readonly problem?: Readonly<Record<string, unknown>>;
-    readonly requestId?: string | null;
-    readonly retryAfterMs?: number | null;
-  }) {
-    super(`${status} ${code}: ${detail}`);
-    this.status = status;
-    this.code = code;
-    this.detail = detail;
-    this.errors = errors;
-    this.problem = problem;
-    this.requestId = requestId;
-    this.retryAfterMs = retryAfterMs;
+  constructor(refusal: Refusal) {
+    super(`${refusal.status} ${refusal.code}: ${refusal.detail}`);
+    const { errors = [], problem = {}, requestId = null, retryAfterMs = null } = refusal;
+    Object.assign(this, { ...refusal, errors, problem, requestId, retryAfterMs });
   }
 
   /** Whether something between the client and the hub has answered, such as a proxy. */

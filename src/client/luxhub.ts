@@ -93,8 +93,8 @@ export class LuxHub<V extends Variant = "A"> extends HubCalls<V> {
     if (operation === "task/ask") return (await this.#askQuestion(fields, options)) as AnswerOf<O, V>; // its answer
     const wait =
       operation === "message/receive" && fields["blocking"] !== true ? undefined : WAITS[operation];
-    const waited = Number(fields[wait?.field ?? "wait"] ?? wait?.unasked ?? 0);
-    if (wait === undefined || !(waited > 0)) return this.ask(operation, fields, waited, options);
+    const waited = Number(fields[wait?.field ?? "wait"] ?? wait?.unasked) || 0;
+    if (wait === undefined || waited <= 0) return this.ask(operation, fields, waited, options);
     const until = now() + waited * 1_000;
     for (;;) {
       const askedAt = now();

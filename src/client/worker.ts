@@ -354,17 +354,17 @@ class Worker<V extends Variant> {
    */
   async #resume(): Promise<void> {
     const started = await this.#countStarted();
-    const found = new Map<string, Given<V>>();
-    for (let asked = 0; asked < Math.min(started, this.#concurrency); asked++) {
+    const resumed = new Map<string, Given<V>>();
+    for (let i = 0; i < Math.min(started, this.#concurrency); i++) {
       const given = await this.#next({ resume: true });
       if (!isGiven(given)) break;
       const { task_id } = given.task;
-      const isKnown = found.has(task_id); // another one ended meanwhile
-      found.set(task_id, given);
+      const isKnown = resumed.has(task_id); // another one ended meanwhile
+      resumed.set(task_id, given);
       if (isKnown) break;
     }
     if (this.#stop.signal.aborted) return;
-    for (const given of found.values()) this.#start(given);
+    for (const given of resumed.values()) this.#start(given);
     if (started > this.#concurrency) await this.#giveBackRest();
   }
 
@@ -389,7 +389,7 @@ class Worker<V extends Variant> {
 
   /** Releases the tasks that the node holds and this worker does not run, because its jobs may take long. */
   async #giveBackRest(): Promise<void> {
-    const own = new Set([...this.#held].map(({ task }) => task.task_id));
+    const running = new Set([...this.#held].map(({ task }) => task.task_id));
     const over = linkedController(this.#end.signal);
     this.#hurry(over);
     const options = { signal: over.signal };
@@ -397,7 +397,8 @@ class Worker<V extends Variant> {
       for (let cursor: string | undefined; ;) {
         const held = { node_id: this.#nodeId, status: "assigned", per_page: 50, cursor } as const;
         const { tasks, next_cursor } = await this.#call("task/list", held, options);
-        for (const { task_id } of tasks) if (!own.has(task_id)) await this.#giveBackOther(task_id, options);
+        for (const { task_id } of tasks)
+          if (!running.has(task_id)) await this.#giveBackOther(task_id, options);
         if (next_cursor === null) return;
         cursor = next_cursor;
       }
@@ -418,11 +419,11 @@ class Worker<V extends Variant> {
   }
 
   /** Calls task/next; null when that failed. */
-  async #next(asked: Omit<RequestOf<"task/next">, "node_id">): Promise<AnswerOf<"task/next", V> | null> {
+  async #next(request: Omit<RequestOf<"task/next">, "node_id">): Promise<AnswerOf<"task/next", V> | null> {
     const { signal } = this.#stop;
     try {
       // Repeated without end with one Idempotency-Key, so that no task is lost whose dispatch did not reach us.
-      return await this.#call("task/next", { node_id: this.#nodeId, ...asked }, { signal, retry: FOREVER });
+      return await this.#call("task/next", { node_id: this.#nodeId, ...request }, { signal, retry: FOREVER });
     } catch (error) {
       if (!signal.aborted) await this.#survive(error);
       return null;

@@ -41,14 +41,14 @@ export function announcements(gate: Gate, at: number): readonly Change[] {
   return gate.budgets.flatMap((state) => {
     const period = periodOf(state.per, gate.day);
     const used = usedOf(state);
-    const isNew = (said: number | null): boolean => said === null || said < period;
+    const isNew = (announcedIn: number | null): boolean => announcedIn === null || announcedIn < period;
     const exceeds = used >= 1 && isNew(state.exceededIn);
     const warns = used >= BUDGET_WARNING_AT && used < 1 && isNew(state.warnedIn) && isNew(state.exceededIn);
     if (!exceeds && !warns) return [];
     const { spent: _, ...budget } = state;
-    const said: Budget = exceeds ? { ...budget, exceededIn: period } : { ...budget, warnedIn: period };
+    const announced: Budget = exceeds ? { ...budget, exceededIn: period } : { ...budget, warnedIn: period };
     const kind = exceeds ? "budget.exceeded" : "budget.warning";
-    return [{ kind: "budget.saved", budget: said }, budgetEvent(kind, state, at)] satisfies Change[];
+    return [{ kind: "budget.saved", budget: announced }, budgetEvent(kind, state, at)] satisfies Change[];
   });
 }
 
@@ -89,17 +89,21 @@ export function setBudget(
   at: number,
 ): Decision<BudgetState> {
   const others = gate.budgets.filter((state) => !isSameKey(state, asked));
-  const all = others.length === gate.budgets.length ? others.length : 0;
-  const full = refusesMore(HUB_LIMITS.budgets, { all, ofNode: 0 }, null);
+  const otherCount = others.length === gate.budgets.length ? others.length : 0;
+  const full = refusesMore(HUB_LIMITS.budgets, { all: otherCount, ofNode: 0 }, null);
   if (full) return full;
   const budget: Budget = { ...asked, warnedIn: null, exceededIn: null };
   const state: BudgetState = { ...budget, spent };
-  const said = announcements({ ...gate, budgets: [state] }, at);
-  return accept(state, [{ kind: "budget.saved", budget }, budgetEvent("budget.set", state, at), ...said]);
+  const announced = announcements({ ...gate, budgets: [state] }, at);
+  return accept(state, [
+    { kind: "budget.saved", budget },
+    budgetEvent("budget.set", state, at),
+    ...announced,
+  ]);
 }
 
 export function deleteBudget(gate: Gate, key: BudgetKey, at: number): Decision<BudgetState> {
-  const state = gate.budgets.find((one) => isSameKey(one, key));
+  const state = gate.budgets.find((known) => isSameKey(known, key));
   if (!state) {
     const detail = `There is no budget of ${nameOf(key)}. GET /api/v1/budget/list shows the budgets.`;
     return reject("budget_not_found", detail);

@@ -30,11 +30,11 @@ function valueOf({ problem, improvement, lesson, extra }: TaskResult): unknown {
 
 /** The value at a pointer; undefined: there is none. */
 function at(value: unknown, pointer: string): unknown {
-  let found: unknown = value;
+  let part: unknown = value;
   for (const token of pointer.split("/").slice(1)) {
     const key = token.replaceAll("~1", "/").replaceAll("~0", "~");
-    if (typeof found !== "object" || found === null || !Object.hasOwn(found, key)) return undefined;
-    found = Object(found)[key];
+    if (typeof part !== "object" || part === null || !Object.hasOwn(part, key)) return undefined;
+    part = Object(part)[key];
   }
-  return found;
+  return part;
 }

@@ -30,7 +30,7 @@ export function invite(
   now: number,
 ): Decision<Invitation> {
   const before = now - INVITATION_KEPT_MS;
-  const kept = all.filter((one) => (one.usedAt ?? one.expiresAt) > before);
+  const kept = all.filter(({ usedAt, expiresAt }) => (usedAt ?? expiresAt) > before);
   const full = refusesMore(HUB_LIMITS.invitations, { all: kept.length, ofNode: 0 }, null);
   if (full) return full;
   const changes: Change[] = kept.length < all.length ? [{ kind: "invitations.pruned", before }] : [];
@@ -92,7 +92,7 @@ export function join(
 
 /** Deletes an invitation, whatever its state. */
 export function withdraw(invitationId: string, all: readonly Invitation[]): Decision<Invitation> {
-  const invitation = all.find((one) => one.invitationId === invitationId);
+  const invitation = all.find((known) => known.invitationId === invitationId);
   return invitation ? accept(invitation, [{ kind: "invitation.deleted", invitation }]) : noInvitation();
 }
 

@@ -56,15 +56,15 @@ export function acquire(rows: LeaseRows, asked: AcquireRequest, at: Moment): Dec
     if ("code" in held) return held;
   }
   const others = rows.others.filter(({ leaseUntil }) => leaseUntil > at.steady);
-  const own = others.find((lease) => isSameHolder(lease, asked) && lease.name === name);
-  const against = others.filter((lease) => lease !== own && conflicts(lease, asked));
+  const renewed = others.find((lease) => isSameHolder(lease, asked) && lease.name === name);
+  const against = others.filter((lease) => lease !== renewed && conflicts(lease, asked));
   if (against.length > 0) return leaseConflict(name, against, at);
   const leaseUntil = at.steady + ttlMs;
-  if (own?.shared === shared) {
-    const lease: Lease = { ...own, ttlMs, leaseUntil };
+  if (renewed?.shared === shared) {
+    const lease: Lease = { ...renewed, ttlMs, leaseUntil };
     return accept(lease, [{ kind: "lease.saved", lease }]);
   }
-  const full = own ? null : refusesMore(HUB_LIMITS.leases, totals, nodeId);
+  const full = renewed ? null : refusesMore(HUB_LIMITS.leases, totals, nodeId);
   if (full) return full;
   const fencing = rows.lastFencing + 1;
   const lease: Lease = { name, nodeId, taskId, shared, fencing, ttlMs, leaseUntil, acquiredAt: at.now };

@@ -32,18 +32,18 @@ export function isLesson(text: string): boolean {
  */
 export function withLesson(lessons: readonly Lesson[], lesson: Lesson): readonly Lesson[] {
   const others = lessons.filter(({ taskId }) => taskId !== lesson.taskId);
-  const all = [...others, lesson].toSorted((a, b) => b.at - a.at || (a.taskId < b.taskId ? 1 : -1));
+  const newestFirst = [...others, lesson].toSorted((a, b) => b.at - a.at || (a.taskId < b.taskId ? 1 : -1));
   const kept: Lesson[] = [];
   const texts = new Set<string>();
-  let left = CONTEXT_LESSONS_MAX_BYTES;
-  for (const one of all) {
-    if (kept.length === CONTEXT_LESSONS_MAX || left === 0) break;
-    if (texts.has(one.text)) continue;
-    texts.add(one.text);
-    const text = cutTo(left, one.text);
+  let leftBytes = CONTEXT_LESSONS_MAX_BYTES;
+  for (const candidate of newestFirst) {
+    if (kept.length === CONTEXT_LESSONS_MAX || leftBytes === 0) break;
+    if (texts.has(candidate.text)) continue;
+    texts.add(candidate.text);
+    const text = cutTo(leftBytes, candidate.text);
     if (text === "") break;
-    left = text === one.text ? left - Buffer.byteLength(text) : 0;
-    kept.push(text === one.text ? one : { ...one, text, truncated: true });
+    leftBytes = text === candidate.text ? leftBytes - Buffer.byteLength(text) : 0;
+    kept.push(text === candidate.text ? candidate : { ...candidate, text, truncated: true });
   }
   return kept;
 }

@@ -21,7 +21,7 @@ export function pause(
   asked: PauseKey & { readonly reason: string | null },
   at: number,
 ): Decision<Pause> {
-  const known = gate.pauses.find((one) => isSame(one, asked));
+  const known = gate.pauses.find((pause) => isSame(pause, asked));
   const full = known ? null : refusesMore(HUB_LIMITS.pauses, { all: gate.pauses.length, ofNode: 0 }, null);
   if (full) return full;
   if (known?.reason === asked.reason) return accept(known);
@@ -32,7 +32,7 @@ export function pause(
 
 /** Ends a pause. */
 export function resume(gate: Gate, { scope, value }: PauseKey, at: number): Decision<Pause> {
-  const known = gate.pauses.find((one) => isSame(one, { scope, value }));
+  const known = gate.pauses.find((pause) => isSame(pause, { scope, value }));
   if (!known) {
     const detail = `${capitalised(namePause({ scope, value }))} is not paused. GET /api/v1/hub/pauses shows what is.`;
     return reject("pause_not_found", detail);
@@ -54,8 +54,8 @@ function capitalised(text: string): string {
 /** Sets the limit of a key, or replaces it. A hold stays. */
 export function setLimit(gate: Gate, asked: Omit<Limit, "hold">, at: number): Decision<LimitState> {
   const known = gate.limits.find(({ key }) => key === asked.key);
-  const all = known && isSet(known) ? 0 : gate.limits.filter(isSet).length;
-  const full = refusesMore(HUB_LIMITS.limits, { all, ofNode: 0 }, null);
+  const otherCount = known && isSet(known) ? 0 : gate.limits.filter(isSet).length;
+  const full = refusesMore(HUB_LIMITS.limits, { all: otherCount, ofNode: 0 }, null);
   if (full) return full;
   const limit: Limit = { ...asked, hold: known?.hold ?? null };
   const { key, running, perMinute } = limit;
@@ -70,7 +70,7 @@ export function setLimit(gate: Gate, asked: Omit<Limit, "hold">, at: number): De
 
 /** Deletes the limit of a key, and ends its hold. */
 export function deleteLimit(gate: Gate, key: string, at: number): Decision<LimitState> {
-  const known = gate.limits.find((one) => one.key === key);
+  const known = gate.limits.find((limit) => limit.key === key);
   if (!known) {
     const detail = `The limit key ${key || "(none)"} has no limit. GET /api/v1/limit/list shows those that have one.`;
     return reject("limit_not_found", detail);
@@ -111,7 +111,7 @@ export function hold(
   { key, forMs, nodeId, taskId }: HoldRequest,
   at: number,
 ): Decision<LimitState> {
-  const known = gate.limits.find((one) => one.key === key);
+  const known = gate.limits.find((limit) => limit.key === key);
   const isOnlyHeld = (limit: Limit): boolean => !isSet(limit) && !isOver(limit, at);
   const isOfNode = (limit: Limit): boolean => lasts(limit.hold, at) && limit.hold.by === nodeId;
   const counts = {

@@ -79,10 +79,10 @@ function save(
 ): Accepted<PutWebhook> {
   const keptSecret = before?.format === draft.format ? before.secret : null;
   const made = secret === null && keptSecret === null ? issue.secret : null;
-  const own = { ...draft, secret: secret ?? keptSecret ?? made };
-  if (before && isSameJson({ ...before, ...own }, before)) return accept({ webhook: before, secret: null });
+  const terms = { ...draft, secret: secret ?? keptSecret ?? made };
+  if (before && isSameJson({ ...before, ...terms }, before)) return accept({ webhook: before, secret: null });
   const webhook: Webhook = {
-    ...own,
+    ...terms,
     ...PROGRESS_AT_START,
     cursor: before?.cursor ?? issue.lastEventId,
     deliveredAt: before?.deliveredAt ?? null,

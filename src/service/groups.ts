@@ -1,13 +1,19 @@
-/** The use cases of groups of tasks (domain/task/facet/group.ts). Their end is noticed in tasks.ts. */
+/** The use cases of groups of tasks (domain/task/facet/group.ts), and the chore that notices their end. */
 import { accept, also, Rejection, UNDECIDED } from "../domain/decision.ts";
 import {
   type Group,
+  checkGroups,
   type GroupCounts,
   groupNotFound,
   ownedGroup,
   unfinishedIn,
 } from "../domain/task/facet/group.ts";
-import { DEPENDENTS_COUNTED_MAX, GROUP_FAILURES_SHOWN, GROUP_STEP_TASKS } from "../domain/limits.ts";
+import {
+  DEPENDENTS_COUNTED_MAX,
+  GROUP_FAILURES_SHOWN,
+  GROUP_STEP_TASKS,
+  GROUPS_CHECKED,
+} from "../domain/limits.ts";
 import type { Moment } from "../domain/model.ts";
 import { type GroupRequest, cancelGroup, retryGroup } from "../domain/task/creator.ts";
 import { must } from "../lib/assert.ts";
@@ -18,6 +24,7 @@ import {
   groupPage,
   groupTotals,
   tasksOfGroup,
+  touchedGroups,
   unfinishedOfGroup,
 } from "../store/sql/groups.ts";
 import { nodeById } from "../store/sql/nodes.ts";
@@ -26,7 +33,9 @@ import { spentBy } from "../store/sql/spending.ts";
 import { dependenciesById } from "../store/sql/tasks.ts";
 import { type Committed, type Store, type Transact, transactAlso } from "../store/store.ts";
 import type { Feed } from "./feed.ts";
-import { type TaskService, upToDependencies } from "./tasks.ts";
+import { upToDependencies } from "./dependencies.ts";
+import type { FollowUps } from "./follow-ups.ts";
+import type { StepResult } from "./step.ts";
 import { pageOfFound } from "./scan.ts";
 
 /** How many tasks a step changed, and how many it leaves for the next one. */
@@ -45,19 +54,27 @@ export type GroupPage = {
   readonly next: string | null;
 };
 
+/** Logs the end of the groups of which a task has ended, if it was the last one. */
+export async function endGroups(store: Store, clock: Clock): Promise<StepResult> {
+  const moved = await store.transact({ touched: touchedGroups(GROUPS_CHECKED) }, ({ touched }) =>
+    accept(touched.length, checkGroups(touched, clock.now())),
+  );
+  return { moved, isMore: moved >= GROUPS_CHECKED };
+}
+
 const ALL_DAYS = { since: 0, until: Number.MAX_SAFE_INTEGER };
 
 export class GroupService {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #feed: Feed;
-  readonly #tasks: TaskService;
+  readonly #followUps: FollowUps;
 
-  constructor(store: Store, clock: Clock, feed: Feed, tasks: TaskService) {
+  constructor(store: Store, clock: Clock, feed: Feed, followUps: FollowUps) {
     this.#store = store;
     this.#clock = clock;
     this.#feed = feed;
-    this.#tasks = tasks;
+    this.#followUps = followUps;
   }
 
   /** The group that a caller means: with a key that is bound to a node its own, or if there is none, the hub's. */
@@ -122,7 +139,7 @@ export class GroupService {
         cancelled.changes,
       );
     });
-    if (step.changed > 0) await this.#tasks.followMany();
+    if (step.changed > 0) await this.#followUps.ofMany();
     return step;
   }
 
@@ -159,7 +176,7 @@ export class GroupService {
       });
       for (const taskId of lacking ?? []) needed.add(taskId);
       if (!step) continue;
-      if (step.changed > 0) await this.#tasks.followMany();
+      if (step.changed > 0) await this.#followUps.ofMany();
       return step;
     }
   }

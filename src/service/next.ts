@@ -195,7 +195,7 @@ export class NextService {
     });
     if (!next) return undefined;
     // Neither rejects: the task is handed out, and the periodic work does what they could not.
-    if (next.ended) await this.#tasks.settleAfter(next.ended);
+    if (next.ended) await this.#tasks.followUps.ofFailed(next.ended);
     if (hasMoreWaiting) await this.#tasks.fillIfPossible(request.nodeId);
     return next;
   }

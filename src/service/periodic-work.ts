@@ -8,8 +8,8 @@
  *   clock             the same after a standstill
  *   nodes             puts silent nodes offline (domain/node.ts expire) and makes their tasks open again (domain/task/core.ts
  *                     requeue)
- *   tasks             runs timeOut (a lease is over), expireOrStart (a task is due) and settle (a task that
- *                     others depend on has ended) of domain/task/core.ts and dependents.ts
+ *   tasks             what task-chores.ts finds due: leases, start times, ended dependencies, questions, reviews, families,
+ *                     groups
  *   heartbeats A, B   keeps nodes online for which a task/next waits (next.ts)
  *   schedules         creates the tasks of schedules that are due (schedules.ts)
  *   rewound           brings schedules back whose next time lies far ahead since the clock was set back (schedules.ts)
@@ -61,6 +61,7 @@ import type { Retention } from "./retention.ts";
 import type { Chore, ChoreEnd } from "./scheduler.ts";
 import type { ScheduleService } from "./schedules.ts";
 import type { StuckTasks } from "./stuck-tasks.ts";
+import { dueSteps } from "./task-chores.ts";
 import type { TaskService } from "./tasks.ts";
 
 export type ChoreParts = {
@@ -401,11 +402,11 @@ async function expireNodes(
 }
 
 async function runTasks(
-  { tasks }: ChoreParts,
+  { store, clock, tasks }: ChoreParts,
   balancer: PeriodicBalancer,
   signal: AbortSignal,
 ): Promise<ChoreEnd> {
-  const steps = (await tasks.dueSteps()).map((step) => async () => {
+  const steps = (await dueSteps(store, clock, tasks.reviews)).map((step) => async () => {
     const { moved, isMore } = await step();
     if (moved > 0) balancer.wake();
     return isMore;

@@ -1,9 +1,9 @@
 /**
- * The use cases of questions: a worker asks, somebody answers, and both may wait for the other. Their deadlines are part
- * of the periodic work (dueSteps() of tasks.ts).
+ * The use cases of questions: a worker asks, somebody answers, and both may wait for the other; and the chore of their
+ * deadlines.
  */
-import { Rejection, taskNotFound } from "../domain/decision.ts";
-import { QUESTIONS_COUNTED_MAX } from "../domain/limits.ts";
+import { Rejection, accept, taskNotFound } from "../domain/decision.ts";
+import { QUESTIONS_COUNTED_MAX, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Moment, Question } from "../domain/model.ts";
 import {
   type AnswerRequest,
@@ -12,6 +12,7 @@ import {
   answer,
   ask,
   questionNotFound,
+  timeOutQuestions,
 } from "../domain/task/question.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
@@ -22,12 +23,14 @@ import { NO_ROW } from "../store/sql/query.ts";
 import {
   type OpenPosition,
   type OpenQuestion,
+  dueQuestions,
   openCount,
   openQuestions,
   openQuestionsOf,
   questionCountsOf,
   questionOf,
   questionsOf,
+  tasksOfDueQuestions,
 } from "../store/sql/questions.ts";
 import { taskById } from "../store/sql/tasks.ts";
 import type { Answer, Committed, Store, Transact } from "../store/store.ts";
@@ -35,6 +38,15 @@ import { uncommitted } from "../store/store.ts";
 import type { Feed } from "./feed.ts";
 import type { TaskService } from "./tasks.ts";
 import { pageOfFound } from "./scan.ts";
+
+/** Times out at most SWEEP_BATCH questions at their deadline. Returns how many there were. */
+export function timeOutSome(store: Store, at: () => Moment): Promise<number> {
+  const { now } = at();
+  const load = { due: dueQuestions(now, SWEEP_BATCH), tasks: tasksOfDueQuestions(now, SWEEP_BATCH) };
+  return store.transact(load, ({ due, tasks }) =>
+    accept(due.length, timeOutQuestions(due, tasks, at()).changes),
+  );
+}
 
 /**
  * A page of the questions of a task, oldest first. `version` grows with each change of any of them; `next`: the number

@@ -1,7 +1,7 @@
 /** The use cases of tasks. Each write uses the Transact it is given, so that the caller can add to the commit. */
 import { type Candidate, balance, isAvailable } from "../domain/balancer.ts";
 import { isClosed, lanesOpenTo } from "../domain/gate.ts";
-import type { Change, Notified } from "../domain/change.ts";
+import type { Change } from "../domain/change.ts";
 import {
   type Accepted,
   type Decision,
@@ -14,23 +14,20 @@ import {
   UNDECIDED,
 } from "../domain/decision.ts";
 import { isFree } from "../domain/file.ts";
-import { checkGroups, ownerOf } from "../domain/task/facet/group.ts";
+import { ownerOf } from "../domain/task/facet/group.ts";
 import {
   BACKLOG_TYPES_TOGETHER,
   BALANCE_ROUND_MAX,
   DEPENDENTS_COUNTED_MAX,
   GIFTS_OF_GIVER_MAX,
-  GROUPS_CHECKED,
   LANES_REREADS,
   PULL_ANSWER_MAX_BYTES,
   REPORT_MAX_DEFAULT_USD,
-  RETRIED_DEPENDENCIES_MAX,
   RETRIED_DEPENDENTS_MAX,
   SWEEP_BATCH,
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
-import { isSpecial, laneOf } from "../domain/lane.ts";
-import { timeOutQuestions } from "../domain/task/question.ts";
+import { isSpecial, laneOf, type Position } from "../domain/lane.ts";
 import type { FileRecord, Gate, LedgerEntry, Moment, Node, Task, TaskSummary } from "../domain/model.ts";
 import type { Completion } from "../domain/task/facet/reward.ts";
 import type {
@@ -55,11 +52,11 @@ import {
   revoke,
   take,
 } from "../domain/task/core.ts";
-import { expireOrStart, releaseAll, requeue, timeOut } from "../domain/task/chores.ts";
+import { releaseAll, requeue } from "../domain/task/chores.ts";
 import { holderOfKey } from "../domain/task/facet/unique.ts";
 import { isExcluded } from "../domain/task/facet/exclusion.ts";
 import { isInReview } from "../domain/task/state.ts";
-import { retryWithDependents, settle } from "../domain/task/dependents.ts";
+import { retryWithDependents } from "../domain/task/dependents.ts";
 import { HUB_LIMITS, refusesMore } from "../domain/shares.ts";
 import {
   type Known,
@@ -71,30 +68,19 @@ import {
 import { assert, must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import {
-  type BacklogPlace,
-  BACKLOG_START,
-  backlogAfter,
-  candidatesIfBalanced,
-  openTasks,
-} from "../store/sql/balancer.ts";
+import { BACKLOG_START, backlogAfter, candidatesIfBalanced, openTasks } from "../store/sql/balancer.ts";
 import { gateOn } from "../store/sql/gate.ts";
 import { otherLanes, readyInLanes, readyLanes } from "../store/sql/lanes.ts";
 import { filesById } from "../store/sql/files.ts";
-import { touchedGroups } from "../store/sql/groups.ts";
 import { entryOfTask, ledgerHead } from "../store/sql/lux.ts";
 import { nodeById, nodesById } from "../store/sql/nodes.ts";
 import { NO_ROW } from "../store/sql/query.ts";
-import { dueQuestions, tasksOfDueQuestions } from "../store/sql/questions.ts";
 import { knownReports, sumNamesOf } from "../store/sql/spending.ts";
 import {
   type TaskTotals,
   brokenCount,
   brokenTasks,
   dependenciesById,
-  dueTasks,
-  firstDependents,
-  firstSettlement,
   strandedTasks,
   taskById,
   tasksById,
@@ -102,8 +88,6 @@ import {
   tasksHeld,
   tasksOfDeleted,
   taskTotals,
-  taskWork,
-  timedOutTasks,
   unmetOf,
 } from "../store/sql/tasks.ts";
 import { bestOfLanes, claimableSizes, waitingFor } from "../store/sql/ready-tasks.ts";
@@ -122,6 +106,10 @@ import { loadRows, Rows, upToBytes } from "./list-pages.ts";
 import { ReviewService } from "./reviews.ts";
 import { TASK_SUMMARIES, TaskLists, WHOLE_TASKS } from "./task-lists.ts";
 import { TopNodes } from "./top-nodes.ts";
+import { settleSome, upToDependencies } from "./dependencies.ts";
+import { FollowUps } from "./follow-ups.ts";
+import { endGroups } from "./groups.ts";
+import { applyRule } from "./step.ts";
 
 /** Why a deleted node's tasks were released. */
 export const NODE_DELETED = "the node was deleted";
@@ -130,8 +118,6 @@ export const NODE_DELETED = "the node was deleted";
 export type BatchItem = Assignment & { readonly code: string | null };
 export type BalanceReport = { readonly assignments: readonly Assignment[]; readonly pending: number };
 /** How many tasks a step of the periodic work changed, and whether there may be more to do. */
-export type StepResult = { readonly moved: number; readonly isMore: boolean };
-type Rule = (tasks: readonly Task[], at: Moment) => Accepted<readonly Task[]>;
 export type TaskStats = { readonly totals: TaskTotals; readonly top: readonly Node[] };
 
 /** The tasks and files that a new task names. */
@@ -179,9 +165,8 @@ export class TaskService {
   readonly #reportMaxMicro: number;
   readonly #rounds: BalancerRounds;
   readonly #top: TopNodes;
-  /** Steps that follow a commit and have not begun. */
-  readonly #following = new Map<string, Promise<void>>();
   readonly reviews: ReviewService;
+  readonly followUps: FollowUps;
   readonly lists: TaskLists<Task>;
   /** The lists of tasks without their long texts. */
   readonly summaries: TaskLists<TaskSummary>;
@@ -212,20 +197,15 @@ export class TaskService {
     this.#top = new TopNodes(store);
     this.lists = new TaskLists(store, WHOLE_TASKS);
     this.summaries = this.lists.of(TASK_SUMMARIES);
-    store.onCommit((changes) => {
-      let [hasEnded, isOfFamily, isFreed] = [false, false, false];
-      for (const change of changes) {
-        hasEnded ||= change.kind === "group.touched";
-        isOfFamily ||= change.kind === "family.touched";
-        isFreed ||= hasLeftLimit(change);
-      }
-      if (hasEnded) void this.#endGroupsIfPossible();
-      if (isOfFamily) void this.#checkFamiliesIfPossible();
-      if (isFreed) void this.#balanceIfPossible(); // under the limit of a key there is room
-    });
     this.reviews = new ReviewService(store, clock, newId, {
       candidates: (task) => candidatesIfBalanced(task, null),
-      follow: () => this.#settleIfPossible(),
+      follow: () => this.followUps.settle(),
+    });
+    this.followUps = new FollowUps(store, {
+      settle: async () => (await settleSome(store, () => this.#at())).moved,
+      endGroups: async () => (await endGroups(store, clock)).moved,
+      checkFamilies: () => this.reviews.checkFamilies(),
+      balance: () => this.#rounds.run(true),
     });
   }
 
@@ -356,7 +336,7 @@ export class TaskService {
     const done =
       first ??
       (await transact({ ...load, paid: entryOfTask(taskId) }, ({ paid, ...rows }) => decide(paid, rows)));
-    if (done.hasDependents) await this.#settleIfPossible();
+    if (done.hasDependents) await this.followUps.settle();
     if (done.madeRoom) await this.fillIfPossible(nodeId);
     return done;
   }
@@ -388,7 +368,7 @@ export class TaskService {
       extend(task, node, asked, this.#at(gate), this.#known(rows)),
     );
     if (after.status !== "failed") return after;
-    await this.settleAfter(after);
+    await this.followUps.ofFailed(after);
     await this.fillIfPossible(asked.nodeId);
     return after;
   }
@@ -443,7 +423,7 @@ export class TaskService {
     const after = await transact(load, ({ candidates, ...rows }) =>
       decide({ ...rows, candidates: candidates.best }),
     );
-    await this.settleAfter(after);
+    await this.followUps.ofFailed(after);
     await this.fillIfPossible(nodeId);
     return after;
   }
@@ -479,7 +459,7 @@ export class TaskService {
     const { answer: cancelled, also: holder = null } = await transactAlso(transact, load, (rows) =>
       also(cancel(rows.task, rows.node, asked, this.#at()), rows.task?.assignedNode ?? null),
     );
-    await this.settleAfter(cancelled);
+    await this.followUps.ofFailed(cancelled);
     if (holder !== null) await this.fillIfPossible(holder);
     return cancelled;
   }
@@ -516,7 +496,7 @@ export class TaskService {
       if (decision.kind === "rejected") return decision;
       return accept<RetryOutcome>({ task: decision.answer, dependents: null }, decision.changes);
     });
-    await this.settleAfter(retried.task);
+    await this.followUps.ofFailed(retried.task);
     return retried;
   }
 
@@ -555,8 +535,8 @@ export class TaskService {
         return accept<RetryOutcome>({ task: after, dependents: { opened, left } }, retried.changes);
       });
       if (!outcome) continue;
-      await this.settleAfter(outcome.task);
-      if (outcome.dependents !== null && outcome.dependents.opened > 0) await this.#balanceIfPossible();
+      await this.followUps.ofFailed(outcome.task);
+      if (outcome.dependents !== null && outcome.dependents.opened > 0) await this.followUps.balance();
       return outcome;
     }
   }
@@ -584,7 +564,7 @@ export class TaskService {
       (await transact({ ...load, head: ledgerHead() }, ({ task, head }) =>
         remove(task, taskId, this.#clock.now(), { entryId, head }),
       ));
-    if (task.hasDependents) await this.#settleIfPossible();
+    if (task.hasDependents) await this.followUps.settle();
     if (task.status === "assigned" && task.assignedNode !== null)
       await this.fillIfPossible(task.assignedNode);
     return task;
@@ -634,25 +614,7 @@ export class TaskService {
    * reported: the balancer's next round assigns the tasks.
    */
   fillIfPossible(nodeId: string): Promise<void> {
-    return this.#together(`fill ${nodeId}`, () => this.#fill(nodeId));
-  }
-
-  /**
-   * Runs a step once for all callers that ask before it begins (single-flight), such as the requests of one batch after
-   * its commit. A failure is not reported.
-   */
-  #together(name: string, step: () => Promise<void>): Promise<void> {
-    let following = this.#following.get(name);
-    if (!following) {
-      following = Promise.resolve()
-        .then(() => {
-          this.#following.delete(name);
-          return step();
-        })
-        .catch(() => {});
-      this.#following.set(name, following);
-    }
-    return following;
+    return this.followUps.together(`fill ${nodeId}`, () => this.#fill(nodeId));
   }
 
   async #fill(nodeId: string): Promise<void> {
@@ -697,14 +659,24 @@ export class TaskService {
 
   /** Makes at most SWEEP_BATCH tasks of offline nodes open again. Returns how many there were. */
   requeueSome(): Promise<number> {
-    return this.#apply(() => strandedTasks(SWEEP_BATCH), requeue);
+    return applyRule(
+      this.#store,
+      () => this.#at(),
+      () => strandedTasks(SWEEP_BATCH),
+      requeue,
+    );
   }
 
   /** Makes at most SWEEP_BATCH tasks of deleted nodes open again. Returns how many there were. */
   async releaseSomeOfDeleted(): Promise<number> {
     if ((await this.#store.read(tasksOfDeleted(1))).length === 0) return 0;
     const rule = (tasks: readonly Task[], at: Moment) => releaseAll(tasks, NODE_DELETED, at);
-    return this.#apply(() => tasksOfDeleted(SWEEP_BATCH), rule);
+    return applyRule(
+      this.#store,
+      () => this.#at(),
+      () => tasksOfDeleted(SWEEP_BATCH),
+      rule,
+    );
   }
 
   /** Makes tasks of a node open again, until it holds fewer than a last step can free. Returns how many there were. */
@@ -718,129 +690,6 @@ export class TaskService {
       released += step.length;
     }
     return released;
-  }
-
-  /**
-   * The steps of the periodic work that find something to do now: they expire tasks, make those ready whose time has come,
-   * take back those whose lease has run out, update those whose dependencies have ended, and time out questions. Each
-   * handles about SWEEP_BATCH tasks.
-   */
-  async dueSteps(): Promise<readonly (() => Promise<StepResult>)[]> {
-    const { now, steady } = this.#at();
-    const work = await this.#store.read(taskWork(now, steady));
-    const step = (queryAt: (at: Moment) => Query<readonly Task[]>, rule: Rule) => async () => {
-      const moved = await this.#apply(queryAt, rule);
-      return { moved, isMore: moved >= SWEEP_BATCH };
-    };
-    const steps: (() => Promise<StepResult>)[] = [];
-    if (work.due) steps.push(step((at) => dueTasks(at.now, SWEEP_BATCH), expireOrStart));
-    if (work.timedOut) steps.push(step((at) => timedOutTasks(at.steady, SWEEP_BATCH), timeOut));
-    // After the steps that end tasks, because others may depend on those.
-    if (work.settled || steps.length > 0) steps.push(() => this.#settleSome());
-    if (work.questions) steps.push(() => this.#timeOutQuestions());
-    if (work.reviews) steps.push(() => this.#timeOutReviews());
-    if (work.families) steps.push(() => this.#checkFamilies());
-    if (work.groups) steps.push(() => this.#endGroups());
-    return steps;
-  }
-
-  /** Times out at most SWEEP_BATCH questions at their deadline. */
-  async #timeOutQuestions(): Promise<StepResult> {
-    const { now } = this.#at();
-    const load = {
-      due: dueQuestions(now, SWEEP_BATCH),
-      tasks: tasksOfDueQuestions(now, SWEEP_BATCH),
-    };
-    const moved = await this.#store.transact(load, ({ due, tasks }) => {
-      const { changes } = timeOutQuestions(due, tasks, this.#at());
-      return accept(due.length, changes);
-    });
-    return { moved, isMore: moved >= SWEEP_BATCH };
-  }
-
-  async #timeOutReviews(): Promise<StepResult> {
-    const moved = await this.reviews.timeOut();
-    return { moved, isMore: moved >= SWEEP_BATCH };
-  }
-
-  async #checkFamilies(): Promise<StepResult> {
-    const moved = await this.reviews.checkFamilies();
-    return { moved, isMore: moved > 0 };
-  }
-
-  /** If it fails, the periodic work does the same. */
-  #checkFamiliesIfPossible(): Promise<void> {
-    return this.#together("families", async () => {
-      if ((await this.reviews.checkFamilies()) === 0) return;
-      await this.#settleIfPossible();
-      await this.#balanceIfPossible();
-    });
-  }
-
-  /** Applies a rule to the tasks of a query. Returns how many there were. */
-  async #apply(queryAt: (at: Moment) => Query<readonly Task[]>, rule: Rule): Promise<number> {
-    const load = { tasks: queryAt(this.#at()) };
-    const moved = await this.#store.transact(load, ({ tasks }) => rule(tasks, this.#at()));
-    return moved.length;
-  }
-
-  /** Updates about SWEEP_BATCH tasks whose dependencies have ended: the dependents of at most SWEEP_BATCH tasks. */
-  async #settleSome(): Promise<StepResult> {
-    let moved = 0;
-    for (let ended = 0; ended < SWEEP_BATCH && moved < SWEEP_BATCH; ended++) {
-      const load = { settlement: firstSettlement(), tasks: firstDependents(SWEEP_BATCH) };
-      const updated = await this.#store.transact(load, ({ settlement, tasks }) => {
-        if (!settlement) return accept(null);
-        const { taskId, outcome, root } = settlement;
-        const { changes } = settle(tasks, taskId, outcome, this.#at(), root);
-        if (tasks.length === SWEEP_BATCH) return accept(tasks.length, changes);
-        return accept(tasks.length, [...changes, { kind: "settlement.removed", taskId }]);
-      });
-      if (updated === null) return { moved, isMore: false };
-      moved += updated;
-    }
-    return { moved, isMore: true };
-  }
-
-  /** Logs the end of the groups of which a task has ended, if it was the last one. */
-  async #endGroups(): Promise<StepResult> {
-    const moved = await this.#store.transact({ touched: touchedGroups(GROUPS_CHECKED) }, ({ touched }) =>
-      accept(touched.length, checkGroups(touched, this.#clock.now())),
-    );
-    return { moved, isMore: moved >= GROUPS_CHECKED };
-  }
-
-  /** If it fails, the periodic work does the same. */
-  #endGroupsIfPossible(): Promise<void> {
-    return this.#together("groups", async () => {
-      await this.#endGroups();
-    });
-  }
-
-  /** After a commit that ended or opened many tasks. */
-  async followMany(): Promise<void> {
-    await this.#settleIfPossible();
-    await this.#endGroupsIfPossible();
-    await this.#balanceIfPossible();
-  }
-
-  /** Updates the tasks that depend on one that has just failed. */
-  async settleAfter(task: Task): Promise<void> {
-    if (task.hasDependents && task.status === "failed") await this.#settleIfPossible();
-  }
-
-  /** The end of the task is on disk, so a failure here is not reported: the periodic work does the same, and the rest. */
-  #settleIfPossible(): Promise<void> {
-    return this.#together("settle", async () => {
-      if ((await this.#settleSome()).moved > 0) await this.#rounds.run(true);
-    });
-  }
-
-  /** A failure is not reported: the balancer's next round does the same. */
-  #balanceIfPossible(): Promise<void> {
-    return this.#together("balance", async () => {
-      await this.#rounds.run(true);
-    });
   }
 
   /** Read when a transaction is decided: on PostgreSQL it may have waited long for the write lock. */
@@ -882,7 +731,7 @@ export class TaskService {
     if (lanes.size === 0) return [];
     const { closed } = await this.#store.read(this.#gate());
     const names = lanesOpenTo(node, null, closed, lanes.values()).special.map(({ name }) => name);
-    const best: BacklogPlace[] = [];
+    const best: Position[] = [];
     for (let at = 0; at < names.length; at += BACKLOG_TYPES_TOGETHER) {
       const some = names.slice(at, at + BACKLOG_TYPES_TOGETHER);
       best.push(...(await this.#store.read(backlogAfter(BACKLOG_START, some, false, limit))));
@@ -895,11 +744,6 @@ export class TaskService {
     const totals = await this.#store.read(taskTotals());
     return { totals, top: await this.#top.read() };
   }
-}
-
-function hasLeftLimit(change: Notified): boolean {
-  if (change.kind === "task.deleted") return change.frees !== undefined;
-  return change.kind === "task.moved" && change.task.countsFor !== null && change.task.status !== "assigned";
 }
 
 /** A task after `nodeId` has got another: it gets no second copy of one. */
@@ -988,14 +832,4 @@ function unusableOf(
 
 function isAny({ dependsOn, fileIds }: References): boolean {
   return dependsOn.length > 0 || fileIds.length > 0;
-}
-
-/** The first tasks that together depend on at most RETRIED_DEPENDENCIES_MAX others; at least one. */
-export function upToDependencies(tasks: readonly Task[]): readonly Task[] {
-  let dependencies = 0;
-  const end = tasks.findIndex(({ dependsOn }, i) => {
-    dependencies += dependsOn.length;
-    return i > 0 && dependencies > RETRIED_DEPENDENCIES_MAX;
-  });
-  return end === -1 ? tasks : tasks.slice(0, end);
 }

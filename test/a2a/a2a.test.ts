@@ -22,7 +22,7 @@ import {
   RestTransportFactory,
 } from "@a2a-js/sdk/client";
 import * as limit from "../../src/domain/limits.ts";
-import { RESULT, addNode, addTask, complete, list, ok, record, until } from "../api/scene.ts";
+import { RESULT, list, ok, record, until } from "../api/scene.ts";
 import { addKey, keys } from "../api/key-commands.ts";
 import { ADMIN_KEY, SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import { RECEIVER_URL, Receiver, idOf } from "../support/receiver.ts";
@@ -206,7 +206,7 @@ describe("the official client", () => {
   let hub: TestHub;
   beforeAll(async () => {
     hub = await startHub();
-    await addNode(hub, "w1");
+    await hub.addNode("w1");
   });
   afterAll(() => hub.close());
 
@@ -251,7 +251,7 @@ describe("the official client", () => {
     test(`${binding}: gets its pushes until the task has ended, and manages their configs`, async () => {
       await using receiver = new Receiver();
       await using pushing = await startHub({ post: receiver.post });
-      await addNode(pushing, "w1");
+      await pushing.addNode("w1");
       const client = await connect(pushing, binding);
       const config = (taskId: string, id: string): TaskPushNotificationConfig => ({
         tenant: "",
@@ -279,7 +279,7 @@ describe("the official client", () => {
       await expect(gone).rejects.toThrow("no push notification config");
       await pushing.sweep();
       await claim(pushing, id);
-      await ok(complete(pushing, id, "w1"));
+      await ok(pushing.complete(id, "w1"));
       const received = await receiver.until(({ length }) => length === 4);
       expect(received.map(({ body }) => told(body))).toEqual([
         "statusUpdate SUBMITTED",
@@ -318,7 +318,7 @@ describe("the official client", () => {
         "http://u:p@example.org",
       ])
         await expect(client.createTaskPushNotificationConfig(config(open.id, url))).rejects.toThrow("url");
-      const elsewhere = await addTask(own);
+      const elsewhere = await own.addTask();
       const theirs = client.createTaskPushNotificationConfig(config(elsewhere, RECEIVER_URL));
       await expect(theirs).rejects.toThrow(elsewhere);
     });
@@ -332,7 +332,7 @@ describe("the official client", () => {
         const { id } = response.payload.value;
         await claim(hub, id);
         await ok(hub.post("/task/extend", { task_id: id, node_id: "w1", note: "half" }));
-        await ok(complete(hub, id, "w1"));
+        await ok(hub.complete(id, "w1"));
       }
       expect(seen).toEqual([
         "task TASK_STATE_SUBMITTED",
@@ -380,7 +380,7 @@ describe("the official client", () => {
       const { questions } = await ok(hub.get(`/task/${id}/questions`));
       expect(questions).toMatchObject([{ state: "answered", answer: "blue" }]);
       await expect(client.sendMessage(answer({ contextId }))).rejects.toThrow("asks for no input");
-      await ok(complete(hub, id, "w1"));
+      await ok(hub.complete(id, "w1"));
     });
 
     test(`${binding}: has not ended while its result waits for a review`, async () => {
@@ -391,7 +391,7 @@ describe("the official client", () => {
       });
       const states: (TaskState | undefined)[] = [];
       await work(hub, async (task_id) => {
-        await ok(complete(hub, task_id, "w1"));
+        await ok(hub.complete(task_id, "w1"));
         const { status, artifacts } = await client.getTask({ tenant: "", id: task_id });
         expect(artifacts).toEqual([]);
         states.push(status?.state);
@@ -416,7 +416,7 @@ describe("the official client", () => {
   });
 
   test("a node's card: its skills, and its tasks are assigned to it", async () => {
-    await addNode(hub, "painter:1", { name: "Painter", capabilities: "draw,paint" });
+    await hub.addNode("painter:1", { name: "Painter", capabilities: "draw,paint" });
     for (const binding of BINDINGS) {
       const client = await connect(hub, binding, "/a2a/nodes/painter:1/");
       const card: AgentCard = await client.getAgentCard();
@@ -434,7 +434,7 @@ describe("the specification's examples", () => {
   let hub: TestHub;
   beforeAll(async () => {
     hub = await startHub({ variants: ["A"] });
-    await addNode(hub, "w1");
+    await hub.addNode("w1");
   });
   afterAll(() => hub.close());
 
@@ -445,7 +445,7 @@ describe("the specification's examples", () => {
   test("6.1: a task that is done", async () => {
     const [answer] = await Promise.all([
       http(hub, "/message:send", withText("What is the weather today?", "6.1")),
-      work(hub, (taskId) => complete(hub, taskId, "w1")),
+      work(hub, (taskId) => hub.complete(taskId, "w1")),
     ]);
     expect(answer["task"]).toMatchObject({
       id: expect.any(String),
@@ -476,7 +476,7 @@ describe("the specification's examples", () => {
       form.append("file", new Blob(["# Report"]), "report.md");
       const headers = { "X-Matrix-Secret": SECRET };
       await fetch(`${hub.base()}/api/v1/file/upload`, { method: "POST", headers, body: form });
-      await complete(hub, taskId, "w1");
+      await hub.complete(taskId, "w1");
     });
     const found = await events(stream);
     expect(found.map(({ data }) => told(data))).toEqual([
@@ -566,7 +566,7 @@ describe("the specification's examples", () => {
     };
     const [done] = await Promise.all([
       http(hub, path, data),
-      work(hub, (taskId) => complete(hub, taskId, "w1")),
+      work(hub, (taskId) => hub.complete(taskId, "w1")),
     ]);
     expect(record(done["task"])["status"]).toMatchObject({ state: COMPLETED });
     expect((await events(stream)).map(({ data }) => told(data))).toEqual([
@@ -693,7 +693,7 @@ describe("the specification's examples", () => {
 
   test("a node has a share of the push configs, and a message whose config is refused creates no task", async () => {
     await using own = await startHub({ post: async () => ({ status: 204, retryAfter: null }) });
-    await addNode(own, "w1");
+    await own.addNode("w1");
     const greedy = await addKey(own, "greedy", { node_id: "w1" });
     for (let n = 0; n < limit.PUSH_CONFIGS_OF_NODE_MAX; n++)
       expect((await sendPushed(own, greedy, RECEIVER_URL)).status).toBe(200);
@@ -744,7 +744,7 @@ describe("the specification's examples", () => {
     });
     const keysOf: string[] = [];
     for (const name of ["silent-1", "silent-2", "modest"]) {
-      await addNode(own, name);
+      await own.addNode(name);
       keysOf.push(await addKey(own, name, { node_id: name }));
     }
     const [first = "", second = "", modest = ""] = keysOf;
@@ -769,7 +769,7 @@ describe("the specification's examples", () => {
   test("a key that is revoked gets no more pushes, and loses its configs", async () => {
     await using receiver = new Receiver();
     await using own = await startHub({ post: receiver.post });
-    await addNode(own, "w1");
+    await own.addNode("w1");
     const bound = await addKey(own, "bound", { node_id: "w1" });
     const full = await addKey(own, "full");
     const sent = [await sendPushed(own, bound, RECEIVER_URL), await sendPushed(own, full, RECEIVER_URL)];
@@ -779,7 +779,7 @@ describe("the specification's examples", () => {
     for (const response of sent) {
       const { id } = record(record(await response.json())["task"]);
       await claim(own, id);
-      await ok(complete(own, String(id), "w1"));
+      await ok(own.complete(String(id), "w1"));
     }
     const webhooks = async () =>
       list(await ok(own.get("/webhook/list", { headers: { "X-Admin-Key": ADMIN_KEY } })), "webhooks");
@@ -1015,9 +1015,9 @@ describe("the cards", () => {
       return list(card, "skills").map(({ id }) => id);
     };
     expect(await skillsAt(CARD)).toEqual(["task"]);
-    await addNode(hub, "n1", { capabilities: "sing,draw" });
-    await addNode(hub, "n2", { capabilities: "draw" });
-    await addNode(hub, "n3", { capabilities: "act" });
+    await hub.addNode("n1", { capabilities: "sing,draw" });
+    await hub.addNode("n2", { capabilities: "draw" });
+    await hub.addNode("n3", { capabilities: "act" });
     const skills = ["task", "type:draw", "type:act", "type:sing"];
     expect(await skillsAt(CARD)).toEqual(skills);
     expect(await skillsAt(`/a2a${CARD}`)).toEqual(skills);
@@ -1025,7 +1025,7 @@ describe("the cards", () => {
     expect(await skillsAt(CARD)).toEqual(["task", "type:draw", "type:sing"]);
     const first = await fetch(hub.base() + CARD);
     hub.clock.pass(5_000);
-    await addNode(hub, "n3", { capabilities: "act" });
+    await hub.addNode("n3", { capabilities: "act" });
     const second = await fetch(hub.base() + CARD);
     const modifiedAt = ({ headers }: Response): number => Date.parse(headers.get("last-modified") ?? "");
     expect(modifiedAt(second)).toBeGreaterThan(modifiedAt(first));
@@ -1044,7 +1044,7 @@ describe("the cards", () => {
     await using hub = await startHub({ variants: ["A"] });
     for (const group of ["a", "b"]) {
       const capabilities = Array.from({ length: limit.CAPABILITIES_MAX }, (_, i) => `${group}${i}`);
-      await addNode(hub, group, { capabilities: capabilities.join() });
+      await hub.addNode(group, { capabilities: capabilities.join() });
     }
     const card = record(await (await fetch(hub.base() + CARD)).json());
     expect(list(card, "skills")).toHaveLength(limit.A2A_SKILLS_MAX);
@@ -1052,8 +1052,8 @@ describe("the cards", () => {
 
   test("GET /a2a/nodes lists the nodes with the addresses of their cards, in pages", async () => {
     await using hub = await startHub({ variants: ["A"] });
-    await addNode(hub, "painter:1", { name: "Painter", capabilities: "draw,paint" });
-    for (const nodeId of ["n1", "n2"]) await addNode(hub, nodeId, { capabilities: "sing" });
+    await hub.addNode("painter:1", { name: "Painter", capabilities: "draw,paint" });
+    for (const nodeId of ["n1", "n2"]) await hub.addNode(nodeId, { capabilities: "sing" });
     await ok(hub.post("/node/leave", { node_id: "n2" }));
     const get = async (path: string): Promise<Fields> => {
       const answer = await fetch(`${hub.base()}/a2a/nodes${path}`, {
@@ -1087,7 +1087,7 @@ describe("the cards", () => {
 
   test("a node's asks for the secret, and follows its profile", async () => {
     await using hub = await startHub({ variants: ["A"] });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const get = (nodeId: string, headers: Record<string, string>) =>
       fetch(`${hub.base()}/a2a/nodes/${nodeId}${CARD}`, { headers });
     const secret = { "X-Matrix-Secret": SECRET };
@@ -1098,7 +1098,7 @@ describe("the cards", () => {
     expect(record(await card.json())["skills"]).toMatchObject([{ id: "task" }]);
     const etag = card.headers.get("etag") ?? "";
     expect((await get("n1", { ...secret, "If-None-Match": etag })).status).toBe(304);
-    await addNode(hub, "n1", { capabilities: "sing" });
+    await hub.addNode("n1", { capabilities: "sing" });
     const changed = await get("n1", { ...secret, "If-None-Match": etag });
     expect([changed.status, record(await changed.json())["skills"]]).toMatchObject([200, [{ id: "sing" }]]);
   });
@@ -1108,7 +1108,7 @@ describe("who calls", () => {
   let hub: TestHub;
   beforeAll(async () => {
     hub = await startHub({ variants: ["A"] });
-    await addNode(hub, "w1");
+    await hub.addNode("w1");
   });
   afterAll(() => hub.close());
 
@@ -1243,12 +1243,12 @@ describe("a message that is sent again", () => {
     await using hub = await startHub({ variants: ["A"] });
     const to = "/a2a/nodes/n1";
     expect((await send(hub, "/message:send", said("x"), { to })).status).toBe(404);
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     await ok(hub.post("/node/leave", { node_id: "n1" }));
     const message = said("for n1", { parts: [{ raw: btoa("x"), filename: "x.txt" }] }, AT_ONCE);
     expect(await httpError(hub, "/message:send", message, { to })).toEqual([400, "UNSUPPORTED_OPERATION"]);
     expect((await ok(hub.get("/file/list")))["total"]).toBe(0);
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const failed = (await create(hub, "fails"))["id"];
     await http(hub, `/tasks/${failed}:cancel`, {});
     for (const luxhub of [{ delay_s: 9 }, { depends_on: [failed] }]) {
@@ -1270,7 +1270,7 @@ describe("how a task ends", () => {
   let hub: TestHub;
   beforeAll(async () => {
     hub = await startHub({ variants: ["A"] });
-    await addNode(hub, "w1");
+    await hub.addNode("w1");
   });
   afterAll(() => hub.close());
 
@@ -1332,13 +1332,13 @@ describe("how a task ends", () => {
 
   test("a stream that resumes before what the log still holds begins with the task", async () => {
     await using short = await startHub({ retainMs: 60_000, variants: ["A"] });
-    await addNode(short, "w1");
+    await short.addNode("w1");
     const { id } = await create(short, "old");
     for (let passed = 0; passed < 3; passed++) {
       short.clock.pass(60_000);
       await short.sweep();
     }
-    await addNode(short, "w1");
+    await short.addNode("w1");
     await claim(short, id);
     const kept = list(await ok(short.get("/events?since=0&limit=1")), "events");
     expect(kept[0]?.["id"]).toBeGreaterThan(2);

@@ -2,20 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { type Answer, type CallOptions, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 import { addKey, as } from "./key-commands.ts";
-import {
-  NO_ID,
-  VARIANTS,
-  addNode,
-  addNodes,
-  addTask,
-  badFields,
-  complete,
-  list,
-  ok,
-  record,
-  refused,
-  taskOf,
-} from "./scene.ts";
+import { NO_ID, VARIANTS, badFields, list, ok, record, refused } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 const DRAFT = { title: "t", description: "d" };
@@ -41,7 +28,7 @@ async function attachedTo(hub: TestHub, taskId: string): Promise<Record<string, 
 describe("files of task/create", () => {
   test.each(VARIANTS)("are inputs of the task in the same commit, on %s", async (variant) => {
     await using hub = await startHub();
-    await addNode(hub, "n1", {}, variant);
+    await hub.addNode("n1", {}, variant);
     const ids = [await upload(hub), await upload(hub, { node: "n1" })];
     const [first = "", second = ""] = ids;
     const made = await ok(
@@ -53,7 +40,7 @@ describe("files of task/create", () => {
     const files = { files: ids, inputs: ids, outputs: [] };
     expect(made["task"]).toMatchObject(files);
     expect(await get(hub, taskId)).toMatchObject(files);
-    expect(await taskOf(hub, taskId)).toMatchObject(files);
+    expect(await hub.taskOf(taskId)).toMatchObject(files);
     expect(await attachedTo(hub, taskId)).toEqual({ [first]: "input", [second]: "input" });
     const next = await ok(hub.post("/task/next", { node_id: "n1" }));
     expect(next["task"]).toMatchObject(files);
@@ -62,7 +49,7 @@ describe("files of task/create", () => {
   once.test("that are unknown, or belong to a task, are 400, and nothing is stored", async () => {
     await using hub = await startHub();
     const [free, taken] = [await upload(hub), await upload(hub)];
-    const owner = await addTask(hub, { files: [taken] });
+    const owner = await hub.addTask({ files: [taken] });
     const named = await upload(hub, { task_id: owner });
     const files = [free, NO_ID, taken, named, "x"];
     await badFields(hub.post("/task/create", { ...DRAFT, files, depends_on: [NO_ID] }), [
@@ -75,7 +62,7 @@ describe("files of task/create", () => {
     await badFields(hub.post("/task/create", { ...DRAFT, files: free }), ["files"]);
     await badFields(hub.post("/task/create", { ...DRAFT, files: new Array(101).fill(free) }), ["files"]);
     expect(await ok(hub.get("/status"))).toMatchObject({ tasks_count: 1 });
-    const last = await addTask(hub, { files: [free] });
+    const last = await hub.addTask({ files: [free] });
     expect(await attachedTo(hub, last)).toEqual({ [free]: "input" });
     await ok(hub.admin("/task/delete", { task_id: last }));
     await badFields(hub.post("/task/create", { ...DRAFT, files: [free] }), ["files.0"]);
@@ -111,7 +98,7 @@ describe("files of task/create", () => {
 
   once.test("a key that is bound to a node attaches only the files of that node", async () => {
     await using hub = await startHub({ variants: ["A"] });
-    await addNodes(hub, ["n1", "n2"]);
+    await hub.addNodes(["n1", "n2"]);
     const bound = as(await addKey(hub, "robot", { node_id: "n1" }));
     const own = await upload(hub, {}, bound);
     const ofNobody = await upload(hub);
@@ -127,9 +114,9 @@ describe("files of task/create", () => {
 describe("inputs and outputs", () => {
   test("an output is what the node that holds the task attaches; a later attempt gets the inputs", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1", "n2"]);
+    await hub.addNodes(["n1", "n2"]);
     const given = await upload(hub);
-    const taskId = await addTask(hub, { files: [given], backoff_s: 0 });
+    const taskId = await hub.addTask({ files: [given], backoff_s: 0 });
     const early = await upload(hub, { task_id: taskId, node: "n1" }); // nobody holds it yet
     await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
     const made = await upload(hub, { task_id: taskId, node: "n1" });
@@ -146,7 +133,7 @@ describe("inputs and outputs", () => {
     expect(next["task"]).toMatchObject({ task_id: taskId, inputs, outputs: [made] });
     const second = await upload(hub, { task_id: taskId, node: "n2" });
     const late = await upload(hub, { task_id: taskId, node: "n1" });
-    await ok(complete(hub, taskId, "n2"));
+    await ok(hub.complete(taskId, "n2"));
     const after = await upload(hub, { task_id: taskId, node: "n2" });
     expect(await get(hub, taskId)).toMatchObject({
       inputs: [...inputs, late],
@@ -162,7 +149,7 @@ describe("inputs and outputs", () => {
 
   once.test("a file of no task is neither", async () => {
     await using hub = await startHub({ variants: ["A"] });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const file = await upload(hub, { node: "n1", task_id: NO_ID });
     const [listed] = list(await ok(hub.get("/file/list")), "files");
     expect(listed).toMatchObject({ file_id: file, task_id: null, attached: null });
@@ -170,9 +157,9 @@ describe("inputs and outputs", () => {
 
   once.test("with a bound key the node need not be named", async () => {
     await using hub = await startHub({ variants: ["A"] });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const bound = as(await addKey(hub, "robot", { node_id: "n1" }));
-    const taskId = await addTask(hub);
+    const taskId = await hub.addTask();
     await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
     const file = await upload(hub, { task_id: taskId }, bound);
     expect(await attachedTo(hub, taskId)).toEqual({ [file]: "output" });

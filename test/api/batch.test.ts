@@ -18,24 +18,7 @@ import {
   startHub,
 } from "../support/hub.ts";
 import { addKey, as } from "./key-commands.ts";
-import {
-  NO_ID,
-  RESULT,
-  addNode,
-  addTask,
-  addTaskOf,
-  badFields,
-  eventKinds,
-  list,
-  nodeOf,
-  ok,
-  pick,
-  receive,
-  record,
-  send,
-  taskOf,
-  until,
-} from "./scene.ts";
+import { NO_ID, RESULT, badFields, list, ok, pick, record, until } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 
@@ -87,12 +70,12 @@ describe("a batch", () => {
   beforeAll(async () => {
     hub = await startHub();
     // They do not take tasks of every type.
-    for (const nodeId of ["n1", "n2", "n3"]) await addNode(hub, nodeId, { capabilities: ["usual"] });
+    for (const nodeId of ["n1", "n2", "n3"]) await hub.addNode(nodeId, { capabilities: ["usual"] });
   });
   afterAll(() => hub.close());
 
   test("answers in order, as if each request were sent alone; a refusal does not stop the others", async () => {
-    const taskId = await addTask(hub, { lux_reward: 2 });
+    const taskId = await hub.addTask({ lux_reward: 2 });
     const answers = await batch(hub, [
       finish(taskId),
       claim(taskId),
@@ -122,7 +105,7 @@ describe("a batch", () => {
     const paid = { success: true, status: "completed", lux_paid: 2, receipt, task_id: taskId };
     expect(answers[4]?.body).toEqual(paid);
     expect(list(answers[8]?.body ?? {}, "errors")).toMatchObject([{ path: "node_id" }]);
-    expect(await eventKinds(hub, taskId)).toEqual([
+    expect(await hub.eventKinds(taskId)).toEqual([
       "task.created",
       "task.assigned",
       "task.completed",
@@ -152,11 +135,11 @@ describe("a batch", () => {
       [],
     ]);
     expect(answers[6]?.body).toMatchObject({ messages_waiting: 0 });
-    expect(await receive(hub, "n1")).toEqual([]);
+    expect(await hub.receive("n1")).toEqual([]);
   });
 
   test("sees the requests before it even where a handler reads ahead of its transaction", async () => {
-    const [gone, kept] = [await addTask(hub), await addTask(hub)];
+    const [gone, kept] = [await hub.addTask(), await hub.addTask()];
     const answers = await batch(
       hub,
       [
@@ -187,15 +170,15 @@ describe("a batch", () => {
     ]);
     expect(list(answers[1]?.body ?? {}, "errors")).toMatchObject([{ path: "depends_on.1" }]);
     expect(answers[8]?.body).toMatchObject({ tasks_released: 0 });
-    expect(await nodeOf(hub, "n3")).toMatchObject({ status: "online" });
-    expect(await nodeOf(hub, "n5")).toMatchObject({ status: "offline" });
+    expect(await hub.nodeOf("n3")).toMatchObject({ status: "online" });
+    expect(await hub.nodeOf("n5")).toMatchObject({ status: "offline" });
   });
 
   test("the balancer gives a task that the batch handed out and revoked to another node", async () => {
-    for (const nodeId of ["b1", "b2"]) await addNode(hub, nodeId, { capabilities: "rare" }, "B");
+    for (const nodeId of ["b1", "b2"]) await hub.addNode(nodeId, { capabilities: "rare" }, "B");
     await ok(hub.post("/node/drain", { node_id: "b1", drain: true }));
     await ok(hub.post("/node/drain", { node_id: "b2", drain: true }));
-    const taskId = await addTask(hub, { task_type: "rare" }, "B");
+    const taskId = await hub.addTask({ task_type: "rare" }, "B");
     const [, , , revoked] = await batch(
       hub,
       [
@@ -228,7 +211,7 @@ describe("a batch", () => {
   });
 
   once.test("an element that is not a request refuses the whole batch, and is named", async () => {
-    const before = await eventKinds(hub);
+    const before = await hub.eventKinds();
     const good = { path: "task/create", body: CREATE[1] };
     const bad = [
       null,
@@ -249,7 +232,7 @@ describe("a batch", () => {
     );
     await badFields(hub.post("/batch", { requests: good }), ["requests"]);
     await badFields(hub.post("/batch", {}), ["requests"]);
-    expect(await eventKinds(hub)).toEqual(before);
+    expect(await hub.eventKinds()).toEqual(before);
   });
 
   once.test(
@@ -286,7 +269,7 @@ describe("a batch", () => {
   once.test(
     "numbers in a result keep all digits, and other numbers are rounded as in single requests",
     async () => {
-      const taskId = await addTaskOf(hub, "n1");
+      const taskId = await hub.addTaskOf("n1");
       const result = `{"problem":"p","improvement":"i","lesson":"l","exact":12345678901234567890.12345678901234567890}`;
       const text = `{"requests":[
       {"path":"task/complete","body":{"task_id":"${taskId}","node_id":"n1","result":${result}}},
@@ -302,7 +285,7 @@ describe("a batch", () => {
 
   once.test("null means a field left out, and a receive takes the messages that fit", async () => {
     const content = "x".repeat(200_000);
-    for (let i = 0; i < 3; i++) await send(hub, "op", "n2", { content });
+    for (let i = 0; i < 3; i++) await hub.send("op", "n2", { content });
     const answers = await batch(hub, [take("n2", { count: null, blocking: null }), take("n2"), take("n2")]);
     expect(answers.map(({ body }) => body["count"])).toEqual([2, 1, 0]);
   });
@@ -310,9 +293,9 @@ describe("a batch", () => {
   once.test("requests after 2 MiB of answers are 503 and not done", async () => {
     const description = "y".repeat(60_000);
     const ids: string[] = [];
-    for (let i = 0; i < 15; i++) ids.push(await addTask(hub, { description }));
+    for (let i = 0; i < 15; i++) ids.push(await hub.addTask({ description }));
     const asked = Array.from({ length: 180 }, (_, i) => claim(ids[i % 15] ?? ""));
-    const last = await addTask(hub);
+    const last = await hub.addTask();
     const answers = await batch(hub, [...asked, claim(last)]);
     const done = answers.findIndex(({ status }) => status === 503);
     expect(done).toBeGreaterThan(30);
@@ -328,7 +311,7 @@ describe("a batch", () => {
     "requests after 6,000 rows are 503 and not done, and the rest runs in another batch",
     async () => {
       const before: string[] = [];
-      for (let i = 0; i < 100; i++) before.push(await addTask(hub));
+      for (let i = 0; i < 100; i++) before.push(await hub.addTask());
       const asked = Array.from({ length: 120 }, (): Asked => [
         "task/create",
         { title: "t", description: "d", depends_on: before },
@@ -369,7 +352,7 @@ describe("a batch", () => {
   });
 
   once.test("each answer is in the variant of the request", async () => {
-    const taskId = await addTaskOf(hub, "n1", { priority: "low" });
+    const taskId = await hub.addTaskOf("n1", { priority: "low" });
     const asked: readonly Asked[] = [
       claim(taskId),
       ["task/create", { title: "t", description: "d", priority: "p5", task_type: "nobody's" }],
@@ -380,7 +363,7 @@ describe("a batch", () => {
   });
 
   once.test("the headers of the batch hold for each request: the administrator key", async () => {
-    const taskId = await addTaskOf(hub, "n1");
+    const taskId = await hub.addTaskOf("n1");
     const asked: readonly Asked[] = [["task/delete", { task_id: taskId }], ["task/delete", {}], CREATE];
     const refused = ["admin_key_required", "admin_key_required", "ok"];
     expect(shortly(await batch(hub, asked))).toEqual(refused);
@@ -395,14 +378,14 @@ describe("a batch", () => {
 
   once.test("a key that is bound to a node acts for it alone", async () => {
     const secret = await addKey(hub, "of-n1", { node_id: "n1" });
-    const taskId = await addTask(hub);
+    const taskId = await hub.addTask();
     const answers = await batch(hub, [claim(taskId, "n2"), claim(taskId), CREATE], as(secret));
     expect(shortly(answers)).toEqual(["key_bound_to_other_node", "ok", "ok"]);
     expect(answers[2]?.body["task"]).toMatchObject({ creator_node: "n1" });
   });
 
   test("wakes a blocked receive and a waiting task", async () => {
-    const taskId = await addTask(hub);
+    const taskId = await hub.addTask();
     const received = hub.post("/message/receive", { node_id: "n1", blocking: true, timeout: 300 });
     const ended = hub.get(`/task/${taskId}?wait=300`);
     await batch(hub, [letter("n1", "wake up"), claim(taskId), finish(taskId)]);
@@ -411,18 +394,18 @@ describe("a batch", () => {
   });
 
   test("after the commit dependents are settled and the balancer fills the room", async () => {
-    await addNode(hub, "m1", { max_tasks: 1, capabilities: ["m"] }, "B");
-    const first = await addTask(hub, { task_type: "m" }, "B");
-    const second = await addTask(hub, { task_type: "m" }, "B");
-    const dependent = await addTask(hub, { depends_on: [first], task_type: "none" });
-    expect(await taskOf(hub, second)).toMatchObject({ status: "open" });
+    await hub.addNode("m1", { max_tasks: 1, capabilities: ["m"] }, "B");
+    const first = await hub.addTask({ task_type: "m" }, "B");
+    const second = await hub.addTask({ task_type: "m" }, "B");
+    const dependent = await hub.addTask({ depends_on: [first], task_type: "none" });
+    expect(await hub.taskOf(second)).toMatchObject({ status: "open" });
     await batch(hub, [finish(first, "m1")]);
-    expect(await taskOf(hub, second)).toMatchObject({ status: "assigned", assigned_node: "m1" });
-    expect(await taskOf(hub, dependent)).toMatchObject({ ready: true });
+    expect(await hub.taskOf(second)).toMatchObject({ status: "assigned", assigned_node: "m1" });
+    expect(await hub.taskOf(dependent)).toMatchObject({ ready: true });
   });
 
   test("is replayed as a whole for its Idempotency-Key, even if every request in it was refused", async () => {
-    const taskId = await addTask(hub);
+    const taskId = await hub.addTask();
     const asked = [CREATE, claim(taskId), claim(taskId, "n2")];
     const first = await post(hub, asked, keyed("b1"));
     const again = await post(hub, asked, keyed("b1"));
@@ -437,7 +420,7 @@ describe("a batch", () => {
   });
 
   test("of simultaneous batches that claim the same tasks, each task goes to one", async () => {
-    const ids = await Promise.all(Array.from({ length: 10 }, () => addTask(hub)));
+    const ids = await Promise.all(Array.from({ length: 10 }, () => hub.addTask()));
     const answers = await Promise.all(
       ["n1", "n2", "n3"].map((nodeId) =>
         batch(
@@ -470,7 +453,7 @@ test("heartbeats of nodes that were offline, in one batch", async () => {
     ...nodes.slice(2).map(() => 0),
     ...[null, 2],
   ]);
-  const kinds = await eventKinds(hub);
+  const kinds = await hub.eventKinds();
   const back = kinds.slice(kinds.lastIndexOf("node.left")).filter((kind) => kind === "node.online");
   expect(back).toHaveLength(nodes.length);
 });
@@ -513,13 +496,13 @@ once.test(
       const round = made.slice(i - (i % nodes.length), i).map((earlier) => earlier.body["assigned_node"]);
       expect(round).not.toContain(body["assigned_node"]);
     }
-    for (const nodeId of nodes) expect(await nodeOf(hub, nodeId)).toMatchObject({ tasks_assigned: 25 });
+    for (const nodeId of nodes) expect(await hub.nodeOf(nodeId)).toMatchObject({ tasks_assigned: 25 });
   },
 );
 
 once.test("a node with 500 tasks leaves alone, because that takes several commits", async () => {
   await using hub = await startHub();
-  await addNode(hub, "n1");
+  await hub.addNode("n1");
   const made = await batch(
     hub,
     Array.from({ length: 500 }, () => CREATE),
@@ -531,7 +514,7 @@ once.test("a node with 500 tasks leaves alone, because that takes several commit
   const leave: Asked = ["node/leave", { node_id: "n1" }];
   const answers = await batch(hub, [beat("n1"), leave]);
   expect(shortly(answers)).toEqual(["ok", "invalid_request"]);
-  expect(await nodeOf(hub, "n1")).toMatchObject({ status: "online", tasks_assigned: 500 });
+  expect(await hub.nodeOf("n1")).toMatchObject({ status: "online", tasks_assigned: 500 });
   expect(await ok(hub.post("/node/leave", leave[1]))).toMatchObject({ tasks_released: 500 });
 });
 
@@ -541,7 +524,7 @@ test("a batch is replayed after a restart", async () => {
     let first: Answer | null = null;
     {
       await using hub = await startHub({ dataDir });
-      await addNode(hub, "n1");
+      await hub.addNode("n1");
       first = await post(hub, [CREATE, ["signin", { node_id: "n1" }], claim(NO_ID)], keyed("k"));
     }
     await using hub = await startHub({ dataDir });
@@ -635,26 +618,26 @@ once.test("every POST is done in a batch, or refused there", async () => {
   expect(paths.toSorted()).toEqual([...new Set(known)].toSorted());
 
   await using hub = await startHub();
-  await addNode(hub, "n1");
+  await hub.addNode("n1");
   await ok(hub.admin("/key/add", { name: "spare" }));
   await ok(hub.admin("/webhook/put", { name: "w", url: "https://receiver.test/" }));
   const form = new FormData();
   form.append("file", new Blob(["bytes"]), "a.txt");
   const ids = {
-    open: await addTask(hub),
-    held: await addTaskOf(hub, "n1", { review: "creator" }),
-    parked: await send(hub, "op", "n1", { require_ack: true }),
+    open: await hub.addTask(),
+    held: await hub.addTaskOf("n1", { review: "creator" }),
+    parked: await hub.send("op", "n1", { require_ack: true }),
     message: "",
     question: "",
     file: String((await ok(hub.post("/file/upload", form)))["file_id"]),
   };
   for (let i = 0; i <= 5; i++) {
-    await until("the message is there", async () => (await receive(hub, "n1")).length === 1);
+    await until("the message is there", async () => (await hub.receive("n1")).length === 1);
     hub.clock.pass(31_000);
     await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
     await hub.sweep();
   }
-  ids.message = await send(hub, "op", "n1", { require_ack: true });
+  ids.message = await hub.send("op", "n1", { require_ack: true });
   await ok(hub.post("/message/receive", { node_id: "n1" }));
   const asked = await ok(hub.post("/task/ask", { task_id: ids.held, node_id: "n1", question: "?" }));
   ids.question = String(record(asked["question"])["question_id"]);
@@ -676,8 +659,8 @@ once.test("every POST is done in a batch, or refused there", async () => {
 
 test("task/next hands out in order, even to a node that was offline; without a task it answers null", async () => {
   await using hub = await startHub();
-  await addNode(hub, "n1", { auto_assign: false, capabilities: ["x"] });
-  const [first, second] = [await addTask(hub), await addTask(hub, { task_type: "x" })];
+  await hub.addNode("n1", { auto_assign: false, capabilities: ["x"] });
+  const [first, second] = [await hub.addTask(), await hub.addTask({ task_type: "x" })];
   const next: Asked = ["task/next", { node_id: "n1" }];
   const leave: Asked = ["node/leave", { node_id: "n1" }];
   const answers = await batch(hub, [next, finish(first), leave, next, finish(second), next, beat("n1")]);

@@ -23,7 +23,7 @@ import { run, until } from "../e2e/program.ts";
 import { RawConnection, uploadOf } from "../e2e/raw.ts";
 import { ADMIN_KEY, SECRET, newDataDir, startHub, type TestHub } from "../support/hub.ts";
 import { addKey, as } from "./key-commands.ts";
-import { addNode, addTask, ok, refused, send } from "./scene.ts";
+import { ok, refused } from "./scene.ts";
 
 const FLEET: Share = { kind: "fullKey", name: "primary" };
 
@@ -240,9 +240,9 @@ describe("keys", () => {
 
 test("a receive counts the JSON of its messages: control characters are six bytes each", async () => {
   await using hub = await startHub({ variants: ["A"] });
-  await addNode(hub, "n1");
+  await hub.addNode("n1");
   const content = "\u0001".repeat(CONTENT_MAX_BYTES / 2);
-  for (let i = 0; i < 20; i++) await send(hub, "op", "n1", { content });
+  for (let i = 0; i < 20; i++) await hub.send("op", "n1", { content });
   const seen: string[] = [];
   for (let calls = 0; seen.length < 20 && calls < 20; calls++) {
     const { body } = await hub.post("/message/receive", { node_id: "n1", count: 1_000 });
@@ -264,8 +264,8 @@ test("below --min-free only writes that free space succeed, and with space all d
   const ids = { task: "", file: "" };
   try {
     await call(1, async (hub) => {
-      await addNode(hub, "n1");
-      ids.task = await addTask(hub);
+      await hub.addNode("n1");
+      ids.task = await hub.addTask();
       ids.file = String((await ok(hub.post("/file/upload", form())))["file_id"]);
     });
     await call(2 ** 52, async (hub) => {
@@ -290,7 +290,7 @@ test("below --min-free only writes that free space succeed, and with space all d
     });
     await call(1, async (hub) => {
       expect(await ok(hub.get("/task/list"))).toMatchObject({ total: 0 });
-      await addTask(hub);
+      await hub.addTask();
       await ok(hub.post("/file/upload", form()));
     });
   } finally {

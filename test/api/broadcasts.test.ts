@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { BATCH_REQUESTS_MAX, BROADCAST_STEP_NODES } from "../../src/domain/limits.ts";
 import { type TestHub, startHub } from "../support/hub.ts";
-import { addNode, list, ok, pick, receive, refused, send } from "./scene.ts";
+import { list, ok, pick, refused } from "./scene.ts";
 
 const MANY = BROADCAST_STEP_NODES + 30;
 
@@ -32,7 +32,7 @@ describe("a broadcast to many nodes", () => {
     expect(receivers).toHaveLength(MANY - 1);
     expect(receivers).not.toContain("n0");
     const got = await Promise.all(
-      nodeIds.map(async (nodeId) => pick({ messages: await receive(hub, nodeId) }, "messages", "id")),
+      nodeIds.map(async (nodeId) => pick({ messages: await hub.receive(nodeId) }, "messages", "id")),
     );
     expect(got).toEqual(nodeIds.map((_, i) => (i === 0 ? [] : [message_id])));
     const events = list(await ok(hub.get("/events?since=0&limit=1000&kind=message.sent")), "events");
@@ -43,8 +43,8 @@ describe("a broadcast to many nodes", () => {
   test("wakes every receive that waits", async () => {
     const waiting = nodeIds
       .slice(1, 121)
-      .map((nodeId) => receive(hub, nodeId, { blocking: true, timeout: 300 }));
-    for (const nodeId of nodeIds.slice(1, 121)) expect(await receive(hub, nodeId)).toEqual([]); // the earlier ones wait
+      .map((nodeId) => hub.receive(nodeId, { blocking: true, timeout: 300 }));
+    for (const nodeId of nodeIds.slice(1, 121)) expect(await hub.receive(nodeId)).toEqual([]); // the earlier ones wait
     await ok(broadcast(hub, "wake up"));
     for (const messages of await Promise.all(waiting))
       expect(messages).toMatchObject([{ content: "wake up" }]);
@@ -57,7 +57,7 @@ describe("a broadcast to many nodes", () => {
     expect(again.headers.get("idempotent-replayed")).toBe("true");
     expect(again.body).toEqual(first.body);
     for (const nodeId of ["n1", "n300", `n${MANY - 1}`])
-      expect((await receive(hub, nodeId)).filter(({ content }) => content === "x")).toHaveLength(1);
+      expect((await hub.receive(nodeId)).filter(({ content }) => content === "x")).toHaveLength(1);
   });
 
   test("eight at once: all reach all, in one order, and others are served between their steps", async () => {
@@ -67,14 +67,14 @@ describe("a broadcast to many nodes", () => {
       () => (isOver = true),
     );
     while (!isOver) {
-      await send(hub, "op", "n0");
+      await hub.send("op", "n0");
       served++;
     }
     for (const { receivers } of await all) expect(receivers).toHaveLength(MANY - 1);
     expect(served).toBeGreaterThan(2); // if each send waited for all of the broadcasts: one or two
     const orders = new Set<string>();
     for (const nodeId of ["n1", "n300", `n${MANY - 1}`])
-      orders.add((await receive(hub, nodeId, { count: 100 })).map(({ content }) => content).join());
+      orders.add((await hub.receive(nodeId, { count: 100 })).map(({ content }) => content).join());
     expect(orders.size).toBe(1);
     expect([...orders][0]?.split(",").toSorted()).toEqual(["0", "1", "2", "3", "4", "5", "6", "7"]);
   });
@@ -83,10 +83,10 @@ describe("a broadcast to many nodes", () => {
 describe("--max-nodes", () => {
   test("refuses the registration of one more node, and nothing else", async () => {
     await using hub = await startHub({ maxNodes: 3 });
-    for (const nodeId of ["n1", "n2", "n3"]) await addNode(hub, nodeId);
+    for (const nodeId of ["n1", "n2", "n3"]) await hub.addNode(nodeId);
     const register = (node_id: string) => hub.post("/node/register", { node_id, name: "x" });
     await refused(register("n4"), 409, "nodes_limit");
-    expect(await addNode(hub, "n2")).toMatchObject({ created: false });
+    expect(await hub.addNode("n2")).toMatchObject({ created: false });
     await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
     expect((await ok(hub.get("/status")))["nodes_count"]).toBe(3);
   });

@@ -5,26 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { ADMIN_KEY, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
 import { as } from "./key-commands.ts";
-import {
-  type Held,
-  RESULT,
-  addNode,
-  addTask,
-  addTaskOf,
-  complete,
-  eventKinds,
-  hold,
-  inBatches,
-  list,
-  nodeOf,
-  ok,
-  pick,
-  rawPost,
-  receive,
-  record,
-  send,
-  taskOf,
-} from "./scene.ts";
+import { type Held, RESULT, hold, list, ok, pick, rawPost, record } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 
@@ -93,7 +74,7 @@ describe("quotas", () => {
 test("of 20 nodes that acquire overlapping leases at once exactly one wins", async () => {
   await using hub = await startHub();
   const nodes = Array.from({ length: 20 }, (_, i) => `n${i}`);
-  for (const nodeId of nodes) await addNode(hub, nodeId);
+  for (const nodeId of nodes) await hub.addNode(nodeId);
   const acquire = (node_id: string, i: number) =>
     hub.post("/lease/acquire", { name: i % 2 ? "a/*" : "a/b", node_id });
   const answers = await Promise.all(nodes.map(acquire));
@@ -114,38 +95,37 @@ test("of 20 writes of a note with one version exactly one wins", async () => {
 
 test("30 simultaneous sign-ins pay once", async () => {
   await using hub = await startHub();
-  await addNode(hub, "n1");
+  await hub.addNode("n1");
   await Promise.all(Array.from({ length: 30 }, () => hub.post("/signin", { node_id: "n1" })));
-  expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 10 });
+  expect(await hub.nodeOf("n1")).toMatchObject({ lux_balance: 10 });
 });
 
 test("20 simultaneous heartbeats bring a node online once", async () => {
   await using hub = await startHub();
-  await addNode(hub, "n1");
+  await hub.addNode("n1");
   await ok(hub.post("/node/leave", { node_id: "n1" }));
-  const taskId = await addTask(hub, {}, "B");
+  const taskId = await hub.addTask({}, "B");
   await Promise.all(Array.from({ length: 20 }, () => hub.post("/node/heartbeat", { node_id: "n1" })));
-  expect((await eventKinds(hub)).filter((kind) => kind === "node.online")).toHaveLength(2);
-  expect(await eventKinds(hub, taskId)).toEqual(["task.created", "task.assigned"]);
+  expect((await hub.eventKinds()).filter((kind) => kind === "node.online")).toHaveLength(2);
+  expect(await hub.eventKinds(taskId)).toEqual(["task.created", "task.assigned"]);
 });
 
 describe("tasks", () => {
   test("of 50 simultaneous claims exactly one wins", async () => {
     await using hub = await startHub();
     const nodes = Array.from({ length: 50 }, (_, i) => `n${i}`);
-    await inBatches(
-      hub,
+    await hub.inBatches(
       "node/register",
       nodes.map((node_id) => ({ node_id, name: node_id })),
     );
     for (let round = 0; round < 3; round++) {
-      const taskId = await addTask(hub);
+      const taskId = await hub.addTask();
       const claims = nodes.map((node_id) => hub.post("/task/claim", { task_id: taskId, node_id }));
       expect(await statuses(claims)).toEqual({ "200": 1, "409 task_not_open": 49 });
       const answers = await Promise.all(claims);
       const winner = answers.find((answer) => answer.status === 200)?.body["assigned_node"];
-      expect(await taskOf(hub, taskId)).toMatchObject({ status: "assigned", assigned_node: winner });
-      expect(await eventKinds(hub, taskId)).toEqual(["task.created", "task.assigned"]);
+      expect(await hub.taskOf(taskId)).toMatchObject({ status: "assigned", assigned_node: winner });
+      expect(await hub.eventKinds(taskId)).toEqual(["task.created", "task.assigned"]);
     }
     const nodesNow = list(await ok(hub.get("/node/list")), "nodes");
     const assigned = nodesNow.reduce((sum, node) => sum + Number(node["tasks_assigned"]), 0);
@@ -154,10 +134,10 @@ describe("tasks", () => {
 
   test("of 50 nodes that complete an open task of B at once, one succeeds and is paid once", async () => {
     await using hub = await startHub();
-    const taskId = await addTask(hub, { lux_reward: 5 });
+    const taskId = await hub.addTask({ lux_reward: 5 });
     const nodes = Array.from({ length: 50 }, (_, i) => `n${i}`);
-    await Promise.all(nodes.map((nodeId) => addNode(hub, nodeId)));
-    const calls = nodes.map((nodeId) => complete(hub, taskId, nodeId, { variant: "B" }));
+    await Promise.all(nodes.map((nodeId) => hub.addNode(nodeId)));
+    const calls = nodes.map((nodeId) => hub.complete(taskId, nodeId, { variant: "B" }));
     expect(await statuses(calls)).toEqual({ "200": 1, "403 not_assigned_to_node": 49 });
     const balances = list(await ok(hub.get("/node/list")), "nodes").map((node) =>
       Number(node["lux_balance"]),
@@ -167,21 +147,21 @@ describe("tasks", () => {
 
   test("a node that completes 30 times at once is paid once", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const taskId = await addTaskOf(hub, "n1", { lux_reward: 5 });
-    const calls = Array.from({ length: 30 }, () => complete(hub, taskId, "n1"));
+    await hub.addNode("n1");
+    const taskId = await hub.addTaskOf("n1", { lux_reward: 5 });
+    const calls = Array.from({ length: 30 }, () => hub.complete(taskId, "n1"));
     expect(await statuses(calls)).toEqual({ "200": 30 });
-    expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 5, tasks_completed: 1 });
+    expect(await hub.nodeOf("n1")).toMatchObject({ lux_balance: 5, tasks_completed: 1 });
   });
 
   test("simultaneous complete, revoke and delete are serialised", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     let paid = 0;
     for (let round = 0; round < 10; round++) {
-      const task_id = await addTaskOf(hub, "n1", { lux_reward: 1 });
+      const task_id = await hub.addTaskOf("n1", { lux_reward: 1 });
       const [completed, revoked, deleted] = await Promise.all([
-        complete(hub, task_id, "n1"),
+        hub.complete(task_id, "n1"),
         hub.admin("/task/revoke", { task_id }),
         hub.admin("/task/delete", { task_id }),
       ]);
@@ -189,7 +169,7 @@ describe("tasks", () => {
       expect(completed.status === 200 && revoked.status === 200).toBe(false);
       paid += completed.status === 200 ? 1 : 0;
     }
-    expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 0, lux_balance: paid });
+    expect(await hub.nodeOf("n1")).toMatchObject({ tasks_assigned: 0, lux_balance: paid });
     expect(await ok(hub.get("/task/stats"))).toMatchObject({
       total: 0,
       by_status: { open: 0, assigned: 0, completed: 0 },
@@ -199,15 +179,15 @@ describe("tasks", () => {
   test("200 tasks created at once on B are spread evenly", async () => {
     await using hub = await startHub();
     const nodes = ["a", "b", "c", "d"];
-    for (const nodeId of nodes) await addNode(hub, nodeId);
-    await Promise.all(Array.from({ length: 200 }, () => addTask(hub, {}, "B")));
-    for (const nodeId of nodes) expect(await nodeOf(hub, nodeId)).toMatchObject({ tasks_assigned: 50 });
+    for (const nodeId of nodes) await hub.addNode(nodeId);
+    await Promise.all(Array.from({ length: 200 }, () => hub.addTask({}, "B")));
+    for (const nodeId of nodes) expect(await hub.nodeOf(nodeId)).toMatchObject({ tasks_assigned: 50 });
   });
 
   test("simultaneous runs of the balancer assign each task once", async () => {
     await using hub = await startHub();
-    const ids = await Promise.all(Array.from({ length: 100 }, () => addTask(hub)));
-    for (const nodeId of ["a", "b"]) await addNode(hub, nodeId, { max_tasks: 40 });
+    const ids = await Promise.all(Array.from({ length: 100 }, () => hub.addTask()));
+    for (const nodeId of ["a", "b"]) await hub.addNode(nodeId, { max_tasks: 40 });
     const runs = await Promise.all(
       Array.from({ length: 8 }, () =>
         ok(hub.post("/task/batch-assign", { assignments: null }, { variant: "B" })),
@@ -217,7 +197,7 @@ describe("tasks", () => {
     expect(given).toHaveLength(80);
     expect(new Set(given).size).toBe(80);
     for (const taskId of given) expect(ids).toContain(String(taskId));
-    expect(await nodeOf(hub, "a")).toMatchObject({ tasks_assigned: 40 });
+    expect(await hub.nodeOf("a")).toMatchObject({ tasks_assigned: 40 });
   });
 });
 
@@ -225,20 +205,20 @@ describe("messages", () => {
   test("hundreds of sends wake as many blocked receives, each with exactly one message", async () => {
     await using hub = await startHub({ variants: ["A"] });
     const count = hub.engine === "sqlite" ? 400 : 150;
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const held = await Promise.all(Array.from({ length: count }, () => holdReceive(hub, "n1")));
     await settled(hub);
     const sent = Array.from({ length: count }, (_, i) => `m${i}`);
-    await Promise.all(sent.map((content) => send(hub, "op", "n1", { content })));
+    await Promise.all(sent.map((content) => hub.send("op", "n1", { content })));
     const got = await Promise.all(held.map(contentsOf));
     expect(got.filter((contents) => contents.length !== 1)).toEqual([]);
     expect(got.flat().toSorted()).toEqual(sent.toSorted());
-    expect(await receive(hub, "n1")).toEqual([]);
+    expect(await hub.receive("n1")).toEqual([]);
   });
 
   once.test("the receive that has waited longest is served first", async () => {
     await using hub = await startHub({ variants: ["A"], alone: "firstCome" });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const expected = Array.from({ length: 10 }, (_, i) => [`m${i}`]);
     for (let round = 0; round < 2; round++) {
       const held: Held[] = [];
@@ -246,7 +226,7 @@ describe("messages", () => {
         held.push(await holdReceive(hub, "n1"));
         await settled(hub);
       }
-      for (const [content] of expected) await send(hub, "op", "n1", { content });
+      for (const [content] of expected) await hub.send("op", "n1", { content });
       expect(await Promise.all(held.map(contentsOf))).toEqual(expected);
     }
   });
@@ -255,7 +235,7 @@ describe("messages", () => {
     await using hub = await startHub({ variants: ["A"] });
     const held: Held[] = [];
     for (let i = 0; i < 20; i++) {
-      await addNode(hub, `n${i}`);
+      await hub.addNode(`n${i}`);
       held.push(await holdReceive(hub, `n${i}`));
     }
     await settled(hub);
@@ -265,15 +245,15 @@ describe("messages", () => {
 
   test("simultaneous receives share the messages: none twice, none lost, each in order", async () => {
     await using hub = await startHub({ variants: ["A"] });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const total = 200;
     const letters = new Array(total).fill({ from_node: "op", to_node: "n1", content: "hello" });
-    const sent = await inBatches(hub, "message/send", letters);
+    const sent = await hub.inBatches("message/send", letters);
     const order = sent.map((body) => body["message_id"]);
     const taken: unknown[] = [];
     const taker = async () => {
       for (;;) {
-        const ids = (await receive(hub, "n1", { count: 3 })).map((message) => message["id"]);
+        const ids = (await hub.receive("n1", { count: 3 })).map((message) => message["id"]);
         if (ids.length === 0) return;
         expect(ids).toEqual(order.filter((id) => ids.includes(id)));
         taken.push(...ids);
@@ -286,13 +266,13 @@ describe("messages", () => {
 
   once.test("simultaneous senders each keep their order", async () => {
     await using hub = await startHub({ variants: ["A"] });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const senders = ["a", "b", "c", "d"];
     const sendTen = async (from: string) => {
-      for (let i = 0; i < 10; i++) await send(hub, from, "n1", { content: `${from}${i}` });
+      for (let i = 0; i < 10; i++) await hub.send(from, "n1", { content: `${from}${i}` });
     };
     await Promise.all(senders.map(sendTen));
-    const messages = await receive(hub, "n1", { count: 1000 });
+    const messages = await hub.receive("n1", { count: 1000 });
     for (const from of senders) {
       const own = messages.filter((message) => message["from_node"] === from);
       expect(own.map((message) => message["content"])).toEqual(
@@ -305,34 +285,34 @@ describe("messages", () => {
 describe("a caller that hangs up while it waits", () => {
   test("loses no message: the next waiter gets it", async () => {
     await using hub = await startHub({ variants: ["A"] });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const held: Held[] = [];
     for (let i = 0; i < 6; i++) held.push(await holdReceive(hub, "n1"));
     await settled(hub);
     for (const [i, one] of held.entries()) if (i % 3 !== 2) one.hangUp();
     await settled(hub);
-    await send(hub, "op", "n1", { content: "one" });
-    await send(hub, "op", "n1", { content: "two" });
+    await hub.send("op", "n1", { content: "one" });
+    await hub.send("op", "n1", { content: "two" });
     const stayed = held.filter((_, i) => i % 3 === 2);
     expect((await Promise.all(stayed.map(contentsOf))).flat().toSorted()).toEqual(["one", "two"]);
   });
 
   test("leaves the message in the mailbox if no one else waits", async () => {
     await using hub = await startHub({ variants: ["A"] });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     for (let round = 0; round < 4; round++) {
       const held = await holdReceive(hub, "n1", { count: 5 });
       await settled(hub);
       held.hangUp();
       await settled(hub);
-      await send(hub, "op", "n1", { content: `m${round}` });
-      expect(await receive(hub, "n1")).toMatchObject([{ content: `m${round}`, redelivered: false }]);
+      await hub.send("op", "n1", { content: `m${round}` });
+      expect(await hub.receive("n1")).toMatchObject([{ content: `m${round}`, redelivered: false }]);
     }
   });
 
   test("also by aborting fetch; a message that requires an ACK does not count as delivered", async () => {
     await using hub = await startHub({ variants: ["A"] });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const gone = new AbortController();
     const body = { node_id: "n1", blocking: true, timeout: 60 };
     const waiting = hub.post("/message/receive", body, { signal: gone.signal });
@@ -340,8 +320,8 @@ describe("a caller that hangs up while it waits", () => {
     gone.abort();
     await expect(waiting).rejects.toThrow();
     await settled(hub);
-    await send(hub, "op", "n1", { require_ack: true });
-    expect(await receive(hub, "n1")).toMatchObject([{ redelivered: false, deliveries: 1 }]);
+    await hub.send("op", "n1", { require_ack: true });
+    expect(await hub.receive("n1")).toMatchObject([{ redelivered: false, deliveries: 1 }]);
   });
 
   once.test("a cancelled poll does not affect other polls", async () => {
@@ -350,7 +330,7 @@ describe("a caller that hangs up while it waits", () => {
     const [stays, goes] = [await hold(hub.port(), request), await hold(hub.port(), request)];
     await settled(hub);
     goes.hangUp();
-    const taskId = await addTask(hub);
+    const taskId = await hub.addTask();
     const answer = record(JSON.parse((await stays.answered).text));
     expect(pick(answer, "events", "task_id")).toEqual([taskId]);
   });
@@ -359,7 +339,7 @@ describe("a caller that hangs up while it waits", () => {
 describe("a hub that closes", () => {
   test("answers blocked receives and polls with an empty list", async () => {
     const hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const { cursor } = await ok(hub.get("/events"));
     const poll = `GET /api/v1/poll?since=${cursor}&timeout=300 HTTP/1.1\r\nHost: hub\r\n\r\n`;
     const receives = await Promise.all(
@@ -386,8 +366,8 @@ describe("a hub that closes", () => {
 
   test("finishes running requests and keeps what it has acknowledged", async () => {
     const hub = await startHub();
-    await addNode(hub, "n1");
-    const running = Array.from({ length: 50 }, () => addTask(hub));
+    await hub.addNode("n1");
+    const running = Array.from({ length: 50 }, () => hub.addTask());
     await running[0];
     const closing = hub.close();
     const outcomes = await Promise.allSettled(running);
@@ -399,13 +379,13 @@ describe("a hub that closes", () => {
 
 test("of 20 simultaneous results one is kept", async () => {
   await using hub = await startHub();
-  await addNode(hub, "n1");
-  const taskId = await addTaskOf(hub, "n1");
+  await hub.addNode("n1");
+  const taskId = await hub.addTaskOf("n1");
   const results = Array.from({ length: 20 }, (_, i) => ({ ...RESULT, lesson: `lesson ${i}` }));
   const calls = results.map((result) =>
     hub.post("/task/complete", { task_id: taskId, node_id: "n1", result }),
   );
   expect(await statuses(calls)).toEqual({ "200": 1, "409 task_completed": 19 });
   const winner = (await Promise.all(calls)).findIndex((answer) => answer.status === 200);
-  expect(await taskOf(hub, taskId)).toMatchObject({ result: results[winner] ?? {} });
+  expect(await hub.taskOf(taskId)).toMatchObject({ result: results[winner] ?? {} });
 });

@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import { CONTEXT_FILES_MAX, CONTEXT_RESULTS_MAX_BYTES, FILES_OF_TASK_MAX } from "../../src/domain/limits.ts";
 import { type TestHub, onlyOnce, startHub } from "../support/hub.ts";
-import { RESULT, addNode, addTask, list, ok, record } from "./scene.ts";
+import { RESULT, list, ok, record } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 type Fields = Readonly<Record<string, unknown>>;
@@ -41,11 +41,11 @@ async function put(hub: TestHub, name: string, taskId: string, nodeId?: string):
 
 test("inputs are the results and files of what the task depends on, in that order", async () => {
   await using hub = await startHub();
-  await addNode(hub, "n1");
-  const first = await addTask(hub, { title: "First" });
-  const second = await addTask(hub, { title: "Second" });
-  const gone = await addTask(hub, { title: "Gone" });
-  const taskId = await addTask(hub, { depends_on: [second, gone, first] });
+  await hub.addNode("n1");
+  const first = await hub.addTask({ title: "First" });
+  const second = await hub.addTask({ title: "Second" });
+  const gone = await hub.addTask({ title: "Gone" });
+  const taskId = await hub.addTask({ depends_on: [second, gone, first] });
   const given = await put(hub, "in.txt", first);
   await ok(hub.post("/task/claim", of(first)));
   const made = await put(hub, "out.txt", first, "n1");
@@ -81,12 +81,12 @@ test("inputs are the results and files of what the task depends on, in that orde
 
 once.test("inputs beyond their limit are left out, and the pages of task/<id>/inputs have them", async () => {
   await using hub = await startHub();
-  await addNode(hub, "n1");
+  await hub.addNode("n1");
   const large = "x".repeat(CONTEXT_RESULTS_MAX_BYTES / 8);
   const inputs: string[] = [];
-  for (let i = 0; i < 40; i++) inputs.push(await addTask(hub, { title: `Input ${i}` }));
+  for (let i = 0; i < 40; i++) inputs.push(await hub.addTask({ title: `Input ${i}` }));
   for (const taskId of inputs) await done(hub, taskId, { lesson: large });
-  const taskId = await addTask(hub, { depends_on: inputs });
+  const taskId = await hub.addTask({ depends_on: inputs });
   const shown = list(record(await taken(hub, taskId)), "inputs");
   expect(shown.map((input) => input["task_id"])).toEqual(inputs);
   const whole = shown.filter((input) => input["result"] !== null);
@@ -112,14 +112,14 @@ once.test(
   "inputs with more files than a response has room for come in smaller pages, with all files",
   async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const inputs: string[] = [];
-    for (let i = 0; i <= CONTEXT_FILES_MAX / FILES_OF_TASK_MAX; i++) inputs.push(await addTask(hub));
+    for (let i = 0; i <= CONTEXT_FILES_MAX / FILES_OF_TASK_MAX; i++) inputs.push(await hub.addTask());
     for (const taskId of inputs) {
       await Promise.all(Array.from({ length: FILES_OF_TASK_MAX }, (_, i) => put(hub, `${i}.txt`, taskId)));
       await done(hub, taskId);
     }
-    const taskId = await addTask(hub, { depends_on: inputs });
+    const taskId = await hub.addTask({ depends_on: inputs });
     const files: number[] = [];
     for (let cursor: unknown = "0"; cursor !== null;) {
       const page = await ok(hub.get(`/task/${taskId}/inputs?limit=100&cursor=${String(cursor)}`));
@@ -135,8 +135,8 @@ once.test(
   "a checkpoint without a timeout is kept too; keeps the digits of numbers; null is none",
   async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const taskId = await addTask(hub);
+    await hub.addNode("n1");
+    const taskId = await hub.addTask();
     await ok(hub.post("/task/claim", of(taskId)));
     const body = `{"task_id":"${taskId}","node_id":"n1","checkpoint":{"n":12345678901234567890.10}}`;
     await ok(hub.post("/task/extend", body, { headers: { "Content-Type": "application/json" } }));
@@ -148,10 +148,10 @@ once.test(
 
 once.test("a dispatch that is repeated with its Idempotency-Key has the context again", async () => {
   await using hub = await startHub();
-  await addNode(hub, "n1");
-  const first = await addTask(hub);
+  await hub.addNode("n1");
+  const first = await hub.addTask();
   await done(hub, first);
-  await addTask(hub, { depends_on: [first] });
+  await hub.addTask({ depends_on: [first] });
   const ask = () => hub.post("/task/next", { node_id: "n1" }, { headers: { "Idempotency-Key": "k1" } });
   const { body } = await ask();
   const again = await ask();

@@ -8,18 +8,13 @@ import {
   NO_ID,
   RESULT,
   VARIANTS,
-  addNode,
-  addTask,
-  addTaskOf,
   badFields,
-  complete,
   list,
   ok,
   raw,
   rawPost,
   record,
   refused,
-  taskOf,
   until,
 } from "./scene.ts";
 
@@ -128,7 +123,7 @@ describe("paths and methods", () => {
 
   test("a parameter is decoded; a strange one is just not found", async () => {
     await using hub = await startHub({ variants: ["A"], alone: "ownHead" });
-    await addNode(hub, "a:b");
+    await hub.addNode("a:b");
     expect(await ok(hub.get("/node/a%3Ab"))).toMatchObject({ node: { node_id: "a:b" } });
     for (const strange of [
       "%2e%2e%2fx",
@@ -149,8 +144,8 @@ describe("paths and methods", () => {
 
   test("HEAD works wherever GET does, with the same status and headers and no body", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    await addTask(hub);
+    await hub.addNode("n1");
+    await hub.addTask();
     const form = new FormData();
     form.set("file", new File(["bytes"], "a.txt"));
     const { file_id } = await ok(hub.post("/file/upload", form));
@@ -215,10 +210,10 @@ describe("the order of checks", () => {
 
   test("for the state of the resource: 404, then 403, then 409", async () => {
     await using hub = await startHub({ variants: ["A"] });
-    await addNode(hub, "n1");
-    await addNode(hub, "n2");
-    const done = await addTaskOf(hub, "n1");
-    await ok(complete(hub, done, "n1"));
+    await hub.addNode("n1");
+    await hub.addNode("n2");
+    const done = await hub.addTaskOf("n1");
+    await ok(hub.complete(done, "n1"));
     const other = { ...RESULT, lesson: "another" };
     const attempt = (node_id: string) =>
       hub.post("/task/complete", { task_id: done, node_id, result: other });
@@ -429,8 +424,8 @@ describe("a JSON body", () => {
   test("may have unknown fields", async () => {
     await using hub = await startHub();
     const extra = { x: 1, __proto__: { y: 2 }, constructor: { z: [null] }, "": "", "a\0": "\0", toString: 1 };
-    const taskId = await addTask(hub, extra);
-    expect(Object.keys(await taskOf(hub, taskId))).not.toContain("x");
+    const taskId = await hub.addTask(extra);
+    expect(Object.keys(await hub.taskOf(taskId))).not.toContain("x");
     const text = '{"title":"t","description":"d","__proto__":{"priority":9},"priority":0}';
     expect(await ok(hub.post("/task/create", text))).toMatchObject({ task: { priority: 0 } });
   });
@@ -466,8 +461,8 @@ describe("a JSON body", () => {
 
     test("with dots where they are nested; what is stored as it was sent has none", async () => {
       await using hub = await startHub({ variants: ["A"] });
-      await addNode(hub, "n1");
-      const taskId = await addTask(hub);
+      await hub.addNode("n1");
+      const taskId = await hub.addTask();
       const assignments = [
         { task_id: taskId, node_id: "n1" },
         { task_id: taskId, node_id: "n1", nod: 1 },
@@ -497,7 +492,7 @@ describe("a JSON body", () => {
 
     test("of a query, also where the list comes in parts", async () => {
       await using hub = await startHub({ variants: ["A"] });
-      await addTask(hub);
+      await hub.addTask();
       expect(await ignoredBy(hub.get("/task/list?statu=open&x=1&status=open&page="))).toEqual(["statu", "x"]);
       expect(await ignoredBy(hub.get("/status?_=1"))).toEqual(["_"]);
       expect(
@@ -551,8 +546,8 @@ describe("a JSON body", () => {
 
   test("with NUL or a lone surrogate in a text is refused for that field", async () => {
     await using hub = await startHub({ variants: ["A"] });
-    await addNode(hub, "n1");
-    const taskId = await addTaskOf(hub, "n1");
+    await hub.addNode("n1");
+    const taskId = await hub.addTaskOf("n1");
     for (const bad of ["a\\u0000b", "\\ud800", "\\udc00x", "x\\ud83d"]) {
       const text = (fields: string) => fields.replaceAll("BAD", `"${bad}"`);
       await badFields(hub.post("/task/create", text('{"title":BAD,"description":BAD}')), [
@@ -713,7 +708,7 @@ describe("a body over 1 MiB", () => {
 describe("over a raw socket", () => {
   test("a request with an invalid Host is answered like any other", async () => {
     await using hub = await startHub({ variants: ["A"] });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     for (const host of ["hub", "[", "a b", "x/y?z#", "", "☃", "hub:99999"]) {
       const bytes = rawPost("/node/heartbeat", { node_id: "n1" }, [`Idempotency-Key: k-${host.length}`]);
       const answer = await raw(hub.port(), bytes.replace("Host: hub", `Host: ${host}`));
@@ -724,8 +719,8 @@ describe("over a raw socket", () => {
 
   test("the Host does not change the path or the query of a request", async () => {
     await using hub = await startHub({ variants: ["A"] });
-    await addTask(hub);
-    await addTask(hub);
+    await hub.addTask();
+    await hub.addTask();
     const request = "GET /api/v1/task/list?per_page=1 HTTP/1.1\r\nHost: hub?per_page=2&x=\r\n\r\n";
     const answer = await raw(hub.port(), request);
     if (answer.status !== 400) expect(JSON.parse(answer.text)).toMatchObject({ per_page: 1 });
@@ -733,7 +728,7 @@ describe("over a raw socket", () => {
 
   test("the connection serves one request after the other", async () => {
     await using hub = await startHub({ variants: ["A"] });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const bytes = rawPost("/node/heartbeat", { node_id: "n1" });
     const last = rawPost("/node/heartbeat", { node_id: "ghost" });
     const statuses: number[] = [];

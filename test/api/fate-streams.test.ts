@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { SECRET, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
-import { addNodes, inBatches, list, ok, pick, receive, send } from "./scene.ts";
+import { list, ok, pick } from "./scene.ts";
 import { HANG_MS } from "../support/hang.ts";
 
 const once = onlyOnce(import.meta.url);
@@ -20,7 +20,7 @@ const ack = (hub: TestHub, nodeId: string, messageId: string) =>
 /** Takes what waits for a node and never confirms it, until nothing comes back any more. */
 async function wearOut(hub: TestHub, nodeId: string): Promise<void> {
   for (let i = 0; i < 6; i++) {
-    await receive(hub, nodeId, { count: 1000 });
+    await hub.receive(nodeId, { count: 1000 });
     hub.clock.pass(ACK_MS);
     await hub.sweep();
   }
@@ -59,14 +59,14 @@ async function frames(
 describe("the sender's stream", () => {
   test("has the events of its messages: acked, parked, expired; the recipient's does not", async () => {
     await using hub = await startHub({ retainMs: HOUR_MS });
-    await addNodes(hub, ["n1", "n2"]);
-    const acked = await send(hub, "n2", "n1", { require_ack: true });
-    await receive(hub, "n1");
+    await hub.addNodes(["n1", "n2"]);
+    const acked = await hub.send("n2", "n1", { require_ack: true });
+    await hub.receive("n1");
     await ack(hub, "n1", acked);
-    const parked = await send(hub, "n2", "n1", { require_ack: true });
+    const parked = await hub.send("n2", "n1", { require_ack: true });
     await wearOut(hub, "n1");
     hub.clock.pass(HOUR_MS - 100_000);
-    const expired = await send(hub, "n2", "n1");
+    const expired = await hub.send("n2", "n1");
     const events = async (nodeId: string, count: number) =>
       (await frames(hub, nodeId, 0, count)).map(({ event, data }) => {
         const { message_id } = { message_id: null, ...((data as Fields)["data"] as object) };
@@ -95,7 +95,7 @@ describe("the sender's stream", () => {
 test("retention tells of every recipient of a broadcast to many, in bounded steps", async () => {
   await using hub = await startHub({ retainMs: HOUR_MS });
   const nodes = Array.from({ length: 700 }, (_, i) => ({ node_id: `n${i}`, name: "x" }));
-  await inBatches(hub, "node/register", nodes);
+  await hub.inBatches("node/register", nodes);
   await ok(hub.post("/message/broadcast", { from_node: "n0", content: "x" }));
   hub.clock.pass(HOUR_MS + 60_000);
   await hub.sweep();
@@ -111,14 +111,14 @@ test("retention tells of every recipient of a broadcast to many, in bounded step
 describe("a stream that comes back from before the kept log", () => {
   once.test("begins with a gap that says so, and then goes on without one", async () => {
     await using hub = await startHub({ retainMs: HOUR_MS });
-    await addNodes(hub, ["n1", "n2"]);
-    for (let i = 0; i < 5; i++) await send(hub, "n2", "n1");
+    await hub.addNodes(["n1", "n2"]);
+    for (let i = 0; i < 5; i++) await hub.send("n2", "n1");
     hub.clock.pass(HOUR_MS + 60_000);
     await hub.sweep();
     const kept = list(await ok(hub.get("/events?since=0&limit=1000")), "events");
     const first = Number(kept[0]?.["id"]);
     expect(first).toBeGreaterThan(3);
-    await send(hub, "n2", "n1", { content: "new" });
+    await hub.send("n2", "n1", { content: "new" });
     const [gap, ...rest] = await frames(hub, "n1", 2, 2);
     expect(gap).toEqual({ id: first - 1, event: "gap", data: { after: 2, resumed_at: first } });
     expect(rest).toMatchObject([{ event: "message", data: { content: "new" } }]);

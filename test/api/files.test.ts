@@ -7,21 +7,7 @@ import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { FILES_OF_TASK_MAX } from "../../src/domain/limits.ts";
 import { type Answer, SECRET, type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
-import {
-  ISO,
-  NO_ID,
-  VARIANTS,
-  type VariantName,
-  addNode,
-  addTask,
-  badFields,
-  eventKinds,
-  list,
-  ok,
-  pick,
-  refused,
-  taskOf,
-} from "./scene.ts";
+import { ISO, NO_ID, VARIANTS, type VariantName, badFields, list, ok, pick, refused } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 
@@ -66,14 +52,14 @@ function blobsIn(hub: TestHub): string[] {
 async function expectNothingLeft(hub: TestHub): Promise<void> {
   expect(await ok(hub.get("/file/list"))).toMatchObject({ files: [], total: 0 });
   expect(blobsIn(hub)).toEqual([]);
-  expect(await eventKinds(hub)).not.toContain("file.uploaded");
+  expect(await hub.eventKinds()).not.toContain("file.uploaded");
 }
 
 describe("upload", () => {
   test.each(VARIANTS)("on %s answers the record, and the list shows the same", async (variant) => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const taskId = await addTask(hub);
+    await hub.addNode("n1");
+    const taskId = await hub.addTask();
     const metadata = { type: "report", node: "n1", task_id: taskId, nested: { a: [1, null, "ä"] } };
     const body = await ok(
       upload(hub, { content: "Größe", name: "r.md", type: "text/markdown", metadata }, variant),
@@ -153,7 +139,7 @@ describe("upload", () => {
     "on %s with metadata that names what does not exist attaches nothing",
     async (variant) => {
       await using hub = await startHub();
-      await addNode(hub, "n1");
+      await hub.addNode("n1");
       const strangers = [
         { type: "report", node: "somebody" },
         { task_id: NO_ID, node: "somebody" },
@@ -274,21 +260,21 @@ describe("upload", () => {
 describe("a task's files", () => {
   test("are the files whose metadata name it, on both variants, until they are deleted", async () => {
     await using hub = await startHub();
-    const [taskId, other] = [await addTask(hub), await addTask(hub)];
+    const [taskId, other] = [await hub.addTask(), await hub.addTask()];
     const first = await fileId(hub, { metadata: { task_id: taskId } });
     const second = await fileId(hub, { metadata: { task_id: taskId } });
     await fileId(hub);
     for (const variant of VARIANTS) {
-      expect(await taskOf(hub, taskId, variant)).toMatchObject({ files: [first, second] });
-      expect(await taskOf(hub, other, variant)).toMatchObject({ files: [] });
+      expect(await hub.taskOf(taskId, variant)).toMatchObject({ files: [first, second] });
+      expect(await hub.taskOf(other, variant)).toMatchObject({ files: [] });
     }
     await ok(hub.call("DELETE", `/file/${first}`));
-    expect(await taskOf(hub, taskId)).toMatchObject({ files: [second] });
+    expect(await hub.taskOf(taskId)).toMatchObject({ files: [second] });
   });
 
   test("are at most 100, also under concurrent uploads; the next is 409 and leaves nothing, and a deleted file makes room", async () => {
     await using hub = await startHub();
-    const taskId = await addTask(hub);
+    const taskId = await hub.addTask();
     const metadata = { task_id: taskId };
     const first = await fileId(hub, { metadata });
     for (let left = FILES_OF_TASK_MAX - 4; left > 0; left -= 12)
@@ -298,7 +284,7 @@ describe("a task's files", () => {
     expect(late).toHaveLength(5);
     for (const answer of late) await refused(Promise.resolve(answer), 409, "task_files_limit");
     expect(String(late[0]?.body["detail"])).toContain("/api/v1/file/delete");
-    const { files } = await taskOf(hub, taskId);
+    const { files } = await hub.taskOf(taskId);
     expect(new Set(Array.isArray(files) ? files : []).size).toBe(FILES_OF_TASK_MAX);
     expect(await ok(hub.get("/file/list"))).toMatchObject({ total: FILES_OF_TASK_MAX });
     if (hub.engine === "sqlite") expect(blobsIn(hub)).toHaveLength(FILES_OF_TASK_MAX);
@@ -310,7 +296,7 @@ describe("a task's files", () => {
 
   once.test("outlive the task", async () => {
     await using hub = await startHub();
-    const taskId = await addTask(hub);
+    const taskId = await hub.addTask();
     const id = await fileId(hub, { metadata: { task_id: taskId } });
     await ok(hub.admin("/task/delete", { task_id: taskId }));
     expect((await download(hub, id)).status).toBe(200);
@@ -401,7 +387,7 @@ describe("download", () => {
 describe("list", () => {
   test("is read by a cursor, each file once, whatever is uploaded or deleted meanwhile", async () => {
     await using hub = await startHub();
-    const task_id = await addTask(hub);
+    const task_id = await hub.addTask();
     const ids: string[] = [];
     for (let i = 0; i < 7; i++) {
       const form = new FormData();
@@ -437,7 +423,7 @@ describe("list", () => {
 
   test("is searched by name, by cursor, of all tasks or of one", async () => {
     await using hub = await startHub();
-    const task_id = await addTask(hub);
+    const task_id = await hub.addTask();
     const ids: string[] = [];
     for (const name of ["report-2026.pdf", "Annual Report.txt", "notes.md"])
       ids.push(await fileId(hub, { name, metadata: name.startsWith("A") ? { task_id } : {} }));
@@ -483,7 +469,7 @@ describe("delete", () => {
     await refused(remove(hub, id), 404, "file_not_found");
     expect(pick(await ok(hub.get("/file/list")), "files", "file_id")).toEqual([other]);
     if (hub.engine === "sqlite") expect(blobsIn(hub)).toHaveLength(1); // in PostgreSQL they are in no file
-    expect((await eventKinds(hub)).at(-1)).toBe("file.deleted");
+    expect((await hub.eventKinds()).at(-1)).toBe("file.deleted");
   });
 
   once.test("requires the secret and a file_id", async () => {

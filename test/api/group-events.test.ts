@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { LuxHub } from "../../src/client/luxhub.ts";
 import { SECRET, type TestHub, startHub } from "../support/hub.ts";
-import { addTask, list, ok, record } from "./scene.ts";
+import { list, ok, record } from "./scene.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -21,9 +21,9 @@ test("a group selects events, also those of a stream", async () => {
   const stop = new AbortController();
   const client = new LuxHub({ url: hub.base(), secret: SECRET });
   const follow = client.events({ since: 0, group: "g", signal: stop.signal });
-  const a = await addTask(hub, { group: "g", creator_node: "n9" });
-  await addTask(hub, { group: "other" });
-  await addTask(hub);
+  const a = await hub.addTask({ group: "g", creator_node: "n9" });
+  await hub.addTask({ group: "other" });
+  await hub.addTask();
   await ok(hub.post("/group/cancel", { group: "g" }));
   await endedTimes(hub, 1);
   const kinds = ["task.created", "task.failed", "group.ended"];
@@ -45,8 +45,8 @@ test("a tag selects events, also those of a stream: a tag is a whole word, which
   const stop = new AbortController();
   const client = new LuxHub({ url: hub.base(), secret: SECRET });
   const follow = client.events({ since: 0, tag: "50% _'x", signal: stop.signal });
-  const a = await addTask(hub, { tags: ["red", "50% _'x"] });
-  await addTask(hub, { tags: ["redder", "50% y'x"], group: "red", title: "red" });
+  const a = await hub.addTask({ tags: ["red", "50% _'x"] });
+  await hub.addTask({ tags: ["redder", "50% y'x"], group: "red", title: "red" });
   await ok(hub.post("/task/update", { task_id: a, tags: ["green", "50% _'x"] }));
   await ok(hub.post("/task/cancel", { task_id: a }));
   const kindsOf = async (tag: string) => {

@@ -6,21 +6,7 @@ import { HEARTBEAT_FRESH_MS } from "../../src/domain/limits.ts";
 import { IdleWorkers } from "../../src/service/idle-workers.ts";
 import { dice } from "../support/dice.ts";
 import { type Answer, type CallOptions, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
-import {
-  RESULT,
-  addNode,
-  addNodes,
-  addTask,
-  complete,
-  eventKinds,
-  hold,
-  list,
-  nodeOf,
-  ok,
-  rawPost,
-  record,
-  until,
-} from "./scene.ts";
+import { RESULT, hold, list, ok, rawPost, record, until } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 
@@ -47,9 +33,9 @@ const released = async (hub: TestHub) =>
 /** Begins a call, and resolves when it waits: it has written its heartbeat, and then sleeps. */
 async function waiting<T>(hub: TestHub, nodeId: string, begin: () => T): Promise<{ call: T }> {
   hub.clock.pass(HEARTBEAT_FRESH_MS); // so that the call writes a heartbeat
-  const { last_heartbeat: before } = await nodeOf(hub, nodeId);
+  const { last_heartbeat: before } = await hub.nodeOf(nodeId);
   const call = begin();
-  await until("it waits", async () => (await nodeOf(hub, nodeId))["last_heartbeat"] !== before);
+  await until("it waits", async () => (await hub.nodeOf(nodeId))["last_heartbeat"] !== before);
   return { call };
 }
 
@@ -69,8 +55,8 @@ async function blocked(
 test("of simultaneous next and claim no task goes to two", async () => {
   await using hub = await startHub();
   const nodes = Array.from({ length: 10 }, (_, i) => `n${i}`);
-  await addNodes(hub, nodes);
-  const tasks = await Promise.all(Array.from({ length: 60 }, () => addTask(hub)));
+  await hub.addNodes(nodes);
+  const tasks = await Promise.all(Array.from({ length: 60 }, () => hub.addTask()));
   const nexts = nodes.flatMap((nodeId) =>
     Array.from({ length: 5 }, async () => ({ nodeId, taskId: await taken(ask(hub, nodeId)) })),
   );
@@ -113,21 +99,21 @@ describe("a caller that hangs up", () => {
 
   once.test("while it waits takes nothing", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1", "n2"]);
+    await hub.addNodes(["n1", "n2"]);
     const { call } = await waiting(hub, "n1", () => begin(hub, "n1"));
     const second = await blocked(hub, "n2");
     (await call).hangUp();
-    const taskId = await addTask(hub);
+    const taskId = await hub.addTask();
     expect(await taken(second.answer)).toBe(taskId);
   });
 
   test("between the commit and the answer: the task is put back, and the next caller gets it", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1", "n2"]);
+    await hub.addNodes(["n1", "n2"]);
     const { call } = await waiting(hub, "n1", () => begin(hub, "n1"));
     const second = await blocked(hub, "n2");
     using _ = hangUpWhenServed(await call);
-    const taskId = await addTask(hub, { max_attempts: 1 });
+    const taskId = await hub.addTask({ max_attempts: 1 });
     const { task, lease } = await ok(second.answer);
     expect(task).toMatchObject({ task_id: taskId, assigned_node: "n2", attempts: 0 });
     expect(lease).toMatchObject({ epoch: 3 });
@@ -138,24 +124,24 @@ describe("a caller that hangs up", () => {
 
   once.test("a gift stays a gift of its node, and goes to its next call", async () => {
     await using hub = await startHub();
-    for (const nodeId of ["n1", "n2"]) await addNode(hub, nodeId, { capabilities: "none" });
-    const taskId = await addTask(hub, { task_type: "x" });
+    for (const nodeId of ["n1", "n2"]) await hub.addNode(nodeId, { capabilities: "none" });
+    const taskId = await hub.addTask({ task_type: "x" });
     const { call } = await waiting(hub, "n1", () => begin(hub, "n1"));
     const again = await blocked(hub, "n1");
     using _ = hangUpWhenServed(await call);
     await ok(say(hub, "assign", taskId, { node_id: "n1" }));
     expect(await ok(again.answer)).toMatchObject({ task: { task_id: taskId }, lease: { epoch: 3 } });
-    expect(await eventKinds(hub, taskId)).toEqual(["task.created", "task.assigned"]);
+    expect(await hub.eventKinds(taskId)).toEqual(["task.created", "task.assigned"]);
   });
 
   test("with an Idempotency-Key it keeps its task, and gets it with the same key", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1", "n2"]);
+    await hub.addNodes(["n1", "n2"]);
     const key = { "Idempotency-Key": "once" };
     const { call } = await waiting(hub, "n1", () => begin(hub, "n1", ["Idempotency-Key: once"]));
     const second = await blocked(hub, "n2");
     using _ = hangUpWhenServed(await call);
-    const taskId = await addTask(hub);
+    const taskId = await hub.addTask();
     await until("it is handed out", async () => (await get(hub, taskId))["assigned_node"] === "n1");
     const replayed = await ask(hub, "n1", { wait: 120 }, { headers: key });
     expect(await taken(replayed)).toBe(taskId);
@@ -164,9 +150,9 @@ describe("a caller that hangs up", () => {
     // None is no answer to keep.
     const other = { headers: { "Idempotency-Key": "other" } };
     expect(await taken(ask(hub, "n1", {}, other))).toBeNull();
-    const later = await addTask(hub, { task_type: "late" });
+    const later = await hub.addTask({ task_type: "late" });
     expect(await taken(second.answer)).toBe(later);
-    const last = await addTask(hub);
+    const last = await hub.addTask();
     expect(await taken(ask(hub, "n1", {}, other))).toBe(last);
   });
 });
@@ -177,7 +163,7 @@ once.test(
     await using hub = await startHub();
     const [TASKS, MOST] = hub.engine === "sqlite" ? [100, 120] : [60, 72];
     const workers = Array.from({ length: 8 }, (_, i) => `w${i}`);
-    await addNodes(hub, workers);
+    await hub.addNodes(workers);
     let requests = 0;
     let done = 0;
     const work = async (nodeId: string): Promise<void> => {
@@ -192,7 +178,7 @@ once.test(
       }
     };
     const working = workers.map(work);
-    for (let i = 0; i < TASKS; i++) await addTask(hub);
+    for (let i = 0; i < TASKS; i++) await hub.addTask();
     await until("all are done", async () => done === TASKS);
     for (const nodeId of workers) await ok(hub.post("/node/leave", { node_id: nodeId }));
     await Promise.all(working);
@@ -206,7 +192,7 @@ test("workers that hang up at any moment lose no task, and hold none that they d
   const [WORKERS, TASKS] = hub.engine === "sqlite" ? [40, 120] : [20, 40];
   const roll = dice(11);
   const workers = Array.from({ length: WORKERS }, (_, i) => `w${i}`);
-  await Promise.all(workers.map((nodeId) => addNode(hub, nodeId, { auto_assign: false })));
+  await Promise.all(workers.map((nodeId) => hub.addNode(nodeId, { auto_assign: false })));
   let done = 0;
   const completed = new Set<string>();
   /** Asks until all is done; every third call is given up after a while. Who gave up resumes what it may have got. */
@@ -223,14 +209,14 @@ test("workers that hang up at any moment lose no task, and hold none that they d
       mayHold = answer === null;
       const task = answer && JSON.parse(answer.text).task;
       if (!task) continue;
-      await ok(complete(hub, task.task_id, nodeId));
+      await ok(hub.complete(task.task_id, nodeId));
       expect(completed.has(task.task_id)).toBe(false);
       completed.add(task.task_id);
       done++;
     }
   };
   const working = workers.map(work);
-  for (let i = 0; i < TASKS; i++) await Promise.all([addTask(hub), Bun.sleep(roll(6))]);
+  for (let i = 0; i < TASKS; i++) await Promise.all([hub.addTask(), Bun.sleep(roll(6))]);
   await Promise.all(working);
   expect(await ok(hub.get("/task/stats"))).toMatchObject({
     total: TASKS,

@@ -23,19 +23,12 @@ import {
   RESULT,
   VARIANTS,
   type VariantName,
-  addNode,
-  addNodes,
-  addTask,
-  addTaskOf,
   badFields,
   hold,
   list,
-  nodeOf,
   ok,
   rawPost,
-  receive,
   refused,
-  send,
 } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
@@ -118,7 +111,7 @@ describe("a repeat", () => {
 
   once.test("gets the first answer, whatever has changed since", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const first = await hub.post("/task/create", DRAFT, keyed("k1"));
     const task_id = String((await ok(first))["task_id"]);
     await ok(hub.post("/task/claim", { task_id, node_id: "n1" }));
@@ -166,8 +159,8 @@ describe("a repeat", () => {
 describe("what is stored", () => {
   test("an answer that depends on state, errors included", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1", "n2"]);
-    const taken = await addTaskOf(hub, "n2");
+    await hub.addNodes(["n1", "n2"]);
+    const taken = await hub.addTaskOf("n2");
     const cases = [
       ["/task/claim", { task_id: NO_ID, node_id: "n1" }, 404],
       ["/task/claim", { task_id: taken, node_id: "n1" }, 409],
@@ -186,7 +179,7 @@ describe("what is stored", () => {
       firsts.push(first);
     }
     // Now all of it would go differently.
-    await addNode(hub, "ghost");
+    await hub.addNode("ghost");
     await ok(hub.admin("/task/revoke", { task_id: taken }));
     for (const [i, [path, body]] of cases.entries()) {
       const first = firsts[i];
@@ -198,7 +191,7 @@ describe("what is stored", () => {
   once.test("not a 400 or any earlier refusal: the key stays free", async () => {
     await using hub = await startHub();
     const path = "/task/delete";
-    const task_id = await addTask(hub);
+    const task_id = await hub.addTask();
     const admin = { "X-Admin-Key": ADMIN_KEY };
     const call = (body: unknown, headers: Record<string, string | null> = admin) =>
       hub.post(path, body, keyed("k1", { headers: { "Idempotency-Key": "k1", ...headers } }));
@@ -240,15 +233,15 @@ describe("what is stored", () => {
 
   once.test("an answer without a change is not stored: a repeat runs again", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const task_id = await addTask(hub);
+    await hub.addNode("n1");
+    const task_id = await hub.addTask();
     await ok(hub.post("/task/claim", { task_id, node_id: "n1" }));
     const again = await hub.post("/task/claim", { task_id, node_id: "n1" }, keyed("k1"));
     expect([again.status, isReplay(again)]).toEqual([200, false]);
     await ok(hub.post("/task/complete", { task_id, node_id: "n1", result: RESULT }));
     await refused(hub.post("/task/claim", { task_id, node_id: "n1" }, keyed("k1")), 409, "task_completed");
     expect((await ok(hub.post("/message/receive", { node_id: "n1" }, keyed("k2"))))["count"]).toBe(0);
-    await send(hub, "op", "n1");
+    await hub.send("op", "n1");
     expect((await ok(hub.post("/message/receive", { node_id: "n1" }, keyed("k2"))))["count"]).toBe(1);
   });
 
@@ -269,14 +262,14 @@ describe("what is stored", () => {
     hub: TestHub,
     variant: VariantName,
   ): Promise<readonly (readonly [string, unknown])[]> {
-    await addNodes(hub, ["n1", "n2"]);
+    await hub.addNodes(["n1", "n2"]);
     const form = new FormData();
     form.set("file", new File(["x"], "x.txt"));
     const { file_id } = await ok(hub.post("/file/upload", form));
-    const [claimed, assigned, batched] = [await addTask(hub), await addTask(hub), await addTask(hub)];
-    const [done, revoked] = [await addTaskOf(hub, "n1"), await addTaskOf(hub, "n1")];
-    const message_id = await send(hub, "op", "n1", { require_ack: true });
-    const other_id = await send(hub, "op", "n1", { require_ack: true });
+    const [claimed, assigned, batched] = [await hub.addTask(), await hub.addTask(), await hub.addTask()];
+    const [done, revoked] = [await hub.addTaskOf("n1"), await hub.addTaskOf("n1")];
+    const message_id = await hub.send("op", "n1", { require_ack: true });
+    const other_id = await hub.send("op", "n1", { require_ack: true });
     const message = { from_node: "n2", to_node: "n1", content: "x" };
     const batch = { assignments: [{ task_id: batched, node_id: "n1" }] };
     return [
@@ -303,9 +296,9 @@ describe("what is stored", () => {
 
   once.test("is read for POST only", async () => {
     await using hub = await startHub();
-    await addTask(hub);
+    await hub.addTask();
     expect(await ok(hub.get("/task/list", keyed("k1")))).toMatchObject({ total: 1 });
-    await addTask(hub);
+    await hub.addTask();
     const again = await hub.get("/task/list", keyed("k1"));
     expect([isReplay(again), again.body["total"]]).toEqual([false, 2]);
   });
@@ -382,7 +375,7 @@ once.describe("the body", () => {
 
   test("of another path is another request", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const message = { from_node: "op", to_node: "n1", content: "x", node_id: "n1" };
     for (const path of [
       "/message/send",
@@ -394,7 +387,7 @@ once.describe("the body", () => {
       const first = await hub.post(path, message, keyed("k1"));
       expect([path, first.status, isReplay(first)]).toEqual([path, 200, false]);
     }
-    expect(await receive(hub, "n1")).toHaveLength(3);
+    expect(await hub.receive("n1")).toHaveLength(3);
   });
 });
 
@@ -488,7 +481,7 @@ describe("an upload", () => {
     const sent = { metadata: '{"node":"late"}' };
     const first = await attempt(hub, sent);
     expect(await ok(first)).toMatchObject({ node_id: null });
-    await addNode(hub, "late");
+    await hub.addNode("late");
     await expectReplay(first, attempt(hub, { ...sent, boundary: "b2" }));
     expect(await ok(hub.get("/file/list"))).toMatchObject({ total: 1 });
   });
@@ -512,23 +505,23 @@ describe("at once", () => {
 
   test("50 sends with one key send one message, and 50 receives with one key get it", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const message = { from_node: "op", to_node: "n1", content: "x" };
     expectOneEffect(await all(() => hub.post("/message/send", message, keyed("k1"))));
     const taken = await all(() => hub.post("/message/receive", { node_id: "n1" }, keyed("k2")));
     expectOneEffect(taken);
     expect(list(taken[0]?.body ?? {}, "messages")).toHaveLength(1);
-    expect(await receive(hub, "n1")).toEqual([]);
+    expect(await hub.receive("n1")).toEqual([]);
   });
 
   test("50 with one key pay once", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const taskId = await addTaskOf(hub, "n1", { lux_reward: 3 });
+    await hub.addNode("n1");
+    const taskId = await hub.addTaskOf("n1", { lux_reward: 3 });
     const body = { task_id: taskId, node_id: "n1", result: RESULT };
     expectOneEffect(await all(() => hub.post("/task/complete", body, keyed("k1"))));
     expectOneEffect(await all(() => hub.post("/signin", { node_id: "n1" }, keyed("k1"))));
-    expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 13, tasks_completed: 1 });
+    expect(await hub.nodeOf("n1")).toMatchObject({ lux_balance: 13, tasks_completed: 1 });
   });
 
   test("50 with one key and two bodies: one body wins, the other is 422", async () => {
@@ -552,7 +545,7 @@ describe("at once", () => {
 
   test("the second waits for the first that still runs", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const body = { node_id: "n1", blocking: true, timeout: 60 };
     const attempt = () => hub.post("/message/receive", body, keyed("k1"));
     const [first, second] = [attempt(), attempt()];
@@ -560,21 +553,21 @@ describe("at once", () => {
     for (const one of [first, second]) one.then(() => answered++).catch(() => {});
     await ok(hub.get("/status"));
     expect(answered).toBe(0);
-    await send(hub, "op", "n1");
+    await hub.send("op", "n1");
     const answers = [await first, await second];
     expect(answers.map(isReplay).toSorted()).toEqual([false, true]);
     for (const answer of answers) expect(answer.body).toMatchObject({ count: 1 });
-    expect(await receive(hub, "n1")).toEqual([]);
+    expect(await hub.receive("n1")).toEqual([]);
   });
 
   once.test("the second waits no longer than the first, and keys of other callers delay nobody", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const attempt = (key: string, timeout: number) =>
       hub.post("/message/receive", { node_id: "n1", blocking: true, timeout }, keyed(key));
     const held = attempt("slow", 60);
     await ok(attempt("quick", 0));
-    await send(hub, "op", "n1");
+    await hub.send("op", "n1");
     expect(await ok(held)).toMatchObject({ count: 1 });
   });
 
@@ -625,12 +618,12 @@ once.test("as many repeats as may wait all get the stored answer", async () => {
 
 test("a caller that hung up gets, when it repeats, the messages taken for it", async () => {
   await using hub = await startHub();
-  await addNode(hub, "n1");
+  await hub.addNode("n1");
   const body = { node_id: "n1", blocking: true, timeout: 60 };
   const first = await hold(hub.port(), rawPost("/message/receive", body, ["Idempotency-Key: k1"]));
   await ok(hub.get("/status")); // came later, so the first is there
   first.hangUp();
-  await send(hub, "op", "n1", { content: "for you" });
+  await hub.send("op", "n1", { content: "for you" });
   const again = await hub.post("/message/receive", body, keyed("k1"));
   expect(list(await ok(again), "messages")).toMatchObject([{ content: "for you" }]);
 });
@@ -646,7 +639,7 @@ test("an answer is replayed after a restart", async () => {
     ];
     {
       await using hub = await startHub({ dataDir });
-      await addNode(hub, "n1");
+      await hub.addNode("n1");
       firsts.push(...(await attempt(hub)));
     }
     await using hub = await startHub({ dataDir });
@@ -656,7 +649,7 @@ test("an answer is replayed after a restart", async () => {
       firsts.map((answer) => [answer.status, answer.body]),
     );
     expect(await tasksIn(hub)).toBe(1);
-    expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 10 });
+    expect(await hub.nodeOf("n1")).toMatchObject({ lux_balance: 10 });
   } finally {
     rmSync(dataDir, { recursive: true });
   }

@@ -7,7 +7,7 @@ import { GatheredWrites } from "../../src/store/sqlite/gathered-writes.ts";
 import { until } from "../e2e/program.ts";
 import { brokenDuring } from "../support/invariants.ts";
 import { SECRET, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
-import { addNode, addTask, ok, refused } from "./scene.ts";
+import { ok, refused } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 const EVENT_IDS = "each logged event has one id";
@@ -36,7 +36,7 @@ once.test(
   "a broken invariant refuses its transaction, is logged once and counted, and the hub goes on",
   async () => {
     await using hub = await startHub({ variants: ["A"] });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const before = await countOf(hub);
     const create = (title: string) => hub.post("/task/create", { title, description: "d" });
     loseEventsOf("lost");
@@ -52,7 +52,7 @@ once.test(
     expect(broken).toEqual([EVENT_IDS, EVENT_IDS]);
     expect((await countOf(hub)) - before).toBe(2);
     mock.restore();
-    await addTask(hub);
+    await hub.addTask();
     expect(await ok(hub.get("/task/list"))).toMatchObject({ total: 2 }); // nothing of the refused ones
     expect(await ok(hub.get("/status"))).toMatchObject({ status: "ok" });
     const lines = (): readonly string[] =>

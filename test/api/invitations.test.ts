@@ -11,7 +11,7 @@ import { DAY_MS, MINUTE_MS } from "../../src/lib/clock.ts";
 import { hashSecret } from "../../src/service/keys.ts";
 import { type Answer, SECRET, type TestHub, startHub, onlyOnce } from "../support/hub.ts";
 import { as } from "./key-commands.ts";
-import { addNodes, ok, list, record, refused } from "./scene.ts";
+import { ok, list, record, refused } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 const HOUR_MS = 3_600_000;
@@ -93,7 +93,7 @@ describe("an invitation", () => {
 
   test("ends when it, or its node, is deleted; its key stays", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["w1", "w2"]);
+    await hub.addNodes(["w1", "w2"]);
     const [first, second] = [await invite(hub, "w1"), await invite(hub, "w2")];
     const used = await invite(hub, "w2");
     await ok(join(hub, used, "secret-of-w2"));
@@ -108,7 +108,7 @@ describe("an invitation", () => {
 
   once.test("ends when its node has been offline for --retain-nodes", async () => {
     await using hub = await startHub({ retainNodesMs: DAY_MS });
-    await addNodes(hub, ["w1"]);
+    await hub.addNodes(["w1"]);
     hub.clock.pass(DAY_MS / 2);
     await hub.sweep(); // it is offline
     const token = await invite(hub, "w1", { expires_in_s: INVITATION_MAX_SECONDS });

@@ -21,22 +21,7 @@ import {
   startHub,
 } from "../support/hub.ts";
 import { addKey, as, keys, runKeys } from "./key-commands.ts";
-import {
-  NO_ID,
-  RESULT,
-  VARIANTS,
-  addNodes,
-  addTask,
-  addTaskOf,
-  badFields,
-  eventKinds,
-  list,
-  ok,
-  record,
-  refused,
-  send,
-  taskOf,
-} from "./scene.ts";
+import { NO_ID, RESULT, VARIANTS, badFields, list, ok, record, refused } from "./scene.ts";
 
 const WINDOW_MS = 60_000;
 
@@ -364,7 +349,7 @@ describe.concurrent("further keys", () => {
       const node = { node_id: `n-${listener}`, name: "n", capabilities: [listener] };
       const registered = await ok(hub.post("/node/register", node, call(ofB)));
       expect(registered).toMatchObject({ heartbeat_interval: 30, node: { capabilities: [listener] } });
-      expect(await taskOf(hub, String(onB["task_id"]))).toMatchObject({ assigned_node: node.node_id });
+      expect(await hub.taskOf(String(onB["task_id"]))).toMatchObject({ assigned_node: node.node_id });
     }
   });
 
@@ -388,11 +373,11 @@ describe.concurrent("further keys", () => {
       return hub.post("/file/upload", form, options);
     };
     await refused(upload({}), 404, "node_not_found"); // it registers first, as for everything
-    await addNodes(hub, ["n1", "n2"]);
-    const theirs = await addTaskOf(hub, "n2", { creator_node: "n2" });
-    const held = await addTaskOf(hub, "n1", { creator_node: "n2" });
-    const created = await addTaskOf(hub, "n2", { creator_node: "n1" });
-    const before = await eventKinds(hub);
+    await hub.addNodes(["n1", "n2"]);
+    const theirs = await hub.addTaskOf("n2", { creator_node: "n2" });
+    const held = await hub.addTaskOf("n1", { creator_node: "n2" });
+    const created = await hub.addTaskOf("n2", { creator_node: "n1" });
+    const before = await hub.eventKinds();
     for (const metadata of [{ task_id: theirs }, { task_id: theirs, node: "n1" }]) {
       const again = as(secret, { headers: { "Idempotency-Key": crypto.randomUUID() } });
       await refused(upload(metadata), 403, "key_bound_to_other_node");
@@ -400,7 +385,7 @@ describe.concurrent("further keys", () => {
     }
     await refused(upload({ node: "n2" }), 403, "key_bound_to_other_node");
     expect(await ok(hub.get("/file/list"))).toMatchObject({ total: 0 });
-    expect(await eventKinds(hub)).toEqual(before);
+    expect(await hub.eventKinds()).toEqual(before);
     for (const metadata of [{}, { task_id: held }, { task_id: created, node: "n1" }]) {
       const { file_id } = await ok(upload(metadata));
       const task_id = "task_id" in metadata ? metadata.task_id : null;
@@ -417,9 +402,9 @@ describe.concurrent("further keys", () => {
   test("a bound key acts for its node only", async () => {
     await using hub = await startHub();
     const secret = await addKey(hub, "of-n1", { node_id: "n1" });
-    await addNodes(hub, ["n1", "n2"]);
-    const mine = await send(hub, "op", "n1", { require_ack: true });
-    const theirs = await send(hub, "op", "n2", { require_ack: true });
+    await hub.addNodes(["n1", "n2"]);
+    const mine = await hub.send("op", "n1", { require_ack: true });
+    const theirs = await hub.send("op", "n2", { require_ack: true });
     const upload = (node: string) => {
       const form = new FormData();
       form.set("file", new File(["x"], "x.txt"));
@@ -427,11 +412,11 @@ describe.concurrent("further keys", () => {
       return form;
     };
     const fileOf = async (nodeId: string) => (await ok(hub.post("/file/upload", upload(nodeId))))["file_id"];
-    const tasks = { n1: await addTask(hub), n2: await addTask(hub) } as const;
-    const failing = { n1: await addTaskOf(hub, "n1"), n2: await addTaskOf(hub, "n2") } as const;
+    const tasks = { n1: await hub.addTask(), n2: await hub.addTask() } as const;
+    const failing = { n1: await hub.addTaskOf("n1"), n2: await hub.addTaskOf("n2") } as const;
     const created = {
-      n1: await addTask(hub, { creator_node: "n1" }),
-      n2: await addTask(hub, { creator_node: "n2" }),
+      n1: await hub.addTask({ creator_node: "n1" }),
+      n2: await hub.addTask({ creator_node: "n2" }),
     } as const;
     const files = { n1: await fileOf("n1"), n2: await fileOf("n2") } as const;
     const messages = { n1: mine, n2: theirs } as const;
@@ -475,7 +460,7 @@ describe.concurrent("further keys", () => {
         "key_bound_to_other_node",
       ]);
     }
-    expect(await taskOf(hub, tasks.n2)).toMatchObject({ status: "open" });
+    expect(await hub.taskOf(tasks.n2)).toMatchObject({ status: "open" });
     for (const [method, path, body] of calls("n1")) {
       const answer = await hub.call(method, path, as(secret, { body }));
       expect([method, path, answer.status]).toEqual([method, path, 200]);
@@ -498,7 +483,7 @@ describe.concurrent("further keys", () => {
     const cancelled = await ok(hub.post("/task/cancel", own, as(secret)));
     expect(cancelled["task"]).toMatchObject({ failure: { kind: "cancelled", node_id: "n1" } });
     await ok(hub.post("/task/retry", own, as(secret)));
-    const others = { task_id: await addTask(hub) };
+    const others = { task_id: await hub.addTask() };
     for (const step of ["cancel", "retry"])
       await refused(hub.post(`/task/${step}`, others, as(secret)), 403, "key_bound_to_other_node");
   });
@@ -506,8 +491,8 @@ describe.concurrent("further keys", () => {
   test("a bound key cannot reassign another node's task, even with the admin key", async () => {
     await using hub = await startHub();
     const secret = await addKey(hub, "of-n1", { node_id: "n1" });
-    await addNodes(hub, ["n1", "n2"]);
-    const taskId = await addTaskOf(hub, "n1");
+    await hub.addNodes(["n1", "n2"]);
+    const taskId = await hub.addTaskOf("n1");
     const both = as(secret, { headers: { "X-Admin-Key": ADMIN_KEY } });
     const handOn = hub.post("/task/revoke", { task_id: taskId, node_id: "n2" }, both);
     await refused(handOn, 403, "key_bound_to_other_node");
@@ -718,12 +703,12 @@ describe("a viewer key", () => {
 
   test("sees tasks, results, events and files", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1"]);
+    await hub.addNodes(["n1"]);
     const secret = await made(hub, { name: "board", role: "viewer" });
     const viewer = as(secret);
-    const taskId = await addTaskOf(hub, "n1");
+    const taskId = await hub.addTaskOf("n1");
     await ok(hub.post("/task/complete", { task_id: taskId, node_id: "n1", result: RESULT }));
-    await send(hub, "op", "n1");
+    await hub.send("op", "n1");
     const form = new FormData();
     form.set("file", new File(["bytes"], "x.txt"));
     const { file_id } = await ok(hub.post("/file/upload", form));
@@ -740,7 +725,7 @@ describe("a viewer key", () => {
 
   test("is made by luxhub keys too, and may be bound to a node", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1", "n2"]);
+    await hub.addNodes(["n1", "n2"]);
     const secret = await addKey(hub, "board", { role: "viewer", node_id: "n1" });
     await ok(hub.get("/task/pull?node_id=n1", as(secret)));
     await refused(hub.get("/task/pull?node_id=n2", as(secret)), 403, "key_bound_to_other_node");

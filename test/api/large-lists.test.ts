@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { gunzipSync } from "node:zlib";
 import { PULL_ANSWER_MAX_BYTES } from "../../src/domain/limits.ts";
 import { SECRET, type TestHub, startHub } from "../support/hub.ts";
-import { VARIANTS, addNode, addTask, inBatches, list, ok, pick, send } from "./scene.ts";
+import { VARIANTS, list, ok, pick } from "./scene.ts";
 
 const KIB = 1024;
 const TASKS = 110;
@@ -17,10 +17,10 @@ let taskIds: string[];
 
 beforeAll(async () => {
   hub = await startHub();
-  await addNode(hub, "n1");
+  await hub.addNode("n1");
   // Newest first: small ones and large ones, some with a result as large as can be.
   for (let i = 0; i < TASKS; i++) {
-    const taskId = await addTask(hub, { title: `task ${i}`, description: i % 3 === 0 ? "small" : text("d") });
+    const taskId = await hub.addTask({ title: `task ${i}`, description: i % 3 === 0 ? "small" : text("d") });
     if (i % 10 !== 0) continue;
     await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
     const result = { problem: text("p"), improvement: text("\u0001"), lesson: text("é").slice(0, 32 * KIB) };
@@ -121,7 +121,7 @@ test.each([
   ["twenty tasks, more than Bun's send buffer", 20, 16_384],
 ])("a page of %s is sent as a whole, with its Content-Length", async (_, perPage, least) => {
   await using own = await startHub();
-  for (let i = 0; i < perPage; i++) await addTask(own, { title: `${i}`, description: "é".repeat(500) });
+  for (let i = 0; i < perPage; i++) await own.addTask({ title: `${i}`, description: "é".repeat(500) });
   const path = `${own.base()}/api/v1/task/list?per_page=${perPage}`;
   for (const method of ["GET", "HEAD"]) {
     const headers = { "X-Matrix-Secret": SECRET, "Accept-Encoding": "identity" };
@@ -135,7 +135,7 @@ test.each([
 test("a task deleted while the list is being sent is left out, and the list stays valid", async () => {
   await using own = await startHub();
   const ids: string[] = [];
-  for (let i = 0; i < 40; i++) ids.push(await addTask(own, { title: `${i}`, description: text("d") }));
+  for (let i = 0; i < 40; i++) ids.push(await own.addTask({ title: `${i}`, description: text("d") }));
   const path = `${own.base()}/api/v1/task/list?per_page=50`;
   const response = await fetch(path, { headers: { "X-Matrix-Secret": SECRET } });
   const reader = response.body?.getReader();
@@ -170,10 +170,10 @@ test("a list of files with large metadata is complete", async () => {
 
 test("a pull returns the best tasks, up to the size of one answer", async () => {
   await using own = await startHub();
-  await addNode(own, "n1");
+  await own.addNode("n1");
   const count = Math.ceil(PULL_ANSWER_MAX_BYTES / (64 * KIB)) + 10;
   const ids: string[] = [];
-  for (let i = 0; i < count; i++) ids.push(await addTask(own, { description: text("d") }));
+  for (let i = 0; i < count; i++) ids.push(await own.addTask({ description: text("d") }));
   const pulled = async (limit: number) =>
     pick(await ok(own.get(`/task/pull?node_id=n1&limit=${limit}`)), "tasks", "task_id");
   expect(await pulled(20)).toEqual(ids.slice(0, 20));
@@ -183,10 +183,10 @@ test("a pull returns the best tasks, up to the size of one answer", async () => 
 
 test("messages too large to hold together are all read, newest first, and stay in the mailbox", async () => {
   await using own = await startHub();
-  await addNode(own, "n1");
+  await own.addNode("n1");
   const ids: string[] = [];
   for (let i = 0; i < 30; i++)
-    ids.push(await send(own, "op", "n1", { content: i % 3 === 0 ? `${i} ]` : `${i}${text("c").slice(9)}` }));
+    ids.push(await own.send("op", "n1", { content: i % 3 === 0 ? `${i} ]` : `${i}${text("c").slice(9)}` }));
   const read = async (path: string): Promise<readonly string[]> => {
     const answer = await own.get(path); // held against its declared schema
     const body = await ok(answer);
@@ -207,8 +207,8 @@ test("messages too large to hold together are all read, newest first, and stay i
 
 test("a large stored answer is replayed completely", async () => {
   await using own = await startHub();
-  await addNode(own, "n1");
-  for (let i = 0; i < 10; i++) await send(own, "op", "n1", { content: text("é").slice(0, 32 * KIB) });
+  await own.addNode("n1");
+  for (let i = 0; i < 10; i++) await own.send("op", "n1", { content: text("é").slice(0, 32 * KIB) });
   const receive = () =>
     own.post("/message/receive", { node_id: "n1", count: 10 }, { headers: { "Idempotency-Key": "k" } });
   const first = await receive();
@@ -226,8 +226,7 @@ test("a list of 499, 500, 501, 1,000 and 1,234 nodes is complete and in order", 
       { length: count - ids.length },
       (_, i) => `node-${String(ids.length + i).padStart(5, "0")}`,
     );
-    await inBatches(
-      own,
+    await own.inBatches(
       "node/register",
       more.map((nodeId) => ({ node_id: nodeId, name: nodeId, capabilities: ["a", "b]"] })),
     );

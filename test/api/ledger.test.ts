@@ -2,19 +2,7 @@
 import { expect, test } from "bun:test";
 import { LedgerCheck } from "../../src/cli/ledger-check.ts";
 import { type TestHub, onlyOnce, startHub } from "../support/hub.ts";
-import {
-  RESULT,
-  addNode,
-  addNodes,
-  addTask,
-  addTaskOf,
-  badFields,
-  complete,
-  inBatches,
-  list,
-  nodeOf,
-  ok,
-} from "./scene.ts";
+import { RESULT, badFields, list, ok } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 
@@ -40,13 +28,13 @@ async function ledgerOf(hub: TestHub): Promise<readonly Entry[]> {
 test("every payment is one entry from the treasury to the node, in one chain", async () => {
   await using hub = await startHub();
   expect(await ledgerOf(hub)).toEqual([]);
-  await addNodes(hub, ["n1", "n2"]);
+  await hub.addNodes(["n1", "n2"]);
   await ok(hub.post("/signin", { node_id: "n2" }));
   const tasks: string[] = [];
-  for (const node of ["n1", "n2", "n1", "n2"]) tasks.push(await addTaskOf(hub, node, { lux_reward: 1.5 }));
-  const free = await addTaskOf(hub, "n1");
-  for (const [i, taskId] of tasks.entries()) await ok(complete(hub, taskId, i % 2 === 0 ? "n1" : "n2"));
-  expect(await ok(complete(hub, free, "n1"))).toMatchObject({ lux_paid: 0, receipt: null });
+  for (const node of ["n1", "n2", "n1", "n2"]) tasks.push(await hub.addTaskOf(node, { lux_reward: 1.5 }));
+  const free = await hub.addTaskOf("n1");
+  for (const [i, taskId] of tasks.entries()) await ok(hub.complete(taskId, i % 2 === 0 ? "n1" : "n2"));
+  expect(await ok(hub.complete(free, "n1"))).toMatchObject({ lux_paid: 0, receipt: null });
   const entries = await ledgerOf(hub);
   expect(entries.map(({ from, to, amount, kind, task_id }) => [from, to, amount, kind, task_id])).toEqual([
     ["treasury", "node:n2", 10, "signin", null],
@@ -62,16 +50,16 @@ test("every payment is one entry from the treasury to the node, in one chain", a
 
 test("a receipt is the entry, and every repeat gets the same one", async () => {
   await using hub = await startHub();
-  await addNode(hub, "n1");
+  await hub.addNode("n1");
   await ok(hub.post("/signin", { node_id: "n1" }));
   const [first, second] = [
-    await addTaskOf(hub, "n1", { lux_reward: 0.000001 }),
-    await addTaskOf(hub, "n1", { lux_reward: 2 }),
+    await hub.addTaskOf("n1", { lux_reward: 0.000001 }),
+    await hub.addTaskOf("n1", { lux_reward: 2 }),
   ];
   const body = { task_id: first, node_id: "n1", result: RESULT };
   const headers = { "Idempotency-Key": "once" };
   const done = await ok(hub.post("/task/complete", body, { headers }));
-  await ok(complete(hub, second, "n1"));
+  await ok(hub.complete(second, "n1"));
   for (const variant of ["A", "B"] as const)
     expect(await ok(hub.post("/task/complete", body, { variant }))).toEqual(done);
   expect(await ok(hub.post("/task/complete", body, { headers }))).toEqual(done);
@@ -82,38 +70,38 @@ test("a receipt is the entry, and every repeat gets the same one", async () => {
 test("concurrent payments form one chain, in batches too", async () => {
   await using hub = await startHub();
   const nodes = Array.from({ length: 8 }, (_, i) => `n${i}`);
-  await addNodes(hub, nodes);
+  await hub.addNodes(nodes);
   const tasks = await Promise.all(
     Array.from({ length: 40 }, async (_, i) => {
       const node = nodes[i % nodes.length] ?? "";
-      return { node_id: node, task_id: await addTaskOf(hub, node, { lux_reward: 1 }) };
+      return { node_id: node, task_id: await hub.addTaskOf(node, { lux_reward: 1 }) };
     }),
   );
   const asked = tasks.map((task) => ({ ...task, result: RESULT }));
   await Promise.all([
     ...asked.slice(0, 20).flatMap((one) => [1, 2].map(() => ok(hub.post("/task/complete", one)))),
     ...nodes.map((node_id) => ok(hub.post("/signin", { node_id }))),
-    inBatches(hub, "task/complete", asked.slice(20)),
+    hub.inBatches("task/complete", asked.slice(20)),
   ]);
   expect(await ledgerOf(hub)).toHaveLength(48);
-  for (const node of nodes) expect(await nodeOf(hub, node)).toMatchObject({ lux_balance: 15 });
+  for (const node of nodes) expect(await hub.nodeOf(node)).toMatchObject({ lux_balance: 15 });
 });
 
 test("a node that is called like an account has an account of its own", async () => {
   await using hub = await startHub();
-  const taskId = await addTask(hub, { lux_reward: 5 });
+  const taskId = await hub.addTask({ lux_reward: 5 });
   const names = ["treasury", `held:${taskId}`, "held:x", "node:n1"];
-  await addNodes(hub, names);
+  await hub.addNodes(names);
   await ok(hub.post("/task/claim", { task_id: taskId, node_id: `held:${taskId}` }));
-  await ok(complete(hub, taskId, `held:${taskId}`));
+  await ok(hub.complete(taskId, `held:${taskId}`));
   for (const node_id of names) await ok(hub.post("/signin", { node_id }));
   const entries = await ledgerOf(hub);
   expect(entries.map(({ from, to }) => [from, to])).toEqual([
     ["treasury", `node:held:${taskId}`],
     ...names.map((name) => ["treasury", `node:${name}`]),
   ]);
-  expect(await nodeOf(hub, "treasury")).toMatchObject({ lux_balance: 10 });
-  expect(await nodeOf(hub, `held:${taskId}`)).toMatchObject({ lux_balance: 15 });
+  expect(await hub.nodeOf("treasury")).toMatchObject({ lux_balance: 10 });
+  expect(await hub.nodeOf(`held:${taskId}`)).toMatchObject({ lux_balance: 15 });
 });
 
 once.test("an amount that is no reward is refused, and leaves no entry", async () => {

@@ -8,14 +8,14 @@ import {
   LESSON_SHOWN_MAX_CHARS,
 } from "../../src/domain/limits.ts";
 import { type TestHub, newDataDir, startHub, onlyOnce } from "../support/hub.ts";
-import { RESULT, VARIANTS, addNode, addTask, badFields, inBatches, list, ok, record } from "./scene.ts";
+import { RESULT, VARIANTS, badFields, list, ok, record } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 type Fields = Readonly<Record<string, unknown>>;
 
 /** A task of a type that n1 has completed with this lesson; its id. */
 async function learned(hub: TestHub, lesson: string, fields: Fields = {}): Promise<string> {
-  const taskId = await addTask(hub, { task_type: "review", ...fields });
+  const taskId = await hub.addTask({ task_type: "review", ...fields });
   await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
   await ok(hub.post("/task/complete", { task_id: taskId, node_id: "n1", result: { ...RESULT, lesson } }));
   hub.clock.pass(5);
@@ -24,7 +24,7 @@ async function learned(hub: TestHub, lesson: string, fields: Fields = {}): Promi
 
 /** What task/next says of lessons when it hands out a new task of the type. */
 async function handedOut(hub: TestHub, taskType?: string): Promise<readonly Fields[] | undefined> {
-  await addTask(hub, taskType === undefined ? {} : { task_type: taskType });
+  await hub.addTask(taskType === undefined ? {} : { task_type: taskType });
   const { task, context } = await ok(hub.post("/task/next", { node_id: "n1" }));
   expect(record(task)["task_type"]).toBe(taskType ?? null);
   await ok(hub.post("/task/cancel", { task_id: record(task)["task_id"] }));
@@ -53,12 +53,12 @@ async function found(
 describe("a task that is handed out", () => {
   test.each(VARIANTS)("has the last lessons of its type, newest first (%s)", async (variant) => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const ids: string[] = [];
     for (let i = 1; i <= CONTEXT_LESSONS_MAX + 1; i++) ids.push(await learned(hub, ` lesson ${i}\n`));
     await learned(hub, "of another type", { task_type: "build" });
     await learned(hub, "of no type", { task_type: "" });
-    const taskId = await addTask(hub, { task_type: "review" });
+    const taskId = await hub.addTask({ task_type: "review" });
     const asked = { task_id: taskId, node_id: "n1" };
     const { context } = await ok(hub.post("/task/claim", asked, { variant }));
     const lessons = list(record(context), "lessons");
@@ -80,7 +80,7 @@ describe("a task that is handed out", () => {
     "has none without a type, and none that says nothing, repeats another, or is its own",
     async () => {
       await using hub = await startHub();
-      await addNode(hub, "n1");
+      await hub.addNode("n1");
       expect(await handedOut(hub, "review")).toBeUndefined();
       await learned(hub, "of no type", { task_type: "" });
       expect(await handedOut(hub)).toBeUndefined();
@@ -99,7 +99,7 @@ describe("a task that is handed out", () => {
     "has the lessons up to their limit in bytes, and the last of them is cut at a character",
     async () => {
       await using hub = await startHub();
-      await addNode(hub, "n1");
+      await hub.addNode("n1");
       await learned(hub, "there is no room for this");
       await learned(hub, "ü".repeat(LESSON_SHOWN_MAX_CHARS + 1));
       await learned(hub, "newest");
@@ -115,7 +115,7 @@ describe("a task that is handed out", () => {
     try {
       {
         await using hub = await startHub({ dataDir });
-        await addNode(hub, "n1");
+        await hub.addNode("n1");
         await learned(hub, "first");
         const second = await learned(hub, "second");
         await learned(hub, "third");
@@ -125,7 +125,7 @@ describe("a task that is handed out", () => {
       }
       await using hub = await startHub({ dataDir });
       expect(textsOf(await handedOut(hub, "review"))).toEqual(["third", "first"]);
-      await addNode(hub, "n1");
+      await hub.addNode("n1");
       await learned(hub, "fourth");
       expect(textsOf(await handedOut(hub, "review"))).toEqual(["fourth", "third", "first"]);
     } finally {
@@ -137,7 +137,7 @@ describe("a task that is handed out", () => {
 describe("the search", () => {
   test("finds lessons by type and by words of the lesson or the title, newest task first", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     await learned(hub, "The cookie needs SameSite", { title: "Fix the login" });
     await learned(hub, "Rate limits are per key", { title: "Load the login page", task_type: "build" });
     await learned(hub, "none", { title: "Nothing of the login" });
@@ -156,10 +156,9 @@ describe("the search", () => {
 
   test("shows each lesson once on pages of any size, and says how many tasks it looked at", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const tasks = 2 * LESSONS_STEP_ROWS + 20;
-    const created = await inBatches(
-      hub,
+    const created = await hub.inBatches(
       "task/create",
       Array.from({ length: tasks }, (_, i) => ({
         title: "t",
@@ -169,9 +168,8 @@ describe("the search", () => {
     );
     const ids = created.map((answer) => record(answer)["task_id"]);
     const of = (task_id: unknown) => ({ task_id, node_id: "n1" });
-    await inBatches(hub, "task/claim", ids.map(of));
-    await inBatches(
-      hub,
+    await hub.inBatches("task/claim", ids.map(of));
+    await hub.inBatches(
       "task/complete",
       ids.map((id, i) => ({ ...of(id), result: { ...RESULT, lesson: `lesson ${i}` } })),
     );

@@ -9,19 +9,7 @@ import { FILE_UNCUT_MAX_BYTES } from "../../src/domain/limits.ts";
 import { type Answer, SECRET, type TestHub, startHub } from "../support/hub.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { addKey, as, runKeys } from "./key-commands.ts";
-import {
-  type RawAnswer,
-  addNodes,
-  hold,
-  list,
-  ok,
-  pick,
-  receive,
-  refused,
-  send,
-  until,
-  waits,
-} from "./scene.ts";
+import { type RawAnswer, hold, list, ok, pick, refused, until } from "./scene.ts";
 
 /** Reads an event stream to its end; what came. */
 async function streamOf(
@@ -83,7 +71,7 @@ describe.each(["revoked", "expired"] as const)("a key that is %s", (how) => {
   test("loses its open calls, streams and uploads", async () => {
     await using hub = await startHub();
     const robot = await addKey(hub, "robot", { node_id: "n1", expires_in_s: 120 });
-    await addNodes(hub, ["n1", "n2"]);
+    await hub.addNodes(["n1", "n2"]);
     const repeatable = { headers: { "Idempotency-Key": "k1" } };
     const stream = await streamOf(hub, robot);
     const logStream = await streamOf(hub, robot, "events/stream");
@@ -100,7 +88,7 @@ describe.each(["revoked", "expired"] as const)("a key that is %s", (how) => {
       hub.get("/poll?timeout=300"),
       hub.get("/poll?timeout=300", as(null)),
     ];
-    await until("all of them wait", () => waits(hub, waiting.length + others.length - 1)); // one without the secret
+    await until("all of them wait", () => hub.waits(waiting.length + others.length - 1)); // one without the secret
     await LOSSES[how](hub);
     const lostAt = performance.now();
     for (const answer of waiting) {
@@ -111,12 +99,12 @@ describe.each(["revoked", "expired"] as const)("a key that is %s", (how) => {
     const seen = await stream.ended;
     await logStream.ended;
     expect(performance.now() - lostAt).toBeLessThan(HANG_MS); // not at the end of their own time
-    await send(hub, "op", "n1", { content: "for another" });
+    await hub.send("op", "n1", { content: "for another" });
     expect(seen).not.toContain("for another");
-    expect(pick({ messages: await receive(hub, "n1") }, "messages", "content")).toEqual(["for another"]);
+    expect(pick({ messages: await hub.receive("n1") }, "messages", "content")).toEqual(["for another"]);
     expect(list(await ok(hub.get("/file/list")), "files")).toEqual([]);
     // Others wait on.
-    await send(hub, "op", "n2");
+    await hub.send("op", "n2");
     await ok(hub.post("/task/create", { title: "t", description: "d" }));
     for (const answer of others) await ok(answer);
   });

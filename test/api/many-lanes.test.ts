@@ -12,7 +12,7 @@ import { ADMIN_KEY, type TestHub, newDataDir, onlyOnce, startHub } from "../supp
 import { dice } from "../support/dice.ts";
 import { cases } from "../support/long.ts";
 import { Agent } from "../support/mcp.ts";
-import { addNode, addTask, complete, list, ok, record, refused, until } from "./scene.ts";
+import { list, ok, record, refused, until } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 type Fields = Readonly<Record<string, unknown>>;
@@ -33,7 +33,7 @@ const release = (hub: TestHub, task_id: string | null, fields: Fields = {}): Pro
 
 test("of more lanes than a dispatch looks up, the best task comes first, whatever has changed meanwhile", async () => {
   await using hub = await startHub();
-  await addNode(hub, "n1", idle);
+  await hub.addNode("n1", idle);
   const roll = dice(20_261_128);
   /** Ready tasks, by age. */
   const ready = new Map<string, number>();
@@ -41,7 +41,7 @@ test("of more lanes than a dispatch looks up, the best task comes first, whateve
   const best = (): string | null => [...ready].toSorted(([, a], [, b]) => a - b)[0]?.[0] ?? null; // stable
   const create = async (lane: number): Promise<void> => {
     const place = roll(4);
-    ready.set(await addTask(hub, { limit_key: `k${lane}`, priority: priorities[place] }), place);
+    ready.set(await hub.addTask({ limit_key: `k${lane}`, priority: priorities[place] }), place);
   };
   for (let lane = 0; lane < 4 * LANES_LOOKED_UP; lane++) await create(lane);
   for (let step = 0; step < cases(150, 600); step++) {
@@ -79,7 +79,7 @@ once.test("unfinished tasks are in at most LANES_MAX lanes", async () => {
   const dataDir = newDataDir();
   try {
     await using first = await startHub({ dataDir });
-    await addTask(first, { limit_key: "k" });
+    await first.addTask({ limit_key: "k" });
     await first.close();
     const db = new Database(join(dataDir, "luxhub.db"));
     const columns = db
@@ -101,7 +101,7 @@ once.test("unfinished tasks are in at most LANES_MAX lanes", async () => {
     db.run(`UPDATE task_totals SET open = open + ${LANES_MAX - 2}`);
     db.close();
     await using hub = await startHub({ dataDir });
-    await addTask(hub, { limit_key: "the last" });
+    await hub.addTask({ limit_key: "the last" });
     const draft = { title: "t", description: "d" };
     await refused(hub.post("/task/create", { ...draft, limit_key: "more" }), 409, "too_many_lanes");
     await refused(
@@ -110,13 +110,13 @@ once.test("unfinished tasks are in at most LANES_MAX lanes", async () => {
       "too_many_lanes",
     );
     // What is in a lane that there is, or in a plain one, is not refused.
-    await addTask(hub, { limit_key: "k" });
-    const plain = await addTask(hub);
+    await hub.addTask({ limit_key: "k" });
+    const plain = await hub.addTask();
     await refused(hub.post("/task/update", { task_id: plain, limit_key: "more" }), 409, "too_many_lanes");
     await ok(hub.post("/task/update", { task_id: plain, limit_key: "k" }));
     // There is room when a lane has no unfinished task any more.
     await ok(hub.admin("/task/delete", { task_id: "copy 1" }));
-    await addTask(hub, { limit_key: "more" });
+    await hub.addTask({ limit_key: "more" });
   } finally {
     rmSync(dataDir, { recursive: true, force: true });
   }
@@ -126,8 +126,8 @@ once.test("an agent without a task hears of the types in special lanes that it d
   await using hub = await startHub();
   await using agent = await Agent.connect(hub.base(), "ann");
   await agent.ok("node_update", { capabilities: ["a"] });
-  await addTask(hub, { task_type: "b", limit_key: "k" });
-  await addTask(hub, { task_type: "a", requires: { resources: { gpu: 1 } } }); // its type is not what is missing
+  await hub.addTask({ task_type: "b", limit_key: "k" });
+  await hub.addTask({ task_type: "a", requires: { resources: { gpu: 1 } } }); // its type is not what is missing
   expect(await agent.ok("task_next")).toMatchObject({ task: null, others: ["b"] });
 });
 
@@ -135,9 +135,9 @@ once.test("why a task does not run is shown to agents, with what the closest nod
   await using hub = await startHub();
   await using agent = await Agent.connect(hub.base(), "ann");
   await agent.ok("node_update", { capabilities: ["a"] });
-  const plain = await addTask(hub, { task_type: "a" });
+  const plain = await hub.addTask({ task_type: "a" });
   expect(await agent.ok("task_get", { task_id: plain })).not.toHaveProperty("why");
-  const task_id = await addTask(hub, { task_type: "a", requires: { resources: { tpu: 1 } } });
+  const task_id = await hub.addTask({ task_type: "a", requires: { resources: { tpu: 1 } } });
   expect(await agent.ok("task_get", { task_id })).toMatchObject({ why: ["no_node"], missing: ["tpu 1"] });
   await ok(hub.admin("/hub/pause", {}));
   expect(await agent.ok("task_get", { task_id: plain })).toMatchObject({ why: ["paused"] });
@@ -149,22 +149,22 @@ describe("a node that takes every type, while many types are paused", () => {
 
   once.test("finds the one that is open", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1", idle);
+    await hub.addNode("n1", idle);
     for (const task_type of typesOf(OPEN_TYPES_MAX)) {
-      await addTask(hub, { task_type });
+      await hub.addTask({ task_type });
       await ok(hub.admin("/hub/pause", { type: task_type }));
     }
-    const open = await addTask(hub, { task_type: "zzz" });
+    const open = await hub.addTask({ task_type: "zzz" });
     expect(await next(hub)).toBe(open);
   });
 
   once.test("finds the best of more than can be named", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1", idle);
-    await addTask(hub, { task_type: "aaa" });
+    await hub.addNode("n1", idle);
+    await hub.addTask({ task_type: "aaa" });
     await ok(hub.admin("/hub/pause", { type: "aaa" }));
-    for (const task_type of typesOf(OPEN_TYPES_MAX + 5)) await addTask(hub, { task_type, priority: 2 });
-    const best = await addTask(hub, { task_type: "zzz", priority: 0 });
+    for (const task_type of typesOf(OPEN_TYPES_MAX + 5)) await hub.addTask({ task_type, priority: 2 });
+    const best = await hub.addTask({ task_type: "zzz", priority: 0 });
     expect(await next(hub)).toBe(best);
   });
 });
@@ -191,8 +191,8 @@ describe("a task that no registered node could ever take", () => {
       });
     const openTasks = async (): Promise<readonly string[]> =>
       list(await ok(hub.get("/task/list?status=open")), "tasks").map(({ task_id }) => String(task_id));
-    await addNode(hub, "n1", { capabilities: ["check"], ...idle });
-    const family = await addTask(hub, { quorum: { results: 2, of: 2 } });
+    await hub.addNode("n1", { capabilities: ["check"], ...idle });
+    const family = await hub.addTask({ quorum: { results: 2, of: 2 } });
     await until("there are copies", async () => (await openTasks()).length === 3);
     expect(await stuck(hub)).toEqual([]);
     expect(await next(hub)).not.toBeNull();
@@ -205,15 +205,15 @@ describe("a task that no registered node could ever take", () => {
     await again();
     expect(await stuck(hub)).toHaveLength(1);
 
-    const asked = await addTask(hub, { review: "capability:check" });
+    const asked = await hub.addTask({ review: "capability:check" });
     await ok(hub.post("/task/claim", { task_id: asked, node_id: "n1" }));
-    await ok(complete(hub, asked, "n1"));
+    await ok(hub.complete(asked, "n1"));
     await until("its review is created", async () => (await openTasks()).length === 3);
     await said(2);
     expect(await stuck(hub)).toHaveLength(2);
 
-    await addNode(hub, "n2", { capabilities: ["check"], ...idle });
-    const another = await addTask(hub, { quorum: { results: 2, of: 2 } });
+    await hub.addNode("n2", { capabilities: ["check"], ...idle });
+    const another = await hub.addTask({ quorum: { results: 2, of: 2 } });
     await until("there are copies", async () => (await openTasks()).includes(another));
     await again();
     expect(await stuck(hub)).toHaveLength(2); // two nodes, two copies
@@ -270,7 +270,7 @@ describe("hand-out, ready and explain agree", () => {
     const nodes = ["n0", "n1", "n2", "n3"];
     const held: (readonly [string, string])[] = [];
     const register = (node_id: string): Promise<unknown> =>
-      addNode(hub, node_id, {
+      hub.addNode(node_id, {
         ...idle,
         capabilities: oneOf([[], ["a"], ["a", "b", "cuda"], ["cuda"]]),
         resources: oneOf([{}, { gpu: 1 }, { gpu: 2, cpu: 4 }, { cpu: 2 }]),
@@ -297,10 +297,10 @@ describe("hand-out, ready and explain agree", () => {
         depends_on: random(8) === 0 && tasks.length > 0 ? [oneOf(tasks)] : undefined,
         delay_s: random(10) === 0 ? 2.5 * STEP_S : undefined,
       };
-      tasks.push(await addTask(hub, fields));
+      tasks.push(await hub.addTask(fields));
       if (random(4) > 0) return;
       const { depends_on, delay_s, ...alike } = fields;
-      const asked = await addTask(hub, { ...alike, quorum: { results: 2, of: 2, compare: "json:/lesson" } });
+      const asked = await hub.addTask({ ...alike, quorum: { results: 2, of: 2, compare: "json:/lesson" } });
       copied.set(asked, new Set());
       await until("it has its copies", async () => {
         const { quorum } = record((await ok(hub.get(`/task/${asked}`)))["task"]);
@@ -333,7 +333,7 @@ describe("hand-out, ready and explain agree", () => {
       async () => {
         const [task_id = "", node_id = ""] = held.splice(random(held.length), 1)[0] ?? [];
         if (task_id === "") return;
-        if (random(3) > 0) return complete(hub, task_id, node_id);
+        if (random(3) > 0) return hub.complete(task_id, node_id);
         return hub.post("/task/ask", { task_id, node_id, question: "which?", park: true });
       },
       async () => hub.clock.jump(random(3) * STEP_S * SECOND_MS),

@@ -6,7 +6,7 @@
 import { describe, expect, test } from "bun:test";
 import { type TestHub, startHub } from "../support/hub.ts";
 import { Agent } from "../support/mcp.ts";
-import { RESULT, addNode, list, ok, record, send, until, waits } from "./scene.ts";
+import { RESULT, list, ok, record, until } from "./scene.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -129,8 +129,8 @@ const JOBS: Readonly<Record<string, readonly [calls: number, job: Job]>> = {
   "says who it is, and what waits for it": [
     3,
     async (model, hub) => {
-      await addNode(hub, "ann", { auto_assign: false });
-      await send(hub, "bob", "ann", { content: "good morning" });
+      await hub.addNode("ann", { auto_assign: false });
+      await hub.send("bob", "ann", { content: "good morning" });
       const seen = await model.call("hub_status");
       expect([one(seen, "node_id"), one(seen, "messages_waiting")]).toEqual(["ann", "1"]);
       follows(seen, "mail_check");
@@ -159,7 +159,7 @@ const JOBS: Readonly<Record<string, readonly [calls: number, job: Job]>> = {
       follows(made, "task_get {task_id, wait_s: 50}");
       const taskId = one(made, "task_id");
       const wait = model.call("task_get", { task_id: taskId, wait_s: 50 }, [taskId]);
-      await until("it waits", () => waits(hub, 1));
+      await until("it waits", () => hub.waits(1));
       expect(await bobDoes(hub)).toBe(taskId);
       const seen = await wait;
       expect([one(seen, "status"), JSON.parse(one(seen, "output"))]).toEqual(["completed", OUTPUT]);
@@ -244,7 +244,7 @@ const JOBS: Readonly<Record<string, readonly [calls: number, job: Job]>> = {
       const question = one(asked, "message_id");
       follows(asked, "mail_check {wait_s}");
       const wait = model.call("mail_check", { wait_s: 50 });
-      await until("it waits", () => waits(hub, 1));
+      await until("it waits", () => hub.waits(1));
       const [got] = list(await ok(hub.post("/message/receive", { node_id: "bob" })), "messages");
       await ok(hub.post("/message/ack", { node_id: "bob", message_id: got?.["id"] }));
       const reply = { from_node: "bob", to_node: "ann", content: "19104", reply_to: got?.["id"] };
@@ -315,8 +315,8 @@ const JOBS: Readonly<Record<string, readonly [calls: number, job: Job]>> = {
 describe.each(["structured", "text"] as const)("a model that sees only the %s form", (form) => {
   test.each(Object.entries(JOBS))("%s", async (_, [calls, job]) => {
     await using hub = await startHub();
-    await addNode(hub, "bob", { capabilities: ["draw"], auto_assign: false });
-    await addNode(hub, "eve", { capabilities: ["translate"], auto_assign: false });
+    await hub.addNode("bob", { capabilities: ["draw"], auto_assign: false });
+    await hub.addNode("eve", { capabilities: ["translate"], auto_assign: false });
     await using agent = await Agent.connect(hub.base(), "ann", form === "text" ? "2025-11-25" : "2026-07-28");
     const model = new Model(agent, form);
     await job(model, hub);

@@ -9,19 +9,7 @@ import { SECRET, type TestHub, startHub } from "../support/hub.ts";
 import { differenceOf } from "../support/mcp-forms.ts";
 import { Agent } from "../support/mcp.ts";
 import { addKey } from "./key-commands.ts";
-import {
-  RESULT,
-  addNode,
-  addNodes,
-  addTask,
-  addTasks,
-  inBatches,
-  list,
-  ok,
-  pick,
-  record,
-  send,
-} from "./scene.ts";
+import { RESULT, list, ok, pick, record } from "./scene.ts";
 
 /** A content as long as the hub takes it, in which no two parts are the same. */
 function longText(bytes: number, seed: string): string {
@@ -60,7 +48,7 @@ describe("a result", () => {
   beforeAll(async () => {
     hub = await startHub();
     agent = await Agent.connect(hub.base(), "a1");
-    await addNodes(hub, ["friend", "other"]);
+    await hub.addNodes(["friend", "other"]);
     await agent.ok("hub_status");
   });
   afterAll(async () => {
@@ -242,7 +230,7 @@ describe("a result", () => {
 
   test("cuts a long task, and every part of it can be read to its end", async () => {
     const description = longText(64 * 1024, "description");
-    const taskId = await addTask(hub, { description, creator_node: "a1" });
+    const taskId = await hub.addTask({ description, creator_node: "a1" });
     await agent.ok("task_next", { task_id: taskId });
     const texts = Object.fromEntries(
       ["problem", "improvement", "lesson"].map((name) => [name, longText(60 * 1024, name)]),
@@ -264,7 +252,7 @@ describe("a result", () => {
       expect(await readOn(agent, first, cutOf(shown, ["task_id", taskId], ["part", part]))).toBe(whole);
     expect(await agent.refused("task_get", { task_id: taskId, part: "name" })).toBe("invalid_request");
     // What depends on it gets a part of the result, and the call that reads on.
-    const then = await addTask(hub, { depends_on: [taskId], for_node: "a1", creator_node: "a1" });
+    const then = await hub.addTask({ depends_on: [taskId], for_node: "a1", creator_node: "a1" });
     const next = await agent.ok("task_next");
     expect(record(next["task"])["task_id"]).toBe(then);
     const [dependency] = list(record(record(next["task"])["context"]), "inputs");
@@ -276,9 +264,9 @@ describe("a result", () => {
 
   test("cuts long messages, and shows the others of a full mailbox by a cursor", async () => {
     const long = longText(256 * 1024, "letter");
-    const ids = [await send(hub, "friend", "a1", { content: long })];
+    const ids = [await hub.send("friend", "a1", { content: long })];
     for (let i = 0; i < 30; i++)
-      ids.push(await send(hub, "friend", "a1", { content: longText(9_000, `${i}`) }));
+      ids.push(await hub.send("friend", "a1", { content: longText(9_000, `${i}`) }));
     const first = await agent.ok("mail_check");
     const [message] = list(first, "messages");
     expect(await readOn(agent, message?.["content"], cutOf(first, ["message_id", ids[0]]))).toBe(long);
@@ -303,12 +291,12 @@ describe("a result", () => {
 
   test("of a list with long rows has as many as fit, and a cursor", async () => {
     const title = "\u0001".repeat(500);
-    const created = await addTasks(hub, 60, { title, description: "d", creator_node: "lister" });
+    const created = await hub.addTasks(60, { title, description: "d", creator_node: "lister" });
     const failing = created.slice(0, 20);
     for (const task_id of failing)
       await ok(hub.post("/task/cancel", { task_id, reason: "\u0001".repeat(500) }));
     const capabilities = Array.from({ length: 64 }, (_, i) => `${i}`.padEnd(100, "x"));
-    for (let i = 0; i < 8; i++) await addNode(hub, `n${i}`, { name: "\u0002".repeat(200), capabilities });
+    for (let i = 0; i < 8; i++) await hub.addNode(`n${i}`, { name: "\u0002".repeat(200), capabilities });
     const uploads: string[] = [];
     for (let i = 0; i < 60; i++) {
       const form = new FormData();
@@ -336,14 +324,13 @@ describe("a result", () => {
     expect(files.seen.slice(0, 60)).toEqual(uploads.toReversed());
     const waited = await agent.ok("task_wait", { task_ids: created.slice(0, 50), until: "any" });
     expect(list(waited, "tasks")).toHaveLength(50);
-    const many = await addTasks(hub, 100, { title });
-    const dependent = await addTask(hub, { depends_on: many, title });
+    const many = await hub.addTasks(100, { title });
+    const dependent = await hub.addTask({ depends_on: many, title });
     await agent.ok("task_get", { task_id: dependent });
     const status = await Agent.connect(hub.base(), "lister");
     await status.ok("hub_status");
     await status.client.close();
-    await inBatches(
-      hub,
+    await hub.inBatches(
       "task/cancel",
       many.map((task_id) => ({ task_id })),
     );
@@ -356,7 +343,7 @@ describe("a result", () => {
       expect(first.text.length).toBeLessThanOrEqual(MCP_RESULT_MAX_CHARS);
       return first.text;
     };
-    const taskId = await addTask(hub, { description: longText(64 * 1024, "x"), creator_node: "a1" });
+    const taskId = await hub.addTask({ description: longText(64 * 1024, "x"), creator_node: "a1" });
     expect(JSON.parse(await read(`luxhub://task/${taskId}`))).toMatchObject({
       task_id: taskId,
       cut: [{ part: "description" }],
@@ -398,7 +385,7 @@ test("two agents share notes and leases: compare-and-set, search, a conflict wit
   const found = list(await a1.ok("note", { action: "search", text: "files sqlite" }), "notes");
   expect(found).toMatchObject([{ key: "plan", version: 2, node_id: "a2", excerpt: "Use SQLite and files." }]);
 
-  const taskId = await addTask(hub, { for_node: "a1" });
+  const taskId = await hub.addTask({ for_node: "a1" });
   await a1.ok("task_next");
   const mine = await a1.ok("lease", { action: "acquire", name: "src/**", task_id: taskId });
   expect(mine).toMatchObject({ acquired: true, name: "src/**" });
@@ -421,7 +408,7 @@ test("two agents share notes and leases: compare-and-set, search, a conflict wit
 
 test("the longest notes and leases are read to the end", async () => {
   await using hub = await startHub();
-  await addNode(hub, "friend");
+  await hub.addNode("friend");
   await using agent = await Agent.connect(hub.base(), "a1");
   const text = longText(16 * 1024, "note");
   const keys = Array.from({ length: 30 }, (_, i) => `${i}`.padStart(200, '"\\ü'));
@@ -464,7 +451,7 @@ test("the longest notes and leases are read to the end", async () => {
 
 test("a refusal is a sentence for the one who called, and names no path of HTTP", async () => {
   await using hub = await startHub();
-  await addNode(hub, "gone");
+  await hub.addNode("gone");
   await ok(hub.post("/node/leave", { node_id: "gone" }));
   await using agent = await Agent.connect(hub.base(), "a1", "2026-07-28", {
     "X-Matrix-Secret": SECRET,

@@ -9,21 +9,7 @@ import { MINUTE_MS, SECOND_MS } from "../../src/lib/clock.ts";
 import { SECRET, type TestHub, newDataDir, startHub } from "../support/hub.ts";
 import { Agent, ERAS } from "../support/mcp.ts";
 import { addKey } from "./key-commands.ts";
-import {
-  addNode,
-  addTask,
-  addTasks,
-  eventKinds,
-  list,
-  nodeOf,
-  ok,
-  pick,
-  record,
-  send,
-  taskOf,
-  until,
-  waits,
-} from "./scene.ts";
+import { list, ok, pick, record, until } from "./scene.ts";
 
 const RESULT = { problem: "it was slow", improvement: "it is fast", lesson: "measure first" };
 
@@ -137,7 +123,7 @@ describe("who may call", () => {
     });
     expect(record((await agent.ok("hub_status"))["you"])["node_id"]).toBe("bound-1");
     const taskId = await create(agent);
-    expect((await taskOf(hub, taskId))["creator_node"]).toBe("bound-1");
+    expect((await hub.taskOf(taskId))["creator_node"]).toBe("bound-1");
     const asOther = await post(hub, PING, { "X-Matrix-Secret": secret, "X-Node-Id": "other" });
     expect(asOther.status).toBe(403);
     expect(await asOther.json()).toMatchObject({ error: "key_bound_to_other_node" });
@@ -229,7 +215,7 @@ describe("a node that joins through MCP", () => {
     await using agent = await Agent.connect(hub.base(), "thinker");
     expect((await hub.get("/node/thinker")).status).toBe(404); // connecting is no call of a tool
     await agent.ok("node_list");
-    expect(await nodeOf(hub, "thinker")).toMatchObject({ status: "online", auto_assign: false });
+    expect(await hub.nodeOf("thinker")).toMatchObject({ status: "online", auto_assign: false });
     const taskId = await create(agent);
     await agent.ok("task_next");
     for (const [seconds, status] of [
@@ -241,10 +227,10 @@ describe("a node that joins through MCP", () => {
         hub.clock.pass(Math.min(60, seconds - passed) * SECOND_MS);
         await hub.sweep();
       }
-      expect((await nodeOf(hub, "thinker"))["status"]).toBe(status);
+      expect((await hub.nodeOf("thinker"))["status"]).toBe(status);
       if (status === "online") await agent.ok("mail_check");
     }
-    expect(await taskOf(hub, taskId)).toMatchObject({ status: "open", attempts: 1 });
+    expect(await hub.taskOf(taskId)).toMatchObject({ status: "open", attempts: 1 });
     expect(await ok(hub.post("/node/heartbeat", { node_id: "thinker" }))).toMatchObject({
       heartbeat_interval: 300,
     });
@@ -252,7 +238,7 @@ describe("a node that joins through MCP", () => {
 
   test("a node that registered over HTTP keeps its interval", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     await using agent = await Agent.connect(hub.base(), "n1");
     await agent.ok("hub_status");
     expect(await ok(hub.post("/node/heartbeat", { node_id: "n1" }))).toMatchObject({
@@ -373,15 +359,15 @@ for (const era of ERAS)
     });
 
     test("works: next, progress, complete", async () => {
-      await addNode(hub, "boss");
-      const taskId = await addTask(hub, { creator_node: "boss", title: "build", priority: 0, lux_reward: 2 });
+      await hub.addNode("boss");
+      const taskId = await hub.addTask({ creator_node: "boss", title: "build", priority: 0, lux_reward: 2 });
       const { text, data } = await agent.call("task_next");
       expect(text).toStartWith("This task is yours. End it with task_complete,");
       expect(text).toContain('\n  title, by boss (not verified): "build"\n');
       expect(text).toContain('\n  description, by boss (not verified): "d"\n');
       expect(data["task"]).toMatchObject({ task_id: taskId, priority: "high", assigned_node: "a1" });
       await agent.ok("task_progress", { task_id: taskId, note: "half" });
-      expect((await taskOf(hub, taskId))["progress"]).toBe("half");
+      expect((await hub.taskOf(taskId))["progress"]).toBe("half");
       const output = { rows: [1, { deep: null }] };
       expect(await agent.ok("task_complete", { task_id: taskId, ...RESULT, output })).toEqual({
         say: "Completed. Call task_next for the next task.",
@@ -389,12 +375,12 @@ for (const era of ERAS)
         status: "completed",
         lux_paid: 2,
       });
-      expect((await taskOf(hub, taskId))["result"]).toEqual({ ...RESULT, output });
+      expect((await hub.taskOf(taskId))["result"]).toEqual({ ...RESULT, output });
       expect((await agent.call("task_next")).text).toStartWith("No task for you now.");
     });
 
     test("reports usage with each tool that a worker reports with, and a repeat counts once", async () => {
-      const taskId = await addTask(hub, { max_cost_usd: 2, backoff_s: 0 });
+      const taskId = await hub.addTask({ max_cost_usd: 2, backoff_s: 0 });
       const args = { task_id: taskId, note: "n" };
       const usage = { seq: 1, model: "large", input_tokens: 100, output_tokens: 10, cost_usd: 0.5 };
       await agent.ok("task_next", { task_id: taskId });
@@ -409,7 +395,7 @@ for (const era of ERAS)
       const wrong = await agent.call("task_complete", { task_id: taskId, ...RESULT, usage: {} });
       expect(wrong.text).toMatch(/^invalid_request: .*usage.*seq/);
       await agent.ok("task_complete", { task_id: taskId, ...RESULT, usage });
-      expect((await taskOf(hub, taskId))["usage"]).toEqual({
+      expect((await hub.taskOf(taskId))["usage"]).toEqual({
         input_tokens: 500,
         output_tokens: 50,
         cached_tokens: 0,
@@ -425,7 +411,7 @@ for (const era of ERAS)
         ["task_progress", { note: "n" }, "The task has cost more than it may, and has failed: drop it."],
         ["task_release", {}, "Your attempt is recorded as failed."],
       ] as const) {
-        const taskId = await addTask(hub, { max_cost_usd: 0.1 });
+        const taskId = await hub.addTask({ max_cost_usd: 0.1 });
         await agent.ok("task_next", { task_id: taskId });
         const { text, data } = await agent.call(name, { task_id: taskId, ...more, usage });
         expect(text).toStartWith(words);
@@ -473,25 +459,25 @@ for (const era of ERAS)
       const taskId = await create(agent, { task_type: "odd" });
       expect((await agent.call("task_next", { task_id: taskId })).text).toContain("task_type: odd");
       await agent.ok("task_release", { task_id: taskId, reason: "no tool" });
-      expect(await taskOf(hub, taskId)).toMatchObject({ status: "open", attempts: 0 });
+      expect(await hub.taskOf(taskId)).toMatchObject({ status: "open", attempts: 0 });
       await agent.ok("task_next", { task_id: taskId });
       await agent.ok("task_fail", { task_id: taskId, error: "broken", retry: false });
-      expect(await taskOf(hub, taskId)).toMatchObject({ status: "failed", failure: { message: "broken" } });
+      expect(await hub.taskOf(taskId)).toMatchObject({ status: "failed", failure: { message: "broken" } });
       const { text } = await agent.call("task_complete", { task_id: taskId, ...RESULT });
       expect(text).toContain("task_failed: ");
       const other = await create(agent);
       await agent.ok("task_cancel", { task_id: other, reason: "not needed" });
-      expect((await taskOf(hub, other))["failure"]).toMatchObject({
+      expect((await hub.taskOf(other))["failure"]).toMatchObject({
         kind: "cancelled",
         message: "not needed",
       });
     });
 
     test("lists tasks by pages", async () => {
-      await addNode(hub, "lister");
+      await hub.addNode("lister");
       const created: string[] = [];
       for (let i = 0; i < 5; i++)
-        created.push(await addTask(hub, { creator_node: "lister", title: `page ${i}` }));
+        created.push(await hub.addTask({ creator_node: "lister", title: `page ${i}` }));
       const shown: unknown[] = [];
       let cursor: unknown = null;
       do {
@@ -526,13 +512,13 @@ for (const era of ERAS)
     });
 
     test("sends, sees and acknowledges messages", async () => {
-      await addNode(hub, "friend");
+      await hub.addNode("friend");
       const sent = await agent.ok("mail_send", { to_node: "friend", content: "hello", require_ack: true });
       expect(sent["message_id"]).toBeString();
       expect(await agent.refused("mail_send", { to_node: "nobody", content: "hello" })).toBe(
         "node_not_found",
       );
-      const ids = [await send(hub, "friend", "a1", { content: "first" }), await send(hub, "friend", "a1")];
+      const ids = [await hub.send("friend", "a1", { content: "first" }), await hub.send("friend", "a1")];
       for (let i = 0; i < 2; i++) {
         const { text, data } = await agent.call("mail_check");
         expect(list(data, "messages").map(({ message_id }) => message_id)).toEqual(ids);
@@ -546,16 +532,16 @@ for (const era of ERAS)
 
     test("waits for a task, for the end of one, and for a message", async () => {
       const next = agent.ok("task_next", { wait_s: 25 });
-      await until("the call waits", () => waits(hub, 1));
-      const taskId = await addTask(hub);
+      await until("the call waits", () => hub.waits(1));
+      const taskId = await hub.addTask();
       expect(taskIdOf(await next)).toBe(taskId);
       const end = agent.ok("task_get", { task_id: taskId, wait_s: 25 });
-      await until("the call waits", () => waits(hub, 1));
+      await until("the call waits", () => hub.waits(1));
       await ok(hub.post("/task/complete", { task_id: taskId, node_id: "a1", result: RESULT }));
       expect(record((await end)["task"])["status"]).toBe("completed");
       const mail = agent.ok("mail_check", { wait_s: 25 });
-      await until("the call waits", () => waits(hub, 1));
-      const messageId = await send(hub, "op", "a1");
+      await until("the call waits", () => hub.waits(1));
+      const messageId = await hub.send("op", "a1");
       expect(list(await mail, "messages")).toMatchObject([{ message_id: messageId }]);
       // Nothing was taken out.
       expect(await ok(hub.post("/message/receive", { node_id: "a1" }))).toMatchObject({ count: 1 });
@@ -566,7 +552,7 @@ for (const era of ERAS)
       const put = await agent.ok("file_put", { name: "note.md", content: "# Grüße\n", task_id: taskId });
       const file = record(put["file"]);
       expect(file).toMatchObject({ name: "note.md", node_id: "a1", task_id: taskId, size: 10 });
-      expect((await taskOf(hub, taskId))["files"]).toEqual([put["file_id"]]);
+      expect((await hub.taskOf(taskId))["files"]).toEqual([put["file_id"]]);
       expect(await agent.ok("file_get", { file_id: put["file_id"] })).toMatchObject({ content: "# Grüße\n" });
       const content = Buffer.from([0xff, 0, 0xfe]).toString("base64");
       const image = await agent.ok("file_put", { name: "a.png", content, encoding: "base64" });
@@ -624,7 +610,7 @@ for (const era of ERAS)
     });
 
     test("shows the first of many dependencies, and what a task waits for", async () => {
-      const many = await addTasks(hub, 30, { task_type: "none" });
+      const many = await hub.addTasks(30, { task_type: "none" });
       const taskId = await create(agent, { depends_on: many });
       const { text, data } = await agent.call("task_get", { task_id: taskId });
       expect(text).toContain(`\n  depends_on: ${many.slice(0, 20).join(", ")}\n  depends_on_count: 30\n`);
@@ -724,8 +710,8 @@ describe("a call that waits long", () => {
       method: "notifications/progress",
       params: { progressToken: "p1", progress: 0, total: 300 },
     });
-    await until("it waits", () => waits(hub, 1));
-    const taskId = await addTask(hub);
+    await until("it waits", () => hub.waits(1));
+    const taskId = await hub.addTask();
     const result = record(record((await frames.next()).value)["result"]);
     expect(taskIdOf(record(result["structuredContent"]))).toBe(taskId);
     expect((await frames.next()).done).toBe(true);
@@ -739,19 +725,19 @@ describe("a call that waits long", () => {
     const hangUp = new AbortController();
     const response = await callWithProgress(hub, era, "task_next", { wait_s: 200 }, hangUp.signal);
     await framesOf(response).next();
-    await until("it waits", () => waits(hub, 1));
+    await until("it waits", () => hub.waits(1));
     hangUp.abort();
-    await until("the hub has noticed", () => waits(hub, 0));
-    const taskId = await addTask(hub);
-    expect(await taskOf(hub, taskId)).toMatchObject({ status: "open" });
+    await until("the hub has noticed", () => hub.waits(0));
+    const taskId = await hub.addTask();
+    expect(await hub.taskOf(taskId)).toMatchObject({ status: "open" });
   });
 
   test("is cut, and not refused, when it asks for more than it may", async () => {
     await using hub = await startHub();
     await using agent = await Agent.connect(hub.base(), "a1");
     const next = agent.ok("task_next", { wait_s: 1_000 });
-    await until("it waits", () => waits(hub, 1));
-    const taskId = await addTask(hub);
+    await until("it waits", () => hub.waits(1));
+    const taskId = await hub.addTask();
     expect(taskIdOf(await next)).toBe(taskId);
   });
 });
@@ -762,7 +748,7 @@ describe("a call that is repeated", () => {
   beforeAll(async () => {
     hub = await startHub();
     agent = await Agent.connect(hub.base(), "a1");
-    await addNode(hub, "friend");
+    await hub.addNode("friend");
   });
   afterAll(async () => {
     await agent.client.close();
@@ -772,7 +758,7 @@ describe("a call that is repeated", () => {
   test("task_next: its last hand-out, until the agent ends that task or says how it goes", async () => {
     const [first, second] = [await create(agent), await create(agent)];
     for (let i = 0; i < 3; i++) expect(taskIdOf(await agent.ok("task_next"))).toBe(first);
-    expect((await eventKinds(hub, first)).filter((kind) => kind === "task.assigned")).toHaveLength(1);
+    expect((await hub.eventKinds(first)).filter((kind) => kind === "task.assigned")).toHaveLength(1);
     await agent.ok("task_get", { task_id: first });
     expect((await agent.call("task_next")).text).toStartWith(
       "You hold this task, and have said nothing of it",
@@ -808,7 +794,7 @@ describe("a call that is repeated", () => {
       await using other = await startHub({ dataDir });
       await using same = await Agent.connect(other.base(), "a1");
       await same.ok("task_fail", { task_id: taskIds[0], error: "no luck" });
-      expect(await taskOf(other, String(taskIds[0]))).toMatchObject({ status: "open", attempts: 1 });
+      expect(await other.taskOf(String(taskIds[0]))).toMatchObject({ status: "open", attempts: 1 });
     }
     rmSync(dataDir, { recursive: true, force: true });
   });
@@ -826,10 +812,10 @@ describe("a call that is repeated", () => {
       const hangUp = new AbortController();
       const next = call(hangUp.signal);
       next.catch(() => {});
-      await until("the call waits", () => waits(hub, 1));
+      await until("the call waits", () => hub.waits(1));
       hangUp.abort();
       await expect(next).rejects.toThrow();
-      await until("the hub has noticed", () => waits(hub, 0));
+      await until("the hub has noticed", () => hub.waits(0));
     }
     const taskId = await create(agent);
     expect(taskIdOf(await agent.ok("task_next"))).toBe(taskId);
@@ -863,13 +849,13 @@ describe("a call that is repeated", () => {
   test("a refusal is not repeated: the next call may succeed", async () => {
     const late = { to_node: "late", content: "hello" };
     expect(await agent.refused("mail_send", late)).toBe("node_not_found");
-    await addNode(hub, "late");
+    await hub.addNode("late");
     expect((await agent.ok("mail_send", late))["repeated"]).toBeUndefined();
   });
 
   test("task_fail and task_release: once for each hand-out", async () => {
     const taskId = await create(agent, { max_attempts: 9, max_run_s: 86_400 });
-    expect(await taskOf(hub, taskId)).toMatchObject({ max_run_s: 86_400 });
+    expect(await hub.taskOf(taskId)).toMatchObject({ max_run_s: 86_400 });
     const claim = async (): Promise<void> => {
       hub.clock.pass(MINUTE_MS); // the backoff is over
       await hub.sweep();
@@ -885,19 +871,19 @@ describe("a call that is repeated", () => {
         "idempotency_key_reused: You have ended this attempt before, in other words, and those stand. " +
           "Call task_next for another task.",
       ]);
-      expect(await taskOf(hub, taskId)).toMatchObject({ status: "open", attempts: attempt });
+      expect(await hub.taskOf(taskId)).toMatchObject({ status: "open", attempts: attempt });
     }
     await claim();
     for (let i = 0; i < 2; i++) await agent.ok("task_release", { task_id: taskId });
     await claim();
-    expect(await taskOf(hub, taskId)).toMatchObject({ status: "assigned", attempts: 2 });
+    expect(await hub.taskOf(taskId)).toMatchObject({ status: "assigned", attempts: 2 });
     await agent.ok("task_cancel", { task_id: taskId });
   });
 
   test("the others change nothing more", async () => {
     const taskId = await create(agent, { lux_reward: 5 });
-    const messageId = await send(hub, "friend", "a1");
-    const before = Number((await nodeOf(hub, "a1"))["lux_balance"]);
+    const messageId = await hub.send("friend", "a1");
+    const before = Number((await hub.nodeOf("a1"))["lux_balance"]);
     for (let i = 0; i < 2; i++) {
       await agent.ok("task_next", { task_id: taskId });
       await agent.ok("task_progress", { task_id: taskId, note: "half" });
@@ -905,10 +891,10 @@ describe("a call that is repeated", () => {
       await agent.ok("node_update", { name: "a1" });
     }
     for (let i = 0; i < 2; i++) await agent.ok("task_complete", { task_id: taskId, ...RESULT });
-    expect((await nodeOf(hub, "a1"))["lux_balance"]).toBe(before + 5);
+    expect((await hub.nodeOf("a1"))["lux_balance"]).toBe(before + 5);
     const other = await create(agent);
     for (let i = 0; i < 2; i++) await agent.ok("task_cancel", { task_id: other });
-    expect((await eventKinds(hub, other)).filter((kind) => kind === "task.failed")).toHaveLength(1);
+    expect((await hub.eventKinds(other)).filter((kind) => kind === "task.failed")).toHaveLength(1);
     expect(await agent.refused("task_complete", { task_id: taskId, ...RESULT, lesson: "another" })).toBe(
       "task_completed",
     );
@@ -952,7 +938,7 @@ test("three agents share thirty tasks that depend on each other; one is killed; 
   }
   expect([...done.keys()].toSorted()).toEqual(ids.toSorted());
   for (const workers of done.values()) expect(workers).toHaveLength(1);
-  const kinds = await eventKinds(hub);
+  const kinds = await hub.eventKinds();
   expect(kinds.filter((kind) => kind === "task.completed")).toHaveLength(30);
   expect(kinds.filter((kind) => kind === "task.requeued")).toHaveLength(1);
 });

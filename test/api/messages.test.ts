@@ -5,22 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
-import {
-  ISO,
-  NO_ID,
-  VARIANTS,
-  addNode,
-  addNodes,
-  badFields,
-  eventKinds,
-  list,
-  ok,
-  pick,
-  receive,
-  refused,
-  send,
-  until,
-} from "./scene.ts";
+import { ISO, NO_ID, VARIANTS, badFields, list, ok, pick, refused, until } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 
@@ -32,13 +17,13 @@ async function contentsOf(hub: TestHub, path: string): Promise<unknown[]> {
 }
 
 async function received(hub: TestHub, nodeId: string, fields: Readonly<Record<string, unknown>> = {}) {
-  return (await receive(hub, nodeId, fields)).map((message) => message["content"]);
+  return (await hub.receive(nodeId, fields)).map((message) => message["content"]);
 }
 
 describe.each(["/message/send", "/agent/message"])("%s", (path) => {
   test("puts a message into the recipient's mailbox", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const asked = { from_node: "op", to_node: "n1", content: "hello", type: "task", require_ack: true };
     const { message_id, ...rest } = await ok(hub.post(path, asked));
     expect(message_id).toBeString();
@@ -61,15 +46,15 @@ describe.each(["/message/send", "/agent/message"])("%s", (path) => {
 
   once.test("defaults to type text and no ACK", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     await ok(hub.post(path, { from_node: "op", to_node: "n1", content: "x" }));
-    const [message] = await receive(hub, "n1");
+    const [message] = await hub.receive("n1");
     expect(message).toMatchObject({ type: "text", require_ack: false });
   });
 
   test("requires a registered recipient; the sender may be any valid node_id", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const message = { from_node: "ghost", to_node: "n1", content: "x" };
     await ok(hub.post(path, message));
     await refused(hub.post(path, { ...message, to_node: "ghost" }), 404, "node_not_found");
@@ -78,7 +63,7 @@ describe.each(["/message/send", "/agent/message"])("%s", (path) => {
 
   once.test("names every bad field", async () => {
     await using hub = await startHub({ variants: ["A"] });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const good = { from_node: "op", to_node: "n1", content: "x" };
     await badFields(hub.post(path, {}), ["from_node", "to_node", "content"]);
     for (const type of ["broadcast", "alert", "update", "", "TEXTS", 5, true]) {
@@ -97,31 +82,31 @@ describe.each(["/message/send", "/agent/message"])("%s", (path) => {
     ]) {
       await badFields(hub.post(path, { ...good, content }), ["content"]);
     }
-    expect(await receive(hub, "n1")).toEqual([]);
+    expect(await hub.receive("n1")).toEqual([]);
   });
 });
 
 describe.each(["/message/broadcast", "/agent/broadcast"])("%s", (path) => {
   test("goes to every online node except the sender", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["a", "b", "c"]);
+    await hub.addNodes(["a", "b", "c"]);
     const body = await ok(hub.post(path, { from_node: "b", content: "all" }));
     expect(body).toMatchObject({ success: true, transport: hub.transport });
     expect((body["receivers"] as string[]).toSorted()).toEqual(["a", "c"]);
     for (const nodeId of ["a", "c"]) {
-      const [message, ...more] = await receive(hub, nodeId);
+      const [message, ...more] = await hub.receive(nodeId);
       expect(message).toMatchObject({ from_node: "b", content: "all", type: "broadcast" });
       expect(more).toEqual([]);
     }
-    expect(await receive(hub, "b")).toEqual([]);
+    expect(await hub.receive("b")).toEqual([]);
   });
 
   test("has no recipients if no other node is online, and does not reach nodes that come online later", async () => {
     await using hub = await startHub();
-    await addNode(hub, "a");
+    await hub.addNode("a");
     expect(await ok(hub.post(path, { from_node: "a", content: "x" }))).toMatchObject({ receivers: [] });
-    await addNode(hub, "late");
-    expect(await receive(hub, "late")).toEqual([]);
+    await hub.addNode("late");
+    expect(await hub.receive("late")).toEqual([]);
   });
 
   once.test("names every bad field", async () => {
@@ -138,9 +123,9 @@ describe.each(["/message/broadcast", "/agent/broadcast"])("%s", (path) => {
 describe("receive", () => {
   test("takes messages out in order, 10 by default", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const sent = Array.from({ length: 13 }, (_, i) => `m${i}`);
-    for (const content of sent) await send(hub, "op", "n1", { content });
+    for (const content of sent) await hub.send("op", "n1", { content });
     expect(await received(hub, "n1", { count: 2 })).toEqual(sent.slice(0, 2));
     expect(await received(hub, "n1")).toEqual(sent.slice(2, 12));
     expect(await received(hub, "n1", { count: 1000 })).toEqual(sent.slice(12));
@@ -154,10 +139,10 @@ describe("receive", () => {
 
   test("does not change other mailboxes", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1", "n2"]);
-    await send(hub, "op", "n1");
-    expect(await receive(hub, "n2")).toEqual([]);
-    expect(await receive(hub, "n1")).toHaveLength(1);
+    await hub.addNodes(["n1", "n2"]);
+    await hub.send("op", "n1");
+    expect(await hub.receive("n2")).toEqual([]);
+    expect(await hub.receive("n1")).toHaveLength(1);
   });
 
   once.test.each(VARIANTS)("refuses values out of range on %s", async (variant) => {
@@ -174,43 +159,43 @@ describe("receive", () => {
 
   test("does not block by default, nor with a timeout of 0", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    expect(await receive(hub, "n1", { timeout: 300 })).toEqual([]); // no test has so long
-    expect(await receive(hub, "n1", { blocking: true, timeout: 0 })).toEqual([]);
+    await hub.addNode("n1");
+    expect(await hub.receive("n1", { timeout: 300 })).toEqual([]); // no test has so long
+    expect(await hub.receive("n1", { blocking: true, timeout: 0 })).toEqual([]);
   });
 
   test("blocks until its timeout or until a message arrives", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const started = performance.now();
-    expect(await receive(hub, "n1", { blocking: true, timeout: 0.1 })).toEqual([]);
+    expect(await hub.receive("n1", { blocking: true, timeout: 0.1 })).toEqual([]);
     expect(performance.now() - started).toBeGreaterThanOrEqual(90);
-    const waiting = receive(hub, "n1", { blocking: true, timeout: 300 });
-    await send(hub, "op", "n1", { content: "now" });
+    const waiting = hub.receive("n1", { blocking: true, timeout: 300 });
+    await hub.send("op", "n1", { content: "now" });
     expect(await waiting).toMatchObject([{ content: "now" }]);
   });
 
   test("does not block when there is a message", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    await send(hub, "op", "n1");
-    expect(await receive(hub, "n1", { blocking: true, timeout: 300, count: 5 })).toHaveLength(1);
+    await hub.addNode("n1");
+    await hub.send("op", "n1");
+    expect(await hub.receive("n1", { blocking: true, timeout: 300, count: 5 })).toHaveLength(1);
   });
 
   test("returns contents of 256 KiB unchanged", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const content = "ä".repeat(128 * 1024);
-    for (let i = 0; i < 3; i++) await send(hub, "op", "n1", { content });
-    const messages = await receive(hub, "n1");
+    for (let i = 0; i < 3; i++) await hub.send("op", "n1", { content });
+    const messages = await hub.receive("n1");
     expect(messages.map((message) => message["content"] === content)).toEqual([true, true, true]);
   });
 
   test("returns strange contents unchanged", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const contents = ['{"a":1}', " \n\t", "🦊\u2028", "\u0001", "' OR 1=1 --", "a".repeat(10_000)];
-    for (const content of contents) await send(hub, "op", "n1", { content });
+    for (const content of contents) await hub.send("op", "n1", { content });
     expect(await received(hub, "n1")).toEqual(contents);
   });
 });
@@ -218,24 +203,24 @@ describe("receive", () => {
 describe.concurrent("a message that requires an ACK", () => {
   test("stays with its receiver for 30 s, then is redelivered, marked", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const id = await send(hub, "op", "n1", { require_ack: true });
-    expect(await receive(hub, "n1")).toMatchObject([{ id, redelivered: false, deliveries: 1 }]);
+    await hub.addNode("n1");
+    const id = await hub.send("op", "n1", { require_ack: true });
+    expect(await hub.receive("n1")).toMatchObject([{ id, redelivered: false, deliveries: 1 }]);
     hub.clock.pass(ACK_MS - 10_000);
-    expect(await receive(hub, "n1", { blocking: true, timeout: 0.1 })).toEqual([]);
+    expect(await hub.receive("n1", { blocking: true, timeout: 0.1 })).toEqual([]);
     await hub.sweep();
-    expect(await receive(hub, "n1")).toEqual([]);
+    expect(await hub.receive("n1")).toEqual([]);
     hub.clock.pass(10_000); // redelivered without a request
-    const back = await receive(hub, "n1", { blocking: true, timeout: 10 });
+    const back = await hub.receive("n1", { blocking: true, timeout: 10 });
     expect(back).toMatchObject([{ id, redelivered: true, deliveries: 2, require_ack: true }]);
   });
 
   test("is not redelivered once it is acked", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const acked = await send(hub, "op", "n1", { require_ack: true, content: "acked" });
-    await send(hub, "op", "n1", { require_ack: true, content: "not acked" });
-    await receive(hub, "n1");
+    await hub.addNode("n1");
+    const acked = await hub.send("op", "n1", { require_ack: true, content: "acked" });
+    await hub.send("op", "n1", { require_ack: true, content: "not acked" });
+    await hub.receive("n1");
     expect(await ok(hub.post("/message/ack", { node_id: "n1", message_id: acked }))).toEqual({
       success: true,
     });
@@ -247,15 +232,15 @@ describe.concurrent("a message that requires an ACK", () => {
       return back.length > 0;
     });
     expect(back).toEqual(["not acked"]);
-    expect(await receive(hub, "n1")).toEqual([]);
-    expect((await eventKinds(hub)).filter((kind) => kind === "message.acked")).toHaveLength(1);
+    expect(await hub.receive("n1")).toEqual([]);
+    expect((await hub.eventKinds()).filter((kind) => kind === "message.acked")).toHaveLength(1);
   });
 
   test("is redelivered 5 times, then parked, and an event says so", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const id = await send(hub, "op", "n1", { require_ack: true, content: "stubborn" });
-    await receive(hub, "n1");
+    await hub.addNode("n1");
+    const id = await hub.send("op", "n1", { require_ack: true, content: "stubborn" });
+    await hub.receive("n1");
     const deliveries = [];
     for (let i = 0; i < 5; i++) {
       hub.clock.pass(ACK_MS);
@@ -264,7 +249,7 @@ describe.concurrent("a message that requires an ACK", () => {
       // Of two hubs, the one that leads may be at another sweep just now: then the message comes with its next.
       await until("the message comes back", async () => {
         await hub.sweep();
-        messages = await receive(hub, "n1");
+        messages = await hub.receive("n1");
         return messages.length > 0;
       });
       deliveries.push(messages[0]?.["deliveries"]);
@@ -278,17 +263,17 @@ describe.concurrent("a message that requires an ACK", () => {
       return parked !== undefined;
     });
     expect(parked).toMatchObject({ node_id: "n1", data: { message_id: id } });
-    expect(await receive(hub, "n1")).toEqual([]);
+    expect(await hub.receive("n1")).toEqual([]);
     expect(await contentsOf(hub, "/message/history?node_id=n1")).toEqual(["stubborn"]);
     await ok(hub.post("/message/ack", { node_id: "n1", message_id: id }));
   });
 
   test("without require_ack a message is gone once it is handed out", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    await send(hub, "op", "n1", { content: "once" });
-    await send(hub, "op", "n1", { content: "again", require_ack: true });
-    await receive(hub, "n1");
+    await hub.addNode("n1");
+    await hub.send("op", "n1", { content: "once" });
+    await hub.send("op", "n1", { content: "again", require_ack: true });
+    await hub.receive("n1");
     hub.clock.pass(ACK_MS);
     let again: readonly unknown[] = [];
     await until("the message comes back", async () => {
@@ -303,12 +288,12 @@ describe.concurrent("a message that requires an ACK", () => {
     await using week = await startHub();
     await using hour = await startHub({ variants: ["A"], retainMs: 3_600_000 });
     for (const hub of [week, hour]) {
-      await addNode(hub, "n1");
-      await send(hub, "op", "n1", { content: "taken" });
-      await receive(hub, "n1");
-      await send(hub, "op", "n1", { content: "waits" });
+      await hub.addNode("n1");
+      await hub.send("op", "n1", { content: "taken" });
+      await hub.receive("n1");
+      await hub.send("op", "n1", { content: "waits" });
       hub.clock.pass(3_700_000);
-      await send(hub, "op", "n1", { content: "later" });
+      await hub.send("op", "n1", { content: "later" });
     }
     const left = (hub: TestHub) => contentsOf(hub, "/message/history?node_id=n1");
     await hour.sweep();
@@ -326,36 +311,36 @@ describe.concurrent("a message that requires an ACK", () => {
 describe.each(["/message/ack", "/agent/ack"])("%s", (path) => {
   test("is for the recipient: 404 for an unknown message or node, 403 for another node; a repeat succeeds", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1", "n2"]);
-    const message_id = await send(hub, "n2", "n1", { require_ack: true });
-    await receive(hub, "n1");
+    await hub.addNodes(["n1", "n2"]);
+    const message_id = await hub.send("n2", "n1", { require_ack: true });
+    await hub.receive("n1");
     await refused(hub.post(path, { node_id: "n1", message_id: NO_ID }), 404, "message_not_found");
     await refused(hub.post(path, { node_id: "ghost", message_id }), 404, "node_not_found");
     await refused(hub.post(path, { node_id: "n2", message_id }), 403, "not_your_message");
     expect(await ok(hub.post(path, { node_id: "n1", message_id }))).toEqual({ success: true });
     expect(await ok(hub.post(path, { node_id: "n1", message_id }))).toEqual({ success: true });
-    expect((await eventKinds(hub)).filter((kind) => kind === "message.acked")).toHaveLength(1);
+    expect((await hub.eventKinds()).filter((kind) => kind === "message.acked")).toHaveLength(1);
     await badFields(hub.post(path, {}), ["node_id", "message_id"]);
     await badFields(hub.post(path, { node_id: 1, message_id: "" }), ["node_id", "message_id"]);
   });
 
   test("is accepted for a broadcast and for a message without require_ack", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1", "n2"]);
+    await hub.addNodes(["n1", "n2"]);
     await ok(hub.post("/message/broadcast", { from_node: "op", content: "x" }));
-    const [broadcast] = await receive(hub, "n1");
+    const [broadcast] = await hub.receive("n1");
     await ok(hub.post(path, { node_id: "n1", message_id: broadcast?.["id"] }));
-    const message_id = await send(hub, "op", "n1");
-    await receive(hub, "n1");
+    const message_id = await hub.send("op", "n1");
+    await hub.receive("n1");
     await ok(hub.post(path, { node_id: "n1", message_id }));
-    expect(await receive(hub, "n2")).toHaveLength(1); // each has its own
+    expect(await hub.receive("n2")).toHaveLength(1); // each has its own
   });
 });
 
 describe("message/* and agent/* use one mailbox", () => {
   test("a message sent through one is read, received and acked through the other", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1", {}, "B");
+    await hub.addNode("n1", {}, "B");
     const asked = { from_node: "op", to_node: "n1", content: "via A", require_ack: true };
     const { message_id } = await ok(hub.post("/agent/message", asked));
     await ok(hub.post("/message/broadcast", { from_node: "op", content: "via B" }, { variant: "B" }));
@@ -369,14 +354,14 @@ describe("message/* and agent/* use one mailbox", () => {
 describe("history", () => {
   test("shows what a node sent and received, newest first, 50 by default", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1", "n2", "n3"]);
-    await send(hub, "n1", "n2", { content: "sent" });
-    await send(hub, "n2", "n1", { content: "got" });
-    await send(hub, "n2", "n3", { content: "not mine" });
+    await hub.addNodes(["n1", "n2", "n3"]);
+    await hub.send("n1", "n2", { content: "sent" });
+    await hub.send("n2", "n1", { content: "got" });
+    await hub.send("n2", "n3", { content: "not mine" });
     await ok(hub.post("/message/broadcast", { from_node: "n3", content: "to all" }));
     await ok(hub.post("/message/broadcast", { from_node: "n1", content: "from me" }));
-    await send(hub, "n1", "n1", { content: "to myself" });
-    await receive(hub, "n1");
+    await hub.send("n1", "n1", { content: "to myself" });
+    await hub.receive("n1");
     const body = await ok(hub.get("/message/history?node_id=n1"));
     expect(body).toMatchObject({ count: 5, transport: hub.transport });
     expect(pick(body, "messages", "content")).toEqual(["to myself", "from me", "to all", "got", "sent"]);
@@ -384,7 +369,7 @@ describe("history", () => {
     expect(sent).toMatchObject({ from_node: "n1", to_node: "n2", type: "text" });
     expect(fromMe).toMatchObject({ from_node: "n1", type: "broadcast" });
     expect(await contentsOf(hub, "/message/history?node_id=n1&count=2")).toEqual(["to myself", "from me"]);
-    for (let i = 0; i < 50; i++) await send(hub, "n2", "n1", { content: `m${i}` });
+    for (let i = 0; i < 50; i++) await hub.send("n2", "n1", { content: `m${i}` });
     expect(await contentsOf(hub, "/message/history?node_id=n1")).toHaveLength(50);
     expect(await contentsOf(hub, "/message/history?node_id=n1&count=1000")).toHaveLength(55);
   });
@@ -402,8 +387,8 @@ describe("history", () => {
 describe("agent/messages", () => {
   test("reads messages without taking them out", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1", "n2"]);
-    await send(hub, "n2", "n1", { content: "one" });
+    await hub.addNodes(["n1", "n2"]);
+    await hub.send("n2", "n1", { content: "one" });
     await ok(hub.post("/agent/broadcast", { from_node: "n2", content: "two" }));
     for (let i = 0; i < 2; i++) {
       const body = await ok(hub.get("/agent/messages?node_id=n1"));
@@ -417,9 +402,9 @@ describe("agent/messages", () => {
 
   test("continues after a message id, and has a limit", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const ids: string[] = [];
-    for (let i = 0; i < 5; i++) ids.push(await send(hub, "op", "n1", { content: `m${i}` }));
+    for (let i = 0; i < 5; i++) ids.push(await hub.send("op", "n1", { content: `m${i}` }));
     const after = (index: number, more = "") =>
       contentsOf(hub, `/agent/messages?node_id=n1&since=${ids[index]}${more}`);
     expect((await after(1)).toSorted()).toEqual(["m2", "m3", "m4"]);
@@ -439,10 +424,10 @@ describe("agent/messages", () => {
 describe("the event log", () => {
   test("names messages, never their content", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1", "n2"]);
-    const id = await send(hub, "op", "n1", { content: "top secret", require_ack: true });
+    await hub.addNodes(["n1", "n2"]);
+    const id = await hub.send("op", "n1", { content: "top secret", require_ack: true });
     await ok(hub.post("/agent/broadcast", { from_node: "op", content: "top secret" }));
-    await receive(hub, "n1");
+    await hub.receive("n1");
     await ok(hub.post("/message/ack", { node_id: "n1", message_id: id }));
     const events = await ok(hub.get("/events?since=0"));
     const kinds = pick(events, "events", "kind").filter((kind) => String(kind).startsWith("message."));
@@ -456,11 +441,11 @@ test("waiting and leased messages and the history survive a restart", async () =
   try {
     {
       await using hub = await startHub({ dataDir });
-      await addNode(hub, "n1");
-      await send(hub, "op", "n1", { content: "taken", require_ack: true });
-      await receive(hub, "n1");
-      await send(hub, "op", "n1", { content: "first" });
-      await send(hub, "op", "n1", { content: "second" });
+      await hub.addNode("n1");
+      await hub.send("op", "n1", { content: "taken", require_ack: true });
+      await hub.receive("n1");
+      await hub.send("op", "n1", { content: "first" });
+      await hub.send("op", "n1", { content: "second" });
     }
     await using hub = await startHub({ dataDir });
     expect(await received(hub, "n1")).toEqual(["first", "second"]);

@@ -11,19 +11,7 @@ import {
 } from "../support/hub.ts";
 import { Agent, ERAS } from "../support/mcp.ts";
 import { as } from "./key-commands.ts";
-import {
-  RESULT,
-  addNode,
-  addTask,
-  complete,
-  list,
-  nodeOf,
-  ok,
-  record,
-  refused,
-  taskOf,
-  until,
-} from "./scene.ts";
+import { RESULT, list, ok, record, refused, until } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 const ADMIN = { "X-Admin-Key": ADMIN_KEY };
@@ -47,7 +35,7 @@ async function scene(options: HubOptions = {}) {
   const clock = new TestClock();
   clock.jump(DAY_MS - (clock.now() % DAY_MS) + DAY_MS / 2);
   const hub = await startHub({ clock, offlineTasks: "keep", ...options });
-  if (options.isStrict !== true) await addNode(hub, "n1");
+  if (options.isStrict !== true) await hub.addNode("n1");
   return { hub, clock, secret: await keyWith(hub, "ten", { mint_per_day: 10 }) };
 }
 
@@ -156,7 +144,7 @@ describe("the right to mint", () => {
   once.test("counts a quorum once: neither its copies nor the shares of its reward count", async () => {
     const { hub, secret } = await scene();
     await using _ = hub;
-    await addNode(hub, "n2");
+    await hub.addNode("n2");
     const fields = { quorum: { results: 2, of: 2 } };
     await refused(create(hub, secret, 10.000001, fields), 403, "mint_limit");
     const { task_id } = await ok(create(hub, secret, 8, fields));
@@ -178,7 +166,7 @@ describe("the right to mint", () => {
       await ok(hub.post("/task/complete", { task_id: record(task)["task_id"], node_id, result }));
     }
     await until("it is decided", async () => (await quorum())["state"] === "agreed");
-    for (const nodeId of ["n1", "n2"]) expect(await nodeOf(hub, nodeId)).toMatchObject({ lux_balance: 4.5 });
+    for (const nodeId of ["n1", "n2"]) expect(await hub.nodeOf(nodeId)).toMatchObject({ lux_balance: 4.5 });
     await refused(create(hub, secret, 1.000001), 403, "mint_limit");
     await ok(create(hub, secret, 1));
   });
@@ -212,7 +200,7 @@ describe("the right to mint", () => {
       await hub.sweep(); // and the task is gone
     }
     expect(refusals).toBe(3);
-    expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 6 });
+    expect(await hub.nodeOf("n1")).toMatchObject({ lux_balance: 6 });
   });
 });
 
@@ -220,7 +208,7 @@ describe("--self-reward off", () => {
   once.test("neither a node nor a key is paid for a task of its own", async () => {
     const { hub } = await scene({ selfReward: false });
     await using _ = hub;
-    await addNode(hub, "n2");
+    await hub.addNode("n2");
     const [a, b] = [await keyWith(hub, "a"), await keyWith(hub, "b")];
     const paid = async (creator: string, worker: string, node_id: string, fields: Fields = {}) => {
       const { task_id } = await ok(create(hub, creator, 3, fields));
@@ -236,27 +224,27 @@ describe("--self-reward off", () => {
     expect(await paid(a, b, "n1")).toBe(3);
     expect(await paid(a, a, "n1")).toBe(0);
     expect(await paid(a, a, "n2", { creator_node: "n1" })).toBe(0);
-    expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 6, tasks_completed: 4 });
+    expect(await hub.nodeOf("n1")).toMatchObject({ lux_balance: 6, tasks_completed: 4 });
     const put = { name: "s", every_s: 60, task: { ...NEW, lux_reward: 3 } };
     await ok(hub.post("/schedule/put", put, as(a)));
     const { task_id } = record((await ok(hub.post("/schedule/run", { name: "s" }, as(b))))["task"]);
     await ok(hub.post("/task/claim", { task_id, node_id: "n1" }, as(a)));
-    expect(await ok(complete(hub, String(task_id), "n1", as(a)))).toMatchObject({ lux_paid: 0 });
+    expect(await ok(hub.complete(String(task_id), "n1", as(a)))).toMatchObject({ lux_paid: 0 });
   });
 
   once.test("is on by default: a node may complete its own task", async () => {
     const { hub } = await scene();
     await using _ = hub;
-    const taskId = await addTask(hub, { creator_node: "n1", lux_reward: 2 });
+    const taskId = await hub.addTask({ creator_node: "n1", lux_reward: 2 });
     await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
-    expect(await ok(complete(hub, taskId, "n1"))).toMatchObject({ lux_paid: 2 });
+    expect(await ok(hub.complete(taskId, "n1"))).toMatchObject({ lux_paid: 2 });
   });
 });
 
 test("groups, statistics and metrics say what was paid, not what was promised or held", async () => {
   const { hub } = await scene({ selfReward: false });
   await using _ = hub;
-  await addNode(hub, "n2");
+  await hub.addNode("n2");
   const metrics = async () => {
     const answer = await fetch(`${hub.base()}/metrics`, { headers: { "X-Matrix-Secret": SECRET } });
     return Number(/^luxhub_lux_paid_total (.*)$/m.exec(await answer.text())?.[1]);
@@ -269,9 +257,9 @@ test("groups, statistics and metrics say what was paid, not what was promised or
   ];
   const all = (lux: number): unknown[] => [lux, lux, lux, lux];
   const done = async (node_id: string, fields: Fields) => {
-    const task_id = await addTask(hub, { group: "g", creator_node: "n1", ...fields });
+    const task_id = await hub.addTask({ group: "g", creator_node: "n1", ...fields });
     await ok(hub.post("/task/claim", { task_id, node_id }));
-    await ok(complete(hub, task_id, node_id));
+    await ok(hub.complete(task_id, node_id));
     return task_id;
   };
   await done("n1", { lux_reward: 100 }); // its own
@@ -289,15 +277,15 @@ test("groups, statistics and metrics say what was paid, not what was promised or
   await ok(hub.post("/task/review", { task_id: rejected, verdict: "reject" }));
   expect(await said()).toEqual(all(3));
   await ok(hub.post("/task/cancel", { task_id: rejected }));
-  const quorum = await addTask(hub, {
+  const quorum = await hub.addTask({
     group: "g",
     creator_node: "n1",
     lux_reward: 8,
     quorum: { results: 2, of: 2 },
   });
-  const isIn = async (status: string) => (await taskOf(hub, quorum))["status"] === status;
+  const isIn = async (status: string) => (await hub.taskOf(quorum))["status"] === status;
   await until("there are copies", async () => {
-    const { copies } = record((await taskOf(hub, quorum))["quorum"]);
+    const { copies } = record((await hub.taskOf(quorum))["quorum"]);
     return Array.isArray(copies) && copies.length === 2;
   });
   for (const node_id of ["n1", "n2"]) {
@@ -333,7 +321,7 @@ describe("the daily bonus", () => {
   once.test("bound: only a key of the node's own collects it", async () => {
     const { hub } = await scene({ signinBound: true });
     await using _ = hub;
-    await addNode(hub, "n2");
+    await hub.addNode("n2");
     await refused(hub.post("/signin", { node_id: "n1" }), 403, "key_not_bound");
     const own = await keyWith(hub, "own", { node_id: "n1" });
     await refused(hub.post("/signin", { node_id: "n2" }, as(own)), 403, "key_bound_to_other_node");

@@ -4,7 +4,7 @@ import { ENDPOINTS } from "../../src/api/routes.ts";
 import { monitoringEndpoints } from "../../src/api/monitoring.ts";
 import { Readiness } from "../../src/service/readiness.ts";
 import { SECRET, TestClock, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
-import { VARIANTS, addNodes, addTask, addTaskOf, complete, ok, receive, send, until } from "./scene.ts";
+import { VARIANTS, ok, until } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 
@@ -69,13 +69,13 @@ describe("the metrics", () => {
 
   test("show the stored data, and the activity of this hub", async () => {
     const before = await samplesOf(hub);
-    await addNodes(hub, ["m1", "m2", "m3", "m4"]);
+    await hub.addNodes(["m1", "m2", "m3", "m4"]);
     await ok(hub.post("/node/leave", { node_id: "m3" }));
     await ok(hub.post("/node/drain", { node_id: "m4", drain: true }));
-    await addTask(hub, { delay_s: 3_600 }); // waits: it is not ready
-    const taskId = await addTaskOf(hub, "m1", { lux_reward: 2.5 });
-    await ok(complete(hub, taskId, "m1"));
-    const running = await addTaskOf(hub, "m1");
+    await hub.addTask({ delay_s: 3_600 }); // waits: it is not ready
+    const taskId = await hub.addTaskOf("m1", { lux_reward: 2.5 });
+    await ok(hub.complete(taskId, "m1"));
+    const running = await hub.addTaskOf("m1");
     const report = { model: "m", input_tokens: 7, output_tokens: 1 };
     const usage = [
       { ...report, seq: 1, cost_usd: 0.25 },
@@ -83,11 +83,11 @@ describe("the metrics", () => {
     ];
     await ok(hub.post("/task/extend", { task_id: running, node_id: "m1", usage }));
     expect((await samplesOf(hub)).get("luxhub_tasks_oldest_ready_age_seconds")).toBe(0);
-    await addTask(hub);
-    await send(hub, "m1", "m2", { require_ack: true });
-    await send(hub, "m1", "m2");
-    await send(hub, "m1", "m2");
-    await receive(hub, "m2", { count: 1 });
+    await hub.addTask();
+    await hub.send("m1", "m2", { require_ack: true });
+    await hub.send("m1", "m2");
+    await hub.send("m1", "m2");
+    await hub.receive("m2", { count: 1 });
     const form = new FormData();
     form.append("file", new Blob(["twelve bytes"]), "f.txt");
     await ok(hub.post("/file/upload", form));
@@ -132,19 +132,19 @@ describe("the metrics", () => {
   });
 
   test("count tasks by type: ready, running, the oldest, and how long they wait and run", async () => {
-    await addNodes(hub, ["typed"]);
+    await hub.addNodes(["typed"]);
     const type = `quoted"type\\`;
     const label = `{type="quoted\\"type\\\\"}`;
     const of = async (metric: string): Promise<number | undefined> =>
       (await samplesOf(hub)).get(`luxhub_type_${metric}${label}`);
     expect(await of("tasks_ready")).toBeUndefined();
     const tasks: string[] = [];
-    for (let i = 0; i < 3; i++) tasks.push(await addTask(hub, { task_type: type }));
-    await addTask(hub, { task_type: type, delay_s: 3_600 }); // not ready
+    for (let i = 0; i < 3; i++) tasks.push(await hub.addTask({ task_type: type }));
+    await hub.addTask({ task_type: type, delay_s: 3_600 }); // not ready
     const [first = "", second = ""] = tasks;
     for (const task_id of [first, second]) await ok(hub.post("/task/claim", { task_id, node_id: "typed" }));
     hub.clock.pass(20_000);
-    await ok(complete(hub, first, "typed"));
+    await ok(hub.complete(first, "typed"));
     const counts = async (): Promise<readonly (number | undefined)[]> => [
       await of("tasks_ready"),
       await of("tasks_running"),
@@ -168,7 +168,7 @@ describe("the metrics", () => {
     expect((await counts()).slice(0, 2)).toEqual([0, 0]);
     expect(await of("oldest_ready_age_seconds")).toBe(0);
     // The 101st type has no label of its own.
-    for (let i = 0; i <= 100; i++) await addTask(hub, { task_type: `many-${i}` });
+    for (let i = 0; i <= 100; i++) await hub.addTask({ task_type: `many-${i}` });
     const samples = await samplesOf(hub);
     const labelled = [...samples.keys()].filter((name) => name.startsWith("luxhub_type_tasks_ready"));
     expect(labelled).toHaveLength(101);
@@ -178,7 +178,7 @@ describe("the metrics", () => {
   });
 
   once.test("show waiting calls and open streams", async () => {
-    await addNodes(hub, ["w1"]);
+    await hub.addNodes(["w1"]);
     const wait = new AbortController();
     const { signal } = wait;
     const stream = await fetch(`${hub.base()}/api/v1/agent/sse?node_id=w1`, { headers: SHOWN, signal });

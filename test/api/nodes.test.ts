@@ -6,28 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { ENDPOINTS } from "../../src/api/routes.ts";
 import { DAY_MS, MINUTE_MS } from "../../src/lib/clock.ts";
 import { type TestHub, onlyOnce, startHub } from "../support/hub.ts";
-import {
-  ISO,
-  VARIANTS,
-  addNode,
-  addNodes,
-  addTask,
-  addTaskOf,
-  badFields,
-  complete,
-  eventKinds,
-  list,
-  nodeOf,
-  ok,
-  pick,
-  record,
-  refused,
-  send,
-  startsOf,
-  taskOf,
-  addTasks,
-  inBatches,
-} from "./scene.ts";
+import { ISO, VARIANTS, badFields, list, ok, pick, record, refused } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 
@@ -45,7 +24,7 @@ describe("register", () => {
     await using hub = await startHub();
     const limits = { max_tasks: 3, auto_assign: true };
     const asked = { node_id: "n1", name: "Node One", host: "10.0.0.1", port: 8080, ...limits };
-    const body = await addNode(hub, "n1", { ...asked, capabilities: "coding, research" });
+    const body = await hub.addNode("n1", { ...asked, capabilities: "coding, research" });
     const { node, ...head } = body;
     expect(head).toEqual({
       success: true,
@@ -67,8 +46,8 @@ describe("register", () => {
     });
     expect(registered_at).toMatch(ISO);
     expect(last_heartbeat).toMatch(ISO);
-    expect(await nodeOf(hub, "n1")).toEqual(record(node));
-    expect(await eventKinds(hub)).toEqual([...startsOf(hub), "node.registered", "node.online"]);
+    expect(await hub.nodeOf("n1")).toEqual(record(node));
+    expect(await hub.eventKinds()).toEqual([...hub.startsOf(), "node.registered", "node.online"]);
   });
 
   once.test("requires only a node_id and a name", async () => {
@@ -79,13 +58,13 @@ describe("register", () => {
 
   test("a second time updates the node and keeps its LUX and counters", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1", { name: "old", host: "old", port: 1, capabilities: "a", max_tasks: 9 });
-    await ok(complete(hub, await addTaskOf(hub, "n1", { lux_reward: 2 }), "n1"));
-    await addTaskOf(hub, "n1");
-    await send(hub, "op", "n1");
-    const before = await nodeOf(hub, "n1");
+    await hub.addNode("n1", { name: "old", host: "old", port: 1, capabilities: "a", max_tasks: 9 });
+    await ok(hub.complete(await hub.addTaskOf("n1", { lux_reward: 2 }), "n1"));
+    await hub.addTaskOf("n1");
+    await hub.send("op", "n1");
+    const before = await hub.nodeOf("n1");
     hub.clock.pass(5_000);
-    const body = await addNode(hub, "n1", { name: "new", capabilities: ["b"] });
+    const body = await hub.addNode("n1", { name: "new", capabilities: ["b"] });
     expect(body).toMatchObject({ created: false, status: "online" });
     const { last_heartbeat, ...node } = record(body["node"]);
     const { last_heartbeat: lastBefore, ...rest } = before;
@@ -96,14 +75,14 @@ describe("register", () => {
     expect(Date.parse(String(last_heartbeat))).toBeGreaterThan(Date.parse(String(lastBefore)));
     expect(await ok(hub.post("/node/heartbeat", { node_id: "n1" }))).toMatchObject({ messages_waiting: 1 });
     expect(await ok(hub.get("/status"))).toMatchObject({ nodes_count: 1 });
-    expect((await eventKinds(hub)).filter((kind) => kind === "node.registered")).toHaveLength(1);
+    expect((await hub.eventKinds()).filter((kind) => kind === "node.registered")).toHaveLength(1);
   });
 
   once.test("accepts any valid node_id and any name of up to 200 characters", async () => {
     await using hub = await startHub();
     const ids = ["a", "0", "A-z_0.9:x", "x".repeat(128), "...", "List", "__proto__", "null"];
     const name = "🦊".repeat(100);
-    for (const nodeId of ids) expect(await addNode(hub, nodeId, { name })).toMatchObject({ node_id: nodeId });
+    for (const nodeId of ids) expect(await hub.addNode(nodeId, { name })).toMatchObject({ node_id: nodeId });
     const nodes = list(await ok(hub.get("/node/list")), "nodes");
     expect(nodes.map((node) => node["node_id"]).toSorted()).toEqual(ids.toSorted());
     expect(new Set(nodes.map((node) => node["name"]))).toEqual(new Set([name]));
@@ -139,7 +118,7 @@ describe("register", () => {
   once.test("takes a port from 0 to 65535", async () => {
     await using hub = await startHub();
     for (const port of [0, 65_535]) {
-      expect(record((await addNode(hub, "n1", { port }))["node"])["port"]).toBe(port);
+      expect(record((await hub.addNode("n1", { port }))["node"])["port"]).toBe(port);
     }
   });
 
@@ -147,9 +126,9 @@ describe("register", () => {
     "again with another profile is an event that names the fields, and without a change none",
     async () => {
       await using hub = await startHub();
-      await addNode(hub, "n1", { port: 1, capabilities: "a" });
-      await addNode(hub, "n1", { port: 1, capabilities: ["a"] });
-      await addNode(hub, "n1", { name: "new", host: "h", max_tasks: 2, auto_assign: false }, "B");
+      await hub.addNode("n1", { port: 1, capabilities: "a" });
+      await hub.addNode("n1", { port: 1, capabilities: ["a"] });
+      await hub.addNode("n1", { name: "new", host: "h", max_tasks: 2, auto_assign: false }, "B");
       const changed = "name,host,port,capabilities,variant,max_tasks,auto_assign";
       expect(await eventsOf(hub, "n1")).toEqual([
         ["node.registered", { name: "n1" }],
@@ -161,7 +140,7 @@ describe("register", () => {
 
   test("simultaneous registrations of one node create one node", async () => {
     await using hub = await startHub();
-    const bodies = await Promise.all(Array.from({ length: 20 }, () => addNode(hub, "n1")));
+    const bodies = await Promise.all(Array.from({ length: 20 }, () => hub.addNode("n1")));
     expect(bodies.filter((body) => body["created"])).toHaveLength(1);
     expect(list(await ok(hub.get("/node/list")), "nodes")).toHaveLength(1);
   });
@@ -170,12 +149,12 @@ describe("register", () => {
 describe("heartbeat", () => {
   test("answers its time of arrival, and the number of the node's tasks and messages", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    await addTaskOf(hub, "n1");
-    await addTaskOf(hub, "n1");
-    await ok(complete(hub, await addTaskOf(hub, "n1"), "n1"));
-    await addTask(hub);
-    for (let i = 0; i < 3; i++) await send(hub, "op", "n1");
+    await hub.addNode("n1");
+    await hub.addTaskOf("n1");
+    await hub.addTaskOf("n1");
+    await ok(hub.complete(await hub.addTaskOf("n1"), "n1"));
+    await hub.addTask();
+    for (let i = 0; i < 3; i++) await hub.send("op", "n1");
     hub.clock.pass(50_000);
     const { last_heartbeat, ...rest } = await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
     expect(rest).toEqual({
@@ -188,11 +167,11 @@ describe("heartbeat", () => {
       messages_waiting: 3,
     });
     expect(last_heartbeat).toMatch(ISO);
-    const node = await nodeOf(hub, "n1");
+    const node = await hub.nodeOf("n1");
     expect(node["last_heartbeat"]).toBe(last_heartbeat);
     const silentMs = Date.parse(String(last_heartbeat)) - Date.parse(String(node["registered_at"]));
     expect(silentMs).toBeGreaterThanOrEqual(50_000);
-    expect((await eventKinds(hub)).filter((kind) => kind === "node.online")).toHaveLength(1);
+    expect((await hub.eventKinds()).filter((kind) => kind === "node.online")).toHaveLength(1);
   });
 
   once.test("of an unknown node is 404, with the advice to register", async () => {
@@ -213,9 +192,9 @@ describe("heartbeat", () => {
 describe("list and get", () => {
   test("show all nodes with their tasks and LUX", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["b", "a", "c"]);
-    await ok(complete(hub, await addTaskOf(hub, "a", { lux_reward: 1.5 }), "a"));
-    await addTaskOf(hub, "b");
+    await hub.addNodes(["b", "a", "c"]);
+    await ok(hub.complete(await hub.addTaskOf("a", { lux_reward: 1.5 }), "a"));
+    await hub.addTaskOf("b");
     await ok(hub.post("/signin", { node_id: "c" }));
     const nodes = list(await ok(hub.get("/node/list")), "nodes");
     expect(nodes.map((node) => node["node_id"]).toSorted()).toEqual(["a", "b", "c"]);
@@ -223,7 +202,7 @@ describe("list and get", () => {
     for (const [nodeId, [lux_balance, tasks_assigned, tasks_completed]] of Object.entries(owned)) {
       const expected = { lux_balance, tasks_assigned, tasks_completed, status: "online" };
       expect(nodes.find((node) => node["node_id"] === nodeId)).toMatchObject(expected);
-      expect(await nodeOf(hub, nodeId)).toEqual(nodes.find((node) => node["node_id"] === nodeId) ?? {});
+      expect(await hub.nodeOf(nodeId)).toEqual(nodes.find((node) => node["node_id"] === nodeId) ?? {});
     }
   });
 
@@ -240,8 +219,7 @@ describe("list and get", () => {
   once.test("lists hundreds of nodes completely", async () => {
     await using hub = await startHub();
     const ids = Array.from({ length: 300 }, (_, i) => `n${i}`);
-    await inBatches(
-      hub,
+    await hub.inBatches(
       "node/register",
       ids.map((node_id) => ({ node_id, name: node_id })),
     );
@@ -253,10 +231,10 @@ describe("list and get", () => {
 
 test("the list shows on request what the nodes of a page do", async () => {
   await using hub = await startHub();
-  await addNodes(hub, ["n1", "n2", "n3"]);
+  await hub.addNodes(["n1", "n2", "n3"]);
   const held: string[] = [];
-  for (let i = 0; i < 4; i++) held.push(await addTaskOf(hub, "n1", { title: `of n1, ${i}` }));
-  const other = await addTaskOf(hub, "n3");
+  for (let i = 0; i < 4; i++) held.push(await hub.addTaskOf("n1", { title: `of n1, ${i}` }));
+  const other = await hub.addTaskOf("n3");
   const page = await ok(hub.get("/node/list?tasks=1"));
   expect(pick(page, "nodes", "node_id")).toEqual(["n1", "n2", "n3"]);
   expect(pick(page, "tasks", "task_id")).toEqual([...held.slice(0, 3), other]);
@@ -287,15 +265,15 @@ describe("pages of the list", () => {
 
   beforeAll(async () => {
     hub = await startHub();
-    await addNodes(hub, ["c", "a", "e", "b", "d", "gone"]);
-    await addNode(hub, "f", { name: "Über Alpha" });
+    await hub.addNodes(["c", "a", "e", "b", "d", "gone"]);
+    await hub.addNode("f", { name: "Über Alpha" });
     await ok(hub.admin("/node/delete", { node_id: "gone" }));
     for (const [nodeId, tasks] of [
       ["b", 2],
       ["d", 3],
       ["e", 2],
     ] as const)
-      for (let i = 0; i < tasks; i++) await addTaskOf(hub, nodeId);
+      for (let i = 0; i < tasks; i++) await hub.addTaskOf(nodeId);
     for (const nodeId of ["c", "e"]) await ok(hub.post("/signin", { node_id: nodeId }));
     await ok(hub.post("/node/leave", { node_id: "c" }));
     await ok(hub.post("/node/drain", { node_id: "d", drain: true }));
@@ -306,7 +284,7 @@ describe("pages of the list", () => {
     const body = await page("per_page=4");
     expect(body).toMatchObject({ page: 1, per_page: 4, total: 6, pages: 2 });
     expect(pick(body, "nodes", "node_id")).toEqual(["a", "b", "c", "d"]);
-    expect(list(body, "nodes")[1]).toEqual(await nodeOf(hub, "b"));
+    expect(list(body, "nodes")[1]).toEqual(await hub.nodeOf("b"));
     expect(await page("per_page=4&page=2")).toMatchObject({ page: 2, next_cursor: null });
     expect(await idsOf("per_page=4&page=2")).toEqual(["e", "f"]);
     expect(await idsOf("page=3")).toEqual([]);
@@ -351,9 +329,9 @@ describe("pages of the list", () => {
     await using other = await startHub();
     const none = { total: 0, by_status: { online: 0, offline: 0 }, draining: 0, lux_balance: 0 };
     expect(await ok(other.get("/stats/nodes"))).toEqual({ success: true, ...none });
-    await addNode(other, "n1");
+    await other.addNode("n1");
     expect(await ok(other.get("/stats/nodes"))).toMatchObject({ total: 1, by_status: { online: 1 } });
-    await ok(complete(other, await addTaskOf(other, "n1", { lux_reward: 0.5 }), "n1"));
+    await ok(other.complete(await other.addTaskOf("n1", { lux_reward: 0.5 }), "n1"));
     await ok(other.post("/node/leave", { node_id: "n1" }));
     const after = { total: 1, by_status: { online: 0, offline: 1 }, lux_balance: 0.5 };
     expect(await ok(other.get("/stats/nodes"))).toMatchObject(after);
@@ -382,12 +360,12 @@ describe("pages of the list", () => {
 describe("delete", () => {
   /** A node with a completed task, one that it holds, a sign-in, and a message that waits for it. */
   async function workedNode(hub: TestHub): Promise<{ done: string; held: string }> {
-    await addNode(hub, "n1");
-    const done = await addTaskOf(hub, "n1", { lux_reward: 2 });
-    await ok(complete(hub, done, "n1"));
+    await hub.addNode("n1");
+    const done = await hub.addTaskOf("n1", { lux_reward: 2 });
+    await ok(hub.complete(done, "n1"));
     await ok(hub.post("/signin", { node_id: "n1" }));
-    await send(hub, "op", "n1");
-    return { done, held: await addTaskOf(hub, "n1") };
+    await hub.send("op", "n1");
+    return { done, held: await hub.addTaskOf("n1") };
   }
 
   test.each(VARIANTS)("on %s removes the registration, and gives its tasks back", async (variant) => {
@@ -405,8 +383,8 @@ describe("delete", () => {
     expect(await ok(hub.get("/node/list"))).toMatchObject({ nodes: [] });
     expect(await ok(hub.get("/status"))).toMatchObject({ nodes_count: 0, tasks_count: 2 });
     expect(await ok(hub.get("/task/stats"))).toMatchObject({ top_nodes: [] });
-    expect(await taskOf(hub, held)).toMatchObject({ status: "open", assigned_node: null, attempts: 0 });
-    expect(await taskOf(hub, done)).toMatchObject({ status: "completed", assigned_node: "n1" });
+    expect(await hub.taskOf(held)).toMatchObject({ status: "open", assigned_node: null, attempts: 0 });
+    expect(await hub.taskOf(done)).toMatchObject({ status: "completed", assigned_node: "n1" });
     expect((await eventsOf(hub, "n1")).slice(-2)).toEqual([
       ["task.released", { reason: "the node was deleted" }],
       ["node.deleted", { name: "n1" }],
@@ -416,7 +394,7 @@ describe("delete", () => {
   once.test("leaves its ledger and its messages, which still answer", async () => {
     await using hub = await startHub();
     await workedNode(hub);
-    await addNode(hub, "quiet");
+    await hub.addNode("quiet");
     await ok(hub.admin("/node/delete", { node_id: "n1" }));
     await ok(hub.admin("/node/delete", { node_id: "quiet" }));
     const ledger = await ok(hub.get("/lux/ledger?node_id=n1"));
@@ -435,25 +413,25 @@ describe("delete", () => {
     expect(pick(await ok(hub.get("/task/stats")), "top_nodes", "node_id")).toEqual(["n1"]);
     await ok(hub.admin("/node/delete", { node_id: "n1" }));
     hub.clock.pass(5_000);
-    expect(await addNode(hub, "n1", { name: "again" })).toMatchObject({ created: true });
-    const node = await nodeOf(hub, "n1");
+    expect(await hub.addNode("n1", { name: "again" })).toMatchObject({ created: true });
+    const node = await hub.nodeOf("n1");
     expect(node).toMatchObject({ name: "again", lux_balance: 12, tasks_completed: 1, tasks_assigned: 0 });
     expect(node["registered_at"]).toBe(node["last_heartbeat"]);
     expect(pick(await ok(hub.get("/task/stats")), "top_nodes", "node_id")).toEqual(["n1"]);
     expect(await ok(hub.post("/node/heartbeat", { node_id: "n1" }))).toMatchObject({ messages_waiting: 1 });
     expect(await ok(hub.post("/signin", { node_id: "n1" }))).toMatchObject({ already_signed_in: true });
     await ok(hub.post("/task/claim", { task_id: held, node_id: "n1" }));
-    await ok(complete(hub, held, "n1"));
+    await ok(hub.complete(held, "n1"));
     expect(pick(await ok(hub.get("/lux/ledger?node_id=n1")), "entries", "amount")).toEqual([10, 2]);
   });
 
   once.test("gives the tasks that came through B to others, however many", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    await addTasks(hub, 600, {}, "B");
-    await addNode(hub, "n2");
+    await hub.addNode("n1");
+    await hub.addTasks(600, {}, "B");
+    await hub.addNode("n2");
     await ok(hub.admin("/node/delete", { node_id: "n1" }));
-    expect(await nodeOf(hub, "n2")).toMatchObject({ tasks_assigned: 600 });
+    expect(await hub.nodeOf("n2")).toMatchObject({ tasks_assigned: 600 });
     const logged = async (kind: string) =>
       list(await ok(hub.get(`/events?since=0&limit=1000&kind=${kind}`)), "events").length;
     expect([await logged("task.released"), await logged("task.requeued")]).toEqual([600, 0]);
@@ -461,7 +439,7 @@ describe("delete", () => {
 
   once.test("makes room for another node under --max-nodes", async () => {
     await using hub = await startHub({ maxNodes: 2 });
-    await addNodes(hub, ["n1", "n2"]);
+    await hub.addNodes(["n1", "n2"]);
     const third = { node_id: "n3", name: "n3" };
     const full = await hub.post("/node/register", third);
     expect(full.body["success"]).toBe(false);
@@ -472,10 +450,10 @@ describe("delete", () => {
 
   once.test("wants the administrator key", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     await refused(hub.post("/node/delete", { node_id: "n1" }), 403, "admin_key_required");
     await badFields(hub.admin("/node/delete", {}), ["node_id"]);
-    await nodeOf(hub, "n1");
+    await hub.nodeOf("n1");
   });
 });
 
@@ -483,10 +461,10 @@ describe("--retain-nodes", () => {
   once.test("deletes nodes that are offline for so long and hold nothing, and no others", async () => {
     await using hub = await startHub({ retainNodesMs: DAY_MS, offlineTasks: "keep" });
     const listed = async (): Promise<unknown> => pick(await ok(hub.get("/node/list")), "nodes", "node_id");
-    await addNodes(hub, ["alive", "gone", "holder", "reader"]);
+    await hub.addNodes(["alive", "gone", "holder", "reader"]);
     await ok(hub.post("/signin", { node_id: "gone" }));
-    await addTaskOf(hub, "holder");
-    await send(hub, "op", "reader");
+    await hub.addTaskOf("holder");
+    await hub.send("op", "reader");
     hub.clock.pass(DAY_MS / 2);
     await hub.sweep(); // all are offline
     await ok(hub.post("/node/heartbeat", { node_id: "alive" }));
@@ -499,8 +477,8 @@ describe("--retain-nodes", () => {
     expect(events).toMatchObject([{ node_id: "gone", data: { name: "gone", reason: "offline" } }]);
     expect(pick(await ok(hub.get("/lux/ledger?node_id=gone")), "entries", "amount")).toEqual([10]);
     // Its next registration finds what it had earned.
-    await addNode(hub, "gone");
-    expect(await nodeOf(hub, "gone")).toMatchObject({ lux_balance: 10 });
+    await hub.addNode("gone");
+    expect(await hub.nodeOf("gone")).toMatchObject({ lux_balance: 10 });
     await ok(hub.post("/message/receive", { node_id: "reader" }));
     hub.clock.pass(DAY_MS + MINUTE_MS);
     await hub.sweep();

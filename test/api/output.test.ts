@@ -9,7 +9,7 @@ import { HANG_MS } from "../support/hang.ts";
 import { SseReader } from "../support/sse.ts";
 import { SECRET, type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
 import { addKey, as } from "./key-commands.ts";
-import { RESULT, VARIANTS, addNode, addTask, badFields, list, ok, record, refused, until } from "./scene.ts";
+import { RESULT, VARIANTS, badFields, list, ok, record, refused, until } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 type Fields = Readonly<Record<string, unknown>>;
@@ -27,8 +27,8 @@ class Scene implements AsyncDisposable {
 
   static async open(options: Parameters<typeof startHub>[0] = {}): Promise<Scene> {
     const hub = await startHub(options);
-    await addNode(hub, "n1");
-    const taskId = await addTask(hub, { backoff_s: 0 });
+    await hub.addNode("n1");
+    const taskId = await hub.addTask({ backoff_s: 0 });
     const scene = new Scene(hub, taskId);
     await scene.taken();
     return scene;
@@ -95,7 +95,7 @@ describe("task/output", () => {
   test("is the holder's, in its lease, and of a running task", async () => {
     await using scene = await Scene.open();
     const { hub } = scene;
-    await addNode(hub, "n2");
+    await hub.addNode("n2");
     const piece = { offset: 0, data: "x" };
     await refused(scene.post({ ...piece, epoch: 7 }), 409, "stale_lease");
     await refused(scene.post({ ...piece, node_id: "n2" }), 403, "not_assigned_to_node");
@@ -230,7 +230,7 @@ describe("task/<id>/output", () => {
   test("is gone when the retention of its task is over", async () => {
     await using scene = await Scene.open();
     const { hub } = scene;
-    const taskId = await addTask(hub, { retain_s: 60 });
+    const taskId = await hub.addTask({ retain_s: 60 });
     const of = { task_id: taskId, node_id: "n1" };
     await ok(hub.post("/task/claim", of));
     await ok(hub.post("/task/output", { ...of, offset: 0, data: "x".repeat(40_000) }));

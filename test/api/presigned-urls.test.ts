@@ -7,7 +7,7 @@ import { slowHash } from "../../src/lib/slow-hash.ts";
 import { hashSecret } from "../../src/service/keys.ts";
 import { Tickets } from "../../src/service/tickets.ts";
 import { addKey, as, keys } from "./key-commands.ts";
-import { NO_ID, VARIANTS, addNode, addTask, badFields, list, ok, record, refused, until } from "./scene.ts";
+import { NO_ID, VARIANTS, badFields, list, ok, record, refused, until } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 
@@ -159,12 +159,12 @@ describe("an upload", () => {
 
   test("is of the node and the task that it was made for, whatever its metadata says", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    await addNode(hub, "n2");
-    const task_id = await addTask(hub);
+    await hub.addNode("n1");
+    await hub.addNode("n2");
+    const task_id = await hub.addTask();
     await ok(hub.post("/task/claim", { task_id, node_id: "n1" }));
     const { url } = await ok(hub.post("/file/upload-url", { task_id, node_id: "n1" }));
-    const other = { node: "n2", task_id: await addTask(hub) };
+    const other = { node: "n2", task_id: await hub.addTask() };
     expect(await put(hub, url, formOf("x", "x.txt", other))).toMatchObject({
       status: 200,
       node_id: "n1",
@@ -178,7 +178,7 @@ describe("an upload", () => {
 
   test("with the URL of a bound key acts for its node, and counts against its quota", async () => {
     await using hub = await startHub({ quotaBytes: 20_000 });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const bound = as(await addKey(hub, "own", { node_id: "n1" }));
     const made = async () => (await ok(hub.post("/file/upload-url", {}, bound)))["url"];
     expect(await put(hub, await made(), formOf("x"))).toMatchObject({ status: 200, node_id: "n1" });
@@ -186,7 +186,7 @@ describe("an upload", () => {
     expect(await put(hub, url, formOf("y".repeat(20_000)))).toMatchObject({ status: 429 });
     expect(await put(hub, url, formOf("y".repeat(20_000)))).toMatchObject({ status: 429 }); // a refusal is not kept
     await refused(hub.post("/file/upload-url", { node_id: "n2" }, bound), 403, "key_bound_to_other_node");
-    const task_id = await addTask(hub); // neither made by n1 nor assigned to it
+    const task_id = await hub.addTask(); // neither made by n1 nor assigned to it
     const foreign = await ok(hub.post("/file/upload-url", { task_id }, bound));
     expect(await put(hub, foreign["url"], formOf("z"))).toMatchObject({ error: "key_bound_to_other_node" });
   });

@@ -7,7 +7,7 @@ import { ADMIN_KEY, TestClock, type TestHub, startHub, onlyOnce } from "../suppo
 import { Agent } from "../support/mcp.ts";
 import { RECEIVER_URL, type Received, Receiver } from "../support/receiver.ts";
 import { as } from "./key-commands.ts";
-import { RESULT, addNode, addNodes, addTask, badFields, list, ok, record, refused, until } from "./scene.ts";
+import { RESULT, badFields, list, ok, record, refused, until } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 type Fields = Readonly<Record<string, unknown>>;
@@ -53,8 +53,8 @@ const THREE = { quorum: { results: 2, of: 3 }, lux_reward: 1.000001, backoff_s: 
 describe("a quorum", () => {
   test("completes with the result on which two of three agree, who share the reward", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["a", "b", "c"]);
-    const taskId = await addTask(hub, { ...THREE, group: "checked" });
+    await hub.addNodes(["a", "b", "c"]);
+    const taskId = await hub.addTask({ ...THREE, group: "checked" });
     const before = await taskOf(hub, taskId);
     expect(before).toMatchObject({ status: "open", ready: false });
     expect(before["quorum"]).toMatchObject({
@@ -90,8 +90,8 @@ describe("a quorum", () => {
 
   once.test("of three, of whom one lies, one dies and one copies", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["liar", "dying", "copier", "honest", "another"]);
-    const taskId = await addTask(hub, { ...THREE, quorum: { results: 2, of: 4 } });
+    await hub.addNodes(["liar", "dying", "copier", "honest", "another"]);
+    const taskId = await hub.addTask({ ...THREE, quorum: { results: 2, of: 4 } });
     await copies(hub, taskId, 2);
     const [lied, died] = [String(await next(hub, "liar")), String(await next(hub, "dying"))];
     const noted = { task_id: lied, node_id: "liar", note: `it is ${LIE}`, checkpoint: { answer: LIE } };
@@ -99,7 +99,7 @@ describe("a quorum", () => {
     await ok(hub.post("/task/output", { task_id: lied, node_id: "liar", offset: 0, data: LIE }));
     await ok(complete(hub, lied, "liar", LIE));
     // The one who copies tries everything that shows what others have sent.
-    const trap = await addTask(hub, { depends_on: [lied], priority: 2 });
+    const trap = await hub.addTask({ depends_on: [lied], priority: 2 });
     const seen = await Promise.all([
       hub.get(`/task/${lied}?context=1`),
       hub.get(`/task/${taskId}?context=1`),
@@ -145,10 +145,10 @@ describe("a quorum", () => {
 
   test("hides the errors of a copy from a cheating worker until it is decided, at every door", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["honest", "cheat", "third"]);
+    await hub.addNodes(["honest", "cheat", "third"]);
     const bound = { name: "cheat", node_id: "cheat" };
     const key = as(String((await ok(hub.post("/key/add", bound, { headers: ADMIN })))["secret"]));
-    const taskId = await addTask(hub, { ...THREE, task_type: "sum", quorum: { results: 2, of: 4 } });
+    const taskId = await hub.addTask({ ...THREE, task_type: "sum", quorum: { results: 2, of: 4 } });
     await copies(hub, taskId, 2);
     const failing = String(await next(hub, "honest"));
     const [own] = [record((await ok(hub.post("/task/next", { node_id: "cheat" }, key)))["task"])];
@@ -215,12 +215,12 @@ describe("a quorum", () => {
   test("hides the result of a copy from webhooks, also in the format of A2A", async () => {
     await using receiver = new Receiver();
     await using hub = await startHub({ post: receiver.post });
-    await addNodes(hub, ["a", "b"]);
+    await hub.addNodes(["a", "b"]);
     for (const format of ["a2a", "luxhub"]) {
       const hook = { name: format, url: `${RECEIVER_URL}/${format}`, format };
       await ok(hub.admin("/webhook/put", { ...hook, kinds: ["task.completed"] }));
     }
-    const taskId = await addTask(hub, THREE);
+    const taskId = await hub.addTask(THREE);
     const [copy] = await copies(hub, taskId, 2);
     await ok(hub.post("/task/claim", { task_id: copy, node_id: "a" }));
     await ok(complete(hub, String(copy), "a", LIE));
@@ -231,9 +231,9 @@ describe("a quorum", () => {
 
   test("fails when its copies are used up without agreement, and a retry starts again", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["a", "b", "c"]);
-    const taskId = await addTask(hub, { ...THREE, quorum: { results: 2, of: 2 } });
-    const dependent = await addTask(hub, { depends_on: [taskId] });
+    await hub.addNodes(["a", "b", "c"]);
+    const taskId = await hub.addTask({ ...THREE, quorum: { results: 2, of: 2 } });
+    const dependent = await hub.addTask({ depends_on: [taskId] });
     const [first, second] = await copies(hub, taskId, 2);
     await ok(hub.post("/task/claim", { task_id: first, node_id: "a" }));
     await refused(hub.post("/task/claim", { task_id: second, node_id: "a" }), 409, "node_excluded");
@@ -268,9 +268,9 @@ describe("a quorum", () => {
 
   test("ends its copies with itself", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["a"]);
-    const taskId = await addTask(hub, THREE);
-    const gone = await addTask(hub, THREE);
+    await hub.addNodes(["a"]);
+    const taskId = await hub.addTask(THREE);
+    const gone = await hub.addTask(THREE);
     const ids = [...(await copies(hub, taskId, 2)), ...(await copies(hub, gone, 2))];
     await ok(hub.post("/task/claim", { task_id: ids[0], node_id: "a" }));
     await ok(hub.post("/task/cancel", { task_id: taskId }));
@@ -285,9 +285,9 @@ describe("a quorum", () => {
   once.test("waits for its time and for other tasks before it has copies", async () => {
     const clock = new TestClock();
     await using hub = await startHub({ clock });
-    await addNodes(hub, ["a", "b"]);
-    const first = await addTask(hub);
-    const taskId = await addTask(hub, { ...THREE, depends_on: [first], delay_s: 60 });
+    await hub.addNodes(["a", "b"]);
+    const first = await hub.addTask();
+    const taskId = await hub.addTask({ ...THREE, depends_on: [first], delay_s: 60 });
     await ok(hub.post("/task/claim", { task_id: first, node_id: "a" }));
     await ok(complete(hub, first, "a", "the input"));
     await hub.sweep();
@@ -302,9 +302,9 @@ describe("a quorum", () => {
 
   once.test("compares the values that it names", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["a", "b"]);
+    await hub.addNodes(["a", "b"]);
     const compare = "json:/output/answer,/lesson";
-    const taskId = await addTask(hub, { quorum: { results: 2, compare } });
+    const taskId = await hub.addTask({ quorum: { results: 2, compare } });
     expect(await quorumOf(hub, taskId)).toMatchObject({ of: 3, compare });
     await copies(hub, taskId, 2);
     const [a, b] = [String(await next(hub, "a")), String(await next(hub, "b"))];
@@ -315,9 +315,9 @@ describe("a quorum", () => {
 
   test("on B the balancer gives the copies to different nodes", async () => {
     await using hub = await startHub();
-    await addNode(hub, "a", {}, "B");
-    await addNode(hub, "b", {}, "B");
-    const taskId = await addTask(hub, THREE, "B");
+    await hub.addNode("a", {}, "B");
+    await hub.addNode("b", {}, "B");
+    const taskId = await hub.addTask(THREE, "B");
     await until("both have one", async () => {
       const { tasks } = await ok(hub.get("/task/list?status=assigned"));
       const nodes = list({ tasks }, "tasks").map(({ assigned_node }) => assigned_node);
@@ -328,8 +328,8 @@ describe("a quorum", () => {
 
   once.test("does not pay its creator where the hub pays no tasks of one's own", async () => {
     await using hub = await startHub({ selfReward: false });
-    await addNodes(hub, ["boss", "b"]);
-    const taskId = await addTask(hub, { ...THREE, lux_reward: 2 });
+    await hub.addNodes(["boss", "b"]);
+    const taskId = await hub.addTask({ ...THREE, lux_reward: 2 });
     await copies(hub, taskId, 2);
     await ok(complete(hub, String(await next(hub, "boss")), "boss", 1));
     await ok(complete(hub, String(await next(hub, "b")), "b", 1));
@@ -339,7 +339,7 @@ describe("a quorum", () => {
 
   once.test("does not pay the key of its creator either, through whatever node it works", async () => {
     await using hub = await startHub({ selfReward: false });
-    await addNodes(hub, ["a", "b", "c"]);
+    await hub.addNodes(["a", "b", "c"]);
     const keyWith = async (name: string, fields: Fields = {}) =>
       as(String((await ok(hub.post("/key/add", { name, ...fields }, { headers: ADMIN })))["secret"]));
     const [creator, other, own] = [
@@ -373,8 +373,8 @@ describe("a quorum", () => {
 
   test("one batch-assign does not give a node two copies", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["a"]);
-    const taskId = await addTask(hub, THREE);
+    await hub.addNodes(["a"]);
+    const taskId = await hub.addTask(THREE);
     const assignments = (await copies(hub, taskId, 2)).map((task_id) => ({ task_id, node_id: "a" }));
     const { results } = await ok(hub.post("/task/batch-assign", { assignments }));
     expect(results).toMatchObject([{ error: null }, { error: "node_excluded" }]);

@@ -20,7 +20,7 @@ import { onPostgres } from "../support/consistency-check.ts";
 import { ADMIN_KEY, type Answer, type HubOptions, type TestHub, startHub, onlyOnce } from "../support/hub.ts";
 import { Agent } from "../support/mcp.ts";
 import { as } from "./key-commands.ts";
-import { RESULT, addNode, addTask, inBatches, list, ok, record, refused, taskOf, until } from "./scene.ts";
+import { RESULT, list, ok, record, refused, until } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 const ADMIN = { "X-Admin-Key": ADMIN_KEY } as const;
@@ -44,7 +44,7 @@ class Scene implements AsyncDisposable {
     const added = await ok(hub.post("/key/add", { name: "of-n1", node_id: "n1" }, { headers: ADMIN }));
     const scene = new Scene(hub, String(added["secret"]));
     await ok(scene.post("node/register", { node_id: "n1", name: "n1" }));
-    await addNode(hub, "n2");
+    await hub.addNode("n2");
     return scene;
   }
 
@@ -145,7 +145,7 @@ describe("unfinished tasks", () => {
   once.test(
     "tasks of the hub's secret count for nobody, also those that name the node as their creator",
     async () => {
-      for (let i = 0; i < 4; i++) await addTask(scene.hub, { creator_node: "n1" });
+      for (let i = 0; i < 4; i++) await scene.hub.addTask({ creator_node: "n1" });
       expect((await scene.usage()).tasks).toBe(0);
       await scene.created();
     },
@@ -185,7 +185,7 @@ describe("unfinished tasks", () => {
   test("a quorum holds room for its copies until it is decided, and is refused as a whole", async () => {
     await using wide = await Scene.open({ quotaTasks: 5 });
     const { hub } = wide;
-    await addNode(hub, "n3");
+    await hub.addNode("n3");
     const asked = { quorum: { results: 2, of: 3 }, backoff_s: 0 };
     await exceeded(wide.create({ quorum: { results: 5 } }), { used: 0, allowed: 5 });
     const refusal = (await wide.create({ quorum: { results: 5 } })).body["detail"];
@@ -197,7 +197,7 @@ describe("unfinished tasks", () => {
     const copies = async (n: number): Promise<readonly string[]> => {
       let ids: readonly string[] = [];
       await until(`there are ${n} copies`, async () => {
-        const { copies } = record((await taskOf(hub, taskId))["quorum"]);
+        const { copies } = record((await hub.taskOf(taskId))["quorum"]);
         ids = Array.isArray(copies) ? copies.map(String) : [];
         return ids.length === n;
       });
@@ -216,7 +216,7 @@ describe("unfinished tasks", () => {
     await exceeded(wide.create(asked), { used: 3 });
     await ok(hub.post("/node/register", { node_id: "n4", name: "n4" }));
     await work(third, "n4", 1);
-    await until("it is decided", async () => (await taskOf(hub, taskId))["status"] === "completed");
+    await until("it is decided", async () => (await hub.taskOf(taskId))["status"] === "completed");
     const decided = await wide.usage();
     expect(decided.tasks).toBe(0);
     expect(decided.bytes).toBeGreaterThan(held.bytes); // the results of the copies count too
@@ -363,14 +363,14 @@ describe("bytes", () => {
     await ok(scene.post("node/heartbeat", { node_id: "n1" }));
     await ok(scene.post("file/delete", { file_id }));
     expect((await scene.usage()).bytes).toBeLessThan(used);
-    await addTask(hub, { description: "x".repeat(40 * KIB) }); // other keys have no quota
+    await hub.addTask({ description: "x".repeat(40 * KIB) }); // other keys have no quota
   });
 
   test("output counts against the node that sends it; deleting the task, or newer attempts, give it back", async () => {
     await using scene = await Scene.open({ quotaBytes: 100 * KIB });
     const { hub } = scene;
     await ok(hub.post("/node/register", { node_id: "n1", name: "n1" }));
-    const task = await addTask(hub, { backoff_s: 0 });
+    const task = await hub.addTask({ backoff_s: 0 });
     const of = { task_id: task, node_id: "n1" };
     const start = async () => (await ok(hub.post("/task/claim", of)), (await scene.usage()).bytes);
     const before = await start();
@@ -467,7 +467,7 @@ describe("bytes", () => {
     const many = BROADCAST_STEP_NODES + 10;
     const nodes = Array.from({ length: many }, (_, i) => ({ node_id: `m${i}`, name: "m" }));
     for (let at = 0; at < many; at += BATCH_REQUESTS_MAX)
-      await inBatches(scene.hub, "node/register", nodes.slice(at, at + BATCH_REQUESTS_MAX));
+      await scene.hub.inBatches("node/register", nodes.slice(at, at + BATCH_REQUESTS_MAX));
     const before = (await scene.usage()).bytes;
     const { receivers } = await ok(scene.post("message/broadcast", { from_node: "n1", content: "x" }));
     expect(receivers).toBeArrayOfSize(many + 1);
@@ -481,7 +481,7 @@ describe("bytes", () => {
       const many = BROADCAST_STEP_NODES + 10;
       const nodes = Array.from({ length: many }, (_, i) => ({ node_id: `m${i}`, name: "m" }));
       for (let at = 0; at < many; at += BATCH_REQUESTS_MAX)
-        await inBatches(scene.hub, "node/register", nodes.slice(at, at + BATCH_REQUESTS_MAX));
+        await scene.hub.inBatches("node/register", nodes.slice(at, at + BATCH_REQUESTS_MAX));
       const before = await scene.usage();
       await exceeded(scene.post("message/broadcast", { from_node: "n1", content: "x" }), {
         allowed: 20 * KIB,

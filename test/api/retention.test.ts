@@ -7,7 +7,7 @@ import { RETENTION_EVERY_MS, RETENTION_STEP_TASKS } from "../../src/domain/limit
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/clock.ts";
 import { takesHalf } from "../../src/service/system.ts";
 import { type TestHub, startHub, onlyOnce } from "../support/hub.ts";
-import { addNode, complete, list, nodeOf, ok, pick, record, refused } from "./scene.ts";
+import { list, ok, pick, record, refused } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 type Fields = Readonly<Record<string, unknown>>;
@@ -21,7 +21,7 @@ async function done(hub: TestHub, fields: Fields = {}): Promise<string> {
   const task_id = await create(hub, fields);
   await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
   await ok(hub.post("/task/claim", { task_id, node_id: "n1" }));
-  await complete(hub, task_id, "n1");
+  await hub.complete(task_id, "n1");
   return task_id;
 }
 
@@ -49,7 +49,7 @@ async function pass(hub: TestHub, ms: number): Promise<void> {
 describe.concurrent("--retain-tasks", () => {
   test("deletes finished tasks so long after their end, with their files, and says so in the log of events", async () => {
     await using hub = await startHub({ retainTasksMs: DAY_MS });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     await ok(hub.post("/signin", { node_id: "n1" }));
     const old = await done(hub, { lux_reward: 2 });
     await upload(hub, { task_id: old, node: "n1" });
@@ -71,14 +71,14 @@ describe.concurrent("--retain-tasks", () => {
       ].toSorted(),
     );
     // What the node has earned and done stays.
-    expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_completed: 2, lux_balance: 12 });
+    expect(await hub.nodeOf("n1")).toMatchObject({ tasks_completed: 2, lux_balance: 12 });
     expect(list(await ok(hub.get("/lux/ledger?node_id=n1")), "entries")).toHaveLength(2);
     expect(await ok(hub.get("/task/stats"))).toMatchObject({ by_status: { completed: 1, failed: 0 } });
   });
 
   test("keeps a task on which an unfinished one depends, until that one is old, too", async () => {
     await using hub = await startHub({ retainTasksMs: HOUR_MS });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const first = await done(hub);
     const second = await create(hub, { depends_on: [first] });
     await pass(hub, 2 * HOUR_MS);
@@ -86,7 +86,7 @@ describe.concurrent("--retain-tasks", () => {
     await ok(hub.post("/node/heartbeat", { node_id: "n1" }));
     const { context } = await ok(hub.post("/task/claim", { task_id: second, node_id: "n1" }));
     expect(list(record(context), "inputs")).toMatchObject([{ task_id: first, status: "completed" }]);
-    await complete(hub, second, "n1");
+    await hub.complete(second, "n1");
     await pass(hub, MINUTE_MS);
     expect(await tasks(hub)).toEqual([second]);
     await pass(hub, 2 * HOUR_MS);
@@ -97,8 +97,8 @@ describe.concurrent("--retain-tasks", () => {
     "keeps a task on which one depends whose result waits for a review: a rejected one needs its inputs again",
     async () => {
       await using hub = await startHub({ retainTasksMs: HOUR_MS });
-      await addNode(hub, "n1");
-      await addNode(hub, "boss");
+      await hub.addNode("n1");
+      await hub.addNode("boss");
       const first = await done(hub);
       const reviewed = {
         depends_on: [first],
@@ -145,7 +145,7 @@ describe.concurrent("--retain-tasks", () => {
 describe.concurrent("retain_s", () => {
   once.test("of a task goes before what the hub says, shorter or longer", async () => {
     await using hub = await startHub({ retainTasksMs: HOUR_MS });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const short = await done(hub, { retain_s: 60 });
     const long = await done(hub, { retain_s: 7_200 });
     const usual = await done(hub);
@@ -185,7 +185,7 @@ describe.concurrent("retain_s", () => {
 
   once.test("keeps a task as long as it holds its unique_key", async () => {
     await using hub = await startHub({ retainTasksMs: MINUTE_MS });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const task_id = await done(hub, { unique_key: "k", unique_for_s: 3_600 });
     await pass(hub, HOUR_MS / 2);
     expect(await create(hub, { unique_key: "k" })).toBe(task_id);
@@ -195,7 +195,7 @@ describe.concurrent("retain_s", () => {
 
   once.test("works on a hub that keeps all other tasks forever", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     await done(hub, { retain_s: 60 });
     const other = await done(hub);
     await pass(hub, 365 * DAY_MS);
@@ -206,7 +206,7 @@ describe.concurrent("retain_s", () => {
 describe.concurrent("--retain-files", () => {
   test("deletes old files of no task and of finished tasks, and their bytes", async () => {
     await using hub = await startHub({ retainFilesMs: DAY_MS });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const open = await create(hub);
     const ended = await done(hub);
     const input = await upload(hub, { task_id: open });
@@ -230,7 +230,7 @@ describe.concurrent("--retain-files", () => {
 
 test("status says what the data takes, and warns when that is half of the disk", async () => {
   await using hub = await startHub();
-  await addNode(hub, "n1");
+  await hub.addNode("n1");
   await done(hub);
   await upload(hub);
   const { storage } = await ok(hub.get("/status"));

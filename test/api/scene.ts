@@ -1,11 +1,10 @@
 /**
- * Fixtures of the API tests: register a node, create a task, expect a problem, send bytes over a raw socket. All of it
- * uses the hub as a client does, and reads none of its internals.
+ * Fixtures of the API tests: expect a success or a problem, read answers, send bytes over a raw socket. TestHub has what
+ * registers nodes and creates tasks. All of it uses the hub as a client does, and reads none of its internals.
  */
 import { expect } from "bun:test";
-import { BATCH_REQUESTS_MAX } from "../../src/domain/limits.ts";
 import { HANG_MS } from "../support/hang.ts";
-import { type Answer, type CallOptions, SECRET, type TestHub } from "../support/hub.ts";
+import { type Answer, SECRET } from "../support/hub.ts";
 
 export const VARIANTS = ["A", "B"] as const;
 export type VariantName = (typeof VARIANTS)[number];
@@ -17,8 +16,6 @@ export const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /** A UUIDv7 as no answer of these tests has one. */
 export const NO_ID = "01890000-0000-7000-8000-000000000000";
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** The answer of a call that has to succeed. */
 export async function ok(answer: Answer | Promise<Answer>): Promise<Answer["body"]> {
@@ -48,125 +45,6 @@ export async function badFields(answer: Answer | Promise<Answer>, paths: readonl
   for (const { message } of errors) expect(message).toMatch(/\w/);
 }
 
-/** Registers a node that the balancer may give tasks to, in either variant; the answer's body. */
-export function addNode(
-  hub: TestHub,
-  nodeId: string,
-  fields: Fields = {},
-  variant: VariantName = "A",
-): Promise<Answer["body"]> {
-  const asked = { node_id: nodeId, name: nodeId, auto_assign: true, ...fields };
-  return ok(hub.post("/node/register", asked, { variant }));
-}
-
-export async function addNodes(hub: TestHub, nodeIds: readonly string[]): Promise<void> {
-  for (const nodeId of nodeIds) await addNode(hub, nodeId);
-}
-
-/** Creates a task; its id. */
-export async function addTask(
-  hub: TestHub,
-  fields: Fields = {},
-  variant: VariantName = "A",
-): Promise<string> {
-  const body = await ok(hub.post("/task/create", { title: "t", description: "d", ...fields }, { variant }));
-  return String(body["task_id"]);
-}
-
-/** Posts these bodies to one path in as few requests as a batch allows; the answers, which all have to succeed. */
-export async function inBatches(
-  hub: TestHub,
-  path: string,
-  bodies: readonly Fields[],
-  variant: VariantName = "A",
-): Promise<readonly Answer["body"][]> {
-  const got: Answer["body"][] = [];
-  for (let i = 0; i < bodies.length; i += BATCH_REQUESTS_MAX) {
-    const requests = bodies.slice(i, i + BATCH_REQUESTS_MAX).map((body) => ({ path, body }));
-    const answers = list(await ok(hub.post("/batch", { requests }, { variant })), "answers");
-    expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
-    got.push(...answers.map(({ body }) => record(body)));
-  }
-  return got;
-}
-
-/** Creates so many tasks; their ids. */
-export async function addTasks(
-  hub: TestHub,
-  count: number,
-  fields: Fields = {},
-  variant: VariantName = "A",
-): Promise<readonly string[]> {
-  const bodies = Array.from({ length: count }, () => ({ title: "t", description: "d", ...fields }));
-  return (await inBatches(hub, "task/create", bodies, variant)).map(({ task_id }) => String(task_id));
-}
-
-/** Creates a task on A and assigns it; its id. */
-export async function addTaskOf(hub: TestHub, nodeId: string, fields: Fields = {}): Promise<string> {
-  const taskId = await addTask(hub, fields);
-  await ok(hub.post("/task/assign", { task_id: taskId, node_id: nodeId }));
-  return taskId;
-}
-
-export function complete(
-  hub: TestHub,
-  taskId: string,
-  nodeId: string,
-  options: CallOptions = {},
-): Promise<Answer> {
-  return hub.post("/task/complete", { task_id: taskId, node_id: nodeId, result: RESULT }, options);
-}
-
-/** A task as the list of a variant shows it. */
-export async function taskOf(
-  hub: TestHub,
-  taskId: string,
-  variant: VariantName = "A",
-): Promise<Record<string, unknown>> {
-  const body = await ok(hub.get("/task/list?per_page=50", { variant }));
-  const task = list(body, "tasks").find((one) => one["task_id"] === taskId);
-  if (!task) throw new Error(`no task ${taskId} in the list`);
-  return task;
-}
-
-export async function nodeOf(
-  hub: TestHub,
-  nodeId: string,
-  variant: VariantName = "A",
-): Promise<Record<string, unknown>> {
-  return record((await ok(hub.get(`/node/${nodeId}`, { variant })))["node"]);
-}
-
-/** Sends a message; its id. */
-export async function send(hub: TestHub, from: string, to: string, fields: Fields = {}): Promise<string> {
-  const body = await ok(
-    hub.post("/message/send", { from_node: from, to_node: to, content: "hello", ...fields }),
-  );
-  return String(body["message_id"]);
-}
-
-/** Takes messages without waiting. */
-export async function receive(
-  hub: TestHub,
-  nodeId: string,
-  fields: Fields = {},
-): Promise<readonly Record<string, unknown>[]> {
-  return list(await ok(hub.post("/message/receive", { node_id: nodeId, ...fields })), "messages");
-}
-
-/** How the event log begins. */
-export function startsOf(hub: TestHub): readonly string[] {
-  return Array.from({ length: hub.size }, () => "hub.started");
-}
-
-/** The event log from its beginning, as kinds; of one task, if given. */
-export async function eventKinds(hub: TestHub, taskId?: string): Promise<unknown[]> {
-  const events = list(await ok(hub.get("/events?since=0&limit=1000")), "events");
-  return events
-    .filter((event) => taskId === undefined || event["task_id"] === taskId)
-    .map((event) => event["kind"]);
-}
-
 export function record(value: unknown): Record<string, unknown> {
   expect(value).toEqual(expect.any(Object));
   return { ...(value as object) };
@@ -183,27 +61,12 @@ export function pick(body: Readonly<Record<string, unknown>>, name: string, fiel
   return list(body, name).map((item) => item[field]);
 }
 
-/** Whether so many calls of callers with the secret wait, by the hub's own metrics. */
-export async function waits(hub: TestHub, count: number): Promise<boolean> {
-  const answer = await fetch(`${hub.base()}/metrics`, { headers: { "X-Matrix-Secret": SECRET } });
-  return new RegExp(`^luxhub_waiting_calls\\{secret="valid"\\} ${count}$`, "m").test(await answer.text());
-}
-
 /** Polls until the hub brings a condition about by itself (its sweeper runs every second of real time). */
 export async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
   const deadline = performance.now() + HANG_MS;
   while (!(await holds())) {
     if (performance.now() > deadline) throw new Error(`not within ${HANG_MS} ms: ${what}`);
     await Bun.sleep(20);
-  }
-}
-
-/** Lets 3 minutes pass, in which the nodes in `alive` send their heartbeats, and the hub do its periodic work twice. */
-export async function swept(hub: TestHub, alive: readonly string[] = []): Promise<void> {
-  for (let i = 0; i < 2; i++) {
-    hub.clock.pass(90_000);
-    for (const nodeId of alive) await ok(hub.post("/node/heartbeat", { node_id: nodeId }));
-    await hub.sweep();
   }
 }
 

@@ -3,21 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { FAILURE_GROUPS_MAX, STATS_KEPT_MS } from "../../src/domain/limits.ts";
 import { TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
-import {
-  NO_ID,
-  VARIANTS,
-  addNode,
-  addTask,
-  addTaskOf,
-  addTasks,
-  badFields,
-  complete,
-  inBatches,
-  list,
-  ok,
-  pick,
-  record,
-} from "./scene.ts";
+import { NO_ID, VARIANTS, badFields, list, ok, pick, record } from "./scene.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -30,18 +16,18 @@ describe("stats/types", () => {
 
   test("has what is open, waits, runs and has ended, by type", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1", { capabilities: ["x", "y"] });
+    await hub.addNode("n1", { capabilities: ["x", "y"] });
     expect(await ok(hub.get("/stats/types"))).toMatchObject({ types: [], others: 0 });
-    const first = await addTask(hub, { task_type: "x" });
+    const first = await hub.addTask({ task_type: "x" });
     hub.clock.pass(40_000);
-    await addTask(hub, { task_type: "x" });
-    await addTask(hub, { task_type: "x", delay_s: 60 });
-    await addTask(hub, { task_type: "x", depends_on: [first] });
-    await addTask(hub);
-    await addTaskOf(hub, "n1", { task_type: "y" });
-    const done = await addTaskOf(hub, "n1", { task_type: "y" });
-    await ok(complete(hub, done, "n1"));
-    const failed = await addTaskOf(hub, "n1", { task_type: "y" });
+    await hub.addTask({ task_type: "x" });
+    await hub.addTask({ task_type: "x", delay_s: 60 });
+    await hub.addTask({ task_type: "x", depends_on: [first] });
+    await hub.addTask();
+    await hub.addTaskOf("n1", { task_type: "y" });
+    const done = await hub.addTaskOf("n1", { task_type: "y" });
+    await ok(hub.complete(done, "n1"));
+    const failed = await hub.addTaskOf("n1", { task_type: "y" });
     await ok(hub.post("/task/fail", { task_id: failed, node_id: "n1", error: "e", retry: false }));
     const types = await typesOf(hub);
     expect([...types.keys()]).toEqual(["x", "y", null]);
@@ -55,11 +41,10 @@ describe("stats/types", () => {
 
   test("has how long tasks of a type have waited", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const ids = await addTasks(hub, 20, { task_type: "slow" });
+    await hub.addNode("n1");
+    const ids = await hub.addTasks(20, { task_type: "slow" });
     hub.clock.pass(100_000);
-    await inBatches(
-      hub,
+    await hub.inBatches(
       "task/claim",
       ids.map((task_id) => ({ task_id, node_id: "n1" })),
     );
@@ -71,15 +56,15 @@ describe("stats/types", () => {
 
   test("counts the nodes that take a type: registered, online, and those that could take one now", async () => {
     await using hub = await startHub();
-    await addNode(hub, "any");
-    await addNode(hub, "full", { capabilities: ["gpu"], max_tasks: 1 });
-    await addNode(hub, "drains", { capabilities: ["gpu"] });
-    await addNode(hub, "off", { capabilities: ["gpu"] });
-    await addNode(hub, "other", { capabilities: ["cpu"] });
-    await addTaskOf(hub, "full", { task_type: "gpu" });
+    await hub.addNode("any");
+    await hub.addNode("full", { capabilities: ["gpu"], max_tasks: 1 });
+    await hub.addNode("drains", { capabilities: ["gpu"] });
+    await hub.addNode("off", { capabilities: ["gpu"] });
+    await hub.addNode("other", { capabilities: ["cpu"] });
+    await hub.addTaskOf("full", { task_type: "gpu" });
     await ok(hub.post("/node/drain", { node_id: "drains", drain: true }));
     await ok(hub.post("/node/leave", { node_id: "off" }));
-    await addTask(hub, { task_type: "gpu" });
+    await hub.addTask({ task_type: "gpu" });
     const gpu = { takers: 1, nodes_online: 3, nodes_registered: 4 };
     expect((await typesOf(hub)).get("gpu")).toMatchObject(gpu);
     await ok(hub.admin("/node/delete", { node_id: "off" }));
@@ -98,15 +83,15 @@ describe("stats/types", () => {
       hub.clock.pass(STATS_KEPT_MS);
       return (await ok(hub.get("/stats/types")))["stuck"];
     };
-    await addNode(hub, "plain", { capabilities: ["crawl"] });
+    await hub.addNode("plain", { capabilities: ["crawl"] });
     const requires = { capabilities: ["gpu"], resources: { vram: 24 } };
-    const later = await addTask(hub, { task_type: "crawl", requires });
-    const first = await addTask(hub, { task_type: "crawl", requires, priority: 0 });
-    await addTask(hub, { task_type: "crawl" });
-    await addTask(hub, { task_type: "crawl", limit_key: "own" });
+    const later = await hub.addTask({ task_type: "crawl", requires });
+    const first = await hub.addTask({ task_type: "crawl", requires, priority: 0 });
+    await hub.addTask({ task_type: "crawl" });
+    await hub.addTask({ task_type: "crawl", limit_key: "own" });
     const lane = { task_type: "crawl", open: 2, task_id: first, nodes_registered: 0 };
     expect(await stuck()).toMatchObject([{ ...lane, missing: "the word gpu, vram 24" }]);
-    await addNode(hub, "able", { capabilities: ["crawl", "gpu"], resources: { vram: 48 } });
+    await hub.addNode("able", { capabilities: ["crawl", "gpu"], resources: { vram: 48 } });
     expect(await stuck()).toEqual([]);
     await ok(hub.post("/node/leave", { node_id: "able" }));
     expect(await stuck()).toMatchObject([{ ...lane, nodes_registered: 1, missing: null }]);
@@ -116,9 +101,9 @@ describe("stats/types", () => {
 
   test("keeps its counts for a moment, however many ask", async () => {
     await using hub = await startHub();
-    await addTask(hub, { task_type: "x" });
+    await hub.addTask({ task_type: "x" });
     const before = await typesOf(hub);
-    await addTask(hub, { task_type: "x" });
+    await hub.addTask({ task_type: "x" });
     expect((await typesOf(hub)).get("x")).toMatchObject({ open: Number(before.get("x")?.["open"]) + 1 });
   });
 });
@@ -127,7 +112,7 @@ describe("stats/failures", () => {
   const clock = new TestClock();
   let hub: TestHub;
   const fail = async (error: string, nodeId: string, task_type: string): Promise<string> => {
-    const task_id = await addTaskOf(hub, nodeId, { task_type });
+    const task_id = await hub.addTaskOf(nodeId, { task_type });
     await ok(hub.post("/task/fail", { task_id, node_id: nodeId, error, retry: false }));
     return task_id;
   };
@@ -135,15 +120,15 @@ describe("stats/failures", () => {
 
   beforeAll(async () => {
     hub = await startHub({ clock });
-    await addNode(hub, "n1");
-    await addNode(hub, "n2");
+    await hub.addNode("n1");
+    await hub.addNode("n2");
     ids.push(await fail("Out of memory at page 7\n  at worker.ts:12", "n1", "index"));
     ids.push(await fail("429 Too Many Requests", "n1", "index"));
     ids.push(await fail("Out of memory at page 12,004", "n2", "crawl"));
     ids.push(await fail(`\n Out of memory at page 8\n${"x".repeat(2_000)}`, "n2", "index"));
     ids.push(await fail("Out of memory at page 19", "n1", "index"));
     // What people cancel is no failure.
-    await ok(hub.post("/task/cancel", { task_id: await addTaskOf(hub, "n1"), node_id: "n2" }));
+    await ok(hub.post("/task/cancel", { task_id: await hub.addTaskOf("n1"), node_id: "n2" }));
   });
   afterAll(() => hub.close());
 
@@ -175,14 +160,14 @@ describe("stats/failures", () => {
 
   test("ids do not tell messages apart, words do", async () => {
     await using own = await startHub();
-    await addNode(own, "n1");
+    await own.addNode("n1");
     for (const error of [
       "no file 3f2a9c81 in store",
       "no file 0badcafe1 in store",
       `no file ${NO_ID} in store`,
       "no file deadbeef in store",
     ]) {
-      const task_id = await addTaskOf(own, "n1");
+      const task_id = await own.addTaskOf("n1");
       await ok(own.post("/task/fail", { task_id, node_id: "n1", error, retry: false }));
     }
     const { failures } = await ok(own.get("/stats/failures"));
@@ -209,17 +194,16 @@ describe("stats/failures", () => {
 
   test("has the largest groups", async () => {
     await using own = await startHub();
-    const tasks = await addTasks(own, FAILURE_GROUPS_MAX + 5);
-    await addNode(own, "n1");
-    await inBatches(
-      own,
+    const tasks = await own.addTasks(FAILURE_GROUPS_MAX + 5);
+    await own.addNode("n1");
+    await own.inBatches(
       "task/claim",
       tasks.map((task_id) => ({ task_id, node_id: "n1" })),
     );
     const failures = tasks.map((task_id, i) => {
       return { task_id, node_id: "n1", error: "abcdefgh".repeat(1 + (i % 60)), retry: false };
     });
-    await inBatches(own, "task/fail", failures);
+    await own.inBatches("task/fail", failures);
     const found = await ok(own.get("/stats/failures"));
     expect(found).toMatchObject({ total: FAILURE_GROUPS_MAX + 5, exact: true });
     expect(list(found, "failures").length).toBeLessThanOrEqual(FAILURE_GROUPS_MAX);
@@ -252,11 +236,11 @@ describe("stats/minutes of a day and of a month", () => {
     clock.pass(24 * 60 * MINUTES - (clock.now() % (24 * 60 * MINUTES)) + 5 * MINUTES); // 00:05
     const dataDir = newDataDir();
     let hub = await startHub({ clock, dataDir });
-    await addTasks(hub, 3);
+    await hub.addTasks(3);
     expect(await totals(hub, "day")).toEqual({ created: [[143, 3]], step: 600, total: 3 });
     expect(await totals(hub, "month")).toEqual({ created: [[719, 3]], step: 3_600, total: 3 });
     await pass(hub, 20);
-    await addTasks(hub, 4); // 00:25
+    await hub.addTasks(4); // 00:25
     expect(await totals(hub, "day")).toMatchObject({
       created: [
         [141, 3],
@@ -266,7 +250,7 @@ describe("stats/minutes of a day and of a month", () => {
     expect(await totals(hub, "month")).toMatchObject({ created: [[719, 7]] });
     await pass(hub, 130); // 02:35: no minute of these tasks is kept
     expect(record((await ok(hub.get("/stats/minutes")))["total"])["tasks_created"]).toBe(0);
-    await addTasks(hub, 1);
+    await hub.addTasks(1);
     const all = {
       day: {
         created: [
@@ -302,10 +286,10 @@ describe("stats/minutes of a day and of a month", () => {
 
 test("lux/top has who earned most since a time", async () => {
   await using hub = await startHub();
-  await addNode(hub, "n1");
-  await addNode(hub, "n2");
+  await hub.addNode("n1");
+  await hub.addNode("n2");
   const earn = async (nodeId: string, lux_reward: number) =>
-    ok(complete(hub, await addTaskOf(hub, nodeId, { lux_reward }), nodeId));
+    ok(hub.complete(await hub.addTaskOf(nodeId, { lux_reward }), nodeId));
   await earn("n1", 5.25);
   hub.clock.pass(60_000);
   const since = new Date(hub.clock.now()).toISOString();

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { DECLARED } from "../../src/api/routes.ts";
 import { ADMIN_KEY, type Answer, type TestHub, startHub } from "../support/hub.ts";
 import { as } from "./key-commands.ts";
-import { RESULT, addNode, addTask, list, ok, record } from "./scene.ts";
+import { RESULT, list, ok, record } from "./scene.ts";
 
 const ADMIN = { headers: { "X-Admin-Key": ADMIN_KEY } };
 
@@ -42,7 +42,7 @@ beforeAll(async () => {
   const { secret } = await ok(hub.post("/key/add", { name: "of-n1", node_id: "n1" }, ADMIN));
   own = as(String(secret));
   await ok(hub.post("/node/register", { node_id: "n1", name: "n1" }, own));
-  await addNode(hub, "n2");
+  await hub.addNode("n2");
   database = new Database(join(hub.dataDir, "luxhub.db"), { readonly: true });
   const tables = database.query<{ name: string }, []>(
     `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`,
@@ -83,7 +83,7 @@ const post = (path: string, fields: Fields) => ok(hub.post(path, fields, own));
 const OF_N1 = { node_id: "n1" };
 
 /** A task of the hub's own secret, which counts for nobody. */
-const open = (fields: Fields = {}): Promise<string> => addTask(hub, { backoff_s: 0, ...fields });
+const open = (fields: Fields = {}): Promise<string> => hub.addTask({ backoff_s: 0, ...fields });
 
 async function held(fields: Fields = {}): Promise<Fields> {
   const of = { task_id: await open(fields), ...OF_N1 };

@@ -12,22 +12,7 @@ import { dice } from "../support/dice.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { SECRET, type TestHub, newDataDir, onlyOnce, startHub } from "../support/hub.ts";
 import { as } from "./key-commands.ts";
-import {
-  ISO,
-  VARIANTS,
-  type VariantName,
-  addNodes,
-  addTask,
-  addTaskOf,
-  badFields,
-  complete,
-  list,
-  ok,
-  refused,
-  send,
-  until,
-  inBatches,
-} from "./scene.ts";
+import { ISO, VARIANTS, type VariantName, badFields, list, ok, refused, until } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 
@@ -248,14 +233,14 @@ describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
   once.test("opens with the head of an event stream and a retry time", async () => {
     await using hub = await startHub();
     using clients = new Clients();
-    await addNodes(hub, ["n1"]);
+    await hub.addNodes(["n1"]);
     const client = await clients.open(hub, "n1", { variant });
     expect(client.head[0]).toStartWith("HTTP/1.1 200 ");
     const headers = client.head.map((line) => line.toLowerCase());
     expect(headers).toContain("content-type: text/event-stream");
     expect(headers).toContain("cache-control: no-store");
     expect(headers.some((line) => /^x-request-id: \S/.test(line))).toBe(true);
-    await send(hub, "op", "n1");
+    await hub.send("op", "n1");
     await client.take(1);
     const again = await clients.open(hub, "n1", { variant, lastEventId: 0 });
     await again.take(1);
@@ -268,7 +253,7 @@ describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
   test("names in a comment what it does not read of its query", async () => {
     await using hub = await startHub();
     using clients = new Clients();
-    await addNodes(hub, ["n1"]);
+    await hub.addNodes(["n1"]);
     for (const [path, names] of [
       ["/agent/sse?node_id=n1&kinds=x&%0Adata=1", ["kinds", "\ndata"]],
       ["/events/stream?since=&kinds=task.created&node_id=n1", ["kinds"]],
@@ -282,14 +267,14 @@ describe.each(VARIANTS)("the stream on a listener of %s", (variant) => {
   test("carries the node's messages and the events of its tasks as the log and the mailbox have them", async () => {
     await using hub = await startHub();
     using clients = new Clients();
-    await addNodes(hub, ["n1", "n2"]);
+    await hub.addNodes(["n1", "n2"]);
     const client = await clients.open(hub, "n1", { variant });
-    const first = await send(hub, "n2", "n1", { content: "hi", type: "task", require_ack: true });
-    const taskId = await addTaskOf(hub, "n1");
-    await ok(complete(hub, taskId, "n1"));
-    const own = await addTask(hub, { creator_node: "n1" });
-    await ok(hub.admin("/task/revoke", { task_id: await addTaskOf(hub, "n1"), node_id: "n2" }));
-    await send(hub, "n2", "n1", { content: "ho" });
+    const first = await hub.send("n2", "n1", { content: "hi", type: "task", require_ack: true });
+    const taskId = await hub.addTaskOf("n1");
+    await ok(hub.complete(taskId, "n1"));
+    const own = await hub.addTask({ creator_node: "n1" });
+    await ok(hub.admin("/task/revoke", { task_id: await hub.addTaskOf("n1"), node_id: "n2" }));
+    await hub.send("n2", "n1", { content: "ho" });
     const frames = await client.take(7);
     expect(frames.map(({ event }) => event)).toEqual([
       "message",
@@ -332,11 +317,11 @@ describe("a stream", () => {
   once.test("starts now, without earlier messages", async () => {
     await using hub = await startHub();
     using clients = new Clients();
-    await addNodes(hub, ["n1"]);
-    await send(hub, "op", "n1", { content: "before" });
-    await addTask(hub, { creator_node: "n1" });
+    await hub.addNodes(["n1"]);
+    await hub.send("op", "n1", { content: "before" });
+    await hub.addTask({ creator_node: "n1" });
     const client = await clients.open(hub, "n1");
-    await send(hub, "op", "n1", { content: "after" });
+    await hub.send("op", "n1", { content: "after" });
     const [first] = await client.take(1);
     expect(first?.data["content"]).toBe("after");
     expect(client.frames).toHaveLength(1);
@@ -345,9 +330,9 @@ describe("a stream", () => {
   once.test("leaves the message in the mailbox", async () => {
     await using hub = await startHub();
     using clients = new Clients();
-    await addNodes(hub, ["n1"]);
+    await hub.addNodes(["n1"]);
     const client = await clients.open(hub, "n1");
-    await send(hub, "op", "n1", { content: "both ways" });
+    await hub.send("op", "n1", { content: "both ways" });
     await client.take(1);
     const received = list(await ok(hub.post("/message/receive", { node_id: "n1" })), "messages");
     expect(received.map((one) => one["content"])).toEqual(["both ways"]);
@@ -356,13 +341,13 @@ describe("a stream", () => {
   test("has only the events of its node, and none of the kinds that no stream shows", async () => {
     await using hub = await startHub();
     using clients = new Clients();
-    await addNodes(hub, ["n1", "n2"]);
+    await hub.addNodes(["n1", "n2"]);
     const [one, two] = [await clients.open(hub, "n1"), await clients.open(hub, "n2")];
-    await send(hub, "n1", "n2", { content: "for two" });
-    await ok(complete(hub, await addTaskOf(hub, "n2", { lux_reward: 3 }), "n2"));
+    await hub.send("n1", "n2", { content: "for two" });
+    await ok(hub.complete(await hub.addTaskOf("n2", { lux_reward: 3 }), "n2"));
     await ok(hub.post("/signin", { node_id: "n1" }));
-    await addNodes(hub, ["n1", "n3"]);
-    await addTask(hub, { creator_node: "elsewhere" });
+    await hub.addNodes(["n1", "n3"]);
+    await hub.addTask({ creator_node: "elsewhere" });
     await ok(hub.post("/agent/message", { from_node: "n2", to_node: "n1", content: "for one" }));
     await one.take(1);
     await two.take(3);
@@ -374,7 +359,7 @@ describe("a stream", () => {
   once.test("gets every broadcast, except of its own node", async () => {
     await using hub = await startHub();
     using clients = new Clients();
-    await addNodes(hub, ["n1", "n2", "n3"]);
+    await hub.addNodes(["n1", "n2", "n3"]);
     const streams = [];
     for (const nodeId of ["n1", "n2", "n3"]) streams.push(await clients.open(hub, nodeId));
     const [one, two, three] = streams;
@@ -395,9 +380,9 @@ describe("a stream", () => {
   once.test("shows the creator the events of its task, live and after a reconnect", async () => {
     await using hub = await startHub();
     using clients = new Clients();
-    await addNodes(hub, ["boss", "n1"]);
+    await hub.addNodes(["boss", "n1"]);
     const live = await clients.open(hub, "boss");
-    const taskId = await addTask(hub, { creator_node: "boss" });
+    const taskId = await hub.addTask({ creator_node: "boss" });
     await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
     await ok(hub.post("/task/fail", { task_id: taskId, node_id: "n1", error: "no", retry: false }));
     const kinds = ["task.created", "task.assigned", "task.attempt_failed", "task.failed"];
@@ -411,12 +396,12 @@ describe("a stream", () => {
   once.test("may be one of several of its node", async () => {
     await using hub = await startHub();
     using clients = new Clients();
-    await addNodes(hub, ["n1"]);
+    await hub.addNodes(["n1"]);
     const streams = [await clients.open(hub, "n1"), await clients.open(hub, "n1", { variant: "B" })];
-    await send(hub, "op", "n1");
+    await hub.send("op", "n1");
     for (const client of streams) await client.take(1);
     streams[0]?.hangUp();
-    await send(hub, "op", "n1");
+    await hub.send("op", "n1");
     await streams[1]?.take(2);
     expect(streams[1]?.ids).toEqual([...(await shownIds(hub, "n1"))]);
   });
@@ -432,10 +417,10 @@ describe("a stream", () => {
   once.test.each(contents)("content %j stays one line of JSON", async (content) => {
     await using hub = await startHub();
     using clients = new Clients();
-    await addNodes(hub, ["n1"]);
+    await hub.addNodes(["n1"]);
     const client = await clients.open(hub, "n1");
-    await send(hub, "op", "n1", { content });
-    await send(hub, "op", "n1", { content: "next" });
+    await hub.send("op", "n1", { content });
+    await hub.send("op", "n1", { content: "next" });
     const frames = await client.take(2);
     expect(frames.map(({ data }) => data["content"])).toEqual([content, "next"]);
     await expectFrames(hub, "n1", frames);
@@ -445,10 +430,10 @@ describe("a stream", () => {
   once.test("carries the largest message many times", async () => {
     await using hub = await startHub();
     using clients = new Clients();
-    await addNodes(hub, ["n1"]);
+    await hub.addNodes(["n1"]);
     const client = await clients.open(hub, "n1");
     const content = "ß".repeat(128 * 1024);
-    for (let i = 0; i < 12; i++) await send(hub, "op", "n1", { content });
+    for (let i = 0; i < 12; i++) await hub.send("op", "n1", { content });
     const frames = await client.take(12);
     for (const { data } of frames) expect(data["content"] === content).toBe(true);
     expect(client.ids).toEqual([...(await shownIds(hub, "n1"))]);
@@ -458,7 +443,7 @@ describe("a stream", () => {
 once.describe("a stream is refused for", () => {
   test("an unregistered node, an invalid node_id, a missing secret", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1"]);
+    await hub.addNodes(["n1"]);
     await refused(hub.get("/agent/sse?node_id=n9"), 404, "node_not_found");
     await refused(hub.get("/agent/sse?node_id=n9", { variant: "B" }), 404, "node_not_found");
     for (const query of ["", "?", "?node_id=", "?node_id=a%20b", `?node_id=${"x".repeat(129)}`, "?node=n1"])
@@ -476,7 +461,7 @@ once.describe("a stream is refused for", () => {
 once.describe("HEAD", () => {
   test("is answered at once with the head alone", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1"]);
+    await hub.addNodes(["n1"]);
     for (const variant of VARIANTS) {
       const answer = await hub.call("HEAD", "/agent/sse?node_id=n1", { variant });
       expect(answer.status).toBe(200);
@@ -490,7 +475,7 @@ once.describe("HEAD", () => {
 
   test("leaves the connection usable", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1"]);
+    await hub.addNodes(["n1"]);
     const socket = net.connect(hub.port(), "127.0.0.1");
     let text = "";
     socket.on("data", (chunk: Buffer) => (text += chunk.toString("latin1")));
@@ -498,7 +483,7 @@ once.describe("HEAD", () => {
       socket.write(`${line} HTTP/1.1\r\nHost: hub\r\nX-Matrix-Secret: ${SECRET}\r\n\r\n`);
     request("HEAD /api/v1/agent/sse?node_id=n1");
     await until("the head", async () => text.includes("\r\n\r\n"));
-    await send(hub, "op", "n1");
+    await hub.send("op", "n1");
     await Bun.sleep(20);
     expect(text).toEndWith("\r\n\r\n");
     expect(text.split("\r\n\r\n")).toHaveLength(2);
@@ -522,7 +507,7 @@ describe("the stream of the whole log", () => {
   test("has every event once, in the order of the log, while they come and from any place in it", async () => {
     await using hub = await startHub();
     using clients = new Clients();
-    await addNodes(hub, ["n1", "n2", "n3"]);
+    await hub.addNodes(["n1", "n2", "n3"]);
     const before = await lastId(hub);
     const live = [
       await clients.open(hub, ofLog()),
@@ -552,11 +537,11 @@ describe("the stream of the whole log", () => {
   test("shows past and new events that match its filter", async () => {
     await using hub = await startHub();
     using clients = new Clients();
-    await addNodes(hub, ["n1", "n2"]);
-    const taskId = await addTaskOf(hub, "n1");
+    await hub.addNodes(["n1", "n2"]);
+    const taskId = await hub.addTaskOf("n1");
     const work = async (): Promise<void> => {
-      await complete(hub, await addTaskOf(hub, "n2"), "n2");
-      await send(hub, "n1", "n2");
+      await hub.complete(await hub.addTaskOf("n2"), "n2");
+      await hub.send("n1", "n2");
       await ok(hub.post("/signin", { node_id: "n1" }));
     };
     await work();
@@ -578,7 +563,7 @@ describe("the stream of the whole log", () => {
         live: await clients.open(hub, ofLog(query)),
         whole: await clients.open(hub, ofLog(`${query}&since=0`)),
       });
-    await ok(complete(hub, taskId, "n1"));
+    await ok(hub.complete(taskId, "n1"));
     await work();
     await work();
     const all = await log(hub);
@@ -594,12 +579,12 @@ describe("the stream of the whole log", () => {
   once.test("reads events that are logged in quick succession together", async () => {
     await using hub = await startHub();
     using clients = new Clients();
-    await addNodes(hub, ["n1"]);
+    await hub.addNodes(["n1"]);
     const client = await clients.open(hub, ofLog("?kind=task.created"));
     const reads = spyOn(Feed.prototype, "eventsById");
     try {
       const startedMs = performance.now();
-      for (let i = 0; i < 60; i++) await addTask(hub);
+      for (let i = 0; i < 60; i++) await hub.addTask();
       await client.take(60);
       // 60 commits, which a slow machine spreads over many rounds.
       const rounds = (performance.now() - startedMs) / LOG_STREAM_GATHER_MS;
@@ -625,11 +610,11 @@ describe("the stream of the whole log", () => {
   once.test("reports a gap for events that are no longer stored", async () => {
     await using hub = await startHub({ retainMs: HOUR_MS });
     using clients = new Clients();
-    await addNodes(hub, ["n1"]);
-    for (let i = 0; i < 5; i++) await addTask(hub);
+    await hub.addNodes(["n1"]);
+    for (let i = 0; i < 5; i++) await hub.addTask();
     hub.clock.pass(HOUR_MS + 60_000);
     await hub.sweep();
-    await addTask(hub);
+    await hub.addTask();
     const kept = await log(hub);
     const first = Number(kept[0]?.["id"]);
     expect(first).toBeGreaterThan(3);
@@ -658,12 +643,12 @@ describe("the stream of the whole log", () => {
 async function bustle(hub: TestHub, count: number, seed: number): Promise<void> {
   const roll = dice(seed);
   const acts: readonly ((i: number) => Promise<unknown>)[] = [
-    (i) => send(hub, "op", "n1", { content: `to one\n${i}` }),
-    (i) => send(hub, "n1", "n2", { content: `to two ${i}` }),
+    (i) => hub.send("op", "n1", { content: `to one\n${i}` }),
+    (i) => hub.send("n1", "n2", { content: `to two ${i}` }),
     (i) => ok(hub.post("/message/broadcast", { from_node: "n2", content: `to all ${i}` })),
-    () => addTask(hub, { creator_node: "n1" }),
-    () => addTaskOf(hub, "n2"),
-    async () => complete(hub, await addTaskOf(hub, "n1"), "n1"),
+    () => hub.addTask({ creator_node: "n1" }),
+    () => hub.addTaskOf("n2"),
+    async () => hub.complete(await hub.addTaskOf("n1"), "n1"),
     () => ok(hub.post("/node/heartbeat", { node_id: "n1" })),
     () => Bun.sleep(roll(3)),
   ];
@@ -712,10 +697,10 @@ describe("reconnecting with Last-Event-ID", () => {
   once.test("resumes after it: no gap, no repeat", async () => {
     await using hub = await startHub();
     using clients = new Clients();
-    await addNodes(hub, ["n1", "n2"]);
+    await hub.addNodes(["n1", "n2"]);
     for (let i = 0; i < 50; i++) {
-      await send(hub, "op", i % 2 ? "n1" : "n2", { content: `${i}` });
-      if (i % 5 === 0) await addTask(hub, { creator_node: "n1" });
+      await hub.send("op", i % 2 ? "n1" : "n2", { content: `${i}` });
+      if (i % 5 === 0) await hub.addTask({ creator_node: "n1" });
     }
     const all = await shownIds(hub, "n1");
     for (const lastEventId of [0, 1, all[0] ?? 0, (all[7] ?? 0) - 1, all[7] ?? 0, all.at(-2) ?? 0]) {
@@ -730,15 +715,15 @@ describe("reconnecting with Last-Event-ID", () => {
   once.test("at the end, or beyond it: only new events", async () => {
     await using hub = await startHub();
     using clients = new Clients();
-    await addNodes(hub, ["n1"]);
-    await send(hub, "op", "n1");
+    await hub.addNodes(["n1"]);
+    await hub.send("op", "n1");
     const end = await lastId(hub);
     const streams = [];
     for (const lastEventId of [end, end + 1_000])
       streams.push(await clients.open(hub, "n1", { lastEventId }));
     await Bun.sleep(20);
-    await send(hub, "op", "n1", { content: "one" });
-    await send(hub, "op", "n1", { content: "two" });
+    await hub.send("op", "n1", { content: "one" });
+    await hub.send("op", "n1", { content: "two" });
     for (const client of streams) {
       await client.take(2);
       expect(client.frames.map(({ data }) => data["content"])).toEqual(["one", "two"]);
@@ -750,10 +735,10 @@ describe("reconnecting with Last-Event-ID", () => {
     async (lastEventId) => {
       await using hub = await startHub();
       using clients = new Clients();
-      await addNodes(hub, ["n1"]);
-      await send(hub, "op", "n1", { content: "before" });
+      await hub.addNodes(["n1"]);
+      await hub.send("op", "n1", { content: "before" });
       const client = await clients.open(hub, "n1", { lastEventId });
-      await send(hub, "op", "n1", { content: "after" });
+      await hub.send("op", "n1", { content: "after" });
       await client.take(1);
       expect(client.frames.map(({ data }) => data["content"])).toEqual(["after"]);
     },
@@ -762,20 +747,19 @@ describe("reconnecting with Last-Event-ID", () => {
   once.test("from far back, over many events of other nodes", async () => {
     await using hub = await startHub();
     using clients = new Clients();
-    await addNodes(hub, ["n1", "n2"]);
-    await send(hub, "op", "n1", { content: "first" });
+    await hub.addNodes(["n1", "n2"]);
+    await hub.send("op", "n1", { content: "first" });
     const others = { from_node: "op", to_node: "n2", content: "x" };
-    await inBatches(
-      hub,
+    await hub.inBatches(
       "message/send",
       Array.from({ length: 4_500 }, () => others),
     );
-    await send(hub, "op", "n1", { content: "last" });
+    await hub.send("op", "n1", { content: "last" });
     const client = await clients.open(hub, "n1", { lastEventId: 0 });
     await client.take(2);
     expect(client.frames.map(({ data }) => data["content"])).toEqual(["first", "last"]);
     expect(client.ids[1]).toBeGreaterThan(4_500);
-    await send(hub, "op", "n1", { content: "next" });
+    await hub.send("op", "n1", { content: "next" });
     await client.take(3);
     expect(client.ids).toEqual([...(await shownIds(hub, "n1"))]);
   });
@@ -783,7 +767,7 @@ describe("reconnecting with Last-Event-ID", () => {
   for (const seed of [1])
     test(`again and again while events are committed: each arrives once, in order (seed ${seed})`, async () => {
       await using hub = await startHub();
-      await addNodes(hub, ["n1", "n2", "n3"]);
+      await hub.addNodes(["n1", "n2", "n3"]);
       let running = true;
       const before = await lastId(hub);
       const readers = [1, 2, 3].map((n) => restless(hub, seed * 10 + n, before, () => !running));
@@ -810,18 +794,18 @@ describe("reconnecting with Last-Event-ID", () => {
       {
         await using hub = await startHub({ dataDir });
         using clients = new Clients();
-        await addNodes(hub, ["n1"]);
+        await hub.addNodes(["n1"]);
         const client = await clients.open(hub, "n1");
-        await send(hub, "op", "n1", { content: "one" });
+        await hub.send("op", "n1", { content: "one" });
         await client.take(1);
         last = client.ids[0] ?? 0;
         client.hangUp();
-        await send(hub, "op", "n1", { content: "two" });
+        await hub.send("op", "n1", { content: "two" });
       }
       await using hub = await startHub({ dataDir });
       using clients = new Clients();
       const client = await clients.open(hub, "n1", { lastEventId: last });
-      await send(hub, "op", "n1", { content: "three" });
+      await hub.send("op", "n1", { content: "three" });
       await client.take(2);
       expect(client.frames.map(({ data }) => data["content"])).toEqual(["two", "three"]);
     } finally {
@@ -834,13 +818,13 @@ once.describe("a slow client", () => {
   test("gets every event once it reads again, however many were committed meanwhile", async () => {
     await using hub = await startHub();
     using clients = new Clients();
-    await addNodes(hub, ["n1"]);
+    await hub.addNodes(["n1"]);
     const [slow, quick] = [await clients.open(hub, "n1"), await clients.open(hub, "n1")];
     slow.pause();
     const content = "x".repeat(60_000); // together more than the sockets hold
     for (let i = 0; i < 12; i++)
       await Promise.all(
-        Array.from({ length: 25 }, (_, j) => send(hub, "op", "n1", { content: `${i * 25 + j} ${content}` })),
+        Array.from({ length: 25 }, (_, j) => hub.send("op", "n1", { content: `${i * 25 + j} ${content}` })),
       );
     const all = await shownIds(hub, "n1");
     expect(all).toHaveLength(300);
@@ -849,7 +833,7 @@ once.describe("a slow client", () => {
     expect(slow.frames.length).toBeLessThan(all.length);
     slow.resume();
     await slow.take(all.length);
-    await send(hub, "op", "n1", { content: "last" });
+    await hub.send("op", "n1", { content: "last" });
     await slow.take(all.length + 1);
     expect(slow.ids).toEqual([...(await shownIds(hub, "n1"))]);
   });
@@ -860,9 +844,9 @@ describe("when the hub goes down", () => {
     const hub = await startHub();
     using clients = new Clients();
     try {
-      await addNodes(hub, ["n1", "n2"]);
+      await hub.addNodes(["n1", "n2"]);
       const streams = [await clients.open(hub, "n1"), await clients.open(hub, "n2", { variant: "B" })];
-      for (let i = 0; i < 20; i++) await send(hub, "op", "n1", { content: `${i}` });
+      for (let i = 0; i < 20; i++) await hub.send("op", "n1", { content: `${i}` });
       await streams[0]?.take(20);
       await hub.close(); // a stream that has not ended by the end of its patience is cut off
       await until("the streams are gone", async () => streams.every((client) => client.over));
@@ -882,7 +866,7 @@ describe("when the hub goes down", () => {
     try {
       const hub = await startHub({ dataDir });
       using clients = new Clients();
-      await addNodes(hub, ["n1", "n2", "n3"]);
+      await hub.addNodes(["n1", "n2", "n3"]);
       const client = await clients.open(hub, "n1");
       const before = await lastId(hub);
       const busy = bustle(hub, 100_000, 9).catch(() => "the hub is down");

@@ -12,28 +12,7 @@ import {
   onlyOnce,
   startHub,
 } from "../support/hub.ts";
-import {
-  ISO,
-  RESULT,
-  VARIANTS,
-  addNode,
-  addNodes,
-  addTask,
-  addTaskOf,
-  badFields,
-  complete,
-  eventKinds,
-  list,
-  nodeOf,
-  ok,
-  pick,
-  receive,
-  record,
-  send,
-  startsOf,
-  until,
-  addTasks,
-} from "./scene.ts";
+import { ISO, RESULT, VARIANTS, badFields, list, ok, pick, record, until } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 
@@ -55,13 +34,13 @@ describe("stats/minutes", () => {
     try {
       const database = await (async () => {
         await using hub = await startHub({ dataDir, clock });
-        await addNodes(hub, ["n1", "n2"]);
-        await ok(complete(hub, await addTaskOf(hub, "n1", { lux_reward: 1.5 }), "n1"));
-        const failed = await addTaskOf(hub, "n2");
+        await hub.addNodes(["n1", "n2"]);
+        await ok(hub.complete(await hub.addTaskOf("n1", { lux_reward: 1.5 }), "n1"));
+        const failed = await hub.addTaskOf("n2");
         await ok(hub.post("/task/fail", { task_id: failed, node_id: "n2", error: "no", retry: false }));
         const { task_id } = await ok(hub.post("/task/create", { title: "t", description: "d" }));
         await ok(hub.post("/task/cancel", { task_id }));
-        await send(hub, "n1", "n2");
+        await hub.send("n1", "n2");
         await ok(hub.post("/message/broadcast", { from_node: "n1", content: "all" }));
         const { minutes, total } = await minutesOf(hub);
         expect(total).toMatchObject({
@@ -81,7 +60,7 @@ describe("stats/minutes", () => {
         expect(all.map(({ at }) => at)).toEqual(all.map(({ at }) => at).toSorted());
         for (const { at } of all) expect(at).toMatch(/:00\.000Z$/);
         expect(all.reduce((sum, one) => sum + Number(one["tasks_created"]), 0)).toBe(3);
-        await addTask(hub); // not saved before the hub ends
+        await hub.addTask(); // not saved before the hub ends
         return hub.database;
       })();
       if (database === null) {
@@ -98,7 +77,7 @@ describe("stats/minutes", () => {
 
   once.test("is open on A, answers as many minutes as are asked for, and forgets old ones", async () => {
     await using hub = await startHub();
-    await addTask(hub);
+    await hub.addTask();
     expect(list(await minutesOf(hub, 5), "minutes")).toHaveLength(5);
     expect((await hub.get("/stats/minutes", { headers: { "X-Matrix-Secret": null } })).status).toBe(200);
     for (const last of ["0", "61", "x"]) await badFields(hub.get(`/stats/minutes?last=${last}`), ["last"]);
@@ -109,11 +88,11 @@ describe("stats/minutes", () => {
 
 once.test("does its periodic work by itself, each second", async () => {
   await using hub = await startHub({ variants: ["A"] });
-  await addNode(hub, "silent");
+  await hub.addNode("silent");
   hub.clock.pass(200_000);
   await until(
     "a sweep has looked at the nodes",
-    async () => (await nodeOf(hub, "silent"))["status"] === "offline",
+    async () => (await hub.nodeOf("silent"))["status"] === "offline",
   );
 });
 
@@ -150,9 +129,9 @@ describe("status", () => {
         "version",
       ].toSorted(),
     );
-    await addNodes(hub, ["n1", "n2"]);
-    await ok(complete(hub, await addTaskOf(hub, "n1"), "n1"));
-    await addTask(hub);
+    await hub.addNodes(["n1", "n2"]);
+    await ok(hub.complete(await hub.addTaskOf("n1"), "n1"));
+    await hub.addTask();
     expect(empty["name"]).toBeNull();
     hub.clock.pass(100_000);
     const later = await ok(hub.get("/status"));
@@ -174,15 +153,15 @@ describe("status", () => {
 describe("events", () => {
   test("record everything that happens, in one order", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const taskId = await addTask(hub, { lux_reward: 1, creator_node: "boss" });
+    await hub.addNode("n1");
+    const taskId = await hub.addTask({ lux_reward: 1, creator_node: "boss" });
     await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
     await ok(hub.admin("/task/revoke", { task_id: taskId }));
     await ok(hub.post("/task/assign", { task_id: taskId, node_id: "n1" }));
-    await ok(complete(hub, taskId, "n1"));
+    await ok(hub.complete(taskId, "n1"));
     await ok(hub.post("/signin", { node_id: "n1" }));
-    const messageId = await send(hub, "op", "n1", { require_ack: true });
-    await receive(hub, "n1");
+    const messageId = await hub.send("op", "n1", { require_ack: true });
+    await hub.receive("n1");
     await ok(hub.post("/message/ack", { node_id: "n1", message_id: messageId }));
     const form = new FormData();
     form.set("file", new File(["x"], "x.txt"));
@@ -192,7 +171,7 @@ describe("events", () => {
     const body = await ok(hub.get("/events?since=0"));
     const events = list(body, "events");
     expect(events.map((event) => event["kind"])).toEqual([
-      ...startsOf(hub),
+      ...hub.startsOf(),
       "node.registered",
       "node.online",
       "task.created",
@@ -233,7 +212,7 @@ describe("events", () => {
 
   test("continue after a cursor: exclusive, ascending, no gap, no repeat", async () => {
     await using hub = await startHub();
-    for (let i = 0; i < 10; i++) await addTask(hub);
+    for (let i = 0; i < 10; i++) await hub.addTask();
     const seen: unknown[] = [];
     let cursor = 0;
     for (;;) {
@@ -253,7 +232,7 @@ describe("events", () => {
 
   once.test("without since are the newest, ascending, 100 by default", async () => {
     await using hub = await startHub();
-    await addTasks(hub, 110);
+    await hub.addTasks(110);
     const all = pick(await ok(hub.get("/events?since=0&limit=1000")), "events", "id");
     expect(all).toHaveLength(hub.size + 110);
     const newest = await ok(hub.get("/events"));
@@ -265,9 +244,9 @@ describe("events", () => {
 
   once.test("filter by kind", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const taskId = await addTaskOf(hub, "n1");
-    await addTask(hub);
+    await hub.addNode("n1");
+    const taskId = await hub.addTaskOf("n1");
+    await hub.addTask();
     const kinds = async (query: string) => pick(await ok(hub.get(`/events?${query}`)), "events", "kind");
     expect(await kinds("since=0&kind=task.created")).toEqual(["task.created", "task.created"]);
     expect(await kinds("kind=task.created&limit=1")).toEqual(["task.created"]);
@@ -292,13 +271,13 @@ describe("events", () => {
       let cursor = 0;
       {
         await using hub = await startHub({ dataDir });
-        await addTask(hub);
+        await hub.addTask();
         cursor = await cursorOf(hub);
       }
       await using hub = await startHub({ dataDir });
-      await addTask(hub);
-      const kinds = [...startsOf(hub), "task.created"];
-      expect(await eventKinds(hub)).toEqual([...kinds, ...kinds]);
+      await hub.addTask();
+      const kinds = [...hub.startsOf(), "task.created"];
+      expect(await hub.eventKinds()).toEqual([...kinds, ...kinds]);
       expect(pick(await ok(hub.get(`/events?since=${cursor}`)), "events", "kind")).toEqual(kinds);
     } finally {
       rmSync(dataDir, { recursive: true });
@@ -309,9 +288,9 @@ describe("events", () => {
 describe("poll", () => {
   test("answers existing task events at once, and only task events", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    await send(hub, "op", "n1");
-    const taskId = await addTaskOf(hub, "n1");
+    await hub.addNode("n1");
+    await hub.send("op", "n1");
+    const taskId = await hub.addTaskOf("n1");
     await ok(hub.post("/signin", { node_id: "n1" }));
     const body = await ok(hub.get("/poll?since=0&timeout=60"));
     const events = list(body, "events");
@@ -324,7 +303,7 @@ describe("poll", () => {
 
   test("blocks until the first event, from now or from a cursor", async () => {
     await using hub = await startHub();
-    await addTask(hub, { title: "before" });
+    await hub.addTask({ title: "before" });
     const cursor = await cursorOf(hub);
     const polls = [
       hub.get(`/poll?since=${cursor}&timeout=60`),
@@ -333,15 +312,15 @@ describe("poll", () => {
     let answered = false;
     const fromNow = hub.get("/poll?timeout=60").finally(() => (answered = true));
     await ok(hub.get("/status")); // came later, so the others wait by now
-    await addNode(hub, "n1"); // no task event: it answers nobody
-    const taskIds = [await addTask(hub)];
+    await hub.addNode("n1"); // no task event: it answers nobody
+    const taskIds = [await hub.addTask()];
     for (const poll of polls) {
       const body = await ok(poll);
       expect(pick(body, "events", "task_id")).toEqual(taskIds);
       expect(body["cursor"]).toBeGreaterThan(cursor);
     }
     // On a database it may have read the end of the log after that task: its "now" is then later.
-    while (!answered) taskIds.push(await addTask(hub));
+    while (!answered) taskIds.push(await hub.addTask());
     const seen = pick(await ok(fromNow), "events", "task_id");
     expect(seen).not.toEqual([]);
     expect(taskIds).toEqual(expect.arrayContaining(seen));
@@ -349,7 +328,7 @@ describe("poll", () => {
 
   once.test("answers an empty list and a cursor after its timeout", async () => {
     await using hub = await startHub();
-    await addTask(hub);
+    await hub.addTask();
     const cursor = await cursorOf(hub);
     const started = performance.now();
     expect(await ok(hub.get("/poll?timeout=0.1"))).toEqual({ success: true, events: [], cursor });
@@ -360,7 +339,7 @@ describe("poll", () => {
 
   once.test("repeated with its cursor misses nothing and repeats nothing", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const seen: unknown[] = [];
     const follow = (async () => {
       let cursor = 0;
@@ -371,7 +350,7 @@ describe("poll", () => {
       }
     })();
     const work = Array.from({ length: 30 }, async () => {
-      const taskId = await addTaskOf(hub, "n1");
+      const taskId = await hub.addTaskOf("n1");
       const body = { task_id: taskId, node_id: "n1", result: RESULT };
       await ok(hub.post("/task/complete", body));
     });
@@ -393,7 +372,7 @@ describe("poll", () => {
 describe("pg/diagnostic", () => {
   test("describes the store without helping an attacker", async () => {
     await using hub = await startHub();
-    await addNode(hub, "secret-node");
+    await hub.addNode("secret-node");
     for (const variant of VARIANTS) {
       const body = await ok(hub.get("/pg/diagnostic", { variant }));
       expect(body).toMatchObject({ engine: hub.engine, connected: true });
@@ -426,7 +405,7 @@ describe("pg/diagnostic", () => {
     // Again and again: on PostgreSQL other suites are in the same database, and may drop much of theirs at the same time.
     await until("it has grown", async () => {
       const before = await size();
-      for (let i = 0; i < 4; i++) await addTask(hub, { description: noise() });
+      for (let i = 0; i < 4; i++) await hub.addTask({ description: noise() });
       return (await size()) > before + 100_000;
     });
   });

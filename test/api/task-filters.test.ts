@@ -2,19 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SUMMARY_LINE_MAX_CHARS } from "../../src/domain/limits.ts";
 import { TestClock, type TestHub, startHub } from "../support/hub.ts";
-import {
-  VARIANTS,
-  addNodes,
-  addTask,
-  addTaskOf,
-  badFields,
-  complete,
-  list,
-  ok,
-  pick,
-  record,
-  taskOf,
-} from "./scene.ts";
+import { VARIANTS, badFields, list, ok, pick, record } from "./scene.ts";
 
 const clock = new TestClock();
 /** So that they are online, however slow the machine is. */
@@ -39,26 +27,26 @@ const fail = (name: string, nodeId: string, fields: object = {}) =>
 
 beforeAll(async () => {
   hub = await startHub({ clock });
-  await addNodes(hub, ["n1", "n2"]);
-  ids["early"] = await addTaskOf(hub, "n1", { task_type: "x" });
-  ids["late"] = await addTaskOf(hub, "n2", { task_type: "y" });
-  ids["cancelled"] = await addTask(hub, { task_type: "x" });
-  ids["open"] = await addTask(hub, { title: "plain" });
+  await hub.addNodes(["n1", "n2"]);
+  ids["early"] = await hub.addTaskOf("n1", { task_type: "x" });
+  ids["late"] = await hub.addTaskOf("n2", { task_type: "y" });
+  ids["cancelled"] = await hub.addTask({ task_type: "x" });
+  ids["open"] = await hub.addTask({ title: "plain" });
   // In lanes of their own.
-  ids["limited"] = await addTask(hub, { limit_key: "k" });
-  ids["choosy"] = await addTask(hub, { requires: { resources: { gpu: 1 } } });
-  ids["due"] = await addTask(hub, { delay_s: 3_600 });
-  ids["dependent"] = await addTask(hub, { depends_on: [ids["open"]] });
-  ids["done"] = await addTaskOf(hub, "n1");
+  ids["limited"] = await hub.addTask({ limit_key: "k" });
+  ids["choosy"] = await hub.addTask({ requires: { resources: { gpu: 1 } } });
+  ids["due"] = await hub.addTask({ delay_s: 3_600 });
+  ids["dependent"] = await hub.addTask({ depends_on: [ids["open"]] });
+  ids["done"] = await hub.addTaskOf("n1");
   // In another order than they were created.
   await fail("late", "n2");
   clock.pass(2_000);
   await ok(hub.post("/task/cancel", { task_id: ids["cancelled"], node_id: "n1", reason: "not needed" }));
   clock.pass(2_000);
   await fail("early", "n1");
-  await ok(complete(hub, ids["done"] ?? "", "n1"));
+  await ok(hub.complete(ids["done"] ?? "", "n1"));
   for (const name of ["late", "cancelled", "early"])
-    failedAt[name] = String((await taskOf(hub, ids[name] ?? ""))["updated_at"]);
+    failedAt[name] = String((await hub.taskOf(ids[name] ?? ""))["updated_at"]);
 });
 afterAll(() => hub.close());
 
@@ -102,7 +90,7 @@ describe("filters", () => {
 
   test("a task that waits for an answer waits", async () => {
     await beat();
-    const taskId = await addTaskOf(hub, "n2");
+    const taskId = await hub.addTaskOf("n2");
     const asked = { task_id: taskId, node_id: "n2", question: "Which?", park: true };
     await ok(hub.post("/task/ask", asked));
     expect(pick(await ok(hub.get("/task/list?waiting=answer")), "tasks", "task_id")).toEqual([taskId]);
@@ -196,7 +184,7 @@ describe("fields=summary", () => {
 
   test("cuts the first line of a long failure", async () => {
     await beat();
-    const taskId = await addTaskOf(hub, "n2");
+    const taskId = await hub.addTaskOf("n2");
     ids["long"] = taskId;
     await fail("long", "n2", { error: `\n \n${"é".repeat(300)}` });
     const page = await ok(hub.get("/task/list?fields=summary&status=failed&order=updated&per_page=1"));
@@ -207,7 +195,7 @@ describe("fields=summary", () => {
 
   test("a page of large tasks is small", async () => {
     const description = "x".repeat(60_000);
-    const large = await Promise.all([1, 2, 3].map(() => addTask(hub, { description, group: "large" })));
+    const large = await Promise.all([1, 2, 3].map(() => hub.addTask({ description, group: "large" })));
     const body = await ok(hub.get("/task/list?group=large&fields=summary"));
     expect(pick(body, "tasks", "task_id").toSorted()).toEqual(large.toSorted());
     expect(JSON.stringify(body).length).toBeLessThan(5_000);

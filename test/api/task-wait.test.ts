@@ -2,34 +2,14 @@
 import { describe, expect, test } from "bun:test";
 import { startHub } from "../support/hub.ts";
 import { addKey, as } from "./key-commands.ts";
-import {
-  NO_ID,
-  VARIANTS,
-  addNode,
-  addNodes,
-  addTask,
-  addTaskOf,
-  addTasks,
-  badFields,
-  complete,
-  eventKinds,
-  list,
-  ok,
-  pick,
-  receive,
-  refused,
-  send,
-  taskOf,
-  until,
-  waits,
-} from "./scene.ts";
+import { NO_ID, VARIANTS, badFields, list, ok, pick, refused, until } from "./scene.ts";
 
 describe("task/wait", () => {
   test("answers at once when the tasks have ended, in the words of the variant", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const ids = [await addTaskOf(hub, "n1"), await addTaskOf(hub, "n1"), await addTask(hub)];
-    await ok(complete(hub, ids[0] ?? "", "n1"));
+    await hub.addNode("n1");
+    const ids = [await hub.addTaskOf("n1"), await hub.addTaskOf("n1"), await hub.addTask()];
+    await ok(hub.complete(ids[0] ?? "", "n1"));
     await ok(hub.post("/task/fail", { task_id: ids[1], node_id: "n1", error: "no luck", retry: false }));
     for (const variant of VARIANTS) {
       const asked = ids.toReversed().join();
@@ -50,15 +30,15 @@ describe("task/wait", () => {
 
   test("waits for any, and for all", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const ids = [await addTaskOf(hub, "n1"), await addTaskOf(hub, "n1")];
+    await hub.addNode("n1");
+    const ids = [await hub.addTaskOf("n1"), await hub.addTaskOf("n1")];
     const wait = (until: string) => ok(hub.get(`/task/wait?task_ids=${ids.join()}&until=${until}&wait=60`));
     const first = wait("any");
     const all = wait("all");
     let allIsOver = false;
     void all.then(() => (allIsOver = true));
-    await until("both wait", () => waits(hub, 2));
-    await ok(complete(hub, ids[0] ?? "", "n1"));
+    await until("both wait", () => hub.waits(2));
+    await ok(hub.complete(ids[0] ?? "", "n1"));
     expect(pick(await first, "tasks", "status")).toEqual(["completed", "assigned"]);
     expect(allIsOver).toBe(false);
     await ok(hub.post("/task/cancel", { task_id: ids[1] }));
@@ -67,10 +47,10 @@ describe("task/wait", () => {
 
   test("refuses what there is not, and too many", async () => {
     await using hub = await startHub();
-    const [known = ""] = await addTasks(hub, 1);
+    const [known = ""] = await hub.addTasks(1);
     await refused(hub.get(`/task/wait?task_ids=${known},${NO_ID}`), 404, "task_not_found");
     const waiting = hub.get(`/task/wait?task_ids=${known}&wait=60`);
-    await until("it waits", () => waits(hub, 1));
+    await until("it waits", () => hub.waits(1));
     await ok(hub.admin("/task/delete", { task_id: known }));
     await refused(waiting, 404, "task_not_found");
     const many = Array.from({ length: 101 }, (_, i) => `t${i}`).join();
@@ -105,13 +85,13 @@ describe("for_node", () => {
 
   test("assigns the task to the node in the commit that creates it, on both variants", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1", "n2"]);
+    await hub.addNodes(["n1", "n2"]);
     for (const variant of VARIANTS) {
       const fields = { title: "t", description: "d", task_type: "any", for_node: "n2" };
       const made = await ok(hub.post("/task/create", fields, { variant }));
       expect(made).toMatchObject({ assigned_node: "n2", task: { assigned_node: "n2", started_at: null } });
       const taskId = String(made["task_id"]);
-      expect(await eventKinds(hub, taskId)).toEqual(["task.created", "task.assigned"]);
+      expect(await hub.eventKinds(taskId)).toEqual(["task.created", "task.assigned"]);
       expect((await ok(hub.post("/task/next", { node_id: "n1" })))["task"]).toBeNull();
       expect(await ok(hub.post("/task/next", { node_id: "n2" }))).toMatchObject({
         task: { task_id: taskId },
@@ -121,7 +101,7 @@ describe("for_node", () => {
 
   test("needs a node that is online and takes tasks, and a task that is ready; else nothing is created", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["gone", "full", "n1"]);
+    await hub.addNodes(["gone", "full", "n1"]);
     await ok(hub.post("/node/leave", { node_id: "gone" }));
     await ok(hub.post("/node/drain", { node_id: "full", drain: true }));
     const create = (fields: Readonly<Record<string, unknown>>) =>
@@ -131,14 +111,14 @@ describe("for_node", () => {
     await refused(create({ for_node: "full" }), 409, "node_draining");
     await refused(create({ for_node: "n1", delay_s: 60 }), 409, "task_not_ready");
     expect((await ok(hub.get("/task/stats")))["total"]).toBe(0);
-    const before = await addTask(hub);
+    const before = await hub.addTask();
     await refused(create({ for_node: "n1", depends_on: [before] }), 409, "task_not_ready");
     const keyed = { headers: { "Idempotency-Key": "once" } };
     const fields = { title: "t", description: "d", for_node: "n1" };
     const first = await ok(hub.post("/task/create", fields, keyed));
     expect(await ok(hub.post("/task/create", fields, keyed))).toEqual(first);
-    expect(await taskOf(hub, String(first["task_id"]))).toMatchObject({ creator_verified: false });
-    await send(hub, "op", "n1");
-    expect(await receive(hub, "n1")).toHaveLength(1);
+    expect(await hub.taskOf(String(first["task_id"]))).toMatchObject({ creator_verified: false });
+    await hub.send("op", "n1");
+    expect(await hub.receive("n1")).toHaveLength(1);
   });
 });

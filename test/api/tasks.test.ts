@@ -5,26 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { LIST_SCANNED_MAX, SEARCH_MAX_CHARS } from "../../src/domain/limits.ts";
 import { SECRET, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
-import {
-  ISO,
-  NO_ID,
-  RESULT,
-  VARIANTS,
-  addNode,
-  addNodes,
-  addTask,
-  addTaskOf,
-  badFields,
-  complete,
-  eventKinds,
-  list,
-  nodeOf,
-  ok,
-  pick,
-  record,
-  refused,
-  taskOf,
-} from "./scene.ts";
+import { ISO, NO_ID, RESULT, VARIANTS, badFields, list, ok, pick, record, refused } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 
@@ -69,7 +50,7 @@ describe("create", () => {
     });
     expect(created_at).toMatch(ISO);
     expect(updated_at).toBe(created_at);
-    expect(await taskOf(hub, String(taskId))).toEqual(record(task));
+    expect(await hub.taskOf(String(taskId))).toEqual(record(task));
   });
 
   once.test("fills in defaults", async () => {
@@ -80,7 +61,7 @@ describe("create", () => {
 
   once.test("creates a new task at every call, each with its own id", async () => {
     await using hub = await startHub();
-    const ids = await Promise.all(Array.from({ length: 20 }, () => addTask(hub)));
+    const ids = await Promise.all(Array.from({ length: 20 }, () => hub.addTask()));
     expect(new Set(ids).size).toBe(20);
     expect(await ok(hub.get("/status"))).toMatchObject({ tasks_count: 20 });
   });
@@ -88,8 +69,8 @@ describe("create", () => {
   test("keeps text unchanged", async () => {
     await using hub = await startHub();
     const texts = { title: "  Größe 🦊 \u0001\t", description: 'a"b\\c\n\u2028<script>' };
-    const taskId = await addTask(hub, texts);
-    expect(await taskOf(hub, taskId)).toMatchObject(texts);
+    const taskId = await hub.addTask(texts);
+    expect(await hub.taskOf(taskId)).toMatchObject(texts);
   });
 
   const BAD = [
@@ -129,13 +110,13 @@ describe("create", () => {
   once.test("accepts values exactly at the limits", async () => {
     await using hub = await startHub();
     const fields = { title: "🦊".repeat(250), description: "ä".repeat(32 * 1024) };
-    expect(await taskOf(hub, await addTask(hub, fields))).toMatchObject(fields);
+    expect(await hub.taskOf(await hub.addTask(fields))).toMatchObject(fields);
   });
 
   once.test("stores a reward exactly", async () => {
     await using hub = await startHub();
     for (const lux_reward of [0, 0.000001, 0.1, 0.3, 1.1, 123456.789012, 999_999_999.999999, 1_000_000_000]) {
-      expect(await taskOf(hub, await addTask(hub, { lux_reward }))).toMatchObject({ lux_reward });
+      expect(await hub.taskOf(await hub.addTask({ lux_reward }))).toMatchObject({ lux_reward });
     }
   });
 });
@@ -145,16 +126,16 @@ describe("assign and claim", () => {
     "%s answers as create does, and a repeat answers the same",
     async (verb) => {
       await using hub = await startHub();
-      await addNode(hub, "n1");
-      const taskId = await addTask(hub);
+      await hub.addNode("n1");
+      const taskId = await hub.addTask();
       const body = { task_id: taskId, node_id: "n1" };
       const first = await ok(hub.post(`/task/${verb}`, body));
       expect(first).toMatchObject({ task_id: taskId, status: "assigned", assigned_node: "n1" });
-      expect(record(first["task"])).toEqual(await taskOf(hub, taskId));
+      expect(record(first["task"])).toEqual(await hub.taskOf(taskId));
       hub.clock.pass(5_000);
       expect(await ok(hub.post(`/task/${verb}`, body))).toEqual(first);
-      expect(await eventKinds(hub, taskId)).toEqual(["task.created", "task.assigned"]);
-      expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 1, tasks_completed: 0 });
+      expect(await hub.eventKinds(taskId)).toEqual(["task.created", "task.assigned"]);
+      expect(await hub.nodeOf("n1")).toMatchObject({ tasks_assigned: 1, tasks_completed: 0 });
     },
   );
 
@@ -169,7 +150,7 @@ describe("assign and claim", () => {
 
   once.test("any string is a valid task_id to ask for", async () => {
     await using hub = await startHub({ variants: ["A"] });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     for (const task_id of ["x", "' OR 1=1 --", "ä 🦊"]) {
       await refused(hub.post("/task/claim", { task_id, node_id: "n1" }), 404, "task_not_found");
     }
@@ -177,8 +158,8 @@ describe("assign and claim", () => {
 
   once.test("a node may claim a task outside its capabilities", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1", { capabilities: "research" });
-    const taskId = await addTask(hub, { task_type: "coding" });
+    await hub.addNode("n1", { capabilities: "research" });
+    const taskId = await hub.addTask({ task_type: "coding" });
     await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
   });
 });
@@ -186,10 +167,10 @@ describe("assign and claim", () => {
 describe("complete", () => {
   test("stores the result, pays the reward and answers both", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const taskId = await addTaskOf(hub, "n1", { lux_reward: 2.000001 });
+    await hub.addNode("n1");
+    const taskId = await hub.addTaskOf("n1", { lux_reward: 2.000001 });
     hub.clock.pass(60_000);
-    expect(await ok(complete(hub, taskId, "n1"))).toEqual({
+    expect(await ok(hub.complete(taskId, "n1"))).toEqual({
       success: true,
       status: "completed",
       lux_paid: 2.000001,
@@ -200,26 +181,26 @@ describe("complete", () => {
       },
       task_id: taskId,
     });
-    const task = await taskOf(hub, taskId);
+    const task = await hub.taskOf(taskId);
     expect(task).toMatchObject({ status: "completed", assigned_node: "n1", result: RESULT, attempts: 0 });
     const tookMs = Date.parse(String(task["updated_at"])) - Date.parse(String(task["created_at"]));
     expect(tookMs).toBeGreaterThanOrEqual(60_000);
-    expect(await nodeOf(hub, "n1")).toMatchObject({
+    expect(await hub.nodeOf("n1")).toMatchObject({
       lux_balance: 2.000001,
       tasks_assigned: 0,
       tasks_completed: 1,
     });
     const life = ["task.created", "task.assigned", "task.completed", "lux.paid"];
-    expect(await eventKinds(hub, taskId)).toEqual(life);
+    expect(await hub.eventKinds(taskId)).toEqual(life);
   });
 
   once.test("a repeat with the same result answers the same and pays nothing more", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const taskId = await addTaskOf(hub, "n1", { lux_reward: 5 });
-    const first = await ok(complete(hub, taskId, "n1"));
-    const before = await taskOf(hub, taskId);
-    expect(await ok(complete(hub, taskId, "n1"))).toEqual(first);
+    await hub.addNode("n1");
+    const taskId = await hub.addTaskOf("n1", { lux_reward: 5 });
+    const first = await ok(hub.complete(taskId, "n1"));
+    const before = await hub.taskOf(taskId);
+    expect(await ok(hub.complete(taskId, "n1"))).toEqual(first);
     const reordered = {
       lesson: RESULT.lesson,
       problem: RESULT.problem,
@@ -227,32 +208,32 @@ describe("complete", () => {
     };
     const body = { task_id: taskId, node_id: "n1", result: reordered };
     expect(await ok(hub.post("/task/complete", body, { variant: "B" }))).toEqual(first);
-    expect(await taskOf(hub, taskId)).toEqual(before);
-    expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 5, tasks_completed: 1 });
-    expect((await eventKinds(hub)).filter((kind) => kind === "lux.paid")).toHaveLength(1);
+    expect(await hub.taskOf(taskId)).toEqual(before);
+    expect(await hub.nodeOf("n1")).toMatchObject({ lux_balance: 5, tasks_completed: 1 });
+    expect((await hub.eventKinds()).filter((kind) => kind === "lux.paid")).toHaveLength(1);
   });
 
   once.test("another result is refused and changes nothing", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const taskId = await addTaskOf(hub, "n1", { lux_reward: 5 });
-    await ok(complete(hub, taskId, "n1"));
+    await hub.addNode("n1");
+    const taskId = await hub.addTaskOf("n1", { lux_reward: 5 });
+    await ok(hub.complete(taskId, "n1"));
     for (const part of ["problem", "improvement", "lesson"]) {
       const result = { ...RESULT, [part]: "something else" };
       const again = hub.post("/task/complete", { task_id: taskId, node_id: "n1", result });
       await refused(again, 409, "task_completed");
     }
-    expect(await taskOf(hub, taskId)).toMatchObject({ result: RESULT });
-    expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 5 });
+    expect(await hub.taskOf(taskId)).toMatchObject({ result: RESULT });
+    expect(await hub.nodeOf("n1")).toMatchObject({ lux_balance: 5 });
   });
 
   once.test("a task without a reward pays 0 and leaves no entry", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const taskId = await addTaskOf(hub, "n1");
-    expect(await ok(complete(hub, taskId, "n1"))).toMatchObject({ lux_paid: 0 });
+    await hub.addNode("n1");
+    const taskId = await hub.addTaskOf("n1");
+    expect(await ok(hub.complete(taskId, "n1"))).toMatchObject({ lux_paid: 0 });
     expect(await ok(hub.get("/lux/ledger?node_id=n1"))).toMatchObject({ entries: [], total: 0 });
-    expect(await eventKinds(hub, taskId)).not.toContain("lux.paid");
+    expect(await hub.eventKinds(taskId)).not.toContain("lux.paid");
   });
 
   const IDS = { task_id: NO_ID, node_id: "n1" };
@@ -288,8 +269,8 @@ describe("complete", () => {
       `on ${variant} the further keys of a result are kept and answered with the values they had`,
       async () => {
         await using hub = await startHub();
-        await addNode(hub, "n1");
-        const taskId = await addTaskOf(hub, "n1", { lux_reward: 5 });
+        await hub.addNode("n1");
+        const taskId = await hub.addTaskOf("n1", { lux_reward: 5 });
         const further =
           '"output":{"tokens":12345678901234567890,"share":0.12345678901234567890123,"far":1e400},"list":[1,null,true,' +
           '"ä\\u0000\\ud800"],"extra":"x","__proto__":{"a":1},"null":null';
@@ -310,14 +291,14 @@ describe("complete", () => {
           const keys = [texts, other].filter((part) => part !== "").join();
           await refused(send(keys), 409, "task_completed");
         }
-        expect(await nodeOf(hub, "n1")).toMatchObject({ lux_balance: 5 });
+        expect(await hub.nodeOf("n1")).toMatchObject({ lux_balance: 5 });
       },
     );
 
   once.test("accepts further keys of a result of 64 KiB together, and no more", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const taskId = await addTaskOf(hub, "n1");
+    await hub.addNode("n1");
+    const taskId = await hub.addTaskOf("n1");
     const send = (extra: object) =>
       hub.post("/task/complete", { task_id: taskId, node_id: "n1", result: { ...RESULT, ...extra } });
     const most = 64 * 1024 - '{"a":"","b":1}'.length;
@@ -327,49 +308,49 @@ describe("complete", () => {
     for (let level = 0; level < 64; level++) deep = [deep];
     await badFields(send({ deep }), ["result"]);
     await ok(send({ a: "x".repeat(most), b: 1 }));
-    const { result } = await taskOf(hub, taskId);
+    const { result } = await hub.taskOf(taskId);
     expect(result).toEqual({ ...RESULT, a: "x".repeat(most), b: 1 });
   });
 
   once.test("accepts result texts of 64 KiB each", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const taskId = await addTaskOf(hub, "n1");
+    await hub.addNode("n1");
+    const taskId = await hub.addTaskOf("n1");
     const text = "ä".repeat(32 * 1024);
     const result = { problem: text, improvement: text, lesson: text };
     await ok(hub.post("/task/complete", { task_id: taskId, node_id: "n1", result }));
-    expect(await taskOf(hub, taskId)).toMatchObject({ result });
+    expect(await hub.taskOf(taskId)).toMatchObject({ result });
   });
 });
 
 describe("revoke", () => {
   test("reopens the task for the next claim", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1", "n2"]);
-    const taskId = await addTaskOf(hub, "n1");
+    await hub.addNodes(["n1", "n2"]);
+    const taskId = await hub.addTaskOf("n1");
     const body = await ok(hub.admin("/task/revoke", { task_id: taskId, reason: "too slow" }));
     expect(body).toMatchObject({ task_id: taskId, status: "open", assigned_node: null });
-    expect(record(body["task"])).toEqual(await taskOf(hub, taskId));
-    expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 0 });
-    await refused(complete(hub, taskId, "n1"), 409, "task_not_assigned");
+    expect(record(body["task"])).toEqual(await hub.taskOf(taskId));
+    expect(await hub.nodeOf("n1")).toMatchObject({ tasks_assigned: 0 });
+    await refused(hub.complete(taskId, "n1"), 409, "task_not_assigned");
     await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n2" }));
     const kinds = ["task.created", "task.assigned", "task.revoked", "task.assigned"];
-    expect(await eventKinds(hub, taskId)).toEqual(kinds);
+    expect(await hub.eventKinds(taskId)).toEqual(kinds);
     const [revoked] = list(await ok(hub.get("/events?since=0&kind=task.revoked")), "events");
     expect(revoked).toMatchObject({ node_id: "n1", task_id: taskId, data: { reason: "too slow" } });
-    expect(await taskOf(hub, taskId)).toMatchObject({ attempts: 0 });
+    expect(await hub.taskOf(taskId)).toMatchObject({ attempts: 0 });
   });
 
   once.test("reassigns the task to another node in one step", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1", "n2"]);
-    const taskId = await addTaskOf(hub, "n1");
+    await hub.addNodes(["n1", "n2"]);
+    const taskId = await hub.addTaskOf("n1");
     const body = await ok(hub.admin("/task/revoke", { task_id: taskId, node_id: "n2" }));
     expect(body).toMatchObject({ status: "assigned", assigned_node: "n2", task: { assigned_node: "n2" } });
-    expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 0 });
-    expect(await nodeOf(hub, "n2")).toMatchObject({ tasks_assigned: 1 });
-    await refused(complete(hub, taskId, "n1"), 403, "not_assigned_to_node");
-    await ok(complete(hub, taskId, "n2"));
+    expect(await hub.nodeOf("n1")).toMatchObject({ tasks_assigned: 0 });
+    expect(await hub.nodeOf("n2")).toMatchObject({ tasks_assigned: 1 });
+    await refused(hub.complete(taskId, "n1"), 403, "not_assigned_to_node");
+    await ok(hub.complete(taskId, "n2"));
   });
 
   once.test("names every bad field", async () => {
@@ -383,20 +364,20 @@ describe("revoke", () => {
 describe("delete", () => {
   test("deletes the task in any state; LUX stays paid", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const open = await addTask(hub);
-    const assigned = await addTaskOf(hub, "n1");
-    const done = await addTaskOf(hub, "n1", { lux_reward: 4 });
-    await ok(complete(hub, done, "n1"));
+    await hub.addNode("n1");
+    const open = await hub.addTask();
+    const assigned = await hub.addTaskOf("n1");
+    const done = await hub.addTaskOf("n1", { lux_reward: 4 });
+    await ok(hub.complete(done, "n1"));
     for (const task_id of [open, assigned, done]) {
       expect(await ok(hub.admin("/task/delete", { task_id }))).toEqual({ success: true, task_id });
       await refused(hub.admin("/task/delete", { task_id }), 404, "task_not_found");
-      expect((await eventKinds(hub, task_id)).at(-1)).toBe("task.deleted");
+      expect((await hub.eventKinds(task_id)).at(-1)).toBe("task.deleted");
     }
     expect(await ok(hub.get("/task/list"))).toMatchObject({ tasks: [], total: 0, pages: 0 });
     const stats = await ok(hub.get("/task/stats"));
     expect(stats).toMatchObject({ total: 0, by_status: { open: 0, assigned: 0, completed: 0 } });
-    expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 0, lux_balance: 4 });
+    expect(await hub.nodeOf("n1")).toMatchObject({ tasks_assigned: 0, lux_balance: 4 });
     const ledger = await ok(hub.get("/lux/ledger?node_id=n1"));
     expect(pick(ledger, "entries", "task_id")).toEqual([done]);
   });
@@ -411,10 +392,10 @@ describe("delete", () => {
 describe("batch-assign of A", () => {
   test("answers for each item, in the order of the request", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1", "n2"]);
-    const [open, taken, later] = [await addTask(hub), await addTaskOf(hub, "n2"), await addTask(hub)];
-    const done = await addTaskOf(hub, "n1");
-    await ok(complete(hub, done, "n1"));
+    await hub.addNodes(["n1", "n2"]);
+    const [open, taken, later] = [await hub.addTask(), await hub.addTaskOf("n2"), await hub.addTask()];
+    const done = await hub.addTaskOf("n1");
+    await ok(hub.complete(done, "n1"));
     const asked = [
       [later, "n2", null],
       [taken, "n1", "task_not_open"],
@@ -431,15 +412,15 @@ describe("batch-assign of A", () => {
     expect(body["results"]).toEqual(
       asked.map(([task_id, node_id, error]) => ({ task_id, node_id, success: error === null, error })),
     );
-    expect(await taskOf(hub, open)).toMatchObject({ assigned_node: "n1" });
-    expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 1 });
-    expect(await nodeOf(hub, "n2")).toMatchObject({ tasks_assigned: 2 });
-    expect(await eventKinds(hub, open)).toEqual(["task.created", "task.assigned"]);
+    expect(await hub.taskOf(open)).toMatchObject({ assigned_node: "n1" });
+    expect(await hub.nodeOf("n1")).toMatchObject({ tasks_assigned: 1 });
+    expect(await hub.nodeOf("n2")).toMatchObject({ tasks_assigned: 2 });
+    expect(await hub.eventKinds(open)).toEqual(["task.created", "task.assigned"]);
   });
 
   once.test("accepts 1 to 500, and names bad items by index", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const item = { task_id: NO_ID, node_id: "n1" };
     const many = (count: number) => ({ assignments: Array.from({ length: count }, () => item) });
     expect(list(await ok(hub.post("/task/batch-assign", many(500))), "results")).toHaveLength(500);
@@ -459,20 +440,20 @@ describe("batch-assign of A", () => {
 describe("list", () => {
   once.test("is newest first, also when an older task changes", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const ids = [await addTask(hub), await addTask(hub), await addTask(hub)];
+    await hub.addNode("n1");
+    const ids = [await hub.addTask(), await hub.addTask(), await hub.addTask()];
     await ok(hub.post("/task/claim", { task_id: ids[0], node_id: "n1" }));
     expect(pick(await ok(hub.get("/task/list")), "tasks", "task_id")).toEqual(ids.toReversed());
   });
 
   test("filters by node, also together with a status, and counts the matching tasks", async () => {
     await using hub = await startHub();
-    await addNodes(hub, ["n1", "n2"]);
-    const open = await addTask(hub);
-    const assigned = await addTaskOf(hub, "n1");
-    const done = await addTaskOf(hub, "n1");
-    await ok(complete(hub, done, "n1"));
-    const other = await addTaskOf(hub, "n2");
+    await hub.addNodes(["n1", "n2"]);
+    const open = await hub.addTask();
+    const assigned = await hub.addTaskOf("n1");
+    const done = await hub.addTaskOf("n1");
+    await ok(hub.complete(done, "n1"));
+    const other = await hub.addTaskOf("n2");
     const listed = async (query: string) => {
       const body = await ok(hub.get(`/task/list?${query}`));
       const ids = pick(body, "tasks", "task_id");
@@ -493,7 +474,7 @@ describe("list", () => {
   once.test("has pages without overlaps and gaps", async () => {
     await using hub = await startHub();
     const ids: string[] = [];
-    for (let i = 0; i < 7; i++) ids.push(await addTask(hub));
+    for (let i = 0; i < 7; i++) ids.push(await hub.addTask());
     const seen: unknown[] = [];
     for (let page = 1; page <= 4; page++) {
       const body = await ok(hub.get(`/task/list?page=${page}&per_page=2`));
@@ -509,7 +490,7 @@ describe("list", () => {
 
     beforeAll(async () => {
       hub = await startHub();
-      await addNode(hub, "n1");
+      await hub.addNode("n1");
       const drafts = [
         { title: "Fix the login page", creator_node: "boss", task_type: "coding" },
         { title: "Überblick: Login, v1.5", creator_node: "boss", task_type: "research" },
@@ -518,10 +499,10 @@ describe("list", () => {
         { title: "nothing" },
       ];
       const made: string[] = [];
-      for (const draft of drafts) made.push(await addTask(hub, draft));
+      for (const draft of drafts) made.push(await hub.addTask(draft));
       ids = made;
       await ok(hub.post("/task/claim", { task_id: ids[0], node_id: "n1" }));
-      await ok(complete(hub, ids[0] ?? "", "n1"));
+      await ok(hub.complete(ids[0] ?? "", "n1"));
       await ok(hub.post("/task/cancel", { task_id: ids[2] }));
     });
     afterAll(() => hub.close());
@@ -599,9 +580,9 @@ describe("list", () => {
       `goes on by cursor while tasks come, change and go${query === "" ? "" : `: ${query}`}`,
       async () => {
         await using hub = await startHub();
-        await addNode(hub, "n1");
+        await hub.addNode("n1");
         const draft = { title: "a title", creator_node: "boss", task_type: "coding" };
-        const add = () => addTask(hub, draft);
+        const add = () => hub.addTask(draft);
         const ids: string[] = [];
         for (let i = 0; i < 9; i++) ids.push(await add());
         const seen: unknown[] = [];
@@ -627,12 +608,12 @@ describe("list", () => {
 
   test("is never stale: it contains every acknowledged task", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     for (let i = 0; i < 10; i++) {
-      const taskId = await addTask(hub);
-      expect(await taskOf(hub, taskId)).toMatchObject({ status: "open" });
+      const taskId = await hub.addTask();
+      expect(await hub.taskOf(taskId)).toMatchObject({ status: "open" });
       await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
-      expect(await taskOf(hub, taskId, "B")).toMatchObject({ assigned_node: "n1" });
+      expect(await hub.taskOf(taskId, "B")).toMatchObject({ assigned_node: "n1" });
     }
   });
 });
@@ -640,15 +621,15 @@ describe("list", () => {
 describe("pull", () => {
   test("lists the tasks that the node could claim, by priority, then by age", async () => {
     await using hub = await startHub();
-    await addNode(hub, "any");
-    await addNode(hub, "coder", { capabilities: "coding, review" });
-    await addNode(hub, "painter", { capabilities: ["painting"] });
-    const low = await addTask(hub, { priority: 2 });
-    const background = await addTask(hub, { priority: "p5", task_type: "coding" });
-    const medium = await addTask(hub, { task_type: "review" });
-    const medium2 = await addTask(hub);
-    const high = await addTask(hub, { priority: 0, task_type: "coding" });
-    await addTaskOf(hub, "any", { priority: 0 });
+    await hub.addNode("any");
+    await hub.addNode("coder", { capabilities: "coding, review" });
+    await hub.addNode("painter", { capabilities: ["painting"] });
+    const low = await hub.addTask({ priority: 2 });
+    const background = await hub.addTask({ priority: "p5", task_type: "coding" });
+    const medium = await hub.addTask({ task_type: "review" });
+    const medium2 = await hub.addTask();
+    const high = await hub.addTask({ priority: 0, task_type: "coding" });
+    await hub.addTaskOf("any", { priority: 0 });
     const pulled = async (nodeId: string, more = "") =>
       pick(await ok(hub.get(`/task/pull?node_id=${nodeId}${more}`)), "tasks", "task_id");
     expect(await pulled("any")).toEqual([high, medium, medium2, low, background]);
@@ -661,8 +642,8 @@ describe("pull", () => {
 
   once.test("answers 20 by default", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    await Promise.all(Array.from({ length: 25 }, () => addTask(hub)));
+    await hub.addNode("n1");
+    await Promise.all(Array.from({ length: 25 }, () => hub.addTask()));
     const count = async (more: string) =>
       list(await ok(hub.get(`/task/pull?node_id=n1${more}`)), "tasks").length;
     expect(await count("")).toBe(20);
@@ -688,9 +669,9 @@ describe("stats", () => {
   test("ranks at most ten nodes by completed tasks, then by LUX from rewards", async () => {
     await using hub = await startHub();
     const work = async (nodeId: string, rewards: readonly number[]) => {
-      await addNode(hub, nodeId);
+      await hub.addNode(nodeId);
       for (const lux_reward of rewards) {
-        await ok(complete(hub, await addTaskOf(hub, nodeId, { lux_reward }), nodeId));
+        await ok(hub.complete(await hub.addTaskOf(nodeId, { lux_reward }), nodeId));
       }
     };
     await work("two-rich", [5, 5.5]);

@@ -12,19 +12,7 @@ import { hashSecret } from "../../src/service/keys.ts";
 import { openPostgres } from "../../src/store/postgres/engine.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
 import { TestClock, type TestHub, newDataDir, startHub } from "../support/hub.ts";
-import {
-  addNode,
-  addTaskOf,
-  eventKinds,
-  list,
-  nodeOf,
-  ok,
-  receive,
-  refused,
-  send,
-  taskOf,
-  until,
-} from "./scene.ts";
+import { list, ok, refused, until } from "./scene.ts";
 
 const YEAR_MS = 365 * DAY_MS;
 const JUMPS = { "an hour ahead": HOUR_MS, "an hour back": -HOUR_MS, "50 years ahead": 50 * YEAR_MS } as const;
@@ -61,27 +49,27 @@ describe.concurrent("a node's lease", () => {
     "%s: nobody goes offline, and who is silent does in its full time",
     async (_, ms) => {
       await using hub = await startHub();
-      await addNode(hub, "a", {}, "A");
-      await addNode(hub, "b", {}, "B");
-      const task = await addTaskOf(hub, "b");
+      await hub.addNode("a", {}, "A");
+      await hub.addNode("b", {}, "B");
+      const task = await hub.addTaskOf("b");
       // Well before b would go: a machine that is busy adds time of its own.
       await live(hub, 60 * SECOND_MS);
       await jump(hub, ms);
       await live(hub, 60 * SECOND_MS);
       expect(await statuses(hub)).toBe("a online, b online");
-      expect(await taskOf(hub, task)).toMatchObject({ assigned_node: "b", attempts: 0 });
+      expect(await hub.taskOf(task)).toMatchObject({ assigned_node: "b", attempts: 0 });
       await live(hub, 31 * SECOND_MS);
       expect(await statuses(hub)).toBe("a online, b offline");
       await live(hub, 90 * SECOND_MS);
       expect(await statuses(hub)).toBe("a offline, b offline");
-      expect((await eventKinds(hub)).filter((kind) => kind === "node.offline")).toHaveLength(2);
+      expect((await hub.eventKinds()).filter((kind) => kind === "node.offline")).toHaveLength(2);
     },
   );
 
   test("a process that was stopped for an hour gives every node a full lease", async () => {
     await using hub = await startHub();
-    await addNode(hub, "a", {}, "A");
-    await addNode(hub, "b", {}, "B");
+    await hub.addNode("a", {}, "A");
+    await hub.addNode("b", {}, "B");
     await live(hub, 60 * SECOND_MS);
     hub.clock.stop(HOUR_MS);
     await until("the hub has noticed", async () => hub.logged.join("").includes("the hub stood still"));
@@ -93,7 +81,7 @@ describe.concurrent("a node's lease", () => {
 
   test("time that passes while the hub works is no stop", async () => {
     await using hub = await startHub();
-    await addNode(hub, "b", {}, "B");
+    await hub.addNode("b", {}, "B");
     hub.clock.pass(91 * SECOND_MS);
     await hub.sweep();
     expect(await statuses(hub)).toBe("b offline");
@@ -103,16 +91,16 @@ describe.concurrent("a node's lease", () => {
 describe.concurrent("a message that requires an ACK", () => {
   test.each(Object.entries(JUMPS))("%s: is redelivered once, after 30 s", async (_, ms) => {
     await using hub = await startHub();
-    await addNode(hub, "n1", {}, "A");
-    await send(hub, "op", "n1", { require_ack: true });
-    expect(await receive(hub, "n1")).toMatchObject([{ deliveries: 1 }]);
+    await hub.addNode("n1", {}, "A");
+    await hub.send("op", "n1", { require_ack: true });
+    expect(await hub.receive("n1")).toMatchObject([{ deliveries: 1 }]);
     await live(hub, 15 * SECOND_MS);
     await jump(hub, ms);
     await live(hub, 16 * SECOND_MS);
-    expect(await receive(hub, "n1")).toEqual([]);
+    expect(await hub.receive("n1")).toEqual([]);
     await live(hub, 15 * SECOND_MS);
-    expect(await receive(hub, "n1")).toMatchObject([{ deliveries: 2, redelivered: true }]);
-    expect(await receive(hub, "n1")).toEqual([]);
+    expect(await hub.receive("n1")).toMatchObject([{ deliveries: 2, redelivered: true }]);
+    expect(await hub.receive("n1")).toEqual([]);
   });
 });
 
@@ -121,7 +109,7 @@ describe.concurrent("sign-in", () => {
 
   test("pays each day once, however often the clock crosses midnight", async () => {
     await using hub = await startHub({ clock: clockAt(midnight - 30 * MINUTE_MS) });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const earned: unknown[] = [];
     for (const ms of [0, HOUR_MS, -HOUR_MS, HOUR_MS, 0]) {
       await jump(hub, ms);
@@ -132,7 +120,7 @@ describe.concurrent("sign-in", () => {
 
   test("after a step back over midnight, the previous day is not paid again, and the answer has the time of the next payment", async () => {
     await using hub = await startHub({ clock: clockAt(midnight + MINUTE_MS) });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     await signIn(hub);
     await jump(hub, -HOUR_MS);
     const next = new Date(midnight + DAY_MS).toISOString();
@@ -141,7 +129,7 @@ describe.concurrent("sign-in", () => {
 
   test("a sign-in dated years ahead blocks no later one, and its own day is not paid twice", async () => {
     await using hub = await startHub({ clock: clockAt(midnight) });
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     await jump(hub, 3 * YEAR_MS);
     expect(await signIn(hub)).toMatchObject({ lux_earned: 10 });
     await jump(hub, -3 * YEAR_MS);
@@ -168,7 +156,7 @@ describe.concurrent("retention", () => {
     "%s: an answer is replayed for its 24 hours as they were lived",
     async (_, ms) => {
       await using hub = await startHub();
-      await addNode(hub, "n1");
+      await hub.addNode("n1");
       await ok(pay(hub));
       hub.clock.pass(12 * HOUR_MS);
       await jump(hub, ms);
@@ -186,40 +174,40 @@ describe.concurrent("retention", () => {
     "%s: messages and events stay until they have lived their time",
     async (_, ms) => {
       await using hub = await startHub();
-      await addNode(hub, "n1");
-      await send(hub, "op", "n1");
+      await hub.addNode("n1");
+      await hub.send("op", "n1");
       hub.clock.pass(7 * DAY_MS - 30 * MINUTE_MS);
       await prune(hub);
-      const before = await eventKinds(hub);
+      const before = await hub.eventKinds();
       await jump(hub, ms);
       await prune(hub);
-      expect((await eventKinds(hub)).slice(0, before.length)).toEqual(before);
-      expect(await receive(hub, "n1")).toHaveLength(1);
+      expect((await hub.eventKinds()).slice(0, before.length)).toEqual(before);
+      expect(await hub.receive("n1")).toHaveLength(1);
       hub.clock.pass(8 * DAY_MS + HOUR_MS);
       await prune(hub);
       expect(list(await ok(hub.get("/message/history?node_id=n1")), "messages")).toEqual([]);
-      expect(await eventKinds(hub)).toHaveLength(1);
+      expect(await hub.eventKinds()).toHaveLength(1);
     },
   );
 
   test("a jump that is undone has no effect", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    await send(hub, "op", "n1");
+    await hub.addNode("n1");
+    await hub.send("op", "n1");
     await jump(hub, 5 * DAY_MS);
     await jump(hub, -5 * DAY_MS);
     hub.clock.pass(7 * DAY_MS);
     await prune(hub);
-    expect(await receive(hub, "n1")).toEqual([]);
+    expect(await hub.receive("n1")).toEqual([]);
   });
 });
 
 test("event ids keep growing when the clock goes back, and a cursor misses none", async () => {
   await using hub = await startHub();
-  await addNode(hub, "n1");
+  await hub.addNode("n1");
   const { cursor } = await ok(hub.get("/events?since=0"));
   await jump(hub, -HOUR_MS);
-  await addNode(hub, "n2");
+  await hub.addNode("n2");
   const events = list(await ok(hub.get("/events?since=0")), "events");
   expect(events.map(({ id }) => id)).toEqual(events.map((_, i) => i + 1));
   const later = list(await ok(hub.get(`/events?since=${cursor}`)), "events");
@@ -271,19 +259,19 @@ describe("a clock that was never set", () => {
       await addKey(dataDir, "gone", boughtAt - DAY_MS);
       {
         await using hub = await startHub({ dataDir, clock: clockAt(boughtAt) });
-        await addNode(hub, "n1");
+        await hub.addNode("n1");
       }
       await using hub = await startHub({ dataDir, clock: clockAt(UNSET) });
       const secret = { headers: { "X-Matrix-Secret": "gone" } };
       await refused(hub.get("/lux/ledger?node_id=n1", secret), 401, "unauthorized");
-      await send(hub, "op", "n1");
+      await hub.send("op", "n1");
       expect((await times(hub)).at(-1)).toBeWithin(boughtAt, boughtAt + MINUTE_MS);
       await ok(hub.post("/signin", { node_id: "n1" }, { headers: { "Idempotency-Key": "k" } }));
       await jump(hub, boughtAt + 30 * DAY_MS - UNSET);
       hub.clock.pass(61 * SECOND_MS);
       await hub.sweep();
-      expect(await receive(hub, "n1")).toHaveLength(1);
-      expect((await nodeOf(hub, "n1"))["status"]).toBe("online");
+      expect(await hub.receive("n1")).toHaveLength(1);
+      expect((await hub.nodeOf("n1"))["status"]).toBe("online");
       const again = await hub.post("/signin", { node_id: "n1" }, { headers: { "Idempotency-Key": "k" } });
       expect(again.headers.get("idempotent-replayed")).toBe("true");
     } finally {

@@ -10,25 +10,7 @@ import { ENDPOINTS } from "../../src/api/routes.ts";
 import { fileEndpoints } from "../../src/api/files.ts";
 import { invitationEndpoints } from "../../src/api/invitations.ts";
 import { ADMIN_KEY, type Answer, SECRET, type TestHub, onlyOnce, startHub } from "../support/hub.ts";
-import {
-  RESULT,
-  VARIANTS,
-  type VariantName,
-  addNode,
-  addTask,
-  addTaskOf,
-  badFields,
-  complete,
-  list,
-  nodeOf,
-  ok,
-  pick,
-  record,
-  refused,
-  taskOf,
-  addTasks,
-  inBatches,
-} from "./scene.ts";
+import { RESULT, VARIANTS, type VariantName, badFields, list, ok, pick, record, refused } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 const INVITATION_ENDPOINTS = invitationEndpoints(() => ({ url: "", otherUrls: [], pin: null }));
@@ -57,7 +39,7 @@ describe("every endpoint on both variants", () => {
     await post("/node/heartbeat", { node_id: "n1" });
     await post("/task/create", { title: "t", description: "d", lux_reward: 2, task_type: "other" });
     // Tasks for the rest of the tour are made through A, where nobody takes them away.
-    const [first, second, third] = [await addTask(hub), await addTask(hub), await addTask(hub)];
+    const [first, second, third] = [await hub.addTask(), await hub.addTask(), await hub.addTask()];
     await get("/task/pull", "?node_id=n1");
     await post("/task/assign", { task_id: first, node_id: "n1" });
     await post("/task/claim", { task_id: second, node_id: "n1" });
@@ -66,7 +48,7 @@ describe("every endpoint on both variants", () => {
     const batch = { assignments: [{ task_id: third, node_id: "n1" }] };
     await post("/task/batch-assign", variant === "A" ? batch : undefined);
     await post("/task/delete", { task_id: second }, "admin");
-    const fourth = await addTask(hub);
+    const fourth = await hub.addTask();
     for (const step of ["extend", "release", "fail"]) {
       await ok(hub.post("/task/claim", { task_id: fourth, node_id: "n1" }));
       await post(`/task/${step}`, {
@@ -76,7 +58,7 @@ describe("every endpoint on both variants", () => {
       });
     }
     await post("/task/retry", { task_id: fourth });
-    const running = await addTask(hub);
+    const running = await hub.addTask();
     await ok(hub.post("/task/claim", { task_id: running, node_id: "n1" }));
     await post("/task/output", { task_id: running, node_id: "n1", offset: 0, data: "one" });
     const output = await ok(hub.get(`/task/${running}/output`, { variant }));
@@ -92,7 +74,7 @@ describe("every endpoint on both variants", () => {
     const of = { taskId: fourth, questionId: String(question_id), until: hub.clock.now() + 60_000 };
     await post("/task/answer-by-token", { token: await tokens.issue(of, 1) });
     seen.set("GET /task/:task_id/questions", await ok(hub.get(`/task/${fourth}/questions`, { variant })));
-    const checked = await addTask(hub, { review: "creator", creator_node: "boss" });
+    const checked = await hub.addTask({ review: "creator", creator_node: "boss" });
     await ok(hub.post("/task/claim", { task_id: checked, node_id: "n1" }));
     await ok(hub.post("/task/complete", { task_id: checked, node_id: "n1", result: RESULT }));
     await get("/reviews");
@@ -162,7 +144,7 @@ describe("every endpoint on both variants", () => {
     await get("/lux/head");
     const { secret: spender } = await ok(hub.admin("/key/add", { name: "spender", node_id: "n1" }));
     const headers = { "X-Matrix-Secret": String(spender) };
-    const costly = { task_id: await addTask(hub), node_id: "n1" };
+    const costly = { task_id: await hub.addTask(), node_id: "n1" };
     await ok(hub.post("/task/claim", costly, { headers }));
     const usage = [{ seq: 1, model: "m", input_tokens: 1, output_tokens: 1 }];
     await ok(hub.post("/task/complete", { ...costly, result: RESULT, usage }, { headers }));
@@ -175,7 +157,7 @@ describe("every endpoint on both variants", () => {
       await ok(hub.get("/budget/list", { variant, headers: { "X-Admin-Key": ADMIN_KEY } })),
     );
     await post("/budget/delete", budget, "admin");
-    const unfit = await addTask(hub, { requires: { capabilities: ["nobody"] } }, variant);
+    const unfit = await hub.addTask({ requires: { capabilities: ["nobody"] } }, variant);
     seen.set("GET /task/:task_id/explain", await ok(hub.get(`/task/${unfit}/explain`, { variant })));
     await post("/hub/pause", { type: "none" }, "admin");
     await post("/limit/set", { key: "k", running: 1 }, "admin");
@@ -297,8 +279,8 @@ describe("every endpoint on both variants", () => {
 once.describe("one store", () => {
   test("a task is the same on both, except the words of status and priority", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const taskId = await addTaskOf(hub, "n1", {
+    await hub.addNode("n1");
+    const taskId = await hub.addTaskOf("n1", {
       title: "Title",
       description: "Description",
       task_type: "coding",
@@ -306,7 +288,7 @@ once.describe("one store", () => {
       priority: 0,
       lux_reward: 1.25,
     });
-    const [a, b] = [await taskOf(hub, taskId, "A"), await taskOf(hub, taskId, "B")];
+    const [a, b] = [await hub.taskOf(taskId, "A"), await hub.taskOf(taskId, "B")];
     expect(a).toMatchObject({
       task_id: taskId,
       title: "Title",
@@ -326,25 +308,25 @@ once.describe("one store", () => {
 
   test("a node is the same on both, except the form of capabilities", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1", { host: "10.0.0.1", port: 8080, capabilities: ["x", "y"] });
-    const [a, b] = [await nodeOf(hub, "n1", "A"), await nodeOf(hub, "n1", "B")];
+    await hub.addNode("n1", { host: "10.0.0.1", port: 8080, capabilities: ["x", "y"] });
+    const [a, b] = [await hub.nodeOf("n1", "A"), await hub.nodeOf("n1", "B")];
     expect(a).toMatchObject({ host: "10.0.0.1", port: 8080, capabilities: "x,y" });
     expect(b).toEqual({ ...a, capabilities: ["x", "y"] });
   });
 
   test("a change through one listener is visible on the other", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1", {}, "B");
-    const taskId = await addTask(hub, { lux_reward: 3 }, "B");
-    expect(await taskOf(hub, taskId, "A")).toMatchObject({ status: "assigned", lux_reward: 3 });
-    expect(await ok(complete(hub, taskId, "n1"))).toEqual({
+    await hub.addNode("n1", {}, "B");
+    const taskId = await hub.addTask({ lux_reward: 3 }, "B");
+    expect(await hub.taskOf(taskId, "A")).toMatchObject({ status: "assigned", lux_reward: 3 });
+    expect(await ok(hub.complete(taskId, "n1"))).toEqual({
       success: true,
       status: "completed",
       lux_paid: 3,
       receipt: expect.objectContaining({ amount: 3 }),
       task_id: taskId,
     });
-    expect(await taskOf(hub, taskId, "B")).toMatchObject({ status: "completed", result: RESULT });
+    expect(await hub.taskOf(taskId, "B")).toMatchObject({ status: "completed", result: RESULT });
   });
 });
 
@@ -369,24 +351,24 @@ describe("task status", () => {
 
   once.test.each(VARIANTS)("%s encodes the three stored states", async (variant) => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const [open, assigned, completed] = WORDS[variant];
-    const taskId = await addTask(hub);
-    expect(await taskOf(hub, taskId, variant)).toMatchObject({ status: open, assigned_node: null });
+    const taskId = await hub.addTask();
+    expect(await hub.taskOf(taskId, variant)).toMatchObject({ status: open, assigned_node: null });
     const claim = { task_id: taskId, node_id: "n1" };
     const claimed = await ok(hub.post("/task/claim", claim, { variant }));
     expect(claimed).toMatchObject({ status: assigned, assigned_node: "n1", task: { status: assigned } });
-    expect(await ok(complete(hub, taskId, "n1", { variant }))).toMatchObject({ status: completed });
-    expect(await taskOf(hub, taskId, variant)).toMatchObject({ status: completed, assigned_node: "n1" });
+    expect(await ok(hub.complete(taskId, "n1", { variant }))).toMatchObject({ status: completed });
+    expect(await hub.taskOf(taskId, variant)).toMatchObject({ status: completed, assigned_node: "n1" });
   });
 
   once.test.each(VARIANTS)("the list of %s filters by the words of both variants", async (variant) => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const open = await addTask(hub);
-    const assigned = await addTaskOf(hub, "n1");
-    const completed = await addTaskOf(hub, "n1");
-    await ok(complete(hub, completed, "n1"));
+    await hub.addNode("n1");
+    const open = await hub.addTask();
+    const assigned = await hub.addTaskOf("n1");
+    const completed = await hub.addTaskOf("n1");
+    await ok(hub.complete(completed, "n1"));
     const listed = async (filter: string) =>
       pick(await ok(hub.get(`/task/list?status=${filter}`, { variant })), "tasks", "task_id");
     expect(await listed("open")).toEqual([open]);
@@ -404,10 +386,10 @@ describe("task status", () => {
     ["B", { pending: 3, completed: 0, failed: 0 }],
   ] as const)("stats of %s count in its words, those with none too", async (variant, byStatus) => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    await addTask(hub);
-    await addTask(hub);
-    await addTaskOf(hub, "n1");
+    await hub.addNode("n1");
+    await hub.addTask();
+    await hub.addTask();
+    await hub.addTaskOf("n1");
     const stats = await ok(hub.get("/task/stats", { variant }));
     expect(stats).toMatchObject({ total: 3, top_nodes: [] });
     expect(stats["by_status"]).toEqual(byStatus);
@@ -442,8 +424,8 @@ once.describe("priority", () => {
       const taskId = String(created["task_id"]);
       const shown = {
         answer: record(created["task"])["priority"],
-        A: (await taskOf(hub, taskId, "A"))["priority"],
-        B: (await taskOf(hub, taskId, "B"))["priority"],
+        A: (await hub.taskOf(taskId, "A"))["priority"],
+        B: (await hub.taskOf(taskId, "B"))["priority"],
       };
       expect({ given, ...shown }).toEqual({ given, answer: variant === "A" ? onA : onB, A: onA, B: onB });
     }
@@ -474,14 +456,14 @@ once.describe("capabilities", () => {
   test.each(VARIANTS)("sent to %s in any form, each variant answers its own form", async (variant) => {
     await using hub = await startHub();
     for (const [given, onA, onB] of FORMS) {
-      const registered = await addNode(hub, "n1", { capabilities: given }, variant);
+      const registered = await hub.addNode("n1", { capabilities: given }, variant);
       const expected = { A: onA, B: onB };
       expect({ given, shown: record(registered["node"])["capabilities"] }).toEqual({
         given,
         shown: expected[variant],
       });
       for (const shown of VARIANTS) {
-        expect((await nodeOf(hub, "n1", shown))["capabilities"]).toEqual(expected[shown]);
+        expect((await hub.nodeOf("n1", shown))["capabilities"]).toEqual(expected[shown]);
         const [listed] = list(await ok(hub.get("/node/list", { variant: shown })), "nodes");
         expect(listed?.["capabilities"]).toEqual(expected[shown]);
       }
@@ -502,19 +484,19 @@ once.describe("what the hub answers can be sent back to it", () => {
     for (const shown of VARIANTS)
       test(`to ${variant}, as ${shown} shows it`, async () => {
         await using hub = await startHub();
-        await addNode(hub, "n1", { port: 0, capabilities: "x,y", max_tasks: 2 });
-        await addNode(hub, "bare", { auto_assign: false });
+        await hub.addNode("n1", { port: 0, capabilities: "x,y", max_tasks: 2 });
+        await hub.addNode("bare", { auto_assign: false });
         for (const nodeId of ["n1", "bare"]) {
-          const before = await nodeOf(hub, nodeId, shown);
+          const before = await hub.nodeOf(nodeId, shown);
           await ok(hub.post("/node/register", before, { variant }));
-          const { last_heartbeat: _, ...after } = await nodeOf(hub, nodeId, shown);
+          const { last_heartbeat: _, ...after } = await hub.nodeOf(nodeId, shown);
           expect(before).toMatchObject(after);
         }
         const whole = { task_type: "x", creator_node: "boss", priority: 2, lux_reward: 0.1 };
         for (const fields of [{}, whole]) {
-          const before = await taskOf(hub, await addTask(hub, fields), shown);
+          const before = await hub.taskOf(await hub.addTask(fields), shown);
           const created = await ok(hub.post("/task/create", before, { variant }));
-          const after = await taskOf(hub, String(created["task_id"]), shown);
+          const after = await hub.taskOf(String(created["task_id"]), shown);
           for (const name of ["title", "description", "task_type", "priority", "creator_node", "lux_reward"])
             expect(after[name]).toEqual(before[name]);
         }
@@ -538,7 +520,7 @@ once.describe("what the hub answers can be sent back to it", () => {
 
   test.each(VARIANTS)("and words are read in any case on %s", async (variant) => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const message = { from_node: "op", to_node: "n1", content: "x", type: "TASK" };
     await ok(hub.post("/message/send", message, { variant }));
     await ok(hub.post("/message/broadcast", { ...message, type: "Alert" }, { variant }));
@@ -552,7 +534,7 @@ once.describe("what the hub answers can be sent back to it", () => {
 describe("paging", () => {
   /** As many tasks as are asked for, through the API. */
   async function fill(hub: TestHub, count: number): Promise<void> {
-    await addTasks(hub, count);
+    await hub.addTasks(count);
   }
 
   once.test("A has 20 items a page by default, and up to 50", async () => {
@@ -589,20 +571,18 @@ describe("paging", () => {
 
   once.test("B without paging fields lists unfinished tasks first, however many are finished", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const [old, held] = [await addTask(hub), await addTaskOf(hub, "n1")];
-    const ids = await addTasks(hub, 510);
-    await inBatches(
-      hub,
+    await hub.addNode("n1");
+    const [old, held] = [await hub.addTask(), await hub.addTaskOf("n1")];
+    const ids = await hub.addTasks(510);
+    await hub.inBatches(
       "task/claim",
       ids.map((task_id) => ({ task_id, node_id: "n1" })),
     );
-    await inBatches(
-      hub,
+    await hub.inBatches(
       "task/complete",
       ids.map((task_id) => ({ task_id, node_id: "n1", result: RESULT })),
     );
-    const open = await addTask(hub);
+    const open = await hub.addTask();
     const idsOf = async (query: string, variant: VariantName = "B") =>
       pick(await ok(hub.get(`/task/list${query}`, { variant })), "tasks", "task_id");
     const newest = (await idsOf("?page=1&per_page=3")).slice(1);
@@ -631,17 +611,17 @@ describe("paging", () => {
 once.describe("create", () => {
   test("B assigns a task to an available node at once, A leaves it open", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1", {}, "B");
+    await hub.addNode("n1", {}, "B");
     const onA = await ok(hub.post("/task/create", { title: "t", description: "d" }));
     expect(onA).toMatchObject({ status: "open", assigned_node: null, task: { assigned_node: null } });
     const onB = await ok(hub.post("/task/create", { title: "t", description: "d" }, { variant: "B" }));
     expect(onB).toMatchObject({ status: "pending", assigned_node: "n1", task: { assigned_node: "n1" } });
-    expect(await taskOf(hub, String(onB["task_id"]))).toMatchObject({ status: "assigned" });
+    expect(await hub.taskOf(String(onB["task_id"]))).toMatchObject({ status: "assigned" });
   });
 
   test.each(VARIANTS)("%s ignores assigned_node, whatever its value", async (variant) => {
     await using hub = await startHub();
-    await addNode(hub, "n1", { capabilities: ["other"] }, "B");
+    await hub.addNode("n1", { capabilities: ["other"] }, "B");
     for (const assigned_node of ["n1", "nobody", 5, null, { a: 1 }]) {
       const body = { title: "t", description: "d", task_type: "this", assigned_node };
       expect(await ok(hub.post("/task/create", body, { variant }))).toMatchObject({ assigned_node: null });
@@ -652,8 +632,8 @@ once.describe("create", () => {
 once.describe("batch-assign", () => {
   test("A requires assignments, B ignores them", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const taskId = await addTask(hub);
+    await hub.addNode("n1");
+    const taskId = await hub.addTask();
     await badFields(hub.post("/task/batch-assign", {}), ["assignments"]);
     await badFields(hub.post("/task/batch-assign", undefined), ["assignments"]);
     const ignored = { assignments: "all of them" };
@@ -678,36 +658,36 @@ once.describe("batch-assign", () => {
 once.describe("complete of an open task", () => {
   test("A requires a claim first", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const taskId = await addTask(hub);
-    await refused(complete(hub, taskId, "n1"), 409, "task_not_assigned");
-    expect(await taskOf(hub, taskId)).toMatchObject({ status: "open", result: null });
+    await hub.addNode("n1");
+    const taskId = await hub.addTask();
+    await refused(hub.complete(taskId, "n1"), 409, "task_not_assigned");
+    expect(await hub.taskOf(taskId)).toMatchObject({ status: "open", result: null });
   });
 
   test("B claims it for the node in the same step", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    const taskId = await addTask(hub, { lux_reward: 7 });
-    const done = await ok(complete(hub, taskId, "n1", { variant: "B" }));
+    await hub.addNode("n1");
+    const taskId = await hub.addTask({ lux_reward: 7 });
+    const done = await ok(hub.complete(taskId, "n1", { variant: "B" }));
     const receipt = expect.objectContaining({ amount: 7 });
     expect(done).toEqual({ success: true, status: "completed", lux_paid: 7, receipt, task_id: taskId });
-    expect(await taskOf(hub, taskId)).toMatchObject({ status: "completed", assigned_node: "n1" });
-    expect(await nodeOf(hub, "n1")).toMatchObject({ tasks_assigned: 0, tasks_completed: 1, lux_balance: 7 });
+    expect(await hub.taskOf(taskId)).toMatchObject({ status: "completed", assigned_node: "n1" });
+    expect(await hub.nodeOf("n1")).toMatchObject({ tasks_assigned: 0, tasks_completed: 1, lux_balance: 7 });
   });
 
   test("B claims it for registered nodes only", async () => {
     await using hub = await startHub();
-    const taskId = await addTask(hub);
-    await refused(complete(hub, taskId, "ghost", { variant: "B" }), 404, "node_not_found");
-    expect(await taskOf(hub, taskId)).toMatchObject({ status: "open" });
+    const taskId = await hub.addTask();
+    await refused(hub.complete(taskId, "ghost", { variant: "B" }), 404, "node_not_found");
+    expect(await hub.taskOf(taskId)).toMatchObject({ status: "open" });
   });
 
   test.each(VARIANTS)("%s refuses other nodes on an assigned task", async (variant) => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
-    await addNode(hub, "n2");
-    const taskId = await addTaskOf(hub, "n1");
-    await refused(complete(hub, taskId, "n2", { variant }), 403, "not_assigned_to_node");
+    await hub.addNode("n1");
+    await hub.addNode("n2");
+    const taskId = await hub.addTaskOf("n1");
+    await refused(hub.complete(taskId, "n2", { variant }), 403, "not_assigned_to_node");
   });
 });
 
@@ -717,7 +697,7 @@ once.describe("heartbeat", () => {
   test.each(VARIANTS)("the interval of %s", async (variant) => {
     await using hub = await startHub();
     const [interval, offlineAfter] = TIMES[variant];
-    const registered = await addNode(hub, "n1", {}, variant);
+    const registered = await hub.addNode("n1", {}, variant);
     expect(registered).toMatchObject({ heartbeat_interval: interval, offline_after: offlineAfter });
     for (const spoken of VARIANTS) {
       const beat = await ok(hub.post("/node/heartbeat", { node_id: "n1" }, { variant: spoken }));
@@ -728,8 +708,8 @@ once.describe("heartbeat", () => {
 
   test("registering in the other variant changes the interval", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1", {}, "A");
-    expect(await addNode(hub, "n1", {}, "B")).toMatchObject({ heartbeat_interval: 30, created: false });
+    await hub.addNode("n1", {}, "A");
+    expect(await hub.addNode("n1", {}, "B")).toMatchObject({ heartbeat_interval: 30, created: false });
     expect(await ok(hub.post("/node/heartbeat", { node_id: "n1" }))).toMatchObject({
       heartbeat_interval: 30,
     });
@@ -739,7 +719,7 @@ once.describe("heartbeat", () => {
 once.describe("auth", () => {
   test("A needs no secret where the specification says Public; B always does", async () => {
     await using hub = await startHub();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     const bare = { headers: { "X-Matrix-Secret": null } };
     for (const path of ["/node/list", "/node/n1", "/task/list", "/task/stats", "/file/list", "/status"]) {
       await ok(hub.get(path, bare));

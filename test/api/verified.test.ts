@@ -8,7 +8,7 @@ import { DECLARED } from "../../src/api/routes.ts";
 import { ADMIN_KEY, type Answer, type CallOptions, SECRET, type TestHub, startHub } from "../support/hub.ts";
 import { Agent } from "../support/mcp.ts";
 import { as } from "./key-commands.ts";
-import { RESULT, addTask, list, ok, record, refused, send } from "./scene.ts";
+import { RESULT, list, ok, record, refused } from "./scene.ts";
 
 /** Keys that are bound to n1 and to n2. The calls below act for n1. */
 type Scene = { readonly hub: TestHub; readonly n1: string; readonly n2: string };
@@ -39,10 +39,10 @@ type Case = {
   readonly alone?: true;
 };
 
-const open = async ({ hub }: Scene) => ({ task_id: await addTask(hub), node_id: "n1" });
+const open = async ({ hub }: Scene) => ({ task_id: await hub.addTask(), node_id: "n1" });
 
 async function held({ hub, n1 }: Scene) {
-  const task_id = await addTask(hub, { lux_reward: 2 });
+  const task_id = await hub.addTask({ lux_reward: 2 });
   await ok(hub.post("/task/claim", { task_id, node_id: "n1" }, as(n1)));
   return { task_id, node_id: "n1" };
 }
@@ -196,7 +196,7 @@ const CASES: readonly Case[] = [
     strict: "bound",
     body: async ({ hub, n1 }) => {
       const key = crypto.randomUUID();
-      const task_id = await addTask(hub, { limit_key: key });
+      const task_id = await hub.addTask({ limit_key: key });
       await ok(hub.post("/task/claim", { task_id, node_id: "n1" }, as(n1)));
       return { key, for_s: 1, node_id: "n1" };
     },
@@ -360,7 +360,7 @@ describe("what is verified", () => {
   test("a message, wherever it is shown", async () => {
     const { hub, n1, n2 } = all;
     const known = await ok(hub.post("/message/send", asked, as(n1)));
-    const unknown = await send(hub, "n1", "n2");
+    const unknown = await hub.send("n1", "n2");
     const called = await ok(hub.post("/agent/broadcast", { from_node: "n1", content: "all" }, as(n1)));
     const wanted = new Map([
       [known["message_id"], true],
@@ -449,7 +449,7 @@ describe("what is verified", () => {
     await using hub = await startHub({ isStrict: true });
     const { secret } = await ok(hub.post("/key/add", { name: "k", node_id: "n1" }, { headers: ADMIN }));
     const mine = as(String(secret), { variant: "B" });
-    const task = await addTask(hub, {}, "B");
+    const task = await hub.addTask({}, "B");
     const before = await lastId(hub);
     await ok(hub.post("/node/register", { node_id: "n1", name: "n" }, mine)); // the balancer has a task for it
     const admin = as(String(secret), { headers: ADMIN });
@@ -473,7 +473,7 @@ describe("what is verified", () => {
     const lies = { verified: true, result_verified: true };
     const before = await lastId(hub);
     await ok(hub.post("/message/send", { ...asked, ...lies, type: "text" }));
-    const taskId = await addTask(hub, { creator_node: "n1", ...lies });
+    const taskId = await hub.addTask({ creator_node: "n1", ...lies });
     await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1", ...lies }));
     const result = { ...RESULT, ...lies, data: lies };
     await ok(hub.post("/task/extend", { task_id: taskId, node_id: "n1", note: '"verified":true', ...lies }));
@@ -524,7 +524,7 @@ describe("a strict hub", () => {
 
   test("lets a key without a node administer, create, look and clean up", async () => {
     const { hub, n1 } = all;
-    const taskId = await addTask(hub);
+    const taskId = await hub.addTask();
     await ok(hub.post("/task/assign", { task_id: taskId, node_id: "n1" }, { headers: ADMIN }));
     await ok(hub.post("/task/revoke", { task_id: taskId, node_id: "n2" }, { headers: ADMIN }));
     await ok(hub.post("/task/cancel", { task_id: taskId }));

@@ -12,7 +12,7 @@ import type { KeyRing } from "../../src/service/keys.ts";
 import { RawConnection } from "../e2e/raw.ts";
 import { SECRET, startHub } from "../support/hub.ts";
 import { addKey } from "./key-commands.ts";
-import { addNode, addTask, hold, ok, rawPost, refused, send, until } from "./scene.ts";
+import { hold, ok, rawPost, refused, until } from "./scene.ts";
 
 const RECEIVE = { blocking: true, timeout: 60 };
 const HEAD = `HTTP/1.1\r\nHost: hub\r\nX-Matrix-Secret: ${SECRET}\r\n\r\n`;
@@ -37,7 +37,7 @@ test("blocked receives, polls and streams have no idle timeout; other calls do",
   const silent = watchSilence();
   try {
     await using hub = await startHub();
-    for (const nodeId of ["n1", "n2"]) await addNode(hub, nodeId);
+    for (const nodeId of ["n1", "n2"]) await hub.addNode(nodeId);
     const at = hub.port();
     const waits = await hold(
       at,
@@ -50,7 +50,7 @@ test("blocked receives, polls and streams have no idle timeout; other calls do",
     await until("the stream is open", async () => silent.paths.length === 3);
     await hub.post("/message/receive", { node_id: "n2" });
     await hub.get("/status");
-    await send(hub, "op", "n1");
+    await hub.send("op", "n1");
     expect((await waits.answered).status).toBe(200);
     for (const one of [poll, stream]) one.hangUp();
     expect(silent.paths).toEqual(["/message/receive", "/poll", "/agent/sse"]);
@@ -130,7 +130,7 @@ describe("the number of waiting calls", () => {
 
 test("anonymous polls leave room for calls with a secret, and the other way round", async () => {
   await using hub = await startHub({ variants: ["A"] });
-  await addNode(hub, "n1");
+  await hub.addNode("n1");
   const poll = "GET /api/v1/poll?timeout=60 HTTP/1.1\r\nHost: hub\r\n\r\n";
   const waiting = await Promise.all(
     Array.from({ length: WAIT_SHARES.address }, () => hold(hub.port(), poll)),
@@ -144,15 +144,15 @@ test("anonymous polls leave room for calls with a secret, and the other way roun
   );
   const known = [hub.get("/poll?timeout=60"), hub.post("/message/receive", { ...RECEIVE, node_id: "n1" })];
   await ok(hub.get("/status"));
-  await addTask(hub);
-  await send(hub, "op", "n1");
+  await hub.addTask();
+  await hub.send("op", "n1");
   for (const answer of [...known, ...waiting.map(({ answered }) => answered)])
     expect((await answer).status).toBe(200);
 });
 
 test("waits of one bound key leave room for others, and end with their caller, also with an Idempotency-Key", async () => {
   await using hub = await startHub({ variants: ["A"] });
-  for (const nodeId of ["n1", "n2"]) await addNode(hub, nodeId);
+  for (const nodeId of ["n1", "n2"]) await hub.addNode(nodeId);
   const robot = await addKey(hub, "robot", { node_id: "n1" });
   const wait = (key: string) => {
     const body = { ...RECEIVE, node_id: "n1" };
@@ -169,18 +169,18 @@ test("waits of one bound key leave room for others, and end with their caller, a
   const asRobot = { headers: { "X-Matrix-Secret": robot } };
   await refused(hub.post("/message/receive", { ...RECEIVE, node_id: "n1" }, asRobot), 429, "too_many_calls");
   const other = hub.post("/message/receive", { ...RECEIVE, node_id: "n2" });
-  await send(hub, "op", "n2");
+  await hub.send("op", "n2");
   await ok(other);
   for (const { hangUp } of waiting) hangUp();
   const again = await wait("again");
-  await send(hub, "op", "n1", { content: "for who waits" });
+  await hub.send("op", "n1", { content: "for who waits" });
   expect((await again.answered).text).toContain("for who waits");
 });
 
 test("a viewer has 500 waits for tasks and 500 streams, and others wait beside it", async () => {
   await using hub = await startHub({ variants: ["A"] });
-  await addNode(hub, "n1");
-  const taskId = await addTask(hub);
+  await hub.addNode("n1");
+  const taskId = await hub.addTask();
   const eye = await addKey(hub, "eye", { role: "viewer" });
   const asEye = { headers: { "X-Matrix-Secret": eye } };
   const head = HEAD.replace(SECRET, eye);
@@ -202,7 +202,7 @@ test("a viewer has 500 waits for tasks and 500 streams, and others wait beside i
   await refused(hub.get("/events/stream", asEye), 429, "too_many_calls");
   const other = hub.post("/message/receive", { ...RECEIVE, node_id: "n1" });
   const ended = hub.get(`/task/${taskId}?wait=60`);
-  await send(hub, "op", "n1");
+  await hub.send("op", "n1");
   await ok(other);
   await ok(hub.post("/task/cancel", { task_id: taskId }));
   await ok(ended);
@@ -231,7 +231,7 @@ test("a closed stream is no longer notified", async () => {
   ];
   try {
     await using hub = await startHub();
-    for (const nodeId of ["n1", "n2"]) await addNode(hub, nodeId);
+    for (const nodeId of ["n1", "n2"]) await hub.addNode(nodeId);
     const streams = await Promise.all(["n1", "n2"].map(() => RawConnection.open(hub.port())));
     for (const [i, stream] of streams.entries())
       stream.send(`GET /api/v1/agent/sse?node_id=n${i + 1} ${HEAD}`);

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { SECOND_MS } from "../../src/lib/clock.ts";
 import { type TestHub, startHub } from "../support/hub.ts";
-import { RESULT, addNode, addTask, ok, record, until, waits } from "./scene.ts";
+import { RESULT, ok, record, until } from "./scene.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -12,7 +12,7 @@ afterAll(() => hub.close());
 
 const idle = { auto_assign: false };
 const admin = (path: string, body: Fields) => ok(hub.admin(path, body));
-const create = (fields: Fields) => addTask(hub, fields);
+const create = (fields: Fields) => hub.addTask(fields);
 const claim = (task_id: string, node_id = "other") => admin("/task/claim", { task_id, node_id });
 const complete = (task_id: string, node_id = "other", fields: Fields = {}) =>
   admin("/task/complete", { task_id, node_id, result: RESULT, ...fields });
@@ -33,7 +33,7 @@ const held =
   (fields: Fields = {}, holder?: string) =>
   async ({ type, node }: Case): Promise<string> => {
     const taskId = await create({ task_type: type, ...fields });
-    if (holder !== undefined) await addNode(hub, node + holder, idle);
+    if (holder !== undefined) await hub.addNode(node + holder, idle);
     await claim(taskId, holder === undefined ? "other" : node + holder);
     return taskId;
   };
@@ -71,7 +71,7 @@ const paused =
   (fields: (of: Case) => Fields) =>
   async (of: Case): Promise<string> => {
     await admin("/hub/pause", fields(of));
-    await addNode(hub, `${of.node}-boss`, idle);
+    await hub.addNode(`${of.node}-boss`, idle);
     return create({ task_type: of.type, creator_node: `${of.node}-boss`, limit_key: `${of.type}-key` });
   };
 const resumes =
@@ -81,7 +81,7 @@ const resumes =
 const budget =
   (scope: string, value: (of: Case) => string) =>
   async (of: Case): Promise<string> => {
-    await addNode(hub, `${of.node}-boss`, idle);
+    await hub.addNode(`${of.node}-boss`, idle);
     await admin("/budget/set", { scope, value: value(of), per: "total", tokens: 0 });
     return create({ task_type: of.type, creator_node: `${of.node}-boss` });
   };
@@ -316,7 +316,7 @@ const ROWS: readonly Row[] = [
   [
     "the full node gets more room",
     busy(),
-    ({ node }) => addNode(hub, node, { ...idle, max_tasks: 5 }),
+    ({ node }) => hub.addNode(node, { ...idle, max_tasks: 5 }),
     () => ({ max_tasks: 1 }),
   ],
   ["a task with the resource completes", busy(gpu), ({ made, node }) => complete(made, node), () => withGpu],
@@ -354,19 +354,19 @@ const ROWS: readonly Row[] = [
   [
     "the node gets more of the resource",
     busy(gpu),
-    ({ node }) => addNode(hub, node, { ...idle, resources: { gpu: 2 } }),
+    ({ node }) => hub.addNode(node, { ...idle, resources: { gpu: 2 } }),
     () => withGpu,
   ],
   [
     "the node gets the capability",
     open(),
-    ({ node, type }) => addNode(hub, node, { ...idle, capabilities: [type] }),
+    ({ node, type }) => hub.addNode(node, { ...idle, capabilities: [type] }),
     () => ({ capabilities: ["another"] }),
   ],
   [
     "the node gets what the task requires",
     open({ requires: { capabilities: ["cuda"] } }),
-    ({ node, type }) => addNode(hub, node, { ...idle, capabilities: [type, "cuda"] }),
+    ({ node, type }) => hub.addNode(node, { ...idle, capabilities: [type, "cuda"] }),
     ({ type }) => ({ capabilities: [type] }),
   ],
   // Schedules.
@@ -392,15 +392,15 @@ const takesAll = (fields: Fields): boolean => !("capabilities" in fields);
 test.each(ROWS.map((row, at) => [row[0], at, row] as const))("%s", async (_, at, row) => {
   const [, setUp, makeAvailable, nodeFields] = row;
   const names = { type: `type-${at}`, node: `node-${at}`, made: "" };
-  await addNode(hub, "other", idle);
-  await addNode(hub, "other-gpu", { ...idle, resources: { gpu: 9 } });
+  await hub.addNode("other", idle);
+  await hub.addNode("other-gpu", { ...idle, resources: { gpu: 9 } });
   const fields = nodeFields?.(names) ?? { capabilities: [names.type] };
-  await addNode(hub, names.node, { ...idle, ...fields });
+  await hub.addNode(names.node, { ...idle, ...fields });
   const made = await setUp(names);
   const asked = { node_id: names.node, wait: 20, ...(takesAll(fields) ? { task_types: [names.type] } : {}) };
   const waiting = ok(hub.post("/task/next", asked));
-  await until("it waits", () => waits(hub, 1));
-  for (let i = 0; i < 3; i++) await addNode(hub, "other", idle); // its reads are over when these are committed
+  await until("it waits", () => hub.waits(1));
+  for (let i = 0; i < 3; i++) await hub.addNode("other", idle); // its reads are over when these are committed
   await makeAvailable({ ...names, made });
   expect((await waiting)["task"]).not.toBeNull();
 });

@@ -8,19 +8,7 @@ import * as limit from "../../src/domain/limits.ts";
 import { DAY_MS, HOUR_MS, SECOND_MS } from "../../src/lib/clock.ts";
 import { ADMIN_KEY, TestClock, type TestHub, newDataDir, startHub, onlyOnce } from "../support/hub.ts";
 import { RECEIVER_URL, type Received, Receiver, idOf, typeOf } from "../support/receiver.ts";
-import {
-  addNode,
-  addTask,
-  addTaskOf,
-  badFields,
-  complete,
-  eventKinds,
-  list,
-  ok,
-  record,
-  refused,
-  until,
-} from "./scene.ts";
+import { badFields, list, ok, record, refused, until } from "./scene.ts";
 
 const once = onlyOnce(import.meta.url);
 type Fields = Readonly<Record<string, unknown>>;
@@ -79,7 +67,7 @@ function titleOf({ body: { data } }: Received): unknown {
 }
 
 async function create(hub: TestHub, titles: readonly string[]): Promise<void> {
-  for (const title of titles) await addTask(hub, { title });
+  for (const title of titles) await hub.addTask({ title });
 }
 
 /** Verifies a message as Standard Webhooks 1.0 says. */
@@ -98,7 +86,7 @@ describe.concurrent("a webhook", () => {
     const { secret } = await put(hub);
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
     await hub.sweep();
-    await addNode(hub, "n1");
+    await hub.addNode("n1");
     await create(hub, ["a", "b", "c"]);
     const received = await receiver.until(({ length }) => length === 3);
     expect(received.map(titleOf)).toEqual(["a", "b", "c"]);
@@ -124,15 +112,15 @@ describe.concurrent("a webhook", () => {
       expect(changed).not.toContainKey("secret");
       expect(record(changed["webhook"])).toMatchObject({ kinds: ["node.registered"] });
       await hub.sweep();
-      await addNode(hub, "n1");
+      await hub.addNode("n1");
       const [one] = await receiver.until(({ length }) => length === 1);
       expect(one && isSigned(one, first["secret"])).toBeTrue();
-      expect(await eventKinds(hub)).toEqual(
+      expect(await hub.eventKinds()).toEqual(
         expect.arrayContaining(["webhook.saved", "webhook.saved", "node.registered"]),
       );
       await ok(hub.admin("/webhook/delete", { name: "ci" }));
       await hub.sweep();
-      await addNode(hub, "n2");
+      await hub.addNode("n2");
       await refused(hub.admin("/webhook/test", { name: "ci" }), 404, "webhook_not_found");
       await refused(hub.admin("/webhook/resume", { name: "ci" }), 404, "webhook_not_found");
       await refused(hub.admin("/webhook/delete", { name: "ci" }), 404, "webhook_not_found");
@@ -143,9 +131,9 @@ describe.concurrent("a webhook", () => {
   test("filters by task, node, creator and group", async () => {
     await using receiver = new Receiver();
     await using hub = await startHub({ post: receiver.post });
-    await addNode(hub, "boss");
-    await addNode(hub, "n1");
-    const task = await addTask(hub, { creator_node: "boss", group: "g" });
+    await hub.addNode("boss");
+    await hub.addNode("n1");
+    const task = await hub.addTask({ creator_node: "boss", group: "g" });
     const filters: Fields[] = [
       { task_id: task },
       { node_id: "n1" },
@@ -156,8 +144,8 @@ describe.concurrent("a webhook", () => {
       await put(hub, { name: `f${n}`, url: `https://receiver.test/f${n}`, kinds: undefined, ...filter });
     await hub.sweep();
     await ok(hub.post("/task/claim", { task_id: task, node_id: "n1" }));
-    await ok(complete(hub, task, "n1"));
-    const other = await addTask(hub, { creator_node: "n1" });
+    await ok(hub.complete(task, "n1"));
+    const other = await hub.addTask({ creator_node: "n1" });
     await ok(hub.post("/task/claim", { task_id: other, node_id: "n1" }));
     await receiver.until(({ length }) => length >= 2 + 2 + 2 + 3 + 2);
     await hub.sweep();
@@ -175,16 +163,16 @@ describe.concurrent("a webhook", () => {
     async () => {
       await using receiver = new Receiver();
       await using hub = await startHub({ post: receiver.post });
-      await addNode(hub, "n1");
+      await hub.addNode("n1");
       await put(hub, { kinds: undefined, creator_node: "n1" });
       const work = async (creator_node: string | undefined) => {
-        const taskId = await addTask(hub, { creator_node, max_attempts: 1 });
+        const taskId = await hub.addTask({ creator_node, max_attempts: 1 });
         await ok(hub.post("/task/update", { task_id: taskId, priority: 0 }));
         await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
         await ok(hub.post("/task/fail", { task_id: taskId, node_id: "n1", error: "no" }));
         await ok(hub.post("/task/retry", { task_id: taskId }));
         await ok(hub.post("/task/claim", { task_id: taskId, node_id: "n1" }));
-        await ok(complete(hub, taskId, "n1"));
+        await ok(hub.complete(taskId, "n1"));
         await ok(hub.admin("/task/delete", { task_id: taskId }));
         return taskId;
       };
@@ -457,8 +445,8 @@ describe.concurrent("ntfy", () => {
   const NTFY = { name: "phone", url: "https://receiver.test/push/alerts", format: "ntfy", kinds: undefined };
 
   async function asked(hub: TestHub, choices: readonly string[]): Promise<Fields> {
-    await addNode(hub, "n1");
-    const task = await addTaskOf(hub, "n1", { title: "Deploy" });
+    await hub.addNode("n1");
+    const task = await hub.addTaskOf("n1", { title: "Deploy" });
     const asking = { task_id: task, node_id: "n1", question: "Which colour?", choices };
     return record((await ok(hub.post("/task/ask", asking)))["question"]);
   }

@@ -8,7 +8,7 @@ import type { Change, Notified } from "../../src/domain/change.ts";
 import { statementsOf } from "../../src/store/sql/statements.ts";
 import { SqliteStore } from "../../src/store/sqlite/engine.ts";
 import { SQLITE_SCHEMA } from "../../src/store/sqlite/schema.ts";
-import { addNode, ok } from "../api/scene.ts";
+import { ok } from "../api/scene.ts";
 import { MeasuredDatabase, SQLITE_MISSING } from "../support/measured-database.ts";
 import { TempDir } from "../e2e/program.ts";
 import { type TestHub, startHub } from "../support/hub.ts";
@@ -113,7 +113,7 @@ describe.skipIf(SQLITE_MISSING !== null)(
       const { hub, scale } = await weighedHub();
       await using _hub = hub;
       using _scale = scale;
-      await addNode(hub, "n1");
+      await hub.addNode("n1");
       for (let i = 0; i < 40; i++) await cycle(hub, scale, 200); // pages that later cycles share
       const costs = new Map<number, Record<Step, Cost>>();
       for (const chars of PROMPTS) costs.set(chars, await cycle(hub, scale, chars));
@@ -132,7 +132,7 @@ describe.skipIf(SQLITE_MISSING !== null)(
       const { hub, scale } = await weighedHub();
       await using _hub = hub;
       using _scale = scale;
-      await addNode(hub, "n1");
+      await hub.addNode("n1");
       const grouped = () => cycle(hub, scale, 200, { group: "g", lux_reward: 1 });
       for (let i = 0; i < 40; i++) await grouped();
       await hub.sweep();

@@ -16,7 +16,7 @@ import { INTERVALS } from "../../src/variant/by-name.ts";
 import { SECTIONS } from "../../tools/torture/sections.ts";
 import { PROJECT } from "../support/executable.ts";
 import { ADMIN_KEY, startHub } from "../support/hub.ts";
-import { addNode, nodeOf, ok, send } from "../api/scene.ts";
+import { ok } from "../api/scene.ts";
 
 function source(path: string): string {
   return readFileSync(join(PROJECT, path), "utf8");
@@ -112,8 +112,8 @@ test("the open event log of A shows who wrote to whom, and not what", async () =
   expect(prose("README.md")).toContain("Who wrote to whom, and when, is in the open event log");
   expect(prose("docs/security.md")).toContain("the event log has `message.sent` with sender and recipient");
   await using hub = await startHub();
-  for (const node of ["n1", "n2"]) await addNode(hub, node);
-  await send(hub, "n1", "n2", { content: "Between us" });
+  for (const node of ["n1", "n2"]) await hub.addNode(node);
+  await hub.send("n1", "n2", { content: "Between us" });
   const open = { headers: { "X-Matrix-Secret": null } };
   const { body, status } = await hub.get("/events?kind=message.sent", open);
   expect(status).toBe(200);
@@ -212,7 +212,7 @@ test("the example of an error is what the hub returns, and that of an event has 
   const { body } = await hub.post("/task/create", { title: "" });
   expect(body).toEqual(z.record(z.string(), z.unknown()).parse(example("docs/errors-and-limits.md")));
 
-  await addNode(hub, "worker-1");
+  await hub.addNode("worker-1");
   const { task_id } = await ok(
     hub.post("/task/create", { title: "T", description: "D", creator_node: "planner" }),
   );
@@ -282,11 +282,11 @@ test("the calls that worker.md names are heartbeats, and no other call over HTTP
   const named = [...sentence.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name);
   expect(named).toEqual(["node/register", "node/heartbeat", "task/next"]);
   await using hub = await startHub();
-  await addNode(hub, "n1");
+  await hub.addNode("n1");
   const node_id = "n1";
   const about = { title: "T", description: "D", creator_node: node_id, for_node: node_id };
   const { task_id } = await ok(hub.post("/task/create", about));
-  const last = async (): Promise<unknown> => (await nodeOf(hub, node_id))["last_heartbeat"];
+  const last = async (): Promise<unknown> => (await hub.nodeOf(node_id))["last_heartbeat"];
   /** Whether a call moved the node's last heartbeat, two seconds after the one before. */
   const isHeartbeat = async (path: string, body: object): Promise<boolean> => {
     const before = await last();
@@ -405,7 +405,7 @@ test("every response but that to HEAD has a Date, and only GET reads a query, as
 
 test("on B every list without page and per_page is one page of 500", async () => {
   await using hub = await startHub();
-  await addNode(hub, "n1");
+  await hub.addNode("n1");
   const lists = DECLARED.filter(
     (one) => one.method === "GET" && "kind" in one && one.kind === "json" && pagesOf(one.input()),
   ).map(({ path }) => path.slice("/api/v1".length));
@@ -427,7 +427,7 @@ test("on B every list without page and per_page is one page of 500", async () =>
 
 test("after the answer to a question the time limits begin again in full", async () => {
   await using hub = await startHub();
-  await addNode(hub, "n1");
+  await hub.addNode("n1");
   const limits = { timeout_s: 3_000, max_run_s: 1_000 };
   const { task_id } = await ok(hub.post("/task/create", { title: "T", description: "D", ...limits }));
   const holder = { task_id, node_id: "n1" };

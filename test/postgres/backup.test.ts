@@ -15,7 +15,7 @@ import { openBackup } from "../../src/upkeep/backup-target.ts";
 import { PostgresRows } from "../../src/upkeep/postgres-rows.ts";
 import { restore } from "../../src/upkeep/restore.ts";
 import { backUpUnderLoad } from "../../tools/torture/backup.ts";
-import { complete, ok, pick } from "../api/scene.ts";
+import { ok, pick } from "../api/scene.ts";
 import { type Ended, Hub, TempDir, run, withoutProgress } from "../e2e/program.ts";
 import { startHub } from "../support/hub.ts";
 import { PROGRAM } from "../support/executable.ts";
@@ -239,7 +239,7 @@ suite(`a backup of a hub on PostgreSQL${reason}`, () => {
     const hub = await startHub({ dataDir: data, database: from.url });
     const { open } = await fill(hub);
     await ok(hub.post("/task/claim", { task_id: open, node_id: "n2" }));
-    await ok(complete(hub, open, "n2"));
+    await ok(hub.complete(open, "n2"));
     await hub.close();
     const archive = dir.join("hub.tar");
     await succeeds(["backup", archive, "--data", data], from.url);

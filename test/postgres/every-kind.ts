@@ -2,19 +2,7 @@
 import type { SQL } from "bun";
 import { expect } from "bun:test";
 import { ACK_LEASE_MS } from "../../src/domain/limits.ts";
-import {
-  addNode,
-  addNodes,
-  addTask,
-  addTaskOf,
-  complete,
-  list,
-  nodeOf,
-  ok,
-  pick,
-  receive,
-  send,
-} from "../api/scene.ts";
+import { list, ok, pick } from "../api/scene.ts";
 import { Program, type ProgramOptions } from "../e2e/program.ts";
 import type { TestHub } from "../support/hub.ts";
 
@@ -49,31 +37,31 @@ const CHECKPOINT = { page: 7, odd: '漢字 \\ "' };
 
 /** Tasks and messages in every state, nodes of both variants on and off, files, payments, stored answers, a bound key. */
 export async function fill(hub: TestHub): Promise<Scene> {
-  await addNode(hub, "silent", { capabilities: ["coding"] }, "B");
-  const lost = await addTask(hub, { title: "of one that goes" });
+  await hub.addNode("silent", { capabilities: ["coding"] }, "B");
+  const lost = await hub.addTask({ title: "of one that goes" });
   await ok(hub.post("/task/assign", { task_id: lost, node_id: "silent" }));
   hub.clock.pass(91_000);
   await hub.sweep();
-  expect((await nodeOf(hub, "silent"))["status"]).toBe("offline");
-  await addNodes(hub, ["n1", "n2"]);
+  expect((await hub.nodeOf("silent"))["status"]).toBe("offline");
+  await hub.addNodes(["n1", "n2"]);
   const odd = 'back\\slash "quote" tab\t line\n {brace} \\N \u007f 漢字 🦀';
-  const open = await addTask(hub, { title: odd.trim(), description: odd.repeat(800), lux_reward: 0.000001 });
-  await addTaskOf(hub, "n1", { lux_reward: 3 });
+  const open = await hub.addTask({ title: odd.trim(), description: odd.repeat(800), lux_reward: 0.000001 });
+  await hub.addTaskOf("n1", { lux_reward: 3 });
   const promising = { name: "promising", mint_per_day: 100.000001 };
   const promise = await ok(hub.admin("/key/add", promising));
   const headers = { "X-Matrix-Secret": String(promise["secret"]) };
   await ok(hub.post("/task/create", { title: "promised", description: "d", lux_reward: 7 }, { headers }));
   for (const reward of [0, 1_000_000]) {
-    const done = await addTaskOf(hub, "n1", { lux_reward: reward });
-    await ok(complete(hub, done, "n1"));
+    const done = await hub.addTaskOf("n1", { lux_reward: reward });
+    await ok(hub.complete(done, "n1"));
   }
-  const reviewed = await addTaskOf(hub, "n1", { lux_reward: 2, review: "capability:judge" });
-  await ok(complete(hub, reviewed, "n1"));
-  await addTask(hub, { quorum: { results: 2, of: 5, compare: "json:/a~1b,/c" } });
-  const revoked = await addTaskOf(hub, "n2");
+  const reviewed = await hub.addTaskOf("n1", { lux_reward: 2, review: "capability:judge" });
+  await ok(hub.complete(reviewed, "n1"));
+  await hub.addTask({ quorum: { results: 2, of: 5, compare: "json:/a~1b,/c" } });
+  const revoked = await hub.addTaskOf("n2");
   await ok(hub.admin("/task/revoke", { task_id: revoked, reason: odd }));
-  await addTask(hub, { depends_on: [revoked], group: "moved", tags: [odd.trim().slice(0, 20), "a"] });
-  const checkpointed = await addTaskOf(hub, "n2");
+  await hub.addTask({ depends_on: [revoked], group: "moved", tags: [odd.trim().slice(0, 20), "a"] });
+  const checkpointed = await hub.addTaskOf("n2");
   await ok(hub.post("/task/extend", { task_id: checkpointed, node_id: "n2", checkpoint: CHECKPOINT }));
   const usage = [{ seq: 1, model: odd.trim(), input_tokens: 5, output_tokens: 7, cost_usd: 0.000001 }];
   await ok(hub.post("/task/extend", { task_id: checkpointed, node_id: "n2", usage }));
@@ -82,7 +70,7 @@ export async function fill(hub: TestHub): Promise<Scene> {
   await ok(hub.admin("/limit/set", { key: "openai", running: 5, per_minute: 50 }));
   await ok(hub.post("/limit/hold", { key: odd.trim().slice(0, 20), for_s: 3_600 }));
   const requires = { capabilities: ["cuda"], resources: { gpu: 0.5 } };
-  const limited = await addTask(hub, { requires, limit_key: "openai" });
+  const limited = await hub.addTask({ requires, limit_key: "openai" });
   const able = {
     node_id: "n3",
     name: "n3",
@@ -92,7 +80,7 @@ export async function fill(hub: TestHub): Promise<Scene> {
   };
   await ok(hub.post("/node/register", able));
   await ok(hub.post("/task/claim", { task_id: limited, node_id: "n3" }));
-  await addTask(hub, { requires });
+  await hub.addTask({ requires });
   await ok(
     hub.post("/task/output", { task_id: checkpointed, node_id: "n2", offset: 0, data: odd.repeat(500) }),
   );
@@ -121,18 +109,18 @@ export async function fill(hub: TestHub): Promise<Scene> {
   await ok(hub.post("/task/extend", { task_id: checkpointed, node_id: "n2", note: odd.trim() }, bound)); // that too
   const { line } = await ok(hub.admin("/invitation/create", { node_id: "n9" }));
   const invitation = String(line).split("#join.").at(-1) ?? "";
-  const deleted = await addTask(hub);
+  const deleted = await hub.addTask();
   await ok(hub.admin("/task/delete", { task_id: deleted }));
   await ok(hub.post("/signin", { node_id: "n2" }));
 
   const leased = [
-    await send(hub, "n1", "n2", { require_ack: true, content: "1" }),
-    await send(hub, "n1", "n2", { require_ack: true, content: "2" }),
+    await hub.send("n1", "n2", { require_ack: true, content: "1" }),
+    await hub.send("n1", "n2", { require_ack: true, content: "2" }),
   ];
-  const acked = await send(hub, "n1", "n2", { require_ack: true, content: "3" });
-  expect(await receive(hub, "n2")).toHaveLength(3);
+  const acked = await hub.send("n1", "n2", { require_ack: true, content: "3" });
+  expect(await hub.receive("n2")).toHaveLength(3);
   await ok(hub.post("/message/ack", { node_id: "n2", message_id: acked }));
-  const waiting = await send(hub, "n2", "n1", { content: odd.repeat(2_000) });
+  const waiting = await hub.send("n2", "n1", { content: odd.repeat(2_000) });
   await ok(hub.post("/message/broadcast", { from_node: "n2", content: odd }));
   await ok(hub.post("/note/put", { key: odd.trim(), text: odd, node_id: "n2" }, bound));
   await ok(
@@ -206,17 +194,17 @@ export async function goesOn(hub: TestHub, scene: Scene, cursor: number, key: st
   expect(await ok(hub.post("/join", joined))).toMatchObject({ node_id: "n9" });
   const { key: once, body, answer } = scene.idempotent;
   expect(await ok(hub.post("/task/create", body, { headers: { "Idempotency-Key": once } }))).toEqual(answer);
-  const waiting = await receive(hub, "n1");
+  const waiting = await hub.receive("n1");
   expect(waiting.map(({ id }) => id)).toContain(scene.waiting);
   expect(waiting).toHaveLength(2);
   await ok(hub.post("/message/ack", { node_id: "n2", message_id: scene.leased[0] }));
-  expect((await receive(hub, "n2")).map(({ type }) => type)).toHaveLength(0);
+  expect((await hub.receive("n2")).map(({ type }) => type)).toHaveLength(0);
   hub.clock.pass(ACK_LEASE_MS + 1_000);
   await hub.sweep();
-  expect((await receive(hub, "n2")).map(({ id }) => id)).toEqual([scene.leased[1]]);
+  expect((await hub.receive("n2")).map(({ id }) => id)).toEqual([scene.leased[1]]);
   expect(await ok(hub.post("/signin", { node_id: "n2" }))).toMatchObject({ already_signed_in: true });
   await ok(hub.post("/task/claim", { task_id: scene.open, node_id: "n2" }));
-  await ok(complete(hub, scene.open, "n2"));
+  await ok(hub.complete(scene.open, "n2"));
   const mine = { task_id: scene.checkpointed, node_id: "n2" };
   await ok(hub.post("/task/release", mine));
   expect(await ok(hub.post("/task/claim", mine))).toMatchObject({

@@ -24,22 +24,7 @@ import {
 } from "../support/hub.ts";
 import { POSTGRES_MISSING, sharedServer } from "../support/postgres.ts";
 import { type Schema, dropSchemas, takeSchema } from "../support/schemas.ts";
-import {
-  RESULT,
-  addNode,
-  addNodes,
-  addTask,
-  addTasks,
-  complete,
-  list,
-  ok,
-  pick,
-  receive,
-  record,
-  refused,
-  send,
-  until,
-} from "../api/scene.ts";
+import { RESULT, list, ok, pick, record, refused, until } from "../api/scene.ts";
 import { as, runKeys } from "../api/key-commands.ts";
 
 const OTHER = "another secret of an operator";
@@ -120,12 +105,12 @@ suite(`several hubs on one database${reason}`, () => {
   test("each go round the creators: a single task waits for at most one round of each, also after a restart", async () => {
     const fair = { fair: "creator" } as const;
     let [one, two] = [await fleet.join(fair), await fleet.join(fair)];
-    await addNode(one, "n1", { auto_assign: false });
-    await addTasks(one, 25, { creator_node: "greedy" });
-    await addTasks(one, 25, { creator_node: "second" });
+    await one.addNode("n1", { auto_assign: false });
+    await one.addTasks(25, { creator_node: "greedy" });
+    await one.addTasks(25, { creator_node: "second" });
     /** The creators of the tasks that are handed out before the only one of another. */
     const before = async (creator_node: string, hubs: readonly TestHub[]): Promise<readonly string[]> => {
-      await addTask(one, { creator_node });
+      await one.addTask({ creator_node });
       for (const creators: string[] = []; ;) {
         const hub = hubs[creators.length % hubs.length] ?? one;
         const { task } = await ok(hub.post("/task/next", { node_id: "n1" }));
@@ -155,15 +140,15 @@ suite(`several hubs on one database${reason}`, () => {
   });
 
   test("a task carries the lessons of tasks that another hub has completed and deleted", async () => {
-    await addNode(a, "n1");
+    await a.addNode("n1");
     const complete = async (hub: TestHub, lesson: string): Promise<string> => {
-      const task_id = await addTask(hub, { task_type: "review" });
+      const task_id = await hub.addTask({ task_type: "review" });
       await ok(hub.post("/task/claim", { task_id, node_id: "n1" }));
       await ok(hub.post("/task/complete", { task_id, node_id: "n1", result: { ...RESULT, lesson } }));
       fleet.clock.pass(5);
       return task_id;
     };
-    const waiting = await addTask(a, { task_type: "review" });
+    const waiting = await a.addTask({ task_type: "review" });
     const lessonsOf = async (hub: TestHub): Promise<readonly unknown[]> => {
       const { context } = await ok(hub.get(`/task/${waiting}?context=1`));
       return context === undefined ? [] : list(record(context), "lessons").map(({ lesson }) => lesson);
@@ -183,15 +168,15 @@ suite(`several hubs on one database${reason}`, () => {
 
   test("of simultaneous claims at both exactly one wins, and a reward is paid once", async () => {
     const nodes = Array.from({ length: 8 }, (_, i) => `n${i}`);
-    await addNodes(a, nodes);
+    await a.addNodes(nodes);
     for (let round = 0; round < 5; round++) {
-      const taskId = await addTask(round % 2 ? a : b, { lux_reward: 2 });
+      const taskId = await (round % 2 ? a : b).addTask({ lux_reward: 2 });
       const claims = await Promise.all(
         nodes.map((node_id, i) => (i % 2 ? a : b).post("/task/claim", { task_id: taskId, node_id })),
       );
       const winners = claims.flatMap(({ status }, i) => (status === 200 ? [nodes[i] ?? ""] : []));
       expect(claims.map(({ status }) => status).toSorted()).toEqual([200, ...new Array(7).fill(409)]);
-      const done = await Promise.all([a, b, a, b].map((hub) => complete(hub, taskId, winners[0] ?? "")));
+      const done = await Promise.all([a, b, a, b].map((hub) => hub.complete(taskId, winners[0] ?? "")));
       expect(done.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     }
     expect(await fleet.number("SELECT sum(amount_micro) AS n FROM ledger")).toBe(10_000_000);
@@ -200,16 +185,16 @@ suite(`several hubs on one database${reason}`, () => {
   });
 
   test("a message sent at one wakes a receive that waits at the other at once", async () => {
-    await addNodes(a, ["n1"]);
+    await a.addNodes(["n1"]);
     // In turns at the other hub and at the same one, which shows how slow the machine is now.
     const tookMs: Record<"other" | "same", number[]> = { other: [], same: [] };
     for (let i = 0; i < 20; i++) {
       const [at, other] = i < 10 ? [a, b] : [b, a];
       const from = i % 2 ? at : other;
       const received = at.post("/message/receive", { node_id: "n1", blocking: true, timeout: 60 });
-      await receive(at, "n1"); // that came later has looked: the one before it waits
+      await at.receive("n1"); // that came later has looked: the one before it waits
       const sentAt = performance.now();
-      await send(from, "x", "n1", { content: String(i) });
+      await from.send("x", "n1", { content: String(i) });
       const body = await ok(received);
       tookMs[from === at ? "same" : "other"].push(performance.now() - sentAt);
       expect(pick(body, "messages", "content")).toEqual([String(i)]);
@@ -219,8 +204,8 @@ suite(`several hubs on one database${reason}`, () => {
   });
 
   test("a commit at one hub wakes a worker that is blocked at the other", async () => {
-    await addNode(a, "w", { max_tasks: 1 });
-    await addNodes(a, ["other"]);
+    await a.addNode("w", { max_tasks: 1 });
+    await a.addNodes(["other"]);
     const step = (path: string, fields: object) => ok(a.post(path, fields));
     const take = async (cause: () => Promise<unknown>) => {
       fleet.clock.pass(HEARTBEAT_FRESH_MS); // so that the call writes a heartbeat
@@ -237,29 +222,29 @@ suite(`several hubs on one database${reason}`, () => {
       if (typeof caused === "string") expect(taskId).toBe(caused);
       return taskId;
     };
-    const created = await take(() => addTask(a));
+    const created = await take(() => a.addTask());
     // Room in its node, which is full.
-    const more = await addTask(a);
-    expect(await take(() => ok(complete(a, String(created), "w")))).toBe(more);
-    await complete(a, String(more), "w");
+    const more = await a.addTask();
+    expect(await take(() => ok(a.complete(String(created), "w")))).toBe(more);
+    await a.complete(String(more), "w");
     // What makes a task ready logs no event.
-    const delayed = await addTask(a, { delay_s: 30 });
+    const delayed = await a.addTask({ delay_s: 30 });
     expect(await take(async () => fleet.clock.pass(31_000))).toBe(delayed);
-    const given = await addTask(a);
+    const given = await a.addTask();
     expect(await take(() => step("/task/release", { task_id: delayed, node_id: "w" }))).toBe(delayed);
-    await complete(a, delayed, "w");
+    await a.complete(delayed, "w");
     await step("/task/claim", { task_id: given, node_id: "other" });
     expect(await take(() => ok(a.admin("/task/revoke", { task_id: given, node_id: "w" })))).toBe(given);
     expect(await take(() => step("/node/drain", { node_id: "w", drain: true }))).toBeNull();
     await step("/node/drain", { node_id: "w", drain: false });
     expect(await take(() => step("/node/leave", { node_id: "w" }))).toBeNull();
-    await addTask(a, { task_type: "late" });
+    await a.addTask({ task_type: "late" });
     expect(list(await ok(b.get("/node/list")), "nodes")).toMatchObject([{}, { status: "offline" }]);
   });
 
   test("of workers at both hubs each task goes to one, at once", async () => {
     const workers = Array.from({ length: 8 }, (_, i) => `w${i}`);
-    await addNodes(a, workers);
+    await a.addNodes(workers);
     const seen: string[] = [];
     const work = async (nodeId: string, hub: TestHub): Promise<void> => {
       for (;;) {
@@ -267,11 +252,11 @@ suite(`several hubs on one database${reason}`, () => {
         if (task === null) return;
         const taskId = String(record(task)["task_id"]);
         seen.push(taskId);
-        await ok(complete(hub, taskId, nodeId));
+        await ok(hub.complete(taskId, nodeId));
       }
     };
     const working = workers.map((nodeId, i) => work(nodeId, i % 2 ? a : b));
-    const ids = await Promise.all(Array.from({ length: 60 }, (_, i) => addTask(i % 3 ? a : b)));
+    const ids = await Promise.all(Array.from({ length: 60 }, (_, i) => (i % 3 ? a : b).addTask()));
     await until(
       "all are done",
       async () => (await fleet.number("SELECT completed AS n FROM task_totals")) === 60,
@@ -282,10 +267,10 @@ suite(`several hubs on one database${reason}`, () => {
   });
 
   test("each message of a mailbox goes to one receiver, in order, at whichever hub they receive", async () => {
-    await addNodes(a, ["n1"]);
+    await a.addNodes(["n1"]);
     const sent = Array.from({ length: 60 }, (_, i) => String(i));
-    for (const content of sent) await send(a, "x", "n1", { content });
-    const takers = Array.from({ length: 12 }, (_, i) => receive(i % 2 ? a : b, "n1", { count: 5 }));
+    for (const content of sent) await a.send("x", "n1", { content });
+    const takers = Array.from({ length: 12 }, (_, i) => (i % 2 ? a : b).receive("n1", { count: 5 }));
     const taken = (await Promise.all(takers)).map((messages) =>
       messages.map(({ content }) => Number(content)),
     );
@@ -294,12 +279,12 @@ suite(`several hubs on one database${reason}`, () => {
   });
 
   test("a page of a node's tasks is one snapshot, also while the node completes tasks at the other hub", async () => {
-    await addNodes(a, ["n1"]);
-    const ids = await Promise.all(Array.from({ length: 30 }, (_, i) => addTask(i % 2 ? a : b)));
+    await a.addNodes(["n1"]);
+    const ids = await Promise.all(Array.from({ length: 30 }, (_, i) => (i % 2 ? a : b).addTask()));
     for (const task_id of ids) await ok(a.post("/task/claim", { task_id, node_id: "n1" }));
     let working = true;
     const work = (async () => {
-      for (const taskId of ids) await ok(complete(b, taskId, "n1"));
+      for (const taskId of ids) await ok(b.complete(taskId, "n1"));
       working = false;
     })();
     const filters = ["", "&status=assigned", "&status=completed"];
@@ -316,7 +301,7 @@ suite(`several hubs on one database${reason}`, () => {
   });
 
   test("a revoked key ends its open calls at both hubs, which take no messages", async () => {
-    await addNodes(a, ["n1", "n2"]);
+    await a.addNodes(["n1", "n2"]);
     const robot = (await runKeys(a, "add", "robot")).trim();
     const streams = await Promise.all(
       [a, b].map((hub) => SseReader.open(`${hub.base()}/api/v1/agent/sse?node_id=n1`, robot)),
@@ -332,7 +317,7 @@ suite(`several hubs on one database${reason}`, () => {
     for (const answer of waiting) await refused(answer, 401, "unauthorized");
     for (const stream of streams) await expect(stream.next("message")).rejects.toThrow("has ended");
     expect(performance.now() - revokedAt).toBeLessThan(HANG_MS); // not at the end of their own time
-    await send(b, "x", "n1", { content: "for another" });
+    await b.send("x", "n1", { content: "for another" });
     const left = await ok(a.post("/message/receive", { node_id: "n1" }));
     expect(pick(left, "messages", "content")).toEqual(["for another"]);
   });
@@ -340,12 +325,12 @@ suite(`several hubs on one database${reason}`, () => {
   test("a long poll at one hub is answered after an event at the other", async () => {
     const { cursor } = await ok(a.get("/events"));
     const polled = b.get(`/poll?since=${cursor}&timeout=60`);
-    const taskId = await addTask(a);
+    const taskId = await a.addTask();
     expect(pick(await ok(polled), "events", "task_id")).toEqual([taskId]);
   });
 
   test("a stream continues at the other hub from its cursor, with no gap and no repeat", async () => {
-    await addNodes(a, ["n1"]);
+    await a.addNodes(["n1"]);
     const open = (hub: TestHub, lastId?: string): Promise<SseReader> =>
       SseReader.open(`${hub.base()}/api/v1/agent/sse?node_id=n1`, SECRET, lastId);
     const said: string[] = [];
@@ -357,9 +342,9 @@ suite(`several hubs on one database${reason}`, () => {
       [a, b],
       [b, a],
     ] as const) {
-      for (let i = 0; i < 5; i++) await send(i % 2 ? at : other, "x", "n1", { content: String(sent++) });
+      for (let i = 0; i < 5; i++) await (i % 2 ? at : other).send("x", "n1", { content: String(sent++) });
       await using stream = await open(at, lastId ?? "0");
-      for (let i = 0; i < 5; i++) await send(i % 2 ? at : other, "x", "n1", { content: String(sent++) });
+      for (let i = 0; i < 5; i++) await (i % 2 ? at : other).send("x", "n1", { content: String(sent++) });
       for (let i = 0; i < 10; i++) {
         const event = await stream.next("message");
         said.push(String(JSON.parse(event.data).content));
@@ -370,23 +355,23 @@ suite(`several hubs on one database${reason}`, () => {
   });
 
   test("a stream that has read the log does not get an event twice, however late its hub is notified", async () => {
-    await addNodes(a, ["n1"]);
+    await a.addNodes(["n1"]);
     for (let i = 0; i < 30; i++) {
       const [from, at] = i % 2 ? [a, b] : [b, a];
-      await send(from, "x", "n1", { content: "known" });
+      await from.send("x", "n1", { content: "known" });
       const { cursor } = await ok(from.get("/events?limit=1"));
       await using stream = await SseReader.open(
         `${at.base()}/api/v1/agent/sse?node_id=n1`,
         SECRET,
         String(cursor),
       );
-      await send(from, "x", "n1", { content: "next" });
+      await from.send("x", "n1", { content: "next" });
       expect(JSON.parse((await stream.next("message")).data)).toMatchObject({ content: "next" });
     }
   });
 
   test("no id appears behind a reader's cursor, in whatever order the hubs commit", async () => {
-    await addNodes(a, ["n1", "n2"]);
+    await a.addNodes(["n1", "n2"]);
     let writing = true;
     const readers = [a, b].map(async (hub) => {
       const ids: number[] = [];
@@ -404,7 +389,7 @@ suite(`several hubs on one database${reason}`, () => {
     const writers = Array.from({ length: 16 }, async (_, i) => {
       const hub = i % 2 ? a : b;
       for (let n = 0; n < 12; n++) {
-        await (n % 3 ? send(hub, "x", "n1") : addTask(hub));
+        await (n % 3 ? hub.send("x", "n1") : hub.addTask());
         await Bun.sleep(i % 5);
       }
     });
@@ -425,7 +410,7 @@ suite(`several hubs on one database${reason}`, () => {
   });
 
   test("of one request with an Idempotency-Key sent to both, one runs and both get its answer", async () => {
-    await addNodes(a, ["n1"]);
+    await a.addNodes(["n1"]);
     for (let round = 0; round < 10; round++) {
       const headers = { "Idempotency-Key": `k${round}` };
       const create = (hub: TestHub): Promise<Answer> =>
@@ -439,15 +424,15 @@ suite(`several hubs on one database${reason}`, () => {
     const wait = (hub: TestHub): Promise<Answer> =>
       hub.post("/message/receive", { node_id: "n1", blocking: true, timeout: 60 }, { headers });
     const waiting = [wait(a), wait(b)];
-    for (const hub of [a, b]) await receive(hub, "n1"); // what came before has looked, and waits
-    await send(a, "x", "n1");
+    for (const hub of [a, b]) await hub.receive("n1"); // what came before has looked, and waits
+    await a.send("x", "n1");
     const [first, second] = (await Promise.all(waiting)).map(({ body }) => body);
     expect(first).toEqual(second);
     expect(list(first ?? {}, "messages")).toHaveLength(1);
   });
 
   test("a message of A2A that is sent to both creates one task, and both stream its end", async () => {
-    await addNode(a, "w1");
+    await a.addNode("w1");
     const message = { messageId: "m1", role: "ROLE_USER", parts: [{ text: "once" }] };
     const stream = async (hub: TestHub): Promise<Response> =>
       fetch(`${hub.base()}/a2a/message:stream`, {
@@ -459,7 +444,7 @@ suite(`several hubs on one database${reason}`, () => {
     const [created, ...others] = list(await ok(a.get("/task/list")), "tasks");
     expect(others).toEqual([]);
     await ok(b.post("/task/claim", { task_id: created?.["task_id"], node_id: "w1" }));
-    await ok(complete(a, String(created?.["task_id"]), "w1"));
+    await ok(a.complete(String(created?.["task_id"]), "w1"));
     const texts = await Promise.all(streams.map((answer) => answer.text()));
     for (const text of texts) expect(text).toContain('"state":"TASK_STATE_COMPLETED"');
     const idsOf = (text: string) => [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => id);
@@ -488,7 +473,7 @@ suite(`several hubs on one database${reason}`, () => {
   test("a lease ends at the same moment by the clocks of both hubs", async () => {
     const now = () => fleet.number("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS n");
     const before = await now();
-    await addNode(a, "n1", {}, "B");
+    await a.addNode("n1", {}, "B");
     const given = (await fleet.number("SELECT lease_until AS n FROM beats")) - 90_000;
     expect(given).toBeWithin(before - 5_000, (await now()) + 5_000);
   });
@@ -508,9 +493,9 @@ suite(`several hubs on one database, as time passes${reason}`, () => {
     async () => {
       await using fleet = await Fleet.open();
       const [a, b] = fleet.pair;
-      await addNodes(a, ["n1"]);
-      await send(a, "x", "n1", { require_ack: true });
-      expect(await receive(a, "n1")).toHaveLength(1);
+      await a.addNodes(["n1"]);
+      await a.send("x", "n1", { require_ack: true });
+      expect(await a.receive("n1")).toHaveLength(1);
       for (const at of [a, b]) {
         const waiting = at.post("/message/receive", { node_id: "n1", blocking: true, timeout: 60 });
         fleet.clock.pass(31_000);
@@ -533,7 +518,7 @@ suite(`several hubs on one database, as time passes${reason}`, () => {
       const leftAt = performance.now();
       await until("another hub is elected", async () => (await holder()) !== first);
       expect(performance.now() - leftAt).toBeLessThan(LEADER_LEASE_MS - ELECTION_EVERY_MS); // it did not run out
-      await addNode(b, "n1", {}, "B");
+      await b.addNode("n1", {}, "B");
       fleet.clock.pass(91_000);
       await until(
         "who is silent goes offline",
@@ -557,7 +542,7 @@ suite(`several hubs on one database, as time passes${reason}`, () => {
         await fleet.sweep();
         return !(await isLeading(fleet.pair[0])) && !(await isLeading(b));
       });
-      await addNode(b, "n1", {}, "B");
+      await b.addNode("n1", {}, "B");
       fleet.clock.pass(91_000);
       await fleet.sweep();
       expect(await fleet.number("SELECT online AS n FROM nodes")).toBe(1);
@@ -576,7 +561,7 @@ suite(`several hubs on one database, as time passes${reason}`, () => {
     async () => {
       await using fleet = await Fleet.open();
       const [, b] = fleet.pair;
-      await addNode(b, "n1", {}, "B");
+      await b.addNode("n1", {}, "B");
       const lease = (): Promise<number> => fleet.number("SELECT lease_until AS n FROM beats");
       // What the leader wrote before, by a clock that was an hour ahead.
       await fleet.sql`UPDATE beats SET lease_until = lease_until + 3600000`;
@@ -595,7 +580,7 @@ suite(`several hubs on one database, as time passes${reason}`, () => {
     async () => {
       await using fleet = await Fleet.open();
       const [a] = fleet.pair;
-      await addNode(a, "n1", {}, "B");
+      await a.addNode("n1", {}, "B");
       const lease = (): Promise<number> => fleet.number("SELECT lease_until AS n FROM beats");
       const before = await lease();
       fleet.clock.pass(60_000);
@@ -612,7 +597,7 @@ suite(`several hubs on one database, as time passes${reason}`, () => {
     async () => {
       await using fleet = await Fleet.open();
       const [a, b] = fleet.pair;
-      await addNodes(a, ["n1"]);
+      await a.addNodes(["n1"]);
       const holder = async (): Promise<string | null> =>
         (await fleet.sql`SELECT holder FROM turn WHERE until > clock_timestamp()`)[0]?.holder ?? null;
       expect(await holder()).not.toBeNull();
@@ -643,8 +628,8 @@ suite(`several hubs on one database, as time passes${reason}`, () => {
   test.concurrent("each hub logs its own changes, once", async () => {
     await using fleet = await Fleet.open();
     const [a, b] = fleet.pair;
-    await addNodes(a, ["n1"]);
-    const taskId = await addTask(b, { title: "Say hello" });
+    await a.addNodes(["n1"]);
+    const taskId = await b.addTask({ title: "Say hello" });
     await ok(a.post("/task/claim", { task_id: taskId, node_id: "n1" }));
     await ok(b.post("/message/broadcast", { from_node: "boss", content: "c" }));
     const told = (hub: TestHub): string[] =>

@@ -12,7 +12,7 @@ import { type PostgresStore, openPostgres } from "../../src/store/postgres/engin
 import { Cable } from "../support/cable.ts";
 import { type Answer, SECRET, type TestHub, startHub } from "../support/hub.ts";
 import { POSTGRES_PROGRAMS, PostgresServer, newSchema } from "../support/postgres.ts";
-import { addNodes, list, ok, pick, receive, refused, until } from "../api/scene.ts";
+import { list, ok, pick, refused, until } from "../api/scene.ts";
 import { HANG_MS } from "../support/hang.ts";
 
 /** Of a caller under load, between two calls: enough callers are on their way at any moment. */
@@ -43,9 +43,9 @@ suite(`a database that goes away${reason}`, () => {
   test("503 with Retry-After during the outage, and recovery when the server is back", async () => {
     await using a = await start(server);
     await using b = await startHub({ database: a.database });
-    await addNodes(a, ["n1"]);
+    await a.addNodes(["n1"]);
     const waiting = b.post("/message/receive", { node_id: "n1", blocking: true, timeout: 80 });
-    for (let i = 0; i < 3; i++) await receive(b, "n1"); // what came later has looked: it waits
+    for (let i = 0; i < 3; i++) await b.receive("n1"); // what came later has looked: it waits
     await server.down();
     for (const call of [
       a.get("/node/list"),
@@ -113,7 +113,7 @@ suite(`a database that goes away${reason}`, () => {
       await using server = await PostgresServer.start(tmpdir());
       await using hub = await start(server);
       await using other = await start(server);
-      await addNodes(hub, ["n1"]);
+      await hub.addNodes(["n1"]);
       const thaw = await server.freeze();
       try {
         const diagnosing = Promise.all(Array.from({ length: 20 }, () => ok(other.get("/pg/diagnostic"))));
@@ -171,7 +171,7 @@ suite(`a database that goes away${reason}`, () => {
     "a table that is locked in %s mode is 503 within the time said",
     async (mode) => {
       await using hub = await start(steady);
-      await addNodes(hub, ["n1"]);
+      await hub.addNodes(["n1"]);
       await ok(hub.post("/task/create", { title: "before", description: "d" }));
       const sql = new SQL(hub.database ?? "", { max: 1 });
       await sql.unsafe(`BEGIN; LOCK TABLE tasks IN ${mode} MODE`);
@@ -195,7 +195,7 @@ suite(`a database that goes away${reason}`, () => {
       await sql.close();
       await ok(hub.post("/task/create", { title: "after", description: "d" }));
       expect(pick(await ok(hub.get("/task/list")), "tasks", "title")).toEqual(["after", "before"]);
-      expect(await receive(hub, "n1")).toEqual([]);
+      expect(await hub.receive("n1")).toEqual([]);
     },
   );
 
@@ -306,7 +306,7 @@ suite(`a database that goes away${reason}`, () => {
       const hubs = await Promise.all([1, 2, 3].map(() => startHub({ database: url })));
       const [a] = hubs;
       if (!a) throw new Error("no hub");
-      await addNodes(a, ["n1"]);
+      await a.addNodes(["n1"]);
       for (const hub of hubs)
         expect(pick(await ok(hub.get("/node/list")), "nodes", "node_id")).toEqual(["n1"]);
       for (const hub of hubs) await hub.close();
@@ -316,7 +316,7 @@ suite(`a database that goes away${reason}`, () => {
   test("under load, through a stop, a crash and lost connections, every answer is true", async () => {
     await using a = await start(server);
     await using b = await startHub({ database: a.database });
-    await addNodes(a, ["n1"]);
+    await a.addNodes(["n1"]);
     let going = true;
     const answers = new Map<string, Answer>();
     const writers = Array.from({ length: 24 }, async (_, i) => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { type Answer, type TestHub, startHub } from "../support/hub.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
 import { REDIS_MISSING, RedisServer, withoutRedis } from "../support/redis.ts";
-import { VARIANTS, addNodes, ok, send, until } from "../api/scene.ts";
+import { VARIANTS, ok, until } from "../api/scene.ts";
 
 const missing = POSTGRES_MISSING ?? (withoutRedis(true) ? (REDIS_MISSING ?? "no redis-server here") : null);
 const reason = missing === null ? "" : ` (skipped: ${missing})`;
@@ -48,7 +48,7 @@ describe.skipIf(missing !== null)(`the transport of two hubs${reason}`, () => {
     try {
       await using a = await startHub({ database, redis: redis.url });
       await using b = await startHub({ database, redis: redis.url });
-      await addNodes(a, ["n1", "n2", "n3"]);
+      await a.addNodes(["n1", "n2", "n3"]);
       // A hub on a machine that is too slow for a while goes on without Redis, and says so.
       const only = async (transport: string): Promise<boolean> =>
         [...(await transportsOf([a, b], 3))].join() === transport;
@@ -62,7 +62,7 @@ describe.skipIf(missing !== null)(`the transport of two hubs${reason}`, () => {
 
       await redis.run();
       await until("both hubs return", async () => !(await lost(a)) && !(await lost(b)));
-      await send(a, "n1", "n2");
+      await a.send("n1", "n2");
       await until("every answer names Redis again", () => only("redis"));
     } finally {
       await remove();

@@ -8,7 +8,7 @@ import { CLOCK_NOISE_MS, HUB_VANISHED_MS } from "../../src/domain/limits.ts";
 import { query } from "../../src/store/postgres/connection.ts";
 import { LOCK } from "../../src/store/postgres/migrate.ts";
 import { WriteSession } from "../../src/store/postgres/write-session.ts";
-import { addNodes, addTask, list, ok, record, refused, until } from "../api/scene.ts";
+import { list, ok, record, refused, until } from "../api/scene.ts";
 import { type TestHub, startHub } from "../support/hub.ts";
 import { longTest } from "../support/long.ts";
 import { POSTGRES_MISSING, newSchema, sharedServer } from "../support/postgres.ts";
@@ -103,8 +103,8 @@ suite(`the write lock${reason}`, () => {
 
   test.concurrent("who waited for the lock decides by the time at which it was granted", async () => {
     await using hub = await start();
-    await addNodes(hub, ["n1"]);
-    const taskId = await addTask(hub, { delay_s: 1 });
+    await hub.addNodes(["n1"]);
+    const taskId = await hub.addTask({ delay_s: 1 });
     const task = record((await ok(hub.get(`/task/${taskId}`)))["task"]);
     const notBefore = Date.parse(String(task["not_before"]));
     const holder = await Holder.open(hub, "a test");

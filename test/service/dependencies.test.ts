@@ -6,6 +6,7 @@ import { afterEach, expect, test } from "bun:test";
 import { cancel } from "../../src/domain/task/creator.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { newId } from "../../src/lib/ids.ts";
+import { dueSteps } from "../../src/service/task-chores.ts";
 import { TaskService } from "../../src/service/tasks.ts";
 import { taskById, tasksById } from "../../src/store/sql/tasks.ts";
 import { openSqlite } from "../../src/store/sqlite/engine.ts";
@@ -35,7 +36,7 @@ async function openScene(dependents: number) {
       ),
     retry: () => tasks.retry(store.transact, { taskId, boundTo: null }),
     runDue: async () => {
-      for (const step of await tasks.dueSteps()) while ((await step()).isMore);
+      for (const step of await dueSteps(store, systemClock(), tasks.reviews)) while ((await step()).isMore);
     },
     waiting: () => store.read(tasksById(waiting.map((one) => one.taskId))),
   };

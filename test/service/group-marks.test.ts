@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { addNode, addTask, addTaskOf, complete, list, ok } from "../api/scene.ts";
+import { list, ok } from "../api/scene.ts";
 import { newDataDir, startHub } from "../support/hub.ts";
 
 test("group.ended is logged after a restart, once, and only for a group that has ended", async () => {
@@ -11,11 +11,11 @@ test("group.ended is logged after a restart, once, and only for a group that has
   try {
     {
       await using hub = await startHub({ dataDir });
-      await addNode(hub, "n1");
-      const done = await addTaskOf(hub, "n1", { group: "done" });
-      await addTask(hub, { group: "goes-on", delay_s: 86_400 });
+      await hub.addNode("n1");
+      const done = await hub.addTaskOf("n1", { group: "done" });
+      await hub.addTask({ group: "goes-on", delay_s: 86_400 });
       // Ended in one commit; what follows it is taken back, as if the hub had been killed before.
-      await ok(complete(hub, done, "n1"));
+      await ok(hub.complete(done, "n1"));
     }
     const db = new Database(join(dataDir, "luxhub.db"));
     db.run("DELETE FROM events WHERE id = (SELECT max(id) FROM events WHERE kind = 'group.ended')");

@@ -8,12 +8,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Config, readConfig } from "../../src/config.ts";
 import { makeDataDir } from "../../src/data-dir.ts";
+import { BATCH_REQUESTS_MAX } from "../../src/domain/limits.ts";
 import type { VariantName } from "../../src/domain/model.ts";
 import type { Post } from "../../src/http/outbound.ts";
 import { type Hub, openHub } from "../../src/hub.ts";
 import { type Clock, systemClock } from "../../src/lib/clock.ts";
 import { openLog } from "../../src/lib/log.ts";
 import type { LoadServer } from "../../src/mcp/endpoint.ts";
+import { RESULT, list, ok, record } from "../api/scene.ts";
 import { answerFault } from "./answers.ts";
 import { checkConsistency } from "./consistency-check.ts";
 import { type Front, giveBack, takeFront } from "./front.ts";
@@ -99,6 +101,8 @@ type TestHubParts = {
   readonly keepData: boolean;
   readonly isDamaged: boolean;
 };
+
+type Fields = Readonly<Record<string, unknown>>;
 
 export class TestHub {
   readonly dataDir: string;
@@ -193,6 +197,110 @@ export class TestHub {
   /** A POST with the administrator key. */
   admin(path: string, body: unknown, options: CallOptions = {}): Promise<Answer> {
     return this.post(path, body, { ...options, headers: { "X-Admin-Key": ADMIN_KEY, ...options.headers } });
+  }
+
+  /** Registers a node that the balancer may give tasks to, in either variant; the answer's body. */
+  addNode(nodeId: string, fields: Fields = {}, variant: VariantName = "A"): Promise<Answer["body"]> {
+    const asked = { node_id: nodeId, name: nodeId, auto_assign: true, ...fields };
+    return ok(this.post("/node/register", asked, { variant }));
+  }
+
+  async addNodes(nodeIds: readonly string[]): Promise<void> {
+    for (const nodeId of nodeIds) await this.addNode(nodeId);
+  }
+
+  /** Creates a task; its id. */
+  async addTask(fields: Fields = {}, variant: VariantName = "A"): Promise<string> {
+    const body = await ok(
+      this.post("/task/create", { title: "t", description: "d", ...fields }, { variant }),
+    );
+    return String(body["task_id"]);
+  }
+
+  /** Creates so many tasks; their ids. */
+  async addTasks(count: number, fields: Fields = {}, variant: VariantName = "A"): Promise<readonly string[]> {
+    const bodies = Array.from({ length: count }, () => ({ title: "t", description: "d", ...fields }));
+    return (await this.inBatches("task/create", bodies, variant)).map(({ task_id }) => String(task_id));
+  }
+
+  /** Posts these bodies to one path in as few requests as a batch allows; the answers, which all have to succeed. */
+  async inBatches(
+    path: string,
+    bodies: readonly Fields[],
+    variant: VariantName = "A",
+  ): Promise<readonly Answer["body"][]> {
+    const got: Answer["body"][] = [];
+    for (let i = 0; i < bodies.length; i += BATCH_REQUESTS_MAX) {
+      const requests = bodies.slice(i, i + BATCH_REQUESTS_MAX).map((body) => ({ path, body }));
+      const answers = list(await ok(this.post("/batch", { requests }, { variant })), "answers");
+      expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+      got.push(...answers.map(({ body }) => record(body)));
+    }
+    return got;
+  }
+
+  /** Creates a task on A and assigns it; its id. */
+  async addTaskOf(nodeId: string, fields: Fields = {}): Promise<string> {
+    const taskId = await this.addTask(fields);
+    await ok(this.post("/task/assign", { task_id: taskId, node_id: nodeId }));
+    return taskId;
+  }
+
+  complete(taskId: string, nodeId: string, options: CallOptions = {}): Promise<Answer> {
+    return this.post("/task/complete", { task_id: taskId, node_id: nodeId, result: RESULT }, options);
+  }
+
+  /** A task as the list of a variant shows it. */
+  async taskOf(taskId: string, variant: VariantName = "A"): Promise<Record<string, unknown>> {
+    const body = await ok(this.get("/task/list?per_page=50", { variant }));
+    const task = list(body, "tasks").find((one) => one["task_id"] === taskId);
+    if (!task) throw new Error(`no task ${taskId} in the list`);
+    return task;
+  }
+
+  async nodeOf(nodeId: string, variant: VariantName = "A"): Promise<Record<string, unknown>> {
+    return record((await ok(this.get(`/node/${nodeId}`, { variant })))["node"]);
+  }
+
+  /** Sends a message; its id. */
+  async send(from: string, to: string, fields: Fields = {}): Promise<string> {
+    const body = await ok(
+      this.post("/message/send", { from_node: from, to_node: to, content: "hello", ...fields }),
+    );
+    return String(body["message_id"]);
+  }
+
+  /** Takes messages without waiting. */
+  async receive(nodeId: string, fields: Fields = {}): Promise<readonly Record<string, unknown>[]> {
+    return list(await ok(this.post("/message/receive", { node_id: nodeId, ...fields })), "messages");
+  }
+
+  /** The event log from its beginning, as kinds; of one task, if given. */
+  async eventKinds(taskId?: string): Promise<unknown[]> {
+    const events = list(await ok(this.get("/events?since=0&limit=1000")), "events");
+    return events
+      .filter((event) => taskId === undefined || event["task_id"] === taskId)
+      .map((event) => event["kind"]);
+  }
+
+  /** How the event log begins. */
+  startsOf(): readonly string[] {
+    return Array.from({ length: this.size }, () => "hub.started");
+  }
+
+  /** Whether so many calls of callers with the secret wait, by the hub's own metrics. */
+  async waits(count: number): Promise<boolean> {
+    const answer = await fetch(`${this.base()}/metrics`, { headers: { "X-Matrix-Secret": SECRET } });
+    return new RegExp(`^luxhub_waiting_calls\\{secret="valid"\\} ${count}$`, "m").test(await answer.text());
+  }
+
+  /** Lets 3 minutes pass, in which the nodes in `alive` send their heartbeats, and the hub do its periodic work twice. */
+  async swept(alive: readonly string[] = []): Promise<void> {
+    for (let i = 0; i < 2; i++) {
+      this.clock.pass(90_000);
+      for (const nodeId of alive) await ok(this.post("/node/heartbeat", { node_id: nodeId }));
+      await this.sweep();
+    }
   }
 
   /** Runs the periodic work that is due now, instead of waiting for the hub's timer. */

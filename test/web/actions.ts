@@ -6,7 +6,7 @@ import { expect } from "bun:test";
 import { join } from "node:path";
 import { PROJECT } from "../support/executable.ts";
 import { ADMIN_KEY, SECRET, type TestHub, startHub } from "../support/hub.ts";
-import { type VariantName, addNode, addNodes, addTask, ok, record, until } from "../api/scene.ts";
+import { type VariantName, ok, record, until } from "../api/scene.ts";
 import { RECEIVER_URL, Receiver } from "../support/receiver.ts";
 import { operatorTasks } from "./operator-tasks.ts";
 import { Page, type Size, WIDE } from "./chromium.ts";
@@ -73,7 +73,7 @@ async function refusal({ variant, ...stage }: Stage): Promise<void> {
 
 async function viewer(stage: Stage): Promise<void> {
   const { hub } = stage;
-  await addNode(hub, "watched");
+  await hub.addNode("watched");
   const added = await ok(hub.admin("/key/add", { name: "watcher", role: "viewer" }));
   using page = await visit(stage);
   await signIn(page, String(added["secret"]));
@@ -251,7 +251,7 @@ async function task(stage: Stage): Promise<void> {
 
 async function copies(stage: Stage): Promise<void> {
   const { hub, variant } = stage;
-  const taskId = await addTask(hub, { title: "To be copied" });
+  const taskId = await hub.addTask({ title: "To be copied" });
   using page = await admin(stage);
   await page.eval(
     `void (window.copied = [], navigator.clipboard.writeText = async (text) => copied.push(text))`,
@@ -285,14 +285,14 @@ async function taskFiles(stage: Stage): Promise<void> {
   await page.shows(/Input files[\s\S]*two\.txt[\s\S]*one\.txt/);
   expect(await page.text()).not.toContain("Output files");
   const taskId = String(await page.eval("location.hash.split('/').pop()"));
-  await addNode(hub, "reader");
+  await hub.addNode("reader");
   await ok(hub.post("/task/assign", { task_id: taskId, node_id: "reader" }));
   const form = new FormData();
   form.set("metadata", JSON.stringify({ task_id: taskId, node: "reader" }));
   form.set("file", new File(["done"], "done.txt"));
   await ok(hub.post("/file/upload", form));
   await page.shows(/Output files[\s\S]*done\.txt/);
-  const dependent = await addTask(hub, { title: "Print", depends_on: [taskId] });
+  const dependent = await hub.addTask({ title: "Print", depends_on: [taskId] });
   await ok(hub.post("/task/cancel", { task_id: taskId }));
   await page.shows("Why it failed");
   await page.press("retry-all");
@@ -308,11 +308,11 @@ async function taskFiles(stage: Stage): Promise<void> {
 /** The attempts of a task, why it does not run, its neighbours, and what its next worker gets. */
 async function story(stage: Stage): Promise<void> {
   const { hub } = stage;
-  await addNodes(hub, ["teller", "other-teller"]);
+  await hub.addNodes(["teller", "other-teller"]);
   const of = (task_id: string, node_id = "teller") => ({ task_id, node_id });
-  const first = await addTask(hub, { title: "Gather", backoff_s: 0, task_type: "saga", unique_key: "once" });
-  const second = await addTask(hub, { title: "Weave", depends_on: [first] });
-  const third = await addTask(hub, { title: "Sing", depends_on: [second] });
+  const first = await hub.addTask({ title: "Gather", backoff_s: 0, task_type: "saga", unique_key: "once" });
+  const second = await hub.addTask({ title: "Weave", depends_on: [first] });
+  const third = await hub.addTask({ title: "Sing", depends_on: [second] });
   using page = await admin(stage);
   await page.go(`tasks/${first}`);
   await page.shows(/of its lane/);
@@ -347,7 +347,7 @@ async function story(stage: Stage): Promise<void> {
   await page.shows(/waits for [^]*What it depends on/i);
   await page.shows(/Gather\s+● completed\s+Weave\s+● open\s+Sing\s+● waiting/);
   // A result that waits for its review is passed on its page.
-  const checked = await addTask(hub, {
+  const checked = await hub.addTask({
     title: "Proofs",
     creator_node: "teller",
     review: "creator",
@@ -363,8 +363,8 @@ async function story(stage: Stage): Promise<void> {
   await page.go(`nodes/other-teller`);
   await page.shows(/LUX\s+3/);
   const parts: string[] = [];
-  for (let i = 0; i < 6; i++) parts.push(await addTask(hub, { title: `Part ${i}` }));
-  const many = await addTask(hub, { title: "Bind", depends_on: parts, task_type: "nobody-takes-this" });
+  for (let i = 0; i < 6; i++) parts.push(await hub.addTask({ title: `Part ${i}` }));
+  const many = await hub.addTask({ title: "Bind", depends_on: parts, task_type: "nobody-takes-this" });
   await page.go(`tasks/${many}`);
   await page.shows(/It depends on 6\s+Part 0\s+open\s+Part 1[^]*Part 5/);
   await page.click(`a[href="#/tasks/${parts[0]}"]`);
@@ -380,8 +380,8 @@ async function operators(stage: Stage): Promise<void> {
 
 async function output(stage: Stage): Promise<void> {
   const { hub } = stage;
-  await addNode(hub, "printer");
-  const taskId = await addTask(hub, { title: "Print", backoff_s: 0 });
+  await hub.addNode("printer");
+  const taskId = await hub.addTask({ title: "Print", backoff_s: 0 });
   const of = { task_id: taskId, node_id: "printer" };
   const send = (offset: number, data: string) => ok(hub.post("/task/output", { ...of, offset, data }));
   await ok(hub.post("/task/claim", of));
@@ -427,8 +427,8 @@ async function output(stage: Stage): Promise<void> {
 /** A hidden tab asks the hub for nothing, and has everything soon after it is shown again. */
 async function hidden(stage: Stage): Promise<void> {
   const { hub } = stage;
-  await addNode(hub, "unseen");
-  const taskId = await addTask(hub, { title: "Print unseen" });
+  await hub.addNode("unseen");
+  const taskId = await hub.addTask({ title: "Print unseen" });
   const of = { task_id: taskId, node_id: "unseen" };
   await ok(hub.post("/task/claim", of));
   const send = (offset: number, data: string) => ok(hub.post("/task/output", { ...of, offset, data }));
@@ -481,7 +481,7 @@ async function hidden(stage: Stage): Promise<void> {
 
 /** Fails a task permanently. */
 async function failed(hub: TestHub, title: string, more: object = {}): Promise<void> {
-  const taskId = await addTask(hub, { title, ...more });
+  const taskId = await hub.addTask({ title, ...more });
   await ok(hub.post("/task/cancel", { task_id: taskId, reason: "not wanted" }));
 }
 
@@ -501,7 +501,7 @@ async function lists(stage: Stage): Promise<void> {
   await rows(page, 1);
   const top = `document.querySelector("a.row").getBoundingClientRect().top`;
   const before = await page.eval(top);
-  await addTask(hub, { title: "Sweep 54 once more" });
+  await hub.addTask({ title: "Sweep 54 once more" });
   await page.shows("1 new: show");
   expect(await page.eval(top)).toBe(before);
   expect(await page.text()).not.toContain("once more");
@@ -546,8 +546,8 @@ async function lists(stage: Stage): Promise<void> {
  */
 async function traps(stage: Stage): Promise<void> {
   const { hub } = stage;
-  await addNode(hub, "breaker");
-  const failing = await addTask(hub, { title: "Trap that fails" });
+  await hub.addNode("breaker");
+  const failing = await hub.addTask({ title: "Trap that fails" });
   await ok(hub.post("/task/claim", { task_id: failing, node_id: "breaker" }));
   const failure = { task_id: failing, node_id: "breaker", error: "The saw broke", retry: false };
   await ok(hub.post("/task/fail", failure));
@@ -602,7 +602,7 @@ async function traps(stage: Stage): Promise<void> {
 /** Rows are selected by clicks and keys, and changed together; to delete many wants the number. */
 async function selection(stage: Stage): Promise<void> {
   const { hub } = stage;
-  for (let i = 0; i < 5; i++) await addTask(hub, { title: `Pick ${i}`, group: "picks", tags: ["ripe"] });
+  for (let i = 0; i < 5; i++) await hub.addTask({ title: `Pick ${i}`, group: "picks", tags: ["ripe"] });
   using page = await admin(stage);
   await page.go("tasks?group=picks&tag=ripe");
   await rows(page, 5);
@@ -645,9 +645,9 @@ async function selection(stage: Stage): Promise<void> {
 /** Tasks by what they wait for, by when they changed, and by who failed them and why. */
 async function filters(stage: Stage): Promise<void> {
   const { hub } = stage;
-  await addNode(hub, "sifter");
+  await hub.addNode("sifter");
   const add = (title: string, more: object = {}) =>
-    addTask(hub, { title, group: "sieve", task_type: "sifted", backoff_s: 0, ...more });
+    hub.addTask({ title, group: "sieve", task_type: "sifted", backoff_s: 0, ...more });
   const first = await add("Goes first");
   await add("Goes second", { depends_on: [first] });
   await add("Goes late", { delay_s: 3_600 });
@@ -691,18 +691,18 @@ async function filters(stage: Stage): Promise<void> {
 
 async function groups(stage: Stage): Promise<void> {
   const { hub } = stage;
-  await addNode(hub, "grouper");
+  await hub.addNode("grouper");
   using page = await admin(stage);
   await page.go("groups?q=wiki-");
   await page.shows("No group matches.");
   for (let i = 0; i < 21; i++)
-    await addTask(hub, { title: "One", group: `wiki-${String(i).padStart(2, "0")}` });
+    await hub.addTask({ title: "One", group: `wiki-${String(i).padStart(2, "0")}` });
   await rows(page, 20); // live
   await page.click('a[rel="next"]');
   await rows(page, 1);
   const taskIds: string[] = [];
   for (let i = 0; i < 4; i++)
-    taskIds.push(await addTask(hub, { title: `Page ${i}`, group: "wiki-20", lux_reward: 1.5 }));
+    taskIds.push(await hub.addTask({ title: `Page ${i}`, group: "wiki-20", lux_reward: 1.5 }));
   const of = (i: number) => ({ task_id: taskIds[i], node_id: "grouper" });
   for (const i of [0, 1]) await ok(hub.post("/task/claim", of(i)));
   await ok(hub.post("/task/fail", { ...of(0), error: "The page is too long", retry: false }));
@@ -743,7 +743,7 @@ async function groups(stage: Stage): Promise<void> {
   const group = (await hub.get("/group/wiki-20")).body;
   expect(group).toMatchObject({ done: true, cancelled: 4, by_status: { completed: 1, failed: 0 } });
   // A result that waits for a review cannot be cancelled.
-  const reviewed = await addTask(hub, { title: "In review", group: "wiki-21", review: "creator" });
+  const reviewed = await hub.addTask({ title: "In review", group: "wiki-21", review: "creator" });
   await ok(hub.post("/task/claim", { task_id: reviewed, node_id: "grouper" }));
   const result = { problem: "p", improvement: "i", lesson: "l" };
   await ok(hub.post("/task/complete", { task_id: reviewed, node_id: "grouper", result }));
@@ -812,8 +812,8 @@ async function schedules(stage: Stage): Promise<void> {
 /** With more than 10,000 tasks and events before and after what is looked for. */
 async function old(stage: Stage): Promise<void> {
   const { hub } = stage;
-  await addNode(hub, "old-hand");
-  const taskId = await addTask(hub, { title: "Antique between the line breaks" });
+  await hub.addNode("old-hand");
+  const taskId = await hub.addTask({ title: "Antique between the line breaks" });
   const requests = (count: number) =>
     Array.from({ length: count }, () => ({
       path: "task/create",
@@ -842,7 +842,7 @@ async function old(stage: Stage): Promise<void> {
 async function nodes(stage: Stage): Promise<void> {
   const { hub } = stage;
   const pool = Array.from({ length: 52 }, (_, i) => `pool-${String(i).padStart(2, "0")}`);
-  await addNodes(hub, ["drained", ...pool]);
+  await hub.addNodes(["drained", ...pool]);
   await ok(hub.post("/node/leave", { node_id: "pool-07" }));
   using page = await admin(stage);
   await page.go("nodes?order=id&q=POOL");
@@ -867,7 +867,7 @@ async function nodes(stage: Stage): Promise<void> {
   await page.fill("q", "drai");
   await rows(page, 1); // its row stays where it is now
   await page.click('a[href="#/nodes/drained"]');
-  const held = await addTask(hub, { title: "Held by the drained" });
+  const held = await hub.addTask({ title: "Held by the drained" });
   await ok(hub.post("/task/claim", { task_id: held, node_id: "drained" }));
   await ok(hub.post("/task/extend", { task_id: held, node_id: "drained", note: "Half way" }));
   await page.shows(/Runs now[^]*Held by the drained\s+Half way/);
@@ -912,8 +912,8 @@ async function nodes(stage: Stage): Promise<void> {
 
 async function questions(stage: Stage): Promise<void> {
   const { hub } = stage;
-  await addNode(hub, "asker");
-  const taskId = await addTask(hub, { title: "To be decided" });
+  await hub.addNode("asker");
+  const taskId = await hub.addTask({ title: "To be decided" });
   await ok(hub.post("/task/claim", { task_id: taskId, node_id: "asker" }));
   using page = await admin(stage);
   await page.go("questions");
@@ -951,8 +951,8 @@ async function questions(stage: Stage): Promise<void> {
 
 async function costs(stage: Stage): Promise<void> {
   const { hub } = stage;
-  await addNode(hub, "spender");
-  const taskId = await addTask(hub, { title: "Spends", task_type: "costly", max_cost_usd: 5 });
+  await hub.addNode("spender");
+  const taskId = await hub.addTask({ title: "Spends", task_type: "costly", max_cost_usd: 5 });
   await ok(hub.post("/task/claim", { task_id: taskId, node_id: "spender" }));
   const report = { model: "large", input_tokens: 1_000, cached_tokens: 400, output_tokens: 20 };
   const extend = (usage: readonly object[]) =>
@@ -998,7 +998,7 @@ async function costs(stage: Stage): Promise<void> {
 
 async function messages(stage: Stage): Promise<void> {
   const { hub } = stage;
-  await addNode(hub, "reader");
+  await hub.addNode("reader");
   const worn = { from_node: "op", to_node: "reader", content: "One of many", require_ack: true };
   using page = await admin(stage);
   await page.go("messages");
@@ -1049,7 +1049,7 @@ async function messages(stage: Stage): Promise<void> {
 
 async function files(stage: Stage): Promise<void> {
   const { hub } = stage;
-  const taskId = await addTask(hub, { title: "With a file" });
+  const taskId = await hub.addTask({ title: "With a file" });
   using page = await admin(stage);
   await page.go("files");
   await page.shows("No files yet.");
@@ -1119,10 +1119,10 @@ async function events(stage: Stage): Promise<void> {
   using page = await admin(stage);
   await page.go("events?kind=node.registered");
   await page.shows("Pause");
-  await addNode(hub, "live-1");
+  await hub.addNode("live-1");
   await page.shows("live-1");
   await page.press("pause");
-  await addNode(hub, "live-2");
+  await hub.addNode("live-2");
   await page.shows("Go on");
   await page.press("pause");
   await page.shows("live-2");
@@ -1132,7 +1132,7 @@ async function events(stage: Stage): Promise<void> {
   await page.fill("node", "live-2");
   await page.until(`location.hash === "#/events?node=live-2"`);
   await page.until(`!document.body.innerText.includes("live-1")`);
-  const [taskId, other] = [await addTask(hub, { title: "Followed" }), await addTask(hub)];
+  const [taskId, other] = [await hub.addTask({ title: "Followed" }), await hub.addTask()];
   for (const task_id of [taskId, other]) await ok(hub.post("/task/claim", { task_id, node_id: "live-2" }));
   await page.shows(/task\.assigned\s+live-2/);
   await page.go(`events?task=${taskId}`);
@@ -1151,7 +1151,7 @@ async function events(stage: Stage): Promise<void> {
 /** What an event costs the list of events: its own row, and no drawing of the others, at most four times a second. */
 async function manyEvents(stage: Stage): Promise<void> {
   const { hub } = stage;
-  await addNode(hub, "chatty");
+  await hub.addNode("chatty");
   const send = async (count: number): Promise<void> => {
     const body = { from_node: "op", to_node: "chatty", content: "Hello" };
     const requests = Array.from({ length: count }, () => ({ path: "message/send", body }));
@@ -1211,21 +1211,21 @@ async function faults(stage: Stage): Promise<void> {
   await page.press("follow");
   await page.until(`!/no longer live|cannot be reached/.test(document.body.innerText)`);
   await page.shows("Pause");
-  await addNode(stage.hub, "seen-live");
+  await stage.hub.addNode("seen-live");
   await page.shows("seen-live");
 }
 
 async function keys(stage: Stage): Promise<void> {
   const { hub } = stage;
-  await addNode(hub, "earner");
+  await hub.addNode("earner");
   await ok(hub.post("/signin", { node_id: "earner" }));
   using page = await admin(stage);
   await page.go("lux");
   await page.click('a[href="#/lux?range=week"]');
   await page.shows(/LUX of the week[^]*earner\s+10\s+1/);
   // It is live: a reward, and what came of the ledger.
-  await addNode(hub, "latecomer");
-  const paid = await addTask(hub, { title: "Paid", lux_reward: 7 });
+  await hub.addNode("latecomer");
+  const paid = await hub.addTask({ title: "Paid", lux_reward: 7 });
   await ok(hub.post("/task/claim", { task_id: paid, node_id: "latecomer" }));
   const result = { problem: "p", improvement: "i", lesson: "l" };
   const done = await ok(hub.post("/task/complete", { task_id: paid, node_id: "latecomer", result }));
@@ -1312,7 +1312,7 @@ async function invitations(page: Page, hub: TestHub): Promise<void> {
 }
 
 async function keyboard(stage: Stage): Promise<void> {
-  await addTask(stage.hub, { title: "First row" });
+  await stage.hub.addTask({ title: "First row" });
   using page = await admin(stage);
   await page.key("2");
   await page.shows("First row");
@@ -1339,9 +1339,9 @@ async function keyboard(stage: Stage): Promise<void> {
 /** Anything is found by what it is called. */
 async function find(stage: Stage): Promise<void> {
   const { hub } = stage;
-  await addNode(hub, "zebra-node");
+  await hub.addNode("zebra-node");
   const fields = { title: "The zebra crossing", task_type: "zebra", group: "zebra-group", tags: ["zebra"] };
-  const taskId = await addTask(hub, fields);
+  const taskId = await hub.addTask(fields);
   const form = new FormData();
   form.set("metadata", "{}");
   form.set("file", new File(["stripes"], "zebra.txt"));
@@ -1393,16 +1393,16 @@ async function find(stage: Stage): Promise<void> {
 async function overview(stage: Stage): Promise<void> {
   const { hub } = stage;
   for (const name of ["weaver", "spinner"]) {
-    await addNode(hub, name, { capabilities: ["weaving"] });
+    await hub.addNode(name, { capabilities: ["weaving"] });
     for (const thread of [1, 2, 3]) {
-      const task_id = await addTask(hub, { title: `Weave ${thread}`, task_type: "weaving" });
+      const task_id = await hub.addTask({ title: `Weave ${thread}`, task_type: "weaving" });
       await ok(hub.post("/task/claim", { task_id, node_id: name }));
       const failure = { error: `The thread ${thread} broke at ${name === "weaver" ? 7 : 12}`, retry: false };
       await ok(hub.post("/task/fail", { task_id, node_id: name, ...failure }));
     }
   }
   await hub.get("/stats/types"); // the hub keeps this count for a while; the page shows what came after it nonetheless
-  await addTask(hub, { title: "Melt", task_type: "glass" });
+  await hub.addTask({ title: "Melt", task_type: "glass" });
   using page = await admin(stage);
   await page.go("overview");
   // Nodes of other tests may take any type.
@@ -1449,7 +1449,7 @@ async function overview(stage: Stage): Promise<void> {
 /** Pauses, limits, webhooks, and results in review. */
 async function control(stage: Stage): Promise<void> {
   const { hub } = stage;
-  await addNode(hub, "reviewed");
+  await hub.addNode("reviewed");
   using page = await admin(stage);
   await page.go("control");
   await page.shows(/Nothing is paused\.[^]*There are no limits\.[^]*There are no webhooks/);
@@ -1475,7 +1475,7 @@ async function control(stage: Stage): Promise<void> {
   await page.until(`!document.body.innerText.includes("Paused: type")`);
   const review = "creator";
   const inReview = async (title: string): Promise<string> => {
-    const task_id = await addTask(hub, { title, review });
+    const task_id = await hub.addTask({ title, review });
     await ok(hub.post("/task/claim", { task_id, node_id: "reviewed" }));
     const result = { problem: "p", improvement: "i", lesson: "l" };
     await ok(hub.post("/task/complete", { task_id, node_id: "reviewed", result }));
@@ -1512,7 +1512,7 @@ async function webhooks(stage: Stage): Promise<void> {
   await page.shows("The test message was delivered.");
   expect(receiver.received).toHaveLength(1);
   receiver.answer = () => new Response(null, { status: 410 }); // ends a webhook at once
-  await addTask(own);
+  await own.addTask();
   await until("suspended", async () => {
     await own.sweep();
     const { webhooks: all } = await ok(own.get("/webhook/list", { headers: { "X-Admin-Key": ADMIN_KEY } }));
@@ -1573,8 +1573,8 @@ export const ACTIONS: readonly Action[] = [
 /** Fills a hub so that every view has something to show, also what is long. Returns the views. */
 export async function furnish(hub: TestHub): Promise<readonly string[]> {
   const long = "A-title-without-a-place-to-break-".repeat(6);
-  await addNode(hub, "busy", { max_tasks: 2, name: `A node ${long}`.slice(0, 200) });
-  const held = await addTask(hub, { title: `Held ${long}`, task_type: "x".repeat(60) });
+  await hub.addNode("busy", { max_tasks: 2, name: `A node ${long}`.slice(0, 200) });
+  const held = await hub.addTask({ title: `Held ${long}`, task_type: "x".repeat(60) });
   await ok(hub.post("/task/claim", { task_id: held, node_id: "busy" }));
   await failed(hub, "Broken");
   for (const choices of [[], [long.slice(0, 200), "b"]]) {

@@ -8,7 +8,7 @@ import { takePictures } from "../../tools/generate/dashboard-pictures.ts";
 import { PROJECT } from "../support/executable.ts";
 import { ADMIN_KEY, SECRET, type TestHub, startHub } from "../support/hub.ts";
 import { dashboard } from "../../src/web/dashboard.ts";
-import { RESULT, VARIANTS, addNode, addTask, ok } from "../api/scene.ts";
+import { RESULT, VARIANTS, ok } from "../api/scene.ts";
 import { NGINX_MISSING, Nginx } from "../support/nginx.ts";
 import { ACTIONS, furnish, inspect } from "./actions.ts";
 import { CHROMIUM_MISSING, NARROWEST, Page, TABLES, WIDE, closeBrowser } from "./chromium.ts";
@@ -104,8 +104,8 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
 
   test("the pictures of the README can be taken from a hub that has done something", async () => {
     await using own = await startHub();
-    await addNode(own, "painter");
-    const task_id = await addTask(own, { title: "Paint" });
+    await own.addNode("painter");
+    const task_id = await own.addTask({ title: "Paint" });
     await ok(own.post("/task/claim", { task_id, node_id: "painter" }));
     const result = { problem: "A wall", improvement: "A picture", lesson: "Dry first" };
     await ok(own.post("/task/complete", { task_id, node_id: "painter", result }));
@@ -146,17 +146,17 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
 
   test("a tile of the overview counts what its link lists, on both variants", async () => {
     await using own = await startHub();
-    await addNode(own, "busy");
-    const first = await addTask(own, { title: "First" });
-    await addTask(own, { title: "After it", depends_on: [first] });
-    await addTask(own, { title: "Later", delay_s: 3_600 });
+    await own.addNode("busy");
+    const first = await own.addTask({ title: "First" });
+    await own.addTask({ title: "After it", depends_on: [first] });
+    await own.addTask({ title: "Later", delay_s: 3_600 });
     for (const end of ["complete", "fail"]) {
-      const task_id = await addTask(own, { title: end });
+      const task_id = await own.addTask({ title: end });
       await ok(own.post("/task/claim", { task_id, node_id: "busy" }));
       const how = { result: RESULT, error: "e", retry: false };
       await ok(own.post(`/task/${end}`, { task_id, node_id: "busy", ...how }));
     }
-    const running = await addTask(own, { title: "Running" });
+    const running = await own.addTask({ title: "Running" });
     await ok(own.post("/task/claim", { task_id: running, node_id: "busy" }));
     for (const variant of VARIANTS) {
       using page = new Page(WIDE);
@@ -180,10 +180,10 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
 
   test("the chart of 24 hours shows what was completed a day before", async () => {
     await using own = await startHub();
-    await addNode(own, "steady");
+    await own.addNode("steady");
     const complete = async (count: number): Promise<void> => {
       for (let i = 0; i < count; i++) {
-        const task_id = await addTask(own, { title: `Step ${i}` });
+        const task_id = await own.addTask({ title: `Step ${i}` });
         await ok(own.post("/task/claim", { task_id, node_id: "steady" }));
         await ok(own.post("/task/complete", { task_id, node_id: "steady", result: RESULT }));
       }
@@ -207,10 +207,10 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
 
   test("a part of the chart's time is in the address: it can be shared, and Back shows the whole", async () => {
     await using own = await startHub();
-    await addNode(own, "steady");
+    await own.addNode("steady");
     const MINUTE_MS = 60_000;
     const complete = async (): Promise<void> => {
-      const task_id = await addTask(own, { title: "Step" });
+      const task_id = await own.addTask({ title: "Step" });
       await ok(own.post("/task/claim", { task_id, node_id: "steady" }));
       await ok(own.post("/task/complete", { task_id, node_id: "steady", result: RESULT }));
     };
@@ -252,7 +252,7 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
 
   test("times are local, or in UTC where the user has chosen so", async () => {
     await using own = await startHub();
-    const task_id = await addTask(own, { title: "Timed", delay_s: 86_400 });
+    const task_id = await own.addTask({ title: "Timed", delay_s: 86_400 });
     const { task } = await ok(own.get(`/task/${task_id}`));
     const at = Date.parse(String((task as { not_before: string }).not_before));
     using page = new Page(WIDE);
@@ -279,11 +279,11 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
 
   test("the heads of columns sort the nodes, where the API can", async () => {
     await using own = await startHub();
-    for (const node of ["b", "a", "c"]) await addNode(own, node);
-    const task_id = await addTask(own, { title: "Paid", lux_reward: 5 });
+    for (const node of ["b", "a", "c"]) await own.addNode(node);
+    const task_id = await own.addTask({ title: "Paid", lux_reward: 5 });
     await ok(own.post("/task/claim", { task_id, node_id: "c" }));
     await ok(own.post("/task/complete", { task_id, node_id: "c", result: RESULT }));
-    const claimed = await addTask(own, { title: "Held" });
+    const claimed = await own.addTask({ title: "Held" });
     await ok(own.post("/task/claim", { task_id: claimed, node_id: "b" }));
     using page = new Page(WIDE);
     await page.open(`${own.base()}/#/nodes`);
@@ -323,7 +323,7 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
       await page.shows("The hub is empty");
       await page.go("events");
       await page.until(`document.querySelector("main tbody tr")`);
-      await addNode(own, "seen-live");
+      await own.addNode("seen-live");
       await page.shows("seen-live");
       const coded = `Promise.all([...performance.getEntriesByType("resource")].map(({ name }) => name)
       .filter((name) => /\\/assets\\//.test(name))
@@ -336,8 +336,8 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
 
   test("a printed task is its content alone, whole, in black on white, also from a dark page", async () => {
     await using own = await startHub();
-    await addNode(own, "writer");
-    const task_id = await addTask(own, { title: "Long", description: "line\n".repeat(300) });
+    await own.addNode("writer");
+    const task_id = await own.addTask({ title: "Long", description: "line\n".repeat(300) });
     await ok(own.post("/task/claim", { task_id, node_id: "writer" }));
     const result = { problem: "p", improvement: "i\n".repeat(300), lesson: "l" };
     await ok(own.post("/task/complete", { task_id, node_id: "writer", result }));
@@ -420,8 +420,8 @@ describe.skipIf(CHROMIUM_MISSING !== null)(`in a browser${reason}`, () => {
 
   test("the changes that a task has left in a repository are shown as a diff, and as text", async () => {
     await using own = await startHub();
-    await addNode(own, "coder");
-    const task_id = await addTask(own, { title: "Change it" });
+    await own.addNode("coder");
+    const task_id = await own.addTask({ title: "Change it" });
     await ok(own.post("/task/claim", { task_id, node_id: "coder" }));
     const patch =
       "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+<b id=evil>two</b>\n";

@@ -5,7 +5,7 @@
  */
 import { expect } from "bun:test";
 import { join } from "node:path";
-import { addNode, addNodes, addTask, addTasks, inBatches, ok, until } from "../api/scene.ts";
+import { ok, until } from "../api/scene.ts";
 import { PROJECT } from "../support/executable.ts";
 import type { TestHub } from "../support/hub.ts";
 import { Page, WIDE } from "./chromium.ts";
@@ -81,31 +81,31 @@ async function stock(hub: TestHub): Promise<Stock> {
     description: "d",
     group: "cheap",
   }));
-  await inBatches(hub, "task/create", cheap);
-  await addNodes(hub, ["worker-1", "worker-2", "breaker"]);
-  await addNode(hub, "picky", { capabilities: ["paint"] });
-  const bills = (await addTasks(hub, 12, { task_type: "billing" })).map((task_id, i) => ({
+  await hub.inBatches("task/create", cheap);
+  await hub.addNodes(["worker-1", "worker-2", "breaker"]);
+  await hub.addNode("picky", { capabilities: ["paint"] });
+  const bills = (await hub.addTasks(12, { task_type: "billing" })).map((task_id, i) => ({
     ...{ task_id, node_id: "breaker", error: `No ledger ${i}`, retry: false },
   }));
-  await inBatches(hub, "task/claim", bills);
-  await inBatches(hub, "task/fail", bills);
-  const running = await addTask(hub, { title: "Runs for long" });
+  await hub.inBatches("task/claim", bills);
+  await hub.inBatches("task/fail", bills);
+  const running = await hub.addTask({ title: "Runs for long" });
   const of = { task_id: running, node_id: "worker-1" };
   await ok(hub.post("/task/claim", of));
   await ok(hub.post("/task/extend", { ...of, note: "Page 7 of 9" }));
   await ok(hub.post("/task/output", { ...of, offset: 0, data: "fetching page 7\n" }));
-  const paid = { task_id: await addTask(hub, { title: "Paid", lux_reward: 30 }), node_id: "worker-2" };
+  const paid = { task_id: await hub.addTask({ title: "Paid", lux_reward: 30 }), node_id: "worker-2" };
   await ok(hub.post("/task/claim", paid));
   await ok(hub.post("/task/complete", { ...paid, result: RESULT }));
   await addFiles(hub, 6);
-  const stuck = await addTask(hub, { title: "Wants a gpu", requires: { capabilities: ["gpu"] } });
-  const blocked = await addTask(hub, { title: "Comes after", depends_on: [running] });
+  const stuck = await hub.addTask({ title: "Wants a gpu", requires: { capabilities: ["gpu"] } });
+  const blocked = await hub.addTask({ title: "Comes after", depends_on: [running] });
   return { stuck, running, blocked };
 }
 
 /** Sends messages that nobody confirms, until they are dead letters. */
 async function park(hub: TestHub): Promise<void> {
-  await addNode(hub, "deaf");
+  await hub.addNode("deaf");
   const message = { from_node: "op", to_node: "deaf", content: "Never read", require_ack: true };
   for (let i = 0; i < 3; i++) await ok(hub.post("/message/send", message));
   await until("parked", async () => {

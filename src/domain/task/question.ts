@@ -61,30 +61,30 @@ export function ask(
   questionId: string,
   at: Moment,
 ): Decision<Question> {
-  const same = open.find((question) => isSame(question, request));
-  const isRepeat = same?.askedBy === request.nodeId && same.epoch === (request.epoch ?? same.epoch);
+  const known = open.find((question) => isSame(question, request));
+  const isRepeat = known?.askedBy === request.nodeId && known.epoch === (request.epoch ?? known.epoch);
   // Also after it has parked the task, which its worker then no longer holds.
-  if (task && same && isRepeat && task.questions?.state === "parked") return accept(same);
+  if (task && known && isRepeat && task.questions?.state === "parked") return accept(known);
   const held = heldBy(task, node, request);
   if ("code" in held) return held;
   if (isSealed(held)) return taskSealed(held);
-  if (same && !request.park) return accept(same);
+  if (known && !request.park) return accept(known);
   const count = held.questions?.asked ?? 0;
-  if (!same && open.length >= OPEN_QUESTIONS_OF_TASK_MAX)
+  if (!known && open.length >= OPEN_QUESTIONS_OF_TASK_MAX)
     return tooMany(held, OPEN_QUESTIONS_OF_TASK_MAX, "open");
-  if (!same && count >= QUESTIONS_OF_TASK_MAX) return tooMany(held, QUESTIONS_OF_TASK_MAX, "asked");
-  const question = same ?? newQuestion(held, request, questionId, at);
+  if (!known && count >= QUESTIONS_OF_TASK_MAX) return tooMany(held, QUESTIONS_OF_TASK_MAX, "asked");
+  const question = known ?? newQuestion(held, request, questionId, at);
   const questions = {
     state: request.park ? ("parked" as const) : ("open" as const),
-    asked: count + Number(!same),
-    bytes: (held.questions?.bytes ?? 0) + (same ? 0 : bytesOf(question)),
+    asked: count + Number(!known),
+    bytes: (held.questions?.bytes ?? 0) + (known ? 0 : bytesOf(question)),
   };
   const data = {
     question_id: question.questionId,
     until: new Date(question.until).toISOString(),
     parked: request.park,
   };
-  const events = same ? [] : [taskEvent("task.asked", held, request.nodeId, at.now, data)];
+  const events = known ? [] : [taskEvent("task.asked", held, request.nodeId, at.now, data)];
   if (request.park) {
     const released = { reason: PARKED, parked: true };
     events.push(taskEvent("task.released", held, request.nodeId, at.now, released));
@@ -92,7 +92,7 @@ export function ask(
   // The start time of a parked task has passed, and must not make it ready again.
   const patch = request.park ? { ...returned(held), notBefore: null, questions } : { ...NO_LEASE, questions };
   const { changes } = step(held, patch, at, events);
-  const added: readonly Change[] = same ? [] : [{ kind: "question.asked", question }];
+  const added: readonly Change[] = known ? [] : [{ kind: "question.asked", question }];
   return grown(task, accept(question, [...added, ...changes]));
 }
 

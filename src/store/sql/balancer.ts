@@ -3,6 +3,7 @@
  * type. AVAILABLE, BALANCER_ORDER and the match of a type repeat the rule of domain/balancer.ts in SQL, so that the node
  * for one task is found without loading all nodes.
  */
+import type { Position } from "../../domain/lane.ts";
 import { type Candidate, comesBefore, fits, isAvailable } from "../../domain/balancer.ts";
 import type { Change } from "../../domain/change.ts";
 import { CANDIDATES_READ } from "../../domain/limits.ts";
@@ -11,7 +12,7 @@ import type { Param, Query, Row } from "../store.ts";
 import { READY_PLAIN, READY_SPECIAL, isReadyIn } from "./lanes.ts";
 import { RESOURCES } from "./nodes.ts";
 import { bind, byKey, NO_ROW, many, padded, placeholders, query, union } from "./query.ts";
-import { TASK_COLUMNS, CapabilityLists, resourcesOf, toTask } from "./rows.ts";
+import { TASK_COLUMNS, CapabilityLists, resourcesOf, toTask, toPosition } from "./rows.ts";
 
 // ---- Nodes
 
@@ -114,21 +115,21 @@ export function patchTakers(
   if (change.kind !== "node.tallied") return undefined;
   const { best, isWhole } = takers;
   const { nodeId, assigned, idleSince } = change;
-  const before = best.find((one) => one.nodeId === nodeId);
+  const before = best.find((candidate) => candidate.nodeId === nodeId);
   if (before && !known && Object.keys(before.resources).length > 0) return undefined; // what it uses has changed
   if (!before && !known) return assigned > 0 ? takers : undefined; // with more tasks it only moves back
   const after = known ?? (before && { ...before, tasksAssigned: before.tasksAssigned + assigned, idleSince });
-  const others = before ? best.filter((one) => one !== before) : best;
+  const others = before ? best.filter((candidate) => candidate !== before) : best;
   const last = others.at(-1);
   if (!after || (!last && !isWhole)) return undefined;
   if (!isAvailable(after) || !fits(after, task)) return { best: others, isWhole };
   if (!isWhole && last && comesBefore(last, after)) return { best: others, isWhole };
-  const at = others.findIndex((one) => comesBefore(after, one));
-  const list = others.toSpliced(at < 0 ? others.length : at, 0, after);
+  const index = others.findIndex((candidate) => comesBefore(after, candidate));
+  const list = others.toSpliced(index < 0 ? others.length : index, 0, after);
   return { best: list.slice(0, CANDIDATES_READ), isWhole: isWhole && list.length <= CANDIDATES_READ };
 }
 
-/** All available nodes. The caller passes the same `lists` to all its reads, so that each list is decoded once. */
+/** The caller passes the same `lists` to all its reads, so that each list is decoded once. */
 export function availableNodes(lists: CapabilityLists): Query<readonly Candidate[]> {
   const sql = `SELECT ${CANDIDATE_COLUMNS} FROM nodes WHERE ${AVAILABLE}`;
   return many(sql, [], (row) => toCandidate(row, lists), ["nodes"]);
@@ -161,9 +162,7 @@ function toCandidate(row: Row, lists: CapabilityLists): Candidate {
 
 // ---- The backlog: the open tasks that are ready, best first (priority, then age)
 
-/** A task's position in the backlog. */
-export type BacklogPlace = { readonly priority: number; readonly seq: number };
-export const BACKLOG_START: BacklogPlace = { priority: -1, seq: 0 };
+export const BACKLOG_START: Position = { priority: -1, seq: 0 };
 
 /** Whether no task is ready; with `onlyBalanced`, whether none is ready that the balancer may assign unasked. */
 export function isBacklogEmpty(onlyBalanced: boolean): Query<boolean> {
@@ -192,11 +191,11 @@ export function backlogTypes(balanced: boolean, after: string, limit: number): Q
  * lane. Both engines read no further than the limit, because each range states its order and has no limit of its own.
  */
 export function backlogAfter(
-  after: BacklogPlace,
+  after: Position,
   lanes: readonly string[],
   onlyBalanced: boolean,
   limit: number,
-): Query<readonly BacklogPlace[]> {
+): Query<readonly Position[]> {
   const params: Param[] = [limit, after.priority, after.seq];
   // Padded to a power of two with NULL, which equals no name, so that there are few different statements to prepare.
   const length = 2 ** Math.ceil(Math.log2(lanes.length));
@@ -211,11 +210,7 @@ export function backlogAfter(
     );
   });
   const sql = `SELECT priority, seq FROM (${union(ranges)}) AS ranges ORDER BY priority, seq LIMIT $1`;
-  const toPlace = (row: Row): BacklogPlace => ({
-    priority: Number(row["priority"]),
-    seq: Number(row["seq"]),
-  });
-  return many(sql, params, toPlace, ["tasks"]);
+  return many(sql, params, toPosition, ["tasks"]);
 }
 
 /** The tasks with these numbers that are still open and ready, best first. */

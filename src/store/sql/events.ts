@@ -1,10 +1,11 @@
-/** The reads and writes of the event log, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of the event log, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { type EventKind, FATE_KINDS, type LoggedEvent, TASK_EVENT_KINDS } from "../../domain/event.ts";
 import type { Param, Query } from "../store.ts";
 import { bind, count, many, one, padded, placeholders, union } from "./query.ts";
 import { EVENTS } from "./tables.ts";
 import type { Of, Writes } from "./write.ts";
 import { flag, insert } from "./write-statement.ts";
+import { type Fact, SHOWN } from "./fact.ts";
 
 const toEvent = EVENTS.reader();
 
@@ -162,3 +163,16 @@ export const EVENT_WRITES = {
     statement: insert("events", EVENT),
   },
 } satisfies Partial<Writes>;
+
+export const EVENT_FACTS: readonly Fact[] = [
+  {
+    name: "events",
+    holds: "the event log has no gap",
+    sql: `
+      SELECT 'of the events ' || min(id) || ' to ' || max(id) || ' there are ' || count(*) FROM events
+      HAVING count(*) > 0 AND max(id) - min(id) + 1 <> count(*)
+      UNION ALL
+      SELECT 'event ' || id || ' cannot be read' FROM events WHERE NOT json_valid(data)
+      LIMIT ${SHOWN}`,
+  },
+];

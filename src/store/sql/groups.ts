@@ -1,4 +1,4 @@
-/** The reads and writes of groups of tasks (domain/task/facet/group.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of groups of tasks (domain/task/facet/group.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { GroupCounts, TouchedGroup } from "../../domain/task/facet/group.ts";
 import {
   FAILURE_KINDS,
@@ -19,6 +19,7 @@ import type { Columns } from "./table.ts";
 import { GROUP_ENDINGS, GROUP_TOTALS } from "./tables.ts";
 import type { Of, Writes } from "./write.ts";
 import { type Statement, adding, drop, insert, mark, remove, update, whole } from "./write-statement.ts";
+import { type Fact, SHOWN } from "./fact.ts";
 
 /** The condition that a failed task was cancelled, or expired. */
 export const IS_CANCELLED = `(${FAILURE_KINDS.filter(isCancelled).map(isFailedAs).join(" OR ")})`;
@@ -172,3 +173,40 @@ export const GROUP_WRITES = {
     }),
   },
 } satisfies Partial<Writes>;
+
+/** The totals of a group, and what a task adds to each. */
+const GROUPED = {
+  open: "status = 'open'",
+  assigned: "status = 'assigned'",
+  completed: "status = 'completed'",
+  failed: "status = 'failed' AND NOT is_cancelled",
+  cancelled: "is_cancelled",
+  in_review: "review_until IS NOT NULL",
+  lux: "lux_reward_micro / 1000000",
+  lux_micro: "lux_reward_micro % 1000000",
+  paid: "paid / 1000000",
+  paid_micro: "paid % 1000000",
+};
+
+export const GROUP_FACTS: readonly Fact[] = [
+  {
+    name: "groups",
+    holds: "the totals of every group are the sums over its tasks",
+    sql: `
+      SELECT 'group ' || task_group || ': its totals are not those of its tasks' FROM (
+        SELECT task_group, ${Object.keys(GROUPED).join(", ")} FROM group_totals
+        UNION ALL
+        SELECT task_group, ${Object.values(GROUPED)
+          .map((value) => `-sum(${value})`)
+          .join(", ")} FROM (
+          SELECT *, status = 'failed' AND ${IS_CANCELLED} AS is_cancelled,
+            CASE WHEN status <> 'completed' THEN 0 WHEN paid_seq IS NOT NULL THEN lux_reward_micro
+              ELSE coalesce(quorum ->> '$.paidMicro', 0) END AS paid
+          FROM task_rows WHERE task_group IS NOT NULL)
+        GROUP BY task_group)
+      GROUP BY task_group
+      HAVING count(*) <> 2 OR ${Object.keys(GROUPED)
+        .map((column) => `sum(${column}) IS NOT 0`)
+        .join(" OR ")} LIMIT ${SHOWN}`,
+  },
+];

@@ -1,4 +1,4 @@
-/** The reads and writes of invitations, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of invitations, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Invitation } from "../../domain/model.ts";
 import { soundInvitation } from "../../domain/sound.ts";
 import type { Query } from "../store.ts";
@@ -8,6 +8,7 @@ import type { ConflictKey } from "./conflict-keys.ts";
 import { INVITATIONS } from "./tables.ts";
 import type { Of, Writes } from "./write.ts";
 import { customStatement, remove, save, text, whole } from "./write-statement.ts";
+import { type Fact, SHOWN } from "./fact.ts";
 
 const toInvitation = INVITATIONS.reader().to(soundInvitation);
 
@@ -72,3 +73,15 @@ export const INVITATION_WRITES = {
     ),
   },
 } satisfies Partial<Writes>;
+
+export const INVITATION_FACTS: readonly Fact[] = [
+  {
+    name: "invitations",
+    holds: "an invitation that was used has made a key for its node, and no other has",
+    sql: `
+      SELECT 'invitation ' || i.invitation_id || ' of ' || i.node_id FROM invitations i
+      LEFT JOIN keys k ON k.key_id = i.key_id AND k.node_id = i.node_id
+      WHERE (i.used_at IS NULL) <> (i.key_id IS NULL) OR (i.used_at IS NOT NULL AND k.key_id IS NULL)
+      LIMIT ${SHOWN}`,
+  },
+];

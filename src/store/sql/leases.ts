@@ -1,4 +1,4 @@
-/** The reads and writes of advisory leases, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of advisory leases, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { LeaseTotals } from "../../domain/lease.ts";
 import type { Lease } from "../../domain/model.ts";
 import { soundLease } from "../../domain/sound.ts";
@@ -9,6 +9,7 @@ import { type ConflictKey, keyOf } from "./conflict-keys.ts";
 import { LEASES } from "./tables.ts";
 import type { Of, Writes } from "./write.ts";
 import { customStatement, drop, remove, save, update, whole } from "./write-statement.ts";
+import { type Fact, SHOWN } from "./fact.ts";
 
 const toLease = LEASES.reader().to(soundLease);
 const LEASE = toLease.list;
@@ -101,3 +102,27 @@ export const LEASE_WRITES = {
     sum: (_, later) => later,
   },
 } satisfies Partial<Writes>;
+
+export const LEASE_FACTS: readonly Fact[] = [
+  {
+    name: "advisory",
+    holds:
+      "every advisory lease is of an online node, and of no task or one that this node holds; both say so; no fencing number is larger than the last one",
+    sql: `
+      SELECT 'lease ' || l.fencing || ' is not of a node that is online and has leases' FROM leases l
+      LEFT JOIN nodes n ON n.node_id = l.node_id
+      WHERE n.node_id IS NULL OR n.online = 0 OR n.has_leases = 0
+      UNION ALL
+      SELECT 'lease ' || l.fencing || ' is for a task that its node does not hold' FROM leases l
+      LEFT JOIN task_rows t ON t.task_id = l.task_id
+      WHERE l.task_id <> '' AND (t.task_id IS NULL OR t.status <> 'assigned' OR t.assigned_node <> l.node_id
+        OR t.has_leases = 0)
+      UNION ALL
+      SELECT 'task ' || task_id || ' is ' || status || ', and says that it has leases' FROM task_rows
+      WHERE has_leases = 1 AND status <> 'assigned'
+      UNION ALL
+      SELECT 'a lease has the fencing number ' || fencing || ', and ' || last || ' is the last one'
+      FROM leases, fencing WHERE leases.fencing > fencing.last
+      LIMIT ${SHOWN}`,
+  },
+];

@@ -1,4 +1,4 @@
-/** The reads and writes of the LUX ledger, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of the LUX ledger, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { EMPTY_LEDGER, GENESIS_HASH } from "../../domain/lux.ts";
 import type { LedgerEntry, LedgerHead } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
@@ -8,6 +8,7 @@ import { LEDGER_COLUMNS, toLedgerEntry } from "./rows.ts";
 import { LEDGER } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { add } from "./write-statement.ts";
+import { type Fact, SHOWN } from "./fact.ts";
 
 /** An entry with the hash before it; null: it has no hash itself. */
 export type ChainedEntry = LedgerEntry & { readonly prevHash: string | null };
@@ -125,3 +126,72 @@ export const LEDGER_WRITES = {
     statement: add(LEDGER, ({ entry }) => entry),
   },
 } satisfies Partial<Writes>;
+
+export const LEDGER_FACTS: readonly Fact[] = [
+  {
+    name: "ledger",
+    holds: "every balance is the sum of its payments",
+    sql: `
+      SELECT 'node ' || node_id || ': entry ' || n || ' says ' || balance_micro || ', the sum is ' || total
+      FROM (
+        SELECT node_id, n, balance_micro, sum(amount_micro) OVER own AS total, row_number() OVER own AS place
+        FROM ledger WHERE node_id IS NOT NULL
+        WINDOW own AS (PARTITION BY node_id ORDER BY n ROWS UNBOUNDED PRECEDING))
+      WHERE balance_micro <> total OR n <> place LIMIT ${SHOWN}`,
+  },
+  {
+    name: "accounts",
+    holds:
+      "every entry of the ledger moves LUX from one account to another, none is missing, and what is held back are the rewards of results in review",
+    sql: `
+      SELECT 'of the entries 1 to ' || max(seq) || ' there are ' || count(*) FROM ledger
+      HAVING count(*) > 0 AND (min(seq) <> 1 OR max(seq) <> count(*))
+      UNION ALL
+      SELECT 'entry ' || seq || ' moves ' || amount_micro || ' from ' || coalesce(from_account, 'treasury') || ' to '
+        || coalesce(to_account, 'node:' || node_id) FROM ledger
+      WHERE amount_micro <= 0 OR coalesce(from_account, 'treasury') = to_account
+        OR from_account NOT LIKE 'held:%' OR (to_account <> 'treasury' AND to_account NOT LIKE 'held:%')
+      UNION ALL
+      SELECT 'entry ' || seq || ' has no hash, and an earlier one has one' FROM ledger
+      WHERE hash IS NULL AND seq > (SELECT min(seq) FROM ledger WHERE hash IS NOT NULL)
+      UNION ALL
+      SELECT account || ' has ' || sum(amount) || ' millionths too many or too few' FROM (
+        SELECT to_account AS account, amount_micro AS amount FROM ledger WHERE to_account LIKE 'held:%'
+        UNION ALL SELECT from_account, -amount_micro FROM ledger WHERE from_account LIKE 'held:%'
+        UNION ALL SELECT 'held:' || task_id, -lux_reward_micro FROM task_rows
+          WHERE review_until IS NOT NULL AND coalesce(json_extract(review, '$.check.unpaid'), 0) = 0)
+      GROUP BY account HAVING sum(amount) <> 0
+      LIMIT ${SHOWN}`,
+  },
+  {
+    name: "entries",
+    holds: "every node's balance and number of payments are those of its newest payment",
+    sql: `
+      SELECT 'node ' || n.node_id || ': its balance or number of payments is not that of its newest payment' FROM nodes n
+      LEFT JOIN (SELECT node_id, max(n) AS newest FROM ledger WHERE node_id IS NOT NULL GROUP BY node_id) c ON c.node_id = n.node_id
+      LEFT JOIN ledger l ON l.node_id = n.node_id AND l.n = c.newest
+      WHERE n.entries <> coalesce(c.newest, 0) OR n.balance_micro <> coalesce(l.balance_micro, 0) LIMIT ${SHOWN}`,
+  },
+  {
+    name: "payments",
+    holds: "every reward was paid once, to the node that completed the task, and after its review",
+    sql: `
+      SELECT 'task ' || task_id || ' was paid ' || count(*) || ' times' FROM ledger
+      WHERE kind = 'reward' GROUP BY task_id HAVING count(*) > 1
+      UNION ALL
+      SELECT 'task ' || t.task_id || ' was not paid, or names an entry that did not pay it' FROM task_rows t
+      LEFT JOIN ledger l ON l.seq = t.paid_seq
+      WHERE (t.paid_seq IS NOT NULL AND (t.status <> 'completed' OR t.lux_reward_micro = 0))
+        -- --self-reward off: it may have been a task of its own
+        OR (t.status = 'completed' AND t.lux_reward_micro > 0 AND t.paid_seq IS NULL AND t.creator_key IS NULL
+          AND t.review_until IS NULL AND t.quorum IS NULL
+          AND t.creator_node IS NOT t.assigned_node)
+        OR (t.paid_seq IS NOT NULL AND (l.task_id IS NOT t.task_id OR l.kind IS NOT 'reward'))
+      UNION ALL
+      SELECT 'task ' || t.task_id || ' differs from its payment' FROM ledger l
+      JOIN task_rows t ON t.task_id = l.task_id
+      WHERE l.kind = 'reward'
+        AND (t.status <> 'completed' OR t.review_until IS NOT NULL OR t.assigned_node <> l.node_id OR t.lux_reward_micro <> l.amount_micro)
+      LIMIT ${SHOWN}`,
+  },
+];

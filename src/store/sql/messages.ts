@@ -1,4 +1,4 @@
-/** The reads and writes of the mailboxes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of the mailboxes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import {
   ANSWER_UNCOUNTED_MAX_BYTES,
   MESSAGES_ANSWER_MAX_BYTES,
@@ -39,6 +39,7 @@ import {
   upsert,
   whole,
 } from "./write-statement.ts";
+import { type Fact, SHOWN } from "./fact.ts";
 
 const MAIL_READ: readonly ConflictKey[] = ["deliveries", "messages"];
 const HISTORY_READ: readonly ConflictKey[] = [...MAIL_READ, "publications"];
@@ -521,3 +522,34 @@ export const MESSAGE_WRITES = {
     ),
   },
 } satisfies Partial<Writes>;
+
+export const MESSAGE_FACTS: readonly Fact[] = [
+  {
+    name: "messages",
+    holds: "every message has a delivery, and every delivery has a message",
+    sql: `
+      SELECT 'a delivery to ' || to_node || ' has no message' FROM deliveries d
+      WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.seq = d.seq)
+      UNION ALL
+      SELECT 'message ' || message_id || ' has no delivery' FROM messages m
+      WHERE to_node IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.to_node = m.to_node AND d.seq = m.seq)
+      LIMIT ${SHOWN}`,
+  },
+  {
+    name: "broadcasts",
+    holds: "every broadcast's counts equal those of its deliveries",
+    sql: `
+      SELECT 'broadcast ' || m.message_id || ' has no count' FROM messages m
+      WHERE m.to_node IS NULL AND m.seq NOT IN (SELECT seq FROM broadcasts)
+      UNION ALL
+      SELECT 'broadcast ' || b.seq || ': its counts differ from its deliveries' FROM broadcasts b
+      LEFT JOIN deliveries d ON d.seq = b.seq
+      WHERE b.write_until IS NULL
+      GROUP BY b.seq, b.waiting, b.delivered, b.acked
+      HAVING b.waiting <> coalesce(sum(d.state = 'waiting'), 0)
+        OR b.delivered <> coalesce(sum(d.state = 'gone'), 0) OR b.acked <> coalesce(sum(d.state = 'acked'), 0)
+        OR b.seq NOT IN (SELECT seq FROM messages WHERE to_node IS NULL)
+      LIMIT ${SHOWN}`,
+  },
+];

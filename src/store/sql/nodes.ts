@@ -1,4 +1,4 @@
-/** The reads and writes of nodes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of nodes, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import { assert } from "../../lib/assert.ts";
 import { fits } from "../../domain/balancer.ts";
 import type { Change } from "../../domain/change.ts";
@@ -11,6 +11,7 @@ import { NODES as NODE_TABLE } from "./tables.ts";
 import type { Columns } from "./table.ts";
 import { type Writes, evict } from "./write.ts";
 import { added, customStatement, flag, text, update, upsert, whole } from "./write-statement.ts";
+import { type Fact, SHOWN } from "./fact.ts";
 
 /** The resources of a node, and what its unfinished tasks use: how many there are of each requirement (resourcesOf). */
 export const RESOURCES = `resources, CASE WHEN resources IS NULL THEN NULL ELSE (
@@ -375,3 +376,32 @@ export const NODE_WRITES = {
     ),
   },
 } satisfies Partial<Writes>;
+
+export const NODE_FACTS: readonly Fact[] = [
+  {
+    name: "nodes",
+    holds: "every node's totals are those of its tasks and payments, or more for completed tasks (retention)",
+    sql: `
+      SELECT 'node ' || n.node_id || ': its totals differ from its tasks and payments' FROM nodes n
+      LEFT JOIN (
+        SELECT assigned_node, sum(status = 'assigned') AS held, sum(status = 'completed') AS done
+        FROM task_rows WHERE assigned_node IS NOT NULL GROUP BY assigned_node) t ON t.assigned_node = n.node_id
+      LEFT JOIN (
+        SELECT node_id, sum(amount_micro) AS earned FROM ledger
+        WHERE kind = 'reward' GROUP BY node_id) l ON l.node_id = n.node_id
+      WHERE n.tasks_assigned <> coalesce(t.held, 0) OR n.tasks_completed < coalesce(t.done, 0)
+        OR n.lux_earned_micro <> coalesce(l.earned, 0) LIMIT ${SHOWN}`,
+  },
+  {
+    name: "beats",
+    holds: "every node has a last heartbeat, every last heartbeat has a node, no deleted node is online",
+    sql: `
+      SELECT 'node ' || node_id || ' has no last heartbeat' FROM nodes WHERE seq NOT IN (SELECT seq FROM beats)
+      UNION ALL
+      SELECT 'the last heartbeat ' || seq || ' has no node' FROM beats
+      WHERE seq NOT IN (SELECT seq FROM nodes)
+      UNION ALL
+      SELECT 'node ' || node_id || ' is deleted but online' FROM nodes WHERE deleted = 1 AND online = 1
+      LIMIT ${SHOWN}`,
+  },
+];

@@ -1,5 +1,5 @@
 /**
- * The reads and writes of the output of tasks, and the statements that remove it, in the SQL that SQLite 3.35+ and PostgreSQL 15+
+ * The reads, writes and facts of the output of tasks, and the statements that remove it, in the SQL that SQLite 3.35+ and PostgreSQL 15+
  * share.
  */
 import type { Change } from "../../domain/change.ts";
@@ -13,6 +13,7 @@ import type { ConflictKey } from "./conflict-keys.ts";
 import { OUTPUTS, OUTPUT_BLOCKS } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { add, update } from "./write-statement.ts";
+import type { Fact } from "./fact.ts";
 
 const toAttempt = OUTPUTS.reader("epoch", "node_id", "bytes", "kept_bytes", "begun_at", "at").to(
   soundAttempt,
@@ -108,3 +109,26 @@ export const OUTPUT_WRITES = {
   "output.removed": { row: ofOutput, frees: true, statement: REMOVE_OUTPUT },
   "output.erased": { row: ofOutput, frees: true, statement: ERASE_OUTPUT },
 } satisfies Partial<Writes>;
+
+export const OUTPUT_FACTS: readonly Fact[] = [
+  {
+    name: "output",
+    holds:
+      "every attempt's output has its last block, which ends where it says; only a task that says so has output",
+    sql: `
+      SELECT 'the output of task ' || o.task_id || ' (' || o.epoch || ') has ' || o.bytes
+        || ' bytes, and its last block ends elsewhere' FROM outputs o
+      WHERE o.bytes <> coalesce((
+        SELECT b.start + octet_length(b.data) FROM output_blocks b
+        WHERE b.task_id = o.task_id AND b.epoch = o.epoch ORDER BY b.n DESC LIMIT 1), 0)
+      UNION ALL
+      SELECT 'output of task ' || task_id || ' (' || epoch || ') has no record' FROM output_blocks b
+      WHERE NOT EXISTS (SELECT 1 FROM outputs o WHERE o.task_id = b.task_id AND o.epoch = b.epoch)
+      UNION ALL
+      SELECT 'output of task ' || o.task_id || ' has no task that says so' FROM outputs o
+      LEFT JOIN task_rows t ON t.task_id = o.task_id WHERE coalesce(t.has_output, 0) = 0
+      UNION ALL
+      SELECT 'task ' || task_id || ' has no output, and says that it has some' FROM task_rows
+      WHERE has_output = 1 AND task_id NOT IN (SELECT task_id FROM outputs)`,
+  },
+];

@@ -1,4 +1,4 @@
-/** The reads and writes of questions, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of questions, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Question, Task } from "../../domain/model.ts";
 import type { DueQuestion } from "../../domain/task/question.ts";
 import type { Query, Row } from "../store.ts";
@@ -11,6 +11,7 @@ import { CLOCK_JUMP_MS } from "../../domain/limits.ts";
 import { QUESTIONS } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { add, customStatement, drop, text, update, whole } from "./write-statement.ts";
+import { type Fact, QUESTION_STATE } from "./fact.ts";
 
 const toQuestion = QUESTIONS.reader().to(soundQuestion);
 const COLUMNS = `q.seq, ${toQuestion.list.replace("task_id", "q.task_id").replace("epoch", "q.epoch")}`;
@@ -139,3 +140,25 @@ export const QUESTION_WRITES = {
     ),
   },
 } satisfies Partial<Writes>;
+
+export const QUESTION_FACTS: readonly Fact[] = [
+  {
+    name: "questions",
+    holds:
+      "a task says that it waits for an answer exactly if it has an open question, and a parked one is open and not ready",
+    sql: `
+      SELECT 'question ' || question_id || ' is of no task, or its answer is not what its state says' FROM questions
+      WHERE task_id NOT IN (SELECT task_id FROM task_rows)
+        OR (state = 'answered') <> (answer IS NOT NULL) OR (state = 'open') <> (answered_at IS NULL)
+      UNION ALL
+      SELECT 'task ' || t.task_id || ' is ' || t.status || ', and its questions are ' || ${QUESTION_STATE} FROM task_rows t
+      LEFT JOIN (
+        SELECT task_id, count(*) AS asked, sum(state = 'open') AS open FROM questions GROUP BY task_id) q
+        ON q.task_id = t.task_id
+      WHERE (t.questions IS NOT NULL OR q.asked IS NOT NULL) AND (
+        coalesce(q.asked, 0) <> coalesce(json_extract(t.questions, '$.asked'), 0)
+        OR (coalesce(q.open, 0) > 0) <> (${QUESTION_STATE} IN ('open', 'parked'))
+        OR (t.status IN ('completed', 'failed') AND coalesce(q.open, 0) > 0)
+        OR (${QUESTION_STATE} = 'parked' AND (t.status <> 'open' OR t.ready <> 0)))`,
+  },
+];

@@ -16,6 +16,7 @@ import { keyOf } from "./conflict-keys.ts";
 import { ANSWERS } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { save } from "./write-statement.ts";
+import { type Fact, SHOWN } from "./fact.ts";
 
 /** Rows older than `before` (epoch ms), among the oldest `limit` of those not dated after `now`. */
 export type OldRows = OldAnswers & { readonly now: number };
@@ -291,3 +292,18 @@ export const RETENTION_WRITES = {
     sum: (earlier, later) => ({ ...later, storedBytes: earlier.storedBytes + later.storedBytes }),
   },
 } satisfies Partial<Writes>;
+
+export const ANSWER_FACTS: readonly Fact[] = [
+  {
+    name: "answers",
+    holds: "the totals of the stored answers are their bytes",
+    sql: `
+      SELECT 'the answers of a key have ' || counted.bytes || ' bytes, and not ' || coalesce(said.bytes, 0)
+      FROM (SELECT key_id, sum(bytes) AS bytes FROM answers GROUP BY key_id) counted
+      LEFT JOIN answer_totals said USING (key_id) WHERE counted.bytes <> coalesce(said.bytes, 0)
+      UNION ALL
+      SELECT 'a key has no answers, and not ' || bytes || ' bytes' FROM answer_totals
+      WHERE bytes <> 0 AND key_id NOT IN (SELECT key_id FROM answers)
+      LIMIT ${SHOWN}`,
+  },
+];

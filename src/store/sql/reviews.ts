@@ -1,5 +1,5 @@
 /**
- * The reads and writes of reviews (domain/task/review.ts) and of families of tasks (domain/task/family.ts), in the SQL that SQLite 3.35+ and
+ * The reads, writes and facts of reviews (domain/task/review.ts) and of families of tasks (domain/task/family.ts), in the SQL that SQLite 3.35+ and
  * PostgreSQL 15+ share.
  */
 import type { Node, PendingReview, Task } from "../../domain/model.ts";
@@ -14,6 +14,7 @@ import { FAMILY_CHECKS, TASKS, TASK_FEATURES } from "./tables.ts";
 import { TASK_ID_SEQ } from "./task-writes.ts";
 import { type Writes, evict } from "./write.ts";
 import { customStatement, drop, mark, remove, text, update } from "./write-statement.ts";
+import { type Fact, SHOWN } from "./fact.ts";
 
 /** Tasks whose review has reached its deadline. */
 export function dueReviews(now: number, limit: number): Query<readonly Task[]> {
@@ -148,3 +149,37 @@ export const REVIEW_WRITES = {
     statement: drop(FAMILY_CHECKS, ["task_id"]),
   },
 } satisfies Partial<Writes>;
+
+/** The state of its last result. */
+const REVIEW = "coalesce(json_extract(review, '$.check.state'), 'none')";
+
+export const REVIEW_FACTS: readonly Fact[] = [
+  {
+    name: "reviews",
+    holds:
+      "a task has a deadline of its review exactly while its completed result waits for one, and a rejected one is not completed",
+    sql: `
+      SELECT 'task ' || task_id || ' is ' || status || ', and its review is ' || ${REVIEW} FROM task_rows
+      WHERE review IS NOT NULL AND (
+        (review_until IS NOT NULL) <> (${REVIEW} = 'pending')
+        OR (status = 'completed') <> (${REVIEW} IN ('pending', 'passed')))
+        OR (review IS NULL AND review_until IS NOT NULL)
+      UNION ALL
+      SELECT 'task ' || t.task_id || ' is ' || t.status || ', and its quorum is ' || json_extract(t.quorum, '$.state') FROM task_rows t
+      WHERE t.quorum IS NOT NULL AND ((t.status = 'completed') <> (json_extract(t.quorum, '$.state') = 'agreed')
+        OR (t.status = 'open' AND t.ready <> 0) OR t.status = 'assigned')
+      UNION ALL
+      SELECT 'task ' || c.task_id || ' is sealed, and nobody decides about it any more' FROM task_rows c
+      LEFT JOIN task_rows p ON p.task_id = c.parent_task
+      WHERE json_extract(c.child, '$.sealed') = 1 AND coalesce(p.status, 'failed') <> 'open'
+        AND c.parent_task NOT IN (SELECT task_id FROM family_checks)
+      UNION ALL
+      SELECT 'the node ' || assigned_node || ' has ' || count(*) || ' copies of task ' || parent_task FROM task_rows
+      WHERE json_extract(child, '$.as') = 'copy' AND assigned_node IS NOT NULL
+      GROUP BY assigned_node, parent_task, json_extract(child, '$.epoch') HAVING count(*) > 1
+      UNION ALL
+      SELECT 'task ' || task_id || ' does not say what it was created for' FROM task_rows
+      WHERE (child IS NULL) <> (parent_task IS NULL) OR json_extract(child, '$.of') <> parent_task
+      LIMIT ${SHOWN}`,
+  },
+];

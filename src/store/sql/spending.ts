@@ -1,4 +1,4 @@
-/** The reads and writes of what work has cost (domain/task/facet/spending.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of what work has cost (domain/task/facet/spending.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Spending, SumScope, UsageReport } from "../../domain/model.ts";
 import {
   type KnownReport,
@@ -16,6 +16,7 @@ import { plus } from "../../domain/task/facet/spending.ts";
 import { NODE_SUMS, USAGE_REPORTS, USAGE_SUMS } from "./tables.ts";
 import { type Of, type Writes, leave } from "./write.ts";
 import { type Statement, drop, tally, text } from "./write-statement.ts";
+import { type Fact, SHOWN } from "./fact.ts";
 
 /** Which of a request's usage reports are stored already; null for a request without reports. */
 export function knownReports({ taskId, usage = [] }: UsageRequest): Query<readonly KnownReport[] | null> {
@@ -221,3 +222,40 @@ export const SPENDING_WRITES = {
   "node.sums.pruned": { isSweep: true, frees: true, statement: PRUNE_NODE_SUMS },
   "sums.pruned": { cache: leave, isSweep: true, frees: true, statement: PRUNE_SUMS },
 } satisfies Partial<Writes>;
+
+export const SPENDING_FACTS: readonly Fact[] = [
+  {
+    name: "spending",
+    holds:
+      "what a task has spent is the sum of its usage reports, and every sum of a day has all of that day",
+    sql: `
+      SELECT 'task ' || t.task_id || ' has not spent what its usage reports say' FROM task_rows t
+      LEFT JOIN (
+        SELECT task_id, count(*) AS n, sum(cost_micro IS NULL) AS unpriced, sum(coalesce(cost_micro, 0)) AS cost,
+          sum(input_tokens) AS input, sum(output_tokens) AS output, sum(cached_tokens) AS cached
+        FROM usage_reports GROUP BY task_id) r ON r.task_id = t.task_id
+      WHERE (t.spent IS NULL) <> (r.n IS NULL)
+        OR (t.spent ->> '$.reports') <> r.n OR (t.spent ->> '$.unpriced') <> r.unpriced
+        OR (t.spent ->> '$.costMicro') <> r.cost OR (t.spent ->> '$.inputTokens') <> r.input
+        OR (t.spent ->> '$.outputTokens') <> r.output OR (t.spent ->> '$.cachedTokens') <> r.cached
+      UNION ALL
+      SELECT 'usage was reported of task ' || task_id || ', which there is not' FROM usage_reports
+      WHERE task_id NOT IN (SELECT task_id FROM task_rows)
+      UNION ALL
+      SELECT 'on day ' || day || ' the sums of the nodes, creators, types and models are not that of the hub' FROM (
+        SELECT day, scope, sum(reports) AS n, sum(unpriced) AS unpriced, sum(cost_micro) AS cost,
+          sum(input_tokens) AS input, sum(output_tokens) AS output, sum(cached_tokens) AS cached
+        FROM usage_sums WHERE scope IN ('hub', 'node', 'creator', 'type', 'model')
+          AND day >= (SELECT min(day) FROM node_sums)
+        GROUP BY day, scope)
+      GROUP BY day HAVING count(*) <> 5 OR min(n) <> max(n) OR min(unpriced) <> max(unpriced)
+        OR min(cost) <> max(cost) OR min(input) <> max(input) OR min(output) <> max(output)
+        OR min(cached) <> max(cached)
+      UNION ALL
+      SELECT 'day ' || n.day || ', ' || n.scope || ' ' || n.value || ': the nodes have more than the sum of all' FROM (
+        SELECT day, scope, value, sum(reports) AS n, sum(cost_micro) AS cost FROM node_sums GROUP BY day, scope, value) n
+      LEFT JOIN usage_sums s ON s.scope = n.scope AND s.value = n.value AND s.day = n.day
+      WHERE s.reports IS NULL OR s.reports < n.n OR s.cost_micro < n.cost
+      LIMIT ${SHOWN}`,
+  },
+];

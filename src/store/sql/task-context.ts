@@ -1,4 +1,4 @@
-/** The reads and writes of what a worker learns about its task, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of what a worker learns about its task, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Attachment, Checkpoint, TaskResult, TaskStatus } from "../../domain/model.ts";
 import { soundCheckpoint } from "../../domain/sound.ts";
 import { must } from "../../lib/assert.ts";
@@ -9,6 +9,7 @@ import { toResult } from "./rows.ts";
 import { CHECKPOINTS, TASK_FEATURES } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { drop, save } from "./write-statement.ts";
+import { type Fact, SHOWN } from "./fact.ts";
 
 const toCheckpoint = CHECKPOINTS.reader("data", "epoch", "node_id", "at").to(soundCheckpoint);
 
@@ -100,3 +101,18 @@ export const CHECKPOINT_WRITES = {
     statement: drop(CHECKPOINTS, ["task_id"]),
   },
 } satisfies Partial<Writes>;
+
+export const CHECKPOINT_FACTS: readonly Fact[] = [
+  {
+    name: "checkpoints",
+    holds: "every checkpoint is that of an unfinished or failed task, which says its size",
+    sql: `
+      SELECT 'the checkpoint of task ' || c.task_id || ' is not the one that the task has' FROM checkpoints c
+      LEFT JOIN task_rows t ON t.task_id = c.task_id
+      WHERE t.task_id IS NULL OR t.status = 'completed' OR t.checkpoint_bytes <> octet_length(c.data)
+      UNION ALL
+      SELECT 'task ' || task_id || ' has no checkpoint, and says that it has one' FROM task_rows
+      WHERE checkpoint_bytes > 0 AND task_id NOT IN (SELECT task_id FROM checkpoints)
+      LIMIT ${SHOWN}`,
+  },
+];

@@ -1,4 +1,4 @@
-/** The reads and writes of a task's neighbours: what it depends on, and what waits for it; in the SQL that both engines share. */
+/** The reads, writes and facts of a task's neighbours: what it depends on, and what waits for it; in the SQL that both engines share. */
 import { GRAPH_DEPENDENTS_COUNTED_MAX } from "../../domain/limits.ts";
 import type { TaskStatus } from "../../domain/model.ts";
 import type { Query, Row } from "../store.ts";
@@ -8,6 +8,7 @@ import { DEPENDENCIES, SETTLEMENTS, TASK_FEATURES } from "./tables.ts";
 import { setFeature } from "./task-writes.ts";
 import { type Of, type Writes, evict } from "./write.ts";
 import { type Statement, customStatement, drop, save, text, update } from "./write-statement.ts";
+import { type Fact, SHOWN } from "./fact.ts";
 
 /** A task as a graph shows it. */
 export type GraphTask = {
@@ -105,3 +106,26 @@ export const GRAPH_WRITES = {
     statement: drop(SETTLEMENTS, ["task_id"]),
   },
 } satisfies Partial<Writes>;
+
+export const GRAPH_FACTS: readonly Fact[] = [
+  {
+    name: "dependencies",
+    holds:
+      "every task waits for as many others as it counts, all of them unfinished or just ended; one that failed through others knows the cause",
+    sql: `
+      SELECT 'task ' || task_id || ' waits for ' || unmet || ' others, ' || n || ' are listed' FROM (
+        SELECT t.task_id, t.unmet, (SELECT count(*) FROM dependencies d WHERE d.task_id = t.task_id) AS n FROM task_rows t
+        WHERE t.depends_on IS NOT NULL)
+      WHERE unmet <> n
+      UNION ALL
+      SELECT 'task ' || d.task_id || ' waits for ' || d.depends_on || ', which will not tell it' FROM dependencies d
+      WHERE d.task_id NOT IN (SELECT task_id FROM task_rows) OR NOT EXISTS (
+        SELECT 1 FROM task_rows t WHERE t.task_id = d.depends_on AND (status IN ('open', 'assigned') OR review_until IS NOT NULL)
+          AND has_dependents = 1
+        UNION ALL SELECT 1 FROM settlements s WHERE s.task_id = d.depends_on)
+      UNION ALL
+      SELECT 'task ' || task_id || ' is ' || status || ', and what its failure comes from is not' FROM task_rows
+      WHERE (broken_by IS NOT NULL) <> (status = 'failed' AND json_extract(failure, '$.kind') = 'dependency')
+      LIMIT ${SHOWN}`,
+  },
+];

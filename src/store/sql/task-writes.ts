@@ -17,6 +17,7 @@ import {
   upsert,
   whole,
 } from "./write-statement.ts";
+import { type Fact, QUESTION_STATE, SHOWN } from "./fact.ts";
 
 type OfTask = Pick<Of<"task.created">, "task">;
 const taskOf = ({ task }: OfTask): OfTask["task"] => task;
@@ -242,3 +243,76 @@ export const TASK_WRITES = {
     ],
   },
 } satisfies Partial<Writes>;
+
+/** Later than any stored time. */
+const NEVER = Number.MAX_SAFE_INTEGER;
+
+const NOT_ASKING = `${QUESTION_STATE} <> 'open'`;
+
+export const TASK_FACTS: readonly Fact[] = [
+  {
+    name: "tasks",
+    holds: "every task's state, node and result agree, and the totals are their counts",
+    sql: `
+      SELECT 'task ' || task_id || ' is ' || status || ', but its node or result disagrees' FROM task_rows
+      WHERE status NOT IN ('open', 'assigned', 'completed', 'failed')
+        OR (status IN ('open', 'failed')) <> (assigned_node IS NULL)
+        OR (status = 'completed') <> (problem IS NOT NULL)
+        OR (result_verified = 1 AND status <> 'completed')
+        OR (result_extra IS NOT NULL AND (problem IS NULL OR NOT json_valid(result_extra)))
+        OR (assigned_node IS NOT NULL AND assigned_node NOT IN (SELECT node_id FROM nodes))
+      UNION ALL
+      SELECT 'the total of ' || status || ' tasks is ' || said || ', but there are ' || counted FROM (
+        SELECT 'open' AS status, open AS said, (SELECT count(*) FROM task_rows WHERE status = 'open') AS counted
+        FROM task_totals
+        UNION ALL
+        SELECT 'assigned', assigned, (SELECT count(*) FROM task_rows WHERE status = 'assigned') FROM task_totals
+        UNION ALL
+        SELECT 'completed', completed, (SELECT count(*) FROM task_rows WHERE status = 'completed') FROM task_totals
+        UNION ALL
+        SELECT 'failed', failed, (SELECT count(*) FROM task_rows WHERE status = 'failed') FROM task_totals)
+      WHERE said <> counted LIMIT ${SHOWN}`,
+  },
+  {
+    name: "rows",
+    holds: "every task has a specification, and what belongs to it has a task and agrees with it",
+    sql: `
+      SELECT 'task ' || task_id || ' has no specification' FROM tasks WHERE seq NOT IN (SELECT task_seq FROM task_specs)
+      UNION ALL
+      SELECT 'a row of task ' || task_seq || ' has no task' FROM (
+        SELECT task_seq FROM task_specs UNION SELECT task_seq FROM task_results UNION SELECT task_seq FROM task_features)
+      WHERE task_seq NOT IN (SELECT seq FROM tasks)
+      UNION ALL
+      SELECT 'the features of task ' || task_id || ' are of an earlier state' FROM task_features f
+      JOIN tasks t ON t.seq = f.task_seq
+      WHERE (f.status, f.updated_at) <> (t.status, t.updated_at) OR f.assigned_node IS NOT t.assigned_node
+      LIMIT ${SHOWN}`,
+  },
+  {
+    name: "leases",
+    holds:
+      "only an assigned task has a lease, and each with a timeout or max_run_s and without an open question has one; only an open one waits for its time",
+    sql: `
+      SELECT 'task ' || task_id || ' is ' || status || ', and its lease or its wait is not' FROM task_rows
+      WHERE (lease_until IS NOT NULL) <>
+          (status = 'assigned' AND (timeout_ms IS NOT NULL OR max_run_ms IS NOT NULL) AND ${NOT_ASKING})
+        OR (run_until IS NOT NULL) <> (status = 'assigned' AND max_run_ms IS NOT NULL AND ${NOT_ASKING})
+        OR lease_until > run_until
+        OR (ready IS NULL) <> (status <> 'open') OR (ready = 2) <> (ready > 0 AND lane IS NOT NULL)
+        OR (ready = 0
+          AND (status <> 'open' OR (not_before IS NULL AND unmet = 0 AND quorum IS NULL AND ${QUESTION_STATE} <> 'parked')))
+        OR due_at IS NOT nullif(min(
+          coalesce(CASE WHEN ready = 0 AND unmet = 0 THEN not_before END, ${NEVER}),
+          coalesce(CASE WHEN status IN ('open', 'assigned') THEN expires_at END, ${NEVER})), ${NEVER})
+        OR (unmet > 0 AND (status <> 'open' OR ready <> 0)) LIMIT ${SHOWN}`,
+  },
+  {
+    name: "totals",
+    holds: "the totals of the files are their number and their bytes",
+    sql: `
+      SELECT 'the totals are ' || said.files || ' files of ' || said.bytes || ' bytes, but there are '
+        || counted.files || ' of ' || counted.bytes
+      FROM file_totals said, (SELECT count(*) AS files, coalesce(sum(size_bytes), 0) AS bytes FROM files) counted
+      WHERE said.files <> counted.files OR said.bytes <> counted.bytes LIMIT ${SHOWN}`,
+  },
+];

@@ -1,4 +1,4 @@
-/** The reads and writes of what counts against the quotas of nodes (domain/quota.ts). */
+/** The reads, writes and facts of what counts against the quotas of nodes (domain/quota.ts). */
 import type { Change } from "../../domain/change.ts";
 import type { Usage } from "../../domain/model.ts";
 import { soundUsage } from "../../domain/sound.ts";
@@ -10,6 +10,7 @@ import { customStatement, text } from "./write-statement.ts";
 import { QUOTA_USAGE, TASK_CHARGES } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { tally } from "./write-statement.ts";
+import { type Fact, SHOWN } from "./fact.ts";
 
 const toUsage = QUOTA_USAGE.reader("tasks", "bytes").to(soundUsage);
 const USAGE = byKey(["text"], `SELECT tasks, bytes FROM quota_usage WHERE node_id = $1`);
@@ -74,3 +75,42 @@ export const QUOTA_WRITES = {
   "charges.refunded": { cache: (rows) => rows.clearUsage(), isSweep: true, statement: REFUND_CHARGES },
   "charges.removed": { isSweep: true, frees: true, statement: REMOVE_CHARGES },
 } satisfies Partial<Writes>;
+
+export const QUOTA_FACTS: readonly Fact[] = [
+  {
+    name: "usage",
+    holds: "what counts against the quota of each node is what its rows count",
+    sql: `
+      SELECT 'node ' || node_id || ': its usage differs from its rows by ' || sum(tasks) || ' tasks and '
+        || sum(bytes) || ' bytes' FROM (
+        SELECT node_id, tasks, bytes FROM quota_usage
+        UNION ALL
+        SELECT creator_node, -sum(CASE WHEN child IS NOT NULL THEN 0
+          WHEN status IN ('open', 'assigned') OR review_until IS NOT NULL
+          THEN 1 + coalesce(CAST(json_extract(quorum, '$.results') AS INTEGER), 0) ELSE 0 END), -sum(kept_bytes) FROM task_rows
+          WHERE kept_bytes > 0 GROUP BY creator_node
+        UNION ALL
+        SELECT node_id, 0, -sum(kept_bytes) FROM files WHERE kept_bytes > 0 GROUP BY node_id
+        UNION ALL
+        SELECT node_id, 0, -sum(bytes) FROM task_charges GROUP BY node_id
+        UNION ALL
+        SELECT node_id, 0, -sum(kept_bytes) FROM node_sums WHERE kept_bytes > 0 GROUP BY node_id
+        UNION ALL
+        SELECT node_id, 0, -sum(kept_bytes) FROM outputs WHERE kept_bytes > 0 GROUP BY node_id
+        UNION ALL
+        SELECT from_node, 0, -sum(kept_bytes) FROM messages WHERE kept_bytes > 0 GROUP BY from_node
+        UNION ALL
+        SELECT coalesce(kept_by, node_id), 0, -sum(kept_bytes) FROM events WHERE kept_bytes > 0 GROUP BY 1
+        ${["schedules", "webhooks", "notes"].map((table) => `UNION ALL SELECT kept_by, 0, -sum(kept_bytes) FROM ${table} WHERE kept_by IS NOT NULL GROUP BY kept_by`).join(" ")}) AS counted
+      GROUP BY node_id HAVING sum(tasks) <> 0 OR sum(bytes) <> 0 LIMIT ${SHOWN}`,
+  },
+  {
+    name: "charges",
+    holds: "what others have added to a task is what counts against their quotas for it",
+    sql: `
+      SELECT 'task ' || task_id || ': its charges differ by ' || sum(bytes) || ' bytes' FROM (
+        SELECT task_id, lent_bytes AS bytes FROM task_rows WHERE lent_bytes > 0
+        UNION ALL SELECT task_id, -bytes FROM task_charges) AS counted
+      GROUP BY task_id HAVING sum(bytes) <> 0 LIMIT ${SHOWN}`,
+  },
+];

@@ -1,4 +1,4 @@
-/** The reads and writes of webhooks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
+/** The reads, writes and facts of webhooks, in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. */
 import type { Webhook } from "../../domain/model.ts";
 import { soundProgress } from "../../domain/sound.ts";
 import type { PushCounts } from "../../domain/webhook.ts";
@@ -9,6 +9,7 @@ import { keptOf } from "./rows.ts";
 import { WEBHOOKS } from "./tables.ts";
 import type { Writes } from "./write.ts";
 import { drop, save, update } from "./write-statement.ts";
+import { type Fact, SHOWN } from "./fact.ts";
 
 const readWebhook = WEBHOOKS.reader().to(soundProgress);
 const toWebhook = (row: Row): Webhook => ({ ...readWebhook(row), ...keptOf(row) });
@@ -82,3 +83,21 @@ export const WEBHOOK_WRITES = {
   },
   "webhook.deleted": { row: ({ name }) => keyOf.webhook(name), statement: drop(WEBHOOKS, ["name"]) },
 } satisfies Partial<Writes>;
+
+export const WEBHOOK_FACTS: readonly Fact[] = [
+  {
+    name: "webhooks",
+    holds:
+      "every webhook that has failed says since when, one that is suspended waits for nothing, and a push has its task",
+    sql: `
+      SELECT 'webhook ' || name || ' is ' || state || ' after ' || attempts || ' failed attempts' FROM webhooks
+      WHERE state NOT IN ('active', 'suspended') OR (attempts = 0) <> (failing_since IS NULL)
+        OR (attempts = 0) <> (last_error IS NULL) OR (next_at IS NOT NULL AND (attempts = 0 OR state = 'suspended'))
+        OR (state = 'suspended' AND (attempts = 0 OR push IS NOT NULL))
+      UNION ALL
+      SELECT 'webhook ' || name || ' is the push of another task than its filter names' FROM webhooks
+      WHERE (push IS NULL) <> (push_task_id IS NULL)
+        OR (push_task_id IS NOT NULL AND push_task_id IS NOT (filter ->> '$.taskId'))
+      LIMIT ${SHOWN}`,
+  },
+];

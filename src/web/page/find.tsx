@@ -45,8 +45,8 @@ async function tasksTitled(ask: Ask, q: string): Promise<readonly Hit[]> {
   const { tasks, next_cursor } = await ask("task/list?fields=summary", { q, per_page: FEW });
   const scanned = `Among the newest ${countOf(LIST_SCANNED_MAX)} tasks only; look further`;
   const title = tasks.length === FEW ? "More tasks with this title" : scanned;
-  const more = next_cursor === null ? [] : [hit("tasks", to("tasks", "", { q }), title)];
-  return [...tasks.map(hitOf), ...more];
+  const onward = next_cursor === null ? [] : [hit("tasks", to("tasks", "", { q }), title)];
+  return [...tasks.map(hitOf), ...onward];
 }
 
 async function tasksWith(ask: Ask, what: "type" | "tag", name: string): Promise<readonly Hit[]> {
