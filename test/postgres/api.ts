@@ -53,7 +53,7 @@ export const PARTS = {
   periodic: [
     "lessons",
     "quorum",
-    "usage",
+    "reported-usage",
     "invitations",
     "many-lanes",
     "wake-ups",
