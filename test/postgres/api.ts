@@ -52,7 +52,7 @@ export const PARTS = {
   requests: ["batch", "variants", "idempotency", "files", "presigned-urls", "attachments", "nodes"],
   periodic: [
     "lessons",
-    "quorum",
+    "quorum-secrets",
     "reported-usage",
     "invitations",
     "many-lanes",
