@@ -11,7 +11,6 @@ import { gateAfterHandOut, isClosed } from "./gate.ts";
 import { type Able, type Lane, addResources, couldTake, hasFree, meets, takesType } from "./lane.ts";
 import type { Gate, Node, Resources, Task } from "./model.ts";
 
-/** What the balancer reads of a node. */
 export type Candidate = Pick<
   Node,
   | "nodeId"
@@ -26,7 +25,6 @@ export type Candidate = Pick<
   | "idleSince"
 >;
 
-/** What the balancer reads of an open task. */
 export type WaitingTask = Pick<
   Task,
   | "taskType"
@@ -52,12 +50,10 @@ export function fits(
   return couldTake(able, { taskType, requires }) && hasFree(able, requires);
 }
 
-/** Whether the balancer may assign the node one more task. */
 export function isAvailable(node: Omit<Candidate, "capabilities" | "resources" | "used">): boolean {
   return node.online && !node.draining && node.autoAssign && hasRoom(node);
 }
 
-/** Whether the node holds fewer tasks than it may. */
 export function hasRoom({ maxTasks, tasksAssigned }: Pick<Node, "maxTasks" | "tasksAssigned">): boolean {
   return maxTasks === null || tasksAssigned < maxTasks;
 }

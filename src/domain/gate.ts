@@ -39,10 +39,8 @@ import {
 /** What a pause, a limit or a budget can be about. */
 export type Subject = Pick<Task, "creatorNode" | "taskType" | "group" | "child" | "limitKey">;
 
-/** The rows of a gate. */
 export type GateRows = Pick<Gate, "day" | "budgets" | "pauses" | "limits">;
 
-/** The gate at a time. */
 export function gateAt(rows: GateRows, now: number): Gate {
   const budgets = rows.budgets.filter((state) => state.onLimit === "pause" && isUsedUp(state));
   const limits = rows.limits.filter((limit) => closedUntil(limit, now) !== null);
@@ -99,7 +97,7 @@ export function isClosed(closed: Closed | null | undefined, task: Subject, nodeI
   return nodeId !== null && closed.nodes.has(nodeId);
 }
 
-/** Whether the gate keeps all tasks of a lane from being handed out, to any node. */
+/** As isClosed(), of all tasks of a lane, to any node. */
 export function isLaneClosed(closed: Closed, lane: Pick<LaneTask, "taskType" | "limitKey">): boolean {
   if (closed.hub || closed.types.has(lane.taskType)) return true;
   return closed.keys.size > 0 && closed.keys.has(limitKeyOf(lane));
@@ -110,7 +108,7 @@ export type OpenLanes<L extends Lane = Lane> = {
   /** The types of plain lanes; null: every type, without those that are closed to all. */
   readonly types: readonly string[] | null;
   readonly special: readonly L[];
-  /** Whether it could take from other special lanes, but for what it uses now: an ended task of its own opens them. */
+  /** Whether an ended task of the node would open others. */
   readonly isShort: boolean;
 };
 
@@ -173,7 +171,6 @@ function isAbout(scope: string, value: string, task: Subject, nodeId: string | n
 
 // ---- Limits
 
-/** How a limit is closed now. */
 function closingsOf(limit: LimitState, now: number): readonly Closing[] {
   const { running, perMinute, hold, inUse } = limit;
   const reasons: Closing[] = [];
@@ -191,7 +188,7 @@ function closedUntil(limit: LimitState, now: number): number | null {
   return Math.max(...closed.map(({ until }) => until ?? Infinity));
 }
 
-/** The first time at which a limit opens that only time opens; null: none. */
+/** Of the limits that time alone opens; null: none. */
 function opensAt(limits: readonly LimitState[], now: number): number | null {
   const times = limits.map((limit) => closedUntil(limit, now) ?? Infinity);
   const first = Math.min(...times);
@@ -233,7 +230,7 @@ function rateOpensAt({ uses }: LimitState, perMinute: number, now: number): numb
   return null;
 }
 
-/** What a dispatch writes for the limit of the task's key: the key under which it runs, and that it was handed out. */
+/** What a dispatch writes for the limit of the task's key. */
 export function countedFor(
   gate: Gate | null | undefined,
   task: Subject,
@@ -272,7 +269,6 @@ export function gateWithout(gate: Gate, { countsFor }: Pick<Task, "countsFor">, 
   return gateAt({ ...gate, limits }, now);
 }
 
-/** A gate after a sum of usage has grown. */
 export function gateAfter(gate: Gate, sum: SumKey & Spending, now = 0): Gate {
   const budgets = gate.budgets.map((state) => {
     const { scope, value, per, spent } = state;
@@ -347,7 +343,6 @@ export function refusedByGate(gate: Gate, task: Task, nodeId: string, now: numbe
   );
 }
 
-/** A closing in words, for people. */
 export function sayClosing(closing: Closing, now: number): string {
   switch (closing.code) {
     case "paused": {

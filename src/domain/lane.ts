@@ -11,23 +11,22 @@
 import type { Node, Requirements, Resources, Task } from "./model.ts";
 import { RESOURCES_OF_EVERY_NODE } from "./limits.ts";
 
-/** What the tasks of a lane have in common. */
 export type LaneTask = Pick<Task, "taskType" | "limitKey" | "requires" | "creatorNode">;
 
 /** A lane. `creatorNode`: of one of its tasks; of all of them only if the hub hands out fairly. */
 export type Lane = LaneTask & { readonly name: string };
 
-/** The place of a task in its lane: the best comes first. */
-export type Head = { readonly priority: number; readonly seq: number };
+/** The position of a task in its lane and in the backlog (task/order.ts). */
+export type Position = { readonly priority: number; readonly seq: number };
 
 /**
- * A special lane that has ready tasks, or had some. `head`: none of its ready tasks is better. It moves in place: down with
- * a better task, and up when a dispatch has looked the best one up. So few lanes need be looked up for a dispatch.
+ * A special lane that has ready tasks, or had some. `head`: a bound, than which none of its ready tasks is better. It moves
+ * in place: with a better task, and when a dispatch has looked the best one up.
  */
-export type ReadyLane = Lane & { head: Head };
+export type ReadyLane = Lane & { head: Position };
 
 /** Of a lane without a ready task. */
-export const NO_HEAD: Head = { priority: Infinity, seq: Infinity };
+export const NO_HEAD: Position = { priority: Infinity, seq: Infinity };
 
 /** What a node has. `nodeId` null: it may be any of several nodes that have the same. */
 export type Able = Pick<Node, "capabilities" | "resources" | "used"> & { readonly nodeId: string | null };
@@ -55,12 +54,10 @@ export function limitKeyOf({ limitKey, taskType }: Pick<Task, "limitKey" | "task
   return limitKey ?? taskType;
 }
 
-/** The plain lane of a type. */
 export function plainLane(taskType: string): Lane {
   return { name: taskType, taskType, limitKey: null, requires: null, creatorNode: null };
 }
 
-/** The name of the lane of a task. */
 export function laneOf({ taskType, limitKey, requires, creatorNode }: LaneTask, isFair: boolean): string {
   const isOwnKey = limitKey !== null && limitKey !== taskType;
   if (!isOwnKey && requires === null && !isFair) return taskType;
@@ -152,7 +149,6 @@ export function needsRare({ requires }: Pick<Task, "requires">): boolean {
   );
 }
 
-/** Sums of resources. */
 export function addResources(a: Resources, b: Resources): Resources {
   const sum: Record<string, number> = { ...a };
   for (const [name, amount] of Object.entries(b)) sum[name] = (sum[name] ?? 0) + amount;

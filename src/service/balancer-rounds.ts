@@ -8,7 +8,7 @@
  */
 import { type Candidate, balance, untaken } from "../domain/balancer.ts";
 import { isClosed, isLaneClosed } from "../domain/gate.ts";
-import { type Lane, isSpecial, plainLane } from "../domain/lane.ts";
+import { type Lane, isSpecial, plainLane, type Position } from "../domain/lane.ts";
 import { accept } from "../domain/decision.ts";
 import {
   BACKLOG_TYPES_PART,
@@ -26,7 +26,6 @@ import type { Clock } from "../lib/clock.ts";
 import { nextTick } from "../lib/event-loop.ts";
 import { pagesOf } from "../lib/pages.ts";
 import {
-  type BacklogPlace,
   availableAfter,
   availableNodes,
   BACKLOG_START,
@@ -157,10 +156,10 @@ export class BalancerRounds {
   async #bestOf(
     lanes: readonly string[],
     onlyBalanced: boolean,
-    after: BacklogPlace,
+    after: Position,
     limit: number,
-  ): Promise<readonly BacklogPlace[]> {
-    let best: readonly BacklogPlace[] = [];
+  ): Promise<readonly Position[]> {
+    let best: readonly Position[] = [];
     for (let start = 0; start < lanes.length; start += BACKLOG_TYPES_TOGETHER) {
       const together = lanes.slice(start, start + BACKLOG_TYPES_TOGETHER);
       const places = await this.#store.read(backlogAfter(after, together, onlyBalanced, limit));
@@ -175,7 +174,7 @@ export class BalancerRounds {
   }
 
   /** One step. Tasks that have been claimed since they were found are left out. */
-  #give(places: readonly BacklogPlace[], lists: CapabilityLists): Promise<RoundPart> {
+  #give(places: readonly Position[], lists: CapabilityLists): Promise<RoundPart> {
     const load = {
       waiting: openTasks(places.map(({ seq }) => seq)),
       available: availableNodes(lists),

@@ -7,7 +7,7 @@
 import { type OpenLanes, isSameClosed, lanesOpenTo } from "../domain/gate.ts";
 import {
   type Able,
-  type Head,
+  type Position,
   type Lane,
   type ReadyLane,
   NO_HEAD,
@@ -144,7 +144,7 @@ export class KnownLanes {
   }
 
   /** Within a decision, after learn(): what is best in the lanes that its transaction has looked up. */
-  learnHeads({ lookedUp }: Choice, heads: ReadonlyMap<string, Head>): void {
+  learnHeads({ lookedUp }: Choice, heads: ReadonlyMap<string, Position>): void {
     for (const { name } of lookedUp) {
       const lane = this.lanes.get(name);
       if (lane) lane.head = heads.get(name) ?? NO_HEAD;

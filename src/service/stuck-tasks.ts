@@ -7,13 +7,13 @@
  */
 import { accept } from "../domain/decision.ts";
 import { lackedBy, lackedPermanently } from "../domain/explain.ts";
-import type { Lane } from "../domain/lane.ts";
+import type { Lane, Position } from "../domain/lane.ts";
 import { METRICS_PART, NODES_PART, SWEEP_BATCH } from "../domain/limits.ts";
 import type { Node } from "../domain/model.ts";
 import { taskEvent } from "../domain/task/log.ts";
 import type { Clock } from "../lib/clock.ts";
 import { pagesOf, partsOf } from "../lib/pages.ts";
-import { type BacklogPlace, BACKLOG_START, backlogAfter } from "../store/sql/balancer.ts";
+import { BACKLOG_START, backlogAfter } from "../store/sql/balancer.ts";
 import { readyLanes } from "../store/sql/lanes.ts";
 import { readyOfLane } from "../store/sql/metrics.ts";
 import { nodesByAbilities } from "../store/sql/stats.ts";
@@ -39,7 +39,7 @@ export class StuckTasks {
 
   async report(signal: AbortSignal): Promise<void> {
     for (const lane of await this.#stuckLanes()) {
-      const backlog = pagesOf<BacklogPlace>(SWEEP_BATCH, (last) =>
+      const backlog = pagesOf<Position>(SWEEP_BATCH, (last) =>
         this.#store.read(backlogAfter(last ?? BACKLOG_START, [lane.name], false, SWEEP_BATCH)),
       );
       for await (const places of backlog) {

@@ -10,7 +10,7 @@
  */
 import { type Decision, type Undecided, UNDECIDED } from "../domain/decision.ts";
 import { closedTypes } from "../domain/gate.ts";
-import { type Head, type Lane, isAsAble } from "../domain/lane.ts";
+import { type Position, type Lane, isAsAble } from "../domain/lane.ts";
 import { LANES_LOOKED_UP, LANES_REREADS } from "../domain/limits.ts";
 import type { Closed, Gate, Node, Task } from "../domain/model.ts";
 import { nextTask } from "../domain/node.ts";
@@ -57,7 +57,7 @@ export type Candidates = {
   readonly open: ReadyTasks;
   readonly special: readonly Task[];
   /** The best ready task of each lane that was looked up, whichever node may have it; null: all open lanes were. */
-  readonly heads: ReadonlyMap<string, Head> | null;
+  readonly heads: ReadonlyMap<string, Position> | null;
   /** What the balancer gives to a node that comes back online with this call. */
   readonly waiting: readonly Task[];
   readonly lanes: Lanes;

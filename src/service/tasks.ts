@@ -27,7 +27,7 @@ import {
   SWEEP_BATCH,
   UNMET_SHOWN_MAX,
 } from "../domain/limits.ts";
-import { isSpecial, laneOf } from "../domain/lane.ts";
+import { isSpecial, laneOf, type Position } from "../domain/lane.ts";
 import type { FileRecord, Gate, LedgerEntry, Moment, Node, Task, TaskSummary } from "../domain/model.ts";
 import type { Completion } from "../domain/task/facet/reward.ts";
 import type {
@@ -68,13 +68,7 @@ import {
 import { assert, must } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { NewId } from "../lib/ids.ts";
-import {
-  type BacklogPlace,
-  BACKLOG_START,
-  backlogAfter,
-  candidatesIfBalanced,
-  openTasks,
-} from "../store/sql/balancer.ts";
+import { BACKLOG_START, backlogAfter, candidatesIfBalanced, openTasks } from "../store/sql/balancer.ts";
 import { gateOn } from "../store/sql/gate.ts";
 import { otherLanes, readyInLanes, readyLanes } from "../store/sql/lanes.ts";
 import { filesById } from "../store/sql/files.ts";
@@ -318,20 +312,20 @@ export class TaskService {
   }
 
   async complete(transact: Transact<Completion>, request: CompleteRequest): Promise<Committed<Completion>> {
-    const asked = { ...request, paysOwn: this.#paysOwn };
-    const { taskId, nodeId } = asked;
+    const completion = { ...request, paysOwn: this.#paysOwn };
+    const { taskId, nodeId } = completion;
     const entryId = this.#newId();
     const load = {
       task: taskById(taskId),
       node: nodeById(nodeId),
       head: ledgerHead(),
-      ...this.#ofUsage(asked),
+      ...this.#ofUsage(completion),
     };
     const decide = (paid: LedgerEntry | null, rows: Loaded<typeof load>): Decision<Completion> =>
       complete(
         rows.task,
         rows.node,
-        { ...asked, entryId, head: rows.head, paid },
+        { ...completion, entryId, head: rows.head, paid },
         this.#at(rows.gate),
         this.#known(rows),
       );
@@ -517,13 +511,13 @@ export class TaskService {
       const before = await this.#store.read(taskById(taskId));
       const [own] = await this.#store.read(dependenciesById([taskId]));
       const which = { brokenBy: own?.brokenBy ?? taskId, after: before?.seq ?? 0, creatorNode: boundTo };
-      const found = brokenTasks(which, RETRIED_DEPENDENTS_MAX);
-      const expected = upToDependencies(await this.#store.read(found));
+      const dependents = brokenTasks(which, RETRIED_DEPENDENTS_MAX);
+      const expected = upToDependencies(await this.#store.read(dependents));
       // What a task depends on never changes, so it is read first.
       const needed = [...new Set([before, ...expected].flatMap((task) => task?.dependsOn ?? []))];
       const load = {
         task: taskById(taskId),
-        broken: found,
+        broken: dependents,
         count: brokenCount(which, DEPENDENTS_COUNTED_MAX),
         dependencies: dependenciesById(needed),
         candidates: candidatesIfBalanced(before, null),
@@ -737,7 +731,7 @@ export class TaskService {
     if (lanes.size === 0) return [];
     const { closed } = await this.#store.read(this.#gate());
     const names = lanesOpenTo(node, null, closed, lanes.values()).special.map(({ name }) => name);
-    const best: BacklogPlace[] = [];
+    const best: Position[] = [];
     for (let at = 0; at < names.length; at += BACKLOG_TYPES_TOGETHER) {
       const some = names.slice(at, at + BACKLOG_TYPES_TOGETHER);
       best.push(...(await this.#store.read(backlogAfter(BACKLOG_START, some, false, limit))));

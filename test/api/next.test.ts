@@ -175,7 +175,7 @@ transcripts(`
   $a -> task.task_id $gift
   <t|u> = task/create; $<b|c> -> task.task_id $<t|u>
 
-== a node at its limit waits for room, and takes its gifts
+= a node at its limit waits for room, and takes its gifts
   nodes n1 {max_tasks: 1}
   first, open = task/create
   task/next n1 -> task.task_id $first

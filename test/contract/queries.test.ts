@@ -2,6 +2,7 @@
  * Every query of the store, run against every engine: each result is compared with a plain computation over the same
  * rows.
  */
+import type { Position } from "../../src/domain/lane.ts";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { fits, isAvailable, pick } from "../../src/domain/balancer.ts";
 import type { Change } from "../../src/domain/change.ts";
@@ -557,8 +558,8 @@ function taskQueries({ nodes, tasks }: Rows, read: Read): void {
           (one) => (one.balanced || !onlyBalanced) && types.includes(one.taskType),
         ).map(({ priority, seq }) => ({ priority, seq }));
         for (const limit of [1, 7, 500]) {
-          const found: balancer.BacklogPlace[] = [];
-          for (let after: balancer.BacklogPlace = balancer.BACKLOG_START, more = true; more;) {
+          const found: Position[] = [];
+          for (let after: Position = balancer.BACKLOG_START, more = true; more;) {
             const part = await read(balancer.backlogAfter(after, types, onlyBalanced, limit));
             expect(part.length).toBeLessThanOrEqual(limit);
             found.push(...part);

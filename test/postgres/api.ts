@@ -52,8 +52,8 @@ export const PARTS = {
   requests: ["batch", "variants", "idempotency", "files", "presigned-urls", "attachments", "nodes"],
   periodic: [
     "lessons",
-    "quorum",
-    "usage",
+    "quorum-secrets",
+    "reported-usage",
     "invitations",
     "many-lanes",
     "wake-ups",

@@ -7,7 +7,7 @@ import type { Change, Notified } from "../../src/domain/change.ts";
 import { type Decision, type Undecided, accept, Rejection } from "../../src/domain/decision.ts";
 import type { EventKind } from "../../src/domain/event.ts";
 import { gateAt } from "../../src/domain/gate.ts";
-import { type Head, type Lane, type ReadyLane, isSpecial, NO_HEAD } from "../../src/domain/lane.ts";
+import { type Position, type Lane, type ReadyLane, isSpecial, NO_HEAD } from "../../src/domain/lane.ts";
 import type { Gate, Node, Task } from "../../src/domain/model.ts";
 import { saved } from "../../src/domain/node.ts";
 import type { Next, TakenFrom } from "../../src/domain/task/next.ts";
@@ -943,7 +943,7 @@ class Backlog {
     );
     const bestOf = ({ name }: Lane): readonly Task[] =>
       this.open.filter(({ lane, notNodes }) => lane === name && !notNodes.includes(node.nodeId)).slice(0, 1);
-    const headOf = (name: string): Head | undefined => this.open.find(({ lane }) => lane === name);
+    const headOf = (name: string): Position | undefined => this.open.find(({ lane }) => lane === name);
     const lanes = new Map(
       [...LANES].flatMap(([name, lane]): [string, ReadyLane][] => {
         const head = headOf(name);

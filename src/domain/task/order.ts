@@ -4,7 +4,7 @@
  *
  * For the best tasks of many lanes, the store gets the lanes by place (lanesByPlace), and orders by priority, place and age.
  */
-import { type Head, needsRare } from "../lane.ts";
+import { type Position, needsRare } from "../lane.ts";
 import type { Task } from "../model.ts";
 
 /** What decides about the place of a lane: its tasks have it in common. */
@@ -16,12 +16,18 @@ export type TurnOf = (lane: InLane) => number;
 export const NO_TURNS: TurnOf = () => 0;
 
 /** The order within a lane, and where lanes have no places: priority, then age. */
-export function comesFirst(a: Head, b: Head): boolean {
+export function comesFirst(a: Position, b: Position): boolean {
   return a.priority < b.priority || (a.priority === b.priority && a.seq < b.seq);
 }
 
 /** The order of offers: negative, if the task with the head `headA`, in the lane of `a`, comes first. */
-export function compareOffers(a: InLane, headA: Head, b: InLane, headB: Head, turnOf: TurnOf): number {
+export function compareOffers(
+  a: InLane,
+  headA: Position,
+  b: InLane,
+  headB: Position,
+  turnOf: TurnOf,
+): number {
   return headA.priority - headB.priority || placeOf(a, turnOf) - placeOf(b, turnOf) || headA.seq - headB.seq;
 }
 

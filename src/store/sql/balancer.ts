@@ -3,6 +3,7 @@
  * type. AVAILABLE, BALANCER_ORDER and the match of a type repeat the rule of domain/balancer.ts in SQL, so that the node
  * for one task is found without loading all nodes.
  */
+import type { Position } from "../../domain/lane.ts";
 import { type Candidate, comesBefore, fits, isAvailable } from "../../domain/balancer.ts";
 import type { Change } from "../../domain/change.ts";
 import { CANDIDATES_READ } from "../../domain/limits.ts";
@@ -11,7 +12,7 @@ import type { Param, Query, Row } from "../store.ts";
 import { READY_PLAIN, READY_SPECIAL, isReadyIn } from "./lanes.ts";
 import { RESOURCES } from "./nodes.ts";
 import { bind, byKey, NO_ROW, many, padded, placeholders, query, union } from "./query.ts";
-import { TASK_COLUMNS, CapabilityLists, resourcesOf, toTask } from "./rows.ts";
+import { TASK_COLUMNS, CapabilityLists, resourcesOf, toTask, toPosition } from "./rows.ts";
 
 // ---- Nodes
 
@@ -128,7 +129,7 @@ export function patchTakers(
   return { best: list.slice(0, CANDIDATES_READ), isWhole: isWhole && list.length <= CANDIDATES_READ };
 }
 
-/** All available nodes. The caller passes the same `lists` to all its reads, so that each list is decoded once. */
+/** The caller passes the same `lists` to all its reads, so that each list is decoded once. */
 export function availableNodes(lists: CapabilityLists): Query<readonly Candidate[]> {
   const sql = `SELECT ${CANDIDATE_COLUMNS} FROM nodes WHERE ${AVAILABLE}`;
   return many(sql, [], (row) => toCandidate(row, lists), ["nodes"]);
@@ -161,15 +162,13 @@ function toCandidate(row: Row, lists: CapabilityLists): Candidate {
 
 // ---- The backlog: the open tasks that are ready, best first (priority, then age)
 
-/** A task's position in the backlog. */
-export type BacklogPlace = { readonly priority: number; readonly seq: number };
-export const BACKLOG_START: BacklogPlace = { priority: -1, seq: 0 };
+export const BACKLOG_START: Position = { priority: -1, seq: 0 };
 
 /** Whether no task is ready; with `onlyBalanced`, whether none is ready that the balancer may assign unasked. */
 export function isBacklogEmpty(onlyBalanced: boolean): Query<boolean> {
-  const own = onlyBalanced ? " AND balanced = 1" : " AND balanced >= 0"; // a lookup in the index, for the planner
-  const one = (where: string): string => `SELECT seq FROM tasks WHERE ${where}${own} LIMIT 1`;
-  const sql = `${union([one(READY_PLAIN), one(READY_SPECIAL)])} LIMIT 1`;
+  const balanced = onlyBalanced ? " AND balanced = 1" : " AND balanced >= 0"; // a lookup in the index, for the planner
+  const firstOf = (where: string): string => `SELECT seq FROM tasks WHERE ${where}${balanced} LIMIT 1`;
+  const sql = `${union([firstOf(READY_PLAIN), firstOf(READY_SPECIAL)])} LIMIT 1`;
   return query(sql, [], (rows) => rows.length === 0, ["tasks"]);
 }
 
@@ -192,11 +191,11 @@ export function backlogTypes(balanced: boolean, after: string, limit: number): Q
  * lane. Both engines read no further than the limit, because each range states its order and has no limit of its own.
  */
 export function backlogAfter(
-  after: BacklogPlace,
+  after: Position,
   lanes: readonly string[],
   onlyBalanced: boolean,
   limit: number,
-): Query<readonly BacklogPlace[]> {
+): Query<readonly Position[]> {
   const params: Param[] = [limit, after.priority, after.seq];
   // Padded to a power of two with NULL, which equals no name, so that there are few different statements to prepare.
   const length = 2 ** Math.ceil(Math.log2(lanes.length));
@@ -211,11 +210,7 @@ export function backlogAfter(
     );
   });
   const sql = `SELECT priority, seq FROM (${union(ranges)}) AS ranges ORDER BY priority, seq LIMIT $1`;
-  const toPlace = (row: Row): BacklogPlace => ({
-    priority: Number(row["priority"]),
-    seq: Number(row["seq"]),
-  });
-  return many(sql, params, toPlace, ["tasks"]);
+  return many(sql, params, toPosition, ["tasks"]);
 }
 
 /** The tasks with these numbers that are still open and ready, best first. */

@@ -2,13 +2,13 @@
  * The reads of lanes (domain/lane.ts), in the SQL that SQLite 3.35+ and PostgreSQL 15+ share. A plain lane is read by its
  * type, so that its tasks are in no index but those of the backlog; a special one by its name.
  */
-import { type Head, type ReadyLane, isSpecial } from "../../domain/lane.ts";
+import { type Position, type ReadyLane, isSpecial } from "../../domain/lane.ts";
 import { LANES_MAX } from "../../domain/limits.ts";
 import type { Change } from "../../domain/change.ts";
 import { comesFirst } from "../../domain/task/order.ts";
 import type { Param, Query, Row } from "../store.ts";
 import { bind, count, query, union } from "./query.ts";
-import { textOrNull } from "./rows.ts";
+import { textOrNull, toPosition } from "./rows.ts";
 import { TASK_FEATURES } from "./tables.ts";
 
 /** Open, not waiting for its time or for other tasks, and in a plain or a special lane: in the words of the indexes. */
@@ -79,19 +79,17 @@ function toLanes(rows: readonly Row[]): Lanes {
   return lanes;
 }
 
-const toHead = (row: Row): Head => ({ priority: Number(row["priority"]), seq: Number(row["seq"]) });
-
 /** The best ready tasks of these special lanes, by the name of the lane. */
-export function headsOf(lanes: readonly string[]): Query<ReadonlyMap<string, Head>> {
+export function headsOf(lanes: readonly string[]): Query<ReadonlyMap<string, Position>> {
   const sql = (values: string): string => `
     SELECT l.lane, t.priority, t.seq FROM (${union([0, 1].map((balanced) => `SELECT value AS lane, ${balanced} AS flag FROM ${values}`))}) AS l
     CROSS JOIN tasks t WHERE t.seq = (
       SELECT seq FROM tasks WHERE ${READY_SPECIAL} AND balanced = l.flag AND lane = l.lane ORDER BY priority, seq LIMIT 1)`;
   const params = [JSON.stringify(lanes)];
-  const shape = (rows: readonly Row[]): ReadonlyMap<string, Head> => {
-    const heads = new Map<string, Head>();
+  const shape = (rows: readonly Row[]): ReadonlyMap<string, Position> => {
+    const heads = new Map<string, Position>();
     for (const row of rows) {
-      const [name, head] = [String(row["lane"]), toHead(row)];
+      const [name, head] = [String(row["lane"]), toPosition(row)];
       const known = heads.get(name);
       if (known === undefined || comesFirst(head, known)) heads.set(name, head);
     }
@@ -118,7 +116,7 @@ function toLane(row: Row): ReadyLane {
     limitKey: textOrNull(row["limit_key"]),
     requires: readRequires(row).requires,
     creatorNode: textOrNull(row["creator_node"]),
-    head: toHead(row),
+    head: toPosition(row),
   };
 }
 
@@ -149,7 +147,7 @@ export function otherLanes(name: string, most: number, creator: string | null = 
   const counted = kinds.map(
     (where, i) => `SELECT seq FROM (SELECT seq FROM tasks WHERE ${where} LIMIT $3) AS tasks_${i}`,
   );
-  const found = kinds.map(
+  const lanes = kinds.map(
     (_, i) => `SELECT lane FROM (SELECT lane FROM lanes_${i} LIMIT $1) AS found_${i} WHERE lane IS NOT NULL`,
   );
   const sql = `SELECT CASE
@@ -157,7 +155,7 @@ export function otherLanes(name: string, most: number, creator: string | null = 
     WHEN (SELECT count(*) FROM (${union(counted)}) AS tasks_counted) < $3 THEN 0
     ELSE (
       WITH RECURSIVE ${kinds.map((where, i) => names(`lanes_${i}`, where)).join()}
-      SELECT count(*) FROM (${found.join(" UNION ")}) AS lanes_counted)
+      SELECT count(*) FROM (${lanes.join(" UNION ")}) AS lanes_counted)
     END AS n`;
   const params = [most + 1, name, most, ...(creator === null ? [] : [creator])];
   return count(sql, params, ["tasks"]);

@@ -1,5 +1,5 @@
 /** The records that several files decode from rows: tasks, nodes, messages, files, and the ledger. */
-import { addResources } from "../../domain/lane.ts";
+import { type Position, addResources } from "../../domain/lane.ts";
 import { TREASURY } from "../../domain/lux.ts";
 import type {
   Delivery,
@@ -241,8 +241,8 @@ export function toFile(row: Row): FileRecord {
 // ---- What rows share
 
 export function keptOf(row: Row): { readonly kept?: Kept } {
-  const by = textOrNull(row["kept_by"]);
-  return by === null ? {} : { kept: { by, bytes: Number(row["kept_bytes"]) } };
+  const payer = textOrNull(row["kept_by"]);
+  return payer === null ? {} : { kept: { by: payer, bytes: Number(row["kept_bytes"]) } };
 }
 
 /** The columns of toLedgerEntry(), of ledger l; the balance as text, because it may be large. */
@@ -259,5 +259,9 @@ const readEntry = reader(
       (textOrNull(row["to_account"]) ?? `node:${String(row["node_id"])}`) as LedgerEntry["to"],
   },
 );
+
+export function toPosition({ priority, seq }: Row): Position {
+  return { priority: Number(priority), seq: Number(seq) };
+}
 
 export const toLedgerEntry: (row: Row) => LedgerEntry = readEntry.to(soundEntry);
