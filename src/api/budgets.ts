@@ -78,7 +78,6 @@ function keyOf({ scope, value = "", per }: KeyFields, more: readonly FieldError[
 }
 
 const set = writeEndpoint({
-  method: "POST",
   path: "/api/v1/budget/set",
   auth: "admin",
   summary: "Sets a budget: what work may cost in a day, in a month or in total",
@@ -108,7 +107,6 @@ const list = readEndpoint({
   path: "/api/v1/budget/list",
   auth: "admin",
   summary: "All budgets, each with what has been spent",
-  rejections: [],
   input: () => z.object(field.paging()),
   answer: () =>
     z.strictObject({
@@ -121,7 +119,6 @@ const list = readEndpoint({
 });
 
 const remove = writeEndpoint({
-  method: "POST",
   path: "/api/v1/budget/delete",
   auth: "admin",
   summary: "Deletes a budget",

@@ -216,7 +216,6 @@ class UploadWatchdog implements Disposable {
 }
 
 const download = rawEndpoint({
-  method: "GET",
   path: "/api/v1/file/download/:file_id",
   auth: "public",
   ticket: "download",
@@ -250,7 +249,6 @@ const list = readEndpoint({
   readsMany: true,
   auth: "public",
   summary: "Files, newest first; filters by task and by name",
-  rejections: [],
   input: () =>
     z.object({
       task_id: optional(field.id(), "Only files of this task."),
@@ -302,7 +300,6 @@ function keyOf({ key }: Pick<Call, "key">): KeyRecord {
 }
 
 const downloadUrl = writeEndpoint({
-  method: "POST",
   path: "/api/v1/file/download-url",
   auth: "secret",
   summary: "Makes a URL that downloads a file without a secret, for 10 minutes",
@@ -320,7 +317,6 @@ const downloadUrl = writeEndpoint({
 });
 
 const uploadUrl = writeEndpoint({
-  method: "POST",
   path: "/api/v1/file/upload-url",
   auth: "secret",
   strict: UPLOAD_STRICT,
@@ -366,7 +362,6 @@ const removal = {
 
 const removeByBody = writeEndpoint({
   ...removal,
-  method: "POST",
   path: "/api/v1/file/delete",
   input: () => z.object({ file_id: field.id() }),
 });

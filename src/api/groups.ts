@@ -13,7 +13,7 @@ import { isoTime } from "../lib/clock.ts";
 import { GROUPS_LISTED_MAX, MICRO_PER_LUX } from "../domain/limits.ts";
 import type { GroupPage, GroupStep } from "../service/groups.ts";
 import type { Variant } from "../variant/variant.ts";
-import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { type Endpoint, BY_NODE, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import {
   count,
@@ -58,7 +58,6 @@ const list = readEndpoint({
   readsMany: true,
   auth: "public",
   summary: "Groups by name, with their counts",
-  rejections: [],
   input: () =>
     z.object({
       q: optional(field.groupPrefix(), "The beginning of the name."),
@@ -134,10 +133,8 @@ function encodeCounts({ name, totals }: GroupCounts, variant: Variant) {
 }
 
 const cancel = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/group/cancel",
-  auth: "secret",
-  strict: "bound",
   summary: "Cancels unfinished tasks of a group, which then fail",
   rejections: ["group_not_found", "node_not_found", "key_bound_to_other_node"],
   input: () =>
@@ -146,7 +143,6 @@ const cancel = writeEndpoint({
       node_id: optional(field.nodeId(), "The node that cancels the tasks."),
       reason: z.optional(field.reason()),
     }),
-  actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ group: z.string(), cancelled: count(), left: count() }),
   handle: ({ services, transact, nodeOfKey }, { group, node_id, reason }) =>
     services.groups.cancel(transact, {
@@ -159,7 +155,6 @@ const cancel = writeEndpoint({
 });
 
 const retry = writeEndpoint({
-  method: "POST",
   path: "/api/v1/group/retry",
   auth: "secret",
   summary: "Opens the failed tasks of a group again",

@@ -59,7 +59,6 @@ const URL_TEXT =
 
 const create = (placeFor: PlaceFor) =>
   writeEndpoint({
-    method: "POST",
     path: "/api/v1/invitation/create",
     auth: "admin",
     summary: "Creates an invitation: a line with which the machine of a node joins",
@@ -106,7 +105,6 @@ const list = readEndpoint({
   path: "/api/v1/invitation/list",
   auth: "admin",
   summary: "The invitations, oldest first",
-  rejections: [],
   input: () =>
     z.object({
       cursor: optional(field.id(), "The `next_cursor` of the previous page."),
@@ -126,7 +124,6 @@ const list = readEndpoint({
 });
 
 const remove = writeEndpoint({
-  method: "POST",
   path: "/api/v1/invitation/delete",
   auth: "admin",
   summary: "Deletes an invitation, so that nobody can join with it",
@@ -141,7 +138,6 @@ const remove = writeEndpoint({
 });
 
 const join = writeEndpoint({
-  method: "POST",
   path: "/api/v1/join",
   auth: "open",
   summary: "Turns an invitation into a key for the invited node",

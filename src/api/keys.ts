@@ -17,7 +17,6 @@ const list = readEndpoint({
   path: "/api/v1/key/list",
   auth: "admin",
   summary: "All keys, without their secrets",
-  rejections: [],
   input: () => z.object(field.paging()),
   answer: () =>
     z.strictObject({
@@ -40,7 +39,6 @@ const NAME = "The name of the key.";
 const NEW_NAME = "A name that no key has or had.";
 
 const add = writeEndpoint({
-  method: "POST",
   path: "/api/v1/key/add",
   auth: "admin",
   summary: "Creates a key; only this response shows its secret",
@@ -117,7 +115,6 @@ function checkDraft(draft: Draft, { now }: Moment): void {
 }
 
 const revoke = writeEndpoint({
-  method: "POST",
   path: "/api/v1/key/revoke",
   auth: "admin",
   summary: "Revokes a key permanently; its calls and streams end within a second",

@@ -5,16 +5,14 @@ import type { Lease, Moment } from "../domain/model.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import type { Released } from "../service/leases.ts";
 import type { Variant } from "../variant/variant.ts";
-import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { type Endpoint, BY_NODE, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { advisoryLeaseSchema, encodeAdvisoryLease } from "./response-schemas.ts";
 import { about, optional, whole } from "./about.ts";
 
 const acquire = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/lease/acquire",
-  auth: "secret",
-  strict: "bound",
   summary: "Takes an advisory lease on a name or a glob of paths, or renews it",
   rejections: [
     "node_not_found",
@@ -49,7 +47,6 @@ const acquire = writeEndpoint({
         "The `epoch` of the task's lease: an old epoch returns 409 `stale_lease`.",
       ),
     }),
-  actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ lease: about(advisoryLeaseSchema(), "The lease.") }),
   handle: ({ services, transact }, input) =>
     services.leases.acquire(transact, {
@@ -85,10 +82,8 @@ const holderOf = ({ name, node_id, task_id, fencing }: Held) => ({
 });
 
 const renew = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/lease/renew",
-  auth: "secret",
-  strict: "bound",
   summary: "Moves the deadline of an advisory lease",
   rejections: ["lease_lost"],
   input: () =>
@@ -99,7 +94,6 @@ const renew = writeEndpoint({
         "Seconds until the deadline; if left out, the last `ttl_s` of the lease.",
       ),
     }),
-  actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ lease: about(advisoryLeaseSchema(), "The lease.") }),
   handle: ({ services, transact }, input) =>
     services.leases.renew(transact, { ...holderOf(input), ttlMs: input.ttl_s ?? null }),
@@ -107,12 +101,10 @@ const renew = writeEndpoint({
 });
 
 const release = writeEndpoint({
-  method: "POST",
   path: "/api/v1/lease/release",
   auth: "secret",
   strict: "administrator",
   summary: "Ends an advisory lease",
-  rejections: [],
   input: () => z.object(held()),
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ released: whole("How many leases ended: 0 for a repeat.") }),
@@ -125,7 +117,6 @@ const list = readEndpoint({
   readsMany: true,
   auth: "secret",
   summary: "The advisory leases that nodes have now, oldest first",
-  rejections: [],
   input: () =>
     z.object({
       node_id: optional(field.nodeId(), "Only leases of this node."),

@@ -11,7 +11,6 @@ const search = readEndpoint({
   readsMany: true,
   auth: "public",
   summary: "Lessons of completed tasks, newest first; filters by type and words",
-  rejections: [],
   input: () =>
     z.object({
       q: optional(

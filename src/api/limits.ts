@@ -14,7 +14,7 @@ import {
 import { invalidRequest } from "../http/problem.ts";
 import { must } from "../lib/assert.ts";
 import { SECOND_MS, isoTime } from "../lib/clock.ts";
-import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { type Endpoint, BY_NODE, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodePage, maybeTime, pageSchema, time } from "./response-schemas.ts";
 import { about, flag, maybeString, maybeWhole, nullable, optional, string, whole } from "./about.ts";
@@ -74,7 +74,6 @@ const PAUSE_ANSWER = {
 
 const pause = writeEndpoint({
   ...PAUSE_ANSWER,
-  method: "POST",
   path: "/api/v1/hub/pause",
   auth: "admin",
   summary: "Pauses the tasks of a type, a limit key or a creator, or all tasks",
@@ -90,7 +89,6 @@ const pause = writeEndpoint({
 
 const resume = writeEndpoint({
   ...PAUSE_ANSWER,
-  method: "POST",
   path: "/api/v1/hub/resume",
   auth: "admin",
   summary: "Ends a pause",
@@ -103,7 +101,6 @@ const pauses = readEndpoint({
   path: "/api/v1/hub/pauses",
   auth: "admin",
   summary: "What is paused",
-  rejections: [],
   input: () => z.object(field.paging()),
   answer: () =>
     z.strictObject({
@@ -151,7 +148,6 @@ const limitAnswer = (text: string) => ({
 
 const set = writeEndpoint({
   ...limitAnswer("The limit, and how much of it is used."),
-  method: "POST",
   path: "/api/v1/limit/set",
   auth: "admin",
   summary: "Limits how many tasks of a limit key run at once, or start per minute",
@@ -186,7 +182,6 @@ const list = readEndpoint({
   path: "/api/v1/limit/list",
   auth: "admin",
   summary: "All limits and holds, each with its current use",
-  rejections: [],
   input: () => z.object(field.paging()),
   answer: () =>
     z.strictObject({
@@ -199,7 +194,6 @@ const list = readEndpoint({
 
 const remove = writeEndpoint({
   ...limitAnswer("The limit before the deletion."),
-  method: "POST",
   path: "/api/v1/limit/delete",
   auth: "admin",
   summary: "Deletes the limit of a limit key, and ends a hold on the key",
@@ -209,11 +203,9 @@ const remove = writeEndpoint({
 });
 
 const hold = writeEndpoint({
+  ...BY_NODE,
   ...limitAnswer("The limit of the key, or only its hold."),
-  method: "POST",
   path: "/api/v1/limit/hold",
-  auth: "secret",
-  strict: "bound",
   summary: "Holds a limit key: none of its tasks is handed out for a time",
   rejections: ["limits_limit", "not_assigned_to_node"],
   input: () =>
@@ -228,7 +220,6 @@ const hold = writeEndpoint({
         "The node that asks for the hold, which then shows the node as `held_by`. A bound key fills in its node.",
       ),
     }),
-  actsFor: (input) => [input.node_id],
   handle: ({ services, transact, key: caller }, { key, for_s, node_id }) => {
     checkHold(caller, "for_s", for_s);
     const boundTo = caller?.nodeId ?? null;

@@ -7,7 +7,7 @@ import * as limit from "../domain/limits.ts";
 import { BROADCAST_TYPES, SEND_TYPES, type KeyRecord, type MessageType } from "../domain/model.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import type { Sent, Taken } from "../mail/mail.ts";
-import { type Endpoint, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { type Endpoint, BY_NODE, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import {
   count,
@@ -46,7 +46,6 @@ function draftOf({ from_node, content, type, reply_to, thread }: Sending, key: K
 
 function sendEndpoint(path: string): Endpoint {
   return writeEndpoint({
-    method: "POST",
     path,
     auth: "secret",
     strict: "bound",
@@ -75,7 +74,6 @@ function sendEndpoint(path: string): Endpoint {
 
 function broadcastEndpoint(path: string): Endpoint {
   return writeEndpoint({
-    method: "POST",
     path,
     auth: "secret",
     strict: "bound",
@@ -110,14 +108,11 @@ function broadcastEndpoint(path: string): Endpoint {
 
 function ackEndpoint(path: string): Endpoint {
   return writeEndpoint({
-    method: "POST",
+    ...BY_NODE,
     path,
-    auth: "secret",
-    strict: "bound",
     summary: "Acknowledges a message",
     rejections: ["node_not_found", "message_not_found", "not_your_message"],
     input: () => z.object({ node_id: field.nodeId(), message_id: field.id() }),
-    actsFor: (input) => [input.node_id],
     answer: () => z.strictObject({}),
     handle: ({ services, transact }, { node_id, message_id }) =>
       services.messages.acknowledge(transact, { nodeId: node_id, messageId: message_id }),
@@ -126,10 +121,8 @@ function ackEndpoint(path: string): Endpoint {
 }
 
 const receive = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/message/receive",
-  auth: "secret",
-  strict: "bound",
   summary: "Takes messages out of a mailbox, oldest first; may wait for the first",
   rejections: ["node_not_found"],
   input: () =>
@@ -139,7 +132,6 @@ const receive = writeEndpoint({
       blocking: about(z._default(z.boolean(), false), "Whether to wait for the first message."),
       timeout: z._default(field.waitSeconds(), limit.RECEIVE_TIMEOUT_DEFAULT_SECONDS * SECOND_MS),
     }),
-  actsFor: (input) => [input.node_id],
   notInBatch: ({ blocking, timeout }) => (blocking && timeout > 0 ? MUST_NOT_WAIT : null),
   answer: () =>
     z.strictObject({ count: z.int(), messages: z.array(deliverySchema()), transport: transport() }),
@@ -234,7 +226,6 @@ const parked = readEndpoint({
 });
 
 const redrive = writeEndpoint({
-  method: "POST",
   path: "/api/v1/message/redrive",
   auth: "secret",
   strict: "administrator",

@@ -9,16 +9,14 @@ import type { NodeLists, NodePage, NodeQuery } from "../service/node-lists.ts";
 import type { HeartbeatResult, Left, Registration } from "../service/nodes.ts";
 import { INTERVALS } from "../variant/by-name.ts";
 import type { Variant } from "../variant/variant.ts";
-import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { type Endpoint, BY_NODE, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodeNode, encodeTaskSummary, nodeSchema, taskSummarySchema, time } from "./response-schemas.ts";
 import { about, flag, number, optional, whole } from "./about.ts";
 
 const register = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/node/register",
-  auth: "secret",
-  strict: "bound",
   summary: "Registers a node, or updates it, and puts it online",
   rejections: ["nodes_limit"],
   input: () =>
@@ -41,7 +39,6 @@ const register = writeEndpoint({
       max_tasks: z.optional(field.maxTasks()),
       auto_assign: z.optional(z.boolean()),
     }),
-  actsFor: (input) => [input.node_id],
   answer: (variant) =>
     z.strictObject({
       node_id: z.string(),
@@ -78,14 +75,11 @@ const register = writeEndpoint({
 });
 
 const heartbeat = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/node/heartbeat",
-  auth: "secret",
-  strict: "bound",
   summary: "Keeps a node online; returns the number of its tasks and messages",
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: field.nodeId() }),
-  actsFor: (input) => [input.node_id],
   answer: () =>
     z.strictObject({
       node_id: z.string(),
@@ -111,14 +105,11 @@ const heartbeat = writeEndpoint({
 });
 
 const leave = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/node/leave",
-  auth: "secret",
-  strict: "bound",
   summary: "Puts a node offline at once and gives its tasks back",
   rejections: ["node_not_found"],
   input: () => z.object({ node_id: field.nodeId() }),
-  actsFor: (input) => [input.node_id],
   answer: () =>
     z.strictObject({
       node_id: z.string(),
@@ -139,7 +130,6 @@ const leave = writeEndpoint({
 });
 
 const drain = writeEndpoint({
-  method: "POST",
   path: "/api/v1/node/drain",
   auth: "secret",
   strict: "administrator",
@@ -162,7 +152,6 @@ const list = readEndpoint({
   readsMany: true,
   auth: "public",
   summary: "All nodes, or a page; filters by state, name and capability",
-  rejections: [],
   input: () =>
     z.object({
       status: optional(
@@ -262,7 +251,6 @@ const get = readEndpoint({
 });
 
 const remove = writeEndpoint({
-  method: "POST",
   path: "/api/v1/node/delete",
   auth: "admin",
   summary: "Deletes a node; its tasks are open again, its ledger and messages stay",

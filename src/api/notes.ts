@@ -6,7 +6,7 @@ import { headOf } from "../domain/note.ts";
 import { isoTime } from "../lib/clock.ts";
 import type { FoundNote } from "../service/notes.ts";
 import type { JsonAnswer } from "./answer.ts";
-import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { type Endpoint, BY_NODE, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { time } from "./response-schemas.ts";
 import { about, flag, maybeString, optional, string, whole } from "./about.ts";
@@ -61,10 +61,8 @@ function requestOf({ key, node_id, if_version }: Writing, caller: KeyRecord | nu
 }
 
 const put = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/note/put",
-  auth: "secret",
-  strict: "bound",
   summary: "Writes a note; with if_version only if the note has that version",
   rejections: ["note_version_conflict", "notes_limit"],
   input: () =>
@@ -74,7 +72,6 @@ const put = writeEndpoint({
       node_id: optional(field.nodeId(), "Who writes; if left out, the node of the key."),
       if_version: z.optional(field.noteVersion()),
     }),
-  actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ note: about(noteHeadSchema(), "The note as it is now.") }),
   handle: ({ services, transact, key: caller }, input) =>
     services.notes.put(transact, { ...requestOf(input, caller), text: input.text }),
@@ -82,10 +79,8 @@ const put = writeEndpoint({
 });
 
 const remove = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/note/delete",
-  auth: "secret",
-  strict: "bound",
   summary: "Deletes a note",
   rejections: ["note_not_found", "note_version_conflict"],
   input: () =>
@@ -94,7 +89,6 @@ const remove = writeEndpoint({
       node_id: optional(field.nodeId(), "Who deletes the note; if left out, the node of the key."),
       if_version: z.optional(field.noteVersion()),
     }),
-  actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ note: about(noteHeadSchema(), "The note that was deleted.") }),
   handle: ({ services, transact, key: caller }, input) =>
     services.notes.remove(transact, requestOf(input, caller)),
@@ -140,7 +134,6 @@ const list = readEndpoint({
   readsMany: true,
   auth: "secret",
   summary: "The notes by key, without their content",
-  rejections: [],
   input: () => z.object(paged("prefix")),
   answer: () => z.strictObject({ notes: z.array(noteHeadSchema()), next_cursor: z.nullable(z.string()) }),
   handle: ({ services }, input) => services.notes.list(partOf(input)),
@@ -152,7 +145,6 @@ const search = readEndpoint({
   readsMany: true,
   auth: "secret",
   summary: "The notes whose key or text has the words of a search, by key",
-  rejections: [],
   input: () =>
     z.object({
       q: about(

@@ -5,7 +5,7 @@ import type { Question } from "../domain/model.ts";
 import type { Settled } from "../domain/task/question.ts";
 import type { Problem } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
-import { type Endpoint, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { type Endpoint, BY_NODE, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import { unauthorized } from "./error-table.ts";
 import * as field from "./request-fields.ts";
 import { encodeQuestion, questionSchema } from "./response-schemas.ts";
@@ -22,10 +22,8 @@ export const openQuestionSchema = () =>
 const questionAnswer = () => z.strictObject({ question: questionSchema() });
 
 const ask = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/task/ask",
-  auth: "secret",
-  strict: "bound",
   summary: "A node asks a person, or another agent, about a task that it holds",
   rejections: [...HOLDER_REJECTIONS, "questions_limit", "question_not_found", "task_sealed"],
   input: () =>
@@ -44,7 +42,6 @@ const ask = writeEndpoint({
       ),
     }),
   exactNumbers: true,
-  actsFor: (input) => [input.node_id],
   notInBatch: ({ wait = 0 }) => (wait > 0 ? MUST_NOT_WAIT : null),
   answer: questionAnswer,
   handle: async ({ services, transact, hold }, input) => {
@@ -63,10 +60,8 @@ const ask = writeEndpoint({
 });
 
 const answer = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/task/answer",
-  auth: "secret",
-  strict: "bound",
   summary: "Answers a question of a task; the first answer counts",
   rejections: [
     "task_not_found",
@@ -84,7 +79,6 @@ const answer = writeEndpoint({
       node_id: optional(field.nodeId(), "The node that answers."),
     }),
   exactNumbers: true,
-  actsFor: (input) => [input.node_id],
   answer: questionAnswer,
   handle: ({ services, transact, nodeOfKey }, { task_id, question_id, answer: text, node_id }) =>
     services.questions.answer(transact, {
@@ -98,7 +92,6 @@ const answer = writeEndpoint({
 });
 
 const answerByToken = writeEndpoint({
-  method: "POST",
   path: "/api/v1/task/answer-by-token",
   auth: "open",
   summary: "Answers a question with a choice, by a token from a notification",
@@ -174,7 +167,6 @@ const open = readEndpoint({
   auth: "secret",
   summary: "The open questions of all tasks, the most urgent first",
   readsMany: true,
-  rejections: [],
   input: () =>
     z.object({
       state: optional(field.word(["open"]), "Only `open`, which is also the default."),

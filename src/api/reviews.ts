@@ -3,17 +3,15 @@ import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import { toLux } from "../domain/lux.ts";
 import { VERDICTS } from "../domain/model.ts";
-import { type Endpoint, readEndpoint, writeEndpoint } from "./endpoint.ts";
+import { type Endpoint, BY_NODE, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import * as field from "./request-fields.ts";
 import { encodeReview, reviewSchema } from "./response-schemas.ts";
 import { encodeTaskAnswer, nameOfKey, taskAnswer } from "./tasks.ts";
 import { about, number, optional } from "./about.ts";
 
 const review = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/task/review",
-  auth: "secret",
-  strict: "bound",
   summary: "Passes or rejects a result: pays the reward, or opens the task again",
   rejections: [
     "task_not_found",
@@ -42,7 +40,6 @@ const review = writeEndpoint({
         "`review.epoch` of the result that was checked: if the task has a newer result, 409 `stale_lease`.",
       ),
     }),
-  actsFor: (input) => [input.node_id],
   answer: taskAnswer,
   handle: ({ services, transact, key, nodeOfKey }, { task_id, node_id, verdict, note, epoch }) =>
     services.tasks.reviews.review(transact, {
@@ -73,7 +70,6 @@ const pending = readEndpoint({
   auth: "secret",
   summary: "The results that wait for a review, the most urgent first",
   readsMany: true,
-  rejections: [],
   input: () =>
     z.object({
       cursor: z.optional(field.openCursor()),

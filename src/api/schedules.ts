@@ -94,7 +94,6 @@ const putSchema = <Task>(task: z.ZodMiniType<Task>) =>
   });
 
 const put = writeEndpoint({
-  method: "POST",
   path: "/api/v1/schedule/put",
   auth: "secret",
   strict: "bound",
@@ -201,7 +200,6 @@ const list = readEndpoint({
   readsMany: true,
   auth: "secret",
   summary: "All schedules, by name",
-  rejections: [],
   input: () => z.object(field.paging()),
   answer: (variant) =>
     z.strictObject({
@@ -214,7 +212,6 @@ const list = readEndpoint({
 });
 
 const run = writeEndpoint({
-  method: "POST",
   path: "/api/v1/schedule/run",
   auth: "secret",
   summary: "Creates a task of a schedule now; the next time does not change",
@@ -230,7 +227,6 @@ const run = writeEndpoint({
 });
 
 const remove = writeEndpoint({
-  method: "POST",
   path: "/api/v1/schedule/delete",
   auth: "secret",
   summary: "Deletes a schedule; its tasks stay",

@@ -32,7 +32,6 @@ const status = readEndpoint({
   path: "/api/v1/status",
   auth: "public",
   summary: "The health of the hub, and the numbers of its nodes and tasks",
-  rejections: [],
   input: () => z.object({}),
   answer: ({ name, version }) =>
     z.strictObject({
@@ -111,7 +110,6 @@ const events = readEndpoint({
   readsMany: true,
   auth: "public",
   summary: "The event log after a cursor, oldest first; without one, the newest",
-  rejections: [],
   input: () =>
     z.object({
       since: optional(
@@ -166,7 +164,6 @@ const minutes = readEndpoint({
   path: "/api/v1/stats/minutes",
   auth: "public",
   summary: "For charts: counts and durations of the last hour, day or month",
-  rejections: [],
   input: () =>
     z.object({
       last: optional(
@@ -227,7 +224,6 @@ const nodeStats = readEndpoint({
   path: "/api/v1/stats/nodes",
   auth: "public",
   summary: "The number of nodes by status, and the sum of their LUX",
-  rejections: [],
   input: () => z.object({}),
   answer: () =>
     z.strictObject({
@@ -256,7 +252,6 @@ const poll = readEndpoint({
   auth: "public",
   summary: "Waits for task events after a cursor",
   once: true,
-  rejections: [],
   input: () =>
     z.object({
       since: optional(field.eventCursor(), "The id of the last event read; if left out, only new events."),
@@ -280,7 +275,6 @@ const diagnostic = readEndpoint({
   path: "/api/v1/pg/diagnostic",
   auth: "public",
   summary: "The state of the hub's store",
-  rejections: [],
   input: () => z.object({}),
   answer: () =>
     z.strictObject({

@@ -51,6 +51,7 @@ import {
   type Call,
   type Endpoint,
   type ReadCall,
+  BY_NODE,
   MUST_NOT_WAIT,
   readEndpoint,
   writeEndpoint,
@@ -122,7 +123,6 @@ export function encodeTaskAnswer(task: Task, variant: Variant, at: Moment): Json
 }
 
 const create = writeEndpoint({
-  method: "POST",
   path: "/api/v1/task/create",
   auth: "secret",
   strict: "bound",
@@ -311,10 +311,8 @@ function unusableErrors(named: References, unusable: References): readonly Field
 const taskAndNode = () => z.object({ task_id: field.id(), node_id: field.nodeId() });
 
 const next = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/task/next",
-  auth: "secret",
-  strict: "bound",
   summary: "Hands a worker its next task, and may wait for one",
   rejections: ["node_not_found"],
   input: () =>
@@ -330,7 +328,6 @@ const next = writeEndpoint({
         "Whether to hand out first, again and with a new epoch, the tasks that the node had started and not finished. Each time counts in `restarts` and, if the task has `max_attempts`, as an attempt.",
       ),
     }),
-  actsFor: (input) => [input.node_id],
   notInBatch: ({ wait = 0 }) => (wait > 0 ? MUST_NOT_WAIT : null),
   answer: (variant) =>
     z.strictObject({
@@ -364,7 +361,6 @@ const CLAIM_ANSWER = {
 
 function takeEndpoint(by: "assign" | "claim", summary: string): Endpoint {
   return writeEndpoint({
-    method: "POST",
     path: `/api/v1/task/${by}`,
     auth: "secret",
     strict: by === "assign" ? "administrator" : "bound",
@@ -508,7 +504,6 @@ const extend = writeEndpoint({
 });
 
 const retry = writeEndpoint({
-  method: "POST",
   path: "/api/v1/task/retry",
   auth: "secret",
   summary: "Opens a failed task again; can also open its failed dependents",
@@ -553,10 +548,8 @@ const retry = writeEndpoint({
 });
 
 const cancel = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/task/cancel",
-  auth: "secret",
-  strict: "bound",
   summary: "Cancels an unfinished task, which then fails",
   rejections: [...HAS_ENDED, "task_not_found", "node_not_found", "key_bound_to_other_node"],
   input: () =>
@@ -565,7 +558,6 @@ const cancel = writeEndpoint({
       node_id: optional(field.nodeId(), "The node that cancels the task."),
       reason: z.optional(field.reason()),
     }),
-  actsFor: (input) => [input.node_id],
   answer: taskAnswer,
   handle: ({ services, transact, nodeOfKey }, { task_id, node_id, reason }) =>
     services.tasks.cancel(transact, {
@@ -578,7 +570,6 @@ const cancel = writeEndpoint({
 });
 
 const update = writeEndpoint({
-  method: "POST",
   path: "/api/v1/task/update",
   auth: "secret",
   summary: "Changes a task that nobody holds",
@@ -620,10 +611,8 @@ const update = writeEndpoint({
 });
 
 const complete = writeEndpoint({
-  method: "POST",
+  ...BY_NODE,
   path: "/api/v1/task/complete",
-  auth: "secret",
-  strict: "bound",
   summary: "Completes a task with its result and pays its reward",
   rejections: [
     ...HOLDER_REJECTIONS,
@@ -643,7 +632,6 @@ const complete = writeEndpoint({
       usage: attemptUsage(),
     }),
   exactNumbers: true,
-  actsFor: (input) => [input.node_id],
   answer: () =>
     z.strictObject({
       status: about(z.literal("completed"), "The task is completed."),
@@ -693,7 +681,6 @@ export function nameOfKey(key: KeyRecord | null): string | null {
 }
 
 const revoke = writeEndpoint({
-  method: "POST",
   path: "/api/v1/task/revoke",
   auth: "admin",
   summary: "Takes a task back from its node, or gives it to another",
@@ -712,7 +699,6 @@ const revoke = writeEndpoint({
 });
 
 const remove = writeEndpoint({
-  method: "POST",
   path: "/api/v1/task/delete",
   auth: "admin",
   summary: "Deletes a task permanently",
@@ -733,7 +719,6 @@ const parseListedBatch = inputParser(listedBatch);
 const BATCH_ASSIGN_STRICT = "administrator";
 
 const batchAssign = writeEndpoint<{ assignments?: unknown }, readonly BatchItem[] | BalanceReport>({
-  method: "POST",
   path: "/api/v1/task/batch-assign",
   auth: "secret",
   strict: BATCH_ASSIGN_STRICT,
@@ -897,7 +882,6 @@ const list = readEndpoint({
   readsMany: true,
   auth: "public",
   summary: "Tasks, newest first; filters by state, node, type, title and more",
-  rejections: [],
   input: listInput,
   answer: (variant) =>
     z.strictObject({
@@ -973,7 +957,6 @@ const countMatching = readEndpoint({
   readsMany: true,
   auth: "public",
   summary: "How many tasks match the filters of task/list",
-  rejections: [],
   input: filterObject,
   answer: () =>
     z.strictObject({
@@ -1093,7 +1076,6 @@ const stats = readEndpoint({
   path: "/api/v1/task/stats",
   auth: "public",
   summary: "Tasks counted by status, and the nodes that completed the most",
-  rejections: [],
   input: () => z.object({}),
   answer: (variant) =>
     z.strictObject({

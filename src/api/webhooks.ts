@@ -21,7 +21,6 @@ const SECRET =
   "Signs the messages: `whsec_` and base64; with the format `ntfy`, an access token. If left out, the hub makes a secret for a new webhook; the response has the secret only if the hub made it.";
 
 const put = writeEndpoint({
-  method: "POST",
   path: "/api/v1/webhook/put",
   auth: "admin",
   summary: "Creates or replaces a webhook, which sends events to a URL",
@@ -94,7 +93,6 @@ const list = readEndpoint({
   readsMany: true,
   auth: "admin",
   summary: "All webhooks, by name, without their secrets",
-  rejections: [],
   input: () => z.object(field.paging()),
   answer: () =>
     z.strictObject({ webhooks: about(z.array(webhookSchema()), "The webhooks, by name."), ...pageSchema() }),
@@ -104,7 +102,6 @@ const list = readEndpoint({
 });
 
 const test = writeEndpoint({
-  method: "POST",
   path: "/api/v1/webhook/test",
   auth: "admin",
   summary: "Sends a test message to a webhook now, and returns the outcome",
@@ -134,7 +131,6 @@ const test = writeEndpoint({
 });
 
 const resume = writeEndpoint({
-  method: "POST",
   path: "/api/v1/webhook/resume",
   auth: "admin",
   summary: "Makes a webhook deliver again, from its cursor or from another event",
@@ -151,7 +147,6 @@ const resume = writeEndpoint({
 });
 
 const remove = writeEndpoint({
-  method: "POST",
   path: "/api/v1/webhook/delete",
   auth: "admin",
   summary: "Deletes a webhook; undelivered events stay in the event log",
