@@ -86,12 +86,8 @@ const create = (placeFor: PlaceFor) =>
           "The SHA-256 of the public key of the hub's own authority, in base64url; null: nothing is pinned.",
         ),
       }),
-    handle: ({ services, transact }, { node_id, expires_in_s, url }) =>
-      services.invitations.create(transact, {
-        nodeId: node_id,
-        lifeMs: expires_in_s,
-        at: placeFor(url ?? null),
-      }),
+    handle: ({ services, transact }, { node_id: nodeId, expires_in_s: lifeMs, url = null }) =>
+      services.invitations.create(transact, { nodeId, lifeMs, at: placeFor(url) }),
     encode: ({ invitation, token, at: place }: NewInvitation<JoinPlace>, _: Variant, at: Moment) => ({
       invitation: encodeInvitation(invitation, at),
       line: joinLine(place, token),
@@ -115,8 +111,8 @@ const list = readEndpoint({
       invitations: about(z.array(invitationSchema()), "The invitations, oldest first."),
       next_cursor: z.nullable(z.string()),
     }),
-  handle: ({ services }, { cursor, per_page }) =>
-    services.invitations.list(cursor ?? "", per_page ?? PER_PAGE_DEFAULT),
+  handle: ({ services }, { cursor = "", per_page = PER_PAGE_DEFAULT }) =>
+    services.invitations.list(cursor, per_page),
   encode: ({ invitations, next }, _, at) => ({
     invitations: invitations.map((invitation) => encodeInvitation(invitation, at)),
     next_cursor: next,

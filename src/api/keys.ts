@@ -72,12 +72,13 @@ const add = writeEndpoint({
     if (key !== null && key.nodeId !== null && key.nodeId !== input.node_id)
       throw keyBoundElsewhere(key.nodeId);
     checkDraft(input, at);
+    const { variant = null, node_id: nodeId = null, mint_per_day: mintMicro = null } = input;
     return services.keys.add(transact, {
       keyId: input.name,
       role: input.role,
-      variant: input.variant ?? null,
-      nodeId: input.node_id ?? null,
-      mintMicro: input.mint_per_day ?? null,
+      variant,
+      nodeId,
+      mintMicro,
       expiresAt: input.expires_at ?? (input.expires_in_s === undefined ? null : at.now + input.expires_in_s),
     });
   },

@@ -45,11 +45,7 @@ const pauseFields = () => ({
   creator_node: optional(field.nodeId(), "The creator of the tasks."),
 });
 
-type PauseFields = {
-  readonly type?: string | undefined;
-  readonly limit_key?: string | undefined;
-  readonly creator_node?: string | undefined;
-};
+type PauseFields = z.infer<z.ZodMiniObject<ReturnType<typeof pauseFields>>>;
 
 /** @throws {Problem} 400 when it names more than one */
 function pauseKeyOf({ type, limit_key, creator_node }: PauseFields): PauseKey {
@@ -83,8 +79,8 @@ const pause = writeEndpoint({
       ...pauseFields(),
       reason: optional(field.reason(), "Why; everybody who asks why a task does not run can read it."),
     }),
-  handle: ({ services, transact }, { reason, ...key }) =>
-    services.limits.pause(transact, { ...pauseKeyOf(key), reason: reason ?? null }),
+  handle: ({ services, transact }, { reason = null, ...key }) =>
+    services.limits.pause(transact, { ...pauseKeyOf(key), reason }),
 });
 
 const resume = writeEndpoint({
@@ -174,8 +170,8 @@ const set = writeEndpoint({
           message: "must be sent, or per_minute, or both",
         }),
       ),
-  handle: ({ services, transact }, { key, running, per_minute }) =>
-    services.limits.set(transact, { key, running: running ?? null, perMinute: per_minute ?? null }),
+  handle: ({ services, transact }, { key, running = null, per_minute: perMinute = null }) =>
+    services.limits.set(transact, { key, running, perMinute }),
 });
 
 const list = readEndpoint({
@@ -220,16 +216,18 @@ const hold = writeEndpoint({
         "The node that asks for the hold, which then shows the node as `held_by`. A bound key fills in its node.",
       ),
     }),
-  handle: ({ services, transact, key: caller }, { key, for_s, node_id }) => {
-    checkHold(caller, "for_s", for_s);
-    const boundTo = caller?.nodeId ?? null;
-    return services.limits.hold(transact, { key, forMs: for_s, nodeId: node_id ?? boundTo }, boundTo);
+  handle: (
+    { services, transact, key: caller, nodeOfKey },
+    { key, for_s: forMs, node_id: nodeId = nodeOfKey },
+  ) => {
+    checkHold(caller, "for_s", forMs);
+    return services.limits.hold(transact, { key, forMs, nodeId }, nodeOfKey);
   },
 });
 
 /** @throws {Problem} 400 when a key that is bound to a node holds for longer than it may */
-export function checkHold(caller: KeyRecord | null, path: string, forMs: number | undefined): void {
-  if (caller?.nodeId == null || forMs === undefined || forMs <= BOUND_HOLD_MAX_SECONDS * SECOND_MS) return;
+export function checkHold(caller: KeyRecord | null, path: string, forMs: number | null): void {
+  if (caller?.nodeId == null || forMs === null || forMs <= BOUND_HOLD_MAX_SECONDS * SECOND_MS) return;
   const message = `must be at most ${BOUND_HOLD_MAX_SECONDS} with a key that is bound to a node`;
   throw invalidRequest([{ path, message }]);
 }
@@ -249,8 +247,14 @@ export const reasonSchema = () =>
   });
 
 function encodeReason({ code, detail, until, waitsFor, missing }: Reason) {
-  const more = { ...(waitsFor && { task_ids: waitsFor }), ...(missing && { missing }) };
-  return { code, detail, until: maybeTime(until), ...more };
+  const until_ = maybeTime(until);
+  return {
+    code,
+    detail,
+    until: until_,
+    ...(waitsFor && { task_ids: waitsFor }),
+    ...(missing && { missing }),
+  };
 }
 
 const explain = readEndpoint({

@@ -102,8 +102,8 @@ const entries = readEndpoint({
       limit: z.optional(field.queryCount(limit.ENTRIES_MAX)),
     }),
   answer: () => z.strictObject({ entries: z.array(entrySchema()), head: ledgerHeadSchema() }),
-  handle: ({ services }, { since, limit: most }) =>
-    services.lux.entries(since ?? 0, most ?? limit.ENTRIES_DEFAULT),
+  handle: ({ services }, { since = 0, limit: most = limit.ENTRIES_DEFAULT }) =>
+    services.lux.entries(since, most),
   encode: ({ entries, head }) => ({ entries: entries.map(encodeEntry), head: encodeHead(head) }),
 });
 

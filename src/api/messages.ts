@@ -20,28 +20,17 @@ import {
 } from "./response-schemas.ts";
 import { about, optional, whole } from "./about.ts";
 
-const transport = () => z.string();
-
-/** The fields of a message that belongs to a conversation. */
 const conversation = () => ({ reply_to: z.optional(field.id()), thread: z.optional(field.thread()) });
 
-type Sending = {
+type Sending = z.infer<z.ZodMiniObject<ReturnType<typeof conversation>>> & {
   readonly from_node: string;
   readonly content: string;
   readonly type: MessageType;
-  readonly reply_to?: string | undefined;
-  readonly thread?: string | undefined;
 };
 
-function draftOf({ from_node, content, type, reply_to, thread }: Sending, key: KeyRecord | null) {
-  return {
-    fromNode: from_node,
-    content,
-    type,
-    replyTo: reply_to ?? null,
-    thread: thread ?? null,
-    verified: key?.nodeId === from_node,
-  };
+function draftOf(message: Sending, key: KeyRecord | null) {
+  const { from_node: fromNode, content, type, reply_to: replyTo = null, thread = null } = message;
+  return { fromNode, content, type, replyTo, thread, verified: key?.nodeId === fromNode };
 }
 
 function sendEndpoint(path: string): Endpoint {
@@ -61,7 +50,7 @@ function sendEndpoint(path: string): Endpoint {
         ...conversation(),
       }),
     actsFor: (input) => [input.from_node],
-    answer: () => z.strictObject({ message_id: z.string(), transport: transport() }),
+    answer: () => z.strictObject({ message_id: z.string(), transport: z.string() }),
     handle: ({ services, transact, key }, input) =>
       services.messages.send(transact, {
         ...draftOf(input, key),
@@ -93,10 +82,10 @@ function broadcastEndpoint(path: string): Endpoint {
       }),
     actsFor: (input) => [input.from_node],
     answer: () =>
-      z.strictObject({ receivers: z.array(z.string()), message_id: z.string(), transport: transport() }),
-    handle: ({ services, transact, key }, input) => {
+      z.strictObject({ receivers: z.array(z.string()), message_id: z.string(), transport: z.string() }),
+    handle: ({ services, transact, key }, { capability = null, ...input }) => {
       const draft = { ...draftOf(input, key), toNode: null, requireAck: false };
-      return services.messages.send(transact, draft, input.capability ?? null);
+      return services.messages.send(transact, draft, capability);
     },
     encode: ({ receivers, messageId, transport: carrier }: Sent) => ({
       receivers,
@@ -134,7 +123,7 @@ const receive = writeEndpoint({
     }),
   notInBatch: ({ blocking, timeout }) => (blocking && timeout > 0 ? MUST_NOT_WAIT : null),
   answer: () =>
-    z.strictObject({ count: z.int(), messages: z.array(deliverySchema()), transport: transport() }),
+    z.strictObject({ count: z.int(), messages: z.array(deliverySchema()), transport: z.string() }),
   handle: (call, input) => {
     const { services, transact, exchange, repeatable, inBatch, hold, backpressure } = call;
     const { node_id, count, blocking, timeout } = input;
@@ -168,13 +157,9 @@ const history = readEndpoint({
       count: z.optional(field.queryCount(limit.MESSAGES_MAX)),
     }),
   actsFor: (input) => [input.node_id],
-  answer: () => z.strictObject({ count: z.int(), messages: z.array(fateSchema()), transport: transport() }),
-  handle: ({ services }, { node_id, before, thread, count }) =>
-    services.messages.history(
-      node_id,
-      { before: before ?? null, thread: thread ?? null },
-      count ?? limit.HISTORY_DEFAULT,
-    ),
+  answer: () => z.strictObject({ count: z.int(), messages: z.array(fateSchema()), transport: z.string() }),
+  handle: ({ services }, { node_id, before = null, thread = null, count = limit.HISTORY_DEFAULT }) =>
+    services.messages.history(node_id, { before, thread }, count),
   encode: ({ rows, count, transport: carrier }) => ({
     count,
     messages: rows.map(encodeFate),
@@ -255,12 +240,8 @@ const agentMessages = readEndpoint({
     }),
   actsFor: (input) => [input.node_id],
   answer: () => z.strictObject({ count: z.int(), messages: z.array(fateSchema()) }),
-  handle: ({ services }, { node_id, since, before, limit: most }) =>
-    services.messages.mailbox(
-      node_id,
-      { since: since ?? null, before: before ?? null },
-      most ?? limit.HISTORY_DEFAULT,
-    ),
+  handle: ({ services }, { node_id, since = null, before = null, limit: most = limit.HISTORY_DEFAULT }) =>
+    services.messages.mailbox(node_id, { since, before }, most),
   encode: ({ rows, count }) => ({ count, messages: rows.map(encodeFate) }),
 });
 

@@ -48,22 +48,16 @@ const register = writeEndpoint({
       offline_after: number("Seconds without a heartbeat after which the node is offline."),
       node: nodeSchema(variant),
     }),
-  handle: ({ services, variant, transact }, input) =>
-    services.nodes.register(
-      transact,
-      {
-        nodeId: input.node_id,
-        name: input.name,
-        host: input.host ?? null,
-        port: input.port ?? null,
-        capabilities: input.capabilities ?? [],
-        resources: input.resources ?? {},
-        variant: variant.joins,
-        maxTasks: input.max_tasks ?? null,
-        autoAssign: input.auto_assign ?? variant.autoAssign,
-      },
-      variant.offlineAfterMs,
-    ),
+  handle: (
+    { services, variant, transact },
+    { node_id: nodeId, name, host = null, port = null, ...input },
+  ) => {
+    const { capabilities = [], resources = {}, max_tasks: maxTasks = null } = input;
+    const { auto_assign: autoAssign = variant.autoAssign } = input;
+    const offer = { capabilities, resources, maxTasks, autoAssign };
+    const node = { nodeId, name, host, port, variant: variant.joins, ...offer };
+    return services.nodes.register(transact, node, variant.offlineAfterMs);
+  },
   encode: ({ node, created }: Registration, variant: Variant) => ({
     node_id: node.nodeId,
     status: "online",
@@ -117,8 +111,8 @@ const leave = writeEndpoint({
       tasks_released: whole("How many tasks the node gave back."),
     }),
   handle: async ({ services, transact, inBatch }, { node_id }) => {
-    const left = await services.nodes.leave(transact, node_id, inBatch);
-    if (left) return left;
+    const departure = await services.nodes.leave(transact, node_id, inBatch);
+    if (departure) return departure;
     const message = `must be sent alone: the node holds ${SWEEP_BATCH} tasks or more`;
     throw invalidRequest([{ path: "path", message }]);
   },
@@ -190,18 +184,14 @@ const list = readEndpoint({
       ),
       next_cursor: z.optional(z.nullable(z.string())),
     }),
-  handle: async ({ services }, { status, q, capability, order, tasks, cursor, ...paging }) => {
-    const isWhole = [status, q, capability, order, tasks, cursor].every((value) => value === undefined);
-    if (isWhole && !field.asksForPage(paging))
+  handle: async ({ services }, input) => {
+    const { tasks, cursor } = input;
+    if (Object.values(input).every((value) => value === undefined))
       return { order: null, page: null, rows: await services.nodes.list(), held: null };
-    const query = {
-      state: status ?? null,
-      prefix: q ?? "",
-      taking: capability ?? null,
-      order: order ?? "id",
-    } as const;
-    const request = field.pageRequest(paging, PER_PAGE_DEFAULT);
-    const page = await pageOf(services.nodes.lists, query, request, cursor, paging.page !== undefined);
+    const { status: state = null, q: prefix = "", capability: taking = null, order = "id" } = input;
+    const query = { state, prefix, taking, order };
+    const request = field.pageRequest(input, PER_PAGE_DEFAULT);
+    const page = await pageOf(services.nodes.lists, query, request, cursor, input.page !== undefined);
     const held = tasks === true ? await services.nodes.lists.tasksOf(page.nodes) : null;
     return { order: query.order, page, rows: new Rows(page.nodes), held };
   },

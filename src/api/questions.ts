@@ -3,7 +3,6 @@ import * as z from "zod/mini";
 import * as limit from "../domain/limits.ts";
 import type { Question } from "../domain/model.ts";
 import type { Settled } from "../domain/task/question.ts";
-import type { Problem } from "../http/problem.ts";
 import { SECOND_MS } from "../lib/clock.ts";
 import { type Endpoint, BY_NODE, MUST_NOT_WAIT, readEndpoint, writeEndpoint } from "./endpoint.ts";
 import { unauthorized } from "./error-table.ts";
@@ -46,14 +45,9 @@ const ask = writeEndpoint({
   answer: questionAnswer,
   handle: async ({ services, transact, hold }, input) => {
     const { question, choices = [], schema = null, within_s, park = false, wait = 0, ...holder } = input;
-    const openQuestion = await services.questions.ask(transact, {
-      ...holderOf(holder),
-      question,
-      choices,
-      schema,
-      withinMs: within_s ?? limit.QUESTION_DEFAULT_SECONDS * SECOND_MS,
-      park,
-    });
+    const withinMs = within_s ?? limit.QUESTION_DEFAULT_SECONDS * SECOND_MS;
+    const draft = { ...holderOf(holder), question, choices, schema, withinMs, park };
+    const openQuestion = await services.questions.ask(transact, draft);
     return wait > 0 ? hold((signal) => services.questions.settled(openQuestion, wait, signal)) : openQuestion;
   },
   encode: (question: Question) => ({ question: encodeQuestion(question) }),
@@ -80,14 +74,10 @@ const answer = writeEndpoint({
     }),
   exactNumbers: true,
   answer: questionAnswer,
-  handle: ({ services, transact, nodeOfKey }, { task_id, question_id, answer: text, node_id }) =>
-    services.questions.answer(transact, {
-      taskId: task_id,
-      questionId: question_id,
-      answer: text,
-      nodeId: node_id ?? null,
-      boundTo: nodeOfKey,
-    }),
+  handle: (
+    { services, transact, nodeOfKey: boundTo },
+    { task_id: taskId, question_id: questionId, answer, node_id: nodeId = null },
+  ) => services.questions.answer(transact, { taskId, questionId, answer, nodeId, boundTo }),
   encode: ({ question }: Settled) => ({ question: encodeQuestion(question) }),
 });
 
@@ -101,16 +91,11 @@ const answerByToken = writeEndpoint({
   answer: questionAnswer,
   handle: async ({ services, transact }, { token }) => {
     const granted = await services.answerTokens.redeem(token);
-    if (!granted) throw invalidToken();
+    if (!granted) throw unauthorized("The token is wrong, or the deadline of its question has passed.");
     return services.questions.choose(transact, granted);
   },
   encode: ({ question }: Settled) => ({ question: encodeQuestion(question) }),
 });
-
-function invalidToken(): Problem {
-  const detail = "The token is wrong, or the deadline of its question has passed.";
-  return unauthorized(detail);
-}
 
 const ofTask = readEndpoint({
   path: "/api/v1/task/:task_id/questions",
@@ -143,14 +128,9 @@ const ofTask = readEndpoint({
       version: whole("Grows with each question that is asked, answered or timed out."),
       next_cursor: z.nullable(z.string()),
     }),
-  handle: ({ services, hold, exchange }, { task_id, question_id, wait = 0, since, cursor, limit: most }) => {
-    const query = {
-      taskId: task_id,
-      questionId: question_id ?? null,
-      from: cursor ?? 0,
-      limit: most ?? limit.QUESTIONS_PER_PAGE_DEFAULT,
-      since: since ?? null,
-    };
+  handle: ({ services, hold, exchange }, { task_id: taskId, wait = 0, ...input }) => {
+    const { question_id: questionId = null, since = null, cursor: from = 0 } = input;
+    const query = { taskId, questionId, from, limit: input.limit ?? limit.QUESTIONS_PER_PAGE_DEFAULT, since };
     const read = (signal: AbortSignal) => services.questions.ofTask(query, wait, signal);
     return wait === 0 ? read(exchange.request.signal) : hold(read);
   },
@@ -182,8 +162,8 @@ const open = readEndpoint({
       total: whole("How many are open, counted up to 10,000."),
       next_cursor: z.nullable(z.string()),
     }),
-  handle: ({ services }, { cursor, limit: most }) =>
-    services.questions.open(cursor ?? null, most ?? limit.QUESTIONS_PER_PAGE_DEFAULT),
+  handle: ({ services }, { cursor = null, limit: most = limit.QUESTIONS_PER_PAGE_DEFAULT }) =>
+    services.questions.open(cursor, most),
   encode: ({ questions, total, next }) => ({
     questions: questions.map(({ question, taskTitle, creatorNode }) => ({
       ...encodeQuestion(question),

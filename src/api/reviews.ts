@@ -41,16 +41,13 @@ const review = writeEndpoint({
       ),
     }),
   answer: taskAnswer,
-  handle: ({ services, transact, key, nodeOfKey }, { task_id, node_id, verdict, note, epoch }) =>
-    services.tasks.reviews.review(transact, {
-      taskId: task_id,
-      nodeId: node_id ?? null,
-      verdict,
-      note: note ?? null,
-      epoch: epoch ?? null,
-      boundTo: nodeOfKey,
-      keyId: nameOfKey(key),
-    }),
+  handle: (
+    { services, transact, key, nodeOfKey: boundTo },
+    { task_id: taskId, node_id: nodeId = null, verdict, note = null, epoch = null },
+  ) => {
+    const checked = { taskId, nodeId, verdict, note, epoch, boundTo, keyId: nameOfKey(key) };
+    return services.tasks.reviews.review(transact, checked);
+  },
   encode: encodeTaskAnswer,
 });
 
@@ -81,8 +78,8 @@ const pending = readEndpoint({
       total: z.int(),
       next_cursor: z.nullable(z.string()),
     }),
-  handle: ({ services }, { cursor, limit: most }) =>
-    services.tasks.reviews.pending(cursor ?? null, most ?? limit.REVIEWS_PER_PAGE_DEFAULT),
+  handle: ({ services }, { cursor = null, limit: most = limit.REVIEWS_PER_PAGE_DEFAULT }) =>
+    services.tasks.reviews.pending(cursor, most),
   encode: ({ reviews, total, next }) => ({
     reviews: reviews.map((pending) => ({
       task_id: pending.taskId,

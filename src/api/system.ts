@@ -1,9 +1,9 @@
 /** The endpoints of the hub itself: status, the event log (events), its long poll (poll), and pg/diagnostic. */
 import * as z from "zod/mini";
-import { groupsNamed } from "../domain/task/facet/group.ts";
 import * as limit from "../domain/limits.ts";
 import { invalidRequest } from "../http/problem.ts";
 import { MINUTE_MS, SECOND_MS, isoTime } from "../lib/clock.ts";
+import type { EventBatch } from "../service/feed.ts";
 import { RANGES } from "../service/history.ts";
 import { takesHalf } from "../service/system.ts";
 import { toLux } from "../domain/lux.ts";
@@ -23,7 +23,7 @@ import {
   string,
   whole,
 } from "./about.ts";
-import { eventFilter } from "./stream.ts";
+import { eventFilter, filterOf } from "./stream.ts";
 
 const HALF_OF_THE_DISK =
   "The database and the files take half of the disk. Delete finished tasks and files, or start the hub with --retain-tasks and --retain-files.";
@@ -105,6 +105,10 @@ const status = readEndpoint({
 export const eventBatchSchema = () =>
   z.strictObject({ events: about(z.array(eventSchema()), "The events, oldest first."), cursor: z.int() });
 
+function encodeBatch({ events, cursor }: EventBatch) {
+  return { events: events.map(encodeEvent), cursor };
+}
+
 const events = readEndpoint({
   path: "/api/v1/events",
   readsMany: true,
@@ -120,19 +124,9 @@ const events = readEndpoint({
       ...eventFilter(),
     }),
   answer: eventBatchSchema,
-  handle: ({ services, boundTo }, { since, limit: most, ...filter }) =>
-    services.feed.events(
-      since ?? null,
-      {
-        kinds: filter.kind ?? [],
-        taskId: filter.task_id ?? null,
-        nodeId: filter.node_id ?? null,
-        groups: groupsNamed(filter.group, boundTo),
-        tag: filter.tag ?? null,
-      },
-      most ?? limit.EVENTS_DEFAULT,
-    ),
-  encode: (batch) => ({ events: batch.events.map(encodeEvent), cursor: batch.cursor }),
+  handle: ({ services, boundTo }, { since = null, limit: most = limit.EVENTS_DEFAULT, ...filter }) =>
+    services.feed.events(since, filterOf(filter, boundTo), most),
+  encode: encodeBatch,
 });
 
 export const durationsSchema = () =>
@@ -258,17 +252,19 @@ const poll = readEndpoint({
       timeout: z.optional(field.queryWaitSeconds()),
     }),
   answer: eventBatchSchema,
-  handle: async (call, { since, timeout }) => {
+  handle: async (
+    call,
+    { since = null, timeout: waitMs = limit.POLL_TIMEOUT_DEFAULT_SECONDS * SECOND_MS },
+  ) => {
     const { feed } = call.services;
-    if (since !== undefined) {
+    if (since !== null) {
       // There may be a thousand: a large read like those of the log.
       const batch = await call.backpressure.runRead(call, () => feed.taskEvents(since));
       if (batch.events.length > 0) return batch;
     }
-    const waitMs = timeout ?? limit.POLL_TIMEOUT_DEFAULT_SECONDS * SECOND_MS;
-    return call.hold((signal) => feed.poll(since ?? null, waitMs, signal));
+    return call.hold((signal) => feed.poll(since, waitMs, signal));
   },
-  encode: (batch) => ({ events: batch.events.map(encodeEvent), cursor: batch.cursor }),
+  encode: encodeBatch,
 });
 
 const diagnostic = readEndpoint({

@@ -90,8 +90,8 @@ const voidUsage = writeEndpoint({
       day: string(DAY),
       voided: about(spendingSchema(), "What was taken off the sums."),
     }),
-  handle: ({ services, transact }, { node_id, day, reason }) =>
-    services.spending.void(transact, { nodeId: node_id, day: day ?? null, reason: reason ?? null }),
+  handle: ({ services, transact }, { node_id: nodeId, day = null, reason = null }) =>
+    services.spending.void(transact, { nodeId, day, reason }),
   encode: ({ nodeId, day, spending }: Voided) => ({
     node_id: nodeId,
     day: dayText(day),

@@ -47,28 +47,19 @@ const put = writeEndpoint({
       webhook: webhookSchema(),
       secret: optional(z.string(), SECRET),
     }),
-  handle: ({ services, transact }, input) => {
-    const { format, secret = null } = input;
-    const refusal = services.webhooks.refusalOf(input.url, "webhook");
+  handle: ({ services, transact }, { name, url, format, secret = null, ...input }) => {
+    const refusal = services.webhooks.refusalOf(url, "webhook");
     const errors: FieldError[] = [];
     if (refusal !== null) errors.push({ path: "url", message: `must not be called: ${refusal}` });
-    if (format === "ntfy" && !/[^/]$/.test(new URL(input.url).pathname))
+    if (format === "ntfy" && !/[^/]$/.test(new URL(url).pathname))
       errors.push({ path: "url", message: "must end with the topic of ntfy" });
     const fault = secret === null ? null : secretFault(secret, format);
     if (fault !== null) errors.push({ path: "secret", message: fault });
     if (errors.length > 0) throw invalidRequest(errors);
-    const filter = {
-      kinds: input.kinds ?? [],
-      taskId: input.task_id ?? null,
-      nodeId: input.node_id ?? null,
-      creatorNode: input.creator_node ?? null,
-      group: input.group ?? null,
-    };
-    return services.webhooks.put(
-      transact,
-      { name: input.name, url: input.url, format, filter, push: null },
-      secret,
-    );
+    const { kinds = [], task_id: taskId = null, node_id: nodeId = null, group = null } = input;
+    const { creator_node: creatorNode = null } = input;
+    const filter = { kinds, taskId, nodeId, creatorNode, group };
+    return services.webhooks.put(transact, { name, url, format, filter, push: null }, secret);
   },
   encode: ({ webhook, secret }: PutWebhook) => ({
     name: webhook.name,
@@ -130,7 +121,13 @@ const test = writeEndpoint({
   }),
 });
 
+const WEBHOOK_ANSWER = {
+  answer: () => z.strictObject({ name: string(NAME), webhook: webhookSchema() }),
+  encode: (webhook: Webhook) => ({ name: webhook.name, webhook: encodeWebhook(webhook) }),
+} as const;
+
 const resume = writeEndpoint({
+  ...WEBHOOK_ANSWER,
   path: "/api/v1/webhook/resume",
   auth: "admin",
   summary: "Makes a webhook deliver again, from its cursor or from another event",
@@ -140,21 +137,17 @@ const resume = writeEndpoint({
       name: about(field.anyWebhookName(), NAME),
       after: optional(field.eventId(), "Continues after the event with this id, not after the cursor."),
     }),
-  answer: () => z.strictObject({ name: string(NAME), webhook: webhookSchema() }),
-  handle: ({ services, transact }, { name, after }) =>
-    services.webhooks.resume(transact, name, after ?? null),
-  encode: (webhook: Webhook) => ({ name: webhook.name, webhook: encodeWebhook(webhook) }),
+  handle: ({ services, transact }, { name, after = null }) => services.webhooks.resume(transact, name, after),
 });
 
 const remove = writeEndpoint({
+  ...WEBHOOK_ANSWER,
   path: "/api/v1/webhook/delete",
   auth: "admin",
   summary: "Deletes a webhook; undelivered events stay in the event log",
   rejections: ["webhook_not_found"],
   input: () => z.object({ name: about(field.anyWebhookName(), NAME) }),
-  answer: () => z.strictObject({ name: string(NAME), webhook: webhookSchema() }),
   handle: ({ services, transact }, { name }) => services.webhooks.delete(transact, name),
-  encode: (webhook: Webhook) => ({ name: webhook.name, webhook: encodeWebhook(webhook) }),
 });
 
 export const webhookSchema = () =>
