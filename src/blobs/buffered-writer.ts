@@ -5,6 +5,7 @@
  * Must not: hold more than one buffer in memory.
  */
 import type { BlobWriter, FinishedBlob } from "./blobs.ts";
+import { assert } from "../lib/assert.ts";
 
 export type WriterEvents = {
   /** Bytes were made durable, or an operation has failed. */
@@ -56,6 +57,7 @@ export abstract class BufferedWriter implements BlobWriter {
     this.#assertOpen();
     return this.#run(async () => {
       await this.complete(this.#takeBuffered(), this.#size);
+      assert(this.#bufferedBytes === 0, "nothing is written while it finishes");
       this.#state = "ended";
       this.#events.onWritten(true);
       this.#events.onEnd();
@@ -115,6 +117,7 @@ export abstract class BufferedWriter implements BlobWriter {
   }
 
   #push(bytes: Uint8Array): void {
+    assert(this.#bufferedBytes + bytes.byteLength <= this.#buffer.byteLength, "the buffer has room for them");
     this.#buffer.set(bytes, this.#bufferedBytes);
     this.#bufferedBytes += bytes.byteLength;
   }

@@ -2,6 +2,7 @@
  * A fixed-window rate limit on the failures of each client address, so that nobody can guess a secret. Memory is
  * bounded: at `maxAddresses` the address whose window began first is dropped.
  */
+import { assert } from "../lib/assert.ts";
 export class RateLimiter {
   readonly #limit: number;
   readonly #windowMs: number;
@@ -22,6 +23,7 @@ export class RateLimiter {
       if (this.#windows.size >= this.#maxAddresses) this.#dropOldest();
       window = { count: 0, endsAt: now + this.#windowMs };
       this.#windows.set(address, window);
+      assert(this.#windows.size <= this.#maxAddresses, "the number of addresses is bounded");
     }
     window.count += 1;
     return window.count < this.#limit ? 0 : window.endsAt - now;

@@ -10,7 +10,7 @@
  * a hang-up while it waits.
  */
 import type { DirectUnderlyingSource, Server } from "bun";
-import { must } from "../lib/assert.ts";
+import { assert, must } from "../lib/assert.ts";
 import { CONNECTION_GUARD } from "./connection-guard.ts";
 import { NO_SNIFF } from "./exchange.ts";
 
@@ -206,6 +206,7 @@ class EventStream implements SseStream, DirectUnderlyingSource {
   #write(): void {
     const sink = this.#sink;
     if (sink === undefined || this.#heldBytes === 0) return;
+    assert(this.#inFlightBytes === 0, "one write is in flight");
     const text = this.#held;
     this.#inFlightBytes = this.#heldBytes;
     this.#held = "";
@@ -294,6 +295,7 @@ export class KeepAlive {
   remove(stream: { keepAlive(): void }): void {
     if (!this.#slots.some((slot) => slot.delete(stream))) return;
     this.#size--;
+    assert(this.#size >= 0, "a stream that is removed was added");
     if (this.#size > 0) return;
     this.#stop?.();
     this.#stop = undefined;

@@ -17,6 +17,7 @@ export class Histogram {
     this.#buckets = buckets ? [...buckets] : new Array<number>(bounds.length + 1).fill(0);
     this.#sum = sumMs ?? 0;
     assert(this.#buckets.length === bounds.length + 1, BUCKET);
+    assert(this.#sum >= 0, "nothing lasts less than no time");
   }
 
   observe(value: number): void {

@@ -1,5 +1,5 @@
 /** A weighted semaphore: callers share a bounded amount and wait in FIFO order. */
-import { broken } from "./assert.ts";
+import { assert, broken } from "./assert.ts";
 import type { Clock } from "./clock.ts";
 
 export class Semaphore {
@@ -9,6 +9,7 @@ export class Semaphore {
   #isClosed = false;
 
   constructor(limit: number) {
+    assert(limit > 0, "a semaphore has something to share");
     this.#limit = limit;
   }
 
@@ -36,6 +37,7 @@ export class Semaphore {
 
   /** Only if no caller waits. */
   tryAcquire(amount: number): boolean {
+    assert(amount >= 0, "no negative amount is acquired");
     if (this.#waiters.size > 0 || !this.#fits(amount)) return false;
     this.#held += amount;
     return true;
@@ -43,6 +45,7 @@ export class Semaphore {
 
   /** Beyond the limit too: for data that is already in memory. */
   overdraw(amount: number): void {
+    assert(amount >= 0, "no negative amount is acquired");
     this.#held += amount;
   }
 

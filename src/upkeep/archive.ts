@@ -55,19 +55,19 @@ export class ArchiveWriter {
   async add(name: string, { size, chunks }: StoredBytes, onBytes: OnBytes): Promise<Archived> {
     const body = this.#add(name, size);
     const hash = new Bun.CryptoHasher("sha256");
-    let left = size;
+    let unread = size;
     const put = async (bytes: Uint8Array): Promise<void> => {
       hash.update(bytes);
       await body.write(bytes).catch(this.#fail);
-      left -= bytes.length;
+      unread -= bytes.length;
       onBytes(bytes.length);
     };
     for await (const chunk of chunks) {
-      if (left === 0) break;
-      await put(chunk.subarray(0, left));
+      if (unread === 0) break;
+      await put(chunk.subarray(0, unread));
     }
-    const isWhole = left === 0;
-    while (left > 0) await put(new Uint8Array(Math.min(left, CHUNK_BYTES)));
+    const isWhole = unread === 0;
+    while (unread > 0) await put(new Uint8Array(Math.min(unread, CHUNK_BYTES)));
     await body.close().catch(this.#fail);
     return { size, sha256: hash.digest("hex"), isWhole };
   }

@@ -74,19 +74,19 @@ async function* examineDirectory(dir: DataDir, tools: Tools): AsyncGenerator<Fin
   yield ok("hub", live ? "a hub is running here" : "no hub is running here");
   yield* examineSqlite();
   tools.onProgress(`checking the database (${sizeText(Bun.file(dir.database).size)})`);
-  const found = inspectDatabase(dir.database, { wholeMaxBytes: Number.POSITIVE_INFINITY, live });
-  if (found.kind === "none") {
+  const inspection = inspectDatabase(dir.database, { wholeMaxBytes: Number.POSITIVE_INFINITY, live });
+  if (inspection.kind === "none") {
     const trace = findTraceOfHub(dir);
     if (trace === null) throw new Error(`there is no hub in ${dir.path}`);
     yield bad(
       "database",
       `it is missing, but ${trace} shows that there was one; put it back or restore a backup`,
     );
-  } else if (found.kind === "damaged") {
-    yield bad("database", `it is damaged: ${found.what}; restore a backup`);
+  } else if (inspection.kind === "damaged") {
+    yield bad("database", `it is damaged: ${inspection.what}; restore a backup`);
   } else {
-    yield* examineSchema(found.schema, found.sizeBytes);
-    if (found.schema === SQLITE_SCHEMA.version) yield* examineRows(dir, tools);
+    yield* examineSchema(inspection.schema, inspection.sizeBytes);
+    if (inspection.schema === SQLITE_SCHEMA.version) yield* examineRows(dir, tools);
   }
   const { bavail, blocks, bsize } = await statfs(dir.path);
   yield checkFreeSpace(bavail * bsize, blocks * bsize);
@@ -304,8 +304,8 @@ export function checkFreeSpace(freeBytes: number, diskBytes: number): Finding {
 }
 
 function several(ids: readonly string[]): string {
-  const more = ids.length > SHOWN ? ` and ${ids.length - SHOWN} more` : "";
-  return `${ids.slice(0, SHOWN).join(", ")}${more}`;
+  const others = ids.length > SHOWN ? ` and ${ids.length - SHOWN} more` : "";
+  return `${ids.slice(0, SHOWN).join(", ")}${others}`;
 }
 
 function messageOf(error: unknown): string {

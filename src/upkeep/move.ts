@@ -90,9 +90,9 @@ async function fill(
   );
   const lost = [...copied.missing, ...copied.damaged];
   if (lost.length > 0) {
-    const more = lost.length > SHOWN ? ` and ${lost.length - SHOWN} more` : "";
+    const others = lost.length > SHOWN ? ` and ${lost.length - SHOWN} more` : "";
     throw new Error(
-      `the bytes of ${lost.slice(0, SHOWN).join(", ")}${more} are gone or not what was uploaded: ` +
+      `the bytes of ${lost.slice(0, SHOWN).join(", ")}${others} are gone or not what was uploaded: ` +
         `restore them from a backup, or start the hub, delete these files and stop it; then move again`,
     );
   }

@@ -116,14 +116,14 @@ export class SqliteRows implements RowTarget {
 /** Also the rows, by the consistency checks. @throws {Error} one line, which ends with `hint` */
 export function refuseUnsound(path: string, hint: string, { onProgress, signal }: Tools): void {
   onProgress(`checking the database (${sizeText(Bun.file(path).size)})`);
-  const found = inspectDatabase(path, { wholeMaxBytes: Number.POSITIVE_INFINITY, live: false });
-  if (found.kind === "none") throw new Error(`there is no hub in ${path}`);
-  if (found.kind === "damaged") throw new Error(`the database ${path} is damaged: ${found.what}`);
-  const age = ageOf(SQLITE_SCHEMA, found.schema);
+  const inspection = inspectDatabase(path, { wholeMaxBytes: Number.POSITIVE_INFINITY, live: false });
+  if (inspection.kind === "none") throw new Error(`there is no hub in ${path}`);
+  if (inspection.kind === "damaged") throw new Error(`the database ${path} is damaged: ${inspection.what}`);
+  const age = ageOf(SQLITE_SCHEMA, inspection.schema);
   if (age !== "newest") {
     const remedy = age === "newer" ? "" : ": start this version on it once, stop it, then move";
     throw new Error(
-      `the database ${path} is of ${age === "newer" ? "a newer" : "an older"} luxhub (schema ${found.schema}, this one knows ${SQLITE_SCHEMA.version})${remedy}`,
+      `the database ${path} is of ${age === "newer" ? "a newer" : "an older"} luxhub (schema ${inspection.schema}, this one knows ${SQLITE_SCHEMA.version})${remedy}`,
     );
   }
   reading(path, (db) => {

@@ -147,7 +147,7 @@ export function otherLanes(name: string, most: number, creator: string | null = 
   const counted = kinds.map(
     (where, i) => `SELECT seq FROM (SELECT seq FROM tasks WHERE ${where} LIMIT $3) AS tasks_${i}`,
   );
-  const found = kinds.map(
+  const lanes = kinds.map(
     (_, i) => `SELECT lane FROM (SELECT lane FROM lanes_${i} LIMIT $1) AS found_${i} WHERE lane IS NOT NULL`,
   );
   const sql = `SELECT CASE
@@ -155,7 +155,7 @@ export function otherLanes(name: string, most: number, creator: string | null = 
     WHEN (SELECT count(*) FROM (${union(counted)}) AS tasks_counted) < $3 THEN 0
     ELSE (
       WITH RECURSIVE ${kinds.map((where, i) => names(`lanes_${i}`, where)).join()}
-      SELECT count(*) FROM (${found.join(" UNION ")}) AS lanes_counted)
+      SELECT count(*) FROM (${lanes.join(" UNION ")}) AS lanes_counted)
     END AS n`;
   const params = [most + 1, name, most, ...(creator === null ? [] : [creator])];
   return count(sql, params, ["tasks"]);

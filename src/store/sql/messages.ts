@@ -146,12 +146,12 @@ function patchWaiting(
 ): readonly Delivery[] | undefined {
   if (change.kind === "delivery.queued") return waiting.length === limit ? waiting : undefined; // it is the newest
   if (change.kind !== "delivery.moved" || change.state === "waiting") return undefined;
-  const left = waiting.filter(({ message }) => message.messageId !== change.messageId);
-  if (left.length === waiting.length) return waiting;
+  const remaining = waiting.filter(({ message }) => message.messageId !== change.messageId);
+  if (remaining.length === waiting.length) return waiting;
   let known = 0;
   for (const { message } of waiting) known += Buffer.byteLength(message.content);
   const areAll = waiting.length < limit && known < bytes;
-  return areAll ? left : undefined;
+  return areAll ? remaining : undefined;
 }
 
 /** A count of some waiting deliveries of a node, and the seq of the last one counted. */

@@ -81,8 +81,8 @@ export function openQuestions({ until, seq }: OpenPosition, limit: number): Quer
 
 /** How many questions are open, counted up to `most`. */
 export function openCount(most: number): Query<number> {
-  const some = `SELECT 1 AS one FROM questions WHERE state = 'open' LIMIT $1`;
-  return count(`SELECT count(*) AS n FROM (${some}) AS found`, [most], ["questions"]);
+  const open = `SELECT 1 AS one FROM questions WHERE state = 'open' LIMIT $1`;
+  return count(`SELECT count(*) AS n FROM (${open}) AS found`, [most], ["questions"]);
 }
 
 const DUE = `FROM questions q WHERE state = 'open' AND until <= $1 ORDER BY until, q.seq LIMIT $2`;

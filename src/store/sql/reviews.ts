@@ -61,8 +61,8 @@ export function pendingReviews(
 
 /** How many results wait for a verdict, counted up to `most`. */
 export function reviewCount(most: number): Query<number> {
-  const some = `SELECT 1 AS one FROM task_features WHERE ${IN_REVIEW} LIMIT $1`;
-  return count(`SELECT count(*) AS n FROM (${some}) AS found`, [most], ["tasks"]);
+  const waiting = `SELECT 1 AS one FROM task_features WHERE ${IN_REVIEW} LIMIT $1`;
+  return count(`SELECT count(*) AS n FROM (${waiting}) AS found`, [most], ["tasks"]);
 }
 
 // ---- Families
