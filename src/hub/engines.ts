@@ -20,6 +20,7 @@ import { inspectDatabase } from "../store/sqlite/integrity-check.ts";
 import { isHeld, takeExclusiveLock } from "../store/sqlite/file-lock.ts";
 import { fillBallast, releaseBallast } from "../store/sqlite/ballast.ts";
 import { type SqliteStore, openSqlite } from "../store/sqlite/engine.ts";
+import { ageOf } from "../store/sql/schema.ts";
 import { SQLITE_SCHEMA } from "../store/sqlite/schema.ts";
 import { MIGRATING, type Store, StoreFull } from "../store/store.ts";
 
@@ -137,7 +138,7 @@ function openFile(
     log.info("the database is too large for a full check at each start", { check_with: "luxhub doctor" });
   }
   const to = SQLITE_SCHEMA.version;
-  if (found.kind === "intact" && found.schema < to) {
+  if (found.kind === "intact" && ageOf(SQLITE_SCHEMA, found.schema) === "older") {
     log.info(MIGRATING, { from: found.schema, to, bytes: found.sizeBytes });
     log.flush(); // the migration blocks the process
   }
