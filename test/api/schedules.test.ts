@@ -111,7 +111,7 @@ transcripts(`
     limit_key: api, group: nightly, tags: [a], max_attempts: 3}}
   l = <|B >GET schedule/list -> schedules.0.task {limit_key: api, group: nightly, tags: [a], max_attempts: 3}
   -> schedules.0.task.requires {capabilities: [cuda12], resources: {gpu: 1}}
-  <|B >schedule/put {name: s, cron: @hourly, task: $l.schedules.0.task, paused: <true|false>}
+  <|B >schedule/put {name: s, cron: @hourly, task: $l.schedules.0.task, paused: true}
   <|B >schedule/put {name: s, cron: @hourly, task: $l.schedules.0.task, paused: false}
   <|B >GET schedule/list -> schedules [{task: $l.schedules.0.task, next_at: $l.schedules.0.next_at, paused: false}]
   <|B >schedule/run {name: s} -> task {requires: {capabilities: [cuda12]}, limit_key: api}
